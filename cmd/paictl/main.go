@@ -1,0 +1,20 @@
+// Command paictl turns a list of IP addresses into a shared GPU cluster.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/openpai/paictl/pkg/cmd"
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/version"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// The second signal ends the program at once: the first only asks.
+	context.AfterFunc(ctx, stop)
+	os.Exit(cmd.Main(ctx, cmdutil.New(version.Version), os.Args[1:]))
+}

@@ -1,0 +1,106 @@
+// Package cmd assembles the command tree of paictl.
+// In: a factory. Out: the root command, and Main, which runs it and turns its error into
+// an exit code. Each noun is a folder below, each verb a file.
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/cmd/version"
+	"github.com/openpai/paictl/pkg/cmdutil"
+)
+
+// NewCmdRoot returns the whole command tree.
+func NewCmdRoot(f *cmdutil.Factory) *cobra.Command {
+	var logFile string
+	root := &cobra.Command{
+		Use:   "paictl",
+		Short: "From a list of IP addresses to a shared GPU cluster",
+		Long: `paictl turns a list of machines into a Kubernetes cluster for AI jobs.
+
+A first cluster, from nothing but addresses:
+  paictl config generate -i quick-start.yaml -o ./cluster
+  paictl cluster up -p ./cluster
+
+Three machines to try it on, made on this one (Linux, as root):
+  paictl sandbox up --hosts 3`,
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		DisableAutoGenTag: true,
+	}
+	root.SetIn(f.IO.In)
+	root.SetOut(f.IO.Out)
+	root.SetErr(f.IO.Err)
+	root.PersistentFlags().StringVar(&logFile, "log-file", "", "append a debug log to this file (JSON lines, mode 0600)")
+	root.PersistentPreRunE = func(*cobra.Command, []string) error { return openLog(f, logFile) }
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return cmdutil.Usagef("%s: %w (see %s --help)", c.CommandPath(), err, c.CommandPath())
+	})
+	root.AddGroup(&cobra.Group{ID: "main", Title: "Cluster commands:"}, &cobra.Group{ID: "tools", Title: "Tools:"})
+	root.SetHelpCommandGroupID("tools")
+	root.SetCompletionCommandGroupID("tools")
+
+	add := func(group string, cs ...*cobra.Command) {
+		for _, c := range cs {
+			c.GroupID = group
+			root.AddCommand(c)
+		}
+	}
+	add("tools", version.NewCmdVersion(f, nil))
+	usageErrors(root)
+	return root
+}
+
+// usageErrors makes a wrong argument a UsageError, and an unknown word below a group of
+// commands an error instead of its help text with exit code 0.
+func usageErrors(c *cobra.Command) {
+	if args := c.Args; args != nil {
+		c.Args = func(cmd *cobra.Command, a []string) error {
+			if err := args(cmd, a); err != nil {
+				return cmdutil.Usagef("%s: %w (see %s --help)", cmd.CommandPath(), err, cmd.CommandPath())
+			}
+			return nil
+		}
+	}
+	if c.HasSubCommands() && c.RunE == nil && c.Run == nil {
+		c.Args = func(cmd *cobra.Command, a []string) error {
+			if len(a) == 0 {
+				return nil
+			}
+			return cmdutil.Usagef("unknown command %q for %q (see %s --help)", a[0], cmd.CommandPath(), cmd.CommandPath())
+		}
+		c.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	}
+	for _, sub := range c.Commands() {
+		usageErrors(sub)
+	}
+}
+
+func openLog(f *cmdutil.Factory, path string) error {
+	if path == "" {
+		return nil
+	}
+	w, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("open log file: %w", err)
+	}
+	f.Log = slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	return nil
+}
+
+// Main runs paictl with the given arguments and returns its exit code.
+func Main(ctx context.Context, f *cmdutil.Factory, args []string) int {
+	root := NewCmdRoot(f)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err != nil && ctx.Err() != nil && cmdutil.ExitCode(err) == cmdutil.ExitFailure {
+		err = fmt.Errorf("%w (%w)", context.Canceled, err)
+	}
+	cmdutil.PrintError(f.IO.Err, err)
+	return cmdutil.ExitCode(err)
+}

@@ -1,0 +1,48 @@
+// Package version is the command "paictl version".
+// In: nothing. Out: which paictl this is, for a person or a program.
+package version
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/iostreams"
+	"github.com/openpai/paictl/pkg/version"
+)
+
+// Options of "paictl version".
+type Options struct {
+	IO     *iostreams.IOStreams
+	Output cmdutil.Output
+}
+
+// NewCmdVersion returns "paictl version". runF replaces the run in tests.
+func NewCmdVersion(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
+	opts := &Options{IO: f.IO}
+	cmd := &cobra.Command{
+		Use:     "version",
+		Short:   "Show the version of paictl and of the Kubernetes it installs",
+		Args:    cobra.NoArgs,
+		Example: "  paictl version\n  paictl version -o json",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return versionRun(opts)
+		},
+	}
+	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json", "yaml")
+	return cmd
+}
+
+func versionRun(opts *Options) error {
+	b := version.Get()
+	if opts.Output.Is("text") {
+		_, err := fmt.Fprintf(opts.IO.Out, "paictl %s (%s, %s), Kubernetes %s\n", b.Version, b.Platform, b.Go, b.Kubernetes)
+		return err
+	}
+	return opts.Output.Write(opts.IO.Out, b, cmdutil.Table{})
+}

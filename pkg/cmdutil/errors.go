@@ -1,0 +1,87 @@
+package cmdutil
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/openpai/paictl/pkg/hint"
+)
+
+// Exit codes of paictl. A library error chooses one through the method
+// ExitCode() int, see ExitCode.
+const (
+	ExitOK        = 0
+	ExitFailure   = 1
+	ExitUsage     = 2
+	ExitPartial   = 3   // some hosts failed, the others are done
+	ExitPreflight = 4   // a check failed before anything was changed
+	ExitLocked    = 5   // another run holds the cluster's lock
+	ExitPending   = 6   // changes are pending (plan --exit-code)
+	ExitCancelled = 130 // interrupted
+)
+
+// ErrSilent ends a command with exit code 1 when what went wrong is already printed.
+var ErrSilent = errors.New("silent")
+
+// UsageError is a mistake on the command line: exit code 2.
+type UsageError struct{ Err error }
+
+func (e *UsageError) Error() string { return e.Err.Error() }
+func (e *UsageError) Unwrap() error { return e.Err }
+
+// ExitCode returns ExitUsage.
+func (e *UsageError) ExitCode() int { return ExitUsage }
+
+// Usagef makes a UsageError.
+func Usagef(format string, args ...any) error {
+	return &UsageError{Err: fmt.Errorf(format, args...)}
+}
+
+// CodeError gives an error an exit code. With Silent set nothing is printed.
+type CodeError struct {
+	Err    error
+	Code   int
+	Silent bool
+}
+
+func (e *CodeError) Error() string { return e.Err.Error() }
+func (e *CodeError) Unwrap() error { return e.Err }
+
+// ExitCode returns the code.
+func (e *CodeError) ExitCode() int { return e.Code }
+
+// ExitCode maps an error to the program's exit code, in one place for all commands.
+// An error type says its own code by a method ExitCode() int.
+func ExitCode(err error) int {
+	if err == nil {
+		return ExitOK
+	}
+	var coded interface{ ExitCode() int }
+	if errors.As(err, &coded) {
+		return coded.ExitCode()
+	}
+	if errors.Is(err, context.Canceled) {
+		return ExitCancelled
+	}
+	return ExitFailure
+}
+
+// PrintError writes err as one line, and its remedy as a second.
+func PrintError(w io.Writer, err error) {
+	if err == nil || errors.Is(err, ErrSilent) {
+		return
+	}
+	if c, ok := errors.AsType[*CodeError](err); ok && c.Silent {
+		return
+	}
+	if errors.Is(err, context.Canceled) {
+		fmt.Fprintln(w, "paictl: cancelled; run the same command again to go on")
+		return
+	}
+	fmt.Fprintf(w, "paictl: %v\n", err)
+	if h := hint.Of(err); h != "" {
+		fmt.Fprintf(w, "  -> %s\n", h)
+	}
+}

@@ -1,0 +1,44 @@
+// Package hint carries a remedy along with an error.
+// In: an error and one sentence that says what to do. Out: an error whose text is
+// unchanged and whose remedy is printed once, at the top of the program.
+package hint
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Error is an error with a remedy. Its text is that of the cause, so that a
+// remedy never appears in the middle of a longer message.
+type Error struct {
+	Err  error
+	Hint string
+}
+
+// Error returns the cause's text, without the remedy.
+func (e *Error) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Wrap adds a remedy to err; nil stays nil.
+func Wrap(err error, remedy string) error {
+	if err == nil {
+		return nil
+	}
+	return &Error{Err: err, Hint: remedy}
+}
+
+// Errorf makes an error with a remedy. The remedy comes first so that the
+// format's arguments can follow.
+func Errorf(remedy, format string, args ...any) error {
+	return &Error{Err: fmt.Errorf(format, args...), Hint: remedy}
+}
+
+// Of returns the outermost remedy of err, or "".
+func Of(err error) string {
+	if h, ok := errors.AsType[*Error](err); ok {
+		return h.Hint
+	}
+	return ""
+}

@@ -1,0 +1,77 @@
+// Package iostreams is the seam between commands and the terminal.
+// In: the process's files and environment. Out: streams that know whether a person
+// watches, how wide the screen is and whether colour is wanted. Tests use buffers.
+package iostreams
+
+import (
+	"bytes"
+	"io"
+	"os"
+
+	"golang.org/x/term"
+)
+
+// IOStreams are the three streams of a command. Out carries data, Err progress
+// and messages.
+type IOStreams struct {
+	In  io.Reader
+	Out io.Writer
+	Err io.Writer
+
+	inTTY, outTTY, errTTY bool
+	colour                bool
+}
+
+// System returns the process's own streams. getenv is os.Getenv in the program.
+func System(getenv func(string) string) *IOStreams {
+	errTTY := term.IsTerminal(int(os.Stderr.Fd()))
+	return &IOStreams{
+		In: os.Stdin, Out: os.Stdout, Err: os.Stderr,
+		inTTY:  term.IsTerminal(int(os.Stdin.Fd())),
+		outTTY: term.IsTerminal(int(os.Stdout.Fd())),
+		errTTY: errTTY,
+		// https://no-color.org: any non-empty value switches colour off.
+		colour: errTTY && getenv("NO_COLOR") == "" && getenv("TERM") != "dumb",
+	}
+}
+
+// Test returns streams over buffers: no terminal, no colour.
+func Test() (s *IOStreams, in, out, errOut *bytes.Buffer) {
+	in, out, errOut = &bytes.Buffer{}, &bytes.Buffer{}, &bytes.Buffer{}
+	return &IOStreams{In: in, Out: out, Err: errOut}, in, out, errOut
+}
+
+// CanPrompt tells whether a person can be asked a question.
+func (s *IOStreams) CanPrompt() bool { return s.inTTY && s.errTTY }
+
+// IsErrTTY tells whether progress is watched by a person.
+func (s *IOStreams) IsErrTTY() bool { return s.errTTY }
+
+// IsOutTTY tells whether data is read by a person.
+func (s *IOStreams) IsOutTTY() bool { return s.outTTY }
+
+// ColourEnabled tells whether progress may be coloured.
+func (s *IOStreams) ColourEnabled() bool { return s.colour }
+
+// SetTerminal makes the streams behave as a terminal, or not; for tests.
+func (s *IOStreams) SetTerminal(yes bool) { s.inTTY, s.outTTY, s.errTTY = yes, yes, yes }
+
+// Width returns the number of columns of the progress stream, 80 where unknown.
+func (s *IOStreams) Width() int {
+	if f, ok := s.Err.(*os.File); ok {
+		if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 0 {
+			return w
+		}
+	}
+	return 80
+}
+
+// ReadPassword reads one line from the terminal without echo.
+func (s *IOStreams) ReadPassword() (string, error) {
+	f, ok := s.In.(*os.File)
+	if !ok {
+		return "", os.ErrInvalid
+	}
+	b, err := term.ReadPassword(int(f.Fd()))
+	return string(b), err
+}

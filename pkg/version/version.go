@@ -1,0 +1,49 @@
+// Package version tells which paictl this is.
+// In: what the linker and the Go toolchain recorded. Out: version, commit, build date
+// and the Kubernetes that this paictl installs.
+package version
+
+import (
+	"runtime"
+	"runtime/debug"
+)
+
+// Version is set by the linker: -X github.com/openpai/paictl/pkg/version.Version=v1.2.3.
+var Version = "v0.1.0-dev"
+
+// Kubernetes is the release that this paictl installs and is tested with.
+const Kubernetes = "v1.36.3"
+
+// Build describes the running binary.
+type Build struct {
+	Version    string `json:"version"`
+	Commit     string `json:"commit,omitempty"`
+	Date       string `json:"date,omitempty"`
+	Modified   bool   `json:"modified,omitempty"`
+	Go         string `json:"go"`
+	Platform   string `json:"platform"`
+	Kubernetes string `json:"kubernetes"`
+}
+
+// Get returns the description of the running binary.
+func Get() Build {
+	b := Build{
+		Version: Version, Go: runtime.Version(),
+		Platform: runtime.GOOS + "/" + runtime.GOARCH, Kubernetes: Kubernetes,
+	}
+	bi, ok := debug.ReadBuildInfo()
+	if !ok {
+		return b
+	}
+	for _, s := range bi.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			b.Commit = s.Value
+		case "vcs.time":
+			b.Date = s.Value
+		case "vcs.modified":
+			b.Modified = s.Value == "true"
+		}
+	}
+	return b
+}
