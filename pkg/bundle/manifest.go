@@ -1,0 +1,46 @@
+// Package bundle holds the artifacts that a cluster is made of: programs, CNI plugins and
+// OCI images, each with its checksum in one manifest.
+// In: source modules or upstream URLs. Out: a folder that is listed, verified and opened;
+// nodes get their files from it.
+package bundle
+
+// ManifestFile is the name of the manifest in a bundle's folder.
+const ManifestFile = "manifest.yaml"
+
+// Kinds of artifacts.
+const (
+	KindBinary    = "binary"     // an executable for the node's bin folder
+	KindCNIPlugin = "cni-plugin" // an executable for /opt/cni/bin
+	KindImage     = "image"      // an OCI image as a tar that "ctr images import" reads
+	KindTool      = "tool"       // an executable that runs on the operator's machine only (api-only sandbox)
+)
+
+// Manifest describes a bundle.
+type Manifest struct {
+	APIVersion string `yaml:"apiVersion" json:"apiVersion"` // paictl.openpai.org/v1
+	Kind       string `yaml:"kind" json:"kind"`             // Bundle
+	// Kubernetes is the release of kubelet, kubeadm and the control plane, "v1.36.3".
+	Kubernetes string     `yaml:"kubernetes" json:"kubernetes"`
+	Arch       string     `yaml:"arch" json:"arch"` // amd64
+	Artifacts  []Artifact `yaml:"artifacts" json:"artifacts"`
+}
+
+// Artifact is one file of a bundle.
+type Artifact struct {
+	Name    string `yaml:"name" json:"name"` // kubelet, containerd, coredns, bridge …
+	Version string `yaml:"version" json:"version"`
+	Kind    string `yaml:"kind" json:"kind"`
+	// Path is relative to the bundle's folder, with slashes.
+	Path string `yaml:"path" json:"path"`
+	// Source says where it came from: module@version, or the URL it was fetched from.
+	Source string `yaml:"source" json:"source"`
+	SHA256 string `yaml:"sha256" json:"sha256"` // hex, of the file
+	Size   int64  `yaml:"size" json:"size"`     // bytes
+	// Image is the reference by which nodes know an image, such as
+	// registry.k8s.io/pause:3.10.1; only for KindImage.
+	Image string `yaml:"image,omitempty" json:"image,omitempty"`
+	// Digest is the image's manifest digest, "sha256:…"; only for KindImage.
+	Digest string `yaml:"digest,omitempty" json:"digest,omitempty"`
+	// Roles are the machine roles that need it: "master", "worker"; empty means all.
+	Roles []string `yaml:"roles,omitempty" json:"roles,omitempty"`
+}

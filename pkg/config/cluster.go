@@ -1,0 +1,188 @@
+// Package config reads, checks, makes and explains a cluster's configuration: the
+// quick-start file and the four files that are generated from it.
+// In: YAML files. Out: typed values with defaults filled in, or findings that name file,
+// line, field and remedy.
+package config
+
+import (
+	"github.com/openpai/paictl/pkg/layout"
+	"github.com/openpai/paictl/pkg/secret"
+)
+
+// APIVersion of the files that this package owns.
+const APIVersion = layout.APIVersion
+
+// Names of the four files in a configuration folder.
+const (
+	LayoutFile     = "layout.yaml"
+	KubernetesFile = "kubernetes-configuration.yaml"
+	RolesFile      = "k8s-role-definition.yaml"
+	ServicesFile   = "services-configuration.yaml"
+)
+
+// Cluster is a whole configuration folder, decoded and with defaults filled in.
+type Cluster struct {
+	Dir        string
+	Layout     layout.Layout
+	Kubernetes Kubernetes
+	Roles      Roles
+	Services   Services
+}
+
+// Kubernetes is kubernetes-configuration.yaml.
+type Kubernetes struct {
+	APIVersion string         `yaml:"apiVersion" json:"apiVersion"`
+	Kind       string         `yaml:"kind" json:"kind"` // KubernetesConfiguration
+	Kubernetes KubernetesSpec `yaml:"kubernetes" json:"kubernetes"`
+}
+
+// KubernetesSpec is the section "kubernetes". The keys are the original's where their
+// meaning stayed.
+type KubernetesSpec struct {
+	// Version of Kubernetes, "v1.36.3". It must be the bundle's.
+	Version string `yaml:"version" json:"version"`
+	// ClusterName is kubeadm's clusterName and the kubeconfig's entry.
+	ClusterName string `yaml:"cluster-name" json:"cluster-name"`
+	// ClusterDNS are the machines' DNS servers, to which CoreDNS forwards.
+	ClusterDNS            []string `yaml:"cluster-dns" json:"cluster-dns"`
+	ServiceClusterIPRange string   `yaml:"service-cluster-ip-range" json:"service-cluster-ip-range"`
+	PodCIDR               string   `yaml:"pod-cidr" json:"pod-cidr"`
+	DNSDomain             string   `yaml:"dns-domain" json:"dns-domain"` // cluster.local
+	// LoadBalanceIP is the address of the API for all nodes; the first master's where
+	// there is one master. APIServerPort is 6443.
+	LoadBalanceIP string `yaml:"load-balance-ip" json:"load-balance-ip"`
+	APIServerPort int    `yaml:"api-servers-port" json:"api-servers-port"`
+	// APIServerCertSANs are further names and addresses in the API server's certificate.
+	APIServerCertSANs []string `yaml:"api-server-cert-sans,omitempty" json:"api-server-cert-sans,omitempty"`
+	EtcdDataPath      string   `yaml:"etcd-data-path" json:"etcd-data-path"` // /var/lib/etcd
+	// DockerRegistry is where Kubernetes images come from. The bundle's images are
+	// imported under that name, so that nothing is pulled.
+	DockerRegistry string `yaml:"docker-registry" json:"docker-registry"`
+	// NetworkPlugin is flannel, or none when the operator installs another.
+	NetworkPlugin string `yaml:"network-plugin" json:"network-plugin"`
+	// Bundle is the folder with the artifacts, relative to the file's folder or absolute.
+	Bundle string `yaml:"bundle,omitempty" json:"bundle,omitempty"`
+	Extra  Extra  `yaml:"extra,omitempty" json:"extra,omitempty"`
+}
+
+// Extra are settings handed through, merged over what paictl writes.
+type Extra struct {
+	Kubelet    map[string]any `yaml:"kubelet,omitempty" json:"kubelet,omitempty"`       // KubeletConfiguration
+	KubeProxy  map[string]any `yaml:"kube-proxy,omitempty" json:"kube-proxy,omitempty"` // KubeProxyConfiguration
+	Containerd map[string]any `yaml:"containerd,omitempty" json:"containerd,omitempty"` // config.toml, version 3
+	Kubeadm    map[string]any `yaml:"kubeadm,omitempty" json:"kubeadm,omitempty"`       // ClusterConfiguration
+	// KubeadmIgnorePreflight are names of kubeadm's own checks to ignore.
+	KubeadmIgnorePreflight []string `yaml:"kubeadm-ignore-preflight-errors,omitempty" json:"kubeadm-ignore-preflight-errors,omitempty"`
+	// Sysctl are further kernel settings for all machines.
+	Sysctl map[string]string `yaml:"sysctl,omitempty" json:"sysctl,omitempty"`
+}
+
+// Roles is k8s-role-definition.yaml.
+type Roles struct {
+	APIVersion string          `yaml:"apiVersion" json:"apiVersion"`
+	Kind       string          `yaml:"kind" json:"kind"` // RoleDefinition
+	Roles      map[string]Role `yaml:"k8s-role" json:"k8s-role"`
+}
+
+// Role says what having it means for a machine.
+type Role struct {
+	Description string `yaml:"description,omitempty" json:"description,omitempty"`
+	// Components of the control plane that run on the machine: etcd, apiserver,
+	// controller-manager, scheduler (all four or none).
+	Components []string          `yaml:"component-list,omitempty" json:"component-list,omitempty"`
+	Labels     map[string]string `yaml:"labels,omitempty" json:"labels,omitempty"`
+	Taints     []string          `yaml:"taints,omitempty" json:"taints,omitempty"` // key[=value]:Effect
+	// Workloads says that ordinary pods may run on machines of this role. Taints of a
+	// role do not apply to a machine that also has a role with workloads.
+	Workloads bool `yaml:"workloads" json:"workloads"`
+}
+
+// Services is services-configuration.yaml. Sections of services other than cluster are
+// kept as they are until their charts define them.
+type Services struct {
+	APIVersion string          `yaml:"apiVersion" json:"apiVersion"`
+	Kind       string          `yaml:"kind" json:"kind"` // ServicesConfiguration
+	Cluster    ServicesCluster `yaml:"cluster" json:"cluster"`
+	// Sections are the services' own settings, by service name.
+	Sections map[string]any `yaml:",inline" json:"sections,omitempty"`
+}
+
+// ServicesCluster is the section "cluster".
+type ServicesCluster struct {
+	Common         Common         `yaml:"common" json:"common"`
+	DockerRegistry DockerRegistry `yaml:"docker-registry" json:"docker-registry"`
+}
+
+// Common is cluster.common.
+type Common struct {
+	ClusterID string `yaml:"cluster-id" json:"cluster-id"`
+	DataPath  string `yaml:"data-path" json:"data-path"` // on the machines, /datastorage
+}
+
+// DockerRegistry is cluster.docker-registry: where the services' images come from.
+type DockerRegistry struct {
+	Domain     string        `yaml:"domain" json:"domain"`
+	Namespace  string        `yaml:"namespace" json:"namespace"`
+	Tag        string        `yaml:"docker-tag" json:"docker-tag"`
+	Username   string        `yaml:"username,omitempty" json:"username,omitempty"`
+	Password   secret.String `yaml:"password,omitempty" json:"password,omitempty"`
+	SecretName string        `yaml:"secret-name,omitempty" json:"secret-name,omitempty"`
+}
+
+// LabelsOf returns the node labels of a machine: those of its roles, then its own.
+func (c *Cluster) LabelsOf(m layout.Machine) map[string]string {
+	out := map[string]string{}
+	for _, r := range m.Roles {
+		for k, v := range c.Roles.Roles[r].Labels {
+			out[k] = v
+		}
+	}
+	for k, v := range m.Labels {
+		out[k] = v
+	}
+	return out
+}
+
+// TaintsOf returns the node taints of a machine: those of its roles, unless one of them
+// runs ordinary pods, then its own.
+func (c *Cluster) TaintsOf(m layout.Machine) []string {
+	var out []string
+	if !c.runsWorkloads(m) {
+		for _, r := range m.Roles {
+			out = append(out, c.Roles.Roles[r].Taints...)
+		}
+	}
+	return append(out, m.Taints...)
+}
+
+func (c *Cluster) runsWorkloads(m layout.Machine) bool {
+	for _, r := range m.Roles {
+		if c.Roles.Roles[r].Workloads {
+			return true
+		}
+	}
+	return false
+}
+
+// IsControlPlane tells whether a machine runs the control plane: one of its roles has
+// components.
+func (c *Cluster) IsControlPlane(m layout.Machine) bool {
+	for _, r := range m.Roles {
+		if len(c.Roles.Roles[r].Components) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// ControlPlane returns the machines that run the control plane, in the layout's order.
+// The first one is where the cluster is initialised.
+func (c *Cluster) ControlPlane() []layout.Machine {
+	var out []layout.Machine
+	for _, m := range c.Layout.MachineList {
+		if c.IsControlPlane(m) {
+			out = append(out, m)
+		}
+	}
+	return out
+}
