@@ -4,6 +4,20 @@
 // nodes get their files from it.
 package bundle
 
+import "slices"
+
+// APIVersion and ManifestKind are what a manifest's header says.
+const (
+	APIVersion   = "paictl.openpai.org/v1"
+	ManifestKind = "Bundle"
+)
+
+// Origins of a bundle: the command that made it, "paictl bundle ORIGIN".
+const (
+	OriginBuild = "build"
+	OriginFetch = "fetch"
+)
+
 // ManifestFile is the name of the manifest in a bundle's folder.
 const ManifestFile = "manifest.yaml"
 
@@ -20,9 +34,11 @@ type Manifest struct {
 	APIVersion string `yaml:"apiVersion" json:"apiVersion"` // paictl.openpai.org/v1
 	Kind       string `yaml:"kind" json:"kind"`             // Bundle
 	// Kubernetes is the release of kubelet, kubeadm and the control plane, "v1.36.3".
-	Kubernetes string     `yaml:"kubernetes" json:"kubernetes"`
-	Arch       string     `yaml:"arch" json:"arch"` // amd64
-	Artifacts  []Artifact `yaml:"artifacts" json:"artifacts"`
+	Kubernetes string `yaml:"kubernetes" json:"kubernetes"`
+	Arch       string `yaml:"arch" json:"arch"` // amd64
+	// Origin is OriginBuild or OriginFetch, so that a remedy can name the command.
+	Origin    string     `yaml:"origin" json:"origin"`
+	Artifacts []Artifact `yaml:"artifacts" json:"artifacts"`
 }
 
 // Artifact is one file of a bundle.
@@ -43,4 +59,17 @@ type Artifact struct {
 	Digest string `yaml:"digest,omitempty" json:"digest,omitempty"`
 	// Roles are the machine roles that need it: "master", "worker"; empty means all.
 	Roles []string `yaml:"roles,omitempty" json:"roles,omitempty"`
+}
+
+// NeededBy tells whether a machine needs the artifact: every machine does where it names
+// no roles, else those of the control plane ("master") or those that are not ("worker").
+func (a Artifact) NeededBy(controlPlane bool) bool {
+	if len(a.Roles) == 0 {
+		return true
+	}
+	role := "worker"
+	if controlPlane {
+		role = "master"
+	}
+	return slices.Contains(a.Roles, role)
 }

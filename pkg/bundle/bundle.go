@@ -1,0 +1,82 @@
+package bundle
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/openpai/paictl/pkg/hint"
+)
+
+// Bundle is a folder of artifacts, opened for reading.
+type Bundle struct {
+	dir      string
+	manifest Manifest
+	// cacheFile remembers which files were hashed; "" switches the memory off.
+	cacheFile string
+}
+
+// Open reads the manifest of the bundle in dir. It hashes nothing: see Verify and
+// VerifyArtifacts.
+func Open(dir string) (*Bundle, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open bundle %s: %w", dir, err)
+	}
+	file := filepath.Join(abs, ManifestFile)
+	data, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, hint.Errorf("run: paictl bundle build -o "+dir, "%s holds no finished bundle (no %s)", dir, ManifestFile)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open bundle: %w", err)
+	}
+	m, err := parseManifest(file, data)
+	if err != nil {
+		return nil, hint.Wrap(err, "the manifest is written by paictl; run: paictl bundle build -o "+dir)
+	}
+	return &Bundle{dir: abs, manifest: *m, cacheFile: defaultCacheFile()}, nil
+}
+
+// Dir returns the bundle's folder as an absolute path.
+func (b *Bundle) Dir() string { return b.dir }
+
+// Manifest returns the whole manifest.
+func (b *Bundle) Manifest() Manifest { return b.manifest }
+
+// Lookup finds an artifact by kind and name.
+func (b *Bundle) Lookup(kind, name string) (Artifact, bool) {
+	for _, a := range b.manifest.Artifacts {
+		if a.Kind == kind && a.Name == name {
+			return a, true
+		}
+	}
+	return Artifact{}, false
+}
+
+// List returns the artifacts of a kind in the manifest's order; all of them for "".
+func (b *Bundle) List(kind string) []Artifact {
+	var out []Artifact
+	for _, a := range b.manifest.Artifacts {
+		if kind == "" || a.Kind == kind {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// File returns the absolute path of an artifact's file.
+func (b *Bundle) File(a Artifact) string {
+	return filepath.Join(b.dir, filepath.FromSlash(a.Path))
+}
+
+// defaultCacheFile is in the user's cache folder, or "" where there is none.
+func defaultCacheFile() string {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(dir, "paictl", "verified.json")
+}

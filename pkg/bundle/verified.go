@@ -1,0 +1,100 @@
+package bundle
+
+import (
+	"context"
+	"encoding/json"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/google/renameio/v2"
+)
+
+// stamp is what tells that a file is still the one that was hashed.
+type stamp struct {
+	Size   int64  `json:"size"`
+	Inode  uint64 `json:"inode"`
+	MTime  int64  `json:"mtime"` // ns since 1970
+	SHA256 string `json:"sha256"`
+}
+
+// settled is how old a change must be before a stamp is trusted: two writes within the
+// clock tick of a file system can carry the same time.
+const settled = time.Second
+
+// VerifyArtifacts checks only the given artifacts, and skips the hash of a file whose size,
+// inode and times are those of its last good check. It returns a *CorruptError like Verify.
+// The memory is a file in the user's cache folder; where that cannot be used, all is hashed.
+func (b *Bundle) VerifyArtifacts(ctx context.Context, list []Artifact) error {
+	known := readStamps(b.cacheFile)
+	var todo []Artifact
+	for _, a := range list {
+		s, err := stampOf(b.File(a))
+		if k, ok := known[b.File(a)]; err == nil && ok && a.SHA256 == k.SHA256 && s.same(k) {
+			continue
+		}
+		todo = append(todo, a)
+	}
+	if len(todo) == 0 {
+		return nil
+	}
+	// Stamps are taken before the hash, so that a change during it is seen next time.
+	fresh := map[string]stamp{}
+	for _, a := range todo {
+		if s, err := stampOf(b.File(a)); err == nil && time.Since(time.Unix(0, s.MTime)) > settled {
+			s.SHA256 = a.SHA256
+			fresh[b.File(a)] = s
+		}
+	}
+	if err := b.verify(ctx, todo, nil); err != nil {
+		return err
+	}
+	addStamps(b.cacheFile, fresh)
+	return nil
+}
+
+func (s stamp) same(o stamp) bool {
+	return s.Size == o.Size && s.Inode == o.Inode && s.MTime == o.MTime
+}
+
+func stampOf(path string) (stamp, error) {
+	fi, err := os.Stat(path)
+	if err != nil {
+		return stamp{}, err
+	}
+	st, ok := fi.Sys().(*syscall.Stat_t)
+	if !ok {
+		return stamp{}, fs.ErrInvalid
+	}
+	return stamp{Size: fi.Size(), Inode: st.Ino, MTime: fi.ModTime().UnixNano()}, nil
+}
+
+func readStamps(file string) map[string]stamp {
+	known := map[string]stamp{}
+	if data, err := os.ReadFile(file); err == nil && json.Unmarshal(data, &known) != nil {
+		return map[string]stamp{}
+	}
+	return known
+}
+
+// addStamps forgets files that are gone, so that the memory doesn't grow. A failure to
+// write costs the next run a hash and nothing else, hence no error.
+func addStamps(file string, fresh map[string]stamp) {
+	if file == "" || len(fresh) == 0 || os.MkdirAll(filepath.Dir(file), 0o700) != nil {
+		return
+	}
+	known := readStamps(file)
+	for path := range known {
+		if _, err := os.Stat(path); err != nil {
+			delete(known, path)
+		}
+	}
+	for path, s := range fresh {
+		known[path] = s
+	}
+	if data, err := json.Marshal(known); err == nil {
+		_ = renameio.WriteFile(file, data, 0o600)
+	}
+}

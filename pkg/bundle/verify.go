@@ -1,0 +1,143 @@
+package bundle
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/openpai/paictl/pkg/hint"
+)
+
+// Bad is an artifact whose file is not what the manifest says.
+type Bad struct {
+	Artifact Artifact `json:"artifact"`
+	// Got is the file's real checksum, or "" where it could not be read.
+	Got string `json:"got,omitempty"`
+	// Err says why the file could not be read; nil for a wrong checksum.
+	Err error `json:"-"`
+}
+
+// String names the file with what was expected and what was found.
+func (b Bad) String() string {
+	if errors.Is(b.Err, os.ErrNotExist) {
+		return b.Artifact.Path + " is missing"
+	}
+	if b.Err != nil {
+		return fmt.Sprintf("%s: %v", b.Artifact.Path, b.Err)
+	}
+	return fmt.Sprintf("%s has sha256 %s, the manifest says %s", b.Artifact.Path, b.Got, b.Artifact.SHA256)
+}
+
+// CorruptError lists every file of a bundle that differs from the manifest.
+type CorruptError struct {
+	Dir    string
+	Origin string
+	Bad    []Bad
+}
+
+// Error names each bad file.
+func (e *CorruptError) Error() string {
+	lines := make([]string, len(e.Bad))
+	for i, b := range e.Bad {
+		lines[i] = b.String()
+	}
+	return fmt.Sprintf("bundle %s is damaged: %s", e.Dir, strings.Join(lines, "; "))
+}
+
+// Remedy is the command that makes the bundle whole again: a missing file is made anew, the
+// others are kept.
+func (e *CorruptError) Remedy() string {
+	var rm []string
+	for _, b := range e.Bad {
+		if !errors.Is(b.Err, os.ErrNotExist) {
+			rm = append(rm, b.Artifact.Path)
+		}
+	}
+	again := fmt.Sprintf("paictl bundle %s -o %s", e.Origin, e.Dir)
+	if len(rm) == 0 {
+		return "run: " + again
+	}
+	return fmt.Sprintf("run: (cd %s && rm -f %s) && %s", e.Dir, strings.Join(rm, " "), again)
+}
+
+// Verify hashes every file, several at a time, and returns a *CorruptError that lists
+// all that differ. done is called once per file, from one goroutine at a time; it may be nil.
+func (b *Bundle) Verify(ctx context.Context, done func(Artifact)) error {
+	return b.verify(ctx, b.manifest.Artifacts, done)
+}
+
+func (b *Bundle) verify(ctx context.Context, list []Artifact, done func(Artifact)) error {
+	bad := make([]*Bad, len(list))
+	var mu sync.Mutex
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	for i, a := range list {
+		g.Go(func() error {
+			sum, err := HashFile(ctx, b.File(a))
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if err != nil || sum != a.SHA256 {
+				bad[i] = &Bad{Artifact: a, Got: sum, Err: err}
+			}
+			if done != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				done(a)
+			}
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	return b.corrupt(bad)
+}
+
+// corrupt turns what was found into one error, nil where nothing was.
+func (b *Bundle) corrupt(found []*Bad) error {
+	var bad []Bad
+	for _, f := range found {
+		if f != nil {
+			bad = append(bad, *f)
+		}
+	}
+	if len(bad) == 0 {
+		return nil
+	}
+	e := &CorruptError{Dir: b.dir, Origin: b.manifest.Origin, Bad: bad}
+	return hint.Wrap(e, e.Remedy())
+}
+
+// HashFile returns the hexadecimal SHA-256 of a file and stops when ctx ends.
+func HashFile(ctx context.Context, path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	h := sha256.New()
+	buf := make([]byte, 1<<20)
+	for {
+		if err := ctx.Err(); err != nil {
+			return "", err
+		}
+		n, err := f.Read(buf)
+		h.Write(buf[:n])
+		if errors.Is(err, io.EOF) {
+			return hex.EncodeToString(h.Sum(nil)), nil
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+}
