@@ -1,0 +1,214 @@
+package progress
+
+import (
+	"time"
+
+	"github.com/openpai/paictl/pkg/cluster"
+)
+
+// recentKept bounds the lines below the table.
+const recentKept = 50
+
+type cellState int
+
+const (
+	pending cellState = iota
+	running
+	done
+	skipped
+	failed
+)
+
+// cell is one phase on one host.
+type cell struct {
+	state       cellState
+	changes     int
+	started     time.Time
+	message     string
+	done, total int64
+}
+
+// row is one host.
+type row struct {
+	name    string
+	cells   []cell
+	current int // index of the phase that runs or failed, -1 if none
+	aside   bool
+	over    bool
+	err     string
+}
+
+// state sums a row up: failed, running, done or pending.
+func (r *row) state() cellState {
+	switch {
+	case r.aside:
+		return failed
+	case r.over:
+		return done
+	case r.current >= 0:
+		return r.cells[r.current].state
+	}
+	return pending
+}
+
+// note is a line below the table.
+type note struct {
+	state cellState // failed for failures, skipped for warnings, done for changes
+	text  string
+}
+
+// board is what the live table shows: the state of every phase on every host, built from
+// nothing but events.
+type board struct {
+	title   string
+	started time.Time
+	ended   time.Time
+	phases  []string
+	rows    []*row
+	byName  map[string]*row
+	notes   []note
+	warned  []string // warnings, kept for the end
+	changes int
+	planned bool
+	summary *cluster.Summary
+}
+
+func newBoard() *board { return &board{byName: map[string]*row{}} }
+
+// apply takes one event in.
+func (b *board) apply(e cluster.Event) {
+	if e.Kind == cluster.EventRunStarted {
+		b.start(e)
+		return
+	}
+	if e.Kind == cluster.EventRunDone {
+		b.summary, b.ended = e.Summary, e.Time
+		return
+	}
+	var r *row
+	if e.Host != "" {
+		r = b.row(e.Host)
+	}
+	if e.Kind == cluster.EventWarning {
+		b.warn(e)
+	}
+	if r == nil {
+		return
+	}
+	if e.Kind == cluster.EventHostDone {
+		r.over, r.current = true, -1
+	}
+	if e.Kind == cluster.EventHostSetAside {
+		r.aside = true
+	}
+	if e.Phase != "" {
+		b.applyPhase(r, b.phase(e.Phase), e)
+	}
+}
+
+func (b *board) start(e cluster.Event) {
+	b.title, b.started = line(e.Message), e.Time
+	for _, p := range e.Phases {
+		b.phase(p)
+	}
+	for _, h := range e.Hosts {
+		b.row(h)
+	}
+}
+
+func (b *board) applyPhase(r *row, i int, e cluster.Event) {
+	c := &r.cells[i]
+	switch e.Kind {
+	case cluster.EventPhaseStarted:
+		*c = cell{state: running, started: e.Time, changes: c.changes}
+		r.current = i
+	case cluster.EventProgress:
+		c.message, c.done, c.total = line(e.Message), e.Done, e.Total
+	case cluster.EventChanged, cluster.EventPlanned:
+		c.changes++
+		b.changes++
+		b.planned = b.planned || e.Kind == cluster.EventPlanned
+		if e.Change != nil {
+			b.note(done, e, describe(e.Change))
+		}
+	case cluster.EventPhaseDone:
+		c.state, c.changes = done, max(c.changes, e.Changes)
+		r.leave(i)
+	case cluster.EventPhaseSkipped:
+		c.state = skipped
+		r.leave(i)
+	case cluster.EventPhaseFailed:
+		c.state, r.current, r.err = failed, i, line(e.Error)
+		text := e.Error
+		if e.Hint != "" {
+			text += " -> " + e.Hint
+		}
+		b.note(failed, e, text)
+	}
+}
+
+// leave forgets the current phase if it is i; another one may run beside it.
+func (r *row) leave(i int) {
+	if r.current == i {
+		r.current = -1
+	}
+}
+
+func (b *board) warn(e cluster.Event) {
+	text := "warning: " + e.Message
+	if e.Hint != "" {
+		text += " -> " + e.Hint
+	}
+	b.note(skipped, e, text)
+	if len(b.warned) < recentKept {
+		b.warned = append(b.warned, b.notes[len(b.notes)-1].text)
+	}
+}
+
+func (b *board) note(s cellState, e cluster.Event, text string) {
+	where := e.Host
+	if e.Phase != "" {
+		where += " " + e.Phase
+	}
+	if where != "" {
+		text = where + ": " + text
+	}
+	b.notes = append(b.notes, note{s, line(text)})
+	if len(b.notes) > recentKept {
+		b.notes = b.notes[len(b.notes)-recentKept:]
+	}
+}
+
+// row returns the row of a host, made if an event names one that the start did not.
+func (b *board) row(host string) *row {
+	if r, ok := b.byName[host]; ok {
+		return r
+	}
+	r := &row{name: line(host), cells: make([]cell, len(b.phases)), current: -1}
+	b.byName[host] = r
+	b.rows = append(b.rows, r)
+	return r
+}
+
+// phase returns the column of a phase, made if needed.
+func (b *board) phase(name string) int {
+	for i, p := range b.phases {
+		if p == name {
+			return i
+		}
+	}
+	b.phases = append(b.phases, name)
+	for _, r := range b.rows {
+		r.cells = append(r.cells, cell{})
+	}
+	return len(b.phases) - 1
+}
+
+// tallyRows counts the rows by state.
+func tallyRows(rows []*row) map[cellState]int {
+	n := map[cellState]int{}
+	for _, r := range rows {
+		n[r.state()]++
+	}
+	return n
+}

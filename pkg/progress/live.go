@@ -1,0 +1,146 @@
+package progress
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+	"golang.org/x/term"
+
+	"github.com/openpai/paictl/pkg/cluster"
+)
+
+// frameEvery is the time between two frames; events in between are drawn together.
+const frameEvery = 100 * time.Millisecond
+
+// LiveOptions say where the live table is drawn.
+type LiveOptions struct {
+	In     io.Reader // the keyboard; anything but a terminal is not read
+	Out    io.Writer // the terminal
+	Colour bool
+	// Interrupt is called for each Ctrl-C, which a terminal in raw mode doesn't turn into a
+	// signal. nil sends this process os.Interrupt: the first ends main's context, the
+	// second, sent when the terminal is restored, ends the program.
+	Interrupt func()
+	// Now is the clock; nil is time.Now.
+	Now func() time.Time
+}
+
+// Live draws hosts × phases on a terminal while the run goes on, and leaves the final
+// table with the summary behind. Emit never waits for the screen.
+type Live struct {
+	opts    LiveOptions
+	program *tea.Program
+	unwatch func() bool
+	closing chan struct{}
+	ended   chan struct{}
+	once    sync.Once
+
+	mu    sync.Mutex
+	queue []cluster.Event
+	plain *Plain // takes over when the screen is gone before the run is
+	last  model
+	err   error
+}
+
+// NewLive takes the terminal until Close. When ctx ends, the table says that the run is
+// finishing its steps and goes on showing them.
+func NewLive(ctx context.Context, opts LiveOptions) *Live {
+	if opts.Interrupt == nil {
+		opts.Interrupt = interruptSelf
+	}
+	if opts.Now == nil {
+		opts.Now = time.Now
+	}
+	l := &Live{opts: opts, closing: make(chan struct{}), ended: make(chan struct{})}
+	m := model{
+		board: newBoard(), p: newPalette(opts.Out, opts.Colour), now: opts.Now(), next: l.nextFrame,
+		interrupt: func() tea.Msg { opts.Interrupt(); return nil },
+	}
+	l.program = tea.NewProgram(m, tea.WithInput(keyboard(opts.In)), tea.WithOutput(opts.Out),
+		tea.WithoutSignalHandler(), tea.WithoutBracketedPaste())
+	l.unwatch = context.AfterFunc(ctx, func() { l.program.Send(stoppingMsg{}) })
+	go l.run()
+	return l
+}
+
+// Emit implements cluster.Sink.
+func (l *Live) Emit(e cluster.Event) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.plain != nil {
+		l.plain.Emit(e)
+		return
+	}
+	l.queue = append(l.queue, e)
+}
+
+// Close draws what is left, gives the terminal back and prints the final table.
+func (l *Live) Close() error {
+	l.once.Do(func() {
+		l.unwatch()
+		close(l.closing)
+		<-l.ended
+		if l.plain == nil {
+			_, l.err = io.WriteString(l.opts.Out, l.last.screen().final(l.last.board))
+		}
+	})
+	return l.err
+}
+
+// run draws until the run is over. A screen that ends early, for a second Ctrl-C or a
+// terminal that can't be drawn on, is followed by plain lines.
+func (l *Live) run() {
+	defer close(l.ended)
+	end, err := l.program.Run()
+	l.mu.Lock()
+	last, ok := end.(model)
+	l.last = last
+	if err != nil || !ok || last.aborted {
+		l.plain = NewPlain(l.opts.Out, l.opts.Colour)
+		for _, e := range l.queue {
+			l.plain.Emit(e)
+		}
+		l.queue = nil
+	}
+	l.mu.Unlock()
+	if last.aborted {
+		fmt.Fprintln(l.opts.Out, "stopped at once; steps that ran may be half done, run the same command again")
+		l.opts.Interrupt()
+	}
+}
+
+// nextFrame waits for the time of the next frame, or for the end, and takes the queue.
+func (l *Live) nextFrame() tea.Msg {
+	t := time.NewTimer(frameEvery)
+	defer t.Stop()
+	closed := false
+	select {
+	case <-t.C:
+	case <-l.closing:
+		closed = true
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	events := l.queue
+	l.queue = nil
+	return frameMsg{now: l.opts.Now(), events: events, closed: closed}
+}
+
+// keyboard returns in when it is a terminal, else nil: then Ctrl-C is an ordinary signal.
+func keyboard(in io.Reader) io.Reader {
+	if f, ok := in.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		return f
+	}
+	return nil
+}
+
+func interruptSelf() {
+	if p, err := os.FindProcess(os.Getpid()); err == nil {
+		_ = p.Signal(os.Interrupt)
+	}
+}

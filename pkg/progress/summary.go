@@ -1,0 +1,39 @@
+package progress
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/openpai/paictl/pkg/cluster"
+)
+
+// writeSummary prints how a run ended: the figures, the hosts that were set aside with
+// their causes, and the command that goes on with them.
+func writeSummary(w io.Writer, s *cluster.Summary, p palette) {
+	fmt.Fprintln(w, p.bold(totals(s)))
+	if len(s.Failed) == 0 {
+		return
+	}
+	if len(s.Failed) == 1 {
+		fmt.Fprintln(w, p.bad("1 host was set aside:"))
+	} else {
+		fmt.Fprintln(w, p.bad(fmt.Sprintf("%d hosts were set aside:", len(s.Failed))))
+	}
+	for _, f := range s.Failed {
+		fmt.Fprintf(w, "  %s  %s: %s\n", line(f.Host), line(f.Phase), line(f.Error))
+		if f.Hint != "" {
+			fmt.Fprintf(w, "    -> %s\n", line(f.Hint))
+		}
+	}
+	if s.Retry != "" {
+		fmt.Fprintf(w, "Once that is mended, go on with:\n  %s\n", line(s.Retry))
+	}
+}
+
+func totals(s *cluster.Summary) string {
+	changed, changes := fmt.Sprintf("%d changed", s.Changed), count(s.Changes, "change")
+	if s.DryRun {
+		changed, changes = fmt.Sprintf("%d would change", s.Changed), changes+" planned"
+	}
+	return fmt.Sprintf("%s, %s, %s, %s", count(s.Hosts, "host"), changed, changes, duration(s.Elapsed))
+}

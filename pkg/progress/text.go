@@ -1,0 +1,130 @@
+package progress
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/openpai/paictl/pkg/cluster"
+)
+
+// stepsBelow separates the two meanings of an event's Total: a smaller one counts
+// steps, since a transfer of so few bytes is over before anybody looks.
+const stepsBelow = 1000
+
+// duration writes d as a person says it: "0.4 s", "38 s", "2 min 05 s", "1 h 02 min".
+func duration(d time.Duration) string {
+	switch {
+	case d < 0:
+		return "0.0 s"
+	case d < 9950*time.Millisecond:
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	case d < time.Minute-500*time.Millisecond:
+		return fmt.Sprintf("%.0f s", d.Seconds())
+	}
+	d = d.Round(time.Second)
+	if d < time.Hour {
+		return fmt.Sprintf("%d min %02d s", int(d.Minutes()), int(d.Seconds())%60)
+	}
+	return fmt.Sprintf("%d h %02d min", int(d.Hours()), int(d.Minutes())%60)
+}
+
+// clock writes d in at most six columns, for a table's cell: "4s", "1m05s", "2h03m".
+func clock(d time.Duration) string {
+	d = max(d, 0).Truncate(time.Second)
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
+	default:
+		return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
+	}
+}
+
+// amount writes how far a step is: "12/310 MB" for bytes, "3/12" for steps, "" if unknown.
+func amount(done, total int64) string {
+	switch {
+	case total <= 0:
+		return ""
+	case total < stepsBelow:
+		return fmt.Sprintf("%d/%d", done, total)
+	}
+	unit, name := float64(1e3), "kB"
+	switch {
+	case total >= 1e9:
+		unit, name = 1e9, "GB"
+	case total >= 1e6:
+		unit, name = 1e6, "MB"
+	}
+	digits := 0
+	if float64(total)/unit < 10 {
+		digits = 1
+	}
+	return fmt.Sprintf("%.*f/%.*f %s", digits, float64(done)/unit, digits, float64(total)/unit, name)
+}
+
+// percent is "38%"; total must be positive.
+func percent(done, total int64) string {
+	return fmt.Sprintf("%d%%", min(max(done, 0), total)*100/total)
+}
+
+// count writes "1 change" or "3 changes".
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// mark is the sign before a change: + adds, - removes, ~ changes what is there.
+func mark(action string) string {
+	switch action {
+	case "create", "load", "import", "enable":
+		return "+"
+	case "delete", "remove", "disable", "unload":
+		return "-"
+	default:
+		return "~"
+	}
+}
+
+// describe is a change in one line, without its host and phase.
+func describe(c *cluster.Change) string {
+	s := mark(c.Action) + " " + c.Action + " " + c.Target
+	if c.Detail != "" {
+		s += " (" + c.Detail + ")"
+	}
+	return line(s)
+}
+
+// line makes s fit for one line of a terminal. What hosts answer ends up here, so
+// escape sequences and other control characters must not reach the screen.
+func line(s string) string {
+	return strings.Join(strings.Fields(strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == unicode.ReplacementChar:
+			return -1
+		default:
+			return r
+		}
+	}, s)), " ")
+}
+
+// lines splits s into lines fit for a terminal, keeping indentation.
+func lines(s string) []string {
+	var out []string
+	for l := range strings.Lines(s) {
+		l = strings.TrimRight(l, "\r\n")
+		out = append(out, strings.Map(func(r rune) rune {
+			if r != '\t' && unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
+				return -1
+			}
+			return r
+		}, l))
+	}
+	return out
+}
