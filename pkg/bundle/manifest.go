@@ -57,6 +57,8 @@ type Artifact struct {
 	Image string `yaml:"image,omitempty" json:"image,omitempty"`
 	// Digest is the image's manifest digest, "sha256:…"; only for KindImage.
 	Digest string `yaml:"digest,omitempty" json:"digest,omitempty"`
+	// Packages are the distribution's packages in an image, as name=version.
+	Packages []string `yaml:"packages,omitempty" json:"packages,omitempty"`
 	// Roles are the machine roles that need it: "master", "worker"; empty means all.
 	Roles []string `yaml:"roles,omitempty" json:"roles,omitempty"`
 }

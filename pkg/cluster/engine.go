@@ -1,0 +1,280 @@
+package cluster
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/openpai/paictl/pkg/bundle"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/ssh"
+)
+
+// Options of a run. Dialer, Sink and Clock are needed; the rest has defaults.
+type Options struct {
+	Dialer ssh.Dialer
+	Sink   Sink
+	// Clock is time.Now in the program.
+	Clock func() time.Time
+	// Command is what the operator typed, without --limit; the summary's retry is made from it.
+	Command string
+	// Owner names the run in the cluster's lock: user@host, pid.
+	Owner string
+	// DryRun stops after the plan. The Dialer's gate refuses changes all the same.
+	DryRun bool
+	// Phases limits a run to some phases and Limit to some hosts; empty means all.
+	Phases []string
+	Limit  []string
+	// Fix lets preflight make the safe repairs.
+	Fix bool
+	// Parallel is how many hosts are worked on at once, Uploads how many receive files.
+	Parallel, Uploads int
+	// StepTimeout limits one script on one host.
+	StepTimeout time.Duration
+	// RoundTrips returns how many round trips a host needed so far; may be nil.
+	RoundTrips func(host string) int
+}
+
+func (o *Options) defaults() {
+	if o.Parallel <= 0 {
+		o.Parallel = 64
+	}
+	if o.Uploads <= 0 {
+		o.Uploads = 8
+	}
+	if o.StepTimeout <= 0 {
+		o.StepTimeout = 10 * time.Minute
+	}
+}
+
+// run is one execution of a command over the hosts of a cluster.
+type run struct {
+	id      string
+	spec    *Spec
+	opts    Options
+	slots   chan struct{} // hosts being worked on
+	uploads chan struct{} // hosts receiving files
+	started time.Time
+
+	mu      sync.Mutex
+	hosts   map[string]ssh.Host
+	failed  map[string]Failed
+	changes map[string]int // by host
+
+	emitMu sync.Mutex
+	joinMu sync.Mutex
+	ticket *ticket
+}
+
+func newRun(s *Spec, o Options) *run {
+	o.defaults()
+	b := make([]byte, 4)
+	_, _ = rand.Read(b) // never fails, by its documentation
+	return &run{
+		id: hex.EncodeToString(b), spec: s, opts: o, started: o.Clock(),
+		slots: make(chan struct{}, o.Parallel), uploads: make(chan struct{}, o.Uploads),
+		hosts: map[string]ssh.Host{}, failed: map[string]Failed{}, changes: map[string]int{},
+	}
+}
+
+func (r *run) emit(e Event) {
+	r.emitMu.Lock()
+	defer r.emitMu.Unlock()
+	e.Time = r.opts.Clock()
+	r.opts.Sink.Emit(e)
+}
+
+func (r *run) host(n *Node) ssh.Host {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.hosts[n.Hostname]
+}
+
+func (r *run) close() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, h := range r.hosts {
+		_ = h.Close() // the run is over; there is nobody to tell
+	}
+}
+
+// setAside records that a host failed; the others go on without it.
+func (r *run) setAside(n *Node, phase string, err error) {
+	f := Failed{Host: n.Hostname, Phase: phase, Error: err.Error(), Hint: hint.Of(err)}
+	r.mu.Lock()
+	_, known := r.failed[n.Hostname]
+	if !known {
+		r.failed[n.Hostname] = f
+	}
+	r.mu.Unlock()
+	if !known {
+		r.emit(Event{Kind: EventHostSetAside, Host: n.Hostname, Phase: phase, Error: f.Error, Hint: f.Hint})
+	}
+}
+
+func (r *run) isAside(n *Node) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, is := r.failed[n.Hostname]
+	return is
+}
+
+// selected returns the nodes of this run: all, or those of --limit.
+func (r *run) selected() ([]*Node, error) {
+	if len(r.opts.Limit) == 0 {
+		return r.spec.Nodes, nil
+	}
+	var out []*Node
+	for _, name := range r.opts.Limit {
+		n, err := r.spec.Node(name)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.Contains(out, n) {
+			out = append(out, n)
+		}
+	}
+	return out, nil
+}
+
+// reached returns the selected nodes and, always, the first control plane node, which
+// cluster-wide work needs.
+func (r *run) reached(nodes []*Node) []*Node {
+	if slices.Contains(nodes, r.spec.First()) {
+		return nodes
+	}
+	return append([]*Node{r.spec.First()}, nodes...)
+}
+
+// each works on all nodes at once, as many as there are slots, and returns what failed
+// on which node. One node's failure does not stop the others.
+func (r *run) each(ctx context.Context, nodes []*Node, do func(context.Context, *Node) error) map[*Node]error {
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	errs := map[*Node]error{}
+	for _, n := range nodes {
+		wg.Go(func() {
+			err := r.slot(ctx, func() error { return do(ctx, n) })
+			if err != nil {
+				mu.Lock()
+				errs[n] = err
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	return errs
+}
+
+// slot runs do while holding one of the run's slots.
+func (r *run) slot(ctx context.Context, do func() error) error {
+	select {
+	case r.slots <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-r.slots }()
+	return do()
+}
+
+// dial connects to a node and keeps the connection for the whole run.
+func (r *run) dial(ctx context.Context, n *Node) error {
+	h, err := r.opts.Dialer.Dial(ctx, n.Target)
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.hosts[n.Hostname] = h
+	return nil
+}
+
+// summary closes the run's story and returns the error that sets the exit code.
+func (r *run) summary(command string, nodes []*Node, planned []Change) error {
+	s := Summary{Command: command, DryRun: r.opts.DryRun, Hosts: len(nodes), Elapsed: r.opts.Clock().Sub(r.started)}
+	r.mu.Lock()
+	for _, n := range nodes {
+		if c := r.changes[n.Hostname]; c > 0 {
+			s.Changed++
+			s.Changes += c
+		}
+		if f, ok := r.failed[n.Hostname]; ok {
+			s.Failed = append(s.Failed, f)
+		}
+	}
+	r.mu.Unlock()
+	if r.opts.DryRun {
+		s.Changes = len(planned)
+		hosts := map[string]bool{}
+		for _, c := range planned {
+			hosts[c.Host] = true
+		}
+		s.Changed = len(hosts)
+	}
+	if r.opts.RoundTrips != nil {
+		for _, n := range nodes {
+			s.RoundTrips = max(s.RoundTrips, r.opts.RoundTrips(n.Hostname))
+		}
+	}
+	if len(s.Failed) > 0 {
+		s.Retry = r.opts.Command
+		if len(s.Failed) < len(nodes) {
+			s.Retry += " --limit " + joinHosts(s.Failed)
+		}
+	}
+	r.emit(Event{Kind: EventRunDone, Summary: &s, Elapsed: s.Elapsed})
+	if len(s.Failed) > 0 {
+		return &PartialError{Failed: s.Failed, Hosts: s.Hosts, Retry: s.Retry}
+	}
+	return nil
+}
+
+func joinHosts(fs []Failed) string {
+	out := ""
+	for i, f := range fs {
+		if i > 0 {
+			out += ","
+		}
+		out += f.Host
+	}
+	return out
+}
+
+// PartialError says that some hosts were set aside and the others are done.
+type PartialError struct {
+	Failed []Failed
+	Hosts  int
+	Retry  string
+}
+
+func (e *PartialError) Error() string {
+	return fmt.Sprintf("%d of %d hosts failed: %s", len(e.Failed), e.Hosts, joinHosts(e.Failed))
+}
+
+// ExitCode is 3: partial; 1 when no host is left.
+func (e *PartialError) ExitCode() int {
+	if len(e.Failed) >= e.Hosts {
+		return 1
+	}
+	return 3
+}
+
+func (r *run) uploadFile(path string, a bundle.Artifact) ssh.File {
+	name := r.spec.Bundle.File(a)
+	return ssh.File{
+		Path: path, Mode: 0o600, SHA256: a.SHA256, Size: a.Size,
+		Open: func() (io.ReadCloser, error) { return os.Open(name) },
+	}
+}
+
+// isCancel tells whether a run ended because somebody asked for it.
+func isCancel(ctx context.Context, err error) bool {
+	return ctx.Err() != nil || errors.Is(err, context.Canceled)
+}

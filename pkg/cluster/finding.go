@@ -1,0 +1,48 @@
+package cluster
+
+import "fmt"
+
+// Severities of findings.
+const (
+	SeverityError   = "error"
+	SeverityWarning = "warning"
+)
+
+// Finding is what a preflight check says about a host, or about all of them.
+type Finding struct {
+	Host     string `json:"host,omitempty"`
+	Check    string `json:"check"` // stable name: os, sudo, clock, port …
+	Severity string `json:"severity"`
+	Message  string `json:"message"`
+	Remedy   string `json:"remedy,omitempty"`
+	// Fix is shell that repairs it safely, for --fix; empty where a person must decide.
+	Fix string `json:"-"`
+	// Fixable tells whether --fix would repair it.
+	Fixable bool `json:"fixable,omitempty"`
+}
+
+// PreflightError says that checks failed and that nothing was changed.
+type PreflightError struct{ Findings []Finding }
+
+func (e *PreflightError) Error() string {
+	n, first := 0, Finding{}
+	for _, f := range e.Findings {
+		if f.Severity == SeverityError {
+			if n == 0 {
+				first = f
+			}
+			n++
+		}
+	}
+	where := ""
+	if first.Host != "" {
+		where = first.Host + ": "
+	}
+	if n == 1 {
+		return fmt.Sprintf("%s%s (nothing was changed)", where, first.Message)
+	}
+	return fmt.Sprintf("%d checks failed, the first: %s%s (nothing was changed)", n, where, first.Message)
+}
+
+// ExitCode is 4: preflight.
+func (e *PreflightError) ExitCode() int { return 4 }

@@ -1,0 +1,84 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/ssh"
+)
+
+// clusterLock is the file on the first control plane machine that a run holds locked.
+const clusterLock = "/run/paictl.lock"
+
+// ErrLockLost says that the session that held the cluster's lock has ended. The run stops,
+// because another one may now begin.
+var ErrLockLost = errors.New("the session that held the cluster's lock was lost")
+
+// LockedError says that another run works on the cluster.
+type LockedError struct {
+	Host  string
+	Owner string // user@host, pid
+	Since string // RFC 3339, by the owner's clock
+}
+
+func (e *LockedError) Error() string {
+	return fmt.Sprintf("another run holds the cluster's lock on %s: %s, since %s", e.Host, e.Owner, e.Since)
+}
+
+// ExitCode is 5: locked.
+func (e *LockedError) ExitCode() int { return 5 }
+
+// lockScript locks the file for as long as its standard input stays open. The lock is
+// flock's, so it dies with the session, however that ends: nothing can go stale.
+func lockScript(owner string, since time.Time) string {
+	return preludeScript + fmt.Sprintf(`
+owner=%s
+f=$R%s
+mkdir -p "$R/run"
+exec 8>>"$f"
+if ! flock -n 8; then
+	printf 'locked\t%%s\n' "$(head -n 1 "$f")"
+	exit 0
+fi
+printf '%%s\n' "$owner" >"$f"
+echo held
+cat >/dev/null
+`, quote(owner+"\t"+since.UTC().Format(time.RFC3339)), clusterLock)
+}
+
+// lock takes the cluster's lock. The returned context ends when the lock is lost.
+func (r *run) lock(ctx context.Context) (context.Context, func(), error) {
+	n := r.spec.First()
+	s, err := r.host(n).Hold(ctx, ssh.Script{Name: "lock", Mutates: true, Body: lockScript(r.opts.Owner, r.opts.Clock())})
+	if err != nil {
+		return ctx, nil, fmt.Errorf("take the cluster's lock on %s: %w", n.Hostname, err)
+	}
+	if rest, locked := strings.CutPrefix(s.FirstLine(), "locked\t"); locked {
+		_ = s.Close()
+		owner, since, _ := strings.Cut(rest, "\t")
+		return ctx, nil, hint.Wrap(&LockedError{Host: n.Hostname, Owner: owner, Since: since},
+			"wait for it to end, or end that process; the lock goes with it")
+	}
+	if s.FirstLine() != "held" {
+		_ = s.Close()
+		return ctx, nil, fmt.Errorf("take the cluster's lock on %s: unexpected answer %q", n.Hostname, s.FirstLine())
+	}
+	held, cancel := context.WithCancelCause(ctx)
+	released := make(chan struct{})
+	go func() {
+		select {
+		case <-s.Done():
+			cancel(fmt.Errorf("%w on %s", ErrLockLost, n.Hostname))
+		case <-released:
+		}
+	}()
+	return held, func() {
+		close(released)
+		_ = s.Close()
+		cancel(nil)
+	}, nil
+}

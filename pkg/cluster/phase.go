@@ -1,0 +1,154 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/ssh"
+)
+
+// phase is one step that makes a node what the configuration says. Detect and verify
+// only read; diff is pure; apply makes exactly the changes that diff named, and is safe to
+// repeat after being cut off anywhere.
+type phase interface {
+	// name is the phase's name in --phases, events and the journal.
+	name() string
+	// applies tells whether the phase concerns the node.
+	applies(n *Node) bool
+	// detect returns shell that prints the node's state, for answer.
+	detect(n *Node) (string, error)
+	// diff compares the node with the configuration. All nodes' facts are at hand.
+	diff(n *Node, w *world) ([]Change, error)
+	apply(ctx context.Context, r *run, n *Node, cs []Change) error
+	// verify returns shell that exits with status 0 once the node is what apply promised,
+	// and else prints why not; "" where apply itself has seen it.
+	verify(n *Node) string
+	// waits names the steps that must have ended before this phase's apply may begin.
+	waits(n *Node) []step
+}
+
+// step is a phase on a node.
+type step struct {
+	host, phase string
+	// must says that the step has to have succeeded; otherwise its end is enough.
+	must bool
+}
+
+// world is what detection found on all nodes.
+type world struct {
+	spec  *Spec
+	facts map[string]*facts // by host name
+}
+
+// of returns a phase's answer on a node.
+func (w *world) of(n *Node, phase string) answer {
+	f := w.facts[n.Hostname]
+	if f == nil {
+		return answer{}
+	}
+	return f.sections[phase]
+}
+
+// upPhases are the phases of "cluster up", in order.
+func upPhases(s *Spec) []phase {
+	return []phase{
+		&base{spec: s}, &containerd{spec: s}, &kubelet{spec: s}, &images{spec: s},
+		&initialise{spec: s}, &network{spec: s}, &join{spec: s}, &labels{spec: s},
+	}
+}
+
+// PhaseNames are the phases of "cluster up" in order, preflight included.
+func PhaseNames() []string {
+	out := []string{"preflight"}
+	for _, p := range upPhases(&Spec{}) {
+		out = append(out, p.name())
+	}
+	return out
+}
+
+// script runs a mutating script of a phase on a node.
+func (r *run) script(ctx context.Context, n *Node, phase, what, body string) (ssh.Result, error) {
+	return r.exec(ctx, n, ssh.Script{
+		Name: phase + "/" + what, Mutates: true, Timeout: r.opts.StepTimeout,
+		Body: applyProgram(r.id, phase, body),
+	})
+}
+
+// read runs a read-only script on a node.
+func (r *run) read(ctx context.Context, n *Node, phase, what, body string) (ssh.Result, error) {
+	return r.exec(ctx, n, ssh.Script{
+		Name: phase + "/" + what, Timeout: r.opts.StepTimeout, Body: preludeScript + body,
+	})
+}
+
+func (r *run) exec(ctx context.Context, n *Node, s ssh.Script) (ssh.Result, error) {
+	h := r.host(n)
+	if h == nil {
+		return ssh.Result{}, fmt.Errorf("%s: not connected", n.Hostname)
+	}
+	res, err := h.Run(ctx, s)
+	if err != nil {
+		return res, err
+	}
+	if res.ExitCode != 0 {
+		return res, scriptError(n, s.Name, res)
+	}
+	return res, nil
+}
+
+// scriptError turns a script's failure into one line: the last thing that it said.
+func scriptError(n *Node, name string, res ssh.Result) error {
+	lines := strings.Split(strings.TrimSpace(string(res.Stderr)), "\n")
+	last := lines[len(lines)-1]
+	for _, l := range lines {
+		// kubeadm says what went wrong in lines like these, and then how to get help.
+		if strings.Contains(l, "[ERROR ") || strings.HasPrefix(l, "error:") || strings.HasPrefix(l, "error execution phase") {
+			last = l
+			break
+		}
+	}
+	if last == "" {
+		last = "no message"
+	}
+	remedy := fmt.Sprintf("the steps so far are in %s/journal on the host; when the cause is removed, run the same command again", stateDir)
+	if i := strings.Index(last, " -> "); i > 0 {
+		last, remedy = last[:i], last[i+len(" -> "):]
+	}
+	return hint.Errorf(remedy, "%s on %s: exit status %d: %s", name, n.Hostname, res.ExitCode, strings.TrimSpace(last))
+}
+
+// applyResources stages the uploads, runs the script, and tells of each change.
+func (r *run) applyResources(ctx context.Context, n *Node, phase string, res resources, cs []Change) error {
+	if err := r.stage(ctx, n, phase, res.uploads(cs)); err != nil {
+		return err
+	}
+	_, err := r.script(ctx, n, phase, "apply", res.script(cs))
+	return err
+}
+
+// stage uploads artifacts to where p_artifact expects them.
+func (r *run) stage(ctx context.Context, n *Node, phase string, as []artifact) error {
+	files := make([]ssh.File, 0, len(as))
+	for _, a := range as {
+		files = append(files, r.uploadFile(staged(a.src), a.src))
+	}
+	return r.upload(ctx, n, phase, files)
+}
+
+func (r *run) upload(ctx context.Context, n *Node, phase string, files []ssh.File) error {
+	if len(files) == 0 {
+		return nil
+	}
+	select {
+	case r.uploads <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-r.uploads }()
+	_, err := r.host(n).Upload(ctx, files, func(sent, total int64) {
+		r.emit(Event{Kind: EventProgress, Host: n.Hostname, Phase: phase, Message: "upload", Done: sent, Total: total})
+	})
+	return err
+}

@@ -1,0 +1,268 @@
+package cluster
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/pmezard/go-difflib/difflib"
+
+	"github.com/openpai/paictl/pkg/bundle"
+)
+
+// resources are the plain things that a phase wants on a node: paictl detects, compares
+// and applies them in the same way for every phase.
+type resources struct {
+	modules   []module
+	sysctls   map[string]string
+	files     []file
+	blocks    []block
+	artifacts []artifact
+	units     []unit
+	// setup is shell that runs before, and after that follows, when anything changes.
+	setup, after string
+}
+
+// module is a kernel module. Probe is a path that exists where the kernel has it built in.
+type module struct{ name, probe string }
+
+// file is a text file that paictl owns whole.
+type file struct {
+	path   string
+	mode   uint32
+	body   []byte
+	secret bool // never shown in a diff
+}
+
+// block is a part of a file that belongs to somebody else, between two marker lines.
+type block struct {
+	path string
+	body []byte
+}
+
+// artifact is a file of the bundle at its place on the node.
+type artifact struct {
+	path string
+	mode uint32
+	src  bundle.Artifact
+}
+
+// unit is a systemd unit that shall be enabled and running. It is restarted when one of
+// the files that it reads has changed.
+type unit struct {
+	name  string
+	reads []string
+}
+
+// detect returns the shell that asks a host for the state of the resources.
+func (r resources) detect() string {
+	var b strings.Builder
+	for _, m := range r.modules {
+		fmt.Fprintf(&b, "d_module %s %s\n", quote(m.name), quote(m.probe))
+	}
+	for _, k := range slices.Sorted(maps.Keys(r.sysctls)) {
+		fmt.Fprintf(&b, "d_sysctl %s\n", quote(k))
+	}
+	if len(r.files) > 0 {
+		b.WriteString("d_files <<'PAICTL_DATA'\n")
+		for _, f := range r.files {
+			kind := "p"
+			if f.secret {
+				kind = "s"
+			}
+			fmt.Fprintf(&b, "%s\t%s\t%s\n", f.path, hash(f.body), kind)
+		}
+		b.WriteString("PAICTL_DATA\n")
+	}
+	for _, f := range r.blocks {
+		fmt.Fprintf(&b, "d_block %s\n", quote(f.path))
+	}
+	if len(r.artifacts) > 0 {
+		b.WriteString("d_artifacts <<'PAICTL_DATA'\n")
+		for _, a := range r.artifacts {
+			b.WriteString(a.path + "\n")
+		}
+		b.WriteString("PAICTL_DATA\n")
+	}
+	for _, u := range r.units {
+		fmt.Fprintf(&b, "d_unit %s %s\n", quote(u.name), quoteAll(u.reads))
+	}
+	return b.String()
+}
+
+// diff compares what a host answered with what is wanted.
+func (r resources) diff(a answer) []Change {
+	var out []Change
+	add := func(c Change) { out = append(out, c) }
+	for _, m := range r.modules {
+		if a.value("module", m.name) != "loaded" {
+			add(Change{Action: "load", Target: "module " + m.name})
+		}
+	}
+	for _, k := range slices.Sorted(maps.Keys(r.sysctls)) {
+		if have := a.value("sysctl", k); have != r.sysctls[k] {
+			add(Change{Action: "set", Target: "sysctl " + k, Detail: have + " -> " + r.sysctls[k]})
+		}
+	}
+	for _, f := range r.files {
+		if c, differs := f.diff(a); differs {
+			add(c)
+		}
+	}
+	for _, b := range r.blocks {
+		have := decoded(a.value("block", b.path))
+		if string(have) != string(b.body) {
+			add(Change{Action: "update", Target: b.path, Detail: "the block of paictl", Diff: unified(b.path, have, b.body)})
+		}
+	}
+	for _, x := range r.artifacts {
+		if c, differs := x.diff(a); differs {
+			add(c)
+		}
+	}
+	return append(out, r.diffUnits(a, len(out) > 0)...)
+}
+
+func (f file) diff(a answer) (Change, bool) {
+	row, _ := a.row("file", f.path)
+	mode := fmt.Sprintf("%o", f.mode)
+	if len(row) < 2 {
+		return Change{Action: "create", Target: f.path, Detail: mode}, true
+	}
+	if row[1] == hash(f.body) && row[0] == mode {
+		return Change{}, false
+	}
+	c := Change{Action: "update", Target: f.path}
+	if row[0] != mode {
+		c.Detail = "mode " + row[0] + " -> " + mode
+	}
+	if !f.secret && row[1] != hash(f.body) && len(row) > 2 {
+		c.Diff = unified(f.path, decoded(row[2]), f.body)
+	}
+	return c, true
+}
+
+func (x artifact) diff(a answer) (Change, bool) {
+	row, _ := a.row("art", x.path)
+	if len(row) < 2 {
+		return Change{Action: "create", Target: x.path, Detail: x.src.Name + " " + x.src.Version}, true
+	}
+	mode := fmt.Sprintf("%o", x.mode)
+	if row[1] == x.src.SHA256 && row[0] == mode {
+		return Change{}, false
+	}
+	return Change{Action: "update", Target: x.path, Detail: x.src.Name + " " + x.src.Version}, true
+}
+
+func (r resources) diffUnits(a answer, written bool) []Change {
+	var out []Change
+	for _, u := range r.units {
+		row, _ := a.row("unit", u.name)
+		for len(row) < 3 {
+			row = append(row, "absent")
+		}
+		enabled, active, fresh := row[0], row[1], row[2] == "fresh"
+		switch {
+		case enabled != "enabled":
+			out = append(out, Change{Action: "enable", Target: u.name})
+		case active != "active":
+			out = append(out, Change{Action: "start", Target: u.name})
+		case !fresh:
+			out = append(out, Change{Action: "restart", Target: u.name, Detail: "its files have changed"})
+		case written && r.touches(u, a):
+			out = append(out, Change{Action: "restart", Target: u.name, Detail: "its files change"})
+		}
+	}
+	return out
+}
+
+// touches tells whether applying the resources writes one of the files that a unit reads.
+func (r resources) touches(u unit, a answer) bool {
+	for _, f := range r.files {
+		if _, differs := f.diff(a); differs && slices.Contains(u.reads, f.path) {
+			return true
+		}
+	}
+	for _, x := range r.artifacts {
+		if _, differs := x.diff(a); differs && slices.Contains(u.reads, x.path) {
+			return true
+		}
+	}
+	return false
+}
+
+// script returns the shell that makes the changes.
+func (r resources) script(cs []Change) string {
+	todo := map[string]bool{}
+	for _, c := range cs {
+		todo[c.Target] = true
+	}
+	var b strings.Builder
+	b.WriteString(r.setup)
+	for _, m := range r.modules {
+		if todo["module "+m.name] {
+			fmt.Fprintf(&b, "p_module %s\n", quote(m.name))
+		}
+	}
+	for _, f := range r.files {
+		if todo[f.path] {
+			b.WriteString(heredoc(fmt.Sprintf("p_file %s %o", quote(f.path), f.mode), f.body))
+		}
+	}
+	for _, f := range r.blocks {
+		if todo[f.path] {
+			b.WriteString(heredoc("p_block "+quote(f.path), f.body))
+		}
+	}
+	for _, k := range slices.Sorted(maps.Keys(r.sysctls)) {
+		if todo["sysctl "+k] {
+			fmt.Fprintf(&b, "p_sysctl %s %s\n", quote(k), quote(r.sysctls[k]))
+		}
+	}
+	for _, x := range r.artifacts {
+		if todo[x.path] {
+			fmt.Fprintf(&b, "p_artifact %s %o %s\n", quote(x.path), x.mode, x.src.SHA256)
+		}
+	}
+	for _, u := range r.units {
+		if todo[u.name] {
+			fmt.Fprintf(&b, "p_unit %s %s\n", quote(u.name), quoteAll(u.reads))
+		}
+	}
+	b.WriteString(r.after)
+	return b.String()
+}
+
+// uploads returns the artifacts among the changes: they are staged before the script.
+func (r resources) uploads(cs []Change) []artifact {
+	var out []artifact
+	for _, x := range r.artifacts {
+		if slices.ContainsFunc(cs, func(c Change) bool { return c.Target == x.path }) {
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+// staged is where an upload waits until a script takes it into place.
+func staged(a bundle.Artifact) string { return path.Join(stateDir, "staging", a.SHA256) }
+
+func hash(b []byte) string {
+	s := sha256.Sum256(b)
+	return hex.EncodeToString(s[:])
+}
+
+func unified(name string, have, want []byte) string {
+	d, err := difflib.GetUnifiedDiffString(difflib.UnifiedDiff{
+		A: difflib.SplitLines(string(have)), B: difflib.SplitLines(string(want)),
+		FromFile: name + " (host)", ToFile: name + " (configuration)", Context: 2,
+	})
+	if err != nil {
+		return ""
+	}
+	return d
+}

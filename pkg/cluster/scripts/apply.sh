@@ -1,0 +1,139 @@
+# One mutating script at a time per host. It also keeps a second run's scripts waiting
+# while one that a lost connection orphaned is still at work.
+mkdir -p "$S" "$R/run"
+chmod 700 "$S"
+exec 9>>"$LOCK"
+flock -w 300 9 || { echo "a script of another paictl run is still at work on this host" >&2; exit 75; }
+reload=0
+
+# begin RUN PHASE, finish: the journal's lines are time, run, phase, word, rest.
+begin() {
+	run=$1 phase=$2
+	note begin
+}
+note() {
+	(umask 077; printf '%s\t%s\t%s\t%s\t%s\n' "$(date -u +%Y-%m-%dT%H:%M:%SZ)" "$run" "$phase" "$1" "${2:-}" >>"$S/journal")
+}
+finish() { note "done"; }
+
+# own KIND WHAT HOW: remembers what was there before paictl, for "cluster down". The first
+# record stays: later ones would describe paictl's own work.
+own() {
+	if [ -f "$S/owned" ] && awk -F '\t' -v k="$1" -v w="$2" '$1 == k && $2 == w { found = 1 } END { exit !found }' "$S/owned"; then
+		return 0
+	fi
+	printf '%s\t%s\t%s\n' "$1" "$2" "$3" >>"$S/owned"
+}
+
+# own_dirs PATH: records each folder above PATH that paictl is about to make.
+own_dirs() {
+	d=$(dirname "$1")
+	todo=
+	while [ "$d" != / ] && [ "$d" != . ] && [ ! -d "$R$d" ]; do
+		todo="$todo$d
+"
+		d=$(dirname "$d")
+	done
+	printf %s "$todo" | while read -r d; do own dir "$d" created; done
+	mkdir -p "$R$(dirname "$1")"
+}
+
+# own_file PATH: before PATH is written, keeps what stood there.
+own_file() {
+	own_dirs "$1"
+	if [ -f "$S/owned" ] && grep -qF "file$TAB$1$TAB" "$S/owned"; then
+		return 0
+	fi
+	if [ -e "$R$1" ]; then
+		mkdir -p "$S/backup$(dirname "$1")"
+		cp -a "$R$1" "$S/backup$1"
+		own file "$1" replaced
+	else
+		own file "$1" created
+	fi
+}
+
+# p_file PATH MODE: writes base64 from standard input.
+p_file() {
+	own_file "$1"
+	t=$R$1.paictl-new
+	(umask 077; base64 -d >"$t")
+	chmod "$2" "$t"
+	mv -f "$t" "$R$1"
+	case $1 in /etc/systemd/system/*) reload=1 ;; esac
+	note change "$1"
+}
+
+# p_artifact PATH MODE SHA: takes a staged upload into place and stamps it, so that the
+# next detect needs no hash. A rerun finds the upload gone and the file already there.
+p_artifact() {
+	own_file "$1"
+	st=$S/staging/$3
+	if [ -f "$st" ]; then
+		chmod "$2" "$st"
+		# mv copies between file systems, which is not atomic: go by a name beside the target.
+		mv -f "$st" "$R$1.paictl-new"
+		mv -f "$R$1.paictl-new" "$R$1"
+	fi
+	chmod "$2" "$R$1"
+	have=$(sha256sum <"$R$1" | cut -c1-64)
+	[ "$have" = "$3" ] || { echo "$1: content differs from the bundle's: has $have, want $3" >&2; exit 1; }
+	{ [ ! -f "$S/stamps" ] || grep -vF "$1$TAB" "$S/stamps" || true; printf '%s\t%s\t%s\n' "$1" "$3" "$(stat -c '%s %.9Z %i' "$R$1")"; } >"$S/stamps.new"
+	mv -f "$S/stamps.new" "$S/stamps"
+	note change "$1"
+}
+
+# p_block PATH: replaces the managed block of a file by standard input (base64).
+p_block() {
+	t=$R$1.paictl-new
+	[ -e "$R$1" ] || own_file "$1"
+	own block "$1" added
+	{
+		[ ! -f "$R$1" ] || awk '/^# BEGIN paictl$/ { on = 1 } !on { print } /^# END paictl$/ { on = 0 }' "$R$1"
+		echo '# BEGIN paictl'
+		base64 -d
+		echo '# END paictl'
+	} >"$t"
+	[ ! -f "$R$1" ] || chmod --reference="$R$1" "$t"
+	# /etc/hosts may be a mount point, onto which no file can be renamed.
+	mv -f "$t" "$R$1" 2>/dev/null || { cat "$t" >"$R$1"; rm -f "$t"; }
+	note change "$1"
+}
+
+# p_module NAME
+p_module() {
+	modprobe "$1" || { echo "kernel module $1 cannot be loaded" >&2; exit 1; }
+	own module "$1" loaded
+	note change "module $1"
+}
+
+# p_sysctl KEY VALUE
+p_sysctl() {
+	f=$R/proc/sys/$(printf %s "$1" | tr . /)
+	own sysctl "$1" "$(tr '\t\n' '  ' <"$f" | sed 's/ *$//')"
+	printf '%s\n' "$2" >"$f"
+	note change "sysctl $1"
+}
+
+# p_unit NAME PATH...: enables the unit, and starts it, or restarts it where one of the
+# paths has changed since the unit was last started by paictl.
+p_unit() {
+	u=$1
+	shift
+	if [ "$reload" = 1 ]; then systemctl daemon-reload; reload=0; fi
+	if ! systemctl is-enabled --quiet "$u" 2>/dev/null; then
+		own unit "$u" enabled
+		systemctl enable --quiet "$u"
+	fi
+	# What was written since the unit started calls for a restart, also when the script
+	# that wrote it was cut off in between: the unit's stamp tells.
+	stamp=$S/units/$u
+	mkdir -p "$S/units"
+	want=$(unit_hash "$@")
+	if systemctl is-active --quiet "$u" && [ "$(cat "$stamp" 2>/dev/null)" = "$want" ]; then
+		return 0
+	fi
+	systemctl restart "$u"
+	printf '%s\n' "$want" >"$stamp"
+	note change "unit $u"
+}

@@ -1,0 +1,19 @@
+set -eu
+LC_ALL=C
+export LC_ALL
+PATH=${PATH:-}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+umask 022
+# R is empty on a host and the root of a pretended one in tests.
+R=${PAICTL_ROOT:-}
+S=$R/var/lib/paictl
+TAB=$(printf '\t')
+LOCK=$R/run/paictl-host.lock
+KUBECONFIG=$R/etc/kubernetes/admin.conf
+export KUBECONFIG
+
+# unit_hash PATH...: stands for the content of the files that a unit reads at its start.
+unit_hash() {
+	for p; do
+		[ ! -f "$R$p" ] || sha256sum <"$R$p"
+	done | sha256sum | cut -c1-64
+}

@@ -1,0 +1,71 @@
+package cluster
+
+import (
+	_ "embed"
+	"encoding/base64"
+	"fmt"
+	"strings"
+)
+
+// Where paictl keeps what it knows on a host. All paths in scripts stand behind $R,
+// which is empty on real hosts and a folder in tests.
+const (
+	stateDir = "/var/lib/paictl"
+	hostLock = "/run/paictl-host.lock"
+)
+
+//go:embed scripts/prelude.sh
+var preludeScript string
+
+//go:embed scripts/detect.sh
+var detectScript string
+
+//go:embed scripts/apply.sh
+var applyScript string
+
+// detectProgram is a read-only script: functions, then one section per phase. A section
+// runs in a subshell of its own, so that none can spoil the others.
+func detectProgram(sections []section) string {
+	var b strings.Builder
+	b.WriteString(preludeScript)
+	b.WriteString(detectScript)
+	for _, s := range sections {
+		fmt.Fprintf(&b, "printf '@@ %%s\\n' %s\n(\n%s\n) || printf '@! %%s\\n' $?\n", quote(s.name), s.body)
+	}
+	return b.String()
+}
+
+// applyProgram is a mutating script of one phase: it holds the host's lock and writes
+// the journal.
+func applyProgram(runID, phase, body string) string {
+	return fmt.Sprintf("%s%sbegin %s %s\n%s\nfinish\n", preludeScript, applyScript, quote(runID), quote(phase), body)
+}
+
+type section struct{ name, body string }
+
+// quote makes s one word of POSIX shell.
+func quote(s string) string {
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+func quoteAll(ss []string) string {
+	out := make([]string, len(ss))
+	for i, s := range ss {
+		out[i] = quote(s)
+	}
+	return strings.Join(out, " ")
+}
+
+// heredoc feeds data to a command as base64, 76 columns a line, so that any bytes
+// survive and no line of data can end the document.
+func heredoc(command string, data []byte) string {
+	enc := base64.StdEncoding.EncodeToString(data)
+	var b strings.Builder
+	b.WriteString(command + " <<'PAICTL_DATA'\n")
+	for len(enc) > 76 {
+		b.WriteString(enc[:76] + "\n")
+		enc = enc[76:]
+	}
+	b.WriteString(enc + "\nPAICTL_DATA\n")
+	return b.String()
+}

@@ -1,0 +1,212 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/layout"
+	"github.com/openpai/paictl/pkg/ssh"
+)
+
+// Up makes the machines what the configuration says and returns the changes that it made,
+// or in a dry run would make. Hosts that fail are set aside and named in a *PartialError.
+func Up(ctx context.Context, s *Spec, o Options) ([]Change, error) {
+	r := newRun(s, o)
+	defer r.close()
+	nodes, phases, err := r.scope()
+	if err != nil {
+		return nil, err
+	}
+	r.started = o.Clock()
+	r.emit(Event{Kind: EventRunStarted, Message: "cluster up", Hosts: hostnames(nodes), Phases: PhaseNames()})
+	if err := r.connect(ctx, r.reached(nodes)); err != nil {
+		return nil, err
+	}
+	if !o.DryRun {
+		var unlock func()
+		if ctx, unlock, err = r.lock(ctx); err != nil {
+			return nil, err
+		}
+		defer unlock()
+	}
+	w, err := r.survey(ctx, r.reached(nodes))
+	if err != nil {
+		return nil, err
+	}
+	if w, err = r.preflight(ctx, w, nodes); err != nil {
+		return nil, err
+	}
+	p, err := r.plan(w, nodes, phases)
+	if err != nil {
+		return nil, err
+	}
+	if !o.DryRun {
+		if err := r.applyAll(ctx, p, nodes); err != nil {
+			return p.changes(nodes), err
+		}
+	} else {
+		for _, c := range p.changes(nodes) {
+			r.emit(Event{Kind: EventPlanned, Host: c.Host, Phase: c.Phase, Change: &c})
+		}
+	}
+	return p.changes(nodes), r.summary("cluster up", nodes, p.changes(nodes))
+}
+
+// Preflight runs only the checks, on all hosts, and changes nothing unless Fix is set.
+func Preflight(ctx context.Context, s *Spec, o Options) ([]Finding, error) {
+	r := newRun(s, o)
+	defer r.close()
+	nodes, _, err := r.scope()
+	if err != nil {
+		return nil, err
+	}
+	r.emit(Event{Kind: EventRunStarted, Message: "cluster preflight", Hosts: hostnames(nodes), Phases: []string{"preflight"}})
+	if err := r.connect(ctx, r.reached(nodes)); err != nil {
+		return nil, err
+	}
+	w, err := r.survey(ctx, r.reached(nodes))
+	if err != nil {
+		return nil, err
+	}
+	if _, err := r.preflight(ctx, w, nodes); err != nil {
+		if pf, ok := errors.AsType[*PreflightError](err); ok {
+			return pf.Findings, err
+		}
+		return nil, err
+	}
+	return r.check(w, nodes), r.summary("cluster preflight", nodes, nil)
+}
+
+// scope resolves --limit and --phases.
+func (r *run) scope() ([]*Node, []phase, error) {
+	nodes, err := r.selected()
+	if err != nil {
+		return nil, nil, err
+	}
+	all := upPhases(r.spec)
+	if len(r.opts.Phases) == 0 {
+		return nodes, all, nil
+	}
+	var out []phase
+	for _, want := range r.opts.Phases {
+		if !slices.Contains(PhaseNames(), want) {
+			return nil, nil, hint.Errorf(fmt.Sprintf("the phases are %v", PhaseNames()), "there is no phase %q", want)
+		}
+	}
+	for _, p := range all {
+		if slices.Contains(r.opts.Phases, p.name()) {
+			out = append(out, p)
+		}
+	}
+	return nodes, out, nil
+}
+
+// connect dials all hosts. A machine that doesn't answer is set aside, unless it is the
+// first of the control plane; one that answers and refuses us is a mistake to be repaired
+// before anything is changed anywhere.
+func (r *run) connect(ctx context.Context, nodes []*Node) error {
+	var findings []Finding
+	for n, err := range r.each(ctx, nodes, r.dial) {
+		if isCancel(ctx, err) {
+			return context.Canceled
+		}
+		if errors.Is(err, ssh.ErrUnreachable) && !n.First {
+			r.setAside(n, "connect", err)
+			continue
+		}
+		findings = append(findings, Finding{
+			Host: n.Hostname, Check: "connect", Severity: SeverityError, Message: err.Error(), Remedy: hint.Of(err),
+		})
+	}
+	if len(findings) > 0 {
+		return r.refuse(findings)
+	}
+	return nil
+}
+
+// survey asks each host everything at once: one script, one round trip.
+func (r *run) survey(ctx context.Context, nodes []*Node) (*world, error) {
+	w := &world{spec: r.spec, facts: map[string]*facts{}}
+	var mu sync.Mutex
+	var findings []Finding
+	errs := r.each(ctx, r.alive(nodes), func(ctx context.Context, n *Node) error {
+		r.emit(Event{Kind: EventPhaseStarted, Host: n.Hostname, Phase: "preflight"})
+		f, err := r.ask(ctx, n)
+		if err != nil {
+			return err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		w.facts[n.Hostname] = f
+		return nil
+	})
+	for n, err := range errs {
+		switch {
+		case isCancel(ctx, err):
+			return nil, context.Canceled
+		case errors.Is(err, ssh.ErrClosed) && !n.First:
+			r.setAside(n, "preflight", err)
+		default:
+			findings = append(findings, Finding{Host: n.Hostname, Check: "detect", Severity: SeverityError, Message: err.Error(), Remedy: hint.Of(err)})
+		}
+	}
+	if len(findings) > 0 {
+		return nil, r.refuse(findings)
+	}
+	return w, nil
+}
+
+// ask runs the detect script of all phases on one node.
+func (r *run) ask(ctx context.Context, n *Node) (*facts, error) {
+	sections := []section{
+		{"facts", layout.DiscoverScript()},
+		{"preflight", preflightProbe(r.spec, n)},
+		{"journal", "d_journal"},
+	}
+	for _, p := range upPhases(r.spec) {
+		if !p.applies(n) {
+			continue
+		}
+		body, err := p.detect(n)
+		if err != nil {
+			return nil, err
+		}
+		sections = append(sections, section{p.name(), body})
+	}
+	f := &facts{asked: r.opts.Clock()}
+	res, err := r.exec(ctx, n, ssh.Script{Name: "detect", Timeout: r.opts.StepTimeout, Body: detectProgram(sections)})
+	if err != nil {
+		return nil, err
+	}
+	f.answered = r.opts.Clock()
+	f.sections = parseFacts(res.Stdout)
+	for _, p := range upPhases(r.spec) {
+		if a := f.sections[p.name()]; a.failed != "" {
+			return nil, fmt.Errorf("detect %s on %s: exit status %s: %s", p.name(), n.Hostname, a.failed, lastLine(res.Stderr))
+		}
+	}
+	return f, nil
+}
+
+// alive returns the nodes that are connected and not set aside.
+func (r *run) alive(nodes []*Node) []*Node {
+	var out []*Node
+	for _, n := range nodes {
+		if r.host(n) != nil && !r.isAside(n) {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+func hostnames(ns []*Node) []string {
+	out := make([]string, len(ns))
+	for i, n := range ns {
+		out[i] = n.Hostname
+	}
+	return out
+}
