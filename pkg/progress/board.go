@@ -1,6 +1,7 @@
 package progress
 
 import (
+	"slices"
 	"time"
 
 	"github.com/openpai/paictl/pkg/cluster"
@@ -68,7 +69,6 @@ type board struct {
 	byName  map[string]*row
 	notes   []note
 	warned  []string // warnings, kept for the end
-	changes int
 	planned bool
 	summary *cluster.Summary
 }
@@ -95,15 +95,35 @@ func (b *board) apply(e cluster.Event) {
 	if r == nil {
 		return
 	}
-	if e.Kind == cluster.EventHostDone {
+	switch {
+	case e.Kind == cluster.EventHostDone:
 		r.over, r.current = true, -1
-	}
-	if e.Kind == cluster.EventHostSetAside {
-		r.aside = true
-	}
-	if e.Phase != "" {
+	case e.Kind == cluster.EventHostSetAside:
+		b.setAside(r, e)
+	case e.Phase != "" && e.Kind != cluster.EventWarning:
 		b.applyPhase(r, b.phase(e.Phase), e)
 	}
+}
+
+// setAside marks a host as lost. Its phase may be none of the table, such as the dial.
+func (b *board) setAside(r *row, e cluster.Event) {
+	r.aside = true
+	if i := slices.Index(b.phases, e.Phase); i >= 0 {
+		r.cells[i].state = failed
+	}
+	if r.err == "" {
+		b.fail(r, e)
+	}
+}
+
+// fail keeps why a host failed, and tells it below the table.
+func (b *board) fail(r *row, e cluster.Event) {
+	r.err = line(e.Error)
+	text := e.Error
+	if e.Hint != "" {
+		text += " -> " + e.Hint
+	}
+	b.note(failed, e, text)
 }
 
 func (b *board) start(e cluster.Event) {
@@ -126,7 +146,6 @@ func (b *board) applyPhase(r *row, i int, e cluster.Event) {
 		c.message, c.done, c.total = line(e.Message), e.Done, e.Total
 	case cluster.EventChanged, cluster.EventPlanned:
 		c.changes++
-		b.changes++
 		b.planned = b.planned || e.Kind == cluster.EventPlanned
 		if e.Change != nil {
 			b.note(done, e, describe(e.Change))
@@ -138,12 +157,8 @@ func (b *board) applyPhase(r *row, i int, e cluster.Event) {
 		c.state = skipped
 		r.leave(i)
 	case cluster.EventPhaseFailed:
-		c.state, r.current, r.err = failed, i, line(e.Error)
-		text := e.Error
-		if e.Hint != "" {
-			text += " -> " + e.Hint
-		}
-		b.note(failed, e, text)
+		c.state, r.current = failed, i
+		b.fail(r, e)
 	}
 }
 
@@ -192,16 +207,25 @@ func (b *board) row(host string) *row {
 
 // phase returns the column of a phase, made if needed.
 func (b *board) phase(name string) int {
-	for i, p := range b.phases {
-		if p == name {
-			return i
-		}
+	if i := slices.Index(b.phases, name); i >= 0 {
+		return i
 	}
 	b.phases = append(b.phases, name)
 	for _, r := range b.rows {
 		r.cells = append(r.cells, cell{})
 	}
 	return len(b.phases) - 1
+}
+
+// changes counts what was applied, or planned, on all hosts.
+func (b *board) changes() int {
+	n := 0
+	for _, r := range b.rows {
+		for _, c := range r.cells {
+			n += c.changes
+		}
+	}
+	return n
 }
 
 // tallyRows counts the rows by state.

@@ -83,7 +83,10 @@ func (m model) View() string {
 		return ""
 	}
 	footer := footerRunning
-	if m.stopping {
+	switch {
+	case m.board.summary != nil:
+		footer = ""
+	case m.stopping:
 		footer = footerStopping
 	}
 	return m.screen().frame(m.board, footer)

@@ -19,7 +19,9 @@ type Plain struct {
 	wide    int                     // columns of the longest host name
 	wideP   int                     // columns of the longest phase name
 	told    map[[2]string]time.Time // host, phase: time of the last line
-	changes map[string]int          // per host
+	causes  map[string]bool         // hosts whose failure has been told
+	changes map[string]int          // per host, of the phases that are done
+	applied map[[2]string]int       // host, phase: changes so far
 	planned map[[2]string]int       // host, phase: changes that a dry run found
 }
 
@@ -27,7 +29,7 @@ type Plain struct {
 func NewPlain(w io.Writer, colour bool) *Plain {
 	return &Plain{
 		w: &errWriter{w: w}, p: newPalette(w, colour),
-		told: map[[2]string]time.Time{}, changes: map[string]int{}, planned: map[[2]string]int{},
+		told: map[[2]string]time.Time{}, causes: map[string]bool{}, changes: map[string]int{}, applied: map[[2]string]int{}, planned: map[[2]string]int{},
 	}
 }
 
@@ -47,21 +49,23 @@ func (r *Plain) Emit(e cluster.Event) {
 			r.say(e, r.p.faint(progressText(e)))
 		}
 	case cluster.EventChanged:
-		r.changes[e.Host]++
+		r.applied[at]++
 		if e.Change != nil {
 			r.say(e, describe(e.Change))
 		}
 	case cluster.EventPlanned:
-		r.changes[e.Host]++
 		r.planned[at]++
 	case cluster.EventPhaseDone:
 		r.phaseDone(e)
 	case cluster.EventPhaseFailed:
 		r.failed(e)
 	case cluster.EventHostSetAside:
-		fmt.Fprintf(r.w, "%s  %s\n", pad(line(e.Host), r.wide), r.p.bad("set aside; the other hosts go on"))
+		if !r.causes[e.Host] {
+			r.failed(e)
+		}
+		fmt.Fprintf(r.w, "%s  %s\n", fill(line(e.Host), r.wide), r.p.bad("set aside; the other hosts go on"))
 	case cluster.EventHostDone:
-		fmt.Fprintf(r.w, "%s  %s\n", pad(line(e.Host), r.wide), r.p.good(hostDone(r.changes[e.Host], len(r.planned) > 0)))
+		fmt.Fprintf(r.w, "%s  %s\n", fill(line(e.Host), r.wide), r.p.good(hostDone(r.changes[e.Host], len(r.planned) > 0)))
 	case cluster.EventWarning:
 		r.say(e, r.p.warn("warning: "+line(e.Message)))
 		if e.Hint != "" {
@@ -85,16 +89,20 @@ func (r *Plain) start(e cluster.Event) {
 }
 
 func (r *Plain) phaseDone(e cluster.Event) {
-	if n := r.planned[[2]string{e.Host, e.Phase}]; n > 0 {
+	at := [2]string{e.Host, e.Phase}
+	if n := r.planned[at]; n > 0 {
+		r.changes[e.Host] += n
 		r.say(e, count(n, "change")+" planned")
 		return
 	}
-	if e.Changes > 0 {
-		r.say(e, r.p.good("done")+", "+count(e.Changes, "change")+" ("+duration(e.Elapsed)+")")
+	if n := max(e.Changes, r.applied[at]); n > 0 {
+		r.changes[e.Host] += n
+		r.say(e, r.p.good("done")+", "+count(n, "change")+" ("+duration(e.Elapsed)+")")
 	}
 }
 
 func (r *Plain) failed(e cluster.Event) {
+	r.causes[e.Host] = true
 	took := ""
 	if e.Elapsed > 0 {
 		took = " after " + duration(e.Elapsed)
@@ -109,10 +117,10 @@ func (r *Plain) failed(e cluster.Event) {
 func (r *Plain) say(e cluster.Event, text string) {
 	r.told[[2]string{e.Host, e.Phase}] = e.Time
 	if e.Host != "" {
-		fmt.Fprint(r.w, pad(line(e.Host), r.wide), "  ")
+		fmt.Fprint(r.w, fill(line(e.Host), r.wide), "  ")
 	}
 	if e.Phase != "" {
-		fmt.Fprint(r.w, pad(line(e.Phase), r.wideP), "  ")
+		fmt.Fprint(r.w, fill(line(e.Phase), r.wideP), "  ")
 	}
 	fmt.Fprintln(r.w, text)
 }

@@ -83,7 +83,7 @@ func (s screen) title(b *board) string {
 	if !b.ended.IsZero() {
 		end = b.ended
 	}
-	parts := []string{count(len(b.rows), "host"), count(b.changes, "change")}
+	parts := []string{count(len(b.rows), "host"), count(b.changes(), "change")}
 	if b.planned {
 		parts[1] += " planned"
 	}
@@ -114,27 +114,36 @@ func (s screen) table(b *board, rows []*row) []string {
 	return out
 }
 
-// columns returns the width of each phase's column, or nil when a grid doesn't fit.
+// columns returns the width of each phase's column and of the gap between two, or nil
+// when a grid doesn't fit. Names are cut, from the last one on, before the grid is given up.
 func (s screen) columns(phases []string, host int) (cols []int, gap int) {
-	full, narrow := host, host
-	for _, p := range phases {
-		full += 2 + max(width(p), cellMin)
-		narrow += 1 + cellMin
+	if len(phases) == 0 {
+		return nil, 0
 	}
-	if narrow > s.width || len(phases) == 0 {
+	gap = 2
+	if wanted(phases, gap) > s.width-host {
+		gap = 1
+	}
+	left := s.width - host - len(phases)*(gap+cellMin)
+	if left < 0 {
 		return nil, 0
 	}
 	cols = make([]int, len(phases))
 	for i, p := range phases {
-		cols[i] = cellMin
-		if full <= s.width {
-			cols[i] = max(width(p), cellMin)
-		}
+		more := min(max(width(line(p))-cellMin, 0), left)
+		cols[i] = cellMin + more
+		left -= more
 	}
-	if full <= s.width {
-		return cols, 2
+	return cols, gap
+}
+
+// wanted is the width of all columns with whole names.
+func wanted(phases []string, gap int) int {
+	n := 0
+	for _, p := range phases {
+		n += gap + max(width(line(p)), cellMin)
 	}
-	return cols, 1
+	return n
 }
 
 func (s screen) grid(b *board, rows []*row, host int, cols []int, gap int) []string {
@@ -285,8 +294,10 @@ func rest(all, shown []*row) string {
 
 func width(s string) int { return lipgloss.Width(s) }
 
+// fill makes s at least w columns wide.
+func fill(s string, w int) string { return s + strings.Repeat(" ", max(w-width(s), 0)) }
+
 // pad makes s exactly w columns wide.
 func pad(s string, w int) string {
-	s = ansi.Truncate(s, w, "…")
-	return s + strings.Repeat(" ", max(w-width(s), 0))
+	return fill(ansi.Truncate(s, w, "…"), w)
 }
