@@ -1,0 +1,253 @@
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/gofrs/flock"
+
+	"github.com/openpai/paictl/pkg/hint"
+)
+
+// basePackages is what a host has beside the minimal system: systemd and sshd, and what
+// kubelet, kube-proxy and the CNI plugins expect on a machine.
+func basePackages() []string {
+	return []string{"systemd", "systemd-sysv", "dbus", "openssh-server", "sudo", "iproute2", "iptables", "nftables",
+		"ca-certificates", "kmod", "procps", "python3-minimal", "conntrack", "ethtool", "socat"}
+}
+
+// machinePackages are the Debian packages that this machine needs, by the program that
+// tells whether they are there.
+func machinePackages(kind Kind) map[string]string {
+	m := map[string]string{
+		"debootstrap": "debootstrap", "ip": "iproute2", "nft": "nftables", "ssh": "openssh-client", "mount": "mount",
+	}
+	if kind != Light {
+		m["systemd-nspawn"] = "systemd-container"
+	}
+	return m
+}
+
+func requirePackages(ctx context.Context, kind Kind, install bool, progress func(string)) error {
+	var missing []string
+	for program, pkg := range machinePackages(kind) {
+		if _, err := lookPath(program); err != nil {
+			missing = append(missing, pkg)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	slices.Sort(missing)
+	args := append([]string{"install", "-y", "--no-install-recommends"}, missing...)
+	command := "apt-get " + strings.Join(args, " ")
+	if _, err := lookPath("apt-get"); err != nil {
+		return hint.Errorf("use a Debian or Ubuntu machine, or paictl sandbox up --api-only",
+			"sandbox hosts need %s, and there is no apt-get to install them", strings.Join(missing, ", "))
+	}
+	if !install {
+		return hint.Errorf("run: "+command+"  (or give --install-packages)",
+			"Debian packages are missing: %s", strings.Join(missing, ", "))
+	}
+	progress("installing " + strings.Join(missing, ", "))
+	if _, err := run(ctx, nil, "apt-get", "-q", "update"); err != nil {
+		return err
+	}
+	_, err := run(ctx, []string{"DEBIAN_FRONTEND=noninteractive"}, "apt-get", args...)
+	return err
+}
+
+// lookPath finds a program also where a user's PATH lacks the sbin folders.
+func lookPath(program string) (string, error) {
+	if path, err := exec.LookPath(program); err == nil {
+		return path, nil
+	}
+	for _, dir := range []string{"/usr/sbin", "/sbin", "/usr/local/sbin"} {
+		if path, err := exec.LookPath(filepath.Join(dir, program)); err == nil {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("no program %q: %w", program, exec.ErrNotFound)
+}
+
+// aptSource is where this machine gets its own release from.
+type aptSource struct {
+	release    string   // such as bookworm or noble
+	mirror     string   // URL
+	components []string // such as main
+	proxy      string   // for http, or ""
+}
+
+// machineSource reads the release from os-release, and its mirror from apt.
+func machineSource(ctx context.Context) (aptSource, error) {
+	osRelease, err := os.ReadFile("/etc/os-release")
+	if err != nil {
+		return aptSource{}, fmt.Errorf("tell this machine's release: %w", err)
+	}
+	src := aptSource{release: shellValue(string(osRelease), "VERSION_CODENAME")}
+	if src.release == "" {
+		return aptSource{}, hint.Errorf("use a Debian or Ubuntu machine, or paictl sandbox up --api-only",
+			"/etc/os-release names no VERSION_CODENAME, so the hosts' release is unknown")
+	}
+	out, err := run(ctx, nil, "apt-get", "indextargets", "--format", "$(CREATED_BY) $(REPO_URI) $(RELEASE) $(COMPONENT)")
+	if err != nil {
+		return aptSource{}, fmt.Errorf("ask apt for its sources: %w", err)
+	}
+	if src.mirror, src.components = pickMirror(out, src.release); src.mirror == "" {
+		return aptSource{}, hint.Errorf("add one to /etc/apt/sources.list, then run apt-get update",
+			"apt has no source for the release %s of this machine", src.release)
+	}
+	if out, err := run(ctx, nil, "apt-config", "shell", "PROXY", "Acquire::http::Proxy"); err == nil {
+		src.proxy = shellValue(out, "PROXY")
+	}
+	return src, nil
+}
+
+// pickMirror returns the first mirror that has the release's component main, and those of
+// its components that the packages can come from.
+func pickMirror(targets, release string) (mirror string, components []string) {
+	for line := range strings.Lines(targets) {
+		f := strings.Fields(line)
+		if len(f) != 4 || f[0] != "Packages" || f[2] != release {
+			continue
+		}
+		if mirror == "" && f[3] == "main" {
+			mirror = f[1]
+		}
+	}
+	for _, component := range []string{"main", "universe"} {
+		if mirror != "" && strings.Contains(targets, fmt.Sprintf("Packages %s %s %s\n", mirror, release, component)) {
+			components = append(components, component)
+		}
+	}
+	return mirror, components
+}
+
+// shellValue returns the value of KEY=value or KEY="value" in a file of such lines.
+func shellValue(text, key string) string {
+	for line := range strings.Lines(text) {
+		if v, ok := strings.CutPrefix(strings.TrimSpace(line), key+"="); ok {
+			return strings.Trim(v, `"'`)
+		}
+	}
+	return ""
+}
+
+// baseID names the image by what goes into it, so that another list makes another image.
+func baseID(src aptSource) string {
+	sum := sha256.Sum256([]byte(strings.Join(append([]string{"1", src.release, runtime.GOARCH,
+		strings.Join(src.components, ",")}, basePackages()...), " ")))
+	return src.release + "-" + hex.EncodeToString(sum[:])[:12]
+}
+
+// ensureBase returns the directory of the base image, after making it where it is missing.
+func ensureBase(ctx context.Context, cache string, progress func(string)) (string, error) {
+	src, err := machineSource(ctx)
+	if err != nil {
+		return "", err
+	}
+	base := filepath.Join(cache, "base-"+baseID(src))
+	if exists(base) {
+		return base, nil
+	}
+	if err := os.MkdirAll(cache, 0o755); err != nil {
+		return "", fmt.Errorf("make the image cache: %w", err)
+	}
+	l := flock.New(filepath.Join(cache, "lock"))
+	if ok, err := l.TryLock(); err != nil {
+		return "", fmt.Errorf("lock the image cache: %w", err)
+	} else if !ok {
+		progress("waiting for another paictl that makes the base image")
+		if _, err := l.TryLockContext(ctx, pollInterval); err != nil {
+			return "", err
+		}
+	}
+	defer func() { _ = l.Unlock() }()
+	if exists(base) {
+		return base, nil
+	}
+	progress("making the base image of the hosts (about a minute, once)")
+	return base, makeBase(ctx, src, base)
+}
+
+func makeBase(ctx context.Context, src aptSource, base string) error {
+	partial := base + ".partial"
+	if err := removeTree(partial); err != nil {
+		return err
+	}
+	var env []string
+	if src.proxy != "" {
+		env = append(env, "http_proxy="+src.proxy)
+	}
+	_, err := run(ctx, env, "debootstrap", "--variant=minbase", "--components="+strings.Join(src.components, ","),
+		"--include="+strings.Join(basePackages(), ","), src.release, partial, src.mirror)
+	if err != nil {
+		return fmt.Errorf("make the base image in %s: %w", partial, err)
+	}
+	// Keys and ids that every host would share, and what apt left behind.
+	for _, pattern := range []string{"etc/ssh/ssh_host_*", "var/lib/dbus/machine-id", "var/cache/apt/archives/*.deb", "var/lib/apt/lists/*_*",
+		"var/cache/apt/*.bin", "var/log/*.log"} {
+		paths, err := filepath.Glob(filepath.Join(partial, pattern))
+		if err != nil {
+			return err
+		}
+		for _, p := range paths {
+			if err := os.RemoveAll(p); err != nil {
+				return err
+			}
+		}
+	}
+	return os.Rename(partial, base)
+}
+
+// run runs a program with additions to the environment and returns its standard output. Its
+// error carries the last lines of what the program said.
+func run(ctx context.Context, env []string, program string, args ...string) (string, error) {
+	return runInput(ctx, env, "", program, args...)
+}
+
+func runInput(ctx context.Context, env []string, input, program string, args ...string) (string, error) {
+	path, err := lookPath(program)
+	if err != nil {
+		return "", err
+	}
+	var out, errOut bytes.Buffer
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.Env = append(append(os.Environ(), "LC_ALL=C", "PATH="+fullPath(os.Getenv("PATH"))), env...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(input), &out, &errOut
+	if err := cmd.Run(); err != nil {
+		if ctx.Err() != nil {
+			return "", ctx.Err()
+		}
+		return "", fmt.Errorf("%s: %w%s", program, err, lastLines(errOut.String()+out.String(), 3))
+	}
+	return out.String(), nil
+}
+
+// fullPath adds the folders of system programs, which a user's PATH may lack.
+func fullPath(path string) string {
+	return strings.TrimPrefix(path+":/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin", ":")
+}
+
+func lastLines(text string, n int) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	if len(lines) == 1 && lines[0] == "" {
+		return ""
+	}
+	return ": " + strings.Join(lines[max(0, len(lines)-n):], "; ")
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return !errors.Is(err, os.ErrNotExist)
+}

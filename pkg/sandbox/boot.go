@@ -1,0 +1,76 @@
+package sandbox
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// prepareUnit runs prepare.sh at every boot before anything that relies on it.
+const prepareUnit = `[Unit]
+Description=Make writable what kubelet and runc need
+DefaultDependencies=no
+After=local-fs.target
+Before=ssh.service ssh.socket containerd.service kubelet.service
+
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=/bin/sh /usr/local/lib/paictl-sandbox/prepare.sh
+
+[Install]
+WantedBy=multi-user.target
+`
+
+// boot adds what a host with systemd needs: network, apt, and the preparation unit.
+func (r *root) boot(h Host, st state) {
+	prepare, err := script("prepare.sh")
+	if err != nil {
+		r.err = err
+		return
+	}
+	// The number sorts before Debian's own 80-container-host0.network.
+	r.put("etc/systemd/network/10-host0.network", fmt.Sprintf("[Match]\nName=host0\n\n[Network]\nAddress=%s/%d\nGateway=%s\nLinkLocalAddressing=no\nIPv6AcceptRA=no\n",
+		h.Address, st.Subnet.Bits(), st.gateway()), 0o644)
+	r.put("usr/local/lib/paictl-sandbox/prepare.sh", string(prepare), 0o755)
+	r.put("etc/systemd/system/paictl-sandbox.service", prepareUnit, 0o644)
+	wants := "etc/systemd/system/multi-user.target.wants/"
+	r.link(wants+"paictl-sandbox.service", "/etc/systemd/system/paictl-sandbox.service")
+	r.link(wants+"systemd-networkd.service", "/lib/systemd/system/systemd-networkd.service")
+	// Timers that take apt's lock at moments of their own.
+	for _, unit := range []string{"apt-daily.timer", "apt-daily-upgrade.timer", "e2scrub_all.timer", "fstrim.timer"} {
+		r.link("etc/systemd/system/"+unit, "/dev/null")
+	}
+	r.aptSources()
+}
+
+// aptSources copies the machine's apt configuration, so that apt works on the host as here.
+func (r *root) aptSources() {
+	r.put("etc/apt/sources.list", "", 0o644) // debootstrap's repeats one of ours
+	for _, pattern := range []string{"/etc/apt/sources.list", "/etc/apt/sources.list.d/*.list", "/etc/apt/sources.list.d/*.sources",
+		"/etc/apt/apt.conf", "/etc/apt/apt.conf.d/*", "/etc/apt/auth.conf", "/etc/apt/auth.conf.d/*", "/etc/apt/preferences",
+		"/etc/apt/preferences.d/*", "/etc/apt/trusted.gpg", "/etc/apt/trusted.gpg.d/*", "/etc/apt/keyrings/*", "/usr/share/keyrings/*"} {
+		paths, err := filepath.Glob(pattern)
+		if err != nil {
+			r.err = err
+		}
+		for _, path := range paths {
+			r.copy(path)
+		}
+	}
+}
+
+// copy copies a regular file of this machine to the same place on the host.
+func (r *root) copy(path string) {
+	fi, err := os.Stat(path)
+	if err != nil || !fi.Mode().IsRegular() || r.err != nil {
+		return
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		r.err = err
+		return
+	}
+	r.put(strings.TrimPrefix(path, "/"), string(b), fi.Mode().Perm())
+}

@@ -1,0 +1,154 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// cgroups is how this machine groups processes.
+type cgroups struct {
+	v1      []string // mount points of the version 1 hierarchies
+	unified string   // mount point of version 2, or ""
+	systemd bool     // systemd is in charge and makes the guests' groups itself
+}
+
+func machineCgroups() (cgroups, error) {
+	mounts, err := os.ReadFile("/proc/mounts")
+	if err != nil {
+		return cgroups{}, fmt.Errorf("read the mounts: %w", err)
+	}
+	c := parseCgroups(string(mounts))
+	c.systemd = exists("/run/systemd/system")
+	return c, nil
+}
+
+func parseCgroups(mounts string) cgroups {
+	var c cgroups
+	for line := range strings.Lines(mounts) {
+		f := strings.Fields(line)
+		if len(f) < 3 {
+			continue
+		}
+		switch f[2] {
+		case "cgroup":
+			c.v1 = append(c.v1, f[1])
+		case "cgroup2":
+			if c.unified == "" {
+				c.unified = f[1]
+			}
+		}
+	}
+	return c
+}
+
+// isV1 tells whether controllers are on version 1, which kubelet refuses unless told.
+func (c cgroups) isV1() bool { return len(c.v1) > 0 }
+
+// groups returns the directories of a group of that name in every hierarchy.
+func (c cgroups) groups(name string) []string {
+	var dirs []string
+	for _, point := range c.v1 {
+		dirs = append(dirs, filepath.Join(point, name))
+	}
+	if c.unified != "" {
+		dirs = append(dirs, filepath.Join(c.unified, name))
+	}
+	return dirs
+}
+
+// create makes a group for one guest in every hierarchy and returns the directories. Guests
+// that share one would end each other's processes. Under systemd there is nothing to do:
+// systemd-nspawn asks it for a scope with delegation.
+func (c cgroups) create(name string) ([]string, error) {
+	if c.systemd {
+		return nil, nil
+	}
+	dirs := c.groups(name)
+	for _, dir := range dirs {
+		if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+			return nil, fmt.Errorf("make a cgroup: %w", err)
+		}
+		if err := inheritCpuset(dir); err != nil {
+			return nil, fmt.Errorf("set up the cgroup %s: %w", dir, err)
+		}
+	}
+	if !c.isV1() && c.unified != "" {
+		delegate(c.unified)
+	}
+	return dirs, nil
+}
+
+// inheritCpuset fills what a new cpuset group of version 1 lacks before it takes processes.
+func inheritCpuset(dir string) error {
+	if !exists(filepath.Join(dir, "cpuset.cpus")) || !exists(filepath.Join(dir, "cgroup.clone_children")) {
+		return nil
+	}
+	for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
+		b, err := os.ReadFile(filepath.Join(filepath.Dir(dir), file))
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(dir, file), b, 0); err != nil {
+			return err
+		}
+	}
+	return os.WriteFile(filepath.Join(dir, "cgroup.clone_children"), []byte("1"), 0)
+}
+
+// delegate hands the version 2 controllers that kubelet uses down to the guests, where
+// the machine allows it; kubelet names what it lacks.
+func delegate(root string) {
+	for _, controller := range []string{"cpu", "cpuset", "io", "memory", "pids"} {
+		_ = os.WriteFile(filepath.Join(root, "cgroup.subtree_control"), []byte("+"+controller), 0)
+	}
+}
+
+// remove removes a guest's groups. They can be busy for a moment after its last process.
+func (c cgroups) remove(ctx context.Context, name string) error {
+	for _, dir := range c.groups(name) {
+		if !exists(dir) {
+			continue
+		}
+		var last error
+		ok, err := pollFor(ctx, 5*time.Second, func() (bool, error) {
+			last = removeGroups(dir)
+			return last == nil, nil
+		})
+		if err != nil {
+			return err
+		}
+		if !ok {
+			return fmt.Errorf("remove the cgroup %s: %w", dir, last)
+		}
+	}
+	return nil
+}
+
+// removeGroups removes a group and those below it, deepest first.
+func removeGroups(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.IsDir() {
+			if err := removeGroups(filepath.Join(dir, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	if err := syscall.Rmdir(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,109 @@
+package sandbox
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// hostKeyPath is where a host keeps its only key, below its root.
+const hostKeyPath = "etc/ssh/ssh_host_ed25519_key"
+
+// newKey makes an ed25519 pair: the private key in OpenSSH's format, the public one as a
+// line of authorized_keys without newline.
+func newKey(comment string) (private []byte, public string, err error) {
+	pub, priv, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return nil, "", err
+	}
+	block, err := ssh.MarshalPrivateKey(priv, comment)
+	if err != nil {
+		return nil, "", err
+	}
+	sshPub, err := ssh.NewPublicKey(pub)
+	if err != nil {
+		return nil, "", err
+	}
+	line := strings.TrimSpace(string(ssh.MarshalAuthorizedKey(sshPub)))
+	return pem.EncodeToMemory(block), line, nil
+}
+
+// ensureKeys makes the operator's key pair and the password of the user pai, once.
+func (s *Sandbox) ensureKeys(context.Context) error {
+	// The public half is written last: it stands for both.
+	if !exists(s.KeyFile() + ".pub") {
+		private, public, err := newKey("paictl-sandbox")
+		if err != nil {
+			return fmt.Errorf("make the operator's key: %w", err)
+		}
+		if err := writeFile(s.KeyFile(), private, 0o600); err != nil {
+			return fmt.Errorf("write the operator's key: %w", err)
+		}
+		if err := writeFile(s.KeyFile()+".pub", []byte(public+" paictl-sandbox\n"), 0o644); err != nil {
+			return fmt.Errorf("write the operator's key: %w", err)
+		}
+	}
+	if exists(s.PasswordFile()) {
+		return nil
+	}
+	if err := writeFile(s.PasswordFile(), []byte(rand.Text()+"\n"), 0o600); err != nil {
+		return fmt.Errorf("write the password of the user pai: %w", err)
+	}
+	return nil
+}
+
+// passwordHash returns the crypt(3) form of the password of the user pai, made by the base
+// image's own openssl; the password goes over standard input.
+func (s *Sandbox) passwordHash(ctx context.Context) (string, error) {
+	password, err := os.ReadFile(s.PasswordFile())
+	if err != nil {
+		return "", err
+	}
+	out, err := runInput(ctx, nil, string(password), "chroot", s.state.Base, "/usr/bin/openssl", "passwd", "-6", "-stdin")
+	if err != nil {
+		return "", fmt.Errorf("hash the password of the user pai: %w", err)
+	}
+	return strings.TrimSpace(out), nil
+}
+
+// hostKey returns the host's public key, made with its private one where it is missing. The
+// key is there before the host is, so that the first connection can check it.
+func (s *Sandbox) hostKey(name string) (string, error) {
+	path := filepath.Join(s.hostDir(name), "upper", hostKeyPath)
+	b, err := os.ReadFile(path)
+	if err == nil {
+		signer, err := ssh.ParsePrivateKey(b)
+		if err != nil {
+			return "", fmt.Errorf("read the host key of %s: %w", name, err)
+		}
+		return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(signer.PublicKey()))), nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	private, public, err := newKey(name)
+	if err != nil {
+		return "", fmt.Errorf("make the host key of %s: %w", name, err)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return "", err
+	}
+	return public, writeFile(path, private, 0o600)
+}
+
+func (s *Sandbox) writeKnownHosts() error {
+	var b strings.Builder
+	for _, h := range s.state.Hosts {
+		fmt.Fprintf(&b, "%s,%s %s\n", h.Name, h.Address, h.HostKey)
+	}
+	return writeFile(s.KnownHosts(), []byte(b.String()), 0o644)
+}

@@ -1,0 +1,248 @@
+package sandbox
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+
+	"github.com/openpai/paictl/pkg/hint"
+)
+
+// firstSubnet is tried first; the next ones follow where it is taken.
+var firstSubnet = netip.MustParsePrefix("10.77.0.0/24")
+
+// bridge is the name of the sandbox's bridge; interface names have at most 15 characters.
+func (s *Sandbox) bridge() string { return "pb-" + s.state.Name }
+
+// table is the name of the sandbox's nftables table.
+func (s *Sandbox) table() string {
+	return "paictl_sandbox_" + strings.ReplaceAll(s.state.Name, "-", "_")
+}
+
+// alias marks the bridge as that of this sandbox.
+func (s *Sandbox) alias() string { return aliasPrefix + s.dir }
+
+const aliasPrefix = "paictl-sandbox:"
+
+// chooseSubnet returns the wanted subnet if it is free on this machine, else an error;
+// without a wish the first free one.
+func chooseSubnet(want string) (netip.Prefix, error) {
+	taken, err := machinePrefixes()
+	if err != nil {
+		return netip.Prefix{}, err
+	}
+	if want != "" {
+		p, err := netip.ParsePrefix(want)
+		if err != nil || !p.Addr().Is4() || p.Bits() != 24 || p.Masked() != p {
+			return p, hint.Errorf("give one such as 10.77.0.0/24", "the subnet %q isn't an IPv4 network with 24 bits", want)
+		}
+		if other, ok := overlap(p, taken); ok {
+			return p, hint.Errorf("give another --subnet, or none", "the subnet %s overlaps %s, which this machine uses", p, other)
+		}
+		return p, nil
+	}
+	p, ok := firstFree(firstSubnet, 100, taken)
+	if !ok {
+		return p, hint.Errorf("name a free one with --subnet", "no free subnet was found from %s on", firstSubnet)
+	}
+	return p, nil
+}
+
+// firstFree steps through the second octet until a network overlaps nothing that is taken.
+func firstFree(first netip.Prefix, tries int, taken []netip.Prefix) (netip.Prefix, bool) {
+	a := first.Addr().As4()
+	for i := range tries {
+		b := a
+		b[1] += byte(i)
+		p := netip.PrefixFrom(netip.AddrFrom4(b), first.Bits())
+		if _, hit := overlap(p, taken); !hit {
+			return p, true
+		}
+	}
+	return netip.Prefix{}, false
+}
+
+func overlap(p netip.Prefix, taken []netip.Prefix) (netip.Prefix, bool) {
+	for _, t := range taken {
+		if t.Overlaps(p) {
+			return t, true
+		}
+	}
+	return netip.Prefix{}, false
+}
+
+// machinePrefixes returns what this machine uses: its interfaces' networks, its routes
+// and its name servers.
+func machinePrefixes() ([]netip.Prefix, error) {
+	var out []netip.Prefix
+	addrs, err := net.InterfaceAddrs()
+	if err != nil {
+		return nil, fmt.Errorf("read this machine's addresses: %w", err)
+	}
+	for _, a := range addrs {
+		if p, err := netip.ParsePrefix(a.String()); err == nil {
+			out = append(out, p.Masked())
+		}
+	}
+	routes, err := os.ReadFile("/proc/net/route")
+	if err != nil {
+		return nil, fmt.Errorf("read this machine's routes: %w", err)
+	}
+	out = append(out, parseRoutes(string(routes))...)
+	for _, ns := range nameServers() {
+		out = append(out, netip.PrefixFrom(ns, ns.BitLen()))
+	}
+	return out, nil
+}
+
+// parseRoutes reads /proc/net/route: hexadecimal little-endian destination and mask in the
+// columns 1 and 7. The default route is left out.
+func parseRoutes(text string) []netip.Prefix {
+	var out []netip.Prefix
+	for line := range strings.Lines(text) {
+		f := strings.Fields(line)
+		if len(f) < 8 {
+			continue
+		}
+		dest, ok1 := littleEndian(f[1])
+		mask, ok2 := littleEndian(f[7])
+		if !ok1 || !ok2 {
+			continue
+		}
+		if bits, _ := net.IPMask(mask[:]).Size(); bits > 0 {
+			out = append(out, netip.PrefixFrom(netip.AddrFrom4(dest), bits))
+		}
+	}
+	return out
+}
+
+func littleEndian(hex string) (out [4]byte, ok bool) {
+	var v uint32
+	if _, err := fmt.Sscanf(hex, "%08X", &v); err != nil {
+		return out, false
+	}
+	return [4]byte{byte(v), byte(v >> 8), byte(v >> 16), byte(v >> 24)}, true
+}
+
+// resolvConf returns the machine's resolver configuration as hosts can use it: a resolver
+// on this machine's loopback is replaced by those behind it.
+func resolvConf() string {
+	b, _ := os.ReadFile("/etc/resolv.conf")
+	if strings.Contains(string(b), "nameserver 127.") {
+		if behind, err := os.ReadFile("/run/systemd/resolve/resolv.conf"); err == nil {
+			b = behind
+		}
+	}
+	var keep strings.Builder
+	for line := range strings.Lines(string(b)) {
+		if !strings.HasPrefix(line, "nameserver 127.") && !strings.HasPrefix(line, "#") {
+			keep.WriteString(line)
+		}
+	}
+	return keep.String()
+}
+
+func nameServers() []netip.Addr {
+	var out []netip.Addr
+	for line := range strings.Lines(resolvConf()) {
+		if f := strings.Fields(line); len(f) == 2 && f[0] == "nameserver" {
+			if a, err := netip.ParseAddr(f[1]); err == nil && !a.IsLoopback() {
+				out = append(out, a)
+			}
+		}
+	}
+	return out
+}
+
+// link is what "ip -json link" tells of an interface.
+type link struct {
+	Name  string `json:"ifname"`
+	Alias string `json:"ifalias"`
+}
+
+// bridgeState tells whether the bridge exists, and refuses one that is another's.
+func (s *Sandbox) bridgeState(ctx context.Context) (there bool, err error) {
+	if _, err := net.InterfaceByName(s.bridge()); err != nil {
+		return false, nil
+	}
+	out, err := run(ctx, nil, "ip", "-json", "link", "show", "dev", s.bridge())
+	if err != nil {
+		return false, fmt.Errorf("look at the bridge %s: %w", s.bridge(), err)
+	}
+	var links []link
+	if err := json.Unmarshal([]byte(out), &links); err != nil || len(links) != 1 {
+		return false, fmt.Errorf("look at the bridge %s: unexpected answer of ip: %w", s.bridge(), err)
+	}
+	if links[0].Alias != s.alias() {
+		owner := strings.TrimPrefix(links[0].Alias, aliasPrefix)
+		return true, hint.Errorf("give this sandbox another --name, or remove the other one (paictl sandbox down --dir "+owner+")",
+			"the interface %s exists and belongs to %q", s.bridge(), owner)
+	}
+	return true, nil
+}
+
+// networkUp makes the bridge, address translation and forwarding; what is there stays.
+func (s *Sandbox) networkUp(ctx context.Context) error {
+	there, err := s.bridgeState(ctx)
+	if err != nil {
+		return err
+	}
+	if !there {
+		s.progress(fmt.Sprintf("making the network %s on bridge %s", s.state.Subnet, s.bridge()))
+		// One program does both, so that our own end in between leaves no bridge without owner.
+		batch := fmt.Sprintf("link add name %s type bridge\nlink set dev %[1]s alias %s\n", s.bridge(), s.alias())
+		if _, err := runInput(ctx, nil, batch, "ip", "-batch", "-"); err != nil {
+			return fmt.Errorf("make the bridge: %w", err)
+		}
+	}
+	batch := fmt.Sprintf("addr replace %s/%d dev %s\nlink set dev %[3]s up\n", s.state.gateway(), s.state.Subnet.Bits(), s.bridge())
+	if _, err := runInput(ctx, nil, batch, "ip", "-batch", "-"); err != nil {
+		return fmt.Errorf("set up the bridge %s: %w", s.bridge(), err)
+	}
+	if _, err := runInput(ctx, nil, s.rules(), "nft", "-f", "-"); err != nil {
+		return fmt.Errorf("set up address translation: %w", err)
+	}
+	want := map[string]int{"net/ipv4/ip_forward": 1}
+	if s.state.Kind == Full && len(s.state.Hosts) > inotifyHosts {
+		want["fs/inotify/max_user_instances"] = 128 * len(s.state.Hosts)
+	}
+	return raiseSysctls(s.dir, want, s.progress)
+}
+
+// rules replaces the sandbox's own table in one transaction.
+func (s *Sandbox) rules() string {
+	return fmt.Sprintf(`table ip %[1]s
+delete table ip %[1]s
+table ip %[1]s {
+	chain postrouting {
+		type nat hook postrouting priority srcnat; policy accept;
+		ip saddr %[2]s oifname != %[3]q masquerade
+	}
+}
+`, s.table(), s.state.Subnet, s.bridge())
+}
+
+// networkDown removes what networkUp made.
+func (s *Sandbox) networkDown(ctx context.Context) error {
+	there, err := s.bridgeState(ctx)
+	if there && err != nil {
+		return nil // another's: nothing of ours can be there, its table neither
+	}
+	if err != nil {
+		return err
+	}
+	if there {
+		if _, err := run(ctx, nil, "ip", "link", "delete", "dev", s.bridge()); err != nil {
+			return fmt.Errorf("remove the bridge: %w", err)
+		}
+	}
+	remove := fmt.Sprintf("table ip %[1]s\ndelete table ip %[1]s\n", s.table())
+	if _, err := runInput(ctx, nil, remove, "nft", "-f", "-"); err != nil {
+		return fmt.Errorf("remove the address translation: %w", err)
+	}
+	return restoreSysctls(s.dir)
+}

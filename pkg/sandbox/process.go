@@ -1,0 +1,122 @@
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// markVar is the environment variable by which a sandbox finds its processes again. A mark
+// that the process itself carries can't be lost in a crash, nor can the process id be
+// another program's by now, as it could with a file of ids.
+const markVar = "PAICTL_SANDBOX"
+
+// pollInterval is how often something is looked up that gives no notice when it changes.
+const pollInterval = 20 * time.Millisecond
+
+func mark(dir, name string) string { return markVar + "=" + dir + ":" + name }
+
+// findProcesses returns the ids of the sandbox's own processes by host or program name.
+// Processes inside a host don't carry the mark: they end with it.
+func findProcesses(dir string) (map[string][]int, error) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, fmt.Errorf("look for the sandbox's processes: %w", err)
+	}
+	found := map[string][]int{}
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		if name, ok := markOf(pid, dir); ok {
+			found[name] = append(found[name], pid)
+		}
+	}
+	return found, nil
+}
+
+// markOf returns the name in the mark of a living process, if it is of this directory.
+func markOf(pid int, dir string) (name string, ok bool) {
+	env, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "environ"))
+	if err != nil || len(env) == 0 { // gone, a zombie, or another user's
+		return "", false
+	}
+	for v := range bytes.SplitSeq(env, []byte{0}) {
+		if name, ok := strings.CutPrefix(string(v), mark(dir, "")); ok {
+			return name, true
+		}
+	}
+	return "", false
+}
+
+// signalMarked sends a signal to a process of the sandbox and to no other: the handle is
+// taken first, then the mark is read again.
+func signalMarked(pid int, dir, name string, sig syscall.Signal) error {
+	p, err := os.FindProcess(pid)
+	if err != nil {
+		return nil // gone
+	}
+	defer func() { _ = p.Release() }()
+	if have, ok := markOf(pid, dir); !ok || have != name {
+		return nil
+	}
+	if err := p.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("send %s to process %d: %w", sig, pid, err)
+	}
+	return nil
+}
+
+// children returns the ids of a process's children.
+func children(pid int) []int {
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	var out []int
+	for _, path := range stats {
+		b, _ := os.ReadFile(path)
+		// The name in parentheses may hold anything; state and parent follow the last one.
+		_, rest, ok := strings.Cut(string(b[max(0, bytes.LastIndexByte(b, ')')):]), ")")
+		f := strings.Fields(rest)
+		if !ok || len(f) < 2 || f[1] != strconv.Itoa(pid) {
+			continue
+		}
+		if child, err := strconv.Atoi(filepath.Base(filepath.Dir(path))); err == nil {
+			out = append(out, child)
+		}
+	}
+	return out
+}
+
+// poll calls done until it says true or an error, or the context ends.
+func poll(ctx context.Context, done func() (bool, error)) error {
+	t := time.NewTicker(pollInterval)
+	defer t.Stop()
+	for {
+		ok, err := done()
+		if ok || err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-t.C:
+		}
+	}
+}
+
+// pollFor is poll with a time limit; false means that the limit came first.
+func pollFor(ctx context.Context, limit time.Duration, done func() (bool, error)) (bool, error) {
+	inner, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	err := poll(inner, done)
+	if err != nil && inner.Err() != nil && ctx.Err() == nil {
+		return false, nil
+	}
+	return err == nil, err
+}

@@ -1,0 +1,101 @@
+package sandbox
+
+import (
+	"bytes"
+	"fmt"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/openpai/paictl/pkg/hint"
+)
+
+// quickStart has the fields of a quick-start file that a sandbox sets.
+type quickStart struct {
+	Machines     []string   `yaml:"machines"`
+	Username     string     `yaml:"ssh-username"`
+	KeyFile      string     `yaml:"ssh-keyfile-path"`
+	KnownHosts   string     `yaml:"ssh-known-hosts"`
+	DNS          string     `yaml:"dns,omitempty"`
+	PodCIDR      string     `yaml:"pod-cidr"`
+	ServiceRange string     `yaml:"service-cluster-ip-range"`
+	GPU          string     `yaml:"gpu"`
+	Bundle       string     `yaml:"bundle,omitempty"`
+	Extra        extraByKey `yaml:"extra"`
+}
+
+// extraByKey are settings of the parts of Kubernetes, over those that paictl chooses.
+type extraByKey map[string]map[string]any
+
+// writeQuickStart writes a file that "paictl config generate" takes as it is.
+func (s *Sandbox) writeQuickStart(bundle string) error {
+	cg, err := machineCgroups()
+	if err != nil {
+		return err
+	}
+	taken, err := machinePrefixes()
+	if err != nil {
+		return err
+	}
+	taken = append(taken, s.state.Subnet)
+	pods, ok1 := firstFree(netip.MustParsePrefix("10.144.0.0/16"), 100, taken)
+	services, ok2 := firstFree(netip.MustParsePrefix("10.96.0.0/16"), 40, taken)
+	if !ok1 || !ok2 {
+		return hint.Errorf("set pod-cidr and service-cluster-ip-range by hand", "no free networks were found for pods and services")
+	}
+	q := quickStart{Username: "root", KeyFile: s.KeyFile(), KnownHosts: s.KnownHosts(), PodCIDR: pods.String(),
+		ServiceRange: services.String(), GPU: "none", Bundle: bundle, Extra: nestedSettings(cg)}
+	for _, h := range s.state.Hosts {
+		q.Machines = append(q.Machines, h.Address.String())
+	}
+	if dns := nameServers(); len(dns) > 0 {
+		q.DNS = dns[0].String()
+	}
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "# Made by \"paictl sandbox up\" for the hosts %s-1 to %[1]s-%d.\n"+
+		"# The settings under extra are for hosts inside a machine; real machines need none of them.\n", s.state.Name, len(s.state.Hosts))
+	enc := yaml.NewEncoder(&b)
+	enc.SetIndent(2)
+	if err := enc.Encode(q); err != nil {
+		return err
+	}
+	return writeFile(s.QuickStart(), b.Bytes(), 0o600)
+}
+
+// nestedSettings are what kubelet, kube-proxy and containerd need on a host that shares this
+// machine's kernel: its /proc/sys, its swap, its disk figures and its conntrack table aren't theirs.
+func nestedSettings(cg cgroups) extraByKey {
+	kubelet := map[string]any{"failSwapOn": false, "localStorageCapacityIsolation": false}
+	if cg.isV1() {
+		kubelet["failCgroupV1"] = false
+		kubelet["cgroupDriver"] = "cgroupfs"
+	}
+	runtime := map[string]any{"disable_apparmor": true}
+	if !mayRaisePriority() {
+		runtime["restrict_oom_score_adj"] = true
+	}
+	return extraByKey{
+		"kubelet":    kubelet,
+		"kube-proxy": {"mode": "nftables", "conntrack": map[string]any{"maxPerCore": 0}},
+		"containerd": {"plugins": map[string]any{"io.containerd.cri.v1.runtime": runtime}},
+	}
+}
+
+// mayRaisePriority tells whether processes here may lower their OOM score, which takes
+// CAP_SYS_RESOURCE (bit 24 of the bounding set); some virtual machines are without it.
+func mayRaisePriority() bool {
+	b, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return false
+	}
+	for line := range strings.Lines(string(b)) {
+		if v, ok := strings.CutPrefix(line, "CapBnd:"); ok {
+			caps, err := strconv.ParseUint(strings.TrimSpace(v), 16, 64)
+			return err == nil && caps&(1<<24) != 0
+		}
+	}
+	return false
+}

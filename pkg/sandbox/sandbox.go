@@ -1,0 +1,289 @@
+// Package sandbox makes hosts with their own address, sshd and systemd on one Linux
+// machine, or the API of a cluster with simulated nodes, and removes them without a trace.
+// In: a directory, a number. Out: hosts, their keys and a quick-start file for them.
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+
+	"github.com/openpai/paictl/pkg/hint"
+)
+
+// DefaultDir is where a sandbox keeps its state unless told otherwise.
+const DefaultDir = "/var/lib/paictl/sandbox"
+
+// DefaultName is the name of a sandbox, and the first part of its hosts' names.
+const DefaultName = "pai"
+
+// DefaultCache is where base images are kept between sandboxes.
+const DefaultCache = "/var/cache/paictl"
+
+// maxHosts is what a /24 leaves after network, gateway and broadcast, and a margin.
+const maxHosts = 200
+
+// Kind tells what a host is made of.
+type Kind string
+
+// The kinds of host.
+const (
+	// Full hosts boot systemd: units, apt, reboot, containerd, kubeadm.
+	Full Kind = "full"
+	// Light hosts run sshd alone; a hundred of them start in seconds.
+	Light Kind = "light"
+)
+
+// Options say what Up makes. Zero values mean the defaults, or what the sandbox has.
+type Options struct {
+	Dir      string // where its state lives; DefaultDir
+	Name     string // at most 8 letters, digits, hyphens; DefaultName
+	Hosts    int    // how many hosts there shall be; more than now adds some, fewer removes none
+	Kind     Kind   // of all its hosts; Full
+	Subnet   string // IPv4 /24; the first free one from 10.77.0.0/24 on
+	CacheDir string // where base images are kept; DefaultCache
+	Bundle   string // directory of the bundle that quick-start.yaml names
+
+	InstallPackages bool // install missing Debian packages instead of refusing
+
+	// Progress takes one line per step; nil drops them.
+	Progress func(string)
+}
+
+// Host is one machine of a sandbox.
+type Host struct {
+	Name    string     `json:"name"`
+	Address netip.Addr `json:"address"`
+	Kind    Kind       `json:"kind"`
+	// HostKey is the host's public key as a line of authorized_keys format.
+	HostKey string `json:"hostKey"`
+	// Running tells whether the host is powered on; it isn't kept in the state.
+	Running bool `json:"running"`
+}
+
+// Sandbox is a set of hosts on this machine.
+type Sandbox struct {
+	state    state
+	dir      string
+	progress func(string)
+}
+
+var nameRE = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,6}[a-z0-9])?$`)
+
+// ErrNone is returned where a directory holds no sandbox.
+var ErrNone = errors.New("no sandbox")
+
+// Load opens the sandbox in dir. Without one the error is ErrNone.
+func Load(dir string, progress func(string)) (*Sandbox, error) {
+	dir, err := absolute(dir)
+	if err != nil {
+		return nil, err
+	}
+	s := &Sandbox{dir: dir, progress: orDrop(progress)}
+	s.state, err = readState(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, hint.Errorf("make one with: paictl sandbox up --hosts 3 --dir "+dir,
+			"%w in %s", ErrNone, dir)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Dir returns the sandbox's directory.
+func (s *Sandbox) Dir() string { return s.dir }
+
+// Name returns the sandbox's name.
+func (s *Sandbox) Name() string { return s.state.Name }
+
+// APIOnly tells whether the sandbox is a control plane with simulated nodes, without hosts.
+func (s *Sandbox) APIOnly() bool { return s.state.API != nil }
+
+// KeyFile returns the operator's private key, which every host accepts for root and pai.
+func (s *Sandbox) KeyFile() string { return filepath.Join(s.dir, "id_ed25519") }
+
+// KnownHosts returns the file with the hosts' public keys.
+func (s *Sandbox) KnownHosts() string { return filepath.Join(s.dir, "known_hosts") }
+
+// PasswordFile returns the file with the password of the user pai, which sudo asks for.
+func (s *Sandbox) PasswordFile() string { return filepath.Join(s.dir, "pai-password") }
+
+// QuickStart returns the quick-start file for the hosts.
+func (s *Sandbox) QuickStart() string { return filepath.Join(s.dir, "quick-start.yaml") }
+
+// Hosts returns the hosts in the order of their numbers, with their power state as of now.
+func (s *Sandbox) Hosts() ([]Host, error) {
+	running, err := findProcesses(s.dir)
+	if err != nil {
+		return nil, err
+	}
+	hosts := append([]Host(nil), s.state.Hosts...)
+	for i := range hosts {
+		hosts[i].Running = len(running[hosts[i].Name]) > 0
+	}
+	return hosts, nil
+}
+
+// Host returns the host of that name.
+func (s *Sandbox) Host(name string) (Host, error) {
+	hosts, err := s.Hosts()
+	if err != nil {
+		return Host{}, err
+	}
+	var names []string
+	for _, h := range hosts {
+		if h.Name == name {
+			return h, nil
+		}
+		names = append(names, h.Name)
+	}
+	return Host{}, hint.Errorf("its hosts are: "+strings.Join(names, ", "), "no host %q in the sandbox in %s", name, s.dir)
+}
+
+// Up makes the sandbox that the options describe, or completes what is missing of it.
+// It may be run again after any interruption. It needs root on Linux.
+func Up(ctx context.Context, opts Options) (*Sandbox, error) {
+	if err := opts.complete(); err != nil {
+		return nil, err
+	}
+	if err := requireRoot(); err != nil {
+		return nil, err
+	}
+	if err := requirePackages(ctx, opts.Kind, opts.InstallPackages, opts.Progress); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(opts.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make the sandbox's directory: %w", err)
+	}
+	unlock, err := lock(opts.Dir)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	s, err := openOrCreate(ctx, opts)
+	if err != nil {
+		return nil, err
+	}
+	return s, s.up(ctx, opts)
+}
+
+func (s *Sandbox) up(ctx context.Context, opts Options) error {
+	base, err := ensureBase(ctx, opts.CacheDir, s.progress)
+	if err != nil {
+		return err
+	}
+	s.state.Base = base
+	if err := s.ensureKeys(ctx); err != nil {
+		return err
+	}
+	if err := s.addHosts(opts.Hosts); err != nil {
+		return err
+	}
+	if err := s.networkUp(ctx); err != nil {
+		return err
+	}
+	if err := s.writeQuickStart(opts.Bundle); err != nil {
+		return err
+	}
+	names := make([]string, len(s.state.Hosts))
+	for i, h := range s.state.Hosts {
+		names[i] = h.Name
+	}
+	return s.start(ctx, names)
+}
+
+// openOrCreate reads the sandbox in the directory, or records a new one before anything of
+// it is made, so that Down finds it after any interruption.
+func openOrCreate(ctx context.Context, opts Options) (*Sandbox, error) {
+	s := &Sandbox{dir: opts.Dir, progress: opts.Progress}
+	var err error
+	s.state, err = readState(opts.Dir)
+	if err == nil {
+		return s, s.state.agree(opts)
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	subnet, err := chooseSubnet(opts.Subnet)
+	if err != nil {
+		return nil, err
+	}
+	s.state = state{Version: stateVersion, Name: opts.Name, Kind: opts.Kind, Subnet: subnet}
+	if s.state.Name == "" {
+		s.state.Name = DefaultName
+	}
+	if s.state.Kind == "" {
+		s.state.Kind = Full
+	}
+	if _, err := s.bridgeState(ctx); err != nil {
+		return nil, err
+	}
+	return s, s.save()
+}
+
+func (o *Options) complete() error {
+	o.Progress = orDrop(o.Progress)
+	var err error
+	if o.Dir, err = absolute(o.Dir); err != nil {
+		return err
+	}
+	if o.CacheDir == "" {
+		o.CacheDir = DefaultCache
+	}
+	if o.Bundle != "" {
+		if o.Bundle, err = filepath.Abs(o.Bundle); err != nil {
+			return err
+		}
+	}
+	if o.Hosts < 1 || o.Hosts > maxHosts {
+		return hint.Errorf("give a number from 1 to 200 with --hosts", "%d hosts can't be made in one sandbox", o.Hosts)
+	}
+	if o.Name != "" && !nameRE.MatchString(o.Name) {
+		return hint.Errorf("give a name of at most 8 lower-case letters, digits and hyphens that starts with a letter",
+			"the sandbox name %q can't be a part of host and interface names", o.Name)
+	}
+	return nil
+}
+
+// absolute returns the clean path of a sandbox's directory. The overlay's mount options
+// have no way to quote a separator, hence the refusal of some characters.
+func absolute(dir string) (string, error) {
+	if dir == "" {
+		dir = DefaultDir
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	if strings.ContainsAny(dir, ":,\\ \t\n\"'") {
+		return "", hint.Errorf("choose another directory with --dir",
+			"the sandbox's directory %q has a space, quote, colon, comma or backslash, which mount options can't hold", dir)
+	}
+	return dir, nil
+}
+
+func requireRoot() error {
+	const remedy = "for a cluster's API with simulated nodes, without root: paictl sandbox up --api-only"
+	if runtime.GOOS != "linux" {
+		return hint.Errorf(remedy, "sandbox hosts need Linux, this is %s", runtime.GOOS)
+	}
+	if os.Geteuid() != 0 {
+		return hint.Errorf("run it with sudo; "+remedy, "sandbox hosts need root: they are made of namespaces, mounts and a bridge")
+	}
+	return nil
+}
+
+func orDrop(progress func(string)) func(string) {
+	if progress == nil {
+		return func(string) {}
+	}
+	return progress
+}

@@ -1,0 +1,46 @@
+#!/bin/sh
+# Keeps one full host running: mounts its root in a mount namespace of its own, boots it,
+# and boots it again when the guest asks for a reboot (exit code 133 of systemd-nspawn).
+# Environment: HOST_DIR, BASE, CGROUPS (directories, separated by spaces).
+# Arguments: those of systemd-nspawn, without the program's name.
+set -eu
+
+mount --make-rslave /
+mkdir -p "$HOST_DIR/merged"
+mount -t overlay -o "lowerdir=$BASE,upperdir=$HOST_DIR/upper,workdir=$HOST_DIR/work" \
+	paictl-sandbox "$HOST_DIR/merged"
+
+guest=
+stopping=
+stop() {
+	stopping=1
+	if [ -n "$guest" ]; then
+		kill -TERM "$guest" 2>/dev/null || true
+	fi
+}
+trap stop TERM INT
+
+while :; do
+	for group in $CGROUPS; do
+		# What the last boot left behind: empty groups, deepest first.
+		find "$group" -mindepth 1 -depth -type d -exec rmdir {} + 2>/dev/null || true
+	done
+	(
+		trap - TERM INT
+		for group in $CGROUPS; do
+			echo 0 >"$group/cgroup.procs"
+		done
+		exec systemd-nspawn "$@" </dev/null
+	) &
+	guest=$!
+	status=0
+	wait "$guest" || status=$?
+	# A trapped signal ends wait before the guest has ended.
+	while kill -0 "$guest" 2>/dev/null; do
+		status=0
+		wait "$guest" || status=$?
+	done
+	if [ "$status" != 133 ] || [ -n "$stopping" ]; then
+		exit "$status"
+	fi
+done

@@ -1,0 +1,25 @@
+#!/bin/sh
+# Runs inside a full host at every boot, before sshd and containerd: makes writable what
+# systemd-nspawn mounts read-only and kubelet or runc need.
+set -eu
+
+# cgroup v1: every controller that is read-only.
+while read -r _ point type options _; do
+	case "$type,$options" in
+	cgroup,ro | cgroup,ro,*) mount -o remount,bind,rw "$point" ;;
+	esac
+done </proc/mounts
+
+# kubelet wants to set these; the values are those that it sets. The machine's own stay
+# as they are: each is covered by a file.
+cover() {
+	file=/run/paictl-sandbox/$(echo "$1" | tr / .)
+	[ ! -e "$file" ] || return 0
+	echo "$2" >"$file"
+	mount --bind "$file" "/proc/sys/$1"
+}
+mkdir -p /run/paictl-sandbox
+cover vm/overcommit_memory 1
+cover vm/panic_on_oom 0
+cover kernel/panic 10
+cover kernel/panic_on_oops 1

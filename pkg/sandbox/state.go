@@ -1,0 +1,111 @@
+package sandbox
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+
+	"github.com/gofrs/flock"
+	"github.com/google/renameio/v2"
+
+	"github.com/openpai/paictl/pkg/hint"
+)
+
+const (
+	stateFile    = "sandbox.json"
+	stateVersion = 1
+)
+
+// state is what a sandbox remembers. Whether something exists or runs is never remembered
+// but looked up, so that the file can't lie after a crash.
+type state struct {
+	Version int          `json:"version"`
+	Name    string       `json:"name"`
+	Kind    Kind         `json:"kind,omitempty"`
+	Subnet  netip.Prefix `json:"subnet,omitzero"`
+	Base    string       `json:"base,omitempty"`
+	Hosts   []Host       `json:"hosts,omitempty"`
+	API     *apiState    `json:"api,omitempty"`
+}
+
+// gateway is the machine's address on the sandbox's bridge.
+func (st state) gateway() netip.Addr { return st.Subnet.Addr().Next() }
+
+// agree refuses options that contradict the sandbox that is there.
+func (st state) agree(o Options) error {
+	differs := func(what, have, want string) error {
+		return hint.Errorf("remove it first (paictl sandbox down --dir "+o.Dir+"), or give another --dir and --name",
+			"the sandbox in %s has the %s %s, not %s", o.Dir, what, have, want)
+	}
+	switch {
+	case st.API != nil:
+		return differs("kind", "api-only", "hosts")
+	case o.Name != "" && o.Name != st.Name:
+		return differs("name", st.Name, o.Name)
+	case o.Kind != "" && o.Kind != st.Kind:
+		return differs("kind", string(st.Kind), string(o.Kind))
+	case o.Subnet != "" && o.Subnet != st.Subnet.String():
+		return differs("subnet", st.Subnet.String(), o.Subnet)
+	}
+	return nil
+}
+
+func readState(dir string) (state, error) {
+	path := filepath.Join(dir, stateFile)
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return state{}, fmt.Errorf("read the sandbox's state: %w", err)
+	}
+	var st state
+	if err := json.Unmarshal(b, &st); err != nil {
+		return state{}, hint.Errorf("it is written by paictl alone; restore it, or remove what it names by hand",
+			"read the sandbox's state %s: %w", path, err)
+	}
+	if st.Version != stateVersion {
+		return state{}, hint.Errorf("remove the sandbox with the paictl that made it",
+			"the sandbox in %s has state version %d, this paictl knows %d", dir, st.Version, stateVersion)
+	}
+	return st, nil
+}
+
+func (s *Sandbox) save() error {
+	b, err := json.MarshalIndent(s.state, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := writeFile(filepath.Join(s.dir, stateFile), append(b, '\n'), 0o600); err != nil {
+		return fmt.Errorf("write the sandbox's state: %w", err)
+	}
+	return nil
+}
+
+// writeFile replaces a file at once, so that an interruption leaves the old or the new one.
+func writeFile(path string, b []byte, mode os.FileMode) error {
+	return renameio.WriteFile(path, b, mode, renameio.IgnoreUmask())
+}
+
+// LockedError says that another paictl works on the same sandbox.
+type LockedError struct{ Dir string }
+
+func (e *LockedError) Error() string {
+	return fmt.Sprintf("another paictl works on the sandbox in %s", e.Dir)
+}
+
+// ExitCode is that of a lock held by another run.
+func (e *LockedError) ExitCode() int { return 5 }
+
+// lock keeps a second run away from the directory; the lock ends with the process.
+func lock(dir string) (unlock func(), err error) {
+	l := flock.New(filepath.Join(dir, "lock"), flock.SetPermissions(0o600))
+	ok, err := l.TryLock()
+	if err != nil {
+		return nil, fmt.Errorf("lock the sandbox: %w", err)
+	}
+	if !ok {
+		return nil, hint.Wrap(&LockedError{Dir: dir}, "wait until it has ended, then run the command again")
+	}
+	return func() { _ = errors.Join(l.Unlock()) }, nil
+}
