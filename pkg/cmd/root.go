@@ -8,9 +8,13 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/openpai/paictl/pkg/cmd/bundle"
+	"github.com/openpai/paictl/pkg/cmd/alias"
+	"github.com/openpai/paictl/pkg/cmd/sandbox"
 	"github.com/openpai/paictl/pkg/cmd/version"
 	"github.com/openpai/paictl/pkg/cmdutil"
 )
@@ -51,6 +55,8 @@ Three machines to try it on, made on this one (Linux, as root):
 			root.AddCommand(c)
 		}
 	}
+	add("tools", bundle.NewCmdBundle(f))
+	add("tools", sandbox.NewCmdSandbox(f))
 	add("tools", version.NewCmdVersion(f, nil))
 	usageErrors(root)
 	return root
@@ -72,13 +78,25 @@ func usageErrors(c *cobra.Command) {
 			if len(a) == 0 {
 				return nil
 			}
-			return cmdutil.Usagef("unknown command %q for %q (see %s --help)", a[0], cmd.CommandPath(), cmd.CommandPath())
+			return cmdutil.Usagef("unknown command %q for %q%s (see %s --help)", a[0], cmd.CommandPath(), didYouMean(cmd, a[0]), cmd.CommandPath())
 		}
 		c.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	}
 	for _, sub := range c.Commands() {
 		usageErrors(sub)
 	}
+}
+
+// didYouMean names the commands that word is a slip of the pen from.
+func didYouMean(c *cobra.Command, word string) string {
+	if c.SuggestionsMinimumDistance == 0 {
+		c.SuggestionsMinimumDistance = 2
+	}
+	near := c.SuggestionsFor(word)
+	if len(near) == 0 {
+		return ""
+	}
+	return ", did you mean " + strings.Join(near, " or ") + "?"
 }
 
 func openLog(f *cmdutil.Factory, path string) error {
@@ -95,6 +113,13 @@ func openLog(f *cmdutil.Factory, path string) error {
 
 // Main runs paictl with the given arguments and returns its exit code.
 func Main(ctx context.Context, f *cmdutil.Factory, args []string) int {
+	args, note := alias.Rewrite(args)
+	if note != "" {
+		fmt.Fprintln(f.IO.Err, note)
+		if args == nil {
+			return cmdutil.ExitUsage
+		}
+	}
 	root := NewCmdRoot(f)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)

@@ -313,8 +313,12 @@ func (s *Sandbox) stopOne(ctx context.Context, name string, unplug bool) error {
 			s.progress(name + " doesn't shut down; pulling the plug")
 		}
 	}
-	// The guest's first process goes first: the kernel ends the others with it.
+	// With the guest's first process the kernel ends all others on the host.
 	guest := s.guestInit(name)
+	running, err := findProcesses(s.dir)
+	if err != nil {
+		return err
+	}
 	if err := s.signal(name, syscall.SIGKILL); err != nil {
 		return err
 	}
@@ -325,6 +329,11 @@ func (s *Sandbox) stopOne(ctx context.Context, name string, unplug bool) error {
 	}
 	if err := poll(ctx, func() (bool, error) { return s.isGone(name) }); err != nil {
 		return err
+	}
+	for _, pid := range append(guest, running[name]...) {
+		if err := poll(ctx, func() (bool, error) { return !alive(pid), nil }); err != nil {
+			return err
+		}
 	}
 	return s.cleanUp(ctx, name)
 }
@@ -369,4 +378,3 @@ func (s *Sandbox) signal(name string, sig syscall.Signal) error {
 	}
 	return nil
 }
-

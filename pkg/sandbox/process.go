@@ -79,11 +79,7 @@ func children(pid int) []int {
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
 	var out []int
 	for _, path := range stats {
-		b, _ := os.ReadFile(path)
-		// The name in parentheses may hold anything; state and parent follow the last one.
-		_, rest, ok := strings.Cut(string(b[max(0, bytes.LastIndexByte(b, ')')):]), ")")
-		f := strings.Fields(rest)
-		if !ok || len(f) < 2 || f[1] != strconv.Itoa(pid) {
+		if f := statOf(path); len(f) < 2 || f[1] != strconv.Itoa(pid) {
 			continue
 		}
 		if child, err := strconv.Atoi(filepath.Base(filepath.Dir(path))); err == nil {
@@ -91,6 +87,23 @@ func children(pid int) []int {
 		}
 	}
 	return out
+}
+
+// statOf returns the fields of /proc/PID/stat after the name: state, parent, and so on. The
+// name is in parentheses and may itself hold anything.
+func statOf(path string) []string {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil
+	}
+	return strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
+}
+
+// alive tells whether a process still holds anything: one that has ended and waits for its
+// parent to take notice doesn't.
+func alive(pid int) bool {
+	f := statOf(fmt.Sprintf("/proc/%d/stat", pid))
+	return len(f) > 0 && f[0] != "Z" && f[0] != "X"
 }
 
 // poll calls done until it says true or an error, or the context ends.

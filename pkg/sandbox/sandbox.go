@@ -119,6 +119,25 @@ func (s *Sandbox) PasswordFile() string { return filepath.Join(s.dir, "pai-passw
 // QuickStart returns the quick-start file for the hosts.
 func (s *Sandbox) QuickStart() string { return filepath.Join(s.dir, "quick-start.yaml") }
 
+// Kubeconfig returns the kubeconfig of an API-only sandbox.
+func (s *Sandbox) Kubeconfig() string { return filepath.Join(s.dir, "kubeconfig") }
+
+// SSHArgs returns the arguments of OpenSSH's client for a host, to which a command may be added.
+func (s *Sandbox) SSHArgs(h Host, user string) []string {
+	return []string{"-F", "none", "-i", s.KeyFile(), "-o", "IdentitiesOnly=yes", "-o", "UserKnownHostsFile=" + s.KnownHosts(),
+		"-o", "GlobalKnownHostsFile=none", "-o", "StrictHostKeyChecking=yes", "-o", "LogLevel=ERROR",
+		user + "@" + h.Address.String()}
+}
+
+// Names returns the hosts' names in the order of their numbers.
+func (s *Sandbox) Names() []string {
+	names := make([]string, len(s.state.Hosts))
+	for i, h := range s.state.Hosts {
+		names[i] = h.Name
+	}
+	return names
+}
+
 // Hosts returns the hosts in the order of their numbers, with their power state as of now.
 func (s *Sandbox) Hosts() ([]Host, error) {
 	running, err := findProcesses(s.dir)
@@ -138,14 +157,12 @@ func (s *Sandbox) Host(name string) (Host, error) {
 	if err != nil {
 		return Host{}, err
 	}
-	var names []string
 	for _, h := range hosts {
 		if h.Name == name {
 			return h, nil
 		}
-		names = append(names, h.Name)
 	}
-	return Host{}, hint.Errorf("its hosts are: "+strings.Join(names, ", "), "no host %q in the sandbox in %s", name, s.dir)
+	return Host{}, hint.Errorf("its hosts are: "+strings.Join(s.Names(), ", "), "no host %q in the sandbox in %s", name, s.dir)
 }
 
 // Up makes the sandbox that the options describe, or completes what is missing of it.
@@ -193,11 +210,7 @@ func (s *Sandbox) up(ctx context.Context, opts Options) error {
 	if err := s.writeQuickStart(opts.Bundle); err != nil {
 		return err
 	}
-	names := make([]string, len(s.state.Hosts))
-	for i, h := range s.state.Hosts {
-		names[i] = h.Name
-	}
-	return s.start(ctx, names)
+	return s.start(ctx, s.Names())
 }
 
 // openOrCreate reads the sandbox in the directory, or records a new one before anything of

@@ -1,0 +1,60 @@
+// Package sandbox is the commands "paictl sandbox ...": hosts to try things on.
+// In: flags. Out: hosts with their own sshd, systemd and address on this machine, or a
+// Kubernetes API with simulated nodes; the work is done by pkg/sandbox.
+package sandbox
+
+import (
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/sandbox"
+)
+
+// NewCmdSandbox returns "paictl sandbox".
+func NewCmdSandbox(f *cmdutil.Factory) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "sandbox",
+		Short: "Make hosts on this machine to try a cluster on, and remove them again",
+		Long: `Hosts with their own sshd, systemd and address, made on this Linux machine (as root), and a
+quick-start file for them; or, without root, a Kubernetes API with simulated nodes.
+
+Nothing of a sandbox outlives "paictl sandbox down".`,
+		Example: `  paictl sandbox up --hosts 3
+  paictl config generate -i /var/lib/paictl/sandbox/quick-start.yaml -o ./cluster
+  paictl cluster up -p ./cluster
+  paictl sandbox down`,
+	}
+	cmd.AddCommand(NewCmdUp(f, nil), NewCmdList(f, nil), NewCmdSSH(f, nil), NewCmdStop(f, nil), NewCmdStart(f, nil),
+		NewCmdReboot(f, nil), NewCmdDown(f, nil))
+	return cmd
+}
+
+// addDirFlag adds --dir. Its default is a system folder for root, else one of the user's.
+func addDirFlag(cmd *cobra.Command, f *cmdutil.Factory, dir *string) {
+	cmd.Flags().StringVarP(dir, "dir", "d", defaultDir(os.Geteuid(), f.Getenv), "folder of the sandbox's state")
+	_ = cmd.MarkFlagDirname("dir")
+}
+
+func defaultDir(uid int, getenv func(string) string) string {
+	if uid == 0 {
+		return sandbox.DefaultDir
+	}
+	if state := getenv("XDG_STATE_HOME"); state != "" {
+		return filepath.Join(state, "paictl", "sandbox")
+	}
+	return filepath.Join(getenv("HOME"), ".local", "state", "paictl", "sandbox")
+}
+
+// completeHosts completes the names of the sandbox's hosts.
+func completeHosts(dir *string) cobra.CompletionFunc {
+	return func(_ *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		s, err := sandbox.Load(*dir, nil)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return s.Names(), cobra.ShellCompDirectiveNoFileComp
+	}
+}

@@ -1,0 +1,110 @@
+package sandbox
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/iostreams"
+	"github.com/openpai/paictl/pkg/sandbox"
+)
+
+// UpOptions are those of "paictl sandbox up".
+type UpOptions struct {
+	IO      *iostreams.IOStreams
+	Output  cmdutil.Output
+	Sandbox sandbox.Options
+	Light   bool
+	APIOnly bool
+	Layout  string
+}
+
+// NewCmdUp returns "paictl sandbox up". runF replaces the run in tests.
+func NewCmdUp(f *cmdutil.Factory, runF func(context.Context, *UpOptions) error) *cobra.Command {
+	opts := &UpOptions{IO: f.IO}
+	cmd := &cobra.Command{
+		Use:   "up",
+		Short: "Make the hosts, or complete what is missing of them",
+		Long: `Makes hosts with their own address, sshd and systemd on this machine, and a quick-start file for
+them. The first time it builds their base image from this machine's own Debian or Ubuntu mirror,
+which takes about a minute; then three hosts take two seconds. Interrupted, it goes on where it was.
+
+With --api-only it starts etcd, the API server, controller manager and scheduler of a bundle as
+your own processes on loopback, without root, and simulates the nodes. No container runs there.`,
+		Example: `  paictl sandbox up --hosts 3
+  paictl sandbox up --hosts 50 --light --dir /tmp/many --name many
+  paictl sandbox up --api-only --bundle ./bundle-out --layout ./cluster/layout.yaml`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := opts.check(cmd); err != nil {
+				return err
+			}
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return upRun(cmd.Context(), opts)
+		},
+	}
+	fl := cmd.Flags()
+	addDirFlag(cmd, f, &opts.Sandbox.Dir)
+	fl.IntVar(&opts.Sandbox.Hosts, "hosts", 3, "how many hosts there shall be")
+	fl.StringVar(&opts.Sandbox.Name, "name", "", "first part of the hosts' names, at most 8 characters (default \"pai\")")
+	fl.BoolVar(&opts.Light, "light", false, "hosts with sshd only: quick to make in numbers, not able to run a cluster")
+	fl.StringVar(&opts.Sandbox.Subnet, "subnet", "", "IPv4 network of the hosts, 24 bits (default the first free from 10.77.0.0/24 on)")
+	fl.StringVar(&opts.Sandbox.CacheDir, "cache", sandbox.DefaultCache, "folder where base images are kept between sandboxes")
+	fl.StringVar(&opts.Sandbox.Bundle, "bundle", "", "folder of the bundle: named in quick-start.yaml, and where --api-only finds its programs")
+	fl.BoolVar(&opts.Sandbox.InstallPackages, "install-packages", false, "install the Debian packages that this machine lacks")
+	fl.BoolVar(&opts.APIOnly, "api-only", false, "no hosts: a Kubernetes API on loopback with simulated nodes; needs no root")
+	fl.StringVar(&opts.Layout, "layout", "", "layout.yaml whose machines --api-only simulates (default three CPU nodes)")
+	cmdutil.AddOutputFlag(cmd, &opts.Output)
+	return cmd
+}
+
+func (o *UpOptions) check(cmd *cobra.Command) error {
+	if o.APIOnly {
+		for _, name := range []string{"light", "subnet", "install-packages", "cache"} {
+			if cmd.Flags().Changed(name) {
+				return cmdutil.Usagef("--%s is about hosts, and --api-only makes none", name)
+			}
+		}
+		if o.Layout != "" && cmd.Flags().Changed("hosts") {
+			return cmdutil.Usagef("--layout and --hosts both say how many nodes there are; give one of them")
+		}
+		return nil
+	}
+	if o.Layout != "" {
+		return cmdutil.Usagef("--layout needs --api-only: hosts are made from --hosts")
+	}
+	if o.Light {
+		o.Sandbox.Kind = sandbox.Light
+	}
+	return nil
+}
+
+func upRun(ctx context.Context, opts *UpOptions) error {
+	opts.Sandbox.Progress = func(line string) { fmt.Fprintln(opts.IO.Err, line) }
+	s, err := makeSandbox(ctx, opts)
+	if err != nil {
+		return err
+	}
+	if err := printList(s, opts.IO.Out, &opts.Output); err != nil {
+		return err
+	}
+	if s.APIOnly() {
+		fmt.Fprintf(opts.IO.Err, "\nThe API is real, its nodes are simulated: pods are scheduled there, but no container runs.\n"+
+			"For real hosts, run on a Linux machine as root: paictl sandbox up --hosts 3\n"+
+			"Try:  kubectl --kubeconfig %s get nodes\n", s.Kubeconfig())
+		return nil
+	}
+	fmt.Fprintf(opts.IO.Err, "\nNext:  paictl config generate -i %s -o ./cluster\n", s.QuickStart())
+	return nil
+}
+
+func makeSandbox(ctx context.Context, opts *UpOptions) (*sandbox.Sandbox, error) {
+	if opts.APIOnly {
+		return sandbox.UpAPI(ctx, opts.Sandbox, opts.Layout)
+	}
+	return sandbox.Up(ctx, opts.Sandbox)
+}
