@@ -12,8 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/openpai/paictl/pkg/cmd/bundle"
 	"github.com/openpai/paictl/pkg/cmd/alias"
+	"github.com/openpai/paictl/pkg/cmd/bundle"
 	"github.com/openpai/paictl/pkg/cmd/sandbox"
 	"github.com/openpai/paictl/pkg/cmd/version"
 	"github.com/openpai/paictl/pkg/cmdutil"

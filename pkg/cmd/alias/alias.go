@@ -1,0 +1,108 @@
+// Package alias keeps the command lines of the original paictl working.
+// In: the arguments as typed. Out: the arguments in today's spelling, with a line that
+// tells the new one, or only the line where nothing can be run instead.
+package alias
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// rule says what became of one of the original's commands. Its spellings are those of
+// OpenPAI 0.6 to 1.8.
+type rule struct {
+	old []string
+	now []string // nil: nothing can be run instead
+	// flags maps a flag of the old command to today's; flags not named stay.
+	flags map[string]string
+	// say replaces the note where now is nil.
+	say string
+}
+
+// everywhere are the original's long flags that mean the same for every command.
+var everywhere = map[string]string{"--config-path": "-p", "--kube-config-path": "--kubeconfig"}
+
+func rules() []rule {
+	onCluster := map[string]string{"-c": "--kubeconfig"}
+	nodes := map[string]string{"--node-list": "-l"}
+	generate := map[string]string{"--input": "-i", "--output": "-o", "--force": "-f"}
+	return []rule{
+		{old: words("cluster k8s-bootup"), now: words("cluster up")},
+		{old: words("cluster k8s-clean"), now: words("cluster down"), flags: map[string]string{"-f": "--purge-data", "--force": "--purge-data"}},
+		{old: words("cluster generate-configuration"), now: words("config generate"), flags: generate},
+		{old: words("cluster k8s-set-env"), now: words("cluster kubeconfig")},
+		{old: words("cluster install-kubectl"), now: words("cluster kubeconfig")},
+		{old: words("machine add"), now: words("node add"), flags: nodes},
+		{old: words("machine remove"), now: words("node remove"), flags: nodes},
+		{old: words("machine etcd-fix"), say: `"cluster up --limit HOST" repairs a control plane node`},
+		{old: words("check"), now: words("cluster preflight")},
+		{old: words("config get"), now: words("config pull"), flags: onCluster},
+		{old: words("config update"), now: words("config push"), flags: onCluster},
+		{old: words("layout"), say: `"config generate --from-kubeconfig FILE -o DIR" writes the layout of a cluster that runs`},
+		{old: words("image build"), say: `"bundle build -o DIR" builds all images`},
+		{old: words("image push"), say: `"cluster up" brings the images to the nodes, no registry is needed`},
+		{old: words("utility ssh"), say: `"sandbox ssh NAME" opens a shell on a sandbox host; for your own machines use ssh itself`},
+		{old: words("utility sftp-copy"), say: "use scp or rsync"},
+	}
+}
+
+// Rewrite returns args in today's spelling, and what to tell the operator about it, ""
+// when nothing was changed. A note with nil args means that there is nothing to run.
+func Rewrite(args []string) (rewritten []string, note string) {
+	i := firstWord(args)
+	for _, r := range rules() {
+		if !slices.Equal(args[i:min(i+len(r.old), len(args))], r.old) {
+			continue
+		}
+		old := strings.Join(r.old, " ")
+		if r.now == nil {
+			return nil, fmt.Sprintf("paictl: %q is gone: %s", old, r.say)
+		}
+		rest, _ := renameFlags(args[i+len(r.old):], r.flags)
+		rest, _ = renameFlags(rest, everywhere)
+		return slices.Concat(args[:i], r.now, rest), fmt.Sprintf("paictl: %q is now %q", old, strings.Join(r.now, " "))
+	}
+	if rest, renamed := renameFlags(args, everywhere); len(renamed) > 0 {
+		return rest, "paictl: " + strings.Join(renamed, ", ")
+	}
+	return args, ""
+}
+
+// firstWord returns the index of the first argument that isn't a flag. --log-file is the
+// only flag before the command that takes its value as a word of its own.
+func firstWord(args []string) int {
+	for i := 0; i < len(args); i++ {
+		switch {
+		case args[i] == "--log-file":
+			i++
+		case args[i] == "--" || !strings.HasPrefix(args[i], "-"):
+			return i
+		}
+	}
+	return len(args)
+}
+
+// renameFlags renames flags, also as --flag=value, up to a "--". It returns the notes on
+// what it renamed; args itself is not touched.
+func renameFlags(args []string, names map[string]string) (renamed, notes []string) {
+	out := slices.Clone(args)
+	for i, a := range out {
+		if a == "--" {
+			break
+		}
+		flag, value, hasValue := strings.Cut(a, "=")
+		now, ok := names[flag]
+		if !ok {
+			continue
+		}
+		out[i] = now
+		if hasValue {
+			out[i] += "=" + value
+		}
+		notes = append(notes, fmt.Sprintf("%q is now %q", flag, now))
+	}
+	return out, notes
+}
+
+func words(s string) []string { return strings.Fields(s) }

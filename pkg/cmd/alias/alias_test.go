@@ -1,0 +1,71 @@
+package alias
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+func TestOldSpellingsBecomeNewOnes(t *testing.T) {
+	for _, tc := range []struct{ name, in, want, note string }{
+		{"bootup is up", "cluster k8s-bootup -p /cfg", "cluster up -p /cfg", `paictl: "cluster k8s-bootup" is now "cluster up"`},
+		{"long flags too", "cluster k8s-bootup --config-path /cfg", "cluster up -p /cfg", `paictl: "cluster k8s-bootup" is now "cluster up"`},
+		{"long flags with =", "cluster k8s-bootup --config-path=/cfg", "cluster up -p=/cfg", `paictl: "cluster k8s-bootup" is now "cluster up"`},
+		{"clean keeps data", "cluster k8s-clean -p d", "cluster down -p d", `paictl: "cluster k8s-clean" is now "cluster down"`},
+		{"clean -f purges data", "cluster k8s-clean -p d -f", "cluster down -p d --purge-data", `paictl: "cluster k8s-clean" is now "cluster down"`},
+		{"clean --force purges data", "cluster k8s-clean --force -p d", "cluster down --purge-data -p d", `paictl: "cluster k8s-clean" is now "cluster down"`},
+		{"generate moved", "cluster generate-configuration -i q.yaml -o d -f", "config generate -i q.yaml -o d -f", `paictl: "cluster generate-configuration" is now "config generate"`},
+		{"generate's long flags", "cluster generate-configuration --input q --output d --force", "config generate -i q -o d -f", `paictl: "cluster generate-configuration" is now "config generate"`},
+		{"set-env is kubeconfig", "cluster k8s-set-env", "cluster kubeconfig", `paictl: "cluster k8s-set-env" is now "cluster kubeconfig"`},
+		{"install-kubectl is kubeconfig", "cluster install-kubectl -p d", "cluster kubeconfig -p d", `paictl: "cluster install-kubectl" is now "cluster kubeconfig"`},
+		{"machines are nodes", "machine add -p d -l f.yaml", "node add -p d -l f.yaml", `paictl: "machine add" is now "node add"`},
+		{"machine remove", "machine remove -p d --node-list f", "node remove -p d -l f", `paictl: "machine remove" is now "node remove"`},
+		{"check is preflight", "check -p d", "cluster preflight -p d", `paictl: "check" is now "cluster preflight"`},
+		{"config get with -c", "config get -o d -c kc", "config pull -o d --kubeconfig kc", `paictl: "config get" is now "config pull"`},
+		{"config update", "config update -p d", "config push -p d", `paictl: "config update" is now "config push"`},
+		{"flags before the command", "--log-file l cluster k8s-bootup -p d", "--log-file l cluster up -p d", `paictl: "cluster k8s-bootup" is now "cluster up"`},
+		{"a flag with = before the command", "--log-file=l check", "--log-file=l cluster preflight", `paictl: "check" is now "cluster preflight"`},
+		{"an old flag of a new command", "cluster up --config-path d", "cluster up -p d", `paictl: "--config-path" is now "-p"`},
+		{"the old kubeconfig flag", "service start --kube-config-path=k", "service start --kubeconfig=k", `paictl: "--kube-config-path" is now "--kubeconfig"`},
+		{"nothing after -- is a flag", "sandbox ssh h -- cmd --config-path x", "sandbox ssh h -- cmd --config-path x", ""},
+		{"today's spelling stays", "cluster up -p d -f", "cluster up -p d -f", ""},
+		{"a value that looks like a command", "cluster up -p check", "cluster up -p check", ""},
+		{"-c of other commands is theirs", "sandbox ssh -c x", "sandbox ssh -c x", ""},
+		{"half a command", "cluster", "cluster", ""},
+		{"help of an old command", "cluster k8s-bootup --help", "cluster up --help", `paictl: "cluster k8s-bootup" is now "cluster up"`},
+		{"completion is left alone", "__complete config get ", "__complete config get", ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			args := strings.Fields(tc.in)
+			before := slices.Clone(args)
+			got, note := Rewrite(args)
+			assert.Equal(t, strings.Fields(tc.want), got)
+			assert.Equal(t, tc.note, note)
+			assert.Equal(t, before, args, "the caller's slice is not touched")
+		})
+	}
+}
+
+func TestCommandsWithoutSuccessorSayWhatToUse(t *testing.T) {
+	for in, use := range map[string]string{
+		"layout -o d":                 "config generate --from-kubeconfig",
+		"machine etcd-fix -p d -l f":  "cluster up --limit",
+		"image build -p d":            "bundle build -o DIR",
+		"image push -p d":             "cluster up",
+		"utility ssh -p d -c uptime":  "use ssh itself",
+		"utility sftp-copy -p d -n f": "scp",
+	} {
+		got, note := Rewrite(strings.Fields(in))
+		assert.Nil(t, got, in)
+		assert.Contains(t, note, use, in)
+		assert.Contains(t, note, "is gone", in)
+	}
+}
+
+func TestNoArgumentsStayNone(t *testing.T) {
+	got, note := Rewrite(nil)
+	assert.Empty(t, got)
+	assert.Empty(t, note)
+}
