@@ -10,6 +10,9 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
+// DefaultDir is where commands look for a bundle, and make one, unless told otherwise.
+const DefaultDir = "dist/bundle"
+
 // Bundle is a folder of artifacts, opened for reading.
 type Bundle struct {
 	dir      string

@@ -1,0 +1,256 @@
+package build
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/openpai/paictl/pkg/bundle"
+)
+
+// Options of Run.
+type Options struct {
+	// Dir is the bundle's folder; it is made where missing.
+	Dir string
+	// Source is a folder with the modules; "" takes those that are part of paictl.
+	Source string
+	// Progress gets a line per artifact; nil for none.
+	Progress io.Writer
+	// Recipe is what to build; nil for Default.
+	Recipe *Recipe
+	// Now is time.Now where nil.
+	Now func() time.Time
+}
+
+// builder is one run.
+type builder struct {
+	*plan
+	c     compiler
+	w     *bundle.Writer
+	out   io.Writer
+	now   func() time.Time
+	n     int // artifacts that are ready
+	total int
+	// debian is the layer that images with Debian packages share, made when first needed.
+	debian *debianLayer
+}
+
+// Run makes what is missing or out of date in opts.Dir and returns the whole bundle. Files
+// that are finished stay, also when a later one fails or ctx ends.
+func Run(ctx context.Context, opts Options) (*bundle.Bundle, error) {
+	recipe := Default()
+	if opts.Recipe != nil {
+		recipe = *opts.Recipe
+	}
+	b := &builder{out: opts.Progress, now: opts.Now}
+	if b.out == nil {
+		b.out = io.Discard
+	}
+	if b.now == nil {
+		b.now = time.Now
+	}
+	if err := checkMachine(ctx, needs{goTool: true}); err != nil {
+		return nil, err
+	}
+	header := bundle.Manifest{Arch: runtime.GOARCH, Origin: bundle.OriginBuild}
+	w, err := bundle.Create(opts.Dir, &header)
+	if err != nil {
+		return nil, err
+	}
+	defer w.Close()
+	b.w, b.c = w, compiler{arch: runtime.GOARCH, work: w.Work()}
+	source, err := sourceDir(opts.Source, w.Work())
+	if err != nil {
+		return nil, err
+	}
+	return b.run(ctx, recipe, source, &header)
+}
+
+func (b *builder) run(ctx context.Context, recipe Recipe, source string, header *bundle.Manifest) (*bundle.Bundle, error) {
+	if err := checkMachine(ctx, recipeNeeds(recipe)); err != nil {
+		return nil, err
+	}
+	var err error
+	if b.plan, err = makePlan(ctx, recipe, source, b.c); err != nil {
+		return nil, err
+	}
+	header.Kubernetes = b.version("kubelet")
+	todo := b.keepFresh()
+	if todo == 0 {
+		fmt.Fprintf(b.out, "bundle %s is up to date: %d artifacts\n", b.w.Dir(), b.total)
+		return b.w.Commit()
+	}
+	if b.n > 0 {
+		fmt.Fprintf(b.out, "%d of %d artifacts are up to date\n", b.n, b.total)
+	}
+	start := b.now()
+	for i := range recipe.Modules {
+		if err := b.module(ctx, i); err != nil {
+			return nil, err
+		}
+	}
+	done, err := b.w.Commit()
+	if err != nil {
+		return nil, err
+	}
+	for _, dir := range []string{"programs", "go-out", "tmp", "apt"} {
+		if err := os.RemoveAll(b.w.Work(dir)); err != nil {
+			return nil, fmt.Errorf("clean up: %w", err)
+		}
+	}
+	fmt.Fprintf(b.out, "bundle %s is ready: %d artifacts, %s, in %s\n", b.w.Dir(), b.total, megabytes(size(done)), b.since(start))
+	return done, nil
+}
+
+// recipeNeeds is what a recipe uses of the machine.
+func recipeNeeds(r Recipe) needs {
+	n := needs{goTool: true}
+	for _, m := range r.Modules {
+		n.gcc = n.gcc || m.CGO || slices.ContainsFunc(m.Programs, func(p Program) bool { return p.C != "" })
+		n.seccomp = n.seccomp || m.Name == "runc"
+	}
+	n.apt = slices.ContainsFunc(r.Images, func(i Image) bool { return i.Debian })
+	return n
+}
+
+// keepFresh takes over what is up to date and returns how many artifacts are to be made.
+func (b *builder) keepFresh() int {
+	todo := 0
+	keep := func(kind, name, inputs string) {
+		b.total++
+		if !b.w.Has(kind, name, inputs) {
+			todo++
+			return
+		}
+		b.w.Keep(kind, name)
+		b.n++
+	}
+	for _, m := range b.recipe.Modules {
+		for _, p := range m.Programs {
+			if p.Kind != "" {
+				keep(p.Kind, p.Name, b.inputs["program/"+p.Name])
+			}
+		}
+	}
+	for _, img := range b.recipe.Images {
+		keep(bundle.KindImage, img.Name, b.inputs["image/"+img.Name])
+	}
+	return todo
+}
+
+// module makes the stale programs of one module, then the images that are made of them.
+func (b *builder) module(ctx context.Context, i int) error {
+	m := b.recipe.Modules[i]
+	images := b.staleImages(m)
+	programs := b.stalePrograms(m, images)
+	if len(programs) > 0 {
+		start := b.now()
+		fmt.Fprintf(b.out, "compiling %s %s: %d programs\n", m.Name, b.pins[m.Name].version, len(programs))
+		if err := b.c.compile(ctx, m, b.pins[m.Name], programs); err != nil {
+			return err
+		}
+		for _, p := range programs {
+			if err := b.addProgram(ctx, p, b.since(start)); err != nil {
+				return err
+			}
+		}
+	}
+	for _, img := range images {
+		if err := b.image(ctx, img); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// staleImages are those whose first program the module makes.
+func (b *builder) staleImages(m Module) []Image {
+	var out []Image
+	for _, img := range b.recipe.Images {
+		if b.modules[img.Files[0].Program].Name == m.Name && !b.w.Has(bundle.KindImage, img.Name, b.inputs["image/"+img.Name]) {
+			out = append(out, img)
+		}
+	}
+	return out
+}
+
+// stalePrograms are the artifacts to be made, and the programs that only images hold.
+func (b *builder) stalePrograms(m Module, images []Image) []Program {
+	var out []Program
+	for _, p := range m.Programs {
+		if p.Kind != "" && !b.w.Has(p.Kind, p.Name, b.inputs["program/"+p.Name]) {
+			out = append(out, p)
+		}
+		if p.Kind == "" && slices.ContainsFunc(images, func(i Image) bool { return i.holds(p.Name) }) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+func (i Image) holds(program string) bool {
+	return slices.ContainsFunc(i.Files, func(f File) bool { return f.Program == program })
+}
+
+func (b *builder) addProgram(ctx context.Context, p Program, took time.Duration) error {
+	if p.Kind == "" {
+		return nil
+	}
+	a := bundle.Artifact{
+		Name: p.Name, Version: b.version(p.Name), Kind: p.Kind, Path: artifactPath(p.Kind, p.Name),
+		Source: b.source(p.Name), Roles: p.Roles,
+	}
+	a, err := b.w.Add(ctx, a, b.inputs["program/"+p.Name], b.c.out(p.Name))
+	if err != nil {
+		return err
+	}
+	b.report(a, took)
+	return nil
+}
+
+// artifactPath is where an artifact lies in a bundle.
+func artifactPath(kind, name string) string {
+	switch kind {
+	case bundle.KindCNIPlugin:
+		return "cni/" + name
+	case bundle.KindTool:
+		return "tools/" + name
+	case bundle.KindImage:
+		return "images/" + name + ".tar"
+	default:
+		return "bin/" + name
+	}
+}
+
+// programFile is where a program lies now: in the bundle, or among the unfinished files.
+func (b *builder) programFile(name string) string {
+	p := b.programs[name]
+	if p.Kind == "" {
+		return b.c.out(name)
+	}
+	return filepath.Join(b.w.Dir(), filepath.FromSlash(artifactPath(p.Kind, name)))
+}
+
+func (b *builder) report(a bundle.Artifact, took time.Duration) {
+	b.n++
+	fmt.Fprintf(b.out, "[%2d/%d] %-10s %-24s %-9s %9s  %s\n", b.n, b.total, a.Kind, a.Name, a.Version, megabytes(a.Size), took)
+}
+
+func (b *builder) since(start time.Time) time.Duration {
+	return b.now().Sub(start).Round(100 * time.Millisecond)
+}
+
+func megabytes(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }
+
+func size(b *bundle.Bundle) int64 {
+	var n int64
+	for _, a := range b.List("") {
+		n += a.Size
+	}
+	return n
+}

@@ -1,0 +1,195 @@
+package build
+
+import (
+	"archive/tar"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/openpai/paictl/pkg/bundle/oci"
+	"github.com/openpai/paictl/pkg/hint"
+)
+
+// downloadDebs lets apt choose and fetch the packages with all that they depend on, as if nothing
+// were installed, from the machine's own sources. apt checks the signatures. It needs no root.
+func downloadDebs(ctx context.Context, dir string, packages []string) ([]string, error) {
+	archives := filepath.Join(dir, "archives")
+	if err := os.RemoveAll(archives); err != nil {
+		return nil, fmt.Errorf("download packages: %w", err)
+	}
+	if err := os.MkdirAll(filepath.Join(archives, "partial"), 0o755); err != nil {
+		return nil, fmt.Errorf("download packages: %w", err)
+	}
+	status := filepath.Join(dir, "status")
+	if err := os.WriteFile(status, nil, 0o644); err != nil {
+		return nil, fmt.Errorf("download packages: %w", err)
+	}
+	args := []string{
+		"-o", "Dir::State::status=" + status,
+		"-o", "Dir::State::extended_states=" + filepath.Join(dir, "extended_states"),
+		"-o", "Dir::Cache=" + dir,
+		"-o", "Dir::Cache::archives=" + archives,
+		"-o", "Debug::NoLocking=1",
+		"-o", "APT::Sandbox::User=root",
+		"-o", "APT::Install-Recommends=0",
+		"-o", "Dpkg::Use-Pty=0",
+		"-qq", "-y", "--download-only", "install",
+	}
+	cmd := exec.CommandContext(ctx, "apt-get", append(args, packages...)...)
+	cmd.Env = append(os.Environ(), "LC_ALL=C", "DEBIAN_FRONTEND=noninteractive")
+	out, err := cmd.CombinedOutput()
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if err != nil {
+		return nil, hint.Errorf("bring apt's package lists up to date, as root: apt-get update",
+			"download packages %s: apt-get: %w: %s", strings.Join(packages, " "), err, strings.TrimSpace(string(out)))
+	}
+	debs, err := filepath.Glob(filepath.Join(archives, "*.deb"))
+	if err != nil || len(debs) == 0 {
+		return nil, fmt.Errorf("download packages: apt-get left no package in %s", archives)
+	}
+	slices.Sort(debs)
+	return debs, nil
+}
+
+// debNames returns name=version of each package.
+func debNames(ctx context.Context, debs []string) ([]string, error) {
+	var names []string
+	for _, deb := range debs {
+		out, err := exec.CommandContext(ctx, "dpkg-deb", "--show", "--showformat=${Package}=${Version}", deb).Output()
+		if err != nil {
+			return nil, fmt.Errorf("read package %s: %w", filepath.Base(deb), err)
+		}
+		names = append(names, string(out))
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// unpackDebs returns the files of the packages that a container needs, in one tree with
+// /bin, /sbin and /lib merged into /usr.
+func unpackDebs(ctx context.Context, debs []string) ([]oci.Entry, error) {
+	var entries []oci.Entry
+	for _, deb := range debs {
+		e, err := unpackDeb(ctx, deb)
+		if err != nil {
+			return nil, fmt.Errorf("unpack %s: %w", filepath.Base(deb), err)
+		}
+		entries = append(entries, e...)
+	}
+	return append(entries, links(entries)...), nil
+}
+
+// unpackDeb reads the files of one package through dpkg-deb, which knows every compression.
+func unpackDeb(ctx context.Context, deb string) (entries []oci.Entry, err error) {
+	cmd := exec.CommandContext(ctx, "dpkg-deb", "--fsys-tarfile", deb)
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	entries, readErr := readTar(out)
+	_, _ = io.Copy(io.Discard, out)
+	if err := cmd.Wait(); err != nil {
+		return nil, fmt.Errorf("dpkg-deb: %w: %s", err, strings.TrimSpace(stderr.String()))
+	}
+	return entries, readErr
+}
+
+func readTar(r io.Reader) ([]oci.Entry, error) {
+	var entries []oci.Entry
+	byPath := map[string]int{}
+	tr := tar.NewReader(r)
+	for {
+		h, err := tr.Next()
+		if errors.Is(err, io.EOF) {
+			return entries, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		e := oci.Entry{Path: usrMerged(h.Name), Mode: h.Mode & 0o7777}
+		if !needed(e.Path) {
+			continue
+		}
+		switch h.Typeflag {
+		case tar.TypeReg:
+			if e.Data, err = io.ReadAll(tr); err != nil {
+				return nil, err
+			}
+		case tar.TypeSymlink:
+			e.Link = h.Linkname
+		case tar.TypeLink:
+			i, ok := byPath[usrMerged(h.Linkname)]
+			if !ok {
+				return nil, fmt.Errorf("%s is a hard link to %s, which is not before it", h.Name, h.Linkname)
+			}
+			e.Mode, e.Data = entries[i].Mode, entries[i].Data
+		default:
+			continue // directories come with their files
+		}
+		byPath[e.Path] = len(entries)
+		entries = append(entries, e)
+	}
+}
+
+// usrMerged moves a path of a package to where it is on a system with merged /usr.
+func usrMerged(name string) string {
+	p := strings.Trim(path.Clean("/"+name), "/")
+	top, _, _ := strings.Cut(p, "/")
+	if slices.Contains([]string{"bin", "sbin", "lib", "lib32", "lib64", "libx32"}, top) {
+		return "usr/" + p
+	}
+	return p
+}
+
+// needed leaves out what no program of an image reads: documentation, translations, boot
+// scripts, character set converters, OpenSSL's plug-ins.
+func needed(p string) bool {
+	for _, dir := range []string{"usr/share/", "usr/lib/systemd/", "usr/lib/udev/", "etc/init.d/", "etc/default/", "var/"} {
+		if strings.HasPrefix(p, dir) && !strings.HasPrefix(p, "usr/share/iptables/") {
+			return false
+		}
+	}
+	for _, part := range []string{"/gconv/", "/engines-", "/ossl-modules/", "/audit/"} {
+		if strings.Contains(p, part) {
+			return false
+		}
+	}
+	return true
+}
+
+// links are the symbolic links that packages make when they are installed: merged /usr,
+// and iptables as the front end of nftables.
+func links(entries []oci.Entry) []oci.Entry {
+	has := func(prefix string) bool {
+		return slices.ContainsFunc(entries, func(e oci.Entry) bool { return strings.HasPrefix(e.Path, prefix) })
+	}
+	var out []oci.Entry
+	for _, top := range []string{"bin", "sbin", "lib", "lib32", "lib64", "libx32"} {
+		if has("usr/" + top + "/") {
+			out = append(out, oci.Entry{Path: top, Link: "usr/" + top})
+		}
+	}
+	if !has("usr/sbin/xtables-nft-multi") {
+		return out
+	}
+	for _, family := range []string{"iptables", "ip6tables"} {
+		for _, suffix := range []string{"", "-save", "-restore"} {
+			out = append(out, oci.Entry{Path: "usr/sbin/" + family + suffix, Link: "xtables-nft-multi"})
+		}
+	}
+	return out
+}

@@ -1,0 +1,126 @@
+package build
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/openpai/paictl/pkg/bundle"
+)
+
+// format changes when this package makes different files from the same recipe.
+const format = 1
+
+// plan is a recipe with everything that decides what its files will be.
+type plan struct {
+	recipe   Recipe
+	pins     map[string]pin     // by module
+	modules  map[string]Module  // by program
+	programs map[string]Program // by name
+	inputs   map[string]string  // checksum by "program/NAME" and "image/NAME"
+}
+
+// makePlan reads pins and tool versions; it changes nothing.
+func makePlan(ctx context.Context, r Recipe, source string, c compiler) (*plan, error) {
+	p := &plan{recipe: r, pins: map[string]pin{}, modules: map[string]Module{}, programs: map[string]Program{}, inputs: map[string]string{}}
+	cc := ""
+	for _, m := range r.Modules {
+		pin, err := readPin(source, m)
+		if err != nil {
+			return nil, err
+		}
+		p.pins[m.Name] = pin
+		goVersion, err := c.output(ctx, pin.dir, "go", "env", "GOVERSION")
+		if err != nil {
+			return nil, fmt.Errorf("find the Go version for %s: %w", m.Name, err)
+		}
+		for _, prog := range m.Programs {
+			if (m.CGO || prog.C != "") && cc == "" {
+				if cc, err = ccVersion(ctx, c); err != nil {
+					return nil, err
+				}
+			}
+			p.modules[prog.Name], p.programs[prog.Name] = m, prog
+			p.inputs["program/"+prog.Name] = programInputs(m, prog, pin, c.arch, goVersion, cc)
+		}
+	}
+	for _, img := range r.Images {
+		sum, err := p.imageInputs(img, c.arch)
+		if err != nil {
+			return nil, err
+		}
+		p.inputs["image/"+img.Name] = sum
+	}
+	return p, nil
+}
+
+// ccVersion identifies the C compiler and the static libraries that programs are linked with.
+func ccVersion(ctx context.Context, c compiler) (string, error) {
+	gcc, err := c.output(ctx, c.work, "gcc", "--version")
+	if err != nil {
+		return "", err
+	}
+	libc, err := c.output(ctx, c.work, "gcc", "-print-file-name=libc.a")
+	if err != nil {
+		return "", err
+	}
+	sum, err := bundle.HashFile(ctx, libc)
+	if err != nil {
+		return "", fmt.Errorf("find the C library: %w", err)
+	}
+	// A machine without libseccomp is told so when runc is built.
+	seccomp, _ := c.output(ctx, c.work, "pkg-config", "--modversion", "libseccomp")
+	return strings.Join([]string{gcc, sum, seccomp}, "|"), nil
+}
+
+func programInputs(m Module, prog Program, p pin, arch, goVersion, cc string) string {
+	if prog.C != "" {
+		return checksum(format, prog, p.version, arch, cc)
+	}
+	if !m.CGO {
+		cc = ""
+	}
+	m.Programs = nil // a new neighbour changes nothing
+	return checksum(format, m, prog, ldflags(m, p.version), string(p.sums), arch, goVersion, cc)
+}
+
+func (p *plan) imageInputs(img Image, arch string) (string, error) {
+	parts := []any{format, img, arch}
+	if img.Debian {
+		parts = append(parts, netfilterPackages())
+	}
+	for _, f := range img.Files {
+		sum, ok := p.inputs["program/"+f.Program]
+		if !ok {
+			return "", fmt.Errorf("image %s holds %s, which no module makes", img.Name, f.Program)
+		}
+		parts = append(parts, sum)
+	}
+	return checksum(parts...), nil
+}
+
+// version of a program: its own, or that of its module.
+func (p *plan) version(program string) string {
+	if v := p.programs[program].Version; v != "" {
+		return v
+	}
+	return p.pins[p.modules[program].Name].version
+}
+
+// source names the module that a program is made from.
+func (p *plan) source(program string) string {
+	m := p.modules[program]
+	return m.Path + "@" + p.pins[m.Name].version
+}
+
+func checksum(parts ...any) string {
+	data, err := json.Marshal(parts)
+	if err != nil {
+		panic("a recipe is plain data: " + err.Error())
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}

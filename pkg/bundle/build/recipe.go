@@ -1,0 +1,190 @@
+// Package build makes a bundle from source: Go modules pinned by go.sum, one C file, Debian packages.
+// In: the modules of the repository's bundle/ folder. Out: a bundle folder and progress lines.
+//
+// The pins are Go modules of their own, so that the versions of Kubernetes and of paictl don't
+// bind each other and ordinary tools update them. go:embed refuses files of another module;
+// a copy of the go.mod and go.sum files is therefore kept in modules.txtar, which a test holds
+// equal to bundle/, so that an installed paictl builds without a checkout.
+package build
+
+import (
+	"github.com/openpai/paictl/pkg/bundle"
+)
+
+// Recipe is what a bundle is made of.
+type Recipe struct {
+	Modules []Module
+	Images  []Image
+}
+
+// Module is a folder of bundle/: one pinned upstream module and the programs taken from it.
+type Module struct {
+	Name string // the folder: kubernetes
+	Path string // the upstream module: k8s.io/kubernetes
+	Tags string // build tags, with commas
+	// CGO links with the machine's C compiler, statically.
+	CGO bool
+	// LDFlags are added to those that every program gets; {version} is the module's version.
+	LDFlags  string
+	Programs []Program
+}
+
+// Program is one executable of a module.
+type Program struct {
+	Name    string
+	Package string // import path; default is the module's path
+	// C is a C source in the module, compiled instead of a Go package. Version is its own.
+	C       string
+	Version string
+	// Kind says where it goes in the bundle; "" for one that only goes into images.
+	Kind  string
+	Roles []string
+}
+
+// Image is a container image that holds programs.
+type Image struct {
+	Name string
+	// Ref is the reference by which nodes know it; {version} is that of the first program,
+	// {number} the same without its v.
+	Ref string
+	// Files maps a path in the image to a program. The first listed is what the image is for.
+	Files      []File
+	Entrypoint []string
+	// Debian adds the files of netfilterPackages and what they depend on.
+	Debian bool
+	Roles  []string
+}
+
+// File puts a program into an image.
+type File struct{ Program, Path string }
+
+// master is the role of the machines that run the control plane.
+const master = "master"
+
+// netfilterPackages are what kube-proxy and flannel call: nft, iptables, conntrack, modprobe.
+// Both images get the same set, so that nodes unpack one layer for both.
+func netfilterPackages() []string { return []string{"conntrack", "iptables", "kmod", "nftables"} }
+
+// Default is the bundle of paictl. Flags are those of the upstreams' own release builds, apart
+// from what would differ between two builds.
+func Default() Recipe {
+	return Recipe{Modules: modules(), Images: images()}
+}
+
+func modules() []Module {
+	const k8sVersion = "k8s.io/component-base/version"
+	return []Module{
+		{
+			Name: "containerd", Path: "github.com/containerd/containerd/v2",
+			Tags:    "urfave_cli_no_docs,static_build",
+			LDFlags: "-X github.com/containerd/containerd/v2/version.Version={version}",
+			Programs: []Program{
+				{Name: "containerd", Package: "github.com/containerd/containerd/v2/cmd/containerd", Kind: bundle.KindBinary},
+				{Name: "containerd-shim-runc-v2", Package: "github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2", Kind: bundle.KindBinary},
+				{Name: "ctr", Package: "github.com/containerd/containerd/v2/cmd/ctr", Kind: bundle.KindBinary},
+			},
+		},
+		{
+			// Without libpathrs, which Debian 12 doesn't have.
+			Name: "runc", Path: "github.com/opencontainers/runc", CGO: true,
+			Tags:     "seccomp,urfave_cli_no_docs,netgo,osusergo",
+			Programs: []Program{{Name: "runc", Kind: bundle.KindBinary}},
+		},
+		{
+			Name: "cni-plugins", Path: "github.com/containernetworking/plugins",
+			LDFlags:  "-X github.com/containernetworking/plugins/pkg/utils/buildversion.BuildVersion={version}",
+			Programs: cniPlugins(),
+		},
+		{
+			Name: "kubernetes", Path: "k8s.io/kubernetes",
+			LDFlags: "-X " + k8sVersion + ".gitVersion={version} -X " + k8sVersion + ".gitMajor={major} -X " +
+				k8sVersion + ".gitMinor={minor} -X " + k8sVersion + ".gitTreeState=clean",
+			Programs: []Program{
+				{Name: "kubeadm", Package: "k8s.io/kubernetes/cmd/kubeadm", Kind: bundle.KindBinary},
+				{Name: "kubectl", Package: "k8s.io/kubernetes/cmd/kubectl", Kind: bundle.KindBinary},
+				{Name: "kubelet", Package: "k8s.io/kubernetes/cmd/kubelet", Kind: bundle.KindBinary},
+				{Name: "kube-apiserver", Package: "k8s.io/kubernetes/cmd/kube-apiserver", Kind: bundle.KindTool},
+				{Name: "kube-controller-manager", Package: "k8s.io/kubernetes/cmd/kube-controller-manager", Kind: bundle.KindTool},
+				{Name: "kube-scheduler", Package: "k8s.io/kubernetes/cmd/kube-scheduler", Kind: bundle.KindTool},
+				{Name: "kube-proxy", Package: "k8s.io/kubernetes/cmd/kube-proxy"},
+				{Name: "pause", C: "build/pause/linux/pause.c", Version: pauseVersion},
+			},
+		},
+		{
+			Name: "etcd", Path: "go.etcd.io/etcd/server/v3",
+			Programs: []Program{
+				{Name: "etcd", Kind: bundle.KindTool},
+				{Name: "etcdctl", Package: "go.etcd.io/etcd/etcdctl/v3"},
+				{Name: "etcdutl", Package: "go.etcd.io/etcd/etcdutl/v3"},
+			},
+		},
+		{Name: "coredns", Path: "github.com/coredns/coredns", Tags: "grpcnotrace", Programs: []Program{{Name: "coredns"}}},
+		{
+			Name: "flannel", Path: "github.com/flannel-io/flannel", CGO: true, Tags: "netgo,osusergo",
+			LDFlags:  "-X github.com/flannel-io/flannel/pkg/version.Version={version}",
+			Programs: []Program{{Name: "flanneld"}},
+		},
+		{
+			Name: "kwok", Path: "sigs.k8s.io/kwok",
+			Programs: []Program{{Name: "kwok", Package: "sigs.k8s.io/kwok/cmd/kwok", Kind: bundle.KindTool}},
+		},
+	}
+}
+
+// pauseVersion is the TAG in build/pause/Makefile of the pinned Kubernetes.
+const pauseVersion = "3.10.2"
+
+// cniPlugins are the plugins that paictl's own network uses, and those that InfiniBand and
+// secondary networks are usually set up with.
+func cniPlugins() []Program {
+	const root = "github.com/containernetworking/plugins/plugins/"
+	var out []Program
+	for _, p := range []string{
+		"main/bridge", "main/host-device", "main/ipvlan", "main/loopback", "main/macvlan",
+		"ipam/host-local", "ipam/static",
+		"meta/bandwidth", "meta/firewall", "meta/portmap", "meta/tuning",
+	} {
+		out = append(out, Program{Name: p[len("main/"):], Package: root + p, Kind: bundle.KindCNIPlugin})
+	}
+	return out
+}
+
+// images have the names that kubeadm of the pinned release asks for. A tag follows the pinned
+// version, so an image never carries the name of another one.
+func images() []Image {
+	controlPlane := func(name string) Image {
+		return Image{
+			Name: name, Ref: "registry.k8s.io/" + name + ":{version}", Roles: []string{master},
+			Files: []File{{name, "usr/local/bin/" + name}}, Entrypoint: []string{"/usr/local/bin/" + name},
+		}
+	}
+	return []Image{
+		controlPlane("kube-apiserver"),
+		controlPlane("kube-controller-manager"),
+		controlPlane("kube-scheduler"),
+		{
+			Name: "kube-proxy", Ref: "registry.k8s.io/kube-proxy:{version}", Debian: true,
+			Files: []File{{"kube-proxy", "usr/local/bin/kube-proxy"}}, Entrypoint: []string{"/usr/local/bin/kube-proxy"},
+		},
+		{
+			Name: "pause", Ref: "registry.k8s.io/pause:{number}",
+			Files: []File{{"pause", "pause"}}, Entrypoint: []string{"/pause"},
+		},
+		{
+			// The trailing 0 counts upstream's builds of one version.
+			Name: "etcd", Ref: "registry.k8s.io/etcd:{number}-0", Roles: []string{master},
+			Files: []File{
+				{"etcd", "usr/local/bin/etcd"}, {"etcdctl", "usr/local/bin/etcdctl"}, {"etcdutl", "usr/local/bin/etcdutl"},
+			},
+			Entrypoint: []string{"/usr/local/bin/etcd"},
+		},
+		{
+			Name: "coredns", Ref: "registry.k8s.io/coredns/coredns:{version}",
+			Files: []File{{"coredns", "coredns"}}, Entrypoint: []string{"/coredns"},
+		},
+		{
+			Name: "flannel", Ref: "ghcr.io/flannel-io/flannel:{version}", Debian: true,
+			Files: []File{{"flanneld", "opt/bin/flanneld"}}, Entrypoint: []string{"/opt/bin/flanneld"},
+		},
+	}
+}

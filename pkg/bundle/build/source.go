@@ -1,0 +1,84 @@
+package build
+
+import (
+	_ "embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/openpai/paictl/pkg/hint"
+)
+
+//go:embed modules.txtar
+var pinnedModules []byte
+
+// pin is a module's folder, ready for the go command.
+type pin struct {
+	dir     string
+	version string // of the upstream module: v1.36.3
+	sums    []byte // go.mod and go.sum, for the inputs' checksum
+}
+
+// sourceDir returns the folder that holds the modules: that of the caller, or the embedded
+// ones written below work.
+func sourceDir(source, work string) (string, error) {
+	if source != "" {
+		abs, err := filepath.Abs(source)
+		if err != nil {
+			return "", fmt.Errorf("find modules in %s: %w", source, err)
+		}
+		return abs, nil
+	}
+	dir := filepath.Join(work, "modules")
+	for _, f := range txtar.Parse(pinnedModules).Files {
+		file := filepath.Join(dir, filepath.FromSlash(f.Name))
+		if old, err := os.ReadFile(file); err == nil && string(old) == string(f.Data) {
+			continue
+		}
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			return "", fmt.Errorf("write modules: %w", err)
+		}
+		if err := os.WriteFile(file, f.Data, 0o644); err != nil {
+			return "", fmt.Errorf("write modules: %w", err)
+		}
+	}
+	return dir, nil
+}
+
+// readPin reads the version of the upstream module from the folder's go.mod.
+func readPin(source string, m Module) (pin, error) {
+	p := pin{dir: filepath.Join(source, m.Name)}
+	mod, err := os.ReadFile(filepath.Join(p.dir, "go.mod"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return p, hint.Errorf("point --source at the folder bundle/ of a checkout of paictl, or leave it out",
+			"%s has no module %s", source, m.Name)
+	}
+	if err != nil {
+		return p, fmt.Errorf("read module %s: %w", m.Name, err)
+	}
+	sum, err := os.ReadFile(filepath.Join(p.dir, "go.sum"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return p, fmt.Errorf("read module %s: %w", m.Name, err)
+	}
+	p.sums = append(mod, sum...)
+	require := regexp.MustCompile(`(?m)^(?:require)?\s*` + regexp.QuoteMeta(m.Path) + `\s+(v\S+)`)
+	match := require.FindSubmatch(mod)
+	if match == nil {
+		return p, fmt.Errorf("%s requires no version of %s", filepath.Join(p.dir, "go.mod"), m.Path)
+	}
+	p.version = string(match[1])
+	return p, nil
+}
+
+// expand fills in a version: {version} v1.36.3, {number} 1.36.3, {major} 1, {minor} 36.
+func expand(s, version string) string {
+	number := strings.TrimPrefix(version, "v")
+	parts := append(strings.SplitN(number, ".", 3), "", "")
+	return strings.NewReplacer("{version}", version, "{number}", number, "{major}", parts[0], "{minor}", parts[1]).Replace(s)
+}

@@ -1,0 +1,162 @@
+// Package oci makes container images without a container engine and stores them as archives.
+// In: files, or an image of a registry. Out: one tar that "ctr images import" and "docker load" read.
+// The same files always give the same bytes: fixed times, sorted names, owner 0.
+package oci
+
+import (
+	"archive/tar"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+)
+
+// Entry is one file of a layer: a directory, a link, a file of this machine or bytes.
+type Entry struct {
+	// Path is where it goes, without a leading slash: "usr/local/bin/etcd".
+	Path string
+	// Mode are the permission bits, with setuid, setgid and sticky as tar has them.
+	Mode int64
+	// Dir makes a directory. Link makes a symbolic link to that target.
+	Dir  bool
+	Link string
+	// Source is the file of this machine whose content it has; else Data.
+	Source string
+	Data   []byte
+}
+
+// layer is a v1.Layer that is read from its entries whenever it is needed, and never
+// compressed: on a node the import spends its time unpacking, not transferring.
+type layer struct {
+	entries []Entry
+	digest  v1.Hash
+	size    int64
+}
+
+// NewLayer makes a layer. Missing parent directories are added; of two entries with the
+// same path the later one counts.
+func NewLayer(entries []Entry) (v1.Layer, error) {
+	l := &layer{entries: normalise(entries)}
+	h := sha256.New()
+	n := &counter{}
+	if err := l.write(io.MultiWriter(h, n)); err != nil {
+		return nil, err
+	}
+	l.digest = v1.Hash{Algorithm: "sha256", Hex: hex.EncodeToString(h.Sum(nil))}
+	l.size = n.n
+	return l, nil
+}
+
+func normalise(entries []Entry) []Entry {
+	byPath := map[string]Entry{}
+	for _, e := range entries {
+		e.Path = strings.Trim(path.Clean("/"+e.Path), "/")
+		if e.Path == "" {
+			continue
+		}
+		if old, ok := byPath[e.Path]; ok && old.Dir && e.Dir {
+			continue
+		}
+		byPath[e.Path] = e
+	}
+	for _, e := range entries {
+		for dir := path.Dir(strings.Trim(path.Clean("/"+e.Path), "/")); dir != "."; dir = path.Dir(dir) {
+			if _, ok := byPath[dir]; !ok {
+				byPath[dir] = Entry{Path: dir, Dir: true, Mode: 0o755}
+			}
+		}
+	}
+	out := make([]Entry, 0, len(byPath))
+	for _, e := range byPath {
+		out = append(out, e)
+	}
+	slices.SortFunc(out, func(a, b Entry) int { return strings.Compare(a.Path, b.Path) })
+	return out
+}
+
+func (l *layer) write(w io.Writer) error {
+	tw := tar.NewWriter(w)
+	for _, e := range l.entries {
+		if err := e.write(tw); err != nil {
+			return fmt.Errorf("add %s to a layer: %w", e.Path, err)
+		}
+	}
+	return tw.Close()
+}
+
+func (e Entry) write(tw *tar.Writer) error {
+	h := &tar.Header{Name: e.Path, Mode: e.Mode, ModTime: time.Unix(0, 0), Format: tar.FormatPAX}
+	switch {
+	case e.Dir:
+		h.Typeflag, h.Name = tar.TypeDir, e.Path+"/"
+	case e.Link != "":
+		h.Typeflag, h.Linkname, h.Mode = tar.TypeSymlink, e.Link, 0o777
+	case e.Source != "":
+		return e.writeFile(tw, h)
+	default:
+		h.Typeflag, h.Size = tar.TypeReg, int64(len(e.Data))
+	}
+	if err := tw.WriteHeader(h); err != nil {
+		return err
+	}
+	if h.Typeflag != tar.TypeReg {
+		return nil
+	}
+	_, err := tw.Write(e.Data)
+	return err
+}
+
+func (e Entry) writeFile(tw *tar.Writer, h *tar.Header) error {
+	f, err := os.Open(e.Source)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	fi, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	h.Typeflag, h.Size = tar.TypeReg, fi.Size()
+	if err := tw.WriteHeader(h); err != nil {
+		return err
+	}
+	_, err = io.Copy(tw, f)
+	return err
+}
+
+type counter struct{ n int64 }
+
+func (c *counter) Write(p []byte) (int, error) {
+	c.n += int64(len(p))
+	return len(p), nil
+}
+
+// Digest equals DiffID, since the layer is not compressed.
+func (l *layer) Digest() (v1.Hash, error) { return l.digest, nil }
+
+// DiffID is the checksum of the tar.
+func (l *layer) DiffID() (v1.Hash, error) { return l.digest, nil }
+
+// Compressed returns the tar as it is.
+func (l *layer) Compressed() (io.ReadCloser, error) { return l.Uncompressed() }
+
+// Uncompressed returns the tar.
+func (l *layer) Uncompressed() (io.ReadCloser, error) {
+	r, w := io.Pipe()
+	go func() { w.CloseWithError(l.write(w)) }()
+	return r, nil
+}
+
+// Size returns the length of the tar in bytes.
+func (l *layer) Size() (int64, error) { return l.size, nil }
+
+// MediaType says that the layer is a plain tar.
+func (l *layer) MediaType() (types.MediaType, error) { return types.OCIUncompressedLayer, nil }

@@ -1,0 +1,210 @@
+package bundle
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/gofrs/flock"
+	"github.com/google/renameio/v2"
+	"gopkg.in/yaml.v3"
+)
+
+// workDir is where a Writer keeps its state, logs and unfinished files. It is in the bundle's
+// own folder, so that a finished file is put in place by a rename.
+const workDir = ".work"
+
+// LockedError says that another process writes the bundle.
+type LockedError struct{ Dir string }
+
+// Error names the folder.
+func (e *LockedError) Error() string {
+	return fmt.Sprintf("another paictl is writing the bundle in %s", e.Dir)
+}
+
+// ExitCode is that of a held lock.
+func (e *LockedError) ExitCode() int { return 5 }
+
+// Writer fills a bundle's folder file by file. What is finished survives an interruption:
+// the next Writer finds it again by its inputs. The manifest appears only when all is there, so
+// a folder that Open accepts is whole.
+type Writer struct {
+	dir    string
+	header *Manifest
+	lock   *flock.Flock
+	state  map[string]made
+	listed []Artifact
+}
+
+// made is an artifact of an earlier run or of this one.
+type made struct {
+	Artifact Artifact `json:"artifact"`
+	// Inputs identifies everything the file was made from.
+	Inputs string `json:"inputs"`
+	MTime  int64  `json:"mtime"` // ns since 1970, of the file when it was put in place
+}
+
+// Create opens dir for writing and locks it. header is read by Commit: everything but the
+// artifacts, so that the caller can fill it in while it works.
+func Create(dir string, header *Manifest) (*Writer, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("create bundle %s: %w", dir, err)
+	}
+	if err := os.MkdirAll(filepath.Join(abs, workDir), 0o755); err != nil {
+		return nil, fmt.Errorf("create bundle: %w", err)
+	}
+	w := &Writer{dir: abs, header: header, lock: flock.New(filepath.Join(abs, workDir, "lock")), state: map[string]made{}}
+	ok, err := w.lock.TryLock()
+	if err != nil {
+		return nil, fmt.Errorf("lock bundle %s: %w", dir, err)
+	}
+	if !ok {
+		return nil, &LockedError{Dir: dir}
+	}
+	// A state that cannot be read costs work, never correctness.
+	if data, err := os.ReadFile(w.stateFile()); err == nil && json.Unmarshal(data, &w.state) != nil {
+		w.state = map[string]made{}
+	}
+	return w, nil
+}
+
+// Dir returns the bundle's folder as an absolute path.
+func (w *Writer) Dir() string { return w.dir }
+
+// Work returns a path in the folder for unfinished files.
+func (w *Writer) Work(elem ...string) string {
+	return filepath.Join(append([]string{w.dir, workDir}, elem...)...)
+}
+
+func (w *Writer) stateFile() string { return w.Work("state.json") }
+
+// Has tells whether the artifact is there, made from the same inputs and not touched since.
+func (w *Writer) Has(kind, name, inputs string) bool {
+	m, ok := w.state[kind+"/"+name]
+	if !ok || m.Inputs != inputs {
+		return false
+	}
+	fi, err := os.Stat(filepath.Join(w.dir, filepath.FromSlash(m.Artifact.Path)))
+	return err == nil && fi.Size() == m.Artifact.Size && fi.ModTime().UnixNano() == m.MTime
+}
+
+// Keep takes over an artifact for which Has is true.
+func (w *Writer) Keep(kind, name string) Artifact {
+	a := w.state[kind+"/"+name].Artifact
+	w.listed = append(w.listed, a)
+	return a
+}
+
+// Add moves a finished file to a.Path, fills in its checksum and size and remembers it.
+func (w *Writer) Add(ctx context.Context, a Artifact, inputs, file string) (Artifact, error) {
+	sum, err := HashFile(ctx, file)
+	if err != nil {
+		return a, fmt.Errorf("add %s: %w", a.Name, err)
+	}
+	mode := os.FileMode(0o755)
+	if a.Kind == KindImage {
+		mode = 0o644
+	}
+	if err := os.Chmod(file, mode); err != nil {
+		return a, fmt.Errorf("add %s: %w", a.Name, err)
+	}
+	fi, err := os.Stat(file)
+	if err != nil {
+		return a, fmt.Errorf("add %s: %w", a.Name, err)
+	}
+	a.SHA256, a.Size = sum, fi.Size()
+	// From here on the old manifest would be wrong.
+	if err := os.Remove(filepath.Join(w.dir, ManifestFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return a, fmt.Errorf("add %s: %w", a.Name, err)
+	}
+	dst := filepath.Join(w.dir, filepath.FromSlash(a.Path))
+	if err := os.MkdirAll(filepath.Dir(dst), 0o755); err != nil {
+		return a, fmt.Errorf("add %s: %w", a.Name, err)
+	}
+	if err := os.Rename(file, dst); err != nil {
+		return a, fmt.Errorf("add %s: %w", a.Name, err)
+	}
+	w.listed = append(w.listed, a)
+	w.state[a.Kind+"/"+a.Name] = made{Artifact: a, Inputs: inputs, MTime: fi.ModTime().UnixNano()}
+	return a, w.saveState()
+}
+
+func (w *Writer) saveState() error {
+	data, err := json.MarshalIndent(w.state, "", " ")
+	if err != nil {
+		return fmt.Errorf("save state: %w", err)
+	}
+	if err := renameio.WriteFile(w.stateFile(), data, 0o644); err != nil {
+		return fmt.Errorf("save state: %w", err)
+	}
+	return nil
+}
+
+// Commit removes files that no longer belong to the bundle, writes the manifest with what
+// was kept and added, in order of kind and name, and opens the result.
+func (w *Writer) Commit() (*Bundle, error) {
+	m := *w.header
+	m.APIVersion, m.Kind, m.Artifacts = APIVersion, ManifestKind, slices.Clone(w.listed)
+	slices.SortStableFunc(m.Artifacts, byKindThenName)
+	if err := m.check(); err != nil {
+		return nil, fmt.Errorf("write manifest: %w", err)
+	}
+	if err := w.prune(m.Artifacts); err != nil {
+		return nil, fmt.Errorf("clean bundle: %w", err)
+	}
+	data, err := yaml.Marshal(m)
+	if err != nil {
+		return nil, fmt.Errorf("write manifest: %w", err)
+	}
+	file := filepath.Join(w.dir, ManifestFile)
+	if old, err := os.ReadFile(file); err != nil || string(old) != string(data) {
+		if err := renameio.WriteFile(file, data, 0o644); err != nil {
+			return nil, fmt.Errorf("write manifest: %w", err)
+		}
+	}
+	return Open(w.dir)
+}
+
+func byKindThenName(a, b Artifact) int {
+	order := []string{KindBinary, KindCNIPlugin, KindImage, KindTool}
+	if d := slices.Index(order, a.Kind) - slices.Index(order, b.Kind); d != 0 {
+		return d
+	}
+	if a.Name < b.Name {
+		return -1
+	}
+	return 1
+}
+
+// prune deletes files of earlier manifests, only those that this Writer's state knows.
+func (w *Writer) prune(keep []Artifact) error {
+	want := map[string]bool{}
+	for _, a := range keep {
+		want[a.Kind+"/"+a.Name] = true
+	}
+	stale := false
+	for id, m := range w.state {
+		if want[id] {
+			continue
+		}
+		stale = true
+		delete(w.state, id)
+		err := os.Remove(filepath.Join(w.dir, filepath.FromSlash(m.Artifact.Path)))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	if !stale {
+		return nil
+	}
+	return w.saveState()
+}
+
+// Close releases the lock.
+func (w *Writer) Close() error { return w.lock.Unlock() }

@@ -1,0 +1,57 @@
+package bundle
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/bundle"
+	"github.com/openpai/paictl/pkg/bundle/build"
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/iostreams"
+)
+
+// buildOptions of "paictl bundle build".
+type buildOptions struct {
+	IO     *iostreams.IOStreams
+	Dir    string
+	Source string
+}
+
+func newCmdBuild(f *cmdutil.Factory, runF func(context.Context, *buildOptions) error) *cobra.Command {
+	opts := &buildOptions{IO: f.IO}
+	cmd := &cobra.Command{
+		Use:   "build",
+		Short: "Build the bundle from source",
+		Long: `Build every program from pinned Go modules, and the images from those programs. The modules
+come from the Go module proxy and are checked against go.sum; kube-proxy's and flannel's images
+take iptables, nft, conntrack and kmod from this machine's Debian or Ubuntu packages.
+
+It needs Go, gcc and libseccomp's headers, and about ten minutes on two cores. What is finished
+stays: an interrupted build goes on where it was, and a second one has nothing to do.
+Two builds on the same machine give the same checksums.`,
+		Example: `  paictl bundle build
+  paictl bundle build -o /srv/bundle
+  paictl bundle build --source ./bundle   # your own versions, in a checkout`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return buildRun(cmd.Context(), opts)
+		},
+	}
+	cmd.Flags().StringVarP(&opts.Dir, "output", "o", bundle.DefaultDir, "folder of the bundle")
+	cmd.Flags().StringVar(&opts.Source, "source", "", "folder with the pinned modules (default: those inside paictl)")
+	return cmd
+}
+
+func buildRun(ctx context.Context, opts *buildOptions) error {
+	b, err := build.Run(ctx, build.Options{Dir: opts.Dir, Source: opts.Source, Progress: opts.IO.Err})
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(opts.IO.Out, b.Dir())
+	return err
+}

@@ -1,0 +1,119 @@
+package bundle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/bundle"
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/iostreams"
+)
+
+// verifyOptions of "paictl bundle verify".
+type verifyOptions struct {
+	IO     *iostreams.IOStreams
+	Output cmdutil.Output
+	Dir    string
+}
+
+// verdict is what is known of one artifact after it was hashed.
+type verdict struct {
+	Name   string `json:"name"`
+	Kind   string `json:"kind"`
+	Path   string `json:"path"`
+	OK     bool   `json:"ok"`
+	Want   string `json:"sha256"`
+	Got    string `json:"got,omitempty"`
+	Reason string `json:"reason,omitempty"`
+}
+
+func newCmdVerify(f *cmdutil.Factory, runF func(context.Context, *verifyOptions) error) *cobra.Command {
+	opts := &verifyOptions{IO: f.IO}
+	cmd := &cobra.Command{
+		Use:   "verify [DIR]",
+		Short: "Compare every file of a bundle with its checksum",
+		Long:  "Hash every file of the bundle in DIR, " + bundle.DefaultDir + " where none is given, and name all that differ.",
+		Example: `  paictl bundle verify
+  paictl bundle verify /srv/bundle -o json`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.Dir = dirOf(args)
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return verifyRun(cmd.Context(), opts)
+		},
+	}
+	cmdutil.AddOutputFlag(cmd, &opts.Output, "table", "json", "yaml")
+	return cmd
+}
+
+func verifyRun(ctx context.Context, opts *verifyOptions) error {
+	b, err := bundle.Open(opts.Dir)
+	if err != nil {
+		return err
+	}
+	n, total := 0, len(b.List(""))
+	err = b.Verify(ctx, func(bundle.Artifact) {
+		n++
+		if opts.IO.IsErrTTY() {
+			fmt.Fprintf(opts.IO.Err, "\r%d/%d files checked", n, total)
+		}
+	})
+	if opts.IO.IsErrTTY() {
+		fmt.Fprintln(opts.IO.Err)
+	}
+	corrupt, damaged := errors.AsType[*bundle.CorruptError](err)
+	if err != nil && !damaged {
+		return err
+	}
+	list := verdicts(b, corrupt)
+	if damaged || !opts.Output.Is("table") {
+		if werr := opts.Output.Write(opts.IO.Out, list, verdictTable(list)); werr != nil {
+			return werr
+		}
+	}
+	if damaged {
+		return hint.Errorf(corrupt.Remedy(), "%d of %d files of bundle %s are not what its manifest says", len(corrupt.Bad), total, b.Dir())
+	}
+	fmt.Fprintf(opts.IO.Err, "bundle %s is whole: %d files\n", b.Dir(), total)
+	return nil
+}
+
+func verdicts(b *bundle.Bundle, corrupt *bundle.CorruptError) []verdict {
+	bad := map[string]bundle.Bad{}
+	if corrupt != nil {
+		for _, x := range corrupt.Bad {
+			bad[x.Artifact.Path] = x
+		}
+	}
+	var out []verdict
+	for _, a := range b.List("") {
+		v := verdict{Name: a.Name, Kind: a.Kind, Path: a.Path, OK: true, Want: a.SHA256}
+		if x, ok := bad[a.Path]; ok {
+			v.OK, v.Got, v.Reason = false, x.Got, x.String()
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
+// verdictTable shows only what is wrong.
+func verdictTable(list []verdict) cmdutil.Table {
+	t := cmdutil.Table{Header: []string{"FILE", "EXPECTED", "FOUND"}}
+	for _, v := range list {
+		if v.OK {
+			continue
+		}
+		got := v.Got
+		if got == "" {
+			got = v.Reason
+		}
+		t.Rows = append(t.Rows, []string{v.Path, v.Want, got})
+	}
+	return t
+}
