@@ -7,6 +7,7 @@ package config
 import (
 	"github.com/openpai/paictl/pkg/layout"
 	"github.com/openpai/paictl/pkg/secret"
+	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
 // APIVersion of the files that this package owns.
@@ -27,6 +28,10 @@ type Cluster struct {
 	Kubernetes Kubernetes
 	Roles      Roles
 	Services   Services
+
+	// docs are the files as they were read, for the places of findings; nil in a
+	// configuration that was made, not read.
+	docs map[string]*strictyaml.Document
 }
 
 // Kubernetes is kubernetes-configuration.yaml.

@@ -1,0 +1,151 @@
+package config
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/layout"
+	"github.com/openpai/paictl/pkg/ssh"
+)
+
+// discoverParallel is how many machines are asked at a time. Each costs one connection
+// and little else; the limit spares the operator's open files.
+const discoverParallel = 128
+
+// HostFailure is a machine that could not be asked.
+type HostFailure struct {
+	Host string
+	Err  error
+}
+
+// DiscoveryError lists the machines that could not be asked, each with its cause.
+type DiscoveryError struct {
+	Failed []HostFailure
+	Asked  int
+}
+
+// Error names every machine and its cause.
+func (e *DiscoveryError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d of %d machines could not be asked", len(e.Failed), e.Asked)
+	for _, f := range e.Failed {
+		text := f.Err.Error()
+		if !strings.HasPrefix(text, f.Host) {
+			text = f.Host + ": " + text
+		}
+		b.WriteString("\n  " + strings.ReplaceAll(text, "\n", "\n    "))
+		if h := hint.Of(f.Err); h != "" {
+			b.WriteString("\n    -> " + h)
+		}
+	}
+	return b.String()
+}
+
+// Unwrap returns the causes.
+func (e *DiscoveryError) Unwrap() []error {
+	out := make([]error, len(e.Failed))
+	for i, f := range e.Failed {
+		out[i] = f.Err
+	}
+	return out
+}
+
+// ExitCode is 1. It is here because a cause may want another.
+func (e *DiscoveryError) ExitCode() int { return 1 }
+
+// Discover asks machines what they are, in parallel, in one round trip each, and returns
+// the answers by the targets' address. All machines are asked even where some fail; the
+// error is then a *DiscoveryError, or the context's. timeout is for one machine, zero
+// means 60 s. progress may be nil and is called, one call at a time, after each machine.
+func Discover(ctx context.Context, d ssh.Dialer, targets []ssh.Target, timeout time.Duration, progress func(done, total int, host string, err error)) (map[string]layout.Facts, error) {
+	if timeout <= 0 {
+		timeout = time.Minute
+	}
+	type answer struct {
+		facts layout.Facts
+		err   error
+	}
+	answers, finished := make([]answer, len(targets)), make(chan int)
+	var g errgroup.Group
+	g.SetLimit(discoverParallel)
+	go func() {
+		for i, t := range targets {
+			g.Go(func() error {
+				answers[i].facts, answers[i].err = ask(ctx, d, t, timeout)
+				finished <- i
+				return nil
+			})
+		}
+		_ = g.Wait()
+		close(finished)
+	}()
+	done := 0
+	for i := range finished {
+		done++
+		if progress != nil {
+			progress(done, len(targets), targets[i].String(), answers[i].err)
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	out, failed := make(map[string]layout.Facts, len(targets)), []HostFailure(nil)
+	for i, t := range targets {
+		if answers[i].err != nil {
+			failed = append(failed, HostFailure{Host: t.String(), Err: answers[i].err})
+			continue
+		}
+		out[t.Address] = answers[i].facts
+	}
+	if len(failed) > 0 {
+		return nil, &DiscoveryError{Failed: failed, Asked: len(targets)}
+	}
+	return out, nil
+}
+
+func ask(ctx context.Context, d ssh.Dialer, t ssh.Target, timeout time.Duration) (layout.Facts, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	h, err := d.Dial(ctx, t)
+	if err != nil {
+		return layout.Facts{}, err
+	}
+	defer func() { _ = h.Close() }()
+	res, err := h.Run(ctx, ssh.Script{Name: "discover", Body: layout.DiscoverScript(), User: true, Timeout: timeout})
+	if err != nil {
+		return layout.Facts{}, err
+	}
+	if res.ExitCode != 0 {
+		return layout.Facts{}, fmt.Errorf("the discovery script ended with exit code %d: %s", res.ExitCode, lastLine(res.Stderr))
+	}
+	return layout.ParseFacts(res.Stdout)
+}
+
+func lastLine(b []byte) string {
+	lines := strings.Split(strings.TrimSpace(string(b[max(0, len(b)-500):])), "\n")
+	return strings.ToValidUTF8(lines[len(lines)-1], "")
+}
+
+// Targets says how to reach the machines of a quick-start file, before a layout exists.
+func (q *QuickStart) Targets() []ssh.Target {
+	c := &Cluster{Dir: q.dir, Layout: layout.Layout{SSH: layout.SSH{
+		Username: q.SSHUsername, Password: q.SSHPassword, KeyFile: q.SSHKeyFile,
+		Port: q.SSHPort, JumpHost: q.SSHJumpHost, KnownHosts: q.SSHKnownHosts,
+	}}}
+	same := func(p string) string { return p }
+	out := make([]ssh.Target, 0, len(q.Machines))
+	for _, m := range q.Machines {
+		t := c.Target(layout.Machine{Hostname: m.Hostname, HostIP: m.HostIP, SSH: m.sshOf(same)})
+		if m.Hostname != "" {
+			t.Name = m.Hostname + " (" + m.HostIP + ")"
+		}
+		out = append(out, t)
+	}
+	return slices.Clip(out)
+}

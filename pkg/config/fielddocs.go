@@ -1,0 +1,173 @@
+package config
+
+// fieldDocs says what the fields of a file mean. The comments of generated files, the
+// JSON schemas and "config show" take their texts from here. A * stands for any name, []
+// for the entries of a list.
+func fieldDocs(file string) map[string]string {
+	switch file {
+	case LayoutFile:
+		return layoutDocs()
+	case KubernetesFile:
+		return kubernetesDocs()
+	case RolesFile:
+		return roleDocs()
+	case ServicesFile:
+		return serviceDocs()
+	case QuickStartSchema:
+		return quickStartDocs()
+	}
+	return nil
+}
+
+func layoutDocs() map[string]string {
+	docs := map[string]string{
+		"apiVersion":               "Version of this file's format.",
+		"kind":                     "Layout.",
+		"ssh":                      "How the machines are reached. A machine's own ssh section wins, field by field.",
+		"machine-sku":              "Kinds of machines (SKUs): all machines with equal hardware share one.",
+		"machine-sku.*.mem":        "Memory that the system manages, as a Kubernetes quantity such as 503Gi.",
+		"machine-sku.*.cpu":        "Processors.",
+		"machine-sku.*.cpu.vcore":  "Logical processors.",
+		"machine-sku.*.cpu.model":  "What the processor calls itself.",
+		"machine-sku.*.gpu":        "GPUs; absent on machines without.",
+		"machine-sku.*.gpu.type":   "Model, such as NVIDIA-A100-SXM4-80GB.",
+		"machine-sku.*.gpu.count":  "GPUs per machine.",
+		"machine-sku.*.gpu.driver": "Driver version, where all machines of the SKU have the same.",
+		"machine-sku.*.gpu.simulated": "The GPUs exist only in the simulation of the node agent " +
+			"(quick-start's gpu: simulate).",
+		"machine-sku.*.os":            "Operating system and version in one word, such as ubuntu22.04.",
+		"machine-sku.*.arch":          "Processor architecture: amd64 or arm64.",
+		"machine-sku.*.disks":         "Disks that are built in.",
+		"machine-sku.*.disks[].name":  "Kernel's name, such as nvme0n1.",
+		"machine-sku.*.disks[].size":  "Size as a Kubernetes quantity.",
+		"machine-sku.*.disks[].kind":  "ssd, hdd or nvme.",
+		"machine-sku.*.infiniband":    "RDMA devices, such as mlx5_0.",
+		"machine-sku.*.discovered":    "false where the values were not read from a machine and must be filled in by hand.",
+		"machine-list":                "The machines. The first one with a control-plane role is where the cluster begins.",
+		"machine-list[].hostname":     "The machine's host name; also the name of its Kubernetes node.",
+		"machine-list[].hostip":       "IPv4 address at which the other machines and the operator reach it.",
+		"machine-list[].machine-type": "Its SKU, one of machine-sku.",
+		"machine-list[].roles":        "Its roles, of k8s-role-definition.yaml: master, worker, or both.",
+		"machine-list[].labels":       "Further labels of its Kubernetes node.",
+		"machine-list[].taints":       "Further taints of its Kubernetes node: key=value:Effect.",
+		"machine-list[].ssh":          "Where it is reached in another way than the others.",
+	}
+	for field, text := range map[string]string{
+		"username":     "Login user; empty means what ~/.ssh/config or the operator's own name says.",
+		"password":     "Login password; also given to sudo where that asks. A key, where there is one, is tried first.",
+		"keyfile-path": "Private key on the operator's machine; relative paths start in this folder, ~ is the home folder.",
+		"secret-name":  "Name of the Kubernetes secret that holds the key, for services that log in to machines.",
+		"port":         "Port of the SSH server; 22 where empty.",
+		"jump-host":    "Machine between the operator and the cluster: [user@]host[:port]; several, outermost first, with commas.",
+		"known-hosts":  "Known_hosts file to check host keys against, instead of ~/.ssh/known_hosts.",
+	} {
+		docs["ssh."+field], docs["machine-list[].ssh."+field] = text, text
+	}
+	return docs
+}
+
+func kubernetesDocs() map[string]string {
+	docs := map[string]string{
+		"apiVersion":                          "Version of this file's format.",
+		"kind":                                "KubernetesConfiguration.",
+		"kubernetes":                          "How paictl installs Kubernetes.",
+		"kubernetes.version":                  "Release of Kubernetes. It must be the bundle's.",
+		"kubernetes.cluster-name":             "Name of the cluster in certificates and in the kubeconfig.",
+		"kubernetes.cluster-dns":              "The machines' DNS servers, to which cluster DNS forwards what is outside the cluster.",
+		"kubernetes.service-cluster-ip-range": "Addresses of services. It must not meet the machines' network or pod-cidr.",
+		"kubernetes.pod-cidr":                 "Addresses of pods: a /24 of it for each machine.",
+		"kubernetes.dns-domain":               "Domain of services and pods.",
+		"kubernetes.load-balance-ip":          "Address of the Kubernetes API for all machines: the first master's, or that of a load balancer in front of several masters.",
+		"kubernetes.api-servers-port":         "Port of the Kubernetes API.",
+		"kubernetes.api-server-cert-sans":     "Further names and addresses in the API server's certificate.",
+		"kubernetes.etcd-data-path":           "Folder on the masters that holds the cluster's state. Fast, durable disks matter here.",
+		"kubernetes.docker-registry":          "Where Kubernetes' own images come from. The bundle's are imported under this name, so nothing is pulled.",
+		"kubernetes.network-plugin":           "flannel, or none where you install another.",
+		"kubernetes.bundle":                   "Folder with the programs and images to install (paictl bundle build); relative paths start in this folder.",
+		"kubernetes.extra":                    "Settings handed through, merged over what paictl writes.",
+	}
+	for field, text := range extraDocs() {
+		docs["kubernetes.extra."+field] = text
+	}
+	return docs
+}
+
+func extraDocs() map[string]string {
+	return map[string]string{
+		"kubelet":                         "Fields of kubelet's KubeletConfiguration (kubelet.config.k8s.io/v1beta1).",
+		"kube-proxy":                      "Fields of KubeProxyConfiguration (kubeproxy.config.k8s.io/v1alpha1).",
+		"containerd":                      "Sections of containerd's config.toml, version 3.",
+		"kubeadm":                         "Fields of kubeadm's ClusterConfiguration (kubeadm.k8s.io/v1beta4).",
+		"kubeadm-ignore-preflight-errors": "Names of kubeadm's own checks to ignore.",
+		"sysctl":                          "Further kernel settings for all machines; values are text, so put numbers in quotes or not as you like.",
+	}
+}
+
+func roleDocs() map[string]string {
+	return map[string]string{
+		"apiVersion":                "Version of this file's format.",
+		"kind":                      "RoleDefinition.",
+		"k8s-role":                  "Roles by name. layout.yaml gives each machine one or more of them.",
+		"k8s-role.*.description":    "What the role is for.",
+		"k8s-role.*.component-list": "Components of the control plane that run on the machine: etcd, apiserver, controller-manager, scheduler; all four or none.",
+		"k8s-role.*.labels":         "Labels of the machine's Kubernetes node.",
+		"k8s-role.*.taints":         "Taints of the node: key=value:Effect. They do not apply where the machine also has a role with workloads.",
+		"k8s-role.*.workloads":      "Whether ordinary pods, such as jobs, may run on the machine.",
+	}
+}
+
+func serviceDocs() map[string]string {
+	return map[string]string{
+		"apiVersion":                          "Version of this file's format.",
+		"kind":                                "ServicesConfiguration.",
+		"cluster":                             "What all services share.",
+		"cluster.common":                      "Facts about the cluster as a whole.",
+		"cluster.common.cluster-id":           "Name of this cluster in prompts, alerts and metrics.",
+		"cluster.common.data-path":            "Folder on the machines where services keep their data.",
+		"cluster.docker-registry":             "Where the images of the platform's services come from.",
+		"cluster.docker-registry.domain":      "Registry, such as docker.io or registry.example.org:5000.",
+		"cluster.docker-registry.namespace":   "Project in the registry.",
+		"cluster.docker-registry.docker-tag":  "Tag of the images: the release of the platform.",
+		"cluster.docker-registry.username":    "Login for a private registry; with password, or neither.",
+		"cluster.docker-registry.password":    "Password for username.",
+		"cluster.docker-registry.secret-name": "Name of the Kubernetes secret made of the login.",
+	}
+}
+
+func quickStartDocs() map[string]string {
+	machine := map[string]string{
+		"ssh-username":     "Login user.",
+		"ssh-password":     "Login password; also given to sudo where that asks.",
+		"ssh-keyfile-path": "Private key on this machine; relative paths start in the folder of this file.",
+		"ssh-secret-name":  "Name of the Kubernetes secret that will hold the key.",
+		"ssh-port":         "Port of the SSH server; 22 by default.",
+		"ssh-jump-host":    "Machine between you and the cluster: [user@]host[:port]; several, outermost first, with commas.",
+		"ssh-known-hosts":  "Known_hosts file to check host keys against, instead of ~/.ssh/known_hosts.",
+	}
+	docs := map[string]string{
+		"machines":                 "The machines: IPv4 addresses, or maps with hostip and what differs from the other machines.",
+		"machines[].hostip":        "IPv4 address of the machine.",
+		"machines[].hostname":      "Host name; asked from the machine where absent.",
+		"machines[].roles":         "Roles: master, worker, or both.",
+		"machines[].labels":        "Labels of its Kubernetes node.",
+		"machines[].taints":        "Taints of its Kubernetes node: key=value:Effect.",
+		"dns":                      "DNS servers for the cluster; those of the first master where absent.",
+		"service-cluster-ip-range": "Addresses of services; " + defaultServiceRange + " where absent and free.",
+		"masters":                  "Addresses or host names of the machines that run the control plane; the first machine where absent.",
+		"load-balance-ip":          "Address of the Kubernetes API in front of several masters.",
+		"pod-cidr":                 "Addresses of pods, a /24 for each machine; " + defaultPodCIDR + " where absent and free.",
+		"bundle":                   "Folder with the programs and images to install (paictl bundle build).",
+		"gpu":                      "auto: what the machines have. none: use none. simulate: pretend, to try everything without a GPU.",
+		"simulated-gpu":            "What workers pretend to have with gpu: simulate; " + defaultSimulatedGPU + " where absent.",
+		"cluster-id":               "Name of this cluster in prompts, alerts and metrics; " + defaultClusterID + " where absent.",
+		"cluster-name":             "Name of the cluster in certificates and in the kubeconfig; cluster-id where absent.",
+		"extra":                    "Settings handed through to kubelet, kube-proxy, containerd, kubeadm and sysctl.",
+	}
+	for field, text := range machine {
+		docs[field], docs["machines[]."+field] = text, text
+	}
+	for field, text := range extraDocs() {
+		docs["extra."+field] = text
+	}
+	return docs
+}

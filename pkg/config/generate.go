@@ -1,0 +1,189 @@
+package config
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/openpai/paictl/pkg/layout"
+	"github.com/openpai/paictl/pkg/ssh"
+)
+
+// Generation is a request to make a configuration from a quick-start file.
+type Generation struct {
+	QuickStart string // path of the file
+	OutDir     string
+	Force      bool // replace files that are there
+	Offline    bool // ask no machine
+	DryRun     bool // write nothing
+	// Timeout for one machine; zero means 60 s.
+	Timeout time.Duration
+	// Dialer reaches the machines; not used offline.
+	Dialer ssh.Dialer
+	// Progress may be nil; it is called after each machine that was asked.
+	Progress func(done, total int, host string, err error)
+}
+
+// Generated is what Generate made.
+type Generated struct {
+	Cluster  *Cluster
+	Files    map[string][]byte       // by name, with secrets
+	Facts    map[string]layout.Facts // by address; nil offline
+	Warnings Findings
+}
+
+// Generate makes the four files. It writes all of them, or none and returns an error:
+// Findings, a *DiscoveryError, or one that names files that are already there.
+func Generate(ctx context.Context, g Generation) (*Generated, error) {
+	q, warnings, err := LoadQuickStart(g.QuickStart)
+	if err != nil {
+		return nil, err
+	}
+	warnings = append(warnings, q.checkFiles(g.Offline)...)
+	if err := warnings.Err(); err != nil {
+		return nil, err
+	}
+	if !g.DryRun && !g.Force {
+		// Before the machines are asked: that may take a while.
+		if err := refuseExisting(g.OutDir); err != nil {
+			return nil, err
+		}
+	}
+	var facts map[string]layout.Facts
+	if !g.Offline {
+		if facts, err = Discover(ctx, g.Dialer, q.Targets(), g.Timeout, g.Progress); err != nil {
+			return nil, err
+		}
+	}
+	out, err := q.generate(facts, g.OutDir)
+	if err != nil {
+		return nil, err
+	}
+	out.Warnings = append(warnings, out.Warnings...)
+	if g.DryRun {
+		return out, nil
+	}
+	return out, WriteFolder(g.OutDir, out.Files, out.Cluster.HoldsSecret, g.Force)
+}
+
+func refuseExisting(dir string) error {
+	files := map[string][]byte{}
+	for _, name := range Files() {
+		files[name] = nil
+	}
+	if len(existingFiles(dir, files)) == 0 {
+		return nil
+	}
+	return WriteFolder(dir, files, func(string) bool { return true }, false)
+}
+
+// generate turns the file and the machines' answers into the four files.
+func (q *QuickStart) generate(facts map[string]layout.Facts, outDir string) (*Generated, error) {
+	c, findings := q.build(facts, outDir)
+	findings = append(findings, factsFindings(c, facts)...)
+	if err := findings.Err(); err != nil {
+		return nil, err
+	}
+	rules := Validate(c)
+	if facts == nil {
+		rules = withoutRule(rules, "layout/not-discovered", "kubernetes/no-dns")
+	}
+	findings = append(findings, rules...)
+	if err := findings.Err(); err != nil {
+		return nil, err
+	}
+	files, err := c.Render()
+	if err != nil {
+		return nil, err
+	}
+	return &Generated{Cluster: c, Files: files, Facts: facts, Warnings: findings.Warnings()}, nil
+}
+
+// withoutRule drops warnings that the caller gives in its own words.
+func withoutRule(fs Findings, rules ...string) Findings {
+	var out Findings
+	for _, f := range fs {
+		keep := true
+		for _, r := range rules {
+			keep = keep && f.Rule != r
+		}
+		if keep {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// checkFiles finds key, known-hosts and bundle paths that lead nowhere. Offline that is a
+// warning: the files may live on the machine that will run "cluster up".
+func (q *QuickStart) checkFiles(offline bool) Findings {
+	r := &reporter{file: q.doc.File, doc: q.doc}
+	check := func(p fieldPath, file string) {
+		if file == "" {
+			return
+		}
+		_, err := os.Stat(resolvePath(q.dir, file))
+		switch {
+		case err == nil:
+		case offline:
+			r.warn(p, "quick-start/no-file", fmt.Sprintf("there is no file %s here", resolvePath(q.dir, file)), "")
+		case errors.Is(err, fs.ErrNotExist):
+			r.fail(p, "quick-start/no-file", fmt.Sprintf("there is no file %s", resolvePath(q.dir, file)), "a relative path starts in the folder of the quick-start file, "+filepath.Clean(q.dir))
+		default:
+			r.fail(p, "quick-start/no-file", err.Error(), "")
+		}
+	}
+	check(fieldPath{"ssh-keyfile-path"}, q.SSHKeyFile)
+	check(fieldPath{"ssh-known-hosts"}, q.SSHKnownHosts)
+	for i, m := range q.Machines {
+		check(fieldPath{"machines", i, "ssh-keyfile-path"}, m.SSHKeyFile)
+		check(fieldPath{"machines", i, "ssh-known-hosts"}, m.SSHKnownHosts)
+	}
+	return r.findings
+}
+
+// factsFindings warns about what the machines said and "cluster up" will stumble over.
+func factsFindings(c *Cluster, facts map[string]layout.Facts) Findings {
+	r := &reporter{file: filepath.Join(c.Dir, LayoutFile)}
+	for i, m := range c.Layout.MachineList {
+		f, ok := facts[m.HostIP]
+		if !ok {
+			continue
+		}
+		p := fieldPath{"machine-list", i}
+		if f.Sudo == "refused" || f.Sudo == "missing" {
+			r.warn(p, "machine/sudo", fmt.Sprintf("%s: the login user cannot become root (sudo %s)", m.Hostname, f.Sudo), "log in as root, or install sudo and add the user to its group")
+		}
+		if f.DriverError != "" && len(f.PCIGPUs) > 0 {
+			r.warn(p, "machine/gpu-driver", fmt.Sprintf("%s: nvidia-smi does not work: %s", m.Hostname, f.DriverError), "repair the driver before the GPUs are used; the model was read from the PCI bus")
+		}
+		if nvidia := countVendor(f.PCIGPUs, "10de"); len(f.NVIDIA) > 0 && nvidia > len(f.NVIDIA) {
+			r.warn(p, "machine/gpu-lost", fmt.Sprintf("%s: the driver sees %d of %d NVIDIA GPUs", m.Hostname, len(f.NVIDIA), nvidia), "look for Xid errors in dmesg; generate again when the GPU is back")
+		}
+	}
+	return r.findings
+}
+
+func countVendor(devices []layout.PCIDevice, vendor string) int {
+	n := 0
+	for _, d := range devices {
+		if d.Vendor == vendor {
+			n++
+		}
+	}
+	return n
+}
+
+// NextSteps tells a person what to do with a fresh configuration.
+func (g *Generated) NextSteps() string {
+	dir := g.Cluster.Dir
+	if g.Facts == nil {
+		return fmt.Sprintf("no machine was asked: fill in the SKU, host names and cluster-dns in %s and %s,\n  then run: paictl config validate -p %s",
+			filepath.Join(dir, LayoutFile), filepath.Join(dir, KubernetesFile), dir)
+	}
+	return "next: paictl cluster up -p " + dir
+}

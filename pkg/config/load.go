@@ -1,0 +1,138 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/layout"
+	"github.com/openpai/paictl/pkg/ssh"
+	"github.com/openpai/paictl/pkg/strictyaml"
+)
+
+// Files are the names of the four files, in the order in which they are read.
+func Files() []string { return []string{LayoutFile, KubernetesFile, RolesFile, ServicesFile} }
+
+// Load reads the four files of a configuration folder strictly and fills in defaults. A
+// mistake in their form is returned as Findings, all of them. It does not apply the rules
+// of Validate; LoadValid does.
+func Load(dir string) (*Cluster, error) {
+	data, err := readFiles(dir)
+	if err != nil {
+		return nil, err
+	}
+	return parseFiles(dir, data)
+}
+
+// LoadValid loads a folder and applies all rules. It returns warnings, and an error of
+// type Findings where a rule is broken.
+func LoadValid(dir string) (*Cluster, Findings, error) {
+	c, err := Load(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	findings := Validate(c)
+	if err := findings.Err(); err != nil {
+		return nil, nil, err
+	}
+	return c, findings, nil
+}
+
+func readFiles(dir string) (map[string][]byte, error) {
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return nil, hint.Errorf("make one with: paictl config generate -i quick-start.yaml -o "+dir,
+			"there is no configuration folder %s", dir)
+	}
+	if g, err := Detect(dir); err == nil && g != Current {
+		return nil, hint.Errorf(fmt.Sprintf("run: paictl config migrate -p %s -o NEW-FOLDER", dir),
+			"the configuration in %s is of %s", dir, g)
+	}
+	data := map[string][]byte{}
+	var missing []string
+	for _, name := range Files() {
+		b, err := os.ReadFile(filepath.Join(dir, name))
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			missing = append(missing, name)
+		case err != nil:
+			return nil, fmt.Errorf("read the configuration: %w", err)
+		default:
+			data[name] = b
+		}
+	}
+	if len(missing) > 0 {
+		return nil, hint.Errorf("make all four with: paictl config generate -i quick-start.yaml -o "+dir+
+			" (-f replaces those that are there)", "%s is missing in %s", strings.Join(missing, ", "), dir)
+	}
+	return data, nil
+}
+
+// parseFiles decodes the four files. dir is where they lie: it names them in findings.
+func parseFiles(dir string, data map[string][]byte) (*Cluster, error) {
+	c := &Cluster{Dir: dir, docs: map[string]*strictyaml.Document{}}
+	targets := map[string]any{LayoutFile: &c.Layout, KubernetesFile: &c.Kubernetes, RolesFile: &c.Roles, ServicesFile: &c.Services}
+	var findings Findings
+	for _, name := range Files() {
+		doc, found := strictyaml.Decode(filepath.Join(dir, name), data[name], targets[name])
+		c.docs[name] = doc
+		findings = append(findings, found...)
+		findings = append(findings, checkKind(doc, name)...)
+	}
+	if err := findings.Err(); err != nil {
+		return nil, err
+	}
+	c.fillDefaults()
+	c.Kubernetes.Kubernetes.Bundle = c.resolve(c.Kubernetes.Kubernetes.Bundle)
+	return c, nil
+}
+
+func kinds() map[string]string {
+	return map[string]string{LayoutFile: layout.Kind, KubernetesFile: KindKubernetes, RolesFile: KindRoles, ServicesFile: KindServices}
+}
+
+// checkKind refuses a file of another kind or of a later version.
+func checkKind(doc *strictyaml.Document, name string) Findings {
+	r := &reporter{file: doc.File, doc: doc}
+	if v := doc.Scalar("apiVersion"); v != "" && v != APIVersion {
+		r.fail(fieldPath{"apiVersion"}, "file/api-version", fmt.Sprintf("%q is not a version that this paictl reads", v), "write "+APIVersion+", or use the paictl that made the file")
+	}
+	if k := doc.Scalar("kind"); k != "" && k != kinds()[name] {
+		r.fail(fieldPath{"kind"}, "file/kind", fmt.Sprintf("%q is not the kind of this file", k), "write "+kinds()[name])
+	}
+	return r.findings
+}
+
+// resolve makes a path of a file in the folder absolute or relative to the process: ~ is
+// the operator's home, and a relative path starts in the folder.
+func (c *Cluster) resolve(p string) string { return resolvePath(c.Dir, p) }
+
+func resolvePath(dir, p string) string {
+	switch {
+	case p == "" || filepath.IsAbs(p):
+		return p
+	case p == "~" || strings.HasPrefix(p, "~/"):
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return p
+		}
+		return filepath.Join(home, p[1:])
+	}
+	return filepath.Join(dir, p)
+}
+
+// Target says how to reach a machine.
+func (c *Cluster) Target(m layout.Machine) ssh.Target {
+	s := c.Layout.SSHFor(m)
+	name := m.Hostname
+	if name == "" {
+		name = m.HostIP
+	}
+	return ssh.Target{
+		Name: name, Address: m.HostIP, Port: s.Port, User: s.Username, Password: s.Password,
+		KeyFile: c.resolve(s.KeyFile), JumpHosts: s.JumpHost, KnownHosts: c.resolve(s.KnownHosts),
+	}
+}

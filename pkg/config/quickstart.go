@@ -1,0 +1,177 @@
+package config
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/layout"
+	"github.com/openpai/paictl/pkg/secret"
+	"github.com/openpai/paictl/pkg/strictyaml"
+)
+
+// Findings is what is wrong in configuration files.
+type Findings = strictyaml.Findings
+
+// Finding is one of Findings.
+type Finding = strictyaml.Finding
+
+// QuickStart is quick-start.yaml: the few things that paictl cannot find out by itself.
+// The fields of the first paragraph are the original's.
+type QuickStart struct {
+	Machines              []QuickMachine `yaml:"machines" json:"machines"`
+	SSHUsername           string         `yaml:"ssh-username" json:"ssh-username,omitempty"`
+	SSHPassword           secret.String  `yaml:"ssh-password" json:"ssh-password,omitempty"`
+	SSHKeyFile            string         `yaml:"ssh-keyfile-path" json:"ssh-keyfile-path,omitempty"`
+	SSHSecretName         string         `yaml:"ssh-secret-name" json:"ssh-secret-name,omitempty"`
+	SSHPort               int            `yaml:"ssh-port" json:"ssh-port,omitempty"`
+	DNS                   TextList       `yaml:"dns" json:"dns,omitempty"`
+	ServiceClusterIPRange string         `yaml:"service-cluster-ip-range" json:"service-cluster-ip-range,omitempty"`
+
+	SSHJumpHost   string   `yaml:"ssh-jump-host" json:"ssh-jump-host,omitempty"`
+	SSHKnownHosts string   `yaml:"ssh-known-hosts" json:"ssh-known-hosts,omitempty"`
+	Masters       TextList `yaml:"masters" json:"masters,omitempty"` // addresses or host names of machines
+	LoadBalanceIP string   `yaml:"load-balance-ip" json:"load-balance-ip,omitempty"`
+	PodCIDR       string   `yaml:"pod-cidr" json:"pod-cidr,omitempty"`
+	Bundle        string   `yaml:"bundle" json:"bundle,omitempty"`
+	GPU           string   `yaml:"gpu" json:"gpu,omitempty"`                     // auto, none, simulate
+	SimulatedGPU  string   `yaml:"simulated-gpu" json:"simulated-gpu,omitempty"` // 8xA100
+	ClusterID     string   `yaml:"cluster-id" json:"cluster-id,omitempty"`
+	ClusterName   string   `yaml:"cluster-name" json:"cluster-name,omitempty"`
+	Extra         Extra    `yaml:"extra" json:"extra"`
+
+	doc *strictyaml.Document
+	dir string // folder of the file: relative paths in it start there
+}
+
+// QuickMachine is an entry of machines: an IP address, or a map with what differs from
+// the other machines.
+type QuickMachine struct {
+	HostIP        string            `yaml:"hostip" json:"hostip"`
+	Hostname      string            `yaml:"hostname" json:"hostname,omitempty"`
+	Roles         TextList          `yaml:"roles" json:"roles,omitempty"`
+	Labels        map[string]string `yaml:"labels" json:"labels,omitempty"`
+	Taints        TextList          `yaml:"taints" json:"taints,omitempty"`
+	SSHUsername   string            `yaml:"ssh-username" json:"ssh-username,omitempty"`
+	SSHPassword   secret.String     `yaml:"ssh-password" json:"ssh-password,omitempty"`
+	SSHKeyFile    string            `yaml:"ssh-keyfile-path" json:"ssh-keyfile-path,omitempty"`
+	SSHSecretName string            `yaml:"ssh-secret-name" json:"ssh-secret-name,omitempty"`
+	SSHPort       int               `yaml:"ssh-port" json:"ssh-port,omitempty"`
+	SSHJumpHost   string            `yaml:"ssh-jump-host" json:"ssh-jump-host,omitempty"`
+	SSHKnownHosts string            `yaml:"ssh-known-hosts" json:"ssh-known-hosts,omitempty"`
+
+	plain bool // written as an address alone
+}
+
+// DecodeNode reads an address, or a map.
+func (m *QuickMachine) DecodeNode(d *strictyaml.Decoder, n *yaml.Node, path strictyaml.Path) {
+	switch n.Kind {
+	case yaml.ScalarNode:
+		m.plain = true
+		d.Value(n, path, &m.HostIP)
+	case yaml.MappingNode:
+		var f quickMachineFields
+		d.Value(n, path, &f)
+		*m = QuickMachine(f)
+	default:
+		d.Report(n, path, "yaml/type", "expected an IP address or a map with hostip",
+			"write - 10.0.0.1, or - hostip: 10.0.0.1 with further fields below it")
+	}
+}
+
+// quickMachineFields is QuickMachine without its own decoding.
+type quickMachineFields QuickMachine
+
+// KeyHints names the right key for what people write.
+func (quickMachineFields) KeyHints() map[string]string {
+	return map[string]string{
+		"ip": `did you mean "hostip"?`, "address": `did you mean "hostip"?`, "host": `did you mean "hostip"?`,
+		"name": `did you mean "hostname"?`, "role": `did you mean "roles"?`,
+		"user": `did you mean "ssh-username"?`, "username": `did you mean "ssh-username"?`, "ssh-user": `did you mean "ssh-username"?`,
+		"password": `did you mean "ssh-password"?`, "port": `did you mean "ssh-port"?`, "sshport": `did you mean "ssh-port"?`,
+		"key": `did you mean "ssh-keyfile-path"?`, "keyfile-path": `did you mean "ssh-keyfile-path"?`, "ssh-key": `did you mean "ssh-keyfile-path"?`,
+		"machine-type": "the machine type (SKU) is found by asking the machine; set it in layout.yaml afterwards",
+	}
+}
+
+// KeyHints names the right key for what people write.
+func (QuickStart) KeyHints() map[string]string {
+	return map[string]string{
+		"user": `did you mean "ssh-username"?`, "username": `did you mean "ssh-username"?`, "ssh-user": `did you mean "ssh-username"?`,
+		"password": `did you mean "ssh-password"?`, "port": `did you mean "ssh-port"?`, "sshport": `did you mean "ssh-port"?`,
+		"key": `did you mean "ssh-keyfile-path"?`, "keyfile-path": `did you mean "ssh-keyfile-path"?`, "ssh-key": `did you mean "ssh-keyfile-path"?`,
+		"jump-host": `did you mean "ssh-jump-host"?`, "known-hosts": `did you mean "ssh-known-hosts"?`,
+		"master": `did you mean "masters"?`, "hosts": `did you mean "machines"?`, "nodes": `did you mean "machines"?`,
+		"workers":     `leave it out: every machine that is not in "masters" is a worker`,
+		"machine-sku": "this is a layout.yaml, not a quick-start file; use it with -p FOLDER",
+		"cluster-dns": `did you mean "dns"?`, "pod-network-cidr": `did you mean "pod-cidr"?`,
+	}
+}
+
+// TextList is a list of texts that may be written as one text.
+type TextList []string
+
+// DecodeNode reads one text, or a list.
+func (l *TextList) DecodeNode(d *strictyaml.Decoder, n *yaml.Node, path strictyaml.Path) {
+	if n.Kind == yaml.ScalarNode {
+		if n.ShortTag() != "!!null" {
+			*l = TextList{n.Value}
+		}
+		return
+	}
+	var texts []string
+	d.Value(n, path, &texts)
+	*l = texts
+}
+
+// QuickStartSchema names the quick-start file among the schemas.
+const QuickStartSchema = "quick-start.yaml"
+
+// GPU modes of a quick-start file.
+const (
+	GPUAuto     = "auto"     // what the machines have
+	GPUNone     = "none"     // use no GPU, even where there are some
+	GPUSimulate = "simulate" // pretend, to try everything without a GPU
+)
+
+// LoadQuickStart reads and checks a quick-start file. The findings may be warnings alone,
+// see Findings.Err.
+func LoadQuickStart(path string) (*QuickStart, Findings, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, nil, hint.Wrap(fmt.Errorf("read the quick-start file: %w", err),
+			"write one first; examples/quick-start.yaml documents every field, and two lines are enough: machines and ssh-username")
+	}
+	q, findings := ParseQuickStart(path, data)
+	return q, findings, nil
+}
+
+// ParseQuickStart decodes and checks a quick-start file. file names it in findings, and
+// relative paths in it start in its folder.
+func ParseQuickStart(file string, data []byte) (*QuickStart, Findings) {
+	q := &QuickStart{dir: filepath.Dir(file)}
+	doc, findings := strictyaml.Decode(file, data, q)
+	q.doc = doc
+	if len(findings) > 0 {
+		return q, findings
+	}
+	findings = q.check()
+	findings.Sort()
+	return q, findings
+}
+
+// sshOf returns how a machine differs from the others in how it is reached, nil where it
+// does not. path turns a path of the file into one for the generated layout.
+func (m QuickMachine) sshOf(path func(string) string) *layout.SSH {
+	s := layout.SSH{
+		Username: m.SSHUsername, Password: m.SSHPassword, KeyFile: path(m.SSHKeyFile), SecretName: m.SSHSecretName,
+		Port: m.SSHPort, JumpHost: m.SSHJumpHost, KnownHosts: path(m.SSHKnownHosts),
+	}
+	if s == (layout.SSH{}) {
+		return nil
+	}
+	return &s
+}

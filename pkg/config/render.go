@@ -1,0 +1,168 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/openpai/paictl/pkg/layout"
+	"github.com/openpai/paictl/pkg/secret"
+	"github.com/openpai/paictl/pkg/strictyaml"
+)
+
+// Render returns the contents of the four files, with comments.
+func (c *Cluster) Render() (map[string][]byte, error) {
+	out := map[string][]byte{}
+	for name, v := range map[string]any{LayoutFile: c.Layout, KubernetesFile: c.Kubernetes, RolesFile: c.Roles, ServicesFile: c.Services} {
+		b, err := strictyaml.Encode(v, c.comments(name))
+		if err != nil {
+			return nil, fmt.Errorf("write %s: %w", name, err)
+		}
+		out[name] = b
+	}
+	return out, nil
+}
+
+// comments of a generated file: its head, what each field means, and what is still to be
+// filled in.
+func (c *Cluster) comments(name string) strictyaml.Comments {
+	out := strictyaml.Comments{"": fileHead(name)}
+	for field, text := range fieldDocs(name) {
+		// apiVersion and kind explain themselves; entries of lists carry no comments.
+		if field != "apiVersion" && field != "kind" && !strings.ContainsAny(field, "*[") {
+			out[field] = wrap(text, 96)
+		}
+	}
+	if name == LayoutFile {
+		for _, sku := range skuNames(c.Layout) {
+			if !c.Layout.MachineSKU[sku].Discovered {
+				out["machine-sku."+sku] = "Not read from a machine: fill in mem (such as 512Gi), cpu.vcore, os (such as ubuntu22.04) and,\n" +
+					"where there are GPUs, gpu: {type: NVIDIA-A100-SXM4-80GB, count: 8}. Then set discovered: true."
+			}
+		}
+	}
+	if name == KubernetesFile && len(c.Kubernetes.Kubernetes.ClusterDNS) == 0 {
+		out["kubernetes.cluster-dns"] += "\nNone is known yet: fill in at least one, such as [10.0.0.53]. While the list is empty, cluster\nDNS forwards to what each machine's own /etc/resolv.conf names."
+	}
+	return out
+}
+
+func fileHead(name string) string {
+	switch name {
+	case LayoutFile:
+		return "The machines of the cluster. Written by \"paictl config generate\"; yours to edit.\n" +
+			"Check it with \"paictl config validate\"; apply it with \"paictl cluster up\"."
+	case KubernetesFile:
+		return "Kubernetes as paictl installs it. Written by \"paictl config generate\"; yours to edit."
+	case RolesFile:
+		return "What the roles in layout.yaml mean for a machine. Written by \"paictl config generate\"; yours\nto edit: add roles, change labels and taints."
+	default:
+		return "The platform's services. Written by \"paictl config generate\"; yours to edit: a section per\nservice, named after it, overrides that service's defaults."
+	}
+}
+
+// wrap breaks a text into lines of at most width characters.
+func wrap(text string, width int) string {
+	var b strings.Builder
+	column := 0
+	for w := range strings.FieldsSeq(text) {
+		switch {
+		case column == 0:
+		case column+1+len(w) > width:
+			b.WriteByte('\n')
+			column = 0
+		default:
+			b.WriteByte(' ')
+			column++
+		}
+		b.WriteString(w)
+		column += len(w)
+	}
+	return b.String()
+}
+
+// Masked returns a copy without secrets: where one was set there is secret.Mask.
+func (c *Cluster) Masked() *Cluster {
+	m := *c
+	mask(&m.Layout.SSH.Password)
+	m.Layout.MachineList = append([]layout.Machine(nil), c.Layout.MachineList...)
+	for i := range m.Layout.MachineList {
+		if s := m.Layout.MachineList[i].SSH; s != nil {
+			masked := *s
+			mask(&masked.Password)
+			m.Layout.MachineList[i].SSH = &masked
+		}
+	}
+	mask(&m.Services.Cluster.DockerRegistry.Password)
+	m.Services.Sections = maskSections(c.Services.Sections)
+	return &m
+}
+
+func mask(s *secret.String) {
+	if s.IsSet() {
+		*s = secret.Mask
+	}
+}
+
+// maskSections hides what looks like a secret in sections whose meaning is not known
+// here: better one value too many.
+func maskSections(in map[string]any) map[string]any {
+	if in == nil {
+		return nil
+	}
+	out := make(map[string]any, len(in))
+	for k, v := range in {
+		out[k] = maskAny(k, v)
+	}
+	return out
+}
+
+func maskAny(key string, v any) any {
+	switch x := v.(type) {
+	case map[string]any:
+		return maskSections(x)
+	case []any:
+		out := make([]any, len(x))
+		for i, e := range x {
+			out[i] = maskAny(key, e)
+		}
+		return out
+	case nil:
+		return nil
+	}
+	if looksSecret(key) && v != "" {
+		return secret.Mask
+	}
+	return v
+}
+
+func looksSecret(key string) bool {
+	k := strings.ToLower(key)
+	if strings.HasSuffix(k, "secret-name") || strings.HasSuffix(k, "path") || strings.HasSuffix(k, "expire-time") {
+		return false
+	}
+	for _, w := range []string{"password", "passwd", "passphrase", "secret", "token", "account-key", "account_key", "accountkey", "private-key", "credential", "smbpwd", "api-key"} {
+		if strings.Contains(k, w) {
+			return true
+		}
+	}
+	return false
+}
+
+// HoldsSecret tells whether a file of the configuration must not be readable by others.
+func (c *Cluster) HoldsSecret(name string) bool {
+	switch name {
+	case LayoutFile:
+		if c.Layout.SSH.Password.IsSet() {
+			return true
+		}
+		for _, m := range c.Layout.MachineList {
+			if m.SSH != nil && m.SSH.Password.IsSet() {
+				return true
+			}
+		}
+		return false
+	case ServicesFile:
+		return true // services keep passwords there, sooner or later
+	}
+	return false
+}

@@ -1,0 +1,34 @@
+package config
+
+import "github.com/openpai/paictl/pkg/strictyaml"
+
+// reporter collects findings about one file and finds their places in it.
+type reporter struct {
+	file     string
+	doc      *strictyaml.Document // nil where the file is not written yet
+	findings Findings
+}
+
+// fieldPath leads to a field of a file.
+type fieldPath = strictyaml.Path
+
+func (r *reporter) fail(p fieldPath, rule, message, remedy string) {
+	r.add(strictyaml.Error, p, rule, message, remedy)
+}
+
+func (r *reporter) warn(p fieldPath, rule, message, remedy string) {
+	r.add(strictyaml.Warning, p, rule, message, remedy)
+}
+
+func (r *reporter) add(s strictyaml.Severity, p fieldPath, rule, message, remedy string) {
+	line, column, _ := r.doc.Position(p)
+	r.findings = append(r.findings, Finding{File: r.file, Line: line, Column: column, Field: p.String(),
+		Rule: rule, Severity: s, Message: message, Remedy: remedy})
+}
+
+// failIf reports where there is a message.
+func (r *reporter) failIf(message string, p fieldPath, rule, remedy string) {
+	if message != "" {
+		r.fail(p, rule, message, remedy)
+	}
+}

@@ -1,0 +1,82 @@
+package config
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/openpai/paictl/pkg/strictyaml"
+)
+
+// Rule is a rule of Validate, or of the readers of files.
+type Rule struct {
+	ID   string `json:"id"`
+	Text string `json:"text"`
+}
+
+// checker applies rules to a configuration, one reporter per file.
+type checker struct {
+	c       *Cluster
+	layout  *reporter
+	kube    *reporter
+	roles   *reporter
+	service *reporter
+}
+
+// Validate applies all rules to a configuration and returns everything that is wrong or
+// doubtful, in the order of files and lines.
+func Validate(c *Cluster) Findings {
+	rep := func(name string) *reporter {
+		return &reporter{file: filepath.Join(c.Dir, name), doc: c.docs[name]}
+	}
+	k := &checker{c: c, layout: rep(LayoutFile), kube: rep(KubernetesFile), roles: rep(RolesFile), service: rep(ServicesFile)}
+	k.checkSKUs()
+	k.checkMachineList()
+	k.checkControlPlane()
+	k.checkSSH(k.layout, fieldPath{"ssh"}, c.Layout.SSH)
+	k.checkRoles()
+	k.checkKubernetes()
+	k.checkNetworks()
+	k.checkExtra()
+	k.checkServices()
+	k.checkPermissions()
+	var out Findings
+	for _, r := range []*reporter{k.layout, k.kube, k.roles, k.service} {
+		r.findings.Sort()
+		out = append(out, r.findings...)
+	}
+	return out
+}
+
+// ValidateDir reads a folder and applies all rules. err is set only where the folder
+// cannot be read; mistakes of form are findings too.
+func ValidateDir(dir string) (findings Findings, err error) {
+	c, err := Load(dir)
+	if fs, ok := err.(Findings); ok { //nolint:errorlint // Load returns Findings bare
+		return fs, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return Validate(c), nil
+}
+
+// checkPermissions warns about passwords that everyone on the operator's machine can read.
+func (k *checker) checkPermissions() {
+	if k.layout.doc == nil || !k.c.HoldsSecret(LayoutFile) {
+		return
+	}
+	info, err := os.Stat(k.layout.file)
+	if err == nil && info.Mode().Perm()&0o077 != 0 {
+		k.layout.warn(nil, "file/permissions", fmt.Sprintf("the file holds a password and others may read it (mode %04o)", info.Mode().Perm()), "run: chmod 600 "+k.layout.file)
+	}
+}
+
+// has tells whether a field was written in the file; where there is no file, whether its
+// value differs from nothing.
+func has(doc *strictyaml.Document, set bool, p ...any) bool {
+	if doc == nil {
+		return set
+	}
+	return doc.Has(p...)
+}

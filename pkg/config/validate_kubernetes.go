@@ -1,0 +1,183 @@
+package config
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/openpai/paictl/pkg/version"
+)
+
+func fileExists(p string) bool {
+	_, err := os.Stat(p)
+	return err == nil
+}
+
+// portsInUse are ports that the machines of a cluster listen on anyway.
+func portsInUse() map[int]string {
+	return map[int]string{
+		22: "SSH", 53: "DNS", 2379: "etcd", 2380: "etcd", 2381: "etcd's metrics", 10248: "kubelet", 10249: "kube-proxy", 10250: "kubelet",
+		10256: "kube-proxy", 10257: "kube-controller-manager", 10259: "kube-scheduler",
+	}
+}
+
+var kubernetesVersion = regexp.MustCompile(`^v1\.[0-9]+\.[0-9]+$`)
+
+func (k *checker) checkKubernetes() {
+	s, r, p := k.c.Kubernetes.Kubernetes, k.kube, where("kubernetes")
+	switch {
+	case !kubernetesVersion.MatchString(s.Version):
+		r.fail(p.With("version"), "kubernetes/version", fmt.Sprintf("%q is not a version such as %s", s.Version, version.Kubernetes), "write "+version.Kubernetes)
+	case s.Version != version.Kubernetes:
+		r.warn(p.With("version"), "kubernetes/version", fmt.Sprintf("this paictl is tested with %s", version.Kubernetes), "use a bundle of the same version, or write "+version.Kubernetes)
+	}
+	if e := validation.IsDNS1123Label(s.ClusterName); len(e) > 0 {
+		r.fail(p.With("cluster-name"), "kubernetes/cluster-name", fmt.Sprintf("%q is not a name: %s", s.ClusterName, e[0]), "use a-z, 0-9 and -")
+	}
+	if e := validation.IsDNS1123Subdomain(s.DNSDomain); len(e) > 0 {
+		r.fail(p.With("dns-domain"), "kubernetes/dns-domain", fmt.Sprintf("%q is not a domain", s.DNSDomain), "the default is "+defaultDNSDomain)
+	}
+	k.checkAPI()
+	if !path.IsAbs(s.EtcdDataPath) || path.Clean(s.EtcdDataPath) == "/" {
+		r.fail(p.With("etcd-data-path"), "kubernetes/etcd-data-path", fmt.Sprintf("%q is not an absolute path of a folder", s.EtcdDataPath), "the default is "+defaultEtcdPath)
+	}
+	r.failIf(badRegistry(s.DockerRegistry), p.With("docker-registry"), "kubernetes/docker-registry", "the default is "+defaultImages)
+	if s.NetworkPlugin != "flannel" && s.NetworkPlugin != "none" {
+		r.fail(p.With("network-plugin"), "kubernetes/network-plugin", fmt.Sprintf("there is no network plugin %q", s.NetworkPlugin), "write flannel, or none and install another yourself")
+	}
+	if s.Bundle != "" && r.doc != nil && !fileExists(s.Bundle) {
+		r.warn(p.With("bundle"), "kubernetes/no-bundle", fmt.Sprintf("there is no folder %s", s.Bundle), "make it with: paictl bundle build -o "+s.Bundle)
+	}
+	if len(s.ClusterDNS) == 0 {
+		r.warn(p.With("cluster-dns"), "kubernetes/no-dns", "no DNS server is named", "name at least one; without, cluster DNS forwards to what /etc/resolv.conf on each machine says")
+	}
+	for i, d := range s.ClusterDNS {
+		message, remedy := badDNSServer(d)
+		r.failIf(message, p.With("cluster-dns", i), "kubernetes/cluster-dns", remedy)
+	}
+}
+
+func (k *checker) checkAPI() {
+	s, r, p := k.c.Kubernetes.Kubernetes, k.kube, where("kubernetes")
+	if message := badPort(s.APIServerPort); message != "" {
+		r.fail(p.With("api-servers-port"), "kubernetes/api-servers-port", message, fmt.Sprintf("the default is %d", defaultAPIPort))
+	} else if user, taken := portsInUse()[s.APIServerPort]; taken {
+		r.fail(p.With("api-servers-port"), "kubernetes/reserved-port", fmt.Sprintf("port %d is used by %s", s.APIServerPort, user), fmt.Sprintf("the default is %d", defaultAPIPort))
+	} else if s.APIServerPort >= 30000 && s.APIServerPort <= 32767 {
+		r.fail(p.With("api-servers-port"), "kubernetes/reserved-port", fmt.Sprintf("port %d lies in the range of node ports (30000 to 32767)", s.APIServerPort), fmt.Sprintf("the default is %d", defaultAPIPort))
+	}
+	masters := k.c.ControlPlane()
+	if s.LoadBalanceIP != "" {
+		r.failIf(badIPv4(s.LoadBalanceIP), p.With("load-balance-ip"), "kubernetes/load-balance-ip", "write the API's address: the first master's, or a load balancer's")
+	}
+	isMachine := slices.IndexFunc(k.c.Layout.MachineList, func(m machine) bool { return m.HostIP == s.LoadBalanceIP })
+	isMaster := slices.ContainsFunc(masters, func(m machine) bool { return m.HostIP == s.LoadBalanceIP })
+	switch {
+	case len(masters) > 1 && isMaster:
+		r.warn(p.With("load-balance-ip"), "kubernetes/no-load-balancer", fmt.Sprintf("%d masters, but all machines use the API of %s alone: when it is down, the cluster is", len(masters), s.LoadBalanceIP), "set load-balance-ip to a load balancer in front of all masters")
+	case len(masters) == 1 && isMachine >= 0 && !isMaster:
+		r.fail(p.With("load-balance-ip"), "kubernetes/load-balance-ip", fmt.Sprintf("%s is the address of %s, which is no master", s.LoadBalanceIP, k.c.Layout.MachineList[isMachine].Hostname), "write the master's address, "+masters[0].HostIP)
+	}
+	for i, san := range s.APIServerCertSANs {
+		if _, err := netip.ParseAddr(san); err != nil && len(validation.IsDNS1123Subdomain(san)) > 0 && len(validation.IsWildcardDNS1123Subdomain(san)) > 0 {
+			r.fail(p.With("api-server-cert-sans", i), "kubernetes/cert-san", fmt.Sprintf("%q is neither a host name nor an address", san), "write a name such as api.example.org")
+		}
+	}
+}
+
+// badRegistry checks host[:port][/path] without a scheme.
+func badRegistry(s string) string {
+	switch {
+	case s == "":
+		return "the registry is missing"
+	case strings.Contains(s, "://"):
+		return fmt.Sprintf("%q has a scheme", s)
+	case strings.ContainsAny(s, " \t\n\"'@") || strings.HasSuffix(s, "/") || strings.ToLower(s) != s:
+		return fmt.Sprintf("%q is not a registry such as registry.example.org:5000/images", s)
+	}
+	return ""
+}
+
+// checkNetworks compares the ranges with each other and with every address that is known.
+func (k *checker) checkNetworks() {
+	s, r, p := k.c.Kubernetes.Kubernetes, k.kube, where("kubernetes")
+	ranges := []struct{ field, cidr string }{{"service-cluster-ip-range", s.ServiceClusterIPRange}, {"pod-cidr", s.PodCIDR}}
+	for _, n := range ranges {
+		if message := badCIDR(n.cidr); message != "" {
+			r.fail(p.With(n.field), "network/cidr", message, "write a range such as "+defaultPodCIDR)
+			return
+		}
+	}
+	if overlap(s.ServiceClusterIPRange, s.PodCIDR) {
+		r.fail(p.With("pod-cidr"), "network/overlap", fmt.Sprintf("%s overlaps service-cluster-ip-range %s", s.PodCIDR, s.ServiceClusterIPRange), "choose two ranges that share no address")
+	}
+	for _, n := range ranges {
+		k.checkRange(n.field, n.cidr)
+	}
+	prefix := netip.MustParsePrefix(s.ServiceClusterIPRange)
+	if prefix.Bits() < 12 || prefix.Bits() > 28 {
+		r.fail(p.With("service-cluster-ip-range"), "network/service-range-size", fmt.Sprintf("a /%d is not a size that Kubernetes takes for services", prefix.Bits()), "use a /12 to /28, such as "+defaultServiceRange)
+	}
+	if blocks, machines := nodeBlocks(s.PodCIDR), len(k.c.Layout.MachineList); blocks < machines {
+		r.fail(p.With("pod-cidr"), "network/pod-range-size", fmt.Sprintf("%s has room for %d machines (a /24 each), there are %d", s.PodCIDR, blocks, machines), "use a larger range")
+	}
+}
+
+func (k *checker) checkRange(field, cidr string) {
+	r, p := k.kube, where("kubernetes", field)
+	for i, m := range k.c.Layout.MachineList {
+		if contains(cidr, m.HostIP) {
+			r.fail(p, "network/overlaps-machine", fmt.Sprintf("%s holds the address %s of %s%s", cidr, m.HostIP, m.Hostname, lineOf(k.layout.doc, where("machine-list", i, "hostip"))), "choose a range that is not used in the machines' network")
+			break // one machine says it; its neighbours add nothing
+		}
+	}
+	for _, d := range k.c.Kubernetes.Kubernetes.ClusterDNS {
+		if contains(cidr, d) {
+			r.fail(p, "network/overlaps-dns", fmt.Sprintf("%s holds the DNS server %s", cidr, d), "choose a range that is not used in the machines' network")
+		}
+	}
+	if ip := k.c.Kubernetes.Kubernetes.LoadBalanceIP; contains(cidr, ip) && !slices.ContainsFunc(k.c.Layout.MachineList, func(m machine) bool { return m.HostIP == ip }) {
+		r.fail(p, "network/overlaps-api", fmt.Sprintf("%s holds load-balance-ip %s", cidr, ip), "choose a range that is not used in the machines' network")
+	}
+	for _, special := range []string{"127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/4", "0.0.0.0/8"} {
+		if overlap(cidr, special) {
+			r.fail(p, "network/special-range", fmt.Sprintf("%s overlaps %s, which is reserved", cidr, special), "use a private range: in 10.0.0.0/8, 172.16.0.0/12 or 192.168.0.0/16")
+		}
+	}
+}
+
+var sysctlName = regexp.MustCompile(`^[a-z0-9_*-]+([./][a-zA-Z0-9_*:@-]+)+$`)
+
+func (k *checker) checkExtra() {
+	e, r, p := k.c.Kubernetes.Kubernetes.Extra, k.kube, where("kubernetes", "extra")
+	for _, name := range sortedKeys(e.Sysctl) {
+		if !sysctlName.MatchString(name) {
+			r.fail(p.With("sysctl", name), "extra/sysctl", fmt.Sprintf("%q is not the name of a kernel setting", name), "write it as sysctl -a does, such as net.core.somaxconn")
+		}
+		if strings.ContainsAny(e.Sysctl[name], "\n\r") {
+			r.fail(p.With("sysctl", name), "extra/sysctl", "the value has more than one line", "write one value")
+		}
+	}
+	for i, name := range e.KubeadmIgnorePreflight {
+		if !ignoreName.MatchString(name) {
+			r.fail(p.With("kubeadm-ignore-preflight-errors", i), "extra/kubeadm-check", fmt.Sprintf("%q is not the name of a check", name), "write it as kubeadm does, such as Swap")
+		}
+	}
+	// What paictl decides itself must not be changed behind its back.
+	for section, fields := range map[string][]string{"kubelet": {"apiVersion", "kind"}, "kube-proxy": {"apiVersion", "kind"}, "kubeadm": {"apiVersion", "kind", "kubernetesVersion", "controlPlaneEndpoint", "imageRepository", "clusterName", "networking"}} {
+		settings := map[string]map[string]any{"kubelet": e.Kubelet, "kube-proxy": e.KubeProxy, "kubeadm": e.Kubeadm}[section]
+		for _, f := range fields {
+			if _, ok := settings[f]; ok {
+				r.fail(p.With(section, f), "extra/owned", fmt.Sprintf("%s is set by paictl from the rest of the configuration", f), "set the field of its own in this file instead")
+			}
+		}
+	}
+}
+
+var ignoreName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]*$`)

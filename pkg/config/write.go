@@ -1,0 +1,138 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/openpai/paictl/pkg/hint"
+)
+
+// WriteFolder writes files into dir, all or none: they are first written beside their
+// targets and synced, then renamed, and where a rename fails the earlier ones are undone.
+// Without force it refuses to replace files, and names them. private says which files
+// only their owner may read.
+func WriteFolder(dir string, files map[string][]byte, private func(name string) bool, force bool) error {
+	if existing := existingFiles(dir, files); len(existing) > 0 && !force {
+		return hint.Errorf("give -f to replace them, or -o another folder; nothing was written",
+			"%s already there: %s", isAre(len(existing)), strings.Join(existing, ", "))
+	}
+	created, err := makeFolder(dir)
+	if err != nil {
+		return fmt.Errorf("make the configuration folder: %w", err)
+	}
+	if err := writeAll(dir, files, private); err != nil {
+		if created {
+			_ = os.Remove(dir) // fails where something else is in it, and that is right
+		}
+		return fmt.Errorf("write the configuration: %w", err)
+	}
+	return nil
+}
+
+func isAre(n int) string {
+	if n == 1 {
+		return "one file is"
+	}
+	return fmt.Sprintf("%d files are", n)
+}
+
+func existingFiles(dir string, files map[string][]byte) []string {
+	var out []string
+	for _, name := range sortedKeys(files) {
+		p := filepath.Join(dir, name)
+		if _, err := os.Lstat(p); err == nil {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+func makeFolder(dir string) (created bool, err error) {
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return true, os.MkdirAll(dir, 0o755)
+	}
+	return false, os.MkdirAll(dir, 0o755) // says so where it is no folder
+}
+
+func writeAll(dir string, files map[string][]byte, private func(string) bool) (err error) {
+	temp, err := os.MkdirTemp(dir, ".paictl-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(temp) }()
+	names := sortedKeys(files)
+	for _, name := range names {
+		mode := fs.FileMode(0o644)
+		if private(name) {
+			mode = 0o600
+		}
+		if err := writeSynced(filepath.Join(temp, name), files[name], mode); err != nil {
+			return err
+		}
+	}
+	var done []string
+	defer func() {
+		if err != nil {
+			restore(dir, temp, done)
+		}
+	}()
+	for _, name := range names {
+		target := filepath.Join(dir, name)
+		if err := keepOld(target, filepath.Join(temp, name+".old")); err != nil {
+			return err
+		}
+		if err := os.Rename(filepath.Join(temp, name), target); err != nil {
+			restore(dir, temp, []string{name})
+			return err
+		}
+		done = append(done, name)
+	}
+	return syncFolder(dir)
+}
+
+// keepOld makes a second link to the old file, from which restore brings it back.
+func keepOld(target, backup string) error {
+	info, err := os.Lstat(target)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if info.IsDir() {
+		return fmt.Errorf("%s is a folder", target)
+	}
+	return os.Link(target, backup)
+}
+
+func restore(dir, temp string, names []string) {
+	for _, name := range names {
+		target, backup := filepath.Join(dir, name), filepath.Join(temp, name+".old")
+		if _, err := os.Lstat(backup); err == nil {
+			_ = os.Rename(backup, target)
+			continue
+		}
+		_ = os.Remove(target)
+	}
+}
+
+func writeSynced(path string, data []byte, mode fs.FileMode) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+func syncFolder(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

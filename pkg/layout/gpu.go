@@ -1,0 +1,167 @@
+package layout
+
+import (
+	"sort"
+	"strings"
+)
+
+// PCI vendors that make accelerators. Others' display controllers (a server's management
+// card, a virtual machine's screen) are not worth a mention.
+const (
+	pciNVIDIA = "10de"
+	pciAMD    = "1002"
+	pciHabana = "1da3"
+)
+
+// pciModels names common data-centre GPUs by their PCI device id, for machines whose
+// driver is not installed yet. Source: the public PCI ID repository.
+func pciModels() map[string]string {
+	return map[string]string{
+		"10de:102d": "Tesla-K80",
+		"10de:1b38": "Tesla-P40",
+		"10de:15f8": "Tesla-P100-PCIE-16GB",
+		"10de:15f9": "Tesla-P100-SXM2-16GB",
+		"10de:1db1": "Tesla-V100-SXM2-16GB",
+		"10de:1db4": "Tesla-V100-PCIE-16GB",
+		"10de:1db5": "Tesla-V100-SXM2-32GB",
+		"10de:1db6": "Tesla-V100-PCIE-32GB",
+		"10de:1eb8": "Tesla-T4",
+		"10de:2204": "NVIDIA-GeForce-RTX-3090",
+		"10de:2684": "NVIDIA-GeForce-RTX-4090",
+		"10de:20b0": "NVIDIA-A100-SXM4-40GB",
+		"10de:20b2": "NVIDIA-A100-SXM4-80GB",
+		"10de:20b5": "NVIDIA-A100-80GB-PCIe",
+		"10de:20f1": "NVIDIA-A100-PCIE-40GB",
+		"10de:2235": "NVIDIA-A40",
+		"10de:2236": "NVIDIA-A10",
+		"10de:26b5": "NVIDIA-L40",
+		"10de:26b9": "NVIDIA-L40S",
+		"10de:27b8": "NVIDIA-L4",
+		"10de:2321": "NVIDIA-H100-NVL",
+		"10de:2330": "NVIDIA-H100-80GB-HBM3",
+		"10de:2331": "NVIDIA-H100-PCIe",
+		"10de:2335": "NVIDIA-H200",
+		"1002:738c": "AMD-Instinct-MI100",
+		"1002:740c": "AMD-Instinct-MI250X",
+		"1002:740f": "AMD-Instinct-MI210",
+		"1002:74a1": "AMD-Instinct-MI300X",
+	}
+}
+
+func (f *Facts) addGPU(key, value string) {
+	switch key {
+	case "pci-gpu":
+		w := strings.Fields(value)
+		if len(w) != 4 || len(f.PCIGPUs) >= maxListed {
+			return
+		}
+		d := PCIDevice{Address: w[0], Vendor: strings.TrimPrefix(w[1], "0x"), Device: strings.TrimPrefix(w[2], "0x")}
+		if isAccelerator(d, w[3]) {
+			f.PCIGPUs = append(f.PCIGPUs, d)
+		}
+	case "nvidia-smi":
+		f.addSMI(value)
+	case "nvidia-model":
+		f.addModel(value)
+	case "nvidia-version":
+		// "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.05  Sat Aug 19 …"
+		_, rest, _ := strings.Cut(value, "Kernel Module")
+		for _, w := range strings.Fields(rest) {
+			if f.Driver == "" && strings.Count(w, ".") >= 1 && w[0] >= '0' && w[0] <= '9' {
+				f.Driver = w
+			}
+		}
+	}
+}
+
+// isAccelerator tells a GPU for computing from a screen. AMD sells both under one vendor
+// id, so there the class decides: 0x0302 (3D controller), 0x0380, 0x12 (accelerator).
+func isAccelerator(d PCIDevice, class string) bool {
+	switch d.Vendor {
+	case pciNVIDIA, pciHabana:
+		return true
+	case pciAMD:
+		return !strings.HasPrefix(class, "0x0300")
+	}
+	return false
+}
+
+// addSMI reads "index, name, memory in MiB, driver, uuid", or what nvidia-smi complains
+// about where it does not work.
+func (f *Facts) addSMI(line string) {
+	p := strings.Split(line, ",")
+	for i := range p {
+		p[i] = strings.TrimSpace(p[i])
+	}
+	if len(p) != 5 || p[1] == "" || strings.Trim(p[0], "0123456789") != "" {
+		if f.DriverError == "" && line != "" {
+			f.DriverError = line
+		}
+		return
+	}
+	if len(f.NVIDIA) >= maxListed {
+		return
+	}
+	f.NVIDIA = append(f.NVIDIA, NVIDIAGPU{Model: p[1], MemMiB: number(p[2]), UUID: p[4]})
+	f.Driver = p[3]
+}
+
+// addModel takes a model from /proc/driver/nvidia; nvidia-smi's answer, which comes first
+// and says more, wins.
+func (f *Facts) addModel(model string) {
+	if len(f.NVIDIA) > 0 && f.NVIDIA[0].UUID != "" || model == "" || len(f.NVIDIA) >= maxListed {
+		return
+	}
+	f.NVIDIA = append(f.NVIDIA, NVIDIAGPU{Model: model})
+}
+
+// GPU sums the machine's accelerators up, nil where there is none. What the driver counts
+// goes before what the PCI bus shows: a GPU that the driver lost cannot be used.
+func (f Facts) GPU() *GPU {
+	count := map[string]int{}
+	switch {
+	case len(f.NVIDIA) > 0:
+		for _, g := range f.NVIDIA {
+			count[modelWord(g.Model)]++
+		}
+	default:
+		for _, d := range f.PCIGPUs {
+			model, ok := pciModels()[d.Vendor+":"+d.Device]
+			if !ok {
+				model = "pci-" + d.Vendor + "-" + d.Device
+			}
+			count[model]++
+		}
+	}
+	if len(count) == 0 {
+		return nil
+	}
+	models, total := make([]string, 0, len(count)), 0
+	for m, n := range count {
+		models, total = append(models, m), total+n
+	}
+	sort.Slice(models, func(i, j int) bool {
+		if count[models[i]] != count[models[j]] {
+			return count[models[i]] > count[models[j]]
+		}
+		return models[i] < models[j]
+	})
+	return &GPU{Type: models[0], Count: total, Driver: f.Driver}
+}
+
+// modelWord makes a model's name one word: "NVIDIA A100-SXM4-80GB" becomes
+// NVIDIA-A100-SXM4-80GB, the form of the label nvidia.com/gpu.product.
+func modelWord(model string) string { return word(model, false) }
+
+func word(s string, lower bool) string {
+	if lower {
+		s = strings.ToLower(s)
+	}
+	parts := strings.FieldsFunc(s, func(r rune) bool {
+		return r != '.' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
+	})
+	if out := strings.Trim(strings.Join(parts, "-"), "-."); out != "" {
+		return out
+	}
+	return "unknown"
+}

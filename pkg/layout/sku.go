@@ -1,0 +1,161 @@
+package layout
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"sort"
+	"strings"
+)
+
+// SKUs groups machines with equal hardware. The result depends on the facts alone, not on
+// the order of the machines. The keys of facts and of the returned assignment, machine to
+// SKU name, are the caller's.
+//
+// Two machines are equal in system, architecture, processors, GPUs, disks and RDMA
+// devices; their memory may differ by 1 %, because firmware takes a little away, not the
+// same on each machine.
+func SKUs(facts map[string]Facts) (map[string]SKU, map[string]string) {
+	groups := map[string][]string{}
+	for _, id := range slices.Sorted(maps.Keys(facts)) {
+		key := hardwareKey(facts[id])
+		groups[key] = append(groups[key], id)
+	}
+	skus, assigned := map[string]SKU{}, map[string]string{}
+	for _, key := range slices.Sorted(maps.Keys(groups)) {
+		for _, ids := range splitByMemory(groups[key], facts) {
+			name := freeName(skuName(facts[ids[0]]), skus)
+			skus[name] = skuOf(ids, facts)
+			for _, id := range ids {
+				assigned[id] = name
+			}
+		}
+	}
+	return skus, assigned
+}
+
+// hardwareKey holds what must be equal, memory aside.
+func hardwareKey(f Facts) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s|%s|%05d|%s", f.Arch, f.OS(), f.VCores, f.CPUModel)
+	if g := f.GPU(); g != nil {
+		fmt.Fprintf(&b, "|%d x %s", g.Count, g.Type)
+	}
+	for _, d := range sortedDisks(f) {
+		fmt.Fprintf(&b, "|%s %s", d.Kind, diskSize(d.Bytes))
+	}
+	fmt.Fprintf(&b, "|%v", rdma(f))
+	return b.String()
+}
+
+// splitByMemory orders the machines by memory, largest first, and starts a new group
+// where one is more than 1 % (at least 64 MiB) below the group's first.
+func splitByMemory(ids []string, facts map[string]Facts) [][]string {
+	slices.SortStableFunc(ids, func(a, b string) int {
+		if c := cmp.Compare(facts[b].MemKiB, facts[a].MemKiB); c != 0 {
+			return c
+		}
+		return cmp.Compare(a, b)
+	})
+	var out [][]string
+	var largest int64
+	for _, id := range ids {
+		mem := facts[id].MemKiB
+		if len(out) == 0 || largest-mem > max(largest/100, 64<<10) {
+			out, largest = append(out, nil), mem
+		}
+		out[len(out)-1] = append(out[len(out)-1], id)
+	}
+	return out
+}
+
+// skuOf describes a group: the smallest memory, and a driver only where all have the same.
+func skuOf(ids []string, facts map[string]Facts) SKU {
+	first := facts[ids[0]]
+	least := first.MemKiB
+	gpu := first.GPU()
+	for _, id := range ids {
+		f := facts[id]
+		least = min(least, f.MemKiB)
+		if gpu != nil && f.Driver != gpu.Driver {
+			gpu.Driver = ""
+		}
+	}
+	s := SKU{
+		Mem: memQuantity(least), CPU: CPU{VCore: first.VCores, Model: first.CPUModel}, GPU: gpu,
+		OS: first.OS(), Arch: first.Arch, RDMA: rdma(first), Discovered: true,
+	}
+	for _, d := range sortedDisks(first) {
+		s.Disks = append(s.Disks, Disk{Name: d.Name, Size: diskSize(d.Bytes), Kind: d.Kind})
+	}
+	return s
+}
+
+func sortedDisks(f Facts) []BlockDevice {
+	out := slices.Clone(f.Disks)
+	sort.Slice(out, func(i, j int) bool { return out[i].Name < out[j].Name })
+	return out
+}
+
+func rdma(f Facts) []string {
+	var out []string
+	for _, p := range f.Infiniband {
+		out = append(out, p.Name)
+	}
+	sort.Strings(out)
+	return out
+}
+
+// memQuantity rounds down, to GiB from 8 GiB on and to MiB below.
+func memQuantity(kib int64) string {
+	if kib >= 8<<20 {
+		return fmt.Sprintf("%dGi", kib>>20)
+	}
+	return fmt.Sprintf("%dMi", kib>>10)
+}
+
+func diskSize(bytes int64) string {
+	if bytes >= 1<<30 {
+		return fmt.Sprintf("%dGi", bytes>>30)
+	}
+	return fmt.Sprintf("%dMi", bytes>>20)
+}
+
+// skuName tells a SKU's nature: 8x-a100-sxm4-80gb, or cpu-64c-512g.
+func skuName(f Facts) string {
+	if g := f.GPU(); g != nil {
+		model := word(g.Type, true)
+		for _, brand := range []string{"nvidia-", "tesla-", "geforce-", "amd-"} {
+			model = strings.TrimPrefix(model, brand)
+		}
+		if len(model) > 40 {
+			model = strings.Trim(model[:40], "-.")
+		}
+		return fmt.Sprintf("%dx-%s", g.Count, model)
+	}
+	return fmt.Sprintf("cpu-%dc-%dg", f.VCores, fittedGiB(f.MemKiB))
+}
+
+// fittedGiB guesses the memory that is fitted from what the kernel manages, which is up
+// to 6 % less: 503 becomes 512, 1007 becomes 1024.
+func fittedGiB(kib int64) int64 {
+	gib := (kib + (1 << 20) - 1) >> 20
+	step := int64(1)
+	for step*2*16 <= gib {
+		step *= 2
+	}
+	return max((gib+step-1)/step*step, 1)
+}
+
+func freeName(name string, taken map[string]SKU) string {
+	if _, ok := taken[name]; !ok {
+		return name
+	}
+	for i := 2; ; i++ {
+		next := fmt.Sprintf("%s-%d", name, i)
+		if _, ok := taken[next]; !ok {
+			return next
+		}
+	}
+}

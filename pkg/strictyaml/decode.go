@@ -1,0 +1,287 @@
+package strictyaml
+
+import (
+	"fmt"
+	"math"
+	"reflect"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+// maxFindings limits what one file can report; a file with more has another problem.
+const maxFindings = 1000
+
+// NodeDecoder is a type that may be written in more than one way in YAML.
+type NodeDecoder interface {
+	// DecodeNode fills the receiver from n and reports mistakes to d.
+	DecodeNode(d *Decoder, n *yaml.Node, path Path)
+}
+
+// KeyHinter is a struct that knows what people write by mistake instead of its keys.
+type KeyHinter interface {
+	// KeyHints maps a wrong key to the right one.
+	KeyHints() map[string]string
+}
+
+// Decode parses data and fills out, a pointer to a struct with yaml tags. Null leaves a
+// field as it is, so that defaults can be set before or after.
+func Decode(file string, data []byte, out any) (*Document, Findings) {
+	doc, findings := Parse(file, data)
+	if len(findings) > 0 {
+		return doc, findings
+	}
+	return doc, doc.Decode(out)
+}
+
+// Decode fills out from the document.
+func (d *Document) Decode(out any) Findings {
+	if d.root == nil {
+		return nil
+	}
+	dec := &Decoder{file: d.File, fields: map[reflect.Type]structFields{}}
+	dec.Value(d.root, nil, out)
+	dec.findings.Sort()
+	return dec.findings
+}
+
+// Decoder fills Go values from nodes and collects findings.
+type Decoder struct {
+	file     string
+	findings Findings
+	fields   map[reflect.Type]structFields
+}
+
+// Value fills out, a pointer, from n.
+func (d *Decoder) Value(n *yaml.Node, path Path, out any) {
+	d.value(n, path, reflect.ValueOf(out).Elem())
+}
+
+// Report adds a finding at n.
+func (d *Decoder) Report(n *yaml.Node, path Path, rule, message, remedy string) {
+	if len(d.findings) >= maxFindings {
+		return
+	}
+	d.findings = append(d.findings, Finding{File: d.file, Line: n.Line, Column: n.Column, Field: path.String(),
+		Rule: rule, Severity: Error, Message: message, Remedy: remedy})
+}
+
+func (d *Decoder) wrongType(n *yaml.Node, path Path, want string) {
+	remedy := ""
+	if n.Kind == yaml.ScalarNode && n.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) != 0 && (want == "a whole number" || want == "true or false") {
+		remedy = "remove the quotes, if that is what you meant"
+	}
+	if n.Kind == yaml.ScalarNode && strings.HasPrefix(want, "a list") {
+		remedy = "write each entry on a line of its own that begins with \"- \""
+	}
+	d.Report(n, path, "yaml/type", fmt.Sprintf("expected %s, found %s", want, describe(n)), remedy)
+}
+
+func describe(n *yaml.Node) string {
+	switch n.Kind {
+	case yaml.MappingNode:
+		return "a map"
+	case yaml.SequenceNode:
+		return "a list"
+	}
+	// The value itself is not shown: it may be a secret.
+	switch n.ShortTag() {
+	case "!!int":
+		return "a whole number"
+	case "!!float":
+		return "a number"
+	case "!!bool":
+		return "true or false"
+	case "!!null":
+		return "nothing"
+	}
+	return "text"
+}
+
+func (d *Decoder) value(n *yaml.Node, path Path, v reflect.Value) {
+	n = deref(n)
+	if v.Kind() == reflect.Pointer {
+		if isNull(n) {
+			return
+		}
+		if v.IsNil() {
+			v.Set(reflect.New(v.Type().Elem()))
+		}
+		d.value(n, path, v.Elem())
+		return
+	}
+	if v.CanAddr() {
+		if nd, ok := v.Addr().Interface().(NodeDecoder); ok {
+			nd.DecodeNode(d, n, path)
+			return
+		}
+	}
+	if isNull(n) {
+		return
+	}
+	switch v.Kind() {
+	case reflect.Struct:
+		d.structValue(n, path, v)
+	case reflect.Map:
+		d.mapValue(n, path, v)
+	case reflect.Slice:
+		d.slice(n, path, v)
+	case reflect.Interface:
+		if a := d.any(n, path); a != nil {
+			v.Set(reflect.ValueOf(a))
+		}
+	default:
+		d.scalar(n, path, v)
+	}
+}
+
+func (d *Decoder) scalar(n *yaml.Node, path Path, v reflect.Value) {
+	scalar, tag := n.Kind == yaml.ScalarNode, n.ShortTag()
+	switch v.Kind() {
+	case reflect.String:
+		// Numbers and booleans keep the text that was written: 1.10 stays 1.10, and a
+		// password may be 0123.
+		if !scalar {
+			d.wrongType(n, path, "text")
+			return
+		}
+		v.SetString(n.Value)
+	case reflect.Bool:
+		var b bool
+		if !scalar || tag != "!!bool" || n.Decode(&b) != nil {
+			d.wrongType(n, path, "true or false")
+			return
+		}
+		v.SetBool(b)
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		var i int64
+		if !scalar || tag != "!!int" || n.Decode(&i) != nil || v.OverflowInt(i) {
+			d.wrongType(n, path, "a whole number")
+			return
+		}
+		v.SetInt(i)
+	case reflect.Float64:
+		var f float64
+		if !scalar || (tag != "!!int" && tag != "!!float") || n.Decode(&f) != nil || math.IsNaN(f) || math.IsInf(f, 0) {
+			d.wrongType(n, path, "a number")
+			return
+		}
+		v.SetFloat(f)
+	default:
+		d.Report(n, path, "yaml/type", "cannot be set from a file", "")
+	}
+}
+
+func (d *Decoder) slice(n *yaml.Node, path Path, v reflect.Value) {
+	if n.Kind != yaml.SequenceNode {
+		d.wrongType(n, path, "a list")
+		return
+	}
+	out := reflect.MakeSlice(v.Type(), len(n.Content), len(n.Content))
+	for i, c := range n.Content {
+		p := path.With(i)
+		if isNull(deref(c)) {
+			d.Report(c, p, "yaml/empty-entry", "the entry is empty", "remove it, or write its value")
+			continue
+		}
+		d.value(c, p, out.Index(i))
+	}
+	v.Set(out)
+}
+
+func (d *Decoder) mapValue(n *yaml.Node, path Path, v reflect.Value) {
+	if n.Kind != yaml.MappingNode {
+		d.wrongType(n, path, "a map")
+		return
+	}
+	out := v
+	if v.IsNil() {
+		out = reflect.MakeMapWithSize(v.Type(), len(n.Content)/2)
+	}
+	for _, e := range d.entries(n, path) {
+		item := reflect.New(v.Type().Elem()).Elem()
+		d.value(e.value, path.With(e.key.Value), item)
+		out.SetMapIndex(reflect.ValueOf(e.key.Value).Convert(v.Type().Key()), item)
+	}
+	v.Set(out)
+}
+
+func (d *Decoder) any(n *yaml.Node, path Path) any {
+	n = deref(n)
+	switch n.Kind {
+	case yaml.MappingNode:
+		out := make(map[string]any, len(n.Content)/2)
+		for _, e := range d.entries(n, path) {
+			out[e.key.Value] = d.any(e.value, path.With(e.key.Value))
+		}
+		return out
+	case yaml.SequenceNode:
+		out := make([]any, len(n.Content))
+		for i, c := range n.Content {
+			out[i] = d.any(c, path.With(i))
+		}
+		return out
+	}
+	if n.ShortTag() == "!!timestamp" {
+		return n.Value
+	}
+	var out any
+	if err := n.Decode(&out); err != nil {
+		d.Report(n, path, "yaml/type", "the value does not fit its tag", "put it in quotes")
+		return nil
+	}
+	if f, ok := out.(float64); ok && (math.IsNaN(f) || math.IsInf(f, 0)) {
+		d.Report(n, path, "yaml/type", "not a finite number", "")
+		return nil
+	}
+	return out
+}
+
+type entry struct{ key, value *yaml.Node }
+
+// entries returns the pairs of a mapping with merges (<<) expanded; explicit keys win.
+// It reports keys that occur twice and keys that are no plain text.
+func (d *Decoder) entries(n *yaml.Node, path Path) []entry {
+	out := make([]entry, 0, len(n.Content)/2)
+	seen := make(map[string]*yaml.Node, len(n.Content)/2)
+	var merges []*yaml.Node
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := deref(n.Content[i]), n.Content[i+1]
+		switch first := seen[key.Value]; {
+		case isMerge(key):
+			merges = append(merges, value)
+		case key.Kind != yaml.ScalarNode:
+			d.Report(key, path, "yaml/key", "a key must be text", "")
+		case first != nil:
+			d.Report(key, path.With(key.Value), "yaml/duplicate-key",
+				fmt.Sprintf("the key is already set on line %d", first.Line), "keep one of the two")
+		default:
+			seen[key.Value] = key
+			out = append(out, entry{key, value})
+		}
+	}
+	for _, m := range merges {
+		out = d.merge(out, seen, m, path)
+	}
+	return out
+}
+
+func (d *Decoder) merge(out []entry, seen map[string]*yaml.Node, n *yaml.Node, path Path) []entry {
+	n = deref(n)
+	switch n.Kind {
+	case yaml.SequenceNode:
+		for _, c := range n.Content {
+			out = d.merge(out, seen, c, path)
+		}
+	case yaml.MappingNode:
+		for _, e := range d.entries(n, path) {
+			if seen[e.key.Value] == nil {
+				seen[e.key.Value] = e.key
+				out = append(out, e)
+			}
+		}
+	default:
+		d.Report(n, path, "yaml/merge", "<< needs a map or a list of maps", "write << : *name, where name is the anchor of a map")
+	}
+	return out
+}

@@ -1,0 +1,318 @@
+package strictyaml
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"gopkg.in/yaml.v3"
+)
+
+// Limits of a document. A layout of 5,000 machines has some 100,000 nodes.
+const (
+	MaxBytes = 64 << 20
+	MaxDepth = 60
+	// MaxNodes counts a node once for each place where an alias repeats it.
+	MaxNodes = 4_000_000
+)
+
+// Document is a parsed file that knows where each of its fields stands.
+type Document struct {
+	File string
+	root *yaml.Node // a mapping, or nil in an empty file
+}
+
+// Parse reads one YAML document. The returned document is never nil; it is empty where
+// there are errors.
+func Parse(file string, data []byte) (doc *Document, findings Findings) {
+	doc = &Document{File: file}
+	fail := func(line, column int, rule, message, remedy string) (*Document, Findings) {
+		return &Document{File: file}, Findings{{File: file, Line: line, Column: column, Rule: rule,
+			Severity: Error, Message: message, Remedy: remedy}}
+	}
+	// yaml.v3 is not proof against every input; what it throws becomes a finding.
+	defer func() {
+		if r := recover(); r != nil {
+			doc, findings = fail(1, 1, "yaml/syntax", fmt.Sprintf("not readable as YAML: %v", r), "")
+		}
+	}()
+	if len(data) > MaxBytes {
+		return fail(0, 0, "yaml/size", fmt.Sprintf("%d MiB is more than the limit of %d MiB", len(data)>>20, MaxBytes>>20), "")
+	}
+	if line, column, ok := validText(data); !ok {
+		return fail(line, column, "yaml/encoding", "the file is not text in UTF-8",
+			"save it as UTF-8; a file that was made on Windows may be UTF-16")
+	}
+	if line := nestingLine(data); line > 0 {
+		return fail(line, 1, "yaml/depth", fmt.Sprintf("nested deeper than %d levels", MaxDepth), "")
+	}
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	var top, second yaml.Node
+	err := dec.Decode(&top)
+	if errors.Is(err, io.EOF) {
+		return fail(1, 1, "yaml/empty", "the file is empty", "")
+	}
+	if err != nil {
+		line, text := syntaxError(err)
+		return fail(line, 1, "yaml/syntax", text, syntaxRemedy(text))
+	}
+	if err := dec.Decode(&second); !errors.Is(err, io.EOF) {
+		if err != nil {
+			line, text := syntaxError(err)
+			return fail(line, 1, "yaml/syntax", text, syntaxRemedy(text))
+		}
+		return fail(second.Line, max(second.Column, 1), "yaml/several-documents", "the file holds several documents",
+			"remove the line --- and what follows it")
+	}
+	if len(top.Content) != 1 || isNull(top.Content[0]) {
+		return fail(1, 1, "yaml/empty", "the file is empty", "")
+	}
+	root := top.Content[0]
+	s := scanner{file: file}
+	s.scan(root, 0)
+	if len(s.findings) > 0 {
+		return doc, s.findings
+	}
+	doc.root = root
+	return doc, nil
+}
+
+// scanner refuses what would make later steps slow or ambiguous: deep nesting, aliases
+// that multiply, tags that change what a value means.
+type scanner struct {
+	file     string
+	nodes    int
+	stopped  bool
+	findings Findings
+}
+
+func (s *scanner) scan(n *yaml.Node, depth int) {
+	if s.stopped {
+		return
+	}
+	s.nodes++
+	switch {
+	case depth > MaxDepth:
+		s.stop(n, "yaml/depth", fmt.Sprintf("nested deeper than %d levels, or an alias that holds itself", MaxDepth))
+		return
+	case s.nodes > MaxNodes:
+		s.stop(n, "yaml/size", fmt.Sprintf("more than %d values once aliases are expanded", MaxNodes))
+		return
+	case n.Kind == yaml.AliasNode:
+		s.scan(n.Alias, depth+1)
+		return
+	}
+	if n.Style&yaml.TaggedStyle != 0 && !coreTag(n.ShortTag()) {
+		s.findings = append(s.findings, Finding{File: s.file, Line: n.Line, Column: n.Column, Rule: "yaml/tag",
+			Severity: Error, Message: fmt.Sprintf("the tag %s is not supported", n.Tag), Remedy: "remove the tag"})
+	}
+	for _, c := range n.Content {
+		s.scan(c, depth+1)
+	}
+}
+
+func (s *scanner) stop(n *yaml.Node, rule, message string) {
+	s.stopped = true
+	s.findings = append(s.findings, Finding{File: s.file, Line: n.Line, Column: n.Column, Rule: rule,
+		Severity: Error, Message: message, Remedy: "write the values out without anchors and aliases"})
+}
+
+func coreTag(tag string) bool {
+	switch tag {
+	case "!!str", "!!int", "!!float", "!!bool", "!!null", "!!map", "!!seq", "!!merge", "!!timestamp", "":
+		return true
+	}
+	return false
+}
+
+func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" }
+
+// validText finds the first place that is not UTF-8, or holds a NUL.
+func validText(data []byte) (line, column int, ok bool) {
+	bad := bytes.IndexByte(data, 0)
+	if !utf8.Valid(data) {
+		for i := 0; i < len(data); {
+			r, size := utf8.DecodeRune(data[i:])
+			if r == utf8.RuneError && size == 1 {
+				if bad < 0 || i < bad {
+					bad = i
+				}
+				break
+			}
+			i += size
+		}
+	}
+	if bad < 0 {
+		return 0, 0, true
+	}
+	before := data[:bad]
+	return bytes.Count(before, []byte("\n")) + 1, bad - bytes.LastIndexByte(before, '\n'), false
+}
+
+// nestingLine looks, before the parser does, for a line that opens more brackets or list
+// items than any document of ours needs: the parser's time grows with their square.
+func nestingLine(data []byte) int {
+	line, run := 1, 0
+	for _, c := range data {
+		switch c {
+		case '\n':
+			line++
+		case '[', '{', '-', '?':
+			if run++; run > 4*MaxDepth && c != '-' {
+				return line
+			}
+			if run > 20*MaxDepth {
+				return line
+			}
+		case ' ', '\t', '\r':
+		default:
+			run = 0
+		}
+	}
+	return 0
+}
+
+var yamlLine = regexp.MustCompile(`^line (\d+): `)
+
+func syntaxError(err error) (line int, text string) {
+	text = strings.TrimPrefix(err.Error(), "yaml: ")
+	if i := strings.IndexByte(text, '\n'); i >= 0 {
+		text = text[:i]
+	}
+	line = 1
+	if m := yamlLine.FindStringSubmatch(text); m != nil {
+		line, _ = strconv.Atoi(m[1])
+		text = text[len(m[0]):]
+	}
+	return line, text
+}
+
+func syntaxRemedy(text string) string {
+	switch {
+	case strings.Contains(text, "tab"), strings.Contains(text, "cannot start any token"):
+		return "indent with spaces, never with tabs, and put values that begin with a special character such as @ or ` in quotes"
+	case strings.Contains(text, "mapping values are not allowed"):
+		return "put a value that contains a colon followed by a space in single quotes, and check the indentation of the line"
+	case strings.Contains(text, "unknown anchor"):
+		return "put a value that begins with * in single quotes"
+	case strings.Contains(text, "did not find expected"):
+		return "check quotes and indentation on this line and the one before it"
+	}
+	return "put values with special characters in single quotes, and write a single quote inside them twice"
+}
+
+// Position returns where the field stands, or its nearest ancestor that is in the file:
+// the value's line and column, and whether the field itself is there. An empty document
+// has no positions: line 0.
+func (d *Document) Position(path Path) (line, column int, exact bool) {
+	if d == nil || d.root == nil {
+		return 0, 0, false
+	}
+	n := d.root
+	for _, step := range path {
+		next := child(n, step)
+		if next == nil {
+			return n.Line, n.Column, false
+		}
+		n = next
+	}
+	return n.Line, n.Column, true
+}
+
+// Has tells whether the field is in the file with a value.
+func (d *Document) Has(path ...any) bool {
+	n := d.node(path)
+	return n != nil && !isNull(n)
+}
+
+// Keys returns the keys of the mapping at path, in the file's order.
+func (d *Document) Keys(path ...any) []string {
+	n := d.node(path)
+	if n == nil || n.Kind != yaml.MappingNode {
+		return nil
+	}
+	var out []string
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		out = append(out, n.Content[i].Value)
+	}
+	return out
+}
+
+// Scalar returns the text of the value at path, "" where it is no scalar.
+func (d *Document) Scalar(path ...any) string {
+	n := d.node(path)
+	if n == nil || n.Kind != yaml.ScalarNode || isNull(n) {
+		return ""
+	}
+	return n.Value
+}
+
+func (d *Document) node(path Path) *yaml.Node {
+	if d == nil || d.root == nil {
+		return nil
+	}
+	n := deref(d.root)
+	for _, step := range path {
+		if n = child(n, step); n == nil {
+			return nil
+		}
+		n = deref(n)
+	}
+	return n
+}
+
+func deref(n *yaml.Node) *yaml.Node {
+	for n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	return n
+}
+
+func child(n *yaml.Node, step any) *yaml.Node {
+	n = deref(n)
+	switch s := step.(type) {
+	case int:
+		if n.Kind == yaml.SequenceNode && s >= 0 && s < len(n.Content) {
+			return n.Content[s]
+		}
+	case string:
+		if n.Kind != yaml.MappingNode {
+			return nil
+		}
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			if n.Content[i].Value == s {
+				return n.Content[i+1]
+			}
+		}
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			if isMerge(n.Content[i]) {
+				if found := childOfMerged(n.Content[i+1], s); found != nil {
+					return found
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func childOfMerged(n *yaml.Node, key string) *yaml.Node {
+	n = deref(n)
+	if n.Kind == yaml.SequenceNode {
+		for _, c := range n.Content {
+			if found := child(c, key); found != nil {
+				return found
+			}
+		}
+		return nil
+	}
+	return child(n, key)
+}
+
+func isMerge(key *yaml.Node) bool {
+	return key.Kind == yaml.ScalarNode && key.Value == "<<" && key.ShortTag() == "!!merge"
+}

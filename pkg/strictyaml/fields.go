@@ -1,0 +1,127 @@
+package strictyaml
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+// structFields are the keys that a struct takes.
+type structFields struct {
+	byKey  map[string]int
+	keys   []string
+	inline int // index of the map that takes all other keys; -1 where there is none
+}
+
+func (d *Decoder) fieldsOf(t reflect.Type) structFields {
+	if f, ok := d.fields[t]; ok {
+		return f
+	}
+	f := structFields{byKey: map[string]int{}, inline: -1}
+	for i := range t.NumField() {
+		tag, ok := t.Field(i).Tag.Lookup("yaml")
+		name, options, _ := strings.Cut(tag, ",")
+		switch {
+		case !ok || name == "-" || !t.Field(i).IsExported():
+		case options == "inline":
+			f.inline = i
+		default:
+			f.byKey[name] = i
+			f.keys = append(f.keys, name)
+		}
+	}
+	d.fields[t] = f
+	return f
+}
+
+func (d *Decoder) structValue(n *yaml.Node, path Path, v reflect.Value) {
+	if n.Kind != yaml.MappingNode {
+		d.wrongType(n, path, "a map")
+		return
+	}
+	f := d.fieldsOf(v.Type())
+	for _, e := range d.entries(n, path) {
+		p := path.With(e.key.Value)
+		if i, ok := f.byKey[e.key.Value]; ok {
+			d.value(e.value, p, v.Field(i))
+			continue
+		}
+		if f.inline < 0 {
+			d.Report(e.key, p, "yaml/unknown-key", fmt.Sprintf("there is no key %q here", e.key.Value),
+				unknownRemedy(e.key.Value, f.keys, hints(v)))
+			continue
+		}
+		m := v.Field(f.inline)
+		if m.IsNil() {
+			m.Set(reflect.MakeMap(m.Type()))
+		}
+		item := reflect.New(m.Type().Elem()).Elem()
+		d.value(e.value, p, item)
+		m.SetMapIndex(reflect.ValueOf(e.key.Value), item)
+	}
+}
+
+func hints(v reflect.Value) map[string]string {
+	if h, ok := v.Interface().(KeyHinter); ok {
+		return h.KeyHints()
+	}
+	return nil
+}
+
+func unknownRemedy(key string, known []string, hints map[string]string) string {
+	if h, ok := hints[key]; ok {
+		return h
+	}
+	if near := Nearest(key, known); near != "" {
+		return fmt.Sprintf("did you mean %q?", near)
+	}
+	sorted := slices.Sorted(slices.Values(known))
+	if len(sorted) > 24 {
+		return "see the fields in the generated example"
+	}
+	return "the keys here are " + strings.Join(sorted, ", ")
+}
+
+// Nearest returns the candidate that word was probably meant to be, or "".
+func Nearest(word string, candidates []string) string {
+	best, bestDistance := "", 0
+	for _, c := range candidates {
+		dist := distance(normalKey(word), normalKey(c))
+		limit := max(1, min(len(c), len(word))/3)
+		if dist <= limit && (best == "" || dist < bestDistance) {
+			best, bestDistance = c, dist
+		}
+	}
+	return best
+}
+
+func normalKey(s string) string {
+	if len(s) > 64 {
+		s = s[:64]
+	}
+	return strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(s))
+}
+
+// distance counts the edits (insert, delete, replace) between two short words.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
