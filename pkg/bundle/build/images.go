@@ -25,6 +25,9 @@ func (b *builder) image(ctx context.Context, img Image) error {
 		Name: img.Name, Version: b.version(program), Kind: bundle.KindImage, Path: artifactPath(bundle.KindImage, img.Name),
 		Source: b.source(program), Image: expand(img.Ref, b.version(program)), Roles: img.Roles,
 	}
+	if err := os.MkdirAll(b.c.tmp(), 0o755); err != nil {
+		return fmt.Errorf("build image %s: %w", img.Name, err)
+	}
 	var layers []v1.Layer
 	if img.Debian {
 		d, err := b.debianPackages(ctx)
@@ -33,7 +36,7 @@ func (b *builder) image(ctx context.Context, img Image) error {
 		}
 		layers, a.Packages = append(layers, d.layer), d.packages
 	}
-	own, err := oci.NewLayer(b.imageEntries(img))
+	own, err := oci.NewLayer(b.w.Work("tmp", img.Name+".layer"), b.imageEntries(img))
 	if err != nil {
 		return fmt.Errorf("build image %s: %w", img.Name, err)
 	}
@@ -95,7 +98,7 @@ func (b *builder) debianPackages(ctx context.Context) (*debianLayer, error) {
 	if err != nil {
 		return nil, err
 	}
-	layer, err := oci.NewLayer(entries)
+	layer, err := oci.NewLayer(b.w.Work("tmp", "debian.layer"), entries)
 	if err != nil {
 		return nil, err
 	}

@@ -11,8 +11,11 @@ import (
 	"github.com/openpai/paictl/pkg/bundle"
 )
 
-// format changes when this package makes different files from the same recipe.
-const format = 1
+// These change when this package makes different files from the same recipe.
+const (
+	format      = 1 // of programs
+	imageFormat = 2
+)
 
 // plan is a recipe with everything that decides what its files will be.
 type plan struct {
@@ -88,7 +91,7 @@ func programInputs(m Module, prog Program, p pin, arch, goVersion, cc string) st
 }
 
 func (p *plan) imageInputs(img Image, arch string) (string, error) {
-	parts := []any{format, img, arch}
+	parts := []any{imageFormat, img, arch}
 	if img.Debian {
 		parts = append(parts, netfilterPackages())
 	}
