@@ -14,6 +14,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/cmd/alias"
 	"github.com/openpai/paictl/pkg/cmd/bundle"
+	"github.com/openpai/paictl/pkg/cmd/config"
 	"github.com/openpai/paictl/pkg/cmd/sandbox"
 	"github.com/openpai/paictl/pkg/cmd/version"
 	"github.com/openpai/paictl/pkg/cmdutil"
@@ -55,6 +56,7 @@ Three machines to try it on, made on this one (Linux, as root):
 			root.AddCommand(c)
 		}
 	}
+	add("main", config.NewCmdConfig(f))
 	add("tools", bundle.NewCmdBundle(f))
 	add("tools", sandbox.NewCmdSandbox(f))
 	add("tools", version.NewCmdVersion(f, nil))

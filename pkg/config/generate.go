@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/openpai/paictl/pkg/layout"
@@ -176,6 +177,30 @@ func countVendor(devices []layout.PCIDevice, vendor string) int {
 		}
 	}
 	return n
+}
+
+// Path of one of the files.
+func (g *Generated) Path(name string) string { return filepath.Join(g.Cluster.Dir, name) }
+
+// Summary counts what was found: machines by SKU.
+func (g *Generated) Summary() string {
+	l := g.Cluster.Layout
+	count := map[string]int{}
+	for _, m := range l.MachineList {
+		count[m.SKU]++
+	}
+	var parts []string
+	for _, name := range skuNames(l) {
+		if g.Facts == nil {
+			break
+		}
+		parts = append(parts, fmt.Sprintf("%d × %s", count[name], name))
+	}
+	text := fmt.Sprintf("machines: %d, masters: %d", len(l.MachineList), len(g.Cluster.ControlPlane()))
+	if len(parts) > 0 {
+		text += "; hardware: " + strings.Join(parts, ", ")
+	}
+	return text
 }
 
 // NextSteps tells a person what to do with a fresh configuration.

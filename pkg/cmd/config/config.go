@@ -1,0 +1,50 @@
+// Package config is the commands "paictl config ...": make, check, show and migrate a
+// cluster's configuration.
+// In: flags, a quick-start file or a configuration folder. Out: files, findings, values.
+package config
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/cmdutil"
+)
+
+// NewCmdConfig returns "paictl config".
+func NewCmdConfig(f *cmdutil.Factory) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "config",
+		Short: "Make, check, show and migrate a cluster's configuration",
+		Long: `A configuration is a folder with four files:
+
+  layout.yaml                    the machines, their hardware and roles
+  kubernetes-configuration.yaml  Kubernetes: networks, versions, settings
+  k8s-role-definition.yaml       what the roles mean
+  services-configuration.yaml    the platform's services
+
+"config generate" makes them from a quick-start file that lists little more than addresses.`,
+		Example: `  paictl config generate -i quick-start.yaml -o ./cluster
+  paictl config validate -p ./cluster
+  paictl config show -p ./cluster`,
+	}
+	cmd.AddCommand(NewCmdGenerate(f, nil), NewCmdValidate(f, nil))
+	return cmd
+}
+
+// addDirFlag adds -p, as all commands on a configuration folder have it.
+func addDirFlag(cmd *cobra.Command, f *cmdutil.Factory, dir *string) {
+	cmd.Flags().StringVarP(dir, "config-path", "p", ".", "folder with the configuration (setting: config, PAICTL_CONFIG)")
+	_ = cmd.MarkFlagDirname("config-path")
+	cmd.PreRunE = func(c *cobra.Command, _ []string) error {
+		if c.Flags().Changed("config-path") {
+			return nil
+		}
+		settings, err := f.Settings()
+		if err != nil {
+			return err
+		}
+		if s := settings.GetString("config"); s != "" {
+			*dir = s
+		}
+		return nil
+	}
+}

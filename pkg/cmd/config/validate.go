@@ -1,0 +1,73 @@
+package config
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/iostreams"
+)
+
+// ValidateOptions are those of "paictl config validate".
+type ValidateOptions struct {
+	IO     *iostreams.IOStreams
+	Dir    string
+	Output cmdutil.Output
+}
+
+// validated is what "validate -o json" prints.
+type validated struct {
+	Valid    bool            `json:"valid"`
+	Errors   int             `json:"errors"`
+	Warnings int             `json:"warnings"`
+	Findings config.Findings `json:"findings"`
+}
+
+// NewCmdValidate returns "paictl config validate". runF replaces the run in tests.
+func NewCmdValidate(f *cmdutil.Factory, runF func(context.Context, *ValidateOptions) error) *cobra.Command {
+	opts := &ValidateOptions{IO: f.IO}
+	cmd := &cobra.Command{
+		Use:   "validate",
+		Short: "Check a configuration and report everything that is wrong in it",
+		Long: `Reads the four files strictly and applies all rules. Every finding names file, line, column, field
+and rule, and says what to do. No machine is asked.
+
+The exit code is 1 where there are errors; warnings alone leave it 0.`,
+		Example: `  paictl config validate -p ./cluster
+  paictl config validate -p ./cluster -o json | jq '.findings[].rule'`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return validateRun(opts)
+		},
+	}
+	addDirFlag(cmd, f, &opts.Dir)
+	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json", "yaml")
+	return cmd
+}
+
+func validateRun(opts *ValidateOptions) error {
+	findings, err := config.ValidateDir(opts.Dir)
+	if err != nil {
+		return err
+	}
+	v := validated{Valid: findings.Err() == nil, Errors: len(findings.Errors()), Warnings: len(findings.Warnings()), Findings: findings}
+	if v.Findings == nil {
+		v.Findings = config.Findings{}
+	}
+	if opts.Output.Is("text") {
+		err = findings.Write(opts.IO.Out)
+		fmt.Fprintf(opts.IO.Err, "%s: %s\n", opts.Dir, findings.Summary())
+	} else {
+		err = opts.Output.Write(opts.IO.Out, v, cmdutil.Table{})
+	}
+	if err == nil && !v.Valid {
+		return cmdutil.ErrSilent
+	}
+	return err
+}
