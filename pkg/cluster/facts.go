@@ -92,6 +92,8 @@ func (a answer) all(kind string) [][]string {
 	return out
 }
 
+func encoded(b []byte) string { return base64.StdEncoding.EncodeToString(b) }
+
 // decoded returns a field that travelled as base64.
 func decoded(s string) []byte {
 	b, err := base64.StdEncoding.DecodeString(s)

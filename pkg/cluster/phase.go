@@ -152,3 +152,9 @@ func (r *run) upload(ctx context.Context, n *Node, phase string, files []ssh.Fil
 	})
 	return err
 }
+
+// lastLine returns the last thing that a script said.
+func lastLine(out []byte) string {
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	return lines[len(lines)-1]
+}

@@ -56,6 +56,9 @@ type artifact struct {
 type unit struct {
 	name  string
 	reads []string
+	// later says that something else starts it; paictl enables it, and restarts it only
+	// where it runs.
+	later bool
 }
 
 // detect returns the shell that asks a host for the state of the resources.
@@ -169,6 +172,7 @@ func (r resources) diffUnits(a answer, written bool) []Change {
 		switch {
 		case enabled != "enabled":
 			out = append(out, Change{Action: "enable", Target: u.name})
+		case active != "active" && u.later:
 		case active != "active":
 			out = append(out, Change{Action: "start", Target: u.name})
 		case !fresh:
@@ -230,7 +234,11 @@ func (r resources) script(cs []Change) string {
 	}
 	for _, u := range r.units {
 		if todo[u.name] {
-			fmt.Fprintf(&b, "p_unit %s %s\n", quote(u.name), quoteAll(u.reads))
+			verb := "p_unit"
+			if u.later {
+				verb = "p_unit_later"
+			}
+			fmt.Fprintf(&b, "%s %s %s\n", verb, quote(u.name), quoteAll(u.reads))
 		}
 	}
 	b.WriteString(r.after)

@@ -9,6 +9,7 @@ reload=0
 # begin RUN PHASE, finish: the journal's lines are time, run, phase, word, rest.
 begin() {
 	run=$1 phase=$2
+	[ -e "$S/before" ] || remember_before
 	note begin
 }
 note() {
@@ -23,6 +24,28 @@ own() {
 		return 0
 	fi
 	printf '%s\t%s\t%s\n' "$1" "$2" "$3" >>"$S/owned"
+}
+
+# remember_before records, before anything is changed for the first time, what the programs
+# that paictl installs will make or change by themselves.
+remember_before() {
+	for d in /var/lib/containerd /var/lib/kubelet /var/lib/cni /var/log/pods /var/log/containers \
+		/opt/containerd /opt/nri /run/nri /etc/nri; do
+		[ -e "$R$d" ] || own tree "$d" created
+	done
+	for d in /opt /opt/cni /etc/cni /etc/cni/net.d /etc/cdi /usr/libexec /usr/libexec/kubernetes /run/netns; do
+		[ -e "$R$d" ] || own dir "$d" created
+	done
+	for k in vm.overcommit_memory vm.panic_on_oom kernel.panic kernel.panic_on_oops \
+		kernel.keys.root_maxkeys kernel.keys.root_maxbytes net.ipv4.ip_forward \
+		net.ipv4.conf.all.route_localnet net.ipv6.conf.all.forwarding net.netfilter.nf_conntrack_max \
+		net.netfilter.nf_conntrack_tcp_be_liberal net.netfilter.nf_conntrack_tcp_timeout_established \
+		net.netfilter.nf_conntrack_tcp_timeout_close_wait; do
+		f=$R/proc/sys/$(printf %s "$k" | tr . /)
+		if [ -r "$f" ]; then own sysctl "$k" "$(tr '\t\n' '  ' <"$f" | sed 's/ *$//')"; fi
+	done
+	if command -v nft >/dev/null 2>&1; then nft list tables >"$S/nft-tables" 2>/dev/null || true; fi
+	: >"$S/before"
 }
 
 # own_dirs PATH: records each folder above PATH that paictl is about to make.
@@ -136,4 +159,64 @@ p_unit() {
 	systemctl restart "$u"
 	printf '%s\n' "$want" >"$stamp"
 	note change "unit $u"
+}
+
+# p_unit_later NAME PATH...: enables a unit that something else starts, and restarts it where
+# it already runs from other files than those that are there now.
+p_unit_later() {
+	u=$1
+	shift
+	if [ "$reload" = 1 ]; then systemctl daemon-reload; reload=0; fi
+	if ! systemctl is-enabled --quiet "$u" 2>/dev/null; then
+		own unit "$u" enabled
+		systemctl enable --quiet "$u"
+	fi
+	mkdir -p "$S/units"
+	want=$(unit_hash "$@")
+	if systemctl is-active --quiet "$u" && [ "$(cat "$S/units/$u" 2>/dev/null)" != "$want" ]; then
+		systemctl restart "$u"
+	fi
+	printf '%s\n' "$want" >"$S/units/$u"
+	note change "unit $u"
+}
+
+# p_swapoff switches swap off now and comments its entries in fstab out. "cluster down"
+# removes the mark again.
+p_swapoff() {
+	own swap fstab off
+	swapoff -a
+	f=$R/etc/fstab
+	if [ -f "$f" ] && grep -Eq '^[^#[:space:]]+[[:space:]]+[^[:space:]]+[[:space:]]+swap[[:space:]]' "$f"; then
+		sed -E 's/^([^#[:space:]]+[[:space:]]+[^[:space:]]+[[:space:]]+swap[[:space:]])/#paictl-swap# \1/' "$f" >"$f.paictl-new"
+		chmod --reference="$f" "$f.paictl-new"
+		mv -f "$f.paictl-new" "$f"
+	fi
+	note change swapoff
+}
+
+p_timesync() {
+	if ! systemctl is-enabled --quiet systemd-timesyncd.service 2>/dev/null; then
+		own unit systemd-timesyncd.service enabled
+	fi
+	systemctl enable --quiet --now systemd-timesyncd.service
+	note change timesync
+}
+
+image_digest() { ctr -n k8s.io images ls | awk -v n="$1" '$1 == n { print $3 }'; }
+
+# p_image NAME REF SHA: imports a staged image, gives it the name that the nodes use, pins it
+# and remembers which file it came from. A rerun finds the upload gone and the image there.
+p_image() {
+	st=$S/staging/$3
+	if [ -f "$st" ]; then
+		ctr -n k8s.io images import "$st" >/dev/null
+		[ "$1" = "$2" ] || ctr -n k8s.io images tag --force "$1" "$2" >/dev/null
+	fi
+	ctr -n k8s.io images label "$2" io.cri-containerd.pinned=pinned >/dev/null
+	d=$(image_digest "$2")
+	[ -n "$d" ] || { echo "image $2 is not there after its import" >&2; exit 1; }
+	{ [ ! -f "$S/images" ] || grep -vF "$2$TAB" "$S/images" || true; printf '%s\t%s\t%s\n' "$2" "$3" "$d"; } >"$S/images.new"
+	mv -f "$S/images.new" "$S/images"
+	rm -f "$st"
+	note change "image $2"
 }

@@ -87,3 +87,61 @@ d_journal() {
 	[ -f "$S/journal" ] || return 0
 	awk -F '\t' '$4 == "begin" || $4 == "done" { last[$3] = $4 } END { for (p in last) printf "journal\t%s\t%s\n", p, last[p] }' "$S/journal"
 }
+
+# d_swap: prints "swap on" where any swap is in use.
+d_swap() {
+	if [ -r "$R/proc/swaps" ] && [ "$(wc -l <"$R/proc/swaps")" -gt 1 ]; then
+		printf 'swap\ton\n'
+	else
+		printf 'swap\toff\n'
+	fi
+}
+
+# d_timesync: "off" only where systemd-timesyncd could be switched on: it is installed, no
+# other service keeps the time, and the machine has a clock of its own.
+d_timesync() {
+	state=other
+	if systemctl cat systemd-timesyncd.service >/dev/null 2>&1 && ! systemd-detect-virt -cq 2>/dev/null; then
+		state=on
+		busy=
+		for u in chrony chronyd ntp ntpd ntpsec openntpd; do
+			if systemctl is-active --quiet "$u.service" 2>/dev/null; then busy=$u; fi
+		done
+		if [ -z "$busy" ] && ! systemctl is-active --quiet systemd-timesyncd.service 2>/dev/null; then state=off; fi
+	fi
+	printf 'timesync\t%s\n' "$state"
+}
+
+# d_images: prints "image name digest" for what containerd has, and "imported name sha digest"
+# for what paictl put there.
+d_images() {
+	[ -S "$R/run/containerd/containerd.sock" ] || [ -n "$R" ] || return 0
+	command -v ctr >/dev/null 2>&1 || return 0
+	timeout 30 ctr -n k8s.io images ls 2>/dev/null | awk 'NR > 1 { printf "image\t%s\t%s\n", $1, $3 }'
+	if [ -f "$S/images" ]; then awk -F '\t' '{ printf "imported\t%s\t%s\t%s\n", $1, $2, $3 }' "$S/images"; fi
+}
+
+# d_member: whether this machine was taken into a cluster, by which certificate authority,
+# and with which control plane settings.
+d_member() {
+	if [ -f "$S/member" ] && [ -f "$R/etc/kubernetes/kubelet.conf" ]; then
+		printf 'member\tyes\n'
+		printf 'ca\t%s\n' "$(sha256sum <"$R/etc/kubernetes/pki/ca.crt" 2>/dev/null | cut -c1-64)"
+	else
+		printf 'member\tno\n'
+	fi
+	if [ -f "$S/kubeadm-applied" ]; then printf 'applied\t%s\n' "$(cat "$S/kubeadm-applied")"; fi
+}
+
+# d_cluster: what the API says of the nodes and of the network plugin.
+d_cluster() {
+	[ -f "$KUBECONFIG" ] && [ -f "$S/member" ] || return 0
+	nodes=$(kubectl get nodes -o json --request-timeout=10s 2>/dev/null | base64 | tr -d '\n') || nodes=
+	if [ -z "$nodes" ]; then
+		printf 'api\tdown\n'
+		return 0
+	fi
+	printf 'api\tup\n'
+	printf 'nodes\t%s\n' "$nodes"
+	printf 'network\t%s\n' "$(kubectl get configmap -n kube-system paictl -o 'jsonpath={.data.network}' --request-timeout=10s 2>/dev/null || true)"
+}

@@ -9,7 +9,9 @@ S=$R/var/lib/paictl
 TAB=$(printf '\t')
 LOCK=$R/run/paictl-host.lock
 KUBECONFIG=$R/etc/kubernetes/admin.conf
-export KUBECONFIG
+# kubectl would leave a cache in the home of whoever it runs as.
+KUBECACHEDIR=$S/kubectl-cache
+export KUBECONFIG KUBECACHEDIR
 
 # unit_hash PATH...: stands for the content of the files that a unit reads at its start.
 unit_hash() {

@@ -1,0 +1,79 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/openpai/paictl/pkg/bundle"
+	"github.com/openpai/paictl/pkg/ssh"
+)
+
+// images imports the bundle's OCI images into containerd, pinned, so that the kubelet
+// neither pulls nor collects them.
+type images struct{ spec *Spec }
+
+const (
+	phaseImages      = "images"
+	upstreamRegistry = "registry.k8s.io"
+)
+
+func (*images) name() string        { return phaseImages }
+func (*images) applies(*Node) bool  { return true }
+func (*images) waits(*Node) []step  { return nil }
+func (*images) verify(*Node) string { return "" }
+
+// imageRef returns the name that nodes use for one of the bundle's images: with
+// docker-registry in place of upstream's registry.
+func (s *Spec) imageRef(ref string) string {
+	reg := s.Config.Kubernetes.Kubernetes.DockerRegistry
+	rest, ok := strings.CutPrefix(ref, upstreamRegistry+"/")
+	if reg == "" || !ok {
+		return ref
+	}
+	return path.Join(reg, rest)
+}
+
+func (*images) detect(*Node) (string, error) { return "d_images\n", nil }
+
+func (p *images) diff(n *Node, w *world) ([]Change, error) {
+	a := w.of(n, phaseImages)
+	var out []Change
+	for _, img := range p.spec.artifacts(n, bundle.KindImage) {
+		if !p.present(a, img) {
+			out = append(out, Change{Action: "import", Target: p.spec.imageRef(img.Image), Detail: img.Version})
+		}
+	}
+	return out, nil
+}
+
+// present tells whether the image that was imported from this very file is still what the
+// name stands for.
+func (p *images) present(a answer, img bundle.Artifact) bool {
+	ref := p.spec.imageRef(img.Image)
+	imported, ok := a.row("imported", ref)
+	return ok && len(imported) == 2 && imported[0] == img.SHA256 && imported[1] == a.value("image", ref) && imported[1] != ""
+}
+
+func (p *images) apply(ctx context.Context, r *run, n *Node, cs []Change) error {
+	todo := map[string]bool{}
+	for _, c := range cs {
+		todo[c.Target] = true
+	}
+	var files []ssh.File
+	var b strings.Builder
+	for _, img := range p.spec.artifacts(n, bundle.KindImage) {
+		ref := p.spec.imageRef(img.Image)
+		if !todo[ref] {
+			continue
+		}
+		files = append(files, r.uploadFile(staged(img), img))
+		fmt.Fprintf(&b, "p_image %s %s %s\n", quote(img.Image), quote(ref), img.SHA256)
+	}
+	if err := r.upload(ctx, n, phaseImages, files); err != nil {
+		return err
+	}
+	_, err := r.script(ctx, n, phaseImages, "import", b.String())
+	return err
+}

@@ -1,0 +1,127 @@
+package cluster
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+)
+
+// initialise makes the first control plane machine a cluster by "kubeadm init", and brings
+// a changed configuration to the control plane of a cluster that exists.
+type initialise struct{ spec *Spec }
+
+const (
+	phaseInit       = "init"
+	kubeadmConf     = confDir + "/kubeadm.yaml"
+	auditPolicyFile = confDir + "/audit-policy.yaml"
+	encryptionFile  = confDir + "/encryption.yaml"
+	renewScript     = "/usr/local/libexec/paictl/renew-certificates"
+	renewUnit       = "/etc/systemd/system/paictl-certificates.service"
+	renewTimer      = "/etc/systemd/system/paictl-certificates.timer"
+)
+
+//go:embed files/audit-policy.yaml
+var auditPolicy []byte
+
+//go:embed files/renew-certificates.sh
+var renewCertificates []byte
+
+//go:embed files/paictl-certificates.service
+var renewCertificatesService []byte
+
+//go:embed files/paictl-certificates.timer
+var renewCertificatesTimer []byte
+
+func (*initialise) name() string         { return phaseInit }
+func (*initialise) applies(n *Node) bool { return n.ControlPlane }
+func (*initialise) waits(*Node) []step   { return nil }
+
+func (p *initialise) resources(n *Node) (resources, error) {
+	conf, err := p.spec.kubeadmConfig(n)
+	if err != nil {
+		return resources{}, err
+	}
+	return resources{
+		files: []file{
+			{path: auditPolicyFile, mode: 0o600, body: auditPolicy},
+			{path: kubeadmConf, mode: 0o600, body: conf},
+			{path: renewScript, mode: 0o755, body: renewCertificates},
+			{path: renewUnit, mode: 0o644, body: renewCertificatesService},
+			{path: renewTimer, mode: 0o644, body: renewCertificatesTimer},
+		},
+		units: []unit{{name: "paictl-certificates.timer", reads: []string{renewTimer}}},
+	}, nil
+}
+
+func (p *initialise) detect(n *Node) (string, error) {
+	res, err := p.resources(n)
+	body := res.detect() + "d_member\n"
+	if n.First {
+		body += "d_cluster\n"
+	}
+	return body, err
+}
+
+const (
+	runInit        = "kubeadm init"
+	runReconfigure = "kubeadm init phase control-plane"
+)
+
+func (p *initialise) diff(n *Node, w *world) ([]Change, error) {
+	res, err := p.resources(n)
+	if err != nil {
+		return nil, err
+	}
+	a := w.of(n, phaseInit)
+	cs := res.diff(a)
+	switch {
+	case n.First && a.value("member") != "yes":
+		return append(cs, Change{Action: "run", Target: runInit, Detail: p.spec.Config.Kubernetes.Kubernetes.Version}), nil
+	case a.value("member") == "yes" && a.value("applied") != hash(p.confOf(res)):
+		return append(cs, Change{Action: "run", Target: runReconfigure, Detail: "the control plane's settings have changed"}), nil
+	}
+	return cs, nil
+}
+
+func (*initialise) confOf(res resources) []byte {
+	for _, f := range res.files {
+		if f.path == kubeadmConf {
+			return f.body
+		}
+	}
+	return nil
+}
+
+func (p *initialise) apply(ctx context.Context, r *run, n *Node, cs []Change) error {
+	res, err := p.resources(n)
+	if err != nil {
+		return err
+	}
+	for _, c := range cs {
+		switch c.Target {
+		case runInit:
+			res.after += fmt.Sprintf("p_encryption\nk_init %s\n", quote(p.spec.ignoredChecks()))
+		case runReconfigure:
+			first := 0
+			if n.First {
+				first = 1
+			}
+			res.after += fmt.Sprintf("k_reconfigure %d\n", first)
+		}
+	}
+	_, err = r.script(ctx, n, phaseInit, "apply", kubeadmScript+res.script(cs))
+	return err
+}
+
+// verify waits for the API server: what follows needs it.
+func (*initialise) verify(n *Node) string {
+	return `
+[ -f "$KUBECONFIG" ] || exit 0
+i=0
+until kubectl get --raw /readyz >/dev/null 2>&1; do
+	i=$((i + 1))
+	[ "$i" -lt 240 ] || { echo "the API server is not ready after two minutes -> see journalctl -u kubelet and /var/log/pods on the host" >&2; exit 1; }
+	sleep 0.5
+done
+`
+}

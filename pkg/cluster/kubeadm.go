@@ -1,0 +1,200 @@
+package cluster
+
+import (
+	"bytes"
+	_ "embed"
+	"fmt"
+	"net"
+	"path"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+//go:embed scripts/kubeadm.sh
+var kubeadmScript string
+
+const kubeadmAPI = "kubeadm.k8s.io/v1beta4"
+
+// kubeadmConfig renders the documents that "kubeadm init" reads, and that its phases read
+// again when the control plane's settings change.
+func (s *Spec) kubeadmConfig(n *Node) ([]byte, error) {
+	cluster, err := s.clusterConfiguration()
+	if err != nil {
+		return nil, err
+	}
+	k := s.Config.Kubernetes.Kubernetes
+	initial := map[string]any{
+		"apiVersion":       kubeadmAPI,
+		"kind":             "InitConfiguration",
+		"localAPIEndpoint": map[string]any{"advertiseAddress": n.HostIP, "bindPort": k.APIServerPort},
+		"nodeRegistration": s.nodeRegistration(n),
+		// The token that kubeadm insists on is never used: joins get one of their own.
+		"bootstrapTokens": []any{map[string]any{"ttl": "1m0s", "usages": []any{"signing", "authentication"}, "groups": []any{"system:bootstrappers:kubeadm:default-node-token"}}},
+	}
+	proxy := merge(map[string]any{
+		"apiVersion":  "kubeproxy.config.k8s.io/v1alpha1",
+		"kind":        "KubeProxyConfiguration",
+		"mode":        "nftables",
+		"clusterCIDR": k.PodCIDR,
+	}, k.Extra.KubeProxy)
+	return yamlDocuments(initial, cluster, s.kubeletSettings(), proxy)
+}
+
+// clusterConfiguration is what all control plane machines have in common.
+func (s *Spec) clusterConfiguration() (map[string]any, error) {
+	k := s.Config.Kubernetes.Kubernetes
+	refs := map[string]string{}
+	for _, name := range []string{"kube-apiserver", "etcd", "coredns"} {
+		ref, err := s.image(name)
+		if err != nil {
+			return nil, err
+		}
+		refs[name] = s.imageRef(ref)
+	}
+	repository, _ := splitRef(refs["kube-apiserver"])
+	etcdRepository, etcdTag := splitRef(refs["etcd"])
+	dnsRepository, dnsTag := splitRef(refs["coredns"])
+	conf := map[string]any{
+		"apiVersion":           kubeadmAPI,
+		"kind":                 "ClusterConfiguration",
+		"clusterName":          k.ClusterName,
+		"kubernetesVersion":    k.Version,
+		"controlPlaneEndpoint": s.endpoint(),
+		"imageRepository":      repository,
+		"networking": map[string]any{
+			"serviceSubnet": k.ServiceClusterIPRange, "podSubnet": k.PodCIDR, "dnsDomain": k.DNSDomain,
+		},
+		"etcd": map[string]any{"local": map[string]any{
+			"dataDir": k.EtcdDataPath, "imageRepository": etcdRepository, "imageTag": etcdTag,
+		}},
+		"dns":               map[string]any{"imageRepository": dnsRepository, "imageTag": dnsTag},
+		"apiServer":         s.apiServer(),
+		"controllerManager": map[string]any{"extraArgs": args("profiling", "false")},
+		"scheduler":         map[string]any{"extraArgs": args("profiling", "false")},
+	}
+	return merge(conf, k.Extra.Kubeadm), nil
+}
+
+// apiServer switches on encryption of secrets at rest and the audit log.
+func (s *Spec) apiServer() map[string]any {
+	sans := []any{}
+	for _, n := range s.ControlPlane() {
+		sans = append(sans, n.HostIP, n.Hostname)
+	}
+	for _, name := range s.Config.Kubernetes.Kubernetes.APIServerCertSANs {
+		sans = append(sans, name)
+	}
+	if host, _, err := net.SplitHostPort(s.endpoint()); err == nil {
+		sans = append(sans, host)
+	}
+	return map[string]any{
+		"certSANs": unique(sans),
+		"extraArgs": args(
+			"audit-log-maxage", "30", "audit-log-maxbackup", "10", "audit-log-maxsize", "100",
+			"audit-log-path", "/var/log/kubernetes/audit.log",
+			"audit-policy-file", auditPolicyFile,
+			"encryption-provider-config", encryptionFile,
+			"profiling", "false",
+		),
+		"extraVolumes": []any{
+			map[string]any{"name": "paictl", "hostPath": confDir, "mountPath": confDir, "readOnly": true, "pathType": "Directory"},
+			map[string]any{"name": "audit-log", "hostPath": "/var/log/kubernetes", "mountPath": "/var/log/kubernetes", "pathType": "DirectoryOrCreate"},
+		},
+	}
+}
+
+// nodeRegistration is how a machine presents itself. Taints come from the layout's roles,
+// in the phase labels; here an empty list keeps kubeadm from adding its own.
+func (s *Spec) nodeRegistration(n *Node) map[string]any {
+	return map[string]any{
+		"name":             n.Hostname,
+		"criSocket":        criSocket,
+		"taints":           []any{},
+		"imagePullPolicy":  "IfNotPresent",
+		"kubeletExtraArgs": args("node-ip", n.HostIP),
+	}
+}
+
+// joinConfig renders what "kubeadm join" reads. It holds the ticket's secrets.
+func (s *Spec) joinConfig(n *Node, t *ticket) ([]byte, error) {
+	conf := map[string]any{
+		"apiVersion":       kubeadmAPI,
+		"kind":             "JoinConfiguration",
+		"nodeRegistration": s.nodeRegistration(n),
+		"discovery": map[string]any{"bootstrapToken": map[string]any{
+			"apiServerEndpoint": s.endpoint(),
+			"token":             t.token.Reveal(),
+			"caCertHashes":      []any{t.caHash},
+		}},
+	}
+	if n.ControlPlane {
+		conf["controlPlane"] = map[string]any{
+			"certificateKey":   t.certificateKey.Reveal(),
+			"localAPIEndpoint": map[string]any{"advertiseAddress": n.HostIP, "bindPort": s.Config.Kubernetes.Kubernetes.APIServerPort},
+		}
+	}
+	return yamlDocuments(conf)
+}
+
+// ignoredChecks are kubeadm's own checks that must not stop it: those that the operator
+// names, and those against which the operator's kubelet settings have decided.
+func (s *Spec) ignoredChecks() string {
+	extra := s.Config.Kubernetes.Kubernetes.Extra
+	out := slices.Clone(extra.KubeadmIgnorePreflight)
+	for setting, check := range map[string]string{"failCgroupV1": "SystemVerification", "failSwapOn": "Swap"} {
+		if v, ok := extra.Kubelet[setting].(bool); ok && !v {
+			out = append(out, check)
+		}
+	}
+	slices.Sort(out)
+	return strings.Join(slices.Compact(out), ",")
+}
+
+// args renders name, value, name, value… as kubeadm v1beta4 wants flags.
+func args(pairs ...string) []any {
+	var out []any
+	for i := 0; i+1 < len(pairs); i += 2 {
+		out = append(out, map[string]any{"name": pairs[i], "value": pairs[i+1]})
+	}
+	return out
+}
+
+// splitRef splits an image reference into the repository above its name, and its tag.
+func splitRef(ref string) (repository, tag string) {
+	name := ref
+	if i := strings.LastIndex(ref, ":"); i > strings.LastIndex(ref, "/") {
+		name, tag = ref[:i], ref[i+1:]
+	}
+	return path.Dir(name), tag
+}
+
+func unique(in []any) []any {
+	seen := map[any]bool{}
+	out := []any{}
+	for _, v := range in {
+		if !seen[v] {
+			seen[v] = true
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+func yamlDocuments(docs ...map[string]any) ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteString("# Written by paictl; change kubernetes-configuration.yaml instead.\n")
+	for i, d := range docs {
+		y, err := yaml.Marshal(d)
+		if err != nil {
+			return nil, fmt.Errorf("render %v: %w", d["kind"], err)
+		}
+		// kubeadm takes what stands before a first separator for a document.
+		if i > 0 {
+			b.WriteString("---\n")
+		}
+		b.Write(y)
+	}
+	return b.Bytes(), nil
+}

@@ -1,0 +1,96 @@
+package cluster
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"path"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// kubelet installs kubelet, kubeadm and kubectl, the kubelet's unit and its settings. The
+// kubelet starts when the machine is initialised or joins.
+type kubelet struct{ spec *Spec }
+
+const (
+	phaseKubelet  = "kubelet"
+	confDir       = "/etc/paictl"
+	kubeletUnit   = "/etc/systemd/system/kubelet.service"
+	kubeletDropIn = confDir + "/kubelet.conf.d/10-paictl.conf"
+	resolvConf    = confDir + "/resolv.conf"
+)
+
+//go:embed files/kubelet.service
+var kubeletService []byte
+
+func (*kubelet) name() string        { return phaseKubelet }
+func (*kubelet) applies(*Node) bool  { return true }
+func (*kubelet) waits(*Node) []step  { return nil }
+func (*kubelet) verify(*Node) string { return "" }
+
+func (p *kubelet) resources(n *Node) (resources, error) {
+	bins, err := p.spec.binaries(n, "kubelet", "kubeadm", "kubectl")
+	if err != nil {
+		return resources{}, err
+	}
+	settings, err := yaml.Marshal(p.spec.kubeletSettings())
+	if err != nil {
+		return resources{}, fmt.Errorf("render %s: %w", kubeletDropIn, err)
+	}
+	res := resources{
+		artifacts: bins,
+		files: []file{
+			{path: kubeletUnit, mode: 0o644, body: kubeletService},
+			{path: kubeletDropIn, mode: 0o644, body: settings},
+		},
+		units: []unit{{name: "kubelet.service", later: true, reads: []string{
+			kubeletUnit, kubeletDropIn, path.Join(binDir, "kubelet"),
+		}}},
+	}
+	if dns := p.spec.Config.Kubernetes.Kubernetes.ClusterDNS; len(dns) > 0 {
+		var b strings.Builder
+		for _, s := range dns {
+			b.WriteString("nameserver " + s + "\n")
+		}
+		res.files = append(res.files, file{path: resolvConf, mode: 0o644, body: []byte(b.String())})
+	}
+	return res, nil
+}
+
+// kubeletSettings is a drop-in over the configuration that kubeadm writes, so that a
+// changed setting reaches machines that joined long ago.
+func (s *Spec) kubeletSettings() map[string]any {
+	k := s.Config.Kubernetes.Kubernetes
+	conf := map[string]any{
+		"apiVersion":         "kubelet.config.k8s.io/v1beta1",
+		"kind":               "KubeletConfiguration",
+		"rotateCertificates": true,
+	}
+	if len(k.ClusterDNS) > 0 {
+		conf["resolvConf"] = resolvConf
+	}
+	return merge(conf, k.Extra.Kubelet)
+}
+
+func (p *kubelet) detect(n *Node) (string, error) {
+	res, err := p.resources(n)
+	return res.detect(), err
+}
+
+func (p *kubelet) diff(n *Node, w *world) ([]Change, error) {
+	res, err := p.resources(n)
+	if err != nil {
+		return nil, err
+	}
+	return res.diff(w.of(n, phaseKubelet)), nil
+}
+
+func (p *kubelet) apply(ctx context.Context, r *run, n *Node, cs []Change) error {
+	res, err := p.resources(n)
+	if err != nil {
+		return err
+	}
+	return r.applyResources(ctx, n, phaseKubelet, res, cs)
+}

@@ -1,0 +1,100 @@
+package cluster
+
+import (
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+)
+
+// foreign lists traces of a Kubernetes that paictl did not make; none on a host where
+// phases of paictl have worked, for they began on a clean one.
+func (s *subject) foreign() []string {
+	if s.touched {
+		return nil
+	}
+	var out []string
+	for _, unit := range []string{"kubelet", "k3s", "k3s-agent", "rke2-server", "rke2-agent", "snap.microk8s.daemon-kubelite"} {
+		if s.active(unit) {
+			out = append(out, "the unit "+unit)
+		}
+	}
+	for _, row := range s.probe.all("exists") {
+		if len(row) > 0 && row[0] != memberFile {
+			out = append(out, row[0])
+		}
+	}
+	return out
+}
+
+// checkKubernetes refuses a machine that another Kubernetes has made or left.
+func checkKubernetes(s *subject) []Finding {
+	traces := s.foreign()
+	if len(traces) == 0 {
+		return nil
+	}
+	all := strings.Join(traces, " ")
+	remedy := "if nothing of it is needed any more: kubeadm reset -f && rm -rf /etc/cni/net.d /etc/kubernetes /var/lib/kubelet /var/lib/etcd"
+	switch {
+	case strings.Contains(all, "k3s"):
+		remedy = "if nothing of it is needed any more: k3s-uninstall.sh (k3s-agent-uninstall.sh on an agent)"
+	case strings.Contains(all, "rke2"):
+		remedy = "if nothing of it is needed any more: rke2-uninstall.sh"
+	case strings.Contains(all, "microk8s"):
+		remedy = "if nothing of it is needed any more: snap remove --purge microk8s"
+	case strings.Contains(all, "k0s"):
+		remedy = "if nothing of it is needed any more: k0s stop && k0s reset"
+	}
+	shown := traces
+	if len(shown) > 4 {
+		shown = append(slices.Clone(shown[:4]), fmt.Sprintf("%d more", len(traces)-4))
+	}
+	return []Finding{s.fail("kubernetes", "another Kubernetes is on the machine: "+strings.Join(shown, ", "), remedy)}
+}
+
+// checkOwner refuses a machine that is a member of another cluster than this one.
+func checkOwner(s *subject) []Finding {
+	if !s.touched || !s.has("/etc/kubernetes/kubelet.conf") {
+		return nil
+	}
+	leave := "take it out of that cluster first, with its configuration: paictl node remove " + s.node.Hostname + " (or paictl cluster down)"
+	server := strings.TrimPrefix(s.probe.value("server"), "https://")
+	host, _, err := net.SplitHostPort(server)
+	if err == nil && server != s.spec.endpoint() && !slices.ContainsFunc(s.spec.ControlPlane(), func(n *Node) bool { return n.HostIP == host }) {
+		return []Finding{s.fail("cluster", "the machine is a member of another cluster, that of https://"+server, leave)}
+	}
+	for _, o := range s.others {
+		if !o.node.First || o == s || !o.joined || !s.joined {
+			continue
+		}
+		own, first := s.probe.value("ca"), o.probe.value("ca")
+		if own != "" && first != "" && own != first {
+			return []Finding{s.fail("cluster", "the machine is a member of another cluster: its certificate authority is not that of "+o.node.Hostname, leave)}
+		}
+	}
+	return nil
+}
+
+// checkRuntime: paictl brings a containerd of its own, whose place another one must not
+// hold. Other runtimes can stay, but share the machine's memory and fire wall.
+func checkRuntime(s *subject) []Finding {
+	if s.touched {
+		return nil
+	}
+	if s.active("containerd") {
+		users, stop := "", "systemctl disable --now containerd"
+		if s.active("docker") {
+			users, stop = ", and Docker's containers run in it", "systemctl disable --now docker.socket docker containerd"
+		}
+		return []Finding{s.fail("runtime", "another containerd runs on the machine"+users+"; paictl puts its own in that place",
+			"when its containers are not needed any more: "+stop)}
+	}
+	var out []Finding
+	for _, unit := range []string{"docker", "crio"} {
+		if s.active(unit) {
+			out = append(out, s.warn("runtime", unit+" runs on the machine beside what paictl installs",
+				"systemctl disable --now "+unit+", unless you need it: its containers are unknown to Kubernetes and take memory and GPUs"))
+		}
+	}
+	return out
+}

@@ -1,0 +1,255 @@
+package cluster
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// checkOS: Debian from 11 and Ubuntu from 20.04 are what paictl is tested on.
+func checkOS(s *subject) []Finding {
+	oldest := map[string]float64{"debian": 11, "ubuntu": 20.04}
+	name := s.facts.OSName
+	if name == "" {
+		name = s.facts.OS()
+	}
+	least, known := oldest[s.facts.OSID]
+	if !known {
+		return []Finding{s.warn("os", "paictl is not tested on "+name,
+			"go on if you know the system; Debian from 11 and Ubuntu from 20.04 are tested")}
+	}
+	have, err := strconv.ParseFloat(s.facts.OSVersion, 64)
+	if err != nil || have >= least { // Debian's testing has no version yet
+		return nil
+	}
+	return []Finding{s.fail("os", fmt.Sprintf("%s is too old, the oldest that works is %s %v", name, s.facts.OSID, least),
+		"upgrade the system, or take the machine out of layout.yaml")}
+}
+
+// checkKernel: kubeadm 1.36 refuses what its system verification does not list (5.4, 5.10,
+// 5.15, from 6.0 on), and kube-proxy's nftables mode wants 5.13.
+func checkKernel(s *subject) []Finding {
+	major, minor, ok := kernelVersion(s.facts.Kernel)
+	if !ok {
+		return nil
+	}
+	lts := major >= 6 || major == 5 && (minor == 4 || minor == 10 || minor == 15)
+	if !lts && !s.ignored("SystemVerification") {
+		return []Finding{s.fail("kernel", fmt.Sprintf("kubeadm does not accept kernel %s: it takes 5.4, 5.10, 5.15 and all from 6.0 on", s.facts.Kernel),
+			"install the distribution's kernel of a later series and reboot, or add SystemVerification to extra.kubeadm-ignore-preflight-errors in kubernetes-configuration.yaml")}
+	}
+	mode, set := s.spec.Config.Kubernetes.Kubernetes.Extra.KubeProxy["mode"].(string)
+	if (!set || mode == "nftables") && major == 5 && minor < 13 {
+		return []Finding{s.fail("kernel", fmt.Sprintf("kube-proxy's nftables mode needs kernel 5.13, the machine has %s", s.facts.Kernel),
+			"set extra.kube-proxy.mode: iptables in kubernetes-configuration.yaml, or install a later kernel and reboot")}
+	}
+	return nil
+}
+
+func kernelVersion(release string) (major, minor int, ok bool) {
+	n, err := fmt.Sscanf(release, "%d.%d", &major, &minor)
+	return major, minor, err == nil && n == 2
+}
+
+func checkArch(s *subject) []Finding {
+	if s.spec.Bundle == nil || s.facts.Arch == "" {
+		return nil
+	}
+	want := s.spec.Bundle.Manifest().Arch
+	if s.facts.Arch == want {
+		return nil
+	}
+	return []Finding{s.fail("arch", fmt.Sprintf("the machine is %s, the bundle in %s is for %s", s.facts.Arch, s.spec.Bundle.Dir(), want),
+		"take the machine out of layout.yaml, or use a bundle that was built for "+s.facts.Arch)}
+}
+
+func checkRoot(s *subject) []Finding {
+	if s.facts.UID == 0 {
+		return nil
+	}
+	return []Finding{s.fail("sudo", fmt.Sprintf("scripts run as user id %d there, not as root", s.facts.UID),
+		"log in as root, or give the login user sudo: echo 'USER ALL=(ALL) NOPASSWD: ALL' >/etc/sudoers.d/paictl")}
+}
+
+func checkInit(s *subject) []Finding {
+	if init := s.probe.value("init"); init != "" && init != "systemd" {
+		return []Finding{s.fail("systemd", fmt.Sprintf("process 1 is %s: the kubelet and containerd run as systemd units", init),
+			"boot the machine with systemd, or take it out of layout.yaml")}
+	}
+	return nil
+}
+
+// checkCommands names all missing programs in one finding, with one command that installs
+// them.
+func checkCommands(s *subject) []Finding {
+	var missing, packages []string
+	for _, row := range s.probe.all("missing") {
+		for _, p := range programs() {
+			if len(row) == 0 || row[0] != p.command {
+				continue
+			}
+			missing = append(missing, p.command)
+			if !slices.Contains(packages, p.debian) {
+				packages = append(packages, p.debian)
+			}
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	slices.Sort(missing)
+	slices.Sort(packages)
+	message := "programs are missing on the machine: " + strings.Join(missing, ", ")
+	if missing[0] == "iptables" && len(missing) == 1 {
+		message = "neither iptables nor nft is on the machine, the CNI plugins need one of them"
+	}
+	switch manager := s.probe.value("packages"); manager {
+	case "apt-get":
+		list := strings.Join(packages, " ")
+		return []Finding{s.fail("commands", message, "apt-get install -y "+list).fixable("p_packages " + list)}
+	case "":
+		return []Finding{s.fail("commands", message, "install them")}
+	default:
+		return []Finding{s.fail("commands", message, manager+" install "+strings.Join(missing, " ")+" (the packages' names may differ)")}
+	}
+}
+
+// checkMemory: kubeadm wants 1,700 MiB on the control plane. 700 MiB hold the kubelet,
+// containerd, kube-proxy and the network's daemon with a little room.
+func checkMemory(s *subject) []Finding {
+	if s.facts.MemKiB == 0 {
+		return nil
+	}
+	need := int64(700)
+	what := "a worker"
+	if s.node.ControlPlane {
+		if s.ignored("Mem") {
+			return nil
+		}
+		need, what = 1700, "the control plane"
+	}
+	if have := s.facts.MemKiB >> 10; have < need {
+		return []Finding{s.fail("memory", fmt.Sprintf("%d MiB of memory, %s needs %d MiB", have, what, need),
+			"give the machine more memory, or another role in layout.yaml")}
+	}
+	return nil
+}
+
+func checkCPUs(s *subject) []Finding {
+	if !s.node.ControlPlane || s.facts.VCores == 0 || s.facts.VCores >= 2 || s.ignored("NumCPU") {
+		return nil
+	}
+	return []Finding{s.fail("cpu", "one processor, kubeadm wants two on the control plane",
+		"give the machine a second one, or add NumCPU to extra.kubeadm-ignore-preflight-errors in kubernetes-configuration.yaml")}
+}
+
+// checkSwap only tells: the base phase switches swap off.
+func checkSwap(s *subject) []Finding {
+	b := &base{spec: s.spec}
+	if s.facts.SwapKiB == 0 || b.keepsSwap() {
+		return nil
+	}
+	return []Finding{s.warn("swap", fmt.Sprintf("%s of swap are in use; the phase base switches it off, and its lines in /etc/fstab", mib(s.facts.SwapKiB<<10)),
+		"nothing to do; to keep it, set extra.kubelet.failSwapOn: false in kubernetes-configuration.yaml")}
+}
+
+// checkModules fails only where the kernel itself says that it has no such module.
+func checkModules(s *subject) []Finding {
+	var absent []string
+	for _, row := range s.probe.all("module") {
+		if len(row) == 2 && row[1] == "absent" {
+			absent = append(absent, row[0])
+		}
+	}
+	if len(absent) == 0 {
+		return nil
+	}
+	remedy := "apt-get install -y linux-modules-extra-$(uname -r), or boot the distribution's own kernel"
+	if s.facts.OSID == "debian" {
+		remedy = "apt-get install -y linux-image-" + s.facts.Arch + " and reboot into it"
+	}
+	if s.container() {
+		remedy = "load them on the machine that runs this container: modprobe -a " + strings.Join(absent, " ")
+	}
+	return []Finding{s.fail("modules", fmt.Sprintf("kernel %s has no module %s", s.facts.Kernel, strings.Join(absent, ", ")), remedy)}
+}
+
+// checkCgroup: the kubelet refuses cgroup v1 since 1.35, unless it is told not to.
+func checkCgroup(s *subject) []Finding {
+	v1 := s.facts.Cgroup == "v1" || s.facts.Cgroup == "hybrid"
+	k := s.spec.Config.Kubernetes.Kubernetes
+	fails, set := k.Extra.Kubelet["failCgroupV1"].(bool)
+	_, minor, ok := kernelVersion(strings.TrimPrefix(k.Version, "v"))
+	if v1 && ok && minor >= 35 && (!set || fails) {
+		return []Finding{s.fail("cgroup", fmt.Sprintf("the machine uses cgroup v1, which the kubelet of %s refuses", k.Version),
+			"boot with systemd.unified_cgroup_hierarchy=1 on the kernel's command line, or set extra.kubelet.failCgroupV1: false in kubernetes-configuration.yaml")}
+	}
+	row, ok := s.probe.row("controllers")
+	if !ok || len(row) == 0 {
+		return nil
+	}
+	have := strings.Fields(row[0])
+	var missing []string
+	for _, c := range []string{"cpu", "cpuset", "memory", "pids"} {
+		if !slices.Contains(have, c) {
+			missing = append(missing, c)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return []Finding{s.fail("cgroup", "the kernel has switched off the cgroup controllers "+strings.Join(missing, ", "),
+		"remove cgroup_disable from the kernel's command line (a Raspberry Pi needs cgroup_enable=memory) and reboot")}
+}
+
+// checkTimeSource: a cluster whose clocks drift apart breaks later than at its birth.
+func checkTimeSource(s *subject) []Finding {
+	if s.container() || s.facts.TimeSource != "" || s.facts.TimeSynced == "yes" {
+		return nil
+	}
+	switch daemon := s.probe.value("timesync"); {
+	case daemon == "systemd-timesyncd": // the phase base enables it
+		return nil
+	case daemon != "":
+		unit := daemon + ".service"
+		return []Finding{s.warn("time-source", "nothing keeps the clock right: "+daemon+" is installed and does not run",
+			"systemctl enable --now "+unit).fixable("p_unit " + unit)}
+	case s.probe.value("packages") == "apt-get":
+		return []Finding{s.warn("time-source", "nothing keeps the clock right",
+			"apt-get install -y systemd-timesyncd").fixable("p_packages systemd-timesyncd")}
+	}
+	return []Finding{s.warn("time-source", "nothing keeps the clock right", "install chrony and enable it")}
+}
+
+// checkGPU compares the GPUs with the driver and with the layout.
+func checkGPU(s *subject) []Finding {
+	want := s.spec.Config.Layout.MachineSKU[s.node.SKU].GPU
+	if want != nil && want.Simulated {
+		return nil
+	}
+	nvidia := 0
+	for _, d := range s.facts.PCIGPUs {
+		if d.Vendor == "10de" {
+			nvidia++
+		}
+	}
+	var out []Finding
+	switch {
+	case nvidia > 0 && s.facts.DriverError != "":
+		out = append(out, s.warn("gpu-driver", "nvidia-smi fails: "+s.facts.DriverError,
+			"reboot the machine; where that does not help, install the driver again"))
+	case nvidia > 0 && s.facts.Driver == "" && len(s.facts.NVIDIA) == 0:
+		out = append(out, s.warn("gpu-driver", fmt.Sprintf("%d NVIDIA GPUs and no driver: jobs will not see them", nvidia),
+			"install NVIDIA's driver on the machine, then run again"))
+	}
+	have := 0
+	if g := s.facts.GPU(); g != nil {
+		have = g.Count
+	}
+	if want != nil && want.Count > have {
+		out = append(out, s.warn("gpu-count", fmt.Sprintf("%d GPUs are to be seen, layout.yaml says %d (%s)", have, want.Count, s.node.SKU),
+			fmt.Sprintf("look for the lost ones with lspci and nvidia-smi, or correct gpu.count of %s in layout.yaml", s.node.SKU)))
+	}
+	return out
+}

@@ -1,0 +1,346 @@
+# down MODE: walks through all that paictl and the cluster left on this host, last things
+# first. With MODE "list" each step is only printed, with "run" it is done, then printed:
+# the two can't differ. A step that is already done prints nothing, so a walk that was cut
+# off is taken up by the next one.
+#
+# Given by the caller: ETCD_DIR, POD_CIDR, and DATA_DIR ("" keeps the services' data).
+down() {
+	mode=$1 ours_runtime=0 ours_kube=0
+	note() { :; }
+	[ -e "$S" ] || [ -n "$DATA_DIR" ] || return 0
+	if recorded file "$R_BIN/containerd" created; then ours_runtime=1; fi
+	if recorded file "$R_BIN/kubelet" created || [ -e "$S/member" ]; then ours_kube=1; fi
+	u_stop_units
+	if [ "$ours_kube" = 1 ]; then
+		u_pods
+		u_links
+		u_packet_filter
+		u_kube_files
+	fi
+	if [ "$ours_runtime" = 1 ]; then u_runtime_files; fi
+	u_trees
+	u_records
+	u_dirs
+	u_data
+	u_state
+}
+
+R_BIN=/usr/local/bin
+
+# step ACTION TARGET [DETAIL]: says what is about to be undone; true where it shall be done.
+step() {
+	printf 'undo\t%s\t%s\t%s\n' "$1" "$2" "${3:-}"
+	[ "$mode" = run ]
+}
+
+recorded() {
+	[ -f "$S/owned" ] && awk -F '\t' -v k="$1" -v w="$2" -v h="$3" '$1 == k && $2 == w && $3 == h { f = 1 } END { exit !f }' "$S/owned"
+}
+
+# records KIND: what was recorded of a kind, the last first: "what<TAB>how".
+records() {
+	[ -f "$S/owned" ] || return 0
+	awk -F '\t' -v k="$1" '$1 == k { l[++n] = $2 FS $3 } END { for (; n > 0; n--) print l[n] }' "$S/owned"
+}
+
+# forget KIND WHAT: takes a record away, after it was undone.
+forget() {
+	awk -F '\t' -v k="$1" -v w="$2" '!($1 == k && $2 == w)' "$S/owned" >"$S/owned.new"
+	mv -f "$S/owned.new" "$S/owned"
+}
+
+# u_stop_units stops what paictl has started, so that nothing comes back behind our back.
+u_stop_units() {
+	records unit | while IFS=$TAB read -r u how; do
+		if systemctl is-active --quiet "$u" 2>/dev/null; then
+			if step stop "$u"; then systemctl stop "$u"; fi
+		fi
+	done
+}
+
+# pod_pids: the processes of pods, by their cgroup, and the shims above them. The brackets
+# keep grep from finding itself.
+pod_pids() {
+	{
+		grep -ls '[/]kubepods' "$R"/proc/[0-9]*/cgroup || true
+		grep -lsa 'containerd[-]shim' "$R"/proc/[0-9]*/cmdline | while read -r f; do
+			if tr '\000' ' ' <"$f" 2>/dev/null | grep -q -e '-namespace k8s[.]io '; then echo "$f"; fi
+		done
+	} | sed "s|^$R/proc/||; s|/.*||" | sort -un
+}
+
+u_pods() {
+	n=$(pod_pids | wc -l | tr -d ' ')
+	if [ "$n" -gt 0 ] && step stop pods "$n processes"; then
+		i=0
+		while p=$(pod_pids | tr '\n' ' ') && [ -n "$p" ]; do
+			i=$((i + 1))
+			[ "$i" -le 100 ] || { echo "processes of pods do not end: $p -> restart the host, then run the same command again" >&2; exit 1; }
+			# shellcheck disable=SC2086
+			kill -9 $p 2>/dev/null || true
+			sleep 0.1
+		done
+	fi
+	for f in "$R"/run/netns/cni-*; do
+		if [ -e "$f" ] && step delete "/run/netns/${f##*/}"; then
+			umount "$f" 2>/dev/null || umount -l "$f" 2>/dev/null || true
+			rm -f "$f"
+		fi
+	done
+	if [ -n "$(pod_cgroups | head -n 1)" ] && step delete "cgroups of pods"; then
+		systemctl stop kubepods.slice 2>/dev/null || true
+		pod_cgroups | while read -r d; do rmdir "$d" 2>/dev/null || true; done
+	fi
+}
+
+# pod_cgroups: the deepest first.
+pod_cgroups() {
+	for d in "$R"/sys/fs/cgroup/kubepods* "$R"/sys/fs/cgroup/*/kubepods*; do
+		[ ! -d "$d" ] || find "$d" -depth -type d 2>/dev/null
+	done
+}
+
+# u_links removes the bridge, the tunnel and the pods' ends of the bridge.
+u_links() {
+	command -v ip >/dev/null 2>&1 || return 0
+	for l in $(ip -o link show master cni0 2>/dev/null | sed 's/^[0-9]*: \([^@:]*\).*/\1/') cni0 flannel.1 flannel-v6.1; do
+		ip link show "$l" >/dev/null 2>&1 || continue
+		# The kernel takes a pod's end away by itself when its namespace has gone.
+		if step delete "interface $l"; then ip link delete "$l" 2>/dev/null || true; fi
+	done
+	if [ -n "$POD_CIDR" ] && [ -n "$(ip -4 route show root "$POD_CIDR" 2>/dev/null)" ]; then
+		if step delete "routes to $POD_CIDR"; then ip -4 route flush root "$POD_CIDR" 2>/dev/null || true; fi
+	fi
+}
+
+u_packet_filter() {
+	if command -v nft >/dev/null 2>&1; then
+		nft list tables 2>/dev/null | while read -r _ family name; do
+			case "$family $name" in
+			"ip kube-proxy" | "ip6 kube-proxy" | "ip flannel-ipv4" | "ip6 flannel-ipv6" | \
+				"inet cni_hostport" | "inet cni_plugins_masquerade")
+				if step delete "nft table $family $name"; then nft delete table "$family" "$name"; fi
+				;;
+			esac
+		done
+	fi
+	for t in iptables ip6tables iptables-legacy ip6tables-legacy; do
+		command -v "$t-save" >/dev/null 2>&1 || continue
+		chains=$("$t-save" 2>/dev/null | awk "$OWN_CHAINS")
+		[ -n "$chains" ] || continue
+		if step delete "$t chains of the cluster"; then printf '%s\n' "$chains" | "$t-restore" --noflush; fi
+	done
+	u_empty_tables
+}
+
+# Reads what iptables-save prints, and writes for iptables-restore what takes away the
+# chains of kubelet, kube-proxy, flannel and portmap with the rules that lead to them.
+OWN_CHAINS='
+function own(c) { return c ~ /^(KUBE|FLANNEL)-/ || c ~ /^CNI-(HOSTPORT-|DN-)/ }
+/^\*/ { table = $0; n = m = 0; next }
+/^:/ { c = substr($1, 2); if (own(c)) chain[++n] = c; next }
+/^-A / {
+	if (own($2)) next
+	for (i = 3; i < NF; i++)
+		if (($i == "-j" || $i == "-g") && own($(i + 1))) { rule[++m] = "-D" substr($0, 3); break }
+	next
+}
+/^COMMIT/ && n + m > 0 {
+	print table
+	for (i = 1; i <= m; i++) print rule[i]
+	for (i = 1; i <= n; i++) print "-F " chain[i]
+	for (i = 1; i <= n; i++) print "-X " chain[i]
+	print "COMMIT"
+}'
+
+# u_empty_tables removes the tables that iptables made for those chains: empty ones that
+# were not there before.
+u_empty_tables() {
+	[ -f "$S/nft-tables" ] && command -v nft >/dev/null 2>&1 || return 0
+	nft list tables 2>/dev/null | while read -r _ family name; do
+		case "$family $name" in
+		"ip filter" | "ip nat" | "ip mangle" | "ip raw" | "ip6 filter" | "ip6 nat" | "ip6 mangle" | "ip6 raw") ;;
+		*) continue ;;
+		esac
+		if grep -qxF "table $family $name" "$S/nft-tables"; then continue; fi
+		if nft list table "$family" "$name" 2>/dev/null |
+			grep -vE '^[[:space:]]*(table .*\{|chain .*\{|type .*policy accept;|\}|#.*)?[[:space:]]*$' | grep -q .; then
+			continue
+		fi
+		if step delete "nft table $family $name" empty; then nft delete table "$family" "$name"; fi
+	done
+}
+
+# mounts_below PATH: what is mounted below it, the last mounted first.
+mounts_below() {
+	awk -v p="$1/" '{ m = $5; gsub(/\\040/, " ", m); gsub(/\\011/, "\t", m); if (index(m, p) == 1) l[++n] = m } END { for (; n > 0; n--) print l[n] }' "$R/proc/self/mountinfo"
+}
+
+is_mount() { awk -v p="$1" '{ m = $5; gsub(/\\040/, " ", m); if (m == p) f = 1 } END { exit !f }' "$R/proc/self/mountinfo"; }
+
+# erase PATH: unmounts what is mounted below it and deletes it. Where the path itself is a
+# disk of the operator's, or a link to one, it is emptied and stays.
+erase() {
+	mounts_below "$1" | while IFS= read -r m; do
+		umount "$R$m" 2>/dev/null || umount -l "$R$m" 2>/dev/null || true
+	done
+	left=$(mounts_below "$1" | head -n 1)
+	[ -z "$left" ] || { echo "$left cannot be unmounted -> see what uses it with: fuser -vm $left" >&2; exit 1; }
+	if [ -d "$R$1" ] && { [ -L "$R$1" ] || is_mount "$1"; }; then
+		find "$R$1/" -xdev -mindepth 1 -delete
+	else
+		rm -rf --one-file-system "$R$1"
+	fi
+}
+
+# u_erase PATH: a step. An emptied folder of the operator's is done.
+u_erase() {
+	[ -e "$R$1" ] || [ -L "$R$1" ] || return 0
+	if [ -d "$R$1" ] && { [ -L "$R$1" ] || is_mount "$1"; } && [ -z "$(find "$R$1/" -mindepth 1 | head -n 1)" ]; then return 0; fi
+	if step delete "$1" "${2:-}"; then erase "$1"; fi
+}
+
+# u_kube_files: what kubeadm, the kubelet and the static pods wrote beside what paictl has
+# recorded. kubeadm had refused to start on a host where these held anything.
+u_kube_files() {
+	for p in /etc/kubernetes "$ETCD_DIR" /run/flannel /var/log/kubernetes; do
+		u_erase "$p"
+	done
+	p=/etc/cni/net.d/10-paictl-flannel.conflist
+	if [ -e "$R$p" ] && step delete "$p"; then rm -f "$R$p" "$R$p.new"; fi
+}
+
+u_runtime_files() { u_erase /run/containerd; }
+
+# u_trees: folders that did not exist before, with all that is in them.
+u_trees() {
+	records tree | while IFS=$TAB read -r p how; do
+		u_erase "$p"
+		if [ "$mode" = run ]; then forget tree "$p"; fi
+	done
+}
+
+# u_records undoes what paictl did itself, the last first.
+u_records() {
+	[ -f "$S/owned" ] || return 0
+	awk -F '\t' '$1 != "dir" && $1 != "tree" { l[++n] = $0 } END { for (; n > 0; n--) print l[n] }' "$S/owned" |
+		while IFS=$TAB read -r kind what how; do
+			case $kind in
+			unit) u_unit "$what" ;;
+			file) u_file "$what" "$how" ;;
+			block) u_block "$what" ;;
+			sysctl) u_sysctl "$what" "$how" ;;
+			module) u_module "$what" ;;
+			swap) u_swap ;;
+			*)
+				echo "the record of $what is of an unknown kind: $kind -> use the paictl that set this host up, or a newer one" >&2
+				exit 1
+				;;
+			esac
+			if [ "$mode" = run ]; then forget "$kind" "$what"; fi
+		done
+}
+
+u_unit() {
+	if systemctl is-enabled --quiet "$1" 2>/dev/null; then
+		if step disable "$1"; then systemctl disable --quiet "$1"; fi
+	fi
+}
+
+# u_file PATH created|replaced
+u_file() {
+	if [ "$2" = replaced ]; then
+		[ -e "$S/backup$1" ] || return 0
+		if cmp -s "$S/backup$1" "$R$1" && [ "$(stat -c '%a %u %g' "$S/backup$1")" = "$(stat -c '%a %u %g' "$R$1")" ]; then return 0; fi
+		if step restore "$1"; then
+			cp -a "$S/backup$1" "$R$1.paictl-new"
+			mv -f "$R$1.paictl-new" "$R$1"
+		fi
+		return 0
+	fi
+	rm_new "$1"
+	if { [ -e "$R$1" ] || [ -L "$R$1" ]; } && step delete "$1"; then rm -f "$R$1"; fi
+}
+
+# rm_new PATH: what a write that was cut off has left beside its target.
+rm_new() { [ "$mode" != run ] || rm -f "$R$1.paictl-new"; }
+
+u_block() {
+	rm_new "$1"
+	grep -qxF '# BEGIN paictl' "$R$1" 2>/dev/null || return 0
+	if step update "$1" "without the block of paictl"; then
+		t=$R$1.paictl-new
+		awk '/^# BEGIN paictl$/ { on = 1 } !on { print } /^# END paictl$/ { on = 0 }' "$R$1" >"$t"
+		chmod --reference="$R$1" "$t"
+		# /etc/hosts may be a mount point, onto which no file can be renamed.
+		mv -f "$t" "$R$1" 2>/dev/null || { cat "$t" >"$R$1"; rm -f "$t"; }
+	fi
+}
+
+# u_sysctl KEY OLD: the key is gone where its module is; a value that can't be written
+# belongs to a container's host.
+u_sysctl() {
+	f=$R/proc/sys/$(printf %s "$1" | tr . /)
+	[ -e "$f" ] || return 0
+	now=$(tr '\t\n' '  ' <"$f" | sed 's/ *$//')
+	[ "$now" != "$2" ] || return 0
+	if step set "sysctl $1" "$now -> $2"; then
+		(printf '%s\n' "$2" >"$f") 2>/dev/null || echo "sysctl $1 stays $now: it cannot be written" >&2
+	fi
+}
+
+# u_module NAME: one that something else uses stays.
+u_module() {
+	[ -d "$R/sys/module/$1" ] || return 0
+	if step unload "module $1" "unless something uses it"; then modprobe -r "$1" 2>/dev/null || true; fi
+}
+
+u_swap() {
+	f=$R/etc/fstab
+	if step enable swap; then
+		if grep -q '^#paictl-swap# ' "$f" 2>/dev/null; then
+			sed 's/^#paictl-swap# //' "$f" >"$f.paictl-new"
+			chmod --reference="$f" "$f.paictl-new"
+			mv -f "$f.paictl-new" "$f"
+		fi
+		swapon -a || echo "swap could not be switched on again; see /etc/fstab" >&2
+	fi
+}
+
+# u_dirs removes the folders that paictl made, the deepest first, where nothing is left in
+# them.
+u_dirs() {
+	[ -f "$S/owned" ] || return 0
+	awk -F '\t' '$1 == "dir" { print length($2) FS $2 }' "$S/owned" | sort -rn | cut -f2 | while IFS= read -r d; do
+		if [ -d "$R$d" ] && [ ! -L "$R$d" ]; then
+			case $d in
+			/etc/paictl | /etc/paictl/* | */libexec/paictl) if step delete "$d"; then rm -rf "$R$d"; fi ;;
+			/usr/libexec/kubernetes) if step delete "$d" "where empty"; then find "$R$d" -depth -type d -empty -delete; fi ;;
+			*)
+				if [ "$mode" = list ] || [ -z "$(find "$R$d" -mindepth 1 -maxdepth 1 | head -n 1)" ]; then
+					if step delete "$d" "where empty"; then rmdir "$R$d" 2>/dev/null || true; fi
+				fi
+				;;
+			esac
+		fi
+		if [ "$mode" = run ]; then forget dir "$d"; fi
+	done
+}
+
+u_data() {
+	[ -n "$DATA_DIR" ] || return 0
+	u_erase "$DATA_DIR" "data of the services"
+}
+
+# u_state comes last: what paictl knows of this host.
+u_state() {
+	[ -e "$S" ] || return 0
+	if step delete /var/lib/paictl; then
+		systemctl daemon-reload 2>/dev/null || true
+		for f in "$S"/units/*; do
+			[ ! -e "$f" ] || systemctl reset-failed "${f##*/}" 2>/dev/null || true
+		done
+		rm -rf "$S"
+		rm -f "$LOCK"
+	fi
+}

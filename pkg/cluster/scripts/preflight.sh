@@ -1,0 +1,191 @@
+# What preflight has to know of a host beyond the facts: one line per answer, its kind
+# first. It only reads. The lines before this script set want_ports ("HEX=PORT ..."),
+# want_paths, want_modules, want_commands, want_files and reach_targets ("IP:PORT ...").
+
+have() { command -v "$1" >/dev/null 2>&1; }
+
+word() { # FILE: its first line, or nothing
+	w=
+	[ ! -r "$1" ] || read -r w <"$1" || :
+	printf %s "$w"
+}
+
+probe_system() {
+	printf 'init\t%s\n' "$(word "$R/proc/1/comm")"
+	printf 'boot\t%s\n' "$(word "$R/proc/sys/kernel/random/boot_id")"
+	for c in $want_commands; do
+		have "$c" || printf 'missing\t%s\n' "$c"
+	done
+	have iptables || have nft || printf 'missing\t%s\n' iptables
+	for c in apt-get dnf yum zypper; do
+		if have "$c"; then
+			printf 'packages\t%s\n' "$c"
+			break
+		fi
+	done
+	for f in systemd-timesyncd chrony chronyd ntp ntpd ntpsec openntpd; do
+		if [ -e "$R/usr/lib/systemd/system/$f.service" ] || [ -e "$R/lib/systemd/system/$f.service" ]; then
+			printf 'timesync\t%s\n' "$f"
+			break
+		fi
+	done
+}
+
+# Units that own what paictl is about to own, or that stand in the way of pods' traffic.
+probe_units() {
+	have systemctl || return 0
+	set -- kubelet.service containerd.service docker.service crio.service k3s.service k3s-agent.service \
+		rke2-server.service rke2-agent.service snap.microk8s.daemon-kubelite.service firewalld.service
+	systemctl is-active "$@" 2>/dev/null | while read -r state; do
+		[ "$state" != active ] || printf 'active\t%s\n' "${1%.service}"
+		shift
+	done
+	printf 'selinux\t%s\n' "$(word "$R/sys/fs/selinux/enforce")"
+	if grep -qs '^ENABLED=yes' "$R/etc/ufw/ufw.conf"; then printf 'active\tufw\n'; fi
+}
+
+# existing PATH: the path, or the nearest folder above it that is there.
+existing() {
+	d=$1
+	while [ "$d" != / ] && [ ! -e "$R$d" ]; do d=$(dirname "$d"); done
+	printf %s "$d"
+}
+
+# "fs path mountpoint total-kib free-kib", and the mount options of that place.
+probe_filesystems() {
+	for p in $want_paths; do
+		d=$(existing "$p")
+		df -Pk "$R$d" 2>/dev/null | awk -v p="$p" 'NR == 2 { printf "fs\t%s\t%s\t%s\t%s\n", p, $NF, $(NF - 4), $(NF - 2) }'
+		[ -r "$R/proc/mounts" ] || continue
+		awk -v p="$p" '
+			function under(m) { return m == "/" || p == m || index(p, m "/") == 1 }
+			under($2) && length($2) >= best { best = length($2); options = $4; point = $2 }
+			END { if (best) printf "mount\t%s\t%s\t%s\n", p, point, options }' "$R/proc/mounts"
+	done
+}
+
+# The kernel's own configuration, where it shows one.
+kernel_config() {
+	if [ -r "$R/proc/config.gz" ] && have zcat; then
+		zcat <"$R/proc/config.gz"
+	elif [ -r "$R/boot/config-$(word "$R/proc/sys/kernel/osrelease")" ]; then
+		cat "$R/boot/config-$(word "$R/proc/sys/kernel/osrelease")"
+	fi
+}
+
+# A module is there when it is loaded, built in or to be found; absent only where the
+# kernel's modules or its configuration can be read and say so; else unknown.
+probe_modules() {
+	lib=$R/lib/modules/$(word "$R/proc/sys/kernel/osrelease")
+	config=
+	for m in $want_modules; do
+		state=unknown
+		if [ -d "$R/sys/module/$m" ] || grep -qs "[[:space:]]$m\$" "$R/proc/filesystems"; then
+			state=present
+		elif [ "$m" = br_netfilter ] && [ -e "$R/proc/sys/net/bridge/bridge-nf-call-iptables" ]; then
+			state=present
+		elif [ -d "$lib" ]; then
+			state=absent
+			if grep -Eqs "/$m\.ko(\.[a-z]+)?(:|\$)" "$lib/modules.builtin" "$lib/modules.dep"; then state=present; fi
+		else
+			[ -n "$config" ] || config=$(kernel_config | sed -n 's/^\(CONFIG_[A-Z_]*\)=[ym]$/\1/p' | tr '\n' ' ')
+			case $m in
+				overlay) key=CONFIG_OVERLAY_FS ;;
+				br_netfilter) key=CONFIG_BRIDGE_NETFILTER ;;
+				nf_tables) key=CONFIG_NF_TABLES ;;
+				*) key=CONFIG_$(printf %s "$m" | tr '[:lower:]' '[:upper:]') ;;
+			esac
+			case " $config " in
+				"  ") ;;
+				*" $key "*) state=present ;;
+				*) state=absent ;;
+			esac
+		fi
+		printf 'module\t%s\t%s\n' "$m" "$state"
+	done
+	if [ -r "$R/sys/fs/cgroup/cgroup.controllers" ]; then
+		printf 'controllers\t%s\n' "$(word "$R/sys/fs/cgroup/cgroup.controllers")"
+	elif [ -r "$R/proc/cgroups" ]; then
+		printf 'controllers\t%s\n' "$(awk '$1 !~ /^#/ && $4 == 1 { printf "%s ", $1 }' "$R/proc/cgroups")"
+	fi
+}
+
+# "port number pid program" for each wanted port on which something listens (state 0A).
+probe_ports() {
+	taken=$(cat "$R/proc/net/tcp" "$R/proc/net/tcp6" 2>/dev/null | awk -v want="$want_ports" '
+		BEGIN { n = split(want, pairs, " "); for (i = 1; i <= n; i++) { split(pairs[i], kv, "="); port[kv[1]] = kv[2] } }
+		$4 == "0A" { k = split($2, a, ":"); if (a[k] in port) print port[a[k]] "=" $10 }' | sort -u)
+	[ -n "$taken" ] || return 0
+	# One pass over all open files names the owners; only root sees those of others.
+	{
+		ls -l "$R"/proc/[0-9]*/fd 2>/dev/null || :
+		echo
+	} | awk -v taken="$taken" '
+		BEGIN { n = split(taken, pairs, "\n"); for (i = 1; i <= n; i++) { split(pairs[i], kv, "="); inode["socket:[" kv[2] "]"] = kv[1]; all[kv[1]] = 1 } }
+		/\/fd:$/ { k = split($0, a, "/"); pid = a[k - 1]; next }
+		$NF in inode { p = inode[$NF]; if (!(p in owner)) owner[p] = pid }
+		END { for (p in all) print p, owner[p] }' | sort -n | while read -r port pid; do
+		name=
+		[ -z "$pid" ] || name=$(word "$R/proc/$pid/comm")
+		printf 'port\t%s\t%s\t%s\n' "$port" "$pid" "$name"
+	done
+}
+
+# What an earlier Kubernetes, paictl's or another one's, has left or still runs.
+probe_kubernetes() {
+	for f in $want_files; do
+		[ ! -e "$R$f" ] || printf 'exists\t%s\n' "$f"
+	done
+	for f in "$R"/etc/kubernetes/manifests/*.yaml "$R"/etc/cni/net.d/*.conf "$R"/etc/cni/net.d/*.conflist; do
+		[ ! -e "$f" ] || printf 'exists\t%s\n' "${f#"$R"}"
+	done
+	if [ -r "$R/etc/kubernetes/kubelet.conf" ]; then
+		printf 'server\t%s\n' "$(sed -n 's/^ *server: *//p' "$R/etc/kubernetes/kubelet.conf" | head -n 1)"
+	fi
+	if [ -r "$R/etc/kubernetes/pki/ca.crt" ]; then
+		printf 'ca\t%s\n' "$(sha256sum <"$R/etc/kubernetes/pki/ca.crt" | cut -c1-64)"
+	fi
+}
+
+# "route destination interface", without default routes.
+probe_routes() {
+	have ip || return 0
+	for family in -4 -6; do
+		ip "$family" route show 2>/dev/null | awk '
+			$1 == "default" { next }
+			$1 ~ /^(blackhole|unreachable|prohibit|throw|local|broadcast|multicast)$/ { next }
+			{ dev = ""; for (i = 2; i < NF; i++) if ($i == "dev") dev = $(i + 1); printf "route\t%s\t%s\n", $1, dev }' | head -n 500
+	done
+}
+
+# A refusal proves that the other machine is reached: before the cluster exists, nothing
+# listens there. All targets are tried at once, each for three seconds.
+probe_reach() {
+	if [ -z "$reach_targets" ] || ! have bash || ! have timeout; then return 0; fi
+	for t in $reach_targets; do
+		(
+			state=open
+			why=$(timeout 3 bash -c 'exec 3<>"/dev/tcp/$1/$2"' reach "${t%:*}" "${t##*:}" 2>&1 </dev/null) || {
+				case $?:$why in
+					124:*) state=timeout ;;
+					*refused*) state=refused ;;
+					*"No route"*) state='no route' ;;
+					*nreachable*) state='network unreachable' ;;
+					*) state=failed ;;
+				esac
+			}
+			printf 'reach\t%s\t%s\n' "$t" "$state"
+		) &
+	done
+	wait
+}
+
+probe_system
+probe_units
+probe_filesystems
+probe_modules
+probe_ports
+probe_kubernetes
+[ -e "$R/etc/kubernetes/kubelet.conf" ] || probe_reach
+probe_routes
+printf 'end\tok\n'
