@@ -22,8 +22,9 @@ const usage = `usage: netcheck serve [-listen :8080]      answer with POD_NAME, 
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, os.Args[1:]); err != nil {
+	err := run(ctx, os.Args[1:])
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "netcheck:", err)
 		os.Exit(1)
 	}

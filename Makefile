@@ -1,0 +1,35 @@
+# The version is the nearest tag's, with the commit where there is none.
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null | sed 's/^[0-9a-f]\{7,\}/v0.1.0-dev+&/')
+BUNDLE  ?= dist/bundle
+# In a checkout that belongs to somebody else git, and with it go build, refuses to look.
+VCS     := $(shell git rev-parse HEAD >/dev/null 2>&1 && echo auto || echo false)
+
+LDFLAGS := -s -w $(if $(VERSION),-X github.com/openpai/paictl/pkg/version.Version=$(VERSION))
+
+.DEFAULT_GOAL := help
+.PHONY: build test lint bench bundle demo clean help
+
+build: ## Build bin/paictl, one static binary
+	@mkdir -p bin
+	CGO_ENABLED=0 go build -trimpath -buildvcs=$(VCS) -ldflags '$(LDFLAGS)' -o bin/paictl ./cmd/paictl
+
+test: ## Check and test all that this machine can run, and name what it can't
+	@sh hack/test.sh
+
+lint: ## Run golangci-lint (built once from the version that hack/tools pins)
+	@sh hack/lint.sh
+
+bench: ## Run the benchmarks of docs/performance.md
+	@sh hack/bench.sh
+
+bundle: build ## Build Kubernetes and all that nodes need from source, into BUNDLE (dist/bundle)
+	bin/paictl bundle build -o '$(BUNDLE)'
+
+demo: ## Make three hosts on this machine and bring them up as a cluster with pods
+	@sh hack/demo.sh
+
+clean: ## Remove what was built here; sandboxes are ended by "bin/paictl sandbox down"
+	rm -rf bin dist
+
+help: ## Print this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile

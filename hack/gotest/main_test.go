@@ -1,0 +1,45 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestRenderKeepsWhatMatters(t *testing.T) {
+	in := strings.Join([]string{
+		`{"Action":"run","Package":"p","Test":"TestA"}`,
+		`{"Action":"output","Package":"p","Test":"TestA","Output":"noise of a passing test\n"}`,
+		`{"Action":"pass","Package":"p","Test":"TestA"}`,
+		`{"Action":"output","Package":"p","Test":"TestRoot","Output":"=== RUN   TestRoot\n"}`,
+		`{"Action":"output","Package":"p","Test":"TestRoot","Output":"    a_test.go:7: needs root\n"}`,
+		`{"Action":"output","Package":"p","Test":"TestRoot","Output":"--- SKIP: TestRoot (0.00s)\n"}`,
+		`{"Action":"skip","Package":"p","Test":"TestRoot"}`,
+		`{"Action":"output","Package":"p","Test":"TestB","Output":"    b_test.go:9: got 1\n"}`,
+		`{"Action":"output","Package":"p","Test":"TestB","Output":"--- FAIL: TestB (0.00s)\n"}`,
+		`{"Action":"fail","Package":"p","Test":"TestB"}`,
+		`{"Action":"output","Package":"p","Output":"FAIL\tp\t0.1s\n"}`,
+		`{"Action":"output","Package":"q","Output":"PASS\n"}`,
+		`{"Action":"output","Package":"q","Output":"ok  \tq\t0.2s\n"}`,
+		`{"ImportPath":"r","Action":"build-output","Output":"r/x.go:1: syntax error\n"}`,
+		`go: some message`,
+	}, "\n")
+	var out bytes.Buffer
+	require.NoError(t, render(strings.NewReader(in), &out))
+	assert.Equal(t, strings.Join([]string{
+		"skip\tp\tTestRoot: needs root",
+		"    b_test.go:9: got 1",
+		"--- FAIL: TestB (0.00s)",
+		"FAIL\tp\t0.1s",
+		"ok  \tq\t0.2s",
+		"r/x.go:1: syntax error",
+		"go: some message",
+	}, "\n"), out.String())
+}
+
+func TestASkipWithoutAReasonSaysSo(t *testing.T) {
+	assert.Equal(t, "no reason given", reason([]string{"=== RUN   TestX\n", "--- SKIP: TestX (0.00s)\n"}))
+}

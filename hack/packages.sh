@@ -1,0 +1,58 @@
+#!/bin/sh
+# Installs the Debian packages that "make test" and "make demo" need and this machine lacks,
+# when run as root; otherwise prints the one command that does, and exits with status 1.
+set -eu
+
+# Two columns: how one sees that it is there, and the package that brings it.
+# A word is a program, a word with a slash a file.
+needs() {
+	cat <<-'LIST'
+		gcc gcc
+		/usr/include/stdio.h libc6-dev
+		pkg-config pkg-config
+		/usr/include/seccomp.h libseccomp-dev
+		debootstrap debootstrap
+		systemd-nspawn systemd-container
+		ip iproute2
+		nft nftables
+		ssh openssh-client
+		ssh-keygen openssh-client
+		unshare util-linux
+	LIST
+}
+
+present() {
+	case $1 in
+	/*) [ -e "$1" ] ;;
+	# /usr/sbin is not on everybody's PATH.
+	*) command -v "$1" >/dev/null || [ -x "/usr/sbin/$1" ] || [ -x "/sbin/$1" ] ;;
+	esac
+}
+
+missing=$(needs | while read -r sign package; do
+	present "$sign" || echo "$package"
+done | sort -u | tr '\n' ' ')
+[ -n "$missing" ] || exit 0
+
+if ! command -v apt-get >/dev/null; then
+	echo "packages: not a Debian or Ubuntu machine; install what these packages hold: $missing" >&2
+	exit 1
+fi
+if [ "$(id -u)" -ne 0 ]; then
+	echo "packages: as root, run: apt-get update && apt-get install -y --no-install-recommends $missing" >&2
+	exit 1
+fi
+echo "packages: installing $missing" >&2
+# A service that a package would start is none of our business: policy-rc.d is the distribution's
+# own way to say so; the exit status 101 means "not allowed".
+policy=/usr/sbin/policy-rc.d
+if [ ! -e "$policy" ]; then
+	printf '#!/bin/sh\nexit 101\n' >"$policy"
+	chmod 755 "$policy"
+	trap 'rm -f "$policy"' EXIT
+	trap 'exit 130' INT TERM
+fi
+export DEBIAN_FRONTEND=noninteractive
+apt-get update -q >&2
+# shellcheck disable=SC2086 # a list of words
+apt-get install -q -y --no-install-recommends $missing >&2

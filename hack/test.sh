@@ -1,0 +1,94 @@
+#!/bin/sh
+# Runs all that this machine can run, and names what it skips and why. The last lines are
+# go test's own; the exit status is that of the first step that failed.
+#
+#   PAICTL_TEST_E2E=0    leave the tests on sandbox hosts out
+#   PAICTL_TEST_LINT=0   leave golangci-lint out
+#   PAICTL_BUNDLE=DIR    the bundle of the tests; made there when it is missing
+set -eu
+cd "$(dirname "$0")/.."
+
+cache=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/paictl
+bundle=${PAICTL_BUNDLE:-$cache/bundle}
+case $bundle in /*) ;; *) bundle=$PWD/$bundle ;; esac
+started=$(date +%s)
+status=0
+
+say() { printf '== %s  [%ss]\n' "$*" "$(($(date +%s) - started))"; }
+skip() { printf 'skip\t%s\n' "$*"; }
+# check NAME COMMAND...: a step that must pass; the steps after it run all the same.
+check() {
+	say "$1"
+	shift
+	"$@" || {
+		rc=$?
+		[ "$status" -ne 0 ] || status=$rc
+		echo "FAILED with status $rc: $*"
+	}
+}
+
+formatted() {
+	unformatted=$(find cmd pkg hack test -name '*.go' -exec gofmt -l {} + 2>/dev/null)
+	[ -z "$unformatted" ] || {
+		echo "gofmt -w has something to do in:"
+		echo "$unformatted"
+		return 1
+	}
+}
+
+shells() {
+	for f in hack/*.sh; do sh -n "$f" || return 1; done
+}
+
+say "packages"
+sh hack/packages.sh || echo "some tests will be skipped for that"
+
+check "gofmt" formatted
+check "sh -n" shells
+check "go vet" go vet ./...
+if [ "${PAICTL_TEST_LINT:-1}" = 0 ]; then
+	skip "golangci-lint: PAICTL_TEST_LINT=0"
+else
+	check "golangci-lint" sh hack/lint.sh
+fi
+
+race=-race
+if ! command -v gcc >/dev/null; then
+	race=
+	skip "race detector: it needs gcc"
+fi
+
+mkdir -p bin
+go build -buildvcs=false -o bin/gotest ./hack/gotest
+e2e=$(go list ./... | grep '/test/e2e' || true)
+rest=$(go list ./... | grep -v '/test/e2e')
+
+why=
+[ "${PAICTL_TEST_E2E:-1}" != 0 ] || why="PAICTL_TEST_E2E=0"
+[ -n "$why" ] || why=$(sh hack/sandboxable.sh) || true
+if [ -z "$why" ]; then
+	check "bundle in $bundle" make --no-print-directory bundle BUNDLE="$bundle"
+fi
+if [ -f "$bundle/manifest.yaml" ]; then
+	export PAICTL_BUNDLE="$bundle"
+else
+	unset PAICTL_BUNDLE
+	skip "tests with a real Kubernetes API: no bundle in $bundle; make bundle BUNDLE=$bundle makes it"
+fi
+
+if [ -z "$e2e" ]; then
+	:
+elif [ -n "$why" ]; then
+	skip "tests on sandbox hosts (test/e2e): $why"
+elif [ ! -f "$bundle/manifest.yaml" ]; then
+	skip "tests on sandbox hosts (test/e2e): the bundle could not be built"
+	why="no bundle"
+fi
+# shellcheck disable=SC2086 # lists of words
+check "go test" bin/gotest $race -timeout 30m $rest
+if [ -n "$e2e" ] && [ -z "$why" ]; then
+	# One after the other: the hosts share this machine's cores and network names.
+	# shellcheck disable=SC2086
+	PAICTL_E2E=1 check "go test, on sandbox hosts" bin/gotest -p 1 -timeout 45m -count 1 $e2e
+fi
+exit "$status"
