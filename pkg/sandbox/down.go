@@ -5,10 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/openpai/paictl/pkg/hint"
 )
 
 // Down ends the sandbox and removes everything of it. It may be run again after any
@@ -28,7 +32,7 @@ func (s *Sandbox) Down(ctx context.Context) error {
 		return err
 	}
 	for _, f := range []string{"hosts", "full.sh", "light.sh", "id_ed25519", "id_ed25519.pub", "known_hosts", "pai-password",
-		"quick-start.yaml", "api", "kubeconfig", stateFile, "lock"} {
+		"quick-start.yaml", "api", "kubeconfig", stateFile, lockFile} {
 		if err := removeTree(filepath.Join(s.dir, f)); err != nil {
 			return err
 		}
@@ -37,6 +41,30 @@ func (s *Sandbox) Down(ctx context.Context) error {
 		s.progress(s.dir + " stays: it has files that aren't the sandbox's")
 	}
 	return nil
+}
+
+// Salvage finds what is left of a sandbox whose directory was deleted by hand: its bridge says
+// whose it was. Without one the error is ErrNone.
+func Salvage(ctx context.Context, dir string, progress func(string)) (*Sandbox, error) {
+	dir, err := absolute(dir)
+	if err != nil {
+		return nil, err
+	}
+	links, err := net.Interfaces()
+	if err != nil {
+		return nil, fmt.Errorf("read this machine's interfaces: %w", err)
+	}
+	for _, l := range links {
+		name, ours := strings.CutPrefix(l.Name, bridgePrefix)
+		if !ours {
+			continue
+		}
+		s := &Sandbox{dir: dir, progress: orDrop(progress), state: state{Version: stateVersion, Name: name}}
+		if _, err := s.bridgeState(ctx); err == nil {
+			return s, os.MkdirAll(dir, 0o700)
+		}
+	}
+	return nil, fmt.Errorf("%w in %s", ErrNone, dir)
 }
 
 func (s *Sandbox) hostsDown(ctx context.Context) error {
@@ -67,10 +95,18 @@ func (s *Sandbox) hostsDown(ctx context.Context) error {
 	return s.networkDown(ctx)
 }
 
-// Purge removes the base images, which Down keeps for the next sandbox.
+// Purge removes the base images, which Down keeps for the next sandbox. It refuses while hosts
+// run on one.
 func Purge(cache string) error {
 	if cache == "" {
 		cache = DefaultCache
+	}
+	users, err := findUsers(cache)
+	if err != nil {
+		return err
+	}
+	if len(users) > 0 {
+		return hint.Errorf("remove it first: paictl sandbox down --dir "+users[0], "the sandbox in %s uses the base image", users[0])
 	}
 	images, err := filepath.Glob(filepath.Join(cache, "base-*"))
 	if err != nil {

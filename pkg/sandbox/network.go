@@ -16,7 +16,9 @@ import (
 var firstSubnet = netip.MustParsePrefix("10.77.0.0/24")
 
 // bridge is the name of the sandbox's bridge; interface names have at most 15 characters.
-func (s *Sandbox) bridge() string { return "pb-" + s.state.Name }
+func (s *Sandbox) bridge() string { return bridgePrefix + s.state.Name }
+
+const bridgePrefix = "pb-"
 
 // table is the name of the sandbox's nftables table.
 func (s *Sandbox) table() string {
@@ -38,10 +40,10 @@ func chooseSubnet(want string) (netip.Prefix, error) {
 	if want != "" {
 		p, err := netip.ParsePrefix(want)
 		if err != nil || !p.Addr().Is4() || p.Bits() != 24 || p.Masked() != p {
-			return p, hint.Errorf("give one such as 10.77.0.0/24", "the subnet %q isn't an IPv4 network with 24 bits", want)
+			return p, invalid("give one such as 10.77.0.0/24", "the subnet %q isn't an IPv4 network with 24 bits", want)
 		}
 		if other, ok := overlap(p, taken); ok {
-			return p, hint.Errorf("give another --subnet, or none", "the subnet %s overlaps %s, which this machine uses", p, other)
+			return p, invalid("give another --subnet, or none", "the subnet %s overlaps %s, which this machine uses", p, other)
 		}
 		return p, nil
 	}

@@ -355,9 +355,6 @@ func (s *Sandbox) cleanUp(ctx context.Context, name string) error {
 			return fmt.Errorf("remove the network interface of %s: %w", name, err)
 		}
 	}
-	for _, dir := range []string{"propagate", "unix-export"} {
-		_ = os.Remove(filepath.Join("/run/systemd/nspawn", dir, name))
-	}
 	return nil
 }
 

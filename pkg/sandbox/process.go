@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -26,32 +27,54 @@ func mark(dir, name string) string { return markVar + "=" + dir + ":" + name }
 // findProcesses returns the ids of the sandbox's own processes by host or program name.
 // Processes inside a host don't carry the mark: they end with it.
 func findProcesses(dir string) (map[string][]int, error) {
-	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		return nil, fmt.Errorf("look for the sandbox's processes: %w", err)
-	}
 	found := map[string][]int{}
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil {
-			continue
-		}
+	err := eachProcess(func(pid int) {
 		if name, ok := markOf(pid, dir); ok {
 			found[name] = append(found[name], pid)
 		}
+	})
+	return found, err
+}
+
+// findUsers returns the directories of sandboxes with hosts that run on an image of the cache.
+func findUsers(cache string) ([]string, error) {
+	var dirs []string
+	err := eachProcess(func(pid int) {
+		base, _ := variable(pid, "BASE=")
+		owner, marked := variable(pid, markVar+"=")
+		if dir, _, _ := strings.Cut(owner, ":"); marked && filepath.Dir(base) == filepath.Clean(cache) && !slices.Contains(dirs, dir) {
+			dirs = append(dirs, dir)
+		}
+	})
+	return dirs, err
+}
+
+func eachProcess(f func(pid int)) error {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return fmt.Errorf("look for the sandbox's processes: %w", err)
 	}
-	return found, nil
+	for _, e := range entries {
+		if pid, err := strconv.Atoi(e.Name()); err == nil {
+			f(pid)
+		}
+	}
+	return nil
 }
 
 // markOf returns the name in the mark of a living process, if it is of this directory.
-func markOf(pid int, dir string) (name string, ok bool) {
-	env, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "environ"))
-	if err != nil || len(env) == 0 { // gone, a zombie, or another user's
+func markOf(pid int, dir string) (name string, ok bool) { return variable(pid, mark(dir, "")) }
+
+// variable returns what follows the prefix in a process's environment. Processes that have
+// ended, or are another user's, have none.
+func variable(pid int, prefix string) (value string, ok bool) {
+	env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+	if err != nil {
 		return "", false
 	}
-	for v := range bytes.SplitSeq(env, []byte{0}) {
-		if name, ok := strings.CutPrefix(string(v), mark(dir, "")); ok {
-			return name, true
+	for v := range strings.SplitSeq(string(env), "\x00") {
+		if value, ok := strings.CutPrefix(v, prefix); ok {
+			return value, true
 		}
 	}
 	return "", false

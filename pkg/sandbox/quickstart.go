@@ -9,8 +9,6 @@ import (
 	"strings"
 
 	"gopkg.in/yaml.v3"
-
-	"github.com/openpai/paictl/pkg/hint"
 )
 
 // quickStart has the fields of a quick-start file that a sandbox sets.
@@ -31,10 +29,37 @@ type quickStart struct {
 type extraByKey map[string]map[string]any
 
 // writeQuickStart writes a file that "paictl config generate" takes as it is.
-func (s *Sandbox) writeQuickStart(bundle string) error {
+func (s *Sandbox) writeQuickStart() error {
 	cg, err := machineCgroups()
 	if err != nil {
 		return err
+	}
+	if err := s.chooseClusterNetworks(); err != nil {
+		return err
+	}
+	q := quickStart{Username: "root", KeyFile: s.KeyFile(), KnownHosts: s.KnownHosts(), PodCIDR: s.state.Pods.String(),
+		ServiceRange: s.state.Services.String(), GPU: "none", Bundle: s.state.Bundle, Extra: nestedSettings(cg)}
+	for _, h := range s.state.Hosts {
+		q.Machines = append(q.Machines, h.Address.String())
+	}
+	if dns := nameServers(); len(dns) > 0 {
+		q.DNS = dns[0].String()
+	}
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "# Made by \"paictl sandbox up\" for the hosts %s-1 to %[1]s-%d.\n"+
+		"# Every \"up\" writes it anew: edit a copy.\n# The settings under extra are for hosts inside a machine; real machines need none of them.\n", s.state.Name, len(s.state.Hosts))
+	enc := yaml.NewEncoder(&b)
+	enc.SetIndent(2)
+	if err := enc.Encode(q); err != nil {
+		return err
+	}
+	return writeFile(s.QuickStart(), b.Bytes(), 0o600)
+}
+
+// chooseClusterNetworks picks networks for pods and services that this machine doesn't use.
+func (s *Sandbox) chooseClusterNetworks() error {
+	if s.state.Pods.IsValid() {
+		return nil
 	}
 	taken, err := machinePrefixes()
 	if err != nil {
@@ -44,25 +69,10 @@ func (s *Sandbox) writeQuickStart(bundle string) error {
 	pods, ok1 := firstFree(netip.MustParsePrefix("10.144.0.0/16"), 100, taken)
 	services, ok2 := firstFree(netip.MustParsePrefix("10.96.0.0/16"), 40, taken)
 	if !ok1 || !ok2 {
-		return hint.Errorf("set pod-cidr and service-cluster-ip-range by hand", "no free networks were found for pods and services")
+		return fmt.Errorf("choose networks for pods and services: this machine uses all of 10.0.0.0/8")
 	}
-	q := quickStart{Username: "root", KeyFile: s.KeyFile(), KnownHosts: s.KnownHosts(), PodCIDR: pods.String(),
-		ServiceRange: services.String(), GPU: "none", Bundle: bundle, Extra: nestedSettings(cg)}
-	for _, h := range s.state.Hosts {
-		q.Machines = append(q.Machines, h.Address.String())
-	}
-	if dns := nameServers(); len(dns) > 0 {
-		q.DNS = dns[0].String()
-	}
-	var b bytes.Buffer
-	fmt.Fprintf(&b, "# Made by \"paictl sandbox up\" for the hosts %s-1 to %[1]s-%d.\n"+
-		"# The settings under extra are for hosts inside a machine; real machines need none of them.\n", s.state.Name, len(s.state.Hosts))
-	enc := yaml.NewEncoder(&b)
-	enc.SetIndent(2)
-	if err := enc.Encode(q); err != nil {
-		return err
-	}
-	return writeFile(s.QuickStart(), b.Bytes(), 0o600)
+	s.state.Pods, s.state.Services = pods, services
+	return s.save()
 }
 
 // nestedSettings are what kubelet, kube-proxy and containerd need on a host that shares this

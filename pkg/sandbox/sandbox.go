@@ -64,7 +64,7 @@ type Host struct {
 	Kind    Kind       `json:"kind"`
 	// HostKey is the host's public key as a line of authorized_keys format.
 	HostKey string `json:"hostKey"`
-	// Running tells whether the host is powered on; it isn't kept in the state.
+	// Running tells whether the host was powered on when it was looked up.
 	Running bool `json:"running"`
 }
 
@@ -187,17 +187,25 @@ func Up(ctx context.Context, opts Options) (*Sandbox, error) {
 	defer unlock()
 	s, err := openOrCreate(ctx, opts)
 	if err != nil {
+		if !exists(filepath.Join(opts.Dir, stateFile)) { // nothing was made: leave nothing
+			_ = os.Remove(filepath.Join(opts.Dir, lockFile))
+			_ = os.Remove(opts.Dir)
+		}
 		return nil, err
 	}
 	return s, s.up(ctx, opts)
 }
 
 func (s *Sandbox) up(ctx context.Context, opts Options) error {
-	base, err := ensureBase(ctx, opts.CacheDir, s.progress)
-	if err != nil {
+	if n := len(s.state.Hosts); n > opts.Hosts {
+		s.progress(fmt.Sprintf("the sandbox has %d hosts, which stay: down is what removes them", n))
+	}
+	if err := s.chooseBase(ctx, opts.CacheDir); err != nil {
 		return err
 	}
-	s.state.Base = base
+	if opts.Bundle != "" {
+		s.state.Bundle = opts.Bundle
+	}
 	if err := s.ensureKeys(ctx); err != nil {
 		return err
 	}
@@ -207,10 +215,28 @@ func (s *Sandbox) up(ctx context.Context, opts Options) error {
 	if err := s.networkUp(ctx); err != nil {
 		return err
 	}
-	if err := s.writeQuickStart(opts.Bundle); err != nil {
+	if err := s.writeQuickStart(); err != nil {
 		return err
 	}
 	return s.start(ctx, s.Names())
+}
+
+// chooseBase sets the image that all hosts of the sandbox share. It never changes below hosts
+// that are there: their disks are differences from it.
+func (s *Sandbox) chooseBase(ctx context.Context, cache string) error {
+	if s.state.Base != "" && exists(s.state.Base) {
+		return nil
+	}
+	base, err := ensureBase(ctx, cache, s.progress)
+	if err != nil {
+		return err
+	}
+	if s.state.Base != "" && s.state.Base != base && len(s.state.Hosts) > 0 {
+		return hint.Errorf("remove the sandbox and make it again: paictl sandbox down --dir "+s.dir,
+			"the hosts' base image %s is gone", s.state.Base)
+	}
+	s.state.Base = base
+	return s.save()
 }
 
 // openOrCreate reads the sandbox in the directory, or records a new one before anything of
@@ -257,10 +283,10 @@ func (o *Options) complete() error {
 		}
 	}
 	if o.Hosts < 1 || o.Hosts > maxHosts {
-		return hint.Errorf("give a number from 1 to 200 with --hosts", "%d hosts can't be made in one sandbox", o.Hosts)
+		return invalid("give a number from 1 to 200 with --hosts", "%d hosts can't be made in one sandbox", o.Hosts)
 	}
 	if o.Name != "" && !nameRE.MatchString(o.Name) {
-		return hint.Errorf("give a name of at most 8 lower-case letters, digits and hyphens that starts with a letter",
+		return invalid("give a name of at most 8 lower-case letters, digits and hyphens that starts with a letter",
 			"the sandbox name %q can't be a part of host and interface names", o.Name)
 	}
 	return nil
@@ -277,10 +303,22 @@ func absolute(dir string) (string, error) {
 		return "", err
 	}
 	if strings.ContainsAny(dir, ":,\\ \t\n\"'") {
-		return "", hint.Errorf("choose another directory with --dir",
+		return "", invalid("choose another directory with --dir",
 			"the sandbox's directory %q has a space, quote, colon, comma or backslash, which mount options can't hold", dir)
 	}
 	return dir, nil
+}
+
+// optionError is a mistake in the options.
+type optionError struct{ error }
+
+// ExitCode is that of wrong usage.
+func (optionError) ExitCode() int { return 2 }
+
+func (e optionError) Unwrap() error { return e.error }
+
+func invalid(remedy, format string, args ...any) error {
+	return optionError{hint.Errorf(remedy, format, args...)}
 }
 
 func requireRoot() error {

@@ -16,6 +16,7 @@ import (
 
 const (
 	stateFile    = "sandbox.json"
+	lockFile     = "lock"
 	stateVersion = 1
 )
 
@@ -26,9 +27,14 @@ type state struct {
 	Name    string       `json:"name"`
 	Kind    Kind         `json:"kind,omitempty"`
 	Subnet  netip.Prefix `json:"subnet,omitzero"`
-	Base    string       `json:"base,omitempty"`
-	Hosts   []Host       `json:"hosts,omitempty"`
-	API     *apiState    `json:"api,omitempty"`
+	// Pods and Services are what the quick-start file proposes; once chosen they stay, as
+	// a cluster may use them.
+	Pods     netip.Prefix `json:"pods,omitzero"`
+	Services netip.Prefix `json:"services,omitzero"`
+	Bundle   string       `json:"bundle,omitempty"`
+	Base     string       `json:"base,omitempty"`
+	Hosts    []Host       `json:"hosts,omitempty"`
+	API      *apiState    `json:"api,omitempty"`
 }
 
 // gateway is the machine's address on the sandbox's bridge.
@@ -99,7 +105,7 @@ func (e *LockedError) ExitCode() int { return 5 }
 
 // lock keeps a second run away from the directory; the lock ends with the process.
 func lock(dir string) (unlock func(), err error) {
-	l := flock.New(filepath.Join(dir, "lock"), flock.SetPermissions(0o600))
+	l := flock.New(filepath.Join(dir, lockFile), flock.SetPermissions(0o600))
 	ok, err := l.TryLock()
 	if err != nil {
 		return nil, fmt.Errorf("lock the sandbox: %w", err)

@@ -43,7 +43,11 @@ settings their values back. The base image stays for the next sandbox unless --p
 }
 
 func downRun(ctx context.Context, opts *DownOptions) error {
-	s, err := sandbox.Load(opts.Dir, func(line string) { fmt.Fprintln(opts.IO.Err, line) })
+	progress := func(line string) { fmt.Fprintln(opts.IO.Err, line) }
+	s, err := sandbox.Load(opts.Dir, progress)
+	if errors.Is(err, sandbox.ErrNone) {
+		s, err = sandbox.Salvage(ctx, opts.Dir, progress)
+	}
 	switch {
 	case errors.Is(err, sandbox.ErrNone):
 		fmt.Fprintf(opts.IO.Err, "no sandbox in %s\n", opts.Dir)

@@ -9,6 +9,9 @@ mount --make-rslave /
 mkdir -p "$HOST_DIR/merged"
 mount -t overlay -o "lowerdir=$BASE,upperdir=$HOST_DIR/upper,workdir=$HOST_DIR/work" \
 	paictl-sandbox "$HOST_DIR/merged"
+# What systemd-nspawn notes about its guest shall end with this mount namespace too.
+mkdir -p /run/systemd/nspawn
+mount -t tmpfs -o mode=0755 paictl-sandbox /run/systemd/nspawn
 
 guest=
 stopping=

@@ -1,0 +1,265 @@
+package sandbox
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/crypto/ssh"
+	"golang.org/x/crypto/ssh/knownhosts"
+)
+
+// upVar makes the test binary run Up with these options (JSON) instead of tests, so that a
+// test can kill it in the middle.
+const upVar = "SANDBOX_TEST_UP"
+
+func TestMain(m *testing.M) {
+	if o := os.Getenv(upVar); o != "" {
+		var opts Options
+		err := json.Unmarshal([]byte(o), &opts)
+		if err == nil {
+			_, err = Up(context.Background(), opts)
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// requireHosts skips where sandbox hosts can't be made, and says why.
+func requireHosts(t *testing.T) {
+	t.Helper()
+	if err := requireRoot(); err != nil {
+		t.Skip(err)
+	}
+	if err := requirePackages(t.Context(), Full, false, nil); err != nil {
+		t.Skip(err)
+	}
+	src, err := machineSource(t.Context())
+	if err != nil {
+		t.Skip(err)
+	}
+	if !exists(filepath.Join(DefaultCache, "base-"+baseID(src))) && os.Getenv("PAICTL_TEST_BASE") == "" {
+		t.Skip("no base image yet; make it with \"paictl sandbox up\", or set PAICTL_TEST_BASE=1 to let the test make it")
+	}
+}
+
+// trace is what a sandbox could leave on the machine.
+type trace map[string][]string
+
+func machineTrace(t *testing.T, dir string) trace {
+	t.Helper()
+	tr := trace{}
+	mounts, err := os.ReadFile("/proc/self/mounts")
+	require.NoError(t, err)
+	tr["mounts"] = strings.Split(string(mounts), "\n")
+	links, err := net.Interfaces()
+	require.NoError(t, err)
+	for _, l := range links {
+		tr["links"] = append(tr["links"], l.Name)
+	}
+	tables, err := run(t.Context(), nil, "nft", "list", "tables")
+	require.NoError(t, err)
+	tr["tables"] = strings.Split(tables, "\n")
+	cg, err := machineCgroups()
+	require.NoError(t, err)
+	for _, point := range append(cg.v1, cg.unified) {
+		groups, err := filepath.Glob(filepath.Join(point, "*paictl*"))
+		require.NoError(t, err)
+		tr["cgroups"] = append(tr["cgroups"], groups...)
+	}
+	require.NoError(t, eachProcess(func(pid int) {
+		cmdline, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		if _, ok := markOf(pid, dir); ok || strings.Contains(string(cmdline), dir) {
+			tr["processes"] = append(tr["processes"], strings.ReplaceAll(string(cmdline), "\x00", " "))
+		}
+	}))
+	notes, err := filepath.Glob("/run/systemd/nspawn/*/*")
+	require.NoError(t, err)
+	tr["nspawn"] = notes
+	if ledger, err := os.ReadFile(ledgerPath); err == nil {
+		tr["ledger"] = []string{string(ledger)}
+	}
+	return tr.without(others(t, dir))
+}
+
+// others returns what names the machine's other sandboxes, which may come and go meanwhile.
+func others(t *testing.T, dir string) *regexp.Regexp {
+	t.Helper()
+	st, err := readState(dir)
+	own := "-"
+	if err == nil {
+		own = st.Name
+	}
+	links, err := net.Interfaces()
+	require.NoError(t, err)
+	names := []string{"^$"}
+	for _, l := range links {
+		if name, ok := strings.CutPrefix(l.Name, "pb-"); ok && name != own && name != "t-e2e" {
+			names = append(names, `\b`+regexp.QuoteMeta(name)+`(-\d+)?\b`, "sandbox_"+strings.ReplaceAll(name, "-", "_"))
+		}
+	}
+	return regexp.MustCompile(strings.Join(names, "|"))
+}
+
+func (tr trace) without(re *regexp.Regexp) trace {
+	for k, lines := range tr {
+		tr[k] = slices.DeleteFunc(lines, re.MatchString)
+		slices.Sort(tr[k])
+		if len(tr[k]) == 0 {
+			delete(tr, k)
+		}
+	}
+	return tr
+}
+
+func testOptions(t *testing.T, kind Kind, hosts int) Options {
+	t.Helper()
+	return Options{Dir: filepath.Join(t.TempDir(), "sandbox"), Name: "t-e2e", Kind: kind, Hosts: hosts, Progress: func(s string) { t.Log(s) }}
+}
+
+// down removes a sandbox if there is one, and its directory.
+func down(t *testing.T, dir string) {
+	t.Helper()
+	s, err := Load(dir, func(s string) { t.Log(s) })
+	if err != nil {
+		require.ErrorIs(t, err, ErrNone)
+		return
+	}
+	// Also in a cleanup, when the test's own context has ended.
+	require.NoError(t, s.Down(context.WithoutCancel(t.Context())))
+	assert.NoDirExists(t, dir)
+}
+
+func execOn(t *testing.T, s *Sandbox, h Host, user, command string) string {
+	t.Helper()
+	b, err := os.ReadFile(s.KeyFile())
+	require.NoError(t, err)
+	key, err := ssh.ParsePrivateKey(b)
+	require.NoError(t, err)
+	check, err := knownhosts.New(s.KnownHosts())
+	require.NoError(t, err)
+	at := netip.AddrPortFrom(h.Address, 22).String()
+	c, err := ssh.Dial("tcp", at, &ssh.ClientConfig{User: user, Auth: []ssh.AuthMethod{ssh.PublicKeys(key)}, HostKeyCallback: check,
+		HostKeyAlgorithms: []string{ssh.KeyAlgoED25519}, Timeout: 10 * time.Second})
+	require.NoError(t, err)
+	defer func() { _ = c.Close() }()
+	session, err := c.NewSession()
+	require.NoError(t, err)
+	out, err := session.CombinedOutput(command)
+	require.NoError(t, err, "%s: %s", command, out)
+	return strings.TrimSpace(string(out))
+}
+
+func TestLightHostsComeUpAnswerAndLeaveNothing(t *testing.T) {
+	requireHosts(t)
+	opts := testOptions(t, Light, 5)
+	before := machineTrace(t, opts.Dir)
+	s, err := Up(t.Context(), opts)
+	require.NoError(t, err)
+	t.Cleanup(func() { down(t, opts.Dir) })
+	hosts, err := s.Hosts()
+	require.NoError(t, err)
+	require.Len(t, hosts, 5)
+	for _, h := range hosts {
+		assert.True(t, h.Running)
+		assert.Equal(t, h.Name+" root", execOn(t, s, h, "root", "echo $(hostname) $(id -un)"))
+	}
+	assert.NotEqual(t, before, machineTrace(t, opts.Dir), "the comparison must see a sandbox, or it proves nothing")
+
+	again, err := Up(t.Context(), Options{Dir: opts.Dir, Hosts: 6})
+	require.NoError(t, err)
+	assert.Equal(t, "t-e2e-6", execOn(t, again, again.state.Hosts[5], "root", "hostname"))
+
+	require.NoError(t, again.Stop(t.Context(), "t-e2e-2"))
+	h, err := again.Host("t-e2e-2")
+	require.NoError(t, err)
+	assert.False(t, h.Running)
+	require.NoError(t, again.Start(t.Context(), "t-e2e-2"))
+	assert.Equal(t, "t-e2e-2", execOn(t, again, h, "pai", "hostname"))
+
+	down(t, opts.Dir)
+	assert.Equal(t, before, machineTrace(t, opts.Dir))
+}
+
+func TestAFullHostBootsRebootsLosesPowerAndLeavesNothing(t *testing.T) {
+	requireHosts(t)
+	opts := testOptions(t, Full, 1)
+	before := machineTrace(t, opts.Dir)
+	s, err := Up(t.Context(), opts)
+	require.NoError(t, err)
+	t.Cleanup(func() { down(t, opts.Dir) })
+	h, err := s.Host("t-e2e-1")
+	require.NoError(t, err)
+	assert.Equal(t, "systemd", execOn(t, s, h, "root", "cat /proc/1/comm"))
+	assert.Equal(t, "running", execOn(t, s, h, "root", "systemctl is-system-running --wait"))
+	assert.Equal(t, "1", execOn(t, s, h, "root", "cat /proc/sys/vm/overcommit_memory"))
+	id := execOn(t, s, h, "root", "cat /etc/machine-id")
+	assert.Len(t, id, 32)
+	password, err := os.ReadFile(s.PasswordFile())
+	require.NoError(t, err)
+	assert.Equal(t, "root", execOn(t, s, h, "pai", "echo '"+strings.TrimSpace(string(password))+"' | sudo -S -p '' id -un"))
+
+	boot := execOn(t, s, h, "root", "cat /proc/sys/kernel/random/boot_id; touch /root/kept /var/lib/kept")
+	require.NoError(t, s.Reboot(t.Context(), h.Name))
+	assert.NotEqual(t, boot, execOn(t, s, h, "root", "cat /proc/sys/kernel/random/boot_id"))
+	require.NoError(t, s.Unplug(t.Context(), h.Name))
+	require.NoError(t, s.Start(t.Context(), h.Name))
+	assert.Equal(t, id, execOn(t, s, h, "root", "ls /root/kept /var/lib/kept >/dev/null; cat /etc/machine-id"))
+
+	down(t, opts.Dir)
+	assert.Equal(t, before, machineTrace(t, opts.Dir))
+}
+
+func TestUpKilledAnywhereIsCompletedByTheNextAndRemovedByDown(t *testing.T) {
+	requireHosts(t)
+	self, err := os.Executable()
+	require.NoError(t, err)
+	for _, kind := range []Kind{Light, Full} {
+		for _, after := range []time.Duration{50, 150, 300, 450, 600, 800} {
+			t.Run(fmt.Sprintf("%s after %d ms", kind, after), func(t *testing.T) {
+				opts := testOptions(t, kind, 2)
+				before := machineTrace(t, opts.Dir)
+				opts.Progress = nil
+				o, err := json.Marshal(struct {
+					Dir, Name string
+					Kind      Kind
+					Hosts     int
+				}{opts.Dir, opts.Name, opts.Kind, opts.Hosts})
+				require.NoError(t, err)
+				t.Cleanup(func() { down(t, opts.Dir) })
+				for range 2 {
+					ctx, cancel := context.WithTimeout(t.Context(), after*time.Millisecond)
+					cmd := exec.CommandContext(ctx, self)
+					cmd.Env = append(os.Environ(), upVar+"="+string(o))
+					_ = cmd.Run() // killed, or done before
+					cancel()
+				}
+				s, err := Up(t.Context(), opts)
+				require.NoError(t, err)
+				hosts, err := s.Hosts()
+				require.NoError(t, err)
+				for _, h := range hosts {
+					assert.Equal(t, h.Name, execOn(t, s, h, "root", "hostname"))
+				}
+				down(t, opts.Dir)
+				assert.Equal(t, before, machineTrace(t, opts.Dir))
+			})
+		}
+	}
+}
