@@ -22,7 +22,11 @@ type Finding struct {
 }
 
 // PreflightError says that checks failed and that nothing was changed.
-type PreflightError struct{ Findings []Finding }
+type PreflightError struct {
+	Findings []Finding
+	// Repaired says that --fix has repaired something before.
+	Repaired bool
+}
 
 func (e *PreflightError) Error() string {
 	n, first := 0, Finding{}
@@ -38,10 +42,14 @@ func (e *PreflightError) Error() string {
 	if first.Host != "" {
 		where = first.Host + ": "
 	}
-	if n == 1 {
-		return fmt.Sprintf("%s%s (nothing was changed)", where, first.Message)
+	rest := "nothing was changed"
+	if e.Repaired {
+		rest = "nothing but the repairs was changed"
 	}
-	return fmt.Sprintf("%d checks failed, the first: %s%s (nothing was changed)", n, where, first.Message)
+	if n == 1 {
+		return fmt.Sprintf("%s%s (%s)", where, first.Message, rest)
+	}
+	return fmt.Sprintf("%d checks failed, the first: %s%s (%s)", n, where, first.Message, rest)
 }
 
 // ExitCode is 4: preflight.

@@ -68,7 +68,14 @@ func (r *run) refuse(findings []Finding) error {
 		errs = append(errs, f)
 		r.emit(Event{Kind: EventPhaseFailed, Host: f.Host, Phase: phasePreflight, Error: f.Message, Hint: f.Remedy})
 	}
-	return hint.Wrap(&PreflightError{Findings: findings}, remedyOf(errs))
+	return hint.Wrap(&PreflightError{Findings: findings, Repaired: r.repaired()}, remedyOf(errs))
+}
+
+// repaired tells whether this run's --fix has changed a host.
+func (r *run) repaired() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.changes) > 0
 }
 
 // remedyOf is the remedy for a run that was refused: the finding's own where there is one.

@@ -15,9 +15,10 @@ const (
 	nodeReserve = 2 << 30
 	etcdReserve = 1 << 30
 	etcReserve  = 64 << 20
-	// unpacked is how much an image takes, in multiples of its archive: the archive while
-	// it is imported, its layers in containerd's store, and their files.
-	unpacked = 3
+	// unpacked is how much an image takes, in multiples of its archive, whose layers are
+	// compressed to about a third: the archive while it is imported, the layers in
+	// containerd's store, and their files.
+	unpacked = 5
 )
 
 // space is a demand for room in a folder.
@@ -74,68 +75,76 @@ func (s *subject) installed() map[string]bool {
 	return out
 }
 
-// checkDisk adds the demands up for each file system and compares them with its free room.
-func checkDisk(s *subject) []Finding {
-	type volume struct {
-		need, free int64
-		paths      []string
-	}
-	volumes := map[string]*volume{}
-	var order []string
+// volume is a file system, and what is asked of it.
+type volume struct {
+	point      string
+	need, free int64 // bytes
+	paths      []string
+}
+
+// volumes adds the demands up for each file system.
+func (s *subject) volumes() []*volume {
+	byKey := map[string]*volume{}
+	var out []*volume
 	for _, d := range s.demands() {
 		row, ok := s.probe.row("fs", d.path)
 		if !ok || len(row) < 3 || d.bytes == 0 {
 			continue
 		}
-		free, err := strconv.ParseInt(row[2], 10, 64)
+		free, err := strconv.ParseInt(row[1], 10, 64)
 		if err != nil {
 			continue
 		}
-		v := volumes[row[0]]
+		point, key := row[0], row[0]
+		if strings.HasPrefix(row[2], "/") { // one device may be mounted in many places
+			key = row[2]
+		}
+		v := byKey[key]
 		if v == nil {
-			v = &volume{free: free << 10}
-			volumes[row[0]] = v
-			order = append(order, row[0])
+			v = &volume{point: point, free: free << 10}
+			byKey[key] = v
+			out = append(out, v)
 		}
 		v.need += d.bytes
 		if !slices.Contains(v.paths, d.path) {
 			v.paths = append(v.paths, d.path)
 		}
 	}
+	return out
+}
+
+// checkDisk compares what is needed with what is free.
+func checkDisk(s *subject) []Finding {
 	var out []Finding
-	for _, point := range order {
-		v := volumes[point]
+	for _, v := range s.volumes() {
 		if v.free >= v.need {
 			continue
 		}
-		out = append(out, s.fail("disk", fmt.Sprintf("%s has %s free and needs %s, for %s", point, mib(v.free), mib(v.need), strings.Join(v.paths, ", ")),
-			fmt.Sprintf("free at least %s there (du -xh --max-depth=2 %s | sort -h shows what is large), or give it a larger disk", mib(v.need-v.free), point)))
+		out = append(out, s.fail("disk", fmt.Sprintf("%s has %s free and needs %s, for %s", v.point, mib(v.free), mib(v.need), strings.Join(v.paths, ", ")),
+			fmt.Sprintf("free at least %s there (du -xh --max-depth=2 %s | sort -h shows what is large), or give it a larger disk", mib(v.need-v.free), v.point)))
 	}
 	return out
 }
 
-// checkMounts: paictl writes into these folders, and programs run from them.
+// checkMounts: paictl writes into these folders, and programs run from some of them.
 func checkMounts(s *subject) []Finding {
 	var out []Finding
 	told := map[string]bool{}
 	for _, row := range s.probe.all("mount") {
-		if len(row) < 3 {
+		if len(row) < 3 || told[row[1]+row[2]] {
 			continue
 		}
-		path, point, options := row[0], row[1], strings.Split(row[2], ",")
-		runs := path == binDir || path == cniBinDir || path == "/var/lib/containerd" || path == "/var/lib/kubelet"
-		for option, why := range map[string]string{"ro": "read-only", "noexec": "mounted noexec"} {
-			if !slices.Contains(options, option) || option == "noexec" && !runs || told[point+option] {
+		path, point, option := row[0], row[1], row[2]
+		why, instead := "read-only", "rw"
+		if option == "noexec" {
+			if path != binDir && path != cniBinDir && path != "/var/lib/containerd" && path != "/var/lib/kubelet" {
 				continue
 			}
-			told[point+option] = true
-			fix := "rw"
-			if option == "noexec" {
-				fix = "exec"
-			}
-			out = append(out, s.fail("mount", fmt.Sprintf("%s is %s, and %s lies there", point, why, path),
-				fmt.Sprintf("mount -o remount,%s %s, and the same in /etc/fstab", fix, point)))
+			why, instead = "mounted noexec", "exec"
 		}
+		told[point+option] = true
+		out = append(out, s.fail("mount", fmt.Sprintf("%s is %s, and %s lies there", point, why, path),
+			fmt.Sprintf("mount -o remount,%s %s, and the same in /etc/fstab", instead, point)))
 	}
 	return out
 }

@@ -51,16 +51,19 @@ existing() {
 	printf %s "$d"
 }
 
-# "fs path mountpoint total-kib free-kib", and the mount options of that place.
+# "fs path mountpoint free-kib device"; "mount path mountpoint ro|noexec" where such an
+# option is in force.
 probe_filesystems() {
 	for p in $want_paths; do
-		d=$(existing "$p")
-		df -Pk "$R$d" 2>/dev/null | awk -v p="$p" 'NR == 2 { printf "fs\t%s\t%s\t%s\t%s\n", p, $NF, $(NF - 4), $(NF - 2) }'
+		df -Pk "$R$(existing "$p")" 2>/dev/null | awk -v p="$p" 'NR == 2 { printf "fs\t%s\t%s\t%s\t%s\n", p, $NF, $(NF - 2), $1 }'
 		[ -r "$R/proc/mounts" ] || continue
 		awk -v p="$p" '
 			function under(m) { return m == "/" || p == m || index(p, m "/") == 1 }
 			under($2) && length($2) >= best { best = length($2); options = $4; point = $2 }
-			END { if (best) printf "mount\t%s\t%s\t%s\n", p, point, options }' "$R/proc/mounts"
+			END {
+				n = split(options, o, ",")
+				for (i = 1; i <= n; i++) if (o[i] == "ro" || o[i] == "noexec") printf "mount\t%s\t%s\t%s\n", p, point, o[i]
+			}' "$R/proc/mounts"
 	done
 }
 
