@@ -63,17 +63,19 @@ func (p *images) apply(ctx context.Context, r *run, n *Node, cs []Change) error 
 	}
 	var files []ssh.File
 	var b strings.Builder
+	b.WriteString("p_images <<'PAICTL_DATA'\n")
 	for _, img := range p.spec.artifacts(n, bundle.KindImage) {
 		ref := p.spec.imageRef(img.Image)
 		if !todo[ref] {
 			continue
 		}
 		files = append(files, r.uploadFile(staged(img), img))
-		fmt.Fprintf(&b, "p_image %s %s %s\n", quote(img.Image), quote(ref), img.SHA256)
+		fmt.Fprintf(&b, "%s\t%s\t%s\n", img.SHA256, img.Image, ref)
 	}
 	if err := r.upload(ctx, n, phaseImages, files); err != nil {
 		return err
 	}
+	b.WriteString("PAICTL_DATA\n")
 	_, err := r.script(ctx, n, phaseImages, "import", b.String())
 	return err
 }

@@ -202,21 +202,36 @@ p_timesync() {
 	note change timesync
 }
 
-image_digest() { ctr -n k8s.io images ls | awk -v n="$1" '$1 == n { print $3 }'; }
-
-# p_image NAME REF SHA: imports a staged image, gives it the name that the nodes use, pins it
-# and remembers which file it came from. A rerun finds the upload gone and the image there.
-p_image() {
-	st=$S/staging/$3
-	if [ -f "$st" ]; then
-		ctr -n k8s.io images import "$st" >/dev/null
-		[ "$1" = "$2" ] || ctr -n k8s.io images tag --force "$1" "$2" >/dev/null
-	fi
-	ctr -n k8s.io images label "$2" io.cri-containerd.pinned=pinned >/dev/null
-	d=$(image_digest "$2")
-	[ -n "$d" ] || { echo "image $2 is not there after its import" >&2; exit 1; }
-	{ [ ! -f "$S/images" ] || grep -vF "$2$TAB" "$S/images" || true; printf '%s\t%s\t%s\n' "$2" "$3" "$d"; } >"$S/images.new"
-	mv -f "$S/images.new" "$S/images"
-	rm -f "$st"
-	note change "image $2"
+# p_images: lines "sha<TAB>name<TAB>ref" on standard input. All staged images are imported at
+# once, since each import decompresses on one core; then each gets the name that the nodes use,
+# is pinned, and is remembered with the file that it came from. A rerun finds the upload gone
+# and the image there.
+p_images() {
+	list=$(cat)
+	jobs=
+	while IFS=$TAB read -r sha name ref; do
+		[ -f "$S/staging/$sha" ] || continue
+		ctr -n k8s.io images import "$S/staging/$sha" >/dev/null </dev/null &
+		jobs="$jobs $!"
+	done <<EOF
+$list
+EOF
+	for j in $jobs; do wait "$j"; done
+	while IFS=$TAB read -r sha name ref; do
+		[ "$name" = "$ref" ] || ctr -n k8s.io images tag --force "$name" "$ref" >/dev/null
+		ctr -n k8s.io images label "$ref" io.cri-containerd.pinned=pinned >/dev/null
+	done <<EOF
+$list
+EOF
+	have=$(ctr -n k8s.io images ls | awk 'NR > 1 { print $1 "\t" $3 }')
+	while IFS=$TAB read -r sha name ref; do
+		d=$(printf '%s\n' "$have" | awk -F '\t' -v n="$ref" '$1 == n { print $2 }')
+		[ -n "$d" ] || { echo "image $ref is not there after its import" >&2; exit 1; }
+		{ [ ! -f "$S/images" ] || grep -vF "$ref$TAB" "$S/images" || true; printf '%s\t%s\t%s\n' "$ref" "$sha" "$d"; } >"$S/images.new"
+		mv -f "$S/images.new" "$S/images"
+		rm -f "$S/staging/$sha"
+		note change "image $ref"
+	done <<EOF
+$list
+EOF
 }
