@@ -58,11 +58,14 @@ u_stop_units() {
 	done
 }
 
-# pod_pids: the processes of pods, by their cgroup, and the shims above them. The brackets
-# keep grep from finding itself.
+# pod_pids: the processes of pods, by their cgroup, and the shims above them. On a host that
+# is itself a pod all processes have one such cgroup; there it takes two. The brackets keep
+# grep from finding itself.
 pod_pids() {
+	cg='/kubepods'
+	if grep -qs "$cg" "$R/proc/1/cgroup"; then cg='/kubepods.*/kubepods'; fi
 	{
-		grep -ls '[/]kubepods' "$R"/proc/[0-9]*/cgroup || true
+		grep -ls "$cg" "$R"/proc/[0-9]*/cgroup || true
 		grep -lsa 'containerd[-]shim' "$R"/proc/[0-9]*/cmdline | while read -r f; do
 			if tr '\000' ' ' <"$f" 2>/dev/null | grep -q -e '-namespace k8s[.]io '; then echo "$f"; fi
 		done

@@ -1,0 +1,256 @@
+package cluster
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/ssh"
+)
+
+//go:embed scripts/down.sh
+var downScript string
+
+const phaseDown = "down"
+
+// Down makes the machines what they were before paictl: it ends the cluster's pods and
+// programs, removes what these wrote, and undoes what paictl's own record on each machine
+// lists, last things first. It needs neither a bundle nor a cluster that works. Machines
+// that can't be reached are set aside and named in a *PartialError. With PurgeData the
+// folder of the services' data goes too.
+func Down(ctx context.Context, s *Spec, o Options, purgeData bool) ([]Change, error) {
+	r := newRun(s, o)
+	defer r.close()
+	u, err := newUndo(s, purgeData)
+	if err != nil {
+		return nil, err
+	}
+	nodes, err := r.selected()
+	if err != nil {
+		return nil, err
+	}
+	r.emit(Event{Kind: EventRunStarted, Message: "cluster down", Hosts: hostnames(nodes), Phases: []string{phaseDown}})
+	if err := r.reach(ctx, r.reached(nodes)); err != nil {
+		return nil, err
+	}
+	if !o.DryRun {
+		var unlock func()
+		if ctx, unlock, err = r.lockIfReached(ctx); err != nil {
+			return nil, err
+		}
+		defer unlock()
+	}
+	found, err := u.list(ctx, r, nodes)
+	if err != nil {
+		return nil, err
+	}
+	if !o.DryRun {
+		if err := u.apply(ctx, r, nodes, found); err != nil {
+			return nil, err
+		}
+		if len(o.Limit) == 0 {
+			r.removeLock(ctx)
+		}
+	} else {
+		for _, n := range nodes {
+			for _, c := range found[n] {
+				r.emit(Event{Kind: EventPlanned, Host: c.Host, Phase: c.Phase, Change: &c})
+			}
+		}
+	}
+	all := []Change{}
+	for _, n := range nodes {
+		all = append(all, found[n]...)
+	}
+	return all, r.summary("cluster down", nodes, all)
+}
+
+// undo is what the script needs to know beside the record on the host.
+type undo struct{ etcdDir, podCIDR, dataDir string }
+
+func newUndo(s *Spec, purgeData bool) (*undo, error) {
+	k := s.Config.Kubernetes.Kubernetes
+	u := &undo{etcdDir: k.EtcdDataPath, podCIDR: k.PodCIDR}
+	if err := erasable("etcd-data-path", u.etcdDir); err != nil {
+		return nil, err
+	}
+	if purgeData {
+		u.dataDir = s.Config.Services.Cluster.Common.DataPath
+		if err := erasable("cluster.common.data-path", u.dataDir); err != nil {
+			return nil, err
+		}
+	}
+	return u, nil
+}
+
+// erasable refuses to delete folders that belong to the machine.
+func erasable(field, p string) error {
+	system := []string{
+		"/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib32", "/lib64", "/media", "/mnt", "/opt", "/proc",
+		"/root", "/run", "/sbin", "/srv", "/sys", "/tmp", "/usr", "/usr/local", "/var", "/var/lib", "/var/log",
+		"/usr/bin", "/usr/lib", "/usr/sbin", "/usr/share", "/usr/local/bin", "/var/tmp", "/var/cache",
+	}
+	switch {
+	case !path.IsAbs(p) || p == "/" || path.Clean(p) != strings.TrimSuffix(p, "/") || slices.Contains(system, path.Clean(p)):
+		return hint.Errorf("give it a folder of its own, such as /datastorage", "%s is %q: that folder will not be deleted", field, p)
+	case strings.ContainsAny(p, "\n\t"):
+		return hint.Errorf("use a plain path", "%s %q holds a control character", field, p)
+	}
+	return nil
+}
+
+// script renders the program for one mode, list or run. It takes the host's lock like every
+// mutating script, where it mutates.
+func (u *undo) script(runID, mode string) string {
+	head := preludeScript
+	if mode == "run" {
+		head += applyScript
+	}
+	return fmt.Sprintf("%s%s\nrun=%s phase=%s\nETCD_DIR=%s POD_CIDR=%s DATA_DIR=%s\ndown %s\n", head, downScript,
+		quote(runID), phaseDown, quote(strings.TrimSuffix(u.etcdDir, "/")), quote(u.podCIDR), quote(strings.TrimSuffix(u.dataDir, "/")), mode)
+}
+
+// list asks every host what there is to undo.
+func (u *undo) list(ctx context.Context, r *run, nodes []*Node) (map[*Node][]Change, error) {
+	var mu sync.Mutex
+	found := map[*Node][]Change{}
+	errs := r.each(ctx, r.alive(nodes), func(ctx context.Context, n *Node) error {
+		cs, err := u.ask(ctx, r, n)
+		if err != nil {
+			return err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		found[n] = cs
+		return nil
+	})
+	return found, r.setAsideAll(ctx, phaseDown, errs)
+}
+
+func (u *undo) ask(ctx context.Context, r *run, n *Node) ([]Change, error) {
+	res, err := r.exec(ctx, n, ssh.Script{Name: "down/list", Timeout: r.opts.StepTimeout, Body: u.script(r.id, "list")})
+	if err != nil {
+		return nil, err
+	}
+	return undoChanges(n, res.Stdout), nil
+}
+
+// undoChanges reads the script's lines: undo, action, target, detail.
+func undoChanges(n *Node, out []byte) []Change {
+	var cs []Change
+	for _, f := range parseFacts(append([]byte("@@ undo\n"), out...))["undo"].all("undo") {
+		for len(f) < 3 {
+			f = append(f, "")
+		}
+		cs = append(cs, Change{Host: n.Hostname, Phase: phaseDown, Action: f[0], Target: f[1], Detail: f[2]})
+	}
+	return cs
+}
+
+// apply undoes it on all hosts at once.
+func (u *undo) apply(ctx context.Context, r *run, nodes []*Node, found map[*Node][]Change) error {
+	errs := r.each(ctx, r.alive(nodes), func(ctx context.Context, n *Node) error {
+		if len(found[n]) == 0 {
+			r.emit(Event{Kind: EventPhaseSkipped, Host: n.Hostname, Phase: phaseDown})
+			r.emit(Event{Kind: EventHostDone, Host: n.Hostname})
+			return nil
+		}
+		return u.host(ctx, r, n, len(found[n]))
+	})
+	return r.setAsideAll(ctx, phaseDown, errs)
+}
+
+// host undoes everything on one host.
+func (u *undo) host(ctx context.Context, r *run, n *Node, planned int) error {
+	start := r.opts.Clock()
+	r.emit(Event{Kind: EventPhaseStarted, Host: n.Hostname, Phase: phaseDown, Changes: planned})
+	res, err := r.exec(ctx, n, ssh.Script{Name: "down/run", Mutates: true, Timeout: r.opts.StepTimeout, Body: u.script(r.id, "run")})
+	done := undoChanges(n, res.Stdout)
+	for i := range done {
+		r.emit(Event{Kind: EventChanged, Host: n.Hostname, Phase: phaseDown, Change: &done[i]})
+	}
+	r.mu.Lock()
+	r.changes[n.Hostname] += len(done)
+	r.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	for _, l := range strings.Split(strings.TrimSpace(string(res.Stderr)), "\n") {
+		if l != "" {
+			r.emit(Event{Kind: EventWarning, Host: n.Hostname, Phase: phaseDown, Message: l})
+		}
+	}
+	r.emit(Event{Kind: EventPhaseDone, Host: n.Hostname, Phase: phaseDown, Changes: len(done), Elapsed: r.opts.Clock().Sub(start)})
+	r.emit(Event{Kind: EventHostDone, Host: n.Hostname})
+	return nil
+}
+
+// reach dials hosts for work that must also go on without some of them: those that don't
+// answer are set aside, the first of the control plane too. One that answers and refuses us
+// is a mistake to be repaired before anything is changed.
+func (r *run) reach(ctx context.Context, nodes []*Node) error {
+	errs := r.each(ctx, nodes, r.dial)
+	var findings []Finding
+	for _, n := range nodes {
+		err := errs[n]
+		switch {
+		case err == nil:
+		case isCancel(ctx, err):
+			return context.Canceled
+		case errors.Is(err, ssh.ErrUnreachable):
+			r.setAside(n, "connect", err)
+		default:
+			findings = append(findings, Finding{
+				Host: n.Hostname, Check: "connect", Severity: SeverityError, Message: err.Error(), Remedy: hint.Of(err),
+			})
+		}
+	}
+	if len(findings) > 0 {
+		return r.refuse(findings)
+	}
+	return nil
+}
+
+// setAsideAll sets aside the hosts on which something failed; the error is one of
+// cancellation.
+func (r *run) setAsideAll(ctx context.Context, phase string, errs map[*Node]error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	for _, n := range slices.SortedFunc(maps.Keys(errs), func(a, b *Node) int { return strings.Compare(a.Hostname, b.Hostname) }) {
+		r.emit(Event{Kind: EventPhaseFailed, Host: n.Hostname, Phase: phase, Error: errs[n].Error(), Hint: hint.Of(errs[n])})
+		r.setAside(n, phase, errs[n])
+	}
+	return nil
+}
+
+// lockIfReached takes the cluster's lock. Without the first machine there is none to take,
+// and the machines' own locks must do.
+func (r *run) lockIfReached(ctx context.Context) (context.Context, func(), error) {
+	if r.host(r.spec.First()) == nil {
+		r.emit(Event{Kind: EventWarning, Host: r.spec.First().Hostname, Phase: phaseDown,
+			Message: "it does not answer, so the cluster's lock could not be taken", Hint: "make sure that nobody else works on this cluster now"})
+		return ctx, func() {}, nil
+	}
+	return r.lock(ctx)
+}
+
+// removeLock deletes the lock's file while it is still held; it is the last trace of
+// paictl on the first machine. Where that fails, the file goes with the next restart.
+func (r *run) removeLock(ctx context.Context) {
+	n := r.spec.First()
+	if r.host(n) == nil || r.isAside(n) {
+		return
+	}
+	_, err := r.exec(ctx, n, ssh.Script{Name: "down/unlock", Mutates: true, Body: preludeScript + "rm -f \"$R" + clusterLock + "\"\n"})
+	if err != nil && ctx.Err() == nil {
+		r.emit(Event{Kind: EventWarning, Host: n.Hostname, Phase: phaseDown, Message: err.Error()})
+	}
+}
