@@ -20,9 +20,6 @@ type rule struct {
 	say string
 }
 
-// everywhere are the original's long flags that mean the same for every command.
-var everywhere = map[string]string{"--config-path": "-p", "--kube-config-path": "--kubeconfig"}
-
 func rules() []rule {
 	onCluster := map[string]string{"-c": "--kubeconfig"}
 	nodes := map[string]string{"--node-list": "-l"}
@@ -50,6 +47,8 @@ func rules() []rule {
 // Rewrite returns args in today's spelling, and what to tell the operator about it, ""
 // when nothing was changed. A note with nil args means that there is nothing to run.
 func Rewrite(args []string) (rewritten []string, note string) {
+	// The flags that mean the same for every command; -p/--config-path is what it was.
+	everywhere := map[string]string{"--kube-config-path": "--kubeconfig"}
 	i := firstWord(args)
 	for _, r := range rules() {
 		if !slices.Equal(args[i:min(i+len(r.old), len(args))], r.old) {

@@ -11,8 +11,8 @@ import (
 func TestOldSpellingsBecomeNewOnes(t *testing.T) {
 	for _, tc := range []struct{ name, in, want, note string }{
 		{"bootup is up", "cluster k8s-bootup -p /cfg", "cluster up -p /cfg", `paictl: "cluster k8s-bootup" is now "cluster up"`},
-		{"long flags too", "cluster k8s-bootup --config-path /cfg", "cluster up -p /cfg", `paictl: "cluster k8s-bootup" is now "cluster up"`},
-		{"long flags with =", "cluster k8s-bootup --config-path=/cfg", "cluster up -p=/cfg", `paictl: "cluster k8s-bootup" is now "cluster up"`},
+		{"--config-path stays", "cluster k8s-bootup --config-path /cfg", "cluster up --config-path /cfg", `paictl: "cluster k8s-bootup" is now "cluster up"`},
+		{"flags with =", "machine add --node-list=f", "node add -l=f", `paictl: "machine add" is now "node add"`},
 		{"clean keeps data", "cluster k8s-clean -p d", "cluster down -p d", `paictl: "cluster k8s-clean" is now "cluster down"`},
 		{"clean -f purges data", "cluster k8s-clean -p d -f", "cluster down -p d --purge-data", `paictl: "cluster k8s-clean" is now "cluster down"`},
 		{"clean --force purges data", "cluster k8s-clean --force -p d", "cluster down --purge-data -p d", `paictl: "cluster k8s-clean" is now "cluster down"`},
@@ -27,9 +27,9 @@ func TestOldSpellingsBecomeNewOnes(t *testing.T) {
 		{"config update", "config update -p d", "config push -p d", `paictl: "config update" is now "config push"`},
 		{"flags before the command", "--log-file l cluster k8s-bootup -p d", "--log-file l cluster up -p d", `paictl: "cluster k8s-bootup" is now "cluster up"`},
 		{"a flag with = before the command", "--log-file=l check", "--log-file=l cluster preflight", `paictl: "check" is now "cluster preflight"`},
-		{"an old flag of a new command", "cluster up --config-path d", "cluster up -p d", `paictl: "--config-path" is now "-p"`},
+		{"a flag that stayed", "cluster up --config-path d", "cluster up --config-path d", ""},
 		{"the old kubeconfig flag", "service start --kube-config-path=k", "service start --kubeconfig=k", `paictl: "--kube-config-path" is now "--kubeconfig"`},
-		{"nothing after -- is a flag", "sandbox ssh h -- cmd --config-path x", "sandbox ssh h -- cmd --config-path x", ""},
+		{"nothing after -- is a flag", "sandbox ssh h -- cmd --kube-config-path x", "sandbox ssh h -- cmd --kube-config-path x", ""},
 		{"today's spelling stays", "cluster up -p d -f", "cluster up -p d -f", ""},
 		{"a value that looks like a command", "cluster up -p check", "cluster up -p check", ""},
 		{"-c of other commands is theirs", "sandbox ssh -c x", "sandbox ssh -c x", ""},

@@ -1,0 +1,113 @@
+#!/bin/sh
+# From nothing to a cluster whose pods reach each other, as a person would type it: each
+# command is printed before its output. Everything can be run again; what is done is not
+# done twice. Where hosts are impossible it shows the same with simulated ones, and says so.
+#
+#   PAICTL_DEMO_HOSTS=3   how many hosts
+#   PAICTL_DEMO_DIR=DIR   where the configuration and the kubeconfig go (dist/demo)
+#   PAICTL_BUNDLE=DIR     the bundle, built there when it is missing
+set -eu
+cd "$(dirname "$0")/.."
+
+hosts=${PAICTL_DEMO_HOSTS:-3}
+work=${PAICTL_DEMO_DIR:-dist/demo}
+PAICTL_BUNDLE=${PAICTL_BUNDLE:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/paictl/bundle}
+started=$(date +%s)
+
+title() { printf '\n# %s\n' "$*"; }
+run() {
+	printf '$ %s\n' "$*"
+	"$@"
+}
+seconds() { echo "$(($(date +%s) - started)) s"; }
+
+sh hack/packages.sh || {
+	echo "demo: the bundle is built with these packages; install them, then run make demo again" >&2
+	exit 1
+}
+mkdir -p "$work"
+work=$(cd "$work" && pwd)
+case $PAICTL_BUNDLE in /*) ;; *) PAICTL_BUNDLE=$PWD/$PAICTL_BUNDLE ;; esac
+export PAICTL_BUNDLE
+
+title "paictl, one static binary"
+run make --no-print-directory build
+PATH=$PWD/bin:$PAICTL_BUNDLE/bin:$PATH
+export PATH
+
+title "Kubernetes and what belongs to it, from source; the first time takes some ten minutes"
+run paictl bundle build -o "$PAICTL_BUNDLE"
+
+# What stands in the way of real hosts, if anything does.
+if why=$(sh hack/sandboxable.sh); then
+	why=
+fi
+
+if [ -n "$why" ]; then
+	title "No hosts here: $why"
+	echo "# What follows is SIMULATED: the API server, scheduler and controllers are real, the nodes are not,"
+	echo "# and no container runs. For the real thing run make demo as root on a Debian or Ubuntu machine."
+	run paictl sandbox up --api-only --bundle "$PAICTL_BUNDLE" --hosts "$hosts" --dir "$work/sandbox"
+	KUBECONFIG=$work/sandbox/kubeconfig
+	export KUBECONFIG
+	run kubectl get nodes
+	run kubectl apply -f examples/demo/netcheck.yaml
+	run kubectl -n paictl-demo rollout status daemonset/netcheck --timeout 120s
+	run kubectl -n paictl-demo get pods -o wide
+	title "Done in $(seconds): pods were placed on $hosts simulated nodes; nothing ran in them"
+	echo "# It stays up; take it down with: bin/paictl sandbox down --dir $work/sandbox"
+	exit 0
+fi
+
+title "$hosts hosts on this machine, each with its own address, sshd and systemd"
+run paictl sandbox up --hosts "$hosts" --bundle "$PAICTL_BUNDLE"
+quickstart=/var/lib/paictl/sandbox/quick-start.yaml
+run cat "$quickstart"
+
+title "The configuration: the hosts are asked for their hardware"
+run paictl config generate -f -i "$quickstart" -o "$work/cluster"
+
+title "The cluster"
+run paictl cluster up -p "$work/cluster" --yes
+KUBECONFIG=$work/kubeconfig
+export KUBECONFIG
+run paictl cluster kubeconfig -p "$work/cluster"
+kubectl config current-context >/dev/null 2>&1 ||
+	run kubectl config use-context "$(kubectl config get-contexts -o name | head -n 1)"
+run kubectl wait --for=condition=Ready nodes --all --timeout 180s
+run kubectl get nodes -o wide
+
+title "A pod on each worker"
+run kubectl apply -f examples/demo/netcheck.yaml
+run kubectl -n paictl-demo rollout status daemonset/netcheck --timeout 180s
+run kubectl -n paictl-demo get pods -o wide
+
+title "Each pod asks each other one, across hosts"
+pods=$(kubectl -n paictl-demo get pods -l app.kubernetes.io/name=netcheck --field-selector status.phase=Running \
+	-o 'jsonpath={range .items[*]}{.metadata.name}={.status.podIP}{" "}{end}')
+asked=0
+for from in $pods; do
+	for to in $pods; do
+		[ "$from" != "$to" ] || continue
+		run kubectl -n paictl-demo exec "${from%=*}" -- /netcheck get "http://${to#*=}:8080/"
+		asked=$((asked + 1))
+	done
+done
+
+title "The service has a name, and answers"
+first=${pods%%=*}
+run kubectl -n paictl-demo exec "$first" -- /netcheck resolve netcheck.paictl-demo.svc.cluster.local
+run kubectl -n paictl-demo exec "$first" -- /netcheck get http://netcheck.paictl-demo.svc.cluster.local/
+
+title "Once more: nothing is left to change"
+run paictl cluster up -p "$work/cluster" --yes
+
+title "Done in $(seconds): $hosts hosts, $(echo "$pods" | wc -w | tr -d ' ') pods, $asked times asked across hosts"
+cat <<END
+# The cluster stays up. To look around:
+#   export KUBECONFIG=$KUBECONFIG PATH=$PWD/bin:$PAICTL_BUNDLE/bin:\$PATH
+#   kubectl get pods -A
+#   paictl cluster status -p $work/cluster
+# To take it all down:
+#   paictl sandbox down
+END
