@@ -75,3 +75,17 @@ func (a Artifact) NeededBy(controlPlane bool) bool {
 	}
 	return slices.Contains(a.Roles, role)
 }
+
+// PathOf is where an artifact lies in a bundle.
+func PathOf(kind, name string) string {
+	switch kind {
+	case KindCNIPlugin:
+		return "cni/" + name
+	case KindTool:
+		return "tools/" + name
+	case KindImage:
+		return "images/" + name + ".tar"
+	default:
+		return "bin/" + name
+	}
+}

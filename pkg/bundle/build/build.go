@@ -202,7 +202,7 @@ func (b *builder) addProgram(ctx context.Context, p Program, took time.Duration)
 		return nil
 	}
 	a := bundle.Artifact{
-		Name: p.Name, Version: b.version(p.Name), Kind: p.Kind, Path: artifactPath(p.Kind, p.Name),
+		Name: p.Name, Version: b.version(p.Name), Kind: p.Kind, Path: bundle.PathOf(p.Kind, p.Name),
 		Source: b.source(p.Name), Roles: p.Roles,
 	}
 	a, err := b.w.Add(ctx, a, b.inputs["program/"+p.Name], b.c.out(p.Name))
@@ -213,27 +213,13 @@ func (b *builder) addProgram(ctx context.Context, p Program, took time.Duration)
 	return nil
 }
 
-// artifactPath is where an artifact lies in a bundle.
-func artifactPath(kind, name string) string {
-	switch kind {
-	case bundle.KindCNIPlugin:
-		return "cni/" + name
-	case bundle.KindTool:
-		return "tools/" + name
-	case bundle.KindImage:
-		return "images/" + name + ".tar"
-	default:
-		return "bin/" + name
-	}
-}
-
 // programFile is where a program lies now: in the bundle, or among the unfinished files.
 func (b *builder) programFile(name string) string {
 	p := b.programs[name]
 	if p.Kind == "" {
 		return b.c.out(name)
 	}
-	return filepath.Join(b.w.Dir(), filepath.FromSlash(artifactPath(p.Kind, name)))
+	return filepath.Join(b.w.Dir(), filepath.FromSlash(bundle.PathOf(p.Kind, name)))
 }
 
 func (b *builder) report(a bundle.Artifact, took time.Duration) {

@@ -22,8 +22,8 @@ func (b *builder) image(ctx context.Context, img Image) error {
 	start := b.now()
 	program := img.Files[0].Program
 	a := bundle.Artifact{
-		Name: img.Name, Version: b.version(program), Kind: bundle.KindImage, Path: artifactPath(bundle.KindImage, img.Name),
-		Source: b.source(program), Image: expand(img.Ref, b.version(program)), Roles: img.Roles,
+		Name: img.Name, Version: b.version(program), Kind: bundle.KindImage, Path: bundle.PathOf(bundle.KindImage, img.Name),
+		Source: b.source(program), Image: img.Reference(b.version(program)), Roles: img.Roles,
 	}
 	if err := os.MkdirAll(b.c.tmp(), 0o755); err != nil {
 		return fmt.Errorf("build image %s: %w", img.Name, err)

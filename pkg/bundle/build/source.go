@@ -18,6 +18,33 @@ import (
 //go:embed modules.txtar
 var pinnedModules []byte
 
+// Versions returns the pinned version of every program and image by name, and of every module:
+// {"kubelet": "v1.36.3", "kubernetes": "v1.36.3", …}. They are those inside paictl.
+func Versions() (map[string]string, error) {
+	out := map[string]string{}
+	files := map[string][]byte{}
+	for _, f := range txtar.Parse(pinnedModules).Files {
+		files[f.Name] = f.Data
+	}
+	for _, m := range Default().Modules {
+		v, err := pinnedVersion(files[m.Name+"/go.mod"], m.Path)
+		if err != nil {
+			return nil, fmt.Errorf("read module %s: %w", m.Name, err)
+		}
+		out[m.Name] = v
+		for _, p := range m.Programs {
+			out[p.Name] = v
+			if p.Version != "" {
+				out[p.Name] = p.Version
+			}
+		}
+	}
+	for _, img := range Default().Images {
+		out[img.Name] = out[img.Files[0].Program]
+	}
+	return out, nil
+}
+
 // pin is a module's folder, ready for the go command.
 type pin struct {
 	dir     string
@@ -67,14 +94,25 @@ func readPin(source string, m Module) (pin, error) {
 		return p, fmt.Errorf("read module %s: %w", m.Name, err)
 	}
 	p.sums = append(mod, sum...)
-	require := regexp.MustCompile(`(?m)^(?:require)?\s*` + regexp.QuoteMeta(m.Path) + `\s+(v\S+)`)
-	match := require.FindSubmatch(mod)
-	if match == nil {
-		return p, fmt.Errorf("%s requires no version of %s", filepath.Join(p.dir, "go.mod"), m.Path)
+	p.version, err = pinnedVersion(mod, m.Path)
+	if err != nil {
+		return p, fmt.Errorf("read %s: %w", filepath.Join(p.dir, "go.mod"), err)
 	}
-	p.version = string(match[1])
 	return p, nil
 }
+
+// pinnedVersion is the version that a go.mod requires of a module.
+func pinnedVersion(mod []byte, path string) (string, error) {
+	require := regexp.MustCompile(`(?m)^(?:require)?\s*` + regexp.QuoteMeta(path) + `\s+(v\S+)`)
+	match := require.FindSubmatch(mod)
+	if match == nil {
+		return "", fmt.Errorf("it requires no version of %s", path)
+	}
+	return string(match[1]), nil
+}
+
+// Reference is the image's reference for a version.
+func (i Image) Reference(version string) string { return expand(i.Ref, version) }
 
 // expand fills in a version: {version} v1.36.3, {number} 1.36.3, {major} 1, {minor} 36.
 func expand(s, version string) string {

@@ -24,7 +24,7 @@ It is built from source (minutes, then seconds) or fetched from the upstream pro
   paictl bundle list
   paictl bundle verify`,
 	}
-	cmd.AddCommand(newCmdBuild(f, nil), newCmdVerify(f, nil), newCmdList(f, nil))
+	cmd.AddCommand(newCmdBuild(f, nil), newCmdFetch(f, nil), newCmdVerify(f, nil), newCmdList(f, nil))
 	return cmd
 }
 

@@ -1,0 +1,121 @@
+// Package fetch gets a bundle from the projects' own releases and registries.
+// In: a table of URLs, the published checksums, a lock file, perhaps a mirror. Out: the same folder
+// and manifest that a build makes. Nothing is taken whose checksum is unknown or has changed.
+package fetch
+
+import (
+	"strings"
+
+	"github.com/openpai/paictl/pkg/bundle"
+	"github.com/openpai/paictl/pkg/bundle/build"
+)
+
+// Catalogue is what to fetch.
+type Catalogue struct {
+	Kubernetes string // v1.36.3
+	Arch       string // amd64
+	Files      []File
+	Images     []Image
+}
+
+// File is a download: a program, or a tar.gz of several.
+type File struct {
+	URL string
+	// Sums is where its checksum is published: a bare SHA-256, or lines of "sum  name".
+	Sums    string
+	Outputs []Output
+}
+
+// Image is an image of a registry. With Member it only serves to carry a program.
+type Image struct {
+	Ref    string
+	Output Output
+}
+
+// Output is one artifact of a download.
+type Output struct {
+	// Member is the path in the archive or image; "" takes the download itself.
+	Member  string
+	Name    string
+	Version string
+	Kind    string
+	Roles   []string
+}
+
+// Upstream is the table for the versions that paictl pins for its builds.
+func Upstream(arch string) (Catalogue, error) {
+	v, err := build.Versions()
+	if err != nil {
+		return Catalogue{}, err
+	}
+	c := Catalogue{Kubernetes: v["kubernetes"], Arch: arch}
+	c.Files = append(kubernetesFiles(v["kubernetes"], arch), releaseFiles(v, arch)...)
+	c.Images = images(v)
+	return c, nil
+}
+
+func kubernetesFiles(version, arch string) []File {
+	var out []File
+	add := func(kind string, names ...string) {
+		for _, n := range names {
+			u := "https://dl.k8s.io/release/" + version + "/bin/linux/" + arch + "/" + n
+			out = append(out, File{URL: u, Sums: u + ".sha256", Outputs: []Output{{Name: n, Version: version, Kind: kind}}})
+		}
+	}
+	add(bundle.KindBinary, "kubeadm", "kubectl", "kubelet")
+	add(bundle.KindTool, "kube-apiserver", "kube-controller-manager", "kube-scheduler")
+	return out
+}
+
+func releaseFiles(v map[string]string, arch string) []File {
+	release := func(project, version string) string {
+		return "https://github.com/" + project + "/releases/download/" + version + "/"
+	}
+	var (
+		ctd  = release("containerd/containerd", v["containerd"]) + "containerd-" + number(v["containerd"]) + "-linux-" + arch + ".tar.gz"
+		runc = release("opencontainers/runc", v["runc"])
+		cni  = release("containernetworking/plugins", v["cni-plugins"]) + "cni-plugins-linux-" + arch + "-" + v["cni-plugins"] + ".tgz"
+		etcd = "etcd-" + v["etcd"] + "-linux-" + arch
+	)
+	plugins := File{URL: cni, Sums: cni + ".sha256"}
+	for _, m := range build.Default().Modules {
+		for _, p := range m.Programs {
+			if p.Kind == bundle.KindCNIPlugin {
+				plugins.Outputs = append(plugins.Outputs, Output{Member: p.Name, Name: p.Name, Version: v["cni-plugins"], Kind: p.Kind})
+			}
+		}
+	}
+	return []File{
+		{URL: ctd, Sums: ctd + ".sha256sum", Outputs: []Output{
+			{Member: "bin/containerd", Name: "containerd", Version: v["containerd"], Kind: bundle.KindBinary},
+			{Member: "bin/containerd-shim-runc-v2", Name: "containerd-shim-runc-v2", Version: v["containerd"], Kind: bundle.KindBinary},
+			{Member: "bin/ctr", Name: "ctr", Version: v["containerd"], Kind: bundle.KindBinary},
+		}},
+		{URL: runc + "runc." + arch, Sums: runc + "runc.sha256sum", Outputs: []Output{
+			{Name: "runc", Version: v["runc"], Kind: bundle.KindBinary},
+		}},
+		plugins,
+		{
+			URL: release("etcd-io/etcd", v["etcd"]) + etcd + ".tar.gz", Sums: release("etcd-io/etcd", v["etcd"]) + "SHA256SUMS",
+			Outputs: []Output{{Member: etcd + "/etcd", Name: "etcd", Version: v["etcd"], Kind: bundle.KindTool}},
+		},
+	}
+}
+
+// images are those of the build, under the same names. KWOK publishes no checksums beside its
+// programs, so its program comes from its image, whose digest says what it is.
+func images(v map[string]string) []Image {
+	out := []Image{{
+		Ref:    "registry.k8s.io/kwok/kwok:" + v["kwok"],
+		Output: Output{Member: "usr/local/bin/kwok", Name: "kwok", Version: v["kwok"], Kind: bundle.KindTool},
+	}}
+	for _, img := range build.Default().Images {
+		version := v[img.Name]
+		out = append(out, Image{Ref: img.Reference(version), Output: Output{
+			Name: img.Name, Version: version, Kind: bundle.KindImage, Roles: img.Roles,
+		}})
+	}
+	return out
+}
+
+func number(version string) string { return strings.TrimPrefix(version, "v") }

@@ -1,0 +1,54 @@
+package fetch
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/name"
+
+	"github.com/openpai/paictl/pkg/hint"
+)
+
+// mirror replaces where things come from: the upstream host becomes the first element of the
+// path, for files and images alike. This is how pull-through registries and file proxies name
+// their upstreams. The zero value leaves everything as it is.
+type mirror struct{ base *url.URL }
+
+func parseMirror(s string) (mirror, error) {
+	if s == "" {
+		return mirror{}, nil
+	}
+	u, err := url.Parse(s)
+	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
+		return mirror{}, hint.Errorf("give it like this: --mirror https://mirror.example.org/prefix; a registry's password belongs into ~/.docker/config.json",
+			"mirror %q is not a plain http or https URL", s)
+	}
+	return mirror{base: u}, nil
+}
+
+// file returns where a URL is really fetched.
+func (m mirror) file(upstream string) (string, error) {
+	u, err := url.Parse(upstream)
+	if err != nil {
+		return "", fmt.Errorf("read URL: %w", err)
+	}
+	if m.base == nil {
+		return upstream, nil
+	}
+	return m.base.JoinPath(u.Host, u.Path).String(), nil
+}
+
+// image returns where an image is really pulled.
+func (m mirror) image(upstream string) (name.Reference, error) {
+	ref, err := name.ParseReference(upstream, name.StrictValidation)
+	if err != nil || m.base == nil {
+		return ref, err
+	}
+	repo := strings.Trim(m.base.Path+"/"+ref.Context().Name(), "/")
+	full := m.base.Host + "/" + repo + ":" + ref.Identifier()
+	if m.base.Scheme == "http" {
+		return name.ParseReference(full, name.StrictValidation, name.Insecure)
+	}
+	return name.ParseReference(full, name.StrictValidation)
+}

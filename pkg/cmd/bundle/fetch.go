@@ -1,0 +1,80 @@
+package bundle
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/bundle"
+	"github.com/openpai/paictl/pkg/bundle/fetch"
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/iostreams"
+)
+
+// fetchOptions of "paictl bundle fetch".
+type fetchOptions struct {
+	IO     *iostreams.IOStreams
+	Dir    string
+	Lock   string
+	Mirror string
+	Arch   string
+}
+
+func newCmdFetch(f *cmdutil.Factory, runF func(context.Context, *fetchOptions) error) *cobra.Command {
+	opts := &fetchOptions{IO: f.IO}
+	cmd := &cobra.Command{
+		Use:   "fetch",
+		Short: "Fetch the bundle from upstream releases and registries",
+		Long: `Fetch every program from its project's release and every image from its registry, in the
+versions that "paictl bundle build" builds. Each download is checked against the checksum that
+the project publishes, and recorded in a lock file: a later fetch that would get something
+else is refused. What is finished stays, and a broken download goes on where it was.
+
+--mirror replaces all hosts by one, whose paths begin with the upstream's host:
+  https://dl.k8s.io/release/…    comes from  https://mirror.example.org/dl.k8s.io/release/…
+  registry.k8s.io/pause:3.10.2   comes from  mirror.example.org/registry.k8s.io/pause:3.10.2
+It can also be set as "mirror" in paictl's settings, or in PAICTL_MIRROR.`,
+		Example: `  paictl bundle fetch
+  paictl bundle fetch -o /srv/bundle --lock ./bundle.lock
+  paictl bundle fetch --mirror https://mirror.example.org`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !cmd.Flags().Changed("mirror") {
+				settings, err := f.Settings()
+				if err != nil {
+					return err
+				}
+				opts.Mirror = settings.GetString("mirror")
+			}
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return fetchRun(cmd.Context(), opts)
+		},
+	}
+	cmd.Flags().StringVarP(&opts.Dir, "output", "o", bundle.DefaultDir, "folder of the bundle")
+	cmd.Flags().StringVar(&opts.Lock, "lock", "", "lock file (default: "+fetch.LockName+" in the bundle's folder)")
+	cmd.Flags().StringVar(&opts.Mirror, "mirror", "", "URL below which all upstream hosts are found")
+	cmd.Flags().StringVar(&opts.Arch, "arch", runtime.GOARCH, "architecture of the machines: amd64 or arm64")
+	return cmd
+}
+
+func fetchRun(ctx context.Context, opts *fetchOptions) error {
+	if opts.Arch != "amd64" && opts.Arch != "arm64" {
+		return cmdutil.Usagef("--arch %s: the upstream projects publish amd64 and arm64", opts.Arch)
+	}
+	catalogue, err := fetch.Upstream(opts.Arch)
+	if err != nil {
+		return err
+	}
+	b, err := fetch.Run(ctx, fetch.Options{
+		Dir: opts.Dir, Lock: opts.Lock, Mirror: opts.Mirror, Catalogue: catalogue, Progress: opts.IO.Err,
+	})
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(opts.IO.Out, b.Dir())
+	return err
+}
