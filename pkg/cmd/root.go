@@ -14,6 +14,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/cmd/alias"
 	"github.com/openpai/paictl/pkg/cmd/bundle"
+	"github.com/openpai/paictl/pkg/cmd/cluster"
 	"github.com/openpai/paictl/pkg/cmd/config"
 	"github.com/openpai/paictl/pkg/cmd/sandbox"
 	"github.com/openpai/paictl/pkg/cmd/version"
@@ -57,6 +58,7 @@ Three machines to try it on, made on this one (Linux, as root):
 		}
 	}
 	add("main", config.NewCmdConfig(f))
+	add("main", cluster.NewCmdCluster(f))
 	add("tools", bundle.NewCmdBundle(f))
 	add("tools", sandbox.NewCmdSandbox(f))
 	add("tools", version.NewCmdVersion(f, nil))

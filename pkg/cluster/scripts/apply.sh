@@ -33,9 +33,13 @@ remember_before() {
 		/opt/containerd /opt/nri /run/nri /etc/nri; do
 		[ -e "$R$d" ] || own tree "$d" created
 	done
-	for d in /opt /opt/cni /etc/cni /etc/cni/net.d /etc/cdi /usr/libexec /usr/libexec/kubernetes /run/netns; do
+	for d in /opt /opt/cni /etc/cni /etc/cni/net.d /etc/cdi /usr/libexec /usr/libexec/kubernetes \
+		/lib/modules /run/netns; do
 		[ -e "$R$d" ] || own dir "$d" created
 	done
+	[ -e "$R/run/xtables.lock" ] || own file /run/xtables.lock created
+	# The kubelet's unit pulls it in, and it stays.
+	if ! systemctl is-active --quiet network-online.target 2>/dev/null; then own target network-online.target started; fi
 	for k in vm.overcommit_memory vm.panic_on_oom kernel.panic kernel.panic_on_oops \
 		kernel.keys.root_maxkeys kernel.keys.root_maxbytes net.ipv4.ip_forward \
 		net.ipv4.conf.all.route_localnet net.ipv6.conf.all.forwarding net.netfilter.nf_conntrack_max \

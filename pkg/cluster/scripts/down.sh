@@ -235,6 +235,7 @@ u_records() {
 			sysctl) u_sysctl "$what" "$how" ;;
 			module) u_module "$what" ;;
 			swap) u_swap ;;
+			target) u_target "$what" ;;
 			*)
 				echo "the record of $what is of an unknown kind: $kind -> use the paictl that set this host up, or a newer one" >&2
 				exit 1
@@ -247,6 +248,12 @@ u_records() {
 u_unit() {
 	if systemctl is-enabled --quiet "$1" 2>/dev/null; then
 		if step disable "$1"; then systemctl disable --quiet "$1"; fi
+	fi
+}
+
+u_target() {
+	if systemctl is-active --quiet "$1" 2>/dev/null; then
+		if step stop "$1"; then systemctl stop "$1"; fi
 	fi
 }
 

@@ -1,0 +1,92 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/cluster"
+	"github.com/openpai/paictl/pkg/cmd/cluster/session"
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/progress"
+)
+
+// PlanOptions are those of "paictl cluster plan".
+type PlanOptions struct {
+	Factory  *cmdutil.Factory
+	Flags    session.Flags
+	Output   cmdutil.Output
+	Phases   []string
+	ExitCode bool
+}
+
+// planned is what "plan -o json" prints.
+type planned struct {
+	Cluster string           `json:"cluster"`
+	Changes []cluster.Change `json:"changes"`
+	// Unreachable are hosts that could not be asked: their changes are not known.
+	Unreachable []cluster.Failed `json:"unreachable,omitempty"`
+}
+
+// NewCmdPlan returns "paictl cluster plan". runF replaces the run in tests.
+func NewCmdPlan(f *cmdutil.Factory, runF func(context.Context, *PlanOptions) error) *cobra.Command {
+	opts := &PlanOptions{Factory: f}
+	cmd := &cobra.Command{
+		Use:   "plan",
+		Short: "Show what \"cluster up\" would change, and change nothing",
+		Long: `Asks all machines for their state and prints what differs from the configuration, with diffs of
+files. Scripts that change a machine can't be sent: the transport refuses them.`,
+		Example: `  paictl cluster plan -p ./cluster
+  paictl cluster plan -p ./cluster -o json | jq '.changes | length'
+  paictl cluster plan -p ./cluster --exit-code || echo "the cluster has drifted"`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return planRun(cmd.Context(), opts)
+		},
+	}
+	opts.Flags.AddConfig(cmd, f)
+	opts.Flags.AddLimit(cmd)
+	opts.Flags.AddConnection(cmd)
+	opts.Flags.AddBundle(cmd)
+	cmd.Flags().StringSliceVar(&opts.Phases, "phases", nil, "only these phases, separated by commas")
+	cmd.Flags().BoolVar(&opts.ExitCode, "exit-code", false, "exit with 6 where changes are pending")
+	_ = cmd.RegisterFlagCompletionFunc("phases", session.CompletePhases)
+	cmdutil.AddOutputFlag(cmd, &opts.Output, "table", "json", "yaml")
+	return cmd
+}
+
+func planRun(ctx context.Context, opts *PlanOptions) error {
+	s, err := session.Open(ctx, opts.Factory, &opts.Flags, session.Needs{Bundle: true, ReadOnly: true, Format: "quiet"})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	o := s.Options
+	o.Phases = opts.Phases
+	changes, err := cluster.Up(ctx, s.Spec, o)
+	if changes == nil {
+		return err
+	}
+	if werr := writePlan(opts, s, changes, err); werr != nil {
+		return werr
+	}
+	if err == nil && opts.ExitCode && len(changes) > 0 {
+		return &cmdutil.CodeError{Err: errors.New("changes are pending"), Code: cmdutil.ExitPending, Silent: true}
+	}
+	return err
+}
+
+func writePlan(opts *PlanOptions, s *session.Session, changes []cluster.Change, err error) error {
+	if opts.Output.Is("table") {
+		return progress.WritePlan(opts.Factory.IO.Out, changes)
+	}
+	p := planned{Cluster: s.Config.Kubernetes.Kubernetes.ClusterName, Changes: changes}
+	if partial, ok := errors.AsType[*cluster.PartialError](err); ok {
+		p.Unreachable = partial.Failed
+	}
+	return opts.Output.Write(opts.Factory.IO.Out, p, cmdutil.Table{})
+}

@@ -1,0 +1,110 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/cluster"
+	"github.com/openpai/paictl/pkg/cmd/cluster/session"
+	"github.com/openpai/paictl/pkg/cmdutil"
+)
+
+// PreflightOptions are those of "paictl cluster preflight".
+type PreflightOptions struct {
+	Factory *cmdutil.Factory
+	Flags   session.Flags
+	Output  cmdutil.Output
+	Fix     bool
+}
+
+// NewCmdPreflight returns "paictl cluster preflight". runF replaces the run in tests.
+func NewCmdPreflight(f *cmdutil.Factory, runF func(context.Context, *PreflightOptions) error) *cobra.Command {
+	opts := &PreflightOptions{Factory: f}
+	cmd := &cobra.Command{
+		Use:   "preflight",
+		Short: "Check whether the machines can become a cluster",
+		Long: `Runs the checks of "cluster up" on all machines at once and changes nothing: operating system, rights,
+names and addresses, clocks, ports, disk, memory, swap, kernel modules, cgroups, and whether the
+machines reach each other. Each finding says what to do. With --fix the repairs that are safe are made.`,
+		Example: `  paictl cluster preflight -p ./cluster
+  paictl cluster preflight -p ./cluster --fix
+  paictl cluster preflight -p ./cluster -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return preflightRun(cmd.Context(), opts)
+		},
+	}
+	opts.Flags.AddConfig(cmd, f)
+	opts.Flags.AddLimit(cmd)
+	opts.Flags.AddConnection(cmd)
+	opts.Flags.AddBundle(cmd)
+	cmd.Flags().BoolVar(&opts.Fix, "fix", false, "make the repairs that are safe, then check again")
+	cmdutil.AddOutputFlag(cmd, &opts.Output, "table", "json", "yaml")
+	return cmd
+}
+
+func preflightRun(ctx context.Context, opts *PreflightOptions) error {
+	s, err := session.Open(ctx, opts.Factory, &opts.Flags, session.Needs{Bundle: true, ReadOnly: !opts.Fix, Format: "quiet"})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	o := s.Options
+	o.DryRun, o.Fix = false, opts.Fix
+	findings, err := cluster.Preflight(ctx, s.Spec, o)
+	if failed, ok := errors.AsType[*cluster.PreflightError](err); ok {
+		findings = failed.Findings
+		// The findings themselves are printed below, each with its remedy.
+		err = &cmdutil.CodeError{Err: err, Code: cmdutil.ExitPreflight, Silent: true}
+	} else if err != nil && cmdutil.ExitCode(err) != cmdutil.ExitPartial {
+		return err
+	}
+	if werr := writeFindings(opts, findings); werr != nil {
+		return werr
+	}
+	return err
+}
+
+func writeFindings(opts *PreflightOptions, findings []cluster.Finding) error {
+	w := opts.Factory.IO.Out
+	if !opts.Output.Is("table") {
+		if findings == nil {
+			findings = []cluster.Finding{}
+		}
+		return opts.Output.Write(w, findings, cmdutil.Table{})
+	}
+	errs, warnings := 0, 0
+	for _, f := range findings {
+		where := f.Host
+		if where == "" {
+			where = "all hosts"
+		}
+		if f.Severity == cluster.SeverityError {
+			errs++
+		} else {
+			warnings++
+		}
+		fmt.Fprintf(w, "%-7s  %s  %s: %s\n", f.Severity, where, f.Check, f.Message)
+		if f.Remedy != "" {
+			fmt.Fprintf(w, "         -> %s\n", f.Remedy)
+		}
+		if f.Fixable {
+			fmt.Fprintln(w, "         -> --fix does it")
+		}
+	}
+	switch {
+	case errs > 0:
+		fmt.Fprintf(w, "%d errors, %d warnings; nothing was changed\n", errs, warnings)
+	case warnings > 0:
+		fmt.Fprintf(w, "ready, with %d warnings\n", warnings)
+	default:
+		fmt.Fprintln(w, "ready: all checks passed")
+	}
+	return nil
+}

@@ -1,0 +1,181 @@
+package session
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/openpai/paictl/pkg/bundle"
+	"github.com/openpai/paictl/pkg/cluster"
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/config"
+)
+
+// Flags are those that the commands on machines share.
+type Flags struct {
+	Dir       string
+	Limit     []string
+	Parallel  int
+	AcceptNew bool
+	Bundle    string
+	Yes       bool
+
+	command, verb string
+}
+
+// AddConfig adds -p, and takes its default from PAICTL_CONFIG or paictl's settings.
+func (fl *Flags) AddConfig(cmd *cobra.Command, f *cmdutil.Factory) {
+	cmd.Flags().StringVarP(&fl.Dir, "config-path", "p", ".", "folder with the configuration (setting: config, PAICTL_CONFIG)")
+	_ = cmd.MarkFlagDirname("config-path")
+	before := cmd.PreRunE
+	cmd.PreRunE = func(c *cobra.Command, args []string) error {
+		if before != nil {
+			if err := before(c, args); err != nil {
+				return err
+			}
+		}
+		return fl.complete(c, f, args)
+	}
+}
+
+// AddConnection adds the flags about reaching machines.
+func (fl *Flags) AddConnection(cmd *cobra.Command) {
+	cmd.Flags().IntVar(&fl.Parallel, "parallel", 64, "work on so many hosts at a time")
+	cmd.Flags().BoolVar(&fl.AcceptNew, "accept-new-host-keys", false, "accept and remember the keys of hosts not seen before; changed keys are still refused")
+}
+
+// AddLimit adds --limit.
+func (fl *Flags) AddLimit(cmd *cobra.Command) {
+	cmd.Flags().StringSliceVar(&fl.Limit, "limit", nil, "only these machines, by host name or address, separated by commas")
+	_ = cmd.RegisterFlagCompletionFunc("limit", fl.CompleteHosts)
+}
+
+// AddBundle adds --bundle.
+func (fl *Flags) AddBundle(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&fl.Bundle, "bundle", "", "folder of the bundle (default: the configuration's, else "+bundle.DefaultDir+")")
+	_ = cmd.MarkFlagDirname("bundle")
+}
+
+// AddYes adds --yes.
+func (fl *Flags) AddYes(cmd *cobra.Command, usage string) {
+	cmd.Flags().BoolVarP(&fl.Yes, "yes", "y", false, usage)
+}
+
+// complete takes from the settings what the command line doesn't say, and remembers the
+// command for the summary's retry.
+func (fl *Flags) complete(cmd *cobra.Command, f *cmdutil.Factory, args []string) error {
+	settings, err := f.Settings()
+	if err != nil {
+		return err
+	}
+	if dir := settings.GetString("config"); dir != "" && !cmd.Flags().Changed("config-path") {
+		fl.Dir = dir
+	}
+	if fl.Bundle == "" {
+		fl.Bundle = settings.GetString("bundle")
+	}
+	if fl.Parallel < 0 {
+		return cmdutil.Usagef("--parallel %d: give a number of hosts, at least 1", fl.Parallel)
+	}
+	fl.command, fl.verb = typed(cmd, args), cmd.CommandPath()
+	return nil
+}
+
+// typed returns the command line as it would be typed again, without --limit.
+func typed(cmd *cobra.Command, args []string) string {
+	words := append([]string{cmd.CommandPath()}, quoteAll(args)...)
+	cmd.Flags().Visit(func(fl *pflag.Flag) {
+		if fl.Name == "limit" {
+			return
+		}
+		name := "--" + fl.Name
+		if fl.Shorthand != "" {
+			name = "-" + fl.Shorthand
+		}
+		switch {
+		case fl.Value.Type() == "bool" && fl.Value.String() == "true":
+			words = append(words, name)
+		case fl.Value.Type() == "bool":
+			words = append(words, "--"+fl.Name+"=false")
+		default:
+			value := fl.Value.String()
+			if s, ok := fl.Value.(pflag.SliceValue); ok {
+				value = strings.Join(s.GetSlice(), ",")
+			}
+			words = append(words, name, Quote(value))
+		}
+	})
+	return strings.Join(words, " ")
+}
+
+func quoteAll(ss []string) []string {
+	out := make([]string, len(ss))
+	for i, s := range ss {
+		out[i] = Quote(s)
+	}
+	return out
+}
+
+// Quote makes a word that a shell reads as one, and leaves plain words as they are.
+func Quote(s string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-./,:@%+=~", r)
+	}
+	if s != "" && strings.TrimFunc(s, plain) == "" && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// bundleDir is the flag's or the setting's folder, else the configuration's, else the
+// default beside the working directory, else the one below the user's data folder.
+func (fl *Flags) bundleDir(c *config.Cluster) string {
+	switch {
+	case fl.Bundle != "":
+		return fl.Bundle
+	case c.Kubernetes.Kubernetes.Bundle != "":
+		return c.Kubernetes.Kubernetes.Bundle
+	}
+	return bundle.DefaultDir
+}
+
+// CompleteHosts completes host names of the layout, for comma-separated values too.
+func (fl *Flags) CompleteHosts(_ *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+	dir := fl.Dir
+	if env := os.Getenv("PAICTL_CONFIG"); dir == "." && env != "" {
+		dir = env
+	}
+	c, err := config.Load(filepath.Clean(dir))
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var names []string
+	for _, m := range c.Layout.MachineList {
+		names = append(names, m.Hostname)
+	}
+	return listCompletions(names, toComplete), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+}
+
+// CompletePhases completes the phases of "cluster up".
+func CompletePhases(_ *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+	return listCompletions(cluster.PhaseNames(), toComplete), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+}
+
+// listCompletions offers, behind what is already in a comma-separated list, the names
+// that are not yet in it.
+func listCompletions(names []string, toComplete string) []string {
+	head, tail := "", toComplete
+	if i := strings.LastIndex(toComplete, ","); i >= 0 {
+		head, tail = toComplete[:i+1], toComplete[i+1:]
+	}
+	var out []string
+	for _, n := range names {
+		if strings.HasPrefix(n, tail) && !strings.Contains(","+head, ","+n+",") {
+			out = append(out, head+n)
+		}
+	}
+	return out
+}

@@ -1,0 +1,130 @@
+// Package session opens what every command on a cluster's machines needs.
+// In: flags, settings and a configuration folder. Out: a checked configuration, the bundle,
+// a way to reach the machines, and a renderer that tells what happens.
+package session
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/user"
+	"slices"
+	"time"
+
+	"github.com/openpai/paictl/pkg/bundle"
+	"github.com/openpai/paictl/pkg/cluster"
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/progress"
+	"github.com/openpai/paictl/pkg/ssh"
+)
+
+// Session is an opened configuration with what is needed to work on its machines.
+type Session struct {
+	Config *config.Cluster
+	Spec   *cluster.Spec
+	// Options are filled in but for what only the command knows.
+	Options cluster.Options
+	// Dialer is also Options.Dialer.
+	Dialer ssh.Dialer
+
+	client *ssh.Client
+	sink   *sink
+	f      *cmdutil.Factory
+	flags  *Flags
+}
+
+// Needs say what a command does with the machines.
+type Needs struct {
+	// Bundle opens the bundle and checks every file of it that the machines may get.
+	Bundle bool
+	// ReadOnly closes the gate: nothing can be changed on a machine.
+	ReadOnly bool
+	// Format is "json" for events as JSON lines on stdout; "quiet" shows no events but
+	// warnings and hosts that are set aside; all else is for a person, on stderr.
+	Format string
+}
+
+// Open loads and checks the configuration, then the bundle. It connects to nothing. The
+// caller closes the session.
+func Open(ctx context.Context, f *cmdutil.Factory, fl *Flags, n Needs) (*Session, error) {
+	c, warnings, err := config.LoadValid(fl.Dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := warnings.Write(f.IO.Err); err != nil {
+		return nil, err
+	}
+	var b *bundle.Bundle
+	if n.Bundle {
+		if b, err = openBundle(ctx, fl.bundleDir(c)); err != nil {
+			return nil, err
+		}
+	}
+	spec, err := cluster.NewSpec(c, b)
+	if err != nil {
+		return nil, err
+	}
+	s := &Session{Config: c, Spec: spec, f: f, flags: fl}
+	s.connectWith(n)
+	s.sink = &sink{open: func() progress.Renderer { return s.renderer(ctx, n.Format) }, hello: hello(f, n.Format)}
+	s.Options = cluster.Options{
+		Dialer: s.client, Sink: s.sink, Clock: time.Now, Command: fl.command, Owner: owner(),
+		DryRun: n.ReadOnly, Limit: fl.Limit, Parallel: fl.Parallel, RoundTrips: s.Options.RoundTrips,
+	}
+	return s, nil
+}
+
+// connectWith makes the client. A terminal is asked about unknown host keys and for
+// passphrases; without one, unknown hosts are refused unless they may be accepted.
+func (s *Session) connectWith(n Needs) {
+	counter := &ssh.Counter{}
+	o := ssh.Options{Tracer: ssh.Tracers{counter, ssh.SlogTracer{Log: s.f.Log}}}
+	if n.ReadOnly {
+		o.Gate = ssh.DryRunGate{}
+	}
+	if s.flags.AcceptNew {
+		o.HostKeys = ssh.HostKeyAcceptNew
+	}
+	if s.f.IO.CanPrompt() {
+		p := &person{io: s.f.IO}
+		o.Confirm, o.Prompt = p.confirmKey, p.askSecret
+	}
+	s.client = ssh.NewClient(o)
+	s.Dialer = s.client
+	s.Options.RoundTrips = func(host string) int { return counter.Host(host).RoundTrips }
+}
+
+// Close gives the terminal back and ends all connections. It returns the first error of
+// writing the story.
+func (s *Session) Close() error {
+	err := s.CloseSink()
+	_ = s.client.Close() // the run is over; there is nobody to tell
+	return err
+}
+
+// CloseSink ends the story, so that a command may print after it.
+func (s *Session) CloseSink() error { return s.sink.Close() }
+
+// openBundle opens the bundle and hashes what it holds, so that a damaged file is found
+// before a machine is touched.
+func openBundle(ctx context.Context, dir string) (*bundle.Bundle, error) {
+	b, err := bundle.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	needed := slices.DeleteFunc(b.List(""), func(a bundle.Artifact) bool { return a.Kind == bundle.KindTool })
+	return b, b.VerifyArtifacts(ctx, needed)
+}
+
+// owner names this run in the cluster's lock.
+func owner() string {
+	name, host := "unknown", "unknown"
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	if h, err := os.Hostname(); err == nil {
+		host = h
+	}
+	return fmt.Sprintf("%s@%s, pid %d", name, host, os.Getpid())
+}

@@ -1,0 +1,109 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/openpai/paictl/pkg/cluster"
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/progress"
+)
+
+// sink opens the renderer when a run has connected to its hosts: until then the person
+// at the terminal may be asked about host keys and passphrases, which a live table would
+// paint over. A run's first event is its start; the second comes after the connections.
+type sink struct {
+	open  func() progress.Renderer
+	hello func(cluster.Event)
+
+	mu       sync.Mutex
+	first    *cluster.Event
+	renderer progress.Renderer
+	closed   bool
+}
+
+// Emit implements cluster.Sink.
+func (s *sink) Emit(e cluster.Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return
+	}
+	if s.renderer == nil && s.first == nil && e.Kind == cluster.EventRunStarted {
+		s.first = &e
+		s.hello(e)
+		return
+	}
+	s.start()
+	s.renderer.Emit(e)
+}
+
+func (s *sink) start() {
+	if s.renderer != nil {
+		return
+	}
+	s.renderer = s.open()
+	if s.first != nil {
+		s.renderer.Emit(*s.first)
+	}
+}
+
+// Close ends the rendering. A run that never connected leaves no trace but its start.
+func (s *sink) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil
+	}
+	s.closed = true
+	if s.renderer == nil {
+		return nil
+	}
+	return s.renderer.Close()
+}
+
+// hello tells a person at a terminal that the hosts are being dialled.
+func hello(f *cmdutil.Factory, format string) func(cluster.Event) {
+	return func(e cluster.Event) {
+		if format != "json" && f.IO.IsErrTTY() {
+			fmt.Fprintf(f.IO.Err, "%s: connecting to %s\n", e.Message, plural(len(e.Hosts), "host"))
+		}
+	}
+}
+
+func (s *Session) renderer(ctx context.Context, format string) progress.Renderer {
+	if format == "quiet" {
+		return &quiet{w: s.f.IO.Err}
+	}
+	return progress.Open(ctx, s.f.IO, format)
+}
+
+// quiet tells only what a person must know besides the command's own answer.
+type quiet struct{ w io.Writer }
+
+// Emit implements cluster.Sink.
+func (q *quiet) Emit(e cluster.Event) {
+	switch e.Kind {
+	case cluster.EventWarning:
+		fmt.Fprintf(q.w, "warning: %s\n", e.Message)
+	case cluster.EventHostSetAside:
+		fmt.Fprintf(q.w, "%s: %s\n", e.Host, e.Error)
+	default:
+		return
+	}
+	if e.Hint != "" {
+		fmt.Fprintf(q.w, "  -> %s\n", e.Hint)
+	}
+}
+
+// Close implements progress.Renderer.
+func (q *quiet) Close() error { return nil }
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

@@ -1,0 +1,93 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/cluster"
+	"github.com/openpai/paictl/pkg/cmd/cluster/session"
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/progress"
+)
+
+// UpOptions are those of "paictl cluster up".
+type UpOptions struct {
+	Factory *cmdutil.Factory
+	Flags   session.Flags
+	Output  cmdutil.Output
+	DryRun  bool
+	Phases  []string
+	Fix     bool
+}
+
+// NewCmdUp returns "paictl cluster up". runF replaces the run in tests.
+func NewCmdUp(f *cmdutil.Factory, runF func(context.Context, *UpOptions) error) *cobra.Command {
+	opts := &UpOptions{Factory: f}
+	cmd := &cobra.Command{
+		Use:   "up",
+		Short: "Bring machines up as a cluster, or back to what the configuration says",
+		Long: `Makes the machines what the configuration says: it asks all of them for their state, compares, and
+changes only what differs. A second run changes nothing. Before anything is changed, checks run on
+all machines; where one fails, nothing is changed anywhere (exit 4).
+
+A machine that fails is set aside and the others go on; the end names it with the command that
+retries it (exit 3). Interrupted runs are continued by running the same command again. A lock on the
+first machine of the control plane keeps two runs apart (exit 5).
+
+Phases: preflight, base, containerd, kubelet, images, init, network, join, labels; --phases takes a few.`,
+		Example: `  paictl cluster up -p ./cluster
+  paictl cluster up -p ./cluster --dry-run          what would be changed, with diffs
+  paictl cluster up -p ./cluster --limit worker-7   one machine only
+  paictl cluster up -p ./cluster --phases labels    labels and taints only
+  paictl cluster up -p ./cluster -o json            events as JSON lines on stdout`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return upRun(cmd.Context(), opts)
+		},
+	}
+	opts.Flags.AddConfig(cmd, f)
+	opts.Flags.AddLimit(cmd)
+	opts.Flags.AddConnection(cmd)
+	opts.Flags.AddBundle(cmd)
+	opts.Flags.AddYes(cmd, "for scripts; up asks nothing but for unknown host keys")
+	cmd.Flags().BoolVar(&opts.DryRun, "dry-run", false, "only show what would be changed")
+	cmd.Flags().StringSliceVar(&opts.Phases, "phases", nil, "only these phases, separated by commas")
+	cmd.Flags().BoolVar(&opts.Fix, "fix", false, "let preflight make the repairs that are safe")
+	_ = cmd.RegisterFlagCompletionFunc("phases", session.CompletePhases)
+	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json")
+	return cmd
+}
+
+func upRun(ctx context.Context, opts *UpOptions) error {
+	s, err := session.Open(ctx, opts.Factory, &opts.Flags, session.Needs{
+		Bundle: true, ReadOnly: opts.DryRun, Format: opts.Output.String(),
+	})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	o := s.Options
+	o.Phases, o.Fix = opts.Phases, opts.Fix && !opts.DryRun
+	changes, err := cluster.Up(ctx, s.Spec, o)
+	if cerr := s.CloseSink(); err == nil {
+		err = cerr
+	}
+	if opts.Output.Is("json") {
+		return err
+	}
+	if opts.DryRun && changes != nil {
+		if werr := progress.WritePlan(opts.Factory.IO.Out, changes); werr != nil {
+			return werr
+		}
+	}
+	if err == nil && !opts.DryRun && len(changes) > 0 {
+		fmt.Fprintf(opts.Factory.IO.Err, "To use the cluster:\n  paictl cluster kubeconfig -p %s\n  kubectl --context %s get nodes\n",
+			session.Quote(opts.Flags.Dir), session.Quote(s.Config.Kubernetes.Kubernetes.ClusterName))
+	}
+	return err
+}
