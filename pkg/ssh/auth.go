@@ -1,0 +1,200 @@
+package ssh
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/crypto/ssh"
+	"golang.org/x/crypto/ssh/agent"
+
+	"github.com/openpai/paictl/pkg/hint"
+)
+
+// maxAuthRounds limits the connections made for one authentication: OpenSSH hangs up
+// after six refused keys, and an agent may hold a dozen.
+const maxAuthRounds = 3
+
+// errRefused ends a handshake in which nothing is left to try.
+var errRefused = errors.New("no way to authenticate is left")
+
+// authStep is one thing to try: a method's name and how.
+type authStep struct {
+	method string // "publickey", "password", "keyboard-interactive"
+	label  string // for errors
+	// make returns the method; an error skips the step and is kept for the message.
+	make func() (ssh.AuthMethod, error)
+}
+
+// authenticator walks through the ways to authenticate at one host, across more than
+// one connection where the server hangs up in between.
+type authenticator struct {
+	e     *endpoint
+	steps []authStep
+	close func() // the agent's socket
+
+	next    int
+	tried   []string
+	skipped []string
+	allowed []string
+	begun   bool // the server has answered the first request
+	done    bool // nothing is left
+}
+
+// authenticator lists what to try, in the order a person expects: the key that was
+// named, the password that was given, the agent, the configuration's keys, the usual files.
+func (c *Client) authenticator(e *endpoint) *authenticator {
+	a := &authenticator{e: e, close: func() {}}
+	if e.keyFile != "" {
+		a.key(e.keyFile, func() (ssh.Signer, error) { return c.keys.load(e.keyFile, e.passphrase) })
+	}
+	if e.password.IsSet() {
+		a.passwords(func() (string, error) { return e.password.Reveal(), nil })
+	}
+	a.agent(c.o.AgentSocket)
+	for _, path := range e.identities {
+		a.file(c, path)
+	}
+	if !e.onlyThese {
+		for _, name := range []string{"id_ed25519", "id_ecdsa", "id_rsa"} {
+			a.file(c, filepath.Join(c.o.Home, ".ssh", name))
+		}
+	}
+	if !e.password.IsSet() && c.o.Prompt != nil {
+		question := fmt.Sprintf("password of %s@%s", e.user, e.host)
+		a.passwords(func() (string, error) {
+			answer, err := c.questions.get(question)
+			return answer.Reveal(), err
+		})
+	}
+	return a
+}
+
+func (a *authenticator) key(path string, load func() (ssh.Signer, error)) {
+	a.steps = append(a.steps, authStep{method: "publickey", label: describe(path), make: func() (ssh.AuthMethod, error) {
+		s, err := load()
+		if err != nil {
+			return nil, err
+		}
+		return ssh.PublicKeys(s), nil
+	}})
+}
+
+// file adds a key file that exists and was not named before.
+func (a *authenticator) file(c *Client, path string) {
+	if path == a.e.keyFile || slices.ContainsFunc(a.steps, func(s authStep) bool { return s.label == describe(path) }) {
+		return
+	}
+	if _, err := os.Stat(path); err != nil {
+		return
+	}
+	a.key(path, func() (ssh.Signer, error) { return c.keys.load(path, "") })
+}
+
+// passwords adds both methods by which servers take a password.
+func (a *authenticator) passwords(get func() (string, error)) {
+	a.steps = append(a.steps, authStep{method: "password", label: "password", make: func() (ssh.AuthMethod, error) {
+		pw, err := get()
+		return ssh.Password(pw), err
+	}}, authStep{method: "keyboard-interactive", label: "password (keyboard-interactive)", make: func() (ssh.AuthMethod, error) {
+		pw, err := get()
+		if err != nil {
+			return nil, err
+		}
+		return ssh.KeyboardInteractive(func(_, _ string, questions []string, echos []bool) ([]string, error) {
+			answers := make([]string, len(questions))
+			for i := range questions {
+				if echos[i] {
+					return nil, fmt.Errorf("the server asks %q", questions[i])
+				}
+				answers[i] = pw
+			}
+			return answers, nil
+		}), nil
+	}})
+}
+
+// agent adds the agent's keys. An agent that does not answer has none.
+func (a *authenticator) agent(socket string) {
+	if socket == "" {
+		return
+	}
+	nc, err := net.Dial("unix", socket)
+	if err != nil {
+		return
+	}
+	a.close = func() { _ = nc.Close() }
+	signers, err := agent.NewClient(nc).Signers()
+	if err != nil {
+		return
+	}
+	for _, s := range signers {
+		if a.e.onlyThese && !a.configured(s.PublicKey()) {
+			continue
+		}
+		a.steps = append(a.steps, authStep{method: "publickey", label: "agent key " + ssh.FingerprintSHA256(s.PublicKey()),
+			make: func() (ssh.AuthMethod, error) { return ssh.PublicKeys(s), nil }})
+	}
+}
+
+// configured tells whether an agent's key is one of the files that were named.
+func (a *authenticator) configured(key ssh.PublicKey) bool {
+	for _, path := range append([]string{a.e.keyFile}, a.e.identities...) {
+		if public := publicHalf(path); public != nil && string(public.Marshal()) == string(key.Marshal()) {
+			return true
+		}
+	}
+	return false
+}
+
+// pick is the handshake's callback: it returns what to try next.
+func (a *authenticator) pick(ctx *ssh.ClientAuthContext) (ssh.AuthMethod, error) {
+	a.begun = true
+	a.allowed = ctx.AllowedMethods
+	for a.next < len(a.steps) {
+		step := a.steps[a.next]
+		a.next++
+		if !slices.Contains(ctx.AllowedMethods, step.method) {
+			continue
+		}
+		method, err := step.make()
+		if err != nil {
+			a.skipped = append(a.skipped, err.Error())
+			continue
+		}
+		a.tried = append(a.tried, step.label)
+		return method, nil
+	}
+	a.done = true
+	return nil, errRefused
+}
+
+// error explains what was tried, what the server would take, and what to do.
+func (a *authenticator) error() error {
+	tried := "nothing"
+	if len(a.tried) > 0 {
+		tried = strings.Join(a.tried, ", ")
+	}
+	text := fmt.Sprintf("tried: %s; server allows: %s", tried, strings.Join(a.allowed, ", "))
+	if len(a.skipped) > 0 {
+		text += "; left out: " + strings.Join(a.skipped, ", ")
+	}
+	return hint.Errorf(a.remedy(), "log in to %s as %s: %w (%s)", a.e.name, a.e.user, ErrAuth, text)
+}
+
+func (a *authenticator) remedy() string {
+	takesPassword := slices.Contains(a.allowed, "password") || slices.Contains(a.allowed, "keyboard-interactive")
+	switch {
+	case takesPassword && a.e.password.IsSet():
+		return "check ssh-username and ssh-password"
+	case takesPassword:
+		return "give ssh-password or ssh-keyfile-path, or check that the host knows your key"
+	case a.e.keyFile == "":
+		return fmt.Sprintf("the host takes keys only: install yours with ssh-copy-id %s@%s from a machine that may log in, and give ssh-keyfile-path", a.e.user, a.e.host)
+	}
+	return fmt.Sprintf("add the public half of %s to ~%s/.ssh/authorized_keys on the host, and check ssh-username", a.e.keyFile, a.e.user)
+}

@@ -1,0 +1,169 @@
+package ssh
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// conn is one connection to a host, shared by all Hosts that mean the same machine.
+type conn struct {
+	o      Options
+	name   string
+	client *ssh.Client
+	done   chan struct{} // closed when the connection has ended
+	dials  chan struct{} // one token per connection being made through this one
+	slots  *slots
+	after  func() // releases the jump host
+
+	mu    sync.Mutex
+	cause error // why it ended, where we know
+	quiet bool  // closed on purpose
+	// claimed are the paths that an upload is writing; the channel is closed at its end.
+	claimed map[string]chan struct{}
+}
+
+// newConn takes over an authenticated connection and keeps it alive.
+func newConn(o Options, e *endpoint, client *ssh.Client, after func()) *conn {
+	c := &conn{
+		o: o, name: e.name, client: client, after: sync.OnceFunc(after),
+		done: make(chan struct{}), dials: make(chan struct{}, o.DialsPerJump), slots: newSlots(o.Sessions),
+		claimed: map[string]chan struct{}{},
+	}
+	go func() {
+		err := client.Wait()
+		c.mu.Lock()
+		if c.cause == nil {
+			c.cause = err
+		}
+		quiet := c.quiet
+		c.mu.Unlock()
+		close(c.done)
+		c.after()
+		if !quiet {
+			o.Tracer.Trace(Event{Host: e.name, Op: OpClosed, Start: o.Now(), Err: c.lost("keep the connection")})
+		}
+	}()
+	go c.keepAlive(o.KeepAlive)
+	return c
+}
+
+func (c *conn) isClosed() bool {
+	select {
+	case <-c.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// close ends the connection on purpose.
+func (c *conn) close() {
+	c.mu.Lock()
+	c.quiet = true
+	c.mu.Unlock()
+	_ = c.client.Close()
+}
+
+// fail ends the connection for a reason.
+func (c *conn) fail(cause error) {
+	c.mu.Lock()
+	if c.cause == nil {
+		c.cause = cause
+	}
+	c.mu.Unlock()
+	_ = c.client.Close()
+}
+
+// lost returns the error of something that the end of the connection cut short.
+func (c *conn) lost(what string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cause == nil || c.quiet {
+		return fmt.Errorf("%s on %s: %w", what, c.name, ErrClosed)
+	}
+	return fmt.Errorf("%s on %s: %w: %w", what, c.name, ErrClosed, c.cause)
+}
+
+// session opens a session once one is free. The caller gives it back with free. A server
+// that allows fewer than we thought lowers the limit for the rest of the run.
+func (c *conn) session(ctx context.Context) (s *ssh.Session, free func(), err error) {
+	const tries = 40
+	for i := 0; ; i++ {
+		if err := c.slots.take(ctx); err != nil {
+			return nil, nil, err
+		}
+		s, err := c.client.NewSession()
+		if err == nil {
+			return s, sync.OnceFunc(c.slots.free), nil
+		}
+		refused, ok := errors.AsType[*ssh.OpenChannelError](err)
+		if !ok || i == tries {
+			c.slots.free()
+			if ok {
+				return nil, nil, fmt.Errorf("open session: %w", refused)
+			}
+			return nil, nil, err
+		}
+		if c.slots.lower() {
+			continue
+		}
+		// The only session we know of was refused: the server may still be closing the last.
+		c.slots.free()
+		select {
+		case <-time.After(time.Duration(i+1) * 5 * time.Millisecond):
+		case <-c.done:
+			return nil, nil, err
+		case <-ctx.Done():
+			return nil, nil, context.Cause(ctx)
+		}
+	}
+}
+
+// slots counts open sessions against a limit that can be lowered, never raised.
+type slots struct {
+	tokens chan struct{}
+	mu     sync.Mutex
+	limit  int
+	used   int
+}
+
+func newSlots(n int) *slots {
+	return &slots{tokens: make(chan struct{}, n), limit: n}
+}
+
+func (s *slots) take(ctx context.Context) error {
+	select {
+	case s.tokens <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	s.mu.Lock()
+	s.used++
+	s.mu.Unlock()
+	return nil
+}
+
+func (s *slots) free() {
+	s.mu.Lock()
+	s.used--
+	s.mu.Unlock()
+	<-s.tokens
+}
+
+// lower keeps the caller's token for ever, unless it is the only one in use, and tells
+// whether it did.
+func (s *slots) lower() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.used <= 1 || s.limit <= 1 {
+		return false
+	}
+	s.used--
+	s.limit--
+	return true
+}

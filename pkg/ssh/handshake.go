@@ -1,0 +1,243 @@
+package ssh
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/openpai/paictl/pkg/hint"
+)
+
+// busyRetries is how often a connection is tried again that the server dropped before
+// its first answer: OpenSSH does that when too many knock at once (MaxStartups).
+const busyRetries = 5
+
+// errHandshakeTimeout says that the server took TCP connections and then fell silent.
+var errHandshakeTimeout = errors.New("no SSH answer in time")
+
+// handshake makes an authenticated connection, directly or through a jump host.
+func (c *Client) handshake(ctx context.Context, e *endpoint, via *conn) (*ssh.Client, error) {
+	free, err := c.turn(ctx, e, via)
+	if err != nil {
+		return nil, err
+	}
+	defer free()
+	a := c.authenticator(e)
+	defer func() { a.close() }()
+	for busy, rounds := 0, 1; ; {
+		first := a.next
+		client, err := c.attempt(ctx, e, via, a)
+		switch {
+		case err == nil:
+			return client, nil
+		case ctx.Err() != nil:
+			return nil, fmt.Errorf("reach %s: %w", e.name, context.Cause(ctx))
+		case a.done:
+			return nil, a.error()
+		case a.begun && hungUp(err):
+			// Too many refused keys: go on with the next in a new connection.
+			if rounds++; rounds > maxAuthRounds || a.next >= len(a.steps) || a.next == first {
+				return nil, a.error()
+			}
+			a.begun = false
+		case dropped(err) && busy < busyRetries:
+			busy++
+			if err := pause(ctx, busy); err != nil {
+				return nil, fmt.Errorf("reach %s: %w", e.name, err)
+			}
+		default:
+			return nil, c.explain(e, via, err)
+		}
+	}
+}
+
+// turn waits until another connection may be made, of all and through this jump host.
+func (c *Client) turn(ctx context.Context, e *endpoint, via *conn) (free func(), err error) {
+	queues := []chan struct{}{c.dials}
+	if via != nil {
+		queues = []chan struct{}{via.dials, c.dials}
+	}
+	for i, q := range queues {
+		select {
+		case q <- struct{}{}:
+		case <-ctx.Done():
+			for _, taken := range queues[:i] {
+				<-taken
+			}
+			return nil, fmt.Errorf("reach %s: %w", e.name, context.Cause(ctx))
+		}
+	}
+	return func() {
+		for _, q := range queues {
+			<-q
+		}
+	}, nil
+}
+
+// pause waits before the n-th retry: 0.1 s, doubled each time, with jitter, so that many
+// who were dropped together don't come back together.
+func pause(ctx context.Context, n int) error {
+	d := 100 * time.Millisecond << (n - 1)
+	d = d/2 + rand.N(d)
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// attempt makes one TCP connection and one handshake on it.
+func (c *Client) attempt(ctx context.Context, e *endpoint, via *conn, a *authenticator) (*ssh.Client, error) {
+	algorithms, err := c.hostKeys.algorithms(e)
+	if err != nil {
+		return nil, err
+	}
+	nc, err := c.tcp(ctx, e, via)
+	if err != nil {
+		return nil, err
+	}
+	var keyErr error
+	config := &ssh.ClientConfig{
+		User:              e.user,
+		ClientVersion:     "SSH-2.0-paictl",
+		HostKeyAlgorithms: algorithms,
+		AuthCallback:      a.pick,
+		HostKeyCallback: func(_ string, _ net.Addr, key ssh.PublicKey) error {
+			if cert, ok := key.(*ssh.Certificate); ok && cert.CertType != ssh.HostCert {
+				return ErrHostKey
+			}
+			keyErr = c.hostKeys.verify(e, key)
+			return keyErr
+		},
+	}
+	stop := c.person.limit(c.o.DialTimeout, func() { _ = nc.Close() })
+	unwatch := context.AfterFunc(ctx, func() { _ = nc.Close() })
+	sc, chans, reqs, err := ssh.NewClientConn(nc, e.address(), config)
+	late := stop()
+	if !unwatch() && err == nil {
+		_ = sc.Close()
+		err = context.Cause(ctx)
+	}
+	switch {
+	case err == nil && !late:
+		return ssh.NewClient(sc, chans, reqs), nil
+	case keyErr != nil:
+		_ = nc.Close()
+		return nil, keyErr
+	case late:
+		return nil, errHandshakeTimeout
+	}
+	_ = nc.Close()
+	return nil, err
+}
+
+// tcp opens the way to e: a TCP connection, or a channel through a jump host.
+func (c *Client) tcp(ctx context.Context, e *endpoint, via *conn) (net.Conn, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, c.o.DialTimeout, fmt.Errorf("no answer within %s", c.o.DialTimeout))
+	defer cancel()
+	var nc net.Conn
+	var err error
+	if via == nil {
+		nc, err = c.o.NetDial(ctx, "tcp", e.address())
+	} else {
+		nc, err = via.client.DialContext(ctx, "tcp", e.address())
+	}
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		return nil, &dialError{err}
+	}
+	return nc, nil
+}
+
+// dialError is a failure before SSH began.
+type dialError struct{ err error }
+
+func (d *dialError) Error() string { return d.err.Error() }
+func (d *dialError) Unwrap() error { return d.err }
+
+// hungUp tells whether the server ended the connection.
+func hungUp(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) ||
+		strings.Contains(err.Error(), "ssh: disconnect")
+}
+
+// dropped tells whether the server took the connection and ended it at once.
+func dropped(err error) bool {
+	if _, ok := errors.AsType[*dialError](err); ok {
+		return errors.Is(err, syscall.ECONNRESET)
+	}
+	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+}
+
+// explain turns a failure to connect into an error with a cause and a remedy.
+func (c *Client) explain(e *endpoint, via *conn, err error) error {
+	if errors.Is(err, ErrHostKey) || hint.Of(err) != "" {
+		return err
+	}
+	remedy := fmt.Sprintf("check that the machine is on and that its address and ssh-port (%d) are right", e.port)
+	through := ""
+	if via != nil {
+		through = " through " + via.name
+	}
+	dns, isDNS := errors.AsType[*net.DNSError](err)
+	open, isOpen := errors.AsType[*ssh.OpenChannelError](err)
+	switch {
+	case isDNS && dns.IsNotFound:
+		remedy = "check the host name, or give the IP address"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		remedy = fmt.Sprintf("the machine answers, but no SSH server listens on port %d: check ssh-port and that sshd runs", e.port)
+	case isOpen && open.Reason == ssh.Prohibited:
+		remedy = "allow TCP forwarding on the jump host (AllowTcpForwarding in its sshd_config)"
+	case errors.Is(err, errHandshakeTimeout):
+		remedy = fmt.Sprintf("port %d takes connections but no SSH server answers there: check ssh-port, or restart sshd on the machine", e.port)
+	case strings.Contains(err.Error(), "no common algorithm"):
+		remedy = "the machine's SSH server is too old or too restricted: update it or its sshd_config"
+	case dropped(err):
+		remedy = "the machine's SSH server drops connections: look at its log, and at MaxStartups in sshd_config"
+	}
+	return hint.Errorf(remedy, "reach %s (%s)%s: %w: %w", e.name, e.address(), through, ErrUnreachable, err)
+}
+
+// missedKeepAlives is how many unanswered questions end a connection.
+const missedKeepAlives = 3
+
+// keepAlive asks the server every interval whether it is there. It returns when the
+// connection has ended, by itself or after missedKeepAlives questions without answer.
+func (c *conn) keepAlive(interval time.Duration) {
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	var asking atomic.Bool
+	missed := 0
+	for {
+		select {
+		case <-c.done:
+			return
+		case <-ticker.C:
+		}
+		if asking.Load() {
+			if missed++; missed >= missedKeepAlives {
+				c.fail(fmt.Errorf("no answer for %s", time.Duration(missedKeepAlives)*interval))
+				return
+			}
+			continue
+		}
+		missed = 0
+		asking.Store(true)
+		go func() {
+			_, _, _ = c.client.SendRequest("keepalive@openssh.com", true, nil)
+			asking.Store(false)
+		}()
+	}
+}

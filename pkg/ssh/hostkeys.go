@@ -1,0 +1,350 @@
+package ssh
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/gofrs/flock"
+	"golang.org/x/crypto/ssh"
+	"golang.org/x/crypto/ssh/knownhosts"
+
+	"github.com/openpai/paictl/pkg/hint"
+)
+
+// hostKeys checks host keys against known_hosts files, each of which is read once per
+// run; keys accepted meanwhile are remembered beside it.
+type hostKeys struct {
+	confirm func(host, fingerprint string) (bool, error)
+	person  *person
+
+	mu       sync.Mutex
+	files    map[string]*knownFiles
+	accepted map[string]ssh.PublicKey // by file and normalised address
+
+	asking sync.Mutex
+}
+
+// knownFiles is what a list of known_hosts files says.
+type knownFiles struct {
+	check ssh.HostKeyCallback
+	// originals maps the path that was parsed to the path that a person knows.
+	originals map[string]string
+	// authorities are the lines that name a certificate authority, as path:line.
+	authorities map[string]bool
+}
+
+// load reads the files; missing ones are empty.
+func (h *hostKeys) load(paths []string) (*knownFiles, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	key := strings.Join(paths, "\x00")
+	if k, ok := h.files[key]; ok {
+		return k, nil
+	}
+	k, err := readKnownHosts(paths)
+	if err != nil {
+		return nil, err
+	}
+	if h.files == nil {
+		h.files = map[string]*knownFiles{}
+	}
+	h.files[key] = k
+	return k, nil
+}
+
+// readKnownHosts parses the files. A line that cannot be read counts as absent, as it
+// does for ssh: a key type of tomorrow in one line must not lock out every host.
+func readKnownHosts(paths []string) (*knownFiles, error) {
+	k := &knownFiles{originals: map[string]string{}, authorities: map[string]bool{}}
+	var readable []string
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if os.IsNotExist(err) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read known hosts: %w", err)
+		}
+		clean, authorities := sanitizeKnownHosts(text)
+		parsed := path
+		if !bytes.Equal(clean, text) {
+			if parsed, err = writeTemp(clean); err != nil {
+				return nil, err
+			}
+			defer func() { _ = os.Remove(parsed) }()
+		}
+		readable = append(readable, parsed)
+		k.originals[parsed] = path
+		for _, line := range authorities {
+			k.authorities[fmt.Sprintf("%s:%d", parsed, line)] = true
+		}
+	}
+	check, err := knownhosts.New(readable...)
+	if err != nil {
+		return nil, hint.Errorf("correct the line, or delete it", "read known hosts: %w", err)
+	}
+	k.check = check
+	return k, nil
+}
+
+// sanitizeKnownHosts blanks the lines that cannot be parsed and returns the numbers of
+// those that name a certificate authority. The number of lines stays the same.
+func sanitizeKnownHosts(text []byte) (clean []byte, authorities []int) {
+	lines := bytes.Split(text, []byte("\n"))
+	for i, line := range lines {
+		trimmed := bytes.TrimSpace(line)
+		if len(trimmed) == 0 || trimmed[0] == '#' {
+			continue
+		}
+		marker, hosts, _, _, _, err := ssh.ParseKnownHosts(append(slices.Clone(trimmed), '\n'))
+		if err != nil || len(line) > 60<<10 || !validHosts(hosts) {
+			lines[i] = nil
+			continue
+		}
+		if marker == "cert-authority" {
+			authorities = append(authorities, i+1)
+		}
+	}
+	return bytes.Join(lines, []byte("\n")), authorities
+}
+
+// validHosts tells whether the host patterns can be parsed; a hashed one stands alone.
+func validHosts(hosts []string) bool {
+	for _, h := range hosts {
+		if strings.HasPrefix(h, "|") {
+			parts := strings.Split(h, "|")
+			if len(hosts) != 1 || len(parts) != 4 || parts[1] != "1" || parts[2] == "" || parts[3] == "" {
+				return false
+			}
+			continue
+		}
+		name := strings.TrimPrefix(h, "!")
+		if name == "" {
+			return false
+		}
+		if _, _, err := net.SplitHostPort(name); name[0] == '[' && err != nil {
+			return false
+		}
+	}
+	return len(hosts) > 0
+}
+
+func writeTemp(text []byte) (string, error) {
+	f, err := os.CreateTemp("", "known_hosts-")
+	if err != nil {
+		return "", fmt.Errorf("read known hosts: %w", err)
+	}
+	_, err = f.Write(text)
+	return f.Name(), errors.Join(err, f.Close())
+}
+
+// probe is a key that no file holds: checking it makes knownhosts list what it wants.
+type probe struct{}
+
+func (probe) Type() string                        { return "paictl-probe" }
+func (probe) Marshal() []byte                     { return []byte("paictl-probe") }
+func (probe) Verify([]byte, *ssh.Signature) error { return errors.New("not a key") }
+func nowhere() net.Addr                           { return &net.TCPAddr{IP: net.IPv4zero} }
+func acceptedKey(e *endpoint) string {
+	return e.knownHosts[0] + "\x00" + knownhosts.Normalize(e.address())
+}
+func (h *hostKeys) recall(e *endpoint) ssh.PublicKey {
+	if len(e.knownHosts) == 0 {
+		return nil
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.accepted[acceptedKey(e)]
+}
+
+// algorithms returns the host key algorithms to offer: those of the known keys first, so
+// that a host with keys of several types shows one that can be compared.
+func (h *hostKeys) algorithms(e *endpoint) ([]string, error) {
+	k, err := h.load(e.knownHosts)
+	if err != nil {
+		return nil, err
+	}
+	all := ssh.SupportedAlgorithms().HostKeys
+	var types []string
+	if key := h.recall(e); key != nil {
+		types = append(types, key.Type())
+	}
+	if unknown, ok := errors.AsType[*knownhosts.KeyError](k.check(e.address(), nowhere(), probe{})); ok {
+		for _, w := range unknown.Want {
+			if k.authorities[fmt.Sprintf("%s:%d", w.Filename, w.Line)] {
+				return all, nil
+			}
+			types = append(types, w.Key.Type())
+		}
+	}
+	if len(types) == 0 {
+		types = []string{ssh.KeyAlgoED25519}
+	}
+	return preferred(types, all), nil
+}
+
+// preferred moves the algorithms of the key types to the front.
+func preferred(types, all []string) []string {
+	var first []string
+	for _, t := range types {
+		if t == ssh.KeyAlgoRSA {
+			first = append(first, ssh.KeyAlgoRSASHA512, ssh.KeyAlgoRSASHA256)
+			continue
+		}
+		first = append(first, t)
+	}
+	for _, a := range all {
+		if !slices.Contains(first, a) {
+			first = append(first, a)
+		}
+	}
+	return first
+}
+
+// verify decides about a key that a host has shown.
+func (h *hostKeys) verify(e *endpoint, key ssh.PublicKey) error {
+	if known := h.recall(e); known != nil {
+		return h.compare(e, known, key)
+	}
+	k, err := h.load(e.knownHosts)
+	if err != nil {
+		return err
+	}
+	err = k.check(e.address(), nowhere(), key)
+	if err == nil {
+		return nil
+	}
+	if revoked, ok := errors.AsType[*knownhosts.RevokedError](err); ok {
+		return hint.Errorf("give the host a new key", "host key of %s: %w: %s is revoked in %s:%d", e.name, ErrHostKey,
+			ssh.FingerprintSHA256(key), k.originals[revoked.Revoked.Filename], revoked.Revoked.Line)
+	}
+	mismatch, ok := errors.AsType[*knownhosts.KeyError](err)
+	if !ok {
+		return hint.Errorf("check the host's certificate", "host key of %s: %w: %w", e.name, ErrHostKey, err)
+	}
+	if len(mismatch.Want) > 0 {
+		w := mismatch.Want[0]
+		return changedKey(e, fmt.Sprintf("%s:%d", k.originals[w.Filename], w.Line), w.Key, key)
+	}
+	return h.unknown(e, key)
+}
+
+// compare checks against a key that was accepted during this run.
+func (h *hostKeys) compare(e *endpoint, known, key ssh.PublicKey) error {
+	if bytes.Equal(known.Marshal(), key.Marshal()) {
+		return nil
+	}
+	return changedKey(e, e.knownHosts[0], known, key)
+}
+
+func changedKey(e *endpoint, where string, known, key ssh.PublicKey) error {
+	return hint.Errorf(
+		fmt.Sprintf("somebody may be listening in; if the machine was installed anew, run: ssh-keygen -R '%s' -f %s",
+			knownhosts.Normalize(e.address()), where[:max(0, cutLine(where))]),
+		"host key of %s: %w: it has changed: %s says %s %s, the host shows %s %s", e.name, ErrHostKey, where,
+		known.Type(), ssh.FingerprintSHA256(known), key.Type(), ssh.FingerprintSHA256(key))
+}
+
+// cutLine returns the length of path:line without the line.
+func cutLine(where string) int {
+	if i := strings.LastIndex(where, ":"); i > 0 && strings.Trim(where[i+1:], "0123456789") == "" {
+		return i
+	}
+	return len(where)
+}
+
+// unknown accepts, asks or refuses, as the policy says.
+func (h *hostKeys) unknown(e *endpoint, key ssh.PublicKey) error {
+	if e.policy == HostKeyStrict || e.policy == HostKeyAsk && h.confirm == nil {
+		return h.refuse(e, key)
+	}
+	if e.policy == HostKeyAsk {
+		defer h.person.begin()()
+		h.asking.Lock()
+		defer h.asking.Unlock()
+		if known := h.recall(e); known != nil { // another connection has asked meanwhile
+			return h.compare(e, known, key)
+		}
+		yes, err := h.confirm(e.name, key.Type()+" "+ssh.FingerprintSHA256(key))
+		if err != nil {
+			return fmt.Errorf("host key of %s: %w: %w", e.name, ErrHostKey, err)
+		}
+		if !yes {
+			return h.refuse(e, key)
+		}
+	}
+	return h.remember(e, key)
+}
+
+func (h *hostKeys) refuse(e *endpoint, key ssh.PublicKey) error {
+	scan := fmt.Sprintf("ssh-keyscan -p %d %s", e.port, e.host)
+	if e.port == 22 {
+		scan = "ssh-keyscan " + e.host
+	}
+	file := "~/.ssh/known_hosts"
+	if len(e.knownHosts) > 0 {
+		file = e.knownHosts[0]
+	}
+	return hint.Errorf(
+		fmt.Sprintf("compare the fingerprint with the machine's own (ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub), then run again with --accept-new-host-keys, or: %s >> %s", scan, file),
+		"host key of %s: %w: %s is not known, its key is %s %s", e.name, ErrHostKey, e.address(), key.Type(), ssh.FingerprintSHA256(key))
+}
+
+// remember appends the key to the first known_hosts file, under a lock.
+func (h *hostKeys) remember(e *endpoint, key ssh.PublicKey) error {
+	if len(e.knownHosts) == 0 {
+		return nil
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.accepted == nil {
+		h.accepted = map[string]ssh.PublicKey{}
+	}
+	if known := h.accepted[acceptedKey(e)]; known != nil {
+		return h.compare(e, known, key)
+	}
+	line := knownhosts.Line([]string{e.address()}, key) + "\n"
+	if err := appendLine(e.knownHosts[0], line); err != nil {
+		return hint.Errorf("make the file writable, or name another known_hosts file", "remember host key of %s: %w", e.name, err)
+	}
+	h.accepted[acceptedKey(e)] = key
+	return nil
+}
+
+// appendLine adds one line to a file that other programs may be extending too.
+func appendLine(path, line string) (err error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	lock := flock.New(path, flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o600))
+	if err := lock.Lock(); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lock.Unlock()) }()
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if size, err := f.Seek(0, io.SeekEnd); err != nil {
+		return err
+	} else if size > 0 {
+		last := make([]byte, 1)
+		if _, err := f.ReadAt(last, size-1); err != nil {
+			return err
+		}
+		if last[0] != '\n' {
+			line = "\n" + line
+		}
+	}
+	_, err = f.WriteString(line)
+	return err
+}

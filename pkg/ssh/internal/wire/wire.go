@@ -1,0 +1,140 @@
+// Package wire is the text that paictl and a host's shell exchange in one session.
+// In: a script's body. Out: the program that is written to the remote sh, and the fixed,
+// secret-free command line that starts it; sshtest's hosts read both back.
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+)
+
+// Shell starts the shell that reads a program from its standard input. Every login shell
+// understands it.
+const Shell = "exec sh -s"
+
+// SFTPServer starts the host's SFTP server by its path, which differs between
+// distributions; exit status 127 says that there is none.
+const SFTPServer = `for p in /usr/lib/openssh/sftp-server /usr/libexec/openssh/sftp-server ` +
+	`/usr/lib/ssh/sftp-server /usr/libexec/sftp-server /usr/lib/sftp-server; do ` +
+	`if [ -x $p ]; then exec $p; fi; done; exit 127`
+
+// end is the last line of every program. Its brace closes the group that the first line
+// opens: sh runs nothing before it has read this line, so a cut transfer does nothing.
+const end = "} # paictl: end of program"
+
+// environment is set before the body runs: messages in English, and the sbin folders,
+// which a login user's PATH lacks on some distributions.
+const environment = "LC_ALL=C; export LC_ALL\nPATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin; export PATH\n"
+
+// Run returns the program that runs body with an empty standard input. The session's
+// input stays open meanwhile: its end tells the host that the operator is gone, and a
+// watcher then ends the whole process group, TERM first, KILL five seconds later.
+// The body is an argument of eval, so that an error in its syntax ends the program
+// instead of waiting for more input.
+func Run(body string) string {
+	return "{\n" + environment +
+		"exec 3<&0 </dev/null\n" +
+		"( trap '' TERM HUP; read -r _paictl <&3; kill -TERM 0; sleep 5; kill -KILL 0 ) >/dev/null 2>&1 &\n" +
+		"_paictl_watcher=$!\n" +
+		"exec 3<&-\n" +
+		"( eval " + Quote(body) + " )\n" +
+		"_paictl_status=$?\n" +
+		"kill -KILL $_paictl_watcher 2>/dev/null\n" +
+		"exit $_paictl_status\n" + end + "\n"
+}
+
+// Hold returns the program that runs body with the session's input as its own, so that
+// body can wait for the end of it.
+func Hold(body string) string {
+	return "{\n" + environment +
+		"( eval " + Quote(body) + " )\n" +
+		"exit $?\n" + end + "\n"
+}
+
+// Check says why a body cannot be sent, or returns nil.
+func Check(body string) error {
+	if strings.ContainsRune(body, 0) {
+		return errors.New("the script holds a NUL byte")
+	}
+	return nil
+}
+
+// Quote makes one word of s for sh, whatever it holds.
+func Quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+
+// Ready is the line on standard error that says that the command is about to start with
+// the rights it needs; nothing secret or useful is written to the host before it.
+func Ready(nonce string) string { return "paictl-ready-" + nonce }
+
+// Prompt is what sudo prints when it wants the password.
+func Prompt(nonce string) string { return "paictl-sudo-" + nonce + ":" }
+
+// Sudo returns the command line that runs inner, which holds no single quote, as root.
+// -k makes sudo ask exactly when sudoers says so, whatever it remembers, and -S makes it
+// read the password from standard input, one byte at a time.
+func Sudo(nonce, inner string) string {
+	return "exec env LC_ALL=C sudo -k -S -p " + Prompt(nonce) + " -- sh -c 'echo " + Ready(nonce) + " >&2; " + inner + "'"
+}
+
+// Direct returns the command line that runs inner as the login user.
+func Direct(inner string) string {
+	if inner == Shell {
+		return inner
+	}
+	return "exec sh -c '" + inner + "'"
+}
+
+// Command is a command line, taken apart.
+type Command struct {
+	Sudo  bool
+	Nonce string // of Sudo
+	Inner string
+}
+
+var sudoLine = regexp.MustCompile(`^exec env LC_ALL=C sudo -k -S -p paictl-sudo-([0-9a-f]+): -- sh -c 'echo paictl-ready-([0-9a-f]+) >&2; ([^']*)'$`)
+
+// ParseCommand takes a command line of Sudo or Direct apart.
+func ParseCommand(line string) (Command, error) {
+	if m := sudoLine.FindStringSubmatch(line); m != nil && m[1] == m[2] {
+		return Command{Sudo: true, Nonce: m[1], Inner: m[3]}, nil
+	}
+	if line == Shell {
+		return Command{Inner: Shell}, nil
+	}
+	if inner, ok := strings.CutPrefix(line, "exec sh -c '"); ok && strings.Count(line, "'") == 2 && strings.HasSuffix(line, "'") {
+		return Command{Inner: strings.TrimSuffix(inner, "'")}, nil
+	}
+	return Command{}, fmt.Errorf("not a command of paictl: %q", line)
+}
+
+// Read reads one program from r, up to its last line, and returns it. It reads no byte
+// further. The error is io.ErrUnexpectedEOF where the program was cut.
+func Read(r io.Reader) (string, error) {
+	var program []byte
+	buf := make([]byte, 1)
+	for {
+		if _, err := io.ReadFull(r, buf); err != nil {
+			return string(program), fmt.Errorf("read program: %w", io.ErrUnexpectedEOF)
+		}
+		program = append(program, buf[0])
+		if buf[0] == '\n' && strings.HasSuffix(string(program[max(0, len(program)-len(end)-2):]), "\n"+end+"\n") {
+			return string(program), nil
+		}
+	}
+}
+
+// Body returns the body of a program of Run or Hold, and whether it was Hold's.
+func Body(program string) (body string, held bool, err error) {
+	_, quoted, ok := strings.Cut(program, "( eval '")
+	if !ok {
+		return "", false, errors.New("not a program of paictl")
+	}
+	i := strings.LastIndex(quoted, "' )\n")
+	if i < 0 {
+		return "", false, errors.New("not a program of paictl")
+	}
+	return strings.ReplaceAll(quoted[:i], `'\''`, "'"), !strings.Contains(program, "_paictl_watcher"), nil
+}

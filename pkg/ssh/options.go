@@ -1,0 +1,129 @@
+package ssh
+
+import (
+	"context"
+	"net"
+	"os"
+	"os/user"
+	"path/filepath"
+	"time"
+
+	"github.com/openpai/paictl/pkg/secret"
+)
+
+// HostKeyPolicy says what happens to a host whose key is not known yet. A key that
+// differs from the known one is refused under every policy.
+type HostKeyPolicy int
+
+const (
+	// HostKeyAsk shows the fingerprint to Options.Confirm, and refuses where there is none.
+	HostKeyAsk HostKeyPolicy = iota
+	// HostKeyStrict refuses unknown hosts.
+	HostKeyStrict
+	// HostKeyAcceptNew accepts and remembers unknown hosts.
+	HostKeyAcceptNew
+)
+
+// None disables a path setting of Options, as "ssh -F none" does.
+const None = "none"
+
+// Options are the settings of a Client. The zero value is what a person expects of ssh
+// on this machine: ~/.ssh/config, ~/.ssh/known_hosts, the agent, strict host keys.
+type Options struct {
+	// Home is where .ssh lies and what ~ means; the user's home where empty.
+	Home string
+	// LocalUser is the login name of targets and configuration that name none.
+	LocalUser string
+	// ConfigFile is an OpenSSH client configuration; ~/.ssh/config where empty, or None.
+	ConfigFile string
+	// KnownHosts is used and extended for targets that name no file of their own;
+	// ~/.ssh/known_hosts where empty.
+	KnownHosts string
+	// SystemKnownHosts is read in addition, never written; /etc/ssh/ssh_known_hosts
+	// where empty, or None.
+	SystemKnownHosts string
+	// AgentSocket is the agent's socket; $SSH_AUTH_SOCK where empty, or None.
+	AgentSocket string
+
+	HostKeys HostKeyPolicy
+	// Confirm asks a person whether an unknown host's key is right. Calls are never
+	// concurrent, and the time a person takes counts against no limit.
+	Confirm func(host, fingerprint string) (bool, error)
+	// Prompt asks a person for a passphrase or a password; nil means that nobody is
+	// there. Each question is asked once, calls are never concurrent.
+	Prompt func(question string) (secret.String, error)
+
+	DialTimeout   time.Duration // TCP, host key and authentication together; 15 s where zero
+	KeepAlive     time.Duration // three missed answers end the connection; 15 s where zero
+	ScriptTimeout time.Duration // of scripts that name none; 10 min where zero
+
+	Dials        int   // connections being made at a time; 64 where zero
+	DialsPerJump int   // of these, through or to one jump host; 8 where zero
+	Sessions     int   // open at a time on one connection; 8 where zero
+	Uploads      int   // hosts that receive files at a time; 16 where zero
+	UploadFiles  int   // files in flight to one host; 4 where zero
+	MaxOutput    int64 // bytes of stdout, and of stderr, of one script; 64 MiB where zero
+
+	// Gate is asked before anything is sent; nil lets everything pass.
+	Gate Gate
+	// Tracer hears of everything afterwards; nil means nobody listens.
+	Tracer Tracer
+
+	// NetDial makes TCP connections, Now tells the time. Tests replace them.
+	NetDial func(ctx context.Context, network, address string) (net.Conn, error)
+	Now     func() time.Time
+}
+
+// withDefaults fills in what is empty.
+func (o Options) withDefaults() Options {
+	if o.Home == "" {
+		o.Home, _ = os.UserHomeDir()
+	}
+	if o.LocalUser == "" {
+		if u, err := user.Current(); err == nil {
+			o.LocalUser = u.Username
+		}
+	}
+	setPath(&o.ConfigFile, filepath.Join(o.Home, ".ssh", "config"))
+	setPath(&o.KnownHosts, filepath.Join(o.Home, ".ssh", "known_hosts"))
+	setPath(&o.SystemKnownHosts, "/etc/ssh/ssh_known_hosts")
+	setPath(&o.AgentSocket, os.Getenv("SSH_AUTH_SOCK"))
+	setDefault(&o.DialTimeout, 15*time.Second)
+	setDefault(&o.KeepAlive, 15*time.Second)
+	setDefault(&o.ScriptTimeout, 10*time.Minute)
+	setDefault(&o.Dials, 64)
+	setDefault(&o.DialsPerJump, 8)
+	setDefault(&o.Sessions, 8)
+	setDefault(&o.Uploads, 16)
+	setDefault(&o.UploadFiles, 4)
+	setDefault(&o.MaxOutput, 64<<20)
+	if o.Gate == nil {
+		o.Gate = openGate{}
+	}
+	if o.Tracer == nil {
+		o.Tracer = Tracers{}
+	}
+	if o.NetDial == nil {
+		o.NetDial = (&net.Dialer{}).DialContext
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return o
+}
+
+// setPath puts fallback where a path is empty, and clears it where it is None.
+func setPath(path *string, fallback string) {
+	switch *path {
+	case "":
+		*path = fallback
+	case None:
+		*path = ""
+	}
+}
+
+func setDefault[T int | int64 | time.Duration](v *T, fallback T) {
+	if *v <= 0 {
+		*v = fallback
+	}
+}

@@ -1,0 +1,65 @@
+package ssh
+
+import (
+	"sync"
+	"time"
+)
+
+// person knows when somebody at the terminal was last asked something, so that the time
+// to think counts against no limit.
+type person struct {
+	now func() time.Time
+
+	mu       sync.Mutex
+	pending  int
+	answered time.Time
+}
+
+// begin says that a question is open; the function that it returns, that it is answered.
+func (p *person) begin() (end func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.pending++
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.pending--
+		p.answered = p.now()
+	}
+}
+
+// busy tells whether a question is open, or was within the last d.
+func (p *person) busy(d time.Duration) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.pending > 0 || p.now().Sub(p.answered) < d
+}
+
+// limit calls stop after d, but not while a person is being asked. The function that it
+// returns cancels that; it reports whether stop has been called.
+func (p *person) limit(d time.Duration, stop func()) (cancel func() bool) {
+	var mu sync.Mutex
+	var timer *time.Timer
+	over, fired := false, false
+	mu.Lock()
+	defer mu.Unlock()
+	timer = time.AfterFunc(d, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case over:
+		case p.busy(d):
+			timer.Reset(d)
+		default:
+			fired = true
+			stop()
+		}
+	})
+	return func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		over = true
+		timer.Stop()
+		return fired
+	}
+}

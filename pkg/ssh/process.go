@@ -1,0 +1,199 @@
+package ssh
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/secret"
+	"github.com/openpai/paictl/pkg/ssh/internal/wire"
+)
+
+// abortGrace is how long a cancelled caller waits for the last output.
+const abortGrace = 300 * time.Millisecond
+
+// process is a command on a host in a session of its own.
+type process struct {
+	c       *conn
+	what    string // for errors, such as "containerd/detect"
+	session *ssh.Session
+	stdin   io.WriteCloser
+	stderr  *output
+	front   *sudoFront // nil without sudo
+	free    func()
+
+	exited chan struct{} // closed after the end; err is set then
+	err    error
+	stop   sync.Once
+}
+
+// access says with which rights a command runs.
+type access struct {
+	root     bool
+	user     string
+	password secret.String
+	// ask returns a password that a person types; nil where nobody is there.
+	ask func() (secret.String, error)
+}
+
+// sudo tells whether root rights need sudo.
+func (a access) sudo() bool { return a.root && a.user != "root" }
+
+// spawn starts inner, a command line of package wire. It returns when the command has
+// the rights it needs.
+func (c *conn) spawn(ctx context.Context, what, inner string, as access, stdout io.Writer) (*process, error) {
+	s, free, err := c.session(ctx)
+	if err != nil {
+		return nil, c.explain(ctx, what, err)
+	}
+	p := &process{c: c, what: what, session: s, free: free, stderr: &output{max: c.o.MaxOutput}, exited: make(chan struct{})}
+	p.stderr.full = p.abort
+	s.Stdout, s.Stderr = stdout, p.stderr
+	line := wire.Direct(inner)
+	if as.sudo() {
+		nonce := rand.Text()
+		nonce = fmt.Sprintf("%x", nonce[:8])
+		p.front = newSudoFront(nonce, p.stderr)
+		s.Stderr = p.front
+		line = wire.Sudo(nonce, inner)
+	}
+	if err := p.start(line); err != nil {
+		p.abort()
+		free()
+		return nil, c.explain(ctx, what, err)
+	}
+	if p.front == nil {
+		return p, nil
+	}
+	if err := p.becomeRoot(ctx, as); err != nil {
+		p.abort()
+		return nil, err
+	}
+	return p, nil
+}
+
+// start sends the request and waits for the end in the background.
+func (p *process) start(line string) (err error) {
+	if p.stdin, err = p.session.StdinPipe(); err != nil {
+		return err
+	}
+	if err := p.session.Start(line); err != nil {
+		return err
+	}
+	go func() {
+		p.err = p.session.Wait()
+		_ = p.session.Close()
+		close(p.exited)
+		p.free()
+	}()
+	return nil
+}
+
+// abort ends the session at once. The host sees the end of standard input; the watcher
+// of wire.Run then ends what still runs there. It does not wait, and may be called from
+// anywhere.
+func (p *process) abort() {
+	p.stop.Do(func() {
+		go func() { // writes may block on a dead network
+			if p.stdin != nil {
+				_ = p.stdin.Close()
+			}
+			_ = p.session.Close()
+		}()
+	})
+}
+
+// wait waits for the end of the command and returns its exit code.
+func (p *process) wait(ctx context.Context) (int, error) {
+	select {
+	case <-p.exited:
+		return p.exit(ctx)
+	case <-ctx.Done():
+	}
+	p.abort()
+	select {
+	case <-p.exited:
+	case <-time.After(abortGrace):
+	}
+	return -1, p.c.explain(ctx, p.what, context.Cause(ctx))
+}
+
+// exit returns the exit code of a command that has ended, 128 and more after a signal.
+func (p *process) exit(ctx context.Context) (int, error) {
+	if p.err == nil {
+		return 0, nil
+	}
+	if status, ok := errors.AsType[*ssh.ExitError](p.err); ok {
+		return status.ExitStatus(), nil
+	}
+	return -1, p.c.explain(ctx, p.what, p.err)
+}
+
+// explain turns a failure of the transport into one of this package's errors.
+func (c *conn) explain(ctx context.Context, what string, err error) error {
+	refused, isRefused := errors.AsType[*ssh.OpenChannelError](err)
+	switch {
+	case errors.Is(err, errTooMuch):
+		return hint.Errorf("make the script print less", "%s on %s: it printed more than %d bytes", what, c.name, c.o.MaxOutput)
+	case errors.Is(err, ErrTimeout):
+		return fmt.Errorf("%s on %s: %w", what, c.name, err)
+	case ctx.Err() != nil:
+		return fmt.Errorf("%s on %s: %w", what, c.name, context.Cause(ctx))
+	case isRefused && !c.isClosed():
+		return hint.Errorf("raise MaxSessions in the machine's sshd_config, or close other sessions",
+			"%s on %s: %w", what, c.name, refused)
+	}
+	if _, ok := errors.AsType[*ssh.ExitMissingError](err); ok {
+		c.settle()
+	}
+	return c.lost(what)
+}
+
+// settle gives a connection that has just broken the moment it needs to learn why.
+func (c *conn) settle() {
+	select {
+	case <-c.done:
+	case <-time.After(100 * time.Millisecond):
+	}
+}
+
+// errTooMuch says that a script printed more than Options.MaxOutput.
+var errTooMuch = errors.New("too much output")
+
+// output keeps what a script prints, up to a limit. Its bytes may be read meanwhile.
+type output struct {
+	mu   sync.Mutex
+	buf  bytes.Buffer
+	max  int64
+	over bool
+	full func() // called once at the limit
+}
+
+// Write keeps b. At the limit it fails, and full ends the session.
+func (o *output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.over || int64(o.buf.Len()+len(b)) > o.max {
+		if !o.over && o.full != nil {
+			o.full()
+		}
+		o.over = true
+		return 0, errTooMuch
+	}
+	return o.buf.Write(b)
+}
+
+// bytes returns a copy of what was printed so far, and whether it was too much.
+func (o *output) bytes() ([]byte, bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return bytes.Clone(o.buf.Bytes()), o.over
+}

@@ -1,0 +1,294 @@
+package ssh
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/kevinburke/ssh_config"
+
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/secret"
+)
+
+// maxJumps limits a chain of jump hosts, which the configuration could make endless.
+const maxJumps = 8
+
+// endpoint is a Target with everything filled in from the configuration and defaults.
+type endpoint struct {
+	name string
+	host string
+	port int
+	user string
+
+	password   secret.String
+	sudo       secret.String
+	keyFile    string
+	passphrase secret.String
+	identities []string // of the configuration
+	onlyThese  bool     // IdentitiesOnly: neither other agent keys nor default files
+
+	jumps      []*endpoint // outermost first
+	knownHosts []string    // the first is extended
+	policy     HostKeyPolicy
+}
+
+// address returns host:port.
+func (e *endpoint) address() string { return net.JoinHostPort(e.host, strconv.Itoa(e.port)) }
+
+// key tells connections apart: one is shared by all who use the same way to the same host.
+func (e *endpoint) key() string {
+	parts := []string{e.user, e.address(), e.keyFile, e.password.Reveal(), strings.Join(e.knownHosts, ",")}
+	for _, j := range e.jumps {
+		parts = append(parts, j.user, j.address())
+	}
+	return strings.Join(parts, "\x00")
+}
+
+// resolver fills targets in. config is nil where there is no configuration file.
+type resolver struct {
+	o      Options
+	config *ssh_config.Config
+}
+
+// newResolver reads the OpenSSH client configuration. A missing file is no error.
+func newResolver(o Options) (*resolver, error) {
+	r := &resolver{o: o}
+	if o.ConfigFile == "" {
+		return r, nil
+	}
+	text, err := os.ReadFile(o.ConfigFile)
+	if os.IsNotExist(err) {
+		return r, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read ssh configuration: %w", err)
+	}
+	r.config, err = ssh_config.DecodeBytes(withoutMatch(text))
+	if err != nil {
+		return nil, hint.Errorf("correct the file, or leave it out with an empty one",
+			"%s: %w", o.ConfigFile, err)
+	}
+	return r, nil
+}
+
+// withoutMatch blanks Match blocks, whose conditions need a running ssh, and keeps the
+// number of lines.
+func withoutMatch(text []byte) []byte {
+	lines := bytes.Split(text, []byte("\n"))
+	matching := false
+	for i, line := range lines {
+		words := strings.FieldsFunc(string(line), func(r rune) bool { return r == ' ' || r == '\t' || r == '=' || r == '\r' })
+		if len(words) > 0 && strings.EqualFold(words[0], "host") {
+			matching = false
+		}
+		if len(words) > 0 && strings.EqualFold(words[0], "match") {
+			matching = true
+		}
+		if matching {
+			lines[i] = nil
+		}
+	}
+	return bytes.Join(lines, []byte("\n"))
+}
+
+// get returns a setting for a host, or "".
+func (r *resolver) get(host, key string) string {
+	if r.config == nil {
+		return ""
+	}
+	v, err := r.config.Get(host, key)
+	if err != nil {
+		return ""
+	}
+	return strings.Trim(v, `"`)
+}
+
+// target resolves t and its chain of jump hosts.
+func (r *resolver) target(t Target) (*endpoint, error) {
+	if t.Address == "" {
+		return nil, hint.Errorf("give the machine an address", "reach %q: it has no address", t.String())
+	}
+	e, err := r.host(t)
+	if err != nil {
+		return nil, err
+	}
+	chain := cmp.Or(t.JumpHosts, r.proxyJump(t.Address))
+	e.jumps, err = r.chain(chain, t, 0)
+	if err != nil {
+		return nil, fmt.Errorf("jump hosts of %s: %w", t, err)
+	}
+	return e, nil
+}
+
+// host resolves everything but the way there.
+func (r *resolver) host(t Target) (*endpoint, error) {
+	port := t.Port
+	if port == 0 {
+		port, _ = strconv.Atoi(cmp.Or(r.get(t.Address, "Port"), "22"))
+	}
+	if port < 1 || port > 65535 {
+		return nil, hint.Errorf("give a port from 1 to 65535", "reach %s: port %d is none", t, port)
+	}
+	e := &endpoint{
+		name:       t.String(),
+		host:       t.Address,
+		port:       port,
+		user:       cmp.Or(t.User, r.get(t.Address, "User"), r.o.LocalUser),
+		password:   t.Password,
+		sudo:       cmp.Or(t.SudoPassword, t.Password),
+		passphrase: t.KeyPassphrase,
+		policy:     r.policy(t.Address),
+		onlyThese:  strings.EqualFold(r.get(t.Address, "IdentitiesOnly"), "yes"),
+	}
+	if name := r.get(t.Address, "HostName"); name != "" {
+		e.host = strings.NewReplacer("%h", t.Address, "%%", "%").Replace(name)
+	}
+	if t.KeyFile != "" {
+		e.keyFile = r.path(t.KeyFile, e)
+	}
+	e.identities = r.identities(t.Address, e)
+	e.knownHosts = r.knownHosts(t, e)
+	return e, nil
+}
+
+// identities returns the configuration's key files for a host.
+func (r *resolver) identities(host string, e *endpoint) []string {
+	if r.config == nil {
+		return nil
+	}
+	files, err := r.config.GetAll(host, "IdentityFile")
+	if err != nil {
+		return nil
+	}
+	var paths []string
+	for _, f := range files {
+		if f = strings.Trim(f, `"`); f != "" && !strings.EqualFold(f, None) {
+			paths = append(paths, r.path(f, e))
+		}
+	}
+	return paths
+}
+
+// knownHosts returns the known_hosts files of a target, the writable one first.
+func (r *resolver) knownHosts(t Target, e *endpoint) []string {
+	if t.KnownHosts != "" {
+		return []string{r.path(t.KnownHosts, e)}
+	}
+	var files []string
+	for _, f := range strings.Fields(r.get(t.Address, "UserKnownHostsFile")) {
+		if !strings.EqualFold(f, None) {
+			files = append(files, r.path(f, e))
+		}
+	}
+	if len(files) == 0 && r.o.KnownHosts != "" {
+		files = []string{r.o.KnownHosts}
+	}
+	if r.o.SystemKnownHosts != "" {
+		files = append(files, r.o.SystemKnownHosts)
+	}
+	return files
+}
+
+// policy takes StrictHostKeyChecking into account where the caller left it open. "no"
+// means accept-new: a changed key is never accepted.
+func (r *resolver) policy(host string) HostKeyPolicy {
+	if r.o.HostKeys != HostKeyAsk {
+		return r.o.HostKeys
+	}
+	switch strings.ToLower(r.get(host, "StrictHostKeyChecking")) {
+	case "yes":
+		return HostKeyStrict
+	case "accept-new", "no", "off":
+		return HostKeyAcceptNew
+	}
+	return HostKeyAsk
+}
+
+// path expands ~ and the tokens that OpenSSH knows in file names.
+func (r *resolver) path(p string, e *endpoint) string {
+	if p == "~" || strings.HasPrefix(p, "~/") {
+		p = filepath.Join(r.o.Home, p[1:])
+	}
+	return strings.NewReplacer("%d", r.o.Home, "%h", e.host, "%u", r.o.LocalUser, "%r", e.user,
+		"%p", strconv.Itoa(e.port), "%%", "%").Replace(p)
+}
+
+func (r *resolver) proxyJump(host string) string {
+	if v := r.get(host, "ProxyJump"); !strings.EqualFold(v, None) {
+		return v
+	}
+	return ""
+}
+
+// chain resolves a list of jump hosts, outermost first. Its hosts take user, key and
+// password of the target where they have none of their own: one account for the whole
+// cluster is the usual case.
+func (r *resolver) chain(list string, t Target, depth int) ([]*endpoint, error) {
+	if strings.TrimSpace(list) == "" {
+		return nil, nil
+	}
+	if depth > maxJumps {
+		return nil, hint.Errorf("look for a circle of ProxyJump lines in "+r.o.ConfigFile, "more than %d jump hosts", maxJumps)
+	}
+	var out []*endpoint
+	for i, spec := range strings.Split(list, ",") {
+		jump, err := parseJump(strings.TrimSpace(spec))
+		if err != nil {
+			return nil, err
+		}
+		jump.User = cmp.Or(jump.User, r.get(jump.Address, "User"), t.User)
+		jump.Password, jump.KeyFile, jump.KeyPassphrase, jump.KnownHosts = t.Password, t.KeyFile, t.KeyPassphrase, t.KnownHosts
+		e, err := r.host(jump)
+		if err != nil {
+			return nil, err
+		}
+		if i == 0 {
+			if out, err = r.chain(r.proxyJump(jump.Address), t, depth+1); err != nil {
+				return nil, err
+			}
+		}
+		e.jumps = out[:len(out):len(out)]
+		out = append(out, e)
+	}
+	if len(out) > maxJumps {
+		return nil, hint.Errorf("shorten the list", "more than %d jump hosts", maxJumps)
+	}
+	return out, nil
+}
+
+// parseJump reads [user@]host[:port], with ssh:// in front if one likes.
+func parseJump(spec string) (Target, error) {
+	bad := func() (Target, error) {
+		return Target{}, hint.Errorf("write it as [user@]host[:port], an IPv6 address in brackets", "jump host %q is not valid", spec)
+	}
+	rest := strings.TrimPrefix(spec, "ssh://")
+	var t Target
+	if i := strings.LastIndex(rest, "@"); i >= 0 {
+		t.User, rest = rest[:i], rest[i+1:]
+		if t.User == "" {
+			return bad()
+		}
+	}
+	t.Address = rest
+	if host, port, err := net.SplitHostPort(rest); err == nil {
+		n, err := strconv.Atoi(port)
+		if err != nil || n < 1 || n > 65535 {
+			return bad()
+		}
+		t.Address, t.Port = host, n
+	} else if strings.Count(rest, ":") == 1 {
+		return bad()
+	}
+	t.Address = strings.TrimSuffix(strings.TrimPrefix(t.Address, "["), "]")
+	if t.Address == "" || strings.ContainsAny(t.Address, " \t/@") {
+		return bad()
+	}
+	t.Name = "jump host " + spec
+	return t, nil
+}

@@ -1,0 +1,139 @@
+package ssh
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/secret"
+	"github.com/openpai/paictl/pkg/ssh/internal/wire"
+)
+
+// host is one user's handle on a connection.
+type host struct {
+	name    string
+	client  *Client
+	e       *endpoint
+	conn    *conn
+	release func()
+}
+
+// Name returns the target's name.
+func (h *host) Name() string { return h.name }
+
+// Close gives the connection back; it ends with its last user.
+func (h *host) Close() error {
+	h.release()
+	return nil
+}
+
+// Run runs a script in one round trip. When ctx or the script's time ends, Run returns
+// with what was printed so far, and the script's process group is ended on the host.
+func (h *host) Run(ctx context.Context, s Script) (Result, error) {
+	if err := h.check(s); err != nil {
+		return Result{ExitCode: -1}, err
+	}
+	limit := cmp.Or(s.Timeout, h.client.o.ScriptTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, timeoutError(limit))
+	defer cancel()
+	start := h.client.o.Now()
+	program := wire.Run(s.Body)
+	r, err := h.run(ctx, s, program)
+	r.Duration = h.client.o.Now().Sub(start)
+	h.client.o.Tracer.Trace(Event{
+		Host: h.name, Op: OpRun, Name: s.Name, Start: start, Duration: r.Duration, RoundTrips: 1,
+		BytesOut: int64(len(program)), BytesIn: int64(len(r.Stdout) + len(r.Stderr)), ExitCode: r.ExitCode, Err: err,
+	})
+	return r, err
+}
+
+// run sends the program and collects the answer. Everything that may block happens in
+// a goroutine of its own, so that the end of ctx is answered even on a dead network.
+func (h *host) run(ctx context.Context, s Script, program string) (Result, error) {
+	stdout := &output{max: h.client.o.MaxOutput}
+	started := make(chan *process, 1)
+	failed := make(chan error, 1)
+	go func() {
+		p, err := h.conn.spawn(ctx, s.Name, wire.Shell, h.access(!s.User), stdout)
+		if err != nil {
+			failed <- err
+			return
+		}
+		stdout.onFull(p.abort)
+		started <- p
+		// The error shows up as a missing or early exit.
+		_, _ = io.WriteString(p.stdin, program)
+	}()
+	var p *process
+	select {
+	case err := <-failed:
+		return Result{ExitCode: -1}, err
+	case p = <-started:
+	case <-ctx.Done():
+		go abandon(started, failed)
+		return Result{ExitCode: -1}, h.conn.explain(ctx, s.Name, context.Cause(ctx))
+	}
+	code, err := p.wait(ctx)
+	r := Result{ExitCode: code}
+	var tooMuchOut, tooMuchErr bool
+	r.Stdout, tooMuchOut = stdout.bytes()
+	r.Stderr, tooMuchErr = p.stderr.bytes()
+	if tooMuchOut || tooMuchErr {
+		r.ExitCode = -1
+		return r, h.conn.explain(ctx, s.Name, errTooMuch)
+	}
+	return r, err
+}
+
+// abandon ends a process that comes to be after nobody waits for it any more.
+func abandon(started <-chan *process, failed <-chan error) {
+	select {
+	case p := <-started:
+		p.abort()
+	case <-failed:
+	}
+}
+
+// check refuses what must not be sent.
+func (h *host) check(s Script) error {
+	if err := h.client.o.Gate.Check(h.name, s); err != nil {
+		return err
+	}
+	if err := wire.Check(s.Body); err != nil {
+		return fmt.Errorf("%s on %s: %w", s.Name, h.name, err)
+	}
+	return nil
+}
+
+// access returns the rights to run something with.
+func (h *host) access(root bool) access {
+	as := access{root: root, user: h.e.user, password: h.e.sudo}
+	if h.client.o.Prompt != nil {
+		as.ask = func() (secret.String, error) {
+			return h.client.questions.get("sudo password of " + h.e.user)
+		}
+	}
+	return as
+}
+
+// timeoutError is the cause of a context that ends with a script's time.
+func timeoutError(limit time.Duration) error {
+	return hint.Wrap(fmt.Errorf("%w after %s", ErrTimeout, limit), "look at the machine's load and disks, then run it again")
+}
+
+// onFull sets what happens at the limit, and does it where the limit was reached before.
+func (o *output) onFull(f func()) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.full = f
+	if o.over {
+		f()
+	}
+}
+
+// errNoFirstLine says that a held script ended silently.
+var errNoFirstLine = errors.New("it ended before its first line")

@@ -1,0 +1,333 @@
+package ssh_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/ssh"
+	"github.com/openpai/paictl/pkg/ssh/sshtest"
+)
+
+// dial returns a host behind a new server, and the counter of its client.
+func dial(t *testing.T, c sshtest.Config) (ssh.Host, *sshtest.Server, *ssh.Counter) {
+	t.Helper()
+	s := sshtest.NewServer(t, c)
+	o := sshtest.Options(t, s)
+	counter := &ssh.Counter{}
+	o.Tracer = counter
+	h, err := sshtest.NewClient(t, o).Dial(t.Context(), s.Target())
+	require.NoError(t, err)
+	return h, s, counter
+}
+
+func shell(t *testing.T) sshtest.Config {
+	t.Helper()
+	return sshtest.Config{Name: "node1", Handler: sshtest.Shell{Root: t.TempDir()}}
+}
+
+func TestRunAnswersWhatTheScriptPrints(t *testing.T) {
+	tests := map[string]struct {
+		body           string
+		stdout, stderr string
+		exit           int
+	}{
+		"both streams":                     {"echo out; echo err >&2", "out\n", "err\n", 0},
+		"an exit code is not an error":     {"exit 7", "", "", 7},
+		"set -e works":                     {"set -e; false; echo no", "", "", 1},
+		"a here-document":                  {"cat <<'X'\n'it' \"is\"\nX\necho end", "'it' \"is\"\nend\n", "", 0},
+		"standard input is empty":          {"cat; echo end", "end\n", "", 0},
+		"a reader cannot eat the script":   {"read -r x || echo none\necho after", "none\nafter\n", "", 0},
+		"messages are in English":          {"echo $LC_ALL", "C\n", "", 0},
+		"a trap of the script's own works": {"trap 'echo bye' EXIT; echo hi", "hi\nbye\n", "", 0},
+		"a command that a signal ends":     {"sh -c 'kill -9 $$' 2>/dev/null", "", "", 137},
+		"the last line needs no newline":   {"echo a", "a\n", "", 0},
+	}
+	h, _, _ := dial(t, shell(t))
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			r, err := h.Run(t.Context(), ssh.Script{Name: "test", Body: test.body})
+			require.NoError(t, err)
+			assert.Equal(t, test.stdout, string(r.Stdout))
+			assert.Equal(t, test.stderr, string(r.Stderr))
+			assert.Equal(t, test.exit, r.ExitCode)
+		})
+	}
+}
+
+func TestRunQuotesEveryByteOfTheScript(t *testing.T) {
+	h, s, _ := dial(t, shell(t))
+	text := "a'b''c\"d\\e$f`g!h\ti*?[~#;&|<>(){}é"
+	body := "cat <<'END'\n" + text + "\nEND\n"
+	r, err := h.Run(t.Context(), ssh.Script{Name: "test", Body: body})
+	require.NoError(t, err)
+	assert.Equal(t, text+"\n", string(r.Stdout))
+	assert.Equal(t, body, s.Execs()[0].Body)
+}
+
+func TestRunReportsASyntaxErrorAtOnce(t *testing.T) {
+	h, _, _ := dial(t, shell(t))
+	for _, body := range []string{"if true; then", "echo 'open", "echo )", "}"} {
+		r, err := h.Run(t.Context(), ssh.Script{Name: "test", Body: body, Timeout: 5 * time.Second})
+		require.NoError(t, err, body)
+		assert.NotZero(t, r.ExitCode, body)
+	}
+}
+
+func TestRunIsOneRoundTrip(t *testing.T) {
+	h, _, counter := dial(t, shell(t))
+	for range 3 {
+		_, err := h.Run(t.Context(), ssh.Script{Name: "test", Body: "echo 12345"})
+		require.NoError(t, err)
+	}
+	got := counter.Host("node1")
+	assert.Equal(t, 1, got.Dials)
+	assert.Equal(t, 3, got.RoundTrips)
+	assert.EqualValues(t, 18, got.BytesIn)
+}
+
+func TestSudoGetsThePasswordOnlyWhenItAsks(t *testing.T) {
+	c := shell(t)
+	c.User, c.Password = "pai", "s3cret"
+	c.Sudo = &sshtest.Sudo{Password: "s3cret"}
+	h, s, counter := dial(t, c)
+	r, err := h.Run(t.Context(), ssh.Script{Name: "test", Body: "cat; echo root"})
+	require.NoError(t, err)
+	assert.Equal(t, "root\n", string(r.Stdout))
+	assert.Empty(t, string(r.Stderr), "sudo's words are not the script's")
+	assert.Equal(t, []string{"s3cret"}, s.Passwords())
+	assert.Equal(t, 1, counter.Host("node1").RoundTrips)
+
+	_, err = h.Run(t.Context(), ssh.Script{Name: "test", Body: "echo me", User: true})
+	require.NoError(t, err)
+	records := s.Execs()
+	assert.True(t, records[0].Root)
+	assert.False(t, records[1].Root)
+	assert.Equal(t, []string{"s3cret"}, s.Passwords(), "no sudo for the login user's scripts")
+}
+
+func TestSudoWithoutPasswordNeverSeesOne(t *testing.T) {
+	c := shell(t)
+	c.User, c.Password = "pai", "s3cret"
+	h, s, _ := dial(t, c)
+	r, err := h.Run(t.Context(), ssh.Script{Name: "test", Body: "cat"})
+	require.NoError(t, err)
+	assert.Empty(t, string(r.Stdout))
+	assert.Empty(t, s.Passwords())
+}
+
+func TestSudoRefusalsHaveACauseAndARemedy(t *testing.T) {
+	tests := map[string]struct {
+		sudo   sshtest.Sudo
+		give   string
+		cause  string
+		remedy string
+	}{
+		"a wrong password":       {sshtest.Sudo{Password: "right"}, "wrong", "the password was refused", "check the password"},
+		"no password":            {sshtest.Sudo{Password: "right"}, "", "none was given", "NOPASSWD"},
+		"not in sudoers":         {sshtest.Sudo{Deny: "pai is not in the sudoers file."}, "x", "may not become root", "/etc/sudoers.d"},
+		"a terminal is required": {sshtest.Sudo{Deny: "sudo: sorry, you must have a tty to run sudo"}, "x", "terminal", "requiretty"},
+		"sudo is missing":        {sshtest.Sudo{Deny: "env: 'sudo': No such file or directory", ExitCode: 127}, "x", "not installed", "install sudo"},
+		"something else":         {sshtest.Sudo{Deny: "sudo: PAM account management error", ExitCode: 1}, "x", "PAM account management error", "sudo true"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			c := shell(t)
+			c.User, c.Sudo = "pai", &test.sudo
+			s := sshtest.NewServer(t, c)
+			target := s.Target()
+			target.SudoPassword = ""
+			target.Password = ""
+			if test.give != "" {
+				target.Password = "unused"
+				target.SudoPassword = secretOf(test.give)
+			}
+			h, err := sshtest.Dialer(t, s).Dial(t.Context(), target)
+			require.NoError(t, err)
+			_, err = h.Run(t.Context(), ssh.Script{Name: "base/apply", Body: "echo no"})
+			require.ErrorIs(t, err, ssh.ErrSudo)
+			assert.ErrorContains(t, err, test.cause)
+			assert.ErrorContains(t, err, "base/apply on node1")
+			assert.Contains(t, hint.Of(err), test.remedy)
+			assert.LessOrEqual(t, len(s.Passwords()), 1, "one attempt, not three")
+		})
+	}
+}
+
+func TestCancellationEndsTheScriptOnTheHost(t *testing.T) {
+	h, s, _ := dial(t, shell(t))
+	ctx, cancel := context.WithCancel(t.Context())
+	sess, err := h.Hold(t.Context(), ssh.Script{Name: "pipe", Body: `mkfifo "$PAICTL_ROOT/started"; echo ok; read -r x <"$PAICTL_ROOT/started"; echo seen; cat >/dev/null`})
+	require.NoError(t, err)
+	go func() {
+		// The script below writes to the pipe when it runs; the held one then goes on.
+		for !strings.Contains(lastBody(s), "sleep 600") {
+			time.Sleep(time.Millisecond)
+		}
+		cancel()
+	}()
+	start := time.Now()
+	_, err = h.Run(ctx, ssh.Script{Name: "slow", Body: `echo go >"$PAICTL_ROOT/started"; sleep 600 & sleep 600`})
+	require.ErrorIs(t, err, context.Canceled)
+	assert.Less(t, time.Since(start), 2*time.Second)
+	require.NoError(t, sess.Close())
+	s.Wait() // would take ten minutes if the sleeps lived on
+	assert.Less(t, time.Since(start), 10*time.Second)
+}
+
+func lastBody(s *sshtest.Server) string {
+	e := s.Execs()
+	return e[len(e)-1].Body
+}
+
+func TestATimeoutIsNamed(t *testing.T) {
+	h, s, _ := dial(t, shell(t))
+	r, err := h.Run(t.Context(), ssh.Script{Name: "slow", Body: "echo first; sleep 600", Timeout: 300 * time.Millisecond})
+	require.ErrorIs(t, err, ssh.ErrTimeout)
+	assert.ErrorContains(t, err, "slow on node1")
+	assert.Equal(t, "first\n", string(r.Stdout), "what was printed so far is kept")
+	s.Wait()
+}
+
+func TestALostConnectionEndsTheScriptOnTheHost(t *testing.T) {
+	c := shell(t)
+	h, s, _ := dial(t, c)
+	s.SetFault(sshtest.Fault{Exec: 1, When: sshtest.MidRun})
+	_, err := h.Run(t.Context(), ssh.Script{Name: "slow", Body: "sleep 600"})
+	require.ErrorIs(t, err, ssh.ErrClosed)
+	s.Wait()
+	_, err = h.Run(t.Context(), ssh.Script{Name: "again", Body: "true"})
+	require.ErrorIs(t, err, ssh.ErrClosed, "a handle does not reconnect in silence")
+}
+
+func TestACutTransferRunsNothing(t *testing.T) {
+	for _, when := range []sshtest.When{sshtest.BeforeExec, sshtest.MidTransfer} {
+		root := t.TempDir()
+		h, s, _ := dial(t, sshtest.Config{Handler: sshtest.Shell{Root: root}})
+		s.SetFault(sshtest.Fault{Exec: 1, When: when})
+		body := "touch \"$PAICTL_ROOT/done\"\n" + strings.Repeat("# padding\n", 5000)
+		_, err := h.Run(t.Context(), ssh.Script{Name: "big", Body: body})
+		require.ErrorIs(t, err, ssh.ErrClosed)
+		s.Wait()
+		assert.NoFileExists(t, root+"/done")
+	}
+}
+
+func TestTheClientDialsAgainAfterALoss(t *testing.T) {
+	s := sshtest.NewServer(t, shell(t))
+	c := sshtest.Dialer(t, s)
+	first, err := c.Dial(t.Context(), s.Target())
+	require.NoError(t, err)
+	same, err := c.Dial(t.Context(), s.Target())
+	require.NoError(t, err)
+	assert.Equal(t, 1, s.Dials(), "one connection per host")
+	require.NoError(t, same.Close())
+	s.Drop()
+	_, err = first.Run(t.Context(), ssh.Script{Name: "test", Body: "true"})
+	require.ErrorIs(t, err, ssh.ErrClosed)
+	next, err := c.Dial(t.Context(), s.Target())
+	require.NoError(t, err)
+	_, err = next.Run(t.Context(), ssh.Script{Name: "test", Body: "true"})
+	require.NoError(t, err)
+	assert.Equal(t, 2, s.Dials())
+}
+
+func TestOutputIsLimited(t *testing.T) {
+	s := sshtest.NewServer(t, shell(t))
+	o := sshtest.Options(t, s)
+	o.MaxOutput = 1000
+	h, err := sshtest.NewClient(t, o).Dial(t.Context(), s.Target())
+	require.NoError(t, err)
+	_, err = h.Run(t.Context(), ssh.Script{Name: "chatty", Body: "while :; do echo 0123456789; done"})
+	require.ErrorContains(t, err, "more than 1000 bytes")
+	s.Wait()
+}
+
+func TestADryRunSendsNothingThatMutates(t *testing.T) {
+	s := sshtest.NewServer(t, shell(t))
+	o := sshtest.Options(t, s)
+	o.Gate = ssh.DryRunGate{}
+	h, err := sshtest.NewClient(t, o).Dial(t.Context(), s.Target())
+	require.NoError(t, err)
+	mutating := ssh.Script{Name: "apply", Body: "true", Mutates: true}
+	_, err = h.Run(t.Context(), mutating)
+	require.ErrorIs(t, err, ssh.ErrDryRun)
+	_, err = h.Hold(t.Context(), mutating)
+	require.ErrorIs(t, err, ssh.ErrDryRun)
+	_, err = h.Upload(t.Context(), []ssh.File{file("/etc/x", "x", 0o644)}, nil)
+	require.ErrorIs(t, err, ssh.ErrDryRun)
+	assert.Empty(t, s.Execs())
+	_, err = h.Run(t.Context(), ssh.Script{Name: "detect", Body: "true"})
+	require.NoError(t, err)
+}
+
+func TestHoldKeepsASessionUntilItIsClosed(t *testing.T) {
+	h, s, counter := dial(t, shell(t))
+	sess, err := h.Hold(t.Context(), ssh.Script{Name: "lock", Body: "echo locked by me; cat >/dev/null; echo bye >\"$PAICTL_ROOT/bye\""})
+	require.NoError(t, err)
+	assert.Equal(t, "locked by me", sess.FirstLine())
+	select {
+	case <-sess.Done():
+		t.Fatal("the session has ended")
+	default:
+	}
+	require.NoError(t, sess.Close())
+	<-sess.Done()
+	s.Wait()
+	assert.Equal(t, 1, counter.Host("node1").RoundTrips)
+}
+
+func TestHoldEndsWithTheConnection(t *testing.T) {
+	h, s, _ := dial(t, shell(t))
+	sess, err := h.Hold(t.Context(), ssh.Script{Name: "lock", Body: "echo locked; cat >/dev/null"})
+	require.NoError(t, err)
+	s.Drop()
+	<-sess.Done()
+	require.ErrorIs(t, sess.Close(), ssh.ErrClosed)
+	s.Wait()
+}
+
+func TestHoldExplainsAScriptThatSaysNothing(t *testing.T) {
+	h, _, _ := dial(t, shell(t))
+	_, err := h.Hold(t.Context(), ssh.Script{Name: "lock", Body: "echo sorry >&2; exit 4"})
+	require.ErrorContains(t, err, "exit code 4: sorry")
+	sess, err := h.Hold(t.Context(), ssh.Script{Name: "lock", Body: "echo busy; exit 5"})
+	require.NoError(t, err)
+	assert.Equal(t, "busy", sess.FirstLine())
+	<-sess.Done()
+}
+
+func TestSessionsStayBelowTheServersLimit(t *testing.T) {
+	for _, limit := range []int{10, 3, 1} {
+		c := shell(t)
+		c.MaxSessions = limit
+		h, _, _ := dial(t, c)
+		errs := make(chan error)
+		for range 40 {
+			go func() {
+				_, err := h.Run(t.Context(), ssh.Script{Name: "test", Body: "true"})
+				errs <- err
+			}()
+		}
+		for range 40 {
+			assert.NoError(t, <-errs, "MaxSessions %d", limit)
+		}
+	}
+}
+
+func TestErrorsKeepTheirCause(t *testing.T) {
+	h, _, _ := dial(t, shell(t))
+	_, err := h.Run(t.Context(), ssh.Script{Name: "bad", Body: "echo \x00"})
+	require.ErrorContains(t, err, "NUL")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	stop := errors.New("stop")
+	cancel(stop)
+	_, err = h.Run(ctx, ssh.Script{Name: "test", Body: "true"})
+	require.ErrorIs(t, err, stop)
+}

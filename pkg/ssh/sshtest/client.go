@@ -1,0 +1,43 @@
+package sshtest
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/openpai/paictl/pkg/ssh"
+)
+
+// Options returns options for a client that knows the servers and nothing of the person
+// who runs the test: no agent, no configuration, no home.
+func Options(t testing.TB, servers ...*Server) ssh.Options {
+	t.Helper()
+	home := t.TempDir()
+	var lines strings.Builder
+	for _, s := range servers {
+		lines.WriteString(s.KnownHosts())
+	}
+	known := filepath.Join(home, "known_hosts")
+	if err := os.WriteFile(known, []byte(lines.String()), 0o600); err != nil {
+		t.Fatalf("sshtest: %v", err)
+	}
+	return ssh.Options{
+		Home: home, LocalUser: "tester", ConfigFile: ssh.None, AgentSocket: ssh.None,
+		KnownHosts: known, SystemKnownHosts: ssh.None, HostKeys: ssh.HostKeyStrict,
+	}
+}
+
+// Dialer returns a client for the servers. It is closed with the test.
+func Dialer(t testing.TB, servers ...*Server) *ssh.Client {
+	t.Helper()
+	return NewClient(t, Options(t, servers...))
+}
+
+// NewClient returns a client that is closed with the test.
+func NewClient(t testing.TB, o ssh.Options) *ssh.Client {
+	t.Helper()
+	c := ssh.NewClient(o)
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}

@@ -1,0 +1,72 @@
+package sshtest
+
+import "time"
+
+// When says at which point of a command the connection is cut.
+type When int
+
+// The points at which a command's connection is cut.
+const (
+	Never When = iota
+	// BeforeExec: the command does not start.
+	BeforeExec
+	// MidTransfer: half of the script has come; nothing of it may have run.
+	MidTransfer
+	// MidRun: the script has started, or is about to.
+	MidRun
+	// AfterExec: the command has ended and had its effect; nobody hears of it.
+	AfterExec
+)
+
+// Fault is what goes wrong on a server.
+type Fault struct {
+	// DropDials closes the first connections before a word is said (MaxStartups).
+	DropDials int
+	// HangBanner takes connections and says nothing.
+	HangBanner bool
+	// RefuseAuth refuses every login.
+	RefuseAuth bool
+	// Silent answers no keepalive.
+	Silent bool
+	// Delay is added before each command.
+	Delay time.Duration
+	// Exec counts commands from 1, over all connections since SetFault; the connection
+	// is cut at that one, at the point that When says.
+	Exec int
+	When When
+	// Then is called after the cut; it may be nil.
+	Then func()
+}
+
+// SetFault replaces what goes wrong; the count of commands starts again.
+func (s *Server) SetFault(f Fault) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fault = f
+	s.execCount = 0
+}
+
+func (s *Server) faultNow() Fault {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.fault
+}
+
+// nextExec counts a command and returns the point at which its connection is cut.
+func (s *Server) nextExec() (Fault, When) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.execCount++
+	if s.fault.Exec == s.execCount {
+		return s.fault, s.fault.When
+	}
+	return s.fault, Never
+}
+
+// ExecCount returns the number of commands since SetFault or the start. An upload's SFTP
+// session counts as one.
+func (s *Server) ExecCount() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.execCount
+}

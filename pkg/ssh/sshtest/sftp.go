@@ -1,0 +1,142 @@
+package sshtest
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/pkg/sftp"
+)
+
+// sftp serves files below Root; a path elsewhere is refused, so that a mistake in a test
+// does not reach the machine's own files.
+func (h Shell) sftp(e *Exec) int {
+	files := &files{h: h}
+	server := sftp.NewRequestServer(channel{e.Stdin, e.Stdout}, sftp.Handlers{FileGet: files, FilePut: files, FileCmd: files, FileList: files})
+	err := server.Serve()
+	_ = server.Close()
+	if err != nil && err != io.EOF {
+		return 255
+	}
+	return 0
+}
+
+// channel joins a session's two directions; closing it does nothing, the session does that.
+type channel struct {
+	io.Reader
+	io.Writer
+}
+
+func (channel) Close() error { return nil }
+
+// files is the part of a file system that uploads use.
+type files struct{ h Shell }
+
+// path returns a request's path, or an error where it is not below the root.
+func (f *files) path(r *sftp.Request) (string, error) {
+	root := filepath.Clean(f.h.Root)
+	p := filepath.Clean(r.Filepath)
+	if p != root && !strings.HasPrefix(p, root+"/") {
+		return "", os.ErrPermission
+	}
+	return p, nil
+}
+
+// Fileread opens a file.
+func (f *files) Fileread(r *sftp.Request) (io.ReaderAt, error) {
+	p, err := f.path(r)
+	if err != nil {
+		return nil, err
+	}
+	return os.Open(p)
+}
+
+// Filewrite opens a file for writing.
+func (f *files) Filewrite(r *sftp.Request) (io.WriterAt, error) {
+	p, err := f.path(r)
+	if err != nil {
+		return nil, err
+	}
+	flags := os.O_WRONLY
+	want := r.Pflags()
+	if want.Creat {
+		flags |= os.O_CREATE
+	}
+	if want.Trunc {
+		flags |= os.O_TRUNC
+	}
+	if want.Excl {
+		flags |= os.O_EXCL
+	}
+	file, err := os.OpenFile(p, flags, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if f.h.Corrupt == nil {
+		return file, nil
+	}
+	return &corrupting{File: file, change: f.h.Corrupt}, nil
+}
+
+// corrupting changes what is written.
+type corrupting struct {
+	*os.File
+	change func(path string, offset int64, b []byte)
+}
+
+func (c *corrupting) WriteAt(b []byte, offset int64) (int, error) {
+	b = append([]byte(nil), b...)
+	c.change(c.Name(), offset, b)
+	return c.File.WriteAt(b, offset)
+}
+
+// Filecmd changes size and mode, renames and removes.
+func (f *files) Filecmd(r *sftp.Request) error {
+	p, err := f.path(r)
+	if err != nil {
+		return err
+	}
+	switch r.Method {
+	case "Setstat":
+		if r.AttrFlags().Size {
+			return os.Truncate(p, int64(r.Attributes().Size))
+		}
+		if r.AttrFlags().Permissions {
+			return os.Chmod(p, r.Attributes().FileMode())
+		}
+		return nil
+	case "Remove":
+		return os.Remove(p)
+	case "Mkdir":
+		return os.Mkdir(p, 0o700)
+	}
+	return sftp.ErrSSHFxOpUnsupported
+}
+
+// Filelist answers stat.
+func (f *files) Filelist(r *sftp.Request) (sftp.ListerAt, error) {
+	p, err := f.path(r)
+	if err != nil {
+		return nil, err
+	}
+	stat, err := os.Stat(p)
+	if err != nil {
+		return nil, err
+	}
+	return lister{stat}, nil
+}
+
+type lister []os.FileInfo
+
+// ListAt returns the entries from offset.
+func (l lister) ListAt(to []os.FileInfo, offset int64) (int, error) {
+	if offset >= int64(len(l)) {
+		return 0, io.EOF
+	}
+	n := copy(to, l[offset:])
+	if n < len(to) {
+		return n, io.EOF
+	}
+	return n, nil
+}

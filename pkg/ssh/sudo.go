@@ -1,0 +1,170 @@
+package ssh
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/ssh/internal/wire"
+)
+
+// sudoPatience limits the wait for sudo's next word: PAM delays a refusal by some
+// seconds, and a question that is not for a password would never end.
+const sudoPatience = 30 * time.Second
+
+// sudoFront reads standard error until the command has started as root: before that,
+// sudo speaks; after it, everything belongs to the command.
+type sudoFront struct {
+	ready  []byte
+	prompt []byte
+	next   io.Writer
+
+	mu      sync.Mutex
+	said    []byte
+	passed  bool
+	prompts int
+	changed chan struct{} // one token after each change
+}
+
+func newSudoFront(nonce string, next io.Writer) *sudoFront {
+	return &sudoFront{ready: []byte(wire.Ready(nonce) + "\n"), prompt: []byte(wire.Prompt(nonce)), next: next, changed: make(chan struct{}, 1)}
+}
+
+// Write takes what comes on standard error.
+func (f *sudoFront) Write(b []byte) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.passed {
+		return f.next.Write(b)
+	}
+	f.said = append(f.said, b...)
+	if i := bytes.Index(f.said, f.ready); i >= 0 {
+		rest := f.said[i+len(f.ready):]
+		f.said, f.passed = f.said[:i], true
+		f.wake()
+		if _, err := f.next.Write(rest); err != nil {
+			return 0, err
+		}
+		return len(b), nil
+	}
+	if n := bytes.Count(f.said, f.prompt); n > f.prompts {
+		f.prompts = n
+		f.wake()
+	}
+	if len(f.said) > 64<<10 {
+		return 0, errTooMuch
+	}
+	return len(b), nil
+}
+
+func (f *sudoFront) wake() {
+	select {
+	case f.changed <- struct{}{}:
+	default:
+	}
+}
+
+func (f *sudoFront) state() (passed bool, prompts int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.passed, f.prompts
+}
+
+// words returns what sudo said, without our prompt, on one line.
+func (f *sudoFront) words() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	text := strings.ReplaceAll(string(f.said), string(f.prompt), "")
+	lines := strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' })
+	if len(lines) > 3 {
+		lines = lines[len(lines)-3:]
+	}
+	return strings.Join(lines, "; ")
+}
+
+// becomeRoot waits until the command runs as root and answers sudo's question once. The
+// password is written only after sudo has asked, so that it never reaches a script.
+func (p *process) becomeRoot(ctx context.Context, as access) error {
+	answered := 0
+	for {
+		passed, prompts := p.front.state()
+		switch {
+		case passed:
+			return nil
+		case prompts > 1:
+			return p.sudoError(as, "the password was refused", "check the password: "+sudoFields)
+		case prompts > answered:
+			answered = prompts
+			if err := p.answer(as); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-p.front.changed:
+		case <-p.exited:
+			if passed, _ := p.front.state(); passed {
+				return nil
+			}
+			return p.sudoEnded(ctx, as)
+		case <-time.After(sudoPatience):
+			return p.sudoError(as, "it asks something else than a password", "let the user run sudo with a password or without, by sudoers")
+		case <-ctx.Done():
+			return p.c.explain(ctx, p.what, context.Cause(ctx))
+		}
+	}
+}
+
+// sudoFields names where the password comes from.
+const sudoFields = "ssh-password, or the sudo password where it differs"
+
+// answer writes the password.
+func (p *process) answer(as access) error {
+	password := as.password
+	if !password.IsSet() && as.ask != nil {
+		var err error
+		if password, err = as.ask(); err != nil {
+			return p.sudoError(as, err.Error(), "give the password: "+sudoFields)
+		}
+	}
+	if !password.IsSet() {
+		return p.sudoError(as, "it wants a password and none was given",
+			fmt.Sprintf("give the password (%s), or allow it without: echo '%s ALL=(ALL) NOPASSWD:ALL' > /etc/sudoers.d/paictl", sudoFields, as.user))
+	}
+	if strings.ContainsAny(password.Reveal(), "\n\r") {
+		return p.sudoError(as, "the password holds a line break", "check the password: "+sudoFields)
+	}
+	if _, err := io.WriteString(p.stdin, password.Reveal()+"\n"); err != nil {
+		return p.c.lost(p.what)
+	}
+	return nil
+}
+
+// sudoEnded explains a sudo that ended without starting the command.
+func (p *process) sudoEnded(ctx context.Context, as access) error {
+	code, err := p.exit(ctx)
+	if err != nil {
+		return err
+	}
+	said := p.front.words()
+	lower := strings.ToLower(said)
+	switch {
+	case code == 127 || strings.Contains(lower, "no such file") || strings.Contains(lower, "not found"):
+		return p.sudoError(as, "sudo is not installed", "install sudo on the machine, or log in as root")
+	case strings.Contains(lower, "not in the sudoers") || strings.Contains(lower, "not allowed") || strings.Contains(lower, "may not run"):
+		return p.sudoError(as, "the user may not become root", fmt.Sprintf("add it: echo '%s ALL=(ALL) ALL' > /etc/sudoers.d/%s", as.user, as.user))
+	case strings.Contains(lower, "tty"):
+		return p.sudoError(as, "it wants a terminal", fmt.Sprintf("add the line 'Defaults:%s !requiretty' to sudoers", as.user))
+	case strings.Contains(lower, "try again") || strings.Contains(lower, "incorrect password"):
+		return p.sudoError(as, "the password was refused", "check the password: "+sudoFields)
+	}
+	return p.sudoError(as, fmt.Sprintf("it ended with exit code %d: %s", code, said), "run 'sudo true' on the machine to see why")
+}
+
+func (p *process) sudoError(as access, why, remedy string) error {
+	return hint.Errorf(remedy, "%s on %s: become root from %s: %w: %s", p.what, p.c.name, as.user, ErrSudo, why)
+}

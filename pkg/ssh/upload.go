@@ -1,0 +1,295 @@
+package ssh
+
+import (
+	"context"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/ssh/internal/wire"
+)
+
+//go:embed scripts/upload_check.sh
+var checkScript string
+
+//go:embed scripts/upload_finish.sh
+var finishScript string
+
+// pending is a file that the host does not have.
+type pending struct {
+	File
+	temp string // its name beside the target until it is complete
+	part int64  // bytes of it that are there from an earlier attempt
+}
+
+// Upload asks the host in one round trip which files differ. Where none does, that is
+// all; otherwise the bytes follow over SFTP, and one script checks them and puts them in
+// their places: three round trips, however many files there are. What an interrupted
+// upload of a large file left behind is used by the next. The host keeps the sums of what
+// it has in /var/lib/paictl/sums.
+func (h *host) Upload(ctx context.Context, files []File, progress func(sent, total int64)) (UploadResult, error) {
+	if len(files) == 0 {
+		return UploadResult{}, nil
+	}
+	if err := h.client.o.Gate.Check(h.name, Script{Name: "upload", Mutates: true}); err != nil {
+		return UploadResult{}, err
+	}
+	if err := checkFiles(files); err != nil {
+		return UploadResult{}, err
+	}
+	free, err := h.conn.claim(ctx, files)
+	if err != nil {
+		return UploadResult{}, h.conn.explain(ctx, "upload", err)
+	}
+	defer free()
+	u := &upload{h: h, progress: progress}
+	start := h.client.o.Now()
+	err = u.all(ctx, files)
+	h.client.o.Tracer.Trace(Event{
+		Host: h.name, Op: OpUpload, Name: "upload", Start: start, Duration: h.client.o.Now().Sub(start),
+		RoundTrips: u.trips, BytesOut: u.scriptBytes + u.result.Bytes, BytesIn: u.bytesIn, Err: err,
+	})
+	return u.result, err
+}
+
+// upload is one call of Upload.
+type upload struct {
+	h        *host
+	progress func(sent, total int64)
+	result   UploadResult
+
+	trips                int
+	scriptBytes, bytesIn int64
+}
+
+// all uploads files. Files that were continued from an earlier attempt and came out
+// wrong are sent once more from the start.
+func (u *upload) all(ctx context.Context, files []File) error {
+	todo, root, err := u.check(ctx, files)
+	if err != nil {
+		return err
+	}
+	u.result.Skipped += len(files) - len(todo)
+	if len(todo) == 0 {
+		return nil
+	}
+	if err := u.send(ctx, todo, root); err != nil {
+		return err
+	}
+	again, err := u.finish(ctx, todo)
+	if err != nil || len(again) == 0 {
+		return err
+	}
+	return u.all(ctx, again) // nothing to continue from: their remains are removed
+}
+
+// check returns the files to send, and what stands before every path on the host, which
+// is empty except in tests.
+func (u *upload) check(ctx context.Context, files []File) (todo []pending, root string, err error) {
+	var manifest strings.Builder
+	for _, f := range files {
+		fmt.Fprintf(&manifest, "%s %d %x %o %s %s\n", f.SHA256, f.Size, 0o100000|f.Mode, f.Mode, tempName(f), f.Path)
+	}
+	lines, err := u.run(ctx, "upload/check", manifest.String(), checkScript)
+	if err != nil {
+		return nil, "", err
+	}
+	for _, line := range lines {
+		if prefix, ok := strings.CutPrefix(line, "root "); ok || line == "root" {
+			root = prefix
+			continue
+		}
+		var word string
+		var n int
+		var part int64
+		if _, err := fmt.Sscan(line+" 0", &word, &n, &part); err != nil || n < 0 || n >= len(files) {
+			return nil, "", u.confused(line)
+		}
+		switch word {
+		case "mode":
+		case "send":
+			todo = append(todo, pending{File: files[n], temp: tempName(files[n]), part: part})
+		case "directory":
+			return nil, "", hint.Errorf("move the directory away", "upload to %s: %s is a directory", u.h.name, files[n].Path)
+		default:
+			return nil, "", u.confused(line)
+		}
+	}
+	return todo, root, nil
+}
+
+// finish puts the files in their places and returns those to send again.
+func (u *upload) finish(ctx context.Context, sent []pending) (again []File, err error) {
+	var manifest strings.Builder
+	for _, f := range sent {
+		fmt.Fprintf(&manifest, "%s %o %s %s\n", f.SHA256, f.Mode, f.temp, f.Path)
+	}
+	lines, err := u.run(ctx, "upload/finish", manifest.String(), finishScript)
+	if err != nil {
+		return nil, err
+	}
+	var bad []error
+	for _, line := range lines {
+		words := strings.Fields(line)
+		if len(words) < 2 {
+			return nil, u.confused(line)
+		}
+		n, err := strconv.Atoi(words[1])
+		if err != nil || n < 0 || n >= len(sent) {
+			return nil, u.confused(line)
+		}
+		switch f := sent[n]; {
+		case words[0] == "done":
+			u.result.Sent++
+		case f.part > 0:
+			again = append(again, f.File)
+		default:
+			bad = append(bad, u.corrupted(f.File, words[len(words)-1]))
+		}
+	}
+	if len(bad) == 0 && u.result.Sent+len(again) < len(sent) {
+		return nil, u.confused(strings.Join(lines, "; "))
+	}
+	return again, errors.Join(bad...)
+}
+
+// corrupted finds out on which side a file went wrong.
+func (u *upload) corrupted(f File, got string) error {
+	sum, err := hashOf(f)
+	if err != nil {
+		return fmt.Errorf("upload %s to %s: %w", f.Path, u.h.name, err)
+	}
+	if sum != f.SHA256 {
+		return hint.Errorf("make or fetch the file again, for example with paictl bundle verify",
+			"upload %s to %s: the local file does not have its checksum: got %s, want %s", f.Path, u.h.name, sum, f.SHA256)
+	}
+	return hint.Errorf("run it again; if it comes back, check the machine's disk and network",
+		"upload %s to %s: corrupted in transit: got %s, want %s", f.Path, u.h.name, got, f.SHA256)
+}
+
+// run runs one of the scripts as root and returns the lines of its answer.
+func (u *upload) run(ctx context.Context, name, manifest, script string) ([]string, error) {
+	limit := u.h.client.o.ScriptTimeout
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, timeoutError(limit))
+	defer cancel()
+	program := wire.Run("manifest=" + wire.Quote(strings.TrimSuffix(manifest, "\n")) + "\n" + script)
+	u.trips++
+	u.scriptBytes += int64(len(program))
+	r, err := u.h.run(ctx, Script{Name: name}, program)
+	u.bytesIn += int64(len(r.Stdout) + len(r.Stderr))
+	if err != nil {
+		return nil, err
+	}
+	if r.ExitCode != 0 {
+		said := strings.TrimSpace(string(r.Stderr[:min(len(r.Stderr), 1000)]))
+		return nil, hint.Errorf("see what the machine says; often its disk is full or read-only",
+			"%s on %s: exit code %d: %s", name, u.h.name, r.ExitCode, said)
+	}
+	return strings.FieldsFunc(string(r.Stdout), func(c rune) bool { return c == '\n' }), nil
+}
+
+func (u *upload) confused(line string) error {
+	return fmt.Errorf("upload to %s: the machine answered %q", u.h.name, line)
+}
+
+// tempName returns the name of a file's unfinished content beside it: the same for the
+// same content, so that an upload can be continued.
+func tempName(f File) string {
+	sum := sha256.Sum256([]byte(f.Path + "\x00" + f.SHA256))
+	return ".paictl-" + hex.EncodeToString(sum[:10])
+}
+
+// hashOf reads a file of ours.
+func hashOf(f File) (string, error) {
+	r, err := f.Open()
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = r.Close() }()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, r); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+// checkFiles refuses what the scripts could not handle.
+func checkFiles(files []File) error {
+	seen := map[string]bool{}
+	for _, f := range files {
+		_, err := hex.DecodeString(f.SHA256)
+		switch {
+		case !path.IsAbs(f.Path) || path.Clean(f.Path) != f.Path || f.Path == "/":
+			return fmt.Errorf("upload: path %q is not absolute and clean", f.Path)
+		case strings.TrimSpace(f.Path) != f.Path || strings.ContainsFunc(f.Path, unprintable):
+			return fmt.Errorf("upload: path %q holds a control character, a backslash, or a space at its end", f.Path)
+		case seen[f.Path]:
+			return fmt.Errorf("upload: path %s occurs twice", f.Path)
+		case err != nil || len(f.SHA256) != 64 || strings.ToLower(f.SHA256) != f.SHA256:
+			return fmt.Errorf("upload %s: %q is not a sha256 in hex", f.Path, f.SHA256)
+		case f.Size < 0 || f.Mode > 0o7777 || f.Open == nil:
+			return fmt.Errorf("upload %s: size, mode or content is missing", f.Path)
+		}
+		seen[f.Path] = true
+	}
+	return nil
+}
+
+func unprintable(r rune) bool { return r < ' ' || r == 0x7f || r == '\\' }
+
+// claim waits until nobody else uploads to one of the same paths over this connection.
+func (c *conn) claim(ctx context.Context, files []File) (free func(), err error) {
+	for {
+		c.mu.Lock()
+		other := c.overlap(files)
+		if other == nil {
+			mine := make(chan struct{})
+			for _, f := range files {
+				c.claimed[f.Path] = mine
+			}
+			c.mu.Unlock()
+			return func() { c.unclaim(files, mine) }, nil
+		}
+		c.mu.Unlock()
+		select {
+		case <-other:
+		case <-c.done:
+			return nil, ErrClosed
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// overlap returns what to wait for before files can be claimed, or nil.
+func (c *conn) overlap(files []File) chan struct{} {
+	for _, f := range files {
+		if other, ok := c.claimed[f.Path]; ok {
+			return other
+		}
+	}
+	return nil
+}
+
+func (c *conn) unclaim(files []File, mine chan struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, f := range files {
+		delete(c.claimed, f.Path)
+	}
+	close(mine)
+}
+
+// errStalled says that an upload does not get on.
+var errStalled = fmt.Errorf("%w: no byte was taken for %s", ErrTimeout, stallLimit)
+
+// stallLimit is how long a host may take no byte of an upload; the whole may take long.
+const stallLimit = 2 * time.Minute
