@@ -61,8 +61,9 @@ func (e *DiscoveryError) ExitCode() int { return 1 }
 
 // Discover asks machines what they are, in parallel, in one round trip each, and returns
 // the answers by the targets' address. All machines are asked even where some fail; the
-// error is then a *DiscoveryError, or the context's. timeout is for one machine, zero
-// means 60 s. progress may be nil and is called, one call at a time, after each machine.
+// error is then a *DiscoveryError, or the context's. timeout is for the script alone, zero
+// means 60 s; how long a connection may take is the dialer's to say, since it knows what
+// waits for others and what waits for a person. progress may be nil and is called, one call at a time, after each machine.
 func Discover(ctx context.Context, d ssh.Dialer, targets []ssh.Target, timeout time.Duration, progress func(done, total int, host string, err error)) (map[string]layout.Facts, error) {
 	if timeout <= 0 {
 		timeout = time.Minute
@@ -110,8 +111,6 @@ func Discover(ctx context.Context, d ssh.Dialer, targets []ssh.Target, timeout t
 }
 
 func ask(ctx context.Context, d ssh.Dialer, t ssh.Target, timeout time.Duration) (layout.Facts, error) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
 	h, err := d.Dial(ctx, t)
 	if err != nil {
 		return layout.Facts{}, err

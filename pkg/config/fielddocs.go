@@ -22,7 +22,7 @@ func fieldDocs(file string) map[string]string {
 func layoutDocs() map[string]string {
 	docs := map[string]string{
 		"apiVersion":               "Version of this file's format.",
-		"kind":                     "Layout.",
+		"kind":                     "Kind of this file: Layout.",
 		"ssh":                      "How the machines are reached. A machine's own ssh section wins, field by field.",
 		"machine-sku":              "Kinds of machines (SKUs): all machines with equal hardware share one.",
 		"machine-sku.*.mem":        "Memory that the system manages, as a Kubernetes quantity such as 503Gi.",
@@ -69,7 +69,7 @@ func layoutDocs() map[string]string {
 func kubernetesDocs() map[string]string {
 	docs := map[string]string{
 		"apiVersion":                          "Version of this file's format.",
-		"kind":                                "KubernetesConfiguration.",
+		"kind":                                "Kind of this file: KubernetesConfiguration.",
 		"kubernetes":                          "How paictl installs Kubernetes.",
 		"kubernetes.version":                  "Release of Kubernetes. It must be the bundle's.",
 		"kubernetes.cluster-name":             "Name of the cluster in certificates and in the kubeconfig.",
@@ -106,7 +106,7 @@ func extraDocs() map[string]string {
 func roleDocs() map[string]string {
 	return map[string]string{
 		"apiVersion":                "Version of this file's format.",
-		"kind":                      "RoleDefinition.",
+		"kind":                      "Kind of this file: RoleDefinition.",
 		"k8s-role":                  "Roles by name. layout.yaml gives each machine one or more of them.",
 		"k8s-role.*.description":    "What the role is for.",
 		"k8s-role.*.component-list": "Components of the control plane that run on the machine: etcd, apiserver, controller-manager, scheduler; all four or none.",
@@ -119,7 +119,7 @@ func roleDocs() map[string]string {
 func serviceDocs() map[string]string {
 	return map[string]string{
 		"apiVersion":                          "Version of this file's format.",
-		"kind":                                "ServicesConfiguration.",
+		"kind":                                "Kind of this file: ServicesConfiguration.",
 		"cluster":                             "What all services share.",
 		"cluster.common":                      "Facts about the cluster as a whole.",
 		"cluster.common.cluster-id":           "Name of this cluster in prompts, alerts and metrics.",

@@ -11,21 +11,25 @@ import (
 // comment of "" opens the file. Lines need no "#".
 type Comments map[string]string
 
-// Encode writes v as YAML with comments. Text that could be read as something else, or
+// Encode writes v, a value or a *yaml.Node, as YAML with comments. Text that could be read as something else, or
 // holds control characters, is quoted, so that any string survives.
 func Encode(v any, comments Comments) ([]byte, error) {
-	var root yaml.Node
-	if err := root.Encode(v); err != nil {
-		return nil, err
+	// Encoding a node into a node would lose the comments that it has.
+	root, ok := v.(*yaml.Node)
+	if !ok {
+		root = &yaml.Node{}
+		if err := root.Encode(v); err != nil {
+			return nil, err
+		}
 	}
-	annotate(&root, "", comments)
+	annotate(root, "", comments)
 	var b bytes.Buffer
 	if head := comments[""]; head != "" {
 		b.WriteString(comment(head) + "\n\n")
 	}
 	enc := yaml.NewEncoder(&b)
 	enc.SetIndent(2)
-	if err := enc.Encode(&root); err != nil {
+	if err := enc.Encode(root); err != nil {
 		return nil, err
 	}
 	if err := enc.Close(); err != nil {

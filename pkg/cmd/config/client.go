@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/iostreams"
@@ -12,8 +13,8 @@ import (
 )
 
 // client returns what reaches the machines. Its gate lets nothing pass that changes one.
-func client(f *cmdutil.Factory, acceptNew bool) *ssh.Client {
-	o := ssh.Options{Gate: ssh.DryRunGate{}, Tracer: ssh.SlogTracer{Log: f.Log}}
+func client(f *cmdutil.Factory, acceptNew bool, timeout time.Duration) *ssh.Client {
+	o := ssh.Options{Gate: ssh.DryRunGate{}, Tracer: ssh.SlogTracer{Log: f.Log}, DialTimeout: timeout, ScriptTimeout: timeout}
 	if acceptNew {
 		o.HostKeys = ssh.HostKeyAcceptNew
 	}

@@ -18,7 +18,7 @@ import (
 type GenerateOptions struct {
 	IO *iostreams.IOStreams
 	// Dial makes the client that reaches the machines; the command closes it.
-	Dial func(acceptNew bool) DialCloser
+	Dial func(acceptNew bool, timeout time.Duration) DialCloser
 
 	QuickStart string
 	OutDir     string
@@ -37,7 +37,7 @@ type DialCloser interface {
 
 // NewCmdGenerate returns "paictl config generate". runF replaces the run in tests.
 func NewCmdGenerate(f *cmdutil.Factory, runF func(context.Context, *GenerateOptions) error) *cobra.Command {
-	opts := &GenerateOptions{IO: f.IO, Dial: func(acceptNew bool) DialCloser { return client(f, acceptNew) }}
+	opts := &GenerateOptions{IO: f.IO, Dial: func(acceptNew bool, timeout time.Duration) DialCloser { return client(f, acceptNew, timeout) }}
 	cmd := &cobra.Command{
 		Use:   "generate -i quick-start.yaml -o DIR",
 		Short: "Make the four files of a configuration from a quick-start file",
@@ -76,7 +76,7 @@ examples/quick-start.yaml documents every field.`,
 	fl.BoolVar(&opts.Offline, "offline", false, "ask no machine; what they would have said is left to fill in")
 	fl.BoolVar(&opts.DryRun, "dry-run", false, "print the files, with secrets masked, and write nothing")
 	fl.BoolVar(&opts.AcceptNew, "accept-new-host-keys", false, "accept and remember the keys of hosts not seen before; changed keys are still refused")
-	fl.DurationVar(&opts.Timeout, "timeout", time.Minute, "how long one machine may take to answer")
+	fl.DurationVar(&opts.Timeout, "timeout", 30*time.Second, "how long connecting to a machine may take, and how long its answer")
 	_ = cmd.MarkFlagFilename("input", "yaml", "yml")
 	_ = cmd.MarkFlagDirname("output")
 	return cmd
@@ -91,7 +91,7 @@ func generateRun(ctx context.Context, opts *GenerateOptions) error {
 		g.OutDir = "."
 	}
 	if !opts.Offline {
-		d := opts.Dial(opts.AcceptNew)
+		d := opts.Dial(opts.AcceptNew, opts.Timeout)
 		defer func() { _ = d.Close() }() // all answers are in
 		g.Dialer = d
 	}

@@ -1,0 +1,109 @@
+package config
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/iostreams"
+)
+
+// MigrateOptions are those of "paictl config migrate".
+type MigrateOptions struct {
+	IO     *iostreams.IOStreams
+	OldDir string
+	NewDir string
+	Force  bool
+	DryRun bool
+	JSON   bool
+}
+
+// migrated is what "migrate --json" prints.
+type migrated struct {
+	From  config.Format          `json:"from"`
+	Notes []config.MigrationNote `json:"notes"`
+}
+
+// NewCmdMigrate returns "paictl config migrate". runF replaces the run in tests.
+func NewCmdMigrate(f *cmdutil.Factory, runF func(context.Context, *MigrateOptions) error) *cobra.Command {
+	opts := &MigrateOptions{IO: f.IO}
+	cmd := &cobra.Command{
+		Use:   "migrate -p OLD -o NEW",
+		Short: "Turn a configuration of the original OpenPAI into paictl's",
+		Long: `Reads the layout.yaml of OpenPAI 0.10 to 0.17, or of 1.5 and later, with the files beside it
+(kubernetes-configuration.yaml, services-configuration.yaml, config.yaml), and writes the four files
+of paictl into another folder. The old folder stays as it is.
+
+Every field that did not simply move is listed with the reason: what was changed, what was dropped.`,
+		Example: `  paictl config migrate -p ./old -o ./cluster
+  paictl config migrate -p ./old --dry-run`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if opts.OldDir == "" || opts.NewDir == "" && !opts.DryRun {
+				return cmdutil.Usagef("give the old folder with -p and the new one with -o (see %s --help)", cmd.CommandPath())
+			}
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return migrateRun(opts)
+		},
+	}
+	fl := cmd.Flags()
+	fl.StringVarP(&opts.OldDir, "config-path", "p", "", "folder with the old configuration")
+	fl.StringVarP(&opts.NewDir, "output", "o", "", "folder to write; made where it is not there")
+	fl.BoolVarP(&opts.Force, "force", "f", false, "replace files that are there")
+	fl.BoolVar(&opts.DryRun, "dry-run", false, "say what would become of the fields and write nothing")
+	fl.BoolVar(&opts.JSON, "json", false, "print the list of changed and dropped fields as JSON")
+	_ = cmd.MarkFlagDirname("config-path")
+	_ = cmd.MarkFlagDirname("output")
+	return cmd
+}
+
+func migrateRun(opts *MigrateOptions) error {
+	dir := opts.NewDir
+	if dir == "" {
+		dir = "."
+	}
+	m, err := config.Migrate(opts.OldDir, dir)
+	if err != nil {
+		return err
+	}
+	if !opts.DryRun {
+		if err := config.WriteFolder(dir, m.Files, m.Cluster.HoldsSecret, opts.Force); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintf(opts.IO.Err, "the configuration was of %s\n", m.From)
+	if err := m.Warnings.Write(opts.IO.Err); err != nil {
+		return err
+	}
+	if !opts.DryRun {
+		fmt.Fprintf(opts.IO.Err, "wrote %s; next: paictl config validate -p %s\n", dir, dir)
+	}
+	return printNotes(opts, m)
+}
+
+func printNotes(opts *MigrateOptions, m *config.Migration) error {
+	if opts.JSON {
+		enc := json.NewEncoder(opts.IO.Out)
+		enc.SetIndent("", "  ")
+		return enc.Encode(migrated{From: m.From, Notes: append([]config.MigrationNote{}, m.Notes...)})
+	}
+	if len(m.Notes) == 0 {
+		return nil
+	}
+	t := cmdutil.Table{Header: []string{"FIELD", "VALUE", "WHAT", "WHY"}}
+	for _, n := range m.Notes {
+		field := n.File + ": " + n.Field
+		if n.Line > 0 {
+			field = n.File + ":" + strconv.Itoa(n.Line) + ": " + n.Field
+		}
+		t.Rows = append(t.Rows, []string{field, n.Value, n.Action, n.Reason})
+	}
+	return (&cmdutil.Output{}).Write(opts.IO.Out, nil, t)
+}

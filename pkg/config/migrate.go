@@ -1,0 +1,298 @@
+package config
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/layout"
+	"github.com/openpai/paictl/pkg/secret"
+	"github.com/openpai/paictl/pkg/strictyaml"
+)
+
+// oldConfigFile is the original's file with SSH and kubespray settings, since 1.5.
+const oldConfigFile = "config.yaml"
+
+// Migration is an old configuration turned into ours.
+type Migration struct {
+	From     Format
+	Cluster  *Cluster
+	Files    map[string][]byte
+	Notes    []MigrationNote
+	Warnings Findings // what Validate says about the result
+}
+
+// MigrationNote tells what became of a field that did not simply move.
+type MigrationNote struct {
+	File   string `json:"file"`
+	Line   int    `json:"line,omitempty"`
+	Field  string `json:"field"`
+	Value  string `json:"value,omitempty"` // masked where it is a secret
+	Action string `json:"action"`          // changed, dropped
+	Reason string `json:"reason"`
+}
+
+// Actions of a MigrationNote.
+const (
+	noteChanged = "changed"
+	noteDropped = "dropped"
+)
+
+// Migrate reads a folder in one of the original's formats. Every value of it either is in
+// the result, or in Notes with the reason why not.
+func Migrate(oldDir, newDir string) (*Migration, error) {
+	format, err := Detect(oldDir)
+	switch {
+	case err != nil && errors.Is(err, fs.ErrNotExist):
+		return nil, hint.Wrap(fmt.Errorf("find the old configuration: %w", err), "give the folder with the original's layout.yaml with -p")
+	case err != nil:
+		return nil, err
+	case format == Current:
+		return nil, hint.Errorf("check it with: paictl config validate -p "+oldDir, "the configuration in %s is already of %s", oldDir, format)
+	case format == G0, format == G15:
+		return nil, hint.Errorf("write a quick-start file with the machines' addresses and run: paictl config generate",
+			"the configuration in %s is of %s, which has no layout.yaml", oldDir, format)
+	}
+	m := &migrator{dir: oldDir, format: format, docs: map[string]*oldDoc{}, c: &Cluster{Dir: newDir, Roles: DefaultRoles()}}
+	if err := m.read(); err != nil {
+		return nil, err
+	}
+	m.layout()
+	if format == G1 {
+		m.kubernetes()
+	}
+	m.kubespray()
+	m.services()
+	m.finish()
+	out := &Migration{From: format, Cluster: m.c, Notes: m.notes}
+	findings := Validate(m.c)
+	if err := findings.Err(); err != nil {
+		return nil, err
+	}
+	out.Warnings = findings
+	out.Files, err = m.c.Render()
+	return out, err
+}
+
+// migrator turns one folder into a configuration.
+type migrator struct {
+	dir    string
+	format Format
+	docs   map[string]*oldDoc
+	c      *Cluster
+	notes  []MigrationNote
+}
+
+// oldDoc is an old file and what of it was taken over.
+type oldDoc struct {
+	name  string
+	doc   *strictyaml.Document
+	root  map[string]any
+	taken map[string]bool
+}
+
+func (m *migrator) read() error {
+	for _, name := range []string{LayoutFile, KubernetesFile, RolesFile, ServicesFile, oldConfigFile} {
+		file := filepath.Join(m.dir, name)
+		data, err := os.ReadFile(file)
+		if errors.Is(err, fs.ErrNotExist) {
+			m.docs[name] = &oldDoc{name: name, root: map[string]any{}, taken: map[string]bool{}}
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("read the old configuration: %w", err)
+		}
+		root := map[string]any{}
+		doc, findings := strictyaml.Parse(file, data)
+		if len(findings) == 1 && findings[0].Rule == "yaml/empty" {
+			findings = nil
+		}
+		findings = append(findings, doc.Decode(&root)...)
+		if err := findings.Err(); err != nil {
+			return err
+		}
+		m.docs[name] = &oldDoc{name: name, doc: doc, root: root, taken: map[string]bool{}}
+	}
+	return nil
+}
+
+// get returns a value of an old file, nil where there is none.
+func (d *oldDoc) get(steps ...any) any {
+	var v any = d.root
+	for _, s := range steps {
+		switch x := v.(type) {
+		case map[string]any:
+			key, _ := s.(string)
+			v = x[key]
+		case []any:
+			i, ok := s.(int)
+			if !ok || i >= len(x) {
+				return nil
+			}
+			v = x[i]
+		default:
+			return nil
+		}
+	}
+	return v
+}
+
+// take returns a value and marks it, and all below it, as dealt with.
+func (d *oldDoc) take(steps ...any) any {
+	d.taken[fieldPath(steps).String()] = true
+	return d.get(steps...)
+}
+
+// text takes a scalar as it was written.
+func (d *oldDoc) text(steps ...any) string {
+	switch d.take(steps...).(type) {
+	case nil, map[string]any, []any:
+		return ""
+	}
+	return d.doc.Scalar(steps...)
+}
+
+func (d *oldDoc) number(steps ...any) int {
+	switch v := d.take(steps...).(type) {
+	case int:
+		return v
+	case string:
+		n := 0
+		if _, err := fmt.Sscanf(v, "%d", &n); err == nil {
+			return n
+		}
+	}
+	return 0
+}
+
+func (d *oldDoc) list(steps ...any) []any {
+	l, _ := d.get(steps...).([]any)
+	return l
+}
+
+func (d *oldDoc) keys(steps ...any) []string {
+	v, _ := d.get(steps...).(map[string]any)
+	return slices.Sorted(maps.Keys(v))
+}
+
+// note records what became of a field; the field counts as dealt with.
+func (m *migrator) note(d *oldDoc, action, reason string, steps ...any) {
+	p := fieldPath(steps)
+	d.taken[p.String()] = true
+	value := ""
+	switch v := d.get(steps...).(type) {
+	case nil, map[string]any, []any:
+	default:
+		value = fmt.Sprint(v)
+		if s := d.doc.Scalar(steps...); s != "" {
+			value = s
+		}
+		for _, s := range steps {
+			if key, ok := s.(string); ok && looksSecret(key) {
+				value = secret.Mask
+			}
+		}
+	}
+	line, _, _ := d.doc.Position(p)
+	m.notes = append(m.notes, MigrationNote{File: d.name, Line: line, Field: p.String(), Value: value, Action: action, Reason: reason})
+}
+
+// drop notes the field, where it is there.
+func (m *migrator) drop(d *oldDoc, reason string, steps ...any) {
+	if d.get(steps...) != nil {
+		m.note(d, noteDropped, reason, steps...)
+	}
+}
+
+// finish reports what nobody took, and fills in the rest.
+func (m *migrator) finish() {
+	for _, name := range slices.Sorted(maps.Keys(m.docs)) {
+		d := m.docs[name]
+		m.leftovers(d, d.root, nil)
+	}
+	k := &m.c.Kubernetes.Kubernetes
+	q := &QuickStart{ServiceClusterIPRange: k.ServiceClusterIPRange, PodCIDR: k.PodCIDR, Machines: make([]QuickMachine, len(m.c.Layout.MachineList))}
+	q.chooseNetworks(&reporter{}, m.c)
+	k.ClusterDNS = append([]string{}, k.ClusterDNS...)
+	m.c.fillDefaults()
+	slices.SortStableFunc(m.notes, func(a, b MigrationNote) int {
+		return cmp.Or(cmp.Compare(fileOrder(a.File), fileOrder(b.File)), cmp.Compare(a.Line, b.Line))
+	})
+}
+
+func fileOrder(name string) int { return slices.Index(append(Files(), oldConfigFile), name) }
+
+// leftovers reports values that no step knew: no silent loss.
+func (m *migrator) leftovers(d *oldDoc, v any, p fieldPath) {
+	if d.taken[p.String()] {
+		return
+	}
+	switch x := v.(type) {
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(x)) {
+			m.leftovers(d, x[key], p.With(key))
+		}
+	case []any:
+		for i, e := range x {
+			m.leftovers(d, e, p.With(i))
+		}
+	case nil:
+	default:
+		m.note(d, noteDropped, "paictl has no use for this field", p...)
+	}
+}
+
+// sshKey tells apart ways to reach a machine, so that the commonest can be found.
+func sshKey(s layout.SSH) string {
+	return fmt.Sprintf("%q %q %q %q %d", s.Username, s.Password.Reveal(), s.KeyFile, s.SecretName, s.Port)
+}
+
+// hoistSSH moves the commonest way to reach a machine to the layout, so that machines only
+// say what differs. It does nothing where a machine could then no longer say "none".
+func hoistSSH(l *layout.Layout, all []layout.SSH) {
+	count := map[string]int{}
+	best := -1
+	for i, s := range all {
+		count[sshKey(s)]++
+		if best < 0 || count[sshKey(s)] > count[sshKey(all[best])] {
+			best = i
+		}
+	}
+	if best < 0 {
+		return
+	}
+	common := all[best]
+	for _, s := range all {
+		if sshKey(s) == sshKey(common) {
+			continue
+		}
+		noLogin := !s.Password.IsSet() && s.KeyFile == "" && (common.Password.IsSet() || common.KeyFile != "")
+		if noLogin || s.Username == "" && common.Username != "" {
+			common = layout.SSH{}
+			break
+		}
+	}
+	l.SSH = common
+	for i, s := range all {
+		if sshKey(s) == sshKey(common) {
+			continue
+		}
+		if s.Port == 0 && common.Port != 0 {
+			s.Port = 22
+		}
+		own := s
+		if own.Username == common.Username {
+			own.Username = ""
+		}
+		if own.Password == common.Password && own.KeyFile == common.KeyFile {
+			own.Password, own.KeyFile, own.SecretName = "", "", ""
+		}
+		l.MachineList[i].SSH = &own
+	}
+}

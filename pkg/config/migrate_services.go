@@ -1,0 +1,90 @@
+package config
+
+import (
+	"cmp"
+
+	"github.com/openpai/paictl/pkg/secret"
+)
+
+// services migrates services-configuration.yaml. Sections of services that still exist
+// are kept word for word.
+func (m *migrator) services() {
+	d, s := m.docs[ServicesFile], &m.c.Services.Cluster
+	s.Common.ClusterID = cmp.Or(d.text("cluster", "common", "cluster-id"), d.text("cluster", "cluster-id"), d.text("cluster", "clusterid"))
+	if bad := badClusterID(s.Common.ClusterID); s.Common.ClusterID != "" && bad != "" {
+		m.note(d, noteChanged, bad+"; it is "+nameOf(s.Common.ClusterID)+" now", "cluster", "common", "cluster-id")
+		s.Common.ClusterID = nameOf(s.Common.ClusterID)
+	}
+	s.Common.DataPath = cmp.Or(d.text("cluster", "common", "data-path"), d.text("cluster", "data-path"))
+	m.registry(d)
+	for key, reason := range commonReasons() {
+		m.drop(d, reason, "cluster", "common", key)
+	}
+	for _, name := range d.keys() {
+		if name == "cluster" {
+			continue
+		}
+		if reason := goneServices()[name]; reason != "" {
+			m.drop(d, reason, name)
+			continue
+		}
+		if m.c.Services.Sections == nil {
+			m.c.Services.Sections = map[string]any{}
+		}
+		if settings, ok := d.take(name).(map[string]any); ok {
+			earlier, _ := m.c.Services.Sections[name].(map[string]any)
+			m.c.Services.Sections[name] = settings
+			m.section(name, earlier)
+		} else if v := d.get(name); v != nil {
+			m.c.Services.Sections[name] = v
+		}
+	}
+}
+
+func (m *migrator) registry(d *oldDoc) {
+	r := &m.c.Services.Cluster.DockerRegistry
+	at := func(key string) string { return d.text("cluster", "docker-registry", key) }
+	r.Domain, r.Namespace, r.Tag = cmp.Or(at("domain"), r.Domain), cmp.Or(at("namespace"), r.Namespace), cmp.Or(at("tag"), at("docker-tag"), r.Tag)
+	r.Username, r.SecretName = cmp.Or(at("username"), r.Username), at("secret-name")
+	r.Password = cmp.Or(secret.String(at("password")), r.Password)
+	if r.Domain == "public" {
+		m.note(d, noteChanged, "the public registry is called "+defaultDomain, "cluster", "docker-registry", "domain")
+		r.Domain = ""
+	}
+	if r.Tag != "" {
+		where, steps := d, []any{"cluster", "docker-registry", "tag"}
+		if d.get(steps...) == nil {
+			where, steps = m.docs[oldConfigFile], []any{"docker_image_tag"}
+		}
+		m.note(where, noteChanged, "the services of this platform have releases of their own; docker-tag is this paictl's", steps...)
+		r.Tag = ""
+	}
+}
+
+// commonReasons says why settings of cluster.common have no successor.
+func commonReasons() map[string]string {
+	return map[string]string{
+		"cluster-type":           "k8s is the only kind",
+		"job-history":            "job history is always kept",
+		"qos-switch":             "services always have requests and limits",
+		"k8s-rbac":               "RBAC is always on",
+		"az-rdma":                "RDMA devices are found on the machines",
+		"deploy-in-aks":          "managed clusters are recognised by themselves",
+		"docker-data-root":       "containerd replaces Docker; logs are read where the kubelet keeps them",
+		"marketplace":            "the marketplace is a service like others",
+		"prometheus-pushgateway": "a service like others",
+		"dshuttle":               "not part of the platform any more",
+	}
+}
+
+// goneServices says why services' sections have no successor.
+func goneServices() map[string]string {
+	yarn := "YARN is not part of the platform any more"
+	return map[string]string{
+		"zookeeper": yarn, "hadoop-name-node": yarn, "hadoop-data-node": yarn, "hadoop-node-manager": yarn, "hadoop-jobhistory": yarn,
+		"hadoop-batch-job": yarn, "yarn-frameworklauncher": yarn, "yarn-exporter": yarn, "hadoop-run": yarn,
+		"drivers":       "GPU drivers are not installed by a service any more; they are detected and reported",
+		"k8s-dashboard": "the old Kubernetes dashboard is not part of the platform any more",
+		"dshuttle":      "not part of the platform any more",
+	}
+}

@@ -1,0 +1,145 @@
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/invopop/jsonschema"
+
+	"github.com/openpai/paictl/pkg/layout"
+	"github.com/openpai/paictl/pkg/secret"
+)
+
+// SchemaNames are the files that have a JSON schema: the four, and the quick-start file.
+func SchemaNames() []string { return append([]string{QuickStartSchema}, Files()...) }
+
+// SchemaFile is the name under which a file's schema is published.
+func SchemaFile(name string) string { return strings.TrimSuffix(name, ".yaml") + ".schema.json" }
+
+// Schema returns the JSON schema (draft 2020-12) of one of SchemaNames, for editors.
+// Rules that a schema cannot say are those of Validate.
+func Schema(name string) ([]byte, error) {
+	types := map[string]any{
+		LayoutFile: layout.Layout{}, KubernetesFile: Kubernetes{}, RolesFile: Roles{}, ServicesFile: Services{}, QuickStartSchema: QuickStart{},
+	}
+	v, ok := types[name]
+	if !ok {
+		return nil, fmt.Errorf("there is no schema of %q; there are: %s", name, strings.Join(SchemaNames(), ", "))
+	}
+	r := jsonschema.Reflector{
+		FieldNameTag: "yaml", RequiredFromJSONSchemaTags: true, DoNotReference: true, Anonymous: true, Mapper: schemaOf,
+	}
+	s := r.Reflect(v)
+	s.Title = name
+	describe(s, "", fieldDocs(name))
+	constrain(s, "", schemaRules(name))
+	b, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("make the schema of %s: %w", name, err)
+	}
+	return append(b, '\n'), nil
+}
+
+// schemaOf describes types that YAML writes in another way than Go holds them.
+func schemaOf(t reflect.Type) *jsonschema.Schema {
+	text := func() *jsonschema.Schema { return &jsonschema.Schema{Type: "string"} }
+	switch t {
+	case reflect.TypeFor[secret.String]():
+		return text()
+	case reflect.TypeFor[TextList]():
+		return &jsonschema.Schema{OneOf: []*jsonschema.Schema{text(), {Type: "array", Items: text()}}}
+	case reflect.TypeFor[QuickMachine]():
+		r := jsonschema.Reflector{FieldNameTag: "yaml", RequiredFromJSONSchemaTags: true, DoNotReference: true, Anonymous: true, Mapper: schemaOf}
+		object := r.ReflectFromType(reflect.TypeFor[quickMachineFields]())
+		object.Version = ""
+		object.Required = []string{"hostip"}
+		return &jsonschema.Schema{OneOf: []*jsonschema.Schema{text(), object}}
+	}
+	return nil
+}
+
+// describe puts the fields' texts into the schema. Paths are those of fieldDocs.
+func describe(s *jsonschema.Schema, p string, docs map[string]string) {
+	walkSchema(s, p, func(s *jsonschema.Schema, p string) {
+		if text := docs[p]; text != "" {
+			s.Description = text
+		}
+	})
+}
+
+func constrain(s *jsonschema.Schema, p string, rules map[string]func(*jsonschema.Schema)) {
+	walkSchema(s, p, func(s *jsonschema.Schema, p string) {
+		if rule := rules[p]; rule != nil {
+			rule(s)
+		}
+	})
+}
+
+func walkSchema(s *jsonschema.Schema, p string, visit func(*jsonschema.Schema, string)) {
+	visit(s, p)
+	children := func(s *jsonschema.Schema) {
+		join := func(name string) string { return strings.TrimPrefix(p+"."+name, ".") }
+		for pair := s.Properties.Oldest(); pair != nil; pair = pair.Next() {
+			walkSchema(pair.Value, join(pair.Key), visit)
+		}
+		if s.AdditionalProperties != nil && s.AdditionalProperties.Type != "" {
+			walkSchema(s.AdditionalProperties, join("*"), visit)
+		}
+		if s.Items != nil {
+			walkSchema(s.Items, p+"[]", visit)
+		}
+	}
+	if s.Properties != nil || s.Items != nil || s.AdditionalProperties != nil {
+		children(s)
+	}
+	for _, one := range s.OneOf {
+		if one.Properties != nil {
+			children(one)
+		}
+	}
+}
+
+func schemaRules(name string) map[string]func(*jsonschema.Schema) {
+	required := func(names ...string) func(*jsonschema.Schema) {
+		return func(s *jsonschema.Schema) { s.Required = names }
+	}
+	enum := func(values ...any) func(*jsonschema.Schema) {
+		return func(s *jsonschema.Schema) { s.Enum = values }
+	}
+	port := func(s *jsonschema.Schema) { s.Minimum, s.Maximum = json.Number("1"), json.Number("65535") }
+	rules := map[string]func(*jsonschema.Schema){"apiVersion": enum(APIVersion)}
+	if kind := kinds()[name]; kind != "" {
+		rules["kind"] = enum(kind)
+	}
+	switch name {
+	case LayoutFile:
+		rules[""] = required("machine-sku", "machine-list")
+		rules["machine-list[]"] = required("hostname", "hostip", "machine-type", "roles")
+		rules["machine-sku.*.arch"] = enum("amd64", "arm64")
+		rules["machine-sku.*.disks[].kind"] = enum("ssd", "hdd", "nvme")
+		rules["machine-sku.*.gpu"] = required("type", "count")
+		rules["ssh.port"], rules["machine-list[].ssh.port"] = port, port
+	case KubernetesFile:
+		rules["kubernetes.network-plugin"] = enum("flannel", "none")
+		rules["kubernetes.api-servers-port"] = port
+	case RolesFile:
+		rules["k8s-role.*.component-list[]"] = func(s *jsonschema.Schema) {
+			for _, c := range controlPlaneComponents() {
+				s.Enum = append(s.Enum, c)
+			}
+		}
+	case ServicesFile:
+		rules[""] = func(s *jsonschema.Schema) { s.AdditionalProperties = jsonschema.TrueSchema }
+	case QuickStartSchema:
+		rules[""] = required("machines")
+		rules["gpu"] = enum(GPUAuto, GPUNone, GPUSimulate)
+		rules["ssh-port"], rules["machines[].ssh-port"] = port, port
+	}
+	return rules
+}
+
+// HasSchema tells whether a file has a schema.
+func HasSchema(name string) bool { return slices.Contains(SchemaNames(), name) }

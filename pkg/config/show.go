@@ -1,0 +1,93 @@
+package config
+
+import (
+	"fmt"
+	"path/filepath"
+	"strconv"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/openpai/paictl/pkg/strictyaml"
+)
+
+// Value is one effective value of a configuration and where it comes from.
+type Value struct {
+	File   string `json:"file"`
+	Field  string `json:"field"`
+	Value  any    `json:"value"`
+	Origin string `json:"origin"` // FILE:LINE, or default
+}
+
+// originDefault is the origin of what no file says.
+const originDefault = "default"
+
+// Values lists what is in effect, in the order of the files, secrets masked.
+func (c *Cluster) Values() ([]Value, error) {
+	var out []Value
+	err := c.effective(func(name string, root *yaml.Node) error {
+		var err error
+		leaves(root, nil, func(n *yaml.Node, p fieldPath) {
+			v := Value{File: name, Field: p.String(), Origin: c.origin(name, p)}
+			if e := n.Decode(&v.Value); e != nil {
+				err = fmt.Errorf("show %s: %w", v.Field, e)
+			}
+			out = append(out, v)
+		})
+		return err
+	})
+	return out, err
+}
+
+// Annotated returns the effective files as one YAML stream, each value with its origin in
+// a comment, secrets masked.
+func (c *Cluster) Annotated() ([]byte, error) {
+	var out []byte
+	err := c.effective(func(name string, root *yaml.Node) error {
+		leaves(root, nil, func(n *yaml.Node, p fieldPath) { n.LineComment = "# " + c.origin(name, p) })
+		b, err := strictyaml.Encode(root, nil)
+		out = append(out, []byte("---\n# "+filepath.Join(c.Dir, name)+"\n")...)
+		out = append(out, b...)
+		return err
+	})
+	return out, err
+}
+
+func (c *Cluster) effective(visit func(name string, root *yaml.Node) error) error {
+	m := c.Masked()
+	values := map[string]any{LayoutFile: m.Layout, KubernetesFile: m.Kubernetes, RolesFile: m.Roles, ServicesFile: m.Services}
+	for _, name := range Files() {
+		var root yaml.Node
+		if err := root.Encode(values[name]); err != nil {
+			return fmt.Errorf("show %s: %w", name, err)
+		}
+		if err := visit(name, &root); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// leaves calls visit for every scalar, and for lists and maps that are empty.
+func leaves(n *yaml.Node, p fieldPath, visit func(*yaml.Node, fieldPath)) {
+	switch {
+	case n.Kind == yaml.MappingNode && len(n.Content) > 0:
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			leaves(n.Content[i+1], p.With(n.Content[i].Value), visit)
+		}
+	case n.Kind == yaml.SequenceNode && len(n.Content) > 0:
+		for i, e := range n.Content {
+			leaves(e, p.With(i), visit)
+		}
+	default:
+		visit(n, p)
+	}
+}
+
+func (c *Cluster) origin(name string, p fieldPath) string {
+	doc := c.docs[name]
+	if !doc.Has(p...) {
+		return originDefault
+	}
+	line, _, _ := doc.Position(p)
+	return name + ":" + strconv.Itoa(line)
+}
