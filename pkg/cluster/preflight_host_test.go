@@ -1,0 +1,198 @@
+package cluster
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/pkg/bundle"
+	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/layout"
+)
+
+// preflightNow is the operator's clock in the tests of preflight.
+var preflightNow = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// preflightBundle is a bundle for amd64: programs of 100 MiB, plugins of 10, images of 300.
+func preflightBundle(t testing.TB) *bundle.Bundle {
+	t.Helper()
+	var b strings.Builder
+	fmt.Fprintf(&b, "apiVersion: %s\nkind: Bundle\nkubernetes: v1.36.3\narch: amd64\norigin: build\nartifacts:\n", bundle.APIVersion)
+	n := 0
+	add := func(kind, name string, mib int, more string) {
+		n++
+		fmt.Fprintf(&b, "- {name: %s, version: v1, kind: %s, path: %s/%s, source: s, sha256: '%064x', size: %d%s}\n", name, kind, kind, name, n, mib<<20, more)
+	}
+	for _, name := range []string{"containerd", "containerd-shim-runc-v2", "ctr", "runc", "kubelet", "kubeadm", "kubectl"} {
+		add("binary", name, 100, "")
+	}
+	add("cni-plugin", "bridge", 10, "")
+	for _, name := range []string{"pause", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "etcd", "coredns", "flannel"} {
+		add("image", name, 300, fmt.Sprintf(", image: registry.k8s.io/%s:v1, digest: 'sha256:%064x'", name, n+100))
+	}
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, bundle.ManifestFile), []byte(b.String()), 0o600))
+	opened, err := bundle.Open(dir)
+	require.NoError(t, err)
+	return opened
+}
+
+// preflightSpec is a cluster of one master, m1 (10.0.0.1), and workers w1 (10.0.0.11), w2 …
+func preflightSpec(t testing.TB, workers int) *Spec {
+	t.Helper()
+	c := &config.Cluster{}
+	c.Kubernetes.Kubernetes = config.KubernetesSpec{
+		Version: "v1.36.3", ClusterName: "test", PodCIDR: "10.144.0.0/16", ServiceClusterIPRange: "10.96.0.0/16",
+		DNSDomain: "cluster.local", APIServerPort: 6443, EtcdDataPath: "/var/lib/etcd", NetworkPlugin: "flannel",
+		Extra: config.Extra{Kubelet: map[string]any{}, KubeProxy: map[string]any{}},
+	}
+	c.Roles.Roles = map[string]config.Role{
+		"master": {Components: []string{"etcd", "apiserver", "controller-manager", "scheduler"}},
+		"worker": {Workloads: true},
+	}
+	c.Layout.MachineSKU = map[string]layout.SKU{"cpu": {}}
+	c.Layout.MachineList = []layout.Machine{{Hostname: "m1", HostIP: "10.0.0.1", SKU: "cpu", Roles: []string{"master"}}}
+	for i := 1; i <= workers; i++ {
+		c.Layout.MachineList = append(c.Layout.MachineList, layout.Machine{
+			Hostname: fmt.Sprintf("w%d", i), HostIP: fmt.Sprintf("10.0.%d.%d", (i+10)/250, (i+10)%250), SKU: "cpu", Roles: []string{"worker"},
+		})
+	}
+	s, err := NewSpec(c, preflightBundle(t))
+	require.NoError(t, err)
+	return s
+}
+
+// machine is what a made-up host answers to the detect script.
+type machine struct {
+	facts, probe, journal, images []string
+	asked, answered               time.Time
+}
+
+// fitMachine has everything that preflight wants of a node that is new to the cluster.
+func fitMachine(n *Node) *machine {
+	m := &machine{
+		asked: preflightNow, answered: preflightNow.Add(200 * time.Millisecond),
+		facts: []string{
+			"paictl-facts\t1", fmt.Sprintf("time\t%d", preflightNow.Add(100*time.Millisecond).UnixMilli()),
+			"time-source\tsystemd-timesyncd", "time-synced\tyes",
+			"hostname\t" + n.Hostname, "kernel\t6.1.0-13-amd64", "arch\tx86_64",
+			"os-release\tID=debian", "os-release\tVERSION_ID=\"12\"", "os-release\tPRETTY_NAME=\"Debian GNU/Linux 12\"",
+			"machine-id\tid-of-" + n.Hostname, "virtualization\tnone", "cpus\t0-7", "memory-kib\t16777216", "swap-kib\t0",
+			"address\teth0 " + n.HostIP + "/16", "cgroup\tv2", "uid\t0", "sudo\troot", "end\tok",
+		},
+		probe: []string{
+			"init\tsystemd", "boot\tboot-of-" + n.Hostname, "packages\tapt-get", "timesync\tsystemd-timesyncd", "selinux\t",
+			"controllers\tcpuset cpu io memory pids", "route\t10.0.0.0/16\teth0", "end\tok",
+		},
+	}
+	for _, p := range append(diskPaths(&Spec{Config: &config.Cluster{}}, n), "/var/lib/etcd") {
+		m.say("fs", p, "/", "104857600", "/dev/sda1") // 100 GiB
+	}
+	for _, name := range []string{"overlay", "br_netfilter", "nf_tables", "vxlan"} {
+		m.say("module", name, "present")
+	}
+	return m
+}
+
+// memberMachine is one that "cluster up" has finished.
+func memberMachine(s *Spec, n *Node) *machine {
+	m := fitMachine(n)
+	for _, phase := range []string{"base", "containerd", "kubelet", "images", "join"} {
+		m.journal = append(m.journal, "journal\t"+phase+"\tdone")
+	}
+	for _, f := range []string{"/etc/kubernetes/kubelet.conf", "/etc/kubernetes/pki/ca.crt", "/var/lib/kubelet/config.yaml", memberFile, "/etc/cni/net.d/10-paictl-flannel.conflist"} {
+		m.say("exists", f)
+	}
+	for i, l := range listeners(s, n) {
+		m.say("port", fmt.Sprint(l.port), fmt.Sprint(100+i), l.program)
+	}
+	m.say("active", "kubelet")
+	m.say("active", "containerd")
+	m.say("server", "https://10.0.0.1:6443")
+	m.say("ca", "aaaa")
+	m.say("route", "10.144.7.0/24", "eth0")
+	m.fact("address", "flannel.1 10.144.1.0/32", true)
+	for _, a := range s.artifacts(n, bundle.KindImage) {
+		m.images = append(m.images, "imported\t"+a.Image+"\t"+a.SHA256+"\tsha256:1", "image\t"+a.Image+"\tsha256:1")
+	}
+	for _, kind := range []string{bundle.KindBinary, bundle.KindCNIPlugin} {
+		for _, a := range s.artifacts(n, kind) {
+			m.images = append(m.images, "art\t/x/"+a.Name+"\t755\t"+a.SHA256)
+		}
+	}
+	return m
+}
+
+// say adds an answer of the probe.
+func (m *machine) say(fields ...string) {
+	last := len(m.probe) - 1
+	m.probe = append(m.probe[:last:last], strings.Join(fields, "\t"), m.probe[last])
+}
+
+// unsay removes the answers of the probe that begin so.
+func (m *machine) unsay(fields ...string) { m.probe = dropLines(m.probe, strings.Join(fields, "\t")) }
+
+// fact replaces a fact, or adds another one of its kind.
+func (m *machine) fact(key, value string, another ...bool) {
+	if len(another) == 0 {
+		m.facts = dropLines(m.facts, key)
+	}
+	last := len(m.facts) - 1
+	m.facts = append(m.facts[:last:last], key+"\t"+value, m.facts[last])
+}
+
+// disk says how much is free on the file system of a folder, in MiB.
+func (m *machine) disk(path, point, device string, mib int) {
+	m.unsay("fs", path)
+	m.say("fs", path, point, fmt.Sprint(mib<<10), device)
+}
+
+func dropLines(lines []string, begin string) []string {
+	var out []string
+	for _, l := range lines {
+		if l != begin && !strings.HasPrefix(l, begin+"\t") {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+// answer is what the detect script would print.
+func (m *machine) answer() string {
+	var b strings.Builder
+	for _, s := range []struct {
+		name  string
+		lines []string
+	}{{"facts", m.facts}, {phasePreflight, m.probe}, {"journal", m.journal}, {phaseImages, m.images}} {
+		b.WriteString("@@ " + s.name + "\n")
+		for _, l := range s.lines {
+			b.WriteString(l + "\n")
+		}
+	}
+	return b.String()
+}
+
+func (m *machine) seen() *facts {
+	return &facts{sections: parseFacts([]byte(m.answer())), asked: m.asked, answered: m.answered}
+}
+
+// storySink keeps the events of a run.
+type storySink struct{ events []Event }
+
+// Emit implements Sink.
+func (s *storySink) Emit(e Event) { s.events = append(s.events, e) }
+
+func (s *storySink) of(kind string) []Event {
+	var out []Event
+	for _, e := range s.events {
+		if e.Kind == kind {
+			out = append(out, e)
+		}
+	}
+	return out
+}
