@@ -181,15 +181,24 @@ func ensureBase(ctx context.Context, cache string, progress func(string)) (strin
 }
 
 func makeBase(ctx context.Context, src aptSource, base string) error {
-	partial := base + ".partial"
-	if err := removeTree(partial); err != nil {
-		return err
+	// What an interrupted run left may still be written to by debootstrap's last child; the
+	// next run removes what this one can't.
+	stale, _ := filepath.Glob(base + ".partial-*")
+	for _, dir := range stale {
+		_ = removeTree(dir)
+	}
+	partial, err := os.MkdirTemp(filepath.Dir(base), filepath.Base(base)+".partial-")
+	if err == nil {
+		err = os.Chmod(partial, 0o755)
+	}
+	if err != nil {
+		return fmt.Errorf("make the base image's directory: %w", err)
 	}
 	var env []string
 	if src.proxy != "" {
 		env = append(env, "http_proxy="+src.proxy)
 	}
-	_, err := run(ctx, env, "debootstrap", "--variant=minbase", "--components="+strings.Join(src.components, ","),
+	_, err = run(ctx, env, "debootstrap", "--variant=minbase", "--components="+strings.Join(src.components, ","),
 		"--include="+strings.Join(basePackages(), ","), src.release, partial, src.mirror)
 	if err != nil {
 		return fmt.Errorf("make the base image in %s: %w", partial, err)
@@ -225,6 +234,9 @@ func runInput(ctx context.Context, env []string, input, program string, args ...
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Env = append(append(os.Environ(), "LC_ALL=C", "PATH="+fullPath(os.Getenv("PATH"))), env...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(input), &out, &errOut
+	cmd.SysProcAttr = attached()
+	runtime.LockOSThread() // see attached
+	defer runtime.UnlockOSThread()
 	if err := cmd.Run(); err != nil {
 		if ctx.Err() != nil {
 			return "", ctx.Err()

@@ -8,3 +8,5 @@ import "syscall"
 const cloneFull, cloneLight = 0, 0
 
 func detached(uintptr) *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
+
+func attached() *syscall.SysProcAttr { return nil }
