@@ -69,11 +69,10 @@ run paictl config generate -f -i "$quickstart" -o "$work/cluster"
 
 title "The cluster"
 run paictl cluster up -p "$work/cluster" --yes
+# A file of the demo's own: yours is not touched.
 KUBECONFIG=$work/kubeconfig
 export KUBECONFIG
-run paictl cluster kubeconfig -p "$work/cluster"
-kubectl config current-context >/dev/null 2>&1 ||
-	run kubectl config use-context "$(kubectl config get-contexts -o name | head -n 1)"
+run paictl cluster kubeconfig -p "$work/cluster" --use
 run kubectl wait --for=condition=Ready nodes --all --timeout 180s
 run kubectl get nodes -o wide
 
