@@ -45,7 +45,7 @@ func (m mirror) image(upstream string) (name.Reference, error) {
 	if err != nil || m.base == nil {
 		return ref, err
 	}
-	repo := strings.Trim(m.base.Path+"/"+ref.Context().Name(), "/")
+	repo := strings.TrimPrefix(strings.Trim(m.base.Path, "/")+"/"+ref.Context().Name(), "/")
 	full := m.base.Host + "/" + repo + ":" + ref.Identifier()
 	if m.base.Scheme == "http" {
 		return name.ParseReference(full, name.StrictValidation, name.Insecure)

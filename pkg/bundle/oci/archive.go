@@ -19,7 +19,7 @@ import (
 const nameAnnotation = "io.containerd.image.name"
 
 // WriteArchive stores img under the reference ref in a new file: an OCI image layout in a
-// tar, with Docker's manifest.json beside it. containerd keeps the manifest's digest that
+// tar, with Docker's manifest.json beside it for tools that read only that. containerd keeps the manifest's digest that
 // is returned, which it would not for Docker's own format.
 func WriteArchive(ctx context.Context, file, ref string, img v1.Image) (digest string, err error) {
 	f, err := os.Create(file)

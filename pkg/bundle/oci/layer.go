@@ -1,5 +1,5 @@
 // Package oci makes container images without a container engine and stores them as archives.
-// In: files, or an image of a registry. Out: one tar that "ctr images import" and "docker load" read.
+// In: files, or an image of a registry. Out: one tar that "ctr images import" reads.
 // The same files always give the same bytes: fixed times, sorted names, owner 0.
 package oci
 

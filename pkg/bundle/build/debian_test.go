@@ -1,0 +1,154 @@
+package build
+
+import (
+	"archive/tar"
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/pkg/bundle/oci"
+	"github.com/openpai/paictl/pkg/hint"
+)
+
+const (
+	eventually = 10 * time.Second
+	tick       = 5 * time.Millisecond
+)
+
+// tarOf makes a tar of the given headers; a regular file's content is its own name.
+func tarOf(t *testing.T, headers ...tar.Header) []byte {
+	t.Helper()
+	var buf bytes.Buffer
+	tw := tar.NewWriter(&buf)
+	for _, h := range headers {
+		if h.Typeflag == tar.TypeReg {
+			h.Size = int64(len(h.Name))
+		}
+		require.NoError(t, tw.WriteHeader(&h))
+		if h.Typeflag == tar.TypeReg {
+			_, err := tw.Write([]byte(h.Name))
+			require.NoError(t, err)
+		}
+	}
+	require.NoError(t, tw.Close())
+	return buf.Bytes()
+}
+
+// writeDeb makes a package: an ar archive of three members.
+func writeDeb(t *testing.T, file, name, version string, data []byte) {
+	t.Helper()
+	control := fmt.Sprintf("Package: %s\nVersion: %s\nArchitecture: all\nMaintainer: nobody <nobody@example.org>\nDescription: test\n", name, version)
+	var ctl bytes.Buffer
+	tw := tar.NewWriter(&ctl)
+	require.NoError(t, tw.WriteHeader(&tar.Header{Name: "./control", Typeflag: tar.TypeReg, Mode: 0o644, Size: int64(len(control))}))
+	_, err := tw.Write([]byte(control))
+	require.NoError(t, err)
+	require.NoError(t, tw.Close())
+
+	var ar bytes.Buffer
+	ar.WriteString("!<arch>\n")
+	for _, m := range []struct {
+		name string
+		data []byte
+	}{{"debian-binary", []byte("2.0\n")}, {"control.tar", ctl.Bytes()}, {"data.tar", data}} {
+		fmt.Fprintf(&ar, "%-16s%-12d%-6d%-6d%-8s%-10d`\n", m.name, 0, 0, 0, "100644", len(m.data))
+		ar.Write(m.data)
+		if len(m.data)%2 == 1 {
+			ar.WriteByte('\n')
+		}
+	}
+	require.NoError(t, os.WriteFile(file, ar.Bytes(), 0o644))
+}
+
+func needDpkg(t *testing.T) {
+	t.Helper()
+	if _, err := exec.LookPath("dpkg-deb"); err != nil {
+		t.Skip("skipped: this machine has no dpkg-deb")
+	}
+}
+
+func TestAPackageIsUnpackedIntoMergedUsr(t *testing.T) {
+	needDpkg(t)
+	deb := filepath.Join(t.TempDir(), "iptables.deb")
+	writeDeb(t, deb, "iptables", "1.8.9-2", tarOf(t,
+		tar.Header{Name: "./", Typeflag: tar.TypeDir, Mode: 0o755},
+		tar.Header{Name: "./lib/libxt.so.1.0", Typeflag: tar.TypeReg, Mode: 0o644},
+		tar.Header{Name: "./lib/libxt.so.1", Typeflag: tar.TypeSymlink, Linkname: "libxt.so.1.0", Mode: 0o777},
+		tar.Header{Name: "./usr/sbin/xtables-nft-multi", Typeflag: tar.TypeReg, Mode: 0o4755},
+		tar.Header{Name: "./usr/sbin/hard", Typeflag: tar.TypeLink, Linkname: "./usr/sbin/xtables-nft-multi"},
+		tar.Header{Name: "./usr/share/doc/iptables/copyright", Typeflag: tar.TypeReg, Mode: 0o644},
+		tar.Header{Name: "./usr/lib/x/gconv/A.so", Typeflag: tar.TypeReg, Mode: 0o644},
+	))
+	names, err := debNames(t.Context(), []string{deb})
+	require.NoError(t, err)
+	assert.Equal(t, []string{"iptables=1.8.9-2"}, names)
+
+	entries, err := unpackDebs(t.Context(), []string{deb})
+	require.NoError(t, err)
+	byPath := map[string]oci.Entry{}
+	for _, e := range entries {
+		byPath[e.Path] = e
+	}
+	assert.Equal(t, "./lib/libxt.so.1.0", string(byPath["usr/lib/libxt.so.1.0"].Data))
+	assert.Equal(t, "libxt.so.1.0", byPath["usr/lib/libxt.so.1"].Link)
+	assert.Equal(t, int64(0o4755), byPath["usr/sbin/xtables-nft-multi"].Mode)
+	assert.Equal(t, byPath["usr/sbin/xtables-nft-multi"].Data, byPath["usr/sbin/hard"].Data)
+	assert.Equal(t, "usr/lib", byPath["lib"].Link)
+	assert.Equal(t, "usr/sbin", byPath["sbin"].Link)
+	assert.NotContains(t, byPath, "bin", "no link to a folder that isn't there")
+	for _, name := range []string{"iptables", "iptables-save", "iptables-restore", "ip6tables", "ip6tables-save", "ip6tables-restore"} {
+		assert.Equal(t, "xtables-nft-multi", byPath["usr/sbin/"+name].Link)
+	}
+	assert.NotContains(t, byPath, "usr/share/doc/iptables/copyright")
+	assert.NotContains(t, byPath, "usr/lib/x/gconv/A.so")
+}
+
+func TestADamagedPackageIsNamed(t *testing.T) {
+	needDpkg(t)
+	deb := filepath.Join(t.TempDir(), "broken.deb")
+	require.NoError(t, os.WriteFile(deb, []byte("no archive"), 0o644))
+	_, err := unpackDebs(t.Context(), []string{deb})
+	require.ErrorContains(t, err, "unpack broken.deb")
+	_, err = debNames(t.Context(), []string{deb})
+	require.ErrorContains(t, err, "read package broken.deb")
+}
+
+// fakeApt puts an apt-get into PATH that writes its arguments to a file and runs script.
+func fakeApt(t *testing.T, script string) (args string) {
+	t.Helper()
+	bin := t.TempDir()
+	args = filepath.Join(bin, "args")
+	text := "#!/bin/sh\nprintf '%s\\n' \"$@\" > " + args + "\n" + script
+	require.NoError(t, os.WriteFile(filepath.Join(bin, "apt-get"), []byte(text), 0o755))
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	return args
+}
+
+func TestPackagesAreChosenAsIfNothingWereInstalled(t *testing.T) {
+	dir := t.TempDir()
+	stale := filepath.Join(dir, "archives", "old.deb")
+	require.NoError(t, os.MkdirAll(filepath.Dir(stale), 0o755))
+	require.NoError(t, os.WriteFile(stale, nil, 0o644))
+	args := fakeApt(t, "touch "+dir+"/archives/b.deb "+dir+"/archives/a.deb\n")
+	debs, err := downloadDebs(t.Context(), dir, []string{"nftables", "kmod"})
+	require.NoError(t, err)
+	assert.Equal(t, []string{dir + "/archives/a.deb", dir + "/archives/b.deb"}, debs)
+	said, err := os.ReadFile(args)
+	require.NoError(t, err)
+	assert.Contains(t, string(said), "Dir::State::status="+dir+"/status\n")
+	assert.Contains(t, string(said), "--download-only\ninstall\nnftables\nkmod\n")
+}
+
+func TestAptsOwnWordsReachTheUser(t *testing.T) {
+	fakeApt(t, "echo 'E: Unable to locate package nftables' >&2; exit 100\n")
+	_, err := downloadDebs(t.Context(), t.TempDir(), []string{"nftables"})
+	require.ErrorContains(t, err, "E: Unable to locate package nftables")
+	assert.Contains(t, hint.Of(err), "apt-get update")
+}

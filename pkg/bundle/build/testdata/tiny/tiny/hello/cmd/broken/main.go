@@ -1,0 +1,4 @@
+// Broken doesn't compile.
+package main
+
+func main() { undefinedName() }
