@@ -151,13 +151,12 @@ func (c *conn) explain(ctx context.Context, what string, err error) error {
 		return hint.Errorf("raise MaxSessions in the machine's sshd_config, or close other sessions",
 			"%s on %s: %w", what, c.name, refused)
 	}
-	if _, ok := errors.AsType[*ssh.ExitMissingError](err); ok {
-		c.settle()
-	}
+	c.settle()
 	return c.lost(what)
 }
 
-// settle gives a connection that has just broken the moment it needs to learn why.
+// settle gives a connection that has just broken the moment it needs to learn why, so
+// that whoever dials again at once does not get it back.
 func (c *conn) settle() {
 	select {
 	case <-c.done:

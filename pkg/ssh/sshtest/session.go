@@ -249,6 +249,7 @@ func cutInput(e *Exec, when When, cut func()) io.Reader {
 	if when != MidTransfer && when != MidRun {
 		return e.Stdin
 	}
+	in := e.Stdin // the caller replaces it
 	pr, pw := io.Pipe()
 	go func() {
 		defer func() { _ = pw.Close() }()
@@ -258,10 +259,10 @@ func cutInput(e *Exec, when When, cut func()) io.Reader {
 			if when == MidRun {
 				limit = 20
 			}
-			_, _ = io.CopyN(pw, e.Stdin, limit)
+			_, _ = io.CopyN(pw, in, limit)
 			return
 		}
-		program, err := wire.Read(bufio.NewReader(e.Stdin))
+		program, err := wire.Read(bufio.NewReader(in))
 		if err == nil && when == MidTransfer {
 			program = program[:len(program)/2]
 		}
