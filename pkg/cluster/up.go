@@ -72,7 +72,7 @@ func Preflight(ctx context.Context, s *Spec, o Options) ([]Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := r.preflight(ctx, w, nodes); err != nil {
+	if w, err = r.preflight(ctx, w, nodes); err != nil {
 		if pf, ok := errors.AsType[*PreflightError](err); ok {
 			return pf.Findings, err
 		}

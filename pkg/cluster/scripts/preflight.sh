@@ -36,7 +36,7 @@ probe_units() {
 	have systemctl || return 0
 	set -- kubelet.service containerd.service docker.service crio.service k3s.service k3s-agent.service \
 		rke2-server.service rke2-agent.service snap.microk8s.daemon-kubelite.service firewalld.service
-	systemctl is-active "$@" 2>/dev/null | while read -r state; do
+	systemctl is-active "$@" 2>/dev/null | while read -r state && [ $# -gt 0 ]; do
 		[ "$state" != active ] || printf 'active\t%s\n' "${1%.service}"
 		shift
 	done
@@ -119,10 +119,10 @@ probe_ports() {
 		BEGIN { n = split(want, pairs, " "); for (i = 1; i <= n; i++) { split(pairs[i], kv, "="); port[kv[1]] = kv[2] } }
 		$4 == "0A" { k = split($2, a, ":"); if (a[k] in port) print port[a[k]] "=" $10 }' | sort -u)
 	[ -n "$taken" ] || return 0
-	# One pass over all open files names the owners; only root sees those of others.
+	# One pass over all open files names the owners; only root sees those of others. A second
+	# operand makes ls name the folders also where there is one only.
 	{
-		ls -l "$R"/proc/[0-9]*/fd 2>/dev/null || :
-		echo
+		ls -l /dev/null "$R"/proc/[0-9]*/fd 2>/dev/null || :
 	} | awk -v taken="$taken" '
 		BEGIN { n = split(taken, pairs, "\n"); for (i = 1; i <= n; i++) { split(pairs[i], kv, "="); inode["socket:[" kv[2] "]"] = kv[1]; all[kv[1]] = 1 } }
 		/\/fd:$/ { k = split($0, a, "/"); pid = a[k - 1]; next }
