@@ -1,0 +1,141 @@
+package cluster
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/google/renameio/v2"
+	"k8s.io/client-go/tools/clientcmd"
+	api "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/ssh"
+)
+
+// Kubeconfig fetches the administrator's kubeconfig from the first machine of the control
+// plane and names its entries after the cluster: cluster and context NAME, user NAME-admin.
+// It holds a private key.
+func Kubeconfig(ctx context.Context, s *Spec, o Options) (*api.Config, error) {
+	r := newRun(s, o)
+	defer r.close()
+	n := s.First()
+	if err := r.dial(ctx, n); err != nil {
+		return nil, err
+	}
+	res, err := r.exec(ctx, n, ssh.Script{Name: "kubeconfig", Timeout: o.StepTimeout, Body: preludeScript + `
+[ -f "$KUBECONFIG" ] || exit 0
+base64 <"$KUBECONFIG" | tr -d '\n'
+`})
+	if err != nil {
+		return nil, err
+	}
+	if len(res.Stdout) == 0 {
+		return nil, hint.Errorf("run first: paictl cluster up", "there is no cluster on %s yet: it has no /etc/kubernetes/admin.conf", n.Hostname)
+	}
+	raw, err := base64.StdEncoding.DecodeString(string(res.Stdout))
+	if err != nil {
+		return nil, fmt.Errorf("fetch the kubeconfig from %s: %w", n.Hostname, err)
+	}
+	return renameKubeconfig(raw, s.Config.Kubernetes.Kubernetes.ClusterName, "https://"+s.endpoint())
+}
+
+// renameKubeconfig takes the current context of a kubeconfig, with its cluster and user,
+// under names of our own.
+func renameKubeconfig(raw []byte, name, server string) (*api.Config, error) {
+	c, err := clientcmd.Load(raw)
+	if err != nil {
+		return nil, fmt.Errorf("read the cluster's kubeconfig: %w", err)
+	}
+	ctx := c.Contexts[c.CurrentContext]
+	if ctx == nil || c.Clusters[ctx.Cluster] == nil || c.AuthInfos[ctx.AuthInfo] == nil {
+		return nil, errors.New("read the cluster's kubeconfig: its current context is not complete")
+	}
+	out := api.NewConfig()
+	out.Clusters[name] = c.Clusters[ctx.Cluster]
+	out.Clusters[name].Server = server
+	out.AuthInfos[name+"-admin"] = c.AuthInfos[ctx.AuthInfo]
+	out.Contexts[name] = &api.Context{Cluster: name, AuthInfo: name + "-admin", Namespace: ctx.Namespace}
+	out.CurrentContext = name
+	return out, nil
+}
+
+// MergeResult says what became of a kubeconfig file.
+type MergeResult struct {
+	File    string `json:"file"`
+	Context string `json:"context"`
+	// Created is set where there was no file, Replaced where it had entries of these names.
+	Created  bool `json:"created"`
+	Replaced bool `json:"replaced"`
+	// Current is the file's current context afterwards; "" where it has none.
+	Current string `json:"current"`
+}
+
+// MergeKubeconfig puts the entries of add into a kubeconfig file, by name: a cluster, user or
+// context of that name is replaced as a whole, so that no old authority or key survives, and
+// all others stay. The current context changes only with use. The file is written at once,
+// with mode 0600; where it is a link, the link stays.
+func MergeKubeconfig(file string, add *api.Config, use bool) (MergeResult, error) {
+	res := MergeResult{File: file, Context: add.CurrentContext}
+	target, old, err := readKubeconfig(file)
+	if err != nil {
+		return res, err
+	}
+	if old == nil {
+		res.Created, old = true, api.NewConfig()
+	}
+	for name, c := range add.Clusters {
+		_, had := old.Clusters[name]
+		res.Replaced = res.Replaced || had
+		old.Clusters[name] = c
+	}
+	for name, u := range add.AuthInfos {
+		old.AuthInfos[name] = u
+	}
+	for name, c := range add.Contexts {
+		// The operator's choice of a namespace is not ours to forget.
+		if had := old.Contexts[name]; had != nil && c.Namespace == "" && had.Cluster == c.Cluster {
+			c.Namespace = had.Namespace
+		}
+		old.Contexts[name] = c
+	}
+	if use {
+		old.CurrentContext = add.CurrentContext
+	}
+	res.Current = old.CurrentContext
+	b, err := clientcmd.Write(*old)
+	if err != nil {
+		return res, fmt.Errorf("write %s: %w", file, err)
+	}
+	if err := os.MkdirAll(filepath.Dir(target), 0o700); err != nil {
+		return res, fmt.Errorf("write %s: %w", file, err)
+	}
+	if err := renameio.WriteFile(target, b, 0o600, renameio.IgnoreUmask()); err != nil {
+		return res, fmt.Errorf("write %s: %w", file, err)
+	}
+	return res, nil
+}
+
+// readKubeconfig returns the file behind links and what is in it, nil where there is none.
+func readKubeconfig(file string) (string, *api.Config, error) {
+	target, err := filepath.EvalSymlinks(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return file, nil, nil
+	}
+	if err != nil {
+		return "", nil, fmt.Errorf("read %s: %w", file, err)
+	}
+	b, err := os.ReadFile(target)
+	if err != nil {
+		return "", nil, fmt.Errorf("read %s: %w", file, err)
+	}
+	c, err := clientcmd.Load(b)
+	if err != nil {
+		return "", nil, hint.Errorf("repair the file, or write another one with --file", "%s is not a kubeconfig: %w", file, err)
+	}
+	return target, c, nil
+}

@@ -1,0 +1,81 @@
+# Answers, in one round trip, what "cluster status" shows of a host: lines of fields
+# separated by tabs. Given by the caller: CONTROL_PLANE (0 or 1), SELF (address), PORT.
+
+s_program() {
+	v=$("$2" --version 2>/dev/null | sed -n '1s/.*\(v[0-9][^ ]*\).*/\1/p') || v=
+	a=$(systemctl is-active "$1.service" 2>/dev/null) || a=${a:-absent}
+	printf '%s\t%s\t%s\n' "$1" "$v" "$a"
+}
+
+# s_cert NAME: standard input holds a certificate, maybe behind a key, which never leaves.
+s_cert() {
+	c=$(awk '/^-----BEGIN CERTIFICATE-----/ { on = 1 } on { print } /^-----END CERTIFICATE-----/ { exit }' | base64 | tr -d '\n')
+	[ -z "$c" ] || printf 'cert\t%s\t%s\n' "$1" "$c"
+}
+
+s_certs() {
+	k=$R/var/lib/kubelet/pki/kubelet-client-current.pem
+	if [ -f "$k" ]; then s_cert kubelet <"$k"; fi
+	for f in "$R"/etc/kubernetes/pki/*.crt "$R"/etc/kubernetes/pki/etcd/*.crt; do
+		[ -f "$f" ] || continue
+		n=${f#"$R/etc/kubernetes/pki/"}
+		# Workers hold a copy of the authority; it is listed with the control plane.
+		[ "$CONTROL_PLANE" = 1 ] || [ "$n" != ca.crt ] || continue
+		s_cert "${n%.crt}" <"$f"
+	done
+	for n in admin super-admin controller-manager scheduler; do
+		f=$R/etc/kubernetes/$n.conf
+		[ -f "$f" ] || continue
+		awk '$1 == "client-certificate-data:" { print $2 }' "$f" | base64 -d 2>/dev/null | s_cert "$n.conf" || true
+	done
+}
+
+# s_renewal: the kubelet rotates its certificate; a timer renews those of the control plane.
+s_renewal() {
+	if grep -qs '^rotateCertificates: true' "$R"/var/lib/kubelet/config.yaml "$R"/etc/paictl/kubelet.conf.d/*; then
+		printf 'renewal\tkubelet\ton\n'
+	else
+		printf 'renewal\tkubelet\toff\n'
+	fi
+	[ "$CONTROL_PLANE" = 1 ] || return 0
+	t=off
+	if systemctl is-enabled --quiet paictl-certificates.timer 2>/dev/null && systemctl is-active --quiet paictl-certificates.timer 2>/dev/null; then t=on; fi
+	printf 'renewal\tcontrol-plane\t%s\n' "$t"
+}
+
+s_lock() {
+	f=$R/run/paictl.lock
+	[ -f "$f" ] || return 0
+	exec 8<"$f"
+	if ! flock -n -s 8; then printf 'lock\t%s\n' "$(head -n 1 "$f")"; fi
+	exec 8<&-
+}
+
+s_kubectl() { timeout 20 kubectl --server="https://$SELF:$PORT" --request-timeout=10s "$@"; }
+
+# s_api: what this machine's API server says of the whole cluster.
+s_api() {
+	[ -f "$KUBECONFIG" ] && command -v kubectl >/dev/null 2>&1 || return 0
+	if ! why=$(s_kubectl get --raw /readyz 2>&1); then
+		printf 'api\tdown\t%s\n' "$(printf %s "$why" | tr '\t\n' '  ' | cut -c1-300)"
+		return 0
+	fi
+	printf 'api\tup\t\n'
+	s_kubectl get nodes -o go-template='{{range .items}}node{{"\t"}}{{.metadata.name}}{{"\t"}}{{if .spec.unschedulable}}cordoned{{end}}{{"\t"}}{{.status.nodeInfo.kubeletVersion}}{{"\t"}}{{range .status.conditions}}{{.type}}={{.status}};{{end}}{{"\t"}}{{range .status.conditions}}{{if eq .type "Ready"}}{{if ne .status "True"}}{{.reason}}: {{.message}}{{end}}{{end}}{{end}}{{"\n"}}{{end}}'
+	s_kubectl get pods -n kube-system -l tier=control-plane -o go-template='{{range .items}}pod{{"\t"}}{{index .metadata.labels "component"}}{{"\t"}}{{.spec.nodeName}}{{"\t"}}{{range .status.containerStatuses}}{{if .ready}}ready{{else}}{{range $k, $v := .state}}{{$k}} {{with $v.reason}}{{.}}{{end}}{{end}}{{end}}{{"\t"}}{{.restartCount}}{{end}}{{"\n"}}{{end}}'
+	for ns in kube-system kube-flannel; do
+		s_kubectl get deployments -n "$ns" -o go-template='{{range .items}}workload{{"\t"}}{{.metadata.name}}{{"\t"}}{{or .status.readyReplicas 0}}{{"\t"}}{{or .spec.replicas 0}}{{"\n"}}{{end}}'
+		s_kubectl get daemonsets -n "$ns" -o go-template='{{range .items}}workload{{"\t"}}{{.metadata.name}}{{"\t"}}{{or .status.numberReady 0}}{{"\t"}}{{or .status.desiredNumberScheduled 0}}{{"\n"}}{{end}}'
+	done
+}
+
+status() {
+	s_program kubelet kubelet
+	s_program containerd containerd
+	printf 'kernel\t%s\n' "$(uname -r)"
+	if [ -f "$R/etc/kubernetes/kubelet.conf" ]; then printf 'member\tyes\n'; fi
+	s_certs
+	s_renewal
+	s_lock
+	if [ "$CONTROL_PLANE" = 1 ]; then s_api 2>/dev/null || true; fi
+}

@@ -1,0 +1,283 @@
+package cluster
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/openpai/paictl/pkg/ssh"
+)
+
+//go:embed scripts/status.sh
+var statusScript string
+
+// Status is what a cluster's machines and its API say of it.
+type Status struct {
+	Cluster    string `json:"cluster"`
+	ClusterID  string `json:"clusterId"`
+	Endpoint   string `json:"endpoint"`
+	Kubernetes string `json:"kubernetes"` // the version that the configuration wants
+	// API is up, down, or absent where no machine has a control plane yet.
+	API        string            `json:"api"`
+	APIMessage string            `json:"apiMessage,omitempty"`
+	Lock       *LockOwner        `json:"lock,omitempty"`
+	Machines   []MachineStatus   `json:"machines"`
+	Components []ComponentStatus `json:"components"`
+	// Certificates in the order of their expiry, the first to expire first.
+	Certificates []Certificate `json:"certificates"`
+	// Renewal tells whether expiring certificates are renewed without a person.
+	Renewal Renewal `json:"renewal"`
+	// Pending is how many changes "cluster up" would make; absent where nobody asked.
+	Pending *int `json:"pendingChanges,omitempty"`
+}
+
+// LockOwner is who works on the cluster right now.
+type LockOwner struct {
+	Owner string `json:"owner"` // user@host, pid
+	Since string `json:"since"` // RFC 3339
+}
+
+// States of a machine.
+const (
+	StateReady       = "Ready"
+	StateNotReady    = "NotReady"
+	StateUnreachable = "Unreachable" // by SSH
+	StateOutside     = "Outside"     // not in the cluster, or not any more
+	StateUnknown     = "Unknown"     // the API didn't answer
+)
+
+// MachineStatus is one machine of the layout.
+type MachineStatus struct {
+	Host    string   `json:"host"`
+	Address string   `json:"address"`
+	Roles   []string `json:"roles"`
+	SKU     string   `json:"sku"`
+	State   string   `json:"state"`
+	// Message says why a machine isn't ready or reachable.
+	Message  string `json:"message,omitempty"`
+	Cordoned bool   `json:"cordoned,omitempty"`
+	// Pressure lists the node conditions that are true and should not be: DiskPressure …
+	Pressure   []string       `json:"pressure,omitempty"`
+	Kubelet    *ProgramStatus `json:"kubelet,omitempty"`
+	Containerd *ProgramStatus `json:"containerd,omitempty"`
+	Kernel     string         `json:"kernel,omitempty"`
+}
+
+// ProgramStatus is a program on a machine.
+type ProgramStatus struct {
+	Version string `json:"version,omitempty"`
+	State   string `json:"state"` // systemd's: active, inactive, failed, absent …
+}
+
+// ComponentStatus is a part of Kubernetes: one static pod, or a workload on many machines.
+type ComponentStatus struct {
+	Name     string `json:"name"`
+	Host     string `json:"host,omitempty"`
+	Ready    int    `json:"ready"`
+	Desired  int    `json:"desired"`
+	Restarts int    `json:"restarts,omitempty"`
+	Message  string `json:"message,omitempty"`
+}
+
+// Renewal of certificates. Off names the machines where it is off.
+type Renewal struct {
+	Kubelet      bool     `json:"kubelet"`
+	ControlPlane bool     `json:"controlPlane"`
+	Off          []string `json:"off,omitempty"`
+}
+
+// GetStatus asks every machine once, in one round trip, and changes nothing. Machines that
+// don't answer are part of the answer, and also in a *PartialError.
+func GetStatus(ctx context.Context, s *Spec, o Options) (*Status, error) {
+	o.DryRun = true
+	r := newRun(s, o)
+	defer r.close()
+	nodes, err := r.selected()
+	if err != nil {
+		return nil, err
+	}
+	r.emit(Event{Kind: EventRunStarted, Message: "cluster status", Hosts: hostnames(nodes), Phases: []string{"status"}})
+	answers, errs := r.askStatus(ctx, r.reached(nodes))
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	st := newStatus(s, nodes, answers, errs, o.Clock())
+	var failed []Failed
+	for _, n := range nodes {
+		if err := errs[n]; err != nil {
+			failed = append(failed, Failed{Host: n.Hostname, Phase: "status", Error: err.Error()})
+		}
+	}
+	if len(failed) > 0 {
+		return st, &PartialError{Failed: failed, Hosts: len(nodes), Retry: o.Command}
+	}
+	return st, nil
+}
+
+func (r *run) askStatus(ctx context.Context, nodes []*Node) (map[*Node]answer, map[*Node]error) {
+	var mu sync.Mutex
+	answers := map[*Node]answer{}
+	errs := r.each(ctx, nodes, func(ctx context.Context, n *Node) error {
+		if err := r.dial(ctx, n); err != nil {
+			return err
+		}
+		res, err := r.exec(ctx, n, ssh.Script{Name: "status", Timeout: r.opts.StepTimeout, Body: statusProgram(r.spec, n)})
+		if err != nil {
+			return err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		answers[n] = parseFacts(append([]byte("@@ status\n"), res.Stdout...))["status"]
+		return nil
+	})
+	return answers, errs
+}
+
+func statusProgram(s *Spec, n *Node) string {
+	cp := 0
+	if n.ControlPlane {
+		cp = 1
+	}
+	return fmt.Sprintf("%s%sCONTROL_PLANE=%d SELF=%s PORT=%d\nstatus\n", preludeScript, statusScript,
+		cp, quote(n.HostIP), s.Config.Kubernetes.Kubernetes.APIServerPort)
+}
+
+func newStatus(s *Spec, nodes []*Node, answers map[*Node]answer, errs map[*Node]error, now time.Time) *Status {
+	k := s.Config.Kubernetes.Kubernetes
+	st := &Status{
+		Cluster: k.ClusterName, ClusterID: s.Config.Services.Cluster.Common.ClusterID,
+		Endpoint: "https://" + s.endpoint(), Kubernetes: k.Version, API: "absent",
+		Machines: []MachineStatus{}, Components: []ComponentStatus{}, Certificates: []Certificate{},
+	}
+	api := st.chooseAPI(s, answers)
+	if f, ok := answers[s.First()].row("lock"); ok && len(f) >= 2 {
+		st.Lock = &LockOwner{Owner: f[0], Since: f[1]}
+	}
+	st.addComponents(api)
+	st.Renewal = Renewal{Kubelet: true, ControlPlane: true}
+	for _, n := range nodes {
+		st.Machines = append(st.Machines, machineStatus(n, answers[n], errs[n], api, st.API))
+		if errs[n] != nil {
+			continue
+		}
+		for _, f := range answers[n].all("cert") {
+			if len(f) == 2 {
+				st.Certificates = append(st.Certificates, newCertificate(n.Hostname, f[0], decoded(f[1]), now))
+			}
+		}
+		st.addRenewal(n, answers[n])
+	}
+	slices.SortStableFunc(st.Certificates, func(a, b Certificate) int { return a.Expires.Compare(b.Expires) })
+	return st
+}
+
+// chooseAPI takes the answer of the first API server that is up.
+func (st *Status) chooseAPI(s *Spec, answers map[*Node]answer) answer {
+	for _, n := range s.ControlPlane() {
+		f, ok := answers[n].row("api")
+		if !ok || len(f) < 1 {
+			continue
+		}
+		if f[0] == "up" {
+			st.API, st.APIMessage = "up", ""
+			return answers[n]
+		}
+		st.API = "down"
+		if len(f) > 1 {
+			st.APIMessage = f[1]
+		}
+	}
+	return answer{}
+}
+
+// machineStatus joins what a machine says of itself with what the API says of it.
+func machineStatus(n *Node, a answer, err error, api answer, apiState string) MachineStatus {
+	m := MachineStatus{Host: n.Hostname, Address: n.HostIP, Roles: n.Roles, SKU: n.SKU, Kernel: a.value("kernel")}
+	m.Kubelet, m.Containerd = programStatus(a, "kubelet"), programStatus(a, "containerd")
+	node, known := api.row("node", n.Hostname)
+	for len(node) < 4 {
+		node = append(node, "")
+	}
+	m.Cordoned = node[0] == "cordoned"
+	ready := ""
+	for _, c := range strings.Split(node[2], ";") {
+		kind, state, _ := strings.Cut(c, "=")
+		switch {
+		case kind == "Ready":
+			ready = state
+		case state == "True":
+			m.Pressure = append(m.Pressure, kind)
+		}
+	}
+	switch {
+	case err != nil:
+		m.State, m.Message = StateUnreachable, err.Error()
+		if !errors.Is(err, ssh.ErrUnreachable) {
+			m.State = StateUnknown
+		}
+	case known && ready == "True":
+		m.State = StateReady
+	case known:
+		m.State, m.Message = StateNotReady, node[3]
+	case apiState == "up" || a.value("member") != "yes":
+		m.State = StateOutside
+	default:
+		m.State, m.Message = StateUnknown, "the API server does not answer"
+	}
+	return m
+}
+
+func programStatus(a answer, name string) *ProgramStatus {
+	f, ok := a.row(name)
+	if !ok || len(f) < 2 || f[0] == "" && f[1] != "active" {
+		return nil
+	}
+	return &ProgramStatus{Version: f[0], State: f[1]}
+}
+
+func (st *Status) addComponents(api answer) {
+	for _, f := range api.all("pod") {
+		for len(f) < 4 {
+			f = append(f, "")
+		}
+		c := ComponentStatus{Name: f[0], Host: f[1], Desired: 1}
+		c.Restarts, _ = strconv.Atoi(f[3])
+		if f[2] == "ready" {
+			c.Ready = 1
+		} else {
+			c.Message = strings.TrimSpace(f[2])
+		}
+		st.Components = append(st.Components, c)
+	}
+	for _, f := range api.all("workload") {
+		if len(f) < 3 {
+			continue
+		}
+		c := ComponentStatus{Name: f[0]}
+		c.Ready, _ = strconv.Atoi(f[1])
+		c.Desired, _ = strconv.Atoi(f[2])
+		st.Components = append(st.Components, c)
+	}
+}
+
+func (st *Status) addRenewal(n *Node, a answer) {
+	if a.value("member") != "yes" {
+		return
+	}
+	off := false
+	if a.value("renewal", "kubelet") != "on" {
+		st.Renewal.Kubelet, off = false, true
+	}
+	if n.ControlPlane && a.value("renewal", "control-plane") != "on" {
+		st.Renewal.ControlPlane, off = false, true
+	}
+	if off {
+		st.Renewal.Off = append(st.Renewal.Off, n.Hostname)
+	}
+}

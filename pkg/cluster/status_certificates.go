@@ -1,0 +1,39 @@
+package cluster
+
+import (
+	"crypto/x509"
+	"encoding/pem"
+	"time"
+)
+
+// Certificate is one of the cluster's certificates on a machine.
+type Certificate struct {
+	Host    string    `json:"host"`
+	Name    string    `json:"name"` // kubelet, apiserver, etcd/server, admin.conf …
+	Subject string    `json:"subject,omitempty"`
+	CA      bool      `json:"ca,omitempty"`
+	Expires time.Time `json:"expires"`
+	// Days left, rounded down; negative where it has expired.
+	Days    int  `json:"days"`
+	Expired bool `json:"expired,omitempty"`
+	// Error says why the file could not be read as a certificate.
+	Error string `json:"error,omitempty"`
+}
+
+func newCertificate(host, name string, data []byte, now time.Time) Certificate {
+	c := Certificate{Host: host, Name: name}
+	block, _ := pem.Decode(data)
+	if block == nil {
+		c.Error = "no PEM certificate"
+		return c
+	}
+	x, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		c.Error = err.Error()
+		return c
+	}
+	left := x.NotAfter.Sub(now)
+	c.Subject, c.CA, c.Expires = x.Subject.CommonName, x.IsCA, x.NotAfter.UTC()
+	c.Days, c.Expired = int(left.Hours()/24), left < 0
+	return c
+}

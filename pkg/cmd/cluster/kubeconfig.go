@@ -1,0 +1,122 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/openpai/paictl/pkg/cluster"
+	"github.com/openpai/paictl/pkg/cmd/cluster/session"
+	"github.com/openpai/paictl/pkg/cmdutil"
+)
+
+// KubeconfigOptions are those of "paictl cluster kubeconfig".
+type KubeconfigOptions struct {
+	Factory *cmdutil.Factory
+	Flags   session.Flags
+	Output  cmdutil.Output
+	File    string
+	Use     bool
+	Print   bool
+}
+
+// NewCmdKubeconfig returns "paictl cluster kubeconfig". runF replaces the run in tests.
+func NewCmdKubeconfig(f *cmdutil.Factory, runF func(context.Context, *KubeconfigOptions) error) *cobra.Command {
+	opts := &KubeconfigOptions{Factory: f}
+	cmd := &cobra.Command{
+		Use:   "kubeconfig",
+		Short: "Put the cluster into your kubeconfig",
+		Long: `Fetches the administrator's credentials from the first machine of the control plane and merges them
+into ~/.kube/config (or the first file of KUBECONFIG, or --file) under the cluster's name: its cluster,
+user and context are replaced as a whole, all other entries stay. Your current context is switched only
+with --use. The file is written at once, with mode 0600.`,
+		Example: `  paictl cluster kubeconfig -p ./cluster
+  paictl cluster kubeconfig -p ./cluster --use
+  paictl cluster kubeconfig -p ./cluster --file ./admin.kubeconfig
+  paictl cluster kubeconfig -p ./cluster --print | kubectl --kubeconfig /dev/stdin get nodes`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return kubeconfigRun(cmd.Context(), opts)
+		},
+	}
+	opts.Flags.AddConfig(cmd, f)
+	opts.Flags.AddConnection(cmd)
+	cmd.Flags().StringVar(&opts.File, "file", "", "merge into this file instead")
+	cmd.Flags().BoolVar(&opts.Use, "use", false, "make it the current context")
+	cmd.Flags().BoolVar(&opts.Print, "print", false, "print it to stdout instead; it holds a private key")
+	cmd.Flags().Bool("merge", true, "merge with what the file holds; always so")
+	_ = cmd.Flags().MarkHidden("merge")
+	cmd.MarkFlagsMutuallyExclusive("print", "file")
+	cmd.MarkFlagsMutuallyExclusive("print", "use")
+	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json", "yaml")
+	return cmd
+}
+
+func kubeconfigRun(ctx context.Context, opts *KubeconfigOptions) error {
+	s, err := session.Open(ctx, opts.Factory, &opts.Flags, session.Needs{ReadOnly: true, Format: "quiet"})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	conf, err := cluster.Kubeconfig(ctx, s.Spec, s.Options)
+	if err != nil {
+		return err
+	}
+	if opts.Print {
+		b, err := clientcmd.Write(*conf)
+		if err != nil {
+			return err
+		}
+		_, err = opts.Factory.IO.Out.Write(b)
+		return err
+	}
+	res, err := cluster.MergeKubeconfig(opts.file(), conf, opts.Use)
+	if err != nil {
+		return err
+	}
+	if !opts.Output.Is("text") {
+		return opts.Output.Write(opts.Factory.IO.Out, res, cmdutil.Table{})
+	}
+	tellMerged(opts, res)
+	return nil
+}
+
+// file is where kubectl would write, too.
+func (opts *KubeconfigOptions) file() string {
+	if opts.File != "" {
+		return opts.File
+	}
+	for _, p := range filepath.SplitList(opts.Factory.Getenv("KUBECONFIG")) {
+		if p != "" {
+			return p
+		}
+	}
+	return filepath.Join(opts.Factory.Getenv("HOME"), ".kube", "config")
+}
+
+func tellMerged(opts *KubeconfigOptions, res cluster.MergeResult) {
+	verb := "added to"
+	if res.Replaced {
+		verb = "updated in"
+	}
+	w := opts.Factory.IO.Err
+	fmt.Fprintf(w, "context %s %s %s\n", res.Context, verb, res.File)
+	kubectl := "kubectl"
+	if opts.File != "" {
+		kubectl += " --kubeconfig " + session.Quote(opts.File)
+	}
+	if res.Current == res.Context {
+		fmt.Fprintf(w, "it is the current context: %s get nodes\n", kubectl)
+		return
+	}
+	fmt.Fprintf(w, "use it with: %s --context %s get nodes\n", kubectl, session.Quote(res.Context))
+	if res.Current != "" {
+		fmt.Fprintf(w, "the current context is still %s; switch with: %s config use-context %s\n", res.Current, kubectl, session.Quote(res.Context))
+	}
+}
