@@ -160,7 +160,7 @@ func (c *conn) explain(ctx context.Context, what string, err error) error {
 func (c *conn) settle() {
 	select {
 	case <-c.done:
-	case <-time.After(100 * time.Millisecond):
+	case <-time.After(500 * time.Millisecond):
 	}
 }
 

@@ -3,6 +3,7 @@ package ssh_test
 import (
 	"context"
 	"errors"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -161,29 +162,44 @@ func TestSudoRefusalsHaveACauseAndARemedy(t *testing.T) {
 }
 
 func TestCancellationEndsTheScriptOnTheHost(t *testing.T) {
-	h, s, _ := dial(t, shell(t))
+	root := t.TempDir()
+	h, s, _ := dial(t, sshtest.Config{Handler: sshtest.Shell{Root: root}})
 	ctx, cancel := context.WithCancel(t.Context())
-	sess, err := h.Hold(t.Context(), ssh.Script{Name: "pipe", Body: `mkfifo "$PAICTL_ROOT/started"; echo ok; read -r x <"$PAICTL_ROOT/started"; echo seen; cat >/dev/null`})
-	require.NoError(t, err)
+	ended := make(chan error, 1)
 	go func() {
-		// The script below writes to the pipe when it runs; the held one then goes on.
-		for !strings.Contains(lastBody(s), "sleep 600") {
-			time.Sleep(time.Millisecond)
-		}
-		cancel()
+		_, err := h.Run(ctx, ssh.Script{Name: "slow", Body: `sleep 600 & : >"$PAICTL_ROOT/started"; sleep 600`})
+		ended <- err
 	}()
+	waitFor(t, root+"/started")
+	cancel()
 	start := time.Now()
-	_, err = h.Run(ctx, ssh.Script{Name: "slow", Body: `echo go >"$PAICTL_ROOT/started"; sleep 600 & sleep 600`})
-	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, <-ended, context.Canceled)
 	assert.Less(t, time.Since(start), 2*time.Second)
-	require.NoError(t, sess.Close())
 	s.Wait() // would take ten minutes if the sleeps lived on
 	assert.Less(t, time.Since(start), 10*time.Second)
 }
 
-func lastBody(s *sshtest.Server) string {
-	e := s.Execs()
-	return e[len(e)-1].Body
+func TestCancellationAlsoEndsAScriptThatIgnoresTheFirstSignal(t *testing.T) {
+	root := t.TempDir()
+	h, s, _ := dial(t, sshtest.Config{Handler: sshtest.Shell{Root: root}})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := h.Run(ctx, ssh.Script{Name: "stubborn", Body: `trap '' TERM; : >"$PAICTL_ROOT/started"; sleep 600`})
+		ended <- err
+	}()
+	waitFor(t, root+"/started")
+	cancel()
+	require.ErrorIs(t, <-ended, context.Canceled)
+	start := time.Now()
+	s.Wait()
+	assert.Less(t, time.Since(start), 15*time.Second)
+}
+
+// waitFor returns when a file is there.
+func waitFor(t *testing.T, path string) {
+	t.Helper()
+	require.Eventually(t, func() bool { _, err := os.Stat(path); return err == nil }, 10*time.Second, time.Millisecond)
 }
 
 func TestATimeoutIsNamed(t *testing.T) {
@@ -291,6 +307,16 @@ func TestHoldEndsWithTheConnection(t *testing.T) {
 	<-sess.Done()
 	require.ErrorIs(t, sess.Close(), ssh.ErrClosed)
 	s.Wait()
+}
+
+func TestAHeldScriptThatHangsEndsWithTheConnection(t *testing.T) {
+	h, s, _ := dial(t, shell(t))
+	_, err := h.Hold(t.Context(), ssh.Script{Name: "lock", Body: "echo locked; sleep 600"})
+	require.NoError(t, err)
+	s.Drop()
+	start := time.Now()
+	s.Wait()
+	assert.Less(t, time.Since(start), 20*time.Second)
 }
 
 func TestHoldExplainsAScriptThatSaysNothing(t *testing.T) {

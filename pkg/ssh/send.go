@@ -79,8 +79,11 @@ func (u *upload) sendAll(ctx context.Context, files []pending, root string, mete
 			if err == nil {
 				return nil
 			}
-			if u.h.conn.isClosed() || errors.Is(err, sftp.ErrSSHFxConnectionLost) {
+			lost := errors.Is(err, sftp.ErrSSHFxConnectionLost) || errors.Is(err, io.EOF)
+			if lost {
 				u.h.conn.settle()
+			}
+			if lost || u.h.conn.isClosed() {
 				return u.h.conn.lost("upload " + f.Path)
 			}
 			return hint.Wrap(fmt.Errorf("upload %s to %s: %w", f.Path, u.h.name, err), cmp.Or(hint.Of(err), "check the free space of the machine's disks"))

@@ -36,22 +36,25 @@ const environment = "LC_ALL=C; export LC_ALL\nPATH=$PATH:/usr/local/sbin:/usr/sb
 // instead of waiting for more input.
 func Run(body string) string {
 	return "{\n" + environment +
-		"exec 3<&0 </dev/null\n" +
-		"( trap '' TERM HUP; read -r _paictl <&3; kill -TERM 0; sleep 5; kill -KILL 0 ) >/dev/null 2>&1 &\n" +
+		"exec 3<&0 </dev/null\n" + watched("", body)
+}
+
+// Hold returns the program that runs body with the session's input as its own, so that
+// body can wait for the end of it; the watcher comes five seconds after that.
+func Hold(body string) string {
+	return "{\n" + environment +
+		"exec 3<&0\n" + watched("sleep 5; ", body)
+}
+
+// watched is the rest of a program, in which fd 3 is the session's input.
+func watched(grace, body string) string {
+	return "( trap '' TERM HUP; read -r _paictl <&3; " + grace + "kill -TERM 0; sleep 5; kill -KILL 0 ) >/dev/null 2>&1 &\n" +
 		"_paictl_watcher=$!\n" +
 		"exec 3<&-\n" +
 		"( eval " + Quote(body) + " )\n" +
 		"_paictl_status=$?\n" +
 		"kill -KILL $_paictl_watcher 2>/dev/null\n" +
 		"exit $_paictl_status\n" + end + "\n"
-}
-
-// Hold returns the program that runs body with the session's input as its own, so that
-// body can wait for the end of it.
-func Hold(body string) string {
-	return "{\n" + environment +
-		"( eval " + Quote(body) + " )\n" +
-		"exit $?\n" + end + "\n"
 }
 
 // Check says why a body cannot be sent, or returns nil.
@@ -136,5 +139,5 @@ func Body(program string) (body string, held bool, err error) {
 	if i < 0 {
 		return "", false, errors.New("not a program of paictl")
 	}
-	return strings.ReplaceAll(quoted[:i], `'\''`, "'"), !strings.Contains(program, "_paictl_watcher"), nil
+	return strings.ReplaceAll(quoted[:i], `'\''`, "'"), !strings.HasPrefix(program, "{\n"+environment+"exec 3<&0 </dev/null\n"), nil
 }
