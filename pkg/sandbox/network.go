@@ -209,8 +209,8 @@ func (s *Sandbox) networkUp(ctx context.Context) error {
 		return fmt.Errorf("set up address translation: %w", err)
 	}
 	want := map[string]int{"net/ipv4/ip_forward": 1}
-	if s.state.Kind == Full && len(s.state.Hosts) > inotifyHosts {
-		want["fs/inotify/max_user_instances"] = 128 * len(s.state.Hosts)
+	if s.state.Kind == Full {
+		want["fs/inotify/max_user_instances"] = inotifyInstances
 	}
 	return raiseSysctls(s.dir, want, s.progress)
 }

@@ -18,8 +18,9 @@ import (
 // are the settings.
 const ledgerPath = "/run/paictl/sandbox-sysctls.json"
 
-// inotifyHosts is how many full hosts the usual 128 inotify instances carry.
-const inotifyHosts = 8
+// inotifyInstances is enough for a hundred hosts with kubelet and containerd. The usual 128, which
+// all hosts of all sandboxes share, carry eight with systemd alone.
+const inotifyInstances = 8192
 
 // ledger says what the settings were, and which sandboxes (by directory) need them.
 type ledger struct {
