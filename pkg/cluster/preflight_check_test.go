@@ -156,7 +156,7 @@ func TestEachFaultOfAMachineIsOneFindingWithARemedy(t *testing.T) {
 			m.fact("time-synced", "no")
 			m.unsay("timesync")
 			m.say("timesync", "chrony")
-		}, severity: SeverityWarning, check: "time-source", message: "chrony is installed and does not run", remedy: "systemctl enable --now chrony.service", fix: "p_unit chrony.service"},
+		}, severity: SeverityWarning, check: "time-source", message: "chrony is installed and does not run", remedy: "systemctl enable --now chrony.service", fix: "p_service chrony.service"},
 		{name: "a time source that the phase base will start", edit: func(m *machine) { m.fact("time-source", ""); m.fact("time-synced", "no") }},
 		{name: "a container has its machine's clock", edit: func(m *machine) {
 			m.fact("time-source", "")

@@ -214,7 +214,7 @@ func checkTimeSource(s *subject) []Finding {
 	case daemon != "":
 		unit := daemon + ".service"
 		return []Finding{s.warn("time-source", "nothing keeps the clock right: "+daemon+" is installed and does not run",
-			"systemctl enable --now "+unit).fixable("p_unit " + unit)}
+			"systemctl enable --now "+unit).fixable("p_service " + unit)}
 	case s.probe.value("packages") == "apt-get":
 		return []Finding{s.warn("time-source", "nothing keeps the clock right",
 			"apt-get install -y systemd-timesyncd").fixable("p_packages systemd-timesyncd")}

@@ -37,7 +37,7 @@ func newFleet(t testing.TB, s *Spec) *fleet {
 	for _, n := range s.Nodes {
 		f.machines[n.Hostname] = fitMachine(n)
 		server := sshtest.NewServer(t, sshtest.Config{Name: n.Hostname, HostKeys: []cssh.Signer{key}, Handler: sshtest.Scripted(t,
-			sshtest.Step{Match: `(?m)^@@ |printf '@@ `, Func: func(e *sshtest.Exec, _ string) int {
+			sshtest.Step{Match: `printf '@@ `, Func: func(e *sshtest.Exec, _ string) int {
 				f.mu.Lock()
 				defer f.mu.Unlock()
 				fmt.Fprint(e.Stdout, f.machines[n.Hostname].answer())

@@ -1,4 +1,5 @@
-# Repairs of "--fix". Each is safe to repeat and records what "cluster down" has to undo.
+# Repairs of "--fix". Each is safe to repeat. They make a host what any host should be, and
+# so stay when the cluster goes; the journal tells of them.
 
 # p_packages NAME...: installs what is not installed yet, with the system's own apt.
 p_packages() {
@@ -18,12 +19,10 @@ p_packages() {
 		apt-get -o DPkg::Lock::Timeout=120 update >/dev/null </dev/null
 		apt-get "$@" >/dev/null </dev/null
 	fi
-	shift 7
-	for q; do own package "$q" installed; done
 }
 
+# p_service UNIT
+p_service() { systemctl enable --now --quiet "$1"; }
+
 # p_hostname NAME
-p_hostname() {
-	own hostname - "$(cat "$R/proc/sys/kernel/hostname")"
-	hostnamectl set-hostname "$1"
-}
+p_hostname() { hostnamectl set-hostname "$1"; }
