@@ -1,0 +1,161 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestClusterComesUpAndWorks is the main road: a quick-start file, one command, pods that
+// reach each other; then the same command changes nothing; then nodes come and go; then the
+// hosts are as they were.
+func TestClusterComesUpAndWorks(t *testing.T) {
+	l := newLab(t, "e2ea", 3)
+	l.generate()
+	before := l.snapshots()
+
+	s := l.up(0)
+	assert.Equal(t, 3, s.Changed)
+	l.isReady(3)
+	l.podsReachEachOther()
+
+	t.Run("a second up changes nothing within two round trips", func(t *testing.T) {
+		s := l.up(0)
+		assert.Zero(t, s.Changes)
+		assert.LessOrEqual(t, s.RoundTrips, 2)
+	})
+	t.Run("secrets are encrypted at rest and requests are audited", func(t *testing.T) {
+		l.kubectl("create secret generic e2e --from-literal=word=plainly-visible")
+		n := l.on(l.names[0], "grep -rac plainly-visible /var/lib/etcd/member | awk -F: '{ n += $NF } END { print n }'")
+		assert.Equal(t, "0", n, "the secret stands in etcd in clear")
+		log := l.on(l.names[0], `grep -c '"resource":"secrets"' /var/log/kubernetes/audit.log`)
+		assert.NotEqual(t, "0", log)
+	})
+	t.Run("a changed kubelet setting reaches all nodes", func(t *testing.T) {
+		edit(t, filepath.Join(l.cluster, "kubernetes-configuration.yaml"), "cgroupDriver: cgroupfs", "cgroupDriver: cgroupfs\n      maxPods: 77")
+		s := l.up(0)
+		assert.Equal(t, 3, s.Changed)
+		eventually(t, time.Minute, "all nodes allow 77 pods", func() bool {
+			return strings.Count(l.kubectl("get nodes -o jsonpath='{.items[*].status.capacity.pods}'"), "77") == 3
+		})
+		assert.Zero(t, l.up(0).Changes)
+	})
+	t.Run("a fourth host is added and removed", func(t *testing.T) {
+		l.hosts("e2ea", 4)
+		fourth := l.snapshot(l.names[3])
+		ok(t, "node", "add", l.address(3), "-p", l.cluster)
+		l.isReady(4)
+		ok(t, "node", "remove", l.names[3], "-p", l.cluster, "--yes")
+		assert.NotContains(t, l.kubectl("get nodes -o name"), l.names[3])
+		assert.NotContains(t, read(t, filepath.Join(l.cluster, "layout.yaml")), l.names[3])
+		assert.Equal(t, fourth, l.snapshot(l.names[3]))
+		assert.Zero(t, l.up(0).Changes)
+	})
+	t.Run("down leaves the hosts as they were", func(t *testing.T) {
+		ok(t, "cluster", "down", "-p", l.cluster, "--yes")
+		after := l.snapshots()
+		for _, n := range l.names[:3] {
+			assert.Equal(t, before[n], after[n], "host %s", n)
+		}
+		ok(t, "cluster", "down", "-p", l.cluster, "--yes")
+	})
+}
+
+// isReady waits until that many nodes are Ready and all system pods run.
+func (l *lab) isReady(nodes int) {
+	l.t.Helper()
+	eventually(l.t, 2*time.Minute, "all nodes are Ready", func() bool {
+		out := l.kubectl("get nodes --no-headers")
+		return strings.Count(out, " Ready ") == nodes
+	})
+	eventually(l.t, 2*time.Minute, "all system pods run", func() bool {
+		out := l.kubectl("get pods -A --no-headers")
+		return !strings.Contains(out, "ContainerCreating") && !strings.Contains(out, "Pending") && !strings.Contains(out, "0/1")
+	})
+}
+
+// podsReachEachOther runs the demo's pods: one on each worker, each asking all others by
+// address, and the service by name.
+func (l *lab) podsReachEachOther() {
+	l.t.Helper()
+	l.on(l.names[0], "cat >/root/netcheck.yaml <<'EOF'\n"+read(l.t, "../../examples/demo/netcheck.yaml")+"\nEOF")
+	l.kubectl("apply -f /root/netcheck.yaml")
+	l.on(l.names[0], "rm /root/netcheck.yaml")
+	l.kubectl("-n paictl-demo rollout status daemonset/netcheck --timeout 120s")
+	pods := strings.Fields(l.kubectl("-n paictl-demo get pods -o jsonpath='{range .items[*]}{.metadata.name}={.status.podIP} {end}'"))
+	require.Len(l.t, pods, len(l.names)-1, "one pod on each worker")
+	for _, from := range pods {
+		name, _, _ := strings.Cut(from, "=")
+		for _, to := range pods {
+			_, ip, _ := strings.Cut(to, "=")
+			l.kubectl(fmt.Sprintf("-n paictl-demo exec %s -- /netcheck get http://%s:8080/", name, ip))
+		}
+		eventually(l.t, 30*time.Second, "the service's name resolves", func() bool {
+			_, err := l.try(l.names[0], fmt.Sprintf("KUBECONFIG=/etc/kubernetes/admin.conf kubectl -n paictl-demo exec %s -- /netcheck get http://netcheck.paictl-demo.svc.cluster.local/", name))
+			return err == nil
+		})
+	}
+	l.kubectl("delete namespace paictl-demo --wait")
+}
+
+// snapshot says what a host has that a cluster could leave behind.
+func (l *lab) snapshot(host string) string {
+	l.t.Helper()
+	return l.on(host, `
+echo "# packages"; dpkg-query -W -f '${Package} ${Version} ${Status}\n'
+echo "# units"; systemctl list-unit-files --no-legend --no-pager | awk '{ print $1, $2 }' | sort
+echo "# running"; systemctl list-units --type=service,timer,path --state=active --no-legend --plain --no-pager | awk '{ print $1 }' | grep -v -e ssh -e user@ -e session -e user-runtime -e apt -e dpkg -e e2scrub -e fstrim -e systemd-tmpfiles-clean | sort
+echo "# mounts"; awk '{ print $2, $3 }' /proc/mounts | grep -v /run/user | sort
+echo "# nft"; nft list ruleset
+echo "# processes"; ps -eo comm= | grep -v -e ssh -e '^sh$' -e '^ps$' -e sort -e grep -e '^(sd-pam)$' -e kworker -e '^systemd$' -e awk | sort -u
+echo "# links"; ip -o link | awk -F': ' '{ print $2 }' | sort
+echo "# routes"; ip route
+echo "# files"; find /etc /opt /usr/local /var/lib /run -xdev \( -path /var/lib/apt -o -path /var/lib/systemd -o -path /run/systemd -o -path /run/user -o -path /run/log -o -path /run/sudo -o -path /run/dbus -o -path /run/udev \) -prune -o -type f -print | sort
+echo "# directories"; find /etc /opt /usr/local /var/lib -xdev \( -path /var/lib/apt -o -path /var/lib/systemd \) -prune -o -type d -print | sort
+echo "# sums"; sha256sum /etc/hosts /etc/fstab /etc/passwd 2>/dev/null
+echo "# sysctl"; cat /proc/sys/net/ipv4/ip_forward /proc/sys/net/bridge/bridge-nf-call-iptables 2>/dev/null
+`)
+}
+
+func (l *lab) snapshots() map[string]string {
+	l.t.Helper()
+	out := map[string]string{}
+	for _, n := range l.names {
+		out[n] = l.snapshot(n)
+	}
+	return out
+}
+
+// address returns the address of the i-th host.
+func (l *lab) address(i int) string {
+	l.t.Helper()
+	for line := range strings.Lines(ok(l.t, "sandbox", "list", "--dir", l.dir).stdout) {
+		f := strings.Fields(line)
+		if len(f) > 1 && f[0] == l.names[i] {
+			return f[1]
+		}
+	}
+	l.t.Fatalf("no host %s", l.names[i])
+	return ""
+}
+
+func read(t testing.TB, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return string(b)
+}
+
+// edit replaces a text that must be in a file.
+func edit(t testing.TB, path, have, want string) {
+	t.Helper()
+	body := read(t, path)
+	require.Contains(t, body, have, path)
+	require.NoError(t, os.WriteFile(path, []byte(strings.Replace(body, have, want, 1)), 0o600))
+}

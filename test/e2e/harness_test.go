@@ -1,0 +1,206 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// paictl is the program under test, bundle the folder with what it installs.
+var paictl, bundle string
+
+func TestMain(m *testing.M) {
+	if os.Getenv("PAICTL_E2E") == "" {
+		fmt.Println("skip: sandbox hosts are tested with PAICTL_E2E=1 as root (make test does it where it can)")
+		os.Exit(0)
+	}
+	os.Exit(setUp(m))
+}
+
+func setUp(m *testing.M) int {
+	bundle = os.Getenv("PAICTL_BUNDLE")
+	dir, err := os.MkdirTemp("", "paictl-e2e-")
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	paictl = filepath.Join(dir, "paictl")
+	build := exec.Command("go", "build", "-o", paictl, "../../cmd/paictl")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		fmt.Printf("build paictl: %v\n%s", err, out)
+		return 1
+	}
+	return m.Run()
+}
+
+// result is what a command printed and how it ended.
+type result struct {
+	stdout, stderr string
+	code           int
+}
+
+func (r result) String() string {
+	return fmt.Sprintf("exit code %d\nstdout:\n%s\nstderr:\n%s", r.code, r.stdout, r.stderr)
+}
+
+// command prepares paictl with an environment of its own.
+func command(ctx context.Context, t testing.TB, args ...string) (*exec.Cmd, *bytes.Buffer, *bytes.Buffer) {
+	t.Helper()
+	cmd := exec.CommandContext(ctx, paictl, args...)
+	var out, errOut bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errOut
+	cmd.Env = append(os.Environ(), "NO_COLOR=1", "PAICTL_BUNDLE="+bundle)
+	return cmd, &out, &errOut
+}
+
+// run runs paictl to its end.
+func run(t testing.TB, args ...string) result {
+	t.Helper()
+	cmd, out, errOut := command(t.Context(), t, args...)
+	err := cmd.Run()
+	r := result{stdout: out.String(), stderr: errOut.String(), code: cmd.ProcessState.ExitCode()}
+	if err != nil && r.code < 0 {
+		t.Fatalf("paictl %s: %v\n%s", strings.Join(args, " "), err, r)
+	}
+	return r
+}
+
+// ok runs paictl and expects success.
+func ok(t testing.TB, args ...string) result {
+	t.Helper()
+	r := run(t, args...)
+	require.Equal(t, 0, r.code, "paictl %s: %s", strings.Join(args, " "), r)
+	return r
+}
+
+// lab is a sandbox of full hosts and the configuration made for them.
+type lab struct {
+	t       testing.TB
+	dir     string // the sandbox's
+	cluster string // the configuration's
+	names   []string
+}
+
+// newLab makes hosts; they are gone when the test ends.
+func newLab(t testing.TB, name string, hosts int, flags ...string) *lab {
+	t.Helper()
+	base := t.TempDir()
+	l := &lab{t: t, dir: filepath.Join(base, "sandbox"), cluster: filepath.Join(base, "cluster")}
+	t.Cleanup(l.destroy)
+	l.hosts(name, hosts, flags...)
+	return l
+}
+
+// destroy ends the hosts; a second time it does nothing.
+func (l *lab) destroy() {
+	l.t.Helper()
+	// At clean-up the test's own context has ended.
+	out, err := exec.Command(paictl, "sandbox", "down", "--dir", l.dir).CombinedOutput()
+	require.NoError(l.t, err, "sandbox down: %s", out)
+}
+
+// hosts makes the sandbox have that many hosts.
+func (l *lab) hosts(name string, n int, flags ...string) {
+	l.t.Helper()
+	ok(l.t, append([]string{"sandbox", "up", "--dir", l.dir, "--name", name, "--hosts", fmt.Sprint(n)}, flags...)...)
+	l.names = nil
+	for i := range n {
+		l.names = append(l.names, fmt.Sprintf("%s-%d", name, i+1))
+	}
+}
+
+// generate makes the configuration folder.
+func (l *lab) generate() {
+	l.t.Helper()
+	ok(l.t, "config", "generate", "-f", "-i", filepath.Join(l.dir, "quick-start.yaml"), "-o", l.cluster)
+}
+
+// on runs a command on a host and returns what it printed.
+func (l *lab) on(host string, script string) string {
+	l.t.Helper()
+	out, err := l.try(host, script)
+	require.NoError(l.t, err, "on %s: %s\n%s", host, script, out)
+	return out
+}
+
+func (l *lab) try(host string, script string) (string, error) {
+	cmd := exec.CommandContext(l.t.Context(), paictl, "sandbox", "ssh", "--dir", l.dir, host, "--", "sh", "-s")
+	cmd.Stdin = strings.NewReader(script)
+	out, err := cmd.CombinedOutput()
+	return strings.TrimSpace(string(out)), err
+}
+
+// kubectl runs kubectl on the first host.
+func (l *lab) kubectl(args string) string {
+	l.t.Helper()
+	return l.on(l.names[0], "KUBECONFIG=/etc/kubernetes/admin.conf kubectl "+args+" 2>&1")
+}
+
+// up runs "cluster up" and returns its summary from the event stream.
+func (l *lab) up(code int, flags ...string) summary {
+	l.t.Helper()
+	r := run(l.t, append([]string{"cluster", "up", "-p", l.cluster, "-o", "json"}, flags...)...)
+	require.Equal(l.t, code, r.code, "cluster up: %s", r)
+	return lastSummary(l.t, r.stdout)
+}
+
+type summary struct {
+	Hosts, Changed, Changes, RoundTrips int
+	Retry                               string
+	Failed                              []struct{ Host, Phase, Error, Hint string }
+}
+
+func lastSummary(t testing.TB, events string) summary {
+	t.Helper()
+	var s summary
+	for line := range strings.Lines(events) {
+		var e struct {
+			Kind    string
+			Summary *summary
+		}
+		require.NoError(t, json.Unmarshal([]byte(line), &e), "line %q", line)
+		if e.Summary != nil {
+			s = *e.Summary
+		}
+	}
+	return s
+}
+
+// start runs "cluster up" in the background, in a process group of its own.
+func (l *lab) start(flags ...string) (*exec.Cmd, *bytes.Buffer) {
+	l.t.Helper()
+	cmd, out, errOut := command(l.t.Context(), l.t, append([]string{"cluster", "up", "-p", l.cluster, "-o", "json"}, flags...)...)
+	cmd.Stderr = out
+	_ = errOut
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	require.NoError(l.t, cmd.Start())
+	return cmd, out
+}
+
+// eventually asks until the answer is yes.
+func eventually(t testing.TB, limit time.Duration, what string, yes func() bool) {
+	t.Helper()
+	deadline := time.NewTimer(limit)
+	defer deadline.Stop()
+	tick := time.NewTicker(500 * time.Millisecond)
+	defer tick.Stop()
+	for !yes() {
+		select {
+		case <-deadline.C:
+			t.Fatalf("not within %s: %s", limit, what)
+		case <-tick.C:
+		}
+	}
+}
