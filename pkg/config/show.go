@@ -56,11 +56,11 @@ func (c *Cluster) effective(visit func(name string, root *yaml.Node) error) erro
 	m := c.Masked()
 	values := map[string]any{LayoutFile: m.Layout, KubernetesFile: m.Kubernetes, RolesFile: m.Roles, ServicesFile: m.Services}
 	for _, name := range Files() {
-		var root yaml.Node
-		if err := root.Encode(values[name]); err != nil {
+		root, err := strictyaml.Node(values[name])
+		if err != nil {
 			return fmt.Errorf("show %s: %w", name, err)
 		}
-		if err := visit(name, &root); err != nil {
+		if err := visit(name, root); err != nil {
 			return err
 		}
 	}

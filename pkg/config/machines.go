@@ -1,0 +1,291 @@
+package config
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/google/renameio/v2"
+	"gopkg.in/yaml.v3"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/layout"
+	"github.com/openpai/paictl/pkg/strictyaml"
+)
+
+// LayoutEdit is a change of a folder's layout.yaml that has passed all rules and is not
+// written yet. All but the machines concerned stays as the operator wrote it: order,
+// comments, blank lines.
+type LayoutEdit struct {
+	// Cluster is the whole configuration as it will be.
+	Cluster *Cluster
+	// Machines are those that are added or removed.
+	Machines []layout.Machine
+
+	before, after []byte
+}
+
+// AddMachines adds machines to a folder's layout. A machine without a host name takes the
+// one that it said, and one without a SKU that of equal hardware, or a new one; facts are by
+// address. Machines that the layout has already are left as they are.
+func AddMachines(dir string, machines []layout.Machine, facts map[string]layout.Facts) (*LayoutEdit, error) {
+	data, c, err := loadForEdit(dir)
+	if err != nil {
+		return nil, err
+	}
+	e := &LayoutEdit{before: data[LayoutFile]}
+	want := c.Layout
+	want.MachineList = slices.Clone(c.Layout.MachineList)
+	want.MachineSKU = cloneSKUs(c.Layout.MachineSKU)
+	for _, m := range machines {
+		if m.Hostname == "" {
+			m.Hostname = strings.ToLower(facts[m.HostIP].Hostname)
+		}
+		if slices.ContainsFunc(want.MachineList, func(o layout.Machine) bool { return o.HostIP == m.HostIP && o.Hostname == m.Hostname }) {
+			continue
+		}
+		if m.SKU == "" {
+			m.SKU = addSKU(want.MachineSKU, facts[m.HostIP])
+		}
+		want.MachineList = append(want.MachineList, m)
+		e.Machines = append(e.Machines, m)
+	}
+	return e.check(dir, data, want)
+}
+
+// RemoveMachines takes machines, by host name, out of a folder's layout. Names that the
+// layout doesn't have are passed over.
+func RemoveMachines(dir string, names []string) (*LayoutEdit, error) {
+	data, c, err := loadForEdit(dir)
+	if err != nil {
+		return nil, err
+	}
+	e := &LayoutEdit{before: data[LayoutFile]}
+	want := c.Layout
+	want.MachineList = nil
+	for _, m := range c.Layout.MachineList {
+		if slices.Contains(names, m.Hostname) {
+			e.Machines = append(e.Machines, m)
+			continue
+		}
+		want.MachineList = append(want.MachineList, m)
+	}
+	return e.check(dir, data, want)
+}
+
+// Write replaces layout.yaml at once. Undo puts the old one back.
+func (e *LayoutEdit) Write() error { return e.write(e.after) }
+
+// Undo puts back what Write replaced, unless somebody has changed the file since.
+func (e *LayoutEdit) Undo() error {
+	now, err := os.ReadFile(e.path())
+	if err != nil || !bytes.Equal(now, e.after) {
+		return err
+	}
+	return e.write(e.before)
+}
+
+func (e *LayoutEdit) path() string { return filepath.Join(e.Cluster.Dir, LayoutFile) }
+
+func (e *LayoutEdit) write(b []byte) error {
+	if bytes.Equal(e.before, e.after) {
+		return nil
+	}
+	mode := os.FileMode(0o600)
+	if info, err := os.Stat(e.path()); err == nil && !e.Cluster.HoldsSecret(LayoutFile) {
+		mode = info.Mode().Perm()
+	}
+	if err := renameio.WriteFile(e.path(), b, mode, renameio.IgnoreUmask()); err != nil {
+		return fmt.Errorf("write %s: %w", e.path(), err)
+	}
+	return nil
+}
+
+func loadForEdit(dir string) (map[string][]byte, *Cluster, error) {
+	data, err := readFiles(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := parseFiles(dir, data)
+	return data, c, err
+}
+
+// check writes the edit in memory, reads it back, and applies all rules to the result.
+func (e *LayoutEdit) check(dir string, data map[string][]byte, want layout.Layout) (*LayoutEdit, error) {
+	e.after = e.before
+	if len(e.Machines) > 0 {
+		var err error
+		if e.after, err = editLayout(e.before, want); err != nil {
+			return nil, err
+		}
+	}
+	after := map[string][]byte{}
+	for name, b := range data {
+		after[name] = b
+	}
+	after[LayoutFile] = e.after
+	c, err := parseFiles(dir, after)
+	if err != nil {
+		return nil, err
+	}
+	e.Cluster = c
+	if err := Validate(c).Err(); err != nil {
+		return nil, hint.Wrap(fmt.Errorf("%s was not changed, with this change it would break a rule: %w", LayoutFile, err), "")
+	}
+	return e, nil
+}
+
+func cloneSKUs(in map[string]layout.SKU) map[string]layout.SKU {
+	out := map[string]layout.SKU{}
+	for k, v := range in {
+		out[k] = v
+	}
+	return out
+}
+
+// addSKU returns the name of the SKU of a machine with these facts, and adds one where no
+// other has the same hardware.
+func addSKU(skus map[string]layout.SKU, f layout.Facts) string {
+	found, _ := layout.SKUs(map[string]layout.Facts{"": f})
+	for base, sku := range found {
+		for _, name := range sortedKeys(skus) {
+			if sameHardware(skus[name], sku) {
+				return name
+			}
+		}
+		name := base
+		for i := 2; skus[name].OS != "" || skus[name].Mem != ""; i++ {
+			name = fmt.Sprintf("%s-%d", base, i)
+		}
+		skus[name] = sku
+		return name
+	}
+	return ""
+}
+
+// sameHardware compares SKUs as layout.SKUs compares machines: memory may differ by 1 %,
+// and the rounding to GiB.
+func sameHardware(a, b layout.SKU) bool {
+	am, err1 := resource.ParseQuantity(a.Mem)
+	bm, err2 := resource.ParseQuantity(b.Mem)
+	if err1 != nil || err2 != nil {
+		return false
+	}
+	less, more := min(am.Value(), bm.Value()), max(am.Value(), bm.Value())
+	if more-less > max(more/100, 1<<30) {
+		return false
+	}
+	a.Mem, b.Mem = "", ""
+	if a.GPU != nil && b.GPU != nil {
+		ag, bg := *a.GPU, *b.GPU
+		ag.Driver, bg.Driver = "", ""
+		a.GPU, b.GPU = &ag, &bg
+	}
+	for _, s := range []*layout.SKU{&a, &b} {
+		disks := slices.Clone(s.Disks)
+		for i := range disks {
+			disks[i].Name = ""
+		}
+		s.Disks = disks
+		if len(s.RDMA) == 0 {
+			s.RDMA = nil
+		}
+		if len(s.Disks) == 0 {
+			s.Disks = nil
+		}
+	}
+	return reflect.DeepEqual(a, b)
+}
+
+// editLayout turns the text of a layout into one that says what is wanted. It first edits
+// the text itself; where the file's style doesn't allow that, it edits the parsed document
+// and writes that anew, which keeps comments but not blank lines.
+func editLayout(text []byte, want layout.Layout) ([]byte, error) {
+	var doc yaml.Node
+	if err := yaml.Unmarshal(text, &doc); err != nil {
+		return nil, err
+	}
+	if out, err := editText(text, doc.Content[0], want); err == nil && says(out, want) {
+		return out, nil
+	}
+	out, err := editNodes(&doc, want)
+	if err == nil && !says(out, want) {
+		err = hint.Errorf("edit machine-list by hand, then run: paictl cluster up", "the style of this %s is beyond paictl's editing", LayoutFile)
+	}
+	return out, err
+}
+
+// says tells whether a text holds the machines and SKUs that are wanted.
+func says(text []byte, want layout.Layout) bool {
+	var have layout.Layout
+	if _, found := strictyaml.Decode(LayoutFile, text, &have); found.Err() != nil {
+		return false
+	}
+	a, err1 := yaml.Marshal([]any{have.MachineSKU, have.MachineList})
+	b, err2 := yaml.Marshal([]any{want.MachineSKU, want.MachineList})
+	return err1 == nil && err2 == nil && bytes.Equal(a, b)
+}
+
+// editNodes replaces the parsed list and adds SKUs.
+func editNodes(doc *yaml.Node, want layout.Layout) ([]byte, error) {
+	root := doc.Content[0]
+	list, skus := valueOf(root, "machine-list"), valueOf(root, "machine-sku")
+	if list == nil || skus == nil {
+		return nil, fmt.Errorf("%s has no machine-list or no machine-sku", LayoutFile)
+	}
+	old := map[string]*yaml.Node{}
+	for _, item := range list.Content {
+		if h := valueOf(item, "hostname"); h != nil {
+			old[h.Value] = item
+		}
+	}
+	list.Content, list.Style = nil, 0
+	for _, m := range want.MachineList {
+		item := old[m.Hostname]
+		if item == nil {
+			var err error
+			if item, err = strictyaml.Node(m); err != nil {
+				return nil, err
+			}
+		}
+		list.Content = append(list.Content, item)
+	}
+	for _, name := range sortedKeys(want.MachineSKU) {
+		if valueOf(skus, name) != nil {
+			continue
+		}
+		n, err := strictyaml.Node(map[string]layout.SKU{name: want.MachineSKU[name]})
+		if err != nil {
+			return nil, err
+		}
+		skus.Style = 0
+		skus.Content = append(skus.Content, n.Content...)
+	}
+	var b bytes.Buffer
+	enc := yaml.NewEncoder(&b)
+	enc.SetIndent(2)
+	if err := enc.Encode(doc); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), enc.Close()
+}
+
+func valueOf(mapping *yaml.Node, key string) *yaml.Node {
+	if mapping.Kind == yaml.AliasNode {
+		mapping = mapping.Alias
+	}
+	if mapping.Kind != yaml.MappingNode {
+		return nil
+	}
+	for i := 0; i+1 < len(mapping.Content); i += 2 {
+		if mapping.Content[i].Value == key {
+			return mapping.Content[i+1]
+		}
+	}
+	return nil
+}
