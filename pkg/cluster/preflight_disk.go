@@ -17,7 +17,7 @@ const (
 	etcReserve  = 64 << 20
 	// unpacked is how much an image takes, in multiples of its archive, whose layers are
 	// compressed to about a third: the archive while it is imported, the layers in
-	// containerd's store, and their files.
+	// containerd's store, and their files. Measured: 833 MB for archives of 163.
 	unpacked = 5
 )
 

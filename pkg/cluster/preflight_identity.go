@@ -21,6 +21,7 @@ func checkHostname(s *subject) []Finding {
 	}
 	// A name that an installer left is nobody's choice; nothing can depend on it.
 	if slices.Contains([]string{"localhost", "localhost.localdomain", "debian", "ubuntu", "(none)"}, have) && !s.touched {
+		f.Remedy = "on the machine: hostnamectl set-hostname " + want
 		f = f.fixable("p_hostname " + quote(want))
 	}
 	return []Finding{f}
