@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/openpai/paictl/pkg/bundle"
@@ -64,6 +65,8 @@ func Run(ctx context.Context, opts Options) (*bundle.Bundle, error) {
 	}
 	defer w.Close()
 	b.w, b.c = w, compiler{arch: runtime.GOARCH, work: w.Work()}
+	// A killed compiler leaves its temporary files.
+	defer os.RemoveAll(b.c.tmp())
 	source, err := sourceDir(opts.Source, w.Work())
 	if err != nil {
 		return nil, err
@@ -98,7 +101,7 @@ func (b *builder) run(ctx context.Context, recipe Recipe, source string, header 
 	if err != nil {
 		return nil, err
 	}
-	for _, dir := range []string{"programs", "go-out", "tmp", "apt"} {
+	for _, dir := range []string{"programs", "go-out", "apt"} {
 		if err := os.RemoveAll(b.w.Work(dir)); err != nil {
 			return nil, fmt.Errorf("clean up: %w", err)
 		}
@@ -150,7 +153,7 @@ func (b *builder) module(ctx context.Context, i int) error {
 	programs := b.stalePrograms(m, images)
 	if len(programs) > 0 {
 		start := b.now()
-		fmt.Fprintf(b.out, "compiling %s %s: %d programs\n", m.Name, b.pins[m.Name].version, len(programs))
+		fmt.Fprintf(b.out, "compiling %s %s: %s\n", m.Name, b.pins[m.Name].version, names(programs))
 		if err := b.c.compile(ctx, m, b.pins[m.Name], programs); err != nil {
 			return err
 		}
@@ -229,6 +232,14 @@ func (b *builder) report(a bundle.Artifact, took time.Duration) {
 
 func (b *builder) since(start time.Time) time.Duration {
 	return b.now().Sub(start).Round(100 * time.Millisecond)
+}
+
+func names(programs []Program) string {
+	out := make([]string, len(programs))
+	for i, p := range programs {
+		out[i] = p.Name
+	}
+	return strings.Join(out, ", ")
 }
 
 func megabytes(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }

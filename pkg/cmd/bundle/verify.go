@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -111,7 +112,7 @@ func verdictTable(list []verdict) cmdutil.Table {
 		}
 		got := v.Got
 		if got == "" {
-			got = v.Reason
+			got = strings.TrimPrefix(v.Reason, v.Path+" is ")
 		}
 		t.Rows = append(t.Rows, []string{v.Path, v.Want, got})
 	}

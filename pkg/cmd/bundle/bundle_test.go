@@ -1,0 +1,153 @@
+package bundle
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/pkg/bundle"
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/iostreams"
+)
+
+// newBundle makes a bundle of a program and an image.
+func newBundle(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	w, err := bundle.Create(dir, &bundle.Manifest{Kubernetes: "v1.36.3", Arch: "amd64", Origin: bundle.OriginBuild})
+	require.NoError(t, err)
+	defer w.Close()
+	for _, a := range []bundle.Artifact{
+		{Name: "kubelet", Kind: bundle.KindBinary, Source: "k8s.io/kubernetes@v1.36.3"},
+		{Name: "etcd", Kind: bundle.KindImage, Source: "go.etcd.io/etcd@v3", Image: "registry.k8s.io/etcd:3.6.8-0", Roles: []string{"master"},
+			Digest: "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"},
+		{Name: "kwok", Kind: bundle.KindTool, Source: "sigs.k8s.io/kwok@v0.8.0"},
+	} {
+		a.Version, a.Path = "v1", bundle.PathOf(a.Kind, a.Name)
+		file := w.Work("file")
+		require.NoError(t, os.WriteFile(file, []byte(a.Name), 0o600))
+		_, err := w.Add(t.Context(), a, a.Name, file)
+		require.NoError(t, err)
+	}
+	_, err = w.Commit()
+	require.NoError(t, err)
+	return dir
+}
+
+// paictl runs "paictl bundle ARGS".
+func paictl(t *testing.T, args ...string) (out, errOut string, err error) {
+	t.Helper()
+	f := cmdutil.New("test")
+	var o, e *bytes.Buffer
+	f.IO, _, o, e = iostreams.Test()
+	f.Getenv = func(string) string { return "" }
+	cmd := NewCmdBundle(f)
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	cmd.SetOut(o)
+	cmd.SetErr(e)
+	cmd.SetArgs(args)
+	err = cmd.ExecuteContext(t.Context())
+	return o.String(), e.String(), err
+}
+
+func TestListShowsWhatGoesWhere(t *testing.T) {
+	out, _, err := paictl(t, "list", newBundle(t))
+	require.NoError(t, err)
+	assert.Regexp(t, `(?m)^NAME +KIND +VERSION +MB +SHA256 +NODES +SOURCE$`, out)
+	assert.Regexp(t, `(?m)^kubelet +binary +v1 +0\.0 +[0-9a-f]{12} +all +k8s\.io/kubernetes@v1\.36\.3$`, out)
+	assert.Regexp(t, `(?m)^etcd +image .* master `, out)
+	assert.Regexp(t, `(?m)^kwok +tool .* none `, out)
+}
+
+func TestListTakesAKindAndAFormat(t *testing.T) {
+	dir := newBundle(t)
+	out, _, err := paictl(t, "list", dir, "--kind", "image", "-o", "json")
+	require.NoError(t, err)
+	var m bundle.Manifest
+	require.NoError(t, json.Unmarshal([]byte(out), &m))
+	require.Len(t, m.Artifacts, 1)
+	assert.Equal(t, "registry.k8s.io/etcd:3.6.8-0", m.Artifacts[0].Image)
+
+	out, _, err = paictl(t, "list", dir, "-o", "name")
+	require.NoError(t, err)
+	assert.Equal(t, "kubelet\netcd\nkwok\n", out)
+
+	_, _, err = paictl(t, "list", dir, "--kind", "script")
+	assert.Equal(t, cmdutil.ExitUsage, cmdutil.ExitCode(err))
+}
+
+func TestVerifyIsSilentOnStdoutWhenAllIsWell(t *testing.T) {
+	dir := newBundle(t)
+	out, errOut, err := paictl(t, "verify", dir)
+	require.NoError(t, err)
+	assert.Empty(t, out)
+	assert.Equal(t, "bundle "+dir+" is whole: 3 files\n", errOut)
+}
+
+func TestVerifyShowsEveryBadFileAndTheRemedy(t *testing.T) {
+	dir := newBundle(t)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "bin/kubelet"), []byte("damaged"), 0o755))
+	require.NoError(t, os.Remove(filepath.Join(dir, "tools/kwok")))
+	out, _, err := paictl(t, "verify", dir)
+	require.ErrorContains(t, err, "2 of 3 files")
+	assert.Equal(t, cmdutil.ExitFailure, cmdutil.ExitCode(err))
+	assert.Contains(t, hint.Of(err), "rm -f bin/kubelet) && paictl bundle build -o "+dir)
+	assert.Regexp(t, `(?m)^bin/kubelet +[0-9a-f]{64} +[0-9a-f]{64}$`, out)
+	assert.Regexp(t, `(?m)^tools/kwok +[0-9a-f]{64} +missing$`, out)
+
+	out, _, err = paictl(t, "verify", dir, "-o", "json")
+	require.Error(t, err)
+	var list []verdict
+	require.NoError(t, json.Unmarshal([]byte(out), &list))
+	bad := map[string]bool{}
+	for _, v := range list {
+		bad[v.Name] = !v.OK
+	}
+	assert.Equal(t, map[string]bool{"kubelet": true, "etcd": false, "kwok": true}, bad)
+}
+
+func TestFlagsReachTheRun(t *testing.T) {
+	f := cmdutil.New("test")
+	f.IO, _, _, _ = iostreams.Test()
+	f.Getenv = func(string) string { return "" }
+
+	t.Run("build", func(t *testing.T) {
+		var got *buildOptions
+		cmd := newCmdBuild(f, func(_ context.Context, o *buildOptions) error { got = o; return nil })
+		cmd.SetArgs([]string{"-o", "x", "--source", "y"})
+		require.NoError(t, cmd.Execute())
+		assert.Equal(t, "x", got.Dir)
+		assert.Equal(t, "y", got.Source)
+	})
+	t.Run("fetch", func(t *testing.T) {
+		var got *fetchOptions
+		cmd := newCmdFetch(f, func(_ context.Context, o *fetchOptions) error { got = o; return nil })
+		cmd.SetArgs([]string{"--mirror", "https://m.example.org", "--lock", "l", "--arch", "arm64"})
+		require.NoError(t, cmd.Execute())
+		assert.Equal(t, fetchOptions{IO: f.IO, Dir: bundle.DefaultDir, Lock: "l", Mirror: "https://m.example.org", Arch: "arm64"}, *got)
+	})
+}
+
+func TestTheMirrorCanComeFromTheEnvironment(t *testing.T) {
+	t.Setenv("PAICTL_MIRROR", "https://env.example.org")
+	f := cmdutil.New("test")
+	f.IO, _, _, _ = iostreams.Test()
+	f.Getenv = func(string) string { return "" }
+	var got *fetchOptions
+	cmd := newCmdFetch(f, func(_ context.Context, o *fetchOptions) error { got = o; return nil })
+	cmd.SetArgs(nil)
+	require.NoError(t, cmd.Execute())
+	assert.Equal(t, "https://env.example.org", got.Mirror)
+}
+
+func TestFetchRefusesAnArchitectureThatUpstreamsDoNotPublish(t *testing.T) {
+	_, _, err := paictl(t, "fetch", "--arch", "mips")
+	assert.Equal(t, cmdutil.ExitUsage, cmdutil.ExitCode(err))
+}
