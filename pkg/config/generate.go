@@ -54,6 +54,10 @@ func Generate(ctx context.Context, g Generation) (*Generated, error) {
 			return nil, err
 		}
 	}
+	// What is wrong without the machines' answers is found before they are asked.
+	if _, err := q.generate(nil, g.OutDir); err != nil {
+		return nil, err
+	}
 	var facts map[string]layout.Facts
 	if !g.Offline {
 		if facts, err = Discover(ctx, g.Dialer, q.Targets(), g.Timeout, g.Progress); err != nil {
@@ -93,7 +97,7 @@ func (q *QuickStart) generate(facts map[string]layout.Facts, outDir string) (*Ge
 	if facts == nil {
 		rules = withoutRule(rules, "layout/not-discovered", "kubernetes/no-dns")
 	}
-	findings = append(findings, rules...)
+	findings = append(findings, q.inOwnTerms(rules)...)
 	if err := findings.Err(); err != nil {
 		return nil, err
 	}
@@ -102,6 +106,30 @@ func (q *QuickStart) generate(facts map[string]layout.Facts, outDir string) (*Ge
 		return nil, err
 	}
 	return &Generated{Cluster: c, Files: files, Facts: facts, Warnings: findings.Warnings()}, nil
+}
+
+// inOwnTerms moves findings about generated files, which nobody has seen yet, to the
+// fields of the quick-start file that caused them.
+func (q *QuickStart) inOwnTerms(fs Findings) Findings {
+	for i := range fs {
+		field, i0 := fs[i].Field, -1
+		p := fieldPath{}
+		if rest, ok := strings.CutPrefix(field, "kubernetes."); ok {
+			key := strings.FieldsFunc(rest, func(r rune) bool { return r == '.' || r == '[' })[0]
+			p, field = fieldPath{key}, rest
+			if key == "cluster-dns" {
+				p, field = fieldPath{"dns"}, "dns"
+			}
+		} else if n, _ := fmt.Sscanf(field, "machine-list[%d]", &i0); n == 1 {
+			p, field = fieldPath{"machines", i0}, strings.Replace(field, "machine-list", "machines", 1)
+		}
+		if len(p) == 0 || !q.doc.Has(p...) {
+			continue
+		}
+		fs[i].File, fs[i].Field = q.doc.File, field
+		fs[i].Line, fs[i].Column, _ = q.doc.Position(p)
+	}
+	return fs
 }
 
 // withoutRule drops warnings that the caller gives in its own words.
