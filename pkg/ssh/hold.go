@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"sync"
 	"time"
@@ -54,7 +54,7 @@ func (h *host) hold(ctx context.Context, s Script, program string) (*session, er
 			return
 		}
 		started <- p
-		_, _ = io.WriteString(p.stdin, program)
+		p.write(program)
 	}()
 	var p *process
 	select {
@@ -87,6 +87,9 @@ func (h *host) hold(ctx context.Context, s Script, program string) (*session, er
 		s.Name, h.name, errNoFirstLine, code, strings.TrimSpace(string(said[:min(len(said), 500)])))
 }
 
+// errNoFirstLine says that a held script ended silently.
+var errNoFirstLine = errors.New("it ended before its first line")
+
 // session is a held script.
 type session struct {
 	p    *process
@@ -105,7 +108,10 @@ func (s *session) Done() <-chan struct{} { return s.p.exited }
 // the session. The error is ErrClosed where the connection was lost before.
 func (s *session) Close() error {
 	s.once.Do(func() {
-		go func() { _ = s.p.stdin.Close() }() // may block on a dead network
+		go func() { // may block on a dead network
+			<-s.p.wrote
+			_ = s.p.stdin.Close()
+		}()
 		select {
 		case <-s.p.exited:
 			_, s.err = s.p.exit(context.Background())

@@ -30,6 +30,7 @@ type process struct {
 	front   *sudoFront // nil without sudo
 	free    func()
 
+	wrote  chan struct{} // closed when the program has been written
 	exited chan struct{} // closed after the end; err is set then
 	err    error
 	stop   sync.Once
@@ -54,7 +55,7 @@ func (c *conn) spawn(ctx context.Context, what, inner string, as access, stdout 
 	if err != nil {
 		return nil, c.explain(ctx, what, err)
 	}
-	p := &process{c: c, what: what, session: s, free: free, stderr: &output{max: c.o.MaxOutput}, exited: make(chan struct{})}
+	p := &process{c: c, what: what, session: s, free: free, stderr: &output{max: c.o.MaxOutput}, wrote: make(chan struct{}), exited: make(chan struct{})}
 	p.stderr.full = p.abort
 	s.Stdout, s.Stderr = stdout, p.stderr
 	line := wire.Direct(inner)
@@ -97,17 +98,18 @@ func (p *process) start(line string) (err error) {
 	return nil
 }
 
+// write sends the program. A failure shows up as a missing or early exit.
+func (p *process) write(program string) {
+	_, _ = io.WriteString(p.stdin, program)
+	close(p.wrote)
+}
+
 // abort ends the session at once. The host sees the end of standard input; the watcher
 // of wire.Run then ends what still runs there. It does not wait, and may be called from
 // anywhere.
 func (p *process) abort() {
 	p.stop.Do(func() {
-		go func() { // writes may block on a dead network
-			if p.stdin != nil {
-				_ = p.stdin.Close()
-			}
-			_ = p.session.Close()
-		}()
+		go func() { _ = p.session.Close() }() // may block on a dead network
 	})
 }
 

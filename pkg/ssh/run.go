@@ -3,9 +3,7 @@ package ssh
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/openpai/paictl/pkg/hint"
@@ -65,8 +63,7 @@ func (h *host) run(ctx context.Context, s Script, program string) (Result, error
 		}
 		stdout.onFull(p.abort)
 		started <- p
-		// The error shows up as a missing or early exit.
-		_, _ = io.WriteString(p.stdin, program)
+		p.write(program)
 	}()
 	var p *process
 	select {
@@ -134,6 +131,3 @@ func (o *output) onFull(f func()) {
 		f()
 	}
 }
-
-// errNoFirstLine says that a held script ended silently.
-var errNoFirstLine = errors.New("it ended before its first line")
