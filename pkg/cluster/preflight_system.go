@@ -27,22 +27,24 @@ func checkOS(s *subject) []Finding {
 		"upgrade the system, or take the machine out of layout.yaml")}
 }
 
-// checkKernel: kubeadm 1.36 refuses what its system verification does not list (5.4, 5.10,
-// 5.15, from 6.0 on), and kube-proxy's nftables mode wants 5.13.
+// checkKernel: kube-proxy's nftables mode wants 5.13, else 5.4 is the oldest kernel. Of the
+// 5.x kernels kubeadm's system verification knows only 5.4, 5.10 and 5.15.
 func checkKernel(s *subject) []Finding {
 	major, minor, ok := kernelVersion(s.facts.Kernel)
-	if !ok {
+	if !ok || major > 5 {
 		return nil
 	}
-	lts := major >= 6 || major == 5 && (minor == 4 || minor == 10 || minor == 15)
-	if !lts && !s.ignored("SystemVerification") {
-		return []Finding{s.fail("kernel", fmt.Sprintf("kubeadm does not accept kernel %s: it takes 5.4, 5.10, 5.15 and all from 6.0 on", s.facts.Kernel),
-			"install the distribution's kernel of a later series and reboot, or add SystemVerification to extra.kubeadm-ignore-preflight-errors in kubernetes-configuration.yaml")}
-	}
 	mode, set := s.spec.Config.Kubernetes.Kubernetes.Extra.KubeProxy["mode"].(string)
-	if (!set || mode == "nftables") && major == 5 && minor < 13 {
+	switch {
+	case major < 5 || minor < 4:
+		return []Finding{s.fail("kernel", fmt.Sprintf("kernel %s is too old, the oldest that works is 5.4", s.facts.Kernel),
+			"install a later kernel of the distribution and reboot, or take the machine out of layout.yaml")}
+	case (!set || mode == "nftables") && minor < 13:
 		return []Finding{s.fail("kernel", fmt.Sprintf("kube-proxy's nftables mode needs kernel 5.13, the machine has %s", s.facts.Kernel),
 			"set extra.kube-proxy.mode: iptables in kubernetes-configuration.yaml, or install a later kernel and reboot")}
+	case minor != 4 && minor != 10 && minor != 15 && !s.ignored("SystemVerification"):
+		return []Finding{s.warn("kernel", fmt.Sprintf("kernel %s is none of the long-term ones that Kubernetes is tested with", s.facts.Kernel),
+			"install a kernel 5.15 or from 6.0 on, or go on: kubeadm will warn of the same")}
 	}
 	return nil
 }

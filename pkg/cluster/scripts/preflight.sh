@@ -172,6 +172,7 @@ probe_reach() {
 				case $?:$why in
 					124:*) state=timeout ;;
 					*refused*) state=refused ;;
+					*"No such file"*) exit 0 ;; # a bash without /dev/tcp
 					*"No route"*) state='no route' ;;
 					*nreachable*) state='network unreachable' ;;
 					*) state=failed ;;
