@@ -54,12 +54,12 @@ func Generate(ctx context.Context, g Generation) (*Generated, error) {
 			return nil, err
 		}
 	}
-	// What is wrong without the machines' answers is found before they are asked.
-	if _, err := q.generate(nil, g.OutDir); err != nil {
-		return nil, err
-	}
 	var facts map[string]layout.Facts
 	if !g.Offline {
+		// What is wrong without the machines' answers is found before they are asked.
+		if _, _, err := q.assemble(nil, g.OutDir); err != nil {
+			return nil, err
+		}
 		if facts, err = Discover(ctx, g.Dialer, q.Targets(), g.Timeout, g.Progress); err != nil {
 			return nil, err
 		}
@@ -88,10 +88,23 @@ func refuseExisting(dir string) error {
 
 // generate turns the file and the machines' answers into the four files.
 func (q *QuickStart) generate(facts map[string]layout.Facts, outDir string) (*Generated, error) {
+	c, warnings, err := q.assemble(facts, outDir)
+	if err != nil {
+		return nil, err
+	}
+	files, err := c.Render()
+	if err != nil {
+		return nil, err
+	}
+	return &Generated{Cluster: c, Files: files, Facts: facts, Warnings: warnings}, nil
+}
+
+// assemble makes the configuration and applies all rules to it.
+func (q *QuickStart) assemble(facts map[string]layout.Facts, outDir string) (*Cluster, Findings, error) {
 	c, findings := q.build(facts, outDir)
 	findings = append(findings, factsFindings(c, facts)...)
 	if err := findings.Err(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	rules := Validate(c)
 	if facts == nil {
@@ -99,13 +112,9 @@ func (q *QuickStart) generate(facts map[string]layout.Facts, outDir string) (*Ge
 	}
 	findings = append(findings, q.inOwnTerms(rules)...)
 	if err := findings.Err(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	files, err := c.Render()
-	if err != nil {
-		return nil, err
-	}
-	return &Generated{Cluster: c, Files: files, Facts: facts, Warnings: findings.Warnings()}, nil
+	return c, findings.Warnings(), nil
 }
 
 // inOwnTerms moves findings about generated files, which nobody has seen yet, to the
