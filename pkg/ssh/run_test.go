@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -47,18 +48,27 @@ func TestRunAnswersWhatTheScriptPrints(t *testing.T) {
 		"a reader cannot eat the script":   {"read -r x || echo none\necho after", "none\nafter\n", "", 0},
 		"messages are in English":          {"echo $LC_ALL", "C\n", "", 0},
 		"a trap of the script's own works": {"trap 'echo bye' EXIT; echo hi", "hi\nbye\n", "", 0},
-		"a command that a signal ends":     {"sh -c 'kill -9 $$' 2>/dev/null", "", "", 137},
+		"a command that a signal ends":     {"exec 2>/dev/null; sh -c 'kill -9 $$'", "", "", 137},
 		"the last line needs no newline":   {"echo a", "a\n", "", 0},
 	}
-	h, _, _ := dial(t, shell(t))
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			r, err := h.Run(t.Context(), ssh.Script{Name: "test", Body: test.body})
-			require.NoError(t, err)
-			assert.Equal(t, test.stdout, string(r.Stdout))
-			assert.Equal(t, test.stderr, string(r.Stderr))
-			assert.Equal(t, test.exit, r.ExitCode)
-		})
+	for _, sh := range []string{"sh", "bash --posix", "busybox sh"} {
+		if _, err := exec.LookPath(strings.Fields(sh)[0]); err != nil {
+			continue
+		}
+		h, _, _ := dial(t, sshtest.Config{Handler: sshtest.Shell{Root: t.TempDir(), Sh: sh}})
+		for name, test := range tests {
+			t.Run(name+" in "+sh, func(t *testing.T) {
+				r, err := h.Run(t.Context(), ssh.Script{Name: "test", Body: test.body})
+				require.NoError(t, err)
+				assert.Equal(t, test.stdout, string(r.Stdout))
+				assert.Equal(t, test.stderr, string(r.Stderr))
+				assert.Equal(t, test.exit, r.ExitCode)
+			})
+		}
+		sess, err := h.Hold(t.Context(), ssh.Script{Name: "lock", Body: "echo locked; cat >/dev/null; exit 3"})
+		require.NoError(t, err, sh)
+		assert.Equal(t, "locked", sess.FirstLine())
+		require.NoError(t, sess.Close(), sh)
 	}
 }
 
