@@ -24,8 +24,10 @@ type Options struct {
 	Progress io.Writer
 	// Recipe is what to build; nil for Default.
 	Recipe *Recipe
-	// Now is time.Now where nil.
-	Now func() time.Time
+	// Now is time.Now where nil. Beat is when to say that a compilation goes on; every half
+	// minute where nil.
+	Now  func() time.Time
+	Beat func() <-chan time.Time
 }
 
 // builder is one run.
@@ -35,6 +37,7 @@ type builder struct {
 	w     *bundle.Writer
 	out   io.Writer
 	now   func() time.Time
+	beat  func() <-chan time.Time
 	n     int // artifacts that are ready
 	total int
 	// debian is the layer that images with Debian packages share, made when first needed.
@@ -48,12 +51,15 @@ func Run(ctx context.Context, opts Options) (*bundle.Bundle, error) {
 	if opts.Recipe != nil {
 		recipe = *opts.Recipe
 	}
-	b := &builder{out: opts.Progress, now: opts.Now}
+	b := &builder{out: opts.Progress, now: opts.Now, beat: opts.Beat}
 	if b.out == nil {
 		b.out = io.Discard
 	}
 	if b.now == nil {
 		b.now = time.Now
+	}
+	if b.beat == nil {
+		b.beat = func() <-chan time.Time { return time.After(30 * time.Second) }
 	}
 	if err := checkMachine(ctx, needs{goTool: true}); err != nil {
 		return nil, err
@@ -154,7 +160,10 @@ func (b *builder) module(ctx context.Context, i int) error {
 	if len(programs) > 0 {
 		start := b.now()
 		fmt.Fprintf(b.out, "compiling %s %s: %s\n", m.Name, b.pins[m.Name].version, names(programs))
-		if err := b.c.compile(ctx, m, b.pins[m.Name], programs); err != nil {
+		stop := b.heartbeat(m.Name, start)
+		err := b.c.compile(ctx, m, b.pins[m.Name], programs)
+		stop()
+		if err != nil {
 			return err
 		}
 		for _, p := range programs {
@@ -169,6 +178,24 @@ func (b *builder) module(ctx context.Context, i int) error {
 		}
 	}
 	return nil
+}
+
+// heartbeat says every now and then that a long compilation goes on. stop returns when the
+// last line is out.
+func (b *builder) heartbeat(module string, start time.Time) (stop func()) {
+	quit, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-quit:
+				return
+			case <-b.beat():
+				fmt.Fprintf(b.out, "  still compiling %s, %s\n", module, b.since(start).Round(time.Second))
+			}
+		}
+	}()
+	return func() { close(quit); <-done }
 }
 
 // staleImages are those whose first program the module makes.

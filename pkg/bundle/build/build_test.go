@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
@@ -165,6 +166,26 @@ func TestAFailedBuildShowsTheCompilersWordsAndItsLog(t *testing.T) {
 
 	_, _, err = runTiny(t, dir, tiny())
 	require.NoError(t, err, "a repaired build goes on")
+}
+
+func TestALongCompilationSaysThatItGoesOn(t *testing.T) {
+	needCompilers(t)
+	r := tiny()
+	var out bytes.Buffer
+	beats := make(chan time.Time, 1)
+	beats <- time.Time{}
+	_, err := Run(t.Context(), Options{Dir: t.TempDir(), Source: "testdata/tiny", Recipe: &r, Progress: &out, Beat: func() <-chan time.Time { return beats }})
+	require.NoError(t, err)
+	assert.Equal(t, 1, strings.Count(out.String(), "still compiling tiny"))
+}
+
+func TestAnOldGoIsToldBeforeAnyWork(t *testing.T) {
+	mod := "module x\n\ngo 1.26.6\n"
+	require.NoError(t, checkGo("containerd", mod, "go1.26.6"))
+	require.NoError(t, checkGo("containerd", mod, "go1.27.0 X:some"))
+	err := checkGo("containerd", mod, "go1.22.2")
+	require.ErrorContains(t, err, "containerd needs Go 1.26.6, this machine has 1.22.2")
+	assert.Contains(t, hint.Of(err), "GOTOOLCHAIN=auto")
 }
 
 func TestABuildNamesWhatIsWrongWithItsSource(t *testing.T) {

@@ -6,9 +6,12 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	goversion "go/version"
+	"regexp"
 	"strings"
 
 	"github.com/openpai/paictl/pkg/bundle"
+	"github.com/openpai/paictl/pkg/hint"
 )
 
 // These change when this package makes different files from the same recipe.
@@ -40,6 +43,9 @@ func makePlan(ctx context.Context, r Recipe, source string, c compiler) (*plan, 
 		if err != nil {
 			return nil, fmt.Errorf("find the Go version for %s: %w", m.Name, err)
 		}
+		if err := checkGo(m.Name, string(pin.sums), goVersion); err != nil {
+			return nil, err
+		}
 		for _, prog := range m.Programs {
 			if (m.CGO || prog.C != "") && cc == "" {
 				if cc, err = ccVersion(ctx, c); err != nil {
@@ -58,6 +64,18 @@ func makePlan(ctx context.Context, r Recipe, source string, c compiler) (*plan, 
 		p.inputs["image/"+img.Name] = sum
 	}
 	return p, nil
+}
+
+// checkGo refuses a Go that is older than the module's go.mod asks for. Where GOTOOLCHAIN lets
+// it, the go command has already switched to a newer one.
+func checkGo(module, mod, have string) error {
+	want := regexp.MustCompile(`(?m)^go (\S+)`).FindStringSubmatch(mod)
+	have, _, _ = strings.Cut(have, " ")
+	if want == nil || goversion.Compare(have, "go"+want[1]) >= 0 {
+		return nil
+	}
+	return hint.Errorf("install Go "+want[1]+" or newer from https://go.dev/dl, or let this one fetch it: export GOTOOLCHAIN=auto",
+		"%s needs Go %s, this machine has %s", module, want[1], strings.TrimPrefix(have, "go"))
 }
 
 // ccVersion identifies the C compiler and the static libraries that programs are linked with.
