@@ -153,7 +153,7 @@ func (p *process) sudoEnded(ctx context.Context, as access) error {
 	said := p.front.words()
 	lower := strings.ToLower(said)
 	switch {
-	case code == 127 || strings.Contains(lower, "no such file") || strings.Contains(lower, "not found"):
+	case code == 127: // of env
 		return p.sudoError(as, "sudo is not installed", "install sudo on the machine, or log in as root")
 	case strings.Contains(lower, "not in the sudoers") || strings.Contains(lower, "not allowed") || strings.Contains(lower, "may not run"):
 		return p.sudoError(as, "the user may not become root", fmt.Sprintf("add it: echo '%s ALL=(ALL) ALL' > /etc/sudoers.d/%s", as.user, as.user))
