@@ -171,8 +171,7 @@ func (u *undo) apply(ctx context.Context, r *run, nodes []*Node, found map[*Node
 func (u *undo) host(ctx context.Context, r *run, n *Node, planned int) error {
 	start := r.opts.Clock()
 	r.emit(Event{Kind: EventPhaseStarted, Host: n.Hostname, Phase: phaseDown, Changes: planned})
-	res, err := r.exec(ctx, n, ssh.Script{Name: "down/run", Mutates: true, Timeout: r.opts.StepTimeout, Body: u.script(r.id, "run")})
-	done := undoChanges(n, res.Stdout)
+	done, err := u.run(ctx, r, n)
 	for i := range done {
 		r.emit(Event{Kind: EventChanged, Host: n.Hostname, Phase: phaseDown, Change: &done[i]})
 	}
@@ -182,14 +181,25 @@ func (u *undo) host(ctx context.Context, r *run, n *Node, planned int) error {
 	if err != nil {
 		return err
 	}
-	for _, l := range strings.Split(strings.TrimSpace(string(res.Stderr)), "\n") {
-		if l != "" {
-			r.emit(Event{Kind: EventWarning, Host: n.Hostname, Phase: phaseDown, Message: l})
-		}
-	}
 	r.emit(Event{Kind: EventPhaseDone, Host: n.Hostname, Phase: phaseDown, Changes: len(done), Elapsed: r.opts.Clock().Sub(start)})
 	r.emit(Event{Kind: EventHostDone, Host: n.Hostname})
 	return nil
+}
+
+// run runs the script on one host and returns what it undid, also where it failed. What the
+// script could not undo and left is told as warnings.
+func (u *undo) run(ctx context.Context, r *run, n *Node) ([]Change, error) {
+	res, err := r.exec(ctx, n, ssh.Script{Name: "down/run", Mutates: true, Timeout: r.opts.StepTimeout, Body: u.script(r.id, "run")})
+	done := undoChanges(n, res.Stdout)
+	if err != nil {
+		return done, err
+	}
+	for l := range strings.Lines(string(res.Stderr)) {
+		if l = strings.TrimSpace(l); l != "" {
+			r.emit(Event{Kind: EventWarning, Host: n.Hostname, Phase: phaseDown, Message: l})
+		}
+	}
+	return done, nil
 }
 
 // reach dials hosts for work that must also go on without some of them: those that don't

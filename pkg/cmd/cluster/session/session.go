@@ -28,10 +28,13 @@ type Session struct {
 	// Dialer is also Options.Dialer.
 	Dialer ssh.Dialer
 
-	client *ssh.Client
-	sink   *sink
-	f      *cmdutil.Factory
-	flags  *Flags
+	client     *ssh.Client
+	roundTrips func(host string) int
+	bundle     *bundle.Bundle
+	sink       *sink
+	f          *cmdutil.Factory
+	flags      *Flags
+	needs      Needs
 }
 
 // Needs say what a command does with the machines.
@@ -55,24 +58,45 @@ func Open(ctx context.Context, f *cmdutil.Factory, fl *Flags, n Needs) (*Session
 	if err := warnings.Write(f.IO.Err); err != nil {
 		return nil, err
 	}
-	var b *bundle.Bundle
+	s := &Session{Config: c, f: f, flags: fl, needs: n}
 	if n.Bundle {
-		if b, err = openBundle(ctx, fl.bundleDir(c)); err != nil {
+		if s.bundle, err = openBundle(ctx, fl.bundleDir(c)); err != nil {
 			return nil, err
 		}
 	}
-	spec, err := cluster.NewSpec(c, b)
-	if err != nil {
-		return nil, err
-	}
-	s := &Session{Config: c, Spec: spec, f: f, flags: fl}
 	s.connectWith(n)
-	s.sink = &sink{open: func() progress.Renderer { return s.renderer(ctx, n.Format) }, hello: hello(f, n.Format)}
+	return s, s.Use(ctx, c)
+}
+
+// Use makes the session one for a configuration, after it was opened or was changed: the
+// connections stay, and what follows is a story of its own.
+func (s *Session) Use(ctx context.Context, c *config.Cluster) error {
+	if s.sink != nil {
+		if err := s.sink.Close(); err != nil {
+			return err
+		}
+	}
+	spec, err := cluster.NewSpec(c, s.bundle)
+	if err != nil {
+		return err
+	}
+	s.Config, s.Spec = c, spec
+	s.sink = &sink{open: func() progress.Renderer { return s.renderer(ctx, s.needs.Format) }, hello: hello(s.f, s.needs.Format)}
+	fl := s.flags
 	s.Options = cluster.Options{
 		Dialer: s.client, Sink: s.sink, Clock: time.Now, Command: fl.command, Owner: owner(),
-		DryRun: n.ReadOnly, Limit: fl.Limit, Parallel: fl.Parallel, RoundTrips: s.Options.RoundTrips,
+		DryRun: s.needs.ReadOnly, Limit: fl.Limit, Parallel: fl.Parallel, RoundTrips: s.roundTrips,
 	}
-	return s, nil
+	return nil
+}
+
+// UseBundle opens the bundle for a session that was opened without one.
+func (s *Session) UseBundle(ctx context.Context) error {
+	b, err := openBundle(ctx, s.flags.bundleDir(s.Config))
+	if err == nil {
+		s.bundle = b
+	}
+	return err
 }
 
 // connectWith makes the client. A terminal is asked about unknown host keys and for
@@ -92,7 +116,7 @@ func (s *Session) connectWith(n Needs) {
 	}
 	s.client = ssh.NewClient(o)
 	s.Dialer = s.client
-	s.Options.RoundTrips = func(host string) int { return counter.Host(host).RoundTrips }
+	s.roundTrips = func(host string) int { return counter.Host(host).RoundTrips }
 }
 
 // Close gives the terminal back and ends all connections. It returns the first error of

@@ -1,0 +1,289 @@
+package cluster
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/ssh"
+)
+
+//go:embed scripts/remove.sh
+var removeScript string
+
+// Phases of "node remove".
+const (
+	phaseDrain  = "drain"
+	phaseMember = "etcd"
+	phaseDelete = "delete"
+)
+
+// RemoveOptions are those of RemoveNodes.
+type RemoveOptions struct {
+	// Force deletes pods where a disruption budget or a missing owner forbids to evict
+	// them, and removes nodes whose machine refuses the login.
+	Force bool
+	// DrainTimeout is how long pods of a node may take to leave; 5 min where zero.
+	DrainTimeout time.Duration
+	// Removed is called for each node that has left, while the cluster's lock is held, one
+	// call at a time.
+	Removed func(*Node) error
+}
+
+// RemoveNodes takes the machines of Options.Limit out of the cluster: it drains the nodes,
+// takes control plane machines out of etcd, gives the machines back as they were, and
+// deletes the nodes. A machine that doesn't answer leaves the cluster all the same. Each
+// step looks first whether it is done, so that an interrupted run is simply repeated.
+func RemoveNodes(ctx context.Context, s *Spec, o Options, ro RemoveOptions) error {
+	r := newRun(s, o)
+	defer r.close()
+	nodes, err := r.selected()
+	if err != nil {
+		return err
+	}
+	if err := removable(s, nodes, len(o.Limit) > 0); err != nil {
+		return err
+	}
+	if ro.DrainTimeout <= 0 {
+		ro.DrainTimeout = 5 * time.Minute
+	}
+	u, err := newUndo(s, false)
+	if err != nil {
+		return err
+	}
+	r.emit(Event{Kind: EventRunStarted, Message: "node remove", Hosts: hostnames(nodes),
+		Phases: []string{phaseDrain, phaseMember, phaseDown, phaseDelete}})
+	dead, err := r.reachForRemoval(ctx, nodes, ro.Force)
+	if err != nil {
+		return err
+	}
+	ctx, unlock, err := r.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	m := &removal{run: r, opts: ro, undo: u, dead: dead}
+	if err := m.all(ctx, nodes); err != nil {
+		return err
+	}
+	return r.summary("node remove", nodes, nil)
+}
+
+// removable refuses what would end the cluster.
+func removable(s *Spec, nodes []*Node, named bool) error {
+	if !named {
+		return errors.New("no machine to remove was named")
+	}
+	for _, n := range nodes {
+		if !n.First {
+			continue
+		}
+		if len(s.ControlPlane()) == 1 {
+			return hint.Errorf("to end the cluster: paictl cluster down", "%s is the only machine of the control plane: without it there is no cluster", n.Hostname)
+		}
+		return hint.Errorf("put another machine of the control plane first in layout.yaml, with load-balance-ip in kubernetes-configuration.yaml set to an address that stays, run paictl cluster up, then remove this one",
+			"%s is the first machine of the control plane, through which the cluster is managed", n.Hostname)
+	}
+	return nil
+}
+
+// reachForRemoval dials the first machine, which must answer, and those that are to be
+// removed. It returns those that can't be worked on, with the reason.
+func (r *run) reachForRemoval(ctx context.Context, nodes []*Node, force bool) (map[*Node]error, error) {
+	all := r.reached(nodes)
+	dead := map[*Node]error{}
+	var findings []Finding
+	errs := r.each(ctx, all, r.dial)
+	for _, n := range all {
+		err := errs[n]
+		switch {
+		case err == nil:
+		case isCancel(ctx, err):
+			return nil, context.Canceled
+		case !n.First && (errors.Is(err, ssh.ErrUnreachable) || force):
+			dead[n] = err
+		default:
+			findings = append(findings, Finding{Host: n.Hostname, Check: "connect", Severity: SeverityError, Message: err.Error(), Remedy: hint.Of(err)})
+		}
+	}
+	if len(findings) > 0 {
+		return nil, r.refuse(findings)
+	}
+	return dead, nil
+}
+
+// removal is the work on a few nodes.
+type removal struct {
+	*run
+	opts RemoveOptions
+	undo *undo
+	dead map[*Node]error
+	// cluster tells whether there is one; without it only the machines are given back.
+	cluster bool
+}
+
+// all removes the nodes one after the other: pods that leave one must not be sent to the
+// next, and etcd must not lose two members at once.
+func (m *removal) all(ctx context.Context, nodes []*Node) error {
+	res, err := m.read(ctx, m.spec.First(), phaseDrain, "look", `[ ! -f "$KUBECONFIG" ] || echo yes`+"\n")
+	if err != nil {
+		return err
+	}
+	m.cluster = len(res.Stdout) > 0
+	if m.cluster {
+		if err := m.cordon(ctx, nodes); err != nil {
+			return err
+		}
+	}
+	for _, n := range nodes {
+		if err := m.node(ctx, n); err != nil {
+			if isCancel(ctx, err) {
+				return context.Cause(ctx)
+			}
+			m.setAside(n, m.phaseOf(err), err)
+		}
+	}
+	return nil
+}
+
+// phaseError keeps in which phase a node failed.
+type phaseError struct {
+	phase string
+	error
+}
+
+func (e *phaseError) Unwrap() error { return e.error }
+
+func (m *removal) phaseOf(err error) string {
+	if p, ok := errors.AsType[*phaseError](err); ok {
+		return p.phase
+	}
+	return phaseDelete
+}
+
+// cordon closes all nodes before the first is drained.
+func (m *removal) cordon(ctx context.Context, nodes []*Node) error {
+	body := ""
+	for _, n := range nodes {
+		body += fmt.Sprintf("kubectl get node %[1]s >/dev/null 2>&1 && kubectl cordon %[1]s >/dev/null\n", quote(n.Hostname))
+	}
+	_, err := m.onFirst(ctx, "cordon", body+":\n", time.Minute)
+	return err
+}
+
+// onFirst runs a mutating script on the first machine. It doesn't take the machine's own
+// lock: it changes the cluster, not the machine, and may wait long for pods to end.
+func (m *removal) onFirst(ctx context.Context, what, body string, limit time.Duration) (answer, error) {
+	first := m.spec.First()
+	res, err := m.exec(ctx, first, ssh.Script{Name: "remove/" + what, Mutates: true, Timeout: limit, Body: preludeScript + removeScript + body})
+	if err != nil {
+		return answer{}, err
+	}
+	return parseFacts(append([]byte("@@ remove\n"), res.Stdout...))["remove"], nil
+}
+
+// node removes one node.
+func (m *removal) node(ctx context.Context, n *Node) error {
+	steps := []struct {
+		phase string
+		skip  bool
+		do    func(context.Context, *Node) ([]Change, error)
+	}{
+		{phaseDrain, !m.cluster, m.drain},
+		{phaseMember, !m.cluster || !n.ControlPlane, m.member},
+		{phaseDown, m.dead[n] != nil, m.giveBack},
+		{phaseDelete, !m.cluster, m.delete},
+	}
+	for _, s := range steps {
+		if s.skip {
+			m.emit(Event{Kind: EventPhaseSkipped, Host: n.Hostname, Phase: s.phase})
+			continue
+		}
+		if err := m.step(ctx, n, s.phase, s.do); err != nil {
+			return &phaseError{s.phase, err}
+		}
+	}
+	if err := m.dead[n]; err != nil {
+		m.emit(Event{Kind: EventWarning, Host: n.Hostname, Phase: phaseDown, Message: fmt.Sprintf("the machine could not be cleaned (%v): Kubernetes, its containers and their data are still on it", err),
+			Hint: "install the machine anew before it returns; as it is, its kubelet would join the cluster again"})
+	}
+	if m.opts.Removed != nil {
+		if err := m.opts.Removed(n); err != nil {
+			return err
+		}
+	}
+	m.emit(Event{Kind: EventHostDone, Host: n.Hostname})
+	return nil
+}
+
+func (m *removal) step(ctx context.Context, n *Node, phase string, do func(context.Context, *Node) ([]Change, error)) error {
+	start := m.run.opts.Clock()
+	m.emit(Event{Kind: EventPhaseStarted, Host: n.Hostname, Phase: phase})
+	done, err := do(ctx, n)
+	for i := range done {
+		done[i].Host, done[i].Phase = n.Hostname, phase
+		m.emit(Event{Kind: EventChanged, Host: n.Hostname, Phase: phase, Change: &done[i]})
+	}
+	m.mu.Lock()
+	m.changes[n.Hostname] += len(done)
+	m.mu.Unlock()
+	if err != nil {
+		if !isCancel(ctx, err) {
+			m.emit(Event{Kind: EventPhaseFailed, Host: n.Hostname, Phase: phase, Error: err.Error(), Hint: hint.Of(err)})
+		}
+		return err
+	}
+	m.emit(Event{Kind: EventPhaseDone, Host: n.Hostname, Phase: phase, Changes: len(done), Elapsed: m.run.opts.Clock().Sub(start)})
+	return nil
+}
+
+// drain moves the pods away. From a dead machine they can only be deleted.
+func (m *removal) drain(ctx context.Context, n *Node) ([]Change, error) {
+	force := 0
+	if m.opts.Force || m.dead[n] != nil {
+		force = 1
+	}
+	limit := m.opts.DrainTimeout
+	a, err := m.onFirst(ctx, phaseDrain, fmt.Sprintf("NODE=%s FORCE=%d SECONDS_MAX=%d\nr_drain\n", quote(n.Hostname), force, int(limit.Seconds())), limit+2*time.Minute)
+	if err != nil {
+		return nil, err
+	}
+	if stuck, ok := a.row("stuck"); ok {
+		return nil, stuckError(n, limit, stuck, decoded(a.value("pods")), decoded(a.value("budgets")))
+	}
+	if _, absent := a.row("absent"); absent {
+		return nil, nil
+	}
+	return []Change{{Action: "drain", Target: "node " + n.Hostname, Detail: a.value("drained") + " pods"}}, nil
+}
+
+func (m *removal) member(ctx context.Context, n *Node) ([]Change, error) {
+	a, err := m.onFirst(ctx, phaseMember, fmt.Sprintf("NODE=%s ADDRESS=%s FIRST=%s\nr_member\n", quote(n.Hostname), quote(n.HostIP), quote(m.spec.First().Hostname)), 2*time.Minute)
+	if err != nil {
+		return nil, err
+	}
+	if id := a.value("removed"); id != "" {
+		return []Change{{Action: "delete", Target: "etcd member " + n.Hostname, Detail: id}}, nil
+	}
+	return nil, nil
+}
+
+// giveBack undoes on the machine what paictl did.
+func (m *removal) giveBack(ctx context.Context, n *Node) ([]Change, error) {
+	found, err := m.undo.ask(ctx, m.run, n)
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	return m.undo.run(ctx, m.run, n)
+}
+
+func (m *removal) delete(ctx context.Context, n *Node) ([]Change, error) {
+	_, err := m.onFirst(ctx, phaseDelete, fmt.Sprintf("NODE=%s\nr_delete\n", quote(n.Hostname)), 2*time.Minute)
+	if err != nil {
+		return nil, err
+	}
+	return []Change{{Action: "delete", Target: "node " + n.Hostname}}, nil
+}

@@ -1,0 +1,51 @@
+# What "node remove" does on the first machine of the control plane, for another node.
+# Given by the caller: NODE, ADDRESS, FIRST (the machine's
+# own node), FORCE (0 or 1), SECONDS_MAX.
+
+# r_drain cordons the node and moves its pods away. Prints "absent" where the cluster does
+# not know the node, "drained", or "stuck" and then what is still there, for the caller to
+# explain.
+r_drain() {
+	if ! out=$(kubectl get node "$NODE" -o name --request-timeout=15s 2>&1); then
+		case $out in
+		*NotFound*)
+			printf 'absent\n'
+			return 0
+			;;
+		esac
+		echo "the cluster's API does not answer: $out" | tr '\n' ' ' >&2
+		exit 1
+	fi
+	kubectl cordon "$NODE" >/dev/null
+	more=
+	# Without eviction no disruption budget is asked, and nobody waits for a dead kubelet.
+	if [ "$FORCE" = 1 ]; then more='--force --disable-eviction --grace-period=0'; fi
+	# shellcheck disable=SC2086
+	if out=$(kubectl drain "$NODE" --ignore-daemonsets --delete-emptydir-data --timeout="${SECONDS_MAX}s" $more 2>&1); then
+		printf 'drained\t%s\n' "$(printf '%s\n' "$out" | grep -c '^pod/.* evicted\|^pod/.* deleted\|^pod .* deleted' || true)"
+		return 0
+	fi
+	printf 'stuck\t%s\n' "$(printf '%s\n' "$out" | grep -i '^error' | tail -n 1 | tr '\t' ' ' | cut -c1-400)"
+	printf 'pods\t%s\n' "$(kubectl get pods -A --field-selector "spec.nodeName=$NODE" -o json | base64 | tr -d '\n')"
+	printf 'budgets\t%s\n' "$(kubectl get poddisruptionbudgets -A -o json | base64 | tr -d '\n')"
+}
+
+etcdctl_() {
+	kubectl -n kube-system exec "etcd-$FIRST" -- etcdctl --endpoints=https://127.0.0.1:2379 \
+		--cacert=/etc/kubernetes/pki/etcd/ca.crt --cert=/etc/kubernetes/pki/etcd/server.crt \
+		--key=/etc/kubernetes/pki/etcd/server.key "$@"
+}
+
+# r_member takes the node out of etcd. Without it every later write would wait for a voice
+# that never comes.
+r_member() {
+	id=$(etcdctl_ member list | awk -F ', *' -v n="$NODE" -v u="//$ADDRESS:" '$3 == n || index($4, u) { print $1; exit }')
+	if [ -z "$id" ]; then
+		printf 'absent\n'
+		return 0
+	fi
+	etcdctl_ member remove "$id" >/dev/null
+	printf 'removed\t%s\n' "$id"
+}
+
+r_delete() { kubectl delete node "$NODE" --ignore-not-found --timeout=60s >/dev/null; }

@@ -1,0 +1,160 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/cluster"
+	"github.com/openpai/paictl/pkg/cmd/cluster/session"
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/layout"
+	"github.com/openpai/paictl/pkg/progress"
+	"github.com/openpai/paictl/pkg/ssh"
+)
+
+// AddOptions are those of "paictl node add".
+type AddOptions struct {
+	Factory *cmdutil.Factory
+	Flags   session.Flags
+	Output  cmdutil.Output
+	New     config.NewMachines
+	DryRun  bool
+	Fix     bool
+}
+
+// NewCmdAdd returns "paictl node add". runF replaces the run in tests.
+func NewCmdAdd(f *cmdutil.Factory, runF func(context.Context, *AddOptions) error) *cobra.Command {
+	opts := &AddOptions{Factory: f}
+	cmd := &cobra.Command{
+		Use:   "add [HOST...]",
+		Short: "Take machines into the layout and into the cluster",
+		Long: `Asks the new machines what they are, adds them to layout.yaml (with a new SKU where their hardware is
+new), and brings the cluster to what the layout then says. HOST is an IPv4 address, or NAME=ADDRESS
+for a name other than the machine's own. They are reached as the layout says for all machines, unless
+--user, --port or --key say otherwise.
+
+Where a check fails, nothing is changed and layout.yaml is as before. Where the work is interrupted,
+run the same command, or "paictl cluster up", again.`,
+		Example: `  paictl node add 10.0.0.14 10.0.0.15 -p ./cluster
+  paictl node add gpu-7=10.0.0.17 -p ./cluster --user ubuntu --key ~/.ssh/gpu
+  paictl node add -l new-machines.yaml -p ./cluster`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.New.Hosts = args
+			if len(args) == 0 && opts.New.File == "" {
+				return cmdutil.Usagef("name at least one machine, or give a file with -l")
+			}
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return addRun(cmd.Context(), opts)
+		},
+	}
+	opts.Flags.AddConfig(cmd, f)
+	opts.Flags.AddConnection(cmd)
+	opts.Flags.AddBundle(cmd)
+	opts.Flags.AddYes(cmd, "for scripts; add asks nothing but for unknown host keys")
+	fl := cmd.Flags()
+	fl.StringVarP(&opts.New.File, "file", "l", "", "file with a machine-list, as in layout.yaml")
+	fl.StringVar(&opts.New.User, "user", "", "login user (default: the layout's)")
+	fl.IntVar(&opts.New.Port, "port", 0, "SSH port (default: the layout's)")
+	fl.StringVar(&opts.New.KeyFile, "key", "", "private key (default: the layout's)")
+	fl.StringSliceVar(&opts.New.Roles, "role", []string{layout.RoleWorker}, "roles, separated by commas")
+	fl.StringVar(&opts.New.SKU, "machine-type", "auto", "SKU; auto finds it by asking the machine")
+	fl.BoolVar(&opts.DryRun, "dry-run", false, "only show what would be changed")
+	fl.BoolVar(&opts.Fix, "fix", false, "let preflight make the repairs that are safe")
+	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json")
+	return cmd
+}
+
+func addRun(ctx context.Context, opts *AddOptions) error {
+	machines, err := opts.New.Machines()
+	if err != nil {
+		return err
+	}
+	s, err := session.Open(ctx, opts.Factory, &opts.Flags, session.Needs{Bundle: true, ReadOnly: opts.DryRun, Format: opts.Output.String()})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	edit, err := planAdd(ctx, s, machines)
+	if err != nil {
+		return err
+	}
+	tellAdded(opts, edit)
+	if !opts.DryRun {
+		if err := edit.Write(); err != nil {
+			return err
+		}
+	}
+	if err := s.Use(ctx, edit.Cluster); err != nil {
+		return err
+	}
+	if opts.DryRun {
+		return showAdd(ctx, opts, s)
+	}
+	s.Options.Fix = opts.Fix
+	err = converge(ctx, s)
+	if _, refused := errors.AsType[*cluster.PreflightError](err); refused {
+		if uerr := edit.Undo(); uerr != nil {
+			return errors.Join(err, uerr)
+		}
+		return hint.Wrap(fmt.Errorf("%w; %s is as before", err, config.LayoutFile), hint.Of(err))
+	}
+	return err
+}
+
+// planAdd asks the machines what they are and prepares the new layout.
+func planAdd(ctx context.Context, s *session.Session, machines []layout.Machine) (*config.LayoutEdit, error) {
+	known := map[string]bool{}
+	for _, m := range s.Config.Layout.MachineList {
+		known[m.HostIP] = true
+	}
+	var ask []ssh.Target
+	for _, m := range machines {
+		if !known[m.HostIP] {
+			ask = append(ask, s.Config.Target(m))
+		}
+	}
+	facts, err := config.Discover(ctx, s.Dialer, ask, 0, nil)
+	if err != nil {
+		return nil, err
+	}
+	var add []layout.Machine
+	for _, m := range machines {
+		old := slices.IndexFunc(s.Config.Layout.MachineList, func(o layout.Machine) bool { return o.HostIP == m.HostIP })
+		if old >= 0 && (m.Hostname == "" || m.Hostname == s.Config.Layout.MachineList[old].Hostname) {
+			continue // added by a run that was interrupted
+		}
+		add = append(add, m)
+	}
+	return config.AddMachines(s.Config.Dir, add, facts)
+}
+
+func tellAdded(opts *AddOptions, edit *config.LayoutEdit) {
+	if len(edit.Machines) == 0 {
+		fmt.Fprintf(opts.Factory.IO.Err, "the layout has these machines already; the cluster is brought to what it says\n")
+	}
+	for _, m := range edit.Machines {
+		fmt.Fprintf(opts.Factory.IO.Err, "%s (%s): %s, %v\n", m.Hostname, m.HostIP, m.SKU, m.Roles)
+	}
+}
+
+func showAdd(ctx context.Context, opts *AddOptions, s *session.Session) error {
+	changes, err := cluster.Up(ctx, s.Spec, s.Options)
+	if cerr := s.CloseSink(); err == nil {
+		err = cerr
+	}
+	if changes == nil || opts.Output.Is("json") {
+		return err
+	}
+	if werr := progress.WritePlan(opts.Factory.IO.Out, changes); werr != nil {
+		return werr
+	}
+	return err
+}

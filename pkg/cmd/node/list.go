@@ -1,0 +1,93 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/cluster"
+	"github.com/openpai/paictl/pkg/cmd/cluster/session"
+	"github.com/openpai/paictl/pkg/cmdutil"
+)
+
+// ListOptions are those of "paictl node list".
+type ListOptions struct {
+	Factory *cmdutil.Factory
+	Flags   session.Flags
+	Output  cmdutil.Output
+	Offline bool
+}
+
+// NewCmdList returns "paictl node list". runF replaces the run in tests.
+func NewCmdList(f *cmdutil.Factory, runF func(context.Context, *ListOptions) error) *cobra.Command {
+	opts := &ListOptions{Factory: f}
+	cmd := &cobra.Command{
+		Use:     "list",
+		Aliases: []string{"ls"},
+		Short:   "Show the layout's machines and whether they are Ready",
+		Example: `  paictl node list -p ./cluster
+  paictl node list -p ./cluster --offline -o name`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return listRun(cmd.Context(), opts)
+		},
+	}
+	opts.Flags.AddConfig(cmd, f)
+	opts.Flags.AddLimit(cmd)
+	opts.Flags.AddConnection(cmd)
+	cmd.Flags().BoolVar(&opts.Offline, "offline", false, "show the layout only, connect to nothing")
+	cmdutil.AddOutputFlag(cmd, &opts.Output)
+	return cmd
+}
+
+func listRun(ctx context.Context, opts *ListOptions) error {
+	s, err := session.Open(ctx, opts.Factory, &opts.Flags, session.Needs{ReadOnly: true, Format: "quiet"})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	machines, err := listMachines(ctx, s, opts.Offline)
+	if machines == nil {
+		return err
+	}
+	t := cmdutil.Table{Header: []string{"NAME", "ADDRESS", "ROLES", "SKU", "STATE", "VERSION", "NOTE"}}
+	for _, m := range machines {
+		state, version := m.State, "-"
+		if m.Cordoned {
+			state += ",cordoned"
+		}
+		if m.Kubelet != nil {
+			version = m.Kubelet.Version
+		}
+		note := strings.Join(strings.Fields(strings.Join(m.Pressure, " ")+" "+m.Message), " ")
+		t.Rows = append(t.Rows, []string{m.Host, m.Address, strings.Join(m.Roles, ","), m.SKU, state, version, note})
+	}
+	if werr := opts.Output.Write(opts.Factory.IO.Out, machines, t); werr != nil {
+		return werr
+	}
+	if partial, ok := errors.AsType[*cluster.PartialError](err); ok {
+		// Each machine's line tells why.
+		return &cmdutil.CodeError{Err: err, Code: partial.ExitCode(), Silent: true}
+	}
+	return err
+}
+
+func listMachines(ctx context.Context, s *session.Session, offline bool) ([]cluster.MachineStatus, error) {
+	if !offline {
+		st, err := cluster.GetStatus(ctx, s.Spec, s.Options)
+		if st == nil {
+			return nil, err
+		}
+		return st.Machines, err
+	}
+	out := []cluster.MachineStatus{}
+	for _, n := range s.Spec.Nodes {
+		out = append(out, cluster.MachineStatus{Host: n.Hostname, Address: n.HostIP, Roles: n.Roles, SKU: n.SKU, State: "-"})
+	}
+	return out, nil
+}

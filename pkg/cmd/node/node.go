@@ -1,0 +1,41 @@
+// Package node is the commands "paictl node ...": the machines of a cluster.
+// In: flags, host names, and a configuration folder. Out: a changed layout.yaml and a
+// cluster that follows it; the work is done by pkg/config and pkg/cluster.
+package node
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/cluster"
+	"github.com/openpai/paictl/pkg/cmd/cluster/session"
+	"github.com/openpai/paictl/pkg/cmdutil"
+)
+
+// NewCmdNode returns "paictl node".
+func NewCmdNode(f *cmdutil.Factory) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "node",
+		Short: "List the machines of a cluster, add some, remove some",
+		Long: `Changes layout.yaml and the cluster together, in one command that can be repeated after any failure.
+Comments and order of layout.yaml stay as they are.`,
+		Example: `  paictl node list -p ./cluster
+  paictl node add 10.0.0.14 -p ./cluster
+  paictl node remove worker-4 -p ./cluster`,
+	}
+	cmd.AddCommand(NewCmdList(f, nil), NewCmdAdd(f, nil), NewCmdRemove(f, nil))
+	return cmd
+}
+
+// converge makes all machines what the changed layout says: names in /etc/hosts, labels.
+func converge(ctx context.Context, s *session.Session) error {
+	o := s.Options
+	o.Limit = nil
+	o.Command = "paictl cluster up -p " + session.Quote(s.Config.Dir)
+	_, err := cluster.Up(ctx, s.Spec, o)
+	if cerr := s.CloseSink(); err == nil {
+		err = cerr
+	}
+	return err
+}

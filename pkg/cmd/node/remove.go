@@ -1,0 +1,126 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/cluster"
+	"github.com/openpai/paictl/pkg/cmd/cluster/session"
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/hint"
+)
+
+// RemoveOptions are those of "paictl node remove".
+type RemoveOptions struct {
+	Factory      *cmdutil.Factory
+	Flags        session.Flags
+	Output       cmdutil.Output
+	Force        bool
+	DrainTimeout time.Duration
+}
+
+// NewCmdRemove returns "paictl node remove". runF replaces the run in tests.
+func NewCmdRemove(f *cmdutil.Factory, runF func(context.Context, *RemoveOptions) error) *cobra.Command {
+	opts := &RemoveOptions{Factory: f}
+	cmd := &cobra.Command{
+		Use:     "remove HOST...",
+		Aliases: []string{"rm"},
+		Short:   "Drain machines, take them out of the cluster and of the layout",
+		Long: `Moves the pods away (disruption budgets are respected), takes a machine of the control plane out of
+etcd, gives the machine back as it was before paictl, deletes the node, and takes it out of layout.yaml.
+
+A machine that doesn't answer is removed from the cluster all the same; what stays on it is told. Pods
+that can't leave within --drain-timeout stop the removal and are named; --force deletes them.
+Where the work is interrupted, run the same command again.`,
+		Example: `  paictl node remove worker-4 -p ./cluster
+  paictl node remove worker-4 worker-5 -p ./cluster --yes
+  paictl node remove worker-4 -p ./cluster --force`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return cmdutil.Usagef("name at least one machine (paictl node list shows them)")
+			}
+			opts.Flags.Limit = strings.Split(strings.Join(args, ","), ",")
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return removeRun(cmd.Context(), opts)
+		},
+		ValidArgsFunction: opts.Flags.CompleteHosts,
+	}
+	opts.Flags.AddConfig(cmd, f)
+	opts.Flags.AddConnection(cmd)
+	opts.Flags.AddBundle(cmd)
+	opts.Flags.AddYes(cmd, "don't ask")
+	cmd.Flags().BoolVar(&opts.Force, "force", false, "delete pods that can't be moved; remove machines that refuse the login, too")
+	cmd.Flags().DurationVar(&opts.DrainTimeout, "drain-timeout", 5*time.Minute, "how long the pods of a machine may take to leave")
+	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json")
+	return cmd
+}
+
+func removeRun(ctx context.Context, opts *RemoveOptions) error {
+	s, err := session.Open(ctx, opts.Factory, &opts.Flags, session.Needs{Format: opts.Output.String()})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	names, err := hostNames(s)
+	if err != nil {
+		return err
+	}
+	what := fmt.Sprintf("This removes %s from the cluster %s, with all that runs there.", strings.Join(names, ", "), s.Config.Kubernetes.Kubernetes.ClusterName)
+	if err := s.ConfirmName(what, strings.Join(names, ",")); err != nil {
+		return err
+	}
+	edit, err := config.RemoveMachines(s.Config.Dir, names) // finds what is wrong before anything is done
+	if err != nil {
+		return err
+	}
+	err = cluster.RemoveNodes(ctx, s.Spec, s.Options, cluster.RemoveOptions{
+		Force: opts.Force, DrainTimeout: opts.DrainTimeout,
+		Removed: func(n *cluster.Node) error { return forget(&edit, s.Config.Dir, n.Hostname) },
+	})
+	if err != nil {
+		return err
+	}
+	return settle(ctx, opts, s, edit)
+}
+
+func hostNames(s *session.Session) ([]string, error) {
+	var out []string
+	for _, name := range s.Options.Limit {
+		n, err := s.Spec.Node(name)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, n.Hostname)
+	}
+	return out, nil
+}
+
+// forget takes one machine out of the layout. The last edit is the layout as it is.
+func forget(edit **config.LayoutEdit, dir, host string) error {
+	e, err := config.RemoveMachines(dir, []string{host})
+	if err != nil {
+		return err
+	}
+	*edit = e
+	return e.Write()
+}
+
+// settle brings the machines that stay to the smaller layout. That needs the bundle; the
+// removal itself is done without.
+func settle(ctx context.Context, opts *RemoveOptions, s *session.Session, edit *config.LayoutEdit) error {
+	if err := s.UseBundle(ctx); err != nil {
+		fmt.Fprintf(opts.Factory.IO.Err, "the names of the removed machines stay in /etc/hosts until the next cluster up: %v\n  -> %s\n", err, hint.Of(err))
+		return nil
+	}
+	if err := s.Use(ctx, edit.Cluster); err != nil {
+		return err
+	}
+	return converge(ctx, s)
+}
