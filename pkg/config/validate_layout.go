@@ -157,8 +157,12 @@ func (k *checker) checkControlPlane() {
 	case n > 7:
 		r.warn(p, "layout/many-masters", fmt.Sprintf("%d etcd members make every write slow", n), "use 3 or 5 masters")
 	}
-	workers := slices.ContainsFunc(k.c.Layout.MachineList, k.c.runsWorkloads)
-	if !workers && len(masters) > 0 {
+	// A machine without a known role has a finding of its own.
+	unknown := func(m machine) bool {
+		return len(m.Roles) == 0 || slices.ContainsFunc(m.Roles, func(r string) bool { _, ok := k.c.Roles.Roles[r]; return !ok })
+	}
+	mayWork := func(m machine) bool { return k.c.runsWorkloads(m) || unknown(m) }
+	if len(masters) > 0 && !slices.ContainsFunc(k.c.Layout.MachineList, mayWork) {
 		r.warn(p, "layout/no-worker", "no machine runs jobs", "give at least one machine the role worker")
 	}
 	types := map[string]bool{}

@@ -1,0 +1,255 @@
+package config
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/pkg/strictyaml"
+)
+
+// goodFiles are four files without a finding.
+func goodFiles() map[string]string {
+	return map[string]string{
+		LayoutFile: `apiVersion: paictl.openpai.org/v1
+kind: Layout
+ssh: {username: pai, password: x}
+machine-sku:
+  gpu: {mem: 503Gi, cpu: {vcore: 64}, gpu: {type: NVIDIA-A100-SXM4-80GB, count: 8}, os: ubuntu22.04, arch: amd64, discovered: true}
+machine-list:
+  - {hostname: m1, hostip: 10.0.0.1, machine-type: gpu, roles: [master]}
+  - {hostname: w1, hostip: 10.0.0.2, machine-type: gpu, roles: [worker]}
+`,
+		KubernetesFile: `kubernetes:
+  cluster-dns: [10.0.0.53]
+  service-cluster-ip-range: 10.254.0.0/16
+  pod-cidr: 10.244.0.0/16
+`,
+		RolesFile: `k8s-role:
+  master:
+    component-list: [etcd, apiserver, controller-manager, scheduler]
+    taints: ["node-role.kubernetes.io/control-plane:NoSchedule"]
+  worker: {workloads: true, labels: {pai-worker: "true"}}
+`,
+		ServicesFile: `cluster:
+  common: {cluster-id: pai}
+rest-server: {server-port: 9186}
+`,
+	}
+}
+
+func folder(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		write(t, dir, name, text)
+	}
+	return dir
+}
+
+func TestGoodFilesHaveNoFindings(t *testing.T) {
+	findings, err := ValidateDir(folder(t, goodFiles()))
+	require.NoError(t, err)
+	assert.Empty(t, findings)
+}
+
+// edit replaces one text in one of the good files.
+type edit struct{ file, old, new string }
+
+func TestEveryRuleNamesPlaceAndRemedy(t *testing.T) {
+	const l, k, r, s = LayoutFile, KubernetesFile, RolesFile, ServicesFile
+	addMachine := func(fields string) edit {
+		return edit{l, "  - {hostname: w1", "  - {" + fields + "}\n  - {hostname: w1"}
+	}
+	kube := func(line string) edit { return edit{k, "kubernetes:\n", "kubernetes:\n  " + line + "\n"} }
+	for name, c := range map[string]struct {
+		edit
+		want string // LINE:COLUMN: FIELD [rule]
+	}{
+		"duplicate hostname":       {addMachine("hostname: m1, hostip: 10.0.0.3, machine-type: gpu, roles: [worker]"), "8:16: machine-list[1].hostname [layout/duplicate-hostname]"},
+		"duplicate address":        {addMachine("hostname: x, hostip: 10.0.0.1, machine-type: gpu, roles: [worker]"), "8:27: machine-list[1].hostip [layout/duplicate-hostip]"},
+		"no hostname":              {edit{l, "hostname: w1, ", ""}, "8:5: machine-list[1].hostname [layout/hostname]"},
+		"hostname with capitals":   {edit{l, "hostname: w1", "hostname: W1"}, "8:16: machine-list[1].hostname [layout/hostname]"},
+		"hostname with underscore": {edit{l, "hostname: w1", "hostname: w_1"}, "8:16: machine-list[1].hostname [layout/hostname]"},
+		"no address":               {edit{l, "hostip: 10.0.0.2, ", ""}, "8:5: machine-list[1].hostip [layout/hostip]"},
+		"not an address":           {edit{l, "hostip: 10.0.0.2", "hostip: 999.0.0.2"}, "8:28: machine-list[1].hostip [layout/hostip]"},
+		"unknown SKU":              {edit{l, "machine-type: gpu, roles: [worker]", "machine-type: gpus, roles: [worker]"}, "8:52: machine-list[1].machine-type [layout/unknown-sku]"},
+		"no SKU":                   {edit{l, "machine-type: gpu, roles: [worker]", "roles: [worker]"}, "8:5: machine-list[1].machine-type [layout/unknown-sku]"},
+		"unknown role":             {edit{l, "roles: [worker]", "roles: [wroker]"}, "8:65: machine-list[1].roles[0] [layout/unknown-role]"},
+		"no role":                  {edit{l, "roles: [worker]", "roles: []"}, "8:64: machine-list[1].roles [layout/no-roles]"},
+		"role twice":               {edit{l, "roles: [worker]", "roles: [worker, worker]"}, "8:73: machine-list[1].roles[1] [layout/duplicate-role]"},
+		"bad label":                {edit{l, "roles: [worker]", "roles: [worker], labels: {'a b': c}"}, "8:90: machine-list[1].labels[\"a b\"] [layout/label]"},
+		"bad label value":          {edit{l, "roles: [worker]", "roles: [worker], labels: {a: 'b c'}"}, "8:86: machine-list[1].labels.a [layout/label]"},
+		"bad taint":                {edit{l, "roles: [worker]", "roles: [worker], taints: ['a=b:No']"}, "8:83: machine-list[1].taints[0] [layout/taint]"},
+		"bad port":                 {edit{l, "roles: [worker]", "roles: [worker], ssh: {port: 0}"}, "8:86: machine-list[1].ssh.port [layout/ssh-port]"},
+		"bad jump host":            {edit{l, "password: x", "jump-host: ','"}, "3:33: ssh.jump-host [layout/ssh-jump-host]"},
+		"bad user":                 {edit{l, "username: pai", "username: 'a b'"}, "3:17: ssh.username [layout/ssh-username]"},
+		"secret without key":       {edit{l, "password: x", "secret-name: s"}, "3:35: ssh.secret-name [layout/ssh-secret-name]"},
+		"bad secret name":          {edit{l, "password: x", "keyfile-path: /dev/null, secret-name: A_b"}, "3:60: ssh.secret-name [layout/ssh-secret-name]"},
+		"key that is not there":    {edit{l, "password: x", "keyfile-path: nowhere"}, "3:36: ssh.keyfile-path [layout/no-file]"},
+		"no machines":              {edit{l, "machine-list:\n", "machine-list: []\nx:\n"}, "yaml/unknown-key"},
+		"no master":                {edit{l, "roles: [master]", "roles: [worker]"}, "7:3: machine-list [layout/no-master]"},
+		"even masters":             {edit{l, "roles: [worker]", "roles: [master, worker]"}, "layout/even-masters"},
+		"no worker":                {edit{l, "  - {hostname: w1, hostip: 10.0.0.2, machine-type: gpu, roles: [worker]}\n", ""}, "7:3: machine-list [layout/no-worker]"},
+		"two vendors":              {edit{l, "machine-list:", "  amd: {mem: 1Gi, cpu: {vcore: 1}, gpu: {type: AMD-Instinct-MI300X, count: 8}, os: x}\nmachine-list:\n  - {hostname: a1, hostip: 10.0.0.9, machine-type: amd, roles: [worker]}"}, "8:3: machine-list [layout/gpu-vendors]"},
+		"unused SKU":               {edit{l, "machine-list:", "  old: {mem: 1Gi, cpu: {vcore: 1}, os: x}\nmachine-list:"}, "6:8: machine-sku.old [sku/unused]"},
+		"not discovered":           {edit{l, "mem: 503Gi, cpu: {vcore: 64}", "discovered: false, cpu: {vcore: 64}"}, "yaml/duplicate-key"},
+		"bad memory":               {edit{l, "mem: 503Gi", "mem: 503 GB"}, "5:14: machine-sku.gpu.mem [sku/mem]"},
+		"no memory":                {edit{l, "mem: 503Gi, ", ""}, "5:8: machine-sku.gpu.mem [sku/mem]"},
+		"no processors":            {edit{l, "vcore: 64", "vcore: 0"}, "5:34: machine-sku.gpu.cpu.vcore [sku/vcore]"},
+		"negative GPUs":            {edit{l, "count: 8", "count: -1"}, "5:81: machine-sku.gpu.gpu.count [sku/gpu-count]"},
+		"GPU model of two words":   {edit{l, "type: NVIDIA-A100-SXM4-80GB", "type: NVIDIA A100"}, "5:51: machine-sku.gpu.gpu.type [sku/gpu-type]"},
+		"no system":                {edit{l, "os: ubuntu22.04, ", ""}, "5:8: machine-sku.gpu.os [sku/os]"},
+		"odd architecture":         {edit{l, "arch: amd64", "arch: x86_64"}, "5:108: machine-sku.gpu.arch [sku/arch]"},
+		"disk without size":        {edit{l, "arch: amd64", "disks: [{name: sda}]"}, "5:110: machine-sku.gpu.disks[0].size [sku/disk-size]"},
+		"API version":              {edit{l, "paictl.openpai.org/v1", "paictl.openpai.org/v9"}, "1:13: apiVersion [file/api-version]"},
+		"kind":                     {edit{l, "kind: Layout", "kind: Deployment"}, "2:7: kind [file/kind]"},
+
+		"old version":            {kube("version: v1.16.15"), "2:12: kubernetes.version [kubernetes/version]"},
+		"no version":             {kube("version: latest"), "2:12: kubernetes.version [kubernetes/version]"},
+		"cluster name":           {kube("cluster-name: A"), "2:17: kubernetes.cluster-name [kubernetes/cluster-name]"},
+		"domain":                 {kube("dns-domain: a_b"), "2:15: kubernetes.dns-domain [kubernetes/dns-domain]"},
+		"stub as DNS":            {edit{k, "[10.0.0.53]", "[127.0.0.53]"}, "2:17: kubernetes.cluster-dns[0] [kubernetes/cluster-dns]"},
+		"no DNS":                 {edit{k, "[10.0.0.53]", "[]"}, "2:16: kubernetes.cluster-dns [kubernetes/no-dns]"},
+		"etcd's folder":          {kube("etcd-data-path: etcd"), "2:19: kubernetes.etcd-data-path [kubernetes/etcd-data-path]"},
+		"registry with scheme":   {kube("docker-registry: https://x"), "2:20: kubernetes.docker-registry [kubernetes/docker-registry]"},
+		"network plugin":         {kube("network-plugin: calico"), "2:19: kubernetes.network-plugin [kubernetes/network-plugin]"},
+		"bundle that is missing": {kube("bundle: nowhere"), "2:11: kubernetes.bundle [kubernetes/no-bundle]"},
+		"port out of range":      {kube("api-servers-port: 70000"), "2:21: kubernetes.api-servers-port [kubernetes/api-servers-port]"},
+		"kubelet's port":         {kube("api-servers-port: 10250"), "2:21: kubernetes.api-servers-port [kubernetes/reserved-port]"},
+		"a node port":            {kube("api-servers-port: 30443"), "2:21: kubernetes.api-servers-port [kubernetes/reserved-port]"},
+		"API at a worker":        {kube("load-balance-ip: 10.0.0.2"), "2:20: kubernetes.load-balance-ip [kubernetes/load-balance-ip]"},
+		"API at a name":          {kube("load-balance-ip: api.example.org"), "2:20: kubernetes.load-balance-ip [kubernetes/load-balance-ip]"},
+		"certificate name":       {kube("api-server-cert-sans: ['a b']"), "2:26: kubernetes.api-server-cert-sans[0] [kubernetes/cert-san]"},
+		"ranges overlap":         {edit{k, "10.244.0.0/16", "10.254.128.0/17"}, "4:13: kubernetes.pod-cidr [network/overlap]"},
+		"not a range":            {edit{k, "10.244.0.0/16", "10.244.0.0"}, "4:13: kubernetes.pod-cidr [network/cidr]"},
+		"range with host bits":   {edit{k, "10.244.0.0/16", "10.244.0.1/16"}, "4:13: kubernetes.pod-cidr [network/cidr]"},
+		"IPv6 range":             {edit{k, "10.244.0.0/16", "fd00::/64"}, "4:13: kubernetes.pod-cidr [network/cidr]"},
+		"pods on the machines":   {edit{k, "[10.0.0.53]\n  service-cluster-ip-range: 10.254.0.0/16\n  pod-cidr: 10.244.0.0/16", "[9.9.9.9]\n  pod-cidr: 10.0.0.0/16"}, "3:13: kubernetes.pod-cidr [network/overlaps-machine]"},
+		"services on DNS":        {edit{k, "10.254.0.0/16", "10.0.0.48/28"}, "3:29: kubernetes.service-cluster-ip-range [network/overlaps-dns]"},
+		"too few pod addresses":  {edit{k, "10.244.0.0/16", "10.244.0.0/24"}, "4:13: kubernetes.pod-cidr [network/pod-range-size]"},
+		"too many services":      {edit{k, "10.254.0.0/16", "10.64.0.0/10"}, "3:29: kubernetes.service-cluster-ip-range [network/service-range-size]"},
+		"a reserved range":       {edit{k, "10.244.0.0/16", "169.254.0.0/16"}, "4:13: kubernetes.pod-cidr [network/special-range]"},
+		"kernel setting":         {kube("extra: {sysctl: {'a b': 1}}"), "2:27: kubernetes.extra.sysctl[\"a b\"] [extra/sysctl]"},
+		"a setting of ours":      {kube("extra: {kubelet: {kind: x}}"), "2:27: kubernetes.extra.kubelet.kind [extra/owned]"},
+
+		"partial control plane": {edit{r, "etcd, apiserver", "apiserver"}, "3:21: k8s-role.master.component-list [role/partial-control-plane]"},
+		"unknown component":     {edit{r, "etcd, apiserver", "etcd, haproxy, apiserver"}, "3:28: k8s-role.master.component-list[1] [role/unknown-component]"},
+		"component twice":       {edit{r, "etcd, apiserver", "etcd, etcd, apiserver"}, "3:28: k8s-role.master.component-list[1] [role/duplicate-component]"},
+		"role name":             {edit{r, "  worker:", "  Big_one: {workloads: true}\n  worker:"}, "5:12: k8s-role.Big_one [role/name]"},
+		"idle role":             {edit{r, "  worker:", "  idle: {}\n  worker:"}, "5:9: k8s-role.idle [role/idle]"},
+		"label of a role":       {edit{r, "pai-worker:", "-x:"}, "5:42: k8s-role.worker.labels.-x [layout/label]"},
+
+		"cluster id":        {edit{s, "cluster-id: pai", "cluster-id: p/i"}, "2:24: cluster.common.cluster-id [services/cluster-id]"},
+		"data path":         {edit{s, "cluster-id: pai", "data-path: data"}, "2:23: cluster.common.data-path [services/data-path]"},
+		"user, no password": {edit{s, "rest-server:", "  docker-registry: {username: u}\nrest-server:"}, "3:31: cluster.docker-registry.username [services/registry-login]"},
+		"password, no user": {edit{s, "rest-server:", "  docker-registry: {password: u}\nrest-server:"}, "3:31: cluster.docker-registry.password [services/registry-login]"},
+		"latest":            {edit{s, "rest-server:", "  docker-registry: {docker-tag: latest}\nrest-server:"}, "3:33: cluster.docker-registry.docker-tag [services/docker-tag]"},
+		"tag":               {edit{s, "rest-server:", "  docker-registry: {docker-tag: a b}\nrest-server:"}, "3:33: cluster.docker-registry.docker-tag [services/docker-tag]"},
+		"namespace":         {edit{s, "rest-server:", "  docker-registry: {namespace: A}\nrest-server:"}, "3:32: cluster.docker-registry.namespace [services/registry-namespace]"},
+		"registry domain":   {edit{s, "rest-server:", "  docker-registry: {domain: http://a}\nrest-server:"}, "3:29: cluster.docker-registry.domain [services/registry-domain]"},
+		"registry secret":   {edit{s, "rest-server:", "  docker-registry: {secret-name: A}\nrest-server:"}, "3:34: cluster.docker-registry.secret-name [services/registry-secret]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			files := goodFiles()
+			require.Contains(t, files[c.file], c.old, "the test's own edit")
+			files[c.file] = strings.Replace(files[c.file], c.old, c.new, 1)
+			findings, err := ValidateDir(folder(t, files))
+			require.NoError(t, err)
+			require.NotEmpty(t, findings)
+			var got []string
+			for _, f := range findings {
+				assert.NotEmpty(t, f.Message)
+				got = append(got, short(f))
+			}
+			if !strings.Contains(c.want, " ") {
+				assert.Contains(t, strings.Join(got, "\n"), "["+c.want+"]")
+				return
+			}
+			assert.Contains(t, got, c.want)
+			assert.Len(t, got, 1, "one mistake, one finding: %v", got)
+			assert.NotEmpty(t, findings[0].Remedy)
+		})
+	}
+}
+
+func short(f Finding) string {
+	return strings.Join([]string{position(f), " ", f.Field, " [", f.Rule, "]"}, "")
+}
+
+func position(f Finding) string {
+	s := strings.TrimPrefix(f.String(), f.File+":")
+	i := strings.Index(s, ": ")
+	return s[:i+1]
+}
+
+func TestAllFindingsAreReportedAtOnceInOrder(t *testing.T) {
+	files := goodFiles()
+	files[LayoutFile] = strings.ReplaceAll(files[LayoutFile], "hostip: 10.0.0.2", "hostip: 10.0.0.1")
+	files[LayoutFile] = strings.ReplaceAll(files[LayoutFile], "vcore: 64", "vcore: 0")
+	files[KubernetesFile] += "  network-plugin: x\n"
+	findings, err := ValidateDir(folder(t, files))
+	require.NoError(t, err)
+	var rules []string
+	for _, f := range findings {
+		rules = append(rules, f.Rule)
+	}
+	assert.Equal(t, []string{"sku/vcore", "layout/duplicate-hostip", "kubernetes/network-plugin"}, rules)
+}
+
+func TestSeveralMastersBehindOneAddressAreWarnedAbout(t *testing.T) {
+	files := goodFiles()
+	files[LayoutFile] += "  - {hostname: m2, hostip: 10.0.0.3, machine-type: gpu, roles: [master]}\n  - {hostname: m3, hostip: 10.0.0.4, machine-type: gpu, roles: [master]}\n"
+	findings, err := ValidateDir(folder(t, files))
+	require.NoError(t, err)
+	require.Len(t, findings, 1)
+	assert.Equal(t, "kubernetes/no-load-balancer", findings[0].Rule)
+	assert.Equal(t, strictyaml.Warning, findings[0].Severity)
+	files[KubernetesFile] += "  load-balance-ip: 10.0.0.100\n"
+	findings, err = ValidateDir(folder(t, files))
+	require.NoError(t, err)
+	assert.Empty(t, findings)
+}
+
+func TestAMissingFileIsNamed(t *testing.T) {
+	files := goodFiles()
+	delete(files, RolesFile)
+	_, err := Load(folder(t, files))
+	require.ErrorContains(t, err, RolesFile+" is missing in ")
+	_, err = Load(filepath.Join(t.TempDir(), "nowhere"))
+	require.ErrorContains(t, err, "there is no configuration folder")
+}
+
+func TestMistakesOfFormInAllFilesComeTogether(t *testing.T) {
+	files := map[string]string{}
+	for name := range goodFiles() {
+		files[name] = "apiVersion: paictl.openpai.org/v1\ncluster: {}\nk8s-role: {}\nkubernetes: {}\nmachine-list: []\nunknown-key: {}\n"
+	}
+	_, err := Load(folder(t, files))
+	require.Error(t, err)
+	for _, name := range []string{LayoutFile, KubernetesFile, RolesFile} {
+		assert.Contains(t, err.Error(), name+":6:1: unknown-key: there is no key \"unknown-key\" here [yaml/unknown-key]")
+	}
+	assert.NotContains(t, err.Error(), ServicesFile+":6", "sections of services are free")
+}
+
+func TestRulesHaveStableNames(t *testing.T) {
+	// Scripts match on these names: a change here is a change of interface.
+	rules := map[string]bool{}
+	for _, file := range []string{"build.go", "generate.go", "load.go", "quickstart_check.go", "validate.go", "validate_layout.go", "validate_kubernetes.go", "validate_services.go"} {
+		b, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for word := range strings.SplitSeq(string(b), `"`) {
+			if group, name, ok := strings.Cut(word, "/"); ok && slices.Contains([]string{"file", "layout", "sku", "kubernetes", "network", "extra", "role", "services", "quick-start", "machine"}, group) && !strings.ContainsAny(name, " ./:") {
+				rules[word] = true
+			}
+		}
+	}
+	golden(t, "rules.txt", []byte(strings.Join(slices.Sorted(maps.Keys(rules)), "\n")+"\n"))
+}
