@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/openpai/paictl/pkg/bundle"
 	"github.com/openpai/paictl/pkg/bundle/build"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/iostreams"
@@ -36,13 +35,17 @@ Two builds on the same machine give the same checksums.`,
   paictl bundle build --source ./bundle   # your own versions, in a checkout`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			var err error
+			if opts.Dir, err = folder(f, opts.Dir); err != nil {
+				return err
+			}
 			if runF != nil {
 				return runF(cmd.Context(), opts)
 			}
 			return buildRun(cmd.Context(), opts)
 		},
 	}
-	cmd.Flags().StringVarP(&opts.Dir, "output", "o", bundle.DefaultDir, "folder of the bundle")
+	addDirFlag(cmd, &opts.Dir)
 	cmd.Flags().StringVar(&opts.Source, "source", "", "folder with the pinned modules (default: those inside paictl)")
 	return cmd
 }

@@ -4,6 +4,8 @@
 package bundle
 
 import (
+	"cmp"
+
 	"github.com/spf13/cobra"
 
 	"github.com/openpai/paictl/pkg/bundle"
@@ -28,10 +30,23 @@ It is built from source (minutes, then seconds) or fetched from the upstream pro
 	return cmd
 }
 
-// dirOf is the folder that an optional argument names.
-func dirOf(args []string) string {
-	if len(args) == 0 {
-		return bundle.DefaultDir
+// folder is the bundle's folder: the one given, that of paictl's settings, or the default.
+func folder(f *cmdutil.Factory, given string) (string, error) {
+	if given != "" {
+		return given, nil
 	}
-	return args[0]
+	settings, err := f.Settings()
+	if err != nil {
+		return "", err
+	}
+	return cmp.Or(settings.GetString("bundle"), bundle.DefaultDir), nil
 }
+
+// addDirFlag adds -o/--output, the folder to write to.
+func addDirFlag(cmd *cobra.Command, dir *string) {
+	cmd.Flags().StringVarP(dir, "output", "o", "", "folder of the bundle (default: $PAICTL_BUNDLE, else "+bundle.DefaultDir+")")
+	_ = cmd.MarkFlagDirname("output")
+}
+
+// dirHelp ends the help of commands that read the folder named by an argument.
+const dirHelp = "DIR, or $PAICTL_BUNDLE, or " + bundle.DefaultDir

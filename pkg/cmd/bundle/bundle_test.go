@@ -135,6 +135,22 @@ func TestFlagsReachTheRun(t *testing.T) {
 	})
 }
 
+func TestTheFolderIsTheGivenOneOrThatOfTheSettingsOrTheDefault(t *testing.T) {
+	f := cmdutil.New("test")
+	f.Getenv = func(string) string { return "" }
+	dir, err := folder(f, "")
+	require.NoError(t, err)
+	assert.Equal(t, bundle.DefaultDir, dir)
+
+	t.Setenv("PAICTL_BUNDLE", "/srv/bundle")
+	dir, err = folder(f, "")
+	require.NoError(t, err)
+	assert.Equal(t, "/srv/bundle", dir)
+	dir, err = folder(f, "given")
+	require.NoError(t, err)
+	assert.Equal(t, "given", dir)
+}
+
 func TestTheMirrorCanComeFromTheEnvironment(t *testing.T) {
 	t.Setenv("PAICTL_MIRROR", "https://env.example.org")
 	f := cmdutil.New("test")

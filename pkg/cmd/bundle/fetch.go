@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/openpai/paictl/pkg/bundle"
 	"github.com/openpai/paictl/pkg/bundle/fetch"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/iostreams"
@@ -41,6 +40,10 @@ It can also be set as "mirror" in paictl's settings, or in PAICTL_MIRROR.`,
   paictl bundle fetch --mirror https://mirror.example.org`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			var err error
+			if opts.Dir, err = folder(f, opts.Dir); err != nil {
+				return err
+			}
 			if !cmd.Flags().Changed("mirror") {
 				settings, err := f.Settings()
 				if err != nil {
@@ -54,7 +57,7 @@ It can also be set as "mirror" in paictl's settings, or in PAICTL_MIRROR.`,
 			return fetchRun(cmd.Context(), opts)
 		},
 	}
-	cmd.Flags().StringVarP(&opts.Dir, "output", "o", bundle.DefaultDir, "folder of the bundle")
+	addDirFlag(cmd, &opts.Dir)
 	cmd.Flags().StringVar(&opts.Lock, "lock", "", "lock file (default: "+fetch.LockName+" in the bundle's folder)")
 	cmd.Flags().StringVar(&opts.Mirror, "mirror", "", "URL below which all upstream hosts are found")
 	cmd.Flags().StringVar(&opts.Arch, "arch", runtime.GOARCH, "architecture of the machines: amd64 or arm64")

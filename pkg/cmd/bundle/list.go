@@ -26,13 +26,16 @@ func newCmdList(f *cmdutil.Factory, runF func(context.Context, *listOptions) err
 	cmd := &cobra.Command{
 		Use:   "list [DIR]",
 		Short: "Show what is in a bundle",
-		Long:  "Show the artifacts of the bundle in DIR, " + bundle.DefaultDir + " where none is given.",
+		Long:  "Show the artifacts of the bundle in " + dirHelp + ".",
 		Example: `  paictl bundle list
   paictl bundle list /srv/bundle --kind image
   paictl bundle list -o json`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			opts.Dir = dirOf(args)
+			var err error
+			if opts.Dir, err = folder(f, strings.Join(args, "")); err != nil {
+				return err
+			}
 			if runF != nil {
 				return runF(cmd.Context(), opts)
 			}

@@ -37,12 +37,15 @@ func newCmdVerify(f *cmdutil.Factory, runF func(context.Context, *verifyOptions)
 	cmd := &cobra.Command{
 		Use:   "verify [DIR]",
 		Short: "Compare every file of a bundle with its checksum",
-		Long:  "Hash every file of the bundle in DIR, " + bundle.DefaultDir + " where none is given, and name all that differ.",
+		Long:  "Hash every file of the bundle in " + dirHelp + ", and name all that differ.",
 		Example: `  paictl bundle verify
   paictl bundle verify /srv/bundle -o json`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			opts.Dir = dirOf(args)
+			var err error
+			if opts.Dir, err = folder(f, strings.Join(args, "")); err != nil {
+				return err
+			}
 			if runF != nil {
 				return runF(cmd.Context(), opts)
 			}
