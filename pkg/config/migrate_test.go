@@ -1,0 +1,120 @@
+package config
+
+import (
+	"encoding/json"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/pkg/version"
+)
+
+func TestOldConfigurationsMigrateAsTheGoldenFilesSay(t *testing.T) {
+	for name, format := range map[string]Format{"g1": G1, "g2": G2} {
+		t.Run(name, func(t *testing.T) {
+			old := filepath.Join("testdata", "migrate", name)
+			m, err := Migrate(old, "new")
+			require.NoError(t, err)
+			assert.Equal(t, format, m.From)
+			for _, file := range Files() {
+				text := strings.ReplaceAll(string(m.Files[file]), version.Version, "VERSION")
+				golden(t, filepath.Join("migrate", name+"-new", file), []byte(strings.ReplaceAll(text, version.Kubernetes, "KUBERNETES")))
+			}
+			notes, err := json.MarshalIndent(m.Notes, "", "  ")
+			require.NoError(t, err)
+			golden(t, filepath.Join("migrate", name+"-new", "notes.json"), append(notes, '\n'))
+			for _, secret := range []string{"topsecretkey", "readersecret", "secretpw", `for"example`} {
+				assert.NotContains(t, string(notes), secret)
+			}
+			dir := t.TempDir()
+			require.NoError(t, WriteFolder(dir, m.Files, m.Cluster.HoldsSecret, false))
+			valid(t, dir)
+		})
+	}
+}
+
+// Every scalar of an old file is either in the new files or in the notes: nothing is lost
+// in silence.
+func TestMigrationLosesNothingInSilence(t *testing.T) {
+	for _, name := range []string{"g1", "g2"} {
+		m := &migrator{dir: filepath.Join("testdata", "migrate", name), docs: map[string]*oldDoc{}}
+		require.NoError(t, m.read())
+		out, err := Migrate(m.dir, "new")
+		require.NoError(t, err)
+		var files strings.Builder
+		for _, b := range out.Files {
+			files.Write(b)
+		}
+		noted := func(file, field string) bool {
+			return slices.ContainsFunc(out.Notes, func(n MigrationNote) bool { return n.File == file && strings.HasPrefix(field, n.Field) })
+		}
+		for _, file := range slices.Sorted(maps.Keys(m.docs)) {
+			walk(m.docs[file].root, nil, func(p fieldPath, v any) {
+				if noted(file, p.String()) || p.String() == "" {
+					return
+				}
+				key, _ := p[len(p)-1].(string)
+				text := m.docs[file].doc.Scalar(p...)
+				switch {
+				case strings.HasPrefix(key, "pai-"), key == "k8s-role", key == "nodename", key == "sshport" && text == "22", key == "ssh-port" && text == "22", key == "docker-data", text == "nvidia.com/gpu":
+				case text == "true" && key == "enable_docker_cache":
+					assert.Contains(t, files.String(), "enabled: true")
+				default:
+					assert.Contains(t, strings.ReplaceAll(files.String(), `\"`, `"`), text, "%s: %s", file, p)
+				}
+			})
+		}
+	}
+}
+
+func walk(v any, p fieldPath, visit func(fieldPath, any)) {
+	switch x := v.(type) {
+	case map[string]any:
+		for k, e := range x {
+			walk(e, p.With(k), visit)
+		}
+	case []any:
+		for i, e := range x {
+			walk(e, p.With(i), visit)
+		}
+	default:
+		visit(p, v)
+	}
+}
+
+func TestFormatsAreToldApart(t *testing.T) {
+	for name, c := range map[string]struct {
+		files map[string]string
+		want  Format
+	}{
+		"ours":             {goodFiles(), Current},
+		"ours, no version": {map[string]string{LayoutFile: "machine-list: [{hostname: a, hostip: 10.0.0.1, machine-type: x, roles: [master]}]\n"}, Current},
+		"0.14":             {map[string]string{LayoutFile: "machine-list: [{hostname: a, nodename: b}]\n"}, G1},
+		"1.8":              {map[string]string{LayoutFile: "machine-sku: {a: {computing-device: {type: t}}}\nmachine-list: [{hostname: a, pai-master: \"true\"}]\n"}, G2},
+		"1.8 without GPUs": {map[string]string{LayoutFile: "machine-list: [{hostname: a, pai-master: \"true\"}]\n", "config.yaml": "user: a\n"}, G2},
+		"0.6":              {map[string]string{"cluster-configuration.yaml": "x: 1\n"}, G0},
+		"1.2":              {map[string]string{"master.csv": "a,1.2.3.4\n"}, G15},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := Detect(folder(t, c.files))
+			require.NoError(t, err)
+			assert.Equal(t, c.want, got)
+		})
+	}
+}
+
+func TestOldFormatsAreNamedByOtherCommands(t *testing.T) {
+	_, err := Load(filepath.Join("testdata", "migrate", "g2"))
+	require.ErrorContains(t, err, "is of the format of OpenPAI 1.5 and later")
+	_, err = Migrate(folder(t, goodFiles()), "new")
+	require.ErrorContains(t, err, "is already of paictl's own format")
+	_, err = Migrate(folder(t, map[string]string{"master.csv": "a,1.2.3.4\n"}), "new")
+	require.ErrorContains(t, err, "has no layout.yaml")
+	_, err = Migrate(t.TempDir(), "new")
+	require.ErrorContains(t, err, "find the old configuration")
+}
