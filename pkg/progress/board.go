@@ -69,6 +69,7 @@ type board struct {
 	byName  map[string]*row
 	notes   []note
 	warned  []string // warnings, kept for the end
+	failed  []cluster.Failed
 	planned bool
 	summary *cluster.Summary
 }
@@ -93,6 +94,9 @@ func (b *board) apply(e cluster.Event) {
 		b.warn(e)
 	}
 	if r == nil {
+		if e.Kind == cluster.EventPhaseFailed {
+			b.blame(e) // of no host in particular: all of them
+		}
 		return
 	}
 	switch {
@@ -116,9 +120,15 @@ func (b *board) setAside(r *row, e cluster.Event) {
 	}
 }
 
-// fail keeps why a host failed, and tells it below the table.
+// fail keeps why a host failed.
 func (b *board) fail(r *row, e cluster.Event) {
 	r.err = line(e.Error)
+	b.blame(e)
+}
+
+// blame tells of a failure below the table, and keeps it for the end.
+func (b *board) blame(e cluster.Event) {
+	b.failed = append(b.failed, cluster.Failed{Host: e.Host, Phase: e.Phase, Error: e.Error, Hint: e.Hint})
 	text := e.Error
 	if e.Hint != "" {
 		text += " -> " + e.Hint
@@ -226,6 +236,19 @@ func (b *board) changes() int {
 		}
 	}
 	return n
+}
+
+// untold returns the failures that the summary does not name: those that refused a run
+// before it began, for one.
+func (b *board) untold() []cluster.Failed {
+	if b.summary == nil {
+		return b.failed
+	}
+	told := map[string]bool{}
+	for _, f := range b.summary.Failed {
+		told[f.Host+"\x00"+f.Error] = true
+	}
+	return slices.DeleteFunc(slices.Clone(b.failed), func(f cluster.Failed) bool { return told[f.Host+"\x00"+f.Error] })
 }
 
 // tallyRows counts the rows by state.

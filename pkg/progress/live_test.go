@@ -78,10 +78,29 @@ func TestTheLastPictureHasTableWarningsSummaryAndRetry(t *testing.T) {
 	}
 }
 
+func TestARunThatIsRefusedNamesEveryFailedCheckAtTheEnd(t *testing.T) {
+	events := []cluster.Event{
+		story()[0],
+		{Time: at(1), Kind: cluster.EventPhaseStarted, Host: "gpu-1", Phase: "preflight"},
+		{Time: at(1), Kind: cluster.EventPhaseFailed, Phase: "preflight", Error: "the pod and service networks overlap", Hint: "choose another pod-cidr"},
+		{Time: at(1), Kind: cluster.EventPhaseFailed, Host: "gpu-1", Phase: "preflight", Error: "port 6443 is taken", Hint: "stop nginx"},
+		{Time: at(1), Kind: cluster.EventPhaseFailed, Host: "gpu-1", Phase: "preflight", Error: "1 GB of disk", Hint: "give it more"},
+	}
+	m, _ := send(newModel(new(int)), tea.WindowSizeMsg{Width: 100, Height: 24}, frameMsg{now: at(2), events: events, closed: true})
+	golden(t, "final_refused.golden", m.screen().final(m.board))
+
+	var out bytes.Buffer
+	r := NewPlain(&out, false)
+	for _, e := range events {
+		r.Emit(e)
+	}
+	golden(t, "plain_refused.golden", out.String())
+}
+
 func TestTheLastPictureOfManyHostsIsBounded(t *testing.T) {
 	m, _ := send(newModel(new(int)), frameMsg{now: at(40), events: crowd(1000), closed: true})
 	final := m.screen().final(m.board)
-	assert.Less(t, strings.Count(final, "\n"), finalMax+6)
+	assert.Less(t, strings.Count(final, "\n"), finalMax+10)
 	assert.Contains(t, final, "… and 960 hosts more:")
 	assert.Contains(t, final, "\nnode-0500", "the one that failed comes first")
 }

@@ -107,6 +107,9 @@ func (r *Plain) failed(e cluster.Event) {
 	if e.Elapsed > 0 {
 		took = " after " + duration(e.Elapsed)
 	}
+	if e.Host == "" {
+		e.Host = "all hosts"
+	}
 	r.say(e, r.p.bad("FAILED")+took+": "+line(e.Error))
 	if e.Hint != "" {
 		fmt.Fprintf(r.w, "  -> %s\n", line(e.Hint))

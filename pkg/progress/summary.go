@@ -19,14 +19,29 @@ func writeSummary(w io.Writer, s *cluster.Summary, p palette) {
 	} else {
 		fmt.Fprintln(w, p.bad(fmt.Sprintf("%d hosts were set aside:", len(s.Failed))))
 	}
-	for _, f := range s.Failed {
-		fmt.Fprintf(w, "  %s  %s: %s\n", line(f.Host), line(f.Phase), line(f.Error))
+	writeFailed(w, s.Failed, func(t string) string { return t })
+	if s.Retry != "" {
+		fmt.Fprintf(w, "Once that is mended, go on with:\n  %s\n", line(s.Retry))
+	}
+}
+
+// failedShown bounds the causes that are printed; -o json has them all.
+const failedShown = 100
+
+// writeFailed prints failures with their remedies, indented.
+func writeFailed(w io.Writer, fs []cluster.Failed, colour func(string) string) {
+	for _, f := range fs[:min(len(fs), failedShown)] {
+		where := line(f.Host)
+		if where == "" {
+			where = "all hosts"
+		}
+		fmt.Fprintln(w, colour(fmt.Sprintf("  %s  %s: %s", where, line(f.Phase), line(f.Error))))
 		if f.Hint != "" {
 			fmt.Fprintf(w, "    -> %s\n", line(f.Hint))
 		}
 	}
-	if s.Retry != "" {
-		fmt.Fprintf(w, "Once that is mended, go on with:\n  %s\n", line(s.Retry))
+	if n := len(fs) - failedShown; n > 0 {
+		fmt.Fprintf(w, "  … and %d more\n", n)
 	}
 }
 

@@ -267,13 +267,13 @@ func (s screen) final(b *board) string {
 			out = append(out, s.p.warn(w)) // not cut: the terminal wraps what must be read
 		}
 	}
-	text := strings.Join(out, "\n") + "\n\n"
+	var text strings.Builder
+	text.WriteString(strings.Join(out, "\n") + "\n\n")
+	writeFailed(&text, b.untold(), s.p.bad)
 	if b.summary != nil {
-		var sum strings.Builder
-		writeSummary(&sum, b.summary, s.p)
-		text += sum.String()
+		writeSummary(&text, b.summary, s.p)
 	}
-	return text
+	return text.String()
 }
 
 // rest says in one line what the rows are that are not shown.
