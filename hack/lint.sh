@@ -1,5 +1,6 @@
 #!/bin/sh
 # Runs golangci-lint in the version that hack/tools pins, built once per version and Go.
+# Status 75 means that it can't be built here, for want of a module proxy for example.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -9,7 +10,7 @@ tool=$cache/golangci-lint-$version-$(go env GOVERSION)
 if [ ! -x "$tool" ]; then
 	echo "building golangci-lint $version, once" >&2
 	mkdir -p "$cache"
-	(cd hack/tools && go build -o "$tool.new" github.com/golangci/golangci-lint/v2/cmd/golangci-lint)
+	(cd hack/tools && go build -o "$tool.new" github.com/golangci/golangci-lint/v2/cmd/golangci-lint) || exit 75
 	mv "$tool.new" "$tool"
 fi
 exec "$tool" run "$@" ./...
