@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/agent"
@@ -18,6 +19,9 @@ import (
 // maxAuthRounds limits the connections made for one authentication: OpenSSH hangs up
 // after six refused keys, and an agent may hold a dozen.
 const maxAuthRounds = 3
+
+// agentPatience is how long an agent may take to list its keys.
+const agentPatience = 5 * time.Second
 
 // errRefused ends a handshake in which nothing is left to try.
 var errRefused = errors.New("no way to authenticate is left")
@@ -128,10 +132,12 @@ func (a *authenticator) agent(socket string) {
 		return
 	}
 	a.close = func() { _ = nc.Close() }
+	_ = nc.SetDeadline(time.Now().Add(agentPatience))
 	signers, err := agent.NewClient(nc).Signers()
 	if err != nil {
 		return
 	}
+	_ = nc.SetDeadline(time.Time{}) // a signature may wait for a person
 	for _, s := range signers {
 		if a.e.onlyThese && !a.configured(s.PublicKey()) {
 			continue

@@ -18,6 +18,7 @@ import (
 	cssh "golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/knownhosts"
 
+	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/secret"
 	"github.com/openpai/paictl/pkg/ssh"
 	"github.com/openpai/paictl/pkg/ssh/sshtest"
@@ -179,10 +180,16 @@ func TestOpenSSHEndsScriptsThatNobodyWaitsFor(t *testing.T) {
 	c := sshtest.NewClient(t, s.options(t))
 	root, err := c.Dial(t.Context(), s.target)
 	require.NoError(t, err)
-	target := s.user(t, fmt.Sprintf("paictl-c%d", os.Getpid()), "pw", "ALL=(ALL) NOPASSWD:ALL")
+	name := fmt.Sprintf("paictl-c%d", os.Getpid())
+	target := s.user(t, name, "pw", "ALL=(ALL) NOPASSWD:ALL")
 	user, err := c.Dial(t.Context(), target)
 	require.NoError(t, err)
-	for name, h := range map[string]ssh.Host{"root": root, "sudo": user} {
+	name += "y"
+	targetPTY := s.user(t, name, "pw", "ALL=(ALL) NOPASSWD:ALL\nDefaults:"+name+" use_pty")
+	userPTY, err := c.Dial(t.Context(), targetPTY)
+	require.NoError(t, err)
+	targets := map[string]ssh.Target{"root": s.target, "sudo": target, "sudo with use_pty": targetPTY}
+	for name, h := range map[string]ssh.Host{"root": root, "sudo": user, "sudo with use_pty": userPTY} {
 		for how, cut := range map[string]func(context.CancelFunc){
 			"cancelled":      func(cancel context.CancelFunc) { cancel() },
 			"connection cut": func(context.CancelFunc) { _ = c.Close() },
@@ -190,11 +197,7 @@ func TestOpenSSHEndsScriptsThatNobodyWaitsFor(t *testing.T) {
 			if how == "connection cut" {
 				own := sshtest.NewClient(t, s.options(t))
 				cut = func(context.CancelFunc) { _ = own.Close() }
-				to := s.target
-				if name == "sudo" {
-					to = target
-				}
-				h, err = own.Dial(t.Context(), to)
+				h, err = own.Dial(t.Context(), targets[name])
 				require.NoError(t, err)
 			}
 			pidFile := filepath.Join(s.root, name+how)
@@ -219,9 +222,17 @@ func TestOpenSSHEndsScriptsThatNobodyWaitsFor(t *testing.T) {
 }
 
 func TestOpenSSHAndSudoWithAPassword(t *testing.T) {
+	// Newer versions of sudo run everything in a terminal of its own (use_pty).
+	for _, setting := range []string{"!use_pty", "use_pty"} {
+		t.Run(setting, func(t *testing.T) { sudoWithAPassword(t, setting) })
+	}
+}
+
+func sudoWithAPassword(t *testing.T, setting string) {
 	s := startOpenSSH(t)
 	const password = "p4ss w0rd'\"$"
-	target := s.user(t, fmt.Sprintf("paictl-p%d", os.Getpid()), password, "ALL=(ALL) ALL")
+	name := fmt.Sprintf("paictl-p%d", os.Getpid())
+	target := s.user(t, name, password, "ALL=(ALL) ALL\nDefaults:"+name+" "+setting)
 	o := s.options(t)
 	counter := &ssh.Counter{}
 	var log bytes.Buffer
@@ -273,6 +284,15 @@ func TestOpenSSHAndSudoThatRefuses(t *testing.T) {
 	_, err = h.Run(t.Context(), ssh.Script{Name: "id", Body: "id -u"})
 	require.ErrorIs(t, err, ssh.ErrSudo)
 	require.ErrorContains(t, err, "may not become root")
+
+	name := fmt.Sprintf("paictl-t%d", os.Getpid())
+	target = s.user(t, name, "pw", "ALL=(ALL) NOPASSWD:ALL\nDefaults:"+name+" requiretty")
+	h, err = sshtest.NewClient(t, s.options(t)).Dial(t.Context(), target)
+	require.NoError(t, err)
+	_, err = h.Run(t.Context(), ssh.Script{Name: "id", Body: "id -u"})
+	require.ErrorIs(t, err, ssh.ErrSudo)
+	require.ErrorContains(t, err, "it wants a terminal")
+	assert.Contains(t, hint.Of(err), "!requiretty")
 }
 
 func TestOpenSSHDropsDialsAndWeComeBack(t *testing.T) {

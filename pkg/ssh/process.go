@@ -41,8 +41,10 @@ type access struct {
 	root     bool
 	user     string
 	password secret.String
-	// ask returns a password that a person types; nil where nobody is there.
-	ask func() (secret.String, error)
+	// ask returns a password that a person types; nil where nobody is there. forget says
+	// that it was wrong.
+	ask    func() (secret.String, error)
+	forget func()
 }
 
 // sudo tells whether root rights need sudo.

@@ -109,10 +109,10 @@ func (h *host) check(s Script) error {
 // access returns the rights to run something with.
 func (h *host) access(root bool) access {
 	as := access{root: root, user: h.e.user, password: h.e.sudo}
-	if h.client.o.Prompt != nil {
-		as.ask = func() (secret.String, error) {
-			return h.client.questions.get("sudo password of " + h.e.user)
-		}
+	if h.client.o.Prompt != nil && !as.password.IsSet() {
+		question := "sudo password of " + h.e.user
+		as.ask = func() (secret.String, error) { return h.client.questions.get(question) }
+		as.forget = func() { h.client.questions.forget(question) }
 	}
 	return as
 }

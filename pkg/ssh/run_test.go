@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/secret"
 	"github.com/openpai/paictl/pkg/ssh"
 	"github.com/openpai/paictl/pkg/ssh/sshtest"
 )
@@ -133,6 +134,30 @@ func TestSudoWithoutPasswordNeverSeesOne(t *testing.T) {
 	assert.Empty(t, s.Passwords())
 }
 
+func TestAPersonIsAskedForTheSudoPassword(t *testing.T) {
+	c := shell(t)
+	c.User, c.Sudo = "pai", &sshtest.Sudo{Password: "right"}
+	s := sshtest.NewServer(t, c)
+	o := sshtest.Options(t, s)
+	answers := []secret.String{"wrong", "right"}
+	var asked []string
+	o.Prompt = func(question string) (secret.String, error) {
+		asked = append(asked, question)
+		return answers[len(asked)-1], nil
+	}
+	target := s.Target()
+	target.SudoPassword = ""
+	h, err := sshtest.NewClient(t, o).Dial(t.Context(), target)
+	require.NoError(t, err)
+	_, err = h.Run(t.Context(), ssh.Script{Name: "test", Body: "true"})
+	require.ErrorIs(t, err, ssh.ErrSudo)
+	for range 3 {
+		_, err = h.Run(t.Context(), ssh.Script{Name: "test", Body: "true"})
+		require.NoError(t, err)
+	}
+	assert.Equal(t, []string{"sudo password of pai", "sudo password of pai"}, asked)
+}
+
 func TestSudoRefusalsHaveACauseAndARemedy(t *testing.T) {
 	tests := map[string]struct {
 		sudo   sshtest.Sudo
@@ -157,7 +182,7 @@ func TestSudoRefusalsHaveACauseAndARemedy(t *testing.T) {
 			target.Password = ""
 			if test.give != "" {
 				target.Password = "unused"
-				target.SudoPassword = secretOf(test.give)
+				target.SudoPassword = secret.String(test.give)
 			}
 			h, err := sshtest.Dialer(t, s).Dial(t.Context(), target)
 			require.NoError(t, err)

@@ -97,6 +97,9 @@ func (p *process) becomeRoot(ctx context.Context, as access) error {
 		case passed:
 			return nil
 		case prompts > 1:
+			if as.forget != nil {
+				as.forget()
+			}
 			return p.sudoError(as, "the password was refused", "check the password: "+sudoFields)
 		case prompts > answered:
 			answered = prompts

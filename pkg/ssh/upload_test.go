@@ -15,12 +15,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/openpai/paictl/pkg/secret"
 	"github.com/openpai/paictl/pkg/ssh"
 	"github.com/openpai/paictl/pkg/ssh/sshtest"
 )
-
-func secretOf(s string) secret.String { return secret.String(s) }
 
 func file(path, content string, mode uint32) ssh.File {
 	sum := sha256.Sum256([]byte(content))
