@@ -31,7 +31,7 @@ func rules() []rule {
 		{old: words("cluster k8s-set-env"), now: words("cluster kubeconfig")},
 		{old: words("cluster install-kubectl"), now: words("cluster kubeconfig")},
 		{old: words("machine add"), now: words("node add"), flags: nodes},
-		{old: words("machine remove"), now: words("node remove"), flags: nodes},
+		{old: words("machine remove"), say: `"node remove HOST... -p DIR" takes names instead of a file`},
 		{old: words("machine etcd-fix"), say: `"cluster up --limit HOST" repairs a control plane node`},
 		{old: words("check"), now: words("cluster preflight")},
 		{old: words("config get"), now: words("config pull"), flags: onCluster},

@@ -21,7 +21,6 @@ func TestOldSpellingsBecomeNewOnes(t *testing.T) {
 		{"set-env is kubeconfig", "cluster k8s-set-env", "cluster kubeconfig", `paictl: "cluster k8s-set-env" is now "cluster kubeconfig"`},
 		{"install-kubectl is kubeconfig", "cluster install-kubectl -p d", "cluster kubeconfig -p d", `paictl: "cluster install-kubectl" is now "cluster kubeconfig"`},
 		{"machines are nodes", "machine add -p d -l f.yaml", "node add -p d -l f.yaml", `paictl: "machine add" is now "node add"`},
-		{"machine remove", "machine remove -p d --node-list f", "node remove -p d -l f", `paictl: "machine remove" is now "node remove"`},
 		{"check is preflight", "check -p d", "cluster preflight -p d", `paictl: "check" is now "cluster preflight"`},
 		{"config get with -c", "config get -o d -c kc", "config pull -o d --kubeconfig kc", `paictl: "config get" is now "config pull"`},
 		{"config update", "config update -p d", "config push -p d", `paictl: "config update" is now "config push"`},
@@ -51,6 +50,7 @@ func TestOldSpellingsBecomeNewOnes(t *testing.T) {
 func TestCommandsWithoutSuccessorSayWhatToUse(t *testing.T) {
 	for in, use := range map[string]string{
 		"layout -o d":                 "config generate --from-kubeconfig",
+		"machine remove -p d -l f":    "node remove HOST... -p DIR",
 		"machine etcd-fix -p d -l f":  "cluster up --limit",
 		"image build -p d":            "bundle build -o DIR",
 		"image push -p d":             "cluster up",
