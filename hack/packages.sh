@@ -11,6 +11,10 @@ needs() {
 		/usr/include/stdio.h libc6-dev
 		pkg-config pkg-config
 		/usr/include/seccomp.h libseccomp-dev
+	LIST
+	# Hosts are only made by root.
+	[ "$(id -u)" -eq 0 ] || return 0
+	cat <<-'LIST'
 		debootstrap debootstrap
 		systemd-nspawn systemd-container
 		ip iproute2

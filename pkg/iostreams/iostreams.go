@@ -19,19 +19,21 @@ type IOStreams struct {
 	Err io.Writer
 
 	inTTY, outTTY, errTTY bool
-	colour                bool
+	colour, dumb          bool
 }
 
 // System returns the process's own streams. getenv is os.Getenv in the program.
 func System(getenv func(string) string) *IOStreams {
 	errTTY := term.IsTerminal(int(os.Stderr.Fd()))
+	dumb := getenv("TERM") == "dumb"
 	return &IOStreams{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr,
 		inTTY:  term.IsTerminal(int(os.Stdin.Fd())),
 		outTTY: term.IsTerminal(int(os.Stdout.Fd())),
 		errTTY: errTTY,
 		// https://no-color.org: any non-empty value switches colour off.
-		colour: errTTY && getenv("NO_COLOR") == "" && getenv("TERM") != "dumb",
+		colour: errTTY && getenv("NO_COLOR") == "" && !dumb,
+		dumb:   dumb,
 	}
 }
 
@@ -46,6 +48,9 @@ func (s *IOStreams) CanPrompt() bool { return s.inTTY && s.errTTY }
 
 // IsErrTTY tells whether progress is watched by a person.
 func (s *IOStreams) IsErrTTY() bool { return s.errTTY }
+
+// CanRedraw tells whether the progress stream is a screen on which lines can be replaced.
+func (s *IOStreams) CanRedraw() bool { return s.errTTY && !s.dumb }
 
 // IsOutTTY tells whether data is read by a person.
 func (s *IOStreams) IsOutTTY() bool { return s.outTTY }

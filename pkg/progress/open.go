@@ -15,13 +15,13 @@ type Renderer interface {
 }
 
 // Open chooses the rendering, in one place for all commands: JSON lines on stdout for
-// format "json", the live table where a person watches stderr, plain lines otherwise.
+// format "json", the live table where a person watches stderr on a screen, plain lines otherwise.
 // Ask all questions (passwords, host keys) before: the live table reads the keyboard.
 func Open(ctx context.Context, io *iostreams.IOStreams, format string) Renderer {
 	switch {
 	case format == "json":
 		return NewJSON(io.Out)
-	case io.IsErrTTY():
+	case io.CanRedraw():
 		return NewLive(ctx, LiveOptions{In: io.In, Out: io.Err, Colour: io.ColourEnabled()})
 	default:
 		return NewPlain(io.Err, io.ColourEnabled())
