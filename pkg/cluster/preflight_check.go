@@ -16,7 +16,8 @@ type subject struct {
 	seen   *facts
 	facts  layout.Facts
 	probe  answer
-	others []*subject // all hosts that answered, this one included
+	others []*subject          // all hosts that answered, this one included
+	at     map[string]*subject // the same, by address in the layout
 	// touched says that phases of paictl have worked here before: what they left must not
 	// be held against the host. joined says that it is a member of a cluster by them.
 	touched, joined bool
@@ -93,8 +94,10 @@ func (r *run) subjects(w *world, nodes []*Node) (all []*subject, broken []Findin
 		s.joined = s.touched && s.has(memberFile) && s.has("/etc/kubernetes/kubelet.conf")
 		all = append(all, s)
 	}
+	at := map[string]*subject{}
 	for _, s := range all {
-		s.others = all
+		at[s.node.HostIP] = s
+		s.others, s.at = all, at
 	}
 	return all, broken
 }

@@ -65,11 +65,9 @@ func checkAddress(s *subject) []Finding {
 		ip := bareAddress(a.CIDR)
 		found = found || ip == s.node.HostIP
 		have = append(have, fmt.Sprintf("%s (%s)", ip, a.Interface))
-		for _, o := range s.others {
-			if o != s && o.node.HostIP == ip && !sameMachine(s, o) {
-				out = append(out, s.fail("unique-address", fmt.Sprintf("%s has the address %s, which is %s's in layout.yaml", a.Interface, ip, o.node.Hostname),
-					fmt.Sprintf("remove it from the machine: ip addr del %s dev %s; or correct hostip in layout.yaml", a.CIDR, a.Interface)))
-			}
+		if o := s.at[ip]; o != nil && o != s && !sameMachine(s, o) {
+			out = append(out, s.fail("unique-address", fmt.Sprintf("%s has the address %s, which is %s's in layout.yaml", a.Interface, ip, o.node.Hostname),
+				fmt.Sprintf("remove it from the machine: ip addr del %s dev %s; or correct hostip in layout.yaml", a.CIDR, a.Interface)))
 		}
 	}
 	if !found {
