@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/openpai/paictl/pkg/hint"
@@ -40,11 +41,8 @@ type RemoveOptions struct {
 func RemoveNodes(ctx context.Context, s *Spec, o Options, ro RemoveOptions) error {
 	r := newRun(s, o)
 	defer r.close()
-	nodes, err := r.selected()
+	nodes, err := Removable(s, o.Limit)
 	if err != nil {
-		return err
-	}
-	if err := removable(s, nodes, len(o.Limit) > 0); err != nil {
 		return err
 	}
 	if ro.DrainTimeout <= 0 {
@@ -72,22 +70,33 @@ func RemoveNodes(ctx context.Context, s *Spec, o Options, ro RemoveOptions) erro
 	return r.summary("node remove", nodes, nil)
 }
 
-// removable refuses what would end the cluster.
-func removable(s *Spec, nodes []*Node, named bool) error {
-	if !named {
-		return errors.New("no machine to remove was named")
+// Removable returns the nodes of those host names or addresses, and refuses what would end
+// the cluster.
+func Removable(s *Spec, names []string) ([]*Node, error) {
+	var nodes []*Node
+	for _, name := range names {
+		n, err := s.Node(name)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.Contains(nodes, n) {
+			nodes = append(nodes, n)
+		}
+	}
+	if len(nodes) == 0 {
+		return nil, errors.New("no machine to remove was named")
 	}
 	for _, n := range nodes {
 		if !n.First {
 			continue
 		}
 		if len(s.ControlPlane()) == 1 {
-			return hint.Errorf("to end the cluster: paictl cluster down", "%s is the only machine of the control plane: without it there is no cluster", n.Hostname)
+			return nil, hint.Errorf("to end the cluster: paictl cluster down", "%s is the only machine of the control plane: without it there is no cluster", n.Hostname)
 		}
-		return hint.Errorf("put another machine of the control plane first in layout.yaml, with load-balance-ip in kubernetes-configuration.yaml set to an address that stays, run paictl cluster up, then remove this one",
+		return nil, hint.Errorf("put another machine of the control plane first in layout.yaml, with load-balance-ip in kubernetes-configuration.yaml set to an address that stays, run paictl cluster up, then remove this one",
 			"%s is the first machine of the control plane, through which the cluster is managed", n.Hostname)
 	}
-	return nil
+	return nodes, nil
 }
 
 // reachForRemoval dials the first machine, which must answer, and those that are to be
@@ -243,7 +252,10 @@ func (m *removal) step(ctx context.Context, n *Node, phase string, do func(conte
 // drain moves the pods away. From a dead machine they can only be deleted.
 func (m *removal) drain(ctx context.Context, n *Node) ([]Change, error) {
 	force := 0
-	if m.opts.Force || m.dead[n] != nil {
+	switch {
+	case m.dead[n] != nil:
+		force = 2
+	case m.opts.Force:
 		force = 1
 	}
 	limit := m.opts.DrainTimeout

@@ -42,7 +42,7 @@ func stuckError(n *Node, limit time.Duration, said []string, pods, budgets []byt
 		names = names[:blockersShown]
 	}
 	return hint.Errorf("free what holds them (scale the workload up, relax the budget) and run the same command again, or give --force to delete them; to keep the node: kubectl uncordon "+n.Hostname,
-		"drain %s: pods are still there after %s: %s%s", n.Hostname, limit, strings.Join(names, ", "), more)
+		"drain %s: pods did not leave within %s: %s%s", n.Hostname, limit, strings.Join(names, ", "), more)
 }
 
 // staysOnDrain tells whether a drain leaves the pod where it is.

@@ -1,6 +1,7 @@
 # What "node remove" does on the first machine of the control plane, for another node.
 # Given by the caller: NODE, ADDRESS, FIRST (the machine's
-# own node), FORCE (0 or 1), SECONDS_MAX.
+# own node), FORCE (0, 1,
+# or 2 for a dead machine), SECONDS_MAX.
 
 # r_drain cordons the node and moves its pods away. Prints "absent" where the cluster does
 # not know the node, "drained", or "stuck" and then what is still there, for the caller to
@@ -18,8 +19,12 @@ r_drain() {
 	fi
 	kubectl cordon "$NODE" >/dev/null
 	more=
-	# Without eviction no disruption budget is asked, and nobody waits for a dead kubelet.
-	if [ "$FORCE" = 1 ]; then more='--force --disable-eviction --grace-period=0'; fi
+	case $FORCE in
+	# Without eviction no disruption budget is asked.
+	1) more='--force --disable-eviction' ;;
+	# A dead kubelet tells of no end, so nobody waits for it.
+	2) more='--force --disable-eviction --grace-period=0' ;;
+	esac
 	# shellcheck disable=SC2086
 	if out=$(kubectl drain "$NODE" --ignore-daemonsets --delete-emptydir-data --timeout="${SECONDS_MAX}s" $more 2>&1); then
 		printf 'drained\t%s\n' "$(printf '%s\n' "$out" | grep -c '^pod/.* evicted\|^pod/.* deleted\|^pod .* deleted' || true)"

@@ -68,9 +68,13 @@ func removeRun(ctx context.Context, opts *RemoveOptions) error {
 		return err
 	}
 	defer s.Close()
-	names, err := hostNames(s)
+	nodes, err := cluster.Removable(s.Spec, s.Options.Limit)
 	if err != nil {
 		return err
+	}
+	var names []string
+	for _, n := range nodes {
+		names = append(names, n.Hostname)
 	}
 	what := fmt.Sprintf("This removes %s from the cluster %s, with all that runs there.", strings.Join(names, ", "), s.Config.Kubernetes.Kubernetes.ClusterName)
 	if err := s.ConfirmName(what, strings.Join(names, ",")); err != nil {
@@ -88,18 +92,6 @@ func removeRun(ctx context.Context, opts *RemoveOptions) error {
 		return err
 	}
 	return settle(ctx, opts, s, edit)
-}
-
-func hostNames(s *session.Session) ([]string, error) {
-	var out []string
-	for _, name := range s.Options.Limit {
-		n, err := s.Spec.Node(name)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, n.Hostname)
-	}
-	return out, nil
 }
 
 // forget takes one machine out of the layout. The last edit is the layout as it is.
