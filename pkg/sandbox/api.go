@@ -2,18 +2,219 @@ package sandbox
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"syscall"
+	"time"
 
+	"golang.org/x/sync/errgroup"
+
+	"github.com/openpai/paictl/pkg/bundle"
 	"github.com/openpai/paictl/pkg/hint"
 )
 
+// maxNodes bounds a simulated cluster to what Kubernetes itself is tested with.
+const maxNodes = 5000
+
 // apiState is what an API-only sandbox remembers.
 type apiState struct {
-	Nodes int `json:"nodes"`
+	Ports ports `json:"ports"`
+	Nodes int   `json:"nodes"`
 }
 
-func (s *Sandbox) apiDown(context.Context) error { return nil }
+// UpAPI starts the control plane of a bundle as processes of this user on loopback, and the
+// nodes as KWOK's simulations; without nodes, as many CPU nodes as the options say hosts. It
+// completes what is missing, and brings the nodes to what is given.
+func UpAPI(ctx context.Context, opts Options, nodes []Node) (*Sandbox, error) {
+	opts.Progress = orDrop(opts.Progress)
+	var err error
+	if opts.Dir, err = absolute(opts.Dir); err != nil {
+		return nil, err
+	}
+	if runtime.GOOS != "linux" {
+		return nil, fmt.Errorf("an API-only sandbox needs Linux, this is %s", runtime.GOOS)
+	}
+	if len(nodes) == 0 {
+		nodes = plainNodes(opts)
+	}
+	if len(nodes) == 0 || len(nodes) > maxNodes {
+		return nil, invalid("give 1 to 5000 machines", "%d nodes can't be simulated", len(nodes))
+	}
+	if err := os.MkdirAll(opts.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make the sandbox's directory: %w", err)
+	}
+	unlock, err := lock(opts.Dir)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	s, err := openOrCreateAPI(opts)
+	if err != nil {
+		return nil, err
+	}
+	return s, s.upAPI(ctx, nodes)
+}
 
-// UpAPI starts a control plane on loopback.
-func UpAPI(context.Context, Options, string) (*Sandbox, error) {
-	return nil, hint.Errorf("use hosts: paictl sandbox up --hosts 3", "this build has no API-only sandbox yet")
+func openOrCreateAPI(opts Options) (*Sandbox, error) {
+	s := &Sandbox{dir: opts.Dir, progress: opts.Progress}
+	var err error
+	s.state, err = readState(opts.Dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		s.state = state{Version: stateVersion, Name: opts.Name, API: &apiState{}}
+		if s.state.Name == "" {
+			s.state.Name = DefaultName
+		}
+	case err != nil:
+		return nil, err
+	case s.state.API == nil:
+		return nil, hint.Errorf("remove it first (paictl sandbox down --dir "+opts.Dir+"), or give another --dir",
+			"the sandbox in %s has hosts; it can't be API-only", opts.Dir)
+	}
+	if opts.Bundle != "" {
+		if s.state.Bundle, err = filepath.Abs(opts.Bundle); err != nil {
+			return nil, err
+		}
+	}
+	return s, s.save()
+}
+
+func (s *Sandbox) upAPI(ctx context.Context, nodes []Node) error {
+	programs, err := s.findPrograms()
+	if err != nil {
+		return err
+	}
+	if err := s.ensurePKI(); err != nil {
+		return fmt.Errorf("make the certificates: %w", err)
+	}
+	if err := s.runControlPlane(ctx, programs); err != nil {
+		return err
+	}
+	client, err := s.client()
+	if err != nil {
+		return err
+	}
+	s.progress(fmt.Sprintf("simulating %d node(s)", len(nodes)))
+	if err := syncNodes(ctx, client, nodes); err != nil {
+		return fmt.Errorf("make the simulated nodes: %w", err)
+	}
+	s.state.API.Nodes = len(nodes)
+	s.state.Hosts = nil
+	for _, n := range nodes {
+		s.state.Hosts = append(s.state.Hosts, Host{Name: n.Name, Address: n.Address, Kind: Simulated})
+	}
+	if err := s.save(); err != nil {
+		return err
+	}
+	return waitReady(ctx, client, len(nodes))
+}
+
+// findPrograms returns where the bundle has each program.
+func (s *Sandbox) findPrograms() (map[string]string, error) {
+	dir := s.state.Bundle
+	if dir == "" {
+		dir = bundle.DefaultDir
+	}
+	b, err := bundle.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]string{}
+	for _, name := range programNames() {
+		a, ok := b.Lookup(bundle.KindTool, name)
+		if !ok {
+			return nil, hint.Errorf("make it complete: paictl bundle build -o "+dir, "the bundle in %s has no %s to run here", dir, name)
+		}
+		if found[name], err = filepath.Abs(b.File(a)); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// runControlPlane starts the programs unless all of them run. Ports that another program
+// took meanwhile are chosen anew.
+func (s *Sandbox) runControlPlane(ctx context.Context, programs map[string]string) error {
+	running, err := findProcesses(s.dir)
+	if err != nil {
+		return err
+	}
+	complete := true
+	for _, name := range programNames() {
+		complete = complete && len(running[name]) > 0
+	}
+	if complete && exists(s.Kubeconfig()) {
+		return nil
+	}
+	if err := s.apiDown(ctx); err != nil {
+		return err
+	}
+	if !s.state.API.Ports.free() {
+		if s.state.API.Ports, err = choosePorts(); err != nil {
+			return err
+		}
+		if err := s.save(); err != nil {
+			return err
+		}
+	}
+	if err := s.writeKubeconfigs(); err != nil {
+		return fmt.Errorf("write the kubeconfigs: %w", err)
+	}
+	s.progress(fmt.Sprintf("starting etcd and the Kubernetes API on 127.0.0.1:%d", s.state.API.Ports.API))
+	first := []string{"etcd", "kube-apiserver"}
+	ended := map[string]<-chan struct{}{}
+	for _, name := range first {
+		if ended[name], err = s.launchProgram(name, programs[name]); err != nil {
+			return err
+		}
+	}
+	client, err := s.client()
+	if err != nil {
+		return err
+	}
+	if err := s.waitAPI(ctx, client, ended); err != nil {
+		return err
+	}
+	if err := grantSimulator(ctx, client); err != nil {
+		return fmt.Errorf("give the simulator its rights: %w", err)
+	}
+	for _, name := range programNames() {
+		if slices.Contains(first, name) {
+			continue
+		}
+		if ended[name], err = s.launchProgram(name, programs[name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// apiDown ends the programs of an API-only sandbox.
+func (s *Sandbox) apiDown(ctx context.Context) error {
+	running, err := findProcesses(s.dir)
+	if err != nil {
+		return err
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	for name, pids := range running {
+		g.Go(func() error {
+			if err := s.signal(name, syscall.SIGTERM); err != nil {
+				return err
+			}
+			gone, err := pollFor(ctx, 5*time.Second, func() (bool, error) { return !slices.ContainsFunc(pids, alive), nil })
+			if err != nil || gone {
+				return err
+			}
+			if err := s.signal(name, syscall.SIGKILL); err != nil {
+				return err
+			}
+			return poll(ctx, func() (bool, error) { return !slices.ContainsFunc(pids, alive), nil })
+		})
+	}
+	return g.Wait()
 }

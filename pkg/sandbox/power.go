@@ -70,6 +70,9 @@ func (s *Sandbox) Reboot(ctx context.Context, name string) error {
 }
 
 func (s *Sandbox) lockFor(names []string) (func(), error) {
+	if s.APIOnly() {
+		return nil, fmt.Errorf("the nodes of the sandbox in %s are simulated: they have no power switch", s.dir)
+	}
 	for _, n := range names {
 		if _, err := s.Host(n); err != nil {
 			return nil, err

@@ -63,7 +63,7 @@ type Host struct {
 	Address netip.Addr `json:"address"`
 	Kind    Kind       `json:"kind"`
 	// HostKey is the host's public key as a line of authorized_keys format.
-	HostKey string `json:"hostKey"`
+	HostKey string `json:"hostKey,omitempty"`
 	// Running tells whether the host was powered on when it was looked up.
 	Running bool `json:"running"`
 }
@@ -146,7 +146,11 @@ func (s *Sandbox) Hosts() ([]Host, error) {
 	}
 	hosts := append([]Host(nil), s.state.Hosts...)
 	for i := range hosts {
-		hosts[i].Running = len(running[hosts[i].Name]) > 0
+		name := hosts[i].Name
+		if hosts[i].Kind == Simulated {
+			name = "kwok"
+		}
+		hosts[i].Running = len(running[name]) > 0
 	}
 	return hosts, nil
 }

@@ -103,8 +103,15 @@ func upRun(ctx context.Context, opts *UpOptions) error {
 }
 
 func makeSandbox(ctx context.Context, opts *UpOptions) (*sandbox.Sandbox, error) {
-	if opts.APIOnly {
-		return sandbox.UpAPI(ctx, opts.Sandbox, opts.Layout)
+	if !opts.APIOnly {
+		return sandbox.Up(ctx, opts.Sandbox)
 	}
-	return sandbox.Up(ctx, opts.Sandbox)
+	var nodes []sandbox.Node
+	if opts.Layout != "" {
+		var err error
+		if nodes, err = simulatedNodes(opts.Layout); err != nil {
+			return nil, err
+		}
+	}
+	return sandbox.UpAPI(ctx, opts.Sandbox, nodes)
 }

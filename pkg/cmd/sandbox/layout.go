@@ -1,0 +1,41 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/layout"
+	"github.com/openpai/paictl/pkg/sandbox"
+	"github.com/openpai/paictl/pkg/strictyaml"
+)
+
+// simulatedNodes reads the machines of a layout. Beside the other files of a configuration its
+// roles mean what those say; alone they are labels only.
+func simulatedNodes(path string) ([]sandbox.Node, error) {
+	dir := filepath.Dir(path)
+	_, err := os.Stat(filepath.Join(dir, config.RolesFile))
+	if err == nil && filepath.Base(path) == config.LayoutFile {
+		c, err := config.Load(dir)
+		if err != nil {
+			return nil, err
+		}
+		return sandbox.NodesOf(c.Layout, c.LabelsOf, c.TaintsOf)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("read the layout: %w", err)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the layout: %w", err)
+	}
+	var l layout.Layout
+	if _, findings := strictyaml.Decode(path, data, &l); findings.Err() != nil {
+		return nil, findings.Err()
+	}
+	return sandbox.NodesOf(l, func(m layout.Machine) map[string]string { return m.Labels },
+		func(m layout.Machine) []string { return m.Taints })
+}

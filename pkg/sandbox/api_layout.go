@@ -1,0 +1,34 @@
+package sandbox
+
+import (
+	"net/netip"
+
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/layout"
+)
+
+// NodesOf returns the machines of a layout as nodes to simulate, with their SKUs' hardware.
+// labels and taints say what roles mean for a machine.
+func NodesOf(l layout.Layout, labels func(layout.Machine) map[string]string, taints func(layout.Machine) []string) ([]Node, error) {
+	var out []Node
+	for _, m := range l.MachineList {
+		sku, ok := l.MachineSKU[m.SKU]
+		if !ok {
+			return nil, hint.Errorf("define it under machine-sku, or correct machine-type", "the machine %s has the SKU %q, which the layout doesn't define", m.Hostname, m.SKU)
+		}
+		if sku.CPU.VCore < 1 || sku.Mem == "" {
+			return nil, hint.Errorf("fill them in (paictl config validate names all that is missing)", "the SKU %q has no cpu.vcore or no mem", m.SKU)
+		}
+		addr, err := netip.ParseAddr(m.HostIP)
+		if err != nil {
+			return nil, hint.Errorf("write an IP address", "the machine %s has the hostip %q", m.Hostname, m.HostIP)
+		}
+		n := Node{Name: m.Hostname, Address: addr, CPU: sku.CPU.VCore, Memory: sku.Mem, Arch: sku.Arch, Roles: m.Roles,
+			Labels: labels(m), Taints: taints(m)}
+		if sku.GPU != nil {
+			n.GPUs, n.GPUType = sku.GPU.Count, sku.GPU.Type
+		}
+		out = append(out, n)
+	}
+	return out, nil
+}

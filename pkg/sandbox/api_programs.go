@@ -1,0 +1,153 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+)
+
+// apiLimit is how long the API may take to become ready, on a busy machine.
+const apiLimit = 90 * time.Second
+
+// serviceRange is the network of services in an API-only sandbox. Nothing listens there.
+const serviceRange = "10.96.0.0/16"
+
+// ports are those of the programs on loopback.
+type ports struct {
+	Etcd              int `json:"etcd"`
+	EtcdPeer          int `json:"etcdPeer"`
+	API               int `json:"api"`
+	ControllerManager int `json:"controllerManager"`
+	Scheduler         int `json:"scheduler"`
+}
+
+func (p ports) all() []int { return []int{p.Etcd, p.EtcdPeer, p.API, p.ControllerManager, p.Scheduler} }
+
+// free tells whether the ports are chosen and nobody listens on them.
+func (p ports) free() bool {
+	for _, port := range p.all() {
+		l, err := net.Listen("tcp", loopback(port)) //nolint:noctx // it doesn't block
+		if port == 0 || err != nil {
+			return false
+		}
+		_ = l.Close()
+	}
+	return true
+}
+
+// choosePorts asks the kernel for free ports, all at once so that they differ.
+func choosePorts() (ports, error) {
+	var p ports
+	for _, port := range []*int{&p.Etcd, &p.EtcdPeer, &p.API, &p.ControllerManager, &p.Scheduler} {
+		l, err := net.Listen("tcp", loopback(0)) //nolint:noctx // it doesn't block
+		if err != nil {
+			return p, fmt.Errorf("choose a free port: %w", err)
+		}
+		defer func() { _ = l.Close() }()
+		addr, ok := l.Addr().(*net.TCPAddr)
+		if !ok {
+			return p, errors.New("choose a free port: not a TCP address")
+		}
+		*port = addr.Port
+	}
+	return p, nil
+}
+
+func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
+
+func url(port int) string { return "https://" + loopback(port) }
+
+// programNames are the programs in the order of their start.
+func programNames() []string {
+	return []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok"}
+}
+
+// arguments returns the command line of a program. Secrets are in files, never on it.
+func (s *Sandbox) arguments(name string) []string {
+	p, pki := s.state.API.Ports, s.pki
+	kubeconfig := s.apiFile(name + ".kubeconfig")
+	switch name {
+	case "etcd":
+		return []string{"--name=sandbox", "--data-dir=" + s.apiFile("etcd"), "--log-level=warn",
+			"--listen-client-urls=" + url(p.Etcd), "--advertise-client-urls=" + url(p.Etcd),
+			"--listen-peer-urls=" + url(p.EtcdPeer), "--initial-advertise-peer-urls=" + url(p.EtcdPeer),
+			"--initial-cluster=sandbox=" + url(p.EtcdPeer), "--force-new-cluster",
+			"--client-cert-auth", "--trusted-ca-file=" + pki("etcd-ca.crt"), "--cert-file=" + pki("etcd.crt"), "--key-file=" + pki("etcd.key"),
+			"--peer-client-cert-auth", "--peer-trusted-ca-file=" + pki("etcd-ca.crt"), "--peer-cert-file=" + pki("etcd.crt"), "--peer-key-file=" + pki("etcd.key"),
+			// A cluster to throw away needn't survive a power cut; room for thousands of nodes.
+			"--unsafe-no-fsync", "--quota-backend-bytes=8589934592"}
+	case "kube-apiserver":
+		return []string{"--etcd-servers=" + url(p.Etcd), "--etcd-cafile=" + pki("etcd-ca.crt"), "--etcd-certfile=" + pki("apiserver-etcd-client.crt"),
+			"--etcd-keyfile=" + pki("apiserver-etcd-client.key"), "--bind-address=127.0.0.1", "--secure-port=" + strconv.Itoa(p.API),
+			// Loopback addresses may not be endpoints of the service "kubernetes".
+			"--endpoint-reconciler-type=none", "--cert-dir=" + s.apiFile(""), "--tls-cert-file=" + pki("apiserver.crt"), "--tls-private-key-file=" + pki("apiserver.key"),
+			"--client-ca-file=" + pki("ca.crt"), "--authorization-mode=Node,RBAC", "--anonymous-auth=false", "--allow-privileged=true", "--profiling=false",
+			"--service-account-issuer=https://kubernetes.default.svc.cluster.local", "--service-account-key-file=" + pki("sa.pub"),
+			"--service-account-signing-key-file=" + pki("sa.key"), "--service-cluster-ip-range=" + serviceRange}
+	case "kube-controller-manager":
+		return []string{"--kubeconfig=" + kubeconfig, "--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig,
+			"--bind-address=127.0.0.1", "--secure-port=" + strconv.Itoa(p.ControllerManager), "--cert-dir=" + s.apiFile(name), "--leader-elect=false",
+			"--use-service-account-credentials=true", "--service-account-private-key-file=" + pki("sa.key"), "--root-ca-file=" + pki("ca.crt"),
+			"--cluster-signing-cert-file=" + pki("ca.crt"), "--cluster-signing-key-file=" + pki("ca.key"), "--profiling=false"}
+	case "kube-scheduler":
+		return []string{"--kubeconfig=" + kubeconfig, "--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig,
+			"--bind-address=127.0.0.1", "--secure-port=" + strconv.Itoa(p.Scheduler), "--cert-dir=" + s.apiFile(name), "--leader-elect=false", "--profiling=false"}
+	default: // kwok
+		return []string{"--kubeconfig=" + kubeconfig, "--config=" + s.apiFile("kwok.yaml"), "--cidr=10.128.0.0/9",
+			"--manage-all-nodes=false", "--manage-nodes-with-annotation-selector=" + simulatedKey + "=" + simulatedValue, "--node-lease-duration-seconds=40"}
+	}
+}
+
+func (s *Sandbox) apiFile(name string) string { return filepath.Join(s.dir, "api", name) }
+
+func (s *Sandbox) pki(name string) string { return filepath.Join(s.dir, "api", "pki", name) }
+
+func (s *Sandbox) programLog(name string) string { return s.apiFile(name + ".log") }
+
+// launchProgram starts a program that outlives this process. The channel is closed when it ends.
+func (s *Sandbox) launchProgram(name, path string) (<-chan struct{}, error) {
+	log, err := os.OpenFile(s.programLog(name), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = log.Close() }()
+	cmd := exec.Command(path, s.arguments(name)...) //nolint:noctx // it outlives this command
+	// No settings of the user's own: neither ~/.kube nor ~/.kwok is looked at.
+	cmd.Env = []string{"PATH=" + fullPath(""), "HOME=" + s.apiFile(""), mark(s.dir, name)}
+	cmd.Dir = s.apiFile("")
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = detached(0)
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", name, err)
+	}
+	ended := make(chan struct{})
+	go func() { _ = cmd.Wait(); close(ended) }()
+	return ended, nil
+}
+
+// waitAPI waits until the API server says that it is ready.
+func (s *Sandbox) waitAPI(ctx context.Context, client *kubernetes.Clientset, ended map[string]<-chan struct{}) error {
+	ok, err := pollFor(ctx, apiLimit, func() (bool, error) {
+		for name, done := range ended {
+			select {
+			case <-done:
+				b, _ := os.ReadFile(s.programLog(name))
+				return false, fmt.Errorf("start %s: it ended at once%s", name, lastLines(string(b), 2))
+			default:
+			}
+		}
+		return client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error() == nil, nil
+	})
+	if err == nil && !ok {
+		err = fmt.Errorf("start the API: it wasn't ready within %s; see %s", apiLimit, s.programLog("kube-apiserver"))
+	}
+	return err
+}
