@@ -76,22 +76,25 @@ func (p *labels) compare(want *Node, have corev1.Node) relabel {
 		}
 		delete(owned, k)
 	}
-	has := map[string]bool{}
+	// kubectl refuses to remove a taint that is not there, or that it sets as well: key
+	// and effect name it, a new value replaces the old one.
+	has, stays := map[string]bool{}, map[string]bool{}
 	for _, t := range have.Spec.Taints {
-		has[taintString(t)] = true
+		has[taintString(t)], has[t.Key+":"+string(t.Effect)] = true, true
 	}
 	for _, t := range want.Taints {
 		keep = append(keep, t)
+		stays[taintKeyEffect(t)] = true
 		if !has[canonicalTaint(t)] {
 			x.taint = append(x.taint, t)
 		}
 		delete(owned, t)
 	}
 	for _, o := range slices.Sorted(maps.Keys(owned)) {
-		if strings.Contains(o, ":") {
-			x.untaint = append(x.untaint, taintKeyEffect(o))
-		} else {
+		if !strings.Contains(o, ":") {
 			x.drop = append(x.drop, o)
+		} else if t := taintKeyEffect(o); has[t] && !stays[t] {
+			x.untaint = append(x.untaint, t)
 		}
 	}
 	x.owned = strings.Join(keep, ",")
@@ -134,7 +137,7 @@ func (p *labels) apply(ctx context.Context, r *run, n *Node, cs []Change) error 
 	if err != nil {
 		return err
 	}
-	groups := map[string][]string{} // commands over nodes that need the same
+	groups := map[string][]string{} // by command, the nodes that need it
 	for _, o := range p.spec.Nodes {
 		have, ok := nodes[o.Hostname]
 		if !ok || !todo["node "+o.Hostname] {
@@ -144,17 +147,25 @@ func (p *labels) apply(ctx context.Context, r *run, n *Node, cs []Change) error 
 			groups[c] = append(groups[c], o.Hostname)
 		}
 	}
-	var b strings.Builder
-	for _, c := range slices.Sorted(maps.Keys(groups)) {
-		verb, rest, _ := strings.Cut(c, " ")
-		fmt.Fprintf(&b, "kubectl %s node %s %s >&2\n", verb, quoteAll(groups[c]), rest)
-	}
-	_, err = r.script(ctx, n, phaseLabels, "apply", b.String())
+	_, err = r.script(ctx, n, phaseLabels, "apply", relabelScript(groups))
 	return err
 }
 
-// commands returns kubectl's verb and what follows the names of the nodes. The annotation
-// is written last, so that a run that is cut off finds the work undone.
+// relabelScript runs the commands, each for all nodes that need it. The annotations come
+// last: while they are old, a run that follows one that was cut off finds the work undone.
+func relabelScript(groups map[string][]string) string {
+	var b strings.Builder
+	for _, wanted := range []string{"label", "taint", "annotate"} {
+		for _, c := range slices.Sorted(maps.Keys(groups)) {
+			if verb, rest, _ := strings.Cut(c, " "); verb == wanted {
+				fmt.Fprintf(&b, "kubectl %s node %s %s >&2\n", verb, quoteAll(groups[c]), rest)
+			}
+		}
+	}
+	return b.String()
+}
+
+// commands returns kubectl's verb and what follows the names of the nodes.
 func (x relabel) commands() []string {
 	var out []string
 	words := func(add, drop []string) string {
