@@ -47,27 +47,32 @@ const runJoin = "kubeadm join"
 func (p *join) diff(n *Node, w *world) ([]Change, error) {
 	a := w.of(n, phaseJoin)
 	first := w.of(p.spec.First(), phaseInit)
-	again := func(why string) []Change {
-		return []Change{{Action: "run", Target: runJoin, Detail: why}}
-	}
-	switch {
-	case a.value("member") != "yes":
-		return again(""), nil
-	case first.value("member") != "yes":
-		return again("the cluster is made anew"), nil
-	case a.value("ca") != first.value("ca"):
-		return again("it belongs to an earlier cluster"), nil
-	case first.value("api") != "up":
-		return nil, nil // nothing can be said; the first machine's own phases tell
-	}
 	nodes, err := w.nodes(p.spec)
 	if err != nil {
 		return nil, err
 	}
-	if _, ok := nodes[n.Hostname]; !ok {
-		return again("the cluster does not know it any more"), nil
+	_, known := nodes[n.Hostname]
+	why := ""
+	switch {
+	case first.value("member") != "yes":
+		// All nodes of an earlier cluster went with its database.
+		if a.value("member") == "yes" {
+			why = "the cluster is made anew"
+		}
+		return []Change{{Action: "run", Target: runJoin, Detail: why}}, nil
+	case a.value("member") != "yes":
+	case a.value("ca") != first.value("ca"):
+		why = "it belongs to an earlier cluster"
+	case known || first.value("api") != "up": // of a silent API nothing can be said; init tells
+		return nil, nil
+	default:
+		why = "the cluster does not know it any more"
 	}
-	return nil, nil
+	var out []Change
+	if _, left := a.row("left"); known || left {
+		out = append(out, Change{Action: "delete", Target: "node " + n.Hostname, Detail: "what an earlier attempt has left"})
+	}
+	return append(out, Change{Action: "run", Target: runJoin, Detail: why}), nil
 }
 
 // nodes returns the cluster's nodes by name, as the API had them when it was asked.
@@ -87,7 +92,12 @@ func (w *world) nodes(s *Spec) (map[string]corev1.Node, error) {
 	return out, nil
 }
 
-func (p *join) apply(ctx context.Context, r *run, n *Node, _ []Change) error {
+func (p *join) apply(ctx context.Context, r *run, n *Node, cs []Change) error {
+	if cs[0].Target != runJoin {
+		if err := p.forget(ctx, r, n); err != nil {
+			return err
+		}
+	}
 	t, err := r.joinTicket(ctx)
 	if err != nil {
 		return err
@@ -102,6 +112,17 @@ func (p *join) apply(ctx context.Context, r *run, n *Node, _ []Change) error {
 	}
 	body += heredoc("k_join "+quote(p.spec.ignoredChecks()), conf)
 	_, err = r.script(ctx, n, phaseJoin, "apply", body)
+	return err
+}
+
+// forget removes the node's object: kubeadm refuses a machine whose name belongs to a node
+// that is Ready, and it stays so for a while after its kubelet has ended. The kubelet ends
+// first, for one that is just starting would register the node again.
+func (p *join) forget(ctx context.Context, r *run, n *Node) error {
+	if _, err := r.script(ctx, n, phaseJoin, "clear", kubeadmScript+"k_clear\n"); err != nil {
+		return err
+	}
+	_, err := r.script(ctx, r.spec.First(), phaseJoin, "forget", fmt.Sprintf("kubectl delete node %s --ignore-not-found >&2\n", quote(n.Hostname)))
 	return err
 }
 

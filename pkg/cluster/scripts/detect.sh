@@ -129,6 +129,10 @@ d_member() {
 		printf 'ca\t%s\n' "$(sha256sum <"$R/etc/kubernetes/pki/ca.crt" 2>/dev/null | cut -c1-64)"
 	else
 		printf 'member\tno\n'
+		# Of an attempt to join that was cut off, the kubelet may live on and register the node.
+		for f in /etc/kubernetes/kubelet.conf /etc/kubernetes/bootstrap-kubelet.conf /var/lib/kubelet/config.yaml; do
+			if [ -e "$R$f" ]; then printf 'left\t%s\n' "$f"; fi
+		done
 	fi
 	if [ -f "$S/kubeadm-applied" ]; then printf 'applied\t%s\n' "$(cat "$S/kubeadm-applied")"; fi
 }

@@ -1,10 +1,16 @@
 CRI=unix:///run/containerd/containerd.sock
 
+# k_left: whether kubeadm has been at work here.
+k_left() {
+	[ -e "$R/etc/kubernetes/kubelet.conf" ] || [ -e "$R/etc/kubernetes/bootstrap-kubelet.conf" ] ||
+		[ -e "$R/etc/kubernetes/manifests/kube-apiserver.yaml" ] || [ -d "$R/etc/kubernetes/pki" ] ||
+		[ -e "$R/var/lib/kubelet/config.yaml" ]
+}
+
 # k_clear takes away what an attempt of ours that was cut off has left. Preflight has made
 # sure that there is no Kubernetes of somebody else.
 k_clear() {
-	[ -e "$R/etc/kubernetes/kubelet.conf" ] || [ -e "$R/etc/kubernetes/manifests/kube-apiserver.yaml" ] ||
-		[ -d "$R/etc/kubernetes/pki" ] || [ -e "$R/var/lib/kubelet/config.yaml" ] || return 0
+	k_left || return 0
 	note change "kubeadm reset"
 	kubeadm reset -f --cri-socket "$CRI" >&2
 	rm -rf "$R/etc/kubernetes/pki"
