@@ -173,6 +173,11 @@ func (r resources) diffUnits(a answer, written bool) []Change {
 		case enabled != "enabled":
 			out = append(out, Change{Action: "enable", Target: u.name})
 		case active != "active" && u.later:
+			// Not running, it needs no restart; but systemd has to read its file again, and the
+			// stamp must say that it will start from what is there.
+			if !fresh || written && r.touches(u, a) {
+				out = append(out, Change{Action: "enable", Target: u.name, Detail: "its files change before it starts"})
+			}
 		case active != "active":
 			out = append(out, Change{Action: "start", Target: u.name})
 		case !fresh:
