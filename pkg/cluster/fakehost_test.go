@@ -1,0 +1,291 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/pkg/bundle"
+	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/layout"
+	"github.com/openpai/paictl/pkg/ssh"
+	"github.com/openpai/paictl/pkg/ssh/sshtest"
+)
+
+// lab is a room of fake machines and what paictl shall make of them. Each machine is an SSH
+// server in this process; what it is sent runs under /bin/sh, with the stubs of testdata in
+// place of every program that would reach the real machine.
+type lab struct {
+	t       testing.TB
+	dir     string
+	cluster string // the state that the stubs of kubeadm and kubectl share
+	conf    *config.Cluster
+	bundle  *bundle.Bundle
+	hosts   []*fakeHost
+	path    []string
+	crash   *crash
+
+	commands atomic.Int64 // that all hosts were sent, since the last reset
+	mu       sync.Mutex
+	sent     []string // host and first telling line of each script, in order
+}
+
+// fakeHost is one machine: its file system lies below root.
+type fakeHost struct {
+	lab      *lab
+	name, ip string
+	root     string
+	server   *sshtest.Server
+}
+
+// newLab makes machines m1, m2 … for the control plane and w1, w2 … for work.
+func newLab(t testing.TB, masters, workers int) *lab {
+	t.Helper()
+	dir := t.TempDir()
+	l := &lab{t: t, dir: dir, cluster: filepath.Join(dir, "cluster"), bundle: newBundle(t)}
+	stubs, err := filepath.Abs("testdata/stubs")
+	require.NoError(t, err)
+	l.path = []string{stubs, refusing(t, dir)}
+	makeAuthorities(t, filepath.Join(l.cluster, "ca"))
+	quick := "ssh-username: root\ndns: 10.9.0.53\nmachines:\n"
+	for i := range masters + workers {
+		name, role := fmt.Sprintf("m%d", i+1), layout.RoleMaster
+		if i >= masters {
+			name, role = fmt.Sprintf("w%d", i-masters+1), layout.RoleWorker
+		}
+		h := &fakeHost{lab: l, name: name, ip: fmt.Sprintf("10.9.%d.%d", i/200, i%200+1), root: filepath.Join(dir, name)}
+		h.install()
+		h.server = sshtest.NewServer(t, sshtest.Config{Name: name, Handler: h})
+		l.hosts = append(l.hosts, h)
+		quick += fmt.Sprintf("  - {hostip: %s, hostname: %s, roles: [%s]}\n", h.ip, name, role)
+	}
+	l.conf = configure(t, dir, quick)
+	t.Cleanup(l.checkRefused)
+	return l
+}
+
+// configure turns a quick-start file into a configuration.
+func configure(t testing.TB, dir, quick string) *config.Cluster {
+	t.Helper()
+	file := filepath.Join(dir, "quick-start.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(quick), 0o600))
+	g, err := config.Generate(context.Background(), config.Generation{QuickStart: file, OutDir: filepath.Join(dir, "conf"), Offline: true, DryRun: true})
+	require.NoError(t, err)
+	return g.Cluster
+}
+
+// refusing makes a folder of programs that no script may call on a fake host: they would
+// reach the machine that runs the tests.
+func refusing(t testing.TB, dir string) string {
+	t.Helper()
+	stub, err := filepath.Abs("testdata/stubs/refuse")
+	require.NoError(t, err)
+	out := filepath.Join(dir, "refused")
+	require.NoError(t, os.Mkdir(out, 0o755))
+	for _, name := range strings.Fields(`mount umount losetup iptables ip6tables sysctl swapon rmmod insmod reboot shutdown
+		hostnamectl hostname apt-get apt dpkg dpkg-query dnf yum pkill killall crictl containerd kubelet runc systemd-machine-id-setup
+		chown useradd service chronyc resolvectl lscpu sudo curl wget`) {
+		require.NoError(t, os.Symlink(stub, filepath.Join(out, name)))
+	}
+	return out
+}
+
+// host returns the machine of that name.
+func (l *lab) host(name string) *fakeHost {
+	for _, h := range l.hosts {
+		if h.name == name {
+			return h
+		}
+	}
+	l.t.Fatalf("the lab has no host %s", name)
+	return nil
+}
+
+// spec is what the lab's configuration means; targets lead to the fake machines.
+func (l *lab) spec() *Spec {
+	l.t.Helper()
+	s, err := NewSpec(l.conf, l.bundle)
+	require.NoError(l.t, err)
+	for _, n := range s.Nodes {
+		n.Target = l.host(n.Hostname).server.Target()
+	}
+	return s
+}
+
+// outcome is all that one run showed.
+type outcome struct {
+	changes []Change
+	err     error
+	events  []Event
+	trips   *ssh.Counter
+}
+
+// summary returns the run's last word.
+func (o *outcome) summary() Summary {
+	for _, e := range o.events {
+		if e.Kind == EventRunDone {
+			return *e.Summary
+		}
+	}
+	return Summary{}
+}
+
+type sink struct{ events []Event }
+
+func (s *sink) Emit(e Event) { s.events = append(s.events, e) }
+
+// up runs "cluster up" as a new process of paictl would: with connections of its own.
+func (l *lab) up(ctx context.Context, edit ...func(*Options, *ssh.Options)) *outcome {
+	l.t.Helper()
+	so := sshtest.Options(l.t, l.servers()...)
+	counter, events := &ssh.Counter{}, &sink{}
+	so.Tracer = counter
+	if l.crash != nil {
+		so.NetDial = l.crash.dial
+	}
+	o := Options{
+		Sink: events, Clock: time.Now, Owner: "tester@here, pid 1", Command: "paictl cluster up -p conf",
+		StepTimeout: time.Minute, RoundTrips: func(h string) int { return counter.Host(h).RoundTrips },
+	}
+	for _, f := range edit {
+		f(&o, &so)
+	}
+	client := ssh.NewClient(so)
+	defer func() { _ = client.Close() }()
+	o.Dialer = client
+	cs, err := Up(ctx, l.spec(), o)
+	return &outcome{changes: cs, err: err, events: events.events, trips: counter}
+}
+
+// mustUp is an up that has to succeed.
+func (l *lab) mustUp() *outcome {
+	l.t.Helper()
+	o := l.up(context.Background())
+	require.NoError(l.t, o.err, "%s", l.story(o))
+	return o
+}
+
+// story tells what hosts were set aside for.
+func (l *lab) story(o *outcome) string {
+	var b strings.Builder
+	for _, e := range o.events {
+		if e.Error != "" {
+			fmt.Fprintf(&b, "%s %s %s: %s (%s)\n", e.Kind, e.Host, e.Phase, e.Error, e.Hint)
+		}
+	}
+	return b.String()
+}
+
+func (l *lab) servers() []*sshtest.Server {
+	var out []*sshtest.Server
+	for _, h := range l.hosts {
+		out = append(out, h.server)
+	}
+	return out
+}
+
+// Exec runs one command of paictl on the machine, unless a crash comes in between.
+func (h *fakeHost) Exec(ctx context.Context, e *sshtest.Exec) int {
+	n := int(h.lab.commands.Add(1))
+	shell := sshtest.Shell{Root: h.root, Path: h.lab.path, Env: []string{
+		"FAKE_CLUSTER=" + h.lab.cluster, "FAKE_STUBS=" + h.lab.path[0],
+	}}
+	if c := h.lab.crash; c != nil {
+		return c.exec(ctx, h, shell, n, e)
+	}
+	return shell.Exec(ctx, e)
+}
+
+// install writes what a fresh Debian has, as far as paictl looks at it.
+func (h *fakeHost) install() {
+	for path, text := range map[string]string{
+		"/etc/hosts":                        "127.0.0.1 localhost\n",
+		"/etc/os-release":                   "ID=debian\nVERSION_ID=\"12\"\nPRETTY_NAME=\"Debian GNU/Linux 12\"\n",
+		"/etc/machine-id":                   fmt.Sprintf("%032x\n", len(h.name)<<8+int(h.name[0])<<16+sum(h.name)),
+		"/etc/resolv.conf":                  "nameserver 10.9.0.53\n",
+		"/proc/1/comm":                      "systemd\n",
+		"/proc/cpuinfo":                     "processor\t: 0\nmodel name\t: Fake CPU\n",
+		"/proc/filesystems":                 "\text4\n",
+		"/proc/meminfo":                     "MemTotal: 16000000 kB\nSwapTotal: 0 kB\n",
+		"/proc/mounts":                      "/dev/vda1 / ext4 rw 0 0\n",
+		"/proc/net/tcp":                     "  sl  local_address rem_address   st\n",
+		"/proc/swaps":                       "Filename Type Size Used Priority\n",
+		"/proc/sys/kernel/hostname":         h.name + "\n",
+		"/proc/sys/kernel/osrelease":        "6.1.0-fake\n",
+		"/proc/sys/kernel/random/boot_id":   "boot-" + h.name + "\n",
+		"/proc/sys/net/ipv4/ip_forward":     "0\n",
+		"/proc/sys/kernel/panic":            "0\n",
+		"/proc/sys/vm/overcommit_memory":    "0\n",
+		"/proc/sys/vm/max_map_count":        "65530\n",
+		"/sys/devices/system/cpu/online":    "0-7\n",
+		"/sys/fs/cgroup/cgroup.controllers": "cpuset cpu io memory pids\n",
+		"/lib/modules/6.1.0-fake/modules.dep": "kernel/overlay.ko: \nkernel/br_netfilter.ko:\nkernel/nf_tables.ko:\n" +
+			"kernel/vxlan.ko:\n",
+		"/lib/systemd/system/systemd-timesyncd.service":  "[Service]\n",
+		"/.fake/units/systemd-timesyncd.service.enabled": "",
+		"/.fake/units/systemd-timesyncd.service.active":  "",
+		"/.fake/address": h.ip + "\n",
+		"/.fake/calls":   "",
+	} {
+		h.write(path, text)
+	}
+	for _, d := range []string{"/.fake/images", "/.fake/fail", "/run/systemd/system", "/opt", "/usr/libexec", "/sys/block"} {
+		require.NoError(h.lab.t, os.MkdirAll(h.root+d, 0o755))
+	}
+}
+
+func sum(s string) int {
+	n := 0
+	for _, c := range s {
+		n = n*31 + int(c)
+	}
+	return n
+}
+
+// write puts a file on the machine, behind paictl's back.
+func (h *fakeHost) write(path, text string) {
+	h.lab.t.Helper()
+	require.NoError(h.lab.t, os.MkdirAll(filepath.Dir(h.root+path), 0o755))
+	require.NoError(h.lab.t, os.WriteFile(h.root+path, []byte(text), 0o644))
+}
+
+// read returns a file of the machine, "" where it is not there.
+func (h *fakeHost) read(path string) string {
+	b, err := os.ReadFile(h.root + path)
+	if !os.IsNotExist(err) {
+		require.NoError(h.lab.t, err)
+	}
+	return string(b)
+}
+
+func (h *fakeHost) remove(path string) {
+	h.lab.t.Helper()
+	require.NoError(h.lab.t, os.RemoveAll(h.root+path))
+}
+
+// calls returns what the machine's programs were told to do since the last forget.
+func (h *fakeHost) calls() []string {
+	return strings.FieldsFunc(h.read("/.fake/calls"), func(r rune) bool { return r == '\n' })
+}
+
+func (l *lab) forgetCalls() {
+	for _, h := range l.hosts {
+		h.write("/.fake/calls", "")
+	}
+}
+
+func (l *lab) checkRefused() {
+	for _, h := range l.hosts {
+		if text := h.read("/.fake/refused"); text != "" {
+			l.t.Errorf("on %s, calls that no stub knows:\n%s", h.name, text)
+		}
+	}
+}

@@ -1,0 +1,24 @@
+# What the stubs of a fake host's programs have in common. They keep the host's state under
+# $PAICTL_ROOT/.fake and the cluster's, which all hosts share, under $FAKE_CLUSTER.
+set -eu
+R=$PAICTL_ROOT
+F=$R/.fake
+C=$FAKE_CLUSTER
+me=${0##*/}
+log() { printf '%s\n' "$me $*" >>"$F/calls"; }
+
+# hit is a point at which a crash test may end everything: at the FAKE_BREAKth and all after.
+hit() {
+	[ -n "${FAKE_BREAK:-}" ] || return 0
+	printf x >>"$C/hits"
+	if [ "$(stat -c %s "$C/hits")" -ge "$FAKE_BREAK" ]; then kill -KILL 0; fi
+}
+
+# refuse ends a call that no test has thought of, and the test with it.
+refuse() {
+	printf '%s\n' "$me $*" >>"$F/refused"
+	echo "fake $me: unexpected call: $*" >&2
+	exit 97
+}
+
+unit_is() { [ -e "$F/units/$1.$2" ]; }
