@@ -39,14 +39,20 @@ func lockScript(owner string, since time.Time) string {
 owner=%s
 f=$R%s
 mkdir -p "$R/run"
-exec 8>>"$f"
-if ! flock -n 8; then
-	printf 'locked\t%%s\n' "$(head -n 1 "$f")"
-	exit 0
-fi
+while :; do
+	exec 8>>"$f"
+	if ! flock -n 8; then
+		printf 'locked\t%%s\n' "$(head -n 1 "$f")"
+		exit 0
+	fi
+	# The holder before us removes the file when it lets go. A lock on a removed file keeps
+	# nobody out, so it must be the one that the name stands for.
+	[ "$(stat -c %%i "$f" 2>/dev/null)" != "$(stat -L -c %%i "/proc/$$/fd/8")" ] || break
+done
 printf '%%s\n' "$owner" >"$f"
 echo held
 cat >/dev/null
+rm -f "$f"
 `, quote(owner+"\t"+since.UTC().Format(time.RFC3339)), clusterLock)
 }
 

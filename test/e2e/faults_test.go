@@ -76,9 +76,9 @@ func TestFaultsAreToldAndChangeNothing(t *testing.T) {
 		{
 			name: "port 6443 taken",
 			prepare: func(t *testing.T) {
-				l.on(first, "systemd-run --unit=e2e-port --quiet python3 -m http.server 6443; i=0; until ss -tln | grep -q :6443; do i=$((i+1)); [ $i -lt 50 ]; sleep 0.1; done")
+				l.on(first, "systemd-run --quiet --unit=e2e-port --socket-property=ListenStream=6443 /bin/true")
 			},
-			undo: "first:systemctl stop e2e-port",
+			undo: "first:systemctl stop e2e-port.socket",
 			code: 4, want: []string{first, "6443", "->"},
 		},
 		{

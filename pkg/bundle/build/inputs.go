@@ -29,12 +29,15 @@ type plan struct {
 	inputs   map[string]string  // checksum by "program/NAME" and "image/NAME"
 }
 
-// makePlan reads pins and tool versions; it changes nothing.
+// makePlan reads pins and tool versions, and writes the modules that are part of paictl.
 func makePlan(ctx context.Context, r Recipe, source string, c compiler) (*plan, error) {
 	p := &plan{recipe: r, pins: map[string]pin{}, modules: map[string]Module{}, programs: map[string]Program{}, inputs: map[string]string{}}
 	cc := ""
 	for _, m := range r.Modules {
 		pin, err := readPin(source, m)
+		if m.Own != nil {
+			pin, err = writeOwn(c.work, m)
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -16,6 +16,9 @@ var update = flag.Bool("update", false, "refresh modules.txtar from the modules 
 func TestTheEmbeddedModulesAreThoseOfTheRepository(t *testing.T) {
 	var want txtar.Archive
 	for _, m := range Default().Modules {
+		if m.Own != nil {
+			continue // it stands in paictl's own source
+		}
 		for _, name := range []string{"go.mod", "go.sum"} {
 			data, err := os.ReadFile(filepath.Join("..", "..", "..", "bundle", m.Name, name))
 			require.NoError(t, err)

@@ -9,6 +9,7 @@ package build
 
 import (
 	"github.com/openpai/paictl/pkg/bundle"
+	"github.com/openpai/paictl/pkg/netcheck"
 )
 
 // Recipe is what a bundle is made of.
@@ -22,6 +23,10 @@ type Module struct {
 	Name string // the folder: kubernetes
 	Path string // the upstream module: k8s.io/kubernetes
 	Tags string // build tags, with commas
+	// Own are the files of a module that is part of paictl itself, by path, with the version
+	// that they make; nil for one that bundle/ pins.
+	Own     map[string]string
+	Version string
 	// CGO links with the machine's C compiler, statically.
 	CGO bool
 	// LDFlags are added to those that every program gets; {version} is the module's version.
@@ -125,6 +130,10 @@ func modules() []Module {
 			Programs: []Program{{Name: "flanneld"}},
 		},
 		{
+			Name: "netcheck", Path: "paictl.openpai.org/netcheck", Own: netcheck.Module(), Version: netcheck.Version,
+			Programs: []Program{{Name: "netcheck"}},
+		},
+		{
 			Name: "kwok", Path: "sigs.k8s.io/kwok",
 			Programs: []Program{{Name: "kwok", Package: "sigs.k8s.io/kwok/cmd/kwok", Kind: bundle.KindTool}},
 		},
@@ -185,6 +194,11 @@ func images() []Image {
 		{
 			Name: "flannel", Ref: "ghcr.io/flannel-io/flannel:{version}", Debian: true,
 			Files: []File{{"flanneld", "opt/bin/flanneld"}}, Entrypoint: []string{"/opt/bin/flanneld"},
+		},
+		{
+			// The demo's pod, and what shows on any cluster whether pods reach each other.
+			Name: "netcheck", Ref: "paictl.openpai.org/netcheck:{version}",
+			Files: []File{{"netcheck", "netcheck"}}, Entrypoint: []string{"/netcheck"},
 		},
 	}
 }

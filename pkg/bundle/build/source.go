@@ -27,9 +27,12 @@ func Versions() (map[string]string, error) {
 		files[f.Name] = f.Data
 	}
 	for _, m := range Default().Modules {
-		v, err := pinnedVersion(files[m.Name+"/go.mod"], m.Path)
-		if err != nil {
-			return nil, fmt.Errorf("read module %s: %w", m.Name, err)
+		v := m.Version
+		if m.Own == nil {
+			var err error
+			if v, err = pinnedVersion(files[m.Name+"/go.mod"], m.Path); err != nil {
+				return nil, fmt.Errorf("read module %s: %w", m.Name, err)
+			}
 		}
 		out[m.Name] = v
 		for _, p := range m.Programs {
@@ -76,6 +79,22 @@ func sourceDir(source, work string) (string, error) {
 		}
 	}
 	return dir, nil
+}
+
+// writeOwn writes a module that is part of paictl below work. Its files are in the inputs'
+// checksum through the recipe.
+func writeOwn(work string, m Module) (pin, error) {
+	p := pin{dir: filepath.Join(work, "own", m.Name), version: m.Version, sums: []byte(m.Own["go.mod"])}
+	for name, body := range m.Own {
+		file := filepath.Join(p.dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			return p, fmt.Errorf("write module %s: %w", m.Name, err)
+		}
+		if err := os.WriteFile(file, []byte(body), 0o644); err != nil {
+			return p, fmt.Errorf("write module %s: %w", m.Name, err)
+		}
+	}
+	return p, nil
 }
 
 // readPin reads the version of the upstream module from the folder's go.mod.

@@ -1,5 +1,4 @@
-// Command netcheck is the demo's pod: it answers with its name, and asks others for theirs.
-package main
+package netcheck
 
 import (
 	"context"
@@ -8,11 +7,7 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
-
-	"github.com/openpai/paictl/pkg/netcheck"
 )
 
 const usage = `usage: netcheck serve [-listen :8080]      answer with POD_NAME, NODE_NAME and POD_IP
@@ -20,17 +15,8 @@ const usage = `usage: netcheck serve [-listen :8080]      answer with POD_NAME, 
        netcheck resolve [-timeout 30s] NAME  print a name's addresses
 `
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:])
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "netcheck:", err)
-		os.Exit(1)
-	}
-}
-
-func run(ctx context.Context, args []string) error {
+// Run is the program netcheck with its arguments.
+func Run(ctx context.Context, args []string) error {
 	if len(args) == 0 {
 		return fmt.Errorf("no command\n%s", usage)
 	}
@@ -47,17 +33,17 @@ func run(ctx context.Context, args []string) error {
 		if err != nil {
 			return err
 		}
-		return netcheck.Serve(ctx, l, netcheck.Identity{
+		return Serve(ctx, l, Identity{
 			Pod: os.Getenv("POD_NAME"), Node: os.Getenv("NODE_NAME"), Address: os.Getenv("POD_IP"),
 		})
 	case args[0] == "get" && fs.NArg() == 1:
 		client := &http.Client{Timeout: 5 * time.Second}
 		return ask(ctx, *timeout, func(ctx context.Context) (string, error) {
-			return netcheck.Get(ctx, client, fs.Arg(0))
+			return Get(ctx, client, fs.Arg(0))
 		})
 	case args[0] == "resolve" && fs.NArg() == 1:
 		return ask(ctx, *timeout, func(ctx context.Context) (string, error) {
-			return netcheck.Resolve(ctx, net.DefaultResolver, fs.Arg(0))
+			return Resolve(ctx, net.DefaultResolver, fs.Arg(0))
 		})
 	}
 	return fmt.Errorf("unknown command line\n%s", usage)
@@ -66,7 +52,7 @@ func run(ctx context.Context, args []string) error {
 func ask(ctx context.Context, timeout time.Duration, f func(context.Context) (string, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	answer, err := netcheck.Try(ctx, 500*time.Millisecond, f)
+	answer, err := Try(ctx, 500*time.Millisecond, f)
 	if err != nil {
 		return err
 	}

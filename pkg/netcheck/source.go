@@ -1,0 +1,50 @@
+package netcheck
+
+import "embed"
+
+// Version of the program; its image carries it as a tag. Raise it with each change.
+const Version = "v1"
+
+//go:embed netcheck.go command.go
+var source embed.FS
+
+// mainFile is cmd/netcheck for a module that holds nothing else.
+const mainFile = `package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"paictl.openpai.org/netcheck/netcheck"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := netcheck.Run(ctx, os.Args[1:])
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "netcheck:", err)
+		os.Exit(1)
+	}
+}
+`
+
+// Module returns the files of a Go module that builds this program alone, by path, so that
+// an installed paictl makes the image without a checkout. It needs no other module.
+func Module() map[string]string {
+	out := map[string]string{
+		"go.mod":  "module paictl.openpai.org/netcheck\n\ngo 1.26.0\n",
+		"main.go": mainFile,
+	}
+	for _, name := range []string{"netcheck.go", "command.go"} {
+		b, err := source.ReadFile(name)
+		if err != nil {
+			panic(err) // the embedding above names the same files
+		}
+		out["netcheck/"+name] = string(b)
+	}
+	return out
+}
