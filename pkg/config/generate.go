@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/layout"
 	"github.com/openpai/paictl/pkg/ssh"
 )
@@ -60,7 +61,11 @@ func Generate(ctx context.Context, g Generation) (*Generated, error) {
 		if _, _, err := q.assemble(nil, g.OutDir); err != nil {
 			return nil, err
 		}
-		if facts, err = Discover(ctx, g.Dialer, q.Targets(), g.Timeout, g.Progress); err != nil {
+		facts, err = Discover(ctx, g.Dialer, q.Targets(), g.Timeout, g.Progress)
+		if failed, ok := errors.AsType[*DiscoveryError](err); ok {
+			return nil, hint.Wrap(failed, "nothing was written; mend these machines, or take them out of "+g.QuickStart+", and run again (--offline asks none)")
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -156,8 +161,8 @@ func withoutRule(fs Findings, rules ...string) Findings {
 	return out
 }
 
-// checkFiles finds key, known-hosts and bundle paths that lead nowhere. Offline that is a
-// warning: the files may live on the machine that will run "cluster up".
+// checkFiles finds paths of keys that lead nowhere. Offline that is a
+// warning: the keys may live on the machine that will run "cluster up".
 func (q *QuickStart) checkFiles(offline bool) Findings {
 	r := &reporter{file: q.doc.File, doc: q.doc}
 	check := func(p fieldPath, file string) {
@@ -175,11 +180,10 @@ func (q *QuickStart) checkFiles(offline bool) Findings {
 			r.fail(p, "quick-start/no-file", err.Error(), "")
 		}
 	}
+	// A known_hosts file may be absent: accepting a host's key makes it.
 	check(fieldPath{"ssh-keyfile-path"}, q.SSHKeyFile)
-	check(fieldPath{"ssh-known-hosts"}, q.SSHKnownHosts)
 	for i, m := range q.Machines {
 		check(fieldPath{"machines", i, "ssh-keyfile-path"}, m.SSHKeyFile)
-		check(fieldPath{"machines", i, "ssh-known-hosts"}, m.SSHKnownHosts)
 	}
 	return r.findings
 }

@@ -8,12 +8,6 @@ import (
 	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
-// Rule is a rule of Validate, or of the readers of files.
-type Rule struct {
-	ID   string `json:"id"`
-	Text string `json:"text"`
-}
-
 // checker applies rules to a configuration, one reporter per file.
 type checker struct {
 	c       *Cluster

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"net/netip"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -116,6 +117,9 @@ func (k *checker) checkAddress(p fieldPath, m layout.Machine, ips map[string]int
 		return
 	}
 	r.failIf(badIPv4(m.HostIP), p.With("hostip"), "layout/hostip", "write the machine's IPv4 address")
+	if a, err := netip.ParseAddr(m.HostIP); err == nil && a.IsLoopback() {
+		r.warn(p.With("hostip"), "layout/loopback", m.HostIP+" means another machine on each machine", "write the address at which pods and the other machines reach it")
+	}
 	if j, ok := ips[m.HostIP]; ok {
 		r.fail(p.With("hostip"), "layout/duplicate-hostip", fmt.Sprintf("%s is already the address of machine-list[%d]%s", m.HostIP, j, lineOf(r.doc, fieldPath{"machine-list", j, "hostip"})),
 			"remove one of the two, or correct its address")
@@ -202,9 +206,7 @@ func (k *checker) checkSSH(r *reporter, p fieldPath, s layout.SSH) {
 	if strings.ContainsAny(s.Username, " \t\n:@") {
 		r.fail(p.With("username"), "layout/ssh-username", fmt.Sprintf("%q is not a login name", s.Username), "write the name alone")
 	}
-	for field, file := range map[string]string{"keyfile-path": s.KeyFile, "known-hosts": s.KnownHosts} {
-		if file != "" && r.doc != nil && !fileExists(k.c.resolve(file)) {
-			r.warn(p.With(field), "layout/no-file", fmt.Sprintf("there is no file %s", k.c.resolve(file)), "a relative path starts in "+filepath.Clean(k.c.Dir))
-		}
+	if s.KeyFile != "" && r.doc != nil && !fileExists(k.c.resolve(s.KeyFile)) {
+		r.warn(p.With("keyfile-path"), "layout/no-file", fmt.Sprintf("there is no file %s", k.c.resolve(s.KeyFile)), "a relative path starts in "+filepath.Clean(k.c.Dir))
 	}
 }
