@@ -55,9 +55,15 @@ func UpAPI(ctx context.Context, opts Options, nodes []Node) (*Sandbox, error) {
 	defer unlock()
 	s, err := openOrCreateAPI(opts)
 	if err != nil {
+		removeIfEmpty(opts.Dir)
 		return nil, err
 	}
-	return s, s.upAPI(ctx, nodes)
+	programs, err := s.findPrograms()
+	if err != nil {
+		removeIfEmpty(opts.Dir)
+		return nil, err
+	}
+	return s, s.upAPI(ctx, programs, nodes)
 }
 
 func openOrCreateAPI(opts Options) (*Sandbox, error) {
@@ -81,12 +87,12 @@ func openOrCreateAPI(opts Options) (*Sandbox, error) {
 			return nil, err
 		}
 	}
-	return s, s.save()
+	return s, nil
 }
 
-func (s *Sandbox) upAPI(ctx context.Context, nodes []Node) error {
-	programs, err := s.findPrograms()
-	if err != nil {
+func (s *Sandbox) upAPI(ctx context.Context, programs map[string]string, nodes []Node) error {
+	// From here on there is something for Down to find.
+	if err := s.save(); err != nil {
 		return err
 	}
 	if err := s.ensurePKI(); err != nil {

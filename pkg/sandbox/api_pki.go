@@ -204,8 +204,7 @@ func (s *Sandbox) writeKubeconfigs() error {
 			return fmt.Errorf("%s: %w", filepath.Base(path), err)
 		}
 	}
-	// An empty configuration instead of the user's own.
-	return writeFile(s.apiFile("kwok.yaml"), nil, 0o600)
+	return writeFile(s.apiFile("kwok.yaml"), kwokStages, 0o600)
 }
 
 func (s *Sandbox) writeKubeconfig(user, path string) error {

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	_ "embed" // for kwok.yaml
 	"errors"
 	"fmt"
 	"net"
@@ -13,6 +14,9 @@ import (
 
 	"k8s.io/client-go/kubernetes"
 )
+
+//go:embed kwok.yaml
+var kwokStages []byte
 
 // apiLimit is how long the API may take to become ready, on a busy machine.
 const apiLimit = 90 * time.Second

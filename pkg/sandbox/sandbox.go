@@ -191,13 +191,18 @@ func Up(ctx context.Context, opts Options) (*Sandbox, error) {
 	defer unlock()
 	s, err := openOrCreate(ctx, opts)
 	if err != nil {
-		if !exists(filepath.Join(opts.Dir, stateFile)) { // nothing was made: leave nothing
-			_ = os.Remove(filepath.Join(opts.Dir, lockFile))
-			_ = os.Remove(opts.Dir)
-		}
+		removeIfEmpty(opts.Dir)
 		return nil, err
 	}
 	return s, s.up(ctx, opts)
+}
+
+// removeIfEmpty takes back the directory of a sandbox that never came to be.
+func removeIfEmpty(dir string) {
+	if !exists(filepath.Join(dir, stateFile)) {
+		_ = os.Remove(filepath.Join(dir, lockFile))
+		_ = os.Remove(dir)
+	}
 }
 
 func (s *Sandbox) up(ctx context.Context, opts Options) error {
