@@ -21,7 +21,7 @@ run() {
 }
 seconds() { echo "$(($(date +%s) - started)) s"; }
 
-sh hack/packages.sh || {
+sh hack/packages.sh demo || {
 	echo "demo: the bundle is built with these packages; install them, then run make demo again" >&2
 	exit 1
 }

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Installs the Debian packages that "make test" and "make demo" need and this machine lacks,
+# Usage: packages.sh test|demo
+# Installs the Debian packages that "make test" or "make demo" needs and this machine lacks,
 # when run as root; otherwise prints the one command that does, and exits with status 1.
 set -eu
 
@@ -23,6 +24,8 @@ needs() {
 		ssh-keygen openssh-client
 		unshare util-linux
 	LIST
+	# The transport is tested with the real thing, too.
+	[ "$1" != test ] || printf '%s\n' "sshd openssh-server" "sudo sudo"
 }
 
 present() {
@@ -33,7 +36,7 @@ present() {
 	esac
 }
 
-missing=$(needs | while read -r sign package; do
+missing=$(needs "${1:-test}" | while read -r sign package; do
 	present "$sign" || echo "$package"
 done | sort -u | tr '\n' ' ')
 [ -n "$missing" ] || exit 0
