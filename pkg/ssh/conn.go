@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/crypto/ssh"
+
+	"github.com/openpai/paictl/pkg/hint"
 )
 
 // conn is one connection to a host, shared by all Hosts that mean the same machine.
@@ -86,7 +88,8 @@ func (c *conn) lost(what string) error {
 	if c.cause == nil || c.quiet {
 		return fmt.Errorf("%s on %s: %w", what, c.name, ErrClosed)
 	}
-	return fmt.Errorf("%s on %s: %w: %w", what, c.name, ErrClosed, c.cause)
+	return hint.Errorf("see whether the machine is up and its network works, then run the same command again",
+		"%s on %s: %w: %w", what, c.name, ErrClosed, c.cause)
 }
 
 // session opens a session once one is free. The caller gives it back with free. A server
@@ -99,7 +102,8 @@ func (c *conn) session(ctx context.Context) (s *ssh.Session, free func(), err er
 		}
 		s, err := c.client.NewSession()
 		if err == nil {
-			return s, sync.OnceFunc(c.slots.free), nil
+			c.slots.opened()
+			return s, sync.OnceFunc(c.slots.closed), nil
 		}
 		refused, ok := errors.AsType[*ssh.OpenChannelError](err)
 		if !ok || i == tries {
@@ -112,7 +116,7 @@ func (c *conn) session(ctx context.Context) (s *ssh.Session, free func(), err er
 		if c.slots.lower() {
 			continue
 		}
-		// The only session we know of was refused: the server may still be closing the last.
+		// The server had more open before: it may still be closing the last.
 		c.slots.free()
 		select {
 		case <-time.After(time.Duration(i+1) * 5 * time.Millisecond):
@@ -129,41 +133,50 @@ type slots struct {
 	tokens chan struct{}
 	mu     sync.Mutex
 	limit  int
-	used   int
+	open   int
+	most   int // that were open at a time
 }
 
 func newSlots(n int) *slots {
 	return &slots{tokens: make(chan struct{}, n), limit: n}
 }
 
+// take waits for a token, and free gives it back.
 func (s *slots) take(ctx context.Context) error {
 	select {
 	case s.tokens <- struct{}{}:
+		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	s.mu.Lock()
-	s.used++
-	s.mu.Unlock()
-	return nil
 }
 
-func (s *slots) free() {
+func (s *slots) free() { <-s.tokens }
+
+// opened says that the server has granted a session for the caller's token.
+func (s *slots) opened() {
 	s.mu.Lock()
-	s.used--
-	s.mu.Unlock()
-	<-s.tokens
+	defer s.mu.Unlock()
+	s.open++
+	s.most = max(s.most, s.open)
 }
 
-// lower keeps the caller's token for ever, unless it is the only one in use, and tells
-// whether it did.
+// closed gives the token of a granted session back.
+func (s *slots) closed() {
+	s.mu.Lock()
+	s.open--
+	s.mu.Unlock()
+	s.free()
+}
+
+// lower keeps the caller's token for ever, unless the server has granted as many
+// sessions before, and tells whether it did.
 func (s *slots) lower() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.used <= 1 || s.limit <= 1 {
+	if s.limit <= max(1, s.most) {
 		return false
 	}
-	s.used--
 	s.limit--
 	return true
 }

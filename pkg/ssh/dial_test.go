@@ -30,6 +30,7 @@ func after(t *testing.T, d time.Duration) <-chan time.Time {
 }
 
 func TestAHostThatCannotBeReachedIsNamedWithARemedy(t *testing.T) {
+	t.Parallel()
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	port := closed.Addr().(*net.TCPAddr).Port

@@ -4,15 +4,11 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"net"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 
-	"github.com/gofrs/flock"
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/knownhosts"
 
@@ -58,92 +54,6 @@ func (h *hostKeys) load(paths []string) (*knownFiles, error) {
 	}
 	h.files[key] = k
 	return k, nil
-}
-
-// readKnownHosts parses the files. A line that cannot be read counts as absent, as it
-// does for ssh: a key type of tomorrow in one line must not lock out every host.
-func readKnownHosts(paths []string) (*knownFiles, error) {
-	k := &knownFiles{originals: map[string]string{}, authorities: map[string]bool{}}
-	var readable []string
-	for _, path := range paths {
-		text, err := os.ReadFile(path)
-		if os.IsNotExist(err) {
-			continue
-		}
-		if err != nil {
-			return nil, fmt.Errorf("read known hosts: %w", err)
-		}
-		clean, authorities := sanitizeKnownHosts(text)
-		parsed := path
-		if !bytes.Equal(clean, text) {
-			if parsed, err = writeTemp(clean); err != nil {
-				return nil, err
-			}
-			defer func() { _ = os.Remove(parsed) }()
-		}
-		readable = append(readable, parsed)
-		k.originals[parsed] = path
-		for _, line := range authorities {
-			k.authorities[fmt.Sprintf("%s:%d", parsed, line)] = true
-		}
-	}
-	check, err := knownhosts.New(readable...)
-	if err != nil {
-		return nil, hint.Errorf("correct the line, or delete it", "read known hosts: %w", err)
-	}
-	k.check = check
-	return k, nil
-}
-
-// sanitizeKnownHosts blanks the lines that cannot be parsed and returns the numbers of
-// those that name a certificate authority. The number of lines stays the same.
-func sanitizeKnownHosts(text []byte) (clean []byte, authorities []int) {
-	lines := bytes.Split(text, []byte("\n"))
-	for i, line := range lines {
-		trimmed := bytes.TrimSpace(line)
-		if len(trimmed) == 0 || trimmed[0] == '#' {
-			continue
-		}
-		marker, hosts, _, _, _, err := ssh.ParseKnownHosts(append(slices.Clone(trimmed), '\n'))
-		if err != nil || len(line) > 60<<10 || !validHosts(hosts) {
-			lines[i] = nil
-			continue
-		}
-		if marker == "cert-authority" {
-			authorities = append(authorities, i+1)
-		}
-	}
-	return bytes.Join(lines, []byte("\n")), authorities
-}
-
-// validHosts tells whether the host patterns can be parsed; a hashed one stands alone.
-func validHosts(hosts []string) bool {
-	for _, h := range hosts {
-		if strings.HasPrefix(h, "|") {
-			parts := strings.Split(h, "|")
-			if len(hosts) != 1 || len(parts) != 4 || parts[1] != "1" || parts[2] == "" || parts[3] == "" {
-				return false
-			}
-			continue
-		}
-		name := strings.TrimPrefix(h, "!")
-		if name == "" {
-			return false
-		}
-		if _, _, err := net.SplitHostPort(name); name[0] == '[' && err != nil {
-			return false
-		}
-	}
-	return len(hosts) > 0
-}
-
-func writeTemp(text []byte) (string, error) {
-	f, err := os.CreateTemp("", "known_hosts-")
-	if err != nil {
-		return "", fmt.Errorf("read known hosts: %w", err)
-	}
-	_, err = f.Write(text)
-	return f.Name(), errors.Join(err, f.Close())
 }
 
 // probe is a key that no file holds: checking it makes knownhosts list what it wants.
@@ -317,34 +227,4 @@ func (h *hostKeys) remember(e *endpoint, key ssh.PublicKey) error {
 	}
 	h.accepted[acceptedKey(e)] = key
 	return nil
-}
-
-// appendLine adds one line to a file that other programs may be extending too.
-func appendLine(path, line string) (err error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
-	}
-	lock := flock.New(path, flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o600))
-	if err := lock.Lock(); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, lock.Unlock()) }()
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND, 0o600)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	if size, err := f.Seek(0, io.SeekEnd); err != nil {
-		return err
-	} else if size > 0 {
-		last := make([]byte, 1)
-		if _, err := f.ReadAt(last, size-1); err != nil {
-			return err
-		}
-		if last[0] != '\n' {
-			line = "\n" + line
-		}
-	}
-	_, err = f.WriteString(line)
-	return err
 }

@@ -164,13 +164,13 @@ func TestOpenSSHAnswersRootScriptsAndUploads(t *testing.T) {
 	assert.FileExists(t, s.root+"/var/lib/paictl/sums")
 
 	errs := make(chan error)
-	for range 30 {
+	for range 16 {
 		go func() {
 			_, err := h.Run(t.Context(), ssh.Script{Name: "test", Body: "sleep 0.05"})
 			errs <- err
 		}()
 	}
-	for range 30 {
+	for range 16 {
 		assert.NoError(t, <-errs, "sessions adapt to MaxSessions 4")
 	}
 }
@@ -277,6 +277,7 @@ for f in /proc/[0-9]*/cmdline /proc/[0-9]*/environ; do tr '\0' ' ' <$f; echo; do
 }
 
 func TestOpenSSHAndSudoThatRefuses(t *testing.T) {
+	t.Parallel()
 	s := startOpenSSH(t)
 	target := s.user(t, fmt.Sprintf("paictl-n%d", os.Getpid()), "pw", "")
 	h, err := sshtest.NewClient(t, s.options(t)).Dial(t.Context(), target)

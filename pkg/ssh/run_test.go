@@ -215,6 +215,7 @@ func TestCancellationEndsTheScriptOnTheHost(t *testing.T) {
 }
 
 func TestCancellationAlsoEndsAScriptThatIgnoresTheFirstSignal(t *testing.T) {
+	t.Parallel()
 	root := t.TempDir()
 	h, s, _ := dial(t, sshtest.Config{Handler: sshtest.Shell{Root: root}})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -345,6 +346,7 @@ func TestHoldEndsWithTheConnection(t *testing.T) {
 }
 
 func TestAHeldScriptThatHangsEndsWithTheConnection(t *testing.T) {
+	t.Parallel()
 	h, s, _ := dial(t, shell(t))
 	_, err := h.Hold(t.Context(), ssh.Script{Name: "lock", Body: "echo locked; sleep 600"})
 	require.NoError(t, err)

@@ -9,7 +9,6 @@ import (
 	"context"
 	"crypto/ed25519"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"net"
 	"strconv"
@@ -84,7 +83,8 @@ type Server struct {
 	execs     []Record
 	sudoSeen  []string
 	closed    bool
-	running   sync.WaitGroup // sessions
+	active    int            // sessions
+	idle      *sync.Cond     // broadcast when active falls to zero
 	serving   sync.WaitGroup // connections and the accept loop
 }
 
@@ -110,6 +110,7 @@ func NewServer(t testing.TB, c Config) *Server {
 		c.HostKeys = []cssh.Signer{NewKey(t)}
 	}
 	s := &Server{t: t, c: c, listener: listener, conns: map[net.Conn]bool{}, fault: c.Fault}
+	s.idle = sync.NewCond(&s.mu)
 	host, port, _ := net.SplitHostPort(listener.Addr().String())
 	s.host = host
 	s.port, _ = strconv.Atoi(port)
@@ -180,7 +181,28 @@ func (s *Server) Passwords() []string {
 }
 
 // Wait returns when no command runs any more, not even one whose connection was cut.
-func (s *Server) Wait() { s.running.Wait() }
+func (s *Server) Wait() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.active > 0 {
+		s.idle.Wait()
+	}
+}
+
+// begin counts a session that starts, and end one that is over.
+func (s *Server) begin() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.active++
+}
+
+func (s *Server) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.active--; s.active == 0 {
+		s.idle.Broadcast()
+	}
+}
 
 // Drop cuts all connections, as a network failure does.
 func (s *Server) Drop() {
@@ -199,7 +221,7 @@ func (s *Server) Close() {
 	_ = s.listener.Close()
 	s.Drop()
 	s.serving.Wait()
-	s.running.Wait()
+	s.Wait()
 }
 
 func (s *Server) user() string {
@@ -207,54 +229,6 @@ func (s *Server) user() string {
 		return "root"
 	}
 	return s.c.User
-}
-
-// errNo refuses a login.
-var errNo = errors.New("sshtest: permission denied")
-
-func (s *Server) serverConfig() *cssh.ServerConfig {
-	c := &cssh.ServerConfig{MaxAuthTries: 6}
-	who := func(m cssh.ConnMetadata) error {
-		if s.c.User != "" && m.User() != s.c.User || s.faultNow().RefuseAuth {
-			return errNo
-		}
-		return nil
-	}
-	if s.c.Password == "" && len(s.c.Keys) == 0 && !s.c.Fault.RefuseAuth {
-		c.NoClientAuth = true
-		c.NoClientAuthCallback = func(m cssh.ConnMetadata) (*cssh.Permissions, error) { return nil, who(m) }
-	}
-	if s.c.Password != "" && !s.c.KeyboardInteractive || s.c.Fault.RefuseAuth {
-		c.PasswordCallback = func(m cssh.ConnMetadata, pw []byte) (*cssh.Permissions, error) {
-			if string(pw) != s.c.Password {
-				return nil, errNo
-			}
-			return nil, who(m)
-		}
-	}
-	if s.c.KeyboardInteractive {
-		c.KeyboardInteractiveCallback = func(m cssh.ConnMetadata, ask cssh.KeyboardInteractiveChallenge) (*cssh.Permissions, error) {
-			answers, err := ask("", "", []string{"Password: "}, []bool{false})
-			if err != nil || len(answers) != 1 || answers[0] != s.c.Password {
-				return nil, errNo
-			}
-			return nil, who(m)
-		}
-	}
-	if len(s.c.Keys) > 0 {
-		c.PublicKeyCallback = func(m cssh.ConnMetadata, key cssh.PublicKey) (*cssh.Permissions, error) {
-			for _, k := range s.c.Keys {
-				if bytes.Equal(k.Marshal(), key.Marshal()) {
-					return nil, who(m)
-				}
-			}
-			return nil, errNo
-		}
-	}
-	for _, k := range s.c.HostKeys {
-		c.AddHostKey(k)
-	}
-	return c
 }
 
 func (s *Server) accept() {

@@ -76,9 +76,9 @@ func (l *link) session(nch cssh.NewChannel) {
 	if err != nil {
 		return
 	}
-	l.s.running.Add(1)
+	l.s.begin()
 	go func() {
-		defer l.s.running.Done()
+		defer l.s.end()
 		l.requests(ch, requests)
 		l.mu.Lock()
 		l.sessions--
