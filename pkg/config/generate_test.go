@@ -280,6 +280,7 @@ func TestQuickStartMistakes(t *testing.T) {
 		"machines: [{hostip: 10.0.0.1, roles: [worker, worker]}]":                        "[layout/duplicate-role]",
 		"machines: [{hostip: 10.0.0.1, hostname: a}, {hostip: 10.0.0.2, hostname: a}]":   "[quick-start/duplicate-hostname]",
 		"machines: [{hostip: 10.0.0.1, hostname: Node_1}]":                               "[quick-start/hostname]",
+		"machines: [{hostip: 10.0.0.1, hostname: " + strings.Repeat("a", 64) + "}]":      "which takes 63",
 		"machines: [{hostip: 10.0.0.1, hostname: Node1}]":                                "write it as node1",
 		"machines: [{hostip: 10.0.0.1, labels: {'bad key': x}}]":                         "[layout/label]",
 		"machines: [{hostip: 10.0.0.1, taints: ['a=b']}]":                                "[layout/taint]",

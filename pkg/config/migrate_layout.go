@@ -102,6 +102,9 @@ func (m *migrator) machine(d *oldDoc, i int) (layout.Machine, layout.SSH) {
 	if key := d.text(at("ssh-keyfile-path")...); way.KeyFile == "" {
 		way.KeyFile = key
 	}
+	if way.KeyFile != "" && !path.IsAbs(way.KeyFile) && !strings.HasPrefix(way.KeyFile, "~") {
+		m.note(d, noteChanged, "kept; a relative path starts in the configuration's folder now", at("keyfile-path")...)
+	}
 	way.SecretName = d.text(at("ssh-secret-name")...)
 	if way.KeyFile == "" {
 		way.SecretName = ""

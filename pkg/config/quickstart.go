@@ -143,7 +143,7 @@ func LoadQuickStart(path string) (*QuickStart, Findings, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, nil, hint.Wrap(fmt.Errorf("read the quick-start file: %w", err),
-			"write one first; examples/quick-start.yaml documents every field, and two lines are enough: machines and ssh-username")
+			"make one with: paictl config example minimal > quick-start.yaml")
 	}
 	q, findings := ParseQuickStart(path, data)
 	return q, findings, nil

@@ -56,12 +56,16 @@ func badCIDR(s string) string {
 // badHostname checks the form that Kubernetes asks of node names, RFC 1123.
 func badHostname(s string) (message, remedy string) {
 	if len(validation.IsDNS1123Subdomain(s)) == 0 {
+		if len(s) > validation.LabelValueMaxLength {
+			return fmt.Sprintf("the host name %q has %d characters; Kubernetes puts it into a label, which takes %d", s, len(s), validation.LabelValueMaxLength),
+				"give the machine a shorter name"
+		}
 		return "", ""
 	}
 	if strings.ToLower(s) != s && len(validation.IsDNS1123Subdomain(strings.ToLower(s))) == 0 {
 		return fmt.Sprintf("the host name %q has capital letters, which Kubernetes does not take", s), "write it as " + strings.ToLower(s)
 	}
-	return fmt.Sprintf("%q is not a host name that Kubernetes takes (RFC 1123: a-z, 0-9, - and dots, at most 253 characters)", s),
+	return fmt.Sprintf("%q is not a host name that Kubernetes takes (RFC 1123: a-z, 0-9, - and dots)", s),
 		"give the machine a valid name, for instance with: hostnamectl set-hostname gpu-01"
 }
 

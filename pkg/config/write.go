@@ -20,15 +20,45 @@ func WriteFolder(dir string, files map[string][]byte, private func(name string) 
 		return hint.Errorf("give -f to replace them, or -o another folder; nothing was written",
 			"%s already there: %s", isAre(len(existing)), strings.Join(existing, ", "))
 	}
-	created, err := makeFolder(dir)
-	if err != nil {
-		return fmt.Errorf("make the configuration folder: %w", err)
+	write := writeInto
+	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
+		write = writeFresh
 	}
-	if err := writeAll(dir, files, private); err != nil {
-		if created {
-			_ = os.Remove(dir) // fails where something else is in it, and that is right
-		}
+	if err := write(dir, files, private); err != nil {
 		return fmt.Errorf("write the configuration: %w", err)
+	}
+	return nil
+}
+
+// writeFresh makes a folder that appears with all its files, by one rename.
+func writeFresh(dir string, files map[string][]byte, private func(string) bool) error {
+	parent := filepath.Dir(filepath.Clean(dir))
+	if err := os.MkdirAll(parent, 0o755); err != nil {
+		return err
+	}
+	temp, err := os.MkdirTemp(parent, ".paictl-")
+	if err != nil {
+		return err
+	}
+	err = errors.Join(os.Chmod(temp, 0o755), writeTemporary(temp, files, private), syncFolder(temp))
+	if err == nil {
+		err = os.Rename(temp, dir)
+	}
+	if err != nil {
+		return errors.Join(err, os.RemoveAll(temp))
+	}
+	return syncFolder(parent)
+}
+
+func writeTemporary(temp string, files map[string][]byte, private func(string) bool) error {
+	for _, name := range sortedKeys(files) {
+		mode := fs.FileMode(0o644)
+		if private(name) {
+			mode = 0o600
+		}
+		if err := writeSynced(filepath.Join(temp, name), files[name], mode); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -51,29 +81,17 @@ func existingFiles(dir string, files map[string][]byte) []string {
 	return out
 }
 
-func makeFolder(dir string) (created bool, err error) {
-	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-		return true, os.MkdirAll(dir, 0o755)
-	}
-	return false, os.MkdirAll(dir, 0o755) // says so where it is no folder
-}
-
-func writeAll(dir string, files map[string][]byte, private func(string) bool) (err error) {
+// writeInto replaces files in a folder that is there, and undoes that where it fails.
+func writeInto(dir string, files map[string][]byte, private func(string) bool) (err error) {
 	temp, err := os.MkdirTemp(dir, ".paictl-")
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(temp) }()
-	names := sortedKeys(files)
-	for _, name := range names {
-		mode := fs.FileMode(0o644)
-		if private(name) {
-			mode = 0o600
-		}
-		if err := writeSynced(filepath.Join(temp, name), files[name], mode); err != nil {
-			return err
-		}
+	if err := writeTemporary(temp, files, private); err != nil {
+		return err
 	}
+	names := sortedKeys(files)
 	var done []string
 	defer func() {
 		if err != nil {
@@ -94,7 +112,8 @@ func writeAll(dir string, files map[string][]byte, private func(string) bool) (e
 	return syncFolder(dir)
 }
 
-// keepOld makes a second link to the old file, from which restore brings it back.
+// keepOld keeps the old file for restore: by a second link, or by a copy where the file
+// system has none.
 func keepOld(target, backup string) error {
 	info, err := os.Lstat(target)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -106,7 +125,14 @@ func keepOld(target, backup string) error {
 	if info.IsDir() {
 		return fmt.Errorf("%s is a folder", target)
 	}
-	return os.Link(target, backup)
+	if os.Link(target, backup) == nil {
+		return nil
+	}
+	old, err := os.ReadFile(target)
+	if err != nil {
+		return err
+	}
+	return writeSynced(backup, old, info.Mode().Perm())
 }
 
 func restore(dir, temp string, names []string) {

@@ -109,7 +109,7 @@ func (s *scanner) scan(n *yaml.Node, depth int) {
 	}
 	if n.Style&yaml.TaggedStyle != 0 && !coreTag(n.ShortTag()) {
 		s.findings = append(s.findings, Finding{File: s.file, Line: n.Line, Column: n.Column, Rule: "yaml/tag",
-			Severity: Error, Message: fmt.Sprintf("the tag %s is not supported", n.Tag), Remedy: "remove the tag"})
+			Severity: Error, Message: "a tag (!...) that is not supported", Remedy: "put the value in single quotes, if it begins with !; else remove the tag"})
 	}
 	for _, c := range n.Content {
 		s.scan(c, depth+1)
@@ -188,6 +188,10 @@ func syntaxError(err error) (line int, text string) {
 	if m := yamlLine.FindStringSubmatch(text); m != nil {
 		line, _ = strconv.Atoi(m[1])
 		text = text[len(m[0]):]
+	}
+	// The parser quotes what follows * and !, which may be the middle of a password.
+	if i := strings.IndexByte(text, '\''); i >= 0 && strings.Contains(text, "anchor") {
+		text = "unknown anchor"
 	}
 	return line, text
 }

@@ -26,7 +26,7 @@ func NewCmdConfig(f *cmdutil.Factory) *cobra.Command {
   paictl config validate -p ./cluster
   paictl config show -p ./cluster`,
 	}
-	cmd.AddCommand(NewCmdGenerate(f, nil), NewCmdValidate(f, nil), NewCmdShow(f, nil), NewCmdSchema(f, nil), NewCmdMigrate(f, nil))
+	cmd.AddCommand(NewCmdExample(f, nil), NewCmdGenerate(f, nil), NewCmdValidate(f, nil), NewCmdShow(f, nil), NewCmdSchema(f, nil), NewCmdMigrate(f, nil))
 	return cmd
 }
 

@@ -51,7 +51,7 @@ Two lines are enough for a quick-start file:
   ssh-username: ubuntu
 
 The first machine becomes the master, the others workers; one machine alone is both.
-examples/quick-start.yaml documents every field.`,
+"paictl config example" prints a file that documents every field.`,
 		Example: `  paictl config generate -i quick-start.yaml -o ./cluster
   paictl config generate -i quick-start.yaml -o ./cluster --dry-run
   paictl config generate -i quick-start.yaml -o ./cluster --offline`,

@@ -1,0 +1,44 @@
+// Package examples holds the quick-start files that people copy, so that the program can
+// print them where the repository isn't at hand.
+// In: the YAML files of this folder. Out: their text by name. The tests of pkg/config turn
+// each of them into a configuration.
+package examples
+
+import (
+	"embed"
+	"fmt"
+	"strings"
+)
+
+//go:embed quick-start*.yaml
+var files embed.FS
+
+// Full is the example that shows every field.
+const Full = "full"
+
+const stem = "quick-start"
+
+// Names of the examples, Full first.
+func Names() []string {
+	out := []string{Full}
+	entries, _ := files.ReadDir(".") // an embedded folder can be read
+	for _, e := range entries {
+		if name := strings.TrimSuffix(strings.TrimPrefix(e.Name(), stem+"-"), ".yaml"); name != stem {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// Text of an example.
+func Text(name string) ([]byte, error) {
+	file := stem + "-" + name + ".yaml"
+	if name == Full {
+		file = stem + ".yaml"
+	}
+	b, err := files.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("there is no example %q; there are: %s", name, strings.Join(Names(), ", "))
+	}
+	return b, nil
+}

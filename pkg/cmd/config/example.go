@@ -1,0 +1,51 @@
+package config
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/examples"
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/iostreams"
+)
+
+// ExampleOptions are those of "paictl config example".
+type ExampleOptions struct {
+	IO   *iostreams.IOStreams
+	Name string
+}
+
+// NewCmdExample returns "paictl config example". runF replaces the run in tests.
+func NewCmdExample(f *cmdutil.Factory, runF func(context.Context, *ExampleOptions) error) *cobra.Command {
+	opts := &ExampleOptions{IO: f.IO, Name: examples.Full}
+	cmd := &cobra.Command{
+		Use:   "example [NAME]",
+		Short: "Print a quick-start file to begin with",
+		Long: `Prints a quick-start file. Without a name it is the one that shows and explains every field; others
+are minimal, one-machine, ha (three masters), air-gapped and original (a file of the old OpenPAI).`,
+		Example: `  paictl config example minimal > quick-start.yaml
+  paictl config example | less`,
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: cobra.FixedCompletions(examples.Names(), cobra.ShellCompDirectiveNoFileComp),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				opts.Name = args[0]
+			}
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return exampleRun(opts)
+		},
+	}
+	return cmd
+}
+
+func exampleRun(opts *ExampleOptions) error {
+	b, err := examples.Text(opts.Name)
+	if err != nil {
+		return &cmdutil.UsageError{Err: err}
+	}
+	_, err = opts.IO.Out.Write(b)
+	return err
+}
