@@ -194,6 +194,7 @@ func TestOpenSSHEndsScriptsThatNobodyWaitsFor(t *testing.T) {
 			"cancelled":      func(cancel context.CancelFunc) { cancel() },
 			"connection cut": func(context.CancelFunc) { _ = c.Close() },
 		} {
+			h := h
 			if how == "connection cut" {
 				own := sshtest.NewClient(t, s.options(t))
 				cut = func(context.CancelFunc) { _ = own.Close() }
