@@ -228,9 +228,8 @@ func podRanges() []string {
 func freeRange(ranges []string, addresses []netip.Addr, other string, machines int) string {
 	for _, s := range ranges {
 		p := netip.MustParsePrefix(s)
-		inside := func(a netip.Addr) bool { return p.Contains(a) }
 		// A quarter stays free for machines that are added later.
-		if !overlap(s, other) && !slices.ContainsFunc(addresses, inside) && (machines == 0 || nodeBlocks(s) >= machines+machines/4) {
+		if !overlap(s, other) && !slices.ContainsFunc(addresses, p.Contains) && (machines == 0 || nodeBlocks(s) >= machines+machines/4) {
 			return s
 		}
 	}

@@ -39,7 +39,7 @@ func FuzzQuickStart(f *testing.F) {
 		require.NoError(t, err)
 		require.NoError(t, Validate(c).Err())
 		require.Equal(t, g.Cluster.Layout.SSH.Password.Reveal(), c.Layout.SSH.Password.Reveal())
-		require.Equal(t, len(q.Machines), len(c.Layout.MachineList))
+		require.Len(t, c.Layout.MachineList, len(q.Machines))
 	})
 }
 

@@ -280,6 +280,7 @@ facts_sudo() {
 
 say paictl-facts 1
 for part in time system cpu memory disks network dns cgroup runtimes gpus infiniband sudo; do
-  "facts_$part" 2>/dev/null || :
+  # Standard input holds the rest of this script: no program may read it.
+  "facts_$part" </dev/null 2>/dev/null || :
 done
 say end ok

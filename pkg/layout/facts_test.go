@@ -263,3 +263,10 @@ func FuzzParseFacts(f *testing.F) {
 		require.Equal(t, assigned["a"], assigned["b"])
 	})
 }
+
+func TestNoProgramReadsTheRestOfTheScript(t *testing.T) {
+	m := newFakeMachine(t)
+	m.command("date", "cat >/dev/null; echo 1700000000123")
+	m.command("ip", "cat >/dev/null")
+	assert.Equal(t, "gpu-01", m.facts().Hostname)
+}
