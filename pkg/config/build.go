@@ -84,8 +84,10 @@ func (q *QuickStart) hostname(m QuickMachine, facts map[string]layout.Facts) str
 	if f, ok := facts[m.HostIP]; ok {
 		return strings.ToLower(f.Hostname)
 	}
-	return "ip-" + strings.ReplaceAll(m.HostIP, ".", "-")
+	return nameFromAddress(m.HostIP)
 }
+
+func nameFromAddress(ip string) string { return "ip-" + strings.ReplaceAll(ip, ".", "-") }
 
 // rolesOf gives each machine its roles: its own, else master for those under masters (the
 // first machine where nothing else says) and worker for the others. Where that leaves no

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -247,9 +248,16 @@ func (g *Generated) Summary() string {
 // NextSteps tells a person what to do with a fresh configuration.
 func (g *Generated) NextSteps() string {
 	dir := g.Cluster.Dir
-	if g.Facts == nil {
-		return fmt.Sprintf("no machine was asked: fill in the SKU, host names and cluster-dns in %s and %s,\n  then run: paictl config validate -p %s",
-			filepath.Join(dir, LayoutFile), filepath.Join(dir, KubernetesFile), dir)
+	if g.Facts != nil {
+		return "next: paictl cluster up -p " + dir
 	}
-	return "next: paictl cluster up -p " + dir
+	open := "the SKU"
+	if slices.ContainsFunc(g.Cluster.Layout.MachineList, func(m machine) bool { return m.Hostname == nameFromAddress(m.HostIP) }) {
+		open += " and the host names"
+	}
+	text := fmt.Sprintf("no machine was asked: fill in %s in %s", open, g.Path(LayoutFile))
+	if len(g.Cluster.Kubernetes.Kubernetes.ClusterDNS) == 0 {
+		text += " and cluster-dns in " + g.Path(KubernetesFile)
+	}
+	return text + ",\n  then run: paictl config validate -p " + dir
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"path"
@@ -98,7 +99,9 @@ func (m *migrator) machine(d *oldDoc, i int) (layout.Machine, layout.SSH) {
 		out.Hostname = lower
 	}
 	m.machineRoles(d, i, &out)
-	way := layout.SSH{Username: d.text(at("username")...), Password: secret.String(d.text(at("password")...)), KeyFile: d.text(at("keyfile-path")...)}
+	// The oldest layouts keep what machines have in common under default-machine-properties.
+	own := func(key string) string { return cmp.Or(d.text(at(key)...), d.text("default-machine-properties", key)) }
+	way := layout.SSH{Username: own("username"), Password: secret.String(own("password")), KeyFile: own("keyfile-path")}
 	if key := d.text(at("ssh-keyfile-path")...); way.KeyFile == "" {
 		way.KeyFile = key
 	}
@@ -111,7 +114,7 @@ func (m *migrator) machine(d *oldDoc, i int) (layout.Machine, layout.SSH) {
 		m.drop(d, "names a secret for a key, but there is no key", at("ssh-secret-name")...)
 	}
 	for _, key := range []string{"sshport", "ssh-port"} {
-		if p := d.number(at(key)...); p != 0 && p != 22 {
+		if p := cmp.Or(d.number(at(key)...), d.number("default-machine-properties", key)); p != 0 && p != 22 {
 			way.Port = p
 		}
 	}

@@ -118,3 +118,21 @@ func TestOldFormatsAreNamedByOtherCommands(t *testing.T) {
 	_, err = Migrate(t.TempDir(), "new")
 	require.ErrorContains(t, err, "find the old configuration")
 }
+
+func TestCommonPropertiesOfTheOldestLayoutsReachTheMachines(t *testing.T) {
+	m, err := Migrate(folder(t, map[string]string{LayoutFile: `
+default-machine-properties: {username: core, password: common, sshport: 2222}
+machine-sku: {x: {mem: 64, cpu: {vcore: 8}, os: ubuntu16.04}}
+machine-list:
+  - {hostname: a, hostip: 10.0.0.1, machine-type: x, k8s-role: master, pai-master: "true"}
+  - {hostname: b, hostip: 10.0.0.2, machine-type: x, k8s-role: worker, pai-worker: "true", password: own, sshport: 22}
+  - {hostname: c, hostip: 10.0.0.3, machine-type: x, k8s-role: worker, pai-worker: "true", keyfile-path: /k, password: ""}
+`}), "new")
+	require.NoError(t, err)
+	var got []string
+	for _, machine := range m.Cluster.Layout.MachineList {
+		target := m.Cluster.Target(machine)
+		got = append(got, strings.Join([]string{target.User, target.Password.Reveal(), target.KeyFile, target.Addr()}, " "))
+	}
+	assert.Equal(t, []string{"core common  10.0.0.1:2222", "core own  10.0.0.2:22", "core common /k 10.0.0.3:2222"}, got)
+}
