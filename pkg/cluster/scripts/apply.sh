@@ -232,8 +232,10 @@ EOF
 		d=$(printf '%s\n' "$have" | awk -F '\t' -v n="$ref" '$1 == n { print $2 }')
 		[ -n "$d" ] || { echo "image $ref is not there after its import" >&2; exit 1; }
 		{ [ ! -f "$S/images" ] || grep -vF "$ref$TAB" "$S/images" || true; printf '%s\t%s\t%s\n' "$ref" "$sha" "$d"; } >"$S/images.new"
-		mv -f "$S/images.new" "$S/images"
+		# The upload goes before the record is in force: cut off in between, a rerun sends it
+		# once more; the other way round nobody would ever remove it.
 		rm -f "$S/staging/$sha"
+		mv -f "$S/images.new" "$S/images"
 		note change "image $ref"
 	done <<EOF
 $list
