@@ -1,19 +1,276 @@
 package cluster
 
 import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/ssh"
+	"github.com/openpai/paictl/pkg/ssh/sshtest"
 )
 
-func TestUpMakesAClusterOfThreeMachines(t *testing.T) {
+// lines renders changes one a line, without their diffs.
+func lines(cs []Change) string {
+	var b strings.Builder
+	for _, c := range cs {
+		fmt.Fprintln(&b, strings.TrimSpace(fmt.Sprintf("%s %s %s %s %s", c.Host, c.Phase, c.Action, c.Target, c.Detail)))
+	}
+	return b.String()
+}
+
+// at returns the place of a phase's event in a run, -1 where it is not.
+func (o *outcome) at(kind, host, phase string) int {
+	return slices.IndexFunc(o.events, func(e Event) bool { return e.Kind == kind && e.Host == host && e.Phase == phase })
+}
+
+func TestUpMakesAClusterAndTheSecondUpChangesNothing(t *testing.T) {
 	l := newLab(t, 1, 2)
-	s := time.Now()
-	o := l.mustUp()
-	t.Log(time.Since(s))
-	s = time.Now()
-	o = l.mustUp()
-	t.Log(time.Since(s))
-	assert.Empty(t, o.changes)
+	before := map[string]bool{}
+	for _, line := range l.state() {
+		before[line] = true
+	}
+	first := l.mustUp()
+
+	var files, calls strings.Builder
+	for _, line := range l.state() {
+		if !before[line] && !strings.HasPrefix(line, "w2 ") {
+			fmt.Fprintln(&files, strings.Join(strings.Fields(line)[:3], " "))
+		}
+	}
+	golden(t, "up-files.txt", files.String())
+	golden(t, "up-changes.txt", lines(first.changes))
+	for _, h := range l.hosts[:2] {
+		imports := []string{}
+		for _, c := range h.calls() {
+			if strings.HasPrefix(c, "ctr images import") { // all at once, in any order
+				imports = append(imports, c)
+				continue
+			}
+			if len(imports) > 0 {
+				slices.Sort(imports)
+				fmt.Fprintf(&calls, "%s %s\n", h.name, strings.Join(imports, "\n"+h.name+" "))
+				imports = nil
+			}
+			fmt.Fprintln(&calls, h.name, c)
+		}
+	}
+	golden(t, "up-calls.txt", calls.String())
+	last := first.at(EventPhaseDone, "m1", phaseLabels)
+	for _, w := range []string{"w1", "w2"} {
+		assert.Less(t, first.at(EventPhaseDone, "m1", phaseInit), first.at(EventPhaseDone, w, phaseJoin), "init ends before a join does")
+		assert.Less(t, first.at(EventPhaseDone, w, phaseJoin), last, "labels come last")
+		assert.Positive(t, first.at(EventHostDone, w, ""))
+	}
+	s := first.summary()
+	assert.Equal(t, []int{3, 3, len(first.changes)}, []int{s.Hosts, s.Changed, s.Changes})
+
+	l.forgetCalls()
+	state, gate := l.bytes(), &recordingGate{}
+	second := l.up(t.Context(), func(_ *Options, so *ssh.Options) { so.Gate = gate })
+	require.NoError(t, second.err)
+	assert.Empty(t, second.changes)
+	assert.Equal(t, []string{"m1 lock"}, gate.mutating, "nothing that changes a host is sent")
+	assert.Equal(t, 2, second.trips.Host("m1").RoundTrips, "lock and detect")
+	assert.Equal(t, 1, second.trips.Host("w1").RoundTrips, "detect")
+	assert.Equal(t, 2, second.summary().RoundTrips)
+	assert.Equal(t, state, l.bytes(), "not a byte differs but the lock's")
+}
+
+// recordingGate lets everything pass and remembers what changes hosts.
+type recordingGate struct {
+	mu       sync.Mutex
+	mutating []string
+}
+
+func (g *recordingGate) Check(host string, s ssh.Script) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if s.Mutates {
+		g.mutating = append(g.mutating, host+" "+s.Name)
+	}
+	return nil
+}
+
+func TestADryRunChangesNothingAndPlansWhatUpDoes(t *testing.T) {
+	l := newLab(t, 1, 2)
+	plan := func() *outcome {
+		t.Helper()
+		before, gate := l.bytes(), &recordingGate{}
+		o := l.up(t.Context(), func(o *Options, so *ssh.Options) { o.DryRun, so.Gate = true, gates{gate, ssh.DryRunGate{}} })
+		require.NoError(t, o.err)
+		assert.Empty(t, gate.mutating, "nothing that changes a host was even tried")
+		assert.Equal(t, before, l.bytes())
+		assert.True(t, o.summary().DryRun)
+		assert.Equal(t, len(o.changes), o.summary().Changes)
+		return o
+	}
+	want, err := json.MarshalIndent(plan().changes, "", " ")
+	require.NoError(t, err)
+	got, err := json.MarshalIndent(l.mustUp().changes, "", " ")
+	require.NoError(t, err)
+	assert.JSONEq(t, string(want), string(got))
+	assert.Empty(t, plan().changes, "after up nothing is planned")
+}
+
+type gates []ssh.Gate
+
+func (gs gates) Check(host string, s ssh.Script) error {
+	for _, g := range gs {
+		if err := g.Check(host, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func TestAHostThatIsOffIsSetAsideAndJoinsLater(t *testing.T) {
+	whole := newLab(t, 1, 2)
+	whole.mustUp()
+
+	l := newLab(t, 1, 2)
+	w2 := l.host("w2")
+	w2.server.Close()
+	o := l.up(t.Context())
+	partial, ok := errors.AsType[*PartialError](o.err)
+	require.True(t, ok, "%v", o.err)
+	assert.Equal(t, 3, partial.ExitCode())
+	assert.Equal(t, "1 of 3 hosts failed: w2", partial.Error())
+	assert.Equal(t, "paictl cluster up -p conf --limit w2", partial.Retry)
+	assert.Equal(t, partial.Retry, o.summary().Retry)
+	assert.Equal(t, "connect", o.summary().Failed[0].Phase)
+	assert.Contains(t, o.summary().Failed[0].Hint, "check ssh-port and that sshd runs")
+	assert.Equal(t, []string{"m1", "w1"}, l.nodes(), "the others are done")
+
+	w2.server = sshtest.NewServer(t, sshtest.Config{Name: "w2", Handler: w2})
+	again := l.up(t.Context(), func(o *Options, _ *ssh.Options) { o.Limit = []string{"w2"} })
+	require.NoError(t, again.err)
+	assert.Equal(t, []string{"m1", "w1", "w2"}, l.nodes())
+	for _, c := range again.changes {
+		assert.Equal(t, "w2", c.Host, "--limit touches no other host")
+	}
+	l.mustUp() // labels are set on the first host, which --limit left alone
+	assert.Empty(t, unified("state", []byte(strings.Join(l.state(), "\n")), []byte(strings.Join(whole.state(), "\n"))))
+}
+
+// nodes are the cluster's, by name.
+func (l *lab) nodes() []string {
+	ds, err := os.ReadDir(l.cluster + "/nodes")
+	require.NoError(l.t, err)
+	out := []string{}
+	for _, d := range ds {
+		out = append(out, d.Name())
+	}
+	return out
+}
+
+func TestAHostThatIsLostOnTheWayIsSetAside(t *testing.T) {
+	l := newLab(t, 1, 2)
+	l.host("w2").server.SetFault(sshtest.Fault{Exec: 6, When: sshtest.MidRun})
+	o := l.up(t.Context())
+	partial, ok := errors.AsType[*PartialError](o.err)
+	require.True(t, ok, "%v", o.err)
+	assert.Equal(t, "w2", joinHosts(partial.Failed))
+	assert.Contains(t, partial.Failed[0].Error, "connection lost")
+	assert.Equal(t, []string{"m1", "w1"}, l.nodes())
+	l.host("w2").server.SetFault(sshtest.Fault{})
+	l.mustUp()
+	assert.Equal(t, []string{"m1", "w1", "w2"}, l.nodes())
+}
+
+func TestTheLossOfTheLockEndsTheRun(t *testing.T) {
+	l := newLab(t, 1, 1)
+	m1 := l.host("m1").server
+	o := l.up(t.Context(), func(o *Options, _ *ssh.Options) {
+		o.Sink = &hook{next: o.Sink, on: func(e Event) {
+			if e.Kind == EventPhaseStarted && e.Phase == phaseContainerd {
+				m1.Drop()
+			}
+		}}
+	})
+	require.ErrorIs(t, o.err, ErrLockLost)
+	m1.Wait()
+	l.mustUp()
+}
+
+// hook hears of each event before the sink does.
+type hook struct {
+	next Sink
+	on   func(Event)
+}
+
+func (h *hook) Emit(e Event) {
+	h.on(e)
+	h.next.Emit(e)
+}
+
+func TestASecondRunIsToldWhoHoldsTheLock(t *testing.T) {
+	l := newLab(t, 1, 1)
+	at, goOn, ended := make(chan bool), make(chan bool), make(chan *outcome)
+	var once sync.Once
+	go func() {
+		ended <- l.up(t.Context(), func(o *Options, _ *ssh.Options) {
+			o.Owner = "ann@laptop, pid 4711"
+			o.Sink = &hook{next: o.Sink, on: func(e Event) {
+				if e.Kind == EventPhaseStarted && e.Phase == phaseBase {
+					once.Do(func() { close(at) })
+					<-goOn
+				}
+			}}
+		})
+	}()
+	<-at
+	second := l.up(t.Context())
+	locked, ok := errors.AsType[*LockedError](second.err)
+	require.True(t, ok, "%v", second.err)
+	assert.Equal(t, 5, locked.ExitCode())
+	assert.Equal(t, "ann@laptop, pid 4711", locked.Owner)
+	assert.Regexp(t, `^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$`, locked.Since)
+	assert.Contains(t, locked.Error(), "m1: ann@laptop, pid 4711, since 20")
+	assert.NotEmpty(t, hint.Of(second.err))
+	assert.Equal(t, 1, second.trips.Host("m1").RoundTrips, "it asks for the lock and for nothing else")
+
+	// As after kill -9 of the first: its connections end, and with them the lock.
+	for _, h := range l.hosts {
+		h.server.Drop()
+		h.server.Wait()
+	}
+	close(goOn)
+	require.Error(t, (<-ended).err)
+	l.mustUp()
+}
+
+func TestAnAskedForEndComesSoonAndLeavesNothingRunning(t *testing.T) {
+	for _, phase := range []string{phasePreflight, phaseBase, phaseImages, phaseInit} {
+		t.Run("in phase "+phase, func(t *testing.T) {
+			l := newLab(t, 1, 1)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			var since func() float64
+			o := l.up(ctx, func(o *Options, _ *ssh.Options) {
+				o.Sink = &hook{next: o.Sink, on: func(e Event) {
+					if e.Kind == EventPhaseStarted && e.Phase == phase && since == nil {
+						since = stopwatch()
+						cancel()
+					}
+				}}
+			})
+			require.ErrorIs(t, o.err, context.Canceled)
+			assert.Less(t, since(), 2.0, "seconds")
+			for _, h := range l.hosts {
+				h.server.Close()
+			}
+			assertNoRunIsLeft(t)
+			assert.Equal(t, -1, o.at(EventHostSetAside, "m1", phase), "no host is blamed")
+		})
+	}
 }

@@ -7,9 +7,13 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
+	"testing"
+	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -68,7 +72,7 @@ func (l *lab) tree(root, name string) []string {
 // ignored are paths that say how a state was reached, not which it is.
 func ignored(path string) bool {
 	for _, p := range []string{
-		"/.fake/calls", "/hits", "/tokens", "/certificate-key", "/ca",
+		"/.fake/calls", "/hits", "/tokens", "/certificate-key", "/ca", clusterLock,
 		// Stamps spare a hash, no more; what is being written beside a record counts for nothing.
 		stateDir + "/stamps", stateDir + "/stamps.new", stateDir + "/images.new",
 	} {
@@ -82,7 +86,7 @@ func ignored(path string) bool {
 // content stands for what a file holds.
 func (l *lab) content(path string, b []byte) string {
 	switch path {
-	case stateDir + "/journal", stateDir + "/sums", clusterLock:
+	case stateDir + "/journal", stateDir + "/sums":
 		return "…" // times
 	case "/etc/kubernetes/pki/ca.crt":
 		current, _ := os.ReadFile(filepath.Join(l.cluster, "ca", "current"))
@@ -108,4 +112,51 @@ func (l *lab) content(path string, b []byte) string {
 		return fmt.Sprintf("%q", b)
 	}
 	return hash(b)[:16]
+}
+
+// bytes lists every file of the machines and the cluster with its content and the time of
+// its last change; only the lock file is left out.
+func (l *lab) bytes() map[string]string {
+	l.t.Helper()
+	out := map[string]string{}
+	err := filepath.WalkDir(l.dir, func(p string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || strings.HasSuffix(p, clusterLock) {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		b, err := os.ReadFile(p)
+		out[p] = fmt.Sprintf("%v %v %s", info.Mode(), info.ModTime(), hash(b))
+		return err
+	})
+	require.NoError(l.t, err)
+	return out
+}
+
+// stopwatch returns a function that returns the seconds since now.
+func stopwatch() func() float64 {
+	start := time.Now()
+	return func() float64 { return time.Since(start).Seconds() }
+}
+
+// assertNoRunIsLeft waits until no goroutine of this package's or of ssh's is left.
+func assertNoRunIsLeft(t *testing.T) {
+	t.Helper()
+	running := func() string {
+		buf := make([]byte, 4<<20)
+		for _, g := range strings.Split(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
+			inside := strings.Contains(g, "paictl/pkg/ssh.") || strings.Contains(g, "paictl/pkg/cluster.(*run)")
+			if inside && !strings.Contains(g, "testing.tRunner") {
+				return g
+			}
+		}
+		return ""
+	}
+	deadline := stopwatch()
+	for running() != "" && deadline() < 5 {
+		runtime.Gosched()
+	}
+	assert.Empty(t, running(), "a goroutine that nobody ends")
 }
