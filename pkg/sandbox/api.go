@@ -58,12 +58,12 @@ func UpAPI(ctx context.Context, opts Options, nodes []Node) (*Sandbox, error) {
 		removeIfEmpty(opts.Dir)
 		return nil, err
 	}
-	programs, err := s.findPrograms()
+	programs, version, err := s.findPrograms()
 	if err != nil {
 		removeIfEmpty(opts.Dir)
 		return nil, err
 	}
-	return s, s.upAPI(ctx, programs, nodes)
+	return s, s.upAPI(ctx, programs, version, nodes)
 }
 
 func openOrCreateAPI(opts Options) (*Sandbox, error) {
@@ -90,7 +90,7 @@ func openOrCreateAPI(opts Options) (*Sandbox, error) {
 	return s, nil
 }
 
-func (s *Sandbox) upAPI(ctx context.Context, programs map[string]string, nodes []Node) error {
+func (s *Sandbox) upAPI(ctx context.Context, programs map[string]string, version string, nodes []Node) error {
 	// From here on there is something for Down to find.
 	if err := s.save(); err != nil {
 		return err
@@ -106,7 +106,7 @@ func (s *Sandbox) upAPI(ctx context.Context, programs map[string]string, nodes [
 		return err
 	}
 	s.progress(fmt.Sprintf("simulating %d node(s)", len(nodes)))
-	if err := syncNodes(ctx, client, nodes); err != nil {
+	if err := syncNodes(ctx, client, version, nodes); err != nil {
 		return fmt.Errorf("make the simulated nodes: %w", err)
 	}
 	s.state.API.Nodes = len(nodes)
@@ -120,27 +120,27 @@ func (s *Sandbox) upAPI(ctx context.Context, programs map[string]string, nodes [
 	return waitReady(ctx, client, len(nodes))
 }
 
-// findPrograms returns where the bundle has each program.
-func (s *Sandbox) findPrograms() (map[string]string, error) {
+// findPrograms returns where the bundle has each program, and the version of Kubernetes.
+func (s *Sandbox) findPrograms() (programs map[string]string, version string, err error) {
 	dir := s.state.Bundle
 	if dir == "" {
 		dir = bundle.DefaultDir
 	}
 	b, err := bundle.Open(dir)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	found := map[string]string{}
 	for _, name := range programNames() {
 		a, ok := b.Lookup(bundle.KindTool, name)
 		if !ok {
-			return nil, hint.Errorf("make it complete: paictl bundle build -o "+dir, "the bundle in %s has no %s to run here", dir, name)
+			return nil, "", hint.Errorf("make it complete: paictl bundle build -o "+dir, "the bundle in %s has no %s to run here", dir, name)
 		}
 		if found[name], err = filepath.Abs(b.File(a)); err != nil {
-			return nil, err
+			return nil, "", err
 		}
 	}
-	return found, nil
+	return found, b.Manifest().Kubernetes, nil
 }
 
 // runControlPlane starts the programs unless all of them run. Ports that another program
@@ -161,7 +161,7 @@ func (s *Sandbox) runControlPlane(ctx context.Context, programs map[string]strin
 		return err
 	}
 	if !s.state.API.Ports.free() {
-		if s.state.API.Ports, err = choosePorts(); err != nil {
+		if s.state.API.Ports, err = choosePorts(s.dir); err != nil {
 			return err
 		}
 		if err := s.save(); err != nil {

@@ -28,6 +28,9 @@ const (
 	simulatedValue = "fake"
 	simulatorUser  = "paictl-sandbox-simulator"
 	readyLimit     = 5 * time.Minute // thousands of nodes on a small machine
+
+	// notReadyTaint is on a new node until the node controller has seen that it is ready.
+	notReadyTaint = "node.kubernetes.io/not-ready"
 )
 
 // Node is a machine to simulate.
@@ -59,8 +62,8 @@ func plainNodes(o Options) []Node {
 	return out
 }
 
-// object returns what is created in the API.
-func (n Node) object() (*corev1.Node, error) {
+// object returns what is created in the API. version is that of its Kubernetes.
+func (n Node) object(version string) (*corev1.Node, error) {
 	memory, err := resource.ParseQuantity(n.Memory)
 	if err != nil {
 		return nil, hint.Errorf("write a Kubernetes quantity such as 512Gi", "node %s has the memory %q: %w", n.Name, n.Memory, err)
@@ -94,7 +97,7 @@ func (n Node) object() (*corev1.Node, error) {
 		Status: corev1.NodeStatus{
 			Capacity: capacity, Allocatable: capacity,
 			Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: n.Address.String()}, {Type: corev1.NodeHostName, Address: n.Name}},
-			NodeInfo:  corev1.NodeSystemInfo{Architecture: arch, OperatingSystem: "linux", OSImage: "simulated", KubeletVersion: "simulated", KernelVersion: "simulated", ContainerRuntimeVersion: "simulated"},
+			NodeInfo:  corev1.NodeSystemInfo{Architecture: arch, OperatingSystem: "linux", OSImage: "simulated", KubeletVersion: version + "-simulated", KernelVersion: "simulated", ContainerRuntimeVersion: "simulated"},
 		},
 	}, nil
 }
@@ -126,7 +129,7 @@ func parseTaints(texts []string) ([]corev1.Taint, error) {
 }
 
 // syncNodes creates, replaces and removes simulated nodes until they are those wanted.
-func syncNodes(ctx context.Context, client kubernetes.Interface, want []Node) error {
+func syncNodes(ctx context.Context, client kubernetes.Interface, version string, want []Node) error {
 	list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
@@ -140,7 +143,7 @@ func syncNodes(ctx context.Context, client kubernetes.Interface, want []Node) er
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(16)
 	for _, n := range want {
-		object, err := n.object()
+		object, err := n.object(version)
 		if err != nil {
 			return err
 		}
@@ -197,7 +200,14 @@ func deleteNode(ctx context.Context, client kubernetes.Interface, name string) e
 	return nil
 }
 
-// waitReady waits until n nodes report Ready.
+// isReady tells whether pods can go to a node at once.
+func isReady(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	}) && !slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == notReadyTaint })
+}
+
+// waitReady waits until n nodes are ready.
 func waitReady(ctx context.Context, client kubernetes.Interface, n int) error {
 	ready := 0
 	ok, err := pollFor(ctx, readyLimit, func() (bool, error) {
@@ -206,11 +216,9 @@ func waitReady(ctx context.Context, client kubernetes.Interface, n int) error {
 			return false, nil //nolint:nilerr // asked again
 		}
 		ready = 0
-		for _, node := range list.Items {
-			for _, c := range node.Status.Conditions {
-				if c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue {
-					ready++
-				}
+		for i := range list.Items {
+			if isReady(&list.Items[i]) {
+				ready++
 			}
 		}
 		return ready >= n, nil

@@ -3,8 +3,8 @@ package sandbox
 import (
 	"context"
 	_ "embed" // for kwok.yaml
-	"errors"
 	"fmt"
+	"hash/fnv"
 	"net"
 	"os"
 	"os/exec"
@@ -47,22 +47,21 @@ func (p ports) free() bool {
 	return true
 }
 
-// choosePorts asks the kernel for free ports, all at once so that they differ.
-func choosePorts() (ports, error) {
-	var p ports
-	for _, port := range []*int{&p.Etcd, &p.EtcdPeer, &p.API, &p.ControllerManager, &p.Scheduler} {
-		l, err := net.Listen("tcp", loopback(0)) //nolint:noctx // it doesn't block
-		if err != nil {
-			return p, fmt.Errorf("choose a free port: %w", err)
+// choosePorts returns free ports that are unlikely to be taken while the programs restart: below
+// those that the kernel gives to outgoing connections, and others for each directory.
+func choosePorts(dir string) (ports, error) {
+	const first, blocks, size = 20000, 1200, 10
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(dir))
+	start := int(h.Sum32() % blocks)
+	for i := range blocks {
+		at := first + (start+i)%blocks*size
+		p := ports{Etcd: at, EtcdPeer: at + 1, API: at + 2, ControllerManager: at + 3, Scheduler: at + 4}
+		if p.free() {
+			return p, nil
 		}
-		defer func() { _ = l.Close() }()
-		addr, ok := l.Addr().(*net.TCPAddr)
-		if !ok {
-			return p, errors.New("choose a free port: not a TCP address")
-		}
-		*port = addr.Port
 	}
-	return p, nil
+	return ports{}, fmt.Errorf("choose free ports: none from %d to %d", first, first+blocks*size)
 }
 
 func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }

@@ -43,7 +43,7 @@ func (s *Sandbox) Down(ctx context.Context) error {
 	return nil
 }
 
-// Salvage finds what is left of a sandbox whose directory was deleted by hand: its bridge says
+// Salvage finds what is left of a sandbox whose files were deleted by hand: its bridge says
 // whose it was. Without one the error is ErrNone.
 func Salvage(ctx context.Context, dir string, progress func(string)) (*Sandbox, error) {
 	dir, err := absolute(dir)

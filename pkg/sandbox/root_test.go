@@ -20,6 +20,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/knownhosts"
+
+	"github.com/openpai/paictl/pkg/hint"
 )
 
 // upVar makes the test binary run Up with these options (JSON) instead of tests, so that a
@@ -118,7 +120,7 @@ func others(t *testing.T, dir string) *regexp.Regexp {
 	require.NoError(t, err)
 	names := []string{"^$"}
 	for _, l := range links {
-		if name, ok := strings.CutPrefix(l.Name, "pb-"); ok && name != own && name != "t-e2e" {
+		if name, ok := strings.CutPrefix(l.Name, "pb-"); ok && name != own && name != testName() {
 			names = append(names, `\b`+regexp.QuoteMeta(name)+`(-\d+)?\b`, "sandbox_"+strings.ReplaceAll(name, "-", "_"))
 		}
 	}
@@ -136,9 +138,12 @@ func (tr trace) without(re *regexp.Regexp) trace {
 	return tr
 }
 
+// testName is a name of this process's own: others may run the same tests.
+func testName() string { return fmt.Sprintf("t%d", os.Getpid()%1_000_000) }
+
 func testOptions(t *testing.T, kind Kind, hosts int) Options {
 	t.Helper()
-	return Options{Dir: filepath.Join(t.TempDir(), "sandbox"), Name: "t-e2e", Kind: kind, Hosts: hosts, Progress: func(s string) { t.Log(s) }}
+	return Options{Dir: filepath.Join(t.TempDir(), "sandbox"), Name: testName(), Kind: kind, Hosts: hosts, Progress: func(s string) { t.Log(s) }}
 }
 
 // down removes a sandbox if there is one, and its directory.
@@ -192,14 +197,14 @@ func TestLightHostsComeUpAnswerAndLeaveNothing(t *testing.T) {
 
 	again, err := Up(t.Context(), Options{Dir: opts.Dir, Hosts: 6})
 	require.NoError(t, err)
-	assert.Equal(t, "t-e2e-6", execOn(t, again, again.state.Hosts[5], "root", "hostname"))
+	assert.Equal(t, testName()+"-6", execOn(t, again, again.state.Hosts[5], "root", "hostname"))
 
-	require.NoError(t, again.Stop(t.Context(), "t-e2e-2"))
-	h, err := again.Host("t-e2e-2")
+	require.NoError(t, again.Stop(t.Context(), testName()+"-2"))
+	h, err := again.Host(testName() + "-2")
 	require.NoError(t, err)
 	assert.False(t, h.Running)
-	require.NoError(t, again.Start(t.Context(), "t-e2e-2"))
-	assert.Equal(t, "t-e2e-2", execOn(t, again, h, "pai", "hostname"))
+	require.NoError(t, again.Start(t.Context(), testName()+"-2"))
+	assert.Equal(t, testName()+"-2", execOn(t, again, h, "pai", "hostname"))
 
 	down(t, opts.Dir)
 	assert.Equal(t, before, machineTrace(t, opts.Dir))
@@ -212,7 +217,7 @@ func TestAFullHostBootsRebootsLosesPowerAndLeavesNothing(t *testing.T) {
 	s, err := Up(t.Context(), opts)
 	require.NoError(t, err)
 	t.Cleanup(func() { down(t, opts.Dir) })
-	h, err := s.Host("t-e2e-1")
+	h, err := s.Host(testName() + "-1")
 	require.NoError(t, err)
 	assert.Equal(t, "systemd", execOn(t, s, h, "root", "cat /proc/1/comm"))
 	assert.Equal(t, "running", execOn(t, s, h, "root", "systemctl is-system-running --wait"))
@@ -234,12 +239,31 @@ func TestAFullHostBootsRebootsLosesPowerAndLeavesNothing(t *testing.T) {
 	assert.Equal(t, before, machineTrace(t, opts.Dir))
 }
 
+func TestWhatIsLeftOfASandboxWithoutItsDirectoryCanBeRemoved(t *testing.T) {
+	requireHosts(t)
+	opts := testOptions(t, Light, 2)
+	before := machineTrace(t, opts.Dir)
+	_, err := Up(t.Context(), opts)
+	require.NoError(t, err)
+	require.NoError(t, os.RemoveAll(opts.Dir))
+	_, err = Up(t.Context(), opts)
+	require.ErrorContains(t, err, "remains of a sandbox")
+	assert.Contains(t, hint.Of(err), "sandbox down")
+	s, err := Salvage(t.Context(), opts.Dir, nil)
+	require.NoError(t, err)
+	require.NoError(t, s.Down(t.Context()))
+	assert.Equal(t, before, machineTrace(t, opts.Dir))
+	_, err = Salvage(t.Context(), opts.Dir, nil)
+	require.ErrorIs(t, err, ErrNone)
+}
+
 func TestUpKilledAnywhereIsCompletedByTheNextAndRemovedByDown(t *testing.T) {
 	requireHosts(t)
 	self, err := os.Executable()
 	require.NoError(t, err)
-	for _, kind := range []Kind{Light, Full} {
-		for _, after := range []time.Duration{50, 150, 300, 450, 600, 800} {
+	// Together these moments fall into every step: keys, network, disks, start, waiting.
+	for kind, moments := range map[Kind][]time.Duration{Light: {50, 200, 400}, Full: {150, 450, 800}} {
+		for _, after := range moments {
 			t.Run(fmt.Sprintf("%s after %d ms", kind, after), func(t *testing.T) {
 				opts := testOptions(t, kind, 2)
 				before := machineTrace(t, opts.Dir)

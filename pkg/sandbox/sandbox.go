@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"net/netip"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -175,7 +176,7 @@ func Up(ctx context.Context, opts Options) (*Sandbox, error) {
 	if err := opts.complete(); err != nil {
 		return nil, err
 	}
-	if err := requireRoot(); err != nil {
+	if err := CanMakeHosts(ctx); err != nil {
 		return nil, err
 	}
 	if err := requirePackages(ctx, opts.Kind, opts.InstallPackages, opts.Progress); err != nil {
@@ -260,6 +261,9 @@ func openOrCreate(ctx context.Context, opts Options) (*Sandbox, error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
+	if err := refuseRemains(ctx, opts.Dir); err != nil {
+		return nil, err
+	}
 	subnet, err := chooseSubnet(opts.Subnet)
 	if err != nil {
 		return nil, err
@@ -275,6 +279,19 @@ func openOrCreate(ctx context.Context, opts Options) (*Sandbox, error) {
 		return nil, err
 	}
 	return s, s.save()
+}
+
+// refuseRemains refuses to start anew above a sandbox whose directory was deleted: its hosts
+// still run, on disks that are gone.
+func refuseRemains(ctx context.Context, dir string) error {
+	_, err := Salvage(ctx, dir, nil)
+	if errors.Is(err, ErrNone) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return hint.Errorf("remove it first: paictl sandbox down --dir "+dir, "there are remains of a sandbox in %s, whose files were deleted", dir)
 }
 
 func (o *Options) complete() error {
@@ -328,6 +345,21 @@ func (e optionError) Unwrap() error { return e.error }
 
 func invalid(remedy, format string, args ...any) error {
 	return optionError{hint.Errorf(remedy, format, args...)}
+}
+
+// CanMakeHosts tells whether this process may make hosts on this machine: it is root on
+// Linux, and the kernel gives it namespaces. The error says what else can be done.
+func CanMakeHosts(ctx context.Context) error {
+	if err := requireRoot(); err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, "/bin/true")
+	cmd.SysProcAttr = detached(cloneLight)
+	if err := cmd.Run(); err != nil {
+		return hint.Errorf("use a machine, or a virtual one, of your own instead of a container; or without hosts: paictl sandbox up --api-only",
+			"this root may not make namespaces, of which sandbox hosts consist: %w", err)
+	}
+	return nil
 }
 
 func requireRoot() error {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/viper"
 
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/iostreams"
@@ -13,17 +14,18 @@ import (
 
 // UpOptions are those of "paictl sandbox up".
 type UpOptions struct {
-	IO      *iostreams.IOStreams
-	Output  cmdutil.Output
-	Sandbox sandbox.Options
-	Light   bool
-	APIOnly bool
-	Layout  string
+	IO       *iostreams.IOStreams
+	Settings func() (*viper.Viper, error)
+	Output   cmdutil.Output
+	Sandbox  sandbox.Options
+	Light    bool
+	APIOnly  bool
+	Layout   string
 }
 
 // NewCmdUp returns "paictl sandbox up". runF replaces the run in tests.
 func NewCmdUp(f *cmdutil.Factory, runF func(context.Context, *UpOptions) error) *cobra.Command {
-	opts := &UpOptions{IO: f.IO}
+	opts := &UpOptions{IO: f.IO, Settings: f.Settings}
 	cmd := &cobra.Command{
 		Use:   "up",
 		Short: "Make the hosts, or complete what is missing of them",
@@ -54,7 +56,8 @@ your own processes on loopback, without root, and simulates the nodes. No contai
 	fl.BoolVar(&opts.Light, "light", false, "hosts with sshd only: quick to make in numbers, not able to run a cluster")
 	fl.StringVar(&opts.Sandbox.Subnet, "subnet", "", "IPv4 network of the hosts, 24 bits (default the first free from 10.77.0.0/24 on)")
 	fl.StringVar(&opts.Sandbox.CacheDir, "cache", sandbox.DefaultCache, "folder where base images are kept between sandboxes")
-	fl.StringVar(&opts.Sandbox.Bundle, "bundle", "", "folder of the bundle: named in quick-start.yaml, and where --api-only finds its programs")
+	fl.StringVar(&opts.Sandbox.Bundle, "bundle", "", "folder of the bundle: named in quick-start.yaml, and where --api-only finds its programs (default $PAICTL_BUNDLE)")
+	_ = cmd.MarkFlagDirname("bundle")
 	fl.BoolVar(&opts.Sandbox.InstallPackages, "install-packages", false, "install the Debian packages that this machine lacks")
 	fl.BoolVar(&opts.APIOnly, "api-only", false, "no hosts: a Kubernetes API on loopback with simulated nodes; needs no root")
 	fl.StringVar(&opts.Layout, "layout", "", "layout.yaml whose machines --api-only simulates (default three CPU nodes)")
@@ -84,6 +87,13 @@ func (o *UpOptions) check(cmd *cobra.Command) error {
 }
 
 func upRun(ctx context.Context, opts *UpOptions) error {
+	if opts.Sandbox.Bundle == "" {
+		settings, err := opts.Settings()
+		if err != nil {
+			return err
+		}
+		opts.Sandbox.Bundle = settings.GetString("bundle")
+	}
 	opts.Sandbox.Progress = func(line string) { fmt.Fprintln(opts.IO.Err, line) }
 	s, err := makeSandbox(ctx, opts)
 	if err != nil {

@@ -8,7 +8,10 @@ set -eu
 mount --make-rslave /
 mkdir -p "$HOST_DIR/merged"
 mount -t overlay -o "lowerdir=$BASE,upperdir=$HOST_DIR/upper,workdir=$HOST_DIR/work" \
-	paictl-sandbox "$HOST_DIR/merged"
+	paictl-sandbox "$HOST_DIR/merged" || {
+	echo "the file system of $HOST_DIR can't be the upper layer of an overlay; choose a --dir on another" >&2
+	exit 1
+}
 # What systemd-nspawn notes about its guest shall end with this mount namespace too.
 mkdir -p /run/systemd/nspawn
 mount -t tmpfs -o mode=0755 paictl-sandbox /run/systemd/nspawn

@@ -12,7 +12,10 @@ hostname "$HOST_NAME"
 root=$HOST_DIR/merged
 mkdir -p "$root"
 mount -t overlay -o "lowerdir=$BASE,upperdir=$HOST_DIR/upper,workdir=$HOST_DIR/work" \
-	paictl-sandbox "$root"
+	paictl-sandbox "$root" || {
+	echo "the file system of $HOST_DIR can't be the upper layer of an overlay; choose a --dir on another" >&2
+	exit 1
+}
 mount -t proc proc "$root/proc"
 mount -t devpts -o newinstance,ptmxmode=0666,mode=0620,gid=5 devpts "$root/dev/pts"
 mount --bind "$root/dev/pts/ptmx" "$root/dev/ptmx"
