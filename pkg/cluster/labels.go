@@ -113,7 +113,13 @@ func (p *labels) diff(n *Node, w *world) ([]Change, error) {
 		if _, known := nodes[o.Hostname]; !known && w.facts[o.Hostname] == nil {
 			continue // neither in the cluster nor about to join in this run
 		}
-		if x := p.compare(o, nodes[o.Hostname]); !x.untouched {
+		have := nodes[o.Hostname]
+		if again, err := (&join{spec: p.spec}).diff(o, w); err != nil {
+			return nil, err
+		} else if !o.First && w.facts[o.Hostname] != nil && len(again) > 0 {
+			have = corev1.Node{} // it joins as a new node
+		}
+		if x := p.compare(o, have); !x.untouched {
 			out = append(out, Change{Action: "set", Target: "node " + o.Hostname, Detail: x.String()})
 		}
 	}

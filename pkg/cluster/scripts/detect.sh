@@ -113,11 +113,19 @@ d_timesync() {
 }
 
 # d_images: prints "image name digest" for what containerd has, and "imported name sha digest"
-# for what paictl put there.
+# for what paictl put there. A containerd that is down cannot be asked, and is no reason to
+# send everything again: what was imported is taken to be there while its store is.
 d_images() {
-	[ -S "$R/run/containerd/containerd.sock" ] || [ -n "$R" ] || return 0
 	command -v ctr >/dev/null 2>&1 || return 0
-	timeout 30 ctr -n k8s.io images ls 2>/dev/null | awk 'NR > 1 { printf "image\t%s\t%s\n", $1, $3 }'
+	list=
+	if [ -S "$R/run/containerd/containerd.sock" ] || [ -n "$R" ]; then
+		list=$(timeout 30 ctr -n k8s.io images ls 2>/dev/null) || list=
+	fi
+	if [ -n "$list" ]; then
+		printf '%s\n' "$list" | awk 'NR > 1 { printf "image\t%s\t%s\n", $1, $3 }'
+	elif [ -f "$S/images" ] && [ -d "$R/var/lib/containerd" ]; then
+		awk -F '\t' '{ printf "image\t%s\t%s\n", $1, $3 }' "$S/images"
+	fi
 	if [ -f "$S/images" ]; then awk -F '\t' '{ printf "imported\t%s\t%s\t%s\n", $1, $2, $3 }' "$S/images"; fi
 }
 
