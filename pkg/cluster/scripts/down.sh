@@ -176,10 +176,11 @@ u_empty_tables() {
 
 # mounts_below PATH: what is mounted below it, the last mounted first.
 mounts_below() {
+	[ -r "$R/proc/self/mountinfo" ] || return 0
 	awk -v p="$1/" '{ m = $5; gsub(/\\040/, " ", m); gsub(/\\011/, "\t", m); if (index(m, p) == 1) l[++n] = m } END { for (; n > 0; n--) print l[n] }' "$R/proc/self/mountinfo"
 }
 
-is_mount() { awk -v p="$1" '{ m = $5; gsub(/\\040/, " ", m); if (m == p) f = 1 } END { exit !f }' "$R/proc/self/mountinfo"; }
+is_mount() { [ -r "$R/proc/self/mountinfo" ] && awk -v p="$1" '{ m = $5; gsub(/\\040/, " ", m); if (m == p) f = 1 } END { exit !f }' "$R/proc/self/mountinfo"; }
 
 # erase PATH: unmounts what is mounted below it and deletes it. Where the path itself is a
 # disk of the operator's, or a link to one, it is emptied and stays.

@@ -1,0 +1,332 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/ssh"
+	"github.com/openpai/paictl/pkg/ssh/sshtest"
+)
+
+// newWholeLab is a lab whose machines have the folders that every system has.
+func newWholeLab(t testing.TB, masters, workers int) *lab {
+	t.Helper()
+	l := newLab(t, masters, workers)
+	for _, h := range l.hosts {
+		for _, d := range []string{"/var/lib", "/var/log", "/usr/local/bin", "/sys/module", "/etc/systemd/system"} {
+			require.NoError(t, os.MkdirAll(h.root+d, 0o755))
+		}
+	}
+	return l
+}
+
+// down runs "cluster down" as a new process of paictl would.
+func (l *lab) down(ctx context.Context, purge bool, edit ...func(*Options, *ssh.Options)) *outcome {
+	l.t.Helper()
+	so := sshtest.Options(l.t, l.servers()...)
+	counter, events := &ssh.Counter{}, &sink{}
+	so.Tracer = counter
+	if l.crash != nil {
+		so.NetDial = l.crash.dial
+	}
+	o := Options{Sink: events, Clock: time.Now, Owner: "tester@here, pid 1", Command: "paictl cluster down -p conf", StepTimeout: time.Minute}
+	for _, f := range edit {
+		f(&o, &so)
+	}
+	client := ssh.NewClient(so)
+	defer func() { _ = client.Close() }()
+	o.Dialer = client
+	cs, err := Down(ctx, l.spec(), o, purge)
+	return &outcome{changes: cs, err: err, events: events.events, trips: counter}
+}
+
+// machines is the state of the machines alone. What the stubs of containerd keep beside its
+// folder, and of the programs that were called, is not the machine's.
+func (l *lab) machines() string {
+	var out []string
+	for _, line := range l.state() {
+		if !strings.HasPrefix(line, "cluster ") && !strings.Contains(line, "/.fake/images") && !strings.Contains(line, ".restored") {
+			out = append(out, line)
+		}
+	}
+	return strings.Join(out, "\n")
+}
+
+func assertSame(t *testing.T, before, after string) {
+	t.Helper()
+	assert.Empty(t, unified("machines", []byte(after), []byte(before)))
+}
+
+func TestDownGivesMachinesBackAsTheyWere(t *testing.T) {
+	l := newWholeLab(t, 1, 2)
+	l.host("w1").write("/etc/containerd/config.toml", "# the operator's\n")
+	l.host("w1").write("/etc/fstab", "UUID=1 / ext4 defaults 0 1\n/swap.img none swap sw 0 0\n")
+	require.NoError(t, os.Chmod(l.host("w1").root+"/etc/fstab", 0o640))
+	l.host("w1").write("/opt/cni/bin/calico", "of somebody else")
+	l.host("w2").write("/proc/swaps", "Filename Type Size Used Priority\n/swap.img file 1 0 -2\n")
+	l.host("w2").write("/etc/fstab", "UUID=1 / ext4 defaults 0 1\n/swap.img\tnone swap sw 0 0\n")
+	before := l.machines()
+	l.mustUp()
+	require.NotEqual(t, before, l.machines())
+
+	planned := l.down(t.Context(), false, func(o *Options, so *ssh.Options) { o.DryRun, so.Gate = true, ssh.DryRunGate{} })
+	require.NoError(t, planned.err)
+	require.NotEmpty(t, planned.changes)
+
+	done := l.down(t.Context(), false)
+	require.NoError(t, done.err, "%s", l.story(done))
+	var undone []Change
+	for _, e := range done.events {
+		if e.Kind == EventChanged {
+			undone = append(undone, *e.Change)
+		}
+	}
+	assertSame(t, before, l.machines())
+	for _, c := range undone {
+		assert.Contains(t, planned.changes, c, "the dry run names what is done")
+	}
+
+	again := l.down(t.Context(), false)
+	require.NoError(t, again.err)
+	assert.Empty(t, again.changes)
+	assertSame(t, before, l.machines())
+}
+
+func TestDownOfMachinesThatWereNeverTouchedChangesNothing(t *testing.T) {
+	l := newWholeLab(t, 1, 1)
+	before := l.machines()
+	o := l.down(t.Context(), false)
+	require.NoError(t, o.err)
+	assert.Empty(t, o.changes)
+	assertSame(t, before, l.machines())
+}
+
+func TestDownLeavesAHalfInstalledMachineAsItWas(t *testing.T) {
+	l := newWholeLab(t, 1, 1)
+	before := l.machines()
+	l.host("w1").write("/.fake/fail/containerd.service", "")
+	require.Error(t, l.up(t.Context()).err)
+	l.host("w1").remove("/.fake/fail/containerd.service")
+	o := l.down(t.Context(), false)
+	require.NoError(t, o.err, "%s", l.story(o))
+	assertSame(t, before, l.machines())
+}
+
+func TestDownSetsAsideAMachineThatIsOffAndFinishesTheOthers(t *testing.T) {
+	l := newWholeLab(t, 1, 2)
+	before := l.machines()
+	l.mustUp()
+	l.host("w1").server.Close()
+	o := l.down(t.Context(), false)
+	var partial *PartialError
+	require.ErrorAs(t, o.err, &partial)
+	assert.Equal(t, 3, partial.ExitCode())
+	assert.Equal(t, "paictl cluster down -p conf --limit w1", partial.Retry)
+	others := func(s string) string {
+		return strings.Join(slices.DeleteFunc(strings.Split(s, "\n"), func(l string) bool { return strings.HasPrefix(l, "w1 ") || strings.HasPrefix(l, "\t") }), "\n")
+	}
+	assertSame(t, others(before), others(l.machines()))
+}
+
+func TestDownTakesAwayWhatPodsLeftButNotWhatIsForeign(t *testing.T) {
+	l := newWholeLab(t, 1, 0)
+	l.mustUp()
+	h := l.host("m1")
+	h.write("/proc/self/mountinfo", strings.Join([]string{
+		`1 0 8:1 / / rw - ext4 /dev/vda1 rw`,
+		`2 1 8:2 / /var/lib/etcd rw - ext4 /dev/vdb1 rw`,
+		`3 1 0:3 / /var/lib/kubelet/pods/a/volumes/kubernetes.io~projected/token rw - tmpfs tmpfs rw`,
+		`4 1 0:4 / /var/lib/kubelet/pods/a/volumes/with\040space rw - tmpfs tmpfs rw`,
+		`5 1 0:5 / /run/containerd/io.containerd.runtime.v2.task/k8s.io/b/rootfs rw - overlay overlay rw`,
+		`6 1 8:3 / /datastorage rw - ext4 /dev/vdc1 rw`,
+	}, "\n")+"\n")
+	h.write("/run/containerd/containerd.sock.ttrpc", "")
+	h.write("/var/lib/etcd/member/snap/db", "objects")
+	h.write("/datastorage/models/a", "weights")
+	h.write("/run/netns/cni-1", "")
+	h.write("/run/netns/mine", "")
+	for _, link := range []string{"cni0", "flannel.1", "veth1.cni0", "veth9"} {
+		h.write("/.fake/links/"+link, "")
+	}
+	h.write("/.fake/nft/ip kube-proxy", "table ip kube-proxy {\n}\n")
+	h.write("/.fake/nft/inet mine", "table inet mine {\n}\n")
+	h.write("/.fake/nft/ip mangle", "table ip mangle {\n\tchain PREROUTING {\n\t\ttype filter hook prerouting priority mangle; policy accept;\n\t}\n}\n")
+	h.write("/.fake/nft/ip nat", "table ip nat {\n\tchain POSTROUTING {\n\t\ttype nat hook postrouting priority srcnat; policy accept;\n\t\tip saddr 10.0.0.0/8 masquerade\n\t}\n}\n")
+	h.write("/.fake/iptables", `*nat
+:PREROUTING ACCEPT [0:0]
+:KUBE-MARK-DROP - [0:0]
+:CNI-HOSTPORT-DNAT - [0:0]
+:DOCKER - [0:0]
+-A PREROUTING -m addrtype --dst-type LOCAL -j CNI-HOSTPORT-DNAT
+-A PREROUTING -m comment --comment "for KUBE-x" -j DOCKER
+-A KUBE-MARK-DROP -j MARK --set-xmark 0x8000/0x8000
+COMMIT
+*filter
+:INPUT ACCEPT [0:0]
+-A INPUT -p tcp -j ACCEPT
+COMMIT
+`)
+	o := l.down(t.Context(), false)
+	require.NoError(t, o.err, "%s", l.story(o))
+
+	assert.Equal(t, "*nat\n-D PREROUTING -m addrtype --dst-type LOCAL -j CNI-HOSTPORT-DNAT\n-F KUBE-MARK-DROP\n-F CNI-HOSTPORT-DNAT\n"+
+		"-X KUBE-MARK-DROP\n-X CNI-HOSTPORT-DNAT\nCOMMIT\n", h.read("/.fake/iptables.restored"))
+	info := h.read("/proc/self/mountinfo")
+	assert.NotContains(t, info, "/var/lib/kubelet")
+	assert.NotContains(t, info, "/run/containerd")
+	assert.Contains(t, info, " /var/lib/etcd ", "a disk of the operator's stays mounted")
+	assert.DirExists(t, h.root+"/var/lib/etcd")
+	assert.NoDirExists(t, h.root+"/var/lib/etcd/member")
+	assert.FileExists(t, h.root+"/datastorage/models/a")
+	assert.Equal(t, []string{"veth9"}, names(t, h.root+"/.fake/links"))
+	assert.Equal(t, []string{"inet mine", "ip nat"}, names(t, h.root+"/.fake/nft"))
+	assert.Equal(t, []string{"mine"}, names(t, h.root+"/run/netns"))
+
+	purged := l.down(t.Context(), true)
+	require.NoError(t, purged.err)
+	require.Len(t, purged.changes, 1)
+	assert.Equal(t, "/datastorage", purged.changes[0].Target)
+	assert.DirExists(t, h.root+"/datastorage", "it is a disk of its own")
+	assert.Empty(t, names(t, h.root+"/datastorage"))
+}
+
+func names(t *testing.T, dir string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	out := []string{}
+	for _, e := range entries {
+		out = append(out, e.Name())
+	}
+	return out
+}
+
+func TestDownEndsThePodsProcessesAndNoOthers(t *testing.T) {
+	l := newWholeLab(t, 1, 0)
+	l.mustUp()
+	h := l.host("m1")
+	h.write("/proc/1/cgroup", "0::/init.scope\n")
+	pod, other := sleeper(t, h, "0::/kubepods/burstable/pod1/c\n", ""), sleeper(t, h, "0::/user.slice\n", "")
+	shim := sleeper(t, h, "0::/system.slice/containerd.service\n", "/usr/local/bin/containerd-shim-runc-v2\x00-namespace\x00k8s.io\x00-id\x00x\x00")
+	docker := sleeper(t, h, "0::/system.slice/docker.service\n", "/usr/bin/containerd-shim-runc-v2\x00-namespace\x00moby\x00-id\x00x\x00")
+	o := l.down(t.Context(), false)
+	require.NoError(t, o.err, "%s", l.story(o))
+	<-pod
+	<-shim
+	for _, alive := range []<-chan struct{}{other, docker} {
+		select {
+		case <-alive:
+			t.Error("a process that belongs to no pod was ended")
+		default:
+		}
+	}
+}
+
+// sleeper starts a process of the test that the fake host shows in its /proc. The channel is
+// closed when it has ended.
+func sleeper(t *testing.T, h *fakeHost, cgroup, cmdline string) <-chan struct{} {
+	t.Helper()
+	cmd := exec.Command("/bin/sleep", "300")
+	require.NoError(t, cmd.Start())
+	dir := fmt.Sprintf("/proc/%d", cmd.Process.Pid)
+	h.write(dir+"/cgroup", cgroup)
+	h.write(dir+"/cmdline", cmdline)
+	ended := make(chan struct{})
+	go func() {
+		_ = cmd.Wait()
+		_ = os.RemoveAll(h.root + dir)
+		close(ended)
+	}()
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		<-ended
+	})
+	return ended
+}
+
+// TestADownThatIsCutOffAnywhereIsFinishedByTheNext kills everything at points inside of the
+// script, as a power failure does.
+func TestADownThatIsCutOffAnywhereIsFinishedByTheNext(t *testing.T) {
+	l := newWholeLab(t, 1, 0)
+	before := l.machines()
+	l.mustUp()
+	up := t.TempDir()
+	copyTree(t, l.host("m1").root, up+"/m1")
+	copyTree(t, l.cluster, up+"/cluster")
+	restore := func() {
+		copyTree(t, up+"/m1", l.host("m1").root)
+		copyTree(t, up+"/cluster", l.cluster)
+	}
+	l.crash = &crash{lab: l, breaks: 1 << 30}
+	require.NoError(t, l.down(t.Context(), false).err)
+	points := l.crash.hits()
+	require.Greater(t, points, 50)
+	step := 23
+	if os.Getenv("PAICTL_TEST_CRASH") == "all" {
+		step = 1
+	}
+	for k := 1; k <= points; k += step {
+		restore()
+		l.crash = &crash{lab: l, breaks: k}
+		_ = l.down(t.Context(), false) // it dies
+		l.crash = nil
+		require.NoError(t, os.RemoveAll(l.cluster+"/hits"))
+		o := l.down(t.Context(), false)
+		require.NoError(t, o.err, "point %d: %s", k, l.story(o))
+		require.Empty(t, unified("machines", []byte(l.machines()), []byte(before)), "point %d", k)
+	}
+}
+
+func copyTree(t *testing.T, from, to string) {
+	t.Helper()
+	require.NoError(t, os.RemoveAll(to))
+	out, err := exec.CommandContext(t.Context(), "cp", "-a", from, to).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+}
+
+func TestDownRefusesToEraseFoldersOfTheSystem(t *testing.T) {
+	for _, p := range []string{"/", "", "data", "/var/lib", "/etc/", "/home/../etc", "/usr", "/data\n/x"} {
+		err := erasable("cluster.common.data-path", p)
+		require.Error(t, err, "%q", p)
+		assert.NotEmpty(t, hint.Of(err), "%q", p)
+	}
+	for _, p := range []string{"/datastorage", "/var/lib/etcd", "/mnt/data/pai/"} {
+		assert.NoError(t, erasable("cluster.common.data-path", p), "%q", p)
+	}
+}
+
+// TestScriptsOfThisHalfAreSound runs the shell's own check over every script, as rendered,
+// with names that a careless script would trip over.
+func TestScriptsOfThisHalfAreSound(t *testing.T) {
+	s := newLab(t, 1, 1).spec()
+	odd := `it's "$(odd)"`
+	scripts := map[string]string{
+		"status": statusProgram(s, s.First()),
+		"list":   (&undo{etcdDir: "/var/lib/" + odd, podCIDR: "10.1.0.0/16"}).script("ab12", "list"),
+		"run":    (&undo{etcdDir: "/var/lib/" + odd, dataDir: odd}).script("ab12", "run"),
+		"remove": preludeScript + removeScript + "NODE=" + quote(odd) + "\nr_drain\nr_member\nr_delete\n",
+	}
+	for name, body := range scripts {
+		for _, shell := range []string{"sh", "dash", "bash"} {
+			if _, err := exec.LookPath(shell); err != nil {
+				continue
+			}
+			cmd := exec.CommandContext(t.Context(), shell, "-n")
+			cmd.Stdin = strings.NewReader(body)
+			var out bytes.Buffer
+			cmd.Stderr = &out
+			assert.NoError(t, cmd.Run(), "%s -n %s: %s", shell, name, out.String())
+		}
+	}
+}
