@@ -63,6 +63,7 @@ func startOpenSSH(t *testing.T, settings ...string) *openssh {
 	var log bytes.Buffer
 	cmd := exec.Command("/usr/sbin/sshd", "-D", "-e", "-f", dir+"/sshd_config")
 	cmd.Stderr = &log
+	cmd.WaitDelay = 5 * time.Second // its children hold the log open
 	require.NoError(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(os.Interrupt)
