@@ -1,0 +1,130 @@
+package cluster
+
+import (
+	"bytes"
+	"fmt"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/openpai/paictl/pkg/ssh"
+)
+
+// TestEveryScriptThatIsSentIsPOSIXShell collects all that hosts are sent while clusters of
+// several shapes are made, changed and repaired, and has it parsed twice.
+func TestEveryScriptThatIsSentIsPOSIXShell(t *testing.T) {
+	bodies := map[string]bool{}
+	collect := func(l *lab) {
+		for _, h := range l.hosts {
+			for _, e := range h.server.Execs() {
+				if e.Body != "" {
+					bodies[e.Body] = true
+				}
+			}
+		}
+	}
+	three := newLab(t, 3, 1)
+	three.mustUp()
+	collect(three)
+	odd := newLab(t, 1, 1)
+	odd.conf.Layout.MachineList[1].Labels = map[string]string{"it's": `"quoted" $x`}
+	odd.up(t.Context(), func(o *Options, _ *ssh.Options) { o.Fix = true })
+	collect(odd)
+	changed := newLab(t, 1, 1)
+	changeMuch(changed)
+	changed.mustUp()
+	changed.host("w1").remove(memberFile)
+	changed.mustUp()
+	collect(changed)
+	for _, p := range upPhases(three.spec()) { // also where no host called for it
+		for _, n := range three.spec().Nodes {
+			bodies[preludeScript+p.verify(n)] = true
+		}
+	}
+	for _, s := range []string{preludeScript, detectScript, applyScript, kubeadmScript, repairScript, string(flannelCNI), string(renewCertificates)} {
+		bodies[s] = true
+	}
+	require.Greater(t, len(bodies), 50)
+	parser := syntax.NewParser(syntax.Variant(syntax.LangPOSIX))
+	for body := range bodies {
+		_, err := parser.Parse(strings.NewReader(body), "script")
+		require.NoError(t, err, "%s", body)
+		sh := exec.CommandContext(t.Context(), "/bin/sh", "-n")
+		sh.Stdin = strings.NewReader(body)
+		out, err := sh.CombinedOutput()
+		require.NoError(t, err, "%s\n%s", out, body)
+	}
+}
+
+// FuzzDataSurvivesTheShell sends words and documents through /bin/sh and wants them back.
+func FuzzDataSurvivesTheShell(f *testing.F) {
+	for _, s := range []string{"", "plain", "it's", `a\nb`, "$(reboot) `x` ${y}", "line\nPAICTL_DATA\nline\n", "\t\x01\xff\xfe", strings.Repeat("x'", 200)} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		run := func(body string) string {
+			sh := exec.CommandContext(t.Context(), "/bin/sh", "-c", body)
+			out, err := sh.Output()
+			require.NoError(t, err, "%q", body)
+			return string(out)
+		}
+		assert.Equal(t, string(data), run(heredoc("base64 -d", data)))
+		word := strings.ReplaceAll(string(data), "\x00", "")
+		assert.Equal(t, word, run("printf %s "+quote(word)))
+		assert.Equal(t, word+"|b", run("printf '%s|' " + quoteAll([]string{word, "b"}) + " | sed 's/|$//'")[:len(word)+2])
+	})
+}
+
+func TestAnswersAreReadWhateverAHostSays(t *testing.T) {
+	for _, c := range []struct {
+		name, out string
+		want      string // of fmt
+	}{
+		{"nothing", "", "map[]"},
+		{"a banner before the first section", "Welcome!\n@@ a\nx\t1\n", "map[a:x=1]"},
+		{"an empty section and one that broke off", "@@ a\n@@ b\nx\n@! 2\n", "map[a: b:x !2]"},
+		{"a section twice: the last one counts", "@@ a\nx\t1\n@@ a\nx\t2\n", "map[a:x=2]"},
+		{"no end of line", "@@ a\nx\t1", "map[a:x=1]"},
+		{"bytes that are no text", "@@ a\n\xff\x00\t\x01\n", "map[a:\xff\x00=\x01]"},
+		{"tabs without end", "@@ a\n\t\t\t\n", "map[a:===]"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := map[string]string{}
+			for name, a := range parseFacts([]byte(c.out)) {
+				for _, r := range a.rows {
+					got[name] += strings.Join(r, "=")
+				}
+				if a.failed != "" {
+					got[name] += " !" + a.failed
+				} else if len(a.rows) == 0 {
+					got[name] = ""
+				}
+			}
+			assert.Equal(t, c.want, fmt.Sprint(got))
+		})
+	}
+}
+
+func FuzzParseFactsTakesAnything(f *testing.F) {
+	f.Add([]byte("@@ base\nsysctl\tnet.ipv4.ip_forward\t1\n@! 3\n"))
+	f.Add([]byte("@@ init\nnodes\t!!!\nmember\tyes\n"))
+	l := testSpec(f, 1, 1)
+	f.Fuzz(func(t *testing.T, out []byte) {
+		sections := parseFacts(out)
+		w := &world{spec: l, facts: map[string]*facts{"m1": {sections: sections}, "w1": {sections: sections}}}
+		for _, p := range upPhases(l) {
+			for _, n := range l.Nodes {
+				if p.applies(n) {
+					_, _ = p.diff(n, w) // an error is an answer, a panic is not
+				}
+			}
+		}
+		for _, a := range sections {
+			assert.False(t, bytes.Contains(a.raw, []byte("\n@@ ")), "a section holds no other")
+		}
+	})
+}
