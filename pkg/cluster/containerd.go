@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"fmt"
 	"path"
+	"slices"
 
 	"github.com/pelletier/go-toml/v2"
 
@@ -140,8 +141,9 @@ done
 `
 }
 
-// merge returns a with b's values over it: maps are merged key by key, all else replaced.
-// Neither is changed.
+// merge returns a with b's values over it: maps are merged key by key, lists of named things
+// (kubeadm's extraArgs and extraVolumes) name by name, all else is replaced. Neither is
+// changed.
 func merge(a, b map[string]any) map[string]any {
 	out := map[string]any{}
 	for k, v := range a {
@@ -150,11 +152,37 @@ func merge(a, b map[string]any) map[string]any {
 	for k, v := range b {
 		am, aok := out[k].(map[string]any)
 		bm, bok := v.(map[string]any)
-		if aok && bok {
+		an, bn := namesIn(out[k]), namesIn(v)
+		switch {
+		case aok && bok:
 			out[k] = merge(am, bm)
-			continue
+		case an != nil && bn != nil:
+			// A name may stand in b's list more than once: some flags repeat.
+			kept := slices.DeleteFunc(slices.Clone(out[k].([]any)), func(x any) bool {
+				return bn[x.(map[string]any)["name"].(string)]
+			})
+			out[k] = append(kept, v.([]any)...)
+		default:
+			out[k] = v
 		}
-		out[k] = v
+	}
+	return out
+}
+
+// namesIn returns the names in a list of named things, nil where v is something else.
+func namesIn(v any) map[string]bool {
+	list, ok := v.([]any)
+	if !ok || len(list) == 0 {
+		return nil
+	}
+	out := map[string]bool{}
+	for _, x := range list {
+		m, _ := x.(map[string]any)
+		name, ok := m["name"].(string)
+		if !ok {
+			return nil
+		}
+		out[name] = true
 	}
 	return out
 }

@@ -143,6 +143,12 @@ func TestMergePutsTheOperatorsSettingsOverOurs(t *testing.T) {
 	assert.Equal(t, map[string]any{"c": 1}, a["m"].(map[string]any)["b"], "the first is not changed")
 	assert.Equal(t, map[string]any{"m": "text"}, merge(map[string]any{"m": map[string]any{"a": 1}}, map[string]any{"m": "text"}))
 	assert.Equal(t, a, merge(a, nil))
+
+	ours := map[string]any{"extraArgs": args("profiling", "false", "audit-log-path", "/var/log/audit.log")}
+	theirs := map[string]any{"extraArgs": args("profiling", "true", "feature-gates", "A=true", "feature-gates", "B=true")}
+	assert.Equal(t, map[string]any{"extraArgs": args("audit-log-path", "/var/log/audit.log", "profiling", "true", "feature-gates", "A=true", "feature-gates", "B=true")},
+		merge(ours, theirs), "one flag of the operator's does not switch the audit log off")
+	assert.Equal(t, args("profiling", "false", "audit-log-path", "/var/log/audit.log"), ours["extraArgs"])
 }
 
 func TestAReferenceIsSplitIntoRepositoryAndTag(t *testing.T) {
