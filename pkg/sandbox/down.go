@@ -60,7 +60,11 @@ func Salvage(ctx context.Context, dir string, progress func(string)) (*Sandbox, 
 			continue
 		}
 		s := &Sandbox{dir: dir, progress: orDrop(progress), state: state{Version: stateVersion, Name: name}}
-		if _, err := s.bridgeState(ctx); err == nil {
+		owner, there, err := s.bridgeOwner(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if there && owner == dir {
 			return s, os.MkdirAll(dir, 0o700)
 		}
 	}
@@ -117,8 +121,6 @@ func Purge(cache string) error {
 			return err
 		}
 	}
-	if err := os.Remove(cache); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil //nolint:nilerr // others keep things there too
-	}
+	_ = os.Remove(cache) // stays where others keep things there too
 	return nil
 }

@@ -166,30 +166,43 @@ type link struct {
 	Alias string `json:"ifalias"`
 }
 
-// bridgeState tells whether the bridge exists, and refuses one that is another's.
-func (s *Sandbox) bridgeState(ctx context.Context) (there bool, err error) {
-	if _, err := net.InterfaceByName(s.bridge()); err != nil {
-		return false, nil
+// bridgeOwner returns the directory of the sandbox that owns the bridge of our name, "" where the
+// bridge is another program's. Without a bridge it isn't there.
+func (s *Sandbox) bridgeOwner(ctx context.Context) (dir string, there bool, err error) {
+	if !exists("/sys/class/net/" + s.bridge()) {
+		return "", false, nil
 	}
 	out, err := run(ctx, nil, "ip", "-json", "link", "show", "dev", s.bridge())
 	if err != nil {
-		return false, fmt.Errorf("look at the bridge %s: %w", s.bridge(), err)
+		return "", false, fmt.Errorf("look at the bridge %s: %w", s.bridge(), err)
 	}
 	var links []link
 	if err := json.Unmarshal([]byte(out), &links); err != nil || len(links) != 1 {
-		return false, fmt.Errorf("look at the bridge %s: unexpected answer of ip: %w", s.bridge(), err)
+		return "", false, fmt.Errorf("look at the bridge %s: unexpected answer of ip: %w", s.bridge(), err)
 	}
-	if links[0].Alias != s.alias() {
-		owner := strings.TrimPrefix(links[0].Alias, aliasPrefix)
-		return true, hint.Errorf("give this sandbox another --name, or remove the other one (paictl sandbox down --dir "+owner+")",
-			"the interface %s exists and belongs to %q", s.bridge(), owner)
+	dir, ours := strings.CutPrefix(links[0].Alias, aliasPrefix)
+	if !ours {
+		dir = ""
 	}
-	return true, nil
+	return dir, true, nil
+}
+
+// ownBridge tells whether our bridge exists, and refuses one that is another's.
+func (s *Sandbox) ownBridge(ctx context.Context) (there bool, err error) {
+	owner, there, err := s.bridgeOwner(ctx)
+	switch {
+	case err != nil || !there || owner == s.dir:
+		return there, err
+	case owner == "":
+		return true, hint.Errorf("give this sandbox another --name", "the interface %s exists and is no sandbox's", s.bridge())
+	}
+	return true, hint.Errorf("give this sandbox another --name, or remove the other one (paictl sandbox down --dir "+owner+")",
+		"the interface %s exists and belongs to the sandbox in %s", s.bridge(), owner)
 }
 
 // networkUp makes the bridge, address translation and forwarding; what is there stays.
 func (s *Sandbox) networkUp(ctx context.Context) error {
-	there, err := s.bridgeState(ctx)
+	there, err := s.ownBridge(ctx)
 	if err != nil {
 		return err
 	}
@@ -230,12 +243,12 @@ table ip %[1]s {
 
 // networkDown removes what networkUp made.
 func (s *Sandbox) networkDown(ctx context.Context) error {
-	there, err := s.bridgeState(ctx)
-	if there && err != nil {
-		return nil // another's: nothing of ours can be there, its table neither
-	}
+	owner, there, err := s.bridgeOwner(ctx)
 	if err != nil {
 		return err
+	}
+	if there && owner != s.dir {
+		return nil // nothing of ours can be there, its table neither
 	}
 	if there {
 		if _, err := run(ctx, nil, "ip", "link", "delete", "dev", s.bridge()); err != nil {

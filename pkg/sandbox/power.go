@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -172,7 +173,7 @@ func (s *Sandbox) spawn(h Host, flags uintptr, env []string, scriptName string, 
 		return nil, nil, nil, err
 	}
 	defer func() { _ = stdin.Close() }()
-	cmd := exec.Command("/bin/sh", append([]string{filepath.Join(s.dir, scriptName)}, args...)...)
+	cmd := exec.Command("/bin/sh", append([]string{filepath.Join(s.dir, scriptName)}, args...)...) //nolint:noctx // it outlives this command
 	cmd.Env = append([]string{"PATH=" + fullPath(""), "LC_ALL=C", mark(s.dir, h.Name),
 		"HOST_DIR=" + s.hostDir(h.Name), "BASE=" + s.state.Base}, env...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, console, console
@@ -335,10 +336,11 @@ func (s *Sandbox) stopOne(ctx context.Context, name string, unplug bool) error {
 	if err := poll(ctx, func() (bool, error) { return s.isGone(name) }); err != nil {
 		return err
 	}
-	for _, pid := range append(guest, running[name]...) {
-		if err := poll(ctx, func() (bool, error) { return !alive(pid), nil }); err != nil {
-			return err
-		}
+	// A process on its way out may have lost its mark already. The limit is for an id that
+	// has become another program's.
+	ending := append(guest, running[name]...)
+	if _, err := pollFor(ctx, 5*time.Second, func() (bool, error) { return !slices.ContainsFunc(ending, alive), nil }); err != nil {
+		return err
 	}
 	return s.cleanUp(ctx, name)
 }

@@ -174,8 +174,8 @@ func (r *root) account(hash, operator string) {
 		return text + fmt.Sprintf("%s:x:%d:%d::/home/%s:/bin/bash\n", user, id, id, user)
 	})
 	r.edit("etc/shadow", 0o640, func(text string) string { return text + user + ":" + hash + ":19000:0:99999:7:::\n" })
-	r.edit("etc/group", 0o644, func(text string) string { return addMember(text, "sudo") + fmt.Sprintf("%s:x:%d:\n", user, id) })
-	r.edit("etc/gshadow", 0o640, func(text string) string { return addMember(text, "sudo") + user + ":!::\n" })
+	r.edit("etc/group", 0o644, func(text string) string { return joinSudo(text) + fmt.Sprintf("%s:x:%d:\n", user, id) })
+	r.edit("etc/gshadow", 0o640, func(text string) string { return joinSudo(text) + user + ":!::\n" })
 	home := "home/" + user
 	r.put(home+"/.ssh/authorized_keys", operator, 0o600)
 	for _, p := range []string{"", "/.ssh", "/.ssh/authorized_keys"} {
@@ -208,11 +208,11 @@ func (r *root) edit(path string, mode os.FileMode, change func(string) string) {
 	}
 }
 
-// addMember adds the user to a line of /etc/group or /etc/gshadow.
-func addMember(text, group string) string {
+// joinSudo adds the user to the group sudo in the text of /etc/group or /etc/gshadow.
+func joinSudo(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, l := range lines {
-		if strings.HasPrefix(l, group+":") {
+		if strings.HasPrefix(l, "sudo:") {
 			if !strings.HasSuffix(l, ":") {
 				l += ","
 			}

@@ -275,7 +275,7 @@ func openOrCreate(ctx context.Context, opts Options) (*Sandbox, error) {
 	if s.state.Kind == "" {
 		s.state.Kind = Full
 	}
-	if _, err := s.bridgeState(ctx); err != nil {
+	if _, err := s.ownBridge(ctx); err != nil {
 		return nil, err
 	}
 	return s, s.save()

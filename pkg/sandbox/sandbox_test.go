@@ -150,8 +150,8 @@ func TestASandboxWhoseDirectoryIsGoneHoldsNoKernelSetting(t *testing.T) {
 }
 
 func TestTheUserJoinsTheGroupSudo(t *testing.T) {
-	assert.Equal(t, "root:x:0:\nsudo:x:27:pai\n", addMember("root:x:0:\nsudo:x:27:\n", "sudo"))
-	assert.Equal(t, "sudo:*::bob,pai\n", addMember("sudo:*::bob\n", "sudo"))
+	assert.Equal(t, "root:x:0:\nsudo:x:27:pai\n", joinSudo("root:x:0:\nsudo:x:27:\n"))
+	assert.Equal(t, "sudo:*::bob,pai\n", joinSudo("sudo:*::bob\n"))
 }
 
 func TestScriptsAreValidShell(t *testing.T) {
