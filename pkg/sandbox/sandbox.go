@@ -10,53 +10,11 @@ import (
 	"io/fs"
 	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"regexp"
-	"runtime"
 	"strings"
 
 	"github.com/openpai/paictl/pkg/hint"
 )
-
-// DefaultDir is where a sandbox keeps its state unless told otherwise.
-const DefaultDir = "/var/lib/paictl/sandbox"
-
-// DefaultName is the name of a sandbox, and the first part of its hosts' names.
-const DefaultName = "pai"
-
-// DefaultCache is where base images are kept between sandboxes.
-const DefaultCache = "/var/cache/paictl"
-
-// maxHosts is what a /24 leaves after network, gateway and broadcast, and a margin.
-const maxHosts = 200
-
-// Kind tells what a host is made of.
-type Kind string
-
-// The kinds of host.
-const (
-	// Full hosts boot systemd: units, apt, reboot, containerd, kubeadm.
-	Full Kind = "full"
-	// Light hosts run sshd alone; a hundred of them start in seconds.
-	Light Kind = "light"
-)
-
-// Options say what Up makes. Zero values mean the defaults, or what the sandbox has.
-type Options struct {
-	Dir      string // where its state lives; DefaultDir
-	Name     string // at most 8 letters, digits, hyphens; DefaultName
-	Hosts    int    // how many hosts there shall be; more than now adds some, fewer removes none
-	Kind     Kind   // of all its hosts; Full
-	Subnet   string // IPv4 /24; the first free one from 10.77.0.0/24 on
-	CacheDir string // where base images are kept; DefaultCache
-	Bundle   string // directory of the bundle that quick-start.yaml names
-
-	InstallPackages bool // install missing Debian packages instead of refusing
-
-	// Progress takes one line per step; nil drops them.
-	Progress func(string)
-}
 
 // Host is one machine of a sandbox.
 type Host struct {
@@ -75,8 +33,6 @@ type Sandbox struct {
 	dir      string
 	progress func(string)
 }
-
-var nameRE = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,6}[a-z0-9])?$`)
 
 // ErrNone is returned where a directory holds no sandbox.
 var ErrNone = errors.New("no sandbox")
@@ -292,90 +248,4 @@ func refuseRemains(ctx context.Context, dir string) error {
 		return err
 	}
 	return hint.Errorf("remove it first: paictl sandbox down --dir "+dir, "there are remains of a sandbox in %s, whose files were deleted", dir)
-}
-
-func (o *Options) complete() error {
-	o.Progress = orDrop(o.Progress)
-	var err error
-	if o.Dir, err = absolute(o.Dir); err != nil {
-		return err
-	}
-	if o.CacheDir == "" {
-		o.CacheDir = DefaultCache
-	}
-	if o.Bundle != "" {
-		if o.Bundle, err = filepath.Abs(o.Bundle); err != nil {
-			return err
-		}
-	}
-	if o.Hosts < 1 || o.Hosts > maxHosts {
-		return invalid("give a number from 1 to 200 with --hosts", "%d hosts can't be made in one sandbox", o.Hosts)
-	}
-	if o.Name != "" && !nameRE.MatchString(o.Name) {
-		return invalid("give a name of at most 8 lower-case letters, digits and hyphens that starts with a letter",
-			"the sandbox name %q can't be a part of host and interface names", o.Name)
-	}
-	return nil
-}
-
-// absolute returns the clean path of a sandbox's directory. The overlay's mount options
-// have no way to quote a separator, hence the refusal of some characters.
-func absolute(dir string) (string, error) {
-	if dir == "" {
-		dir = DefaultDir
-	}
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		return "", err
-	}
-	if strings.ContainsAny(dir, ":,\\ \t\n\"'") {
-		return "", invalid("choose another directory with --dir",
-			"the sandbox's directory %q has a space, quote, colon, comma or backslash, which mount options can't hold", dir)
-	}
-	return dir, nil
-}
-
-// optionError is a mistake in the options.
-type optionError struct{ error }
-
-// ExitCode is that of wrong usage.
-func (optionError) ExitCode() int { return 2 }
-
-func (e optionError) Unwrap() error { return e.error }
-
-func invalid(remedy, format string, args ...any) error {
-	return optionError{hint.Errorf(remedy, format, args...)}
-}
-
-// CanMakeHosts tells whether this process may make hosts on this machine: it is root on
-// Linux, and the kernel gives it namespaces. The error says what else can be done.
-func CanMakeHosts(ctx context.Context) error {
-	if err := requireRoot(); err != nil {
-		return err
-	}
-	cmd := exec.CommandContext(ctx, "/bin/true")
-	cmd.SysProcAttr = detached(cloneLight)
-	if err := cmd.Run(); err != nil {
-		return hint.Errorf("use a machine, or a virtual one, of your own instead of a container; or without hosts: paictl sandbox up --api-only",
-			"this root may not make namespaces, of which sandbox hosts consist: %w", err)
-	}
-	return nil
-}
-
-func requireRoot() error {
-	const remedy = "for a cluster's API with simulated nodes, without root: paictl sandbox up --api-only"
-	if runtime.GOOS != "linux" {
-		return hint.Errorf(remedy, "sandbox hosts need Linux, this is %s", runtime.GOOS)
-	}
-	if os.Geteuid() != 0 {
-		return hint.Errorf("run it with sudo; "+remedy, "sandbox hosts need root: they are made of namespaces, mounts and a bridge")
-	}
-	return nil
-}
-
-func orDrop(progress func(string)) func(string) {
-	if progress == nil {
-		return func(string) {}
-	}
-	return progress
 }
