@@ -170,7 +170,7 @@ func (s *Sandbox) stopOne(ctx context.Context, name string, unplug bool) error {
 	}
 	// A process on its way out may have lost its mark already. The limit is for an id that
 	// has become another program's.
-	ending := append(guest, running[name]...)
+	ending := slices.Concat(guest, running[name])
 	if _, err := pollFor(ctx, 5*time.Second, func() (bool, error) { return !slices.ContainsFunc(ending, alive), nil }); err != nil {
 		return err
 	}
