@@ -144,6 +144,20 @@ func (r *run) selected() ([]*Node, error) {
 	return out, nil
 }
 
+// limit returns the host names of --limit, nil where there is none.
+func (r *run) limit() map[string]bool {
+	if len(r.opts.Limit) == 0 {
+		return nil
+	}
+	out := map[string]bool{}
+	for _, name := range r.opts.Limit {
+		if n, err := r.spec.Node(name); err == nil {
+			out[n.Hostname] = true
+		}
+	}
+	return out
+}
+
 // reached returns the selected nodes and, always, the first control plane node, which
 // cluster-wide work needs.
 func (r *run) reached(nodes []*Node) []*Node {

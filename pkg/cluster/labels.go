@@ -110,8 +110,8 @@ func (p *labels) diff(n *Node, w *world) ([]Change, error) {
 	}
 	var out []Change
 	for _, o := range p.spec.Nodes {
-		if _, known := nodes[o.Hostname]; !known && w.facts[o.Hostname] == nil {
-			continue // neither in the cluster nor about to join in this run
+		if _, known := nodes[o.Hostname]; !w.concerns(o) || !known && w.facts[o.Hostname] == nil {
+			continue // not meant, or neither in the cluster nor about to join in this run
 		}
 		have := nodes[o.Hostname]
 		if again, err := (&join{spec: p.spec}).diff(o, w); err != nil {

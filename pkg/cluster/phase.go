@@ -40,7 +40,12 @@ type step struct {
 type world struct {
 	spec  *Spec
 	facts map[string]*facts // by host name
+	// limit holds the host names of --limit; nil means all.
+	limit map[string]bool
 }
+
+// concerns tells whether the run is about a node.
+func (w *world) concerns(n *Node) bool { return w.limit == nil || w.limit[n.Hostname] }
 
 // of returns a phase's answer on a node.
 func (w *world) of(n *Node, phase string) answer {

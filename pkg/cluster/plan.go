@@ -16,13 +16,14 @@ type plan struct {
 	todo   map[string]map[string][]Change // host name, phase
 }
 
-// plan compares every node with the configuration.
+// plan compares every node with the configuration. A node that is only reached, not meant,
+// gets no changes but those that it makes for others.
 func (r *run) plan(w *world, nodes []*Node, phases []phase) (*plan, error) {
 	p := &plan{phases: phases, todo: map[string]map[string][]Change{}}
 	for _, n := range r.alive(nodes) {
 		p.todo[n.Hostname] = map[string][]Change{}
 		for _, ph := range phases {
-			if !ph.applies(n) {
+			if !ph.applies(n) || !w.concerns(n) && ph.name() != phaseLabels {
 				continue
 			}
 			cs, err := ph.diff(n, w)

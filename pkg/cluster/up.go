@@ -28,9 +28,18 @@ func Up(ctx context.Context, s *Spec, o Options) ([]Change, error) {
 	}
 	if !o.DryRun {
 		var unlock func()
-		if ctx, unlock, err = r.lock(ctx); err != nil {
+		held, release, err := r.lock(ctx)
+		if errors.Is(err, ssh.ErrSudo) {
+			// Nobody may become root there; the other machines' answers belong to the same
+			// report, and asking them changes nothing.
+			if _, err := r.survey(ctx, r.reached(nodes)); err != nil {
+				return nil, err
+			}
+		}
+		if err != nil {
 			return nil, err
 		}
+		ctx, unlock = held, release
 		defer unlock()
 	}
 	w, err := r.survey(ctx, r.reached(nodes))
@@ -40,9 +49,12 @@ func Up(ctx context.Context, s *Spec, o Options) ([]Change, error) {
 	if w, err = r.preflight(ctx, w, nodes); err != nil {
 		return nil, err
 	}
-	p, err := r.plan(w, nodes, phases)
+	p, err := r.plan(w, r.reached(nodes), phases)
 	if err != nil {
 		return nil, err
+	}
+	if len(p.changes(r.reached(nodes))) > len(p.changes(nodes)) {
+		nodes = r.reached(nodes) // labels of the nodes under --limit are set on the first machine
 	}
 	if !o.DryRun {
 		if err := r.applyAll(ctx, p, nodes); err != nil {
@@ -130,7 +142,7 @@ func (r *run) connect(ctx context.Context, nodes []*Node) error {
 
 // survey asks each host everything at once: one script, one round trip.
 func (r *run) survey(ctx context.Context, nodes []*Node) (*world, error) {
-	w := &world{spec: r.spec, facts: map[string]*facts{}}
+	w := &world{spec: r.spec, facts: map[string]*facts{}, limit: r.limit()}
 	var mu sync.Mutex
 	var findings []Finding
 	errs := r.each(ctx, r.alive(nodes), func(ctx context.Context, n *Node) error {
