@@ -129,8 +129,8 @@ p_block() {
 
 # p_module NAME
 p_module() {
-	modprobe "$1" || { echo "kernel module $1 cannot be loaded" >&2; exit 1; }
 	own module "$1" loaded
+	modprobe "$1" || { echo "kernel module $1 cannot be loaded" >&2; exit 1; }
 	note change "module $1"
 }
 
