@@ -114,10 +114,23 @@ func MergeKubeconfig(file string, add *api.Config, use bool) (MergeResult, error
 	if err := os.MkdirAll(filepath.Dir(target), 0o700); err != nil {
 		return res, fmt.Errorf("write %s: %w", file, err)
 	}
-	if err := renameio.WriteFile(target, b, 0o600, renameio.IgnoreUmask()); err != nil {
+	if err := writePrivate(target, b); err != nil {
 		return res, fmt.Errorf("write %s: %w", file, err)
 	}
 	return res, nil
+}
+
+// writePrivate replaces a file at once. A file that others may read does not stay so.
+func writePrivate(file string, b []byte) error {
+	f, err := renameio.NewPendingFile(file, renameio.WithStaticPermissions(0o600))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Cleanup() }() // after a rename there is nothing to clean up
+	if _, err := f.Write(b); err != nil {
+		return err
+	}
+	return f.CloseAtomicallyReplace()
 }
 
 // readKubeconfig returns the file behind links and what is in it, nil where there is none.

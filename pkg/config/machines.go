@@ -46,7 +46,11 @@ func AddMachines(dir string, machines []layout.Machine, facts map[string]layout.
 		if m.Hostname == "" {
 			m.Hostname = strings.ToLower(facts[m.HostIP].Hostname)
 		}
-		if slices.ContainsFunc(want.MachineList, func(o layout.Machine) bool { return o.HostIP == m.HostIP && o.Hostname == m.Hostname }) {
+		known, err := inLayout(want.MachineList, m)
+		if err != nil {
+			return nil, err
+		}
+		if known {
 			continue
 		}
 		if m.SKU == "" {
@@ -56,6 +60,21 @@ func AddMachines(dir string, machines []layout.Machine, facts map[string]layout.
 		e.Machines = append(e.Machines, m)
 	}
 	return e.check(dir, data, want)
+}
+
+// inLayout tells whether the list has the machine; one that has only its name, or only its
+// address, is another machine.
+func inLayout(list []layout.Machine, m layout.Machine) (bool, error) {
+	for _, o := range list {
+		switch {
+		case o.Hostname == m.Hostname && o.HostIP == m.HostIP:
+			return true, nil
+		case o.Hostname == m.Hostname || o.HostIP == m.HostIP:
+			return false, hint.Errorf("give the machine a name of its own (hostnamectl set-hostname, or NAME=ADDRESS), or remove the other one first: paictl node remove "+o.Hostname,
+				"%s (%s) cannot be added: the layout has %s (%s)", m.Hostname, m.HostIP, o.Hostname, o.HostIP)
+		}
+	}
+	return false, nil
 }
 
 // RemoveMachines takes machines, by host name, out of a folder's layout. Names that the
@@ -100,10 +119,15 @@ func (e *LayoutEdit) write(b []byte) error {
 	if info, err := os.Stat(e.path()); err == nil && !e.Cluster.HoldsSecret(LayoutFile) {
 		mode = info.Mode().Perm()
 	}
-	if err := renameio.WriteFile(e.path(), b, mode, renameio.IgnoreUmask()); err != nil {
+	f, err := renameio.NewPendingFile(e.path(), renameio.WithStaticPermissions(mode))
+	if err != nil {
 		return fmt.Errorf("write %s: %w", e.path(), err)
 	}
-	return nil
+	defer func() { _ = f.Cleanup() }() // after the rename there is nothing to clean up
+	if _, err := f.Write(b); err != nil {
+		return fmt.Errorf("write %s: %w", e.path(), err)
+	}
+	return f.CloseAtomicallyReplace()
 }
 
 func loadForEdit(dir string) (map[string][]byte, *Cluster, error) {

@@ -1,0 +1,174 @@
+package cluster
+
+import (
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"encoding/pem"
+	"errors"
+	"math/big"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/pkg/ssh"
+	"github.com/openpai/paictl/pkg/ssh/sshtest"
+)
+
+// options are those of a run that only reads.
+func (l *lab) options() Options {
+	so := sshtest.Options(l.t, l.servers()...)
+	so.Gate = ssh.DryRunGate{}
+	counter := &ssh.Counter{}
+	so.Tracer = counter
+	client := ssh.NewClient(so)
+	l.t.Cleanup(func() { _ = client.Close() })
+	return Options{
+		Dialer: client, Sink: &sink{}, Clock: time.Now, StepTimeout: time.Minute, Command: "paictl cluster status",
+		RoundTrips: func(h string) int { return counter.Host(h).RoundTrips },
+	}
+}
+
+// certificate makes one that ends at a time, in PEM, with its key behind it.
+func certificate(t *testing.T, name string, end time.Time) string {
+	t.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	require.NoError(t, err)
+	c := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotBefore: end.Add(-time.Hour), NotAfter: end}
+	der, err := x509.CreateCertificate(rand.Reader, c, c, &key.PublicKey, key)
+	require.NoError(t, err)
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})) +
+		string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}))
+}
+
+func TestStatusAsksEachMachineOnceAndReadsCertificatesWithoutTheirKeys(t *testing.T) {
+	l := newWholeLab(t, 1, 1)
+	now := time.Now()
+	m, w := l.host("m1"), l.host("w1")
+	m.write("/etc/kubernetes/pki/apiserver.crt", certificate(t, "kube-apiserver", now.Add(40*24*time.Hour)))
+	m.write("/etc/kubernetes/pki/etcd/server.crt", certificate(t, "etcd", now.Add(-time.Hour)))
+	m.write("/etc/kubernetes/pki/broken.crt", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
+	m.write("/etc/kubernetes/admin.conf", "users:\n- user:\n    client-certificate-data: "+
+		base64.StdEncoding.EncodeToString([]byte(certificate(t, "kubernetes-admin", now.Add(10*24*time.Hour))))+"\n    client-key-data: c2VjcmV0\n")
+	for _, h := range []*fakeHost{m, w} {
+		h.write("/etc/kubernetes/kubelet.conf", "x")
+		h.write("/var/lib/kubelet/pki/kubelet-client-current.pem", certificate(t, "system:node:"+h.name, now.Add(300*24*time.Hour)))
+	}
+	w.write("/var/lib/kubelet/config.yaml", "rotateCertificates: true\n")
+	m.write("/run/paictl.lock", "alice@laptop, pid 7\t2026-01-02T03:04:05Z\n")
+
+	o := l.options()
+	st, err := GetStatus(t.Context(), l.spec(), o)
+	require.NoError(t, err)
+	assert.Equal(t, 1, o.RoundTrips("m1"))
+	assert.Equal(t, 1, o.RoundTrips("w1"))
+	assert.Nil(t, st.Lock, "nobody holds the file locked")
+	require.Len(t, st.Machines, 2)
+	assert.Equal(t, []string{"worker"}, st.Machines[1].Roles)
+
+	type row struct {
+		host, name string
+		days       int
+		expired    bool
+	}
+	var got []row
+	for _, c := range st.Certificates {
+		if c.Error == "" {
+			got = append(got, row{c.Host, c.Name, c.Days, c.Expired})
+		} else {
+			assert.Equal(t, "broken", c.Name)
+		}
+	}
+	assert.Equal(t, []row{
+		{"m1", "etcd/server", 0, true}, {"m1", "admin.conf", 9, false}, {"m1", "apiserver", 39, false},
+		{"m1", "kubelet", 299, false}, {"w1", "kubelet", 299, false},
+	}, got)
+	assert.Equal(t, Renewal{Kubelet: false, ControlPlane: false, Off: []string{"m1"}}, st.Renewal)
+}
+
+func TestStatusOfAMachineThatIsOffIsPartOfTheAnswer(t *testing.T) {
+	l := newWholeLab(t, 1, 1)
+	l.host("w1").server.Close()
+	st, err := GetStatus(t.Context(), l.spec(), l.options())
+	var partial *PartialError
+	require.ErrorAs(t, err, &partial)
+	assert.Equal(t, 3, partial.ExitCode())
+	assert.Equal(t, StateOutside, st.Machines[0].State)
+	assert.Equal(t, StateUnreachable, st.Machines[1].State)
+	assert.NotEmpty(t, st.Machines[1].Message)
+}
+
+func TestStatusNamesWhoHoldsTheLock(t *testing.T) {
+	l := newWholeLab(t, 1, 0)
+	held := l.options()
+	so := sshtest.Options(t, l.servers()...)
+	client := ssh.NewClient(so)
+	t.Cleanup(func() { _ = client.Close() })
+	held.Dialer, held.Owner = client, "bob@desk, pid 9"
+	r := newRun(l.spec(), held)
+	defer r.close()
+	require.NoError(t, r.dial(t.Context(), r.spec.First()))
+	_, unlock, err := r.lock(t.Context())
+	require.NoError(t, err)
+	defer unlock()
+
+	st, err := GetStatus(t.Context(), l.spec(), l.options())
+	require.NoError(t, err)
+	require.NotNil(t, st.Lock)
+	assert.Equal(t, "bob@desk, pid 9", st.Lock.Owner)
+	assert.NotEmpty(t, st.Lock.Since)
+}
+
+// The lines are those of a real cluster's first machine.
+func TestStatusJoinsWhatMachinesAndAPISay(t *testing.T) {
+	golden, err := os.ReadFile(filepath.Join("testdata", "status-m1.txt"))
+	require.NoError(t, err)
+	s := preflightSpec(t, 3)
+	answers := map[*Node]answer{}
+	for _, n := range s.Nodes {
+		text := "member\tyes\nkubelet\tv1.36.3\tactive\ncontainerd\tv2.4.2\tfailed\nrenewal\tkubelet\ton\n"
+		if n.First {
+			text = string(golden)
+		}
+		answers[n] = parseFacts([]byte("@@ status\n" + text))["status"]
+	}
+	errs := map[*Node]error{s.Nodes[3]: errors.New("reach w3: sudo refused")}
+	st := newStatus(s, s.Nodes, answers, errs, time.Now())
+	assert.Equal(t, "up", st.API)
+	assert.Equal(t, LockOwner{Owner: "root@ops, pid 1", Since: "2026-11-20T20:00:00Z"}, *st.Lock)
+	states := map[string]string{}
+	for _, m := range st.Machines {
+		states[m.Host] = m.State
+	}
+	assert.Equal(t, map[string]string{"m1": StateReady, "w1": StateNotReady, "w2": StateOutside, "w3": StateUnknown}, states)
+	w1 := st.Machines[1]
+	assert.Equal(t, "KubeletNotReady: container runtime is down", w1.Message)
+	assert.True(t, w1.Cordoned)
+	assert.Equal(t, []string{"DiskPressure"}, w1.Pressure)
+	assert.Equal(t, &ProgramStatus{Version: "v2.4.2", State: "failed"}, w1.Containerd)
+	assert.Equal(t, []ComponentStatus{
+		{Name: "etcd", Host: "m1", Ready: 1, Desired: 1},
+		{Name: "kube-scheduler", Host: "m1", Desired: 1, Restarts: 4, Message: "waiting CrashLoopBackOff"},
+		{Name: "coredns", Ready: 1, Desired: 2},
+	}, st.Components)
+	assert.True(t, st.Renewal.Kubelet)
+	assert.True(t, st.Renewal.ControlPlane)
+}
+
+func TestStatusKnowsADownAPIFromNone(t *testing.T) {
+	s := preflightSpec(t, 1)
+	answers := map[*Node]answer{}
+	for _, n := range s.Nodes {
+		answers[n] = parseFacts([]byte("@@ status\nmember\tyes\napi\tdown\tconnection refused\n"))["status"]
+	}
+	st := newStatus(s, s.Nodes, answers, nil, time.Now())
+	assert.Equal(t, "down", st.API)
+	assert.Equal(t, "connection refused", st.APIMessage)
+	assert.Equal(t, StateUnknown, st.Machines[1].State)
+}
