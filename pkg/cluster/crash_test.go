@@ -136,7 +136,7 @@ func crashOnce(t testing.TB, prepare func(*lab), c *crash) *lab {
 func TestEveryCrashHealsByTheNextRun(t *testing.T) {
 	all := os.Getenv("PAICTL_TEST_CRASH") == "all"
 	for name, prepare := range map[string]func(*lab){
-		"new machines":            func(*lab) {},
+		"new machines":            func(l *lab) { l.host("w1").swap() },
 		"a changed configuration": changeMuch,
 	} {
 		clean := newLab(t, 1, 1)

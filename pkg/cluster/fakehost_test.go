@@ -242,6 +242,12 @@ func (h *fakeHost) install() {
 	}
 }
 
+// swap gives the machine a swap partition in use.
+func (h *fakeHost) swap() {
+	h.write("/proc/swaps", "Filename Type Size Used Priority\n/dev/vda2 partition 1 0 -2\n")
+	h.write("/etc/fstab", "/dev/vda1 / ext4 defaults 0 1\n/dev/vda2 none swap sw 0 0\n")
+}
+
 func sum(s string) int {
 	n := 0
 	for _, c := range s {

@@ -184,17 +184,17 @@ p_unit_later() {
 	note change "unit $u"
 }
 
-# p_swapoff switches swap off now and comments its entries in fstab out. "cluster down"
-# removes the mark again.
+# p_swapoff comments the entries of swap in fstab out and switches it off now: in this order,
+# for once it is off nothing calls for the rest. "cluster down" removes the mark again.
 p_swapoff() {
 	own swap fstab off
-	swapoff -a
 	f=$R/etc/fstab
 	if [ -f "$f" ] && grep -Eq '^[^#[:space:]]+[[:space:]]+[^[:space:]]+[[:space:]]+swap[[:space:]]' "$f"; then
 		sed -E 's/^([^#[:space:]]+[[:space:]]+[^[:space:]]+[[:space:]]+swap[[:space:]])/#paictl-swap# \1/' "$f" >"$f.paictl-new"
 		chmod --reference="$f" "$f.paictl-new"
 		mv -f "$f.paictl-new" "$f"
 	fi
+	swapoff -a
 	note change swapoff
 }
 

@@ -1,0 +1,88 @@
+package cluster
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/pkg/ssh"
+)
+
+// TestAFailureOnAHostIsToldWithItsCauseAndARemedy breaks one thing on one machine.
+func TestAFailureOnAHostIsToldWithItsCauseAndARemedy(t *testing.T) {
+	for _, c := range []struct {
+		name, host, file, text      string
+		phase, failure, remedy, all string
+		exit                        int
+	}{
+		{
+			name: "a unit does not start", host: "w1", file: "/.fake/fail/containerd.service",
+			phase: phaseContainerd, failure: "containerd/apply on w1: exit status 1: Job for containerd.service failed", remedy: "/var/lib/paictl/journal on the host", exit: 3, all: "w1",
+		},
+		{
+			name: "a module cannot be loaded", host: "w1", file: "/.fake/fail/modprobe-overlay",
+			phase: phaseBase, failure: "kernel module overlay cannot be loaded", remedy: "run the same command again", exit: 3, all: "w1",
+		},
+		{
+			name: "verify finds that containerd does not answer", host: "w1", file: "/.fake/fail/ctr-version",
+			phase: phaseContainerd, failure: "containerd/verify on w1: exit status 1: containerd does not answer on its socket", remedy: "journalctl -u containerd", exit: 3, all: "w1",
+		},
+		{
+			name: "kubeadm join fails", host: "w1", file: "/.fake/fail/kubeadm-join", text: "timed out waiting for the kubelet\n",
+			phase: phaseJoin, failure: "error execution phase kubelet-start: timed out waiting", remedy: "run the same command again", exit: 3, all: "w1",
+		},
+		{
+			name: "kubeadm init fails, and nobody can join", host: "m1", file: "/.fake/fail/kubeadm-init", text: "the API server did not come up\n",
+			phase: phaseInit, failure: "error execution phase wait-control-plane: the API server did not come up", remedy: "run the same command again", exit: 1, all: "m1 w1",
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l := newLab(t, 1, 1)
+			l.host(c.host).write(c.file, c.text)
+			o := l.up(t.Context())
+			partial, ok := errors.AsType[*PartialError](o.err)
+			require.True(t, ok, "%v", o.err)
+			assert.Equal(t, c.exit, partial.ExitCode())
+			hosts := map[string]Failed{}
+			for _, f := range partial.Failed {
+				hosts[f.Host] = f
+			}
+			assert.Len(t, hosts, len(strings.Fields(c.all)))
+			f := hosts[c.host]
+			assert.Equal(t, c.phase, f.Phase)
+			assert.Contains(t, f.Error, c.failure)
+			assert.NotContains(t, f.Error, "\n")
+			assert.Contains(t, f.Hint, c.remedy)
+			if other, ok := hosts["w1"]; ok && c.host == "m1" {
+				assert.Equal(t, "phase init on m1, which this one needs, has failed", other.Error)
+				assert.Equal(t, "repair m1 first", other.Hint)
+			}
+			l.host(c.host).remove(c.file)
+			l.mustUp()
+		})
+	}
+}
+
+// TestWhatWasCutOffRightAfterItsEffectIsStillFinished ends a program after it has changed the
+// host: nothing differs any more, and yet something is left to do or to be remembered.
+func TestWhatWasCutOffRightAfterItsEffectIsStillFinished(t *testing.T) {
+	for _, c := range []struct{ name, program, file, want string }{
+		{"swap stays off after a restart", "swapoff", "/etc/fstab", "\n#paictl-swap# /dev/vda2 none swap"},
+		{"a module is known to be paictl's", "modprobe", stateDir + "/owned", "module\toverlay\tloaded\n"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l := newLab(t, 1, 1)
+			w1 := l.host("w1")
+			w1.swap()
+			w1.write("/.fake/cut/"+c.program, "")
+			base := func(o *Options, _ *ssh.Options) { o.Phases = []string{phaseBase} }
+			require.ErrorAs(t, l.up(t.Context(), base).err, new(*PartialError))
+			w1.remove("/.fake/cut/" + c.program)
+			require.NoError(t, l.up(t.Context(), base).err)
+			assert.Contains(t, w1.read(c.file), c.want)
+		})
+	}
+}
