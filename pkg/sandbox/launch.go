@@ -3,6 +3,7 @@ package sandbox
 import (
 	"bufio"
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"net"
 	"net/netip"
@@ -133,7 +134,8 @@ func (s *Sandbox) launchLight(ctx context.Context, hosts []Host) (map[string]cha
 			return nil, fmt.Errorf("start %s: %w", h.Name, err)
 		}
 		feeds, ended[h.Name] = append(feeds, feed), done
-		fmt.Fprintf(&batch, "link add name vb-%s up master %s type veth peer name host0 netns %d\n", h.Name, s.bridge(), cmd.Process.Pid)
+		fmt.Fprintf(&batch, "link add name vb-%s up master %s type veth peer name host0 address %s netns %d\n",
+			h.Name, s.bridge(), s.hardwareAddress(h.Name), cmd.Process.Pid)
 	}
 	if _, err := runInput(ctx, nil, batch.String(), "ip", "-batch", "-"); err != nil {
 		return nil, fmt.Errorf("make the hosts' network interfaces: %w", err)
@@ -144,6 +146,13 @@ func (s *Sandbox) launchLight(ctx context.Context, hosts []Host) (map[string]cha
 		}
 	}
 	return ended, nil
+}
+
+// hardwareAddress returns a light host's own, which stays the same over a restart: others on the
+// network remember it for half a minute. systemd-nspawn does the same for full hosts.
+func (s *Sandbox) hardwareAddress(name string) net.HardwareAddr {
+	sum := sha256.Sum256([]byte(s.dir + ":" + name))
+	return append(net.HardwareAddr{0x02}, sum[:5]...) // 02: locally administered
 }
 
 // waitSSH waits for the greeting of the host's sshd. A closed channel means that the host
