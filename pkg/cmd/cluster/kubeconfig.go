@@ -39,6 +39,9 @@ with --use. The file is written at once, with mode 0600.`,
   paictl cluster kubeconfig -p ./cluster --print | kubectl --kubeconfig /dev/stdin get nodes`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if opts.Print && (opts.Use || opts.File != "") {
+				return cmdutil.Usagef("--print writes no file: leave out --use and --file")
+			}
 			if runF != nil {
 				return runF(cmd.Context(), opts)
 			}
@@ -52,8 +55,6 @@ with --use. The file is written at once, with mode 0600.`,
 	cmd.Flags().BoolVar(&opts.Print, "print", false, "print it to stdout instead; it holds a private key")
 	cmd.Flags().Bool("merge", true, "merge with what the file holds; always so")
 	_ = cmd.Flags().MarkHidden("merge")
-	cmd.MarkFlagsMutuallyExclusive("print", "file")
-	cmd.MarkFlagsMutuallyExclusive("print", "use")
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json", "yaml")
 	return cmd
 }

@@ -55,8 +55,11 @@ func Open(ctx context.Context, f *cmdutil.Factory, fl *Flags, n Needs) (*Session
 	if err != nil {
 		return nil, err
 	}
-	if err := warnings.Write(f.IO.Err); err != nil {
-		return nil, err
+	// Whoever only looks doesn't want to hear them each time.
+	if n.Bundle {
+		if err := warnings.Write(f.IO.Err); err != nil {
+			return nil, err
+		}
 	}
 	s := &Session{Config: c, f: f, flags: fl, needs: n}
 	if n.Bundle {

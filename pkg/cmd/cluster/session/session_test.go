@@ -1,0 +1,151 @@
+package session
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/pkg/cluster"
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/iostreams"
+	"github.com/openpai/paictl/pkg/progress"
+)
+
+func testFactory(env map[string]string) (*cmdutil.Factory, *strings.Builder) {
+	io, _, _, _ := iostreams.Test()
+	var err strings.Builder
+	io.Err = &err
+	return &cmdutil.Factory{IO: io, Getenv: func(k string) string { return env[k] }}, &err
+}
+
+// parse runs a command line through the flags of a command like "cluster up".
+func parse(t *testing.T, args ...string) *Flags {
+	t.Helper()
+	f, _ := testFactory(map[string]string{"HOME": t.TempDir()})
+	fl := &Flags{}
+	root := &cobra.Command{Use: "paictl"}
+	cmd := &cobra.Command{Use: "up", RunE: func(*cobra.Command, []string) error { return nil }}
+	root.AddCommand(cmd)
+	fl.AddConfig(cmd, f)
+	fl.AddLimit(cmd)
+	fl.AddConnection(cmd)
+	fl.AddBundle(cmd)
+	fl.AddYes(cmd, "")
+	cmd.Flags().StringSlice("phases", nil, "")
+	root.SetArgs(append([]string{"up"}, args...))
+	require.NoError(t, root.Execute())
+	return fl
+}
+
+func TestTheRetryIsWhatWasTypedWithoutTheLimit(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{nil, "paictl up"},
+		{[]string{"-p", "./my cluster", "--limit", "a,b", "-y"}, "paictl up -p './my cluster' -y"},
+		{[]string{"--phases", "base", "--phases=join,labels", "--yes=false"}, "paictl up --phases base,join,labels --yes=false"},
+		{[]string{"node's"}, `paictl up 'node'\''s'`},
+	} {
+		assert.Equal(t, c.want, parse(t, c.args...).command)
+	}
+}
+
+func TestTheFolderComesFromTheFlagThenTheEnvironment(t *testing.T) {
+	assert.Equal(t, ".", parse(t).Dir)
+	t.Setenv("PAICTL_CONFIG", "from-env")
+	assert.Equal(t, "from-env", parse(t).Dir)
+	assert.Equal(t, "typed", parse(t, "-p", "typed").Dir)
+}
+
+func TestCompletionGoesOnWithAList(t *testing.T) {
+	names := []string{"base", "join", "labels"}
+	assert.Equal(t, names, listCompletions(names, ""))
+	assert.Equal(t, []string{"join"}, listCompletions(names, "jo"))
+	assert.Equal(t, []string{"base,join", "base,labels"}, listCompletions(names, "base,"))
+	assert.Equal(t, []string{"base,join,labels"}, listCompletions(names, "base,join,l"))
+}
+
+// shown is a renderer that remembers what it was told.
+type shown struct {
+	kinds  []string
+	closed bool
+}
+
+func (s *shown) Emit(e cluster.Event) { s.kinds = append(s.kinds, e.Kind) }
+func (s *shown) Close() error         { s.closed = true; return nil }
+
+func TestTheScreenIsTakenOnlyWhenTheConnectionsStand(t *testing.T) {
+	r, opened := &shown{}, false
+	s := &sink{open: func() progress.Renderer { opened = true; return r }, hello: func(cluster.Event) {}}
+	s.Emit(cluster.Event{Kind: cluster.EventRunStarted})
+	assert.False(t, opened, "a person may still be asked about host keys")
+	s.Emit(cluster.Event{Kind: cluster.EventPhaseStarted})
+	assert.Equal(t, []string{cluster.EventRunStarted, cluster.EventPhaseStarted}, r.kinds)
+	require.NoError(t, s.Close())
+	assert.True(t, r.closed)
+	s.Emit(cluster.Event{Kind: cluster.EventWarning})
+	assert.Len(t, r.kinds, 2, "nothing is written after the end")
+}
+
+func TestAnUnknownHostKeyIsConfirmedByAWord(t *testing.T) {
+	f, errOut := testFactory(nil)
+	f.IO.In = strings.NewReader("maybe\nyes\nno\nall\n")
+	p := &person{io: f.IO}
+	ok, err := p.confirmKey("a", "SHA256:abc")
+	require.NoError(t, err)
+	assert.True(t, ok)
+	assert.Equal(t, 2, strings.Count(errOut.String(), "Is that the right machine?"), "maybe is no answer")
+	ok, err = p.confirmKey("b", "SHA256:def")
+	require.NoError(t, err)
+	assert.False(t, ok)
+	for _, h := range []string{"c", "d"} { // d is not asked for any more
+		ok, err = p.confirmKey(h, "SHA256:ghi")
+		require.NoError(t, err)
+		assert.True(t, ok)
+	}
+	_, err = (&person{io: f.IO}).confirmKey("e", "SHA256:jkl")
+	require.Error(t, err, "nobody is there any more")
+}
+
+func TestDestructionIsConfirmedByTheName(t *testing.T) {
+	for _, c := range []struct {
+		name, typed string
+		tty, yes    bool
+		want        string
+		code        int
+	}{
+		{"the name", "pai\n", true, false, "", 0},
+		{"something else", "PAI\n", true, false, `"PAI" is not "pai": not confirmed`, 1},
+		{"--yes", "", false, true, "", 0},
+		{"nobody to ask", "pai\n", false, false, "paictl cluster down must be confirmed and there is no terminal to ask at: add --yes", 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f, _ := testFactory(nil)
+			f.IO.SetTerminal(c.tty)
+			f.IO.In = strings.NewReader(c.typed)
+			s := &Session{f: f, flags: &Flags{Yes: c.yes, verb: "paictl cluster down"}}
+			err := s.ConfirmName("This ends the cluster.", "pai")
+			assert.Equal(t, c.code, cmdutil.ExitCode(err))
+			if c.want != "" {
+				require.EqualError(t, err, c.want)
+			}
+			if c.code == 1 {
+				assert.Equal(t, "nothing was changed", hint.Of(err))
+			}
+		})
+	}
+}
+
+func TestQuietTellsOnlyWarningsAndLostHosts(t *testing.T) {
+	var b strings.Builder
+	q := &quiet{w: &b}
+	q.Emit(cluster.Event{Kind: cluster.EventPhaseStarted, Host: "a"})
+	q.Emit(cluster.Event{Kind: cluster.EventWarning, Message: "careful", Hint: "do this"})
+	q.Emit(cluster.Event{Kind: cluster.EventHostSetAside, Host: "b", Error: "off"})
+	assert.Equal(t, "warning: careful\n  -> do this\nb: off\n", b.String())
+}
