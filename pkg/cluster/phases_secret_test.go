@@ -50,6 +50,9 @@ func TestNoSecretLeavesItsPlace(t *testing.T) {
 	secrets["the certificates' key"] = strings.TrimSpace(string(certificateKey))
 	secrets["the encryption key"] = regexp.MustCompile(`secret: (\S{40,})`).FindStringSubmatch(l.host("m1").read(encryptionFile))[1]
 
+	for what, s := range secrets {
+		require.Greater(t, len(s), 15, what)
+	}
 	public := map[string]string{"the log": log.String(), "the error": o.err.Error(), "the summary": l.story(o)}
 	for name, v := range map[string]any{"the events": o.events, "the plan": plan.changes, "the changes": o.changes, "the configuration": l.conf} {
 		text, err := json.Marshal(v)

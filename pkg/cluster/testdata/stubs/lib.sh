@@ -23,8 +23,8 @@ refuse() {
 
 unit_is() { [ -e "$F/units/$1.$2" ]; }
 
-# cut ends a program that a test wants to end right after its effect.
-cut() {
+# effect ends a program that a test wants to end right after its effect.
+effect() {
 	hit
 	if [ -e "$F/cut/$me" ]; then exit 9; fi
 }
