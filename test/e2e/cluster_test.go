@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pmezard/go-difflib/difflib"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -54,14 +55,14 @@ func TestClusterComesUpAndWorks(t *testing.T) {
 		ok(t, "node", "remove", l.names[3], "-p", l.cluster, "--yes")
 		assert.NotContains(t, l.kubectl("get nodes -o name"), l.names[3])
 		assert.NotContains(t, read(t, filepath.Join(l.cluster, "layout.yaml")), l.names[3])
-		assert.Equal(t, fourth, l.snapshot(l.names[3]))
+		same(t, l.names[3], fourth, l.snapshot(l.names[3]))
 		assert.Zero(t, l.up(0).Changes)
 	})
 	t.Run("down leaves the hosts as they were", func(t *testing.T) {
 		ok(t, "cluster", "down", "-p", l.cluster, "--yes")
 		after := l.snapshots()
 		for _, n := range l.names[:3] {
-			assert.Equal(t, before[n], after[n], "host %s", n)
+			same(t, n, before[n], after[n])
 		}
 		ok(t, "cluster", "down", "-p", l.cluster, "--yes")
 	})
@@ -110,10 +111,10 @@ func (l *lab) snapshot(host string) string {
 	return l.on(host, `
 echo "# packages"; dpkg-query -W -f '${Package} ${Version} ${Status}\n'
 echo "# units"; systemctl list-unit-files --no-legend --no-pager | awk '{ print $1, $2 }' | sort
-echo "# running"; systemctl list-units --type=service,timer,path --state=active --no-legend --plain --no-pager | awk '{ print $1 }' | grep -v -e ssh -e user@ -e session -e user-runtime -e apt -e dpkg -e e2scrub -e fstrim -e systemd-tmpfiles-clean | sort
+echo "# running"; systemctl list-units --type=service,timer,path --state=active --no-legend --plain --no-pager | awk '{ print $1 }' | grep -v -e ssh -e user@ -e session -e user-runtime -e apt -e dpkg -e e2scrub -e fstrim -e systemd-tmpfiles-clean -e systemd-timedated -e systemd-hostnamed | sort
 echo "# mounts"; awk '{ print $2, $3 }' /proc/mounts | grep -v /run/user | sort
 echo "# nft"; nft list ruleset
-echo "# processes"; ps -eo comm= | grep -v -e ssh -e '^sh$' -e '^ps$' -e sort -e grep -e '^(sd-pam)$' -e kworker -e '^systemd$' -e awk | sort -u
+echo "# processes"; ps -eo comm= | grep -v -e ssh -e '^sh$' -e '^ps$' -e sort -e grep -e '^(sd-pam)$' -e kworker -e '^systemd$' -e awk -e sleep -e systemd-timedat -e systemd-hostnam | sort -u
 echo "# links"; ip -o link | awk -F': ' '{ print $2 }' | sort
 echo "# routes"; ip route
 echo "# files"; find /etc /opt /usr/local /var/lib /run -xdev \( -path /var/lib/apt -o -path /var/lib/systemd -o -path /run/systemd -o -path /run/user -o -path /run/log -o -path /run/sudo -o -path /run/dbus -o -path /run/udev \) -prune -o -type f -print | sort
@@ -130,6 +131,17 @@ func (l *lab) snapshots() map[string]string {
 		out[n] = l.snapshot(n)
 	}
 	return out
+}
+
+// same compares two snapshots of a host and shows only what differs.
+func same(t testing.TB, host, before, after string) {
+	t.Helper()
+	d, err := difflib.GetUnifiedDiffString(difflib.UnifiedDiff{
+		A: difflib.SplitLines(before), B: difflib.SplitLines(after), FromFile: "before", ToFile: "after",
+	})
+	require.NoError(t, err)
+	lines := strings.SplitAfter(d, "\n")
+	assert.True(t, d == "", "%s is not as it was:\n%s", host, strings.Join(lines[:min(len(lines), 60)], ""))
 }
 
 // address returns the address of the i-th host.
