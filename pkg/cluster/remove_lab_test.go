@@ -1,0 +1,164 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/pkg/ssh"
+	"github.com/openpai/paictl/pkg/ssh/sshtest"
+)
+
+// removeNodes runs "node remove" as a new process of paictl would. It returns the nodes that
+// have left the layout.
+func (l *lab) removeNodes(ctx context.Context, ro RemoveOptions, names ...string) (*outcome, []string) {
+	l.t.Helper()
+	so := sshtest.Options(l.t, l.servers()...)
+	if l.crash != nil {
+		so.NetDial = l.crash.dial
+	}
+	client, events := ssh.NewClient(so), &sink{}
+	defer func() { _ = client.Close() }()
+	var left []string
+	ro.Removed = func(n *Node) error {
+		left = append(left, n.Hostname)
+		return nil
+	}
+	o := Options{Dialer: client, Sink: events, Clock: time.Now, Owner: "tester", Command: "paictl node remove", StepTimeout: time.Minute, Limit: names}
+	err := RemoveNodes(ctx, l.spec(), o, ro)
+	return &outcome{err: err, events: events.events}, left
+}
+
+func TestARemovedNodeIsDrainedGivenBackAndForgotten(t *testing.T) {
+	l := newWholeLab(t, 1, 2)
+	before := l.tree(l.host("w1").root, "w1")
+	l.mustUp()
+	l.forgetCalls()
+	o, left := l.removeNodes(t.Context(), RemoveOptions{}, "w1")
+	require.NoError(t, o.err, "%s", l.story(o))
+	assert.Equal(t, []string{"w1"}, left)
+	assert.Equal(t, []string{"m1", "w2"}, l.nodes())
+	assertSame(t, withoutImages(before), withoutImages(l.tree(l.host("w1").root, "w1")))
+	assert.Equal(t, []string{
+		"kubectl cordon w1", "kubectl cordon w1",
+		"kubectl drain w1 --ignore-daemonsets --delete-emptydir-data --timeout=300s",
+		"kubectl delete node w1 --ignore-not-found --timeout=60s",
+	}, l.host("m1").calls())
+}
+
+func withoutImages(lines []string) string {
+	var out []string
+	for _, l := range lines {
+		if !strings.Contains(l, "/.fake/images") {
+			out = append(out, l)
+		}
+	}
+	return strings.Join(out, "\n")
+}
+
+func TestADeadMachineLeavesTheClusterAndItIsSaidWhatStaysOnIt(t *testing.T) {
+	l := newWholeLab(t, 1, 2)
+	l.mustUp()
+	l.forgetCalls()
+	l.host("w1").server.Close()
+	require.NoError(t, os.WriteFile(l.cluster+"/nodes/w1/pods", []byte("{}"), 0o600))
+	o, left := l.removeNodes(t.Context(), RemoveOptions{}, "w1")
+	require.NoError(t, o.err, "%s", l.story(o))
+	assert.Equal(t, []string{"w1"}, left)
+	assert.Equal(t, []string{"m1", "w2"}, l.nodes())
+	assert.Contains(t, strings.Join(l.host("m1").calls(), "\n"), "--force --disable-eviction --grace-period=0")
+	var warned []string
+	for _, e := range o.events {
+		if e.Kind == EventWarning {
+			warned = append(warned, e.Message+"; "+e.Hint)
+		}
+	}
+	require.Len(t, warned, 1)
+	assert.Contains(t, warned[0], "the machine could not be cleaned")
+	assert.Contains(t, warned[0], "its kubelet would join the cluster again")
+}
+
+func TestANodeWhosePodsDoNotLeaveStaysAndTheOthersGo(t *testing.T) {
+	l := newWholeLab(t, 1, 2)
+	l.mustUp()
+	stuck := `{"items":[{"metadata":{"name":"p","namespace":"research"}}]}`
+	require.NoError(t, os.WriteFile(l.cluster+"/nodes/w1/pods", []byte(stuck), 0o600))
+	o, left := l.removeNodes(t.Context(), RemoveOptions{DrainTimeout: time.Minute}, "w1", "w2")
+	var partial *PartialError
+	require.ErrorAs(t, o.err, &partial)
+	assert.Equal(t, 3, partial.ExitCode())
+	assert.Equal(t, phaseDrain, partial.Failed[0].Phase)
+	assert.Equal(t, "drain w1: pods did not leave within 1m0s: research/p (nothing would start it elsewhere)", partial.Failed[0].Error)
+	assert.Equal(t, []string{"w2"}, left)
+	assert.FileExists(t, l.host("w1").root+"/etc/systemd/system/kubelet.service", "a node that stays is not touched")
+
+	o, left = l.removeNodes(t.Context(), RemoveOptions{Force: true}, "w1")
+	require.NoError(t, o.err, "%s", l.story(o))
+	assert.Equal(t, []string{"w1"}, left)
+}
+
+func TestAMachineOfTheControlPlaneLeavesEtcdBeforeItIsCleaned(t *testing.T) {
+	l := newWholeLab(t, 2, 0)
+	l.mustUp()
+	l.forgetCalls()
+	require.NoError(t, os.WriteFile(l.cluster+"/etcd-members", []byte(
+		"8e9e05c52164694d, started, m1, https://10.9.0.1:2380, https://10.9.0.1:2379, false\n"+
+			"91bc3c398fb3c146, started, m2, https://10.9.0.2:2380, https://10.9.0.2:2379, false\n"), 0o600))
+	o, left := l.removeNodes(t.Context(), RemoveOptions{}, "m2")
+	require.NoError(t, o.err, "%s", l.story(o))
+	assert.Equal(t, []string{"m2"}, left)
+	assert.Contains(t, l.host("m1").calls(), "kubectl member remove 91bc3c398fb3c146")
+	assert.Equal(t, []string{"m1"}, l.nodes())
+}
+
+// TestARemovalThatIsCutOffIsFinishedByTheNext ends paictl before, during and after each of
+// its remote commands.
+func TestARemovalThatIsCutOffIsFinishedByTheNext(t *testing.T) {
+	l := newWholeLab(t, 1, 1)
+	before := l.tree(l.host("w1").root, "w1")
+	l.mustUp()
+	up := t.TempDir()
+	for _, h := range l.hosts {
+		copyTree(t, h.root, up+"/"+h.name)
+	}
+	copyTree(t, l.cluster, up+"/cluster")
+	l.commands.Store(0)
+	o, _ := l.removeNodes(t.Context(), RemoveOptions{}, "w1")
+	require.NoError(t, o.err)
+	commands := int(l.commands.Load())
+	require.Greater(t, commands, 5)
+	for k := 1; k <= commands; k++ {
+		for i, when := range []moment{beforeCommand, duringCommand, afterCommand} {
+			if k%3 != i && os.Getenv("PAICTL_TEST_CRASH") != "all" {
+				continue
+			}
+			for _, h := range l.hosts {
+				copyTree(t, up+"/"+h.name, h.root)
+			}
+			copyTree(t, up+"/cluster", l.cluster)
+			l.crash = &crash{lab: l, at: k, when: when}
+			l.commands.Store(0)
+			_, _ = l.removeNodes(t.Context(), RemoveOptions{}, "w1") // it dies
+			l.crash = nil
+			again, left := l.removeNodes(t.Context(), RemoveOptions{}, "w1")
+			for isLocked(again.err) { // the dead one's session ends in a moment
+				again, left = l.removeNodes(t.Context(), RemoveOptions{}, "w1")
+			}
+			require.NoError(t, again.err, "%s command %d: %s", when, k, l.story(again))
+			require.Equal(t, []string{"w1"}, left)
+			require.Equal(t, []string{"m1"}, l.nodes())
+			require.Empty(t, unified("w1", []byte(withoutImages(l.tree(l.host("w1").root, "w1"))), []byte(withoutImages(before))), "%s command %d", when, k)
+		}
+	}
+}
+
+func isLocked(err error) bool {
+	_, is := errors.AsType[*LockedError](err)
+	return is
+}
