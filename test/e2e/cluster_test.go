@@ -117,7 +117,7 @@ echo "# nft"; nft list ruleset
 echo "# processes"; ps -eo comm= | grep -v -e ssh -e '^sh$' -e '^ps$' -e sort -e grep -e '^(sd-pam)$' -e kworker -e '^systemd$' -e awk -e sleep -e systemd-timedat -e systemd-hostnam | sort -u
 echo "# links"; ip -o link | awk -F': ' '{ print $2 }' | sort
 echo "# routes"; ip route
-echo "# files"; find /etc /opt /usr/local /var/lib /run -xdev \( -path /var/lib/apt -o -path /var/lib/systemd -o -path /run/systemd -o -path /run/user -o -path /run/log -o -path /run/sudo -o -path /run/dbus -o -path /run/udev \) -prune -o -type f -print | sort
+echo "# files"; find /etc /opt /usr/local /var/lib /run -xdev \( -path /var/lib/apt -o -path /var/lib/systemd -o -path /run/systemd -o -path /run/user -o -path /run/log -o -path /run/sudo -o -path /run/dbus -o -path /run/udev -o -path /run/agetty.reload \) -prune -o -type f -print | sort
 echo "# directories"; find /etc /opt /usr/local /var/lib -xdev \( -path /var/lib/apt -o -path /var/lib/systemd \) -prune -o -type d -print | sort
 echo "# sums"; sha256sum /etc/hosts /etc/fstab /etc/passwd 2>/dev/null
 echo "# sysctl"; cat /proc/sys/net/ipv4/ip_forward /proc/sys/net/bridge/bridge-nf-call-iptables 2>/dev/null
