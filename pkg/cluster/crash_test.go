@@ -39,6 +39,12 @@ type crash struct {
 	dead bool
 }
 
+func (c *crash) happened() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.dead
+}
+
 // dial makes connections until the crash.
 func (c *crash) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	c.mu.Lock()
@@ -113,8 +119,8 @@ func crashOnce(t testing.TB, prepare func(*lab), c *crash) *lab {
 	c.lab, l.crash = l, c
 	l.commands.Store(0)
 	first := l.up(context.Background())
-	if c.dead {
-		c.now() // wait for it
+	if c.happened() {
+		c.now() // wait for its end
 	} else {
 		require.NoError(t, first.err)
 	}

@@ -140,6 +140,15 @@ func TestUpMakesExactlyTheChangesThatADifferenceCallsFor(t *testing.T) {
 			calls: map[string][]string{"w1": {"ctr images import registry.k8s.io/pause:3.10.1"}},
 		},
 		{
+			name: "an image that lost its pin",
+			do: func() {
+				f := w1.root + "/.fake/images/registry.k8s.io%pause:3.10.1"
+				digest, _, _ := strings.Cut(w1.read("/.fake/images/registry.k8s.io%pause:3.10.1"), "\n")
+				require.NoError(t, os.WriteFile(f, []byte(digest+"\n"), 0o644))
+			},
+			want: []string{"w1 images import registry.k8s.io/pause:3.10.1 v1"},
+		},
+		{
 			name: "a node that was deleted from the cluster",
 			do:   func() { require.NoError(t, os.RemoveAll(l.cluster+"/nodes/w1")) },
 			want: []string{

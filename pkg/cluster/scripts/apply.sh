@@ -208,12 +208,14 @@ p_timesync() {
 
 # p_images: lines "sha<TAB>name<TAB>ref" on standard input. All staged images are imported at
 # once, since each import decompresses on one core; then each gets the name that the nodes use,
-# is pinned, and is remembered with the file that it came from. A rerun finds the upload gone
-# and the image there.
+# is pinned, its upload goes, and it is remembered with the file that it came from. The record
+# of an earlier import goes first and the new one comes last: cut off anywhere in between, a
+# rerun does the whole once more.
 p_images() {
 	list=$(cat)
 	jobs=
 	while IFS=$TAB read -r sha name ref; do
+		image_record "$ref"
 		[ -f "$S/staging/$sha" ] || continue
 		ctr -n k8s.io images import "$S/staging/$sha" >/dev/null </dev/null &
 		jobs="$jobs $!"
@@ -231,13 +233,19 @@ EOF
 	while IFS=$TAB read -r sha name ref; do
 		d=$(printf '%s\n' "$have" | awk -F '\t' -v n="$ref" '$1 == n { print $2 }')
 		[ -n "$d" ] || { echo "image $ref is not there after its import" >&2; exit 1; }
-		{ [ ! -f "$S/images" ] || grep -vF "$ref$TAB" "$S/images" || true; printf '%s\t%s\t%s\n' "$ref" "$sha" "$d"; } >"$S/images.new"
-		# The upload goes before the record is in force: cut off in between, a rerun sends it
-		# once more; the other way round nobody would ever remove it.
 		rm -f "$S/staging/$sha"
-		mv -f "$S/images.new" "$S/images"
+		image_record "$ref" "$sha" "$d"
 		note change "image $ref"
 	done <<EOF
 $list
 EOF
+}
+
+# image_record REF [SHA DIGEST]: replaces or removes what is remembered of an image.
+image_record() {
+	{
+		[ ! -f "$S/images" ] || grep -vF "$1$TAB" "$S/images" || true
+		[ $# -eq 1 ] || printf '%s\t%s\t%s\n' "$1" "$2" "$3"
+	} >"$S/images.new"
+	mv -f "$S/images.new" "$S/images"
 }

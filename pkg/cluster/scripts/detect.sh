@@ -112,7 +112,8 @@ d_timesync() {
 	printf 'timesync\t%s\n' "$state"
 }
 
-# d_images: prints "image name digest" for what containerd has, and "imported name sha digest"
+# d_images: prints "image name digest" for what containerd has, "unpinned" in the digest's place
+# where the kubelet may remove it, which is how an import that was cut off looks, and "imported name sha digest"
 # for what paictl put there. A containerd that is down cannot be asked, and is no reason to
 # send everything again: what was imported is taken to be there while its store is.
 d_images() {
@@ -122,7 +123,7 @@ d_images() {
 		list=$(timeout 30 ctr -n k8s.io images ls 2>/dev/null) || list=
 	fi
 	if [ -n "$list" ]; then
-		printf '%s\n' "$list" | awk 'NR > 1 { printf "image\t%s\t%s\n", $1, $3 }'
+		printf '%s\n' "$list" | awk 'NR > 1 { printf "image\t%s\t%s\n", $1, $NF ~ /cri-containerd\.pinned=pinned/ ? $3 : "unpinned" }'
 	elif [ -f "$S/images" ] && [ -d "$R/var/lib/containerd" ]; then
 		awk -F '\t' '{ printf "image\t%s\t%s\n", $1, $3 }' "$S/images"
 	fi
