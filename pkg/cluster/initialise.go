@@ -114,7 +114,7 @@ func (p *initialise) apply(ctx context.Context, r *run, n *Node, cs []Change) er
 }
 
 // verify waits for the API server: what follows needs it.
-func (*initialise) verify(n *Node) string {
+func (*initialise) verify(*Node) string {
 	return `
 [ -f "$KUBECONFIG" ] || exit 0
 i=0

@@ -103,7 +103,7 @@ func (p *labels) compare(want *Node, have corev1.Node) relabel {
 	return x
 }
 
-func (p *labels) diff(n *Node, w *world) ([]Change, error) {
+func (p *labels) diff(_ *Node, w *world) ([]Change, error) {
 	nodes, err := w.nodes(p.spec)
 	if err != nil {
 		return nil, err

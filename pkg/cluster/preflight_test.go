@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -194,5 +193,5 @@ func TestTheDetectScriptStaysSmall(t *testing.T) {
 	// It travels to each host in each run; a megabyte would be felt on a thousand.
 	s := preflightSpec(t, 1)
 	assert.Less(t, len(preflightProbe(s, s.Nodes[0])), 10<<10)
-	assert.False(t, strings.Contains(preflightProbe(s, s.Nodes[0]), "\r"))
+	assert.NotContains(t, preflightProbe(s, s.Nodes[0]), "\r")
 }

@@ -127,7 +127,7 @@ func (a *authenticator) agent(socket string) {
 	if socket == "" {
 		return
 	}
-	nc, err := net.Dial("unix", socket)
+	nc, err := net.DialTimeout("unix", socket, agentPatience) //nolint:noctx // a socket of this machine, with a limit
 	if err != nil {
 		return
 	}

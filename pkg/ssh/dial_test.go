@@ -2,7 +2,6 @@ package ssh_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -329,6 +328,6 @@ func TestAClosedClientDialsNoMore(t *testing.T) {
 	_, err = h.Run(t.Context(), ssh.Script{Name: "test", Body: "true"})
 	require.ErrorIs(t, err, ssh.ErrClosed)
 	_, err = c.Dial(t.Context(), s.Target())
-	require.True(t, errors.Is(err, ssh.ErrClosed))
+	require.ErrorIs(t, err, ssh.ErrClosed)
 	require.NoError(t, h.Close())
 }

@@ -87,7 +87,7 @@ func (c *Client) turn(ctx context.Context, e *endpoint, via *conn) (free func(),
 // who were dropped together don't come back together.
 func pause(ctx context.Context, n int) error {
 	d := 100 * time.Millisecond << (n - 1)
-	d = d/2 + rand.N(d)
+	d = d/2 + rand.N(d) //nolint:gosec // jitter keeps no secret
 	select {
 	case <-time.After(d):
 		return nil

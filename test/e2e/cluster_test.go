@@ -141,7 +141,7 @@ func same(t testing.TB, host, before, after string) {
 	})
 	require.NoError(t, err)
 	lines := strings.SplitAfter(d, "\n")
-	assert.True(t, d == "", "%s is not as it was:\n%s", host, strings.Join(lines[:min(len(lines), 60)], ""))
+	assert.Equal(t, "", d, "%s is not as it was:\n%s", host, strings.Join(lines[:min(len(lines), 60)], ""))
 }
 
 // address returns the address of the i-th host.

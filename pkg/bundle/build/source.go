@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/rogpeppe/go-internal/txtar"
@@ -112,7 +113,7 @@ func readPin(source string, m Module) (pin, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return p, fmt.Errorf("read module %s: %w", m.Name, err)
 	}
-	p.sums = append(mod, sum...)
+	p.sums = slices.Concat(mod, sum)
 	p.version, err = pinnedVersion(mod, m.Path)
 	if err != nil {
 		return p, fmt.Errorf("read %s: %w", filepath.Join(p.dir, "go.mod"), err)

@@ -52,7 +52,7 @@ func Scripted(t testing.TB, steps ...Step) Handler {
 }
 
 // Exec answers one script.
-func (h *scripted) Exec(ctx context.Context, e *Exec) int {
+func (h *scripted) Exec(_ context.Context, e *Exec) int {
 	if e.SFTP {
 		return h.refuse(e, "an SFTP session")
 	}

@@ -1,6 +1,7 @@
 package sshtest
 
 import (
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -16,7 +17,7 @@ func (h Shell) sftp(e *Exec) int {
 	server := sftp.NewRequestServer(channel{e.Stdin, e.Stdout}, sftp.Handlers{FileGet: files, FilePut: files, FileCmd: files, FileList: files})
 	err := server.Serve()
 	_ = server.Close()
-	if err != nil && err != io.EOF {
+	if err != nil && !errors.Is(err, io.EOF) {
 		return 255
 	}
 	return 0

@@ -33,7 +33,7 @@ type Shell struct {
 
 // Exec runs one command in a process group of its own. It returns when the process has
 // ended; like sshd, it ends the process's input with the connection and kills nothing.
-func (h Shell) Exec(ctx context.Context, e *Exec) int {
+func (h Shell) Exec(_ context.Context, e *Exec) int {
 	if e.SFTP {
 		return h.sftp(e)
 	}

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -89,7 +90,7 @@ func line(r io.ByteReader) (string, error) {
 	var b strings.Builder
 	for {
 		c, err := r.ReadByte()
-		if err == io.EOF && b.Len() > 0 || err == nil && c == '\n' {
+		if errors.Is(err, io.EOF) && b.Len() > 0 || err == nil && c == '\n' {
 			return strings.TrimSpace(b.String()), nil
 		}
 		if err != nil {
