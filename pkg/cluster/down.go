@@ -55,7 +55,7 @@ func Down(ctx context.Context, s *Spec, o Options, purgeData bool) ([]Change, er
 		if err := u.apply(ctx, r, nodes, found); err != nil {
 			return nil, err
 		}
-		if len(o.Limit) == 0 {
+		if slices.Contains(nodes, s.First()) {
 			r.removeLock(ctx)
 		}
 	} else {

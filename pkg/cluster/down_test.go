@@ -278,11 +278,16 @@ func TestADownThatIsCutOffAnywhereIsFinishedByTheNext(t *testing.T) {
 	}
 	for k := 1; k <= points; k += step {
 		restore()
-		l.crash = &crash{lab: l, breaks: k}
+		c := &crash{lab: l, breaks: k}
+		l.crash = c
 		_ = l.down(t.Context(), false) // it dies
+		c.now()                        // wait for it
 		l.crash = nil
 		require.NoError(t, os.RemoveAll(l.cluster+"/hits"))
 		o := l.down(t.Context(), false)
+		for isLocked(o.err) { // the dead one's session ends in a moment
+			o = l.down(t.Context(), false)
+		}
 		require.NoError(t, o.err, "point %d: %s", k, l.story(o))
 		require.Empty(t, unified("machines", []byte(l.machines()), []byte(before)), "point %d", k)
 	}

@@ -142,9 +142,11 @@ func TestARemovalThatIsCutOffIsFinishedByTheNext(t *testing.T) {
 				copyTree(t, up+"/"+h.name, h.root)
 			}
 			copyTree(t, up+"/cluster", l.cluster)
-			l.crash = &crash{lab: l, at: k, when: when}
+			c := &crash{lab: l, at: k, when: when}
+			l.crash = c
 			l.commands.Store(0)
 			_, _ = l.removeNodes(t.Context(), RemoveOptions{}, "w1") // it dies
+			c.now()                                                  // wait for it
 			l.crash = nil
 			again, left := l.removeNodes(t.Context(), RemoveOptions{}, "w1")
 			for isLocked(again.err) { // the dead one's session ends in a moment
