@@ -92,7 +92,8 @@ p_file() {
 }
 
 # p_artifact PATH MODE SHA: takes a staged upload into place and stamps it, so that the
-# next detect needs no hash. A rerun finds the upload gone and the file already there.
+# next detect needs no hash. What is staged was hashed when it came, so it is not again. A
+# rerun finds the upload gone and the file already there, and hashes that.
 p_artifact() {
 	own_file "$1"
 	st=$S/staging/$3
@@ -101,10 +102,11 @@ p_artifact() {
 		# mv copies between file systems, which is not atomic: go by a name beside the target.
 		mv -f "$st" "$R$1.paictl-new"
 		mv -f "$R$1.paictl-new" "$R$1"
+	else
+		chmod "$2" "$R$1"
+		have=$(sha256sum <"$R$1" | cut -c1-64)
+		[ "$have" = "$3" ] || { echo "$1: content differs from the bundle's: has $have, want $3" >&2; exit 1; }
 	fi
-	chmod "$2" "$R$1"
-	have=$(sha256sum <"$R$1" | cut -c1-64)
-	[ "$have" = "$3" ] || { echo "$1: content differs from the bundle's: has $have, want $3" >&2; exit 1; }
 	{ [ ! -f "$S/stamps" ] || grep -vF "$1$TAB" "$S/stamps" || true; printf '%s\t%s\t%s\n' "$1" "$3" "$(stat -c '%s %.9Z %i' "$R$1")"; } >"$S/stamps.new"
 	mv -f "$S/stamps.new" "$S/stamps"
 	note change "$1"
