@@ -118,7 +118,7 @@ func crashOnce(t testing.TB, prepare func(*lab), c *crash) *lab {
 	prepare(l)
 	c.lab, l.crash = l, c
 	l.commands.Store(0)
-	first := l.up(context.Background())
+	first := l.up(t.Context())
 	if c.happened() {
 		c.now() // wait for its end
 	} else {
@@ -127,9 +127,9 @@ func crashOnce(t testing.TB, prepare func(*lab), c *crash) *lab {
 	l.crash = nil
 	// At once: what the dead paictl has started may still be at work. Only the lock is
 	// waited for, which the machine gives up when it sees the connection end.
-	second := l.up(context.Background())
+	second := l.up(t.Context())
 	for errors.As(second.err, new(*LockedError)) {
-		second = l.up(context.Background())
+		second = l.up(t.Context())
 	}
 	require.NoError(t, second.err, "%s", l.story(second))
 	return l

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -34,8 +33,6 @@ type lab struct {
 	crash   *crash
 
 	commands atomic.Int64 // that all hosts were sent, since the last reset
-	mu       sync.Mutex
-	sent     []string // host and first telling line of each script, in order
 }
 
 // fakeHost is one machine: its file system lies below root.
@@ -77,7 +74,7 @@ func configure(t testing.TB, dir, quick string) *config.Cluster {
 	t.Helper()
 	file := filepath.Join(dir, "quick-start.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(quick), 0o600))
-	g, err := config.Generate(context.Background(), config.Generation{QuickStart: file, OutDir: filepath.Join(dir, "conf"), Offline: true, DryRun: true})
+	g, err := config.Generate(t.Context(), config.Generation{QuickStart: file, OutDir: filepath.Join(dir, "conf"), Offline: true, DryRun: true})
 	require.NoError(t, err)
 	return g.Cluster
 }

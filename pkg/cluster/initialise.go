@@ -72,24 +72,19 @@ func (p *initialise) diff(n *Node, w *world) ([]Change, error) {
 	if err != nil {
 		return nil, err
 	}
+	want, err := p.spec.controlPlaneHash(n)
+	if err != nil {
+		return nil, err
+	}
 	a := w.of(n, phaseInit)
 	cs := res.diff(a)
 	switch {
 	case n.First && a.value("member") != "yes":
 		return append(cs, Change{Action: "run", Target: runInit, Detail: p.spec.Config.Kubernetes.Kubernetes.Version}), nil
-	case a.value("member") == "yes" && a.value("applied") != hash(p.confOf(res)):
+	case a.value("member") == "yes" && a.value("applied") != want:
 		return append(cs, Change{Action: "run", Target: runReconfigure, Detail: "the control plane's settings have changed"}), nil
 	}
 	return cs, nil
-}
-
-func (*initialise) confOf(res resources) []byte {
-	for _, f := range res.files {
-		if f.path == kubeadmConf {
-			return f.body
-		}
-	}
-	return nil
 }
 
 func (p *initialise) apply(ctx context.Context, r *run, n *Node, cs []Change) error {
@@ -97,16 +92,20 @@ func (p *initialise) apply(ctx context.Context, r *run, n *Node, cs []Change) er
 	if err != nil {
 		return err
 	}
+	want, err := p.spec.controlPlaneHash(n)
+	if err != nil {
+		return err
+	}
 	for _, c := range cs {
 		switch c.Target {
 		case runInit:
-			res.after += fmt.Sprintf("p_encryption\nk_init %s\n", quote(p.spec.ignoredChecks()))
+			res.after += fmt.Sprintf("p_encryption\nk_init %s %s\n", quote(p.spec.ignoredChecks()), want)
 		case runReconfigure:
 			first := 0
 			if n.First {
 				first = 1
 			}
-			res.after += fmt.Sprintf("k_reconfigure %d\n", first)
+			res.after += fmt.Sprintf("k_reconfigure %d %s\n", first, want)
 		}
 	}
 	_, err = r.script(ctx, n, phaseInit, "apply", kubeadmScript+res.script(cs))

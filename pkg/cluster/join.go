@@ -110,7 +110,13 @@ func (p *join) apply(ctx context.Context, r *run, n *Node, cs []Change) error {
 	if n.ControlPlane {
 		body += heredoc("p_file "+encryptionFile+" 600", []byte(t.encryption.Reveal()))
 	}
-	body += heredoc("k_join "+quote(p.spec.ignoredChecks()), conf)
+	applied := ""
+	if n.ControlPlane {
+		if applied, err = p.spec.controlPlaneHash(n); err != nil {
+			return err
+		}
+	}
+	body += heredoc("k_join "+quote(p.spec.ignoredChecks())+" "+quote(applied), conf)
 	_, err = r.script(ctx, n, phaseJoin, "apply", body)
 	return err
 }

@@ -20,6 +20,25 @@ const kubeadmAPI = "kubeadm.k8s.io/v1beta4"
 // kubeadmConfig renders the documents that "kubeadm init" reads, and that its phases read
 // again when the control plane's settings change.
 func (s *Spec) kubeadmConfig(n *Node) ([]byte, error) {
+	docs, err := s.controlPlaneDocuments(n)
+	if err != nil {
+		return nil, err
+	}
+	return yamlDocuments(append(docs, s.kubeletSettings())...)
+}
+
+// controlPlaneHash stands for what the control plane and kube-proxy run with. The kubelet's
+// settings are not in it: they reach each machine by the phase kubelet.
+func (s *Spec) controlPlaneHash(n *Node) (string, error) {
+	docs, err := s.controlPlaneDocuments(n)
+	if err != nil {
+		return "", err
+	}
+	b, err := yamlDocuments(docs...)
+	return hash(b), err
+}
+
+func (s *Spec) controlPlaneDocuments(n *Node) ([]map[string]any, error) {
 	cluster, err := s.clusterConfiguration()
 	if err != nil {
 		return nil, err
@@ -39,7 +58,7 @@ func (s *Spec) kubeadmConfig(n *Node) ([]byte, error) {
 		"mode":        "nftables",
 		"clusterCIDR": k.PodCIDR,
 	}, k.Extra.KubeProxy)
-	return yamlDocuments(initial, cluster, s.kubeletSettings(), proxy)
+	return []map[string]any{initial, cluster, proxy}, nil
 }
 
 // clusterConfiguration is what all control plane machines have in common.

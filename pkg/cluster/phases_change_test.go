@@ -72,9 +72,11 @@ func TestUpMakesExactlyTheChangesThatADifferenceCallsFor(t *testing.T) {
 		{
 			name: "a setting of the kubelet",
 			do:   func() { k.Extra.Kubelet = map[string]any{"maxPods": 200} },
-			want: append(append([]string{
+			// kubeadm's file follows, for machines to come; the control plane goes on undisturbed.
+			want: []string{
 				"m1 kubelet update /etc/paictl/kubelet.conf.d/10-paictl.conf", "m1 kubelet restart kubelet.service its files change",
-			}, reconfigured...), "w1 kubelet update /etc/paictl/kubelet.conf.d/10-paictl.conf", "w1 kubelet restart kubelet.service its files change"),
+				"m1 init update /etc/paictl/kubeadm.yaml", "w1 kubelet update /etc/paictl/kubelet.conf.d/10-paictl.conf", "w1 kubelet restart kubelet.service its files change",
+			},
 		},
 		{
 			name: "a setting of kubeadm",

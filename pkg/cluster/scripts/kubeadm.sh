@@ -41,20 +41,18 @@ EOF
 	mv -f "$f.paictl-new" "$f"
 }
 
-# k_applied remembers which configuration the control plane runs with.
-k_applied() {
-	sha256sum <"$R/etc/paictl/kubeadm.yaml" | cut -c1-64 >"$S/kubeadm-applied"
-}
+# k_applied HASH: remembers which configuration the control plane runs with.
+k_applied() { printf '%s\n' "$1" >"$S/kubeadm-applied"; }
 
-# k_init IGNORED-CHECKS
+# k_init IGNORED-CHECKS HASH
 k_init() {
 	k_clear
 	kubeadm init --config "$R/etc/paictl/kubeadm.yaml" --skip-token-print ${1:+--ignore-preflight-errors="$1"} >&2
-	k_applied
+	k_applied "$2"
 	: >"$S/member"
 }
 
-# k_reconfigure FIRST: static pods are written again, and with them the API server's
+# k_reconfigure FIRST HASH: static pods are written again, and with them the API server's
 # certificate, whose names may have changed. The first machine also brings the stored
 # configuration and kube-proxy up to date.
 k_reconfigure() {
@@ -73,10 +71,10 @@ k_reconfigure() {
 		kubeadm init phase addon all --config "$c" >&2
 		kubectl -n kube-system rollout restart daemonset/kube-proxy >&2
 	fi
-	k_applied
+	k_applied "$2"
 }
 
-# k_join IGNORED-CHECKS: the configuration with its token comes on standard input (base64).
+# k_join IGNORED-CHECKS HASH: the configuration with its token comes on standard input (base64).
 k_join() {
 	k_clear
 	f=$S/join.yaml
@@ -85,7 +83,7 @@ k_join() {
 	kubeadm join --config "$f" ${1:+--ignore-preflight-errors="$1"} >&2 || code=$?
 	rm -f "$f"
 	[ "$code" = 0 ] || exit "$code"
-	[ ! -f "$R/etc/paictl/kubeadm.yaml" ] || k_applied
+	[ -z "$2" ] || k_applied "$2"
 	: >"$S/member"
 }
 
