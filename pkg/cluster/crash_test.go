@@ -116,7 +116,8 @@ func (c *cutting) Read(b []byte) (int, error) {
 func crashOnce(t testing.TB, prepare func(*lab), c *crash) *lab {
 	l := newLab(t, 1, 1)
 	prepare(l)
-	c.lab, l.crash = l, c
+	c.lab = l
+	l.crash.Store(c)
 	l.commands.Store(0)
 	first := l.up(t.Context())
 	if c.happened() {
@@ -124,7 +125,7 @@ func crashOnce(t testing.TB, prepare func(*lab), c *crash) *lab {
 	} else {
 		require.NoError(t, first.err)
 	}
-	l.crash = nil
+	l.crash.Store(nil)
 	// At once: what the dead paictl has started may still be at work. Only the lock is
 	// waited for, which the machine gives up when it sees the connection end.
 	second := l.up(t.Context())
@@ -147,12 +148,12 @@ func TestEveryCrashHealsByTheNextRun(t *testing.T) {
 	} {
 		clean := newLab(t, 1, 1)
 		prepare(clean)
-		clean.crash = &crash{lab: clean, breaks: 1 << 30}
+		clean.crash.Store(&crash{lab: clean, breaks: 1 << 30})
 		clean.commands.Store(0)
 		clean.mustUp()
-		commands, points := int(clean.commands.Load()), clean.crash.hits()
+		commands, points := int(clean.commands.Load()), clean.crash.Load().hits()
 		t.Logf("%s: %d commands, %d points", name, commands, points)
-		clean.crash = nil
+		clean.crash.Store(nil)
 		require.Empty(t, clean.mustUp().changes)
 		want := strings.Join(clean.state(), "\n")
 		run := func(what string, c *crash) {

@@ -37,8 +37,8 @@ func (l *lab) down(ctx context.Context, purge bool, edit ...func(*Options, *ssh.
 	so := sshtest.Options(l.t, l.servers()...)
 	counter, events := &ssh.Counter{}, &sink{}
 	so.Tracer = counter
-	if l.crash != nil {
-		so.NetDial = l.crash.dial
+	if c := l.crash.Load(); c != nil {
+		so.NetDial = c.dial
 	}
 	o := Options{Sink: events, Clock: time.Now, Owner: "tester@here, pid 1", Command: "paictl cluster down -p conf", StepTimeout: time.Minute}
 	for _, f := range edit {
@@ -268,9 +268,9 @@ func TestADownThatIsCutOffAnywhereIsFinishedByTheNext(t *testing.T) {
 		copyTree(t, up+"/m1", l.host("m1").root)
 		copyTree(t, up+"/cluster", l.cluster)
 	}
-	l.crash = &crash{lab: l, breaks: 1 << 30}
+	l.crash.Store(&crash{lab: l, breaks: 1 << 30})
 	require.NoError(t, l.down(t.Context(), false).err)
-	points := l.crash.hits()
+	points := l.crash.Load().hits()
 	require.Greater(t, points, 50)
 	step := 23
 	if os.Getenv("PAICTL_TEST_CRASH") == "all" {
@@ -279,10 +279,10 @@ func TestADownThatIsCutOffAnywhereIsFinishedByTheNext(t *testing.T) {
 	for k := 1; k <= points; k += step {
 		restore()
 		c := &crash{lab: l, breaks: k}
-		l.crash = c
+		l.crash.Store(c)
 		_ = l.down(t.Context(), false) // it dies
 		c.now()                        // wait for it
-		l.crash = nil
+		l.crash.Store(nil)
 		require.NoError(t, os.RemoveAll(l.cluster+"/hits"))
 		o := l.down(t.Context(), false)
 		for isLocked(o.err) { // the dead one's session ends in a moment

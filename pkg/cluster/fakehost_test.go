@@ -30,7 +30,8 @@ type lab struct {
 	bundle  *bundle.Bundle
 	hosts   []*fakeHost
 	path    []string
-	crash   *crash
+	// crash is what happens to paictl; machines read it while tests change it.
+	crash atomic.Pointer[crash]
 
 	commands atomic.Int64 // that all hosts were sent, since the last reset
 }
@@ -145,8 +146,8 @@ func (l *lab) up(ctx context.Context, edit ...func(*Options, *ssh.Options)) *out
 	so := sshtest.Options(l.t, l.servers()...)
 	counter, events := &ssh.Counter{}, &sink{}
 	so.Tracer = counter
-	if l.crash != nil {
-		so.NetDial = l.crash.dial
+	if c := l.crash.Load(); c != nil {
+		so.NetDial = c.dial
 	}
 	o := Options{
 		Sink: events, Clock: time.Now, Owner: "tester@here, pid 1", Command: "paictl cluster up -p conf",
@@ -195,7 +196,7 @@ func (h *fakeHost) Exec(ctx context.Context, e *sshtest.Exec) int {
 	shell := sshtest.Shell{Root: h.root, Path: h.lab.path, Env: []string{
 		"FAKE_CLUSTER=" + h.lab.cluster, "FAKE_STUBS=" + h.lab.path[0],
 	}}
-	if c := h.lab.crash; c != nil {
+	if c := h.lab.crash.Load(); c != nil {
 		return c.exec(ctx, h, shell, n, e)
 	}
 	return shell.Exec(ctx, e)

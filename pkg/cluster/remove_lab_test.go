@@ -20,8 +20,8 @@ import (
 func (l *lab) removeNodes(ctx context.Context, ro RemoveOptions, names ...string) (*outcome, []string) {
 	l.t.Helper()
 	so := sshtest.Options(l.t, l.servers()...)
-	if l.crash != nil {
-		so.NetDial = l.crash.dial
+	if c := l.crash.Load(); c != nil {
+		so.NetDial = c.dial
 	}
 	client, events := ssh.NewClient(so), &sink{}
 	defer func() { _ = client.Close() }()
@@ -143,11 +143,11 @@ func TestARemovalThatIsCutOffIsFinishedByTheNext(t *testing.T) {
 			}
 			copyTree(t, up+"/cluster", l.cluster)
 			c := &crash{lab: l, at: k, when: when}
-			l.crash = c
+			l.crash.Store(c)
 			l.commands.Store(0)
 			_, _ = l.removeNodes(t.Context(), RemoveOptions{}, "w1") // it dies
 			c.now()                                                  // wait for it
-			l.crash = nil
+			l.crash.Store(nil)
 			again, left := l.removeNodes(t.Context(), RemoveOptions{}, "w1")
 			for isLocked(again.err) { // the dead one's session ends in a moment
 				again, left = l.removeNodes(t.Context(), RemoveOptions{}, "w1")
