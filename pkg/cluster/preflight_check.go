@@ -142,13 +142,7 @@ func (f Finding) fixable(shell string) Finding {
 }
 
 // container tells whether the machine is one whose kernel and clock belong to another.
-func (s *subject) container() bool {
-	switch s.facts.Virtualization {
-	case "systemd-nspawn", "docker", "podman", "lxc", "lxc-libvirt", "container-other", "rkt", "openvz", "proot", "pouch":
-		return true
-	}
-	return false
-}
+func (s *subject) container() bool { return s.facts.Container != "" }
 
 // mib renders a size for people: MiB below 10 GiB, GiB above.
 func mib(bytes int64) string {

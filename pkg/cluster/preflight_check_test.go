@@ -163,7 +163,7 @@ func TestEachFaultOfAMachineIsOneFindingWithARemedy(t *testing.T) {
 			m.fact("time-source", "")
 			m.fact("time-synced", "no")
 			m.unsay("timesync")
-			m.fact("virtualization", "systemd-nspawn")
+			m.fact("container", "systemd-nspawn")
 		}},
 		{name: "GPUs without a driver", edit: func(m *machine) {
 			m.fact("pci-gpu", "0000:01:00.0 0x10de 0x20b2 0x030200", true)

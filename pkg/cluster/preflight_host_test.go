@@ -82,7 +82,7 @@ func fitMachine(n *Node) *machine {
 			"time-source\tsystemd-timesyncd", "time-synced\tyes",
 			"hostname\t" + n.Hostname, "kernel\t6.1.0-13-amd64", "arch\tx86_64",
 			"os-release\tID=debian", "os-release\tVERSION_ID=\"12\"", "os-release\tPRETTY_NAME=\"Debian GNU/Linux 12\"",
-			"machine-id\tid-of-" + n.Hostname, "virtualization\tnone", "cpus\t0-7", "memory-kib\t16777216", "swap-kib\t0",
+			"machine-id\tid-of-" + n.Hostname, "cpus\t0-7", "memory-kib\t16777216", "swap-kib\t0",
 			"address\teth0 " + n.HostIP + "/16", "cgroup\tv2", "uid\t0", "sudo\troot", "end\tok",
 		},
 		probe: []string{

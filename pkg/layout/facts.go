@@ -52,11 +52,13 @@ type Facts struct {
 	UID  int    `json:"uid"`
 	Sudo string `json:"sudo"` // root, free, password, refused, missing
 
-	MachineID      string `json:"machine-id,omitempty"`
-	ProductUUID    string `json:"product-uuid,omitempty"` // only root may read it
-	Product        string `json:"product,omitempty"`
-	Vendor         string `json:"vendor,omitempty"`
-	Virtualization string `json:"virtualization,omitempty"` // none, kvm, docker, systemd-nspawn …
+	MachineID   string `json:"machine-id,omitempty"`
+	ProductUUID string `json:"product-uuid,omitempty"` // only root may read it
+	Product     string `json:"product,omitempty"`
+	Vendor      string `json:"vendor,omitempty"`
+	// Container is what made the machine where its kernel and clock are another one's:
+	// systemd-nspawn, docker, lxc …; empty otherwise.
+	Container string `json:"container,omitempty"`
 }
 
 // BlockDevice is a disk as the kernel lists it.
@@ -195,8 +197,8 @@ func (f *Facts) set(key, value string) {
 		f.Product = value
 	case "vendor":
 		f.Vendor = value
-	case "virtualization":
-		f.Virtualization = value
+	case "container":
+		f.Container = value
 	case "cpu-model":
 		f.CPUModel = strings.Join(strings.Fields(value), " ")
 	case "cpus":
