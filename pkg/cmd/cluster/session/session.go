@@ -13,6 +13,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/bundle"
 	"github.com/openpai/paictl/pkg/cluster"
+	"github.com/openpai/paictl/pkg/cmd/prompt"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/progress"
@@ -114,8 +115,8 @@ func (s *Session) connectWith(n Needs) {
 		o.HostKeys = ssh.HostKeyAcceptNew
 	}
 	if s.f.IO.CanPrompt() {
-		p := &person{io: s.f.IO}
-		o.Confirm, o.Prompt = p.confirmKey, p.askSecret
+		p := &prompt.Person{IO: s.f.IO}
+		o.Confirm, o.Prompt = p.ConfirmKey, p.AskSecret
 	}
 	s.client = ssh.NewClient(o)
 	s.Dialer = s.client

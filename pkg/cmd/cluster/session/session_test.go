@@ -92,26 +92,6 @@ func TestTheScreenIsTakenOnlyWhenTheConnectionsStand(t *testing.T) {
 	assert.Len(t, r.kinds, 2, "nothing is written after the end")
 }
 
-func TestAnUnknownHostKeyIsConfirmedByAWord(t *testing.T) {
-	f, errOut := testFactory(nil)
-	f.IO.In = strings.NewReader("maybe\nyes\nno\nall\n")
-	p := &person{io: f.IO}
-	ok, err := p.confirmKey("a", "SHA256:abc")
-	require.NoError(t, err)
-	assert.True(t, ok)
-	assert.Equal(t, 2, strings.Count(errOut.String(), "Is that the right machine?"), "maybe is no answer")
-	ok, err = p.confirmKey("b", "SHA256:def")
-	require.NoError(t, err)
-	assert.False(t, ok)
-	for _, h := range []string{"c", "d"} { // d is not asked for any more
-		ok, err = p.confirmKey(h, "SHA256:ghi")
-		require.NoError(t, err)
-		assert.True(t, ok)
-	}
-	_, err = (&person{io: f.IO}).confirmKey("e", "SHA256:jkl")
-	require.Error(t, err, "nobody is there any more")
-}
-
 func TestDestructionIsConfirmedByTheName(t *testing.T) {
 	for _, c := range []struct {
 		name, typed string

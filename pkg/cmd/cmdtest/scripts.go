@@ -1,0 +1,56 @@
+// Package cmdtest runs command lines as a person would type them, for tests.
+// In: txtar scripts in testdata/script. Out: a test per script. Scripts have one more
+// command, "exits CODE COMMAND ARGS...".
+package cmdtest
+
+import (
+	"errors"
+	"os/exec"
+	"strconv"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// Main makes the test binary serve as paictl in scripts, then runs the tests. The program is
+// given because the packages of commands are below the one that assembles them.
+func Main(m *testing.M, paictl func()) {
+	testscript.Main(m, map[string]func(){"paictl": paictl})
+}
+
+// Run runs the scripts of testdata/script, each in a folder and a home of its own.
+func Run(t *testing.T) {
+	t.Helper()
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("HOME", e.WorkDir)
+			e.Setenv("XDG_CONFIG_HOME", "")
+			e.Setenv("SSH_AUTH_SOCK", "")
+			return nil
+		},
+	})
+}
+
+// exits is "exits CODE COMMAND ARGS...": the command must end with exactly that code.
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE COMMAND ARGS...")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	got := 0
+	if err := ts.Exec(args[1], args[2:]...); err != nil {
+		ended, ok := errors.AsType[*exec.ExitError](err)
+		if !ok {
+			ts.Fatalf("run %s: %v", args[1], err)
+		}
+		got = ended.ExitCode()
+	}
+	if got != want {
+		ts.Fatalf("exit code %d, want %d", got, want)
+	}
+}

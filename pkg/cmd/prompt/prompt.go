@@ -1,0 +1,96 @@
+// Package prompt asks whoever sits at the terminal.
+// In: a question. Out: the answer. Callers make sure first that somebody is there
+// (iostreams.CanPrompt).
+package prompt
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+
+	"github.com/openpai/paictl/pkg/iostreams"
+	"github.com/openpai/paictl/pkg/secret"
+)
+
+// ClearLine removes a progress line before a question.
+const ClearLine = "\r\033[K"
+
+// Person answers questions, one at a time.
+type Person struct {
+	IO *iostreams.IOStreams
+	// Before is printed before each question, such as ClearLine.
+	Before string
+
+	mu  sync.Mutex
+	all bool
+}
+
+// ConfirmKey shows an unknown host's key and asks whether it is right. "all" answers for
+// the hosts that follow.
+func (p *Person) ConfirmKey(host, fingerprint string) (bool, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	fmt.Fprintf(p.IO.Err, "%s%s is not known yet. Its key is %s\n", p.Before, host, fingerprint)
+	if p.all {
+		return true, nil
+	}
+	for {
+		fmt.Fprint(p.IO.Err, "Is that the right machine? [yes/no/all] ")
+		answer, err := Line(p.IO.In)
+		if err != nil {
+			return false, err
+		}
+		switch strings.ToLower(answer) {
+		case "y", "yes":
+			return true, nil
+		case "n", "no":
+			return false, nil
+		case "a", "all":
+			p.all = true
+			return true, nil
+		}
+	}
+}
+
+// AskSecret asks for a password or passphrase without echo.
+func (p *Person) AskSecret(question string) (secret.String, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	fmt.Fprint(p.IO.Err, p.Before+strings.TrimSuffix(strings.TrimSpace(question), ":")+": ")
+	answer, err := p.IO.ReadPassword()
+	fmt.Fprintln(p.IO.Err)
+	return secret.String(answer), err
+}
+
+// Line reads one line and no byte more, since others read the same stream later.
+func Line(r io.Reader) (string, error) {
+	if b, ok := r.(io.ByteReader); ok {
+		return line(b)
+	}
+	return line(oneByte{r})
+}
+
+func line(r io.ByteReader) (string, error) {
+	var b strings.Builder
+	for {
+		c, err := r.ReadByte()
+		if errors.Is(err, io.EOF) && b.Len() > 0 || err == nil && c == '\n' {
+			return strings.TrimSpace(b.String()), nil
+		}
+		if err != nil {
+			return "", fmt.Errorf("read the answer: %w", err)
+		}
+		b.WriteByte(c)
+	}
+}
+
+type oneByte struct{ io.Reader }
+
+// ReadByte implements io.ByteReader.
+func (o oneByte) ReadByte() (byte, error) {
+	var b [1]byte
+	_, err := io.ReadFull(o, b[:])
+	return b[0], err
+}
