@@ -98,7 +98,7 @@ func (c *Cluster) fillServices() {
 	r := &s.Cluster.DockerRegistry
 	r.Domain = cmp.Or(r.Domain, defaultDomain)
 	r.Namespace = cmp.Or(r.Namespace, defaultNamespace)
-	r.Tag = cmp.Or(r.Tag, version.Version)
+	r.Tag = cmp.Or(r.Tag, version.Tag())
 	r.SecretName = cmp.Or(r.SecretName, defaultRegistrySecret)
 }
 

@@ -6,6 +6,7 @@ package version
 import (
 	"runtime"
 	"runtime/debug"
+	"strings"
 )
 
 // Version is set by the linker: -X github.com/openpai/paictl/pkg/version.Version=v1.2.3.
@@ -13,6 +14,10 @@ var Version = "v0.1.0-dev"
 
 // Kubernetes is the release that this paictl installs and is tested with.
 const Kubernetes = "v1.36.3"
+
+// Tag is the version as a tag of an image, which may hold no "+": v0.1.0-dev+1a2b becomes
+// v0.1.0-dev_1a2b, as Helm writes it.
+func Tag() string { return strings.ReplaceAll(Version, "+", "_") }
 
 // Build describes the running binary.
 type Build struct {
