@@ -144,16 +144,21 @@ p_sysctl() {
 	note change "sysctl $1"
 }
 
+# enable_unit NAME: lets systemd read what was written, and enables the unit.
+enable_unit() {
+	if [ "$reload" = 1 ]; then systemctl daemon-reload; reload=0; fi
+	systemctl is-enabled --quiet "$1" 2>/dev/null || {
+		own unit "$1" enabled
+		systemctl enable --quiet "$1"
+	}
+}
+
 # p_unit NAME PATH...: enables the unit, and starts it, or restarts it where one of the
 # paths has changed since the unit was last started by paictl.
 p_unit() {
 	u=$1
 	shift
-	if [ "$reload" = 1 ]; then systemctl daemon-reload; reload=0; fi
-	if ! systemctl is-enabled --quiet "$u" 2>/dev/null; then
-		own unit "$u" enabled
-		systemctl enable --quiet "$u"
-	fi
+	enable_unit "$u"
 	# What was written since the unit started calls for a restart, also when the script
 	# that wrote it was cut off in between: the unit's stamp tells.
 	stamp=$S/units/$u
@@ -172,11 +177,7 @@ p_unit() {
 p_unit_later() {
 	u=$1
 	shift
-	if [ "$reload" = 1 ]; then systemctl daemon-reload; reload=0; fi
-	if ! systemctl is-enabled --quiet "$u" 2>/dev/null; then
-		own unit "$u" enabled
-		systemctl enable --quiet "$u"
-	fi
+	enable_unit "$u"
 	mkdir -p "$S/units"
 	want=$(unit_hash "$@")
 	if systemctl is-active --quiet "$u" && [ "$(cat "$S/units/$u" 2>/dev/null)" != "$want" ]; then
