@@ -35,7 +35,7 @@ func FuzzQuickStart(f *testing.F) {
 		if err != nil {
 			return
 		}
-		c, err := parseFiles("c", g.Files)
+		c, err := Parse("c", g.Files)
 		require.NoError(t, err)
 		require.NoError(t, Validate(c).Err())
 		require.Equal(t, g.Cluster.Layout.SSH.Password.Reveal(), c.Layout.SSH.Password.Reveal())
@@ -56,7 +56,7 @@ func FuzzFiles(f *testing.F) {
 				files[n] = []byte(text)
 			}
 			files[name] = data
-			c, err := parseFiles("c", files)
+			c, err := Parse("c", files)
 			if err != nil {
 				continue
 			}
@@ -83,7 +83,7 @@ func FuzzMigrate(f *testing.F) {
 			if err != nil {
 				continue
 			}
-			_, err = parseFiles("new", m.Files)
+			_, err = Parse("new", m.Files)
 			require.NoError(t, err)
 		}
 	})

@@ -25,17 +25,17 @@ func Load(dir string) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	return parseFiles(dir, data)
+	return Parse(dir, data)
 }
 
-// LoadValid loads a folder and applies all rules. It returns warnings, and an error of
-// type Findings where a rule is broken.
-func LoadValid(dir string) (*Cluster, Findings, error) {
+// LoadValid loads a folder and applies all rules, and those of the given checks. It
+// returns warnings, and an error of type Findings where a rule is broken.
+func LoadValid(dir string, checks ...Check) (*Cluster, Findings, error) {
 	c, err := Load(dir)
 	if err != nil {
 		return nil, nil, err
 	}
-	findings := Validate(c)
+	findings := Validate(c, checks...)
 	if err := findings.Err(); err != nil {
 		return nil, nil, err
 	}
@@ -72,7 +72,7 @@ func readFiles(dir string) (map[string][]byte, error) {
 }
 
 // parseFiles decodes the four files. dir is where they lie: it names them in findings.
-func parseFiles(dir string, data map[string][]byte) (*Cluster, error) {
+func Parse(dir string, data map[string][]byte) (*Cluster, error) {
 	c := &Cluster{Dir: dir, docs: map[string]*strictyaml.Document{}}
 	targets := map[string]any{LayoutFile: &c.Layout, KubernetesFile: &c.Kubernetes, RolesFile: &c.Roles, ServicesFile: &c.Services}
 	var findings Findings

@@ -135,7 +135,7 @@ func loadForEdit(dir string) (map[string][]byte, *Cluster, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	c, err := parseFiles(dir, data)
+	c, err := Parse(dir, data)
 	return data, c, err
 }
 
@@ -153,7 +153,7 @@ func (e *LayoutEdit) check(dir string, data map[string][]byte, want layout.Layou
 		after[name] = b
 	}
 	after[LayoutFile] = e.after
-	c, err := parseFiles(dir, after)
+	c, err := Parse(dir, after)
 	if err != nil {
 		return nil, err
 	}

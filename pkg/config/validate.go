@@ -17,9 +17,20 @@ type checker struct {
 	service *reporter
 }
 
+// Check is a rule of another package, such as what the charts say about the services'
+// sections. It makes its findings with Cluster.Finding.
+type Check func(*Cluster) Findings
+
+// Finding makes a finding about a field of one of the four files, with its place.
+func (c *Cluster) Finding(file string, severity strictyaml.Severity, p strictyaml.Path, rule, message, remedy string) Finding {
+	r := &reporter{file: filepath.Join(c.Dir, file), doc: c.docs[file]}
+	r.add(severity, p, rule, message, remedy)
+	return r.findings[0]
+}
+
 // Validate applies all rules to a configuration and returns everything that is wrong or
 // doubtful, in the order of files and lines.
-func Validate(c *Cluster) Findings {
+func Validate(c *Cluster, checks ...Check) Findings {
 	rep := func(name string) *reporter {
 		return &reporter{file: filepath.Join(c.Dir, name), doc: c.docs[name]}
 	}
@@ -39,12 +50,17 @@ func Validate(c *Cluster) Findings {
 		r.findings.Sort()
 		out = append(out, r.findings...)
 	}
+	for _, check := range checks {
+		found := check(c)
+		found.Sort()
+		out = append(out, found...)
+	}
 	return out
 }
 
 // ValidateDir reads a folder and applies all rules. err is set only where the folder
 // cannot be read; mistakes of form are findings too.
-func ValidateDir(dir string) (findings Findings, err error) {
+func ValidateDir(dir string, checks ...Check) (findings Findings, err error) {
 	c, err := Load(dir)
 	if fs, ok := err.(Findings); ok { //nolint:errorlint // Load returns Findings bare
 		return fs, nil
@@ -52,7 +68,7 @@ func ValidateDir(dir string) (findings Findings, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return Validate(c), nil
+	return Validate(c, checks...), nil
 }
 
 // checkPermissions warns about passwords that everyone on the operator's machine can read.

@@ -1,0 +1,175 @@
+// Package kube opens the API of one Kubernetes cluster.
+// In: a kubeconfig file and the name of a context, or what the environment says. Out: a
+// connection that names the cluster it belongs to, and errors that say what to do.
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/openpai/paictl/pkg/hint"
+)
+
+// SystemNamespace holds the configuration and the platform's services; JobNamespace the
+// users' jobs.
+const (
+	SystemNamespace = "pai-system"
+	JobNamespace    = "pai-jobs"
+)
+
+// Options choose the cluster. Empty fields mean what KUBECONFIG, ~/.kube/config and their
+// current context say, as for kubectl.
+type Options struct {
+	Kubeconfig string
+	Context    string
+}
+
+// Cluster is a connection to the API of one cluster. No other cluster is ever asked.
+type Cluster struct {
+	Config  *rest.Config
+	Client  kubernetes.Interface
+	Context string // the kubeconfig's context
+	Server  string // https://10.0.0.1:6443
+	// Raw is the kubeconfig with only this context in it, for libraries that want one.
+	Raw api.Config
+}
+
+// requestTimeout bounds one request; watches have none.
+const requestTimeout = 30 * time.Second
+
+// Open reads the kubeconfig. It does not ask the cluster anything yet.
+func Open(o Options) (*Cluster, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = o.Kubeconfig
+	raw, err := rules.Load()
+	if err != nil {
+		return nil, explainKubeconfig(err, o)
+	}
+	name := o.Context
+	if name == "" {
+		name = raw.CurrentContext
+	}
+	if err := checkContext(raw, name, o); err != nil {
+		return nil, err
+	}
+	loader := clientcmd.NewNonInteractiveClientConfig(*raw, name, &clientcmd.ConfigOverrides{}, rules)
+	config, err := loader.ClientConfig()
+	if err != nil {
+		return nil, explainKubeconfig(err, o)
+	}
+	// paictl's own concurrency is small; the client's default of 5 per second would be felt.
+	config.QPS, config.Burst = 100, 200
+	config.Timeout = requestTimeout
+	config.UserAgent = "paictl"
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("open the cluster of context %s: %w", name, err)
+	}
+	only := api.NewConfig()
+	only.Clusters[raw.Contexts[name].Cluster] = raw.Clusters[raw.Contexts[name].Cluster]
+	if user := raw.AuthInfos[raw.Contexts[name].AuthInfo]; user != nil {
+		only.AuthInfos[raw.Contexts[name].AuthInfo] = user
+	}
+	only.Contexts[name], only.CurrentContext = raw.Contexts[name], name
+	return &Cluster{Config: config, Client: client, Context: name, Server: config.Host, Raw: *only}, nil
+}
+
+// Contexts lists the contexts of the kubeconfig, for completion.
+func Contexts(o Options) []string {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = o.Kubeconfig
+	raw, err := rules.Load()
+	if err != nil {
+		return nil
+	}
+	return contextNames(raw)
+}
+
+const remedyKubeconfig = "get one with: paictl cluster kubeconfig -p DIR; or name a file with --kubeconfig or KUBECONFIG"
+
+func checkContext(raw *api.Config, name string, o Options) error {
+	switch {
+	case len(raw.Contexts) == 0:
+		return hint.Errorf(remedyKubeconfig, "%s names no cluster", kubeconfigName(o))
+	case name == "":
+		return hint.Errorf("choose one with --context: "+strings.Join(contextNames(raw), ", "), "%s has no current context", kubeconfigName(o))
+	}
+	ctx := raw.Contexts[name]
+	if ctx == nil {
+		return hint.Errorf("there are: "+strings.Join(contextNames(raw), ", "), "%s has no context %q", kubeconfigName(o), name)
+	}
+	if raw.Clusters[ctx.Cluster] == nil {
+		return hint.Errorf(remedyKubeconfig, "context %q of %s names a cluster %q that is not in it", name, kubeconfigName(o), ctx.Cluster)
+	}
+	return nil
+}
+
+func contextNames(raw *api.Config) []string {
+	var out []string
+	for name := range raw.Contexts {
+		out = append(out, name)
+	}
+	slices.Sort(out)
+	return out
+}
+
+func kubeconfigName(o Options) string {
+	switch {
+	case o.Kubeconfig != "":
+		return o.Kubeconfig
+	case os.Getenv("KUBECONFIG") != "":
+		return os.Getenv("KUBECONFIG")
+	}
+	return "~/.kube/config"
+}
+
+func explainKubeconfig(err error, o Options) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return hint.Errorf(remedyKubeconfig, "there is no kubeconfig %s", kubeconfigName(o))
+	}
+	return hint.Wrap(fmt.Errorf("read the kubeconfig %s: %w", kubeconfigName(o), err), remedyKubeconfig)
+}
+
+// Explain adds to an error of the API what a person can do about it. Other errors and nil
+// are returned as they are.
+func (c *Cluster) Explain(err error) error {
+	if err == nil || hint.Of(err) != "" {
+		return err
+	}
+	name := fmt.Sprintf("the cluster of context %s (%s)", c.Context, c.Server)
+	var netErr net.Error
+	var urlErr *url.Error
+	switch {
+	case errors.Is(err, context.Canceled):
+		return err
+	case apierrors.IsUnauthorized(err):
+		return hint.Wrap(fmt.Errorf("%s does not accept these credentials: %w", name, err), remedyKubeconfig)
+	case apierrors.IsForbidden(err):
+		return hint.Wrap(err, "use a kubeconfig of an administrator of the cluster (--kubeconfig, --context)")
+	case errors.As(err, &urlErr) && (errors.As(err, &netErr) || isRefused(err)):
+		return hint.Wrap(fmt.Errorf("%s does not answer: %w", name, urlErr.Err),
+			"check with: paictl cluster status -p DIR; another cluster is chosen with --kubeconfig and --context")
+	case errors.As(err, &urlErr):
+		return hint.Wrap(fmt.Errorf("%s: %w", name, urlErr.Err), "another cluster is chosen with --kubeconfig and --context")
+	}
+	return err
+}
+
+func isRefused(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op)
+}

@@ -1,0 +1,10 @@
+// Package templates holds the Helm charts of the platform's services.
+// In: nothing. Out: charts/<service>/, as they lie in the repository.
+package templates
+
+import "embed"
+
+// Charts holds the folder charts with one chart per service.
+//
+//go:embed all:charts
+var Charts embed.FS
