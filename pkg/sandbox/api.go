@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/openpai/paictl/pkg/bundle"
 	"github.com/openpai/paictl/pkg/hint"
@@ -168,29 +169,15 @@ func (s *Sandbox) runControlPlane(ctx context.Context, programs map[string]strin
 			return err
 		}
 	}
-	if err := s.writeKubeconfigs(); err != nil {
-		return fmt.Errorf("write the kubeconfigs: %w", err)
-	}
-	s.progress(fmt.Sprintf("starting etcd and the Kubernetes API on 127.0.0.1:%d", s.state.API.Ports.API))
-	first := []string{"etcd", "kube-apiserver"}
-	ended := map[string]<-chan struct{}{}
-	for _, name := range first {
-		if ended[name], err = s.launchProgram(name, programs[name]); err != nil {
-			return err
-		}
-	}
-	client, err := s.client()
+	client, ended, err := s.startAPI(ctx, programs)
 	if err != nil {
-		return err
-	}
-	if err := s.waitAPI(ctx, client, ended); err != nil {
 		return err
 	}
 	if err := grantSimulator(ctx, client); err != nil {
 		return fmt.Errorf("give the simulator its rights: %w", err)
 	}
 	for _, name := range programNames() {
-		if slices.Contains(first, name) {
+		if ended[name] != nil {
 			continue
 		}
 		if ended[name], err = s.launchProgram(name, programs[name]); err != nil {
@@ -198,6 +185,27 @@ func (s *Sandbox) runControlPlane(ctx context.Context, programs map[string]strin
 		}
 	}
 	return nil
+}
+
+// startAPI starts etcd and the API server, and waits until the API is ready. The channels
+// are closed when their program ends.
+func (s *Sandbox) startAPI(ctx context.Context, programs map[string]string) (*kubernetes.Clientset, map[string]<-chan struct{}, error) {
+	if err := s.writeKubeconfigs(); err != nil {
+		return nil, nil, fmt.Errorf("write the kubeconfigs: %w", err)
+	}
+	s.progress(fmt.Sprintf("starting etcd and the Kubernetes API on 127.0.0.1:%d", s.state.API.Ports.API))
+	ended := map[string]<-chan struct{}{}
+	var err error
+	for _, name := range []string{"etcd", "kube-apiserver"} {
+		if ended[name], err = s.launchProgram(name, programs[name]); err != nil {
+			return nil, nil, err
+		}
+	}
+	client, err := s.client()
+	if err != nil {
+		return nil, nil, err
+	}
+	return client, ended, s.waitAPI(ctx, client, ended)
 }
 
 // apiDown ends the programs of an API-only sandbox.
@@ -209,7 +217,11 @@ func (s *Sandbox) apiDown(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for name, pids := range running {
 		g.Go(func() error {
-			if err := s.signal(name, syscall.SIGTERM); err != nil {
+			end := syscall.SIGTERM
+			if s.bound { // nobody comes back to its data
+				end = syscall.SIGKILL
+			}
+			if err := s.signal(name, end); err != nil {
 				return err
 			}
 			gone, err := pollFor(ctx, 5*time.Second, func() (bool, error) { return !slices.ContainsFunc(pids, alive), nil })

@@ -115,7 +115,7 @@ func (s *Sandbox) pki(name string) string { return filepath.Join(s.dir, "api", "
 
 func (s *Sandbox) programLog(name string) string { return s.apiFile(name + ".log") }
 
-// launchProgram starts a program that outlives this process. The channel is closed when it ends.
+// launchProgram starts a program that outlives this process, unless the sandbox is bound. The channel is closed when it ends.
 func (s *Sandbox) launchProgram(name, path string) (<-chan struct{}, error) {
 	log, err := os.OpenFile(s.programLog(name), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -128,6 +128,9 @@ func (s *Sandbox) launchProgram(name, path string) (<-chan struct{}, error) {
 	cmd.Dir = s.apiFile("")
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = detached(0)
+	if s.bound {
+		cmd.SysProcAttr = attached()
+	}
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}

@@ -32,6 +32,7 @@ type Sandbox struct {
 	state    state
 	dir      string
 	progress func(string)
+	bound    bool // its programs end with the thread that started them
 }
 
 // ErrNone is returned where a directory holds no sandbox.

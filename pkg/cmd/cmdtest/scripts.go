@@ -14,7 +14,7 @@ import (
 
 // Main makes the test binary serve as paictl in scripts, then runs the tests. The program is
 // given because the packages of commands are below the one that assembles them.
-func Main(m *testing.M, paictl func()) {
+func Main(m testscript.TestingM, paictl func()) {
 	testscript.Main(m, map[string]func(){"paictl": paictl})
 }
 

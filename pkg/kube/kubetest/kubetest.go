@@ -1,0 +1,164 @@
+// Package kubetest gives tests the API server of a bundle.
+// In: a bundle, named by PAICTL_TEST_BUNDLE or PAICTL_BUNDLE or in the user's cache. Out: a
+// connection to a real, empty cluster that ends with the test binary; without a bundle the
+// test is skipped and says so.
+//
+// A package that uses it has
+//
+//	func TestMain(m *testing.M) { os.Exit(kubetest.Wrap(m).Run()) }
+package kubetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"testing"
+
+	"github.com/openpai/paictl/pkg/bundle"
+	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/sandbox"
+)
+
+// M runs the tests of a package, then ends the servers that they started.
+type M struct{ m *testing.M }
+
+// Wrap wraps what TestMain got.
+func Wrap(m *testing.M) M {
+	wrapped = true
+	return M{m}
+}
+
+// Run runs the tests and returns the exit code.
+func (m M) Run() int {
+	code := m.m.Run()
+	for _, s := range []*server{&bare, &full} {
+		if err := s.stop(); err != nil {
+			fmt.Fprintln(os.Stderr, "kubetest:", err)
+			code = max(code, 1)
+		}
+	}
+	return code
+}
+
+// The servers are shared by the tests of a package: starting one takes seconds.
+var (
+	wrapped    bool
+	bare, full server
+)
+
+// Nodes is how many nodes a cluster of StartNodes has.
+const Nodes = 3
+
+// Start returns a cluster of etcd and an API server alone, shared by all tests of the
+// package. No controller runs: a deleted namespace stays "Terminating" for ever, deployments
+// make no pods, there are no service accounts. Tests use names of their own, or remove what
+// they made. The kubeconfig is that of Kubeconfig.
+func Start(t testing.TB) *kube.Cluster {
+	t.Helper()
+	return bare.start(t, 0)
+}
+
+// StartNodes returns a cluster with controllers, the scheduler and Nodes simulated nodes, on
+// which pods run in name only. It takes more of the machine than Start.
+func StartNodes(t testing.TB) *kube.Cluster {
+	t.Helper()
+	return full.start(t, Nodes)
+}
+
+// Kubeconfig returns the file with which Start's cluster is opened, for commands.
+func Kubeconfig(t testing.TB) string {
+	t.Helper()
+	bare.start(t, 0)
+	return bare.sandbox.Kubeconfig()
+}
+
+type server struct {
+	once    sync.Once
+	sandbox *sandbox.Sandbox
+	cluster *kube.Cluster
+	err     error
+	done    chan struct{} // closed to end the thread that the programs hang on
+}
+
+func (s *server) start(t testing.TB, nodes int) *kube.Cluster {
+	t.Helper()
+	if !wrapped {
+		t.Fatal("the package needs a TestMain with kubetest.Wrap")
+	}
+	dir := bundleDir()
+	if dir == "" {
+		t.Skip("no bundle with a control plane; make one with \"make bundle\", or name it in PAICTL_TEST_BUNDLE")
+	}
+	s.once.Do(func() {
+		// Another program may take a port between its choice and its use.
+		for range 2 {
+			if s.err = s.serve(dir, nodes); s.err == nil {
+				return
+			}
+		}
+	})
+	if s.err != nil {
+		t.Fatal(s.err)
+	}
+	return s.cluster
+}
+
+// serve starts the programs from a thread that stays: should the test binary end without
+// notice, so do they.
+func (s *server) serve(bundle string, nodes int) error {
+	dir, err := os.MkdirTemp("", "paictl-kubetest-")
+	if err != nil {
+		return err
+	}
+	ready := make(chan error)
+	s.done = make(chan struct{})
+	go func() {
+		runtime.LockOSThread()
+		var err error
+		s.sandbox, err = sandbox.ServeAPI(context.Background(), sandbox.Options{Dir: dir, Name: "test", Bundle: bundle, Hosts: nodes})
+		ready <- err
+		<-s.done
+	}()
+	if err := <-ready; err != nil {
+		return errors.Join(err, s.stop())
+	}
+	s.cluster, err = kube.Open(kube.Options{Kubeconfig: s.sandbox.Kubeconfig()})
+	return err
+}
+
+func (s *server) stop() error {
+	if s.done == nil {
+		return nil
+	}
+	defer func() { s.done = nil }()
+	defer close(s.done)
+	if s.sandbox == nil {
+		return nil
+	}
+	return s.sandbox.Down(context.Background())
+}
+
+// bundleDir returns the first place that has a bundle with a control plane, or "".
+func bundleDir() string {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		cache = ""
+	}
+	for _, dir := range []string{os.Getenv("PAICTL_TEST_BUNDLE"), os.Getenv("PAICTL_BUNDLE"), filepath.Join(cache, "paictl", "bundle")} {
+		if dir == "" {
+			continue
+		}
+		b, err := bundle.Open(dir)
+		if err != nil {
+			continue
+		}
+		if _, ok := b.Lookup(bundle.KindTool, "kube-apiserver"); ok {
+			return dir
+		}
+	}
+	return ""
+}

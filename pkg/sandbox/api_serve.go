@@ -1,0 +1,49 @@
+package sandbox
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+)
+
+// ServeAPI starts the API of a cluster for as long as the calling thread lives, for tests:
+// the caller locks its goroutine to the thread and ends it, or calls Down, when it is done.
+// Without hosts in the options etcd and the API server run alone; with hosts the controllers,
+// the scheduler and the simulator do too, and as many nodes are there.
+func ServeAPI(ctx context.Context, opts Options) (*Sandbox, error) {
+	opts.Progress = orDrop(opts.Progress)
+	var err error
+	if opts.Dir, err = absolute(opts.Dir); err != nil {
+		return nil, err
+	}
+	if runtime.GOOS != "linux" {
+		return nil, fmt.Errorf("an API-only sandbox needs Linux, this is %s", runtime.GOOS)
+	}
+	if err := os.MkdirAll(opts.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make the sandbox's directory: %w", err)
+	}
+	s, err := openOrCreateAPI(opts)
+	if err != nil {
+		return nil, err
+	}
+	s.bound = true
+	programs, version, err := s.findPrograms()
+	if err != nil {
+		return nil, err
+	}
+	if opts.Hosts > 0 {
+		return s, s.upAPI(ctx, programs, version, plainNodes(opts))
+	}
+	if err := s.ensurePKI(); err != nil {
+		return s, fmt.Errorf("make the certificates: %w", err)
+	}
+	if s.state.API.Ports, err = choosePorts(s.dir); err != nil {
+		return s, err
+	}
+	if err := s.save(); err != nil {
+		return s, err
+	}
+	_, _, err = s.startAPI(ctx, programs)
+	return s, err
+}
