@@ -17,7 +17,7 @@ import (
 func (q *QuickStart) build(facts map[string]layout.Facts, outDir string) (*Cluster, Findings) {
 	r := &reporter{file: q.doc.File, doc: q.doc}
 	portable := func(p string) string { return portablePath(p, q.dir, outDir) }
-	c := &Cluster{Dir: outDir, Roles: DefaultRoles()}
+	c := &Cluster{Dir: outDir, Roles: DefaultRoles(), quick: q}
 	c.Layout = layout.Layout{APIVersion: APIVersion, Kind: layout.Kind, SSH: layout.SSH{
 		Username: q.SSHUsername, Password: q.SSHPassword, KeyFile: portable(q.SSHKeyFile), SecretName: q.SSHSecretName,
 		Port: q.SSHPort, JumpHost: q.SSHJumpHost, KnownHosts: portable(q.SSHKnownHosts),
@@ -31,9 +31,26 @@ func (q *QuickStart) build(facts map[string]layout.Facts, outDir string) (*Clust
 	k.Bundle = portable(q.Bundle)
 	k.Extra = q.Extra
 	c.Services.Cluster.Common.ClusterID = q.ClusterID
+	c.Services.Sections = q.sections()
 	q.chooseNetworks(r, c)
 	c.fillDefaults()
 	return c, r.findings
+}
+
+// sections are those of services-configuration.yaml. A section without settings stays, as
+// an empty one: it names a service that shall be there.
+func (q *QuickStart) sections() map[string]any {
+	if len(q.Services) == 0 {
+		return nil
+	}
+	out := make(map[string]any, len(q.Services))
+	for name, settings := range q.Services {
+		if settings == nil {
+			settings = map[string]any{}
+		}
+		out[name] = settings
+	}
+	return out
 }
 
 // portablePath rewrites a path that is relative to the quick-start file as one relative

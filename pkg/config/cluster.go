@@ -32,6 +32,8 @@ type Cluster struct {
 	// docs are the files as they were read, for the places of findings; nil in a
 	// configuration that was made, not read.
 	docs map[string]*strictyaml.Document
+	// quick is the quick-start file that it was made of, nil otherwise.
+	quick *QuickStart
 }
 
 // Kubernetes is kubernetes-configuration.yaml.
@@ -44,6 +46,8 @@ type Kubernetes struct {
 // KubernetesSpec is the section "kubernetes". The keys are the original's where their
 // meaning stayed.
 type KubernetesSpec struct {
+	// Managed says whether paictl installed Kubernetes and keeps it up; absent means yes.
+	Managed *bool `yaml:"managed,omitempty" json:"managed,omitempty"`
 	// Version of Kubernetes, "v1.36.3". It must be the bundle's.
 	Version string `yaml:"version" json:"version"`
 	// ClusterName is kubeadm's clusterName and the kubeconfig's entry.
@@ -126,12 +130,22 @@ type Common struct {
 
 // DockerRegistry is cluster.docker-registry: where the services' images come from.
 type DockerRegistry struct {
-	Domain     string        `yaml:"domain" json:"domain"`
-	Namespace  string        `yaml:"namespace" json:"namespace"`
-	Tag        string        `yaml:"docker-tag" json:"docker-tag"`
+	Domain    string `yaml:"domain" json:"domain"`
+	Namespace string `yaml:"namespace" json:"namespace"`
+	Tag       string `yaml:"docker-tag" json:"docker-tag"`
+	// Mirror is a registry, with a path or without, under which upstream images are found
+	// by their own names: quay.io/prometheus/prometheus as MIRROR/prometheus/prometheus.
+	Mirror     string        `yaml:"mirror,omitempty" json:"mirror,omitempty"`
 	Username   string        `yaml:"username,omitempty" json:"username,omitempty"`
 	Password   secret.String `yaml:"password,omitempty" json:"password,omitempty"`
 	SecretName string        `yaml:"secret-name,omitempty" json:"secret-name,omitempty"`
+}
+
+// IsManaged tells whether Kubernetes is paictl's to install, change and remove. Where it
+// is not, the machines are those of a cluster that was there before.
+func (c *Cluster) IsManaged() bool {
+	m := c.Kubernetes.Kubernetes.Managed
+	return m == nil || *m
 }
 
 // LabelsOf returns the node labels of a machine: those of its roles, then its own.

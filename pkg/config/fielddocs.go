@@ -71,6 +71,7 @@ func kubernetesDocs() map[string]string {
 		"apiVersion":                          "Version of this file's format.",
 		"kind":                                "Kind of this file: KubernetesConfiguration.",
 		"kubernetes":                          "How paictl installs Kubernetes.",
+		"kubernetes.managed":                  "false where Kubernetes was not installed by paictl (config generate --from-kubeconfig): cluster and node commands then refuse to work on the machines.",
 		"kubernetes.version":                  "Release of Kubernetes. It must be the bundle's.",
 		"kubernetes.cluster-name":             "Name of the cluster in certificates and in the kubeconfig.",
 		"kubernetes.cluster-dns":              "The machines' DNS servers, to which cluster DNS forwards what is outside the cluster.",
@@ -128,6 +129,7 @@ func serviceDocs() map[string]string {
 		"cluster.docker-registry.domain":      "Registry, such as docker.io or registry.example.org:5000.",
 		"cluster.docker-registry.namespace":   "Project in the registry.",
 		"cluster.docker-registry.docker-tag":  "Tag of the images: the release of the platform.",
+		"cluster.docker-registry.mirror":      "Registry, with a path or without, under which upstream images are mirrored; it takes the place of their own registry's name. Absent: they come from their own registries.",
 		"cluster.docker-registry.username":    "Login for a private registry; with password, or neither.",
 		"cluster.docker-registry.password":    "Password for username.",
 		"cluster.docker-registry.secret-name": "Name of the Kubernetes secret made of the login.",
@@ -161,6 +163,7 @@ func quickStartDocs() map[string]string {
 		"simulated-gpu":            "What workers pretend to have with gpu: simulate; " + defaultSimulatedGPU + " where absent.",
 		"cluster-id":               "Name of this cluster in prompts, alerts and metrics; " + defaultClusterID + " where absent.",
 		"cluster-name":             "Name of the cluster in certificates and in the kubeconfig; cluster-id where absent.",
+		"services":                 "The services' own settings: a section per service, named after it, written into services-configuration.yaml as it is.",
 		"extra":                    "Settings handed through to kubelet, kube-proxy, containerd, kubeadm and sysctl.",
 	}
 	for field, text := range machine {

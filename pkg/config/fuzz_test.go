@@ -31,7 +31,7 @@ func FuzzQuickStart(f *testing.F) {
 		if findings.Err() != nil {
 			return
 		}
-		g, err := q.generate(nil, "c")
+		g, err := q.generate(nil, Generation{OutDir: "c"})
 		if err != nil {
 			return
 		}

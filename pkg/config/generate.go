@@ -14,6 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/layout"
 	"github.com/openpai/paictl/pkg/ssh"
+	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
 // Generation is a request to make a configuration from a quick-start file.
@@ -25,6 +26,11 @@ type Generation struct {
 	DryRun     bool // write nothing
 	// Timeout for one machine; zero means 60 s.
 	Timeout time.Duration
+	// Reference documents the services' sections, as comments; services-configuration.yaml
+	// ends with it.
+	Reference []byte
+	// Checks are further rules for what is generated, beside those of Validate.
+	Checks []Check
 	// Dialer reaches the machines; not used offline.
 	Dialer ssh.Dialer
 	// Progress may be nil; it is called after each machine that was asked.
@@ -37,6 +43,9 @@ type Generated struct {
 	Files    map[string][]byte       // by name, with secrets
 	Facts    map[string]layout.Facts // by address; nil offline
 	Warnings Findings
+
+	reference []byte
+	existing  bool // of a Kubernetes that was there before
 }
 
 // Generate makes the four files. It writes all of them, or none and returns an error:
@@ -59,7 +68,7 @@ func Generate(ctx context.Context, g Generation) (*Generated, error) {
 	var facts map[string]layout.Facts
 	if !g.Offline {
 		// What is wrong without the machines' answers is found before they are asked.
-		if _, _, err := q.assemble(nil, g.OutDir); err != nil {
+		if _, _, err := q.assemble(nil, g.OutDir, g.Checks); err != nil {
 			return nil, err
 		}
 		facts, err = Discover(ctx, g.Dialer, q.Targets(), g.Timeout, g.Progress)
@@ -70,15 +79,19 @@ func Generate(ctx context.Context, g Generation) (*Generated, error) {
 			return nil, err
 		}
 	}
-	out, err := q.generate(facts, g.OutDir)
+	out, err := q.generate(facts, g)
 	if err != nil {
 		return nil, err
 	}
 	out.Warnings = append(warnings, out.Warnings...)
+	return out, g.write(out)
+}
+
+func (g Generation) write(out *Generated) error {
 	if g.DryRun {
-		return out, nil
+		return nil
 	}
-	return out, WriteFolder(g.OutDir, out.Files, out.Cluster.HoldsSecret, g.Force)
+	return WriteFolder(g.OutDir, out.Files, out.Cluster.HoldsSecret, g.Force)
 }
 
 func refuseExisting(dir string) error {
@@ -93,26 +106,50 @@ func refuseExisting(dir string) error {
 }
 
 // generate turns the file and the machines' answers into the four files.
-func (q *QuickStart) generate(facts map[string]layout.Facts, outDir string) (*Generated, error) {
-	c, warnings, err := q.assemble(facts, outDir)
+func (q *QuickStart) generate(facts map[string]layout.Facts, g Generation) (*Generated, error) {
+	c, warnings, err := q.assemble(facts, g.OutDir, g.Checks)
 	if err != nil {
 		return nil, err
 	}
-	files, err := c.Render()
+	return g.render(&Generated{Cluster: c, Facts: facts, Warnings: warnings})
+}
+
+// render fills in the files.
+func (g Generation) render(out *Generated) (*Generated, error) {
+	files, err := out.Cluster.Render()
 	if err != nil {
 		return nil, err
 	}
-	return &Generated{Cluster: c, Files: files, Facts: facts, Warnings: warnings}, nil
+	out.reference = g.Reference
+	out.Files = withReference(files, g.Reference)
+	return out, nil
+}
+
+func withReference(files map[string][]byte, reference []byte) map[string][]byte {
+	if len(reference) > 0 {
+		files[ServicesFile] = slices.Concat(files[ServicesFile], []byte("\n"), reference)
+	}
+	return files
+}
+
+// Masked returns the files without secrets, for a person to look at. secrets are paths in
+// services-configuration.yaml, as for Cluster.Masked.
+func (g *Generated) Masked(secrets ...strictyaml.Path) (map[string][]byte, error) {
+	files, err := g.Cluster.Masked(secrets...).Render()
+	if err != nil {
+		return nil, err
+	}
+	return withReference(files, g.reference), nil
 }
 
 // assemble makes the configuration and applies all rules to it.
-func (q *QuickStart) assemble(facts map[string]layout.Facts, outDir string) (*Cluster, Findings, error) {
+func (q *QuickStart) assemble(facts map[string]layout.Facts, outDir string, checks []Check) (*Cluster, Findings, error) {
 	c, findings := q.build(facts, outDir)
 	findings = append(findings, factsFindings(c, facts)...)
 	if err := findings.Err(); err != nil {
 		return nil, nil, err
 	}
-	rules := Validate(c)
+	rules := Validate(c, checks...)
 	if facts == nil {
 		rules = withoutRule(rules, "layout/not-discovered", "kubernetes/no-dns")
 	}

@@ -42,6 +42,8 @@ type QuickStart struct {
 	ClusterID     string   `yaml:"cluster-id" json:"cluster-id,omitempty"`
 	ClusterName   string   `yaml:"cluster-name" json:"cluster-name,omitempty"`
 	Extra         Extra    `yaml:"extra" json:"extra"`
+	// Services are sections of services-configuration.yaml, by service.
+	Services map[string]map[string]any `yaml:"services" json:"services,omitempty"`
 
 	doc *strictyaml.Document
 	dir string // folder of the file: relative paths in it start there
@@ -107,6 +109,7 @@ func (QuickStart) KeyHints() map[string]string {
 		"master": `did you mean "masters"?`, "hosts": `did you mean "machines"?`, "nodes": `did you mean "machines"?`,
 		"workers":     `leave it out: every machine that is not in "masters" is a worker`,
 		"machine-sku": "this is a layout.yaml, not a quick-start file; use it with -p FOLDER",
+		"service":     `did you mean "services"?`, "services-configuration": `did you mean "services"?`,
 		"cluster-dns": `did you mean "dns"?`, "pod-network-cidr": `did you mean "pod-cidr"?`,
 	}
 }

@@ -24,6 +24,7 @@ func (q *QuickStart) check() Findings {
 	q.checkSSH(r)
 	q.checkNetwork(r)
 	q.checkGPU(r)
+	q.checkServices(r)
 	return r.findings
 }
 
@@ -164,6 +165,20 @@ func (q *QuickStart) checkNetwork(r *reporter) {
 		r.failIf(badClusterID(q.ClusterID), fieldPath{"cluster-id"}, "quick-start/cluster-id", "use letters, digits, - and _")
 	}
 }
+
+// checkServices refuses keys of services-configuration.yaml that are no services. What a
+// section may hold is for the charts to say, see Check.
+func (q *QuickStart) checkServices(r *reporter) {
+	for _, name := range sortedKeys(q.Services) {
+		if slices.Contains(reservedSections(), name) {
+			r.fail(fieldPath{"services", name}, "quick-start/services", fmt.Sprintf("%q is not a service", name),
+				"set it in services-configuration.yaml after it is generated")
+		}
+	}
+}
+
+// reservedSections are the keys of services-configuration.yaml that name no service.
+func reservedSections() []string { return []string{"apiVersion", "kind", "cluster"} }
 
 var simulatedGPU = regexp.MustCompile(`^([1-9][0-9]{0,2})x([A-Za-z0-9][A-Za-z0-9.-]{0,62})$`)
 

@@ -80,8 +80,10 @@ func wrap(text string, width int) string {
 	return b.String()
 }
 
-// Masked returns a copy without secrets: where one was set there is secret.Mask.
-func (c *Cluster) Masked() *Cluster {
+// Masked returns a copy without secrets: where one was set there is secret.Mask. secrets
+// are paths in services-configuration.yaml below which everything is secret, beside what is
+// called like a secret.
+func (c *Cluster) Masked(secrets ...strictyaml.Path) *Cluster {
 	m := *c
 	mask(&m.Layout.SSH.Password)
 	m.Layout.MachineList = append([]layout.Machine(nil), c.Layout.MachineList...)
@@ -94,6 +96,9 @@ func (c *Cluster) Masked() *Cluster {
 	}
 	mask(&m.Services.Cluster.DockerRegistry.Password)
 	m.Services.Sections = maskSections(c.Services.Sections)
+	for _, p := range secrets {
+		maskPath(m.Services.Sections, p)
+	}
 	return &m
 }
 
@@ -133,6 +138,45 @@ func maskAny(key string, v any) any {
 		return secret.Mask
 	}
 	return v
+}
+
+// maskPath hides what a path leads to, and all below it.
+func maskPath(v any, p fieldPath) any {
+	if len(p) == 0 {
+		return maskAll(v)
+	}
+	switch x := v.(type) {
+	case map[string]any:
+		if key, ok := p[0].(string); ok && x[key] != nil {
+			x[key] = maskPath(x[key], p[1:])
+		}
+	case []any:
+		if i, ok := p[0].(int); ok && i >= 0 && i < len(x) {
+			x[i] = maskPath(x[i], p[1:])
+		}
+	}
+	return v
+}
+
+func maskAll(v any) any {
+	switch x := v.(type) {
+	case map[string]any:
+		for k, e := range x {
+			x[k] = maskAll(e)
+		}
+		return x
+	case []any:
+		for i, e := range x {
+			x[i] = maskAll(e)
+		}
+		return x
+	case nil:
+		return nil
+	}
+	if v == "" {
+		return v
+	}
+	return secret.Mask
 }
 
 func looksSecret(key string) bool {

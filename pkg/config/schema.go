@@ -20,8 +20,9 @@ func SchemaNames() []string { return append([]string{QuickStartSchema}, Files().
 func SchemaFile(name string) string { return strings.TrimSuffix(name, ".yaml") + ".schema.json" }
 
 // Schema returns the JSON schema (draft 2020-12) of one of SchemaNames, for editors.
-// Rules that a schema cannot say are those of Validate.
-func Schema(name string) ([]byte, error) {
+// sections are schemas of services' sections, by service; without them a section may hold
+// anything. Rules that a schema cannot say are those of Validate.
+func Schema(name string, sections map[string][]byte) ([]byte, error) {
 	types := map[string]any{
 		LayoutFile: layout.Layout{}, KubernetesFile: Kubernetes{}, RolesFile: Roles{}, ServicesFile: Services{}, QuickStartSchema: QuickStart{},
 	}
@@ -36,11 +37,42 @@ func Schema(name string) ([]byte, error) {
 	s.Title = name
 	describe(s, "", fieldDocs(name))
 	constrain(s, "", schemaRules(name))
+	if err := addSections(s, name, sections); err != nil {
+		return nil, err
+	}
 	b, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("make the schema of %s: %w", name, err)
 	}
 	return append(b, '\n'), nil
+}
+
+// addSections puts the services' schemas where a file has the services' sections.
+func addSections(s *jsonschema.Schema, name string, sections map[string][]byte) error {
+	switch name {
+	case ServicesFile:
+	case QuickStartSchema:
+		s, _ = s.Properties.Get("services")
+		s.Properties = jsonschema.NewProperties()
+		s.AdditionalProperties = &jsonschema.Schema{Type: "object"}
+	default:
+		return nil
+	}
+	for _, service := range sortedKeys(sections) {
+		section := map[string]json.RawMessage{}
+		if err := json.Unmarshal(sections[service], &section); err != nil {
+			return fmt.Errorf("read the schema of the section %s: %w", service, err)
+		}
+		// The embedding file's own draft and address hold for its parts.
+		delete(section, "$schema")
+		delete(section, "$id")
+		extras := make(map[string]any, len(section))
+		for key, v := range section {
+			extras[key] = v
+		}
+		s.Properties.Set(service, &jsonschema.Schema{Extras: extras})
+	}
+	return nil
 }
 
 // schemaOf describes types that YAML writes in another way than Go holds them.

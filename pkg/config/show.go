@@ -21,10 +21,11 @@ type Value struct {
 // originDefault is the origin of what no file says.
 const originDefault = "default"
 
-// Values lists what is in effect, in the order of the files, secrets masked.
-func (c *Cluster) Values() ([]Value, error) {
+// Values lists what is in effect, in the order of the files, secrets masked; secrets are
+// as for Masked.
+func (c *Cluster) Values(secrets ...strictyaml.Path) ([]Value, error) {
 	var out []Value
-	err := c.effective(func(name string, root *yaml.Node) error {
+	err := c.effective(secrets, func(name string, root *yaml.Node) error {
 		var err error
 		leaves(root, nil, func(n *yaml.Node, p fieldPath) {
 			v := Value{File: name, Field: p.String(), Origin: c.origin(name, p)}
@@ -39,10 +40,10 @@ func (c *Cluster) Values() ([]Value, error) {
 }
 
 // Annotated returns the effective files as one YAML stream, each value with its origin in
-// a comment, secrets masked.
-func (c *Cluster) Annotated() ([]byte, error) {
+// a comment, secrets masked; secrets are as for Masked.
+func (c *Cluster) Annotated(secrets ...strictyaml.Path) ([]byte, error) {
 	var out []byte
-	err := c.effective(func(name string, root *yaml.Node) error {
+	err := c.effective(secrets, func(name string, root *yaml.Node) error {
 		leaves(root, nil, func(n *yaml.Node, p fieldPath) { n.LineComment = "# " + c.origin(name, p) })
 		b, err := strictyaml.Encode(root, nil)
 		out = append(out, []byte("---\n# "+filepath.Join(c.Dir, name)+"\n")...)
@@ -52,8 +53,8 @@ func (c *Cluster) Annotated() ([]byte, error) {
 	return out, err
 }
 
-func (c *Cluster) effective(visit func(name string, root *yaml.Node) error) error {
-	m := c.Masked()
+func (c *Cluster) effective(secrets []strictyaml.Path, visit func(name string, root *yaml.Node) error) error {
+	m := c.Masked(secrets...)
 	values := map[string]any{LayoutFile: m.Layout, KubernetesFile: m.Kubernetes, RolesFile: m.Roles, ServicesFile: m.Services}
 	for _, name := range Files() {
 		root, err := strictyaml.Node(values[name])

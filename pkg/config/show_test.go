@@ -2,6 +2,7 @@ package config
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
 func TestEveryValueNamesItsOrigin(t *testing.T) {
@@ -46,17 +49,58 @@ func TestSecretsOfServicesAreMasked(t *testing.T) {
 	assert.Equal(t, "hidden1", c.Services.Cluster.DockerRegistry.Password.Reveal(), "the configuration itself keeps it")
 }
 
+func TestPathsThatAreSecretAreMaskedWithAllBelow(t *testing.T) {
+	files := goodFiles()
+	files[ServicesFile] = "grafana: {admin: hidden1, theme: dark}\nown: {secretValues: {a: {b: [hidden2, {c: 77777}]}, empty: ''}}\nlist: [hidden3, shown]\n"
+	c := valid(t, folder(t, files))
+	secrets := []strictyaml.Path{{"grafana", "admin"}, {"own", "secretValues"}, {"list", 0}, {"absent", "x"}, {"list", "x"}, {"grafana", "theme", "x"}}
+	b, err := c.Annotated(secrets...)
+	require.NoError(t, err)
+	for _, hidden := range []string{"hidden", "77777"} {
+		assert.NotContains(t, string(b), hidden)
+	}
+	assert.Contains(t, string(b), "- shown")
+	assert.Contains(t, string(b), `empty: ""`)
+	values, err := c.Values(secrets...)
+	require.NoError(t, err)
+	assert.NotContains(t, fmt.Sprint(values), "hidden")
+	assert.Equal(t, "hidden1", c.Services.Sections["grafana"].(map[string]any)["admin"], "the configuration itself keeps it")
+}
+
+// The published schemas of files with services' sections are tested where the charts are
+// known, in pkg/cmd/config.
 func TestPublishedSchemasAreCurrent(t *testing.T) {
-	for _, name := range SchemaNames() {
-		b, err := Schema(name)
+	for _, name := range []string{LayoutFile, KubernetesFile, RolesFile} {
+		b, err := Schema(name, nil)
 		require.NoError(t, err)
 		goldenAt(t, filepath.Join("..", "..", "docs", "schema", SchemaFile(name)), b)
 	}
 }
 
+func TestSchemasHoldThoseOfTheServices(t *testing.T) {
+	sections := map[string][]byte{"prometheus": []byte(`{"$schema":"x","$id":"y","type":"object","additionalProperties":false,"properties":{"b":{"type":"integer"},"a":{"writeOnly":true}}}`)}
+	for name, path := range map[string]string{ServicesFile: "properties", QuickStartSchema: "properties.services.properties"} {
+		b, err := Schema(name, sections)
+		require.NoError(t, err)
+		var s map[string]any
+		require.NoError(t, json.Unmarshal(b, &s))
+		for step := range strings.SplitSeq(path, ".") {
+			s = s[step].(map[string]any)
+		}
+		got, err := json.Marshal(s["prometheus"])
+		require.NoError(t, err)
+		assert.Equal(t, `{"additionalProperties":false,"properties":{"a":{"writeOnly":true},"b":{"type":"integer"}},"type":"object"}`, string(got))
+	}
+	_, err := Schema(ServicesFile, map[string][]byte{"prometheus": []byte("{")})
+	require.ErrorContains(t, err, "read the schema of the section prometheus")
+	b, err := Schema(LayoutFile, sections)
+	require.NoError(t, err)
+	assert.NotContains(t, string(b), "prometheus")
+}
+
 func TestEveryFieldHasADescription(t *testing.T) {
 	for _, name := range SchemaNames() {
-		b, err := Schema(name)
+		b, err := Schema(name, nil)
 		require.NoError(t, err)
 		var s map[string]any
 		require.NoError(t, json.Unmarshal(b, &s))

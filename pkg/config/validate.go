@@ -21,9 +21,13 @@ type checker struct {
 // sections. It makes its findings with Cluster.Finding.
 type Check func(*Cluster) Findings
 
-// Finding makes a finding about a field of one of the four files, with its place.
+// Finding makes a finding about a field of one of the four files, with its place. Before
+// the files are written, that is the place in the quick-start file that caused it.
 func (c *Cluster) Finding(file string, severity strictyaml.Severity, p strictyaml.Path, rule, message, remedy string) Finding {
 	r := &reporter{file: filepath.Join(c.Dir, file), doc: c.docs[file]}
+	if q := c.quick; q != nil && file == ServicesFile && len(p) > 0 && q.doc.Has("services", p[0]) {
+		r.file, r.doc, p = q.doc.File, q.doc, append(fieldPath{"services"}, p...)
+	}
 	r.add(severity, p, rule, message, remedy)
 	return r.findings[0]
 }

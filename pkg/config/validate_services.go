@@ -73,6 +73,9 @@ func (k *checker) checkServices() {
 	} else if d.Tag == "latest" {
 		r.warn(p.With("docker-tag"), "services/docker-tag", "latest means another image tomorrow", "write a release such as v1.0.0")
 	}
+	if d.Mirror != "" {
+		r.failIf(badRegistry(d.Mirror), p.With("mirror"), "services/registry-mirror", "write registry[/path], such as registry.example.org:5000/mirror")
+	}
 	switch {
 	case d.Username != "" && !d.Password.IsSet():
 		r.fail(p.With("username"), "services/registry-login", "there is a username without a password", "write both, or neither")

@@ -154,6 +154,7 @@ func TestEveryRuleNamesPlaceAndRemedy(t *testing.T) {
 		"tag":               {edit{s, "rest-server:", "  docker-registry: {docker-tag: a b}\nrest-server:"}, "3:33: cluster.docker-registry.docker-tag [services/docker-tag]"},
 		"namespace":         {edit{s, "rest-server:", "  docker-registry: {namespace: A}\nrest-server:"}, "3:32: cluster.docker-registry.namespace [services/registry-namespace]"},
 		"registry domain":   {edit{s, "rest-server:", "  docker-registry: {domain: http://a}\nrest-server:"}, "3:29: cluster.docker-registry.domain [services/registry-domain]"},
+		"mirror":            {edit{s, "rest-server:", "  docker-registry: {mirror: https://a/b}\nrest-server:"}, "3:29: cluster.docker-registry.mirror [services/registry-mirror]"},
 		"registry secret":   {edit{s, "rest-server:", "  docker-registry: {secret-name: A}\nrest-server:"}, "3:34: cluster.docker-registry.secret-name [services/registry-secret]"},
 	} {
 		t.Run(name, func(t *testing.T) {

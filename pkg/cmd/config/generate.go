@@ -103,7 +103,7 @@ func generateRun(ctx context.Context, opts *GenerateOptions) error {
 		return err
 	}
 	if opts.DryRun {
-		return printFiles(opts.IO.Out, out.Cluster)
+		return printFiles(opts.IO.Out, out)
 	}
 	for _, name := range config.Files() {
 		fmt.Fprintf(opts.IO.Err, "wrote %s\n", out.Path(name))
@@ -130,8 +130,8 @@ func progress(io *iostreams.IOStreams) func(done, total int, host string, err er
 }
 
 // printFiles writes the files as one stream of YAML documents.
-func printFiles(w io.Writer, c *config.Cluster) error {
-	files, err := c.Masked().Render()
+func printFiles(w io.Writer, g *config.Generated) error {
+	files, err := g.Masked()
 	if err != nil {
 		return err
 	}

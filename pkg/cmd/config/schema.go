@@ -59,7 +59,7 @@ func schemaRun(opts *SchemaOptions) error {
 	}
 	files := map[string][]byte{}
 	for _, name := range names {
-		b, err := config.Schema(name)
+		b, err := config.Schema(name, nil)
 		if err != nil {
 			return err
 		}
