@@ -25,6 +25,15 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 
 {{/*
+pai.podLabels: labels of every pod. The default NetworkPolicy of the namespace leaves pods that
+are part of paictl to the policy of their own chart.
+*/}}
+{{- define "pai.podLabels" -}}
+{{ include "pai.selector" . }}
+app.kubernetes.io/part-of: paictl
+{{- end -}}
+
+{{/*
 pai.image: the reference of an upstream image: (dict "root" $ "image" .Values.image). Where
 global.imageRegistry is set it takes the place of the registry's host, as mirrors do.
 */}}
@@ -50,7 +59,7 @@ global.ownRegistry and global.ownTag.
 
 {{/* pai.pullSecrets: the pod's imagePullSecrets, or nothing. */}}
 {{- define "pai.pullSecrets" -}}
-{{- with (.Values.global | default dict).imagePullSecrets }}
+{{- with (.Values.global | default dict).imagePullSecrets -}}
 imagePullSecrets:
 {{- range . }}
   - name: {{ . }}

@@ -1,0 +1,22 @@
+// Command pai-volume makes and removes the folders of local volumes on a machine.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/openpai/paictl/pkg/volume"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := volume.Run(ctx, os.Args[1:], os.Stdout)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "pai-volume:", err)
+		os.Exit(1)
+	}
+}

@@ -1,0 +1,100 @@
+// Package volume makes and removes the folders of local volumes on a machine.
+// In: a path, an owner and a mode, below the folder where the machine's disk is mounted.
+// Out: the folder as it should be, or gone. Symbolic links are never followed: the folders
+// belong to services, and a service must not lead root elsewhere.
+package volume
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+)
+
+// minDepth keeps whole top folders such as /etc or /mnt out of reach.
+const minDepth = 2
+
+// split checks a path of the machine and returns its components.
+func split(name string) ([]string, error) {
+	switch {
+	case !strings.HasPrefix(name, "/"):
+		return nil, fmt.Errorf("%q is not an absolute path", name)
+	case strings.ContainsRune(name, 0), path.Clean(name) != name:
+		return nil, fmt.Errorf("%q is not a clean path: it must have no \"..\", \".\", \"//\" or \"/\" at its end", name)
+	}
+	parts := strings.Split(strings.TrimPrefix(name, "/"), "/")
+	if len(parts) < minDepth || parts[0] == "" {
+		return nil, fmt.Errorf("%s is refused: a volume lies at least %d levels deep, as in /datastorage/service", name, minDepth)
+	}
+	return parts, nil
+}
+
+// descend opens the folder that parts name below root, and makes what is missing when create is set.
+// The result and root are the caller's to close.
+func descend(root *os.Root, parts []string, create bool) (*os.Root, error) {
+	at, err := root.OpenRoot(".")
+	if err != nil {
+		return nil, err
+	}
+	for i, part := range parts {
+		next, err := step(at, part, create)
+		at.Close()
+		if err != nil {
+			return nil, fmt.Errorf("/%s: %w", path.Join(parts[:i+1]...), err)
+		}
+		at = next
+	}
+	return at, nil
+}
+
+// errLink says that a path leads through a symbolic link.
+var errLink = errors.New("is a symbolic link, which is not followed")
+
+// step opens one folder inside another. That it is the folder that was looked at, and not a
+// link that took its place since, is checked after it was opened.
+func step(at *os.Root, name string, create bool) (*os.Root, error) {
+	if create {
+		if err := at.Mkdir(name, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+			return nil, cause(err)
+		}
+	}
+	seen, err := lookAt(at, name)
+	if err != nil {
+		return nil, err
+	}
+	next, err := at.OpenRoot(name)
+	if err != nil {
+		return nil, cause(err)
+	}
+	opened, err := next.Stat(".")
+	if err != nil || !os.SameFile(seen, opened) {
+		next.Close()
+		return nil, errors.Join(errors.New("was replaced while it was opened"), err)
+	}
+	return next, nil
+}
+
+// lookAt returns what name is, and refuses all but folders.
+func lookAt(at *os.Root, name string) (fs.FileInfo, error) {
+	info, err := at.Lstat(name)
+	switch {
+	case err != nil:
+		return nil, cause(err)
+	case info.Mode()&fs.ModeSymlink != 0:
+		return nil, errLink
+	case !info.IsDir():
+		return nil, errors.New("is not a folder")
+	}
+	return info, nil
+}
+
+// cause drops the path of an error of os.Root: it is relative, and ours is whole.
+func cause(err error) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	return err
+}

@@ -1,0 +1,103 @@
+package volume
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// Owner is to whom a folder belongs.
+type Owner struct{ UID, GID int }
+
+// ParseOwner reads "UID" or "UID:GID"; without a group it is the number of the user.
+func ParseOwner(s string) (Owner, error) {
+	user, group, both := strings.Cut(s, ":")
+	if !both {
+		group = user
+	}
+	uid, err1 := strconv.ParseUint(user, 10, 31)
+	gid, err2 := strconv.ParseUint(group, 10, 31)
+	if err1 != nil || err2 != nil {
+		return Owner{}, fmt.Errorf("owner %q is not a user id, or a user and a group id as in 1000:1000", s)
+	}
+	return Owner{UID: int(uid), GID: int(gid)}, nil
+}
+
+// ParseMode reads an octal mode such as 0750, with the bits for set-group-id (2000) and
+// sticky (1000).
+func ParseMode(s string) (fs.FileMode, error) {
+	n, err := strconv.ParseUint(s, 8, 32)
+	if err != nil || n > 0o3777 {
+		return 0, fmt.Errorf("mode %q is not an octal mode of a folder, as in 0750 or 2770", s)
+	}
+	mode := fs.FileMode(n & 0o777)
+	if n&0o2000 != 0 {
+		mode |= fs.ModeSetgid
+	}
+	if n&0o1000 != 0 {
+		mode |= fs.ModeSticky
+	}
+	return mode, nil
+}
+
+// modeBits are those that Prepare sets.
+const modeBits = fs.ModePerm | fs.ModeSetgid | fs.ModeSticky
+
+// Prepare makes the folder name below root, and gives it its owner and mode where they
+// differ. What lies in the folder is not touched. It returns what it did, nothing where
+// everything was as it should be.
+func Prepare(root *os.Root, name string, owner Owner, mode fs.FileMode) ([]string, error) {
+	parts, err := split(name)
+	if err != nil {
+		return nil, err
+	}
+	last := len(parts) - 1
+	parent, err := descend(root, parts[:last], true)
+	if err != nil {
+		return nil, fmt.Errorf("prepare %s: %w", name, err)
+	}
+	defer parent.Close()
+	var did []string
+	if _, err := parent.Lstat(parts[last]); os.IsNotExist(err) {
+		did = append(did, "created")
+	}
+	dir, err := step(parent, parts[last], true)
+	if err != nil {
+		return nil, fmt.Errorf("prepare %s: %w", name, err)
+	}
+	defer dir.Close()
+	more, err := own(dir, owner, mode)
+	if err != nil {
+		return nil, fmt.Errorf("prepare %s: %w", name, err)
+	}
+	return append(did, more...), nil
+}
+
+// own gives an open folder its owner and mode. The owner comes first: giving a folder away
+// clears bits of its mode.
+func own(dir *os.Root, owner Owner, mode fs.FileMode) ([]string, error) {
+	var did []string
+	info, err := dir.Stat(".")
+	if err != nil {
+		return nil, cause(err)
+	}
+	if st := info.Sys().(*syscall.Stat_t); int64(st.Uid) != int64(owner.UID) || int64(st.Gid) != int64(owner.GID) {
+		if err := dir.Chown(".", owner.UID, owner.GID); err != nil {
+			return nil, fmt.Errorf("set the owner to %d:%d: %w", owner.UID, owner.GID, cause(err))
+		}
+		did = append(did, fmt.Sprintf("owner %d:%d was %d:%d", owner.UID, owner.GID, st.Uid, st.Gid))
+		if info, err = dir.Stat("."); err != nil {
+			return nil, cause(err)
+		}
+	}
+	if info.Mode()&modeBits != mode {
+		if err := dir.Chmod(".", mode); err != nil {
+			return nil, fmt.Errorf("set the mode: %w", cause(err))
+		}
+		did = append(did, fmt.Sprintf("mode %v was %v", mode, info.Mode()&modeBits))
+	}
+	return did, nil
+}

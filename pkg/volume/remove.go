@@ -1,0 +1,117 @@
+package volume
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// Remove deletes all that lies in the folder name below root, and the folder itself unless
+// it is to be kept. A folder that isn't there is no error. It refuses a folder on which
+// something is mounted, and stops before one inside it: what is mounted belongs to others.
+func Remove(root *os.Root, name string, keepFolder bool) error {
+	parts, err := split(name)
+	if err != nil {
+		return err
+	}
+	last := len(parts) - 1
+	parent, err := descend(root, parts[:last], false)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("remove %s: %w", name, err)
+	}
+	defer parent.Close()
+	switch err := removeDir(parent, parts[last], keepFolder); {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("remove %s: %w", name, err)
+	}
+	return nil
+}
+
+// removeDir empties a folder and removes it.
+func removeDir(parent *os.Root, name string, keepFolder bool) error {
+	dir, err := step(parent, name, false)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	if err := refuseMount(dir); err != nil {
+		return err
+	}
+	for {
+		names, err := someNames(dir)
+		if err != nil {
+			return cause(err)
+		}
+		if len(names) == 0 {
+			break
+		}
+		for _, name := range names {
+			if err := removeEntry(dir, name); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+		}
+	}
+	if keepFolder {
+		return nil
+	}
+	return cause(parent.Remove(name))
+}
+
+// someNames lists the start of a folder. It opens it anew each time: a folder that loses
+// entries while it is read may hide others.
+func someNames(dir *os.Root) ([]string, error) {
+	f, err := dir.Open(".")
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	names, err := f.Readdirnames(1000)
+	if errors.Is(err, io.EOF) {
+		return nil, nil
+	}
+	return names, err
+}
+
+// removeEntry removes what lies in a volume; a link is removed, not followed.
+func removeEntry(dir *os.Root, name string) error {
+	info, err := dir.Lstat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return cause(err)
+	case info.IsDir():
+		return removeDir(dir, name, false)
+	}
+	return cause(dir.Remove(name))
+}
+
+// refuseMount tells an open folder on which something is mounted. It asks the kernel, since
+// the device's number is the same for a folder that is mounted into another place.
+func refuseMount(dir *os.Root) error {
+	f, err := dir.Open(".")
+	if err != nil {
+		return cause(err)
+	}
+	defer f.Close()
+	var st unix.Statx_t
+	err = unix.Statx(int(f.Fd()), "", unix.AT_EMPTY_PATH, unix.STATX_BASIC_STATS, &st)
+	switch {
+	case err != nil:
+		return fmt.Errorf("ask whether it is a mount point: %w", err)
+	case st.Attributes_mask&unix.STATX_ATTR_MOUNT_ROOT == 0:
+		return errors.New("this kernel can't say whether it is a mount point (Linux 5.8 can)")
+	case st.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0:
+		return errors.New("is a mount point; unmount it first")
+	}
+	return nil
+}

@@ -1,0 +1,193 @@
+package templates
+
+import (
+	"bytes"
+	"flag"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/engine"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/openpai/paictl/pkg/kube"
+)
+
+var update = flag.Bool("update", false, "write the copies of the library and the golden files")
+
+// names lists the services that have a chart.
+func names(t *testing.T) []string {
+	t.Helper()
+	entries, err := fs.ReadDir(Charts, "charts")
+	require.NoError(t, err)
+	var out []string
+	for _, e := range entries {
+		if e.IsDir() {
+			out = append(out, e.Name())
+		}
+	}
+	require.NotEmpty(t, out)
+	return out
+}
+
+// eachChart runs a test for every chart, as it is embedded.
+func eachChart(t *testing.T, f func(t *testing.T, c *chart.Chart)) {
+	t.Helper()
+	for _, name := range names(t) {
+		t.Run(name, func(t *testing.T) { f(t, load(t, name)) })
+	}
+}
+
+// load reads an embedded chart.
+func load(t *testing.T, name string) *chart.Chart {
+	t.Helper()
+	root := path.Join("charts", name)
+	var files []*loader.BufferedFile
+	require.NoError(t, fs.WalkDir(Charts, root, func(p string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := fs.ReadFile(Charts, p)
+		files = append(files, &loader.BufferedFile{Name: strings.TrimPrefix(p, root+"/"), Data: data})
+		return err
+	}))
+	c, err := loader.LoadFiles(files)
+	require.NoError(t, err)
+	require.Equal(t, name, c.Name(), "a chart is named as its folder")
+	return c
+}
+
+// values are those of testdata/values/<file>.yaml, or none.
+func values(t *testing.T, file string) map[string]any {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("testdata", "values", file+".yaml"))
+	if os.IsNotExist(err) {
+		return map[string]any{}
+	}
+	require.NoError(t, err)
+	out := map[string]any{}
+	require.NoError(t, yaml.UnmarshalStrict(data, &out))
+	return out
+}
+
+// A variant is one set of values with which every chart is rendered.
+type variant struct {
+	name   string
+	values func(t *testing.T, chart string) map[string]any
+}
+
+// Variants: what a plain "helm install" gets, with what a chart can't do without; and what
+// paictl gives it, with every part of the chart turned on.
+var variants = []variant{
+	{"plain", func(t *testing.T, chart string) map[string]any { return values(t, chart+".plain") }},
+	{"paictl", func(t *testing.T, chart string) map[string]any {
+		v := values(t, chart)
+		maps.Copy(v, values(t, "paictl"))
+		if strings.Contains(load(t, chart).Metadata.Annotations[annotationPlacement], "none") {
+			delete(v, "affinity")
+			delete(v, "tolerations")
+		}
+		return v
+	}},
+}
+
+// render returns the manifests of a chart, sorted as Helm's template engine names them.
+func render(t *testing.T, c *chart.Chart, vals map[string]any) (string, error) {
+	t.Helper()
+	require.NoError(t, chartutil.ProcessDependencies(c, vals))
+	options := chartutil.ReleaseOptions{Name: c.Name(), Namespace: kube.SystemNamespace, Revision: 1, IsInstall: true}
+	all, err := chartutil.ToRenderValues(c, vals, options, chartutil.DefaultCapabilities)
+	if err != nil {
+		return "", err
+	}
+	files, err := engine.Render(c, all)
+	if err != nil {
+		return "", err
+	}
+	var out bytes.Buffer
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		text := strings.TrimSpace(files[name])
+		if text == "" || strings.HasSuffix(name, ".tpl") || strings.HasSuffix(name, "NOTES.txt") {
+			continue
+		}
+		out.WriteString("---\n# Source: " + name + "\n" + strings.TrimPrefix(text, "---\n") + "\n")
+	}
+	return out.String(), nil
+}
+
+var documentEnd = regexp.MustCompile(`(?m)^---\s*$`)
+
+// objects parses rendered manifests.
+func objects(t *testing.T, manifest string) []unstructured.Unstructured {
+	t.Helper()
+	var out []unstructured.Unstructured
+	for _, doc := range documentEnd.Split(manifest, -1) {
+		o := map[string]any{}
+		require.NoError(t, yaml.UnmarshalStrict([]byte(doc), &o), doc)
+		if len(o) > 0 {
+			out = append(out, unstructured.Unstructured{Object: o})
+		}
+	}
+	return out
+}
+
+// eachRendering runs a test for the objects of every chart and variant.
+func eachRendering(t *testing.T, f func(t *testing.T, c *chart.Chart, objects []unstructured.Unstructured)) {
+	t.Helper()
+	eachChart(t, func(t *testing.T, c *chart.Chart) {
+		for _, v := range variants {
+			t.Run(v.name, func(t *testing.T) {
+				manifest, err := render(t, c, v.values(t, c.Name()))
+				require.NoError(t, err)
+				f(t, c, objects(t, manifest))
+			})
+		}
+	})
+}
+
+// golden compares text with a file, or writes it with -update.
+func golden(t *testing.T, file, text string) {
+	t.Helper()
+	if *update {
+		require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o755))
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o644))
+		return
+	}
+	want, err := os.ReadFile(file)
+	require.NoError(t, err, "write it with: go test ./templates -update")
+	require.Equal(t, string(want), text, "write it anew with: go test ./templates -update; the difference is what your change does")
+}
+
+func TestRenderedManifestsAreAsRecorded(t *testing.T) {
+	eachChart(t, func(t *testing.T, c *chart.Chart) {
+		for _, v := range variants {
+			manifest, err := render(t, c, v.values(t, c.Name()))
+			require.NoError(t, err)
+			file := c.Name() + ".yaml"
+			if v.name == "plain" {
+				file = c.Name() + ".plain.yaml"
+			}
+			golden(t, filepath.Join("testdata", "golden", file), manifest)
+		}
+	})
+}
+
+// Every chart carries a copy of the library, so that it also installs without paictl.
+func TestChartsCarryTheLibraryAsItIs(t *testing.T) {
+	library, err := os.ReadFile("library/_pai.tpl")
+	require.NoError(t, err)
+	for _, name := range names(t) {
+		golden(t, filepath.Join("charts", name, "templates", "_pai.tpl"), string(library))
+	}
+}
