@@ -5,9 +5,14 @@
 package catalogue
 
 import (
+	"context"
+	"maps"
+
 	"helm.sh/helm/v3/pkg/chart"
 
+	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/secret"
+	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
 // Annotations of a Chart.yaml that paictl reads.
@@ -19,6 +24,8 @@ const (
 	AnnotationPlacement = "paictl.openpai.org/placement"
 	// AnnotationClaims is a YAML list of Claim: what the service keeps on disk.
 	AnnotationClaims = "paictl.openpai.org/claims"
+	// AnnotationEnabled is "false" on a service that runs only where its section says so.
+	AnnotationEnabled = "paictl.openpai.org/enabled"
 )
 
 // Service is one entry of the catalogue.
@@ -33,7 +40,8 @@ type Service struct {
 	Enabled   bool
 	// Source is SourceEmbedded, or the reference of the chart: oci://..., https://..., a path.
 	Source string
-	Chart  *chart.Chart
+	// Chart is nil where the chart is upstream's and nobody fetched it.
+	Chart *chart.Chart
 	// Values are what Helm gets over the chart's own defaults: section, layout and global
 	// settings. They hold no secret.
 	Values map[string]any
@@ -41,6 +49,11 @@ type Service struct {
 	// CredentialsName, and Values name it.
 	Credentials map[string]secret.String
 	Claims      []Claim
+	// Upstream says where the chart of an upstream service is; nil for an embedded one.
+	Upstream *ChartRef
+
+	// secretValues go to Helm with Values: an upstream chart takes its secrets no other way.
+	secretValues map[string]any
 }
 
 // Placements that are no roles, and the source of charts that are part of paictl.
@@ -56,5 +69,64 @@ type Claim struct {
 	Owner int64  `yaml:"owner" json:"owner"` // user and group id of what writes there
 }
 
+// ChartRef says where an upstream chart is.
+type ChartRef struct {
+	// Chart is oci://..., https://REPOSITORY#NAME, https://....tgz, or a path; relative
+	// paths start at Dir.
+	Chart   string
+	Version string
+	Digest  string // sha256:<hex> of the chart's archive, "" where nobody pinned it
+	// PlainHTTP allows a registry without TLS; only with Digest.
+	PlainHTTP bool
+	Dir       string // the folder of the configuration, "" where it came from a cluster
+}
+
+// Fetcher brings upstream charts.
+type Fetcher interface {
+	Fetch(ctx context.Context, ref ChartRef) (*chart.Chart, error)
+}
+
 // CredentialsName is the Secret with a service's credentials.
 func (s *Service) CredentialsName() string { return s.Name + "-credentials" }
+
+// SetCredentialsRevision tells the chart which state of the credentials it starts with, so
+// that pods roll when they change. The revision is a random word that whoever writes the
+// Secret renews with its content, and never a hash of it: releases are read by more people
+// than Secrets are, and short passwords can be guessed from a hash.
+func (s *Service) SetCredentialsRevision(revision string) {
+	if len(s.Credentials) > 0 {
+		s.Values[keyCredentialsRevision] = revision
+	}
+}
+
+// ReleaseValues are Values, and the secret values of an upstream service. They go to Helm
+// and are shown to nobody.
+func (s *Service) ReleaseValues() map[string]any { return merge(s.Values, s.secretValues) }
+
+// ShownValues are ReleaseValues with every secret masked.
+func (s *Service) ShownValues() map[string]any { return merge(s.Values, masked(s.secretValues)) }
+
+// Catalogue holds the services of one configuration.
+type Catalogue struct {
+	cfg      *config.Cluster
+	services map[string]*Service
+}
+
+// Services returns all services by name, those that are disabled too.
+func (c *Catalogue) Services() []*Service {
+	out := make([]*Service, 0, len(c.services))
+	for _, name := range c.names() {
+		out = append(out, c.services[name])
+	}
+	return out
+}
+
+// Get returns a service, or nil where there is none of that name.
+func (c *Catalogue) Get(name string) *Service { return c.services[name] }
+
+func (c *Catalogue) names() []string { return sorted(maps.Keys(c.services)) }
+
+// at leads to a field of a service's section.
+func at(service string, steps ...any) strictyaml.Path {
+	return append(strictyaml.Path{service}, steps...)
+}

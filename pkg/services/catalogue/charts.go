@@ -1,0 +1,130 @@
+package catalogue
+
+import (
+	"fmt"
+	"io/fs"
+	"path"
+	"strconv"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+	"helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chart/loader"
+
+	"github.com/openpai/paictl/templates"
+)
+
+// chartsFolder is where charts lie in Options.Charts.
+const chartsFolder = "charts"
+
+// embeddedChart is a chart with what its annotations say.
+type embeddedChart struct {
+	*chart.Chart
+	valuesFile []byte // values.yaml as it is written, with its comments
+	requires   []string
+	placement  []string
+	claims     []Claim
+	enabled    bool
+	schema     *valuesSchema
+}
+
+// readCharts reads all charts of a file system, by name.
+func readCharts(files fs.FS) (map[string]*embeddedChart, error) {
+	if files == nil {
+		files = templates.Charts
+	}
+	entries, err := fs.ReadDir(files, chartsFolder)
+	if err != nil {
+		return nil, fmt.Errorf("read the charts: %w", err)
+	}
+	out := map[string]*embeddedChart{}
+	for _, e := range entries {
+		// What has no Chart.yaml is no chart.
+		if _, err := fs.Stat(files, path.Join(chartsFolder, e.Name(), "Chart.yaml")); err != nil {
+			continue
+		}
+		c, err := readChart(files, path.Join(chartsFolder, e.Name()))
+		if err != nil {
+			return nil, fmt.Errorf("chart %s: %w", e.Name(), err)
+		}
+		if c.Name() != e.Name() {
+			return nil, fmt.Errorf("chart %s: Chart.yaml calls it %q", e.Name(), c.Name())
+		}
+		out[c.Name()] = c
+	}
+	return out, nil
+}
+
+func readChart(files fs.FS, dir string) (*embeddedChart, error) {
+	var buffered []*loader.BufferedFile
+	err := fs.WalkDir(files, dir, func(p string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := fs.ReadFile(files, p)
+		buffered = append(buffered, &loader.BufferedFile{Name: strings.TrimPrefix(p, dir+"/"), Data: data})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	c, err := loader.LoadFiles(buffered)
+	if err != nil {
+		return nil, err
+	}
+	out := &embeddedChart{Chart: c, enabled: true}
+	for _, f := range c.Raw {
+		if f.Name == "values.yaml" {
+			out.valuesFile = f.Data
+		}
+	}
+	if err := out.readAnnotations(); err != nil {
+		return nil, err
+	}
+	if out.schema, err = newValuesSchema(c.Schema); err != nil {
+		return nil, fmt.Errorf("values.schema.json: %w", err)
+	}
+	return out, nil
+}
+
+func (c *embeddedChart) readAnnotations() error {
+	a := c.Metadata.Annotations
+	c.requires = words(a[AnnotationRequires])
+	if c.placement = words(a[AnnotationPlacement]); len(c.placement) == 0 {
+		return fmt.Errorf("the annotation %s is missing", AnnotationPlacement)
+	}
+	if bad := badPlacement(c.placement); bad != "" {
+		return fmt.Errorf("annotation %s: %s", AnnotationPlacement, bad)
+	}
+	if text := a[AnnotationClaims]; text != "" {
+		dec := yaml.NewDecoder(strings.NewReader(text))
+		dec.KnownFields(true)
+		if err := dec.Decode(&c.claims); err != nil {
+			return fmt.Errorf("annotation %s: %w", AnnotationClaims, err)
+		}
+	}
+	for _, claim := range c.claims {
+		if claim.Name == "" || claim.Owner <= 0 {
+			return fmt.Errorf("annotation %s: a claim needs a name, and an owner that isn't root", AnnotationClaims)
+		}
+	}
+	if text := a[AnnotationEnabled]; text != "" {
+		enabled, err := strconv.ParseBool(text)
+		if err != nil {
+			return fmt.Errorf("annotation %s: %q is neither true nor false", AnnotationEnabled, text)
+		}
+		c.enabled = enabled
+	}
+	return nil
+}
+
+// words splits a list with commas.
+func words(text string) []string {
+	var out []string
+	for word := range strings.SplitSeq(text, ",") {
+		if word = strings.TrimSpace(word); word != "" {
+			out = append(out, word)
+		}
+	}
+	return out
+}

@@ -1,0 +1,244 @@
+package catalogue
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/strictyaml"
+)
+
+// Selection is what a command works on.
+type Selection struct {
+	// Services in the order in which they start; SelectDependents returns them in the order
+	// in which they stop.
+	Services []*Service
+	// Added are the names of services that nobody asked for and that others need.
+	Added []string
+}
+
+// Select returns the named services and those that they require; no names mean all that are
+// enabled. The services in except are left out, which is an error where another one needs
+// them.
+func (c *Catalogue) Select(names, except []string) (Selection, error) {
+	if err := c.checkNames(names, except); err != nil {
+		return Selection{}, err
+	}
+	asked := map[string]bool{}
+	for _, name := range names {
+		if !c.services[name].Enabled {
+			return Selection{}, hint.Errorf(fmt.Sprintf("set enabled: true in the section %s of services-configuration.yaml, and push it", name), "%s is disabled", name)
+		}
+		asked[name] = true
+	}
+	if len(names) == 0 {
+		for name, s := range c.services {
+			asked[name] = s.Enabled
+		}
+	}
+	drop(asked, except)
+	chosen := closure(asked, c.prerequisites)
+	if err := c.checkExcept(chosen, except); err != nil {
+		return Selection{}, err
+	}
+	return c.selection(chosen, asked)
+}
+
+// SelectDependents returns the named services and those that require them, in the order in
+// which they stop; no names mean all, those that are disabled too. A service in except stays,
+// which is an error where it requires one that is stopped.
+func (c *Catalogue) SelectDependents(names, except []string) (Selection, error) {
+	if err := c.checkNames(names, except); err != nil {
+		return Selection{}, err
+	}
+	asked := map[string]bool{}
+	for _, name := range names {
+		asked[name] = true
+	}
+	if len(names) == 0 {
+		for name := range c.services {
+			asked[name] = true
+		}
+	}
+	drop(asked, except)
+	chosen := closure(asked, c.dependents)
+	for _, name := range sorted(maps.Keys(chosen)) {
+		if slices.Contains(except, name) {
+			needed := c.firstOf(c.prerequisites(name), chosen)
+			return Selection{}, hint.Errorf(fmt.Sprintf("leave out %s too, or let %s stop", needed, name), "%s can't stay: it requires %s, which is to stop", name, needed)
+		}
+	}
+	s, err := c.selection(chosen, asked)
+	slices.Reverse(s.Services)
+	return s, err
+}
+
+func (c *Catalogue) checkNames(lists ...[]string) error {
+	var unknown []string
+	remedy := "the services are " + strings.Join(c.names(), ", ")
+	for _, name := range slices.Concat(lists...) {
+		if c.services[name] != nil {
+			continue
+		}
+		unknown = append(unknown, fmt.Sprintf("%q", name))
+		if near := strictyaml.Nearest(name, c.names()); near != "" && len(unknown) == 1 {
+			remedy = fmt.Sprintf("did you mean %q?", near)
+		}
+	}
+	if len(unknown) > 0 {
+		return hint.Errorf(remedy, "there is no service %s", strings.Join(unknown, ", "))
+	}
+	return nil
+}
+
+func drop(asked map[string]bool, except []string) {
+	for _, name := range except {
+		delete(asked, name)
+	}
+	maps.DeleteFunc(asked, func(_ string, yes bool) bool { return !yes })
+}
+
+// checkExcept refuses to leave out what the chosen services need, and says who would have
+// to stay out with it.
+func (c *Catalogue) checkExcept(chosen map[string]bool, except []string) error {
+	for _, name := range except {
+		if !chosen[name] {
+			continue
+		}
+		dependents := closure(map[string]bool{name: true}, c.dependents)
+		maps.DeleteFunc(dependents, func(other string, _ bool) bool {
+			return other == name || !chosen[other] || slices.Contains(except, other)
+		})
+		needing := strings.Join(sorted(maps.Keys(dependents)), ", ")
+		return hint.Errorf(fmt.Sprintf("leave out %s as well, or start %s too", needing, name), "%s can't be left out: it is required by %s", name, needing)
+	}
+	return nil
+}
+
+// prerequisites of a service that are part of the catalogue and enabled: whoever disables
+// one takes care of what it did.
+func (c *Catalogue) prerequisites(name string) []string {
+	var out []string
+	for _, required := range c.services[name].Requires {
+		if s := c.services[required]; s != nil && s.Enabled {
+			out = append(out, required)
+		}
+	}
+	return out
+}
+
+func (c *Catalogue) dependents(name string) []string {
+	var out []string
+	for _, other := range c.names() {
+		if slices.Contains(c.services[other].Requires, name) {
+			out = append(out, other)
+		}
+	}
+	return out
+}
+
+func (c *Catalogue) firstOf(names []string, chosen map[string]bool) string {
+	for _, name := range names {
+		if chosen[name] {
+			return name
+		}
+	}
+	return ""
+}
+
+// closure adds to the names all that next leads to.
+func closure(names map[string]bool, next func(string) []string) map[string]bool {
+	out := map[string]bool{}
+	queue := sorted(maps.Keys(names))
+	for len(queue) > 0 {
+		name := queue[0]
+		queue = queue[1:]
+		if out[name] {
+			continue
+		}
+		out[name] = true
+		queue = append(queue, next(name)...)
+	}
+	return out
+}
+
+func (c *Catalogue) selection(chosen, asked map[string]bool) (Selection, error) {
+	order, cycle := c.order(chosen)
+	if len(cycle) > 0 {
+		return Selection{}, hint.Errorf("remove one of the prerequisites from requires", "services wait for each other: %s", strings.Join(cycle, " -> "))
+	}
+	var out Selection
+	for _, name := range order {
+		out.Services = append(out.Services, c.services[name])
+		if !asked[name] {
+			out.Added = append(out.Added, name)
+		}
+	}
+	return out, nil
+}
+
+// order sorts services by name, and puts before each what it requires. Where they wait for
+// each other it returns one such cycle: a, b, a.
+func (c *Catalogue) order(chosen map[string]bool) (order, cycle []string) {
+	const visiting, done = 1, 2
+	state := map[string]int{}
+	var path []string
+	var visit func(name string) bool
+	visit = func(name string) bool {
+		switch state[name] {
+		case done:
+			return true
+		case visiting:
+			cycle = append(slices.Clone(path[slices.Index(path, name):]), name)
+			return false
+		}
+		state[name] = visiting
+		path = append(path, name)
+		for _, required := range slices.Sorted(slices.Values(c.services[name].Requires)) {
+			if chosen[required] && !visit(required) {
+				return false
+			}
+		}
+		path = path[:len(path)-1]
+		state[name] = done
+		order = append(order, name)
+		return true
+	}
+	for _, name := range sorted(maps.Keys(chosen)) {
+		if !visit(name) {
+			return nil, cycle
+		}
+	}
+	return order, nil
+}
+
+// checkRequires finds prerequisites that don't exist, that are disabled, or that go round in
+// a circle.
+func (b *builder) checkRequires() {
+	all := map[string]bool{}
+	for _, name := range sorted(maps.Keys(b.services)) {
+		all[name] = true
+		s := b.services[name]
+		for _, required := range s.Requires {
+			b.checkPrerequisite(s, required)
+		}
+	}
+	c := &Catalogue{cfg: b.cfg, services: b.services}
+	if _, cycle := c.order(all); len(cycle) > 0 {
+		b.fail(at(cycle[0], keyRequires), "services/requires", "services wait for each other: "+strings.Join(cycle, " -> "), "remove one of the prerequisites from requires")
+	}
+}
+
+func (b *builder) checkPrerequisite(s *Service, required string) {
+	other := b.services[required]
+	switch {
+	case other == nil:
+		_, remedy := unknownKey(required, sorted(maps.Keys(b.services)))
+		b.fail(at(s.Name, keyRequires), "services/requires", fmt.Sprintf("%s requires %q, and there is no such service", s.Name, required), remedy)
+	case s.Enabled && !other.Enabled:
+		b.warn(at(required, keyEnabled), "services/requires", fmt.Sprintf("%s requires %s, which is disabled; it starts without", s.Name, required),
+			fmt.Sprintf("enable %s, unless the cluster has another that does its work", required))
+	}
+}

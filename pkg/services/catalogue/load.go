@@ -1,0 +1,128 @@
+package catalogue
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/strictyaml"
+)
+
+// Options say where charts come from.
+type Options struct {
+	// Charts has a folder charts with one chart per folder; nil means those of this paictl.
+	Charts fs.FS
+	// Fetcher brings the charts of enabled upstream services. Without one their Chart stays
+	// nil, which is enough to list, check and stop them.
+	Fetcher Fetcher
+}
+
+// Load makes the catalogue of a configuration. The findings are about its sections; where
+// one of them is an error nothing should be started. The error is about charts: one of
+// paictl's own that is broken, or an upstream one that can't be had.
+func Load(ctx context.Context, cfg *config.Cluster, o Options) (*Catalogue, config.Findings, error) {
+	embedded, err := readCharts(o.Charts)
+	if err != nil {
+		return nil, nil, err
+	}
+	b := &builder{cfg: cfg, embedded: embedded, services: map[string]*Service{}}
+	c := b.load()
+	if o.Fetcher == nil {
+		return c, b.findings, nil
+	}
+	enabled := slices.DeleteFunc(c.Services(), func(s *Service) bool { return !s.Enabled })
+	found, err := c.FetchCharts(ctx, o.Fetcher, enabled)
+	return c, append(b.findings, found...), err
+}
+
+// Check finds mistakes in the services' sections. It looks at no upstream chart.
+func Check(cfg *config.Cluster) config.Findings {
+	_, findings, err := Load(context.Background(), cfg, Options{})
+	if err != nil {
+		return config.Findings{cfg.Finding(config.ServicesFile, strictyaml.Error, nil, "services/chart", err.Error(), hint.Of(err))}
+	}
+	return findings
+}
+
+// builder turns sections into services and collects what is wrong in them.
+type builder struct {
+	cfg      *config.Cluster
+	embedded map[string]*embeddedChart
+	services map[string]*Service
+	findings config.Findings
+}
+
+func (b *builder) load() *Catalogue {
+	sections := b.cfg.Services.Sections
+	for _, name := range sorted(maps.Keys(b.embedded)) {
+		if !isUpstream(sections[name]) {
+			b.services[name] = b.embeddedService(b.embedded[name], sections[name])
+		}
+	}
+	for _, name := range sorted(maps.Keys(sections)) {
+		switch {
+		case isUpstream(sections[name]):
+			b.services[name] = b.upstreamService(name, sections[name].(map[string]any))
+		case b.embedded[name] == nil:
+			b.unknownService(name)
+		}
+	}
+	c := &Catalogue{cfg: b.cfg, services: b.services}
+	b.checkRequires()
+	b.checkPlacement()
+	b.giveVolumes()
+	b.checkValues()
+	b.findings.Sort()
+	return c
+}
+
+// isUpstream tells whether a section names a chart of its own. It may bear the name of an
+// embedded service and then takes its place.
+func isUpstream(section any) bool {
+	m, ok := section.(map[string]any)
+	return ok && m[keyChart] != nil
+}
+
+func (b *builder) unknownService(name string) {
+	if slices.Contains(otherServices(), name) {
+		b.warn(at(name), "services/not-in-release", fmt.Sprintf("there is no service %s in this release; its section is kept and not used", name), "")
+		return
+	}
+	known := append(sorted(maps.Keys(b.embedded)), "cluster")
+	remedy := "the services are " + strings.Join(known, ", ") + "; one of your own needs the key chart"
+	if near := strictyaml.Nearest(name, known); near != "" {
+		remedy = fmt.Sprintf("did you mean %q?", near)
+	}
+	b.fail(at(name), "services/unknown-service", fmt.Sprintf("there is no service %q", name), remedy)
+}
+
+// otherServices had sections in the original's configuration and have none here, or not
+// yet. A configuration that was migrated keeps them.
+func otherServices() []string {
+	return []string{
+		"authentication", "azure-rdma", "cleaner", "cluster-utilization", "database-controller", "dev-box", "device-plugin", "docker-cache",
+		"end-to-end-test", "etcd-upgrade", "fluentd", "frameworkcontroller", "hivedscheduler", "internal-storage", "job-exit-spec", "job-exporter",
+		"k8s-job-exit-spec", "log-manager", "marketplace-db", "marketplace-restserver", "marketplace-webportal", "openpai-runtime", "postgresql",
+		"prometheus-pushgateway", "pylon", "rest-server", "storage-manager", "utilities", "webportal",
+	}
+}
+
+func (b *builder) fail(p strictyaml.Path, rule, message, remedy string) {
+	b.findings = append(b.findings, b.cfg.Finding(config.ServicesFile, strictyaml.Error, p, rule, message, remedy))
+}
+
+func (b *builder) warn(p strictyaml.Path, rule, message, remedy string) {
+	b.findings = append(b.findings, b.cfg.Finding(config.ServicesFile, strictyaml.Warning, p, rule, message, remedy))
+}
+
+func sorted(keys iter.Seq[string]) []string { return slices.Sorted(keys) }
+
+// defaultNamespace is where services run that say nothing else.
+const defaultNamespace = kube.SystemNamespace

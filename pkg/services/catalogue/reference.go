@@ -1,0 +1,238 @@
+package catalogue
+
+import (
+	"fmt"
+	"io/fs"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"gopkg.in/yaml.v3"
+
+	"github.com/openpai/paictl/pkg/strictyaml"
+)
+
+// Reference documents the sections of all services, as a part of services-configuration.yaml
+// in which every line is a comment. Lines that begin with "## " explain; the others become
+// settings, with their defaults, where "# " is taken away.
+func Reference() []byte {
+	b, err := reference(nil)
+	if err != nil {
+		return nil // the charts are part of paictl, and a test reads them all
+	}
+	return b
+}
+
+func reference(files fs.FS) ([]byte, error) {
+	charts, err := readCharts(files)
+	if err != nil {
+		return nil, err
+	}
+	var out strings.Builder
+	out.WriteString(referenceHead)
+	for _, name := range sorted(maps.Keys(charts)) {
+		text, err := charts[name].reference()
+		if err != nil {
+			return nil, fmt.Errorf("chart %s: %w", name, err)
+		}
+		out.WriteString("\n" + text)
+	}
+	out.WriteString(referenceTail)
+	return []byte(out.String()), nil
+}
+
+const referenceHead = `## The services and their settings. Each section below shows the defaults; take away "# "
+## from the name of the service and from the settings that you change. A setting that stays
+## a comment, or has no value, keeps its default, in this release and in later ones.
+`
+
+const referenceTail = `
+## A service from somebody else's chart. It needs nothing but chart and version.
+# my-service:
+#   ## oci://REGISTRY/PATH, https://REPOSITORY#NAME, https://....tgz, or a path.
+#   chart: oci://registry.example.com/charts/my-service
+#   version: 1.2.3
+#   ## sha256 of the chart's archive: what was checked once is what runs for good.
+#   digest: sha256:0000000000000000000000000000000000000000000000000000000000000000
+#   enabled: true
+#   namespace: pai-system
+#   ## Services that must be ready before it starts.
+#   requires: []
+#   ## Values of the chart, as its own documentation describes them.
+#   values: {}
+#   ## Values that are secret. They are merged over the others and never shown.
+#   secretValues: {}
+`
+
+// reference is the commented section of one chart.
+func (c *embeddedChart) reference() (string, error) {
+	lines := []string{"## " + c.Name() + ": " + strings.TrimSpace(c.Metadata.Description)}
+	if len(c.requires) > 0 {
+		lines = append(lines, "## It starts after "+strings.Join(c.requires, ", ")+".")
+	}
+	lines = append(lines,
+		"# "+c.Name()+":",
+		"#   ## Whether the service runs.",
+		"#   enabled: "+strconv.FormatBool(c.enabled))
+	if !slices.Contains(c.placement, PlacementNone) {
+		lines = append(lines,
+			"#   ## Roles of the layout on whose machines it runs, or all.",
+			"#   placement: ["+strings.Join(c.placement, ", ")+"]")
+	}
+	settings, err := c.settings()
+	if err != nil {
+		return "", err
+	}
+	for _, line := range settings {
+		lines = append(lines, strings.TrimRight("#   "+line, " "))
+	}
+	return strings.Join(lines, "\n") + "\n", nil
+}
+
+// comment is a line of values.yaml that explains; helm-docs marks some with "--".
+var comment = regexp.MustCompile(`^(\s*)#+( --)?`)
+
+// blockScalar opens a text of several lines, in which # is no comment.
+var blockScalar = regexp.MustCompile(`[:-] +[|>][0-9+-]*\s*$`)
+
+// settings are the lines of values.yaml, without what paictl sets itself, and with what the
+// schema adds to their comments.
+func (c *embeddedChart) settings() ([]string, error) {
+	var doc yaml.Node
+	if err := yaml.Unmarshal(c.valuesFile, &doc); err != nil {
+		return nil, fmt.Errorf("values.yaml: %w", err)
+	}
+	if len(doc.Content) == 0 {
+		return nil, nil
+	}
+	notes := map[int]string{} // by line, from 1
+	c.schemaNotes(doc.Content[0], nil, notes)
+	lines := strings.Split(strings.TrimRight(string(c.valuesFile), "\n"), "\n")
+	hidden := hiddenLines(doc.Content[0], lines)
+	var out []string
+	block := -1 // indentation of the key whose text of several lines we are in
+	for i, line := range lines {
+		indent := len(line) - len(strings.TrimLeft(line, " "))
+		inBlock := block >= 0 && (indent > block || strings.TrimSpace(line) == "")
+		if !inBlock {
+			block = -1
+		}
+		switch {
+		case hidden[i+1]:
+			continue
+		case inBlock:
+		case comment.MatchString(line):
+			line = comment.ReplaceAllString(line, "$1##")
+		case blockScalar.MatchString(line):
+			block = indent
+		}
+		if note := notes[i+1]; note != "" && !inBlock {
+			out = append(out, line[:indent]+"## "+note)
+		}
+		out = append(out, line)
+	}
+	return trimBlank(out), nil
+}
+
+func trimBlank(lines []string) []string {
+	blank := func(s string) bool { return strings.TrimSpace(s) == "" }
+	for len(lines) > 0 && blank(lines[0]) {
+		lines = lines[1:]
+	}
+	for len(lines) > 0 && blank(lines[len(lines)-1]) {
+		lines = lines[:len(lines)-1]
+	}
+	return lines
+}
+
+// hiddenLines are those of values that paictl sets and nobody else, with their comments.
+func hiddenLines(root *yaml.Node, lines []string) map[int]bool {
+	hidden := map[int]bool{}
+	for i := 0; i+1 < len(root.Content); i += 2 {
+		key := root.Content[i]
+		if key.Value != keyGlobal && key.Value != keyCredentialsRevision {
+			continue
+		}
+		first, last := key.Line, len(lines)
+		for first > 1 && comment.MatchString(lines[first-2]) {
+			first--
+		}
+		if i+2 < len(root.Content) {
+			for last = root.Content[i+2].Line - 1; last > key.Line && comment.MatchString(lines[last-1]); {
+				last--
+			}
+		}
+		for n := first; n <= last; n++ {
+			hidden[n] = true
+		}
+	}
+	return hidden
+}
+
+// schemaNotes says what the schema knows about keys: their limits, and their description
+// where values.yaml has no comment.
+func (c *embeddedChart) schemaNotes(n *yaml.Node, p strictyaml.Path, notes map[int]string) {
+	if n.Kind != yaml.MappingNode || c.schema.root == nil || n.Style&yaml.FlowStyle != 0 {
+		return
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		sub := p.With(key.Value)
+		if s := c.schema.at(sub); s != nil {
+			note := limits(s)
+			if key.HeadComment == "" {
+				note = strings.TrimSpace(s.Description + " " + note)
+			}
+			notes[key.Line] = note
+		}
+		c.schemaNotes(value, sub, notes)
+	}
+}
+
+// at returns the schema of a key, nil where it isn't described by name.
+func (s *valuesSchema) at(p strictyaml.Path) *jsonschema.Schema {
+	part := s.root
+	for _, step := range p {
+		key, ok := step.(string)
+		if !ok {
+			return nil
+		}
+		var next *jsonschema.Schema
+		for _, one := range expand([]*jsonschema.Schema{part}) {
+			if child := one.Properties[key]; child != nil && next == nil {
+				next = child
+			}
+		}
+		if part = next; part == nil {
+			return nil
+		}
+	}
+	return part
+}
+
+// limits says in words what else than a type the schema asks for.
+func limits(s *jsonschema.Schema) string {
+	var out []string
+	if s.Enum != nil {
+		var words []string
+		for _, v := range s.Enum.Values {
+			words = append(words, fmt.Sprint(v))
+		}
+		out = append(out, "One of: "+strings.Join(words, ", ")+".")
+	}
+	switch {
+	case s.Minimum != nil && s.Maximum != nil:
+		out = append(out, fmt.Sprintf("From %s to %s.", number(s.Minimum), number(s.Maximum)))
+	case s.Minimum != nil:
+		out = append(out, fmt.Sprintf("At least %s.", number(s.Minimum)))
+	case s.Maximum != nil:
+		out = append(out, fmt.Sprintf("At most %s.", number(s.Maximum)))
+	}
+	if s.WriteOnly {
+		out = append(out, "Secret: kept in a Kubernetes Secret and never shown.")
+	}
+	return strings.Join(out, " ")
+}

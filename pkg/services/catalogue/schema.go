@@ -1,0 +1,155 @@
+package catalogue
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/openpai/paictl/pkg/strictyaml"
+)
+
+// valuesSchema is a chart's values.schema.json.
+type valuesSchema struct {
+	root *jsonschema.Schema
+	// byLocation finds the part of the schema that an error speaks of.
+	byLocation map[string]*jsonschema.Schema
+}
+
+// newValuesSchema compiles a schema; a chart without one takes everything. References to
+// other files are refused, so that a check never waits for a network.
+func newValuesSchema(data []byte) (*valuesSchema, error) {
+	if len(data) == 0 {
+		return &valuesSchema{}, nil
+	}
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
+	if err != nil {
+		return nil, err
+	}
+	c := jsonschema.NewCompiler()
+	c.UseLoader(jsonschema.SchemeURLLoader{})
+	const url = "mem:///values.schema.json"
+	if err := c.AddResource(url, doc); err != nil {
+		return nil, err
+	}
+	root, err := c.Compile(url)
+	if err != nil {
+		return nil, err
+	}
+	s := &valuesSchema{root: root, byLocation: map[string]*jsonschema.Schema{}}
+	s.index(root)
+	return s, nil
+}
+
+func (s *valuesSchema) index(part *jsonschema.Schema) {
+	if part == nil || s.byLocation[part.Location] != nil {
+		return
+	}
+	s.byLocation[part.Location] = part
+	for _, other := range variants(part) {
+		s.index(other)
+	}
+	for _, child := range part.Properties {
+		s.index(child)
+	}
+	for _, child := range part.PatternProperties {
+		s.index(child)
+	}
+	if child, ok := part.AdditionalProperties.(*jsonschema.Schema); ok {
+		s.index(child)
+	}
+	for _, child := range itemSchemas(part) {
+		s.index(child)
+	}
+}
+
+// variants are schemas that speak of the same value as this one.
+func variants(s *jsonschema.Schema) []*jsonschema.Schema {
+	out := slices.Concat(s.AllOf, s.AnyOf, s.OneOf)
+	for _, one := range []*jsonschema.Schema{s.Ref, s.If, s.Then, s.Else} {
+		if one != nil {
+			out = append(out, one)
+		}
+	}
+	return out
+}
+
+// itemSchemas are those of a list's entries, in any draft's words.
+func itemSchemas(s *jsonschema.Schema) []*jsonschema.Schema {
+	out := slices.Clone(s.PrefixItems)
+	switch items := s.Items.(type) {
+	case *jsonschema.Schema:
+		out = append(out, items)
+	case []*jsonschema.Schema:
+		out = append(out, items...)
+	}
+	if s.Items2020 != nil {
+		out = append(out, s.Items2020)
+	}
+	if rest, ok := s.AdditionalItems.(*jsonschema.Schema); ok {
+		out = append(out, rest)
+	}
+	return out
+}
+
+// problem is one thing that the schema doesn't like.
+type problem struct {
+	path            strictyaml.Path
+	message, remedy string
+}
+
+// check returns everything that is wrong with complete values.
+func (s *valuesSchema) check(values map[string]any) (problems []problem) {
+	if s.root == nil {
+		return nil
+	}
+	// A schema of somebody else's chart could hold what the library doesn't expect.
+	defer func() {
+		if r := recover(); r != nil {
+			problems = []problem{{message: fmt.Sprintf("the values can't be checked: %v", r)}}
+		}
+	}()
+	err := s.root.Validate(values)
+	if invalid, ok := errors.AsType[*jsonschema.ValidationError](err); ok {
+		return dedupe(s.explain(invalid, values))
+	}
+	if err != nil {
+		return []problem{{message: fmt.Sprintf("the values can't be checked: %v", err)}}
+	}
+	return nil
+}
+
+// dedupe drops what several parts of a schema say alike.
+func dedupe(problems []problem) []problem {
+	seen := map[string]bool{}
+	return slices.DeleteFunc(problems, func(p problem) bool {
+		key := p.path.String() + "\x00" + p.message
+		defer func() { seen[key] = true }()
+		return seen[key]
+	})
+}
+
+// pathIn turns a place in JSON into a path: a step into a list is a number.
+func pathIn(values any, location []string) strictyaml.Path {
+	p := strictyaml.Path{}
+	for _, step := range location {
+		switch v := values.(type) {
+		case []any:
+			i, err := strconv.Atoi(step)
+			if err != nil || i < 0 || i >= len(v) {
+				return p
+			}
+			values = v[i]
+			p = append(p, i)
+		case map[string]any:
+			values = v[step]
+			p = append(p, step)
+		default:
+			return p
+		}
+	}
+	return p
+}

@@ -1,0 +1,192 @@
+package catalogue
+
+import (
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/secret"
+	"github.com/openpai/paictl/pkg/strictyaml"
+)
+
+// SecretPaths returns the fields of services-configuration.yaml that hold secrets: what the
+// charts' schemas call writeOnly, everything below secretValues of upstream services, and
+// everything in sections that no chart describes. Each path leads to a value that is neither
+// a map nor a list.
+func SecretPaths(cfg *config.Cluster) []strictyaml.Path {
+	// Where paictl's own charts can't be read, every setting may be a secret.
+	embedded, _ := readCharts(nil)
+	return secretPaths(cfg, embedded)
+}
+
+func secretPaths(cfg *config.Cluster, embedded map[string]*embeddedChart) []strictyaml.Path {
+	var out []strictyaml.Path
+	add := func(p strictyaml.Path, _ any) { out = append(out, p) }
+	for _, name := range sorted(maps.Keys(cfg.Services.Sections)) {
+		section := cfg.Services.Sections[name]
+		switch c := embedded[name]; {
+		case isUpstream(section):
+			leaves(section.(map[string]any)[keySecretValues], at(name, keySecretValues), add)
+		case c == nil:
+			leaves(section, at(name), add)
+		case c.schema.root != nil:
+			writeOnly([]*jsonschema.Schema{c.schema.root}, section, at(name), func(p strictyaml.Path, v any) { leaves(v, p, add) })
+		}
+	}
+	return out
+}
+
+// leaves visits the values that are neither maps nor lists, nor nothing.
+func leaves(v any, p strictyaml.Path, visit func(strictyaml.Path, any)) {
+	switch v := v.(type) {
+	case nil:
+	case map[string]any:
+		for _, key := range sorted(maps.Keys(v)) {
+			leaves(v[key], p.With(key), visit)
+		}
+	case []any:
+		for i, e := range v {
+			leaves(e, p.With(i), visit)
+		}
+	default:
+		visit(p, v)
+	}
+}
+
+// writeOnly visits the values that one of the schemas calls writeOnly.
+func writeOnly(schemas []*jsonschema.Schema, v any, p strictyaml.Path, visit func(strictyaml.Path, any)) {
+	schemas = expand(schemas)
+	for _, s := range schemas {
+		if s.WriteOnly {
+			visit(p, v)
+			return
+		}
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		for _, key := range sorted(maps.Keys(v)) {
+			writeOnly(schemasOfKey(schemas, key), v[key], p.With(key), visit)
+		}
+	case []any:
+		var items []*jsonschema.Schema
+		for _, s := range schemas {
+			items = append(items, itemSchemas(s)...)
+		}
+		for i, e := range v {
+			writeOnly(items, e, p.With(i), visit)
+		}
+	}
+}
+
+// expand adds all schemas that speak of the same value.
+func expand(schemas []*jsonschema.Schema) []*jsonschema.Schema {
+	seen := map[*jsonschema.Schema]bool{}
+	var out []*jsonschema.Schema
+	for len(schemas) > 0 {
+		s := schemas[0]
+		schemas = schemas[1:]
+		if seen[s] {
+			continue
+		}
+		seen[s] = true
+		out = append(out, s)
+		schemas = append(variants(s), schemas...)
+	}
+	return out
+}
+
+func schemasOfKey(schemas []*jsonschema.Schema, key string) []*jsonschema.Schema {
+	var out []*jsonschema.Schema
+	for _, s := range schemas {
+		if child := s.Properties[key]; child != nil {
+			out = append(out, child)
+			continue
+		}
+		matched := false
+		for pattern, child := range s.PatternProperties {
+			if pattern.MatchString(key) {
+				out, matched = append(out, child), true
+			}
+		}
+		if child, ok := s.AdditionalProperties.(*jsonschema.Schema); ok && !matched {
+			out = append(out, child)
+		}
+	}
+	return out
+}
+
+// takeSecrets moves the secrets of an embedded service from its values to its credentials.
+func (b *builder) takeSecrets(s *Service, schema *valuesSchema) {
+	if schema.root == nil {
+		return
+	}
+	var found []strictyaml.Path
+	writeOnly([]*jsonschema.Schema{schema.root}, s.Values, nil, func(p strictyaml.Path, _ any) { found = append(found, p) })
+	for _, p := range found {
+		text, isText := take(s.Values, p).(string)
+		if !isText || text == "" {
+			continue // the schema has said what it thinks of it
+		}
+		key := dotted(p)
+		if len(validation.IsConfigMapKey(key)) > 0 {
+			b.fail(at(s.Name, p...), "services/credentials", fmt.Sprintf("%s can't be the name of a credential", p), "use A-Z, a-z, 0-9, -, _ and . in keys")
+			continue
+		}
+		if s.Credentials == nil {
+			s.Credentials = map[string]secret.String{}
+		}
+		s.Credentials[key] = secret.String(text)
+	}
+	if len(s.Credentials) == 0 {
+		return
+	}
+	if own, _ := s.Values[keyCredentialsSecret].(string); own != "" {
+		b.fail(at(s.Name, keyCredentialsSecret), "services/credentials", fmt.Sprintf("the section names a Secret of your own and holds %s too", joinKeys(s.Credentials)), "remove one of the two")
+		return
+	}
+	s.Values[keyCredentialsSecret] = s.CredentialsName()
+}
+
+// take returns the value at a path and removes it; in a list it leaves an empty text, so
+// that the entries after it keep their places.
+func take(v any, p strictyaml.Path) any {
+	for i, step := range p {
+		last := i == len(p)-1
+		switch step := step.(type) {
+		case string:
+			m := v.(map[string]any)
+			v = m[step]
+			if last {
+				delete(m, step)
+			}
+		case int:
+			list := v.([]any)
+			v = list[step]
+			if last {
+				list[step] = ""
+			}
+		}
+	}
+	return v
+}
+
+// dotted writes a path as the key of a Secret.
+func dotted(p strictyaml.Path) string {
+	var steps []string
+	for _, step := range p {
+		switch step := step.(type) {
+		case string:
+			steps = append(steps, step)
+		case int:
+			steps = append(steps, strconv.Itoa(step))
+		}
+	}
+	return strings.Join(steps, ".")
+}
+
+func joinKeys[V any](m map[string]V) string { return strings.Join(sorted(maps.Keys(m)), ", ") }

@@ -1,0 +1,127 @@
+package catalogue
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/openpai/paictl/pkg/strictyaml"
+)
+
+// Keys that are paictl's own in a section.
+const (
+	keyEnabled      = "enabled"
+	keyPlacement    = "placement"
+	keyChart        = "chart"
+	keyVersion      = "version"
+	keyDigest       = "digest"
+	keyPlainHTTP    = "plainHTTP"
+	keyNamespace    = "namespace"
+	keyRequires     = "requires"
+	keyValues       = "values"
+	keySecretValues = "secretValues"
+)
+
+// embeddedService makes the service of an embedded chart from its section, nil where there
+// is none. Volumes and the schema come later: they need all services.
+func (b *builder) embeddedService(c *embeddedChart, section any) *Service {
+	s := &Service{
+		Name: c.Name(), Description: c.Metadata.Description, Namespace: defaultNamespace, Requires: c.requires,
+		Placement: c.placement, Enabled: c.enabled, Source: SourceEmbedded, Chart: c.Chart, Claims: c.claims,
+	}
+	settings, ok := section.(map[string]any)
+	if section != nil && !ok {
+		b.notAMap(at(s.Name))
+	}
+	own := plain(settings, true).(map[string]any)
+	b.boolean(own, at(s.Name), keyEnabled, &s.Enabled)
+	if placement, ok := b.textList(own, at(s.Name), keyPlacement); ok {
+		if bad := badPlacement(placement); bad != "" {
+			b.fail(at(s.Name, keyPlacement), "services/placement", bad, placementRemedy(b.cfg))
+		} else {
+			s.Placement = placement
+		}
+	}
+	for _, key := range []string{keyEnabled, keyPlacement} {
+		delete(own, key)
+	}
+	s.Values = merge(map[string]any{keyGlobal: globalValues(b.cfg)}, merge(placementValues(b.cfg, s.Placement), own))
+	return s
+}
+
+func (b *builder) notAMap(p strictyaml.Path) {
+	b.fail(p, "services/section", "expected a map of settings", "write each setting on a line of its own, indented, as key: value")
+}
+
+// boolean reads a key into out, where it is there.
+func (b *builder) boolean(m map[string]any, p strictyaml.Path, key string, out *bool) {
+	switch v := m[key].(type) {
+	case nil:
+	case bool:
+		*out = v
+	default:
+		b.fail(p.With(key), "services/section", "expected true or false", "write "+key+": true or "+key+": false, without quotes")
+	}
+}
+
+// text reads a key into out, where it is there.
+func (b *builder) text(m map[string]any, p strictyaml.Path, key string, out *string) {
+	switch v := m[key].(type) {
+	case nil:
+	case string:
+		*out = v
+	default:
+		b.fail(p.With(key), "services/section", "expected text", "put the value in quotes")
+	}
+}
+
+// textList reads a list of words; one word alone is a list too.
+func (b *builder) textList(m map[string]any, p strictyaml.Path, key string) ([]string, bool) {
+	var out []string
+	switch v := m[key].(type) {
+	case nil:
+		return nil, false
+	case string:
+		return words(v), true
+	case []any:
+		for i, e := range v {
+			word, ok := e.(string)
+			if !ok {
+				b.fail(p.With(key, i), "services/section", "expected text", "put the value in quotes")
+				return nil, false
+			}
+			out = append(out, word)
+		}
+		return out, true
+	}
+	b.fail(p.With(key), "services/section", "expected a list of names", fmt.Sprintf("write %s: [a, b]", key))
+	return nil, false
+}
+
+// table reads a map with the values for a chart.
+func (b *builder) table(m map[string]any, p strictyaml.Path, key string) map[string]any {
+	switch v := m[key].(type) {
+	case nil:
+	case map[string]any:
+		return v
+	default:
+		b.notAMap(p.With(key))
+	}
+	return map[string]any{}
+}
+
+// unknownKey says which key was probably meant.
+func unknownKey(key string, known []string) (message, remedy string) {
+	message = fmt.Sprintf("there is no key %q here", key)
+	if near := strictyaml.Nearest(key, known); near != "" {
+		return message, fmt.Sprintf("did you mean %q?", near)
+	}
+	slices.Sort(known)
+	switch {
+	case len(known) == 0:
+		return message, "remove it"
+	case len(known) > 24:
+		return message, "see the keys in the generated services-configuration.yaml"
+	}
+	return message, "the keys here are " + strings.Join(known, ", ")
+}

@@ -1,0 +1,110 @@
+package catalogue
+
+import (
+	"math"
+
+	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/secret"
+)
+
+// Keys of values that paictl sets in embedded charts.
+const (
+	keyGlobal              = "global"
+	keyAffinity            = "affinity"
+	keyTolerations         = "tolerations"
+	keyCredentialsSecret   = "credentialsSecret"
+	keyCredentialsRevision = "credentialsChecksum"
+)
+
+// globalValues are what every embedded chart may know of the cluster.
+func globalValues(cfg *config.Cluster) map[string]any {
+	s, k := cfg.Services.Cluster, cfg.Kubernetes.Kubernetes
+	pull := []any{}
+	if s.DockerRegistry.Username != "" {
+		pull = append(pull, s.DockerRegistry.SecretName)
+	}
+	return map[string]any{
+		"clusterId":        s.Common.ClusterID,
+		"imageRegistry":    s.DockerRegistry.Mirror,
+		"ownRegistry":      s.DockerRegistry.Domain + "/" + s.DockerRegistry.Namespace,
+		"ownTag":           s.DockerRegistry.Tag,
+		"imagePullSecrets": pull,
+		"dataPath":         s.Common.DataPath,
+		"dnsDomain":        k.DNSDomain,
+		"podCidr":          k.PodCIDR,
+	}
+}
+
+// merge lays over on base: maps are merged, everything else is replaced. Neither is changed.
+func merge(base, over map[string]any) map[string]any {
+	out := make(map[string]any, len(base)+len(over))
+	for k, v := range base {
+		out[k] = clone(v)
+	}
+	for k, v := range over {
+		below, isMap := out[k].(map[string]any)
+		if m, ok := v.(map[string]any); ok && isMap {
+			out[k] = merge(below, m)
+			continue
+		}
+		out[k] = clone(v)
+	}
+	return out
+}
+
+func clone(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		return merge(v, nil)
+	case []any:
+		out := make([]any, len(v))
+		for i, e := range v {
+			out[i] = clone(e)
+		}
+		return out
+	}
+	return v
+}
+
+// plain brings a value of a section into the types that Helm and the schema know: whole
+// numbers are int64, so that templates print them as they were written. A key without a
+// value is left out where dropNull says so: the default holds.
+func plain(v any, dropNull bool) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for k, e := range v {
+			if e != nil || !dropNull {
+				out[k] = plain(e, dropNull)
+			}
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, e := range v {
+			out[i] = plain(e, dropNull)
+		}
+		return out
+	case int:
+		return int64(v)
+	case uint64:
+		if v <= math.MaxInt64 {
+			return int64(v)
+		}
+		return float64(v)
+	}
+	return v
+}
+
+// masked replaces everything that could be a secret.
+func masked(values map[string]any) map[string]any {
+	out := make(map[string]any, len(values))
+	for k, v := range values {
+		if m, ok := v.(map[string]any); ok {
+			out[k] = masked(m)
+			continue
+		}
+		out[k] = secret.Mask
+	}
+	return out
+}
