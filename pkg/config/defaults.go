@@ -75,6 +75,12 @@ func (c *Cluster) fillDefaults() {
 func (c *Cluster) fillKubernetes() {
 	s := &c.Services
 	k := &c.Kubernetes.Kubernetes
+	if !c.IsManaged() {
+		// What is not known of a cluster stays so: a guess would be taken for a fact.
+		k.ClusterName = cmp.Or(k.ClusterName, nameOf(s.Cluster.Common.ClusterID))
+		k.DNSDomain = cmp.Or(k.DNSDomain, defaultDNSDomain)
+		return
+	}
 	k.Version = cmp.Or(k.Version, version.Kubernetes)
 	k.ClusterName = cmp.Or(k.ClusterName, nameOf(s.Cluster.Common.ClusterID))
 	k.ServiceClusterIPRange = cmp.Or(k.ServiceClusterIPRange, defaultServiceRange)

@@ -45,7 +45,6 @@ type Generated struct {
 	Warnings Findings
 
 	reference []byte
-	existing  bool // of a Kubernetes that was there before
 }
 
 // Generate makes the four files. It writes all of them, or none and returns an error:
@@ -270,12 +269,12 @@ func (g *Generated) Summary() string {
 	}
 	var parts []string
 	for _, name := range skuNames(l) {
-		if g.Facts == nil {
+		if g.Facts == nil && g.Cluster.IsManaged() {
 			break
 		}
 		parts = append(parts, fmt.Sprintf("%d × %s", count[name], name))
 	}
-	text := fmt.Sprintf("machines: %d, masters: %d", len(l.MachineList), len(g.Cluster.ControlPlane()))
+	text := fmt.Sprintf("machines: %d, masters: %d", len(l.MachineList), len(l.WithRole(layout.RoleMaster)))
 	if len(parts) > 0 {
 		text += "; hardware: " + strings.Join(parts, ", ")
 	}
@@ -285,6 +284,9 @@ func (g *Generated) Summary() string {
 // NextSteps tells a person what to do with a fresh configuration.
 func (g *Generated) NextSteps() string {
 	dir := g.Cluster.Dir
+	if !g.Cluster.IsManaged() {
+		return fmt.Sprintf("look at the roles in %s, then run: paictl config push -p %s", g.Path(LayoutFile), dir)
+	}
 	if g.Facts != nil {
 		return "next: paictl cluster up -p " + dir
 	}

@@ -12,7 +12,14 @@ import (
 // Render returns the contents of the four files, with comments.
 func (c *Cluster) Render() (map[string][]byte, error) {
 	out := map[string][]byte{}
-	for name, v := range map[string]any{LayoutFile: c.Layout, KubernetesFile: c.Kubernetes, RolesFile: c.Roles, ServicesFile: c.Services} {
+	var kubernetes any = c.Kubernetes
+	if !c.IsManaged() {
+		var err error
+		if kubernetes, err = withoutEmpty(c.Kubernetes); err != nil {
+			return nil, fmt.Errorf("write %s: %w", KubernetesFile, err)
+		}
+	}
+	for name, v := range map[string]any{LayoutFile: c.Layout, KubernetesFile: kubernetes, RolesFile: c.Roles, ServicesFile: c.Services} {
 		b, err := strictyaml.Encode(v, c.comments(name))
 		if err != nil {
 			return nil, fmt.Errorf("write %s: %w", name, err)
@@ -26,7 +33,12 @@ func (c *Cluster) Render() (map[string][]byte, error) {
 // filled in.
 func (c *Cluster) comments(name string) strictyaml.Comments {
 	out := strictyaml.Comments{"": fileHead(name)}
-	for field, text := range fieldDocs(name) {
+	docs := fieldDocs(name)
+	if !c.IsManaged() {
+		docs = existingDocs(name, docs)
+		out[""] = existingHead(name)
+	}
+	for field, text := range docs {
 		// apiVersion and kind explain themselves; entries of lists carry no comments.
 		if field != "apiVersion" && field != "kind" && !strings.ContainsAny(field, "*[") {
 			out[field] = wrap(text, 96)
@@ -40,7 +52,7 @@ func (c *Cluster) comments(name string) strictyaml.Comments {
 			}
 		}
 	}
-	if name == KubernetesFile && len(c.Kubernetes.Kubernetes.ClusterDNS) == 0 {
+	if name == KubernetesFile && c.IsManaged() && len(c.Kubernetes.Kubernetes.ClusterDNS) == 0 {
 		out["kubernetes.cluster-dns"] += "\nNone is known yet: fill in at least one, such as [10.0.0.53]. While the list is empty, cluster\nDNS forwards to what each machine's own /etc/resolv.conf names."
 	}
 	return out

@@ -41,12 +41,17 @@ func Validate(c *Cluster, checks ...Check) Findings {
 	k := &checker{c: c, layout: rep(LayoutFile), kube: rep(KubernetesFile), roles: rep(RolesFile), service: rep(ServicesFile)}
 	k.checkSKUs()
 	k.checkMachineList()
-	k.checkControlPlane()
+	k.checkGPUVendors()
 	k.checkSSH(k.layout, fieldPath{"ssh"}, c.Layout.SSH)
 	k.checkRoles()
-	k.checkKubernetes()
-	k.checkNetworks()
-	k.checkExtra()
+	if c.IsManaged() {
+		k.checkControlPlane()
+		k.checkKubernetes()
+		k.checkNetworks()
+		k.checkExtra()
+	} else {
+		k.checkExisting()
+	}
 	k.checkServices()
 	k.checkPermissions()
 	var out Findings

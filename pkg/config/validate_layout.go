@@ -50,7 +50,7 @@ func (k *checker) checkSKU(p fieldPath, s layout.SKU) {
 	if s.OS == "" {
 		r.fail(p.With("os"), "sku/os", "the operating system is missing", "write name and version in one word, such as ubuntu22.04")
 	}
-	if s.Arch != "" && s.Arch != "amd64" && s.Arch != "arm64" {
+	if k.c.IsManaged() && s.Arch != "" && s.Arch != "amd64" && s.Arch != "arm64" {
 		r.fail(p.With("arch"), "sku/arch", fmt.Sprintf("%q is not amd64 or arm64", s.Arch), "the bundle is built for amd64 or arm64")
 	}
 	if g := s.GPU; g != nil {
@@ -81,7 +81,9 @@ func (k *checker) checkMachineList() {
 	for i, m := range k.c.Layout.MachineList {
 		p := fieldPath{"machine-list", i}
 		k.checkName(p, m, names, i)
-		k.checkAddress(p, m, ips, i)
+		if k.c.IsManaged() {
+			k.checkAddress(p, m, ips, i)
+		}
 		k.checkType(p, m)
 		checkLabelsAndTaints(r, p, m.Labels, m.Taints)
 		if len(m.Roles) == 0 {
@@ -101,6 +103,9 @@ func (k *checker) checkName(p fieldPath, m layout.Machine, names map[string]int,
 		return
 	}
 	message, remedy := badHostname(m.Hostname)
+	if !k.c.IsManaged() && len(validation.IsDNS1123Subdomain(m.Hostname)) == 0 {
+		message = "" // the node exists, however long its name is
+	}
 	r.failIf(message, p.With("hostname"), "layout/hostname", remedy)
 	if j, ok := names[m.Hostname]; ok {
 		r.fail(p.With("hostname"), "layout/duplicate-hostname", fmt.Sprintf("%s is already the name of machine-list[%d]%s", m.Hostname, j, lineOf(r.doc, fieldPath{"machine-list", j, "hostname"})),
@@ -169,6 +174,9 @@ func (k *checker) checkControlPlane() {
 	if len(masters) > 0 && !slices.ContainsFunc(k.c.Layout.MachineList, mayWork) {
 		r.warn(p, "layout/no-worker", "no machine runs jobs", "give at least one machine the role worker")
 	}
+}
+
+func (k *checker) checkGPUVendors() {
 	types := map[string]bool{}
 	for _, m := range k.c.Layout.MachineList {
 		if g := k.c.Layout.MachineSKU[m.SKU].GPU; g != nil {
@@ -176,7 +184,7 @@ func (k *checker) checkControlPlane() {
 		}
 	}
 	if len(types) > 1 {
-		r.warn(p, "layout/gpu-vendors", "the machines have GPUs of more than one vendor: "+joinKeys(types), "jobs choose by SKU; give each vendor a virtual cluster of its own")
+		k.layout.warn(fieldPath{"machine-list"}, "layout/gpu-vendors", "the machines have GPUs of more than one vendor: "+joinKeys(types), "jobs choose by SKU; give each vendor a virtual cluster of its own")
 	}
 }
 

@@ -35,7 +35,7 @@ func (k *checker) checkRoles() {
 			r.fail(p.With("component-list"), "role/partial-control-plane", fmt.Sprintf("%s is missing: a machine runs the whole control plane or nothing of it", missing[0]), "list all of etcd, apiserver, controller-manager, scheduler; or remove the list")
 		}
 		checkLabelsAndTaints(r, p, role.Labels, role.Taints)
-		if len(role.Components) == 0 && !role.Workloads {
+		if k.c.IsManaged() && len(role.Components) == 0 && !role.Workloads {
 			r.warn(p, "role/idle", "machines with this role alone run neither the control plane nor jobs", "set workloads: true, if jobs may run there")
 		}
 	}

@@ -1,0 +1,181 @@
+package config
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/openpai/paictl/pkg/layout"
+)
+
+// Existing is a Kubernetes cluster that paictl did not install, as far as its API tells.
+// Only Nodes must be there.
+type Existing struct {
+	Name    string // of the cluster, as its kubeconfig or kubeadm calls it
+	Version string // v1.30.2+k3s1
+	Server  string // https://10.0.0.1:6443
+	Nodes   []corev1.Node
+	// ServiceRange, PodCIDR and DNSDomain are empty where the API does not tell.
+	ServiceRange, PodCIDR, DNSDomain string
+	// Masters are the names of nodes that shall run the platform's services, beside the
+	// nodes of the control plane.
+	Masters []string
+	// Configured says that the cluster holds a configuration of paictl already.
+	Configured bool
+}
+
+// GenerateExisting makes the four files for a cluster that is there. Of g the quick-start
+// file and what concerns machines are not used. It writes all files, or none.
+func GenerateExisting(_ context.Context, e Existing, g Generation) (*Generated, error) {
+	if !g.DryRun && !g.Force {
+		if err := refuseExisting(g.OutDir); err != nil {
+			return nil, err
+		}
+	}
+	c, findings, err := e.configuration(g.OutDir)
+	if err != nil {
+		return nil, err
+	}
+	findings = append(findings, Validate(c, g.Checks...)...)
+	if err := findings.Err(); err != nil {
+		return nil, err
+	}
+	out, err := g.render(&Generated{Cluster: c, Warnings: findings.Warnings()})
+	if err != nil {
+		return nil, err
+	}
+	return out, g.write(out)
+}
+
+// configuration is what the files say; the findings are warnings.
+func (e Existing) configuration(dir string) (*Cluster, Findings, error) {
+	managed := false
+	c := &Cluster{Dir: dir}
+	c.Kubernetes.Kubernetes.Managed = &managed
+	r := &reporter{file: path.Join(dir, LayoutFile)}
+	nodes := usableNodes(e.Nodes, r)
+	if err := e.addMachines(c, nodes, r); err != nil {
+		return nil, nil, err
+	}
+	kube := &reporter{file: path.Join(dir, KubernetesFile)}
+	e.addKubernetes(c, nodes, kube)
+	c.Services.Cluster.Common.ClusterID = clusterIDOf(e.Name)
+	c.fillDefaults()
+	return c, append(r.findings, kube.findings...), nil
+}
+
+func (e Existing) addKubernetes(c *Cluster, nodes []corev1.Node, r *reporter) {
+	k := &c.Kubernetes.Kubernetes
+	k.Version = e.Version
+	k.ClusterName = nameOf(cmp.Or(clusterIDOf(e.Name), defaultClusterID))
+	k.DNSDomain = e.DNSDomain
+	k.LoadBalanceIP, k.APIServerPort = apiAddress(e.Server)
+	k.ServiceClusterIPRange = firstRange(e.ServiceRange)
+	k.PodCIDR = firstRange(e.PodCIDR)
+	if e.Configured {
+		r.warn(nil, "kubernetes/configured", "the cluster holds a configuration of paictl already", "to work with that one, run: paictl config pull -o DIR")
+	}
+	if k.PodCIDR == "" {
+		if k.PodCIDR = rangeOfNodes(nodes); k.PodCIDR != "" {
+			r.warn(where("kubernetes", "pod-cidr"), "network/guessed-range", fmt.Sprintf("%s is guessed from the ranges of the nodes", k.PodCIDR), "correct it, where the cluster's pods have others")
+		}
+	}
+	for _, f := range []struct{ field, value, what string }{{"pod-cidr", k.PodCIDR, "pods"}, {"service-cluster-ip-range", k.ServiceClusterIPRange, "services"}} {
+		if f.value == "" {
+			r.warn(where("kubernetes", f.field), "network/unknown-range", "the API does not tell which addresses "+f.what+" have", "write "+f.field+", where you know it")
+		}
+	}
+}
+
+// clusterIDOf makes an id of what a kubeconfig calls a cluster: the last part of
+// arn:aws:eks:eu-west-1:1234:cluster/lab, the whole of others. Names that all clusters of a
+// kind have say nothing and give "".
+func clusterIDOf(name string) string {
+	name = name[strings.LastIndex(name, "/")+1:]
+	if slices.Contains([]string{"kubernetes", "default", "cluster", "local"}, name) {
+		return ""
+	}
+	id := strings.Trim(strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' {
+			return r
+		}
+		return '-'
+	}, name), "-_")
+	if badClusterID(id) != "" {
+		return ""
+	}
+	return id
+}
+
+// apiAddress is where the API is reached, zero where that is a name, or true on the
+// operator's machine alone.
+func apiAddress(server string) (ip string, port int) {
+	u, err := url.Parse(server)
+	if err != nil {
+		return "", 0
+	}
+	a, err := netip.ParseAddr(u.Hostname())
+	if err != nil || !a.Is4() || a.IsLoopback() {
+		return "", 0
+	}
+	if port, err = strconv.Atoi(u.Port()); err != nil {
+		port = 443
+	}
+	return a.String(), port
+}
+
+// firstRange is the IPv4 range of a list with commas, else the first one.
+func firstRange(list string) string {
+	first := ""
+	for s := range strings.SplitSeq(list, ",") {
+		p, err := netip.ParsePrefix(strings.TrimSpace(s))
+		if err != nil {
+			continue
+		}
+		if p = p.Masked(); p.Addr().Is4() {
+			return p.String()
+		}
+		first = cmp.Or(first, p.String())
+	}
+	return first
+}
+
+// rangeOfNodes is the smallest IPv4 range that holds those of all nodes, but no smaller than
+// a /16: nodes that come later have theirs beside them.
+func rangeOfNodes(nodes []corev1.Node) string {
+	var all netip.Prefix
+	for _, n := range nodes {
+		p, err := netip.ParsePrefix(firstRange(strings.Join(append([]string{n.Spec.PodCIDR}, n.Spec.PodCIDRs...), ",")))
+		if err != nil || !p.Addr().Is4() {
+			return ""
+		}
+		if !all.IsValid() {
+			all = netip.PrefixFrom(p.Addr(), min(p.Bits(), 16)).Masked()
+		}
+		for !all.Contains(p.Addr()) || all.Bits() > p.Bits() {
+			all = netip.PrefixFrom(all.Addr(), all.Bits()-1).Masked()
+		}
+	}
+	if !all.IsValid() || all.Bits() < 8 {
+		return ""
+	}
+	return all.String()
+}
+
+// existingRoles say what roles mean where paictl runs no control plane. taints are those
+// that the machines of the control plane have.
+func existingRoles(taints []string) Roles {
+	roles := DefaultRoles()
+	master := roles.Roles[layout.RoleMaster]
+	master.Description, master.Components, master.Taints = "runs the platform's own services", nil, taints
+	roles.Roles[layout.RoleMaster] = master
+	return roles
+}
