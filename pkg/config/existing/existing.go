@@ -1,0 +1,126 @@
+// Package existing asks a Kubernetes cluster that paictl did not install what it is made of.
+// In: a connection, which may see little more than the nodes. Out: what pkg/config makes a
+// configuration of; what the API does not tell, or not to everyone, stays empty.
+package existing
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+
+	"gopkg.in/yaml.v3"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/config/store"
+	"github.com/openpai/paictl/pkg/kube"
+)
+
+// pageSize bounds one answer of the API: some 10 MiB of nodes.
+const pageSize = 500
+
+// Read asks the cluster. Only where the nodes cannot be listed it fails.
+func Read(ctx context.Context, c *kube.Cluster) (config.Existing, error) {
+	e := config.Existing{Server: c.Server}
+	if entry := c.Raw.Contexts[c.Context]; entry != nil {
+		e.Name = entry.Cluster
+	}
+	var err error
+	if e.Nodes, err = nodes(ctx, c.Client); err != nil {
+		return e, c.Explain(fmt.Errorf("list the nodes: %w", err))
+	}
+	e.Version = release(c.Client, e.Nodes)
+	readKubeadm(ctx, c.Client, &e)
+	if e.ServiceRange == "" {
+		e.ServiceRange = serviceRange(ctx, c.Client)
+	}
+	if e.DNSDomain == "" {
+		e.DNSDomain = dnsDomain(ctx, c.Client)
+	}
+	_, err = c.Client.CoreV1().ConfigMaps(kube.SystemNamespace).Get(ctx, store.ConfigMapName, metav1.GetOptions{})
+	e.Configured = err == nil
+	return e, ctx.Err()
+}
+
+func nodes(ctx context.Context, client kubernetes.Interface) ([]corev1.Node, error) {
+	var out []corev1.Node
+	options := metav1.ListOptions{Limit: pageSize}
+	for {
+		page, err := client.CoreV1().Nodes().List(ctx, options)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, page.Items...)
+		if options.Continue = page.Continue; options.Continue == "" {
+			return out, nil
+		}
+	}
+}
+
+// release is the API server's; where it is not told, that of a kubelet, which is never newer.
+func release(client kubernetes.Interface, nodes []corev1.Node) string {
+	if v, err := client.Discovery().ServerVersion(); err == nil && v.GitVersion != "" {
+		return v.GitVersion
+	}
+	for _, n := range nodes {
+		if v := n.Status.NodeInfo.KubeletVersion; v != "" {
+			return v
+		}
+	}
+	return ""
+}
+
+// kubeadmConfiguration is what matters here of kubeadm's ClusterConfiguration.
+type kubeadmConfiguration struct {
+	ClusterName string `yaml:"clusterName"`
+	Networking  struct {
+		DNSDomain     string `yaml:"dnsDomain"`
+		PodSubnet     string `yaml:"podSubnet"`
+		ServiceSubnet string `yaml:"serviceSubnet"`
+	} `yaml:"networking"`
+}
+
+// readKubeadm reads the ConfigMap that kubeadm leaves in the clusters that it makes.
+func readKubeadm(ctx context.Context, client kubernetes.Interface, e *config.Existing) {
+	m, err := client.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, "kubeadm-config", metav1.GetOptions{})
+	if err != nil {
+		return
+	}
+	var k kubeadmConfiguration
+	if yaml.Unmarshal([]byte(m.Data["ClusterConfiguration"]), &k) != nil {
+		return
+	}
+	e.ServiceRange, e.PodCIDR, e.DNSDomain = k.Networking.ServiceSubnet, k.Networking.PodSubnet, k.Networking.DNSDomain
+	if k.ClusterName != "" {
+		e.Name = k.ClusterName
+	}
+}
+
+// serviceRange is what Kubernetes 1.33 and later tell of it.
+func serviceRange(ctx context.Context, client kubernetes.Interface) string {
+	r, err := client.NetworkingV1().ServiceCIDRs().Get(ctx, "kubernetes", metav1.GetOptions{})
+	if err != nil {
+		return ""
+	}
+	for _, cidr := range r.Spec.CIDRs {
+		return cidr
+	}
+	return ""
+}
+
+var corednsDomain = regexp.MustCompile(`(?m)^\s*kubernetes\s+([a-z0-9]([a-z0-9.-]*[a-z0-9])?)[\s{]`)
+
+// dnsDomain is the one that CoreDNS answers for.
+func dnsDomain(ctx context.Context, client kubernetes.Interface) string {
+	m, err := client.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, "coredns", metav1.GetOptions{})
+	if err != nil {
+		return ""
+	}
+	found := corednsDomain.FindStringSubmatch(m.Data["Corefile"])
+	if found == nil {
+		return ""
+	}
+	return found[1]
+}
