@@ -26,8 +26,12 @@ const (
 	KindBinary    = "binary"     // an executable for the node's bin folder
 	KindCNIPlugin = "cni-plugin" // an executable for /opt/cni/bin
 	KindImage     = "image"      // an OCI image as a tar that "ctr images import" reads
-	KindTool      = "tool"       // an executable that runs on the operator's machine only (api-only sandbox)
+	KindTool      = "tool"       // an executable that runs on the operator's machine only (api-only sandbox, promtool)
+	KindChart     = "chart"      // a Helm chart as an archive, for those who install it without paictl
 )
+
+// Kinds are all kinds of artifacts, in the order in which a manifest lists them.
+func Kinds() []string { return []string{KindBinary, KindCNIPlugin, KindImage, KindTool, KindChart} }
 
 // Manifest describes a bundle.
 type Manifest struct {
@@ -76,7 +80,8 @@ func (a Artifact) NeededBy(controlPlane bool) bool {
 	return slices.Contains(a.Roles, role)
 }
 
-// PathOf is where an artifact lies in a bundle.
+// PathOf is where an artifact lies in a bundle. A chart's name is that of its file here, which
+// says its version, too: charts/prometheus-0.1.0.tgz.
 func PathOf(kind, name string) string {
 	switch kind {
 	case KindCNIPlugin:
@@ -85,6 +90,8 @@ func PathOf(kind, name string) string {
 		return "tools/" + name
 	case KindImage:
 		return "images/" + name + ".tar"
+	case KindChart:
+		return "charts/" + name
 	default:
 		return "bin/" + name
 	}

@@ -71,7 +71,7 @@ func (a Artifact) check() error {
 	switch {
 	case a.Name == "" || a.Version == "":
 		return errors.New("name or version is empty")
-	case !slices.Contains([]string{KindBinary, KindCNIPlugin, KindImage, KindTool}, a.Kind):
+	case !slices.Contains(Kinds(), a.Kind):
 		return fmt.Errorf("unknown kind %q", a.Kind)
 	case !filepath.IsLocal(filepath.FromSlash(a.Path)) || strings.Contains(a.Path, `\`):
 		return fmt.Errorf("path %q leaves the bundle's folder", a.Path)

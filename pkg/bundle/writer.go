@@ -108,7 +108,7 @@ func (w *Writer) Add(ctx context.Context, a Artifact, inputs, file string) (Arti
 		return a, fmt.Errorf("add %s: %w", a.Name, err)
 	}
 	mode := os.FileMode(0o755)
-	if a.Kind == KindImage {
+	if a.Kind == KindImage || a.Kind == KindChart {
 		mode = 0o644
 	}
 	if err := os.Chmod(file, mode); err != nil {
@@ -129,6 +129,12 @@ func (w *Writer) Add(ctx context.Context, a Artifact, inputs, file string) (Arti
 	}
 	if err := os.Rename(file, dst); err != nil {
 		return a, fmt.Errorf("add %s: %w", a.Name, err)
+	}
+	// A chart's file has its version in its name.
+	if old, ok := w.state[a.Kind+"/"+a.Name]; ok && old.Artifact.Path != a.Path {
+		if err := os.Remove(filepath.Join(w.dir, filepath.FromSlash(old.Artifact.Path))); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return a, fmt.Errorf("add %s: %w", a.Name, err)
+		}
 	}
 	w.listed = append(w.listed, a)
 	w.state[a.Kind+"/"+a.Name] = made{Artifact: a, Inputs: inputs, MTime: fi.ModTime().UnixNano()}
@@ -172,8 +178,7 @@ func (w *Writer) Commit() (*Bundle, error) {
 }
 
 func byKindThenName(a, b Artifact) int {
-	order := []string{KindBinary, KindCNIPlugin, KindImage, KindTool}
-	if d := slices.Index(order, a.Kind) - slices.Index(order, b.Kind); d != 0 {
+	if d := slices.Index(Kinds(), a.Kind) - slices.Index(Kinds(), b.Kind); d != 0 {
 		return d
 	}
 	if a.Name < b.Name {

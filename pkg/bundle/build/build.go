@@ -1,6 +1,7 @@
 package build
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/openpai/paictl/pkg/bundle"
+	"github.com/openpai/paictl/pkg/version"
 )
 
 // Options of Run.
@@ -40,8 +42,9 @@ type builder struct {
 	beat  func() <-chan time.Time
 	n     int // artifacts that are ready
 	total int
-	// debian is the layer that images with Debian packages share, made when first needed.
-	debian *debianLayer
+	// debian are the layers of Debian packages by their names, made when first needed:
+	// images with the same packages share one.
+	debian map[string]*debianLayer
 }
 
 // Run makes what is missing or out of date in opts.Dir and returns the whole bundle. Files
@@ -51,7 +54,7 @@ func Run(ctx context.Context, opts Options) (*bundle.Bundle, error) {
 	if opts.Recipe != nil {
 		recipe = *opts.Recipe
 	}
-	b := &builder{out: opts.Progress, now: opts.Now, beat: opts.Beat}
+	b := &builder{out: opts.Progress, now: opts.Now, beat: opts.Beat, debian: map[string]*debianLayer{}}
 	if b.out == nil {
 		b.out = io.Discard
 	}
@@ -88,7 +91,8 @@ func (b *builder) run(ctx context.Context, recipe Recipe, source string, header 
 	if b.plan, err = makePlan(ctx, recipe, source, b.c); err != nil {
 		return nil, err
 	}
-	header.Kubernetes = b.version("kubelet")
+	// A recipe without Kubernetes serves the one that this paictl installs.
+	header.Kubernetes = cmp.Or(b.version("kubelet"), version.Kubernetes)
 	todo := b.keepFresh()
 	if todo == 0 {
 		fmt.Fprintf(b.out, "bundle %s is up to date: %d artifacts\n", b.w.Dir(), b.total)
@@ -100,6 +104,16 @@ func (b *builder) run(ctx context.Context, recipe Recipe, source string, header 
 	start := b.now()
 	for i := range recipe.Modules {
 		if err := b.module(ctx, i); err != nil {
+			return nil, err
+		}
+	}
+	for _, img := range b.stalePackageImages() {
+		if err := b.image(ctx, img); err != nil {
+			return nil, err
+		}
+	}
+	for _, c := range b.charts {
+		if err := b.chart(ctx, c); err != nil {
 			return nil, err
 		}
 	}
@@ -123,7 +137,7 @@ func recipeNeeds(r Recipe) needs {
 		n.gcc = n.gcc || m.CGO || slices.ContainsFunc(m.Programs, func(p Program) bool { return p.C != "" })
 		n.seccomp = n.seccomp || m.Name == "runc"
 	}
-	n.apt = slices.ContainsFunc(r.Images, func(i Image) bool { return i.Debian })
+	n.apt = slices.ContainsFunc(r.Images, func(i Image) bool { return len(i.Debian) > 0 })
 	return n
 }
 
@@ -148,6 +162,9 @@ func (b *builder) keepFresh() int {
 	}
 	for _, img := range b.recipe.Images {
 		keep(bundle.KindImage, img.Name, b.inputs["image/"+img.Name])
+	}
+	for _, c := range b.charts {
+		keep(bundle.KindChart, c.Name, b.inputs["chart/"+c.Name])
 	}
 	return todo
 }
@@ -202,11 +219,26 @@ func (b *builder) heartbeat(module string, start time.Time) (stop func()) {
 func (b *builder) staleImages(m Module) []Image {
 	var out []Image
 	for _, img := range b.recipe.Images {
-		if b.modules[img.Files[0].Program].Name == m.Name && !b.w.Has(bundle.KindImage, img.Name, b.inputs["image/"+img.Name]) {
+		if img.Package == "" && b.modules[img.Files[0].Program].Name == m.Name && b.stale(img) {
 			out = append(out, img)
 		}
 	}
 	return out
+}
+
+// stalePackageImages are those that no module makes.
+func (b *builder) stalePackageImages() []Image {
+	var out []Image
+	for _, img := range b.recipe.Images {
+		if img.Package != "" && b.stale(img) {
+			out = append(out, img)
+		}
+	}
+	return out
+}
+
+func (b *builder) stale(img Image) bool {
+	return !b.w.Has(bundle.KindImage, img.Name, b.inputs["image/"+img.Name])
 }
 
 // stalePrograms are the artifacts to be made, and the programs that only images hold.
@@ -240,6 +272,25 @@ func (b *builder) addProgram(ctx context.Context, p Program, took time.Duration)
 		return err
 	}
 	b.report(a, took)
+	return nil
+}
+
+// chart adds a stale chart to the bundle.
+func (b *builder) chart(ctx context.Context, c packedChart) error {
+	start := b.now()
+	inputs := b.inputs["chart/"+c.Name]
+	if b.w.Has(bundle.KindChart, c.Name, inputs) {
+		return nil
+	}
+	file := b.w.Work(c.File())
+	if err := os.WriteFile(file, c.archive, 0o644); err != nil {
+		return fmt.Errorf("pack chart %s: %w", c.Name, err)
+	}
+	a, err := b.w.Add(ctx, c.Artifact(), inputs, file)
+	if err != nil {
+		return err
+	}
+	b.report(a, b.since(start))
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -262,6 +263,11 @@ func TestTheDefaultRecipeIsConsistent(t *testing.T) {
 		for _, f := range img.Files {
 			assert.True(t, made[f.Program], "image %s holds %s", img.Name, f.Program)
 		}
+		if img.Package == "" {
+			assert.NotEmpty(t, img.Files, img.Name)
+		} else {
+			assert.Contains(t, img.Debian, img.Package)
+		}
 	}
 	for _, name := range []string{"containerd", "containerd-shim-runc-v2", "ctr", "runc", "kubelet", "kubeadm", "kubectl"} {
 		assert.True(t, made[name], name)
@@ -273,9 +279,11 @@ func TestImageNamesAreThoseThatKubeadmAsksFor(t *testing.T) {
 	require.NoError(t, err)
 	var got []string
 	for _, img := range Default().Images {
-		got = append(got, img.Reference(v[img.Name]))
+		if img.Package == "" && !strings.HasPrefix(img.Ref, "docker.io/openpai/") {
+			got = append(got, img.Reference(v[img.Name]))
+		}
 	}
-	// kubeadm config images list --kubernetes-version v1.36.3, flannel's and the demo's.
+	// kubeadm config images list --kubernetes-version v1.36.3, flannel's, the demo's, monitoring.
 	assert.ElementsMatch(t, []string{
 		"registry.k8s.io/kube-apiserver:v1.36.3",
 		"registry.k8s.io/kube-controller-manager:v1.36.3",
@@ -286,7 +294,25 @@ func TestImageNamesAreThoseThatKubeadmAsksFor(t *testing.T) {
 		"registry.k8s.io/etcd:3.6.8-0",
 		"ghcr.io/flannel-io/flannel:v0.26.7",
 		"paictl.openpai.org/netcheck:v1",
+		"paictl.openpai.org/prometheus:v3.15.0",
+		"paictl.openpai.org/node-exporter:v1.12.1",
 	}, got)
+}
+
+func TestPrometheusReleaseIsThatOfItsModule(t *testing.T) {
+	v, err := Versions()
+	require.NoError(t, err)
+	dir, err := sourceDir("", t.TempDir())
+	require.NoError(t, err)
+	i := slices.IndexFunc(Default().Modules, func(m Module) bool { return m.Name == "prometheus" })
+	p, err := readPin(dir, Default().Modules[i])
+	require.NoError(t, err)
+	// Module v0.315.0 is release v3.15.0: the project has no module path with a major version.
+	var minor, patch int
+	_, err = fmt.Sscanf(p.version, "v0.3%d.%d", &minor, &patch)
+	require.NoError(t, err)
+	assert.Equal(t, fmt.Sprintf("v3.%d.%d", minor, patch), v["prometheus"])
+	assert.Equal(t, v["prometheus"], v["promtool"])
 }
 
 func TestTheEmbeddedModulesCanBeWrittenOut(t *testing.T) {

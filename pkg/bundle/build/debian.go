@@ -2,6 +2,7 @@ package build
 
 import (
 	"archive/tar"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,21 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
+// scriptPackages are what only the scripts of packages call when they are installed. No script
+// runs here, so apt is told that these are there; they would bring Perl and half a system.
+func scriptPackages() []string {
+	return []string{"adduser", "debconf", "init-system-helpers", "openssl", "usrmerge"}
+}
+
+// status is dpkg's list of what is installed: nothing but scriptPackages.
+func status() string {
+	var b strings.Builder
+	for _, p := range scriptPackages() {
+		fmt.Fprintf(&b, "Package: %s\nStatus: install ok installed\nVersion: 9999\nArchitecture: all\nDescription: assumed\n\n", p)
+	}
+	return b.String()
+}
+
 // downloadDebs lets apt choose and fetch the packages with all that they depend on, as if nothing
 // were installed, from the machine's own sources. apt checks the signatures. It needs no root.
 func downloadDebs(ctx context.Context, dir string, packages []string) ([]string, error) {
@@ -27,12 +43,12 @@ func downloadDebs(ctx context.Context, dir string, packages []string) ([]string,
 	if err := os.MkdirAll(filepath.Join(archives, "partial"), 0o755); err != nil {
 		return nil, fmt.Errorf("download packages: %w", err)
 	}
-	status := filepath.Join(dir, "status")
-	if err := os.WriteFile(status, nil, 0o644); err != nil {
+	statusFile := filepath.Join(dir, "status")
+	if err := os.WriteFile(statusFile, []byte(status()), 0o644); err != nil {
 		return nil, fmt.Errorf("download packages: %w", err)
 	}
 	args := []string{
-		"-o", "Dir::State::status=" + status,
+		"-o", "Dir::State::status=" + statusFile,
 		"-o", "Dir::State::extended_states=" + filepath.Join(dir, "extended_states"),
 		"-o", "Dir::Cache=" + dir,
 		"-o", "Dir::Cache::archives=" + archives,
@@ -85,6 +101,7 @@ func unpackDebs(ctx context.Context, debs []string) ([]oci.Entry, error) {
 		}
 		entries = append(entries, e...)
 	}
+	entries = certificates(entries)
 	return append(entries, links(entries)...), nil
 }
 
@@ -156,12 +173,17 @@ func usrMerged(name string) string {
 }
 
 // needed leaves out what no program of an image reads: documentation, translations, boot
-// scripts, character set converters, OpenSSL's plug-ins.
+// scripts, character set converters, OpenSSL's plug-ins, time zones with leap seconds.
 func needed(p string) bool {
-	for _, dir := range []string{"usr/share/", "usr/lib/systemd/", "usr/lib/udev/", "etc/init.d/", "etc/default/", "var/"} {
-		if strings.HasPrefix(p, dir) && !strings.HasPrefix(p, "usr/share/iptables/") {
-			return false
-		}
+	within := func(dirs ...string) bool {
+		return slices.ContainsFunc(dirs, func(dir string) bool { return strings.HasPrefix(p, dir) })
+	}
+	if within("usr/share/zoneinfo/posix/", "usr/share/zoneinfo/right/") {
+		return false
+	}
+	if within("usr/share/", "usr/lib/systemd/", "usr/lib/udev/", "etc/init.d/", "etc/default/", "etc/logrotate.d/", "var/") &&
+		!within("usr/share/iptables/", "usr/share/zoneinfo/", "usr/share/prometheus/", certificateDir) {
+		return false
 	}
 	for _, part := range []string{"/gconv/", "/engines-", "/ossl-modules/", "/audit/"} {
 		if strings.Contains(p, part) {
@@ -169,6 +191,33 @@ func needed(p string) bool {
 		}
 	}
 	return true
+}
+
+const (
+	certificateDir  = "usr/share/ca-certificates/"
+	certificateFile = "etc/ssl/certs/ca-certificates.crt"
+)
+
+// certificates puts all certificates of authorities into the one file that programs read, as the
+// package's script does when it is installed.
+func certificates(entries []oci.Entry) []oci.Entry {
+	var rest, found []oci.Entry
+	for _, e := range entries {
+		if strings.HasPrefix(e.Path, certificateDir) {
+			found = append(found, e)
+		} else {
+			rest = append(rest, e)
+		}
+	}
+	if len(found) == 0 {
+		return entries
+	}
+	slices.SortFunc(found, func(a, b oci.Entry) int { return strings.Compare(a.Path, b.Path) })
+	var all []byte
+	for _, e := range found {
+		all = append(append(all, bytes.TrimSpace(e.Data)...), '\n')
+	}
+	return append(rest, oci.Entry{Path: certificateFile, Mode: 0o644, Data: all})
 }
 
 // links are the symbolic links that packages make when they are installed: merged /usr,
@@ -192,4 +241,36 @@ func links(entries []oci.Entry) []oci.Entry {
 		}
 	}
 	return out
+}
+
+// debianTag is a package's version and its distribution as a tag of an image, which may hold
+// neither ":" nor "+" nor "~": 0.25.0-1+b4 of debian12 is 0.25.0-1_b4-debian12.
+func debianTag(version, distribution string) string {
+	if _, after, ok := strings.Cut(version, ":"); ok {
+		version = after // the epoch orders packages and is no part of the program's version
+	}
+	tag := strings.NewReplacer("+", "_", "~", "_").Replace(version)
+	if distribution == "" {
+		return tag
+	}
+	return tag + "-" + distribution
+}
+
+// distribution is the one that apt serves, such as debian12; "" where the machine doesn't say.
+func distribution() string {
+	data, err := os.ReadFile("/etc/os-release")
+	if err != nil {
+		return ""
+	}
+	return distributionOf(string(data))
+}
+
+func distributionOf(osRelease string) string {
+	values := map[string]string{}
+	for line := range strings.Lines(osRelease) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok {
+			values[name] = strings.Trim(value, `"'`)
+		}
+	}
+	return values["ID"] + values["VERSION_ID"]
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/openpai/paictl/pkg/bundle"
 	"github.com/openpai/paictl/pkg/bundle/oci"
 	"github.com/openpai/paictl/pkg/hint"
 )
@@ -110,6 +111,74 @@ func TestAPackageIsUnpackedIntoMergedUsr(t *testing.T) {
 	assert.NotContains(t, byPath, "usr/lib/x/gconv/A.so")
 }
 
+func TestTheCertificatesOfAuthoritiesBecomeOneFile(t *testing.T) {
+	crt := func(name, data string) oci.Entry {
+		return oci.Entry{Path: certificateDir + "mozilla/" + name, Data: []byte(data)}
+	}
+	entries := certificates([]oci.Entry{crt("b.crt", "second"), {Path: "usr/sbin/update-ca-certificates"}, crt("a.crt", "first\n")})
+	require.Len(t, entries, 2)
+	assert.Equal(t, "usr/sbin/update-ca-certificates", entries[0].Path)
+	assert.Equal(t, "etc/ssl/certs/ca-certificates.crt", entries[1].Path)
+	assert.Equal(t, "first\nsecond\n", string(entries[1].Data))
+	assert.Equal(t, int64(0o644), entries[1].Mode)
+
+	none := []oci.Entry{{Path: "usr/bin/nft"}}
+	assert.Equal(t, none, certificates(none))
+}
+
+func TestWhatAProgramReadsAtRunTimeStays(t *testing.T) {
+	for path, want := range map[string]bool{
+		"usr/share/zoneinfo/Europe/Berlin":                true,
+		"usr/share/zoneinfo/right/Europe/Berlin":          false,
+		"usr/share/prometheus/alertmanager/default.tmpl":  true,
+		"usr/share/man/man1/amtool.1.gz":                  false,
+		"usr/share/ca-certificates/mozilla/ACCVRAIZ1.crt": true,
+		"etc/logrotate.d/prometheus-alertmanager":         false,
+		"etc/init.d/prometheus-alertmanager":              false,
+		"usr/bin/prometheus-alertmanager":                 true,
+	} {
+		assert.Equal(t, want, needed(path), path)
+	}
+}
+
+func TestAPackagesVersionBecomesATag(t *testing.T) {
+	for version, want := range map[string]string{
+		"0.25.0-1+b4":      "0.25.0-1_b4-debian12",
+		"1:1.4.7-1":        "1.4.7-1-debian12",
+		"3.0.22-1~deb12u2": "3.0.22-1_deb12u2-debian12",
+	} {
+		assert.Equal(t, want, debianTag(version, "debian12"))
+	}
+	assert.Equal(t, "1.0", debianTag("1.0", ""), "a machine that doesn't say what it is")
+	assert.Equal(t, "ubuntu24.04", distributionOf("NAME=\"Ubuntu\"\nVERSION_ID=\"24.04\"\nID=ubuntu\n"))
+	assert.Empty(t, distributionOf(""))
+}
+
+func TestAnImageOfAPackageHasItsVersion(t *testing.T) {
+	needDpkg(t)
+	needCompilers(t)
+	debs := t.TempDir()
+	writeDeb(t, filepath.Join(debs, "hello.deb"), "hello", "2.10-3+b1", tarOf(t, tar.Header{Name: "./usr/bin/hello", Typeflag: tar.TypeReg, Mode: 0o755}))
+	r := Recipe{Images: []Image{{
+		Name: "hello", Ref: "example.org/hello:{version}", Debian: []string{"hello"}, Package: "hello", User: noUser,
+		Entrypoint: []string{"/usr/bin/hello"},
+	}}}
+	dir := t.TempDir()
+	fakeApt(t, "cp "+debs+"/*.deb "+dir+"/.work/apt/archives/\n")
+	b, _, err := runTiny(t, dir, r)
+	require.NoError(t, err)
+	a, ok := b.Lookup(bundle.KindImage, "hello")
+	require.True(t, ok)
+	assert.Equal(t, "2.10-3+b1", a.Version)
+	assert.Equal(t, "package hello=2.10-3+b1", a.Source)
+	assert.Equal(t, []string{"hello=2.10-3+b1"}, a.Packages)
+	assert.Regexp(t, `^example\.org/hello:2\.10-3_b1`, a.Image)
+
+	r.Images[0].Package = "other"
+	_, _, err = runTiny(t, dir, r)
+	require.ErrorContains(t, err, "build image hello: apt brought no package other")
+}
+
 func TestADamagedPackageIsNamed(t *testing.T) {
 	needDpkg(t)
 	deb := filepath.Join(t.TempDir(), "broken.deb")
@@ -144,6 +213,9 @@ func TestPackagesAreChosenAsIfNothingWereInstalled(t *testing.T) {
 	require.NoError(t, err)
 	assert.Contains(t, string(said), "Dir::State::status="+dir+"/status\n")
 	assert.Contains(t, string(said), "--download-only\ninstall\nnftables\nkmod\n")
+	status, err := os.ReadFile(filepath.Join(dir, "status"))
+	require.NoError(t, err)
+	assert.Contains(t, string(status), "Package: debconf\nStatus: install ok installed\n", "what only scripts call is assumed to be there")
 }
 
 func TestAptsOwnWordsReachTheUser(t *testing.T) {

@@ -3,7 +3,9 @@ package build
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
+	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
@@ -20,36 +22,28 @@ type debianLayer struct {
 // image assembles one image and adds it to the bundle.
 func (b *builder) image(ctx context.Context, img Image) error {
 	start := b.now()
-	program := img.Files[0].Program
 	a := bundle.Artifact{
-		Name: img.Name, Version: b.version(program), Kind: bundle.KindImage, Path: bundle.PathOf(bundle.KindImage, img.Name),
-		Source: b.source(program), Image: img.Reference(b.version(program)), Roles: img.Roles,
+		Name: img.Name, Kind: bundle.KindImage, Path: bundle.PathOf(bundle.KindImage, img.Name), Roles: img.Roles,
 	}
 	if err := os.MkdirAll(b.c.tmp(), 0o755); err != nil {
 		return fmt.Errorf("build image %s: %w", img.Name, err)
 	}
 	var layers []v1.Layer
-	if img.Debian {
-		d, err := b.debianPackages(ctx)
+	if len(img.Debian) > 0 {
+		d, err := b.debianPackages(ctx, img.Debian)
 		if err != nil {
 			return fmt.Errorf("build image %s: %w", img.Name, err)
 		}
 		layers, a.Packages = append(layers, d.layer), d.packages
 	}
+	if err := b.identify(&a, img); err != nil {
+		return fmt.Errorf("build image %s: %w", img.Name, err)
+	}
 	own, err := oci.NewLayer(b.w.Work("tmp", img.Name+".layer"), b.imageEntries(img))
 	if err != nil {
 		return fmt.Errorf("build image %s: %w", img.Name, err)
 	}
-	image, err := oci.NewImage(oci.Config{
-		Arch: b.c.arch, Entrypoint: img.Entrypoint,
-		Env: []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
-		Labels: map[string]string{
-			"org.opencontainers.image.title":       img.Name,
-			"org.opencontainers.image.version":     a.Version,
-			"org.opencontainers.image.source":      a.Source,
-			"org.opencontainers.image.description": "built from source by paictl",
-		},
-	}, append(layers, own)...)
+	image, err := oci.NewImage(b.config(img, a), append(layers, own)...)
 	if err != nil {
 		return fmt.Errorf("build image %s: %w", img.Name, err)
 	}
@@ -62,6 +56,44 @@ func (b *builder) image(ctx context.Context, img Image) error {
 	}
 	b.report(a, b.since(start))
 	return nil
+}
+
+// identify fills in what is known of an image by what it holds: version, source, reference.
+func (b *builder) identify(a *bundle.Artifact, img Image) error {
+	if img.Package == "" {
+		program := img.Files[0].Program
+		a.Version, a.Source = b.version(program), b.source(program)
+		a.Image = img.Reference(a.Version)
+		return nil
+	}
+	for _, p := range a.Packages {
+		if version, ok := strings.CutPrefix(p, img.Package+"="); ok {
+			a.Version, a.Source = version, "package "+p
+			a.Image = img.Reference(debianTag(version, distribution()))
+			return nil
+		}
+	}
+	return fmt.Errorf("apt brought no package %s", img.Package)
+}
+
+// config is what a runtime gets to know of an image. It holds nothing that differs between
+// two builds from the same source.
+func (b *builder) config(img Image, a bundle.Artifact) oci.Config {
+	description := "built from source by paictl"
+	if img.Package != "" {
+		description = "made of a distribution's package by paictl"
+	}
+	labels := map[string]string{
+		"org.opencontainers.image.title":       img.Name,
+		"org.opencontainers.image.version":     a.Version,
+		"org.opencontainers.image.source":      a.Source,
+		"org.opencontainers.image.description": description,
+	}
+	maps.Copy(labels, img.Labels)
+	return oci.Config{
+		Arch: b.c.arch, Entrypoint: img.Entrypoint, User: img.User, Labels: labels,
+		Env: []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
+	}
 }
 
 // imageEntries are the programs of an image and the few files that programs expect anywhere.
@@ -77,16 +109,17 @@ func (b *builder) imageEntries(img Image) []oci.Entry {
 	return entries
 }
 
-// debianPackages makes the shared layer once per run.
-func (b *builder) debianPackages(ctx context.Context) (*debianLayer, error) {
-	if b.debian != nil {
-		return b.debian, nil
+// debianPackages makes the layer of these packages once per run.
+func (b *builder) debianPackages(ctx context.Context, packages []string) (*debianLayer, error) {
+	key := strings.Join(packages, " ")
+	if d := b.debian[key]; d != nil {
+		return d, nil
 	}
 	dir := b.w.Work("apt")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	debs, err := downloadDebs(ctx, dir, netfilterPackages())
+	debs, err := downloadDebs(ctx, dir, packages)
 	if err != nil {
 		return nil, err
 	}
@@ -98,10 +131,10 @@ func (b *builder) debianPackages(ctx context.Context) (*debianLayer, error) {
 	if err != nil {
 		return nil, err
 	}
-	layer, err := oci.NewLayer(b.w.Work("tmp", "debian.layer"), entries)
+	layer, err := oci.NewLayer(b.w.Work("tmp", fmt.Sprintf("debian%d.layer", len(b.debian))), entries)
 	if err != nil {
 		return nil, err
 	}
-	b.debian = &debianLayer{layer: layer, packages: names}
-	return b.debian, nil
+	b.debian[key] = &debianLayer{layer: layer, packages: names}
+	return b.debian[key], nil
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/openpai/paictl/pkg/bundle"
+	"github.com/openpai/paictl/pkg/bundle/chart"
 	"github.com/openpai/paictl/pkg/hint"
 )
 
@@ -26,7 +27,14 @@ type plan struct {
 	pins     map[string]pin     // by module
 	modules  map[string]Module  // by program
 	programs map[string]Program // by name
-	inputs   map[string]string  // checksum by "program/NAME" and "image/NAME"
+	inputs   map[string]string  // checksum by "program/NAME", "image/NAME" and "chart/NAME"
+	charts   []packedChart
+}
+
+// packedChart is a chart and its archive.
+type packedChart struct {
+	chart.Chart
+	archive []byte
 }
 
 // makePlan reads pins and tool versions, and writes the modules that are part of paictl.
@@ -66,7 +74,27 @@ func makePlan(ctx context.Context, r Recipe, source string, c compiler) (*plan, 
 		}
 		p.inputs["image/"+img.Name] = sum
 	}
-	return p, nil
+	return p, p.planCharts()
+}
+
+// planCharts packs the charts, which takes no time: their archives are their own inputs.
+func (p *plan) planCharts() error {
+	if p.recipe.Charts == nil {
+		return nil
+	}
+	list, err := chart.List(p.recipe.Charts)
+	if err != nil {
+		return err
+	}
+	for _, c := range list {
+		archive, err := c.Archive()
+		if err != nil {
+			return err
+		}
+		p.charts = append(p.charts, packedChart{c, archive})
+		p.inputs["chart/"+c.Name] = checksum(archive)
+	}
+	return nil
 }
 
 // checkGo refuses a Go that is older than the module's go.mod asks for. Where GOTOOLCHAIN lets
@@ -113,8 +141,8 @@ func programInputs(m Module, prog Program, p pin, arch, goVersion, cc string) st
 
 func (p *plan) imageInputs(img Image, arch string) (string, error) {
 	parts := []any{imageFormat, img, arch}
-	if img.Debian {
-		parts = append(parts, netfilterPackages())
+	if len(img.Debian) > 0 {
+		parts = append(parts, scriptPackages())
 	}
 	for _, f := range img.Files {
 		sum, ok := p.inputs["program/"+f.Program]

@@ -8,14 +8,19 @@
 package build
 
 import (
+	"io/fs"
+
 	"github.com/openpai/paictl/pkg/bundle"
 	"github.com/openpai/paictl/pkg/netcheck"
+	"github.com/openpai/paictl/templates"
 )
 
 // Recipe is what a bundle is made of.
 type Recipe struct {
 	Modules []Module
 	Images  []Image
+	// Charts holds charts/<service>/; nil for none.
+	Charts fs.FS
 }
 
 // Module is a folder of bundle/: one pinned upstream module and the programs taken from it.
@@ -50,13 +55,20 @@ type Program struct {
 type Image struct {
 	Name string
 	// Ref is the reference by which nodes know it; {version} is that of the first program,
-	// {number} the same without its v.
+	// {number} the same without its v, {tag} the same as a tag may have it.
 	Ref string
 	// Files maps a path in the image to a program. The first listed is what the image is for.
 	Files      []File
 	Entrypoint []string
-	// Debian adds the files of netfilterPackages and what they depend on.
-	Debian bool
+	// User is the numeric user that the program runs as; "" is root.
+	User string `json:",omitempty"`
+	// Debian adds the files of these packages and of what they depend on.
+	Debian []string
+	// Package is the one of these packages that the image is for, where it holds no program
+	// of ours; its version is the image's.
+	Package string `json:",omitempty"`
+	// Labels are added to those that every image gets.
+	Labels map[string]string `json:",omitempty"`
 	Roles  []string
 }
 
@@ -66,6 +78,9 @@ type File struct{ Program, Path string }
 // master is the role of the machines that run the control plane.
 const master = "master"
 
+// noUser is "nobody", who owns no file.
+const noUser = "65534"
+
 // netfilterPackages are what kube-proxy and flannel call: nft, iptables, conntrack, modprobe.
 // Both images get the same set, so that nodes unpack one layer for both.
 func netfilterPackages() []string { return []string{"conntrack", "iptables", "kmod", "nftables"} }
@@ -73,7 +88,8 @@ func netfilterPackages() []string { return []string{"conntrack", "iptables", "km
 // Default is the bundle of paictl. Flags are those of the upstreams' own release builds, apart
 // from what would differ between two builds.
 func Default() Recipe {
-	return Recipe{Modules: modules(), Images: images()}
+	r := Own()
+	return Recipe{Modules: append(modules(), r.Modules...), Images: append(images(), r.Images...), Charts: templates.Charts}
 }
 
 func modules() []Module {
@@ -130,6 +146,22 @@ func modules() []Module {
 			Programs: []Program{{Name: "flanneld"}},
 		},
 		{
+			// Of the ways to find targets, only those that a cluster's own Prometheus uses, and
+			// without its web page, which is not in the module.
+			Name: "prometheus", Path: "github.com/prometheus/prometheus",
+			Tags:    "remove_all_sd,enable_kubernetes_sd,enable_dns_sd",
+			LDFlags: "-X github.com/prometheus/common/version.Version=" + prometheusVersion[1:],
+			Programs: []Program{
+				{Name: "prometheus", Package: "github.com/prometheus/prometheus/cmd/prometheus", Version: prometheusVersion},
+				{Name: "promtool", Package: "github.com/prometheus/prometheus/cmd/promtool", Version: prometheusVersion, Kind: bundle.KindTool},
+			},
+		},
+		{
+			Name: "node-exporter", Path: "github.com/prometheus/node_exporter",
+			LDFlags:  "-X github.com/prometheus/common/version.Version={number}",
+			Programs: []Program{{Name: "node-exporter"}},
+		},
+		{
 			Name: "netcheck", Path: "paictl.openpai.org/netcheck", Own: netcheck.Module(), Version: netcheck.Version,
 			Programs: []Program{{Name: "netcheck"}},
 		},
@@ -142,6 +174,9 @@ func modules() []Module {
 
 // pauseVersion is the TAG in build/pause/Makefile of the pinned Kubernetes.
 const pauseVersion = "3.10.2"
+
+// prometheusVersion is the release whose module is v0.315.0: its file VERSION.
+const prometheusVersion = "v3.15.0"
 
 // cniPlugins are the plugins that paictl's own network uses, and those that InfiniBand and
 // secondary networks are usually set up with.
@@ -172,7 +207,7 @@ func images() []Image {
 		controlPlane("kube-controller-manager"),
 		controlPlane("kube-scheduler"),
 		{
-			Name: "kube-proxy", Ref: "registry.k8s.io/kube-proxy:{version}", Debian: true,
+			Name: "kube-proxy", Ref: "registry.k8s.io/kube-proxy:{version}", Debian: netfilterPackages(),
 			Files: []File{{"kube-proxy", "usr/local/bin/kube-proxy"}}, Entrypoint: []string{"/usr/local/bin/kube-proxy"},
 		},
 		{
@@ -192,8 +227,23 @@ func images() []Image {
 			Files: []File{{"coredns", "coredns"}}, Entrypoint: []string{"/coredns"},
 		},
 		{
-			Name: "flannel", Ref: "ghcr.io/flannel-io/flannel:{version}", Debian: true,
+			Name: "flannel", Ref: "ghcr.io/flannel-io/flannel:{version}", Debian: netfilterPackages(),
 			Files: []File{{"flanneld", "opt/bin/flanneld"}}, Entrypoint: []string{"/opt/bin/flanneld"},
+		},
+		{
+			Name: "prometheus", Ref: "paictl.openpai.org/prometheus:{version}", Roles: []string{master}, User: noUser,
+			Debian: []string{"ca-certificates"},
+			Files:  []File{{"prometheus", "usr/bin/prometheus"}}, Entrypoint: []string{"/usr/bin/prometheus"},
+		},
+		{
+			Name: "node-exporter", Ref: "paictl.openpai.org/node-exporter:{version}", User: noUser,
+			Files: []File{{"node-exporter", "usr/bin/node_exporter"}}, Entrypoint: []string{"/usr/bin/node_exporter"},
+		},
+		{
+			// Its module can't be compiled: the web page that it embeds is not in it.
+			Name: "alertmanager", Ref: "paictl.openpai.org/alertmanager:{version}", Roles: []string{master}, User: noUser,
+			Debian: []string{"ca-certificates", "prometheus-alertmanager"}, Package: "prometheus-alertmanager",
+			Entrypoint: []string{"/usr/bin/prometheus-alertmanager"},
 		},
 		{
 			// The demo's pod, and what shows on any cluster whether pods reach each other.

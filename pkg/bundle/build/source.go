@@ -20,7 +20,8 @@ import (
 var pinnedModules []byte
 
 // Versions returns the pinned version of every program and image by name, and of every module:
-// {"kubelet": "v1.36.3", "kubernetes": "v1.36.3", …}. They are those inside paictl.
+// {"kubelet": "v1.36.3", "kubernetes": "v1.36.3", …}. They are those inside paictl. Images that
+// are made of a distribution's package are not among them: apt decides their version.
 func Versions() (map[string]string, error) {
 	out := map[string]string{}
 	files := map[string][]byte{}
@@ -44,7 +45,9 @@ func Versions() (map[string]string, error) {
 		}
 	}
 	for _, img := range Default().Images {
-		out[img.Name] = out[img.Files[0].Program]
+		if img.Package == "" {
+			out[img.Name] = out[img.Files[0].Program]
+		}
 	}
 	return out, nil
 }
@@ -86,6 +89,10 @@ func sourceDir(source, work string) (string, error) {
 // checksum through the recipe.
 func writeOwn(work string, m Module) (pin, error) {
 	p := pin{dir: filepath.Join(work, "own", m.Name), version: m.Version, sums: []byte(m.Own["go.mod"])}
+	// A file that an older paictl had would be compiled, too.
+	if err := os.RemoveAll(p.dir); err != nil {
+		return p, fmt.Errorf("write module %s: %w", m.Name, err)
+	}
 	for name, body := range m.Own {
 		file := filepath.Join(p.dir, filepath.FromSlash(name))
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
@@ -134,9 +141,10 @@ func pinnedVersion(mod []byte, path string) (string, error) {
 // Reference is the image's reference for a version.
 func (i Image) Reference(version string) string { return expand(i.Ref, version) }
 
-// expand fills in a version: {version} v1.36.3, {number} 1.36.3, {major} 1, {minor} 36.
+// expand fills in a version: {version} v1.36.3, {number} 1.36.3, {major} 1, {minor} 36;
+// {tag} is the version without the "+" that no tag may have.
 func expand(s, version string) string {
 	number := strings.TrimPrefix(version, "v")
 	parts := append(strings.SplitN(number, ".", 3), "", "")
-	return strings.NewReplacer("{version}", version, "{number}", number, "{major}", parts[0], "{minor}", parts[1]).Replace(s)
+	return strings.NewReplacer("{version}", version, "{number}", number, "{tag}", strings.ReplaceAll(version, "+", "_"), "{major}", parts[0], "{minor}", parts[1]).Replace(s)
 }

@@ -4,10 +4,13 @@
 package fetch
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/openpai/paictl/pkg/bundle"
 	"github.com/openpai/paictl/pkg/bundle/build"
+	"github.com/openpai/paictl/pkg/bundle/chart"
+	"github.com/openpai/paictl/templates"
 )
 
 // Catalogue is what to fetch.
@@ -16,6 +19,7 @@ type Catalogue struct {
 	Arch       string // amd64
 	Files      []File
 	Images     []Image
+	Charts     []chart.Chart
 }
 
 // File is a download: a program, or a tar.gz of several.
@@ -28,7 +32,11 @@ type File struct {
 
 // Image is an image of a registry. With Member it only serves to carry a program.
 type Image struct {
-	Ref    string
+	Ref string
+	// Digest is what the reference must name; "" where only the lock file knows.
+	Digest string
+	// Own is an image of paictl's own programs, which exists for releases only.
+	Own    bool
 	Output Output
 }
 
@@ -50,8 +58,29 @@ func Upstream(arch string) (Catalogue, error) {
 	}
 	c := Catalogue{Kubernetes: v["kubernetes"], Arch: arch}
 	c.Files = append(kubernetesFiles(v["kubernetes"], arch), releaseFiles(v, arch)...)
-	c.Images = images(v)
+	if c.Charts, err = chart.List(templates.Charts); err != nil {
+		return Catalogue{}, err
+	}
+	services := serviceImages(c.Charts)
+	c.Images = append(images(v, services), services...)
 	return c, nil
+}
+
+// serviceImages are those that the services' charts name, under upstream's names: what a build
+// makes itself has other names.
+func serviceImages(charts []chart.Chart) []Image {
+	var out []Image
+	for _, c := range charts {
+		for _, img := range c.Images {
+			if slices.ContainsFunc(out, func(o Image) bool { return o.Ref == img.Ref() }) {
+				continue
+			}
+			out = append(out, Image{Ref: img.Ref(), Digest: img.Digest, Output: Output{
+				Name: img.Name(), Version: img.Tag, Kind: bundle.KindImage, Roles: c.Roles,
+			}})
+		}
+	}
+	return out
 }
 
 func kubernetesFiles(version, arch string) []File {
@@ -102,16 +131,27 @@ func releaseFiles(v map[string]string, arch string) []File {
 	}
 }
 
-// images are those of the build, under the same names. KWOK publishes no checksums beside its
+// images are those of the build, under the same names, but for those that upstream has for a
+// service. promtool comes from Prometheus' image. KWOK publishes no checksums beside its
 // programs, so its program comes from its image, whose digest says what it is.
-func images(v map[string]string) []Image {
+func images(v map[string]string, services []Image) []Image {
 	out := []Image{{
 		Ref:    "registry.k8s.io/kwok/kwok:" + v["kwok"],
 		Output: Output{Member: "usr/local/bin/kwok", Name: "kwok", Version: v["kwok"], Kind: bundle.KindTool},
 	}}
+	for _, s := range services {
+		if s.Output.Name == "prometheus" {
+			out = append(out, Image{Ref: s.Ref, Output: Output{Member: "bin/promtool", Name: "promtool", Version: s.Output.Version, Kind: bundle.KindTool}})
+		}
+	}
+	own := build.Own().Images
 	for _, img := range build.Default().Images {
 		version := v[img.Name]
-		out = append(out, Image{Ref: img.Reference(version), Output: Output{
+		if slices.ContainsFunc(services, func(s Image) bool { return s.Output.Name == img.Name }) {
+			continue
+		}
+		isOwn := slices.ContainsFunc(own, func(o build.Image) bool { return o.Name == img.Name })
+		out = append(out, Image{Ref: img.Reference(version), Own: isOwn, Output: Output{
 			Name: img.Name, Version: version, Kind: bundle.KindImage, Roles: img.Roles,
 		}})
 	}

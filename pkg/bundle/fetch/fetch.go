@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/openpai/paictl/pkg/bundle"
+	"github.com/openpai/paictl/pkg/bundle/chart"
 )
 
 // LockName is the default name of the lock file, in the bundle's folder.
@@ -83,6 +84,11 @@ func Run(ctx context.Context, opts Options) (*bundle.Bundle, error) {
 	if err := f.all(ctx); err != nil {
 		return nil, err
 	}
+	for _, c := range f.Catalogue.Charts {
+		if err := f.chart(ctx, c); err != nil {
+			return nil, err
+		}
+	}
 	b, err := f.w.Commit()
 	if err != nil {
 		return nil, err
@@ -109,7 +115,7 @@ func (f *fetcher) defaults() {
 		f.Wait = pause
 	}
 	f.d = downloader{client: &http.Client{Transport: f.Transport}, wait: f.Wait}
-	f.total = len(f.Catalogue.Images)
+	f.total = len(f.Catalogue.Images) + len(f.Catalogue.Charts)
 	for _, file := range f.Catalogue.Files {
 		f.total += len(file.Outputs)
 	}
@@ -163,6 +169,26 @@ func (f *fetcher) file(ctx context.Context, file File) error {
 		return fmt.Errorf("clean up: %w", err)
 	}
 	return nil
+}
+
+// chart packs one of paictl's own charts: there is nothing to fetch.
+func (f *fetcher) chart(ctx context.Context, c chart.Chart) error {
+	start := time.Now()
+	archive, err := c.Archive()
+	if err != nil {
+		return err
+	}
+	out := Output{Name: c.Name, Kind: bundle.KindChart, Version: c.Version}
+	sum := sha256.Sum256(archive)
+	digest := "sha256:" + hex.EncodeToString(sum[:])
+	if f.keep(digest, c.File(), out) {
+		return nil
+	}
+	file := f.w.Work("downloads", c.File())
+	if err := os.WriteFile(file, archive, 0o644); err != nil {
+		return fmt.Errorf("pack chart %s: %w", c.Name, err)
+	}
+	return f.add(ctx, c.Artifact(), inputs(digest, c.File(), out), file, time.Since(start))
 }
 
 // sum is what the file must have: the locked checksum, which has to be the published one

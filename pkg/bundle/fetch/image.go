@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"path"
 	"time"
@@ -15,8 +16,11 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 
 	"github.com/openpai/paictl/pkg/bundle/oci"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/version"
 )
 
 // image pulls one image for the catalogue's architecture.
@@ -33,7 +37,10 @@ func (f *fetcher) image(ctx context.Context, img Image) error {
 		remote.WithAuthFromKeychain(authn.DefaultKeychain),
 		remote.WithPlatform(v1.Platform{OS: "linux", Architecture: f.Catalogue.Arch}))
 	if err != nil {
-		return fmt.Errorf("fetch image %s: %w", img.Ref, err)
+		return img.explain(fmt.Errorf("fetch image %s: %w", img.Ref, err))
+	}
+	if img.Digest != "" && img.Digest != desc.Digest.String() {
+		return fmt.Errorf("fetch image %s: it is now %s, the chart says %s", img.Ref, desc.Digest, img.Digest)
 	}
 	if err := f.lock.check(img.Ref, desc.Digest.String()); err != nil {
 		return fmt.Errorf("fetch image: %w", err)
@@ -57,6 +64,16 @@ func (f *fetcher) image(ctx context.Context, img Image) error {
 		return err
 	}
 	return f.add(ctx, a, inputs(desc.Digest.String(), img.Ref, img.Output), file, time.Since(start))
+}
+
+// explain says why an image of paictl's own programs may be missing.
+func (i Image) explain(err error) error {
+	var answer *transport.Error
+	if !i.Own || !errors.As(err, &answer) || answer.StatusCode != http.StatusNotFound && answer.StatusCode != http.StatusUnauthorized {
+		return err
+	}
+	return hint.Wrap(err, "images of paictl's own programs are published with its releases, and this is "+version.Version+
+		"; build the bundle from source: paictl bundle build")
 }
 
 // memberOfImage writes one file of an image's root to dst.

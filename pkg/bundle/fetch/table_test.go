@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/openpai/paictl/pkg/bundle/build"
+	"github.com/openpai/paictl/pkg/bundle/chart"
 	"github.com/openpai/paictl/pkg/hint"
 )
 
@@ -32,7 +34,9 @@ func TestAFetchGivesWhatABuildGives(t *testing.T) {
 		}
 	}
 	for _, i := range c.Images {
-		add(&got, i.Output.Kind, i.Output.Name, i.Output.Version)
+		if !ofServices(c, i.Output.Name) {
+			add(&got, i.Output.Kind, i.Output.Name, i.Output.Version)
+		}
 	}
 	versions, err := build.Versions()
 	require.NoError(t, err)
@@ -45,9 +49,60 @@ func TestAFetchGivesWhatABuildGives(t *testing.T) {
 		}
 	}
 	for _, i := range r.Images {
-		add(&want, "image", i.Name, versions[i.Name])
+		if !ofServices(c, i.Name) {
+			add(&want, "image", i.Name, versions[i.Name])
+		}
 	}
 	assert.ElementsMatch(t, want, got)
+}
+
+// ofServices tells whether a chart names the image.
+func ofServices(c Catalogue, name string) bool {
+	return slices.ContainsFunc(c.Charts, func(ch chart.Chart) bool {
+		return slices.ContainsFunc(ch.Images, func(i chart.Image) bool { return i.Name() == name })
+	})
+}
+
+func TestImagesOfServicesAreFetchedByTheNamesInTheirCharts(t *testing.T) {
+	c, err := Upstream("amd64")
+	require.NoError(t, err)
+	refs := map[string]Output{}
+	for _, i := range c.Images {
+		if i.Output.Member == "" {
+			refs[i.Ref] = i.Output
+		}
+	}
+	for _, ch := range c.Charts {
+		for _, img := range ch.Images {
+			assert.Equal(t, img.Name(), refs[img.Ref()].Name, img.Ref())
+			assert.Equal(t, ch.Roles, refs[img.Ref()].Roles, "an image goes where its service may run")
+		}
+	}
+}
+
+// A build and a chart must name the same release, and an image that a build makes of a service
+// must have the name under which the chart has upstream's.
+func TestABuildMakesTheVersionsThatChartsName(t *testing.T) {
+	versions, err := build.Versions()
+	require.NoError(t, err)
+	c, err := Upstream("amd64")
+	require.NoError(t, err)
+	named := map[string]string{}
+	roles := map[string][]string{}
+	for _, ch := range c.Charts {
+		for _, img := range ch.Images {
+			named[img.Name()], roles[img.Name()] = img.Tag, ch.Roles
+		}
+	}
+	for _, img := range build.Default().Images {
+		if strings.HasPrefix(img.Ref, "paictl.openpai.org/") && img.Name != "netcheck" {
+			require.Contains(t, named, img.Name, "no chart names the image %s", img.Name)
+			assert.Equal(t, roles[img.Name], img.Roles, "%s goes where its service may run", img.Name)
+			if img.Package == "" {
+				assert.Equal(t, versions[img.Name], named[img.Name], img.Name)
+			}
+		}
+	}
 }
 
 func TestURLsFollowTheVersionAndTheArchitecture(t *testing.T) {

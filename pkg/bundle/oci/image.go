@@ -13,8 +13,10 @@ import (
 type Config struct {
 	Arch       string // amd64
 	Entrypoint []string
-	Env        []string
-	Labels     map[string]string
+	// User is who the program runs as, by number; "" is root.
+	User   string
+	Env    []string
+	Labels map[string]string
 }
 
 // NewImage puts layers, the lowest first, on an empty image.
@@ -26,7 +28,7 @@ func NewImage(c Config, layers ...v1.Layer) (v1.Image, error) {
 	}
 	file = file.DeepCopy()
 	file.OS, file.Architecture = "linux", c.Arch
-	file.Config = v1.Config{Entrypoint: c.Entrypoint, Env: c.Env, Labels: c.Labels, WorkingDir: "/"}
+	file.Config = v1.Config{Entrypoint: c.Entrypoint, User: c.User, Env: c.Env, Labels: c.Labels, WorkingDir: "/"}
 	if img, err = mutate.ConfigFile(img, file); err != nil {
 		return nil, fmt.Errorf("make image: %w", err)
 	}

@@ -22,7 +22,7 @@ type listOptions struct {
 
 func newCmdList(f *cmdutil.Factory, runF func(context.Context, *listOptions) error) *cobra.Command {
 	opts := &listOptions{IO: f.IO}
-	kinds := []string{bundle.KindBinary, bundle.KindCNIPlugin, bundle.KindImage, bundle.KindTool}
+	kinds := bundle.Kinds()
 	cmd := &cobra.Command{
 		Use:   "list [DIR]",
 		Short: "Show what is in a bundle",
@@ -66,7 +66,7 @@ func artifactTable(list []bundle.Artifact) cmdutil.Table {
 	for _, a := range list {
 		nodes := strings.Join(a.Roles, ",")
 		switch {
-		case a.Kind == bundle.KindTool:
+		case a.Kind == bundle.KindTool || a.Kind == bundle.KindChart:
 			nodes = "none"
 		case nodes == "":
 			nodes = "all"

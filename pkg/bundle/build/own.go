@@ -1,0 +1,36 @@
+package build
+
+import (
+	"github.com/openpai/paictl"
+	"github.com/openpai/paictl/pkg/version"
+)
+
+// ownUser is who paictl's own programs run as unless their chart says otherwise. It is nobody's
+// number on the usual distributions.
+const ownUser = "65532"
+
+// Own is the part of the recipe that makes images of paictl's own programs: one static program
+// each, on nothing. They carry paictl's version.
+func Own() Recipe {
+	m := Module{
+		Name: "paictl", Path: paictl.Module, Own: paictl.Source(), Version: version.Version,
+		LDFlags: "-X " + paictl.Module + "/pkg/version.Version={version}",
+	}
+	labels := map[string]string{"org.opencontainers.image.source": "https://" + paictl.Module}
+	if commit := version.Get().Commit; commit != "" {
+		labels["org.opencontainers.image.revision"] = commit
+	}
+	var r Recipe
+	for _, name := range paictl.Programs() {
+		m.Programs = append(m.Programs, Program{Name: name, Package: paictl.Module + "/cmd/" + name})
+		r.Images = append(r.Images, Image{
+			Name: name, Ref: "docker.io/openpai/" + name + ":{tag}", User: ownUser, Roles: ownRoles()[name],
+			Files: []File{{name, name}}, Entrypoint: []string{"/" + name}, Labels: labels,
+		})
+	}
+	r.Modules = []Module{m}
+	return r
+}
+
+// ownRoles are the machines that need a program's image; all of them where it isn't listed.
+func ownRoles() map[string][]string { return map[string][]string{"pai-watchdog": {master}} }

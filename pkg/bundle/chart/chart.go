@@ -1,0 +1,146 @@
+// Package chart reads the services' charts as a bundle needs them.
+// In: a file system with a folder per chart. Out: what each chart says of itself, the images that
+// it names, and an archive that any Helm client installs.
+package chart
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+// placement is the annotation that lists the roles on whose machines a service runs.
+const placement = "paictl.openpai.org/placement"
+
+// Chart is one service's chart.
+type Chart struct {
+	Name    string
+	Version string
+	// Roles are the machine roles that its pods run on, as a bundle names them: "master" or
+	// "worker" alone; none where both or any may run them.
+	Roles []string
+	// Images are the upstream images that its values name, each once.
+	Images []Image
+
+	files fs.FS
+}
+
+// Image is an image of a registry.
+type Image struct {
+	Repository string // with the registry's host: quay.io/prometheus/prometheus
+	Tag        string
+	Digest     string // "" where the chart pins none
+}
+
+// Name is the last element of the repository.
+func (i Image) Name() string { return path.Base(i.Repository) }
+
+// Ref is the reference by which nodes know the image.
+func (i Image) Ref() string { return i.Repository + ":" + i.Tag }
+
+// meta is what is read of a Chart.yaml; Helm reads the rest.
+type meta struct {
+	Name        string            `yaml:"name"`
+	Version     string            `yaml:"version"`
+	Annotations map[string]string `yaml:"annotations"`
+}
+
+// List reads the charts below the folder charts, in order of their names.
+func List(files fs.FS) ([]Chart, error) {
+	dirs, err := fs.ReadDir(files, "charts")
+	if err != nil {
+		return nil, fmt.Errorf("list charts: %w", err)
+	}
+	var out []Chart
+	for _, d := range dirs {
+		if !d.IsDir() {
+			continue
+		}
+		c, err := read(files, "charts/"+d.Name())
+		if err != nil {
+			return nil, fmt.Errorf("read chart %s: %w", d.Name(), err)
+		}
+		out = append(out, c)
+	}
+	return out, nil
+}
+
+func read(files fs.FS, dir string) (Chart, error) {
+	sub, err := fs.Sub(files, dir)
+	if err != nil {
+		return Chart{}, err
+	}
+	var m meta
+	if err := decode(sub, "Chart.yaml", &m); err != nil {
+		return Chart{}, err
+	}
+	if m.Name != path.Base(dir) || m.Version == "" {
+		return Chart{}, fmt.Errorf("its Chart.yaml has name %q and version %q, want the folder's name and a version", m.Name, m.Version)
+	}
+	values := map[string]any{}
+	if err := decode(sub, "values.yaml", &values); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return Chart{}, err
+	}
+	c := Chart{Name: m.Name, Version: m.Version, files: sub, Images: images(values)}
+	if role := strings.TrimSpace(m.Annotations[placement]); role == "master" || role == "worker" {
+		c.Roles = []string{role}
+	}
+	return c, nil
+}
+
+func decode(files fs.FS, name string, into any) error {
+	data, err := fs.ReadFile(files, name)
+	if err != nil {
+		return err
+	}
+	if err := yaml.Unmarshal(data, into); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+// images finds every map with a repository and a tag, as charts name images. Where one of them
+// is empty the image is one of paictl's own, whose name paictl fills in.
+func images(value any) []Image {
+	var out []Image
+	var walk func(any)
+	walk = func(v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			repository, _ := v["repository"].(string)
+			tag, _ := v["tag"].(string)
+			digest, _ := v["digest"].(string)
+			if repository != "" && tag != "" {
+				out = append(out, Image{Repository: withHost(repository), Tag: tag, Digest: digest})
+			}
+			for _, key := range sorted(v) {
+				walk(v[key])
+			}
+		case []any:
+			for _, e := range v {
+				walk(e)
+			}
+		}
+	}
+	walk(value)
+	slices.SortFunc(out, func(a, b Image) int { return strings.Compare(a.Ref(), b.Ref()) })
+	return slices.Compact(out)
+}
+
+// withHost adds the registry that a name without one means.
+func withHost(repository string) string {
+	host, rest, ok := strings.Cut(repository, "/")
+	switch {
+	case !ok:
+		return "docker.io/library/" + repository
+	case rest != "" && (strings.ContainsAny(host, ".:") || host == "localhost"):
+		return repository
+	default:
+		return "docker.io/" + repository
+	}
+}

@@ -1,0 +1,53 @@
+// Package paictl holds as much of paictl's own source as the programs are made of that it puts
+// into images, so that an installed paictl builds them without a checkout.
+// In: nothing. Out: the files of a Go module.
+//
+// It stands at the root because go:embed takes only files below its own folder, and the module's
+// go.mod and go.sum, which pin what the programs are linked with, are here.
+package paictl
+
+import (
+	"embed"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+)
+
+//go:embed go.mod go.sum
+//go:embed cmd/pai-volume
+//go:embed pkg/volume
+var source embed.FS
+
+// Module is the path of the module that Source returns.
+const Module = "github.com/openpai/paictl"
+
+// Programs are those that go into images: the folders cmd/NAME.
+func Programs() []string { return []string{"pai-volume"} }
+
+// Source returns the files of the module by path, without its tests. A test holds them equal
+// to what the go command says that the programs need.
+func Source() map[string]string {
+	out := map[string]string{}
+	err := fs.WalkDir(source, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if path.Base(name) == "testdata" {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if strings.HasSuffix(name, "_test.go") {
+			return nil
+		}
+		data, err := source.ReadFile(name)
+		out[name] = string(data)
+		return err
+	})
+	if err != nil {
+		panic(fmt.Sprintf("read the embedded source: %v", err)) // it is in memory
+	}
+	return out
+}

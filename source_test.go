@@ -1,0 +1,60 @@
+package paictl
+
+import (
+	"os/exec"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// needed are the files of this module that the go command compiles into the programs.
+func needed(t *testing.T) []string {
+	t.Helper()
+	if _, err := exec.LookPath("go"); err != nil {
+		t.Skip("skipped: this machine has no go")
+	}
+	const format = `{{$dir := .ImportPath}}{{range .GoFiles}}{{$dir}}/{{.}}{{"\n"}}{{end}}{{range .EmbedFiles}}{{$dir}}/{{.}}{{"\n"}}{{end}}`
+	args := []string{"list", "-deps", "-f", format}
+	for _, p := range Programs() {
+		args = append(args, "./cmd/"+p)
+	}
+	cmd := exec.CommandContext(t.Context(), "go", args...)
+	cmd.Env = append(cmd.Environ(), "CGO_ENABLED=0", "GOOS=linux")
+	out, err := cmd.Output()
+	require.NoError(t, err)
+	files := []string{"go.mod", "go.sum"}
+	for line := range strings.Lines(string(out)) {
+		if rest, ours := strings.CutPrefix(strings.TrimSpace(line), Module+"/"); ours {
+			files = append(files, rest)
+		}
+	}
+	return files
+}
+
+func TestTheEmbeddedSourceIsAllThatTheProgramsNeed(t *testing.T) {
+	have := Source()
+	for _, file := range needed(t) {
+		assert.Contains(t, have, file, "add its folder to the embedding in source.go")
+	}
+}
+
+func TestTheEmbeddedSourceHoldsNoPackageThatNoProgramNeeds(t *testing.T) {
+	var folders []string
+	for _, file := range needed(t) {
+		folders = append(folders, path.Dir(file))
+	}
+	for file := range Source() {
+		assert.True(t, slices.Contains(folders, path.Dir(file)), "%s: remove its folder from the embedding in source.go", file)
+	}
+}
+
+func TestTheEmbeddedSourceHoldsNoTest(t *testing.T) {
+	for file := range Source() {
+		assert.NotContains(t, file, "_test.go")
+		assert.NotContains(t, file, "testdata")
+	}
+}
