@@ -6,13 +6,13 @@ import (
 	"io/fs"
 	"maps"
 	"os"
-	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/pmezard/go-difflib/difflib"
 	"github.com/stretchr/testify/require"
 	"helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chart/loader"
@@ -49,20 +49,10 @@ func eachChart(t *testing.T, f func(t *testing.T, c *chart.Chart)) {
 	}
 }
 
-// load reads an embedded chart.
+// load reads a chart from its folder, so that -update sees what it has just written.
 func load(t *testing.T, name string) *chart.Chart {
 	t.Helper()
-	root := path.Join("charts", name)
-	var files []*loader.BufferedFile
-	require.NoError(t, fs.WalkDir(Charts, root, func(p string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		data, err := fs.ReadFile(Charts, p)
-		files = append(files, &loader.BufferedFile{Name: strings.TrimPrefix(p, root+"/"), Data: data})
-		return err
-	}))
-	c, err := loader.LoadFiles(files)
+	c, err := loader.LoadDir(filepath.Join("charts", name))
 	require.NoError(t, err)
 	require.Equal(t, name, c.Name(), "a chart is named as its folder")
 	return c
@@ -166,7 +156,22 @@ func golden(t *testing.T, file, text string) {
 	}
 	want, err := os.ReadFile(file)
 	require.NoError(t, err, "write it with: go test ./templates -update")
-	require.Equal(t, string(want), text, "write it anew with: go test ./templates -update; the difference is what your change does")
+	diff, err := difflib.GetUnifiedDiffString(difflib.UnifiedDiff{
+		A: difflib.SplitLines(string(want)), B: difflib.SplitLines(text), FromFile: file, ToFile: "now", Context: 2,
+	})
+	require.NoError(t, err)
+	if diff != "" {
+		t.Errorf("this is what the change does; record it with: go test ./templates -update\n%s", diff)
+	}
+}
+
+// Every chart carries a copy of the library, so that it also installs without paictl.
+func TestChartsCarryTheLibraryAsItIs(t *testing.T) {
+	library, err := os.ReadFile("library/_pai.tpl")
+	require.NoError(t, err)
+	for _, name := range names(t) {
+		golden(t, filepath.Join("charts", name, "templates", "_pai.tpl"), string(library))
+	}
 }
 
 func TestRenderedManifestsAreAsRecorded(t *testing.T) {
@@ -181,13 +186,4 @@ func TestRenderedManifestsAreAsRecorded(t *testing.T) {
 			golden(t, filepath.Join("testdata", "golden", file), manifest)
 		}
 	})
-}
-
-// Every chart carries a copy of the library, so that it also installs without paictl.
-func TestChartsCarryTheLibraryAsItIs(t *testing.T) {
-	library, err := os.ReadFile("library/_pai.tpl")
-	require.NoError(t, err)
-	for _, name := range names(t) {
-		golden(t, filepath.Join("charts", name, "templates", "_pai.tpl"), string(library))
-	}
 }

@@ -69,15 +69,11 @@ imagePullSecrets:
 
 {{/* pai.placement: on which nodes the pods may run: nodeSelector, affinity and tolerations. */}}
 {{- define "pai.placement" -}}
-{{- with .Values.nodeSelector }}
-nodeSelector: {{- toYaml . | nindent 2 }}
-{{- end }}
-{{- with .Values.affinity }}
-affinity: {{- toYaml . | nindent 2 }}
-{{- end }}
-{{- with .Values.tolerations }}
-tolerations: {{- toYaml . | nindent 2 }}
-{{- end }}
+{{- $placement := dict -}}
+{{- range $key := list "nodeSelector" "affinity" "tolerations" -}}
+{{- with index $.Values $key }}{{ $_ := set $placement $key . }}{{ end -}}
+{{- end -}}
+{{- with $placement }}{{ toYaml . }}{{ end -}}
 {{- end -}}
 
 {{/* pai.podSecurity: the pod's security context: (dict "user" 65534). */}}

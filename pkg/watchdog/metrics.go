@@ -1,0 +1,110 @@
+package watchdog
+
+import (
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// The names are those that the alert rules ask for.
+var (
+	descExpiry = prometheus.NewDesc("pai_certificate_expiry_timestamp_seconds",
+		"When the certificate that a server shows ends.", []string{"name", "address", "kind"}, nil)
+	descSuccess = prometheus.NewDesc("pai_probe_success",
+		"Whether the target answered: \"apiserver\" to /readyz, others to a TLS handshake.", []string{"target"}, nil)
+	descTook = prometheus.NewDesc("pai_probe_duration_seconds",
+		"How long the target took to answer.", []string{"target"}, nil)
+	descRound = prometheus.NewDesc("pai_watchdog_round_timestamp_seconds",
+		"When all certificates were looked at last.", nil, nil)
+	descRoundTook = prometheus.NewDesc("pai_watchdog_round_duration_seconds",
+		"How long looking at all certificates took.", nil, nil)
+	descBuild = prometheus.NewDesc("pai_watchdog_build_info",
+		"The version of the watchdog, as a label.", []string{"version"}, nil)
+)
+
+// probe is one question and whether it was answered.
+type probe struct {
+	target string
+	took   time.Duration
+	ok     bool
+}
+
+// certificate is what a server showed; without a time it showed none.
+type certificate struct {
+	server
+	expires time.Time
+}
+
+// results holds what was measured last. A scrape reads it and waits for nothing.
+type results struct {
+	mu           sync.Mutex
+	version      string
+	health       *probe
+	servers      []server
+	probes       []probe
+	certificates []certificate
+	took         time.Duration
+	at           time.Time
+}
+
+func newResults() *results { return &results{} }
+
+func (r *results) setHealth(p probe) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.health = &p
+}
+
+func (r *results) setCertificates(servers []server, probes []probe, found []certificate, took time.Duration, at time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.servers, r.probes, r.certificates, r.took, r.at = servers, probes, found, took, at
+}
+
+func (r *results) lastServers() []server {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.servers
+}
+
+// Describe sends the metrics' descriptions.
+func (r *results) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{descExpiry, descSuccess, descTook, descRound, descRoundTook, descBuild} {
+		ch <- d
+	}
+}
+
+// Collect sends what was measured last. Each value is that of one server, so that one which
+// is gone leaves nothing behind.
+func (r *results) Collect(ch chan<- prometheus.Metric) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	gauge(descBuild, 1, r.version)
+	sendProbe := func(p probe) {
+		success := 0.0
+		if p.ok {
+			success = 1
+		}
+		gauge(descSuccess, success, p.target)
+		gauge(descTook, p.took.Seconds(), p.target)
+	}
+	if r.health != nil {
+		sendProbe(*r.health)
+	}
+	for _, p := range r.probes {
+		sendProbe(p)
+	}
+	for _, c := range r.certificates {
+		if !c.expires.IsZero() {
+			gauge(descExpiry, float64(c.expires.Unix()), c.name, c.address, c.kind)
+		}
+	}
+	if !r.at.IsZero() {
+		gauge(descRound, float64(r.at.Unix()))
+		gauge(descRoundTook, r.took.Seconds())
+	}
+}
