@@ -77,20 +77,23 @@ func (c *Catalogue) SelectDependents(names, except []string) (Selection, error) 
 
 func (c *Catalogue) checkNames(lists ...[]string) error {
 	var unknown []string
-	remedy := "the services are " + strings.Join(c.names(), ", ")
 	for _, name := range slices.Concat(lists...) {
-		if c.services[name] != nil {
-			continue
-		}
-		unknown = append(unknown, fmt.Sprintf("%q", name))
-		if near := strictyaml.Nearest(name, c.names()); near != "" && len(unknown) == 1 {
-			remedy = fmt.Sprintf("did you mean %q?", near)
+		if c.services[name] == nil {
+			unknown = append(unknown, name)
 		}
 	}
-	if len(unknown) > 0 {
-		return hint.Errorf(remedy, "there is no service %s", strings.Join(unknown, ", "))
+	if len(unknown) == 0 {
+		return nil
 	}
-	return nil
+	return hint.Errorf(nearestService(unknown[0], c.names()), "there is no service %s", strings.Join(unknown, ", "))
+}
+
+// nearestService says which service was probably meant.
+func nearestService(name string, known []string) string {
+	if near := strictyaml.Nearest(name, known); near != "" {
+		return fmt.Sprintf("did you mean %q?", near)
+	}
+	return "the services are " + strings.Join(known, ", ")
 }
 
 func drop(asked map[string]bool, except []string) {
@@ -107,10 +110,10 @@ func (c *Catalogue) checkExcept(chosen map[string]bool, except []string) error {
 		if !chosen[name] {
 			continue
 		}
-		dependents := closure(map[string]bool{name: true}, c.dependents)
-		maps.DeleteFunc(dependents, func(other string, _ bool) bool {
-			return other == name || !chosen[other] || slices.Contains(except, other)
+		dependents := closure(map[string]bool{name: true}, func(name string) []string {
+			return slices.DeleteFunc(c.dependents(name), func(other string) bool { return !chosen[other] })
 		})
+		maps.DeleteFunc(dependents, func(other string, _ bool) bool { return slices.Contains(except, other) })
 		needing := strings.Join(sorted(maps.Keys(dependents)), ", ")
 		return hint.Errorf(fmt.Sprintf("leave out %s as well, or start %s too", needing, name), "%s can't be left out: it is required by %s", name, needing)
 	}
@@ -235,8 +238,7 @@ func (b *builder) checkPrerequisite(s *Service, required string) {
 	other := b.services[required]
 	switch {
 	case other == nil:
-		_, remedy := unknownKey(required, sorted(maps.Keys(b.services)))
-		b.fail(at(s.Name, keyRequires), "services/requires", fmt.Sprintf("%s requires %q, and there is no such service", s.Name, required), remedy)
+		b.fail(at(s.Name, keyRequires), "services/requires", fmt.Sprintf("%s requires %q, and there is no such service", s.Name, required), nearestService(required, sorted(maps.Keys(b.services))))
 	case s.Enabled && !other.Enabled:
 		b.warn(at(required, keyEnabled), "services/requires", fmt.Sprintf("%s requires %s, which is disabled; it starts without", s.Name, required),
 			fmt.Sprintf("enable %s, unless the cluster has another that does its work", required))

@@ -7,7 +7,6 @@ import (
 	"iter"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/hint"
@@ -96,9 +95,9 @@ func (b *builder) unknownService(name string) {
 		return
 	}
 	known := append(sorted(maps.Keys(b.embedded)), "cluster")
-	remedy := "the services are " + strings.Join(known, ", ") + "; one of your own needs the key chart"
-	if near := strictyaml.Nearest(name, known); near != "" {
-		remedy = fmt.Sprintf("did you mean %q?", near)
+	remedy := nearestService(name, known)
+	if strictyaml.Nearest(name, known) == "" {
+		remedy += "; a service of your own needs the key chart"
 	}
 	b.fail(at(name), "services/unknown-service", fmt.Sprintf("there is no service %q", name), remedy)
 }

@@ -87,7 +87,7 @@ func (c *embeddedChart) reference() (string, error) {
 		return "", err
 	}
 	for _, line := range settings {
-		lines = append(lines, strings.TrimRight("#   "+line, " "))
+		lines = append(lines, "#   "+line)
 	}
 	return strings.Join(lines, "\n") + "\n", nil
 }
@@ -124,6 +124,8 @@ func (c *embeddedChart) settings() ([]string, error) {
 		case hidden[i+1]:
 			continue
 		case inBlock:
+		case strings.TrimSpace(line) == "":
+			continue
 		case comment.MatchString(line):
 			line = comment.ReplaceAllString(line, "$1##")
 		case blockScalar.MatchString(line):
@@ -197,7 +199,7 @@ func (s *valuesSchema) at(p strictyaml.Path) *jsonschema.Schema {
 	part := s.root
 	for _, step := range p {
 		key, ok := step.(string)
-		if !ok {
+		if !ok || part == nil {
 			return nil
 		}
 		var next *jsonschema.Schema

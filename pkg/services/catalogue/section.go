@@ -45,7 +45,7 @@ func (b *builder) embeddedService(c *embeddedChart, section any) *Service {
 	for _, key := range []string{keyEnabled, keyPlacement} {
 		delete(own, key)
 	}
-	s.Values = merge(map[string]any{keyGlobal: globalValues(b.cfg)}, merge(placementValues(b.cfg, s.Placement), own))
+	s.Values = mergeComputed(merge(map[string]any{keyGlobal: globalValues(b.cfg)}, placementValues(b.cfg, s.Placement)), own)
 	return s
 }
 

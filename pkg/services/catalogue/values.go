@@ -52,6 +52,25 @@ func merge(base, over map[string]any) map[string]any {
 	return out
 }
 
+// mergeComputed lays a section over what paictl computed. An empty list is the charts' own
+// default for "as computed", and doesn't replace it.
+func mergeComputed(computed, section map[string]any) map[string]any {
+	out := merge(computed, section)
+	for key, v := range computed {
+		switch v := v.(type) {
+		case []any:
+			if list, ok := out[key].([]any); ok && len(list) == 0 {
+				out[key] = clone(v)
+			}
+		case map[string]any:
+			if m, ok := section[key].(map[string]any); ok {
+				out[key] = mergeComputed(v, m)
+			}
+		}
+	}
+	return out
+}
+
 func clone(v any) any {
 	switch v := v.(type) {
 	case map[string]any:

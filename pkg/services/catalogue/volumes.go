@@ -26,7 +26,7 @@ func (b *builder) giveVolumes() {
 			volumes = append(volumes, volumesOf(b.cfg, s)...)
 		}
 	}
-	storage.Values = merge(map[string]any{"local": map[string]any{"serviceVolumes": volumes}}, storage.Values)
+	storage.Values = mergeComputed(map[string]any{"local": map[string]any{"serviceVolumes": volumes}}, storage.Values)
 }
 
 // volumesOf lists the local volumes of a service. They lie on the first machine of its
