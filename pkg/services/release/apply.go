@@ -1,0 +1,285 @@
+package release
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"helm.sh/helm/v3/pkg/action"
+	helmrelease "helm.sh/helm/v3/pkg/release"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// job is one Apply or Plan after everything was looked at and before anything is changed.
+type job struct {
+	*session
+	request  Request
+	past     past
+	manifest string // as it will be
+	want     manifest
+	base     manifest // as it was sent last
+	findings []finding
+	action   string
+}
+
+// Apply implements Manager.
+func (h *helm) Apply(ctx context.Context, r Request) (Outcome, error) {
+	out, err := h.apply(ctx, r)
+	return out, h.explain("install", r.Name, err)
+}
+
+func (h *helm) apply(ctx context.Context, r Request) (Outcome, error) {
+	j, err := h.study(ctx, r, false)
+	if err != nil {
+		return Outcome{}, err
+	}
+	out := Outcome{Action: j.action, Previous: j.past.previous(), Manifest: j.manifest}
+	if j.action == Unchanged {
+		out.Revision = j.past.last.Version
+		return out, nil
+	}
+	if err := j.heal(ctx); err != nil {
+		return out, err
+	}
+	if err := j.define(ctx); err != nil {
+		return out, err
+	}
+	done, err := j.run(ctx)
+	if done != nil {
+		out.Revision, out.Manifest = done.Version, done.Manifest
+	}
+	return out, err
+}
+
+// study finds out what is there, what is wanted, and what the API would say to it.
+func (h *helm) study(ctx context.Context, r Request, rehearsal bool) (*job, error) {
+	s, err := h.session(ctx, r.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	j := &job{session: s, request: r}
+	if j.past, err = s.past(ctx, r.Name); err != nil {
+		return nil, err
+	}
+	same, err := j.compare()
+	if err != nil {
+		return nil, err
+	}
+	if err := j.parse(); err != nil {
+		return nil, err
+	}
+	j.findings, err = s.survey(ctx, r.Name, j.base, j.want, rehearsal)
+	if err != nil {
+		return nil, err
+	}
+	j.action = j.decide(same)
+	return j, nil
+}
+
+// compare renders what is wanted and says whether it is what the cluster holds. Templates
+// that make up passwords or certificates render anew each time: two renderings that differ
+// say so, and what is deployed stays.
+func (j *job) compare() (same bool, err error) {
+	if j.past.base == nil || j.past.leaving {
+		out, err := j.render(j.request, j.past.next())
+		j.manifest = out.manifest
+		return false, err
+	}
+	chart, err := prepareChart(j.request.Chart, j.request.Values)
+	if err != nil {
+		return false, err
+	}
+	if sameChart(j.past.base.Chart, chart) && sameValues(j.past.base.Config, j.request.Values) {
+		out, err := j.render(j.request, j.past.again())
+		if err != nil {
+			return false, err
+		}
+		if out.manifest == j.past.base.Manifest || j.fickle(out.manifest) {
+			j.manifest = j.past.base.Manifest
+			return true, nil
+		}
+	}
+	out, err := j.render(j.request, j.past.next())
+	j.manifest = out.manifest
+	return false, err
+}
+
+func (j *job) fickle(manifest string) bool {
+	again, err := j.render(j.request, j.past.again())
+	return err == nil && again.manifest != manifest
+}
+
+func (j *job) parse() (err error) {
+	base := ""
+	if j.past.base != nil {
+		base = j.past.base.Manifest
+	}
+	brings := definedBy(j.request.Chart, j.manifest)
+	if j.want, err = j.mapObjects(j.manifest, func(k schema.GroupKind) bool { return brings[k] }); err != nil {
+		return err
+	}
+	j.base, err = j.mapObjects(base, func(schema.GroupKind) bool { return true })
+	return err
+}
+
+// decide names what will be done. same says that chart and values are those deployed.
+func (j *job) decide(same bool) string {
+	whole := true
+	for _, f := range j.findings {
+		whole = whole && !f.missing() && !f.changed()
+	}
+	switch {
+	case j.past.cut:
+		return Repaired
+	case j.past.base == nil:
+		return Installed
+	case !same:
+		return Upgraded
+	case !whole:
+		return Repaired
+	}
+	return Unchanged
+}
+
+// heal brings the records, and what an unfinished run has left behind, to where Helm can go
+// on. The caller holds the lock of the services, so nobody is at it.
+func (j *job) heal(ctx context.Context) error {
+	if !j.past.cut {
+		return nil
+	}
+	if j.past.leaving {
+		err := j.uninstall(ctx, j.request.Name)
+		j.past = past{cut: true}
+		return err
+	}
+	j.log.InfoContext(ctx, "the last run on a release was cut off",
+		"release", j.request.Name, "revision", j.past.last.Version, "status", j.past.last.Info.Status.String())
+	if err := j.undo(); err != nil {
+		return fmt.Errorf("undo the unfinished revision %d: %w", j.past.last.Version, err)
+	}
+	if j.past.last.Info.Status == helmrelease.StatusFailed {
+		return nil
+	}
+	j.past.last.SetStatus(helmrelease.StatusFailed, "cut off; a later run of paictl found it")
+	return j.helm().Releases.Update(j.past.last)
+}
+
+// undo takes back what an unfinished revision has sent and the wanted one doesn't send:
+// Helm compares with the deployed revision only, and would leave it for ever.
+func (j *job) undo() error {
+	attempt := j.past.attempt()
+	if attempt == nil || attempt.Manifest == j.manifest {
+		return nil
+	}
+	target := j.present()
+	if j.past.base != nil {
+		target = j.past.base.Manifest
+	}
+	if attempt.Manifest == target {
+		return nil
+	}
+	sent, err := j.kube.Build(strings.NewReader(attempt.Manifest), false)
+	if err != nil {
+		return err
+	}
+	back, err := j.kube.Build(strings.NewReader(target), false)
+	if err != nil {
+		return err
+	}
+	_, err = j.kube.UpdateThreeWayMerge(sent, back, false)
+	return err
+}
+
+// present is the wanted manifest without the objects that aren't there yet.
+func (j *job) present() string {
+	var b strings.Builder
+	for _, f := range j.findings {
+		if f.live == nil {
+			continue
+		}
+		raw, err := f.MarshalJSON()
+		if err != nil {
+			continue // it was read from YAML
+		}
+		b.WriteString("---\n" + string(raw) + "\n")
+	}
+	return b.String()
+}
+
+// definitionTimeout bounds the wait until the API serves a new kind.
+const definitionTimeout = time.Minute
+
+// define brings the kinds that the chart defines and the cluster doesn't have. Helm does it
+// at the first install only, and not for definitions among the templates.
+func (j *job) define(ctx context.Context) error {
+	if !slices.ContainsFunc(j.findings, func(f finding) bool { return f.mapping == nil }) {
+		return nil
+	}
+	return bounded(ctx, func() error {
+		for _, text := range j.definitions() {
+			list, err := j.kube.Build(strings.NewReader(text), false)
+			if err != nil {
+				return fmt.Errorf("read a definition: %w", err)
+			}
+			if _, err := j.kube.Create(list); err != nil && !apierrors.IsAlreadyExists(err) {
+				return fmt.Errorf("create a definition: %w", err)
+			}
+			if err := j.kube.Wait(list, definitionTimeout); err != nil {
+				return fmt.Errorf("wait for a definition: %w", err)
+			}
+		}
+		j.forget()
+		return nil
+	})
+}
+
+// definitions are those of the chart's crds folder, and those among its templates.
+func (j *job) definitions() []string {
+	var out []string
+	for _, crd := range j.request.Chart.CRDObjects() {
+		out = append(out, string(crd.File.Data))
+	}
+	for _, f := range j.findings {
+		if f.kind != "CustomResourceDefinition" || f.live != nil {
+			continue
+		}
+		if raw, err := f.MarshalJSON(); err == nil {
+			out = append(out, string(raw))
+		}
+	}
+	return out
+}
+
+// run lets Helm install or upgrade. Everything was checked, so Helm's own checks, which ask
+// for the whole OpenAPI schema, are off; so is its check of ownership.
+func (j *job) run(ctx context.Context) (done *helmrelease.Release, err error) {
+	chart := copyChart(j.request.Chart)
+	j.kube.needed = map[schema.GroupKind]bool{}
+	for _, o := range j.want {
+		j.kube.needed[o.GroupVersionKind().GroupKind()] = true
+	}
+	if len(chart.CRDObjects()) > 0 {
+		defer j.forget()
+	}
+	err = bounded(ctx, func() (err error) {
+		if j.past.base == nil {
+			a := action.NewInstall(j.helm())
+			a.ReleaseName, a.Namespace = j.request.Name, j.request.Namespace
+			a.Replace = true // a failed or uninstalled record of that name may be there
+			a.TakeOwnership, a.DisableOpenAPIValidation, a.SkipSchemaValidation = true, true, true
+			a.Timeout = hookTimeout
+			done, err = a.Run(chart, j.request.Values)
+			return err
+		}
+		a := action.NewUpgrade(j.helm())
+		a.Namespace, a.MaxHistory, a.Timeout = j.request.Namespace, historyMax, hookTimeout
+		a.ResetValues = true // empty values mean the chart's, not those of the last revision
+		a.TakeOwnership, a.DisableOpenAPIValidation, a.SkipSchemaValidation = true, true, true
+		done, err = a.Run(j.request.Name, chart, j.request.Values)
+		return err
+	})
+	return done, err
+}

@@ -1,0 +1,56 @@
+package release
+
+import (
+	"errors"
+	"io"
+
+	helmkube "helm.sh/helm/v3/pkg/kube"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+)
+
+// client is Helm's client of the cluster, put right where it would fall short.
+type client struct {
+	*helmkube.Client
+	// needed are the kinds of the manifest that is being sent: none of them may be missing.
+	needed map[schema.GroupKind]bool
+	// undeleted is why objects could not be deleted: Helm only logs it.
+	undeleted []error
+}
+
+// IsReachable asks nothing: the session has just talked to the cluster.
+func (*client) IsReachable() error { return nil }
+
+// Build lets go of objects of an old manifest whose kind the cluster no longer has. Without
+// it a release could neither be upgraded nor removed once its definitions are gone.
+func (c *client) Build(reader io.Reader, validate bool) (helmkube.ResourceList, error) {
+	list, err := c.Client.Build(reader, validate)
+	if err != nil && !validate && c.onlyUnneeded(err) {
+		c.Log("kinds that the cluster doesn't have are passed over: %v", err)
+		return list, nil
+	}
+	return list, err
+}
+
+// onlyUnneeded tells whether the error is about missing kinds alone, and none that is needed.
+func (c *client) onlyUnneeded(err error) bool {
+	return utilerrors.FilterOut(err, func(err error) bool {
+		missing, ok := errors.AsType[*meta.NoKindMatchError](err)
+		return ok && !c.needed[missing.GroupKind]
+	}) == nil
+}
+
+// Update merges three ways for custom resources too, so that what was changed by hand is put
+// back there as well.
+func (c *client) Update(original, target helmkube.ResourceList, force bool) (*helmkube.Result, error) {
+	return c.UpdateThreeWayMerge(original, target, force)
+}
+
+// DeleteWithPropagationPolicy keeps the causes.
+func (c *client) DeleteWithPropagationPolicy(list helmkube.ResourceList, policy metav1.DeletionPropagation) (*helmkube.Result, []error) {
+	result, errs := c.Client.DeleteWithPropagationPolicy(list, policy)
+	c.undeleted = append(c.undeleted, errs...)
+	return result, errs
+}

@@ -1,0 +1,144 @@
+package release
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/openpai/paictl/pkg/hint"
+)
+
+// plain is an error whose text was made one line; its chain is kept.
+type plain struct {
+	text string
+	err  error
+}
+
+func (p plain) Error() string { return p.text }
+func (p plain) Unwrap() error { return p.err }
+
+// explain names the work and the release, and makes Helm's text one line.
+func explain(verb, name string, err error) error {
+	if err == nil || errors.Is(err, context.Canceled) {
+		return err
+	}
+	return fmt.Errorf("%s %s: %w", verb, name, flat(err))
+}
+
+func (c *connection) explain(verb, name string, err error) error {
+	return explain(verb, name, c.cluster.Explain(err))
+}
+
+var (
+	countOfErrors = regexp.MustCompile(`\d+ errors? occurred:\s*`)
+	bullet        = regexp.MustCompile(`\s*\n\s*\* `)
+	afterColon    = regexp.MustCompile(`:\s*; `)
+	spaces        = regexp.MustCompile(`\s+`)
+)
+
+// flat makes the text of an error one line. A hint in its chain stays.
+func flat(err error) error {
+	text := err.Error()
+	if !strings.ContainsAny(text, "\n\t") {
+		return err
+	}
+	text = countOfErrors.ReplaceAllString(text, "\n")
+	parts := bullet.Split("\n"+strings.TrimSpace(text), -1)
+	text = strings.Join(parts, "; ")
+	text = strings.TrimLeft(spaces.ReplaceAllString(text, " "), "; ")
+	return plain{strings.TrimSpace(afterColon.ReplaceAllString(text, ": ")), err}
+}
+
+// shown is how many refused objects are named.
+const shown = 3
+
+// oneLine makes one error of those of many objects, with the remedy of the first.
+func oneLine(errs []error) error {
+	var all []error
+	for _, err := range errs {
+		if err != nil {
+			all = append(all, err)
+		}
+	}
+	if len(all) < 2 {
+		return errors.Join(all...)
+	}
+	if err := errors.Join(all...); errors.Is(err, context.Canceled) {
+		return context.Canceled
+	}
+	var texts []string
+	for _, err := range all[:min(len(all), shown)] {
+		texts = append(texts, err.Error())
+	}
+	if more := len(all) - shown; more > 0 {
+		texts = append(texts, fmt.Sprintf("and %d more", more))
+	}
+	return hint.Wrap(plain{strings.Join(texts, "; "), errors.Join(all...)}, hint.Of(all[0]))
+}
+
+// refusal turns what the API said to a dry run into a line that names the object. What only
+// the order of creation explains is no refusal.
+func (v survey) refusal(o object, err error) error {
+	switch {
+	case err == nil, v.tolerated(o, err):
+		return nil
+	case errors.Is(err, context.Canceled):
+		return err
+	}
+	status, ok := errors.AsType[*apierrors.StatusError](err)
+	if !ok {
+		return fmt.Errorf("check %s: %w", o, err)
+	}
+	return hint.Wrap(plain{fmt.Sprintf("%s is refused: %s", o, reasonOf(status)), err}, remedyOf(v.release, v.namespace, err))
+}
+
+func (v survey) tolerated(o object, err error) bool {
+	if apierrors.IsNotFound(err) && o.namespace != "" {
+		return v.creates[o.namespace] || v.rehearsal && o.namespace == v.namespace
+	}
+	// A webhook that has side effects can't be asked without them.
+	return apierrors.IsBadRequest(err) && strings.Contains(err.Error(), "does not support dry run")
+}
+
+// reasonOf is what the API complains about: fields where it names them.
+func reasonOf(err *apierrors.StatusError) string {
+	s := err.Status()
+	if s.Details == nil || len(s.Details.Causes) == 0 || !apierrors.IsInvalid(err) {
+		return strings.Join(strings.Fields(s.Message), " ")
+	}
+	var out []string
+	for _, c := range s.Details.Causes[:min(len(s.Details.Causes), shown)] {
+		out = append(out, strings.TrimPrefix(c.Field+": ", ": ")+strings.Join(strings.Fields(c.Message), " "))
+	}
+	return strings.Join(out, "; ")
+}
+
+func remedyOf(release, namespace string, err error) string {
+	text := err.Error()
+	switch {
+	case strings.Contains(text, "exceeded quota"), strings.Contains(text, "maximum") && apierrors.IsForbidden(err):
+		return "ask for less in the service's section, or raise the limit: kubectl -n " + namespace + " get resourcequota,limitrange"
+	case strings.Contains(text, "being terminated"):
+		return "wait until the namespace is gone, then run it again"
+	case strings.Contains(text, "admission webhook"), strings.Contains(text, "ValidatingAdmissionPolicy"):
+		return "change what the policy names in the service's section, or ask whoever keeps the policy"
+	case strings.Contains(text, "field is immutable"), strings.Contains(text, "updates to statefulset spec"):
+		return "stop the service first, then start it: paictl service stop -n " + release
+	case apierrors.IsNotFound(err):
+		return "make the namespace first: paictl config push, or kubectl create namespace"
+	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
+		return "use a kubeconfig of an administrator of the cluster (--kubeconfig, --context)"
+	}
+	return "correct the service's section in services-configuration.yaml; see: paictl service values " + release
+}
+
+func noKind(u *unstructured.Unstructured, err error) error {
+	i := idOf(u)
+	return hint.Wrap(plain{fmt.Sprintf("%s: the cluster knows no %s of %s", i, u.GetKind(), u.GetAPIVersion()), err},
+		"install what defines it first, and name that service in requires of the section; or turn it off in the values")
+}

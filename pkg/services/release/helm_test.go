@@ -1,0 +1,485 @@
+package release
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+	helmrelease "helm.sh/helm/v3/pkg/release"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/openpai/paictl/pkg/hint"
+)
+
+func TestASecondApplyChangesNothing(t *testing.T) {
+	w := newWorld(t)
+	first := w.apply(w.demo(map[string]any{"replicas": 2}))
+	assert.Equal(t, Outcome{Action: Installed, Revision: 1, Manifest: first.Manifest}, first)
+	assert.Contains(t, first.Manifest, "kind: Deployment")
+
+	again := w.apply(w.demo(map[string]any{"replicas": 2}))
+	assert.Equal(t, Outcome{Action: Unchanged, Revision: 1, Previous: 1, Manifest: first.Manifest}, again)
+
+	changed := w.apply(w.demo(map[string]any{"replicas": 3}))
+	assert.Equal(t, Upgraded, changed.Action)
+	assert.Equal(t, 2, changed.Revision)
+	assert.Equal(t, 1, changed.Previous)
+
+	// Values that are taken away are the chart's again, not those of the last revision.
+	bare := w.apply(w.demo(nil))
+	assert.Equal(t, Upgraded, bare.Action)
+	d, err := w.client.AppsV1().Deployments(w.namespace).Get(t.Context(), "demo", metav1.GetOptions{})
+	require.NoError(t, err)
+	assert.Equal(t, int32(1), *d.Spec.Replicas)
+
+	r, err := w.manager.Get(t.Context(), w.namespace, "demo")
+	require.NoError(t, err)
+	assert.Equal(t, "deployed", r.Status)
+	assert.Equal(t, 3, r.Revision)
+	assert.Equal(t, "demo", r.Chart)
+	assert.Equal(t, "0.1.0", r.Version)
+	assert.Equal(t, bare.Manifest, r.Manifest)
+	assert.False(t, r.Updated.IsZero())
+}
+
+func TestOnlyTheLastTenRevisionsAreKept(t *testing.T) {
+	w := newWorld(t)
+	chart := load(t, map[string]string{"templates/c.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one}\ndata: {n: {{ .Values.n | quote }}}\n"})
+	for n := range 13 {
+		w.apply(Request{Name: "demo", Namespace: w.namespace, Chart: chart, Values: map[string]any{"n": n}})
+	}
+	s, err := w.client.CoreV1().Secrets(w.namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "owner=helm"})
+	require.NoError(t, err)
+	assert.Len(t, s.Items, historyMax)
+	all, err := w.manager.List(t.Context(), w.namespace)
+	require.NoError(t, err)
+	require.Len(t, all, 1)
+	assert.Equal(t, 13, all[0].Revision)
+}
+
+func TestWhatWasDeletedOrChangedByHandIsRepaired(t *testing.T) {
+	w := newWorld(t)
+	w.apply(w.demo(nil))
+	want := w.end()
+	ctx := t.Context()
+
+	require.NoError(t, w.client.CoreV1().ConfigMaps(w.namespace).Delete(ctx, "demo", metav1.DeleteOptions{}))
+	out := w.apply(w.demo(nil))
+	assert.Equal(t, Repaired, out.Action)
+	assert.Equal(t, want, w.end())
+
+	_, err := w.client.AppsV1().Deployments(w.namespace).Patch(ctx, "demo", types.MergePatchType, []byte(`{"spec":{"replicas":7}}`), metav1.PatchOptions{})
+	require.NoError(t, err)
+	plan, err := w.manager.Plan(ctx, w.demo(nil))
+	require.NoError(t, err)
+	assert.Equal(t, Repaired, plan.Action)
+	require.Len(t, plan.Changes, 1)
+	assert.Contains(t, plan.Changes[0].Diff, "-  replicas: 7\n+  replicas: 1\n")
+	assert.Equal(t, Repaired, w.apply(w.demo(nil)).Action)
+	assert.Equal(t, want, w.end())
+
+	// What others add is theirs.
+	_, err = w.client.AppsV1().Deployments(w.namespace).Patch(ctx, "demo", types.MergePatchType, []byte(`{"metadata":{"annotations":{"note":"x"}}}`), metav1.PatchOptions{})
+	require.NoError(t, err)
+	assert.Equal(t, Unchanged, w.apply(w.demo(nil)).Action)
+}
+
+func TestARunThatWasCutOffAtAnyRequestIsContinued(t *testing.T) {
+	w := newWorld(t)
+	r := w.demo(map[string]any{"extra": true})
+	w.apply(r)
+	want := w.end()
+	require.NoError(t, w.manager.Uninstall(t.Context(), w.namespace, "demo"))
+
+	for k := int32(0); ; k++ {
+		require.Less(t, k, int32(40))
+		broken, count := breaking(w.cluster, k)
+		_, err := manager(t, broken).Apply(t.Context(), r)
+		if err == nil && count() <= k {
+			break
+		}
+		out := w.apply(r)
+		if k > 0 {
+			assert.Equal(t, Repaired, out.Action, "killed at request %d", k)
+		}
+		assert.Equal(t, want, w.end(), "killed at request %d", k)
+		assert.Equal(t, Unchanged, w.apply(r).Action, "killed at request %d", k)
+		require.NoError(t, w.manager.Uninstall(t.Context(), w.namespace, "demo"))
+	}
+}
+
+func TestAnUpgradeThatWasCutOffIsContinued(t *testing.T) {
+	w := newWorld(t)
+	w.apply(w.demo(map[string]any{"greeting": "new", "replicas": 2}))
+	want := w.end()
+	for k := int32(0); ; k++ {
+		require.Less(t, k, int32(40))
+		w.apply(w.demo(nil))
+		bad := w.demo(map[string]any{"extra": true, "replicas": 5, "env": []any{map[string]any{"name": "LEFT", "value": "over"}}})
+		broken, count := breaking(w.cluster, k)
+		_, err := manager(t, broken).Apply(t.Context(), bad)
+		if err == nil && count() <= k {
+			break
+		}
+		// Another configuration than the one that was cut off: nothing of that may stay.
+		out := w.apply(w.demo(map[string]any{"greeting": "new", "replicas": 2}))
+		if k > 0 {
+			assert.Equal(t, Repaired, out.Action, "killed at request %d", k)
+		}
+		assert.Equal(t, want, w.end(), "killed at request %d", k)
+	}
+}
+
+func TestPendingStatesAreHealed(t *testing.T) {
+	w := newWorld(t)
+	for _, status := range []helmrelease.Status{
+		helmrelease.StatusPendingInstall, helmrelease.StatusPendingUpgrade, helmrelease.StatusPendingRollback,
+		helmrelease.StatusFailed, helmrelease.StatusUninstalling, helmrelease.StatusUnknown,
+	} {
+		for _, revisions := range []int{1, 2} {
+			t.Run(fmt.Sprintf("%s at revision %d", status, revisions), func(t *testing.T) {
+				w := w
+				w.T = t
+				w.apply(w.demo(nil))
+				if revisions == 2 {
+					w.apply(w.demo(map[string]any{"replicas": 2}))
+				}
+				want := w.end()
+				w.rewrite(revisions, status)
+				out := w.apply(w.demo(map[string]any{"replicas": revisions}))
+				assert.Equal(t, Repaired, out.Action)
+				assert.Equal(t, want, w.end())
+				require.NoError(t, w.manager.Uninstall(t.Context(), w.namespace, "demo"))
+			})
+		}
+	}
+}
+
+// rewrite gives a revision the status that a killed run leaves.
+func (w world) rewrite(revision int, status helmrelease.Status) {
+	w.Helper()
+	conn, err := connect(w.cluster, w.manager.(*helm).log)
+	require.NoError(w, err)
+	s, err := conn.session(w.Context(), w.namespace)
+	require.NoError(w, err)
+	store := s.helm().Releases
+	r, err := store.Get("demo", revision)
+	require.NoError(w, err)
+	r.Info.Status = status
+	require.NoError(w, store.Update(r))
+}
+
+func TestUninstallKeepsDataAndCanBeRepeated(t *testing.T) {
+	w := newWorld(t)
+	w.apply(w.demo(nil))
+	for range 2 {
+		require.NoError(t, w.manager.Uninstall(t.Context(), w.namespace, "demo"))
+	}
+	end := w.end()
+	assert.Contains(t, end, "claim/demo-data")
+	assert.NotContains(t, end, "deployment/demo")
+	r, err := w.manager.Get(t.Context(), w.namespace, "demo")
+	require.NoError(t, err)
+	assert.Nil(t, r)
+
+	// The kept claim becomes the release's again.
+	assert.Equal(t, Installed, w.apply(w.demo(nil)).Action)
+}
+
+func TestRollbackGoesBack(t *testing.T) {
+	w := newWorld(t)
+	w.apply(w.demo(nil))
+	want := w.end()
+	out := w.apply(w.demo(map[string]any{"replicas": 4, "extra": true}))
+	require.NoError(t, w.manager.Rollback(t.Context(), w.namespace, "demo", out.Previous))
+	assert.Equal(t, want, w.end())
+	assert.Equal(t, Unchanged, w.apply(w.demo(nil)).Action)
+
+	err := w.manager.Rollback(t.Context(), w.namespace, "demo", 77)
+	require.Error(t, err)
+	assert.Equal(t, "go back to revision 77 of demo: release has no 77 version", err.Error())
+}
+
+func TestARefusedObjectChangesNothing(t *testing.T) {
+	w := newWorld(t)
+	for name, c := range map[string]struct {
+		values map[string]any
+		file   string
+		want   string
+	}{
+		"a value of a field": {values: map[string]any{"memory": "64Foo"}, want: `deployment NS/demo is refused: `},
+		"an unknown field": {
+			file: "apiVersion: v1\nkind: Service\nmetadata: {name: other}\nspec: {prots: [], ports: [{port: 1}]}\n",
+			want: `service NS/other is refused: `,
+		},
+		"a missing namespace": {
+			file: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: other, namespace: nowhere}\n",
+			want: `configmap nowhere/other is refused: namespaces "nowhere" not found`,
+		},
+		"an unknown kind": {
+			file: "apiVersion: example.org/v1\nkind: Thing\nmetadata: {name: other}\n",
+			want: `thing other: the cluster knows no Thing of example.org/v1`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := w.demo(c.values)
+			if c.file != "" {
+				files := demoFiles()
+				files["templates/other.yaml"] = c.file
+				r.Chart = load(t, files)
+			}
+			_, err := w.manager.Apply(t.Context(), r)
+			require.Error(t, err)
+			assert.Contains(t, err.Error(), "install demo: "+strings.ReplaceAll(c.want, "NS", w.namespace))
+			assert.NotContains(t, err.Error(), "\n")
+			assert.NotEmpty(t, hint.Of(err))
+			assert.Empty(t, w.end())
+			_, err = w.manager.Plan(t.Context(), r)
+			assert.Error(t, err)
+		})
+	}
+}
+
+func TestPlanChangesNothingAndShowsNoSecret(t *testing.T) {
+	w := newWorld(t)
+	plan, err := w.manager.Plan(t.Context(), w.demo(map[string]any{"password": "hunter2"}))
+	require.NoError(t, err)
+	assert.Equal(t, Installed, plan.Action)
+	assert.Len(t, plan.Changes, 5)
+	assert.Empty(t, w.end())
+
+	w.apply(w.demo(map[string]any{"password": "hunter2", "extra": true}))
+	before := w.end()
+	plan, err = w.manager.Plan(t.Context(), w.demo(map[string]any{"password": "hunter3", "greeting": "bye"}))
+	require.NoError(t, err)
+	assert.Equal(t, before, w.end())
+	assert.Equal(t, Upgraded, plan.Action)
+	var text strings.Builder
+	for _, c := range plan.Changes {
+		fmt.Fprintf(&text, "%s %s\n%s", c.Action, strings.ReplaceAll(c.Object, w.namespace, "NS"), strings.ReplaceAll(c.Diff, w.namespace, "NS"))
+	}
+	assert.NotContains(t, text.String(), "hunter")
+	assert.Equal(t, `update secret NS/demo-credentials
+--- secret NS/demo-credentials
++++ secret NS/demo-credentials
+@@ -4,4 +4,4 @@
+   name: demo-credentials
+   namespace: NS
+ stringData:
+-  password: '********'
++  password: '******** (changed)'
+update configmap NS/demo
+--- configmap NS/demo
++++ configmap NS/demo
+@@ -1,6 +1,6 @@
+ apiVersion: v1
+ data:
+-  greeting: hello
++  greeting: bye
+ kind: ConfigMap
+ metadata:
+   name: demo
+delete configmap NS/demo-extra
+`, text.String())
+
+	same, err := w.manager.Plan(t.Context(), w.demo(map[string]any{"password": "hunter2", "extra": true}))
+	require.NoError(t, err)
+	assert.Equal(t, Plan{Action: Unchanged}, same)
+
+	// A secret that was changed by hand is masked as well.
+	_, err = w.client.CoreV1().Secrets(w.namespace).Patch(t.Context(), "demo-credentials", types.MergePatchType, []byte(`{"stringData":{"password":"hunter4"}}`), metav1.PatchOptions{})
+	require.NoError(t, err)
+	plan, err = w.manager.Plan(t.Context(), w.demo(map[string]any{"password": "hunter2", "extra": true}))
+	require.NoError(t, err)
+	require.Len(t, plan.Changes, 1)
+	assert.Contains(t, plan.Changes[0].Diff, "+  password: '******** (changed)'")
+	assert.NotContains(t, plan.Changes[0].Diff, "aHVudGVy") // base64 of "hunter"
+}
+
+func TestForeignObjectsAreLeftAlone(t *testing.T) {
+	w := newWorld(t)
+	ctx := t.Context()
+	mine := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "demo"}, Data: map[string]string{"greeting": "mine"}}
+	_, err := w.client.CoreV1().ConfigMaps(w.namespace).Create(ctx, mine, metav1.CreateOptions{})
+	require.NoError(t, err)
+	before := w.end()
+	_, err = w.manager.Apply(ctx, w.demo(nil))
+	require.Error(t, err)
+	assert.Equal(t, "install demo: configmap "+w.namespace+"/demo is there already and is not this service's", err.Error())
+	assert.Contains(t, hint.Of(err), "kubectl delete configmaps demo -n "+w.namespace)
+	assert.Equal(t, before, w.end())
+
+	_, err = w.client.CoreV1().ConfigMaps(w.namespace).Patch(ctx, "demo", types.MergePatchType,
+		[]byte(`{"metadata":{"annotations":{"meta.helm.sh/release-name":"other","meta.helm.sh/release-namespace":"there"}}}`), metav1.PatchOptions{})
+	require.NoError(t, err)
+	_, err = w.manager.Apply(ctx, w.demo(nil))
+	assert.ErrorContains(t, err, "is there already and belongs to release there/other")
+
+	// An object of the platform that has lost Helm's marks is taken.
+	_, err = w.client.CoreV1().ConfigMaps(w.namespace).Patch(ctx, "demo", types.MergePatchType,
+		[]byte(`{"metadata":{"annotations":null,"labels":{"app.kubernetes.io/part-of":"paictl"}}}`), metav1.PatchOptions{})
+	require.NoError(t, err)
+	w.apply(w.demo(nil))
+	m, err := w.client.CoreV1().ConfigMaps(w.namespace).Get(ctx, "demo", metav1.GetOptions{})
+	require.NoError(t, err)
+	assert.Equal(t, "hello", m.Data["greeting"])
+	assert.Equal(t, "demo", m.Annotations["meta.helm.sh/release-name"])
+}
+
+func TestAChartThatMakesUpPasswordsIsNotUpgradedForThem(t *testing.T) {
+	w := newWorld(t)
+	chart := load(t, map[string]string{"templates/s.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: one}\nstringData: {p: {{ randAlphaNum 12 }}, n: {{ .Values.n | quote }}}\n"})
+	r := Request{Name: "demo", Namespace: w.namespace, Chart: chart, Values: map[string]any{"n": 1}}
+	w.apply(r)
+	assert.Equal(t, Unchanged, w.apply(r).Action)
+	r.Values = map[string]any{"n": 2}
+	assert.Equal(t, Upgraded, w.apply(r).Action)
+}
+
+func TestAChartBringsItsOwnKinds(t *testing.T) {
+	w := newWorld(t)
+	definition := func(name string) string {
+		return `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: ` + name + `s.test.paictl.example}
+spec:
+  group: test.paictl.example
+  scope: Namespaced
+  names: {kind: ` + strings.ToUpper(name[:1]) + name[1:] + `, plural: ` + name + `s, singular: ` + name + `, listKind: ` + name + `List}
+  versions:
+    - name: v1
+      served: true
+      storage: true
+      schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+`
+	}
+	chart := load(t, map[string]string{
+		"crds/thing.yaml":       definition("thing"),
+		"templates/widget.yaml": definition("widget"),
+		"templates/one.yaml":    "apiVersion: test.paictl.example/v1\nkind: Thing\nmetadata: {name: one}\nspec: {size: 1}\n",
+		"templates/two.yaml":    "apiVersion: test.paictl.example/v1\nkind: Widget\nmetadata: {name: two}\nspec: {size: 1}\n",
+	})
+	r := Request{Name: "demo", Namespace: w.namespace, Chart: chart}
+	plan, err := w.manager.Plan(t.Context(), r)
+	require.NoError(t, err)
+	assert.Len(t, plan.Changes, 3)
+	assert.Equal(t, Installed, w.apply(r).Action)
+	assert.Equal(t, Unchanged, w.apply(r).Action)
+
+	// A custom resource that was changed by hand is put back too.
+	thing := w.thing(t)
+	require.NoError(t, unstructured.SetNestedField(thing.Object, int64(9), "spec", "size"))
+	_, err = w.things().Update(t.Context(), thing, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	assert.Equal(t, Repaired, w.apply(r).Action)
+	size, _, _ := unstructured.NestedInt64(w.thing(t).Object, "spec", "size")
+	assert.Equal(t, int64(1), size)
+
+	// Definitions that are gone, with all their objects, neither stop an uninstall ...
+	for _, name := range []string{"things", "widgets"} {
+		w.dropDefinition(name + ".test.paictl.example")
+	}
+	// ... nor a repair.
+	w.manager = manager(t, w.cluster)
+	assert.Equal(t, Repaired, w.apply(r).Action)
+	w.thing(t)
+	w.dropDefinition("things.test.paictl.example")
+	require.NoError(t, manager(t, w.cluster).Uninstall(t.Context(), w.namespace, "demo"))
+}
+
+func (w world) things() dynamic.ResourceInterface {
+	w.Helper()
+	d, err := dynamic.NewForConfig(w.cluster.Config)
+	require.NoError(w, err)
+	return d.Resource(schema.GroupVersionResource{Group: "test.paictl.example", Version: "v1", Resource: "things"}).Namespace(w.namespace)
+}
+
+func (w world) thing(t *testing.T) *unstructured.Unstructured {
+	t.Helper()
+	one, err := w.things().Get(t.Context(), "one", metav1.GetOptions{})
+	require.NoError(t, err)
+	return one
+}
+
+// dropDefinition deletes a definition and waits until the API has forgotten the kind.
+func (w world) dropDefinition(name string) {
+	w.Helper()
+	d, err := dynamic.NewForConfig(w.cluster.Config)
+	require.NoError(w, err)
+	definitions := d.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
+	require.NoError(w, definitions.Delete(w.Context(), name, metav1.DeleteOptions{}))
+	kind := strings.SplitN(name, ".", 2)[0]
+	require.Eventually(w, func() bool {
+		list, err := w.client.Discovery().ServerResourcesForGroupVersion("test.paictl.example/v1")
+		if apierrors.IsNotFound(err) {
+			return true
+		}
+		return err == nil && !slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == kind })
+	}, 30*time.Second, 50*time.Millisecond)
+}
+
+func TestManyReleasesAreAppliedAtOnce(t *testing.T) {
+	w := newWorld(t)
+	chart := load(t, demoFiles())
+	var group errgroup.Group
+	for n := range 8 {
+		group.Go(func() error {
+			name := fmt.Sprintf("many-%d", n)
+			files := load(t, map[string]string{"templates/c.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Release.Name }}}\n"})
+			_, err := w.manager.Apply(t.Context(), Request{Name: name, Namespace: w.namespace, Chart: files})
+			if err != nil {
+				return err
+			}
+			_, err = w.manager.Plan(t.Context(), Request{Name: "shared", Namespace: w.namespace, Chart: chart})
+			return err
+		})
+	}
+	require.NoError(t, group.Wait())
+	all, err := w.manager.List(t.Context(), w.namespace)
+	require.NoError(t, err)
+	assert.Len(t, all, 8)
+}
+
+func TestRenderIsWhatApplySends(t *testing.T) {
+	w := newWorld(t)
+	text, err := w.manager.Render(t.Context(), w.demo(nil))
+	require.NoError(t, err)
+	assert.Equal(t, text, w.apply(w.demo(nil)).Manifest)
+}
+
+func TestACancelledApplyEndsAtOnce(t *testing.T) {
+	w := newWorld(t)
+	files := demoFiles()
+	files["templates/hook.yaml"] = `apiVersion: batch/v1
+kind: Job
+metadata: {name: hook, annotations: {helm.sh/hook: pre-install}}
+spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: example.org/a:1}]}}}
+`
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		_, err := w.manager.Apply(ctx, Request{Name: "demo", Namespace: w.namespace, Chart: load(t, files)})
+		done <- err
+	}()
+	require.Eventually(t, func() bool {
+		_, err := w.client.BatchV1().Jobs(w.namespace).Get(t.Context(), "hook", metav1.GetOptions{})
+		return err == nil
+	}, 30*time.Second, 20*time.Millisecond)
+	cancel()
+	assert.ErrorIs(t, <-done, context.Canceled)
+
+	// The hook is gone from the chart; the release is healed.
+	assert.Equal(t, Repaired, w.apply(w.demo(nil)).Action)
+}

@@ -1,0 +1,178 @@
+package release
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	helmchart "helm.sh/helm/v3/pkg/chart"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+)
+
+// id tells objects apart, whatever version of their API they are written in.
+type id struct{ group, kind, namespace, name string }
+
+// String is how people are told: "deployment pai-system/grafana".
+func (i id) String() string {
+	kind := strings.ToLower(i.kind)
+	if i.namespace == "" {
+		return kind + " " + i.name
+	}
+	return kind + " " + i.namespace + "/" + i.name
+}
+
+// object is one of a manifest. mapping is nil where the release itself brings its kind.
+type object struct {
+	id
+	*unstructured.Unstructured
+	mapping *meta.RESTMapping
+}
+
+// manifest is a list of objects in the order of the text.
+type manifest []object
+
+func (m manifest) byID() map[id]object {
+	out := make(map[id]object, len(m))
+	for _, o := range m {
+		out[o.id] = o
+	}
+	return out
+}
+
+// parseObjects reads the documents of a manifest. Lists are taken apart.
+func parseObjects(text string) ([]*unstructured.Unstructured, error) {
+	var out []*unstructured.Unstructured
+	reader := utilyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(text)))
+	for {
+		doc, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			return out, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read the manifest: %w", err)
+		}
+		var content map[string]any
+		if err := yaml.Unmarshal(doc, &content); err != nil {
+			return nil, fmt.Errorf("read the manifest of %s: %w", source(doc), err)
+		}
+		if len(content) == 0 {
+			continue
+		}
+		u := &unstructured.Unstructured{Object: integers(content).(map[string]any)}
+		if u.GetKind() == "" || u.GetAPIVersion() == "" {
+			return nil, fmt.Errorf("read the manifest of %s: an object has no kind or no apiVersion", source(doc))
+		}
+		if !u.IsList() {
+			out = append(out, u)
+			continue
+		}
+		list, err := u.ToList()
+		if err != nil {
+			return nil, fmt.Errorf("read the manifest of %s: %w", source(doc), err)
+		}
+		for i := range list.Items {
+			out = append(out, &list.Items[i])
+		}
+	}
+}
+
+// source is the template that a document came from: "prometheus/templates/config.yaml".
+func source(doc []byte) string {
+	for line := range bytes.Lines(doc) {
+		if s, ok := strings.CutPrefix(string(line), "# Source: "); ok {
+			return strings.TrimSpace(s)
+		}
+	}
+	return "the chart"
+}
+
+// integers makes whole numbers int64, as the API's own decoder does: unstructured objects
+// know no other.
+func integers(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for k := range v {
+			v[k] = integers(v[k])
+		}
+	case []any:
+		for i := range v {
+			v[i] = integers(v[i])
+		}
+	case float64:
+		if whole := int64(v); float64(whole) == v {
+			return whole
+		}
+	}
+	return v
+}
+
+// mapObjects finds for each object where the API keeps it, and gives it the namespace of the
+// release where it names none. Objects whose kind is missing are kept without a mapping where
+// may says so.
+func (s *session) mapObjects(text string, may func(schema.GroupKind) bool) (manifest, error) {
+	parsed, err := parseObjects(text)
+	if err != nil {
+		return nil, err
+	}
+	out := make(manifest, 0, len(parsed))
+	for _, u := range parsed {
+		gvk := u.GroupVersionKind()
+		mapping, err := s.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+		if meta.IsNoMatchError(err) && !may(gvk.GroupKind()) {
+			// Another release may have brought it since the API was asked.
+			s.mapper.Reset()
+			mapping, err = s.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+		}
+		switch {
+		case meta.IsNoMatchError(err) && may(gvk.GroupKind()):
+			mapping = nil
+		case err != nil:
+			return nil, noKind(u, err)
+		case mapping.Scope.Name() == meta.RESTScopeNameNamespace && u.GetNamespace() == "":
+			u.SetNamespace(s.namespace)
+		case mapping.Scope.Name() == meta.RESTScopeNameRoot:
+			u.SetNamespace("")
+		}
+		out = append(out, object{idOf(u), u, mapping})
+	}
+	return out, nil
+}
+
+func idOf(u *unstructured.Unstructured) id {
+	return id{u.GroupVersionKind().Group, u.GetKind(), u.GetNamespace(), u.GetName()}
+}
+
+// definedBy are the kinds that a chart's own definitions bring.
+func definedBy(c *helmchart.Chart, texts ...string) map[schema.GroupKind]bool {
+	out := map[schema.GroupKind]bool{}
+	if c != nil {
+		for _, crd := range c.CRDObjects() {
+			texts = append(texts, string(crd.File.Data))
+		}
+	}
+	for _, text := range texts {
+		if !strings.Contains(text, "CustomResourceDefinition") {
+			continue
+		}
+		parsed, err := parseObjects(text)
+		if err != nil {
+			continue // reported where the text is used
+		}
+		for _, u := range parsed {
+			if u.GetKind() != "CustomResourceDefinition" {
+				continue
+			}
+			group, _, _ := unstructured.NestedString(u.Object, "spec", "group")
+			kind, _, _ := unstructured.NestedString(u.Object, "spec", "names", "kind")
+			out[schema.GroupKind{Group: group, Kind: kind}] = true
+		}
+	}
+	return out
+}

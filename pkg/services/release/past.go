@@ -1,0 +1,102 @@
+package release
+
+import (
+	"context"
+
+	"helm.sh/helm/v3/pkg/chartutil"
+	helmrelease "helm.sh/helm/v3/pkg/release"
+)
+
+// past is what the records of a release say about it.
+type past struct {
+	// last is the newest record, nil where there is none.
+	last *helmrelease.Release
+	// base is the revision that the cluster holds: the deployed one, or the newest where no
+	// record says deployed although one was. It is nil where none ever was.
+	base *helmrelease.Release
+	// cut: the last run was killed, or failed.
+	cut bool
+	// leaving: the last run was an uninstall that was killed.
+	leaving bool
+}
+
+func (s *session) past(ctx context.Context, name string) (past, error) {
+	h, err := readHistory(ctx, s.client, s.namespace, name)
+	if err != nil {
+		return past{}, err
+	}
+	return h.judge()
+}
+
+// judge tells from the states of the revisions what has happened.
+func (h history) judge() (past, error) {
+	if len(h) == 0 {
+		return past{}, nil
+	}
+	last, err := h[0].full()
+	if err != nil {
+		return past{}, err
+	}
+	p := past{last: last}
+	switch h[0].status {
+	case helmrelease.StatusDeployed:
+		p.base = last
+		return p, nil
+	case helmrelease.StatusUninstalled:
+		return p, nil
+	case helmrelease.StatusUninstalling:
+		p.cut, p.leaving = true, true
+		return p, nil
+	}
+	p.cut = true
+	p.base, err = h.deployed(last)
+	return p, err
+}
+
+// deployed finds the revision that the cluster holds. When a run is killed between "the old
+// one is superseded" and "the new one is deployed", it is the new one.
+func (h history) deployed(last *helmrelease.Release) (*helmrelease.Release, error) {
+	was := false
+	for _, r := range h {
+		switch r.status {
+		case helmrelease.StatusDeployed:
+			return r.full()
+		case helmrelease.StatusSuperseded:
+			was = true
+		}
+	}
+	if was {
+		return last, nil
+	}
+	return nil, nil
+}
+
+// next are the options for the revision that would come now.
+func (p past) next() chartutil.ReleaseOptions {
+	if p.base == nil {
+		return chartutil.ReleaseOptions{Revision: 1, IsInstall: true}
+	}
+	return chartutil.ReleaseOptions{Revision: p.last.Version + 1, IsUpgrade: true}
+}
+
+// again are the options with which the deployed revision was rendered.
+func (p past) again() chartutil.ReleaseOptions {
+	first := p.base.Version == 1
+	return chartutil.ReleaseOptions{Revision: p.base.Version, IsInstall: first, IsUpgrade: !first}
+}
+
+// previous is the number of the revision to go back to, 0 where there is none.
+func (p past) previous() int {
+	if p.base == nil {
+		return 0
+	}
+	return p.base.Version
+}
+
+// attempt is a revision that a killed or failed run has begun and that isn't the base.
+func (p past) attempt() *helmrelease.Release {
+	if !p.cut || p.leaving || p.last == p.base {
+		return nil
+	}
+	return p.last
+}

@@ -1,0 +1,53 @@
+package release
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+// threeWay is the patch that takes live to want, as kubectl and Helm make it: what is in base
+// and not in want goes, what others added stays. A nil patch means that nothing differs.
+func threeWay(base, want, live *unstructured.Unstructured) ([]byte, types.PatchType, error) {
+	var raw [3][]byte
+	for i, u := range []*unstructured.Unstructured{base, want, live} {
+		var err error
+		if raw[i], err = json.Marshal(u.Object); err != nil {
+			return nil, "", fmt.Errorf("write %s as JSON: %w", idOf(u), err)
+		}
+	}
+	kind := types.MergePatchType
+	var patch []byte
+	var err error
+	if typed, known := typedObject(want); known {
+		kind = types.StrategicMergePatchType
+		var fields strategicpatch.PatchMetaFromStruct
+		if fields, err = strategicpatch.NewPatchMetaFromStruct(typed); err == nil {
+			patch, err = strategicpatch.CreateThreeWayMergePatch(raw[0], raw[1], raw[2], fields, true)
+		}
+	} else {
+		patch, err = jsonmergepatch.CreateThreeWayJSONMergePatch(raw[0], raw[1], raw[2])
+	}
+	if err != nil {
+		return nil, "", fmt.Errorf("compare %s: %w", idOf(want), err)
+	}
+	if string(patch) == "{}" || len(patch) == 0 {
+		return nil, kind, nil
+	}
+	return patch, kind, nil
+}
+
+// typedObject returns an empty object of the Go type that knows how lists of the kind merge.
+// Custom resources have none, and neither have their definitions.
+func typedObject(u *unstructured.Unstructured) (any, bool) {
+	if u.GetKind() == "CustomResourceDefinition" {
+		return nil, false
+	}
+	typed, err := scheme.Scheme.New(u.GroupVersionKind())
+	return typed, err == nil
+}

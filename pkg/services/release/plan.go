@@ -1,0 +1,137 @@
+package release
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/pmezard/go-difflib/difflib"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/openpai/paictl/pkg/secret"
+)
+
+// Actions of a Change.
+const (
+	Create = "create"
+	Update = "update"
+	Delete = "delete"
+)
+
+// diffContext is how many lines around a change are shown.
+const diffContext = 3
+
+// Plan implements Manager. It fails as Apply would where the API refuses an object.
+func (h *helm) Plan(ctx context.Context, r Request) (Plan, error) {
+	j, err := h.study(ctx, r, true)
+	if err != nil {
+		return Plan{}, h.explain("plan", r.Name, err)
+	}
+	changes, err := j.changes()
+	return Plan{Action: j.action, Changes: changes}, h.explain("plan", r.Name, err)
+}
+
+// changes compares with what was sent last, and where that is the same, with what is there.
+func (j *job) changes() ([]Change, error) {
+	var out []Change
+	base := j.base.byID()
+	if j.past.leaving {
+		base = nil
+	}
+	for _, f := range j.findings {
+		c, err := planObject(base, f)
+		if err != nil {
+			return nil, err
+		}
+		if c != nil {
+			out = append(out, *c)
+		}
+	}
+	wanted := j.want.byID()
+	for _, o := range j.base {
+		if _, stays := wanted[o.id]; !stays && o.GetAnnotations()[resourcePolicy] != resourcePolicyKeep {
+			out = append(out, Change{Action: Delete, Object: o.String()})
+		}
+	}
+	return out, nil
+}
+
+func planObject(base map[id]object, f finding) (*Change, error) {
+	old, known := base[f.id]
+	before, after, action := (*unstructured.Unstructured)(nil), f.Unstructured, Update
+	switch {
+	case f.missing() || f.mapping == nil && !known:
+		action = Create
+	case known && !sameJSON(old.Object, f.Object):
+		before = old.Unstructured
+	case f.changed():
+		before, after = &unstructured.Unstructured{Object: withoutBookkeeping(f.live)},
+			&unstructured.Unstructured{Object: withoutBookkeeping(f.after)}
+	default:
+		return nil, nil
+	}
+	diff, err := diffObjects(f.id, before, after)
+	if err != nil || diff == "" && action == Update {
+		return nil, err
+	}
+	return &Change{Action: action, Object: f.String(), Diff: diff}, nil
+}
+
+// diffObjects is a unified diff of two objects as YAML; before is nil for a new one.
+func diffObjects(i id, before, after *unstructured.Unstructured) (string, error) {
+	left, right := masked(before, nil), masked(after, before)
+	var texts [2]string
+	for n, u := range []*unstructured.Unstructured{left, right} {
+		if u == nil {
+			continue
+		}
+		raw, err := yaml.Marshal(u.Object)
+		if err != nil {
+			return "", fmt.Errorf("write %s as YAML: %w", i, err)
+		}
+		texts[n] = string(raw)
+	}
+	if texts[0] == texts[1] {
+		return "", nil
+	}
+	from := i.String()
+	if before == nil {
+		from = "/dev/null"
+	}
+	return difflib.GetUnifiedDiffString(difflib.UnifiedDiff{
+		A: lines(texts[0]), B: lines(texts[1]), FromFile: from, ToFile: i.String(), Context: diffContext,
+	})
+}
+
+// lines are those of a text that ends with a line break, each with its own.
+func lines(text string) []string {
+	all := strings.SplitAfter(text, "\n")
+	return all[:len(all)-1]
+}
+
+// masked returns the object without the values of a Secret. Those that differ from other's
+// are marked, so that a change is seen and its content is not.
+func masked(u, other *unstructured.Unstructured) *unstructured.Unstructured {
+	if u == nil || u.GetKind() != "Secret" {
+		return u
+	}
+	out := u.DeepCopy()
+	for _, field := range []string{"data", "stringData"} {
+		values, ok := out.Object[field].(map[string]any)
+		if !ok {
+			continue
+		}
+		var was map[string]any
+		if other != nil {
+			was, _ = other.Object[field].(map[string]any)
+		}
+		for k, v := range values {
+			values[k] = secret.Mask
+			if old, there := was[k]; other != nil && there && old != v {
+				values[k] = secret.Mask + " (changed)"
+			}
+		}
+	}
+	return out
+}

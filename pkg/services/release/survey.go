@@ -1,0 +1,238 @@
+package release
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/openpai/paictl/pkg/hint"
+)
+
+const (
+	// surveyLimit is how many questions about objects are open at a time.
+	surveyLimit = 16
+	// fieldManager is who dry runs are made for. Nothing is stored under this name.
+	fieldManager = "paictl"
+	// goneTimeout bounds the wait for objects that an earlier stop is still deleting; pods have
+	// 30 seconds to end.
+	goneTimeout  = time.Minute
+	goneInterval = 250 * time.Millisecond
+)
+
+// finding is one object of a release, as it is in the cluster and as it would become.
+type finding struct {
+	object
+	live  *unstructured.Unstructured // nil where it isn't there
+	after *unstructured.Unstructured // nil where sending it would change nothing
+}
+
+func (f finding) missing() bool { return f.live == nil && f.mapping != nil }
+func (f finding) changed() bool { return f.live != nil && f.after != nil }
+
+// survey asks the API about each wanted object: is it there, what would change, would it be
+// taken? The answers to the last two come from a server-side dry run, so that a manifest that
+// is refused changes nothing. base is what was sent last, empty before the first time.
+type survey struct {
+	*session
+	release string
+	base    map[id]object
+	// creates are the namespaces that the release itself brings.
+	creates map[string]bool
+	// rehearsal is a plan: it waits for nothing, and the release's own namespace may be missing.
+	rehearsal bool
+}
+
+func (s *session) survey(ctx context.Context, release string, base, want manifest, rehearsal bool) ([]finding, error) {
+	v := survey{session: s, release: release, base: base.byID(), creates: map[string]bool{}, rehearsal: rehearsal}
+	for _, o := range want {
+		if o.kind == "Namespace" && o.group == "" {
+			v.creates[o.name] = true
+		}
+	}
+	out, errs := make([]finding, len(want)), make([]error, len(want))
+	var group errgroup.Group
+	group.SetLimit(surveyLimit)
+	for i, o := range want {
+		group.Go(func() error {
+			out[i], errs[i] = v.look(ctx, o)
+			return nil
+		})
+	}
+	_ = group.Wait() // the errors are in errs, in the order of the manifest
+	return out, oneLine(errs)
+}
+
+func (v survey) resource(o object) dynamic.ResourceInterface {
+	r := v.dynamic.Resource(o.mapping.Resource)
+	if o.namespace == "" {
+		return r
+	}
+	return r.Namespace(o.namespace)
+}
+
+func (v survey) look(ctx context.Context, o object) (finding, error) {
+	f := finding{object: o}
+	if o.mapping == nil {
+		return f, nil
+	}
+	target := v.owned(o.Unstructured)
+	_, known := v.base[o.id]
+	if !known {
+		// Mostly it isn't there yet: one request less.
+		err := v.tryCreate(ctx, o, target)
+		if !apierrors.IsAlreadyExists(err) {
+			return f, v.refusal(o, err)
+		}
+	}
+	live, err := v.get(ctx, o)
+	if err != nil {
+		return f, fmt.Errorf("read %s: %w", o, err)
+	}
+	if live == nil {
+		return f, v.refusal(o, v.tryCreate(ctx, o, target))
+	}
+	if !known {
+		if err := v.adoptable(o, live); err != nil {
+			return f, err
+		}
+	}
+	f.live = live
+	f.after, err = v.tryPatch(ctx, o, target, live)
+	return f, v.refusal(o, err)
+}
+
+// get returns the live object, or nil. One that is being deleted is waited for, since what
+// is created in its place would go with it.
+func (v survey) get(ctx context.Context, o object) (*unstructured.Unstructured, error) {
+	var live *unstructured.Unstructured
+	err := wait.PollUntilContextTimeout(ctx, goneInterval, goneTimeout, true, func(ctx context.Context) (bool, error) {
+		var err error
+		live, err = v.resource(o).Get(ctx, o.name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			live = nil
+			return true, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		if live.GetDeletionTimestamp() == nil {
+			return true, nil
+		}
+		if v.rehearsal {
+			live = nil
+		}
+		return v.rehearsal, nil
+	})
+	if live != nil && wait.Interrupted(err) && ctx.Err() == nil {
+		return nil, hint.Errorf("end the pods that use it, or see what its finalizers wait for: kubectl get "+kubectlName(o)+" -o yaml",
+			"it is still being deleted after %s", goneTimeout)
+	}
+	return live, err
+}
+
+func (v survey) tryCreate(ctx context.Context, o object, target *unstructured.Unstructured) error {
+	_, err := v.resource(o).Create(ctx, target, metav1.CreateOptions{
+		DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict, FieldManager: fieldManager,
+	})
+	return err
+}
+
+// tryPatch returns the object as it would become, or nil where it would stay as it is.
+func (v survey) tryPatch(ctx context.Context, o object, target, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	base := target
+	if b, ok := v.base[o.id]; ok {
+		base = b.Unstructured
+	}
+	patch, kind, err := threeWay(base, target, live)
+	if err != nil || patch == nil {
+		return nil, err
+	}
+	after, err := v.resource(o).Patch(ctx, o.name, kind, patch, metav1.PatchOptions{
+		DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict, FieldManager: fieldManager,
+	})
+	if err != nil || sameObject(live, after) {
+		return nil, err
+	}
+	return after, nil
+}
+
+// sameObject compares without what the server writes at every touch.
+func sameObject(a, b *unstructured.Unstructured) bool {
+	return equality.Semantic.DeepEqual(withoutBookkeeping(a), withoutBookkeeping(b))
+}
+
+func withoutBookkeeping(u *unstructured.Unstructured) map[string]any {
+	c := u.DeepCopy()
+	for _, field := range []string{"managedFields", "resourceVersion", "generation", "uid", "creationTimestamp"} {
+		unstructured.RemoveNestedField(c.Object, "metadata", field)
+	}
+	unstructured.RemoveNestedField(c.Object, "metadata", "annotations", "kubectl.kubernetes.io/last-applied-configuration")
+	unstructured.RemoveNestedField(c.Object, "status")
+	return c.Object
+}
+
+// Helm's marks of an object's owner.
+const (
+	managedBy          = "app.kubernetes.io/managed-by"
+	partOf             = "app.kubernetes.io/part-of"
+	instance           = "app.kubernetes.io/instance"
+	ownerName          = "meta.helm.sh/release-name"
+	ownerNamespace     = "meta.helm.sh/release-namespace"
+	helmName           = "Helm"
+	platform           = "paictl"
+	resourcePolicy     = "helm.sh/resource-policy"
+	resourcePolicyKeep = "keep"
+)
+
+// owned returns the object with the marks that Helm will give it.
+func (v survey) owned(u *unstructured.Unstructured) *unstructured.Unstructured {
+	out := u.DeepCopy()
+	labels := out.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[managedBy] = helmName
+	out.SetLabels(labels)
+	annotations := out.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[ownerName], annotations[ownerNamespace] = v.release, v.namespace
+	out.SetAnnotations(annotations)
+	return out
+}
+
+// adoptable says whether an object that is there already may become the release's: it is
+// its own from an earlier time (a kept volume, an install that was cut off), or it is the
+// platform's and nobody else's.
+func (v survey) adoptable(o object, live *unstructured.Unstructured) error {
+	labels, annotations := live.GetLabels(), live.GetAnnotations()
+	name, namespace := annotations[ownerName], annotations[ownerNamespace]
+	switch {
+	case name == v.release && namespace == v.namespace:
+		return nil
+	case name != "":
+		return hint.Errorf("stop that service first, or give the object another name in the values",
+			"%s is there already and belongs to release %s/%s", o, namespace, name)
+	case labels[partOf] == platform && (labels[instance] == "" || labels[instance] == v.release):
+		return nil
+	}
+	return hint.Errorf("delete it if nobody needs it (kubectl delete "+kubectlName(o)+"), or give the service another name or namespace",
+		"%s is there already and is not this service's", o)
+}
+
+func kubectlName(o object) string {
+	s := o.mapping.Resource.GroupResource().String() + " " + o.name
+	if o.namespace != "" {
+		s += " -n " + o.namespace
+	}
+	return s
+}
