@@ -1,0 +1,119 @@
+{{/* alert-manager.credentials: the name of the Secret with what nobody else may read. */}}
+{{- define "alert-manager.credentials" -}}
+{{- .Values.credentialsSecret | default (printf "%s-credentials" (include "pai.name" .)) -}}
+{{- end -}}
+
+{{/* alert-manager.file: the path of one secret: its key is its place among the values. */}}
+{{- define "alert-manager.file" -}}
+/etc/alertmanager/credentials/{{ . }}
+{{- end -}}
+
+{{/*
+alert-manager.config: alertmanager.yml. It holds no secret; where one is needed, it names a file.
+*/}}
+{{- define "alert-manager.config" -}}
+route:
+  receiver: operators
+  group_by: {{ toJson .Values.route.groupBy }}
+  group_wait: {{ .Values.route.groupWait }}
+  group_interval: {{ .Values.route.groupInterval }}
+  repeat_interval: {{ .Values.route.repeatInterval }}
+  routes:
+    - receiver: heartbeat
+      matchers: ['alertname="Heartbeat"']
+      group_wait: 0s
+      group_interval: {{ .Values.receivers.heartbeat.interval }}
+      # A little less than the interval, or every second turn would be left out.
+      repeat_interval: 1s
+    {{- with .Values.customRoutes }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+    {{- with .Values.route.silentSeverities }}
+    - receiver: nobody
+      matchers: [{{ printf "severity=~%q" (join "|" .) | squote }}]
+    {{- end }}
+inhibit_rules:
+  # While a machine is down, what else is wrong with it is no news.
+  - source_matchers: ['alertname="NodeDown"']
+    target_matchers: ['alertname!="NodeDown"']
+    equal: [node]
+  # While a node isn't ready, its pods can't be.
+  - source_matchers: ['alertname="NodeNotReady"']
+    target_matchers: ['pod!=""']
+    equal: [node]
+receivers:
+  - name: nobody
+  - name: heartbeat
+    {{- with .Values.receivers.heartbeat.url }}
+    webhook_configs:
+      - url: {{ . | quote }}
+        send_resolved: false
+    {{- end }}
+  - name: operators
+    {{- include "alert-manager.email" . | trim | nindent 4 }}
+    {{- include "alert-manager.webhooks" . | trim | nindent 4 }}
+    {{- include "alert-manager.slack" . | trim | nindent 4 }}
+  {{- with .Values.customReceivers }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- end -}}
+
+{{- define "alert-manager.email" -}}
+{{- with .Values.receivers.email }}
+{{- if and .smtpHost .to }}
+email_configs:
+  {{- $mail := . }}
+  {{- range .to }}
+  - to: {{ . | quote }}
+    from: {{ $mail.from | quote }}
+    smarthost: {{ printf "%s:%d" $mail.smtpHost (int $mail.smtpPort) | quote }}
+    {{- with $mail.authUsername }}
+    auth_username: {{ . | quote }}
+    auth_password_file: {{ include "alert-manager.file" "receivers.email.authPassword" }}
+    {{- end }}
+    require_tls: {{ and $mail.requireTLS (ne (int $mail.smtpPort) 465) }}
+    send_resolved: true
+  {{- end }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{- define "alert-manager.webhooks" -}}
+{{- with .Values.receivers.webhooks }}
+webhook_configs:
+  {{- range $name, $hook := . }}
+  {{- if $hook.url }}
+  - url: {{ $hook.url | quote }}
+  {{- else }}
+  - url_file: {{ include "alert-manager.file" (printf "receivers.webhooks.%s.secretUrl" $name) }}
+  {{- end }}
+    send_resolved: {{ dig "sendResolved" true $hook }}
+    {{- if eq ($hook.authorization | default "none") "bearer" }}
+    http_config:
+      authorization:
+        credentials_file: {{ include "alert-manager.file" (printf "receivers.webhooks.%s.bearerToken" $name) }}
+    {{- end }}
+  {{- end }}
+{{- end }}
+{{- end -}}
+
+{{- define "alert-manager.slack" -}}
+{{- with .Values.receivers.slack.channel }}
+slack_configs:
+  - channel: {{ . | quote }}
+    api_url_file: {{ include "alert-manager.file" "receivers.slack.apiUrl" }}
+    send_resolved: true
+{{- end }}
+{{- end -}}
+
+{{/* alert-manager.secrets: the secrets among the values by their place, as JSON; for plain helm. */}}
+{{- define "alert-manager.secrets" -}}
+{{- $out := dict }}
+{{- with .Values.receivers.email.authPassword }}{{ $_ := set $out "receivers.email.authPassword" . }}{{ end }}
+{{- with .Values.receivers.slack.apiUrl }}{{ $_ := set $out "receivers.slack.apiUrl" . }}{{ end }}
+{{- range $name, $hook := .Values.receivers.webhooks }}
+{{- with $hook.secretUrl }}{{ $_ := set $out (printf "receivers.webhooks.%s.secretUrl" $name) . }}{{ end }}
+{{- with $hook.bearerToken }}{{ $_ := set $out (printf "receivers.webhooks.%s.bearerToken" $name) . }}{{ end }}
+{{- end }}
+{{- toJson $out -}}
+{{- end -}}

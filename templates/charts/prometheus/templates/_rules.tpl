@@ -1,0 +1,27 @@
+{{/*
+prometheus.alerts: the rule files of paictl that are on, as a map of file name to text: those of
+files/rules without the groups and alerts that are off.
+*/}}
+{{- define "prometheus.alerts" -}}
+{{- range $path, $_ := .Files.Glob "files/rules/*.yaml" }}
+{{- $group := base $path | trimSuffix ".yaml" }}
+{{- if index $.Values.alerts.groups $group }}
+{{- $rules := list }}
+{{- range (index ($.Files.Get $path | fromYaml).groups 0).rules }}
+{{- if not (has .alert $.Values.alerts.disabled) }}
+{{- $rules = append $rules . }}
+{{- end }}
+{{- end }}
+{{ printf "%s.yaml" $group }}: |
+{{- dict "groups" (list (dict "name" $group "rules" $rules)) | toYaml | nindent 2 }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{/* prometheus.customRules: rules of the configuration, in the same form. */}}
+{{- define "prometheus.customRules" -}}
+{{- range $name, $file := .Values.customRules }}
+{{ printf "custom-%s.yaml" $name }}: |
+{{- toYaml $file | nindent 2 }}
+{{- end }}
+{{- end -}}
