@@ -2,11 +2,10 @@ package config
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"net/netip"
 	"net/url"
-	"path"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,7 +33,7 @@ type Existing struct {
 
 // GenerateExisting makes the four files for a cluster that is there. Of g the quick-start
 // file and what concerns machines are not used. It writes all files, or none.
-func GenerateExisting(_ context.Context, e Existing, g Generation) (*Generated, error) {
+func GenerateExisting(e Existing, g Generation) (*Generated, error) {
 	if !g.DryRun && !g.Force {
 		if err := refuseExisting(g.OutDir); err != nil {
 			return nil, err
@@ -60,12 +59,12 @@ func (e Existing) configuration(dir string) (*Cluster, Findings, error) {
 	managed := false
 	c := &Cluster{Dir: dir}
 	c.Kubernetes.Kubernetes.Managed = &managed
-	r := &reporter{file: path.Join(dir, LayoutFile)}
+	r := &reporter{file: filepath.Join(dir, LayoutFile)}
 	nodes := usableNodes(e.Nodes, r)
 	if err := e.addMachines(c, nodes, r); err != nil {
 		return nil, nil, err
 	}
-	kube := &reporter{file: path.Join(dir, KubernetesFile)}
+	kube := &reporter{file: filepath.Join(dir, KubernetesFile)}
 	e.addKubernetes(c, nodes, kube)
 	c.Services.Cluster.Common.ClusterID = clusterIDOf(e.Name)
 	c.fillDefaults()

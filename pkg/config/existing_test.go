@@ -103,7 +103,7 @@ func TestExistingClustersAreDescribedAsTheGoldenFilesSay(t *testing.T) {
 	for name, e := range existingClusterTest {
 		t.Run(name, func(t *testing.T) {
 			out := filepath.Join(t.TempDir(), "c")
-			g, err := GenerateExisting(t.Context(), e, Generation{OutDir: out})
+			g, err := GenerateExisting(e, Generation{OutDir: out})
 			require.NoError(t, err)
 			var text strings.Builder
 			for _, file := range Files() {
@@ -220,7 +220,7 @@ func TestNodesBecomeMachines(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g, err := GenerateExisting(t.Context(), Existing{Nodes: c.nodes, Masters: c.masters}, Generation{OutDir: "c", DryRun: true})
+			g, err := GenerateExisting(Existing{Nodes: c.nodes, Masters: c.masters}, Generation{OutDir: "c", DryRun: true})
 			require.NoError(t, err)
 			assert.Equal(t, c.want, machines(g.Cluster))
 			assert.ElementsMatch(t, c.rules, rulesOf(g.Warnings))
@@ -229,7 +229,7 @@ func TestNodesBecomeMachines(t *testing.T) {
 }
 
 func TestRolesTolerateWhatTheControlPlaneRefuses(t *testing.T) {
-	g, err := GenerateExisting(t.Context(), Existing{Nodes: []corev1.Node{
+	g, err := GenerateExisting(Existing{Nodes: []corev1.Node{
 		node("a", "10.0.0.1", controlPlane, controlPlaneTaint, taints("node.kubernetes.io/not-ready:NoExecute")),
 		node("b", "10.0.0.2", controlPlane, taints("CriticalAddonsOnly=true:NoExecute")),
 		node("c", "10.0.0.3"),
@@ -246,7 +246,7 @@ func TestWithoutAPlaceForServicesNothingIsWritten(t *testing.T) {
 		"the cluster has no node on which services could run": {},
 		`the cluster has no node "x" that could run services`: {Nodes: []corev1.Node{node("a", "10.0.0.1")}, Masters: []string{"x"}},
 	} {
-		_, err := GenerateExisting(t.Context(), e, Generation{OutDir: out})
+		_, err := GenerateExisting(e, Generation{OutDir: out})
 		require.ErrorContains(t, err, want)
 		assert.NotEmpty(t, hint.Of(err))
 		assert.NoDirExists(t, out)
@@ -259,7 +259,7 @@ func TestFiveThousandNodesAreOneReport(t *testing.T) {
 		nodes = append(nodes, node(fmt.Sprintf("n%04d", i), fmt.Sprintf("10.%d.%d.%d", i>>16, i>>8&255, i&127), a100))
 	}
 	out := filepath.Join(t.TempDir(), "c")
-	g, err := GenerateExisting(t.Context(), Existing{Nodes: nodes, PodCIDR: "10.244.0.0/24"}, Generation{OutDir: out})
+	g, err := GenerateExisting(Existing{Nodes: nodes, PodCIDR: "10.244.0.0/24"}, Generation{OutDir: out})
 	require.NoError(t, err)
 	assert.Equal(t, "machines: 5000, masters: 1; hardware: 5000 × 8x-a100-sxm4-80gb", g.Summary())
 	assert.LessOrEqual(t, len(g.Warnings), 3, "shared addresses are one finding")
@@ -299,7 +299,7 @@ func TestNetworksAreReadOrGuessedOrLeftOpen(t *testing.T) {
 			if c.existing.Nodes == nil {
 				c.existing.Nodes = []corev1.Node{node("a", "1.1.1.1")}
 			}
-			g, err := GenerateExisting(t.Context(), c.existing, Generation{OutDir: "c", DryRun: true})
+			g, err := GenerateExisting(c.existing, Generation{OutDir: "c", DryRun: true})
 			require.NoError(t, err)
 			k := g.Cluster.Kubernetes.Kubernetes
 			assert.Equal(t, []any{c.pods, c.services, c.ip, c.port}, []any{k.PodCIDR, k.ServiceClusterIPRange, k.LoadBalanceIP, k.APIServerPort})

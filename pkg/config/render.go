@@ -11,21 +11,32 @@ import (
 
 // Render returns the contents of the four files, with comments.
 func (c *Cluster) Render() (map[string][]byte, error) {
-	out := map[string][]byte{}
-	var kubernetes any = c.Kubernetes
-	if !c.IsManaged() {
-		var err error
-		if kubernetes, err = withoutEmpty(c.Kubernetes); err != nil {
-			return nil, fmt.Errorf("write %s: %w", KubernetesFile, err)
-		}
+	contents, err := c.contents()
+	if err != nil {
+		return nil, err
 	}
-	for name, v := range map[string]any{LayoutFile: c.Layout, KubernetesFile: kubernetes, RolesFile: c.Roles, ServicesFile: c.Services} {
+	out := map[string][]byte{}
+	for name, v := range contents {
 		b, err := strictyaml.Encode(v, c.comments(name))
 		if err != nil {
 			return nil, fmt.Errorf("write %s: %w", name, err)
 		}
 		out[name] = b
 	}
+	return out, nil
+}
+
+// contents of the four files, as values or nodes.
+func (c *Cluster) contents() (map[string]any, error) {
+	out := map[string]any{LayoutFile: c.Layout, KubernetesFile: c.Kubernetes, RolesFile: c.Roles, ServicesFile: c.Services}
+	if c.IsManaged() {
+		return out, nil
+	}
+	known, err := withoutEmpty(c.Kubernetes)
+	if err != nil {
+		return nil, fmt.Errorf("write %s: %w", KubernetesFile, err)
+	}
+	out[KubernetesFile] = known
 	return out, nil
 }
 

@@ -63,9 +63,7 @@ func addSections(s *jsonschema.Schema, name string, sections map[string][]byte) 
 		if err := json.Unmarshal(sections[service], &section); err != nil {
 			return fmt.Errorf("read the schema of the section %s: %w", service, err)
 		}
-		// The embedding file's own draft and address hold for its parts.
-		delete(section, "$schema")
-		delete(section, "$id")
+		delete(section, "$schema") // the file's holds for its parts
 		extras := make(map[string]any, len(section))
 		for key, v := range section {
 			extras[key] = v

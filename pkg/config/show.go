@@ -54,8 +54,10 @@ func (c *Cluster) Annotated(secrets ...strictyaml.Path) ([]byte, error) {
 }
 
 func (c *Cluster) effective(secrets []strictyaml.Path, visit func(name string, root *yaml.Node) error) error {
-	m := c.Masked(secrets...)
-	values := map[string]any{LayoutFile: m.Layout, KubernetesFile: m.Kubernetes, RolesFile: m.Roles, ServicesFile: m.Services}
+	values, err := c.Masked(secrets...).contents()
+	if err != nil {
+		return err
+	}
 	for _, name := range Files() {
 		root, err := strictyaml.Node(values[name])
 		if err != nil {

@@ -78,7 +78,7 @@ func TestPublishedSchemasAreCurrent(t *testing.T) {
 }
 
 func TestSchemasHoldThoseOfTheServices(t *testing.T) {
-	sections := map[string][]byte{"prometheus": []byte(`{"$schema":"x","$id":"y","type":"object","additionalProperties":false,"properties":{"b":{"type":"integer"},"a":{"writeOnly":true}}}`)}
+	sections := map[string][]byte{"prometheus": []byte(`{"$schema":"x","type":"object","additionalProperties":false,"properties":{"b":{"type":"integer"},"a":{"writeOnly":true}}}`)}
 	for name, path := range map[string]string{ServicesFile: "properties", QuickStartSchema: "properties.services.properties"} {
 		b, err := Schema(name, sections)
 		require.NoError(t, err)

@@ -10,7 +10,10 @@ import (
 
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/config/existing"
 	"github.com/openpai/paictl/pkg/iostreams"
+	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/services/catalogue"
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
@@ -19,14 +22,21 @@ type GenerateOptions struct {
 	IO *iostreams.IOStreams
 	// Dial makes the client that reaches the machines; the command closes it.
 	Dial func(acceptNew bool, timeout time.Duration) DialCloser
+	// Open opens a cluster that exists.
+	Open func(kube.Options) (*kube.Cluster, error)
 
 	QuickStart string
-	OutDir     string
-	Force      bool
-	Offline    bool
-	DryRun     bool
-	AcceptNew  bool
-	Timeout    time.Duration
+	// Existing asks a cluster that is there instead of reading a quick-start file.
+	Existing bool
+	Cluster  kube.Options
+	Masters  []string
+
+	OutDir    string
+	Force     bool
+	Offline   bool
+	DryRun    bool
+	AcceptNew bool
+	Timeout   time.Duration
 }
 
 // DialCloser is an ssh.Dialer whose connections end with it.
@@ -37,7 +47,8 @@ type DialCloser interface {
 
 // NewCmdGenerate returns "paictl config generate". runF replaces the run in tests.
 func NewCmdGenerate(f *cmdutil.Factory, runF func(context.Context, *GenerateOptions) error) *cobra.Command {
-	opts := &GenerateOptions{IO: f.IO, Dial: func(acceptNew bool, timeout time.Duration) DialCloser { return client(f, acceptNew, timeout) }}
+	opts := &GenerateOptions{IO: f.IO, Open: kube.Open, Dial: func(acceptNew bool, timeout time.Duration) DialCloser { return client(f, acceptNew, timeout) }}
+	kubeconfig := ""
 	cmd := &cobra.Command{
 		Use:   "generate -i quick-start.yaml -o DIR",
 		Short: "Make the four files of a configuration from a quick-start file",
@@ -51,17 +62,22 @@ Two lines are enough for a quick-start file:
   ssh-username: ubuntu
 
 The first machine becomes the master, the others workers; one machine alone is both.
-"paictl config example" prints a file that documents every field.`,
+"paictl config example" prints a file that documents every field.
+
+--from-kubeconfig describes a Kubernetes that exists instead: its nodes become the machines. paictl
+runs its services there and leaves the machines alone. It needs no more than the right to list nodes.
+Nodes of the control plane become masters, on which the platform's services run; where the API lists
+none, as in managed clouds, one node is chosen, or those of --masters.`,
 		Example: `  paictl config generate -i quick-start.yaml -o ./cluster
   paictl config generate -i quick-start.yaml -o ./cluster --dry-run
-  paictl config generate -i quick-start.yaml -o ./cluster --offline`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if opts.QuickStart == "" || opts.OutDir == "" && !opts.DryRun {
-				return cmdutil.Usagef("give the quick-start file with -i and the folder to write with -o (see %s --help)", cmd.CommandPath())
-			}
-			if opts.Timeout <= 0 {
-				return cmdutil.Usagef("--timeout must be more than 0")
+  paictl config generate -i quick-start.yaml -o ./cluster --offline
+  paictl config generate --from-kubeconfig -o ./cluster
+  paictl config generate --from-kubeconfig ./kubeconfig --context lab --masters node-1 -o ./cluster`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.Existing = cmd.Flags().Changed("from-kubeconfig")
+			if err := opts.complete(cmd, kubeconfig, args); err != nil {
+				return err
 			}
 			if runF != nil {
 				return runF(cmd.Context(), opts)
@@ -77,25 +93,64 @@ The first machine becomes the master, the others workers; one machine alone is b
 	fl.BoolVar(&opts.DryRun, "dry-run", false, "print the files, with secrets masked, and write nothing")
 	fl.BoolVar(&opts.AcceptNew, "accept-new-host-keys", false, "accept and remember the keys of hosts not seen before; changed keys are still refused")
 	fl.DurationVar(&opts.Timeout, "timeout", 30*time.Second, "how long connecting to a machine may take, and how long its answer")
+	fl.StringVar(&kubeconfig, "from-kubeconfig", "", "describe the cluster of this kubeconfig; without a file, that of KUBECONFIG or ~/.kube/config")
+	fl.Lookup("from-kubeconfig").NoOptDefVal = usualKubeconfig
+	fl.StringVar(&opts.Cluster.Context, "context", "", "with --from-kubeconfig: the context to use instead of the current one")
+	fl.StringSliceVar(&opts.Masters, "masters", nil, "with --from-kubeconfig: nodes that run the platform's services, beside those of the control plane")
 	_ = cmd.MarkFlagFilename("input", "yaml", "yml")
 	_ = cmd.MarkFlagDirname("output")
+	_ = cmd.MarkFlagFilename("from-kubeconfig")
+	_ = cmd.RegisterFlagCompletionFunc("context", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return kube.Contexts(kube.Options{Kubeconfig: kubeconfigFile(kubeconfig, nil)}), cobra.ShellCompDirectiveNoFileComp
+	})
 	return cmd
+}
+
+// usualKubeconfig is what --from-kubeconfig holds where no file is named.
+const usualKubeconfig = "usual"
+
+// kubeconfigFile is the flag's value, or the argument behind it: as pflag reads it, a flag
+// whose value may be left out takes one only after "=".
+func kubeconfigFile(flag string, args []string) string {
+	switch {
+	case len(args) > 0:
+		return args[0]
+	case flag == usualKubeconfig:
+		return ""
+	}
+	return flag
+}
+
+// complete checks the flags against each other.
+func (opts *GenerateOptions) complete(cmd *cobra.Command, kubeconfig string, args []string) error {
+	switch {
+	case !opts.Existing && len(args) > 0:
+		return cmdutil.Usagef("unknown argument %q (see %s --help)", args[0], cmd.CommandPath())
+	case opts.Existing && len(args) > 0 && kubeconfig != usualKubeconfig:
+		return cmdutil.Usagef("--from-kubeconfig names %s, so there is no place for %q", kubeconfig, args[0])
+	case opts.OutDir == "" && !opts.DryRun, !opts.Existing && opts.QuickStart == "":
+		return cmdutil.Usagef("give the quick-start file with -i and the folder to write with -o (see %s --help)", cmd.CommandPath())
+	case opts.Existing && (opts.QuickStart != "" || opts.Offline || opts.AcceptNew):
+		return cmdutil.Usagef("--from-kubeconfig reads no quick-start file and asks no machine: leave -i, --offline and --accept-new-host-keys out")
+	case !opts.Existing && (opts.Cluster.Context != "" || len(opts.Masters) > 0):
+		return cmdutil.Usagef("--context and --masters are for --from-kubeconfig; a quick-start file has the field masters")
+	case opts.Timeout <= 0:
+		return cmdutil.Usagef("--timeout must be more than 0")
+	}
+	opts.Cluster.Kubeconfig = kubeconfigFile(kubeconfig, args)
+	return nil
 }
 
 func generateRun(ctx context.Context, opts *GenerateOptions) error {
 	g := config.Generation{
 		QuickStart: opts.QuickStart, OutDir: opts.OutDir, Force: opts.Force, Offline: opts.Offline,
 		DryRun: opts.DryRun, Timeout: opts.Timeout, Progress: progress(opts.IO),
+		Reference: catalogue.Reference(), Checks: []config.Check{catalogue.Check},
 	}
 	if opts.DryRun && g.OutDir == "" {
 		g.OutDir = "."
 	}
-	if !opts.Offline {
-		d := opts.Dial(opts.AcceptNew, opts.Timeout)
-		defer func() { _ = d.Close() }() // all answers are in
-		g.Dialer = d
-	}
-	out, err := config.Generate(ctx, g)
+	out, err := generate(ctx, opts, g)
 	if err != nil {
 		return err
 	}
@@ -110,6 +165,27 @@ func generateRun(ctx context.Context, opts *GenerateOptions) error {
 	}
 	fmt.Fprintf(opts.IO.Err, "%s\n%s\n", out.Summary(), out.NextSteps())
 	return nil
+}
+
+func generate(ctx context.Context, opts *GenerateOptions, g config.Generation) (*config.Generated, error) {
+	switch {
+	case opts.Existing:
+		c, err := opts.Open(opts.Cluster)
+		if err != nil {
+			return nil, err
+		}
+		e, err := existing.Read(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		e.Masters = opts.Masters
+		return config.GenerateExisting(e, g)
+	case !opts.Offline:
+		d := opts.Dial(opts.AcceptNew, opts.Timeout)
+		defer func() { _ = d.Close() }() // all answers are in
+		g.Dialer = d
+	}
+	return config.Generate(ctx, g)
 }
 
 // progress tells of machines as they answer: one line that is rewritten on a terminal,
@@ -131,7 +207,7 @@ func progress(io *iostreams.IOStreams) func(done, total int, host string, err er
 
 // printFiles writes the files as one stream of YAML documents.
 func printFiles(w io.Writer, g *config.Generated) error {
-	files, err := g.Masked()
+	files, err := g.Masked(catalogue.SecretPaths(g.Cluster)...)
 	if err != nil {
 		return err
 	}

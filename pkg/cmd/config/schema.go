@@ -9,6 +9,7 @@ import (
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/iostreams"
+	"github.com/openpai/paictl/pkg/services/catalogue"
 )
 
 // SchemaOptions are those of "paictl config schema".
@@ -59,7 +60,7 @@ func schemaRun(opts *SchemaOptions) error {
 	}
 	files := map[string][]byte{}
 	for _, name := range names {
-		b, err := config.Schema(name, nil)
+		b, err := config.Schema(name, catalogue.Schemas())
 		if err != nil {
 			return err
 		}

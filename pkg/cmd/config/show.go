@@ -9,6 +9,7 @@ import (
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/iostreams"
+	"github.com/openpai/paictl/pkg/services/catalogue"
 )
 
 // ShowOptions are those of "paictl config show".
@@ -46,15 +47,16 @@ func showRun(opts *ShowOptions) error {
 	if err != nil {
 		return err
 	}
+	secrets := catalogue.SecretPaths(c)
 	if opts.Output.Is("yaml") {
-		b, err := c.Annotated()
+		b, err := c.Annotated(secrets...)
 		if err != nil {
 			return err
 		}
 		_, err = opts.IO.Out.Write(b)
 		return err
 	}
-	values, err := c.Values()
+	values, err := c.Values(secrets...)
 	if err != nil {
 		return err
 	}

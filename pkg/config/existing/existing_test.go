@@ -131,7 +131,7 @@ func TestARealAPIIsRead(t *testing.T) {
 	require.NoError(t, err)
 	e, err := Read(t.Context(), c)
 	require.NoError(t, err)
-	g, err := config.GenerateExisting(t.Context(), e, config.Generation{OutDir: "c", DryRun: true})
+	g, err := config.GenerateExisting(e, config.Generation{OutDir: "c", DryRun: true})
 	require.NoError(t, err)
 	assert.Equal(t, "machines: 1, masters: 1; hardware: 1 × cpu-8c-32g", g.Summary())
 	assert.Regexp(t, `^v1\.\d+\.\d+`, g.Cluster.Kubernetes.Kubernetes.Version)

@@ -16,7 +16,9 @@ import (
 	"github.com/openpai/paictl/pkg/cmd/prompt"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/progress"
+	"github.com/openpai/paictl/pkg/services/catalogue"
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
@@ -52,9 +54,13 @@ type Needs struct {
 // Open loads and checks the configuration, then the bundle. It connects to nothing. The
 // caller closes the session.
 func Open(ctx context.Context, f *cmdutil.Factory, fl *Flags, n Needs) (*Session, error) {
-	c, warnings, err := config.LoadValid(fl.Dir)
+	c, warnings, err := config.LoadValid(fl.Dir, catalogue.Check)
 	if err != nil {
 		return nil, err
+	}
+	if !c.IsManaged() {
+		return nil, hint.Errorf("change it with the tools that installed it; paictl's services run there: see paictl service --help",
+			"the Kubernetes of %s was not installed by paictl (managed: false in %s), so its machines are left alone", fl.Dir, config.KubernetesFile)
 	}
 	// Whoever only looks doesn't want to hear them each time.
 	if n.Bundle {
