@@ -22,6 +22,7 @@ type quickStart struct {
 	ServiceRange string     `yaml:"service-cluster-ip-range"`
 	GPU          string     `yaml:"gpu"`
 	Bundle       string     `yaml:"bundle,omitempty"`
+	Services     *yaml.Node `yaml:"services,omitempty"`
 	Extra        extraByKey `yaml:"extra"`
 }
 
@@ -42,12 +43,15 @@ func (s *Sandbox) writeQuickStart() error {
 	for _, h := range s.state.Hosts {
 		q.Machines = append(q.Machines, h.Address.String())
 	}
+	if q.Services, err = s.bundledServices(); err != nil {
+		return err
+	}
 	if dns := nameServers(); len(dns) > 0 {
 		q.DNS = dns[0].String()
 	}
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "# Made by \"paictl sandbox up\" for the hosts %s-1 to %[1]s-%d.\n"+
-		"# Every \"up\" writes it anew: edit a copy.\n# The settings under extra are for hosts inside a machine; real machines need none of them.\n", s.state.Name, len(s.state.Hosts))
+		"# Every \"up\" writes it anew: edit a copy.\n# Under services are the bundle's images, and sizes for small hosts.\n# The settings under extra are for hosts inside a machine; real machines need none of them.\n", s.state.Name, len(s.state.Hosts))
 	enc := yaml.NewEncoder(&b)
 	enc.SetIndent(2)
 	if err := enc.Encode(q); err != nil {

@@ -1,0 +1,105 @@
+package sandbox
+
+import (
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/openpai/paictl/pkg/bundle"
+)
+
+// settings are those of one service, as in services-configuration.yaml.
+type settings map[string]any
+
+// imagedServices are the services, by the bundle's image of which they run.
+func imagedServices() map[string]string {
+	return map[string]string{
+		"prometheus": "prometheus", "alertmanager": "alert-manager", "node-exporter": "node-exporter",
+		"pai-watchdog": "watchdog", "pai-volume": "storage",
+		"kube-state-metrics": "kube-state-metrics", "grafana": "grafana",
+	}
+}
+
+// fetchedServices are those whose images "paictl bundle build" can't make.
+func fetchedServices() []string { return []string{"grafana", "kube-state-metrics"} }
+
+const whyOff = "The bundle has no image of it, and none can be built from modules of source. For it take a\nbundle of \"paictl bundle fetch\", or name an image that a registry has; then enable it."
+
+// servicesOf names the images of a bundle for the services that run of them. Services whose
+// image only "bundle fetch" brings are off where it is not there. It is nil for a bundle
+// with no service's image: there the charts' own images are as good.
+func servicesOf(images []bundle.Artifact) (*yaml.Node, error) {
+	sections := map[string]settings{}
+	for _, a := range images {
+		service := imagedServices()[a.Name]
+		repository, tag, ok := cutReference(a.Image)
+		if service == "" || !ok {
+			continue
+		}
+		section := sizes()[service]
+		if section == nil {
+			section = settings{}
+		}
+		section["image"] = settings{"repository": repository, "tag": tag, "pullPolicy": "IfNotPresent"}
+		sections[service] = section
+	}
+	if len(sections) == 0 {
+		return nil, nil
+	}
+	off := map[string]bool{}
+	for _, service := range fetchedServices() {
+		if sections[service] == nil {
+			sections[service], off[service] = settings{"enabled": false}, true
+		}
+	}
+	node := &yaml.Node{}
+	if err := node.Encode(sections); err != nil {
+		return nil, err
+	}
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		if key := node.Content[i]; off[key.Value] {
+			key.HeadComment = whyOff
+		}
+	}
+	return node, nil
+}
+
+// sizes fit services on hosts that share a machine of two processors.
+func sizes() map[string]settings {
+	requests := func(cpu, memory string) settings {
+		return settings{"requests": settings{"cpu": cpu, "memory": memory}}
+	}
+	return map[string]settings{
+		"prometheus": {
+			"resources": requests("50m", "128Mi"), "persistence": settings{"size": "1Gi"},
+			"retention": settings{"time": "2d", "size": "800MB"},
+		},
+		"alert-manager": {"resources": requests("10m", "32Mi"), "persistence": settings{"size": "64Mi"}},
+		"node-exporter": {"resources": requests("10m", "24Mi")},
+		"watchdog":      {"resources": requests("10m", "24Mi")},
+	}
+}
+
+// cutReference takes apart repository:tag.
+func cutReference(ref string) (repository, tag string, ok bool) {
+	ref, _, _ = strings.Cut(ref, "@")
+	i := strings.LastIndex(ref, ":")
+	if i <= 0 || i < strings.LastIndex(ref, "/") {
+		return "", "", false
+	}
+	return ref[:i], ref[i+1:], true
+}
+
+// bundledServices reads the manifest of the sandbox's bundle. A bundle that can't be opened,
+// or none, names no image: what is made of it says so.
+func (s *Sandbox) bundledServices() (*yaml.Node, error) {
+	if s.state.Bundle == "" {
+		return nil, nil
+	}
+	b, err := bundle.Open(s.state.Bundle)
+	if err != nil {
+		s.progress("quick-start.yaml names no images of services: " + err.Error())
+		return nil, nil
+	}
+	return servicesOf(b.List(bundle.KindImage))
+}
