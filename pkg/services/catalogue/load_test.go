@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/engine"
 
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/secret"
@@ -59,6 +61,24 @@ agent: {enabled: true, interval: 10}
 	assert.Equal(t, int64(10), c.Get("agent").Values["interval"])
 	assert.Equal(t, []any{map[string]any{"operator": "Exists"}}, c.Get("agent").Values["tolerations"])
 	assert.NotContains(t, c.Get("base").Values, "tolerations", "a chart without pods gets no placement")
+}
+
+func TestWholeNumbersReachTemplatesAsTheyWereWritten(t *testing.T) {
+	s := loadValid(t, "metrics: {retentionBytes: 214748364800}\n").Get("metrics")
+	values, err := chartutil.ToRenderValues(s.Chart, s.ReleaseValues(), chartutil.ReleaseOptions{Name: s.Name, Namespace: s.Namespace}, nil)
+	require.NoError(t, err)
+	files, err := engine.Render(s.Chart, values)
+	require.NoError(t, err)
+	assert.Contains(t, files["metrics/templates/map.yaml"], "written: \"214748364800\"\n")
+}
+
+func BenchmarkLoad(b *testing.B) {
+	cfg := parse(b, "")
+	for b.Loop() {
+		if _, _, err := Load(b.Context(), cfg, Options{}); err != nil {
+			b.Fatal(err)
+		}
+	}
 }
 
 func TestPullSecretsAreNamedWhereTheRegistryAsksForALogin(t *testing.T) {

@@ -2,10 +2,12 @@ package catalogue
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
@@ -122,8 +124,12 @@ func (s *valuesSchema) check(values map[string]any) (problems []problem) {
 	return nil
 }
 
-// dedupe drops what several parts of a schema say alike.
+// dedupe drops what several parts of a schema say alike, and puts the rest in an order: the
+// library walks maps.
 func dedupe(problems []problem) []problem {
+	slices.SortStableFunc(problems, func(a, b problem) int {
+		return cmp.Or(strings.Compare(a.path.String(), b.path.String()), strings.Compare(a.message, b.message))
+	})
 	seen := map[string]bool{}
 	return slices.DeleteFunc(problems, func(p problem) bool {
 		key := p.path.String() + "\x00" + p.message

@@ -67,19 +67,24 @@ func (b *builder) checkUpstreamNames(s *Service) {
 	}
 }
 
+const referenceForms = "write oci://REGISTRY/PATH, https://REPOSITORY#NAME, https://....tgz, or a path"
+
 // checkReference finds what would make fetching fail, or bring another chart tomorrow.
 func (b *builder) checkReference(name string, ref ChartRef) {
-	remote := strings.Contains(ref.Chart, "://")
-	if !remote {
+	if ref.Chart == "" {
+		b.fail(at(name, keyChart), "services/chart", "is empty", referenceForms)
+		return
+	}
+	if !strings.Contains(ref.Chart, "://") {
 		return
 	}
 	u, err := url.Parse(ref.Chart)
 	switch {
 	case err != nil || u.Host == "" || (u.Scheme != "oci" && u.Scheme != "https" && u.Scheme != "http"):
-		b.fail(at(name, keyChart), "services/chart", "is no reference of a chart", "write oci://REGISTRY/PATH, https://REPOSITORY#NAME, https://....tgz, or a path")
+		b.fail(at(name, keyChart), "services/chart", "is no reference of a chart", referenceForms)
 		return
 	case u.User != nil:
-		b.fail(at(name, keyChart), "services/chart", "holds a user or a password", "remove it, and log in with: helm registry login, or helm repo add")
+		b.fail(at(name, keyChart), "services/chart", "holds a user or a password", "remove it, and log in with: docker login, or helm repo add")
 		return
 	case u.Scheme != "oci" && u.Fragment == "" && !strings.HasSuffix(u.Path, ".tgz"):
 		b.fail(at(name, keyChart), "services/chart", "names a repository and no chart", "add the chart's name: "+ref.Chart+"#NAME")
@@ -140,6 +145,7 @@ func (c *Catalogue) checkUpstreamValues(services []*Service) config.Findings {
 			out = append(out, c.cfg.Finding(config.ServicesFile, strictyaml.Error, sectionPath(s, p.path), "services/values", p.message, p.remedy))
 		}
 	}
+	out.Sort()
 	return out
 }
 

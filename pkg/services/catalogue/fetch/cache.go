@@ -1,0 +1,83 @@
+package fetch
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/google/renameio/v2"
+
+	"github.com/openpai/paictl/pkg/services/catalogue"
+)
+
+// cache keeps archives by digest, and which digest a reference had when it was fetched. It
+// is a folder of the user alone. Where it can't be written nothing is lost but time, so that
+// its errors are not told.
+type cache string
+
+func newCache(dir string) cache {
+	if dir == "" {
+		home, err := os.UserCacheDir()
+		if err != nil {
+			return ""
+		}
+		dir = filepath.Join(home, "paictl", "charts")
+	}
+	return cache(dir)
+}
+
+// get returns the archive of a reference, nil where it isn't there. A reference without
+// version and digest may mean another chart each day and is never kept.
+func (c cache) get(ref catalogue.ChartRef) []byte {
+	if c == "" || ref.Version == "" && ref.Digest == "" {
+		return nil
+	}
+	name, err := os.ReadFile(c.reference(ref))
+	if err != nil {
+		return nil
+	}
+	digest := string(name)
+	data, err := os.ReadFile(c.archive(digest))
+	if err != nil || digestOf(data) != digest {
+		return nil
+	}
+	return data
+}
+
+// put keeps an archive that was checked against its reference.
+func (c cache) put(ref catalogue.ChartRef, data []byte) {
+	if c == "" || ref.Version == "" && ref.Digest == "" {
+		return
+	}
+	digest := digestOf(data)
+	if os.MkdirAll(string(c), 0o700) != nil || renameio.WriteFile(c.archive(digest), data, 0o600) != nil {
+		return
+	}
+	_ = renameio.WriteFile(c.reference(ref), []byte(digest), 0o600)
+}
+
+func (c cache) archive(digest string) string {
+	return filepath.Join(string(c), filepath.Base(strings.Replace(digest, ":", "-", 1))+".tgz")
+}
+
+func (c cache) reference(ref catalogue.ChartRef) string {
+	key := digestOf([]byte(strings.Join([]string{ref.Chart, ref.Version, ref.Digest}, "\n")))
+	return filepath.Join(string(c), strings.Replace(key, ":", "-", 1)+".ref")
+}
+
+// fromBundle returns the archive with that digest from a bundle's folder charts.
+func fromBundle(dir, digest string) []byte {
+	if dir == "" || digest == "" {
+		return nil
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "charts", "*.tgz"))
+	if err != nil {
+		return nil
+	}
+	for _, file := range files {
+		if data, err := os.ReadFile(file); err == nil && digestOf(data) == digest {
+			return data
+		}
+	}
+	return nil
+}

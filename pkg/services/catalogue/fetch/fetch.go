@@ -1,0 +1,126 @@
+// Package fetch brings upstream charts.
+// In: a reference: oci://, a chart repository, a URL, a path. Out: the chart, checked against
+// its digest and version. What was fetched once is kept, so that a second start needs no
+// network.
+package fetch
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chart/loader"
+
+	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/services/catalogue"
+)
+
+// Limits of what a server may send. Helm's loader limits what an archive may become: 100 MiB
+// in all, 5 MiB a file.
+const (
+	maxArchive = 32 << 20
+	maxIndex   = 64 << 20
+)
+
+// defaultTimeout is for one chart, from the first byte to the last.
+const defaultTimeout = 2 * time.Minute
+
+// Options say where charts may come from beside the network.
+type Options struct {
+	// Cache keeps what was fetched; "" means the folder paictl/charts in the user's cache.
+	Cache string
+	// Bundle is a bundle's folder, "" for none: an archive in its folder charts is taken where
+	// it has the digest that is wanted.
+	Bundle string
+	// Registry is cluster.docker-registry; its login is used for its host.
+	Registry config.DockerRegistry
+	// Repositories is Helm's file with the logins of chart repositories; "" means Helm's own.
+	Repositories string
+	Transport    http.RoundTripper // http.DefaultTransport where nil
+	Timeout      time.Duration     // of one chart; two minutes where 0
+}
+
+// Fetcher brings upstream charts. It may be used by several goroutines.
+type Fetcher struct {
+	Options
+	cache cache
+}
+
+// New returns a fetcher.
+func New(o Options) *Fetcher {
+	o.Timeout = cmp.Or(o.Timeout, defaultTimeout)
+	if o.Transport == nil {
+		o.Transport = http.DefaultTransport
+	}
+	return &Fetcher{Options: o, cache: newCache(o.Cache)}
+}
+
+// Fetch returns the chart of a reference.
+func (f *Fetcher) Fetch(ctx context.Context, ref catalogue.ChartRef) (*chart.Chart, error) {
+	ctx, cancel := context.WithTimeout(ctx, f.Timeout)
+	defer cancel()
+	if !strings.Contains(ref.Chart, "://") {
+		c, err := local(ref)
+		return checked(c, ref, err)
+	}
+	data := f.cache.get(ref)
+	if data == nil {
+		data = fromBundle(f.Bundle, ref.Digest)
+	}
+	if data == nil {
+		var err error
+		if data, err = f.download(ctx, ref); err != nil {
+			return nil, explain(err, ref)
+		}
+		f.cache.put(ref, data)
+	}
+	c, err := loader.LoadArchive(bytes.NewReader(data))
+	return checked(c, ref, err)
+}
+
+func (f *Fetcher) download(ctx context.Context, ref catalogue.ChartRef) ([]byte, error) {
+	if rest, ok := strings.CutPrefix(ref.Chart, "oci://"); ok {
+		return f.fromRegistry(ctx, ref, rest)
+	}
+	return f.fromServer(ctx, ref)
+}
+
+// checked refuses a chart that isn't the one that is wanted, or that nothing can be made of.
+func checked(c *chart.Chart, ref catalogue.ChartRef, err error) (*chart.Chart, error) {
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read %s: %w", ref.Chart, err)
+	case ref.Version != "" && strings.TrimPrefix(c.Metadata.Version, "v") != strings.TrimPrefix(ref.Version, "v"):
+		return nil, hint.Errorf("write that version, or the reference of the other chart", "%s is version %s, not %s", ref.Chart, c.Metadata.Version, ref.Version)
+	case c.Metadata.Type == "library":
+		return nil, hint.Errorf("write the reference of an application's chart", "%s is a library, which can't be installed", ref.Chart)
+	}
+	there := map[string]bool{}
+	for _, d := range c.Dependencies() {
+		there[d.Name()] = true
+	}
+	for _, d := range c.Metadata.Dependencies {
+		if !there[d.Name] {
+			return nil, hint.Errorf("bring them with: helm dependency build "+ref.Chart, "%s lacks the chart %s, on which it depends", ref.Chart, d.Name)
+		}
+	}
+	return c, nil
+}
+
+func digestOf(data []byte) string {
+	sum := sha256.Sum256(data)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+func wrongDigest(ref catalogue.ChartRef, got string) error {
+	return hint.Errorf("somebody replaced the chart, or the digest is that of another version; look at the chart before you write the new digest",
+		"%s has the digest %s, not %s", ref.Chart, got, ref.Digest)
+}
