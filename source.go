@@ -15,15 +15,15 @@ import (
 )
 
 //go:embed go.mod go.sum
-//go:embed cmd/pai-volume
-//go:embed pkg/volume
+//go:embed cmd/pai-volume cmd/pai-watchdog
+//go:embed pkg/version pkg/volume pkg/watchdog
 var source embed.FS
 
 // Module is the path of the module that Source returns.
 const Module = "github.com/openpai/paictl"
 
 // Programs are those that go into images: the folders cmd/NAME.
-func Programs() []string { return []string{"pai-volume"} }
+func Programs() []string { return []string{"pai-volume", "pai-watchdog"} }
 
 // Source returns the files of the module by path, without its tests. A test holds them equal
 // to what the go command says that the programs need.

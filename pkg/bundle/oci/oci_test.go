@@ -163,3 +163,44 @@ func TestALayerNamesAFileThatIsMissing(t *testing.T) {
 	require.ErrorContains(t, err, "add a to a layer")
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
+
+func TestAnArchiveGivesBackTheImageThatWasWritten(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "hello.tar")
+	made := newImage(t, dir, someEntries(t))
+	digest, err := WriteArchive(t.Context(), file, "example.org/hello:v1", made)
+	require.NoError(t, err)
+	a, err := OpenArchive(file)
+	require.NoError(t, err)
+	defer a.Close()
+	assert.Equal(t, "example.org/hello:v1", a.Ref)
+	got, err := a.Digest()
+	require.NoError(t, err)
+	assert.Equal(t, digest, got.String())
+	requireValid(t, a)
+}
+
+func TestAnArchiveThatIsNotWholeIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "hello.tar")
+	_, err := WriteArchive(t.Context(), file, "example.org/hello:v1", newImage(t, dir, someEntries(t)))
+	require.NoError(t, err)
+	whole, err := os.ReadFile(file)
+	require.NoError(t, err)
+	for name, tt := range map[string]struct {
+		data []byte
+		want string
+	}{
+		"cut off":            {whole[:len(whole)/2], "open image bad.tar"},
+		"empty":              {nil, "it holds no index.json"},
+		"another manifest":   {bytes.Replace(whole, []byte(`"schemaVersion":2,"mediaType":"application/vnd.oci.image.manifest`), []byte(`"schemaVersion":1,"mediaType":"application/vnd.oci.image.manifest`), 1), "its manifest has digest"},
+		"an index of no use": {bytes.Replace(whole, []byte(`"manifests":[{`), []byte(`"nanifests":[{`), 1), "lists 0 images"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bad := filepath.Join(t.TempDir(), "bad.tar")
+			require.NoError(t, os.WriteFile(bad, tt.data, 0o644))
+			_, err := OpenArchive(bad)
+			require.ErrorContains(t, err, tt.want)
+		})
+	}
+}

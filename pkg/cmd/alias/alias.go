@@ -16,6 +16,8 @@ type rule struct {
 	now []string // nil: nothing can be run instead
 	// flags maps a flag of the old command to today's; flags not named stay.
 	flags map[string]string
+	// dropped are flags of the old command that have no meaning today; each took a value.
+	dropped []string
 	// say replaces the note where now is nil.
 	say string
 }
@@ -37,8 +39,7 @@ func rules() []rule {
 		{old: words("config get"), now: words("config pull"), flags: onCluster},
 		{old: words("config update"), now: words("config push"), flags: onCluster},
 		{old: words("layout"), say: `"config generate --from-kubeconfig FILE -o DIR" writes the layout of a cluster that runs`},
-		{old: words("image build"), say: `"bundle build -o DIR" builds all images`},
-		{old: words("image push"), say: `"cluster up" brings the images to the nodes, no registry is needed`},
+		{old: words("image build"), now: words("image build"), dropped: words("-p --config-path")},
 		{old: words("utility ssh"), say: `"sandbox ssh NAME" opens a shell on a sandbox host; for your own machines use ssh itself`},
 		{old: words("utility sftp-copy"), say: "use scp or rsync"},
 	}
@@ -58,8 +59,12 @@ func Rewrite(args []string) (rewritten []string, note string) {
 		if r.now == nil {
 			return nil, fmt.Sprintf("paictl: %q is gone: %s", old, r.say)
 		}
-		rest, _ := renameFlags(args[i+len(r.old):], r.flags)
+		rest, dropped := dropFlags(args[i+len(r.old):], r.dropped)
+		rest, _ = renameFlags(rest, r.flags)
 		rest, _ = renameFlags(rest, everywhere)
+		if old == strings.Join(r.now, " ") {
+			return slices.Concat(args[:i], r.now, rest), dropped
+		}
 		return slices.Concat(args[:i], r.now, rest), fmt.Sprintf("paictl: %q is now %q", old, strings.Join(r.now, " "))
 	}
 	if rest, renamed := renameFlags(args, everywhere); len(renamed) > 0 {
@@ -102,6 +107,25 @@ func renameFlags(args []string, names map[string]string) (renamed, notes []strin
 		notes = append(notes, fmt.Sprintf("%q is now %q", flag, now))
 	}
 	return out, notes
+}
+
+// dropFlags leaves out flags with their values, up to a "--", and says which.
+func dropFlags(args, flags []string) (rest []string, note string) {
+	for i := 0; i < len(args); i++ {
+		if args[i] == "--" {
+			return append(rest, args[i:]...), note
+		}
+		flag, _, hasValue := strings.Cut(args[i], "=")
+		if !slices.Contains(flags, flag) {
+			rest = append(rest, args[i])
+			continue
+		}
+		note = fmt.Sprintf("paictl: %q has no meaning here any more", flag)
+		if !hasValue {
+			i++ // its value
+		}
+	}
+	return rest, note
 }
 
 func words(s string) []string { return strings.Fields(s) }

@@ -1,0 +1,59 @@
+package image
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/bundle"
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/image"
+	"github.com/openpai/paictl/pkg/iostreams"
+)
+
+// buildOptions of "paictl image build".
+type buildOptions struct {
+	IO    *iostreams.IOStreams
+	Dir   string
+	Names []string
+}
+
+func newCmdBuild(f *cmdutil.Factory, runF func(context.Context, *buildOptions) error) *cobra.Command {
+	opts := &buildOptions{IO: f.IO}
+	cmd := &cobra.Command{
+		Use:   "build [NAME...]",
+		Short: "Build the images of paictl's own programs",
+		Long: `Build the images of paictl's own programs, all of them or those named, into a folder. Their source
+is part of paictl; it needs Go, and no Docker. Each image is one static program on nothing, runs as
+a user without rights, and has the digest that every other build from this source gives.
+
+"paictl bundle build" makes the same images as part of a bundle.`,
+		Example: `  paictl image build
+  paictl image build pai-watchdog -o /srv/images`,
+		ValidArgsFunction: cobra.FixedCompletions(image.Names(), cobra.ShellCompDirectiveNoFileComp),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.Names = append(opts.Names, args...)
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return buildRun(cmd.Context(), opts)
+		},
+	}
+	cmd.Flags().StringVarP(&opts.Dir, "output", "o", image.DefaultDir, "folder of the images")
+	_ = cmd.MarkFlagDirname("output")
+	addNamesFlag(cmd, &opts.Names)
+	return cmd
+}
+
+func buildRun(ctx context.Context, opts *buildOptions) error {
+	b, err := image.Build(ctx, opts.Dir, opts.Names, opts.IO.Err)
+	if err != nil {
+		return err
+	}
+	t := cmdutil.Table{Header: []string{"NAME", "IMAGE", "DIGEST", "FILE"}}
+	for _, a := range b.List(bundle.KindImage) {
+		t.Rows = append(t.Rows, []string{a.Name, a.Image, a.Digest, b.File(a)})
+	}
+	var table cmdutil.Output
+	return table.Write(opts.IO.Out, nil, t)
+}

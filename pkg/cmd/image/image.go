@@ -1,0 +1,130 @@
+// Package image is the command "paictl image": build paictl's own images, push them, and show
+// which there are.
+// In: flags and a configuration. Out: calls of pkg/image, and tables.
+package image
+
+import (
+	"cmp"
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/bundle"
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/image"
+	"github.com/openpai/paictl/pkg/version"
+)
+
+// NewCmdImage returns "paictl image" with its verbs.
+func NewCmdImage(f *cmdutil.Factory) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "image",
+		Short: "Build the images of paictl's own programs and push images to a registry",
+		Long: `paictl's own programs run in images that hold one static program each. They are part of the
+bundle, and "paictl cluster up" brings them to the nodes: a cluster that paictl installed needs no
+registry. A cluster that was there before gets them from the registry that
+cluster.docker-registry names in services-configuration.yaml.`,
+		Example: `  paictl image list
+  paictl image build
+  paictl image push -p ./cluster`,
+	}
+	cmd.AddCommand(newCmdBuild(f, nil), newCmdList(f, nil), newCmdPush(f, nil))
+	return cmd
+}
+
+// whereFlags say which registry is meant.
+type whereFlags struct {
+	Dir      string
+	Registry string
+	Tag      string
+	Mirror   string
+	Insecure bool
+}
+
+func (w *whereFlags) add(cmd *cobra.Command) {
+	fl := cmd.Flags()
+	fl.StringVarP(&w.Dir, "config-path", "p", "", "folder with the configuration that names the registry (setting: config, PAICTL_CONFIG)")
+	fl.StringVar(&w.Registry, "registry", "", "registry for paictl's own images, HOST/PROJECT, instead of the configuration's")
+	fl.StringVar(&w.Tag, "tag", "", "tag of paictl's own images (default: the configuration's docker-tag, else "+version.Tag()+")")
+	fl.StringVar(&w.Mirror, "mirror", "", "registry for upstream images, HOST[/PATH], instead of the configuration's")
+	fl.BoolVar(&w.Insecure, "insecure", false, "accept any certificate of a registry on this machine")
+	_ = cmd.MarkFlagDirname("config-path")
+}
+
+// registry returns where images go, and how to get there. It is false where nobody named one.
+func (w *whereFlags) registry(f *cmdutil.Factory) (image.Destination, image.Access, bool, error) {
+	d := image.Destination{Registry: w.Registry, Tag: w.Tag, Mirror: w.Mirror}
+	a := image.Access{Insecure: w.Insecure}
+	dir, err := w.configDir(f)
+	if err != nil {
+		return d, a, false, err
+	}
+	if dir != "" {
+		c, err := config.Load(dir)
+		if err != nil {
+			return d, a, false, err
+		}
+		r := c.Services.Cluster.DockerRegistry
+		d.Registry = cmp.Or(d.Registry, path.Join(r.Domain, r.Namespace))
+		d.Tag, d.Mirror = cmp.Or(d.Tag, r.Tag), cmp.Or(d.Mirror, r.Mirror)
+		a.Host, a.Username, a.Password = r.Domain, r.Username, r.Password
+	}
+	d.Tag = cmp.Or(d.Tag, version.Tag())
+	if d.Registry == "" && d.Mirror == "" {
+		return d, a, false, nil
+	}
+	if err := d.Check(); err != nil {
+		return d, a, false, cmdutil.Usagef("%w", err)
+	}
+	if w.Insecure && slices.ContainsFunc([]string{d.Registry, d.Mirror}, func(r string) bool { return r != "" && !image.Loopback(r) }) {
+		return d, a, false, cmdutil.Usagef("--insecure is only for registries on this machine")
+	}
+	return d, a, true, nil
+}
+
+// configDir is the folder given, that of paictl's settings, or none.
+func (w *whereFlags) configDir(f *cmdutil.Factory) (string, error) {
+	if w.Dir != "" || w.Registry != "" {
+		return w.Dir, nil
+	}
+	settings, err := f.Settings()
+	if err != nil {
+		return "", err
+	}
+	return settings.GetString("config"), nil
+}
+
+// addNamesFlag adds -n, which the original had and "paictl service" has.
+func addNamesFlag(cmd *cobra.Command, names *[]string) {
+	cmd.Flags().StringSliceVarP(names, "name", "n", nil, "names, with commas; the same as arguments")
+	_ = cmd.RegisterFlagCompletionFunc("name", cobra.FixedCompletions(image.Names(), cobra.ShellCompDirectiveNoFileComp))
+}
+
+// addFromFlag adds --from, the folder with images.
+func addFromFlag(cmd *cobra.Command, dir *string) {
+	cmd.Flags().StringVar(dir, "from", "", "folder with images (default: "+image.DefaultDir+" where that is, else $PAICTL_BUNDLE, else "+bundle.DefaultDir+")")
+	_ = cmd.MarkFlagDirname("from")
+}
+
+// from is the folder with images: the one given, what "image build" made here, or the bundle.
+func from(f *cmdutil.Factory, given string) (string, error) {
+	if given != "" {
+		return given, nil
+	}
+	if _, err := os.Stat(filepath.Join(image.DefaultDir, bundle.ManifestFile)); err == nil {
+		return image.DefaultDir, nil
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	settings, err := f.Settings()
+	if err != nil {
+		return "", err
+	}
+	return cmp.Or(settings.GetString("bundle"), bundle.DefaultDir), nil
+}

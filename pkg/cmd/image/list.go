@@ -1,0 +1,161 @@
+package image
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/bundle"
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/image"
+	"github.com/openpai/paictl/pkg/iostreams"
+)
+
+// listOptions of "paictl image list".
+type listOptions struct {
+	IO     *iostreams.IOStreams
+	Output cmdutil.Output
+	From   string
+	All    bool
+	Remote bool
+
+	Destination image.Destination
+	Access      image.Access
+}
+
+// listed is one image, for -o json.
+type listed struct {
+	Name   string `json:"name"`
+	Image  string `json:"image"`
+	Own    bool   `json:"own"`
+	Bundle bool   `json:"bundle"` // whether the folder holds it
+	Digest string `json:"digest,omitempty"`
+	Size   int64  `json:"size,omitempty"` // bytes, of the file
+	// Target is the image's name in the registry, Registry what is there under that name.
+	Target   string      `json:"target,omitempty"`
+	Registry image.State `json:"registry,omitempty"`
+}
+
+func newCmdList(f *cmdutil.Factory, runF func(context.Context, *listOptions) error) *cobra.Command {
+	opts := &listOptions{IO: f.IO}
+	var where whereFlags
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "Show which images there are, and what a registry has of them",
+		Long: `Show paictl's own images, with --all also the others of the bundle. With --remote the registry is
+asked for each: "present" is this very image, "other" another one under the same name.`,
+		Example: `  paictl image list
+  paictl image list --all -o json
+  paictl image list --remote -p ./cluster`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var err error
+			if opts.From, err = from(f, opts.From); err != nil {
+				return err
+			}
+			if opts.Remote {
+				var named bool
+				if opts.Destination, opts.Access, named, err = where.registry(f); err != nil {
+					return err
+				}
+				if !named {
+					return cmdutil.Usagef("--remote needs to know the registry: give -p DIR or --registry HOST/PROJECT")
+				}
+			}
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return listRun(cmd.Context(), opts)
+		},
+	}
+	where.add(cmd)
+	addFromFlag(cmd, &opts.From)
+	cmd.Flags().BoolVar(&opts.All, "all", false, "upstream images, too")
+	cmd.Flags().BoolVar(&opts.Remote, "remote", false, "ask the registry what it has")
+	cmdutil.AddOutputFlag(cmd, &opts.Output)
+	return cmd
+}
+
+func listRun(ctx context.Context, opts *listOptions) error {
+	b, err := bundle.Open(opts.From)
+	if err != nil {
+		// There need not be a bundle to know paictl's own images.
+		fmt.Fprintf(opts.IO.Err, "no images in %s: %v\n", opts.From, err)
+	}
+	list := images(b, opts.All)
+	for i := range list {
+		if opts.Remote {
+			if err := ask(ctx, opts, &list[i]); err != nil {
+				return err
+			}
+		}
+	}
+	return opts.Output.Write(opts.IO.Out, list, listTable(list, opts.Remote))
+}
+
+// images are paictl's own, and with all the others of the bundle; b may be nil.
+func images(b *bundle.Bundle, all bool) []listed {
+	var out []listed
+	for _, o := range image.Owned() {
+		out = append(out, listed{Name: o.Name, Image: o.Ref, Own: true})
+	}
+	if b == nil {
+		return out
+	}
+	for _, a := range b.List(bundle.KindImage) {
+		i := slices.IndexFunc(out, func(l listed) bool { return l.Name == a.Name })
+		if i < 0 && !all {
+			continue
+		}
+		if i < 0 {
+			i, out = len(out), append(out, listed{Name: a.Name})
+		}
+		out[i].Image, out[i].Bundle, out[i].Digest, out[i].Size = a.Image, true, a.Digest, a.Size
+	}
+	return out
+}
+
+// ask fills in what the registry has. Upstream images are left out where no mirror is named.
+func ask(ctx context.Context, opts *listOptions, l *listed) error {
+	a := bundle.Artifact{Name: l.Name, Image: l.Image, Digest: l.Digest}
+	target, err := opts.Destination.Target(a, l.Own)
+	if err != nil {
+		return nil //nolint:nilerr // there is no place to ask at, and the table shows that
+	}
+	r, err := opts.Access.Look(ctx, image.Item{Artifact: a, Own: l.Own, Target: target})
+	if err != nil {
+		return err
+	}
+	l.Target, l.Registry = target, r.State
+	return nil
+}
+
+func listTable(list []listed, remote bool) cmdutil.Table {
+	t := cmdutil.Table{Header: []string{"NAME", "IMAGE", "DIGEST", "MB", "BUNDLE"}}
+	if remote {
+		t.Header = append(t.Header, "REGISTRY", "TARGET")
+	}
+	for _, l := range list {
+		row := []string{l.Name, l.Image, "-", "-", "no"}
+		if l.Bundle {
+			row = []string{l.Name, l.Image, short(l.Digest), fmt.Sprintf("%.1f", float64(l.Size)/1e6), "yes"}
+		}
+		if remote {
+			row = append(row, dash(string(l.Registry)), dash(l.Target))
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+// short is enough of a digest to tell images apart.
+func short(digest string) string { return digest[:min(len(digest), len("sha256:")+12)] }
+
+func dash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}

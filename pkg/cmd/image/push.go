@@ -1,0 +1,158 @@
+package image
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/bundle"
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/image"
+	"github.com/openpai/paictl/pkg/iostreams"
+	"github.com/openpai/paictl/pkg/version"
+)
+
+// pushOptions of "paictl image push".
+type pushOptions struct {
+	IO     *iostreams.IOStreams
+	Output cmdutil.Output
+	From   string
+	Names  []string
+	All    bool
+	DryRun bool
+
+	Destination image.Destination
+	Access      image.Access
+}
+
+// pushed is one image, for -o json.
+type pushed struct {
+	Name   string      `json:"name"`
+	Image  string      `json:"image"`
+	Target string      `json:"target"`
+	Digest string      `json:"digest"`
+	State  image.State `json:"state"`
+	// Found is what the registry has under the name, where that is another image.
+	Found string `json:"found,omitempty"`
+}
+
+func newCmdPush(f *cmdutil.Factory, runF func(context.Context, *pushOptions) error) *cobra.Command {
+	opts := &pushOptions{IO: f.IO}
+	var where whereFlags
+	cmd := &cobra.Command{
+		Use:   "push [NAME...]",
+		Short: "Push images to the registry that the configuration names",
+		Long: `Push paictl's own images to cluster.docker-registry of the configuration, as
+DOMAIN/NAMESPACE/NAME:DOCKER-TAG. With --all the upstream images of the bundle go to
+cluster.docker-registry.mirror, where they keep their names behind the mirror's:
+quay.io/prometheus/prometheus:v3.15.0 becomes MIRROR/prometheus/prometheus:v3.15.0.
+
+What the registry has by its digest is not sent again. The login is username and password of
+cluster.docker-registry, else the one that docker or podman keeps for the registry. Certificates
+are verified; plain HTTP is only used for a registry on this machine.`,
+		Example: `  paictl image push -p ./cluster
+  paictl image push -p ./cluster --all
+  paictl image push pai-watchdog --registry registry.example.org/openpai --dry-run`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.Names = append(opts.Names, args...)
+			var err error
+			if opts.From, err = from(f, opts.From); err != nil {
+				return err
+			}
+			var named bool
+			if opts.Destination, opts.Access, named, err = where.registry(f); err != nil {
+				return err
+			}
+			if !named {
+				return cmdutil.Usagef("name the registry: -p DIR or --registry HOST/PROJECT (see %s --help)", cmd.CommandPath())
+			}
+			if opts.All && len(opts.Names) > 0 {
+				return cmdutil.Usagef("give names or --all, not both")
+			}
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return pushRun(cmd.Context(), opts)
+		},
+	}
+	where.add(cmd)
+	addFromFlag(cmd, &opts.From)
+	cmd.Flags().BoolVar(&opts.All, "all", false, "upstream images, too, to the mirror")
+	cmd.Flags().BoolVar(&opts.DryRun, "dry-run", false, "ask the registry what it has, and send nothing")
+	cmdutil.AddOutputFlag(cmd, &opts.Output)
+	addNamesFlag(cmd, &opts.Names)
+	cmd.ValidArgsFunction = cobra.FixedCompletions(image.Names(), cobra.ShellCompDirectiveNoFileComp)
+	return cmd
+}
+
+func pushRun(ctx context.Context, opts *pushOptions) error {
+	b, err := bundle.Open(opts.From)
+	if err != nil {
+		return err
+	}
+	items, err := image.Plan(b, opts.Destination, opts.Names, opts.All)
+	if err != nil {
+		return err
+	}
+	noteVersion(opts, items)
+	p := image.Pusher{Access: opts.Access, DryRun: opts.DryRun, Progress: progress(opts.IO)}
+	results, err := p.Push(ctx, b, items)
+	list := make([]pushed, 0, len(results))
+	for _, r := range results {
+		list = append(list, report(r))
+	}
+	if err != nil && len(list) == 0 {
+		return err
+	}
+	if werr := opts.Output.Write(opts.IO.Out, list, pushTable(list)); werr != nil && err == nil {
+		err = werr
+	}
+	return err
+}
+
+// noteVersion tells when programs of one version get the tag of another: the configuration
+// decides the tag, the bundle what it is put on.
+func noteVersion(opts *pushOptions, items []image.Item) {
+	for _, i := range items {
+		if i.Own && opts.Destination.Tag != version.Tag() {
+			fmt.Fprintf(opts.IO.Err, "note: programs of %s are tagged %s, as the configuration says\n", i.Version, opts.Destination.Tag)
+			return
+		}
+	}
+}
+
+func report(r image.Result) pushed {
+	p := pushed{Name: r.Name, Image: r.Image, Target: r.Target, Digest: r.Digest, State: r.State}
+	if r.State == image.Other {
+		p.Found = r.Found
+	}
+	return p
+}
+
+// progress is a line per image, and on a terminal one that counts while an image is sent.
+func progress(io *iostreams.IOStreams) func(image.Event) {
+	return func(e image.Event) {
+		line := fmt.Sprintf("[%d/%d] %s", e.N, e.Total, e.Item.Target)
+		if e.State == "" {
+			if io.CanRedraw() {
+				line = fmt.Sprintf("%s  %.1f of %.1f MB", line, float64(e.Sent)/1e6, float64(e.Bytes)/1e6)
+				// A line that wraps would stay above the next.
+				fmt.Fprint(io.Err, "\r\x1b[K", line[max(0, len(line)-io.Width()+1):])
+			}
+			return
+		}
+		if io.CanRedraw() {
+			line = "\r\x1b[K" + line
+		}
+		fmt.Fprintf(io.Err, "%s  %s\n", line, e.State)
+	}
+}
+
+func pushTable(list []pushed) cmdutil.Table {
+	t := cmdutil.Table{Header: []string{"NAME", "TARGET", "DIGEST", "STATE"}}
+	for _, p := range list {
+		t.Rows = append(t.Rows, []string{p.Name, p.Target, short(p.Digest), string(p.State)})
+	}
+	return t
+}

@@ -1,0 +1,130 @@
+package image
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/secret"
+)
+
+// Access is how registries are reached: over TLS with a certificate that this machine trusts. Plain
+// HTTP is only for registries on this machine.
+type Access struct {
+	// Host is the registry that Username and Password are for; others get the login that
+	// docker or podman has for them.
+	Host     string
+	Username string
+	Password secret.String
+	// Insecure accepts any certificate of a registry on this machine, and only there.
+	Insecure bool
+	// Keychain is that of docker and podman where nil.
+	Keychain authn.Keychain
+	// Transport is http.DefaultTransport where nil.
+	Transport *http.Transport
+}
+
+// errPlain is a request that would have gone out without TLS.
+var errPlain = errors.New("plain HTTP is only used for registries on this machine")
+
+// guard refuses plain HTTP to other machines, whatever the registry client thinks of private
+// addresses, and whereto a registry sends it for a token.
+type guard struct{ http.RoundTripper }
+
+// RoundTrip passes a request on if it may go out as it is.
+func (g guard) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Scheme != "https" && !loopback(r.URL.Hostname()) {
+		return nil, errPlain
+	}
+	return g.RoundTripper.RoundTrip(r)
+}
+
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// Loopback tells whether the registry of a reference is on this machine.
+func Loopback(ref string) bool {
+	u, err := url.Parse("//" + ref)
+	return err == nil && loopback(u.Hostname())
+}
+
+func (a Access) transport(ref name.Reference) http.RoundTripper {
+	base := a.Transport
+	if base == nil {
+		base, _ = http.DefaultTransport.(*http.Transport)
+	}
+	if a.Insecure && Loopback(ref.Context().RegistryStr()) {
+		base = base.Clone()
+		base.TLSClientConfig = &tls.Config{InsecureSkipVerify: true} //nolint:gosec // asked for, and only on this machine
+	}
+	return guard{base}
+}
+
+// keychain gives a registry the configuration's login, or the one of docker or podman.
+func (a Access) keychain() authn.Keychain {
+	rest := a.Keychain
+	if rest == nil {
+		rest = authn.DefaultKeychain
+	}
+	return login{access: a, rest: rest}
+}
+
+type login struct {
+	access Access
+	rest   authn.Keychain
+}
+
+// Resolve returns the login for a registry.
+func (l login) Resolve(r authn.Resource) (authn.Authenticator, error) {
+	if l.access.ours(r.RegistryStr()) {
+		return &authn.Basic{Username: l.access.Username, Password: l.access.Password.Reveal()}, nil
+	}
+	return l.rest.Resolve(r)
+}
+
+// ours tells whether Username and Password are for a registry.
+func (a Access) ours(registry string) bool {
+	if a.Host == "" || a.Username == "" {
+		return false
+	}
+	own, err := name.NewRegistry(a.Host)
+	return err == nil && own.RegistryStr() == registry
+}
+
+// explain adds what to do about a registry that refuses. Its words hold no password: the client
+// sends them in headers, which errors don't show.
+func (a Access) explain(err error, target string) error {
+	host := target
+	if ref, perr := name.ParseReference(target); perr == nil {
+		host = ref.Context().RegistryStr()
+	}
+	answer, answered := errors.AsType[*transport.Error](err)
+	var unknown x509.UnknownAuthorityError
+	switch {
+	case answered && (answer.StatusCode == http.StatusUnauthorized || answer.StatusCode == http.StatusForbidden):
+		return hint.Wrap(err, a.loginHint(host))
+	case errors.As(err, &unknown):
+		return hint.Wrap(err, "put the certificate of "+host+"'s authority where this machine looks for it, or name it: export SSL_CERT_FILE=ca.crt")
+	case errors.Is(err, errPlain):
+		return hint.Wrap(err, "give "+host+" a certificate")
+	}
+	return err
+}
+
+func (a Access) loginHint(host string) string {
+	if a.ours(host) {
+		return fmt.Sprintf("look at username and password under cluster.docker-registry, and whether %s may push there", a.Username)
+	}
+	return fmt.Sprintf("log in: docker login %s; or set username and password under cluster.docker-registry", host)
+}
