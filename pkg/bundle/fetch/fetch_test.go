@@ -194,6 +194,68 @@ func TestALockedFetchIsRefused(t *testing.T) {
 	}
 }
 
+func TestServicesImagesAndChartsAreFetchedFromAMirror(t *testing.T) {
+	u := newUpstream(t)
+	c, err := Upstream("amd64")
+	require.NoError(t, err)
+	c.Files = nil
+	for i, img := range c.Images {
+		file := "hello"
+		if img.Output.Name == "kwok" {
+			file = img.Output.Member
+		} else if strings.Contains(img.Ref, "/prometheus:") {
+			file = "bin/promtool" // one image carries both
+		}
+		digest := u.push(t, img.Ref, file, img.Ref)
+		if img.Output.Name == "grafana" {
+			c.Images[i].Digest = digest // as a chart may pin it
+		}
+	}
+	dir := t.TempDir()
+	opts := Options{Dir: dir, Mirror: u.URL, Catalogue: c, Wait: noWait}
+	b, err := Run(t.Context(), opts)
+	require.NoError(t, err)
+	require.NoError(t, b.Verify(t.Context(), nil))
+	for _, name := range []string{"prometheus", "alertmanager", "node-exporter", "kube-state-metrics", "grafana"} {
+		a, ok := b.Lookup(bundle.KindImage, name)
+		require.True(t, ok, name)
+		assert.NotContains(t, a.Image, "paictl.openpai.org", "upstream's image has upstream's name")
+	}
+	promtool, ok := b.Lookup(bundle.KindTool, "promtool")
+	require.True(t, ok)
+	assert.FileExists(t, b.File(promtool))
+	assert.Len(t, b.List(bundle.KindChart), len(c.Charts))
+
+	u.requests()
+	_, err = Run(t.Context(), opts)
+	require.NoError(t, err)
+	assert.Empty(t, u.requests())
+}
+
+func TestAnImageThatIsNotWhatItsChartPinsIsRefused(t *testing.T) {
+	u := newUpstream(t)
+	u.push(t, pauseRef, "pause", "evil")
+	c := catalogue()
+	c.Files, c.Images = nil, c.Images[:1]
+	c.Images[0].Digest = "sha256:" + strings.Repeat("0", 64)
+	_, err := Run(t.Context(), Options{Dir: t.TempDir(), Mirror: u.URL, Catalogue: c, Wait: noWait})
+	require.ErrorContains(t, err, "the chart says sha256:0000")
+}
+
+func TestAnOwnImageThatIsNotPublishedSaysWhatToDo(t *testing.T) {
+	u := newUpstream(t)
+	c := catalogue()
+	c.Files, c.Images = nil, []Image{{Ref: "docker.io/openpai/pai-volume:v0", Own: true, Output: Output{Name: "pai-volume", Version: "v0", Kind: bundle.KindImage}}}
+	opts := Options{Dir: t.TempDir(), Mirror: u.URL, Catalogue: c, Wait: noWait}
+	_, err := Run(t.Context(), opts)
+	require.ErrorContains(t, err, "docker.io/openpai/pai-volume:v0")
+	assert.Contains(t, hint.Of(err), "paictl bundle build")
+	c.Images[0].Own = false
+	_, err = Run(t.Context(), opts)
+	require.Error(t, err)
+	assert.Empty(t, hint.Of(err), "an upstream image is not ours to build")
+}
+
 func TestALockStandsInForAChecksumThatTheMirrorLacks(t *testing.T) {
 	u := newUpstream(t)
 	stock(t, u)

@@ -45,7 +45,9 @@ func (m mirror) image(upstream string) (name.Reference, error) {
 	if err != nil || m.base == nil {
 		return ref, err
 	}
-	repo := strings.TrimPrefix(strings.Trim(m.base.Path, "/")+"/"+ref.Context().Name(), "/")
+	// The library calls Docker's registry by an older name than images and mirrors do.
+	upstreamName := strings.Replace(ref.Context().Name(), name.DefaultRegistry+"/", "docker.io/", 1)
+	repo := strings.TrimPrefix(strings.Trim(m.base.Path, "/")+"/"+upstreamName, "/")
 	full := m.base.Host + "/" + repo + ":" + ref.Identifier()
 	if m.base.Scheme == "http" {
 		return name.ParseReference(full, name.StrictValidation, name.Insecure)

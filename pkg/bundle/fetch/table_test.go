@@ -147,6 +147,14 @@ func TestAMirrorCarriesTheUpstreamsHostInItsPath(t *testing.T) {
 	}
 }
 
+func TestAMirrorHasDockersImagesUnderTheirOwnName(t *testing.T) {
+	m, err := parseMirror("https://m.example.org")
+	require.NoError(t, err)
+	ref, err := m.image("docker.io/grafana/grafana:12.0.0")
+	require.NoError(t, err)
+	assert.Equal(t, "m.example.org/docker.io/grafana/grafana:12.0.0", ref.Name())
+}
+
 func TestAMirrorThatIsNoPlainURLIsRefused(t *testing.T) {
 	for _, s := range []string{"m.example.org", "ftp://m.example.org", "https://", "https://user:pw@m.example.org", "https://m.example.org?a=b", "://"} {
 		_, err := parseMirror(s)
