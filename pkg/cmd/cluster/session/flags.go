@@ -3,6 +3,7 @@ package session
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -80,15 +81,15 @@ func (fl *Flags) complete(cmd *cobra.Command, f *cmdutil.Factory, args []string)
 	if fl.Parallel < 0 {
 		return cmdutil.Usagef("--parallel %d: give a number of hosts, at least 1", fl.Parallel)
 	}
-	fl.command, fl.verb = typed(cmd, args), cmd.CommandPath()
+	fl.command, fl.verb = Typed(cmd, args, "limit"), cmd.CommandPath()
 	return nil
 }
 
-// typed returns the command line as it would be typed again, without --limit.
-func typed(cmd *cobra.Command, args []string) string {
+// Typed returns the command line as it would be typed again, without some flags.
+func Typed(cmd *cobra.Command, args []string, without ...string) string {
 	words := append([]string{cmd.CommandPath()}, quoteAll(args)...)
 	cmd.Flags().Visit(func(fl *pflag.Flag) {
-		if fl.Name == "limit" {
+		if slices.Contains(without, fl.Name) {
 			return
 		}
 		name := "--" + fl.Name
