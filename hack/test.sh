@@ -5,6 +5,7 @@
 #   PAICTL_TEST_E2E=0    leave the tests on sandbox hosts out
 #   PAICTL_TEST_LINT=0   leave golangci-lint out
 #   PAICTL_BUNDLE=DIR    the bundle of the tests; made there when it is missing
+#   PAICTL_PROMTOOL=FILE promtool for the tests of alert rules; the bundle's where unset
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -28,7 +29,7 @@ check() {
 }
 
 formatted() {
-	unformatted=$(find cmd pkg hack test -name '*.go' -exec gofmt -l {} + 2>/dev/null)
+	unformatted=$(find ./*.go cmd pkg hack templates test -name '*.go' -exec gofmt -l {} + 2>/dev/null)
 	[ -z "$unformatted" ] || {
 		echo "gofmt -w has something to do in:"
 		echo "$unformatted"
@@ -84,6 +85,13 @@ if [ -z "$why" ]; then
 	[ -f "$bundle/manifest.yaml" ] || why="the bundle could not be built"
 fi
 [ -z "$why" ] || skip "tests on sandbox hosts (test/e2e): $why"
+
+# Alert rules are tested by Prometheus' own tool, which is part of the bundle.
+if [ -x "${PAICTL_PROMTOOL:-$bundle/tools/promtool}" ]; then
+	export PAICTL_PROMTOOL="${PAICTL_PROMTOOL:-$bundle/tools/promtool}"
+else
+	skip "tests of alert rules: $bundle has no tools/promtool (make bundle BUNDLE=$bundle)"
+fi
 
 # It is also a setting of paictl, which must not reach the tests of commands.
 unset PAICTL_BUNDLE

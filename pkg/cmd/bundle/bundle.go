@@ -18,7 +18,7 @@ func NewCmdBundle(f *cmdutil.Factory) *cobra.Command {
 		Use:   "bundle",
 		Short: "Make and check the programs and images that a cluster is installed from",
 		Long: `A bundle is a folder with everything that machines need to become a cluster: containerd,
-runc, kubelet, kubeadm, CNI plugins and container images, each with its checksum in
+runc, kubelet, kubeadm, CNI plugins, container images and charts, each with its checksum in
 ` + bundle.ManifestFile + `. Machines get their files from it and need no internet.
 
 It is built from source (minutes, then seconds) or fetched from the upstream projects.`,
