@@ -84,9 +84,13 @@ var variants = []variant{
 	{"paictl", func(t *testing.T, chart string) map[string]any {
 		v := values(t, chart)
 		maps.Copy(v, values(t, "paictl"))
-		if strings.Contains(load(t, chart).Metadata.Annotations[annotationPlacement], "none") {
+		switch load(t, chart).Metadata.Annotations[annotationPlacement] {
+		case "none":
 			delete(v, "affinity")
 			delete(v, "tolerations")
+		case "all":
+			delete(v, "affinity")
+			v["tolerations"] = []any{map[string]any{"operator": "Exists"}}
 		}
 		return v
 	}},

@@ -379,3 +379,26 @@ func TestConfigurationsAreReadStrictly(t *testing.T) {
 		require.ErrorContains(t, err, want)
 	}
 }
+
+// The dashboards and alert rules rely on these names.
+func TestTheNamesOfMetricsAreAsRecordedForTheDashboards(t *testing.T) {
+	recorded, err := os.ReadFile("../../templates/testdata/metrics/watchdog.txt")
+	require.NoError(t, err)
+	kubelet := tlsServer(t, &tls.Config{Certificates: []tls.Certificate{certificateUntil(t, time.Now().Add(time.Hour))}})
+	w := watch(t, &cluster{nodes: []Node{{"a", "127.0.0.1"}}}, kubelet, nil)
+	w.CheckHealth(t.Context())
+	w.CheckCertificates(t.Context())
+	var told []string
+	for line := range strings.Lines(scrape(t, w)) {
+		if kind, ok := strings.CutPrefix(line, "# TYPE "); ok {
+			told = append(told, strings.TrimSpace(kind))
+		}
+	}
+	var want []string
+	for line := range strings.Lines(string(recorded)) {
+		if !strings.HasPrefix(line, "#") {
+			want = append(want, strings.TrimSpace(line))
+		}
+	}
+	require.ElementsMatch(t, want, told)
+}

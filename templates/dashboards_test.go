@@ -1,0 +1,187 @@
+package templates
+
+import (
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/pkg/bundle"
+	"github.com/openpai/paictl/pkg/kube/kubetest"
+)
+
+func TestMain(m *testing.M) { os.Exit(kubetest.Wrap(m).Run()) }
+
+// query is one question of a dashboard to Prometheus.
+type query struct{ dashboard, panel, expr string }
+
+// queries reads those of all panels and variables.
+func queries(t *testing.T) []query {
+	t.Helper()
+	files, err := fs.Glob(Charts, "charts/grafana/files/dashboards/*.json")
+	require.NoError(t, err)
+	require.Len(t, files, 4)
+	var out []query
+	uids := map[string]bool{}
+	for _, file := range files {
+		data, err := fs.ReadFile(Charts, file)
+		require.NoError(t, err)
+		var d struct {
+			UID, Title string
+			Templating struct {
+				List []struct{ Name, Definition string }
+			}
+			Panels []struct {
+				ID         int
+				Title      string
+				Datasource struct{ UID string }
+				Type       string
+				Targets    []struct{ Expr string }
+			}
+		}
+		require.NoError(t, json.Unmarshal(data, &d), file)
+		require.False(t, uids[d.UID], "two dashboards are called %s", d.UID)
+		uids[d.UID] = true
+		for _, v := range d.Templating.List {
+			selector, ok := strings.CutPrefix(v.Definition, "label_values(")
+			require.True(t, ok, "variable %s", v.Name)
+			out = append(out, query{d.Title, "variable " + v.Name, selector[:strings.LastIndex(selector, ",")]})
+		}
+		ids := map[int]bool{}
+		for _, p := range d.Panels {
+			require.False(t, ids[p.ID], "%s: two panels have the id %d", file, p.ID)
+			ids[p.ID] = true
+			if p.Type == "row" {
+				continue
+			}
+			require.Equal(t, "prometheus", p.Datasource.UID, "%s: %s", file, p.Title)
+			require.NotEmpty(t, p.Targets, "%s: %s", file, p.Title)
+			for _, target := range p.Targets {
+				out = append(out, query{d.Title, p.Title, target.Expr})
+			}
+		}
+	}
+	return out
+}
+
+var (
+	quoted   = regexp.MustCompile(`"(\\.|[^"\\])*"`)
+	matchers = regexp.MustCompile(`\{[^}]*\}`)
+	ranges   = regexp.MustCompile(`\[[^\]]*\]`)
+	grouping = regexp.MustCompile(`\b(by|without|on|ignoring|group_left|group_right)\s*\([^)]*\)`)
+	word     = regexp.MustCompile(`[a-zA-Z_:][a-zA-Z0-9_:]*\s*\(?`)
+)
+
+// metricsOf returns the names of metrics in an expression: the words that are neither labels
+// nor functions nor operators.
+func metricsOf(expr string) []string {
+	for _, drop := range []*regexp.Regexp{quoted, matchers, ranges, grouping} {
+		expr = drop.ReplaceAllString(expr, " ")
+	}
+	var out []string
+	for _, w := range word.FindAllString(expr, -1) {
+		name := strings.TrimSpace(w)
+		if strings.HasSuffix(name, "(") || slices.Contains([]string{"and", "or", "unless", "by", "on", "bool", "offset"}, name) {
+			continue
+		}
+		out = append(out, name)
+	}
+	return out
+}
+
+func TestMetricsAreFoundInExpressions(t *testing.T) {
+	for expr, want := range map[string][]string{
+		`1 - avg(rate(node_cpu_seconds_total{mode="idle"}[5m]))`:                        {"node_cpu_seconds_total"},
+		`sum by (node, le) (a_b) / on (node) group_left () count by (node) (c:d)`:       {"a_b", "c:d"},
+		`topk(3, x{a=~"b{2}|c"} > 0) or vector(0)`:                                      {"x"},
+		`kube_pod_info{namespace="pai-jobs",pod=~"$pod"} == 1 or y{z!="w"}`:             {"kube_pod_info", "y"},
+		`histogram_quantile(0.99, sum(rate(h_bucket[$__rate_interval])) without (pod))`: {"h_bucket"},
+	} {
+		require.Equal(t, want, metricsOf(expr), expr)
+	}
+}
+
+// known reads the names of metrics that an exporter tells: testdata/metrics/EXPORTER.txt. A
+// histogram has three.
+func known(t *testing.T) map[string]bool {
+	t.Helper()
+	files, err := filepath.Glob("testdata/metrics/*.txt")
+	require.NoError(t, err)
+	out := map[string]bool{}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, line := range strings.Split(string(data), "\n") {
+			name, kind, _ := strings.Cut(line, " ")
+			switch {
+			case line == "" || name == "#":
+			case kind == "histogram" || kind == "summary":
+				out[name+"_sum"], out[name+"_count"] = true, true
+				out[name+"_bucket"] = kind == "histogram"
+			default:
+				out[name] = true
+			}
+		}
+	}
+	return out
+}
+
+func TestDashboardsAskForMetricsThatExist(t *testing.T) {
+	exist := known(t)
+	for _, q := range queries(t) {
+		found := metricsOf(q.expr)
+		require.NotEmpty(t, found, "%s: %s", q.dashboard, q.panel)
+		for _, name := range found {
+			if !exist[name] {
+				t.Errorf("%s: %s asks for %s, which no exporter tells (testdata/metrics)", q.dashboard, q.panel, name)
+			}
+		}
+	}
+}
+
+// filled puts something into the places that Grafana fills.
+var filled = strings.NewReplacer("$__rate_interval", "5m", "$__range", "1h", "$node", "gpu-1", "$pod", "job-.*", "$job", "job")
+
+func TestPrometheusUnderstandsTheDashboards(t *testing.T) {
+	promtool := toolOf(t, "promtool")
+	var rules strings.Builder
+	rules.WriteString("groups:\n- name: dashboards\n  rules:\n")
+	for i, q := range queries(t) {
+		expr, err := json.Marshal(filled.Replace(q.expr))
+		require.NoError(t, err)
+		fmt.Fprintf(&rules, "  - {record: 'panel:%d', expr: %s}\n", i, expr)
+		require.NotContains(t, string(expr), "$")
+	}
+	file := filepath.Join(t.TempDir(), "rules.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(rules.String()), 0o600))
+	out, err := exec.CommandContext(t.Context(), promtool, "check", "rules", file).CombinedOutput()
+	require.NoError(t, err, string(out))
+}
+
+// toolOf returns a program of the bundle, or skips the test.
+func toolOf(t *testing.T, name string) string {
+	t.Helper()
+	cache, _ := os.UserCacheDir()
+	for _, dir := range []string{os.Getenv("PAICTL_TEST_BUNDLE"), os.Getenv("PAICTL_BUNDLE"), filepath.Join(cache, "paictl", "bundle")} {
+		if dir == "" {
+			continue
+		}
+		b, err := bundle.Open(dir)
+		if err != nil {
+			continue
+		}
+		if a, ok := b.Lookup(bundle.KindTool, name); ok {
+			return b.File(a)
+		}
+	}
+	t.Skipf("no bundle with %s; make one with \"make bundle\", or name it in PAICTL_TEST_BUNDLE", name)
+	return ""
+}

@@ -1,0 +1,451 @@
+package templates
+
+import (
+	"fmt"
+	"io/fs"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"helm.sh/helm/v3/pkg/chart"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/openpai/paictl/pkg/kube"
+)
+
+// workload is an object that makes pods.
+type workload struct {
+	name, kind string
+	replicas   int32
+	selector   *metav1.LabelSelector
+	template   corev1.PodTemplateSpec
+}
+
+// server tells whether the pods run until they are ended.
+func (w workload) server() bool { return w.kind != "Job" && w.kind != "CronJob" }
+
+func (w workload) containers() []corev1.Container {
+	return slices.Concat(w.template.Spec.InitContainers, w.template.Spec.Containers)
+}
+
+// as turns a rendered object into a typed one; unknown fields are errors.
+func as[T any](t *testing.T, o unstructured.Unstructured) T {
+	t.Helper()
+	var out T
+	require.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(o.Object, &out, true), "%s %s", o.GetKind(), o.GetName())
+	return out
+}
+
+// ofKind returns the objects of one kind.
+func ofKind[T any](t *testing.T, all []unstructured.Unstructured, kind string) []T {
+	t.Helper()
+	var out []T
+	for _, o := range all {
+		if o.GetKind() == kind {
+			out = append(out, as[T](t, o))
+		}
+	}
+	return out
+}
+
+func workloads(t *testing.T, all []unstructured.Unstructured) []workload {
+	t.Helper()
+	var out []workload
+	for _, d := range ofKind[appsv1.Deployment](t, all, "Deployment") {
+		require.NotNil(t, d.Spec.Replicas, "say how many replicas %s has", d.Name)
+		out = append(out, workload{d.Name, "Deployment", *d.Spec.Replicas, d.Spec.Selector, d.Spec.Template})
+	}
+	for _, d := range ofKind[appsv1.StatefulSet](t, all, "StatefulSet") {
+		require.NotNil(t, d.Spec.Replicas, "say how many replicas %s has", d.Name)
+		out = append(out, workload{d.Name, "StatefulSet", *d.Spec.Replicas, d.Spec.Selector, d.Spec.Template})
+	}
+	for _, d := range ofKind[appsv1.DaemonSet](t, all, "DaemonSet") {
+		out = append(out, workload{d.Name, "DaemonSet", 0, d.Spec.Selector, d.Spec.Template})
+	}
+	for _, d := range ofKind[batchv1.Job](t, all, "Job") {
+		out = append(out, workload{d.Name, "Job", 0, nil, d.Spec.Template})
+	}
+	for _, d := range ofKind[batchv1.CronJob](t, all, "CronJob") {
+		out = append(out, workload{d.Name, "CronJob", 0, nil, d.Spec.JobTemplate.Spec.Template})
+	}
+	return out
+}
+
+// eachWorkload runs a test for all that makes pods.
+func eachWorkload(t *testing.T, f func(t *testing.T, w workload)) {
+	t.Helper()
+	eachRendering(t, func(t *testing.T, _ *chart.Chart, all []unstructured.Unstructured) {
+		for _, w := range workloads(t, all) {
+			t.Run(w.name, func(t *testing.T) { f(t, w) })
+		}
+	})
+}
+
+func TestObjectsCarryTheCommonLabels(t *testing.T) {
+	eachRendering(t, func(t *testing.T, c *chart.Chart, all []unstructured.Unstructured) {
+		for _, o := range all {
+			got := o.GetLabels()
+			what := o.GetKind() + " " + o.GetName()
+			require.Equal(t, c.Name(), got["app.kubernetes.io/name"], what)
+			require.Equal(t, c.Name(), got["app.kubernetes.io/instance"], what)
+			require.Equal(t, "paictl", got["app.kubernetes.io/part-of"], what)
+			require.NotEmpty(t, got["app.kubernetes.io/version"], what)
+			require.Equal(t, "Helm", got["app.kubernetes.io/managed-by"], what)
+		}
+	})
+}
+
+// elsewhere are the namespaces beside the platform's own in which a chart may make objects.
+var elsewhere = map[string][]string{
+	"cluster-configuration": {kube.JobNamespace},
+	"storage":               {kube.JobNamespace, "default"}, // claims, where the values say so
+	"watchdog":              {"default"},                    // roles, to read what lies there
+	"prometheus":            {"default", "kube-system"},     // as watchdog
+}
+
+func TestObjectsLieInTheNamespaceOfThePlatform(t *testing.T) {
+	clusterScoped := []string{"Namespace", "PriorityClass", "ClusterRole", "ClusterRoleBinding", "StorageClass", "PersistentVolume"}
+	eachRendering(t, func(t *testing.T, c *chart.Chart, all []unstructured.Unstructured) {
+		seen := map[string]bool{}
+		for _, o := range all {
+			key := o.GetKind() + " " + o.GetNamespace() + "/" + o.GetName()
+			require.False(t, seen[key], "%s is there twice", key)
+			seen[key] = true
+			if slices.Contains(clusterScoped, o.GetKind()) {
+				require.Empty(t, o.GetNamespace(), key)
+				continue
+			}
+			require.Contains(t, append([]string{kube.SystemNamespace}, elsewhere[c.Name()]...), o.GetNamespace(), key)
+		}
+	})
+}
+
+func TestSelectorsFindTheirPodsAndNothingElse(t *testing.T) {
+	eachRendering(t, func(t *testing.T, c *chart.Chart, all []unstructured.Unstructured) {
+		for _, w := range workloads(t, all) {
+			podLabels := labels.Set(w.template.Labels)
+			require.Equal(t, c.Name(), podLabels["app.kubernetes.io/name"])
+			require.Equal(t, "paictl", podLabels["app.kubernetes.io/part-of"], "the pods of %s lack pai.podLabels", w.name)
+			require.NotContains(t, podLabels, "helm.sh/chart", "a new version of the chart would restart %s", w.name)
+			if w.selector == nil {
+				continue
+			}
+			selector, err := metav1.LabelSelectorAsSelector(w.selector)
+			require.NoError(t, err)
+			require.True(t, selector.Matches(podLabels), w.name)
+			require.Contains(t, w.selector.MatchLabels, "app.kubernetes.io/instance")
+			for key := range w.selector.MatchLabels {
+				require.NotContains(t, []string{"app.kubernetes.io/version", "helm.sh/chart", "app.kubernetes.io/managed-by"}, key, "selectors can't change later")
+			}
+		}
+		for _, s := range ofKind[corev1.Service](t, all, "Service") {
+			require.True(t, slices.ContainsFunc(workloads(t, all), func(w workload) bool {
+				return labels.SelectorFromSet(s.Spec.Selector).Matches(labels.Set(w.template.Labels))
+			}), "service %s finds no pods", s.Name)
+			require.Contains(t, []corev1.ServiceType{"", corev1.ServiceTypeClusterIP}, s.Spec.Type, "nothing is published outside of the cluster")
+		}
+	})
+}
+
+var pinned = regexp.MustCompile(`^[a-z0-9.:-]+(/[a-z0-9._-]+)+:v?[0-9][A-Za-z0-9._-]*(@sha256:[0-9a-f]{64})?$`)
+
+func TestImagesArePinned(t *testing.T) {
+	eachWorkload(t, func(t *testing.T, w workload) {
+		for _, c := range w.containers() {
+			require.Regexp(t, pinned, c.Image, "the image of %s needs a registry, a repository and a version", c.Name)
+			require.NotContains(t, c.Image, "latest")
+		}
+	})
+}
+
+func TestTheClustersRegistryIsUsedForEveryImage(t *testing.T) {
+	eachChart(t, func(t *testing.T, c *chart.Chart) {
+		manifest, err := render(t, c, variants[1].values(t, c.Name()))
+		require.NoError(t, err)
+		for _, w := range workloads(t, objects(t, manifest)) {
+			for _, container := range w.containers() {
+				require.Regexp(t, `^registry\.example:5000/(mirror/|team/pai-[a-z]+:v9\.9\.9-test$)`, container.Image)
+				require.Equal(t, strings.Count(container.Image, "/"), len(strings.Split(container.Image, "/"))-1)
+			}
+			require.Equal(t, []corev1.LocalObjectReference{{Name: "registry-credentials"}}, w.template.Spec.ImagePullSecrets, w.name)
+		}
+	})
+}
+
+const digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
+func TestADigestIsUsedWhereItIsGiven(t *testing.T) {
+	eachChart(t, func(t *testing.T, c *chart.Chart) {
+		if c.Values["image"] == nil {
+			return
+		}
+		v := variants[0].values(t, c.Name())
+		v["image"] = map[string]any{"digest": digest}
+		manifest, err := render(t, c, v)
+		require.NoError(t, err)
+		all := workloads(t, objects(t, manifest))
+		for _, w := range all {
+			require.Truef(t, slices.ContainsFunc(w.containers(), func(c corev1.Container) bool { return strings.HasSuffix(c.Image, "@"+digest) }), "%s", w.name)
+		}
+	})
+}
+
+func TestContainersHaveRequestsAndLimits(t *testing.T) {
+	eachWorkload(t, func(t *testing.T, w workload) {
+		for _, c := range w.containers() {
+			for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+				request, limit := c.Resources.Requests[name], c.Resources.Limits[name]
+				require.False(t, request.IsZero(), "%s requests no %s", c.Name, name)
+				require.False(t, limit.IsZero(), "%s has no limit of %s", c.Name, name)
+				require.LessOrEqual(t, request.Cmp(limit), 0)
+			}
+		}
+	})
+}
+
+func TestServersHaveProbes(t *testing.T) {
+	eachWorkload(t, func(t *testing.T, w workload) {
+		if !w.server() {
+			return
+		}
+		for _, c := range w.template.Spec.Containers {
+			require.NotNil(t, c.ReadinessProbe, c.Name)
+			require.NotNil(t, c.LivenessProbe, c.Name)
+			for _, p := range []*corev1.Probe{c.ReadinessProbe, c.LivenessProbe, c.StartupProbe} {
+				if p != nil && p.HTTPGet != nil {
+					require.True(t, slices.ContainsFunc(c.Ports, func(port corev1.ContainerPort) bool {
+						return port.Name == p.HTTPGet.Port.String() || fmt.Sprint(port.ContainerPort) == p.HTTPGet.Port.String()
+					}), "%s has no port %s", c.Name, p.HTTPGet.Port.String())
+				}
+			}
+		}
+	})
+}
+
+// rootAllowed are workloads that run as root, with the capabilities that they may have.
+var rootAllowed = map[string][]corev1.Capability{
+	"storage/Job": {"CHOWN", "FOWNER", "FSETID", "DAC_OVERRIDE"}, // pai-volume gives folders away
+}
+
+func TestPodsRunWithAsFewRightsAsTheyCan(t *testing.T) {
+	eachWorkload(t, func(t *testing.T, w workload) {
+		spec := w.template.Spec
+		caps, root := rootAllowed[w.template.Labels["app.kubernetes.io/name"]+"/"+w.kind]
+		require.NotNil(t, spec.SecurityContext)
+		require.NotNil(t, spec.SecurityContext.SeccompProfile)
+		require.Equal(t, corev1.SeccompProfileTypeRuntimeDefault, spec.SecurityContext.SeccompProfile.Type)
+		require.NotNil(t, spec.SecurityContext.RunAsUser)
+		if !root {
+			require.Positive(t, *spec.SecurityContext.RunAsUser)
+			require.NotNil(t, spec.SecurityContext.RunAsNonRoot)
+			require.True(t, *spec.SecurityContext.RunAsNonRoot)
+		}
+		require.False(t, spec.HostPID || spec.HostIPC)
+		for _, c := range w.containers() {
+			s := c.SecurityContext
+			require.NotNil(t, s, c.Name)
+			require.NotNil(t, s.AllowPrivilegeEscalation)
+			require.False(t, *s.AllowPrivilegeEscalation)
+			require.NotNil(t, s.ReadOnlyRootFilesystem)
+			require.True(t, *s.ReadOnlyRootFilesystem)
+			require.True(t, s.Privileged == nil || !*s.Privileged)
+			require.Equal(t, []corev1.Capability{"ALL"}, s.Capabilities.Drop)
+			require.ElementsMatch(t, caps, s.Capabilities.Add)
+			if !root && s.RunAsUser != nil {
+				require.Positive(t, *s.RunAsUser)
+			}
+		}
+	})
+}
+
+// asksTheAPI are services whose pods get a token, because they ask the API server.
+var asksTheAPI = []string{"watchdog", "kube-state-metrics", "prometheus"}
+
+func TestPodsGetATokenOnlyToAskTheAPI(t *testing.T) {
+	eachWorkload(t, func(t *testing.T, w workload) {
+		spec := w.template.Spec
+		require.NotNil(t, spec.AutomountServiceAccountToken, "say whether the pod gets a token")
+		name := w.template.Labels["app.kubernetes.io/name"]
+		require.Equal(t, slices.Contains(asksTheAPI, name), *spec.AutomountServiceAccountToken)
+		if *spec.AutomountServiceAccountToken {
+			require.NotEmpty(t, spec.ServiceAccountName, "a pod that asks the API has an account of its own")
+		}
+		require.NotNil(t, spec.EnableServiceLinks, "environment variables of all services are noise")
+		require.False(t, *spec.EnableServiceLinks)
+		require.Contains(t, []string{"pai-service", "pai-critical"}, spec.PriorityClassName)
+	})
+}
+
+// Nobody may read secrets of others, run commands in pods, or do whatever comes to mind.
+func TestRolesAreNarrow(t *testing.T) {
+	eachRendering(t, func(t *testing.T, _ *chart.Chart, all []unstructured.Unstructured) {
+		for _, o := range all {
+			if o.GetKind() != "Role" && o.GetKind() != "ClusterRole" {
+				continue
+			}
+			rules, _, err := unstructured.NestedSlice(o.Object, "rules")
+			require.NoError(t, err)
+			for _, r := range rules {
+				text := fmt.Sprint(r)
+				for _, word := range []string{"*", "secrets", "configmaps", "pods/exec", "nodes/proxy", "escalate", "bind", "impersonate", "create", "update", "patch", "delete"} {
+					require.NotContains(t, text, word, "%s %s", o.GetKind(), o.GetName())
+				}
+			}
+		}
+	})
+}
+
+// A pod in the network of its machine is covered by no NetworkPolicy.
+func TestEveryPodIsCoveredByANetworkPolicyOfItsChart(t *testing.T) {
+	eachRendering(t, func(t *testing.T, _ *chart.Chart, all []unstructured.Unstructured) {
+		policies := ofKind[networkingv1.NetworkPolicy](t, all, "NetworkPolicy")
+		for _, w := range workloads(t, all) {
+			covered := slices.ContainsFunc(policies, func(p networkingv1.NetworkPolicy) bool {
+				selector, err := metav1.LabelSelectorAsSelector(&p.Spec.PodSelector)
+				require.NoError(t, err)
+				return selector.Matches(labels.Set(w.template.Labels)) && slices.Contains(p.Spec.PolicyTypes, networkingv1.PolicyTypeIngress)
+			})
+			require.Equal(t, !w.template.Spec.HostNetwork, covered, w.name)
+		}
+	})
+}
+
+func TestReplicasAreGuardedByADisruptionBudget(t *testing.T) {
+	budgets := func(t *testing.T, all []unstructured.Unstructured, w workload) []policyv1.PodDisruptionBudget {
+		return slices.DeleteFunc(ofKind[policyv1.PodDisruptionBudget](t, all, "PodDisruptionBudget"), func(b policyv1.PodDisruptionBudget) bool {
+			selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
+			require.NoError(t, err)
+			return !selector.Matches(labels.Set(w.template.Labels))
+		})
+	}
+	eachRendering(t, func(t *testing.T, _ *chart.Chart, all []unstructured.Unstructured) {
+		for _, w := range workloads(t, all) {
+			found := budgets(t, all, w)
+			if w.replicas > 1 {
+				require.NotEmpty(t, found, w.name)
+			}
+			for _, b := range found {
+				require.NotNil(t, b.Spec.MaxUnavailable, "%s: minAvailable would keep the node of a single replica from being drained", b.Name)
+			}
+		}
+	})
+	eachChart(t, func(t *testing.T, c *chart.Chart) {
+		if c.Values["replicas"] == nil {
+			return
+		}
+		v := variants[0].values(t, c.Name())
+		v["replicas"] = 3
+		manifest, err := render(t, c, v)
+		require.NoError(t, err)
+		all := objects(t, manifest)
+		for _, w := range workloads(t, all) {
+			require.Len(t, budgets(t, all, w), 1, w.name)
+		}
+	})
+}
+
+func TestPodsFollowThePlacement(t *testing.T) {
+	eachChart(t, func(t *testing.T, c *chart.Chart) {
+		if c.Metadata.Annotations[annotationPlacement] == "none" {
+			return
+		}
+		manifest, err := render(t, c, variants[1].values(t, c.Name()))
+		require.NoError(t, err)
+		for _, w := range workloads(t, objects(t, manifest)) {
+			require.Len(t, w.template.Spec.Tolerations, 1, w.name)
+			if c.Metadata.Annotations[annotationPlacement] != "all" {
+				require.NotNil(t, w.template.Spec.Affinity, w.name)
+			}
+		}
+	})
+}
+
+// Data outlives the service, and what paictl knows of claims is what the charts make.
+func TestClaimsAreKeptAndAnnounced(t *testing.T) {
+	eachRendering(t, func(t *testing.T, c *chart.Chart, all []unstructured.Unstructured) {
+		announced := c.Metadata.Annotations[annotationClaims]
+		for _, o := range all {
+			if k := o.GetKind(); k != "PersistentVolumeClaim" && k != "PersistentVolume" && k != "Namespace" {
+				continue
+			}
+			require.Equal(t, "keep", o.GetAnnotations()["helm.sh/resource-policy"], "%s %s", o.GetKind(), o.GetName())
+			if o.GetKind() == "PersistentVolumeClaim" && c.Name() != "storage" {
+				require.Contains(t, announced, "name: "+o.GetName(), "the annotation %s doesn't name the claim", annotationClaims)
+			}
+		}
+		for _, w := range workloads(t, all) {
+			for _, v := range w.template.Spec.Volumes {
+				if v.PersistentVolumeClaim == nil {
+					continue
+				}
+				require.Contains(t, announced, "name: "+v.PersistentVolumeClaim.ClaimName)
+				require.Contains(t, announced, fmt.Sprintf("owner: %d", *w.template.Spec.SecurityContext.RunAsUser))
+			}
+		}
+		for _, s := range ofKind[appsv1.StatefulSet](t, all, "StatefulSet") {
+			for _, claim := range s.Spec.VolumeClaimTemplates {
+				require.Contains(t, announced, fmt.Sprintf("name: %s-%s-0", claim.Name, s.Name))
+			}
+		}
+	})
+}
+
+// Pods read configuration when they start: a change must start them anew.
+func TestAChangeOfConfigurationRollsThePods(t *testing.T) {
+	eachRendering(t, func(t *testing.T, _ *chart.Chart, all []unstructured.Unstructured) {
+		for _, w := range workloads(t, all) {
+			for _, v := range w.template.Spec.Volumes {
+				if v.ConfigMap == nil {
+					continue
+				}
+				_, hasChecksum := first(w.template.Annotations, "checksum/")
+				reloads := slices.ContainsFunc(w.template.Spec.Containers, func(c corev1.Container) bool {
+					return strings.Contains(c.Name, "reload") || slices.ContainsFunc(c.Args, func(a string) bool { return strings.Contains(a, "auto-reload") })
+				})
+				require.True(t, hasChecksum || reloads, "%s mounts the ConfigMap %s and has no checksum/ annotation", w.name, v.ConfigMap.Name)
+			}
+		}
+	})
+}
+
+func first(m map[string]string, prefix string) (string, bool) {
+	for k, v := range m {
+		if strings.HasPrefix(k, prefix) {
+			return v, true
+		}
+	}
+	return "", false
+}
+
+// Whoever uses the machine's network, processes or files says why in the template.
+func TestTheMachineIsUsedOnlyWithAReason(t *testing.T) {
+	use := regexp.MustCompile(`^\s*(- )?(hostPath|hostNetwork|hostPID|hostIPC|hostPort):`)
+	for _, name := range names(t) {
+		files, err := fs.Glob(Charts, "charts/"+name+"/templates/*")
+		require.NoError(t, err)
+		for _, file := range files {
+			data, err := fs.ReadFile(Charts, file)
+			require.NoError(t, err)
+			lines := strings.Split(string(data), "\n")
+			for i, line := range lines {
+				found := use.FindStringSubmatch(line)
+				if found == nil {
+					continue
+				}
+				reason := "# " + found[2] + ":"
+				require.True(t, slices.ContainsFunc(lines[max(0, i-4):i], func(l string) bool { return strings.Contains(l, reason) }),
+					"%s line %d: write a comment %q with the reason above it", file, i+1, reason)
+			}
+		}
+	}
+}
