@@ -79,7 +79,7 @@ func FuzzMigrate(f *testing.F) {
 			dir := t.TempDir()
 			write(t, dir, LayoutFile, "machine-list: [{hostname: a, hostip: 10.0.0.1, k8s-role: master, pai-master: \"true\", machine-type: x}]\nmachine-sku: {x: {mem: 1}}\n")
 			require.NoError(t, os.WriteFile(filepath.Join(dir, name), data, 0o600))
-			m, err := Migrate(dir, "new")
+			m, err := Migrate(dir, "new", nil)
 			if err != nil {
 				continue
 			}

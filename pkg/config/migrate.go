@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/layout"
@@ -45,8 +46,9 @@ const (
 )
 
 // Migrate reads a folder in one of the original's formats. Every value of it either is in
-// the result, or in Notes with the reason why not.
-func Migrate(oldDir, newDir string) (*Migration, error) {
+// the result, or in Notes with the reason why not. The new services-configuration.yaml ends
+// with reference; checks are further rules for the result.
+func Migrate(oldDir, newDir string, reference []byte, checks ...Check) (*Migration, error) {
 	format, err := Detect(oldDir)
 	switch {
 	case err != nil && errors.Is(err, fs.ErrNotExist):
@@ -71,13 +73,16 @@ func Migrate(oldDir, newDir string) (*Migration, error) {
 	m.services()
 	m.finish()
 	out := &Migration{From: format, Cluster: m.c, Notes: m.notes}
-	findings := Validate(m.c)
+	findings := Validate(m.c, checks...)
 	if err := findings.Err(); err != nil {
 		return nil, err
 	}
 	out.Warnings = findings
-	out.Files, err = m.c.Render()
-	return out, err
+	if out.Files, err = m.c.Render(); err != nil {
+		return nil, err
+	}
+	out.Files = withReference(out.Files, reference)
+	return out, nil
 }
 
 // migrator turns one folder into a configuration.
@@ -192,6 +197,9 @@ func (m *migrator) note(d *oldDoc, action, reason string, steps ...any) {
 		value = fmt.Sprint(v)
 		if s := d.doc.Scalar(steps...); s != "" {
 			value = s
+		}
+		if first, _, more := strings.Cut(value, "\n"); more {
+			value = first + " …"
 		}
 		for _, s := range steps {
 			if key, ok := s.(string); ok && looksSecret(key) {

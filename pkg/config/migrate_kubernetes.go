@@ -180,13 +180,10 @@ func (m *migrator) dockerCache(d *oldDoc) {
 
 // section adds a service's settings; those that are there already win.
 func (m *migrator) section(name string, settings map[string]any) {
-	if m.c.Services.Sections == nil {
-		m.c.Services.Sections = map[string]any{}
-	}
-	old, _ := m.c.Services.Sections[name].(map[string]any)
+	old, _ := m.sections()[name].(map[string]any)
 	if old == nil {
 		old = map[string]any{}
-		m.c.Services.Sections[name] = old
+		m.sections()[name] = old
 	}
 	for k, v := range settings {
 		if _, ok := old[k]; !ok {

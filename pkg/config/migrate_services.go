@@ -6,8 +6,9 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// services migrates services-configuration.yaml. Sections of services that still exist
-// are kept word for word.
+// services migrates services-configuration.yaml. Sections of services that have a chart are
+// migrated key by key; those of services that are not part of this release are kept word for
+// word.
 func (m *migrator) services() {
 	d, s := m.docs[ServicesFile], &m.c.Services.Cluster
 	s.Common.ClusterID = cmp.Or(d.text("cluster", "common", "cluster-id"), d.text("cluster", "cluster-id"), d.text("cluster", "clusterid"))
@@ -28,15 +29,16 @@ func (m *migrator) services() {
 			m.drop(d, reason, name)
 			continue
 		}
-		if m.c.Services.Sections == nil {
-			m.c.Services.Sections = map[string]any{}
+		if migrate := migratedServices()[name]; migrate != nil {
+			m.successor(name, migrate)
+			continue
 		}
 		if settings, ok := d.take(name).(map[string]any); ok {
-			earlier, _ := m.c.Services.Sections[name].(map[string]any)
-			m.c.Services.Sections[name] = settings
+			earlier, _ := m.sections()[name].(map[string]any)
+			m.sections()[name] = settings
 			m.section(name, earlier)
 		} else if v := d.get(name); v != nil {
-			m.c.Services.Sections[name] = v
+			m.sections()[name] = v
 		}
 	}
 }

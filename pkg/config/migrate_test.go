@@ -2,6 +2,7 @@ package config
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -18,7 +19,7 @@ func TestOldConfigurationsMigrateAsTheGoldenFilesSay(t *testing.T) {
 	for name, format := range map[string]Format{"g1": G1, "g2": G2} {
 		t.Run(name, func(t *testing.T) {
 			old := filepath.Join("testdata", "migrate", name)
-			m, err := Migrate(old, "new")
+			m, err := Migrate(old, "new", nil)
 			require.NoError(t, err)
 			assert.Equal(t, format, m.From)
 			for _, file := range Files() {
@@ -28,7 +29,7 @@ func TestOldConfigurationsMigrateAsTheGoldenFilesSay(t *testing.T) {
 			notes, err := json.MarshalIndent(m.Notes, "", "  ")
 			require.NoError(t, err)
 			golden(t, filepath.Join("migrate", name+"-new", "notes.json"), append(notes, '\n'))
-			for _, secret := range []string{"topsecretkey", "readersecret", "secretpw", `for"example`} {
+			for _, secret := range []string{"topsecretkey", "readersecret", "secretpw", "mailsecret", "tokensecret", `for"example`} {
 				assert.NotContains(t, string(notes), secret)
 			}
 			dir := t.TempDir()
@@ -44,7 +45,7 @@ func TestMigrationLosesNothingInSilence(t *testing.T) {
 	for _, name := range []string{"g1", "g2"} {
 		m := &migrator{dir: filepath.Join("testdata", "migrate", name), docs: map[string]*oldDoc{}}
 		require.NoError(t, m.read())
-		out, err := Migrate(m.dir, "new")
+		out, err := Migrate(m.dir, "new", nil)
 		require.NoError(t, err)
 		var files strings.Builder
 		for _, b := range out.Files {
@@ -87,6 +88,42 @@ func walk(v any, p fieldPath, visit func(fieldPath, any)) {
 	}
 }
 
+func TestMailsOfTheOriginalAreMovedTogetherOrNotAtAll(t *testing.T) {
+	const layoutText = "machine-sku: {x: {mem: 1, cpu: {vcore: 1}, os: a}}\nmachine-list: [{hostname: a, hostip: 10.0.0.1, k8s-role: master, pai-master: \"true\", machine-type: x}]\n"
+	for name, c := range map[string]struct {
+		section string
+		want    map[string]any
+		reason  string
+	}{
+		"host and port in one": {"{receiver: 'a@b;c@d a@b', smtp_url: 'h:465', smtp_from: p@h}",
+			map[string]any{"smtpHost": "h", "smtpPort": 465, "from": "p@h", "to": []any{"a@b", "c@d"}}, "alert-manager.receivers.email.smtpHost now"},
+		"no receiver":         {"{smtp_url: 'h:465', smtp_from: p@h, smtp_auth_password: x}", nil, "and receiver is none"},
+		"a sender without @":  {"{email-configs: {admin-receiver: a@b, smtp-host: h, smtp-from: p}}", nil, "and email-configs.smtp-from is none"},
+		"a server with a URL": {"{receiver: a@b, smtp_url: 'https://h', smtp_from: p@h}", nil, "and smtp_url is none"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, err := Migrate(folder(t, map[string]string{LayoutFile: layoutText, ServicesFile: "alert-manager: " + c.section + "\n"}), "new", nil)
+			require.NoError(t, err)
+			var got map[string]any
+			if section, ok := m.Cluster.Services.Sections["alert-manager"].(map[string]any); ok {
+				got = section["receivers"].(map[string]any)["email"].(map[string]any)
+			}
+			assert.Equal(t, c.want, got)
+			assert.Contains(t, fmt.Sprint(m.Notes), c.reason)
+		})
+	}
+}
+
+func TestGrafanaAsksPrometheusWhereItIs(t *testing.T) {
+	m := &migrator{docs: map[string]*oldDoc{}, c: &Cluster{}, dir: folder(t, map[string]string{ServicesFile: "grafana: {port: 3001}\nprometheus: {port: 9091}\n"})}
+	require.NoError(t, m.read())
+	m.services()
+	assert.Equal(t, map[string]any{
+		"grafana":    map[string]any{"service": map[string]any{"port": 3001}, "prometheus": map[string]any{"url": "http://prometheus:9091"}},
+		"prometheus": map[string]any{"service": map[string]any{"port": 9091}},
+	}, m.c.Services.Sections)
+}
+
 func TestFormatsAreToldApart(t *testing.T) {
 	for name, c := range map[string]struct {
 		files map[string]string
@@ -111,11 +148,11 @@ func TestFormatsAreToldApart(t *testing.T) {
 func TestOldFormatsAreNamedByOtherCommands(t *testing.T) {
 	_, err := Load(filepath.Join("testdata", "migrate", "g2"))
 	require.ErrorContains(t, err, "is of the format of OpenPAI 1.5 and later")
-	_, err = Migrate(folder(t, goodFiles()), "new")
+	_, err = Migrate(folder(t, goodFiles()), "new", nil)
 	require.ErrorContains(t, err, "is already of paictl's own format")
-	_, err = Migrate(folder(t, map[string]string{"master.csv": "a,1.2.3.4\n"}), "new")
+	_, err = Migrate(folder(t, map[string]string{"master.csv": "a,1.2.3.4\n"}), "new", nil)
 	require.ErrorContains(t, err, "has no layout.yaml")
-	_, err = Migrate(t.TempDir(), "new")
+	_, err = Migrate(t.TempDir(), "new", nil)
 	require.ErrorContains(t, err, "find the old configuration")
 }
 
@@ -127,7 +164,7 @@ machine-list:
   - {hostname: a, hostip: 10.0.0.1, machine-type: x, k8s-role: master, pai-master: "true"}
   - {hostname: b, hostip: 10.0.0.2, machine-type: x, k8s-role: worker, pai-worker: "true", password: own, sshport: 22}
   - {hostname: c, hostip: 10.0.0.3, machine-type: x, k8s-role: worker, pai-worker: "true", keyfile-path: /k, password: ""}
-`}), "new")
+`}), "new", nil)
 	require.NoError(t, err)
 	var got []string
 	for _, machine := range m.Cluster.Layout.MachineList {

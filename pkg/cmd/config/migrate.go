@@ -11,6 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/iostreams"
+	"github.com/openpai/paictl/pkg/services/catalogue"
 )
 
 // MigrateOptions are those of "paictl config migrate".
@@ -69,7 +70,7 @@ func migrateRun(opts *MigrateOptions) error {
 	if dir == "" {
 		dir = "."
 	}
-	m, err := config.Migrate(opts.OldDir, dir)
+	m, err := config.Migrate(opts.OldDir, dir, catalogue.Reference(), catalogue.Check)
 	if err != nil {
 		return err
 	}

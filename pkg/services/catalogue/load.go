@@ -107,7 +107,7 @@ func (b *builder) unknownService(name string) {
 func otherServices() []string {
 	return []string{
 		"authentication", "azure-rdma", "cleaner", "cluster-utilization", "database-controller", "dev-box", "device-plugin", "docker-cache",
-		"end-to-end-test", "etcd-upgrade", "fluentd", "frameworkcontroller", "hivedscheduler", "internal-storage", "job-exit-spec", "job-exporter",
+		"end-to-end-test", "etcd-upgrade", "fluentd", "frameworkcontroller", "hadoop-resource-manager", "hivedscheduler", "internal-storage", "job-exit-spec", "job-exporter",
 		"k8s-job-exit-spec", "log-manager", "marketplace-db", "marketplace-restserver", "marketplace-webportal", "openpai-runtime", "postgresql",
 		"prometheus-pushgateway", "pylon", "rest-server", "storage-manager", "utilities", "webportal",
 	}

@@ -1,0 +1,246 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// migratedServices have a chart in which settings of the original live on. Sections of other
+// services are kept as they are.
+func migratedServices() map[string]func(*sectionMigration) {
+	return map[string]func(*sectionMigration){
+		"prometheus": (*sectionMigration).prometheus, "alert-manager": (*sectionMigration).alertManager,
+		"node-exporter": (*sectionMigration).nodeExporter, "grafana": (*sectionMigration).grafana, "watchdog": (*sectionMigration).watchdog,
+	}
+}
+
+// sectionMigration turns the original's section of one service into that of its chart.
+type sectionMigration struct {
+	m    *migrator
+	name string
+	out  map[string]any
+}
+
+// successor migrates a service's section key by key; what is left of it is dropped.
+func (m *migrator) successor(name string, migrate func(*sectionMigration)) {
+	d := m.docs[ServicesFile]
+	if _, ok := d.get(name).(map[string]any); !ok {
+		m.drop(d, "expected a map of settings", name)
+		return
+	}
+	s := &sectionMigration{m: m, name: name, out: map[string]any{}}
+	migrate(s)
+	for _, key := range d.keys(name) {
+		if !s.taken(key) {
+			m.drop(d, "the service has no such setting any more; the end of the new file documents what it has", name, key)
+		}
+	}
+	if len(s.out) > 0 {
+		m.sections()[name] = s.out
+	}
+}
+
+// sections are those of the new file.
+func (m *migrator) sections() map[string]any {
+	if m.c.Services.Sections == nil {
+		m.c.Services.Sections = map[string]any{}
+	}
+	return m.c.Services.Sections
+}
+
+// taken tells whether a key, or something below it, was dealt with; the rest below it is
+// then reported value by value.
+func (s *sectionMigration) taken(key string) bool {
+	p := fieldPath{s.name, key}.String()
+	return slices.ContainsFunc(slices.Collect(maps.Keys(s.m.docs[ServicesFile].taken)), func(t string) bool {
+		return t == p || strings.HasPrefix(t, p+".")
+	})
+}
+
+func (s *sectionMigration) path(key string) []any {
+	p := []any{s.name}
+	for step := range strings.SplitSeq(key, ".") {
+		p = append(p, step)
+	}
+	return p
+}
+
+// move takes an old value over as the new one that read makes of it, and notes that. A value
+// of which nothing can be made is dropped.
+func (s *sectionMigration) move(old, to string, read func(text string) (any, bool)) (moved bool) {
+	d, p := s.m.docs[ServicesFile], s.path(old)
+	if d.get(p...) == nil {
+		return false
+	}
+	v, ok := read(strings.TrimSpace(d.doc.Scalar(p...)))
+	if !ok {
+		s.m.drop(d, "not a value that "+s.name+"."+to+" could have", p...)
+		return false
+	}
+	s.set(to, v)
+	s.m.note(d, noteChanged, s.name+"."+to+" now", p...)
+	return true
+}
+
+func (s *sectionMigration) set(to string, v any) {
+	steps := strings.Split(to, ".")
+	at := s.out
+	for _, step := range steps[:len(steps)-1] {
+		below, ok := at[step].(map[string]any)
+		if !ok {
+			below = map[string]any{}
+			at[step] = below
+		}
+		at = below
+	}
+	at[steps[len(steps)-1]] = v
+}
+
+// drop notes old settings that have no successor.
+func (s *sectionMigration) drop(reason string, keys ...string) {
+	for _, key := range keys {
+		s.m.drop(s.m.docs[ServicesFile], reason, s.path(key)...)
+	}
+}
+
+// port: the original listened there on the machines; now it is a port inside the cluster.
+func (s *sectionMigration) port(old ...string) {
+	for _, key := range old {
+		s.move(key, "service.port", readPort)
+	}
+}
+
+func (s *sectionMigration) prometheus() {
+	s.port("prometheus-port", "port")
+	s.move("scrape_interval", "scrape.interval", func(text string) (any, bool) {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > 3600 {
+			return nil, false
+		}
+		if n < 10 {
+			s.set("scrape.timeout", fmt.Sprintf("%ds", n)) // never longer than the interval
+		}
+		return fmt.Sprintf("%ds", n), true
+	})
+	s.drop("metrics have other names now: write such rules anew, under customRules", "customized-alerts")
+	s.drop("there is no YARN any more", "yarn_exporter_port")
+}
+
+func (s *sectionMigration) nodeExporter() { s.port("node-exporter-port", "port") }
+
+func (s *sectionMigration) watchdog() { s.port("port") }
+
+func (s *sectionMigration) grafana() {
+	s.port("grafana-port", "port")
+	// Grafana asks Prometheus at its usual port, unless it is told.
+	d := s.m.docs[ServicesFile]
+	for _, key := range []string{"prometheus-port", "port"} {
+		if port, ok := readPort(d.doc.Scalar("prometheus", key)); ok {
+			s.set("prometheus.url", fmt.Sprintf("http://prometheus:%d", port))
+		}
+	}
+}
+
+func (s *sectionMigration) alertManager() {
+	s.port("alert_manager_port", "port")
+	s.move("repeat-interval", "route.repeatInterval", readDuration)
+	for _, keys := range oldEmailKeys() {
+		if slices.ContainsFunc(keys.all(), func(key string) bool { return s.text(key) != "" }) {
+			s.email(keys)
+		}
+	}
+	s.drop("the actions of the old alert handler are no part of the platform; mails are sent by Alertmanager itself", "alert-handler.port", "alert-handler.log-level", "alert-handler.pai-bearer-token", "pai-bearer-token",
+		"actions-available", "alert-manager-url")
+	s.drop("routes and receivers are written as in alertmanager.yml now: see customRoutes and customReceivers", "customized-routes", "customized-receivers")
+	s.drop("certificates are watched by the service watchdog and its alerts", "cert-expiration-checker")
+	s.drop("reports of use are no part of this service any more", "cluster-utilization", "job-status-change-notification")
+	s.drop("it was needed by the old alert handler only", "use-pylon")
+}
+
+// emailKeys are the old keys of the settings of mails, of one of the original's releases.
+type emailKeys struct{ host, port, from, to, user, password string }
+
+func (k emailKeys) all() []string { return []string{k.host, k.port, k.from, k.to, k.user, k.password} }
+
+func oldEmailKeys() []emailKeys {
+	dashed := func(prefix string) emailKeys {
+		return emailKeys{prefix + "smtp-host", prefix + "smtp-port", prefix + "smtp-from", prefix + "admin-receiver", prefix + "smtp-auth-username", prefix + "smtp-auth-password"}
+	}
+	return []emailKeys{
+		dashed("alert-handler.email-configs."), dashed("email-configs."),
+		{"smtp_url", "smtp_port", "smtp_from", "receiver", "smtp_auth_username", "smtp_auth_password"},
+	}
+}
+
+// email moves the settings of mails together: without a server, a sender and a receiver no
+// mail is sent, and the chart refuses the others.
+func (s *sectionMigration) email(k emailKeys) {
+	const to = "receivers.email."
+	for _, needed := range []struct {
+		key  string
+		read func(string) (any, bool)
+	}{{k.host, readMailServer}, {k.from, readAddress}, {k.to, readAddresses}} {
+		if _, ok := needed.read(s.text(needed.key)); !ok {
+			s.drop("mails need a server, a sender and a receiver, and "+needed.key+" is none: write receivers.email anew", k.all()...)
+			return
+		}
+	}
+	if _, port, found := strings.Cut(s.text(k.host), ":"); found {
+		n, _ := readPort(port)
+		s.set(to+"smtpPort", n)
+	}
+	s.move(k.host, to+"smtpHost", func(text string) (any, bool) {
+		host, _, _ := strings.Cut(text, ":")
+		return host, true
+	})
+	s.move(k.port, to+"smtpPort", readPort)
+	s.move(k.from, to+"from", readAddress)
+	s.move(k.to, to+"to", readAddresses)
+	s.move(k.user, to+"authUsername", readText)
+	s.move(k.password, to+"authPassword", readText)
+}
+
+func (s *sectionMigration) text(key string) string {
+	return strings.TrimSpace(s.m.docs[ServicesFile].doc.Scalar(s.path(key)...))
+}
+
+func readText(text string) (any, bool) { return text, text != "" }
+
+func readPort(text string) (any, bool) {
+	n, err := strconv.Atoi(text)
+	return n, err == nil && badPort(n) == ""
+}
+
+var oldDuration = regexp.MustCompile(`^([0-9]+(ms|s|m|h|d|w|y))+$`)
+
+func readDuration(text string) (any, bool) { return text, oldDuration.MatchString(text) }
+
+var mailServer = regexp.MustCompile(`^[A-Za-z0-9.-]+(:[0-9]+)?$`)
+
+// readMailServer takes host or host:port.
+func readMailServer(text string) (any, bool) {
+	_, port, found := strings.Cut(text, ":")
+	_, ok := readPort(port)
+	return text, mailServer.MatchString(text) && (ok || !found)
+}
+
+var mailAddress = regexp.MustCompile(`^[^\s@]+@[^\s@]+$`)
+
+func readAddress(text string) (any, bool) { return text, mailAddress.MatchString(text) }
+
+func readAddresses(text string) (any, bool) {
+	var out []any
+	for _, a := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ';' || r == ' ' }) {
+		if _, ok := readAddress(a); !ok {
+			return nil, false
+		}
+		if !slices.Contains(out, any(a)) {
+			out = append(out, a)
+		}
+	}
+	return out, len(out) > 0
+}
