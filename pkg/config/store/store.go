@@ -1,10 +1,83 @@
 // Package store keeps a cluster's configuration in the cluster itself.
 // In: the four files. Out: ConfigMap pai-configuration, with every secret replaced by a
 // reference; Secret pai-credentials, with what the references mean; their last revisions.
+//
+// The ConfigMap is what counts: a push is done when it is written, and it is written last. It
+// names the entry of the Secret that belongs to it, and entries are never changed, so that a
+// reader never mixes two revisions and a push that was cut off leaves all as it was.
 package store
 
-// Names of the objects in kube.SystemNamespace.
+import (
+	"errors"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/strictyaml"
+)
+
+// Names of the objects in kube.SystemNamespace. Earlier revisions are ConfigMaps
+// pai-configuration-r1, -r2 and so on.
 const (
 	ConfigMapName = "pai-configuration"
 	SecretName    = "pai-credentials"
 )
+
+// Keep is how many revisions there are at most, the current one included.
+const Keep = 10
+
+// Store is the configuration in one cluster.
+type Store struct {
+	// SecretPaths tells what else is secret in services-configuration.yaml, beside fields of
+	// type secret.String and what looks like a secret.
+	SecretPaths func(*config.Cluster) []strictyaml.Path
+	// Checks are applied to what is pushed, beside config.Validate's own rules.
+	Checks []config.Check
+	// Now is the clock; time.Now where nil.
+	Now func() time.Time
+
+	client kubernetes.Interface
+}
+
+// New returns the store of a cluster. It asks nothing yet.
+func New(client kubernetes.Interface) *Store { return &Store{client: client} }
+
+func (s *Store) now() time.Time {
+	if s.Now != nil {
+		return s.Now()
+	}
+	return time.Now()
+}
+
+func (s *Store) secretPaths(c *config.Cluster) []strictyaml.Path {
+	if s.SecretPaths == nil {
+		return nil
+	}
+	return s.SecretPaths(c)
+}
+
+// Revision describes one state of the configuration.
+type Revision struct {
+	Number    int       `json:"revision"`
+	ClusterID string    `json:"clusterId"`
+	Time      time.Time `json:"time"`
+	By        string    `json:"by"` // user@host
+	Message   string    `json:"message,omitempty"`
+	// Files are those that differ from the revision before.
+	Files []string `json:"files"`
+	// Source is where the files came from, where that was no folder of the operator.
+	Source  string `json:"source,omitempty"`
+	Version string `json:"paictl"`
+	// Credentials is the entry of the Secret, "" where the files hold no secret.
+	Credentials string `json:"-"`
+	// UID tells this cluster's configuration from that of every other cluster.
+	UID string `json:"-"`
+}
+
+// ErrNone is returned where the cluster has no configuration.
+var ErrNone = hint.Wrap(errors.New("the cluster has no configuration"), "push one with: paictl config push -p DIR")
+
+// ErrChanged is returned when somebody else pushed while this push ran. Nothing was written.
+var ErrChanged = errors.New("the cluster's configuration was changed while this push ran")

@@ -1,0 +1,70 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/strictyaml"
+)
+
+// BaseFile is the file in a folder that says on which revision the folder is based.
+const BaseFile = ".paictl-revision"
+
+// Base is what a folder was last the same as: pulled from there, or pushed to there.
+type Base struct {
+	ClusterID string `yaml:"cluster-id"`
+	Revision  int    `yaml:"revision"`
+	// UID is that of the cluster's configuration: two clusters may have one cluster-id.
+	UID string `yaml:"configuration"`
+}
+
+// BaseOf returns what a folder says that is the same as the revision.
+func BaseOf(r Revision) Base { return Base{r.ClusterID, r.Number, r.UID} }
+
+// ReadBase reads the base of a folder; nil where it has none.
+func ReadBase(dir string) (*Base, error) {
+	path := filepath.Join(dir, BaseFile)
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the folder's revision: %w", err)
+	}
+	var base Base
+	if _, findings := strictyaml.Decode(path, b, &base); len(findings) > 0 {
+		return nil, hint.Wrap(findings.Err(), "delete it; then compare with: paictl config diff, and push with --force")
+	}
+	return &base, nil
+}
+
+// Bytes returns the content of a BaseFile.
+func (b Base) Bytes() ([]byte, error) {
+	return strictyaml.Encode(b, strictyaml.Comments{"": "The revision of the cluster's configuration that this folder is based on. Written by paictl."})
+}
+
+// Write puts the base into a folder, whole or not at all.
+func (b Base) Write(dir string) error {
+	data, err := b.Bytes()
+	if err != nil {
+		return err
+	}
+	temp, err := os.CreateTemp(dir, BaseFile+"-")
+	if err != nil {
+		return fmt.Errorf("note the revision in the folder: %w", err)
+	}
+	defer func() { _ = os.Remove(temp.Name()) }()
+	_, err = temp.Write(data)
+	err = errors.Join(err, temp.Chmod(0o644), temp.Close())
+	if err == nil {
+		err = os.Rename(temp.Name(), filepath.Join(dir, BaseFile))
+	}
+	if err != nil {
+		return fmt.Errorf("note the revision in the folder: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,87 @@
+package store
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/openpai/paictl/pkg/config"
+)
+
+// minSecret is the length from which a secret's value is looked for in comments: shorter ones
+// are in every text.
+const minSecret = 4
+
+// commented is a comment that looks like an entry that was commented out: "# password: x".
+var commented = regexp.MustCompile(`^[#\s-]*([A-Za-z0-9_.-]+)[ \t]*:[ \t]+(\S.*?)[ \t\r]*$`)
+
+// commentSpans finds secrets in comments: values that are in use, and entries that were
+// commented out and look secret. A "#" inside a value is no comment; taking something out of
+// there is noticed when the text is read again.
+func commentSpans(text []byte, taken []span, secrets []found) []span {
+	if bytes.IndexByte(text, '#') < 0 {
+		return nil
+	}
+	inside := map[int]int{}
+	for _, s := range taken {
+		inside[s.start] = s.end
+	}
+	var values []found
+	for _, s := range secrets {
+		if v := s.node.Value; len(v) >= minSecret && !strings.Contains(v, "\n") {
+			values = append(values, s)
+		}
+	}
+	// The longest first: one may begin with another.
+	slices.SortStableFunc(values, func(a, b found) int { return len(b.node.Value) - len(a.node.Value) })
+	var out []span
+	comment := -1 // where the comment on this line begins
+	for i := 0; i < len(text); i++ {
+		if end, ok := inside[i]; ok && comment < 0 {
+			i = end - 1
+			continue
+		}
+		switch {
+		case text[i] == '\n':
+			comment = -1
+		case comment < 0 && text[i] == '#' && (i == 0 || isSpace(text[i-1])):
+			comment = i
+			stop := lineEnd(text, i)
+			out = append(out, inComment(text[i:stop], i, values)...)
+			i = stop - 1
+		}
+	}
+	return out
+}
+
+// inComment returns the secrets in one comment that begins at the offset.
+func inComment(comment []byte, at int, values []found) []span {
+	if m := commented.FindSubmatchIndex(comment); m != nil {
+		key, value := string(comment[m[2]:m[3]]), string(comment[m[4]:m[5]])
+		if config.LooksSecret(key) && saysSomething(value) {
+			return []span{{at + m[4], at + m[5], fmt.Sprintf("%s in a comment", key)}}
+		}
+	}
+	var out []span
+	for i := 0; i < len(comment); i++ {
+		for _, s := range values {
+			if value := s.node.Value; bytes.HasPrefix(comment[i:], []byte(value)) {
+				out = append(out, span{at + i, at + i + len(value), s.field + " in a comment"})
+				i += len(value) - 1
+				break
+			}
+		}
+	}
+	return out
+}
+
+// saysSomething tells whether a commented value is more than a placeholder.
+func saysSomething(value string) bool {
+	switch value {
+	case `""`, "''", "~", "null", "{}", "[]", "|", ">", "true", "false", "...":
+		return false
+	}
+	return !strings.HasPrefix(value, "<") && !strings.HasPrefix(value, "*")
+}

@@ -1,0 +1,248 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/hint"
+)
+
+// Candidate is what somebody wants to push.
+type Candidate struct {
+	// Dir names the files in findings.
+	Dir string
+	// Files are all four, or some: the others stay as the cluster has them.
+	Files map[string][]byte
+	// Base is what the files are based on, nil where that is not known.
+	Base *Base
+	// Source is where the files came from, where that is no folder of the operator. A push
+	// from the same source as the last one needs no base.
+	Source string
+	// Force pushes over what the files are not based on.
+	Force bool
+	// Rename lets the push change the cluster-id.
+	Rename bool
+}
+
+// Draft is a push that is checked and not done yet.
+type Draft struct {
+	// Head is the revision that the cluster has, nil before the first push.
+	Head *Revision
+	// Cluster is the configuration as it will be.
+	Cluster  *config.Cluster
+	Warnings config.Findings
+	// Changes are the files that differ from the cluster's; none means nothing to push.
+	Changes []FileChange
+
+	objects *objects
+	after   *Copy
+	source  string
+}
+
+// First tells whether the cluster has no configuration yet.
+func (d *Draft) First() bool { return d.Head == nil }
+
+// Draft checks a candidate against all rules and against what the cluster has. Nothing is
+// written.
+func (s *Store) Draft(ctx context.Context, c Candidate) (*Draft, error) {
+	d := &Draft{source: c.Source}
+	complete := len(c.Files) == len(config.Files())
+	if complete { // what is wrong with them is told before the cluster is asked
+		if err := s.check(d, c); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	if d.objects, err = s.get(ctx); err != nil {
+		return nil, err
+	}
+	before, err := s.before(ctx, d, c, complete)
+	if err != nil {
+		return nil, err
+	}
+	if !complete {
+		if before == nil {
+			return nil, hint.Errorf("push all four files first, without --only", "the cluster has no configuration yet that %s could be merged into", strings.Join(sortedNames(c.Files), ", "))
+		}
+		files := maps.Clone(before.Files)
+		maps.Copy(files, c.Files)
+		c.Files = files
+		if err := s.check(d, c); err != nil {
+			return nil, err
+		}
+	}
+	if before == nil {
+		before = &Copy{}
+	}
+	d.Changes = changes(before, d.after, "cluster/", "pushed/")
+	return d, s.permit(d, c)
+}
+
+// before returns the cluster's copy, nil where there is none. One that can't be read is as
+// none to a forced push of all files.
+func (s *Store) before(ctx context.Context, d *Draft, c Candidate, complete bool) (*Copy, error) {
+	if d.objects.config == nil {
+		return nil, nil
+	}
+	head := d.objects.head
+	d.Head = &head
+	before, err := s.copyOf(ctx, d.objects)
+	if err != nil && c.Force && complete {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if before.Revision.Number != head.Number { // read again meanwhile
+		return nil, hint.Wrap(ErrChanged, remedyStale)
+	}
+	return before, nil
+}
+
+// check decodes the files, applies all rules and takes the secrets out.
+func (s *Store) check(d *Draft, c Candidate) error {
+	cluster, err := config.Parse(c.Dir, c.Files)
+	if err != nil {
+		return err
+	}
+	d.Cluster, d.Warnings = cluster, config.Validate(cluster, s.Checks...)
+	if err := d.Warnings.Err(); err != nil {
+		return err
+	}
+	if d.after, err = s.splitAll(cluster, c.Dir, c.Files); err != nil {
+		return err
+	}
+	d.Warnings = append(d.Warnings, inTheOpen(cluster, d.after)...)
+	return nil
+}
+
+func (s *Store) splitAll(cluster *config.Cluster, dir string, files map[string][]byte) (*Copy, error) {
+	c := &Copy{Files: files, shown: map[string][]byte{}, parts: credentials{}}
+	for _, name := range config.Files() {
+		find := secretsOf(name, nil)
+		if name == config.ServicesFile {
+			find = secretsOf(name, s.secretPaths(cluster))
+		}
+		shown, parts, err := split(filepath.Join(dir, name), files[name], find)
+		if err != nil {
+			return nil, err
+		}
+		c.shown[name] = shown
+		if len(parts) > 0 {
+			c.parts[name] = parts
+		}
+	}
+	return c, nil
+}
+
+// permit refuses a push to another cluster, and one over what somebody else pushed.
+func (s *Store) permit(d *Draft, c Candidate) error {
+	if d.First() {
+		if c.Base != nil && !c.Force {
+			return hint.Errorf("choose that cluster with --kubeconfig and --context; or push here all the same with --force",
+				"the folder is based on revision %d of another cluster's configuration: this cluster has none", c.Base.Revision)
+		}
+		return nil
+	}
+	head := *d.Head
+	id := d.Cluster.Services.Cluster.Common.ClusterID
+	if id != head.ClusterID && !c.Rename {
+		return hint.Errorf("choose the right cluster with --kubeconfig and --context, or correct cluster.common.cluster-id in "+config.ServicesFile+
+			"; --rename-cluster changes the cluster's id",
+			"this is the cluster %q, and the configuration is for the cluster %q", head.ClusterID, id)
+	}
+	if c.Force || len(d.Changes) == 0 || c.Base == nil && c.Source != "" && c.Source == head.Source {
+		return nil
+	}
+	return based(c, head)
+}
+
+const remedyStale = "see what differs with: paictl config diff -p DIR; take the cluster's files with: paictl config pull -o OTHER; --force pushes over them"
+
+// based refuses files that are not based on the head.
+func based(c Candidate, head Revision) error {
+	b := c.Base
+	switch {
+	case b == nil && c.Source != "":
+		return hint.Errorf("see what differs with: paictl config diff --from; --force pushes over it",
+			"the cluster's configuration came from elsewhere: %s", describe(head))
+	case b == nil:
+		return hint.Errorf(remedyStale, "the cluster has a configuration that this folder is not based on: %s", describe(head))
+	case b.UID != head.UID:
+		return hint.Errorf("choose the right cluster with --kubeconfig and --context; or push here all the same with --force",
+			"the folder is based on another cluster's configuration, though that cluster's id is %q, too", b.ClusterID)
+	case b.Revision < head.Number:
+		return hint.Errorf(remedyStale, "the cluster's configuration was changed since revision %d, on which this folder is based: %s", b.Revision, describe(head))
+	case b.Revision > head.Number:
+		return hint.Errorf(remedyStale, "the folder is based on revision %d, and the cluster only has %s: it may have been restored from a backup", b.Revision, describe(head))
+	}
+	return nil
+}
+
+// describe says who pushed what and when.
+func describe(r Revision) string {
+	text := fmt.Sprintf("revision %d was pushed by %s on %s", r.Number, r.By, r.Time.UTC().Format(time.RFC3339))
+	if len(r.Files) > 0 {
+		text += " (" + strings.Join(r.Files, ", ") + ")"
+	}
+	if r.Message != "" {
+		text += ": " + r.Message
+	}
+	return text
+}
+
+// Diff compares files with the cluster's copy, which must be there. The files need not pass
+// the rules, only be readable.
+func (s *Store) Diff(ctx context.Context, dir string, files map[string][]byte) (Revision, []FileChange, error) {
+	cluster, err := config.Parse(dir, files)
+	if err != nil {
+		return Revision{}, nil, err
+	}
+	after, err := s.splitAll(cluster, dir, files)
+	if err != nil {
+		return Revision{}, nil, err
+	}
+	before, err := s.Pull(ctx)
+	if err != nil {
+		return Revision{}, nil, err
+	}
+	return before.Revision, changes(before, after, "cluster/", "folder/"), nil
+}
+
+// RollbackDraft is a push of what an earlier revision had.
+func (s *Store) RollbackDraft(ctx context.Context, number int) (*Draft, error) {
+	o, err := s.get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	earlier, err := s.at(ctx, o, number)
+	if err != nil {
+		return nil, err
+	}
+	d := &Draft{objects: o, Head: &o.head}
+	c := Candidate{Dir: fmt.Sprintf("revision-%d", number), Files: earlier.Files}
+	if err := s.check(d, c); err != nil {
+		return nil, fmt.Errorf("go back to revision %d: %w", number, err)
+	}
+	before, err := open(o.config, o.secret, o.head)
+	if err != nil { // that is what one may want to go back from
+		before = &Copy{}
+	}
+	d.Changes = changes(before, d.after, "current/", "rollback/")
+	return d, nil
+}
+
+func sortedNames(files map[string][]byte) []string {
+	var out []string
+	for _, name := range config.Files() {
+		if _, ok := files[name]; ok {
+			out = append(out, name)
+		}
+	}
+	return out
+}

@@ -1,0 +1,64 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/openpai/paictl/pkg/kube"
+)
+
+const (
+	labelManagedBy = "app.kubernetes.io/managed-by"
+	managedBy      = "paictl"
+)
+
+// namespaceLabels are those of kube.SystemNamespace. Its pods may be privileged: the agents
+// on nodes (metrics, volumes, drivers) need the host. What goes beyond "restricted" is still
+// told to whoever applies it.
+func namespaceLabels() map[string]string {
+	return map[string]string{
+		labelManagedBy:                       managedBy,
+		"pod-security.kubernetes.io/enforce": "privileged",
+		"pod-security.kubernetes.io/warn":    "restricted",
+	}
+}
+
+// EnsureNamespace makes kube.SystemNamespace, or gives it the labels that it lacks. Labels
+// with another value stay: somebody chose them.
+func EnsureNamespace(ctx context.Context, client kubernetes.Interface) error {
+	api := client.CoreV1().Namespaces()
+	want := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: kube.SystemNamespace, Labels: namespaceLabels()}}
+	_, err := api.Create(ctx, want, metav1.CreateOptions{})
+	if err == nil {
+		return nil
+	}
+	if !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("make the namespace %s: %w", kube.SystemNamespace, err)
+	}
+	have, err := api.Get(ctx, kube.SystemNamespace, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("read the namespace %s: %w", kube.SystemNamespace, err)
+	}
+	missing := namespaceLabels()
+	for k := range have.Labels {
+		delete(missing, k)
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": missing}})
+	if err != nil {
+		return err
+	}
+	if _, err := api.Patch(ctx, kube.SystemNamespace, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		return fmt.Errorf("label the namespace %s: %w", kube.SystemNamespace, err)
+	}
+	return nil
+}

@@ -1,0 +1,51 @@
+package store
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/strictyaml"
+)
+
+// A secret of fewer characters is too likely to be a common word; of more than maxSearched
+// machines' passwords it is enough to search some.
+const (
+	minSearched = 8
+	maxSearched = 500
+)
+
+// inTheOpen warns about secrets that also stand where nothing is secret, such as one password
+// in a label: only the operator can mend that.
+func inTheOpen(cluster *config.Cluster, c *Copy) config.Findings {
+	var out config.Findings
+	seen := map[string]bool{}
+	for _, file := range config.Files() {
+		for _, p := range c.parts[file] {
+			v := valueOf(p.Text)
+			if len(v) < minSearched || seen[v] || len(seen) == maxSearched {
+				continue
+			}
+			seen[v] = true
+			for _, name := range config.Files() {
+				if at := bytes.Index(c.shown[name], []byte(v)); at >= 0 {
+					f := cluster.Finding(name, strictyaml.Warning, nil, "secret/in-the-open",
+						fmt.Sprintf("the value of %s in %s also stands here, where it is no secret", p.Field, file), "remove it here, or choose another secret")
+					f.Line, f.Column = c.line(name, at), 1
+					out = append(out, f)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// line returns the line in the file of an offset in what is shown of it.
+func (c *Copy) line(name string, at int) int {
+	before := c.shown[name][:at]
+	line := 1 + bytes.Count(before, []byte("\n"))
+	for i := range bytes.Count(before, []byte(Reference)) {
+		line += bytes.Count([]byte(c.parts[name][i].Text), []byte("\n"))
+	}
+	return line
+}

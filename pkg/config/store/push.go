@@ -1,0 +1,198 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
+
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/version"
+)
+
+// Entry says who pushes, and why.
+type Entry struct {
+	By      string // user@host
+	Message string
+}
+
+// MaxMessage is the length of a message in bytes: ten must fit into the history.
+const MaxMessage = 1000
+
+// Push writes a draft as a new revision. Where somebody pushed since the draft was made,
+// nothing changes and the error is ErrChanged. A draft without changes writes nothing.
+func (s *Store) Push(ctx context.Context, d *Draft, e Entry) (Revision, error) {
+	if len(d.Changes) == 0 && !d.First() {
+		return *d.Head, nil
+	}
+	if len(e.Message) > MaxMessage {
+		return Revision{}, fmt.Errorf("the message has %d bytes, %d are kept", len(e.Message), MaxMessage)
+	}
+	r := Revision{Number: 1, ClusterID: d.Cluster.Services.Cluster.Common.ClusterID, Time: s.now(), By: e.By,
+		Message: e.Message, Source: d.source, Version: version.Version, Files: []string{}}
+	for _, c := range d.Changes {
+		r.Files = append(r.Files, c.File)
+	}
+	var history []Revision
+	if d.First() {
+		if err := EnsureNamespace(ctx, s.client); err != nil {
+			return Revision{}, err
+		}
+	} else {
+		r.Number = d.Head.Number + 1
+		history = append([]Revision{*d.Head}, d.objects.history...)
+		history = history[:min(len(history), Keep-1)]
+	}
+	history, err := s.prepare(ctx, d, &r, history)
+	if err != nil {
+		return Revision{}, err
+	}
+	return s.commit(ctx, d, r, history)
+}
+
+// prepare writes what the new revision needs and nobody reads yet: its credentials, and the
+// current revision under the name that it keeps. It returns the history that still fits.
+func (s *Store) prepare(ctx context.Context, d *Draft, r *Revision, history []Revision) ([]Revision, error) {
+	g, ctx := errgroup.WithContext(ctx)
+	if !d.First() {
+		g.Go(func() error {
+			_, err := s.client.CoreV1().ConfigMaps(kube.SystemNamespace).Create(ctx, archive(d.objects.config, d.Head.Number), metav1.CreateOptions{})
+			if err != nil && !apierrors.IsAlreadyExists(err) {
+				return fmt.Errorf("keep revision %d: %w", d.Head.Number, err)
+			}
+			return nil
+		})
+	}
+	kept := history
+	g.Go(func() (err error) {
+		kept, err = s.writeCredentials(ctx, d, r, history)
+		return err
+	})
+	err := g.Wait()
+	return kept, err
+}
+
+// writeCredentials adds the draft's credentials to the Secret, unless they are the current
+// ones.
+func (s *Store) writeCredentials(ctx context.Context, d *Draft, r *Revision, history []Revision) ([]Revision, error) {
+	if d.after.parts.empty() {
+		return history, nil
+	}
+	if !d.First() {
+		if now, err := readEntry(d.objects.secret, *d.Head); err == nil && now.equal(d.after.parts) {
+			r.Credentials = d.Head.Credentials
+			return history, nil
+		}
+	}
+	name, value, err := newEntry(r.Number, d.after.parts)
+	if err != nil {
+		return nil, err
+	}
+	r.Credentials = name
+	have, kept := d.objects.secret, history
+	// The Secret may be changed by a push at the same time; the ConfigMap decides between the
+	// two, so that here both may write.
+	err = retry.RetryOnConflict(retry.DefaultRetry, func() (err error) {
+		var want *corev1.Secret
+		if want, kept, err = withEntry(have, name, value, r.Number-1, history); err != nil {
+			return err
+		}
+		if err = s.putSecret(ctx, have, want); apierrors.IsConflict(err) {
+			var getErr error
+			if have, getErr = s.getSecret(ctx); getErr != nil {
+				return getErr
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("write Secret %s: %w", SecretName, err)
+	}
+	return kept, nil
+}
+
+// putSecret creates or updates the Secret. One that came or went meanwhile is a conflict.
+func (s *Store) putSecret(ctx context.Context, have, want *corev1.Secret) error {
+	api := s.client.CoreV1().Secrets(kube.SystemNamespace)
+	var err error
+	if have == nil {
+		_, err = api.Create(ctx, want, metav1.CreateOptions{})
+	} else {
+		_, err = api.Update(ctx, want, metav1.UpdateOptions{})
+	}
+	if have == nil && apierrors.IsAlreadyExists(err) || have != nil && apierrors.IsNotFound(err) {
+		return apierrors.NewConflict(corev1.Resource("secrets"), SecretName, err)
+	}
+	return err
+}
+
+// commit writes the ConfigMap: before it the old revision counts, after it the new one.
+func (s *Store) commit(ctx context.Context, d *Draft, r Revision, history []Revision) (Revision, error) {
+	want, err := encode(r, d.after.shown, history)
+	if err != nil {
+		return Revision{}, err
+	}
+	api := s.client.CoreV1().ConfigMaps(kube.SystemNamespace)
+	var done *corev1.ConfigMap
+	if d.First() {
+		done, err = api.Create(ctx, want, metav1.CreateOptions{})
+	} else {
+		replace(d.objects.config, want)
+		done, err = api.Update(ctx, want, metav1.UpdateOptions{})
+	}
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || !d.First() && apierrors.IsNotFound(err) {
+		return Revision{}, s.explainLoss(ctx)
+	}
+	if err != nil {
+		return Revision{}, fmt.Errorf("write ConfigMap %s: %w", ConfigMapName, err)
+	}
+	r.UID = string(done.UID)
+	s.forget(ctx, r, history)
+	return r, nil
+}
+
+// replace makes want an update of exactly what was read. What others noted on it stays.
+func replace(have, want *corev1.ConfigMap) {
+	want.ResourceVersion, want.UID = have.ResourceVersion, have.UID
+	for k, v := range have.Labels {
+		if _, ours := want.Labels[k]; !ours {
+			want.Labels[k] = v
+		}
+	}
+	for k, v := range have.Annotations {
+		if !strings.HasPrefix(k, prefix) {
+			want.Annotations[k] = v
+		}
+	}
+}
+
+// explainLoss tells who was faster.
+func (s *Store) explainLoss(ctx context.Context) error {
+	winner, err := s.Current(ctx)
+	if err != nil {
+		return ErrChanged
+	}
+	return hint.Wrap(fmt.Errorf("%w, and nothing was written: %s", ErrChanged, describe(winner)), remedyStale)
+}
+
+// forget deletes revisions that the history no longer names. What can't be deleted now is
+// deleted by the next push: nobody reads it meanwhile.
+func (s *Store) forget(ctx context.Context, r Revision, history []Revision) {
+	oldest := r.Number
+	if len(history) > 0 {
+		oldest = slices.MinFunc(history, func(a, b Revision) int { return a.Number - b.Number }).Number
+	}
+	if oldest <= 1 {
+		return
+	}
+	_ = s.client.CoreV1().ConfigMaps(kube.SystemNamespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{
+		LabelSelector: labelManagedBy + "=" + managedBy + "," + annRevision + "<" + strconv.Itoa(oldest)})
+}

@@ -1,0 +1,216 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/secret"
+)
+
+// Copy is the configuration as the cluster has it.
+type Copy struct {
+	Revision Revision
+	// Files are as they were pushed, with their secrets.
+	Files map[string][]byte
+
+	shown map[string][]byte
+	parts credentials
+}
+
+// Private tells whether a file must not be readable by others.
+func (c *Copy) Private(name string) bool {
+	return len(c.parts[name]) > 0 || name == config.ServicesFile
+}
+
+// Masked returns the files with secret.Mask in the place of each secret.
+func (c *Copy) Masked() map[string][]byte {
+	out := map[string][]byte{}
+	for name, text := range c.shown {
+		// In quotes, so that the files are still YAML.
+		out[name] = bytes.ReplaceAll(text, []byte(Reference), []byte(`"`+secret.Mask+`"`))
+	}
+	return out
+}
+
+// objects are what is read for any purpose.
+type objects struct {
+	config  *corev1.ConfigMap // nil where there is none
+	secret  *corev1.Secret    // nil where there is none
+	head    Revision
+	history []Revision // before head, the latest first
+}
+
+// get reads both objects at once.
+func (s *Store) get(ctx context.Context) (*objects, error) {
+	var o objects
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() (err error) {
+		o.config, err = s.client.CoreV1().ConfigMaps(kube.SystemNamespace).Get(ctx, ConfigMapName, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			o.config, err = nil, nil
+		}
+		return err
+	})
+	g.Go(func() (err error) {
+		o.secret, err = s.getSecret(ctx)
+		return err
+	})
+	if err := g.Wait(); err != nil {
+		return nil, fmt.Errorf("read the cluster's configuration: %w", err)
+	}
+	if o.config == nil {
+		return &o, nil
+	}
+	var err error
+	if o.head, err = revisionOf(o.config); err != nil {
+		return nil, err
+	}
+	o.history, err = historyOf(o.config)
+	return &o, err
+}
+
+func (s *Store) getSecret(ctx context.Context) (*corev1.Secret, error) {
+	secret, err := s.client.CoreV1().Secrets(kube.SystemNamespace).Get(ctx, SecretName, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return secret, err
+}
+
+// readAttempts is how often both objects are read until they fit. One that is read just
+// before a push and one just after don't; the next time they do.
+const readAttempts = 3
+
+// copyOf puts the files of a revision together: of the current one, where config is nil. A
+// cluster without configuration is ErrNone.
+func (s *Store) copyOf(ctx context.Context, o *objects) (*Copy, error) {
+	for attempt := 1; ; attempt++ {
+		if o.config == nil {
+			return nil, ErrNone
+		}
+		c, err := open(o.config, o.secret, o.head)
+		if err == nil || !errors.Is(err, errEntry) || attempt == readAttempts {
+			return c, err
+		}
+		if o, err = s.get(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// errEntry marks credentials that aren't in the Secret.
+var errEntry = errors.New("no entry")
+
+func open(cm *corev1.ConfigMap, from *corev1.Secret, r Revision) (*Copy, error) {
+	shown, err := unpack(cm)
+	if err != nil {
+		return nil, err
+	}
+	parts, err := readEntry(from, r)
+	if err != nil {
+		return nil, err
+	}
+	c := &Copy{Revision: r, Files: map[string][]byte{}, shown: shown, parts: parts}
+	for _, name := range config.Files() {
+		if c.Files[name], err = join(name, shown[name], parts[name]); err != nil {
+			return nil, fmt.Errorf("read revision %d: %w", r.Number, err)
+		}
+	}
+	return c, nil
+}
+
+// Pull returns the current configuration. Without one the error is ErrNone.
+func (s *Store) Pull(ctx context.Context) (*Copy, error) {
+	o, err := s.get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s.copyOf(ctx, o)
+}
+
+// Load returns the current configuration, decoded, secrets included. Nothing is written to
+// the disk. Without one the error is ErrNone.
+func (s *Store) Load(ctx context.Context) (*config.Cluster, Revision, error) {
+	c, err := s.Pull(ctx)
+	if err != nil {
+		return nil, Revision{}, err
+	}
+	cluster, err := config.Parse("", c.Files)
+	if err != nil {
+		return nil, c.Revision, fmt.Errorf("read the cluster's configuration, revision %d: %w", c.Revision.Number, err)
+	}
+	return cluster, c.Revision, nil
+}
+
+// Current returns the revision that the cluster has, and with it the cluster-id. Without one
+// the error is ErrNone.
+func (s *Store) Current(ctx context.Context) (Revision, error) {
+	history, err := s.History(ctx)
+	if err != nil {
+		return Revision{}, err
+	}
+	return history[0], nil
+}
+
+// ID returns the cluster-id. Without a configuration the error is ErrNone.
+func (s *Store) ID(ctx context.Context) (string, error) {
+	r, err := s.Current(ctx)
+	return r.ClusterID, err
+}
+
+// History returns the revisions that there are, the current one first. Without any the error
+// is ErrNone.
+func (s *Store) History(ctx context.Context) ([]Revision, error) {
+	cm, err := s.client.CoreV1().ConfigMaps(kube.SystemNamespace).Get(ctx, ConfigMapName, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, ErrNone
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the cluster's configuration: %w", err)
+	}
+	head, err := revisionOf(cm)
+	if err != nil {
+		return nil, err
+	}
+	history, err := historyOf(cm)
+	return append([]Revision{head}, history...), err
+}
+
+// At returns the configuration as it was in a revision of the history.
+func (s *Store) At(ctx context.Context, number int) (*Copy, error) {
+	o, err := s.get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s.at(ctx, o, number)
+}
+
+func (s *Store) at(ctx context.Context, o *objects, number int) (*Copy, error) {
+	if o.config == nil {
+		return nil, ErrNone
+	}
+	if number == o.head.Number {
+		return s.copyOf(ctx, o)
+	}
+	for _, r := range o.history {
+		if r.Number != number {
+			continue
+		}
+		cm, err := s.client.CoreV1().ConfigMaps(kube.SystemNamespace).Get(ctx, archiveName(number), metav1.GetOptions{})
+		if err != nil {
+			return nil, fmt.Errorf("read revision %d: %w", number, err)
+		}
+		return open(cm, o.secret, r)
+	}
+	return nil, hint.Errorf("see: paictl config history", "there is no revision %d any more, or not yet", number)
+}

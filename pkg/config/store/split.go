@@ -1,0 +1,157 @@
+package store
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/secret"
+)
+
+// Reference stands in a file of the ConfigMap where a secret was. The secrets of a file are
+// kept in the order of their references.
+const Reference = `"` + referenceText + `"`
+
+const referenceText = "secret:" + SecretName
+
+// part is what was taken out of a file: a secret as it was written, quotes included.
+type part struct {
+	Field string `json:"field"` // for messages, or wholeFile
+	Text  string `json:"text"`
+}
+
+const wholeFile = "(whole file)"
+
+// span is a part with its place in the file.
+type span struct {
+	start, end int
+	field      string
+}
+
+// split takes secrets out of a file. What is left is the same YAML, byte for byte, with
+// References in their places. Where that can't be had, such as in a file with line breaks
+// that only YAML knows, the whole file becomes one secret: nothing is lost either way.
+func split(name string, text []byte, secrets func(root *yaml.Node) []found) (shown []byte, parts []part, err error) {
+	if bytes.Contains(text, []byte(referenceText)) {
+		return nil, nil, hint.Errorf("write the value itself; files with their secrets come from: paictl config pull -o DIR",
+			"%s holds the text %s, which stands for a secret in the cluster's copy", name, referenceText)
+	}
+	root, err := parse(text)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	all := secrets(root)
+	for _, f := range all {
+		if f.node.Value == secret.Mask {
+			return nil, nil, hint.Errorf("write the value itself; a folder of \"config pull --mask-secrets\" can't be pushed",
+				"%s: %s is masked", name, f.field)
+		}
+	}
+	spans, err := locate(text, all)
+	if err == nil {
+		spans = append(spans, commentSpans(text, spans, all)...)
+		shown, parts, err = cut(text, spans)
+	}
+	if err == nil {
+		err = verify(root, shown, all)
+	}
+	if err != nil {
+		return []byte(Reference + "\n"), []part{{wholeFile, string(text)}}, nil
+	}
+	return shown, parts, nil
+}
+
+// join puts the secrets back.
+func join(name string, shown []byte, parts []part) ([]byte, error) {
+	if len(parts) == 1 && parts[0].Field == wholeFile {
+		return []byte(parts[0].Text), nil
+	}
+	pieces := bytes.Split(shown, []byte(Reference))
+	if len(pieces) != len(parts)+1 {
+		return nil, fmt.Errorf("%s has %d references to secrets, and there are %d secrets", name, len(pieces)-1, len(parts))
+	}
+	var out bytes.Buffer
+	for i, p := range pieces {
+		if i > 0 {
+			out.WriteString(parts[i-1].Text)
+		}
+		out.Write(p)
+	}
+	return out.Bytes(), nil
+}
+
+func parse(text []byte) (root *yaml.Node, err error) {
+	defer func() {
+		if r := recover(); r != nil { // yaml.v3 is not proof against every input
+			err = fmt.Errorf("not readable as YAML: %v", r)
+		}
+	}()
+	var top yaml.Node
+	if err := yaml.Unmarshal(text, &top); err != nil {
+		return nil, err
+	}
+	if len(top.Content) != 1 {
+		return nil, errors.New("no YAML document")
+	}
+	return top.Content[0], nil
+}
+
+// cut replaces the spans by references.
+func cut(text []byte, spans []span) (shown []byte, parts []part, err error) {
+	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.start, b.start) })
+	var out bytes.Buffer
+	at := 0
+	for _, s := range spans {
+		if s.start < at || s.end <= s.start {
+			return nil, nil, errors.New("secrets overlap")
+		}
+		out.Write(text[at:s.start])
+		out.WriteString(Reference)
+		parts = append(parts, part{s.field, string(text[s.start:s.end])})
+		at = s.end
+	}
+	out.Write(text[at:])
+	return out.Bytes(), parts, nil
+}
+
+// verify reads the shown text again: it must say the same but for the secrets.
+func verify(root *yaml.Node, shown []byte, secrets []found) error {
+	again, err := parse(shown)
+	if err != nil {
+		return err
+	}
+	replaced := map[*yaml.Node]bool{}
+	for _, s := range secrets {
+		replaced[s.node] = true
+	}
+	if !same(root, again, replaced) {
+		return errors.New("the file doesn't read the same without its secrets")
+	}
+	return nil
+}
+
+func same(a, b *yaml.Node, replaced map[*yaml.Node]bool) bool {
+	if replaced[a] {
+		return b.Kind == yaml.ScalarNode && b.Value == referenceText && a.Anchor == b.Anchor
+	}
+	if a.Kind != b.Kind || a.Anchor != b.Anchor || len(a.Content) != len(b.Content) {
+		return false
+	}
+	switch a.Kind {
+	case yaml.ScalarNode:
+		return a.Value == b.Value && a.ShortTag() == b.ShortTag()
+	case yaml.AliasNode:
+		return a.Value == b.Value
+	}
+	for i := range a.Content {
+		if !same(a.Content[i], b.Content[i], replaced) {
+			return false
+		}
+	}
+	return true
+}
