@@ -3,7 +3,14 @@
 // what, why, and what to do.
 package ready
 
-import "time"
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+)
 
 // Problem is one reason why a service isn't ready.
 type Problem struct {
@@ -28,4 +35,94 @@ type State struct {
 	ReadyPods int       `json:"readyPods"`
 	Problems  []Problem `json:"problems,omitempty"`
 	Since     time.Time `json:"since,omitzero"`
+}
+
+// Checker looks at one cluster. Its calls may run in parallel; waits in one namespace share
+// what they watch.
+type Checker struct {
+	client kubernetes.Interface
+
+	lock  sync.Mutex
+	feeds map[string]*feed
+}
+
+// New returns a Checker.
+func New(client kubernetes.Interface) *Checker {
+	return &Checker{client: client, feeds: map[string]*feed{}}
+}
+
+// Request is a release to check.
+type Request struct{ Namespace, Manifest string }
+
+// Check tells how the objects of a manifest are now.
+func (c *Checker) Check(ctx context.Context, namespace, manifest string) (State, error) {
+	states, err := c.CheckAll(ctx, []Request{{namespace, manifest}})
+	if err != nil {
+		return State{}, err
+	}
+	return states[0], nil
+}
+
+// CheckAll checks many releases with one look at the cluster: one list per kind.
+func (c *Checker) CheckAll(ctx context.Context, requests []Request) ([]State, error) {
+	var all []target
+	each := make([][]target, len(requests))
+	for i, r := range requests {
+		found, err := parseTargets(r.Namespace, r.Manifest)
+		if err != nil {
+			return nil, err
+		}
+		each[i], all = found, append(all, found...)
+	}
+	s, err := take(ctx, c.client, all)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]State, len(requests))
+	var group sync.WaitGroup
+	for i := range each {
+		group.Go(func() { out[i], _ = stateOf(ctx, each[i], s, newReader(c.client)) })
+	}
+	group.Wait()
+	return out, nil
+}
+
+// stateOf judges, and asks about what looks bad. The causes are those of the problems.
+func stateOf(ctx context.Context, targets []target, s *snapshot, d details) (State, []cause) {
+	v := judge(targets, s)
+	out := State{Ready: v.ready, Pods: v.pods, ReadyPods: v.readyPods, Since: v.since}
+	causes := resolve(ctx, v.found, d)
+	for _, c := range causes {
+		out.Problems = append(out.Problems, c.Problem)
+	}
+	return out, causes
+}
+
+// Tail reads the last lines of a container's log, without control characters. previous means
+// the container before its last restart.
+func (c *Checker) Tail(ctx context.Context, namespace, pod, container string, previous bool, lines int) ([]string, error) {
+	return tail(ctx, c.client, namespace, pod, container, previous, lines)
+}
+
+// NotReadyError ends a wait without success. It carries the state at that time.
+type NotReadyError struct {
+	State State
+	// Waited is how long the wait was, where the time was up; 0 where a problem was final.
+	Waited time.Duration
+}
+
+// Error is one line: the first problem, or how far it got.
+func (e *NotReadyError) Error() string {
+	text := fmt.Sprintf("%d of %d pods are ready", e.State.ReadyPods, e.State.Pods)
+	if len(e.State.Problems) > 0 {
+		p := e.State.Problems[0]
+		text = fmt.Sprintf("%s: %s: %s", p.Object, p.Reason, p.Message)
+		if more := len(e.State.Problems) - 1; more > 0 {
+			text += fmt.Sprintf(" (and %d more)", more)
+		}
+	}
+	if e.Waited > 0 {
+		return fmt.Sprintf("not ready after %s: %s", e.Waited, text)
+	}
+	return text
 }

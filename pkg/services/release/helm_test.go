@@ -271,18 +271,18 @@ func TestPlanChangesNothingAndShowsNoSecret(t *testing.T) {
 		fmt.Fprintf(&text, "%s %s\n%s", c.Action, strings.ReplaceAll(c.Object, w.namespace, "NS"), strings.ReplaceAll(c.Diff, w.namespace, "NS"))
 	}
 	assert.NotContains(t, text.String(), "hunter")
-	assert.Equal(t, `update secret NS/demo-credentials
---- secret NS/demo-credentials
-+++ secret NS/demo-credentials
+	assert.Equal(t, `update Secret NS/demo-credentials
+--- Secret NS/demo-credentials
++++ Secret NS/demo-credentials
 @@ -4,4 +4,4 @@
    name: demo-credentials
    namespace: NS
  stringData:
 -  password: '********'
 +  password: '******** (changed)'
-update configmap NS/demo
---- configmap NS/demo
-+++ configmap NS/demo
+update ConfigMap NS/demo
+--- ConfigMap NS/demo
++++ ConfigMap NS/demo
 @@ -1,6 +1,6 @@
  apiVersion: v1
  data:
@@ -291,7 +291,7 @@ update configmap NS/demo
  kind: ConfigMap
  metadata:
    name: demo
-delete configmap NS/demo-extra
+delete ConfigMap NS/demo-extra
 `, text.String())
 
 	same, err := w.manager.Plan(t.Context(), w.demo(map[string]any{"password": "hunter2", "extra": true}))

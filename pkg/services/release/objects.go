@@ -28,6 +28,9 @@ func (i id) String() string {
 	return kind + " " + i.namespace + "/" + i.name
 }
 
+// title is the same for lists: "Deployment pai-system/grafana".
+func (i id) title() string { return i.kind + strings.TrimPrefix(i.String(), strings.ToLower(i.kind)) }
+
 // object is one of a manifest. mapping is nil where the release itself brings its kind.
 type object struct {
 	id

@@ -51,7 +51,7 @@ func (j *job) changes() ([]Change, error) {
 	wanted := j.want.byID()
 	for _, o := range j.base {
 		if _, stays := wanted[o.id]; !stays && o.GetAnnotations()[resourcePolicy] != resourcePolicyKeep {
-			out = append(out, Change{Action: Delete, Object: o.String()})
+			out = append(out, Change{Action: Delete, Object: o.title()})
 		}
 	}
 	return out, nil
@@ -75,7 +75,7 @@ func planObject(base map[id]object, f finding) (*Change, error) {
 	if err != nil || diff == "" && action == Update {
 		return nil, err
 	}
-	return &Change{Action: action, Object: f.String(), Diff: diff}, nil
+	return &Change{Action: action, Object: f.title(), Diff: diff}, nil
 }
 
 // diffObjects is a unified diff of two objects as YAML; before is nil for a new one.
@@ -95,12 +95,12 @@ func diffObjects(i id, before, after *unstructured.Unstructured) (string, error)
 	if texts[0] == texts[1] {
 		return "", nil
 	}
-	from := i.String()
+	from := i.title()
 	if before == nil {
 		from = "/dev/null"
 	}
 	return difflib.GetUnifiedDiffString(difflib.UnifiedDiff{
-		A: lines(texts[0]), B: lines(texts[1]), FromFile: from, ToFile: i.String(), Context: diffContext,
+		A: lines(texts[0]), B: lines(texts[1]), FromFile: from, ToFile: i.title(), Context: diffContext,
 	})
 }
 

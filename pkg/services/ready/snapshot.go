@@ -1,0 +1,188 @@
+package ready
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+)
+
+// snapshot is what the cluster looked like at one time: the objects that the judgement needs.
+type snapshot struct {
+	now          time.Time
+	deployments  []*appsv1.Deployment
+	daemonSets   []*appsv1.DaemonSet
+	statefulSets []*appsv1.StatefulSet
+	replicaSets  []*appsv1.ReplicaSet
+	revisions    []*appsv1.ControllerRevision
+	jobs         []*batchv1.Job
+	pods         []*corev1.Pod
+	claims       []*corev1.PersistentVolumeClaim
+	volumes      []*corev1.PersistentVolume
+	classes      []*storagev1.StorageClass
+	nodes        []*corev1.Node
+
+	byOwner map[types.UID][]*corev1.Pod
+	byNode  map[string]*corev1.Node
+}
+
+// index prepares the look-ups.
+func (s *snapshot) index() *snapshot {
+	s.byOwner, s.byNode = map[types.UID][]*corev1.Pod{}, map[string]*corev1.Node{}
+	for _, p := range s.pods {
+		if owner := metav1.GetControllerOf(p); owner != nil {
+			s.byOwner[owner.UID] = append(s.byOwner[owner.UID], p)
+		}
+	}
+	for _, n := range s.nodes {
+		s.byNode[n.Name] = n
+	}
+	return s
+}
+
+func find[T metav1.Object](list []T, namespace, name string) (out T, ok bool) {
+	for _, o := range list {
+		if o.GetNamespace() == namespace && o.GetName() == name {
+			return o, true
+		}
+	}
+	return out, false
+}
+
+// put adds an object of any kind that a snapshot holds.
+func (s *snapshot) put(o any) {
+	switch o := o.(type) {
+	case *appsv1.Deployment:
+		s.deployments = append(s.deployments, o)
+	case *appsv1.DaemonSet:
+		s.daemonSets = append(s.daemonSets, o)
+	case *appsv1.StatefulSet:
+		s.statefulSets = append(s.statefulSets, o)
+	case *appsv1.ReplicaSet:
+		s.replicaSets = append(s.replicaSets, o)
+	case *appsv1.ControllerRevision:
+		s.revisions = append(s.revisions, o)
+	case *batchv1.Job:
+		s.jobs = append(s.jobs, o)
+	case *corev1.Pod:
+		s.pods = append(s.pods, o)
+	case *corev1.PersistentVolumeClaim:
+		s.claims = append(s.claims, o)
+	case *corev1.PersistentVolume:
+		s.volumes = append(s.volumes, o)
+	case *storagev1.StorageClass:
+		s.classes = append(s.classes, o)
+	case *corev1.Node:
+		s.nodes = append(s.nodes, o)
+	}
+}
+
+// lister reads all objects of one kind.
+type lister func(ctx context.Context, c kubernetes.Interface, namespace string) (runtime.Object, error)
+
+var everything = metav1.ListOptions{}
+
+// namespaced and clusterWide are how the kinds are read, and which targets need them.
+var namespaced = []struct {
+	need []string
+	list lister
+}{
+	{[]string{kindDeployment}, func(ctx context.Context, c kubernetes.Interface, ns string) (runtime.Object, error) {
+		return c.AppsV1().Deployments(ns).List(ctx, everything)
+	}},
+	{[]string{kindDeployment}, func(ctx context.Context, c kubernetes.Interface, ns string) (runtime.Object, error) {
+		return c.AppsV1().ReplicaSets(ns).List(ctx, everything)
+	}},
+	{[]string{kindDaemonSet}, func(ctx context.Context, c kubernetes.Interface, ns string) (runtime.Object, error) {
+		return c.AppsV1().DaemonSets(ns).List(ctx, everything)
+	}},
+	{[]string{kindDaemonSet}, func(ctx context.Context, c kubernetes.Interface, ns string) (runtime.Object, error) {
+		return c.AppsV1().ControllerRevisions(ns).List(ctx, everything)
+	}},
+	{[]string{kindStatefulSet}, func(ctx context.Context, c kubernetes.Interface, ns string) (runtime.Object, error) {
+		return c.AppsV1().StatefulSets(ns).List(ctx, everything)
+	}},
+	{[]string{kindJob}, func(ctx context.Context, c kubernetes.Interface, ns string) (runtime.Object, error) {
+		return c.BatchV1().Jobs(ns).List(ctx, everything)
+	}},
+	{podKinds, func(ctx context.Context, c kubernetes.Interface, ns string) (runtime.Object, error) {
+		return c.CoreV1().Pods(ns).List(ctx, everything)
+	}},
+	{[]string{kindClaim, kindStatefulSet}, func(ctx context.Context, c kubernetes.Interface, ns string) (runtime.Object, error) {
+		return c.CoreV1().PersistentVolumeClaims(ns).List(ctx, everything)
+	}},
+}
+
+var podKinds = []string{kindDeployment, kindDaemonSet, kindStatefulSet, kindJob, kindPod}
+
+var clusterWide = []struct {
+	need []string
+	list lister
+}{
+	{podKinds, func(ctx context.Context, c kubernetes.Interface, _ string) (runtime.Object, error) {
+		return c.CoreV1().Nodes().List(ctx, everything)
+	}},
+	{[]string{kindVolume}, func(ctx context.Context, c kubernetes.Interface, _ string) (runtime.Object, error) {
+		return c.CoreV1().PersistentVolumes().List(ctx, everything)
+	}},
+	{[]string{kindClaim, kindStatefulSet}, func(ctx context.Context, c kubernetes.Interface, _ string) (runtime.Object, error) {
+		return c.StorageV1().StorageClasses().List(ctx, everything)
+	}},
+}
+
+// take reads a snapshot: one list per kind, those that the targets need, all at once.
+func take(ctx context.Context, c kubernetes.Interface, targets []target) (*snapshot, error) {
+	needed := func(kinds []string) bool {
+		return slices.ContainsFunc(targets, func(t target) bool { return slices.Contains(kinds, t.kind) })
+	}
+	out := &snapshot{now: time.Now()}
+	var lock sync.Mutex
+	var group errgroup.Group
+	read := func(list lister, namespace string) {
+		group.Go(func() error {
+			found, err := list(ctx, c, namespace)
+			if err != nil {
+				return fmt.Errorf("read the state of the services: %w", err)
+			}
+			lock.Lock()
+			defer lock.Unlock()
+			return meta.EachListItem(found, func(o runtime.Object) error { out.put(o); return nil })
+		})
+	}
+	for _, k := range clusterWide {
+		if needed(k.need) {
+			read(k.list, "")
+		}
+	}
+	for _, namespace := range namespacesOf(targets) {
+		for _, k := range namespaced {
+			if needed(k.need) {
+				read(k.list, namespace)
+			}
+		}
+	}
+	err := group.Wait()
+	return out.index(), err
+}
+
+func namespacesOf(targets []target) []string {
+	var out []string
+	for _, t := range targets {
+		if t.namespace != "" && !slices.Contains(out, t.namespace) {
+			out = append(out, t.namespace)
+		}
+	}
+	return out
+}

@@ -1,0 +1,94 @@
+package ready
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// suspicion is something that may be a problem: what the snapshot says of it, and how to
+// find out the rest.
+type suspicion struct {
+	Problem
+	// group is the workload that suffers. One cause is told once per group, however many pods
+	// have it.
+	group string
+	// refine reads events or a log. It returns false where there is nothing to tell after all.
+	refine func(ctx context.Context, p Problem, d details) (Problem, bool)
+}
+
+func (s suspicion) key() string { return s.group + "\x00" + s.Reason }
+
+// cause is a problem and how many others have it. Its key stays the same while pods come and
+// go, and while refining finds other words for it.
+type cause struct {
+	Problem
+	key    string
+	others int
+}
+
+// asked is how many objects of a group are asked about one suspicion.
+const asked = 2
+
+// resolve turns suspicions into problems: each cause once, with the number of others that
+// have it, those that waiting won't mend first.
+func resolve(ctx context.Context, found []suspicion, d details) []cause {
+	var order []string
+	causes, tries := map[string]*cause{}, map[string]int{}
+	for _, s := range found {
+		key := s.key()
+		if c := causes[key]; c != nil {
+			if c.Object != s.Object {
+				c.others++
+			}
+			c.Final = c.Final || s.Final
+			continue
+		}
+		if tries[key]++; tries[key] > asked {
+			continue
+		}
+		p, ok := s.Problem, true
+		if s.refine != nil {
+			p, ok = s.refine(ctx, p, d)
+		}
+		if !ok {
+			continue
+		}
+		// Refining may have found another reason than the one that was suspected.
+		causes[key] = &cause{Problem: p, key: key}
+		order = append(order, key)
+	}
+	var out []cause
+	for _, key := range order {
+		c := causes[key]
+		if c.others > 0 {
+			c.Message += fmt.Sprintf(" (and %s more)", count(c.others, "object"))
+		}
+		c.Message = clean(c.Message, messageLimit)
+		if !slices.ContainsFunc(out, func(o cause) bool { return o.Object == c.Object && o.Reason == c.Reason }) {
+			out = append(out, *c)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b cause) int { return rank(a.Problem) - rank(b.Problem) })
+	return out
+}
+
+func rank(p Problem) int {
+	if p.Final {
+		return 0
+	}
+	return 1
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// older tells whether something has been so for a while; the zero time has not.
+func older(now, since time.Time, than time.Duration) bool {
+	return !since.IsZero() && now.Sub(since) >= than
+}

@@ -1,0 +1,100 @@
+package ready
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+)
+
+// Kinds that are waited for. A Service or a ConfigMap works as soon as it is there.
+const (
+	kindDeployment  = "Deployment"
+	kindDaemonSet   = "DaemonSet"
+	kindStatefulSet = "StatefulSet"
+	kindReplicaSet  = "ReplicaSet"
+	kindJob         = "Job"
+	kindClaim       = "PersistentVolumeClaim"
+	kindVolume      = "PersistentVolume"
+	kindPod         = "Pod"
+)
+
+// target is an object of the manifest that is waited for.
+type target struct {
+	kind, namespace, name string
+	// passing: the object goes away by itself when its work is done (Jobs with a time to live).
+	passing bool
+}
+
+// String is how problems name it: "deployment/grafana".
+func (t target) String() string { return object(t.kind, t.name) }
+
+func object(kind, name string) string { return strings.ToLower(kind) + "/" + name }
+
+var waitedFor = map[string]string{
+	kindDeployment: "apps/", kindDaemonSet: "apps/", kindStatefulSet: "apps/", kindJob: "batch/", kindClaim: "v1", kindVolume: "v1", kindPod: "v1",
+}
+
+// parseTargets finds the objects to wait for. Those without a namespace are in that of the
+// release; hooks are Helm's to wait for.
+func parseTargets(namespace, manifest string) ([]target, error) {
+	var out []target
+	reader := utilyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(manifest)))
+	for {
+		doc, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			return out, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read the manifest: %w", err)
+		}
+		found, err := targetsOf(namespace, doc)
+		if err != nil {
+			return nil, fmt.Errorf("read the manifest: %w", err)
+		}
+		out = append(out, found...)
+	}
+}
+
+func targetsOf(namespace string, doc []byte) ([]target, error) {
+	type part struct {
+		metav1.TypeMeta   `json:",inline"`
+		metav1.ObjectMeta `json:"metadata"`
+		Spec              struct {
+			TTL *int32 `json:"ttlSecondsAfterFinished"`
+		} `json:"spec"`
+	}
+	var one struct {
+		part  `json:",inline"`
+		Items []part `json:"items"`
+	}
+	if err := yaml.Unmarshal(doc, &one); err != nil {
+		// Another kind may well keep something else in these fields.
+		var head metav1.TypeMeta
+		if yaml.Unmarshal(doc, &head) == nil && waitedFor[head.Kind] == "" && head.Kind != "List" {
+			return nil, nil
+		}
+		return nil, err
+	}
+	var out []target
+	for _, p := range append(one.Items, one.part) {
+		api, ok := waitedFor[p.Kind]
+		if !ok || !strings.HasPrefix(p.APIVersion, api) || p.Annotations["helm.sh/hook"] != "" {
+			continue
+		}
+		t := target{kind: p.Kind, namespace: p.Namespace, name: p.Name, passing: p.Kind == kindJob && p.Spec.TTL != nil}
+		switch {
+		case p.Kind == kindVolume:
+			t.namespace = ""
+		case t.namespace == "":
+			t.namespace = namespace
+		}
+		out = append(out, t)
+	}
+	return out, nil
+}

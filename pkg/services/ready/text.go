@@ -1,0 +1,66 @@
+package ready
+
+import (
+	"regexp"
+	"strings"
+	"unicode"
+)
+
+const (
+	// messageLimit bounds a message, lineLimit a line of a log, in characters.
+	messageLimit = 300
+	lineLimit    = 200
+	// logLines is how much of a crashed container's log is told.
+	logLines = 5
+)
+
+// escape is a terminal's control sequence: colours, mostly.
+var escape = regexp.MustCompile(`\x1b(\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)?|.)`)
+
+// clean makes one line of a text that came from elsewhere: no control characters, bounded.
+func clean(text string, limit int) string {
+	text = escape.ReplaceAllString(text, "")
+	text = strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case unicode.IsControl(r), r == unicode.ReplacementChar, unicode.Is(unicode.Cf, r):
+			return -1
+		}
+		return r
+	}, text)
+	text = strings.Join(strings.Fields(text), " ")
+	if runes := []rune(text); len(runes) > limit {
+		return string(runes[:limit-1]) + "…"
+	}
+	return text
+}
+
+// lastLines are the last lines of a log that say something. Their indentation stays.
+func lastLines(text string, count int) []string {
+	var out []string
+	for line := range strings.Lines(text) {
+		indent := len(line) - len(strings.TrimLeft(line, " "))
+		if line = clean(line, lineLimit); line != "" {
+			out = append(out, strings.Repeat(" ", min(indent, 8))+line)
+		}
+	}
+	return out[max(0, len(out)-count):]
+}
+
+// afterQuote is what follows the last quoted name in an error of the container runtime, which
+// wraps the cause in who wanted what.
+var afterQuote = regexp.MustCompile(`^.*": `)
+
+func innermost(text string) string {
+	return afterQuote.ReplaceAllString(strings.Join(strings.Fields(text), " "), "")
+}
+
+func containsAny(text string, parts ...string) bool {
+	for _, p := range parts {
+		if strings.Contains(text, p) {
+			return true
+		}
+	}
+	return false
+}

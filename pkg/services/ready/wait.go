@@ -1,0 +1,262 @@
+package ready
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/openpai/paictl/pkg/hint"
+)
+
+const (
+	// defaultGrace is how long a final problem must stay before a wait is given up.
+	defaultGrace = 10 * time.Second
+	// settle gathers the changes of one moment into one look.
+	settle = 100 * time.Millisecond
+	// tick is how often it is looked although nothing changes: events are not watched, and
+	// some problems become final with time.
+	tick = time.Second
+)
+
+// WaitOptions bound a wait.
+type WaitOptions struct {
+	// Timeout is when the wait is given up; 0 means never.
+	Timeout time.Duration
+	// Grace is how long a final problem must stay before the wait is given up; 0 means 10 s.
+	Grace time.Duration
+	// OnChange is told each new state, the first and the last included. It may be nil.
+	OnChange func(State)
+}
+
+// Wait waits until the objects of a manifest work. It ends early with a NotReadyError when a
+// final problem stays. The state is the last one seen, with an error too.
+func (c *Checker) Wait(ctx context.Context, namespace, manifest string, o WaitOptions) (State, error) {
+	targets, err := parseTargets(namespace, manifest)
+	if err != nil {
+		return State{}, err
+	}
+	if len(targets) == 0 {
+		return State{Ready: true}, nil
+	}
+	w := &waiter{Checker: c, o: o, targets: targets, details: newReader(c.client), first: map[string]time.Time{}, began: time.Now()}
+	if o.Grace <= 0 {
+		w.o.Grace = defaultGrace
+	}
+	return w.run(ctx)
+}
+
+// waiter is one wait.
+type waiter struct {
+	*Checker
+	o       WaitOptions
+	targets []target
+	details details
+	began   time.Time
+	// floor are the generations that the API had when the wait began. What the feeds hold may
+	// be older, and must not count.
+	floor map[types.UID]int64
+	first map[string]time.Time // since when a final problem is there
+	told  bool
+	state State
+}
+
+func (w *waiter) run(ctx context.Context) (State, error) {
+	var deadline <-chan time.Time
+	if w.o.Timeout > 0 {
+		timer := time.NewTimer(w.o.Timeout)
+		defer timer.Stop()
+		deadline = timer.C
+	}
+	if err := w.readFloor(ctx); err != nil {
+		return w.state, err
+	}
+	wake := make(chan struct{}, 1)
+	var feeds []*feed
+	for _, namespace := range w.namespaces() {
+		f, leave := w.join(ctx, namespace, wake)
+		defer leave()
+		feeds = append(feeds, f)
+	}
+	again := time.NewTicker(tick)
+	defer again.Stop()
+	for {
+		done, err := w.look(ctx, feeds)
+		if done || err != nil {
+			return w.state, err
+		}
+		select {
+		case <-ctx.Done():
+			return w.state, ctx.Err()
+		case <-deadline:
+			return w.state, w.giveUp(w.o.Timeout)
+		case <-wake:
+			pause(ctx, settle)
+		case <-again.C:
+		}
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+func (w *waiter) namespaces() []string {
+	if out := namespacesOf(w.targets); len(out) > 0 {
+		return out
+	}
+	return []string{metav1.NamespaceDefault} // volumes alone: any feed has them
+}
+
+// look judges once. It returns true when the wait is over.
+func (w *waiter) look(ctx context.Context, feeds []*feed) (bool, error) {
+	for _, f := range feeds {
+		ok, err := f.ready()
+		if err != nil {
+			return false, fmt.Errorf("watch the services: %w", err)
+		}
+		if !ok {
+			return false, nil
+		}
+	}
+	s := snapshotOf(feeds)
+	if w.stale(s) {
+		return false, nil
+	}
+	state, causes := stateOf(ctx, w.targets, s, w.details)
+	w.tell(state)
+	if state.Ready {
+		return true, nil
+	}
+	if w.stays(s.now, causes) {
+		return false, w.giveUp(0)
+	}
+	return false, nil
+}
+
+func (w *waiter) tell(s State) {
+	old := w.state
+	w.state = s
+	s.Since, old.Since = time.Time{}, time.Time{}
+	if w.told && reflect.DeepEqual(s, old) {
+		return
+	}
+	w.told = true
+	if w.o.OnChange != nil {
+		w.o.OnChange(w.state)
+	}
+}
+
+// stays tells whether a final problem has been there for the time of grace. The same problem
+// of another pod of the workload goes on with its time.
+func (w *waiter) stays(now time.Time, causes []cause) bool {
+	seen := map[string]bool{}
+	over := false
+	for _, c := range causes {
+		if !c.Final {
+			continue
+		}
+		seen[c.key] = true
+		if _, known := w.first[c.key]; !known {
+			w.first[c.key] = now
+		}
+		over = over || now.Sub(w.first[c.key]) >= w.o.Grace
+	}
+	for key := range w.first {
+		if !seen[key] {
+			delete(w.first, key)
+		}
+	}
+	return over
+}
+
+func (w *waiter) giveUp(waited time.Duration) error {
+	err := &NotReadyError{State: w.state, Waited: waited}
+	if len(w.state.Problems) == 0 {
+		return hint.Wrap(err, "see how it goes on: paictl service status; or give it more time with --wait")
+	}
+	if remedy := w.state.Problems[0].Hint; remedy != "" {
+		return hint.Wrap(err, remedy)
+	}
+	return err
+}
+
+// readFloor asks for the generations of the workloads as they are now.
+func (w *waiter) readFloor(ctx context.Context) error {
+	found := make([]metav1.Object, len(w.targets))
+	group, ctx := errgroup.WithContext(ctx)
+	for i, t := range w.targets {
+		group.Go(func() error {
+			o, err := w.get(ctx, t)
+			if err != nil && !apierrors.IsNotFound(err) {
+				return fmt.Errorf("read %s: %w", t, err)
+			}
+			if err == nil {
+				found[i] = o
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	w.floor = map[types.UID]int64{}
+	for _, o := range found {
+		if o != nil {
+			w.floor[o.GetUID()] = o.GetGeneration()
+		}
+	}
+	return nil
+}
+
+func (w *waiter) get(ctx context.Context, t target) (metav1.Object, error) {
+	now := metav1.GetOptions{}
+	switch t.kind {
+	case kindDeployment:
+		return w.client.AppsV1().Deployments(t.namespace).Get(ctx, t.name, now)
+	case kindDaemonSet:
+		return w.client.AppsV1().DaemonSets(t.namespace).Get(ctx, t.name, now)
+	case kindStatefulSet:
+		return w.client.AppsV1().StatefulSets(t.namespace).Get(ctx, t.name, now)
+	case kindJob:
+		return w.client.BatchV1().Jobs(t.namespace).Get(ctx, t.name, now)
+	}
+	return nil, nil
+}
+
+// lag is how long a feed may not know yet what the API knew when the wait began.
+const lag = 5 * time.Second
+
+// stale tells whether a workload is older in the snapshot than it was when the wait began.
+func (w *waiter) stale(s *snapshot) bool {
+	have := map[types.UID]int64{}
+	for _, o := range s.deployments {
+		have[o.UID] = o.Generation
+	}
+	for _, o := range s.daemonSets {
+		have[o.UID] = o.Generation
+	}
+	for _, o := range s.statefulSets {
+		have[o.UID] = o.Generation
+	}
+	for _, o := range s.jobs {
+		have[o.UID] = o.Generation
+	}
+	for uid, generation := range w.floor {
+		got, there := have[uid]
+		if there && got < generation || !there && s.now.Sub(w.began) < lag {
+			return true
+		}
+	}
+	return false
+}
