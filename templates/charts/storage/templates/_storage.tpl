@@ -6,8 +6,9 @@ it later, so that names of objects contain its hash: another folder is another v
 {{- printf "%s|%s|%s|%s" .namespace .claim .node .path | sha256sum | trunc 10 -}}
 {{- end -}}
 
+{{/* storage.localName: short enough that paictl can name a Job after it. */}}
 {{- define "storage.localName" -}}
-{{- printf "pai-%s-%s" (.claim | replace "." "-" | trunc 40 | trimSuffix "-") (include "storage.localKey" .) -}}
+{{- printf "pai-%s-%s" (.claim | replace "." "-" | trunc 30 | trimSuffix "-") (include "storage.localKey" .) -}}
 {{- end -}}
 
 {{/* storage.localLabels: by which paictl finds what belongs to a claim. */}}
