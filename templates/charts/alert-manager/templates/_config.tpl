@@ -23,7 +23,7 @@ route:
       matchers: ['alertname="Heartbeat"']
       group_wait: 0s
       group_interval: {{ .Values.receivers.heartbeat.interval }}
-      # A little less than the interval, or every second turn would be left out.
+      # Shorter than the interval, so that each turn sends.
       repeat_interval: 1s
     {{- with .Values.customRoutes }}
     {{- toYaml . | nindent 4 }}

@@ -1,0 +1,74 @@
+package alerts
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/pkg/bundle"
+)
+
+// promtool returns the program that evaluates the rules, or skips the test.
+func promtool(t *testing.T) string {
+	t.Helper()
+	if path := os.Getenv("PAICTL_PROMTOOL"); path != "" {
+		require.FileExists(t, path, "PAICTL_PROMTOOL")
+		return path
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		cache = ""
+	}
+	for _, dir := range []string{os.Getenv("PAICTL_TEST_BUNDLE"), os.Getenv("PAICTL_BUNDLE"), filepath.Join(cache, "paictl", "bundle")} {
+		if dir == "" {
+			continue
+		}
+		b, err := bundle.Open(dir)
+		if err != nil {
+			continue
+		}
+		if tool, ok := b.Lookup(bundle.KindTool, "promtool"); ok {
+			return b.File(tool)
+		}
+	}
+	t.Skip("no promtool: name one by PAICTL_PROMTOOL, or build a bundle with make bundle")
+	return ""
+}
+
+// run runs promtool; what it prints is told where it fails.
+func run(t *testing.T, args ...string) {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), promtool(t), args...).CombinedOutput()
+	require.NoError(t, err, "promtool %v:\n%s", args, out)
+}
+
+func TestAlertsFireWhenTheyShouldAndOnlyThen(t *testing.T) {
+	promtool(t)
+	for group := range suites(t) {
+		t.Run(group, func(t *testing.T) { run(t, "test", "rules", group+"_test.yaml") })
+	}
+}
+
+func TestPrometheusUnderstandsWhatTheChartRenders(t *testing.T) {
+	promtool(t)
+	for _, c := range prometheusCases {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			for _, m := range configMaps(t, "prometheus", c.values) {
+				for name, text := range m.Data {
+					require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+				}
+			}
+			run(t, "check", "config", "--syntax-only", filepath.Join(dir, "prometheus.yml"))
+			require.NoError(t, os.Remove(filepath.Join(dir, "prometheus.yml")))
+			files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
+			require.NoError(t, err)
+			if len(files) > 0 {
+				run(t, append([]string{"check", "rules"}, files...)...)
+			}
+		})
+	}
+}

@@ -1,0 +1,111 @@
+package alerts
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gopkg.in/yaml.v3"
+)
+
+const everyReceiver = `
+replicas: 3
+receivers:
+  email: {smtpHost: mail.example.org, from: pai@example.org, to: [a@example.org, b@example.org], authUsername: pai, authPassword: s3cret-mail}
+  webhooks:
+    ops: {url: "https://hooks.example.org/ops", authorization: bearer, bearerToken: s3cret-token}
+    chat: {secretUrl: "https://chat.example.org/s3cret-url"}
+  slack: {channel: "#cluster", apiUrl: "https://slack.example.org/s3cret-hook"}
+  heartbeat: {url: "https://beat.example.org/1"}
+customRoutes: [{receiver: team-a, matchers: ['team="a"']}]
+customReceivers: [{name: team-a, webhook_configs: [{url: "http://team.example.org"}]}]
+`
+
+type route struct {
+	Receiver       string
+	Matchers       []string
+	RepeatInterval string `yaml:"repeat_interval"`
+	Routes         []route
+}
+
+type receiver struct {
+	Name           string
+	EmailConfigs   []map[string]any `yaml:"email_configs"`
+	WebhookConfigs []map[string]any `yaml:"webhook_configs"`
+	SlackConfigs   []map[string]any `yaml:"slack_configs"`
+}
+
+type alertmanager struct {
+	Route        route
+	InhibitRules []map[string]any `yaml:"inhibit_rules"`
+	Receivers    []receiver
+}
+
+// alertmanagerConfig renders alertmanager.yml and decodes it, by the names of its receivers.
+func alertmanagerConfig(t *testing.T, values string) (alertmanager, map[string]receiver) {
+	t.Helper()
+	var config alertmanager
+	require.NoError(t, yaml.Unmarshal([]byte(configMaps(t, "alert-manager", values)["alert-manager"].Data["alertmanager.yml"]), &config))
+	byName := map[string]receiver{}
+	for _, r := range config.Receivers {
+		byName[r.Name] = r
+	}
+	return config, byName
+}
+
+func TestEveryRouteLeadsToAReceiver(t *testing.T) {
+	for _, values := range []string{"", everyReceiver} {
+		config, receivers := alertmanagerConfig(t, values)
+		require.Equal(t, "operators", config.Route.Receiver)
+		for _, r := range config.Route.Routes {
+			require.Contains(t, receivers, r.Receiver)
+			require.NotEmpty(t, r.Matchers, "the route to %s takes everything", r.Receiver)
+		}
+		require.Empty(t, receivers["nobody"].EmailConfigs)
+	}
+}
+
+func TestWithoutReceiversNobodyIsTold(t *testing.T) {
+	_, receivers := alertmanagerConfig(t, "")
+	for _, r := range receivers {
+		require.Empty(t, r.EmailConfigs, r.Name)
+		require.Empty(t, r.WebhookConfigs, r.Name)
+		require.Empty(t, r.SlackConfigs, r.Name)
+	}
+}
+
+func TestSecretsOfReceiversStandOnlyInTheSecret(t *testing.T) {
+	var where []string
+	for _, doc := range manifests(t, "alert-manager", everyReceiver) {
+		if strings.Contains(doc, "s3cret") {
+			where = append(where, doc)
+		}
+	}
+	require.Len(t, where, 1)
+	require.Contains(t, where[0], "kind: Secret")
+
+	_, receivers := alertmanagerConfig(t, everyReceiver)
+	operators := receivers["operators"]
+	require.Len(t, operators.EmailConfigs, 2)
+	require.Equal(t, "/etc/alertmanager/credentials/receivers.email.authPassword", operators.EmailConfigs[0]["auth_password_file"])
+	require.Len(t, operators.WebhookConfigs, 2)
+	require.Equal(t, "/etc/alertmanager/credentials/receivers.webhooks.chat.secretUrl", operators.WebhookConfigs[0]["url_file"])
+	require.Equal(t, "https://hooks.example.org/ops", operators.WebhookConfigs[1]["url"])
+	require.Len(t, operators.SlackConfigs, 1)
+	require.Len(t, receivers["heartbeat"].WebhookConfigs, 1)
+}
+
+// paictl keeps the secrets itself: then the values have none, and the chart must not make a
+// Secret that would be taken away, or overwritten, by the one of paictl.
+func TestTheChartMakesNoSecretWherePaictlDoes(t *testing.T) {
+	for _, values := range []string{
+		"",
+		"{credentialsSecret: alert-manager-credentials, credentialsChecksum: abc, receivers: {webhooks: {chat: {}}}}",
+	} {
+		docs := strings.Join(manifests(t, "alert-manager", values), "\n---\n")
+		require.NotContains(t, docs, "kind: Secret")
+		require.Contains(t, docs, "secretName: alert-manager-credentials")
+	}
+	_, receivers := alertmanagerConfig(t, "receivers: {webhooks: {chat: {}}}")
+	require.Contains(t, receivers["operators"].WebhookConfigs[0], "url_file")
+}
