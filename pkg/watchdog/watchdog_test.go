@@ -117,6 +117,7 @@ func watch(t *testing.T, c *cluster, kubelet string, change func(*Config)) *Watc
 	s := httptest.NewServer(c)
 	t.Cleanup(s.Close)
 	config := defaults()
+	config.Timeout = Duration(time.Minute) // of a machine that is busy with other tests
 	if kubelet != "" {
 		_, port, err := net.SplitHostPort(kubelet)
 		require.NoError(t, err)
@@ -322,7 +323,7 @@ func TestServeWatchesAndAnswersUntilItIsEnded(t *testing.T) {
 	require.Eventually(t, func() bool {
 		got := get("/metrics")
 		return strings.Contains(got, `target="kubelet/a"`) && strings.Contains(got, `target="apiserver"`)
-	}, 10*time.Second, 10*time.Millisecond)
+	}, time.Minute, 10*time.Millisecond)
 	cancel()
 	require.NoError(t, <-ended)
 }
