@@ -10,11 +10,15 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"strings"
 )
 
 // minDepth keeps whole top folders such as /etc or /mnt out of reach.
 const minDepth = 2
+
+// system are folders of a machine below which no volume lies.
+var system = []string{"bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "proc", "run", "sbin", "sys", "usr"}
 
 // split checks a path of the machine and returns its components.
 func split(name string) ([]string, error) {
@@ -25,6 +29,9 @@ func split(name string) ([]string, error) {
 		return nil, fmt.Errorf("%q is not a clean path: it must have no \"..\", \".\", \"//\" or \"/\" at its end", name)
 	}
 	parts := strings.Split(strings.TrimPrefix(name, "/"), "/")
+	if slices.Contains(system, parts[0]) || parts[0] == "var" && len(parts) == minDepth {
+		return nil, fmt.Errorf("%s is refused: it belongs to the machine's system", name)
+	}
 	if len(parts) < minDepth || parts[0] == "" {
 		return nil, fmt.Errorf("%s is refused: a volume lies at least %d levels deep, as in /datastorage/service", name, minDepth)
 	}

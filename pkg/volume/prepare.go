@@ -97,6 +97,14 @@ func own(dir *os.Root, owner Owner, mode fs.FileMode) ([]string, error) {
 		if err := dir.Chmod(".", mode); err != nil {
 			return nil, fmt.Errorf("set the mode: %w", cause(err))
 		}
+		// Without the capability FSETID the kernel drops the set-group-id bit, and says nothing.
+		now, err := dir.Stat(".")
+		if err != nil {
+			return nil, cause(err)
+		}
+		if now.Mode()&modeBits != mode {
+			return nil, fmt.Errorf("set the mode: it is %v and not %v; the capability FSETID is missing", now.Mode()&modeBits, mode)
+		}
 		did = append(did, fmt.Sprintf("mode %v was %v", mode, info.Mode()&modeBits))
 	}
 	return did, nil
