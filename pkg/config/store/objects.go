@@ -218,7 +218,10 @@ func compress(b []byte) ([]byte, error) {
 	if _, err := w.Write(b); err != nil {
 		return nil, err
 	}
-	return out.Bytes(), w.Close()
+	if err := w.Close(); err != nil { // it writes the end
+		return nil, err
+	}
+	return out.Bytes(), nil
 }
 
 func decompress(b []byte) ([]byte, error) {
