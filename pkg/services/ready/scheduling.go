@@ -37,15 +37,8 @@ func unschedulable(p *corev1.Pod, message string, room bool) Problem {
 		}
 		out.Final = out.Final && !c.passes && (!c.room || !room)
 	}
-	out.Message = fmt.Sprintf("none of the %s takes it: %s", nodes(m[1]), strings.Join(clauses, "; "))
+	out.Message = fmt.Sprintf("no node takes it; of %s: %s", m[1], strings.Join(clauses, "; "))
 	return out
-}
-
-func nodes(n string) string {
-	if n == "1" {
-		return "1 node"
-	}
-	return n + " nodes"
 }
 
 // splitClauses splits at commas that are followed by a number or end a sentence about volumes.
@@ -76,28 +69,28 @@ func explainClause(p *corev1.Pod, part string) clause {
 	switch {
 	case containsAny(what, "node affinity/selector", "node selector", "node(s) didn't match"):
 		if strings.Contains(what, "anti-affinity") || strings.Contains(what, "pod affinity") {
-			return clause{text: n + " already run a pod that this one avoids or miss one that it wants", hint: "have as many nodes for the role as replicas, or fewer replicas", room: true}
+			return clause{text: n + " with a pod that this one avoids, or without one that it wants", hint: "have as many nodes for the role as replicas, or fewer replicas", room: true}
 		}
 		return clause{
-			text: n + " lack the label " + wantedLabels(p), first: true,
+			text: n + " without the label " + wantedLabels(p), first: true,
 			hint: "give a machine the role in layout.yaml and run paictl config push and paictl service start, which label the nodes; or change placement in the service's section",
 		}
 	case strings.HasPrefix(what, "Insufficient "):
 		name := corev1.ResourceName(strings.TrimPrefix(what, "Insufficient "))
 		return clause{
-			text: fmt.Sprintf("%s lack free %s (it asks for %s)", n, name, requested(p, name)), room: true,
+			text: fmt.Sprintf("%s without enough free %s (it asks for %s)", n, name, requested(p, name)), room: true,
 			hint: "lower resources.requests in the service's section, or add a node",
 		}
 	case strings.Contains(what, "Too many pods"):
-		return clause{text: n + " run as many pods as they may", room: true, hint: "add a node"}
+		return clause{text: n + " full of pods", room: true, hint: "add a node"}
 	case strings.Contains(what, "taint"):
 		return taintClause(n, what)
 	case strings.Contains(what, "unschedulable"):
-		return clause{text: n + " are cordoned", hint: "let a node take pods again: kubectl uncordon NODE"}
+		return clause{text: n + " cordoned", hint: "let a node take pods again: kubectl uncordon NODE"}
 	case strings.Contains(strings.ToLower(what), "volume"):
 		return clause{text: strings.TrimSpace(n + " " + strings.TrimPrefix(what, "node(s) ")), hint: volumeHint(p, what), passes: !strings.Contains(what, "not found")}
 	case strings.Contains(what, "free ports"):
-		return clause{text: n + " have its host port in use", room: true, hint: "find what uses the port, or change it in the service's section"}
+		return clause{text: n + " with its host port in use", room: true, hint: "find what uses the port, or change it in the service's section"}
 	}
 	return clause{text: part}
 }
@@ -108,12 +101,12 @@ func taintClause(n, what string) clause {
 		name = "the taint " + strings.TrimSuffix(m[1], ": ")
 	}
 	if containsAny(what, "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable", "node.kubernetes.io/network-unavailable") {
-		return clause{text: n + " are not ready", hint: "see what is wrong with them: paictl node list", passes: true}
+		return clause{text: n + " not ready", hint: "see what is wrong with them: paictl node list", passes: true}
 	}
 	if strings.Contains(what, "-pressure") {
-		return clause{text: fmt.Sprintf("%s have %s", n, name), hint: "free disk or memory on those nodes", passes: true}
+		return clause{text: fmt.Sprintf("%s with %s", n, name), hint: "free disk or memory on those nodes", passes: true}
 	}
-	return clause{text: fmt.Sprintf("%s have %s", n, name), hint: "put a role whose taint it is into placement of the service's section, or take the taint off: kubectl taint nodes NODE KEY-"}
+	return clause{text: fmt.Sprintf("%s with %s", n, name), hint: "put a role whose taint it is into placement of the service's section, or take the taint off: kubectl taint nodes NODE KEY-"}
 }
 
 func volumeHint(p *corev1.Pod, message string) string {
