@@ -76,6 +76,10 @@ type board struct {
 
 func newBoard() *board { return &board{byName: map[string]*row{}} }
 
+func (b *board) draw(s screen, footer string) string { return s.frame(b, footer) }
+func (b *board) leave(s screen) string               { return s.final(b) }
+func (b *board) told() bool                          { return b.summary != nil }
+
 // apply takes one event in.
 func (b *board) apply(e cluster.Event) {
 	if e.Kind == cluster.EventRunStarted {

@@ -8,25 +8,30 @@ import (
 )
 
 // JSON writes one event per line, as cluster.Event spells it. Durations are nanoseconds.
-type JSON struct {
+type JSON struct{ *jsonLines[cluster.Event] }
+
+// NewJSON returns a renderer that writes JSON lines to w.
+func NewJSON(w io.Writer) *JSON { return &JSON{newJSONLines[cluster.Event](w)} }
+
+// jsonLines writes events of any kind, one per line.
+type jsonLines[E any] struct {
 	enc *json.Encoder
 	err error
 }
 
-// NewJSON returns a renderer that writes JSON lines to w.
-func NewJSON(w io.Writer) *JSON {
+func newJSONLines[E any](w io.Writer) *jsonLines[E] {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
-	return &JSON{enc: enc}
+	return &jsonLines[E]{enc: enc}
 }
 
-// Emit implements cluster.Sink. After the first write error nothing more is written: a
-// reader that went away must not stop the run.
-func (j *JSON) Emit(e cluster.Event) {
+// Emit writes an event. After the first write error nothing more is written: a reader that
+// went away must not stop the run.
+func (j *jsonLines[E]) Emit(e E) {
 	if j.err == nil {
 		j.err = j.enc.Encode(e)
 	}
 }
 
 // Close returns the first write error.
-func (j *JSON) Close() error { return j.err }
+func (j *jsonLines[E]) Close() error { return j.err }

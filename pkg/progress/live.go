@@ -32,8 +32,12 @@ type LiveOptions struct {
 
 // Live draws hosts × phases on a terminal while the run goes on, and leaves the final
 // table with the summary behind. Emit never waits for the screen.
-type Live struct {
+type Live struct{ *live[cluster.Event] }
+
+// live is a live table of any kind of events.
+type live[E any] struct {
 	opts    LiveOptions
+	lines   func() sinkOf[E] // what takes over when the screen is gone before the run is
 	program *tea.Program
 	unwatch func() bool
 	closing chan struct{}
@@ -41,24 +45,31 @@ type Live struct {
 	once    sync.Once
 
 	mu    sync.Mutex
-	queue []cluster.Event
-	plain *Plain // takes over when the screen is gone before the run is
-	last  model
+	queue []E
+	plain sinkOf[E] // nil while there is a screen
+	last  modelOf[E]
 	err   error
 }
+
+// sinkOf takes events.
+type sinkOf[E any] interface{ Emit(e E) }
 
 // NewLive takes the terminal until Close. When ctx ends, the table says that the run is
 // finishing its steps and goes on showing them.
 func NewLive(ctx context.Context, opts LiveOptions) *Live {
+	return &Live{newLive(ctx, opts, picture[cluster.Event](newBoard()), func() sinkOf[cluster.Event] { return NewPlain(opts.Out, opts.Colour) })}
+}
+
+func newLive[E any](ctx context.Context, opts LiveOptions, board picture[E], lines func() sinkOf[E]) *live[E] {
 	if opts.Interrupt == nil {
 		opts.Interrupt = interruptSelf
 	}
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
-	l := &Live{opts: opts, closing: make(chan struct{}), ended: make(chan struct{})}
-	m := model{
-		board: newBoard(), p: newPalette(opts.Out, opts.Colour), now: opts.Now(), next: l.nextFrame,
+	l := &live[E]{opts: opts, lines: lines, closing: make(chan struct{}), ended: make(chan struct{})}
+	m := modelOf[E]{
+		board: board, p: newPalette(opts.Out, opts.Colour), now: opts.Now(), next: l.nextFrame,
 		interrupt: func() tea.Msg { opts.Interrupt(); return nil },
 	}
 	l.program = tea.NewProgram(m, tea.WithInput(keyboard(opts.In)), tea.WithOutput(opts.Out),
@@ -68,8 +79,8 @@ func NewLive(ctx context.Context, opts LiveOptions) *Live {
 	return l
 }
 
-// Emit implements cluster.Sink.
-func (l *Live) Emit(e cluster.Event) {
+// Emit takes an event in.
+func (l *live[E]) Emit(e E) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.plain != nil {
@@ -80,13 +91,13 @@ func (l *Live) Emit(e cluster.Event) {
 }
 
 // Close draws what is left, gives the terminal back and prints the final table.
-func (l *Live) Close() error {
+func (l *live[E]) Close() error {
 	l.once.Do(func() {
 		l.unwatch()
 		close(l.closing)
 		<-l.ended
 		if l.plain == nil {
-			_, l.err = io.WriteString(l.opts.Out, l.last.screen().final(l.last.board))
+			_, l.err = io.WriteString(l.opts.Out, l.last.board.leave(l.last.screen()))
 		}
 	})
 	return l.err
@@ -94,14 +105,14 @@ func (l *Live) Close() error {
 
 // run draws until the run is over. A screen that ends early, for a second Ctrl-C or a
 // terminal that can't be drawn on, is followed by plain lines.
-func (l *Live) run() {
+func (l *live[E]) run() {
 	defer close(l.ended)
 	end, err := l.program.Run()
 	l.mu.Lock()
-	last, ok := end.(model)
+	last, ok := end.(modelOf[E])
 	l.last = last
 	if err != nil || !ok || last.aborted {
-		l.plain = NewPlain(l.opts.Out, l.opts.Colour)
+		l.plain = l.lines()
 		for _, e := range l.queue {
 			l.plain.Emit(e)
 		}
@@ -115,7 +126,7 @@ func (l *Live) run() {
 }
 
 // nextFrame waits for the time of the next frame, or for the end, and takes the queue.
-func (l *Live) nextFrame() tea.Msg {
+func (l *live[E]) nextFrame() tea.Msg {
 	t := time.NewTimer(frameEvery)
 	defer t.Stop()
 	closed := false
@@ -128,7 +139,7 @@ func (l *Live) nextFrame() tea.Msg {
 	defer l.mu.Unlock()
 	events := l.queue
 	l.queue = nil
-	return frameMsg{now: l.opts.Now(), events: events, closed: closed}
+	return frameOf[E]{now: l.opts.Now(), events: events, closed: closed}
 }
 
 // keyboard returns in when it is a terminal, else nil: then Ctrl-C is an ordinary signal.

@@ -74,7 +74,7 @@ func TestTheLastPictureHasTableWarningsSummaryAndRetry(t *testing.T) {
 	for _, w := range []int{120, 60} {
 		m, _ := send(newModel(new(int)), tea.WindowSizeMsg{Width: w, Height: 24}, frameMsg{now: at(40), events: append(story(), ending()...), closed: true})
 		assert.Empty(t, m.View(), "what stays is printed, not drawn")
-		golden(t, fmt.Sprintf("final_%d.golden", w), m.screen().final(m.board))
+		golden(t, fmt.Sprintf("final_%d.golden", w), m.board.leave(m.screen()))
 	}
 }
 
@@ -87,7 +87,7 @@ func TestARunThatIsRefusedNamesEveryFailedCheckAtTheEnd(t *testing.T) {
 		{Time: at(1), Kind: cluster.EventPhaseFailed, Host: "gpu-1", Phase: "preflight", Error: "1 GB of disk", Hint: "give it more"},
 	}
 	m, _ := send(newModel(new(int)), tea.WindowSizeMsg{Width: 100, Height: 24}, frameMsg{now: at(2), events: events, closed: true})
-	golden(t, "final_refused.golden", m.screen().final(m.board))
+	golden(t, "final_refused.golden", m.board.leave(m.screen()))
 
 	var out bytes.Buffer
 	r := NewPlain(&out, false)
@@ -99,7 +99,7 @@ func TestARunThatIsRefusedNamesEveryFailedCheckAtTheEnd(t *testing.T) {
 
 func TestTheLastPictureOfManyHostsIsBounded(t *testing.T) {
 	m, _ := send(newModel(new(int)), frameMsg{now: at(40), events: crowd(1000), closed: true})
-	final := m.screen().final(m.board)
+	final := m.board.leave(m.screen())
 	assert.Less(t, strings.Count(final, "\n"), finalMax+10)
 	assert.Contains(t, final, "… and 960 hosts more:")
 	assert.Contains(t, final, "\nnode-0500", "the one that failed comes first")

@@ -1,0 +1,125 @@
+package services
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/services/release"
+)
+
+// Deletion is what a delete would remove.
+type Deletion struct {
+	// ClusterID is what a person types to confirm it, "" where the cluster holds no
+	// configuration.
+	ClusterID string
+	Services  []string
+	Volumes   []Volume
+}
+
+// deleteWait is how long a delete waits for pods where the options say not to wait: data
+// that is in use can't be removed.
+const deleteWait = defaultWait
+
+// Delete is Stop, and then removes the services' data: their claims, the volumes behind
+// them, and folders of local volumes on their machines. The configuration stays. Nothing is
+// changed before Options.Confirm agreed.
+func (p *Platform) Delete(ctx context.Context, o Options) error {
+	if o.Wait <= 0 {
+		o.Wait = deleteWait
+	}
+	r := p.newRun("delete", o)
+	targets, err := r.targets(ctx)
+	if err != nil {
+		return err
+	}
+	volumes, err := r.volumes(ctx, targets)
+	if err != nil {
+		return err
+	}
+	targets = slices.DeleteFunc(targets, func(t *target) bool { return t.release == nil && len(volumes[t.name]) == 0 })
+	if o.DryRun || len(targets) == 0 {
+		r.beginStop(targets)
+		r.planDelete(targets, volumes)
+		return r.finish(ctx)
+	}
+	if err := r.confirm(ctx, targets, volumes); err != nil { // before the first event: a live table would paint over the question
+		return err
+	}
+	r.beginStop(targets)
+	if err := r.ensureNamespace(ctx, kube.SystemNamespace); err != nil { // the lock lives there
+		return err
+	}
+	jobs, err := r.folderJobs(ctx, volumes)
+	if err != nil {
+		return err
+	}
+	return r.locked(ctx, func(ctx context.Context) error {
+		err := r.stopAll(ctx, targets, ActionDeleted, func(ctx context.Context, t *target) error {
+			for _, v := range volumes[t.name] {
+				if err := r.removeVolume(ctx, t.name, v, jobs[v.PersistentVolume]); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		return r.finish(ctx)
+	})
+}
+
+func (r *run) confirm(ctx context.Context, targets []*target, volumes map[string][]Volume) error {
+	if r.o.Confirm == nil {
+		return nil
+	}
+	var d Deletion
+	if r.desired != nil {
+		d.ClusterID = r.desired.Config.Services.Cluster.Common.ClusterID
+	}
+	for _, t := range targets {
+		d.Services = append(d.Services, t.name)
+		d.Volumes = append(d.Volumes, volumes[t.name]...)
+	}
+	return r.o.Confirm(ctx, d)
+}
+
+func (r *run) planDelete(targets []*target, volumes map[string][]Volume) {
+	for _, t := range targets {
+		p := release.Plan{Action: "delete"}
+		if t.release != nil {
+			p.Changes = append(p.Changes, release.Change{Action: "delete", Object: "Release " + t.namespace + "/" + t.name})
+		}
+		for _, v := range volumes[t.name] {
+			p.Changes = append(p.Changes, release.Change{Action: "delete", Object: "PersistentVolumeClaim " + v.Namespace + "/" + v.Claim, Diff: "- " + v.String() + "\n"})
+		}
+		r.plan(t.name, p)
+	}
+}
+
+// removeVolume removes a claim, the volume behind it and, where the volume is a folder that
+// paictl made, the folder.
+func (r *run) removeVolume(ctx context.Context, service string, v Volume, job *folderJob) error {
+	if v.Folder != "" && v.Owned {
+		if err := r.removeFolder(ctx, service, v, job); err != nil {
+			return err
+		}
+	}
+	claims := r.Client.CoreV1().PersistentVolumeClaims(v.Namespace)
+	if err := claims.Delete(ctx, v.Claim, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("remove the claim %s/%s: %w", v.Namespace, v.Claim, err)
+	}
+	if v.PersistentVolume != "" && !v.Dynamic {
+		err := r.Client.CoreV1().PersistentVolumes().Delete(ctx, v.PersistentVolume, metav1.DeleteOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("remove the volume %s: %w", v.PersistentVolume, err)
+		}
+	}
+	r.tell(service, "delete", v.String())
+	return nil
+}

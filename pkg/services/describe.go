@@ -1,0 +1,95 @@
+package services
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"helm.sh/helm/v3/pkg/chartutil"
+
+	"github.com/openpai/paictl/pkg/secret"
+	"github.com/openpai/paictl/pkg/services/catalogue"
+	"github.com/openpai/paictl/pkg/services/release"
+)
+
+// Description is a service as a listing shows it.
+type Description struct {
+	Name        string   `json:"name"`
+	Description string   `json:"description"`
+	Enabled     bool     `json:"enabled"`
+	Namespace   string   `json:"namespace"`
+	Requires    []string `json:"requires,omitempty"`
+	Placement   []string `json:"placement,omitempty"`
+	// Version of the chart, and of the program in it.
+	Version    string `json:"version,omitempty"`
+	AppVersion string `json:"appVersion,omitempty"`
+	Source     string `json:"source"`
+}
+
+// Describe lists the services of a configuration by name. Charts that were not fetched have
+// no version but the one that is asked for.
+func (d *Desired) Describe() []Description {
+	var out []Description
+	for _, s := range d.Catalogue.Services() {
+		x := Description{
+			Name: s.Name, Description: s.Description, Enabled: s.Enabled, Namespace: s.Namespace,
+			Requires: s.Requires, Placement: s.Placement, Source: s.Source,
+		}
+		switch {
+		case s.Chart != nil:
+			x.Version, x.AppVersion = s.Chart.Metadata.Version, s.Chart.Metadata.AppVersion
+		case s.Upstream != nil:
+			x.Version = s.Upstream.Version
+		}
+		out = append(out, x)
+	}
+	return out
+}
+
+// Service returns a service by name, enabled or not, with its chart.
+func (d *Desired) Service(ctx context.Context, name string, fetcher func(*Desired) catalogue.Fetcher) (*catalogue.Service, error) {
+	s := d.Catalogue.Get(name)
+	if s == nil {
+		_, err := d.Catalogue.Select([]string{name}, nil) // names it, with what it may have meant
+		return nil, err
+	}
+	return s, d.FetchCharts(ctx, fetcher, []*catalogue.Service{s})
+}
+
+// Values returns all values with which the service's chart is rendered: those of the
+// configuration over the chart's own. Secrets are masked.
+func Values(s *catalogue.Service) (map[string]any, error) {
+	values, err := chartutil.CoalesceValues(s.Chart, s.ShownValues())
+	if err != nil {
+		return nil, fmt.Errorf("values of %s: %w", s.Name, err)
+	}
+	out := values.AsMap()
+	for path := range s.Credentials {
+		setMask(out, strings.Split(path, "."))
+	}
+	return out, nil
+}
+
+// setMask puts a mask where a secret was taken out.
+func setMask(values map[string]any, path []string) {
+	for ; len(path) > 1; path = path[1:] {
+		below, ok := values[path[0]].(map[string]any)
+		if !ok {
+			return
+		}
+		values = below
+	}
+	values[path[0]] = secret.Mask
+}
+
+// Template returns the service's manifests as a first start would send them to a cluster of
+// the configuration's version of Kubernetes. No cluster is asked; secrets are masked.
+func (d *Desired) Template(s *catalogue.Service) (string, error) {
+	r := request(s)
+	r.Values = s.ShownValues()
+	manifest, err := release.RenderOffline(r, d.Config.Kubernetes.Kubernetes.Version)
+	if err != nil {
+		return "", err
+	}
+	return MaskManifest(manifest)
+}

@@ -1,0 +1,61 @@
+package services
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// PartialError says that some services failed, or wait for one that did.
+type PartialError struct {
+	Failed     []Failed
+	NotStarted []string
+	Services   int
+	Verb       string // "start"
+	Retry      string
+}
+
+func (e *PartialError) Error() string {
+	var names []string
+	for _, f := range e.Failed {
+		names = append(names, f.Service)
+	}
+	text := fmt.Sprintf("%d of %d services failed to %s: %s", len(e.Failed), e.Services, e.Verb, strings.Join(names, ", "))
+	if n := len(e.NotStarted); n > 0 {
+		text += fmt.Sprintf("; %s: %s", waiting(n), strings.Join(e.NotStarted, ", "))
+	}
+	return text
+}
+
+func waiting(n int) string {
+	if n == 1 {
+		return "1 waits for it"
+	}
+	return fmt.Sprintf("%d wait for them", n)
+}
+
+// ExitCode is 3: partial; 1 when no service succeeded.
+func (e *PartialError) ExitCode() int {
+	if len(e.Failed)+len(e.NotStarted) >= e.Services {
+		return 1
+	}
+	return 3
+}
+
+// ErrLockLost says that the lease that keeps runs apart was lost. The run stops, because
+// another one may now begin.
+var ErrLockLost = errors.New("the lock of the cluster's services was lost")
+
+// LockedError says that another run changes the services.
+type LockedError struct {
+	Owner   string // user@host, pid
+	Command string
+	Since   string // RFC 3339
+}
+
+func (e *LockedError) Error() string {
+	return fmt.Sprintf("another run changes the services of this cluster: %s, %q, since %s", e.Owner, e.Command, e.Since)
+}
+
+// ExitCode is 5: locked.
+func (e *LockedError) ExitCode() int { return 5 }

@@ -1,0 +1,87 @@
+package services
+
+import (
+	"time"
+
+	"github.com/openpai/paictl/pkg/services/ready"
+	"github.com/openpai/paictl/pkg/services/release"
+)
+
+// Kinds of events.
+const (
+	EventRunStarted = "run-started" // Message: what runs; Services are set, in their order
+	EventAdded      = "added"       // Service is a prerequisite that was not named; Message: of whom
+	EventChanged    = "changed"     // Message: what was changed beside the releases: a label, a Secret
+	EventWaiting    = "waiting"     // Message: for which services this one waits
+	EventStarted    = "started"     // work on a service begins
+	EventApplied    = "applied"     // Action and Revision are set
+	EventPlanned    = "planned"     // Plan is set: a dry run would do it
+	EventProgress   = "progress"    // State is set
+	EventProblem    = "problem"     // Problem is set: why the service isn't ready yet
+	EventReady      = "ready"       // the service is done; Action, Revision and Elapsed are set
+	EventStopped    = "stopped"     // the service is gone; Elapsed is set
+	EventFailed     = "failed"      // Error and Hint are set
+	EventNotStarted = "not-started" // Message: for whom it waits in vain
+	EventReverted   = "reverted"    // Message: what was done with a failed release
+	EventWarning    = "warning"
+	EventRunDone    = "run-done" // Summary is set
+)
+
+// Actions of events and results, beside those of package release.
+const (
+	ActionStopped   = "stopped"
+	ActionDeleted   = "deleted"
+	ActionRestarted = "restarted" // the values are as they were; the pods were renewed
+)
+
+// Event is one line of a run's story: plain lines, JSON lines and the live table are
+// renderings of the same stream. No field holds a secret.
+type Event struct {
+	Time     time.Time      `json:"time"`
+	Kind     string         `json:"kind"`
+	Service  string         `json:"service,omitempty"`
+	Message  string         `json:"message,omitempty"`
+	Action   string         `json:"action,omitempty"`
+	Revision int            `json:"revision,omitempty"`
+	Problem  *ready.Problem `json:"problem,omitempty"`
+	State    *ready.State   `json:"state,omitempty"`
+	Plan     *release.Plan  `json:"plan,omitempty"`
+	Error    string         `json:"error,omitempty"`
+	Hint     string         `json:"hint,omitempty"`
+	// Elapsed is how long the service, or the run, took.
+	Elapsed  time.Duration `json:"elapsed,omitempty"`
+	Services []string      `json:"services,omitempty"`
+	Summary  *Summary      `json:"summary,omitempty"`
+}
+
+// Summary closes a run.
+type Summary struct {
+	Command  string   `json:"command"`
+	DryRun   bool     `json:"dryRun,omitempty"`
+	Services int      `json:"services"`
+	Changed  []string `json:"changed,omitempty"` // those that the run changed, or would change
+	// Changes counts releases, labels and Secrets that were changed, or would be.
+	Changes int      `json:"changes"`
+	Failed  []Failed `json:"failed,omitempty"`
+	// NotStarted are services that wait for one that failed.
+	NotStarted []string `json:"notStarted,omitempty"`
+	// Retry is the command that goes on with what failed.
+	Retry   string        `json:"retry,omitempty"`
+	Elapsed time.Duration `json:"elapsed"`
+}
+
+// Failed is a service that did not become what it should.
+type Failed struct {
+	Service string `json:"service"`
+	Error   string `json:"error"`
+	Hint    string `json:"hint,omitempty"`
+}
+
+// Sink receives the events of a run. Emit is called by one goroutine at a time.
+type Sink interface{ Emit(Event) }
+
+// SinkFunc is a function that is a Sink.
+type SinkFunc func(Event)
+
+// Emit implements Sink.
+func (f SinkFunc) Emit(e Event) { f(e) }

@@ -1,0 +1,195 @@
+package services
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/services/ready"
+)
+
+// storageService is the service whose chart makes the folders of local volumes.
+const storageService = "storage"
+
+// folderJob is the Job that made a folder: the one that removes it runs the same image in
+// the same place with the same rights.
+type folderJob struct {
+	namespace string
+	template  corev1.PodTemplateSpec
+	labels    map[string]string
+}
+
+// folderJobs finds, by volume, the Jobs that made the folders to be removed: in the cluster,
+// else in the chart. It is done before the storage service itself may go.
+func (r *run) folderJobs(ctx context.Context, volumes map[string][]Volume) (map[string]*folderJob, error) {
+	wanted := map[string]bool{}
+	for _, list := range volumes {
+		for _, v := range list {
+			if v.Owned {
+				wanted[v.PersistentVolume] = true
+			}
+		}
+	}
+	out := map[string]*folderJob{}
+	if len(wanted) == 0 {
+		return out, nil
+	}
+	jobs, err := r.Client.BatchV1().Jobs(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: labelVolume})
+	if err != nil {
+		return nil, fmt.Errorf("list the jobs that made folders: %w", err)
+	}
+	all := append(r.renderedJobs(ctx), jobs.Items...) // the cluster's win
+	for i := range all {
+		if pv := all[i].Labels[labelVolume]; wanted[pv] {
+			out[pv] = &folderJob{namespace: all[i].Namespace, template: all[i].Spec.Template, labels: all[i].Labels}
+		}
+	}
+	return out, nil
+}
+
+// renderedJobs are those of the storage service's chart. Without a configuration, or where
+// the chart can't be rendered, there are none.
+func (r *run) renderedJobs(ctx context.Context) []batchv1.Job {
+	if r.desired == nil {
+		return nil
+	}
+	s := r.desired.Catalogue.Get(storageService)
+	if s == nil || s.Chart == nil {
+		return nil
+	}
+	manifest, err := r.Releases.Render(ctx, request(s))
+	if err != nil {
+		return nil
+	}
+	all, err := objects(manifest)
+	if err != nil {
+		return nil
+	}
+	var out []batchv1.Job
+	for _, o := range all {
+		var job batchv1.Job
+		if o.GetKind() == "Job" && yaml.Unmarshal([]byte(o.text), &job) == nil {
+			out = append(out, job)
+		}
+	}
+	return out
+}
+
+// removal is the Job that removes a folder.
+func (j *folderJob) removal(service string, v Volume) *batchv1.Job {
+	limit, retries, seconds := int32(600), int32(2), int64(removalLimit.Seconds())
+	template := *j.template.DeepCopy()
+	template.Labels = merged(ownLabels(service), map[string]string{labelVolume: v.PersistentVolume})
+	template.Spec.RestartPolicy = corev1.RestartPolicyNever
+	for i := range template.Spec.Containers {
+		c := &template.Spec.Containers[i]
+		c.Name = "remove"
+		c.Args = append([]string{"remove"}, slices.DeleteFunc(slices.Clone(c.Args), func(a string) bool { return !strings.HasPrefix(a, "--root=") })...)
+		c.Args = append(c.Args, v.Folder)
+	}
+	return &batchv1.Job{
+		ObjectMeta: metav1.ObjectMeta{Name: "pai-volume-remove-" + v.PersistentVolume, Namespace: j.namespace, Labels: template.Labels},
+		Spec: batchv1.JobSpec{
+			Template: template, BackoffLimit: &retries, ActiveDeadlineSeconds: &seconds, TTLSecondsAfterFinished: &limit,
+		},
+	}
+}
+
+const removalLimit = 2 * time.Minute
+
+// removeFolder runs a Job on the volume's machine that removes the folder, then removes it
+// and the one that made the folder: a later start makes it anew.
+func (r *run) removeFolder(ctx context.Context, service string, v Volume, j *folderJob) error {
+	byHand := fmt.Sprintf("remove the folder by hand: on %s: rm -r %s; then run the same command again with the volume removed: kubectl delete pv %s", v.Node, v.Folder, v.PersistentVolume)
+	if j == nil {
+		return hint.Errorf(byHand, "nothing is known that could remove the folder %s on %s", v.Folder, v.Node)
+	}
+	job := j.removal(service, v)
+	api := r.Client.BatchV1().Jobs(job.Namespace)
+	background := metav1.DeletePropagationBackground
+	gone := metav1.DeleteOptions{PropagationPolicy: &background}
+	if _, err := api.Create(ctx, job, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("remove the folder %s on %s: %w", v.Folder, v.Node, err)
+	}
+	if err := r.awaitJob(ctx, service, job); err != nil {
+		_ = api.Delete(context.WithoutCancel(ctx), job.Name, gone)
+		return hint.Wrap(fmt.Errorf("remove the folder %s on %s: %w", v.Folder, v.Node, err), byHand)
+	}
+	jobs, err := api.List(ctx, metav1.ListOptions{LabelSelector: labelVolume + "=" + v.PersistentVolume})
+	if err != nil {
+		return fmt.Errorf("list the jobs of volume %s: %w", v.PersistentVolume, err)
+	}
+	for i := range jobs.Items {
+		if err := api.Delete(ctx, jobs.Items[i].Name, gone); err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("remove the job %s: %w", jobs.Items[i].Name, err)
+		}
+	}
+	return nil
+}
+
+// awaitJob waits for a Job to end. What keeps it is told as a problem.
+func (r *run) awaitJob(ctx context.Context, service string, job *batchv1.Job) error {
+	tick := time.NewTicker(pollGone)
+	defer tick.Stop()
+	limit, cancel := context.WithTimeout(ctx, removalLimit+10*time.Second)
+	defer cancel()
+	told := map[string]bool{}
+	for {
+		have, err := r.Client.BatchV1().Jobs(job.Namespace).Get(limit, job.Name, metav1.GetOptions{})
+		if err != nil && limit.Err() == nil {
+			return err
+		}
+		if err == nil {
+			if done, err := jobEnded(have); done {
+				return err
+			}
+			r.jobProblems(limit, service, job, told)
+		}
+		select {
+		case <-tick.C:
+		case <-limit.Done():
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			return fmt.Errorf("the job %s did not end within %s", job.Name, removalLimit)
+		}
+	}
+}
+
+func jobEnded(job *batchv1.Job) (bool, error) {
+	for _, c := range job.Status.Conditions {
+		if c.Status != corev1.ConditionTrue {
+			continue
+		}
+		switch c.Type {
+		case batchv1.JobComplete:
+			return true, nil
+		case batchv1.JobFailed:
+			return true, fmt.Errorf("the job %s failed: %s: %s", job.Name, c.Reason, c.Message)
+		}
+	}
+	return false, nil
+}
+
+// jobProblems tells why the Job's pods don't run.
+func (r *run) jobProblems(ctx context.Context, service string, job *batchv1.Job, told map[string]bool) {
+	text, err := yaml.Marshal(map[string]any{
+		"apiVersion": "batch/v1", "kind": "Job", "metadata": map[string]any{"name": job.Name, "namespace": job.Namespace},
+	})
+	if err != nil {
+		return
+	}
+	st, err := r.Ready.Check(ctx, job.Namespace, string(text))
+	if err == nil && len(st.Problems) > 0 {
+		r.progress(service, ready.State{Pods: st.Pods, ReadyPods: st.ReadyPods, Problems: st.Problems}, told)
+	}
+}

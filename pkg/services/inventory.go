@@ -1,0 +1,92 @@
+package services
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/services/catalogue"
+)
+
+// InventoryName is the ConfigMap in kube.SystemNamespace with the services that were
+// started and not stopped since. It finds those that the configuration no longer has.
+const InventoryName = "pai-services"
+
+// entry is one service of the inventory: what stopping it takes.
+type entry struct {
+	Namespace string   `json:"namespace"`
+	Source    string   `json:"source"`
+	Requires  []string `json:"requires,omitempty"`
+}
+
+func entryOf(s *catalogue.Service) entry {
+	return entry{Namespace: s.Namespace, Source: s.Source, Requires: s.Requires}
+}
+
+// readInventory returns the entries by service. Keys that can't be read are passed over:
+// what they stood for can still be stopped with helm.
+func readInventory(ctx context.Context, client kubernetes.Interface) (map[string]entry, error) {
+	cm, err := client.CoreV1().ConfigMaps(kube.SystemNamespace).Get(ctx, InventoryName, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return map[string]entry{}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read which services were started: %w", err)
+	}
+	return decodeInventory(cm), nil
+}
+
+func decodeInventory(cm *corev1.ConfigMap) map[string]entry {
+	out := map[string]entry{}
+	for name, text := range cm.Data {
+		var e entry
+		if json.Unmarshal([]byte(text), &e) == nil && e.Namespace != "" {
+			out[name] = e
+		}
+	}
+	return out
+}
+
+// note writes which services are started, and takes out those that were stopped. It is
+// called under the lock; nothing is written where nothing changes.
+func (r *run) note(ctx context.Context, started []*catalogue.Service, stopped []string) error {
+	api := r.Client.CoreV1().ConfigMaps(kube.SystemNamespace)
+	have, err := api.Get(ctx, InventoryName, metav1.GetOptions{})
+	missing := apierrors.IsNotFound(err)
+	if missing {
+		have, err = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: InventoryName, Namespace: kube.SystemNamespace, Labels: ownLabels("")}}, nil
+	}
+	if err != nil {
+		return fmt.Errorf("read which services were started: %w", err)
+	}
+	next := have.DeepCopy()
+	if next.Data == nil {
+		next.Data = map[string]string{}
+	}
+	for _, s := range started {
+		text, err := json.Marshal(entryOf(s))
+		if err != nil {
+			return fmt.Errorf("note that %s is started: %w", s.Name, err)
+		}
+		next.Data[s.Name] = string(text)
+	}
+	for _, name := range stopped {
+		delete(next.Data, name)
+	}
+	if maps.Equal(have.Data, next.Data) {
+		return nil
+	}
+	if missing {
+		_, err = api.Create(ctx, next, metav1.CreateOptions{})
+	} else {
+		_, err = api.Update(ctx, next, metav1.UpdateOptions{})
+	}
+	return wrap(err, "note which services are started")
+}

@@ -1,0 +1,124 @@
+package services
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/config/store"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/services/catalogue"
+)
+
+// Pusher is what holds a cluster's configuration: *store.Store.
+type Pusher interface {
+	Pull(ctx context.Context) (*store.Copy, error)
+}
+
+// FromCluster loads the configuration that the cluster holds. Nothing is written to the disk.
+func FromCluster(held Pusher) Loader {
+	return func(ctx context.Context) (*Desired, error) {
+		have, err := held.Pull(ctx)
+		if err != nil {
+			return nil, err
+		}
+		c, err := config.Parse("", have.Files)
+		if err != nil {
+			return nil, hint.Wrap(fmt.Errorf("read the cluster's configuration, revision %d: %w", have.Revision.Number, err), remedyPush)
+		}
+		d, err := desire(ctx, c)
+		if err != nil {
+			return nil, hint.Wrap(err, remedyPush)
+		}
+		d.Files = have.Files
+		return d, nil
+	}
+}
+
+const remedyPush = "mend the files, then: paictl config push -p DIR"
+
+// FromFolder loads a configuration folder. No cluster is asked.
+func FromFolder(dir string) Loader {
+	return func(ctx context.Context) (*Desired, error) {
+		c, err := config.Load(dir)
+		if err != nil {
+			return nil, err
+		}
+		return desire(ctx, c)
+	}
+}
+
+// Compared warns where a folder differs from what was loaded: whoever edits files and
+// forgets to push them would wonder why nothing changes.
+func Compared(load Loader, dir string) Loader {
+	return func(ctx context.Context) (*Desired, error) {
+		d, err := load(ctx)
+		if err != nil {
+			return nil, err
+		}
+		var differ []string
+		for _, name := range config.Files() {
+			b, err := os.ReadFile(filepath.Join(dir, name))
+			if err != nil {
+				d.Notes = append(d.Notes, Note{Message: fmt.Sprintf("the folder can't be compared with the cluster's configuration: %v", err)})
+				return d, nil
+			}
+			if !bytes.Equal(b, d.Files[name]) {
+				differ = append(differ, name)
+			}
+		}
+		if len(differ) > 0 {
+			d.Notes = append(d.Notes, Note{
+				Message: fmt.Sprintf("%s in %s is not what the cluster holds; the cluster's copy is used", strings.Join(differ, ", "), dir),
+				Remedy:  fmt.Sprintf("see: paictl config diff -p %s; bring it there with: paictl config push -p %s", dir, dir),
+			})
+		}
+		return d, nil
+	}
+}
+
+// desire checks a configuration and makes its services. Charts of upstream services are not
+// fetched: a run fetches those that it needs.
+func desire(ctx context.Context, c *config.Cluster) (*Desired, error) {
+	found := config.Validate(c)
+	all, about, err := catalogue.Load(ctx, c, catalogue.Options{})
+	if err != nil {
+		return nil, err
+	}
+	found = append(found, about...)
+	found.Sort()
+	if err := found.Err(); err != nil {
+		return nil, err
+	}
+	d := &Desired{Config: c, Catalogue: all}
+	d.warn(found.Warnings())
+	return d, nil
+}
+
+func (d *Desired) warn(found config.Findings) {
+	for _, f := range found {
+		d.Notes = append(d.Notes, Note{Message: f.String(), Remedy: f.Remedy})
+	}
+}
+
+// FetchCharts brings the charts of upstream services that are not there yet.
+func (d *Desired) FetchCharts(ctx context.Context, fetcher func(*Desired) catalogue.Fetcher, chosen []*catalogue.Service) error {
+	missing := slices.DeleteFunc(slices.Clone(chosen), func(s *catalogue.Service) bool { return s.Chart != nil })
+	if len(missing) == 0 {
+		return nil
+	}
+	if fetcher == nil {
+		return fmt.Errorf("there is no chart of %s", strings.Join(names(missing), ", "))
+	}
+	found, err := d.Catalogue.FetchCharts(ctx, fetcher(d), missing)
+	if err == nil {
+		err = found.Err()
+	}
+	d.warn(found.Warnings())
+	return err
+}

@@ -1,0 +1,253 @@
+package services
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	leases "k8s.io/client-go/kubernetes/typed/coordination/v1"
+
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/kube"
+)
+
+// LockName is the Lease in kube.SystemNamespace that a run holds while it changes services.
+const LockName = "paictl"
+
+// Annotations of the Lease: who holds it, for a person and for other runs on that host.
+const (
+	annotationProcess = "paictl.openpai.org/process"
+	annotationCommand = "paictl.openpai.org/command"
+)
+
+// The lease of a run that was killed ends after leaseDuration; one that can't be renewed
+// is given up before, so that two runs never work at a time.
+const (
+	leaseDuration = 15 * time.Second
+	leaseRenewal  = 3 * time.Second
+	leaseGiveUp   = 10 * time.Second
+	// leaseWatch is longer than leaseRenewal: a lease that doesn't change meanwhile has no
+	// living holder, whatever the clocks of the two hosts say.
+	leaseWatch = 4 * time.Second
+)
+
+// Lock keeps the runs on one cluster's services apart.
+type Lock struct {
+	leases  leases.LeaseInterface
+	process Process
+	command string
+	clock   func() time.Time
+
+	identity string
+	lease    *coordinationv1.Lease // as last written by this run
+}
+
+// NewLock returns the lock of a cluster, not yet taken.
+func NewLock(client kubernetes.Interface, p Process, command string, clock func() time.Time) *Lock {
+	return &Lock{leases: client.CoordinationV1().Leases(kube.SystemNamespace), process: p, command: command, clock: clock}
+}
+
+// Hold takes the lock, or returns a *LockedError. The returned context ends with ErrLockLost
+// when the lock is lost. The returned function lets go.
+func (l *Lock) Hold(ctx context.Context) (context.Context, func(), error) {
+	l.identity = fmt.Sprintf("%s_%s", l.process, rand.Text())
+	if err := l.acquire(ctx); err != nil {
+		return ctx, nil, err
+	}
+	held, cancel := context.WithCancelCause(ctx)
+	// The lease is renewed until it is released: a cancelled run still tidies up under it.
+	lasting, stop := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := l.renew(lasting); err != nil {
+			cancel(err)
+		}
+	}()
+	return held, func() {
+		stop()
+		<-ended
+		l.release(context.WithoutCancel(ctx))
+		cancel(nil)
+	}, nil
+}
+
+// acquire takes the lease where it is free, or where its holder is known to be gone.
+func (l *Lock) acquire(ctx context.Context) error {
+	var err error
+	for range 3 {
+		var have *coordinationv1.Lease
+		have, err = l.leases.Get(ctx, LockName, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+			l.lease, err = l.leases.Create(ctx, l.filled(nil), metav1.CreateOptions{})
+		case err != nil:
+			return fmt.Errorf("read the lock of the services: %w", err)
+		default:
+			if err := l.free(ctx, have); err != nil {
+				return err
+			}
+			l.lease, err = l.leases.Update(ctx, l.filled(have), metav1.UpdateOptions{})
+		}
+		if err == nil {
+			return nil
+		}
+		if !apierrors.IsAlreadyExists(err) && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+			break
+		}
+	}
+	return fmt.Errorf("take the lock of the services: %w", err)
+}
+
+// free returns nil where the lease may be taken, else a *LockedError.
+func (l *Lock) free(ctx context.Context, have *coordinationv1.Lease) error {
+	if holder(have) == "" {
+		return nil
+	}
+	if p, ok := processOf(have); ok && p.deadSeenFrom(l.process) {
+		return nil
+	}
+	age := l.clock().Sub(renewed(have))
+	if -leaseDuration < age && age < leaseDuration {
+		return locked(have, leaseDuration-max(age, 0))
+	}
+	// By this host's clock it is over; the holder's may be wrong, so see whether it lives.
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(leaseWatch):
+	}
+	now, err := l.leases.Get(ctx, LockName, metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("read the lock of the services: %w", err)
+	}
+	if err == nil && !renewed(now).Equal(renewed(have)) && holder(now) != "" {
+		return locked(now, leaseDuration)
+	}
+	return nil
+}
+
+func locked(l *coordinationv1.Lease, left time.Duration) error {
+	e := &LockedError{Owner: holder(l), Command: l.Annotations[annotationCommand]}
+	if p, ok := processOf(l); ok {
+		e.Owner = p.String()
+	}
+	if t := l.Spec.AcquireTime; t != nil {
+		e.Since = t.UTC().Format(time.RFC3339)
+	}
+	return hint.Wrap(e, fmt.Sprintf("wait for it to end, or end that process: its lock ends %d s later", int(left.Round(time.Second).Seconds())))
+}
+
+// filled is the lease as this run holds it from now on.
+func (l *Lock) filled(have *coordinationv1.Lease) *coordinationv1.Lease {
+	out := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: LockName, Namespace: kube.SystemNamespace, Labels: ownLabels("")}}
+	if have != nil {
+		out = have.DeepCopy()
+	}
+	if out.Annotations == nil {
+		out.Annotations = map[string]string{}
+	}
+	process, _ := json.Marshal(l.process) // strings and numbers
+	out.Annotations[annotationProcess], out.Annotations[annotationCommand] = string(process), l.command
+	now, seconds := metav1.NewMicroTime(l.clock()), int32(leaseDuration.Seconds())
+	out.Spec = coordinationv1.LeaseSpec{HolderIdentity: &l.identity, LeaseDurationSeconds: &seconds, AcquireTime: &now, RenewTime: &now}
+	return out
+}
+
+// renew keeps the lease until ctx ends. It returns an error where the lease is lost.
+func (l *Lock) renew(ctx context.Context) error {
+	last := l.clock()
+	wait := leaseRenewal
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(wait):
+		}
+		err := l.touch(ctx)
+		switch {
+		case err == nil:
+			last, wait = l.clock(), leaseRenewal
+		case ctx.Err() != nil:
+			return nil
+		case apierrors.IsConflict(err) || apierrors.IsNotFound(err):
+			return fmt.Errorf("%w: another run has taken it", ErrLockLost)
+		case l.clock().Sub(last) >= leaseGiveUp:
+			return fmt.Errorf("%w: it could not be renewed for %s: %w", ErrLockLost, leaseGiveUp, err)
+		default:
+			wait = time.Second
+		}
+	}
+}
+
+// touch writes the time of renewal. Whoever has changed the lease meanwhile makes it fail.
+func (l *Lock) touch(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, leaseRenewal)
+	defer cancel()
+	next := l.lease.DeepCopy()
+	now := metav1.NewMicroTime(l.clock())
+	next.Spec.RenewTime = &now
+	written, err := l.leases.Update(ctx, next, metav1.UpdateOptions{})
+	if err != nil {
+		return l.excuse(ctx, err)
+	}
+	l.lease = written
+	return nil
+}
+
+// excuse forgives a conflict where the lease is still this run's: an answer may have been
+// lost on its way, and the next renewal goes on from what is there.
+func (l *Lock) excuse(ctx context.Context, err error) error {
+	if !apierrors.IsConflict(err) {
+		return err
+	}
+	have, getErr := l.leases.Get(ctx, LockName, metav1.GetOptions{})
+	if getErr != nil {
+		return getErr
+	}
+	if holder(have) != l.identity {
+		return err
+	}
+	l.lease = have
+	return nil
+}
+
+// release clears the holder, so that the next run need not wait. Where that fails the
+// lease ends by itself.
+func (l *Lock) release(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	have, err := l.leases.Get(ctx, LockName, metav1.GetOptions{})
+	if err != nil || holder(have) != l.identity {
+		return
+	}
+	none := ""
+	have.Spec.HolderIdentity, have.Spec.RenewTime = &none, nil
+	_, _ = l.leases.Update(ctx, have, metav1.UpdateOptions{})
+}
+
+func holder(l *coordinationv1.Lease) string {
+	if l.Spec.HolderIdentity == nil {
+		return ""
+	}
+	return *l.Spec.HolderIdentity
+}
+
+func renewed(l *coordinationv1.Lease) time.Time {
+	if l.Spec.RenewTime == nil {
+		return time.Time{}
+	}
+	return l.Spec.RenewTime.Time
+}
+
+func processOf(l *coordinationv1.Lease) (Process, bool) {
+	var p Process
+	err := json.Unmarshal([]byte(l.Annotations[annotationProcess]), &p)
+	return p, err == nil && p.PID > 0
+}

@@ -1,0 +1,251 @@
+package services
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/openpai/paictl/pkg/hint"
+)
+
+// LogOptions choose what Logs writes.
+type LogOptions struct {
+	Name string
+	// Follow goes on until ctx ends, also with pods that come later.
+	Follow   bool
+	Since    time.Duration // 0 means all
+	Tail     int64         // lines per container; negative means all
+	Previous bool          // of the containers before their last restart
+	Out      io.Writer
+	// Problem is told of containers whose log can't be had.
+	Problem func(error)
+}
+
+// Logs writes the logs of a service's pods, each line with its pod before it.
+func (p *Platform) Logs(ctx context.Context, o LogOptions) error {
+	t, err := p.find(ctx, o.Name)
+	if err != nil {
+		return err
+	}
+	sources, err := p.sources(ctx, t)
+	if err != nil {
+		return err
+	}
+	if len(sources) == 0 && !o.Follow {
+		return hint.Errorf("see: paictl service status -n "+o.Name, "%s has no pods", o.Name)
+	}
+	l := &logs{p: p, o: o}
+	if !o.Follow {
+		l.all(ctx, sources)
+		return context.Cause(ctx)
+	}
+	return l.follow(ctx, t)
+}
+
+// find returns a service that runs: of the inventory, else of the configuration.
+func (p *Platform) find(ctx context.Context, name string) (*target, error) {
+	left, err := readInventory(ctx, p.Client)
+	if err != nil {
+		return nil, err
+	}
+	t := &target{name: name}
+	if e, ok := left[name]; ok {
+		t.namespace = e.Namespace
+	} else {
+		d, err := p.Load(ctx)
+		if err != nil {
+			return nil, err
+		}
+		s := d.Catalogue.Get(name)
+		if s == nil {
+			_, err := d.Catalogue.Select([]string{name}, nil) // names it, with what it may have meant
+			return nil, err
+		}
+		t.namespace = s.Namespace
+	}
+	if t.release, err = p.Releases.Get(ctx, t.namespace, name); err != nil {
+		return nil, err
+	}
+	if t.release == nil {
+		return nil, hint.Errorf("start it with: paictl service start -n "+name, "%s does not run", name)
+	}
+	return t, nil
+}
+
+// source is one container's log.
+type source struct {
+	namespace, pod, container string
+	prefix                    string
+	restarts                  int32
+}
+
+// sources are the containers of a service's pods, those that have run, in order of names.
+func (p *Platform) sources(ctx context.Context, t *target) ([]source, error) {
+	all, err := workloads(t.release.Manifest, t.namespace)
+	if err != nil {
+		return nil, err
+	}
+	var out []source
+	for _, w := range all {
+		list, err := p.Client.CoreV1().Pods(w.namespace).List(ctx, metav1.ListOptions{LabelSelector: w.selector.String()})
+		if err != nil {
+			return nil, fmt.Errorf("list the pods of %s: %w", w.name, err)
+		}
+		for i := range list.Items {
+			out = append(out, sourcesOf(&list.Items[i])...)
+		}
+	}
+	slices.SortFunc(out, func(a, b source) int { return strings.Compare(a.prefix, b.prefix) })
+	return slices.Compact(out), nil
+}
+
+func sourcesOf(pod *corev1.Pod) []source {
+	var out []source
+	status := slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
+	for _, c := range status {
+		if c.State.Waiting != nil && c.RestartCount == 0 {
+			continue // it hasn't run yet
+		}
+		s := source{namespace: pod.Namespace, pod: pod.Name, container: c.Name, prefix: pod.Name, restarts: c.RestartCount}
+		if len(status) > 1 {
+			s.prefix += "/" + c.Name
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// logs writes lines of many containers, one line at a time.
+type logs struct {
+	p *Platform
+	o LogOptions
+
+	mu  sync.Mutex
+	err error // of writing
+}
+
+// stampedLine is a line with its time, which the kubelet puts before it.
+type stampedLine struct{ stamp, text string }
+
+func stamped(line string) stampedLine {
+	stamp, text, ok := strings.Cut(line, " ")
+	if _, err := time.Parse(time.RFC3339Nano, stamp); !ok || err != nil {
+		return stampedLine{text: line}
+	}
+	return stampedLine{stamp, text}
+}
+
+// all writes what there is, in the order of time.
+func (l *logs) all(ctx context.Context, sources []source) {
+	var lines []stampedLine
+	_ = each(sources, defaultParallel, func(s source) error {
+		err := l.read(ctx, s, l.options(s), func(x stampedLine) {
+			x.text = s.prefix + "  " + x.text
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			lines = append(lines, x)
+		})
+		l.complain(ctx, s, err)
+		return nil
+	})
+	slices.SortStableFunc(lines, func(a, b stampedLine) int { return strings.Compare(a.stamp, b.stamp) })
+	for _, x := range lines {
+		l.write(x.text)
+	}
+}
+
+func (l *logs) options(s source) *corev1.PodLogOptions {
+	o := &corev1.PodLogOptions{Container: s.container, Timestamps: true, Previous: l.o.Previous}
+	if l.o.Tail >= 0 {
+		o.TailLines = &l.o.Tail
+	}
+	if l.o.Since > 0 {
+		o.SinceSeconds = ptr(max(int64(l.o.Since.Seconds()), 1))
+	}
+	return o
+}
+
+// lookAgain is how often a follower looks for pods that came and containers that restarted.
+const lookAgain = 2 * time.Second
+
+// follow writes lines as they come.
+func (l *logs) follow(ctx context.Context, t *target) error {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	tick := time.NewTicker(lookAgain)
+	defer tick.Stop()
+	seen := map[source]bool{}
+	for first := true; ; first = false {
+		sources, err := l.p.sources(ctx, t)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err != nil {
+			return err
+		}
+		for _, s := range sources {
+			if seen[s] {
+				continue
+			}
+			seen[s] = true
+			o := l.options(s)
+			o.Follow = true
+			if !first {
+				o.TailLines, o.SinceSeconds = nil, nil // it is new: nothing of it was shown
+			}
+			wg.Go(func() {
+				l.complain(ctx, s, l.read(ctx, s, o, func(x stampedLine) { l.write(s.prefix + "  " + x.text) }))
+			})
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// read hands over the lines of a container's log.
+func (l *logs) read(ctx context.Context, s source, o *corev1.PodLogOptions, line func(stampedLine)) error {
+	body, err := l.p.Client.CoreV1().Pods(s.namespace).GetLogs(s.pod, o).Stream(ctx)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	r := bufio.NewReader(body)
+	for {
+		text, err := r.ReadString('\n')
+		if text != "" {
+			line(stamped(strings.TrimRight(text, "\r\n")))
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (l *logs) write(line string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.err == nil {
+		_, l.err = io.WriteString(l.o.Out, line+"\n")
+	}
+}
+
+func (l *logs) complain(ctx context.Context, s source, err error) {
+	if err != nil && ctx.Err() == nil && l.o.Problem != nil {
+		l.o.Problem(fmt.Errorf("read the log of %s: %w", s.prefix, err))
+	}
+}

@@ -1,0 +1,150 @@
+package services
+
+import (
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/yaml"
+
+	"github.com/openpai/paictl/pkg/secret"
+)
+
+// Kinds of workloads whose pods a service has.
+const (
+	kindDeployment  = "Deployment"
+	kindStatefulSet = "StatefulSet"
+	kindDaemonSet   = "DaemonSet"
+)
+
+// object is one document of a manifest.
+type object struct {
+	unstructured.Unstructured
+	text string
+}
+
+// splitManifest returns the texts of a manifest's documents, without empty ones.
+func splitManifest(manifest string) []string {
+	var out []string
+	var doc strings.Builder
+	flush := func() {
+		if strings.TrimSpace(doc.String()) != "" {
+			out = append(out, doc.String())
+		}
+		doc.Reset()
+	}
+	for line := range strings.Lines(manifest) {
+		if strings.TrimRight(line, " \r\n") == "---" {
+			flush()
+			continue
+		}
+		doc.WriteString(line)
+	}
+	flush()
+	return out
+}
+
+// objects decodes a manifest.
+func objects(manifest string) ([]object, error) {
+	var out []object
+	for _, text := range splitManifest(manifest) {
+		o := object{text: text}
+		if err := yaml.Unmarshal([]byte(text), &o.Object); err != nil {
+			return nil, fmt.Errorf("read a manifest: %w", err)
+		}
+		if len(o.Object) > 0 {
+			out = append(out, o)
+		}
+	}
+	return out, nil
+}
+
+// workload is what has pods: a Deployment, StatefulSet or DaemonSet.
+type workload struct {
+	kind, namespace, name string
+	selector              labels.Selector
+}
+
+// workloads returns those of a manifest; objects without a namespace are in the given one.
+func workloads(manifest, namespace string) ([]workload, error) {
+	all, err := objects(manifest)
+	if err != nil {
+		return nil, err
+	}
+	var out []workload
+	for _, o := range all {
+		switch o.GetKind() {
+		case kindDeployment, kindStatefulSet, kindDaemonSet:
+		default:
+			continue
+		}
+		w := workload{kind: o.GetKind(), namespace: o.GetNamespace(), name: o.GetName()}
+		if w.namespace == "" {
+			w.namespace = namespace
+		}
+		if w.selector, err = selectorOf(o); err != nil {
+			return nil, fmt.Errorf("the selector of %s %s: %w", w.kind, w.name, err)
+		}
+		out = append(out, w)
+	}
+	return out, nil
+}
+
+func selectorOf(o object) (labels.Selector, error) {
+	raw, found, err := unstructured.NestedMap(o.Object, "spec", "selector")
+	if err != nil || !found {
+		return labels.Nothing(), err
+	}
+	b, err := yaml.Marshal(raw)
+	if err != nil {
+		return nil, err
+	}
+	var s metav1.LabelSelector
+	if err := yaml.Unmarshal(b, &s); err != nil {
+		return nil, err
+	}
+	return metav1.LabelSelectorAsSelector(&s)
+}
+
+// MaskManifest masks the data of Secrets in a manifest. Other documents stay as they are,
+// comments included.
+func MaskManifest(manifest string) (string, error) {
+	all, err := objects(manifest)
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	for _, o := range all {
+		text := o.text
+		if o.GetKind() == "Secret" {
+			maskValues(o.Object, "data")
+			maskValues(o.Object, "stringData")
+			masked, err := yaml.Marshal(o.Object)
+			if err != nil {
+				return "", fmt.Errorf("mask the Secret %s: %w", o.GetName(), err)
+			}
+			text = sourceLine(o.text) + string(masked)
+		}
+		b.WriteString("---\n" + strings.TrimRight(text, "\n") + "\n")
+	}
+	return b.String(), nil
+}
+
+func maskValues(o map[string]any, field string) {
+	if values, ok := o[field].(map[string]any); ok {
+		for k := range values {
+			values[k] = secret.Mask
+		}
+	}
+}
+
+// sourceLine keeps Helm's comment about the template that an object is from.
+func sourceLine(text string) string {
+	first, _, _ := strings.Cut(strings.TrimLeft(text, "\n"), "\n")
+	if strings.HasPrefix(first, "# Source: ") {
+		return first + "\n"
+	}
+	return ""
+}

@@ -1,0 +1,141 @@
+package services
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/secret"
+	"github.com/openpai/paictl/pkg/services/catalogue"
+	"github.com/openpai/paictl/pkg/services/ready"
+	"github.com/openpai/paictl/pkg/services/release"
+)
+
+// shortestMask is the length below which a secret is not looked for in texts: replacing
+// every "a" would hide nothing but the message.
+const shortestMask = 4
+
+// masks replaces known secrets in texts that come from elsewhere: the last lines of a
+// container, an answer of the API server.
+type masks struct{ replacer *strings.Replacer }
+
+// newMasks knows the secrets of a configuration and its services.
+func newMasks(c *config.Cluster, all []*catalogue.Service) *masks {
+	var secrets []string
+	add := func(s secret.String) {
+		for l := range strings.Lines(s.Reveal()) { // a key of several lines is printed line by line
+			if l = strings.TrimSpace(l); len(l) >= shortestMask {
+				secrets = append(secrets, l)
+			}
+		}
+	}
+	if c != nil {
+		add(c.Services.Cluster.DockerRegistry.Password)
+		add(c.Layout.SSH.Password)
+		for _, m := range c.Layout.MachineList {
+			if m.SSH != nil {
+				add(m.SSH.Password)
+			}
+		}
+	}
+	for _, s := range all {
+		for _, v := range s.Credentials {
+			add(v)
+		}
+		hidden(s.ReleaseValues(), s.ShownValues(), add)
+	}
+	// The longest first: a secret may be the beginning of another one.
+	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) })
+	var pairs []string
+	for _, s := range slices.Compact(secrets) {
+		pairs = append(pairs, s, secret.Mask)
+	}
+	if len(pairs) == 0 {
+		return &masks{}
+	}
+	return &masks{replacer: strings.NewReplacer(pairs...)}
+}
+
+// hidden finds the values that are masked where they are shown.
+func hidden(real, shown any, add func(secret.String)) {
+	if shown == secret.Mask {
+		texts(real, add)
+		return
+	}
+	values, ok := real.(map[string]any)
+	if !ok {
+		return
+	}
+	masked, _ := shown.(map[string]any)
+	for k, v := range values {
+		hidden(v, masked[k], add)
+	}
+}
+
+// texts finds all texts in a value.
+func texts(v any, add func(secret.String)) {
+	switch v := v.(type) {
+	case map[string]any:
+		for _, x := range v {
+			texts(x, add)
+		}
+	case []any:
+		for _, x := range v {
+			texts(x, add)
+		}
+	case string:
+		add(secret.String(v))
+	}
+}
+
+// text returns s without secrets.
+func (m *masks) text(s string) string {
+	if m.replacer == nil {
+		return s
+	}
+	return m.replacer.Replace(s)
+}
+
+func (m *masks) event(e Event) Event {
+	if m.replacer == nil {
+		return e
+	}
+	e.Message, e.Error, e.Hint = m.text(e.Message), m.text(e.Error), m.text(e.Hint)
+	if e.Problem != nil {
+		p := m.problem(*e.Problem)
+		e.Problem = &p
+	}
+	if e.State != nil {
+		s := m.state(*e.State)
+		e.State = &s
+	}
+	if e.Plan != nil {
+		p := m.plan(*e.Plan)
+		e.Plan = &p
+	}
+	return e
+}
+
+func (m *masks) problem(p ready.Problem) ready.Problem {
+	p.Message, p.Hint, p.Log = m.text(p.Message), m.text(p.Hint), slices.Clone(p.Log)
+	for i := range p.Log {
+		p.Log[i] = m.text(p.Log[i])
+	}
+	return p
+}
+
+func (m *masks) state(s ready.State) ready.State {
+	s.Problems = slices.Clone(s.Problems)
+	for i := range s.Problems {
+		s.Problems[i] = m.problem(s.Problems[i])
+	}
+	return s
+}
+
+func (m *masks) plan(p release.Plan) release.Plan {
+	p.Changes = slices.Clone(p.Changes)
+	for i := range p.Changes {
+		p.Changes[i].Diff = m.text(p.Changes[i].Diff)
+	}
+	return p
+}

@@ -1,0 +1,81 @@
+package services
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/services/catalogue"
+	"github.com/openpai/paictl/pkg/services/ready"
+	"github.com/openpai/paictl/pkg/services/release"
+)
+
+// Readiness tells whether the objects of a release work.
+type Readiness interface {
+	Check(ctx context.Context, namespace, manifest string) (ready.State, error)
+	// CheckAll checks many releases with one look at the cluster.
+	CheckAll(ctx context.Context, requests []ready.Request) ([]ready.State, error)
+	Wait(ctx context.Context, namespace, manifest string, o ready.WaitOptions) (ready.State, error)
+}
+
+// Desired is what the runs work towards: a configuration and the services that it means.
+type Desired struct {
+	Config *config.Cluster
+	// Files are those of the cluster's copy; nil where the configuration is from a folder.
+	Files     map[string][]byte
+	Catalogue *catalogue.Catalogue
+	// Notes are told at the start of a run.
+	Notes []Note
+}
+
+// Note is a warning.
+type Note struct{ Message, Remedy string }
+
+// Loader returns the configuration with its services; findings are an error.
+type Loader func(context.Context) (*Desired, error)
+
+// Platform is the cluster that runs work on.
+type Platform struct {
+	Client   kubernetes.Interface
+	Releases release.Manager
+	Ready    Readiness
+	Load     Loader
+	// Fetcher brings the charts of a configuration's upstream services; nil where there are
+	// none to be had.
+	Fetcher func(*Desired) catalogue.Fetcher
+	Clock   func() time.Time
+	Process Process
+	Log     *slog.Logger
+}
+
+// Options of a run.
+type Options struct {
+	// Names are the services that are meant, none for all; Except those that are not.
+	Names, Except []string
+	// Wait bounds the wait for each service; 0 means that nobody waits.
+	Wait   time.Duration
+	DryRun bool
+	// KeepFailed leaves a release that failed as it is, for a person to look at. Else it goes
+	// back to its last revision, or is removed where it had none.
+	KeepFailed bool
+	// Renew makes Restart renew the pods also of services whose values didn't change.
+	Renew bool
+	// WithDependents makes Stop and Delete include the services that need those named.
+	WithDependents bool
+	// Confirm is asked before data is deleted; an error ends the run with nothing changed.
+	Confirm func(context.Context, Deletion) error
+	// Parallel bounds the services that are worked on at a time; 0 means 8.
+	Parallel int
+	// Command is what was typed; Again is the same without the names of services.
+	Command, Again string
+	Sink           Sink
+}
+
+// What options mean that say nothing.
+const (
+	defaultParallel = 8
+	defaultWait     = 5 * time.Minute
+)

@@ -1,0 +1,65 @@
+package services
+
+import (
+	"fmt"
+	"os"
+	"os/user"
+	"strconv"
+	"strings"
+)
+
+// Process names a program on a host, so that another one on that host can tell whether it
+// still runs.
+type Process struct {
+	User string `json:"user"`
+	Host string `json:"host"`
+	// Boot and Namespace tell apart hosts of one name, and containers with their own pids.
+	Boot      string `json:"boot,omitempty"`
+	Namespace string `json:"namespace,omitempty"`
+	PID       int    `json:"pid"`
+	// Started is the kernel's start time of the process: a pid is given again.
+	Started string `json:"started,omitempty"`
+}
+
+// ThisProcess names the running program.
+func ThisProcess() Process {
+	p := Process{User: "unknown", Host: "unknown", PID: os.Getpid()}
+	if u, err := user.Current(); err == nil {
+		p.User = u.Username
+	}
+	if h, err := os.Hostname(); err == nil {
+		p.Host = h
+	}
+	if b, err := os.ReadFile("/proc/sys/kernel/random/boot_id"); err == nil {
+		p.Boot = strings.TrimSpace(string(b))
+	}
+	p.Namespace, _ = os.Readlink("/proc/self/ns/pid")
+	p.Started = startTime(p.PID)
+	return p
+}
+
+func (p Process) String() string { return fmt.Sprintf("%s@%s, pid %d", p.User, p.Host, p.PID) }
+
+// deadSeenFrom tells whether p is known to have ended: only a process of the same boot and
+// the same pid namespace can know.
+func (p Process) deadSeenFrom(o Process) bool {
+	if p.Boot == "" || p.Boot != o.Boot || p.Host != o.Host || p.Namespace == "" || p.Namespace != o.Namespace {
+		return false
+	}
+	return p.Started != "" && startTime(p.PID) != p.Started
+}
+
+// startTime returns the start time of a process in clock ticks since boot, "" where there
+// is none. A zombie has ended.
+func startTime(pid int) string {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return ""
+	}
+	// The name of the program stands in parentheses and may hold anything.
+	fields := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
+	if len(fields) < 20 || fields[0] == "Z" || fields[0] == "X" {
+		return ""
+	}
+	return fields[19]
+}

@@ -1,0 +1,174 @@
+package services
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/services/release"
+)
+
+// run is one start, restart, stop or delete.
+type run struct {
+	*Platform
+	o       Options
+	verb    string // start
+	desired *Desired
+	masks   *masks
+	began   time.Time
+
+	mu      sync.Mutex
+	early   []Event // told before the run's start, which comes first
+	started bool
+	total   int
+	changed map[string]bool
+	changes int
+	done    map[string]bool
+	failed  []Failed
+	waits   []string // not started
+}
+
+func (p *Platform) newRun(verb string, o Options) *run {
+	if o.Parallel <= 0 {
+		o.Parallel = defaultParallel
+	}
+	if o.Sink == nil {
+		o.Sink = SinkFunc(func(Event) {})
+	}
+	if o.Again == "" {
+		o.Again = "paictl service " + verb
+	}
+	return &run{Platform: p, o: o, verb: verb, masks: &masks{}, began: p.Clock(), changed: map[string]bool{}, done: map[string]bool{}}
+}
+
+// emit tells one event, with every known secret masked: what pods print may hold any.
+func (r *run) emit(e Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e.Time = r.Clock()
+	if !r.started && e.Kind != EventRunStarted {
+		r.early = append(r.early, e)
+		return
+	}
+	r.started = true
+	for _, e := range append([]Event{e}, r.early...) {
+		r.o.Sink.Emit(r.masks.event(e))
+	}
+	r.early = nil
+}
+
+func (r *run) warn(message, remedy string) {
+	r.emit(Event{Kind: EventWarning, Message: message, Hint: remedy})
+}
+
+// count remembers changes of a service, or of the cluster where service is "".
+func (r *run) count(service string, changes int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.changes += changes
+	if changes > 0 && service != "" {
+		r.changed[service] = true
+	}
+}
+
+// fail records why a service failed and tells it.
+func (r *run) fail(service string, began time.Time, err error) {
+	f := Failed{Service: service, Error: r.masks.text(err.Error()), Hint: r.masks.text(hint.Of(err))}
+	r.mu.Lock()
+	r.failed = append(r.failed, f)
+	r.mu.Unlock()
+	r.emit(Event{Kind: EventFailed, Service: service, Error: f.Error, Hint: f.Hint, Elapsed: r.Clock().Sub(began)})
+}
+
+// locked does something while no other run may change services.
+func (r *run) locked(ctx context.Context, do func(context.Context) error) error {
+	held, release, err := NewLock(r.Client, r.Process, r.o.Command, r.Clock).Hold(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	err = do(held)
+	if held.Err() != nil && ctx.Err() == nil {
+		return hint.Wrap(context.Cause(held), "run the same command again once the other run has ended")
+	}
+	return err
+}
+
+// finish tells the summary and returns the run's error.
+func (r *run) finish(ctx context.Context) error {
+	r.mu.Lock()
+	slices.SortFunc(r.failed, func(a, b Failed) int { return strings.Compare(a.Service, b.Service) })
+	slices.Sort(r.waits)
+	s := &Summary{
+		Command: r.o.Command, DryRun: r.o.DryRun, Services: r.total, Changed: sorted(r.changed), Changes: r.changes,
+		Failed: r.failed, NotStarted: r.waits, Elapsed: r.Clock().Sub(r.began),
+	}
+	r.mu.Unlock()
+	if again := r.again(); again != "" {
+		s.Retry = r.o.Again + " -n " + again
+	}
+	if ctx.Err() != nil {
+		r.warn("interrupted: what is done stays, what was begun goes on in the cluster", "run the same command again to go on")
+	}
+	r.emit(Event{Kind: EventRunDone, Summary: s, Elapsed: s.Elapsed})
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case len(s.Failed) > 0:
+		return &PartialError{Failed: s.Failed, NotStarted: s.NotStarted, Services: s.Services, Verb: r.verb, Retry: s.Retry}
+	}
+	return nil
+}
+
+// again names the services with which the run can be taken up.
+func (r *run) again() string {
+	var names []string
+	for _, f := range r.failed {
+		names = append(names, f.Service)
+	}
+	names = append(names, r.waits...)
+	slices.Sort(names)
+	return strings.Join(names, ",")
+}
+
+// settle records the results of a walk, beside the failures that were told when they came.
+func (r *run) settle(names []string, errs map[string]error) {
+	for _, name := range names {
+		if w, ok := errors.AsType[*waitsError](errs[name]); ok {
+			r.waits = append(r.waits, name)
+			r.emit(Event{Kind: EventNotStarted, Service: name, Message: fmt.Sprintf("not %s: %s", past(r.verb), w)})
+		}
+	}
+}
+
+func past(verb string) string {
+	switch verb {
+	case "stop":
+		return "stopped"
+	case "delete":
+		return "deleted"
+	}
+	return verb + "ed"
+}
+
+// plan tells what a dry run would do.
+func (r *run) plan(service string, p release.Plan) {
+	r.count(service, len(p.Changes))
+	r.emit(Event{Kind: EventPlanned, Service: service, Action: p.Action, Plan: &p})
+}
+
+func sorted(set map[string]bool) []string {
+	var out []string
+	for k, in := range set {
+		if in {
+			out = append(out, k)
+		}
+	}
+	slices.Sort(out)
+	return out
+}

@@ -1,0 +1,380 @@
+package services
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/services/catalogue"
+	"github.com/openpai/paictl/pkg/services/ready"
+	"github.com/openpai/paictl/pkg/services/release"
+)
+
+// Start makes the services what the configuration says, each after those that it requires,
+// and waits until they are ready. What is as it should be is not touched. Where services
+// failed and others didn't, the error is a *PartialError.
+func (p *Platform) Start(ctx context.Context, o Options) error {
+	return p.start(ctx, "start", o)
+}
+
+// Restart is Start that says for each service whether its values changed. With Renew the
+// pods of the chosen services are renewed also where they didn't.
+func (p *Platform) Restart(ctx context.Context, o Options) error {
+	return p.start(ctx, "restart", o)
+}
+
+func (p *Platform) start(ctx context.Context, verb string, o Options) error {
+	r := p.newRun(verb, o)
+	chosen, err := r.choose(ctx)
+	if err != nil {
+		return err
+	}
+	if o.DryRun {
+		if err := r.planStart(ctx, chosen.Services); err != nil {
+			return err
+		}
+		return r.finish(ctx)
+	}
+	if err := r.ensureNamespace(ctx, kube.SystemNamespace); err != nil {
+		return err
+	}
+	return r.locked(ctx, func(ctx context.Context) error {
+		if err := r.prepare(ctx, chosen.Services); err != nil {
+			return err
+		}
+		return r.startAll(ctx, chosen)
+	})
+}
+
+// choose loads the configuration and selects the services. Nothing is changed before its
+// findings are known.
+func (r *run) choose(ctx context.Context) (catalogue.Selection, error) {
+	d, err := r.Load(ctx)
+	if err != nil {
+		return catalogue.Selection{}, err
+	}
+	r.use(d)
+	chosen, err := d.Catalogue.Select(r.o.Names, r.o.Except)
+	if err != nil {
+		return catalogue.Selection{}, err
+	}
+	if err := d.FetchCharts(ctx, r.Fetcher, chosen.Services); err != nil {
+		return catalogue.Selection{}, err
+	}
+	r.begin(chosen)
+	return chosen, nil
+}
+
+// use makes a configuration that of the run; its secrets are masked from now on.
+func (r *run) use(d *Desired) {
+	r.desired = d
+	r.mu.Lock()
+	r.masks = newMasks(d.Config, d.Catalogue.Services())
+	r.mu.Unlock()
+}
+
+// begin tells what the run works on.
+func (r *run) begin(chosen catalogue.Selection) {
+	r.total = len(chosen.Services)
+	r.emit(Event{Kind: EventRunStarted, Message: "service " + r.verb, Services: names(chosen.Services)})
+	for _, n := range r.desired.Notes {
+		r.warn(n.Message, n.Remedy)
+	}
+	for _, name := range chosen.Added {
+		r.emit(Event{Kind: EventAdded, Service: name, Message: "added: " + r.neededBy(name, chosen)})
+	}
+}
+
+// neededBy says for whom a service was added.
+func (r *run) neededBy(name string, chosen catalogue.Selection) string {
+	var by []string
+	for _, s := range chosen.Services {
+		if slices.Contains(s.Requires, name) {
+			by = append(by, s.Name)
+		}
+	}
+	return "required by " + strings.Join(by, ", ")
+}
+
+// prepare makes what all services need: namespaces, labels on nodes, access to images.
+func (r *run) prepare(ctx context.Context, chosen []*catalogue.Service) error {
+	spaces := namespaces(chosen)
+	for _, ns := range spaces {
+		if err := r.ensureNamespace(ctx, ns); err != nil {
+			return err
+		}
+	}
+	if err := r.nodeLabels(ctx); err != nil {
+		return err
+	}
+	if err := r.pullSecrets(ctx, append(spaces, kube.JobNamespace)); err != nil {
+		return err
+	}
+	return r.note(ctx, chosen, nil) // before the first release, so that none is forgotten
+}
+
+func (r *run) startAll(ctx context.Context, chosen catalogue.Selection) error {
+	order := names(chosen.Services)
+	r.tellWaits(order)
+	errs := walk(ctx, order, r.requires, r.o.Parallel, func(ctx context.Context, name string) error {
+		return r.startOne(ctx, r.desired.Catalogue.Get(name), r.renews(name, chosen))
+	})
+	r.settle(order, errs)
+	// The namespace of the jobs may be one of those that were just made.
+	if err := r.pullSecrets(ctx, []string{kube.JobNamespace}); err != nil && ctx.Err() == nil {
+		return err
+	}
+	return r.finish(ctx)
+}
+
+// tellWaits tells for which of the others each waits.
+func (r *run) tellWaits(order []string) {
+	for _, name := range order {
+		on := slices.DeleteFunc(slices.Clone(r.requires(name)), func(need string) bool { return !slices.Contains(order, need) })
+		if len(on) > 0 {
+			r.emit(Event{Kind: EventWaiting, Service: name, Message: "waits for " + strings.Join(on, ", ")})
+		}
+	}
+}
+
+func (r *run) requires(name string) []string { return r.desired.Catalogue.Get(name).Requires }
+
+// renews tells whether the pods of a service are to be renewed whatever its values are:
+// those of prerequisites that nobody named are not.
+func (r *run) renews(name string, chosen catalogue.Selection) bool {
+	return r.o.Renew && !slices.Contains(chosen.Added, name)
+}
+
+// startOne brings one service up. The returned error has been told.
+func (r *run) startOne(ctx context.Context, s *catalogue.Service, renew bool) error {
+	began := r.Clock()
+	r.emit(Event{Kind: EventStarted, Service: s.Name})
+	out, err := r.applyOne(ctx, s)
+	if err == nil && renew && out.Action == release.Unchanged {
+		err = r.renew(ctx, s, &out)
+	}
+	if err == nil {
+		err = r.awaitOne(ctx, s, out)
+	}
+	switch {
+	case err == nil:
+		r.emit(Event{Kind: EventReady, Service: s.Name, Action: out.Action, Revision: out.Revision, Elapsed: r.Clock().Sub(began), Message: r.outcomeText(out)})
+		return nil
+	case ctx.Err() != nil:
+		return err // not a failure of the service; the end says that the run was cut off
+	}
+	r.fail(s.Name, began, err)
+	r.revert(ctx, s, out)
+	return err
+}
+
+// outcomeText says what "ready" means where nobody waited.
+func (r *run) outcomeText(out release.Outcome) string {
+	if r.o.Wait > 0 {
+		return ""
+	}
+	return out.Action + ", not waited for"
+}
+
+// applyOne writes the service's credentials and its release.
+func (r *run) applyOne(ctx context.Context, s *catalogue.Service) (release.Outcome, error) {
+	if err := r.keepCredentials(ctx, s); err != nil {
+		return release.Outcome{}, err
+	}
+	out, err := r.Releases.Apply(ctx, request(s))
+	if err != nil {
+		return out, fmt.Errorf("%s of %s: %w", r.verb, s.Name, err)
+	}
+	if out.Action != release.Unchanged {
+		r.count(s.Name, 1)
+	}
+	r.emit(Event{Kind: EventApplied, Service: s.Name, Action: out.Action, Revision: out.Revision})
+	return out, nil
+}
+
+// keepCredentials keeps the Secret with a service's credentials, and tells the chart which
+// state of it the pods start with.
+func (r *run) keepCredentials(ctx context.Context, s *catalogue.Service) error {
+	want := credentials(s)
+	if want == nil {
+		return nil
+	}
+	revision, err := r.keepSecret(ctx, s.Name, want)
+	s.SetCredentialsRevision(revision)
+	return err
+}
+
+func request(s *catalogue.Service) release.Request {
+	return release.Request{Name: s.Name, Namespace: s.Namespace, Chart: s.Chart, Values: s.ReleaseValues()}
+}
+
+// grace is how long a problem that waiting won't mend may stay before the wait is given up:
+// a node may just be joining, a registry may be restarting.
+const grace = 15 * time.Second
+
+// awaitOne waits for the service, and tells each problem when it is known.
+func (r *run) awaitOne(ctx context.Context, s *catalogue.Service, out release.Outcome) error {
+	if r.o.Wait <= 0 {
+		return nil
+	}
+	told := map[string]bool{}
+	state, err := r.Ready.Wait(ctx, s.Namespace, out.Manifest, ready.WaitOptions{
+		Timeout: r.o.Wait, Grace: grace,
+		OnChange: func(st ready.State) { r.progress(s.Name, st, told) },
+	})
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	return unready(s.Name, state, err)
+}
+
+// progress tells a state, and its problems that weren't told before.
+func (r *run) progress(service string, st ready.State, told map[string]bool) {
+	for _, p := range st.Problems {
+		if key := p.Object + "\x00" + p.Reason; !told[key] {
+			told[key] = true
+			r.emit(Event{Kind: EventProblem, Service: service, Problem: &p})
+		}
+	}
+	r.emit(Event{Kind: EventProgress, Service: service, State: &st})
+}
+
+// reasonsShown bounds the problems in one error; the events have them all.
+const reasonsShown = 3
+
+// unready is the error of a service that did not become ready: its problems say more than
+// that the time is over.
+func unready(service string, st ready.State, err error) error {
+	if len(st.Problems) == 0 {
+		return fmt.Errorf("%s is not ready (%d of %d pods): %w", service, st.ReadyPods, st.Pods, err)
+	}
+	problems := slices.Clone(st.Problems)
+	slices.SortStableFunc(problems, func(a, b ready.Problem) int { return rank(a) - rank(b) })
+	var reasons []string
+	remedy := ""
+	for _, p := range problems {
+		if len(reasons) < reasonsShown {
+			reasons = append(reasons, fmt.Sprintf("%s: %s: %s", p.Object, p.Reason, p.Message))
+		}
+		if remedy == "" {
+			remedy = p.Hint
+		}
+	}
+	text := strings.Join(reasons, "; ")
+	if n := len(problems) - len(reasons); n > 0 {
+		text += fmt.Sprintf("; and %d more", n)
+	}
+	if remedy == "" {
+		return errors.New(text)
+	}
+	return hint.Errorf(remedy, "%s", text)
+}
+
+func rank(p ready.Problem) int {
+	if p.Final {
+		return 0
+	}
+	return 1
+}
+
+// revert undoes what a failed start did: the release goes back to what it was, or goes.
+// Volumes stay. A release that this run did not change is left alone.
+func (r *run) revert(ctx context.Context, s *catalogue.Service, out release.Outcome) {
+	if out.Action == "" || out.Action == release.Unchanged || out.Action == ActionRestarted {
+		return
+	}
+	if r.o.KeepFailed {
+		r.emit(Event{Kind: EventReverted, Service: s.Name, Message: "left as it is, as --keep-failed says", Hint: "look at it with: paictl service logs -n " + s.Name})
+		return
+	}
+	var err error
+	text := fmt.Sprintf("rolled back to revision %d", out.Previous)
+	if out.Previous > 0 {
+		err = r.Releases.Rollback(ctx, s.Namespace, s.Name, out.Previous)
+	} else {
+		text = "removed; volumes stay"
+		err = r.Releases.Uninstall(ctx, s.Namespace, s.Name)
+	}
+	if err != nil {
+		r.warn(fmt.Sprintf("%s could not be taken back: %v", s.Name, err), hint.Of(err))
+		return
+	}
+	r.emit(Event{Kind: EventReverted, Service: s.Name, Revision: out.Previous, Message: text})
+}
+
+// planStart tells what a start would do.
+func (r *run) planStart(ctx context.Context, chosen []*catalogue.Service) error {
+	if err := r.nodeLabels(ctx); err != nil {
+		return err
+	}
+	plans := make([]release.Plan, len(chosen))
+	index := make([]int, len(chosen))
+	for i := range index {
+		index[i] = i
+	}
+	err := each(index, r.o.Parallel, func(i int) error {
+		var err error
+		plans[i], err = r.planOne(ctx, chosen[i])
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for i, s := range chosen {
+		r.plan(s.Name, plans[i])
+	}
+	return nil
+}
+
+func (r *run) planOne(ctx context.Context, s *catalogue.Service) (release.Plan, error) {
+	var first []release.Change
+	if want := credentials(s); want != nil {
+		change, have, err := r.secretChange(ctx, want)
+		if err != nil {
+			return release.Plan{}, err
+		}
+		s.SetCredentialsRevision(plannedRevision(change, have))
+		if change != nil {
+			first = append(first, *change)
+		}
+	}
+	p, err := r.Releases.Plan(ctx, request(s))
+	if err != nil {
+		return release.Plan{}, fmt.Errorf("plan %s: %w", s.Name, err)
+	}
+	p.Changes = append(first, p.Changes...)
+	return p, nil
+}
+
+// plannedRevision is that of the Secret; a Secret that would change has a new one.
+func plannedRevision(change *release.Change, have *corev1.Secret) string {
+	if change != nil {
+		return "(new)"
+	}
+	return have.Annotations[annotationRevision]
+}
+
+func names(all []*catalogue.Service) []string {
+	out := make([]string, 0, len(all))
+	for _, s := range all {
+		out = append(out, s.Name)
+	}
+	return out
+}
+
+func namespaces(all []*catalogue.Service) []string {
+	var out []string
+	for _, s := range all {
+		if !slices.Contains(out, s.Namespace) {
+			out = append(out, s.Namespace)
+		}
+	}
+	return out
+}

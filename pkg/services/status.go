@@ -1,0 +1,289 @@
+package services
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/services/catalogue"
+	"github.com/openpai/paictl/pkg/services/ready"
+	"github.com/openpai/paictl/pkg/services/release"
+)
+
+// States of a service.
+const (
+	StateReady        = "ready"
+	StateStarting     = "starting"
+	StateFailed       = "failed"        // it won't become ready by waiting
+	StateStopped      = "stopped"       // its data is there
+	StateNotInstalled = "not installed" // nothing of it is there
+	StateDisabled     = "disabled"
+	StateOrphan       = "orphan" // it runs, and the configuration has disabled or lost it
+)
+
+// What the configuration of a service that runs is, compared with the cluster's copy.
+const (
+	ConfigurationCurrent = "up to date"
+	ConfigurationChanged = "changed: restart needed"
+)
+
+// Status is what there is of a service.
+type Status struct {
+	Name          string          `json:"name"`
+	Namespace     string          `json:"namespace"`
+	State         string          `json:"state"`
+	Pods          int             `json:"pods"`
+	ReadyPods     int             `json:"readyPods"`
+	Revision      int             `json:"revision,omitempty"`
+	Chart         string          `json:"chart,omitempty"` // name and version
+	Updated       time.Time       `json:"updated,omitzero"`
+	Configuration string          `json:"configuration,omitempty"`
+	Problems      []ready.Problem `json:"problems,omitempty"`
+}
+
+// snapshot is what status reads of the cluster, each with one question.
+type snapshot struct {
+	desired   *Desired
+	inventory map[string]entry
+	releases  map[string][]release.Release // by namespace
+	secrets   map[string]*corev1.Secret    // namespace/name
+	claims    map[string][]corev1.PersistentVolumeClaim
+}
+
+// Status returns the state of the named services, or of all, by name.
+func (p *Platform) Status(ctx context.Context, only []string) ([]Status, error) {
+	snap, err := p.look(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range only {
+		if _, left := snap.inventory[name]; !left && snap.desired.Catalogue.Get(name) == nil {
+			_, err := snap.desired.Catalogue.Select(only, nil) // names it, with what it may have meant
+			return nil, err
+		}
+	}
+	services := snap.all()
+	for name := range services {
+		if len(only) > 0 && !slices.Contains(only, name) {
+			delete(services, name)
+		}
+	}
+	order := slices.Sorted(maps.Keys(services))
+	states, err := p.check(ctx, snap, order, services)
+	if err != nil {
+		return nil, err
+	}
+	masks := newMasks(snap.desired.Config, snap.desired.Catalogue.Services())
+	out := make([]Status, 0, len(order))
+	for _, name := range order {
+		out = append(out, snap.status(name, services[name], masks.state(states[name])))
+	}
+	return out, nil
+}
+
+// check looks at the pods of all releases at once.
+func (p *Platform) check(ctx context.Context, snap *snapshot, order []string, services map[string]known) (map[string]ready.State, error) {
+	var requests []ready.Request
+	var of []string
+	for _, name := range order {
+		if rel := snap.release(services[name].namespace, name); rel != nil {
+			requests = append(requests, ready.Request{Namespace: rel.Namespace, Manifest: rel.Manifest})
+			of = append(of, name)
+		}
+	}
+	if len(requests) == 0 {
+		return nil, nil
+	}
+	states, err := p.Ready.CheckAll(ctx, requests)
+	if err != nil {
+		return nil, fmt.Errorf("look at the services' pods: %w", err)
+	}
+	out := map[string]ready.State{}
+	for i, name := range of {
+		out[name] = states[i]
+	}
+	return out, nil
+}
+
+// look asks the cluster for all that status needs, all questions at a time.
+func (p *Platform) look(ctx context.Context) (*snapshot, error) {
+	s := &snapshot{releases: map[string][]release.Release{}, claims: map[string][]corev1.PersistentVolumeClaim{}, secrets: map[string]*corev1.Secret{}}
+	err := each([]func() error{
+		func() (err error) { s.desired, err = p.Load(ctx); return err },
+		func() (err error) { s.inventory, err = readInventory(ctx, p.Client); return err },
+		func() error { return s.readReleases(ctx, p, kube.SystemNamespace) },
+		func() error { return s.readClaims(ctx, p, kube.SystemNamespace) },
+		func() error { return s.readSecrets(ctx, p) },
+	}, defaultParallel, func(ask func() error) error { return ask() })
+	if err != nil {
+		return nil, err
+	}
+	for _, ns := range s.otherNamespaces() {
+		if err := s.readReleases(ctx, p, ns); err != nil {
+			return nil, err
+		}
+		if err := s.readClaims(ctx, p, ns); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+func (s *snapshot) otherNamespaces() []string {
+	found := map[string]bool{}
+	for _, svc := range s.all() {
+		found[svc.namespace] = svc.namespace != kube.SystemNamespace
+	}
+	return sorted(found)
+}
+
+func (s *snapshot) readReleases(ctx context.Context, p *Platform, ns string) error {
+	list, err := p.Releases.List(ctx, ns)
+	s.releases[ns] = list
+	return wrap(err, "list the releases")
+}
+
+func (s *snapshot) readClaims(ctx context.Context, p *Platform, ns string) error {
+	list, err := p.Client.CoreV1().PersistentVolumeClaims(ns).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list the claims of %s: %w", ns, err)
+	}
+	s.claims[ns] = list.Items
+	return nil
+}
+
+// readSecrets reads the credentials that paictl keeps, in all namespaces.
+func (s *snapshot) readSecrets(ctx context.Context, p *Platform) error {
+	list, err := p.Client.CoreV1().Secrets(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: labelManagedBy + "=" + manager})
+	if err != nil {
+		return fmt.Errorf("read the services' credentials: %w", err)
+	}
+	for i := range list.Items {
+		s.secrets[list.Items[i].Namespace+"/"+list.Items[i].Name] = &list.Items[i]
+	}
+	return nil
+}
+
+// known is a service of the configuration, or one that is left from an earlier one.
+type known struct {
+	namespace string
+	service   *catalogue.Service // nil where the configuration has lost it
+}
+
+func (s *snapshot) all() map[string]known {
+	out := map[string]known{}
+	for _, svc := range s.desired.Catalogue.Services() {
+		out[svc.Name] = known{namespace: svc.Namespace, service: svc}
+	}
+	for name, e := range s.inventory {
+		out[name] = known{namespace: e.Namespace, service: out[name].service}
+	}
+	return out
+}
+
+// status puts together what there is of a service. have is what its pods look like.
+func (s *snapshot) status(name string, k known, have ready.State) Status {
+	st := Status{Name: name, Namespace: k.namespace}
+	rel := s.release(k.namespace, name)
+	if rel == nil {
+		st.State = s.absent(name, k)
+		return st
+	}
+	st.Revision, st.Chart, st.Updated = rel.Revision, rel.Chart+" "+rel.Version, rel.Updated
+	st.Pods, st.ReadyPods, st.Problems, st.State = have.Pods, have.ReadyPods, have.Problems, stateOf(have)
+	if k.service != nil && k.service.Enabled {
+		st.Configuration = s.compare(k.service, rel)
+	}
+	switch {
+	case rel.Status != statusDeployed:
+		st.State = StateFailed
+		st.tell("Incomplete", "its last start failed or was cut off ("+rel.Status+")", "run: paictl service start -n "+name)
+	case k.service == nil || !k.service.Enabled:
+		st.State = StateOrphan
+		st.tell("Orphan", "it runs, and the configuration does not have it any more or disables it", "run: paictl service stop -n "+name)
+	}
+	return st
+}
+
+// tell adds a problem of the release, before those of its pods.
+func (st *Status) tell(reason, message, remedy string) {
+	p := ready.Problem{Object: "release/" + st.Name, Reason: reason, Message: message, Hint: remedy}
+	st.Problems = append([]ready.Problem{p}, st.Problems...)
+}
+
+// statusDeployed is Helm's word for a release that is as it should be.
+const statusDeployed = "deployed"
+
+func stateOf(have ready.State) string {
+	if have.Ready {
+		return StateReady
+	}
+	if slices.ContainsFunc(have.Problems, func(p ready.Problem) bool { return p.Final }) {
+		return StateFailed
+	}
+	return StateStarting
+}
+
+func (s *snapshot) release(namespace, name string) *release.Release {
+	for i, r := range s.releases[namespace] {
+		if r.Name == name {
+			return &s.releases[namespace][i]
+		}
+	}
+	return nil
+}
+
+func (s *snapshot) absent(name string, k known) string {
+	declared := func(string) bool { return false }
+	if k.service != nil {
+		if !k.service.Enabled {
+			return StateDisabled
+		}
+		declared = func(claim string) bool {
+			return slices.ContainsFunc(k.service.Claims, func(c catalogue.Claim) bool { return c.Name == claim })
+		}
+	}
+	for i := range s.claims[k.namespace] {
+		if c := &s.claims[k.namespace][i]; c.Labels[labelInstance] == name || declared(c.Name) {
+			return StateStopped
+		}
+	}
+	return StateNotInstalled
+}
+
+// compare tells whether a start would change the release: other values, other credentials,
+// or another version of the chart.
+func (s *snapshot) compare(svc *catalogue.Service, rel *release.Release) string {
+	if want := credentials(svc); want != nil {
+		have := s.secrets[want.Namespace+"/"+want.Name]
+		if have == nil || !sameSecret(have, want) {
+			return ConfigurationChanged
+		}
+		svc.SetCredentialsRevision(have.Annotations[annotationRevision])
+	}
+	if !sameValues(svc.ReleaseValues(), rel.Values) || svc.Chart != nil && svc.Chart.Metadata.Version != rel.Version {
+		return ConfigurationChanged
+	}
+	return ConfigurationCurrent
+}
+
+// sameValues compares values as Helm keeps them, in JSON.
+func sameValues(a, b map[string]any) bool {
+	if len(a) == 0 && len(b) == 0 {
+		return true
+	}
+	left, err := json.Marshal(a)
+	if err != nil {
+		return false
+	}
+	right, err := json.Marshal(b)
+	return err == nil && bytes.Equal(left, right)
+}

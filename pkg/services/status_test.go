@@ -1,0 +1,107 @@
+package services
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/services/ready"
+)
+
+func (l *lab) states(only ...string) map[string]Status {
+	l.t.Helper()
+	list, err := l.Status(l.t.Context(), only)
+	require.NoError(l.t, err)
+	out := map[string]Status{}
+	for _, s := range list {
+		out[s.Name] = s
+	}
+	return out
+}
+
+func TestStatusTellsTheStateOfEveryService(t *testing.T) {
+	l := started(t)
+	l.configure("", "alerts: {password: s3cr3t-word}\nnode-exporter: {enabled: false}\ngrafana: {replicas: 3}\n")
+	l.ready.states["prometheus"] = ready.State{Pods: 2, ReadyPods: 1, Problems: []ready.Problem{{Object: "pod/p", Reason: "ProbeFailed", Message: "503"}}}
+	l.ready.states["alerts"] = ready.State{Pods: 1, Problems: []ready.Problem{{Object: "pod/a", Reason: "ImagePullBackOff", Message: "s3cr3t-word", Final: true}}}
+	cut := l.releases.have["storage"]
+	cut.Status = "pending-upgrade"
+	l.releases.have["storage"] = cut
+	st := l.states()
+	for name, want := range map[string]string{
+		"prometheus": StateStarting, "alerts": StateFailed, "grafana": StateReady, "storage": StateFailed, "node-exporter": StateOrphan,
+	} {
+		assert.Equal(t, want, st[name].State, name)
+	}
+	assert.Equal(t, "********", st["alerts"].Problems[0].Message)
+	assert.Equal(t, "its last start failed or was cut off (pending-upgrade)", st["storage"].Problems[0].Message)
+	assert.Equal(t, "run: paictl service stop -n node-exporter", st["node-exporter"].Problems[0].Hint)
+	assert.Equal(t, ConfigurationChanged, st["grafana"].Configuration)
+	assert.Equal(t, ConfigurationCurrent, st["prometheus"].Configuration)
+	assert.Equal(t, ConfigurationCurrent, st["alerts"].Configuration, "its credentials are those of the configuration")
+	assert.Equal(t, 2, st["prometheus"].Pods)
+	assert.Equal(t, 1, st["prometheus"].ReadyPods)
+	assert.Equal(t, "prometheus 0.1.0", st["prometheus"].Chart)
+	assert.Equal(t, 1, st["prometheus"].Revision)
+}
+
+func TestChangedCredentialsNeedARestart(t *testing.T) {
+	l := started(t)
+	l.configure("", "alerts: {password: another-word}\n")
+	assert.Equal(t, ConfigurationChanged, l.states("alerts")["alerts"].Configuration)
+}
+
+func TestWhatIsNotThereIsStoppedDisabledOrNotInstalled(t *testing.T) {
+	l := newLab(t, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "prometheus-data", Namespace: "pai-system"}})
+	l.configure("", "node-exporter: {enabled: false}\n")
+	st := l.states()
+	assert.Equal(t, StateStopped, st["prometheus"].State, "its data is there")
+	assert.Equal(t, StateDisabled, st["node-exporter"].State)
+	assert.Equal(t, StateNotInstalled, st["grafana"].State)
+}
+
+func TestStatusAsksForFewThings(t *testing.T) {
+	l := started(t)
+	l.client.ClearActions()
+	l.states()
+	assert.LessOrEqual(t, len(l.client.Actions()), 3, "inventory, claims and credentials, and no more per service")
+}
+
+func TestStatusOfAnUnknownServiceNamesTheOneThatWasMeant(t *testing.T) {
+	l := newLab(t)
+	_, err := l.Status(t.Context(), []string{"grafanna"})
+	require.ErrorContains(t, err, "there is no service")
+	assert.Contains(t, hint.Of(err), "grafana")
+}
+
+func TestStatusAsJSONHoldsNoSecret(t *testing.T) {
+	l := started(t)
+	list, err := l.Status(t.Context(), nil)
+	require.NoError(t, err)
+	raw, err := json.Marshal(list)
+	require.NoError(t, err)
+	assert.NotContains(t, string(raw), "s3cr3t-word")
+}
+
+func TestAnOrphanOfAnEarlierConfigurationIsShown(t *testing.T) {
+	l := started(t)
+	l.Load = func(context.Context) (*Desired, error) {
+		d := desired(t, "", "")
+		fs := testCharts()
+		for name := range fs {
+			if len(name) > 15 && name[:15] == "charts/grafana/" {
+				delete(fs, name)
+			}
+		}
+		d.Catalogue = catalogueOf(t, fs)
+		return d, nil
+	}
+	assert.Equal(t, StateOrphan, l.states()["grafana"].State)
+	assert.Equal(t, StateOrphan, l.states("grafana")["grafana"].State)
+}

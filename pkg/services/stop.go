@@ -1,0 +1,331 @@
+package services
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/services/catalogue"
+	"github.com/openpai/paictl/pkg/services/release"
+)
+
+// ErrNotConfigured says that the cluster holds no configuration. Load returns it.
+var ErrNotConfigured = errors.New("the cluster holds no configuration")
+
+// target is a service that a stop is about: of the catalogue, or left over from an earlier
+// configuration.
+type target struct {
+	name, namespace string
+	requires        []string
+	release         *release.Release // nil where there is none
+}
+
+// Stop removes the services' releases, each after those that require it, and waits until
+// their pods are gone. Data stays. Services that the configuration no longer has are part of
+// all.
+func (p *Platform) Stop(ctx context.Context, o Options) error {
+	r := p.newRun("stop", o)
+	targets, err := r.targets(ctx)
+	if err != nil {
+		return err
+	}
+	running := slices.DeleteFunc(targets, func(t *target) bool { return t.release == nil })
+	r.beginStop(running)
+	if o.DryRun {
+		for _, t := range running {
+			r.plan(t.name, release.Plan{Action: "stop", Changes: []release.Change{{Action: "delete", Object: "Release " + t.namespace + "/" + t.name}}})
+		}
+		return r.finish(ctx)
+	}
+	if len(running) == 0 {
+		return r.finish(ctx)
+	}
+	if err := r.ensureNamespace(ctx, kube.SystemNamespace); err != nil { // the lock lives there
+		return err
+	}
+	return r.locked(ctx, func(ctx context.Context) error {
+		if err := r.stopAll(ctx, running, ActionStopped, func(context.Context, *target) error { return nil }); err != nil {
+			return err
+		}
+		return r.finish(ctx)
+	})
+}
+
+func (r *run) beginStop(targets []*target) {
+	r.total = len(targets)
+	var order []string
+	for _, t := range targets {
+		order = append(order, t.name)
+	}
+	r.emit(Event{Kind: EventRunStarted, Message: "service " + r.verb, Services: order})
+}
+
+// stopAll removes the targets' releases and then does what comes after, each when those
+// that require it are through.
+func (r *run) stopAll(ctx context.Context, targets []*target, action string, after func(context.Context, *target) error) error {
+	byName := map[string]*target{}
+	var order []string
+	for _, t := range targets {
+		byName[t.name] = t
+		order = append(order, t.name)
+	}
+	dependents := func(name string) []string {
+		var out []string
+		for _, t := range targets {
+			if slices.Contains(t.requires, name) {
+				out = append(out, t.name)
+			}
+		}
+		return out
+	}
+	errs := walk(ctx, order, dependents, r.o.Parallel, func(ctx context.Context, name string) error {
+		return r.stopOne(ctx, byName[name], action, after)
+	})
+	r.settle(order, errs)
+	var gone []string
+	for _, name := range order {
+		if errs[name] == nil {
+			gone = append(gone, name)
+		}
+	}
+	// What is gone is noted also when the run was interrupted.
+	return r.note(context.WithoutCancel(ctx), nil, gone)
+}
+
+// stopOne removes one release and waits until its pods are gone. The error has been told.
+func (r *run) stopOne(ctx context.Context, t *target, action string, after func(context.Context, *target) error) error {
+	began := r.Clock()
+	r.emit(Event{Kind: EventStarted, Service: t.name})
+	err := r.uninstall(ctx, t)
+	if err == nil {
+		err = after(ctx, t)
+	}
+	switch {
+	case err == nil:
+		r.count(t.name, 1)
+		r.emit(Event{Kind: EventStopped, Service: t.name, Action: action, Elapsed: r.Clock().Sub(began)})
+	case ctx.Err() == nil:
+		r.fail(t.name, began, err)
+	}
+	return err
+}
+
+func (r *run) uninstall(ctx context.Context, t *target) error {
+	if t.release != nil {
+		if err := r.Releases.Uninstall(ctx, t.namespace, t.name); err != nil {
+			return fmt.Errorf("remove the release of %s: %w", t.name, err)
+		}
+		if err := r.awaitGone(ctx, t); err != nil {
+			return err
+		}
+	}
+	return r.dropSecret(ctx, t.namespace, (&catalogue.Service{Name: t.name}).CredentialsName())
+}
+
+// pollGone is how often it is asked whether pods are gone.
+const pollGone = 500 * time.Millisecond
+
+// awaitGone waits until no pod of the release is left.
+func (r *run) awaitGone(ctx context.Context, t *target) error {
+	if r.o.Wait <= 0 {
+		return nil
+	}
+	all, err := workloads(t.release.Manifest, t.namespace)
+	if err != nil {
+		return err
+	}
+	limit, cancel := context.WithTimeout(ctx, r.o.Wait)
+	defer cancel()
+	tick := time.NewTicker(pollGone)
+	defer tick.Stop()
+	told := ""
+	for {
+		left, err := r.podsOf(limit, all)
+		if err != nil && limit.Err() == nil {
+			return err
+		}
+		if err == nil && len(left) == 0 {
+			return nil
+		}
+		if text := "waits for " + plural(len(left), "pod") + " to end"; err == nil && text != told {
+			told = text
+			r.emit(Event{Kind: EventProgress, Service: t.name, Message: text})
+		}
+		select {
+		case <-tick.C:
+		case <-limit.Done():
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			return hint.Errorf("look at them with: kubectl -n "+t.namespace+" describe pod; a node that is away keeps its pods",
+				"pods of %s are still there after %s: %s", t.name, r.o.Wait, strings.Join(left, ", "))
+		}
+	}
+}
+
+// podsOf names the pods of workloads.
+func (r *run) podsOf(ctx context.Context, all []workload) ([]string, error) {
+	found := sets.New[string]()
+	for _, w := range all {
+		list, err := r.Client.CoreV1().Pods(w.namespace).List(ctx, metav1.ListOptions{LabelSelector: w.selector.String()})
+		if err != nil {
+			return nil, fmt.Errorf("list the pods of %s: %w", w.name, err)
+		}
+		for i := range list.Items {
+			found.Insert(list.Items[i].Name)
+		}
+	}
+	return sets.List(found), nil
+}
+
+// targets are the services that a stop or a delete is about, those first that others
+// require last.
+func (r *run) targets(ctx context.Context) ([]*target, error) {
+	all, err := r.known(ctx)
+	if err != nil {
+		return nil, err
+	}
+	chosen, err := r.pick(all)
+	if err != nil {
+		return nil, err
+	}
+	return stopOrder(chosen), nil
+}
+
+// known returns every service of the configuration and of the inventory, with its release.
+// A cluster without a configuration has those of the inventory.
+func (r *run) known(ctx context.Context) (map[string]*target, error) {
+	all := map[string]*target{}
+	left, err := readInventory(ctx, r.Client)
+	if err != nil {
+		return nil, err
+	}
+	for name, e := range left {
+		all[name] = &target{name: name, namespace: e.Namespace, requires: e.Requires}
+	}
+	d, err := r.Load(ctx)
+	switch {
+	case err == nil:
+		r.use(d)
+		for _, s := range d.Catalogue.Services() {
+			if all[s.Name] == nil { // what was started is where the inventory says
+				all[s.Name] = &target{name: s.Name, namespace: s.Namespace, requires: s.Requires}
+			}
+		}
+	case len(left) == 0:
+		return nil, err
+	default:
+		// A configuration that is broken or gone must not keep anybody from stopping.
+		r.warn("the configuration can't be used: "+firstLine(err), "what was started is stopped all the same")
+	}
+	return all, r.findReleases(ctx, all)
+}
+
+// findReleases fills in the releases, one listing per namespace.
+func (r *run) findReleases(ctx context.Context, all map[string]*target) error {
+	spaces := sets.New[string]()
+	for _, t := range all {
+		spaces.Insert(t.namespace)
+	}
+	for _, ns := range sets.List(spaces) {
+		list, err := r.Releases.List(ctx, ns)
+		if err != nil {
+			return fmt.Errorf("list the releases: %w", err)
+		}
+		for i := range list {
+			if t := all[list[i].Name]; t != nil && t.namespace == ns {
+				t.release = &list[i]
+			}
+		}
+	}
+	return nil
+}
+
+// pick selects by the options' names. What runs and needs a chosen service must be chosen
+// too: WithDependents chooses it.
+func (r *run) pick(all map[string]*target) ([]*target, error) {
+	for _, name := range slices.Concat(r.o.Names, r.o.Except) {
+		if all[name] == nil {
+			return nil, hint.Errorf("there are: "+strings.Join(slices.Sorted(maps.Keys(all)), ", "), "there is no service %q", name)
+		}
+	}
+	chosen := map[string]*target{}
+	for name, t := range all {
+		if (len(r.o.Names) == 0 || slices.Contains(r.o.Names, name)) && !slices.Contains(r.o.Except, name) {
+			chosen[name] = t
+		}
+	}
+	for {
+		on, needed := needing(all, chosen)
+		if on == nil {
+			break
+		}
+		if slices.Contains(r.o.Except, on.name) || !r.o.WithDependents {
+			return nil, hint.Errorf(fmt.Sprintf("add --with-dependents to %s %s too, or leave out %s with -x %s", r.verb, on.name, needed, needed),
+				"%s runs and requires %s", on.name, needed)
+		}
+		chosen[on.name] = on
+		r.emit(Event{Kind: EventAdded, Service: on.name, Message: "added: it requires " + needed})
+	}
+	return slices.Collect(maps.Values(chosen)), nil
+}
+
+// needing returns a service that runs, was not chosen and requires one that was chosen and
+// runs, with the name of that one.
+func needing(all, chosen map[string]*target) (*target, string) {
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		t := all[name]
+		if t.release == nil || chosen[name] != nil {
+			continue
+		}
+		for _, need := range t.requires {
+			if c := chosen[need]; c != nil && c.release != nil {
+				return t, need
+			}
+		}
+	}
+	return nil, ""
+}
+
+// stopOrder sorts targets so that each comes after those that require it, by name where
+// that leaves a choice.
+func stopOrder(targets []*target) []*target {
+	byName := map[string]*target{}
+	for _, t := range targets {
+		byName[t.name] = t
+	}
+	var out []*target
+	seen := map[string]bool{}
+	var visit func(t *target)
+	visit = func(t *target) {
+		if seen[t.name] {
+			return
+		}
+		seen[t.name] = true
+		for _, need := range slices.Sorted(slices.Values(t.requires)) {
+			if n := byName[need]; n != nil {
+				visit(n)
+			}
+		}
+		out = append(out, t)
+	}
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		visit(byName[name])
+	}
+	slices.Reverse(out)
+	return out
+}
+
+func firstLine(err error) string {
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	return line
+}

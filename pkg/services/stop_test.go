@@ -1,0 +1,163 @@
+package services
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/services/release"
+)
+
+// started is a lab in which everything runs.
+func started(t *testing.T) *lab {
+	t.Helper()
+	l := newLab(t)
+	l.configure("", "alerts: {password: s3cr3t-word}\n")
+	require.NoError(t, l.start())
+	l.releases.forget()
+	return l
+}
+
+func (l *lab) stop(only ...string) error { return l.Stop(l.t.Context(), l.options(only...)) }
+
+func TestServicesStopBeforeThoseThatTheyRequire(t *testing.T) {
+	l := started(t)
+	require.NoError(t, l.stop())
+	log := l.releases.changes()
+	assert.Len(t, log, 5)
+	before(t, log, "uninstall grafana", "uninstall prometheus")
+	before(t, log, "uninstall prometheus", "uninstall storage")
+	before(t, log, "uninstall prometheus", "uninstall alerts")
+	left, err := readInventory(t.Context(), l.client)
+	require.NoError(t, err)
+	assert.Empty(t, left)
+	secrets, err := l.client.CoreV1().Secrets("").List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	assert.Empty(t, secrets.Items, "credentials go with the service; the configuration has them")
+}
+
+func TestStoppingTwiceIsNoError(t *testing.T) {
+	l := started(t)
+	require.NoError(t, l.stop())
+	require.NoError(t, l.stop())
+	assert.Zero(t, l.story.summary().Services)
+}
+
+func TestAServiceThatOthersNeedIsNotStoppedFromUnderThem(t *testing.T) {
+	l := started(t)
+	err := l.stop("prometheus")
+	require.ErrorContains(t, err, "grafana runs and requires prometheus")
+	assert.Contains(t, hint.Of(err), "--with-dependents")
+	assert.Empty(t, l.releases.changes())
+
+	o := l.options("prometheus")
+	o.WithDependents = true
+	require.NoError(t, l.Stop(t.Context(), o))
+	assert.Equal(t, []string{"uninstall grafana", "uninstall prometheus"}, l.releases.changes())
+	assert.Equal(t, "added: it requires prometheus", l.story.of(EventAdded)[0].Message)
+	assert.Equal(t, EventRunStarted, l.story.events[0].Kind, "the run's start comes first")
+}
+
+func TestWhatIsExceptedKeepsWhatItNeeds(t *testing.T) {
+	l := started(t)
+	o := l.options()
+	o.Except = []string{"grafana"}
+	require.ErrorContains(t, l.Stop(t.Context(), o), "grafana runs and requires prometheus")
+	o.Except = []string{"grafana", "prometheus", "storage", "alerts"}
+	require.NoError(t, l.Stop(t.Context(), o))
+	assert.Equal(t, []string{"uninstall node-exporter"}, l.releases.changes())
+}
+
+func TestWhatTheConfigurationLostIsStoppedToo(t *testing.T) {
+	l := started(t)
+	l.Load = func(context.Context) (*Desired, error) {
+		d := desired(t, "", "")
+		fs := testCharts()
+		for name := range fs {
+			if len(name) > 15 && name[:15] == "charts/grafana/" {
+				delete(fs, name)
+			}
+		}
+		d.Catalogue = catalogueOf(t, fs)
+		return d, nil
+	}
+	require.NoError(t, l.stop())
+	before(t, l.releases.changes(), "uninstall grafana", "uninstall prometheus")
+}
+
+func TestABrokenConfigurationKeepsNobodyFromStopping(t *testing.T) {
+	l := started(t)
+	l.Load = func(context.Context) (*Desired, error) {
+		return nil, errors.New("the configuration has 1 problem\nmore")
+	}
+	require.NoError(t, l.stop())
+	assert.Len(t, l.releases.changes(), 5)
+	assert.Equal(t, "the configuration can't be used: the configuration has 1 problem", l.story.of(EventWarning)[0].Message)
+}
+
+func TestReleasesOfOthersAreLeftAlone(t *testing.T) {
+	l := started(t)
+	l.releases.have["theirs"] = release.Release{Name: "theirs", Namespace: "pai-system", Status: statusDeployed}
+	require.NoError(t, l.stop())
+	assert.NotContains(t, l.releases.changes(), "uninstall theirs")
+	require.ErrorContains(t, l.stop("theirs"), `there is no service "theirs"`)
+}
+
+func TestAStopThatFailsKeepsWhatTheServiceNeeds(t *testing.T) {
+	l := started(t)
+	l.releases.refuse["grafana"] = errors.New("denied")
+	err := l.stop()
+	var partial *PartialError
+	require.ErrorAs(t, err, &partial)
+	assert.Equal(t, "1 of 5 services failed to stop: grafana; 3 wait for them: alerts, prometheus, storage", err.Error())
+	assert.Equal(t, []string{"uninstall node-exporter"}, l.releases.changes())
+}
+
+func podOf(service string) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: service + "-0", Namespace: "pai-system", Labels: map[string]string{labelInstance: service}}}
+}
+
+func TestAStopWaitsUntilThePodsAreGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := started(t)
+		pods := l.client.CoreV1().Pods("pai-system")
+		_, err := pods.Create(t.Context(), podOf("grafana"), metav1.CreateOptions{})
+		require.NoError(t, err)
+		time.AfterFunc(20*time.Second, func() {
+			assert.NotContains(t, l.releases.changes(), "uninstall prometheus", "grafana's pod still asks it")
+			assert.NoError(t, pods.Delete(context.Background(), "grafana-0", metav1.DeleteOptions{}))
+		})
+		require.NoError(t, l.stop())
+		assert.Equal(t, "waits for 1 pod to end", l.story.of(EventProgress)[0].Message)
+	})
+}
+
+func TestPodsThatStayAreNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := started(t)
+		_, err := l.client.CoreV1().Pods("pai-system").Create(t.Context(), podOf("grafana"), metav1.CreateOptions{})
+		require.NoError(t, err)
+		var partial *PartialError
+		require.ErrorAs(t, l.stop("grafana"), &partial)
+		assert.Equal(t, "pods of grafana are still there after 1m0s: grafana-0", partial.Failed[0].Error)
+	})
+}
+
+func TestADryStopTellsAndChangesNothing(t *testing.T) {
+	l := started(t)
+	l.client.ClearActions()
+	o := l.options()
+	o.DryRun = true
+	require.NoError(t, l.Stop(t.Context(), o))
+	assert.Empty(t, l.releases.changes())
+	assert.Empty(t, l.writes())
+	assert.Len(t, l.story.of(EventPlanned), 5)
+}

@@ -1,0 +1,168 @@
+package services
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+)
+
+// Labels of the storage chart: which service a volume is for, and what belongs to it.
+const (
+	labelService = "paictl.openpai.org/service"
+	labelVolume  = "paictl.openpai.org/volume"
+)
+
+// Volume is where a service keeps data.
+type Volume struct {
+	Service          string `json:"service"`
+	Namespace        string `json:"namespace"`
+	Claim            string `json:"claim"`
+	Size             string `json:"size,omitempty"`
+	PersistentVolume string `json:"persistentVolume,omitempty"`
+	// Folder of a local volume, on Node.
+	Folder string `json:"folder,omitempty"`
+	Node   string `json:"node,omitempty"`
+	// Owned folders were made by paictl for a service and go with it. Others stay.
+	Owned bool `json:"owned,omitempty"`
+	// Share is an NFS volume, server:/path. What lies there stays.
+	Share string `json:"share,omitempty"`
+	// Dynamic volumes are removed by what made them, with the claim.
+	Dynamic bool `json:"dynamic,omitempty"`
+}
+
+// String says what is removed, for a person who decides on it.
+func (v Volume) String() string {
+	text := fmt.Sprintf("claim %s/%s", v.Namespace, v.Claim)
+	if v.Size != "" {
+		text += ", " + v.Size
+	}
+	switch {
+	case v.Folder != "" && v.Owned:
+		text += fmt.Sprintf(", with the folder %s on %s", v.Folder, v.Node)
+	case v.Folder != "":
+		text += fmt.Sprintf("; the folder %s on %s stays", v.Folder, v.Node)
+	case v.Share != "":
+		text += fmt.Sprintf("; what lies on %s stays", v.Share)
+	case v.Dynamic:
+		text += ", with its volume"
+	case v.PersistentVolume != "":
+		text += fmt.Sprintf("; what lies in the volume %s stays", v.PersistentVolume)
+	}
+	return text
+}
+
+// volumes finds the data of services, by service.
+func (r *run) volumes(ctx context.Context, targets []*target) (map[string][]Volume, error) {
+	spaces := sets.New[string]()
+	for _, t := range targets {
+		spaces.Insert(t.namespace)
+	}
+	pvs, err := r.Client.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list the volumes: %w", err)
+	}
+	var claims []corev1.PersistentVolumeClaim
+	for _, ns := range sets.List(spaces) {
+		list, err := r.Client.CoreV1().PersistentVolumeClaims(ns).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return nil, fmt.Errorf("list the claims of %s: %w", ns, err)
+		}
+		claims = append(claims, list.Items...)
+	}
+	out := map[string][]Volume{}
+	for _, t := range targets {
+		out[t.name] = volumesOf(t, r.declared(t.name), claims, pvs.Items)
+	}
+	return out, nil
+}
+
+// declared names the claims that the catalogue knows of a service.
+func (r *run) declared(service string) []string {
+	if r.desired == nil {
+		return nil
+	}
+	s := r.desired.Catalogue.Get(service)
+	if s == nil {
+		return nil
+	}
+	var out []string
+	for _, c := range s.Claims {
+		out = append(out, c.Name)
+	}
+	return out
+}
+
+func volumesOf(t *target, declared []string, claims []corev1.PersistentVolumeClaim, pvs []corev1.PersistentVolume) []Volume {
+	var out []Volume
+	for i := range claims {
+		c := &claims[i]
+		if c.Namespace != t.namespace || c.Labels[labelInstance] != t.name && !slices.Contains(declared, c.Name) {
+			continue
+		}
+		v := Volume{Service: t.name, Namespace: c.Namespace, Claim: c.Name}
+		if q, ok := c.Spec.Resources.Requests[corev1.ResourceStorage]; ok {
+			v.Size = q.String()
+		}
+		describeVolume(&v, volumeOf(c, pvs))
+		out = append(out, v)
+	}
+	// A claim may be gone already, by hand or by a delete that was cut off, and its folder not.
+	for i := range pvs {
+		pv := &pvs[i]
+		ref := pv.Spec.ClaimRef
+		if pv.Labels[labelService] != t.name || ref == nil || slices.ContainsFunc(out, func(v Volume) bool { return v.PersistentVolume == pv.Name }) {
+			continue
+		}
+		v := Volume{Service: t.name, Namespace: ref.Namespace, Claim: ref.Name}
+		describeVolume(&v, pv)
+		out = append(out, v)
+	}
+	slices.SortFunc(out, func(a, b Volume) int { return strings.Compare(a.Claim, b.Claim) })
+	return out
+}
+
+// volumeOf returns the volume that a claim has, or that waits for it.
+func volumeOf(c *corev1.PersistentVolumeClaim, pvs []corev1.PersistentVolume) *corev1.PersistentVolume {
+	for i := range pvs {
+		ref := pvs[i].Spec.ClaimRef
+		if pvs[i].Name == c.Spec.VolumeName || ref != nil && ref.Namespace == c.Namespace && ref.Name == c.Name {
+			return &pvs[i]
+		}
+	}
+	return nil
+}
+
+func describeVolume(v *Volume, pv *corev1.PersistentVolume) {
+	if pv == nil {
+		return
+	}
+	v.PersistentVolume = pv.Name
+	v.Dynamic = pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete
+	switch {
+	case pv.Spec.Local != nil:
+		v.Folder, v.Node = pv.Spec.Local.Path, nodeOf(pv)
+		v.Owned = pv.Labels[labelService] == v.Service && pv.Labels[labelPartOf] == manager
+	case pv.Spec.NFS != nil:
+		v.Share = pv.Spec.NFS.Server + ":" + pv.Spec.NFS.Path
+	}
+}
+
+// nodeOf returns the one node on which a local volume is.
+func nodeOf(pv *corev1.PersistentVolume) string {
+	if pv.Spec.NodeAffinity == nil || pv.Spec.NodeAffinity.Required == nil {
+		return ""
+	}
+	for _, term := range pv.Spec.NodeAffinity.Required.NodeSelectorTerms {
+		for _, e := range term.MatchExpressions {
+			if e.Key == corev1.LabelHostname && e.Operator == corev1.NodeSelectorOpIn && len(e.Values) == 1 {
+				return e.Values[0]
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,104 @@
+package services
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+)
+
+// waitsError says that something was not done, because what it needs was not.
+type waitsError struct{ on []string }
+
+func (e *waitsError) Error() string { return "waits for " + strings.Join(e.on, ", ") }
+
+// walk does something with every name, at most parallel at a time, each after those of
+// names that it needs. What needs something that failed is not done: its error is a
+// *waitsError. The errors come by name; names that were not reached when ctx ended have
+// its cause.
+func walk(ctx context.Context, names []string, needs func(string) []string, parallel int, do func(context.Context, string) error) map[string]error {
+	type outcome struct {
+		done chan struct{}
+		err  error
+	}
+	all := map[string]*outcome{}
+	for _, n := range names {
+		all[n] = &outcome{done: make(chan struct{})}
+	}
+	room := make(chan struct{}, max(parallel, 1))
+	one := func(name string) error {
+		var failed []string
+		for _, need := range needs(name) {
+			before, ok := all[need]
+			if !ok {
+				continue
+			}
+			select {
+			case <-before.done:
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+			if before.err != nil {
+				failed = append(failed, need)
+			}
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if len(failed) > 0 {
+			return &waitsError{on: failed}
+		}
+		select {
+		case room <- struct{}{}:
+			defer func() { <-room }()
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		return do(ctx, name)
+	}
+	var wg sync.WaitGroup
+	for name, o := range all {
+		wg.Go(func() {
+			defer close(o.done)
+			o.err = one(name)
+		})
+	}
+	wg.Wait()
+	errs := map[string]error{}
+	for name, o := range all {
+		if o.err != nil {
+			errs[name] = o.err
+		}
+	}
+	return errs
+}
+
+// each does something with every item, at most parallel at a time, and returns the first
+// error in the items' order.
+func each[T any](items []T, parallel int, do func(T) error) error {
+	errs := make([]error, len(items))
+	room := make(chan struct{}, max(parallel, 1))
+	var wg sync.WaitGroup
+	for i, item := range items {
+		room <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-room }()
+			errs[i] = do(item)
+		})
+	}
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// plural writes "1 service" or "3 services".
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
