@@ -77,7 +77,7 @@ func (w *Watchdog) Handler() http.Handler {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(w.results)
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorLog: nil}))
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	mux.HandleFunc("GET /healthz", func(out http.ResponseWriter, _ *http.Request) { fmt.Fprintln(out, "ok") })
 	return mux
 }
