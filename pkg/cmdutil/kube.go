@@ -6,10 +6,12 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// AddKubeFlags adds --kubeconfig and --context, which choose the cluster of a command.
+// AddKubeFlags adds --kubeconfig and --context, which choose the one cluster that a command
+// talks to.
 func AddKubeFlags(cmd *cobra.Command, o *kube.Options) {
-	cmd.Flags().StringVar(&o.Kubeconfig, "kubeconfig", "", "kubeconfig of the cluster (default: KUBECONFIG, else ~/.kube/config)")
-	cmd.Flags().StringVar(&o.Context, "context", "", "context of the kubeconfig (default: its current one)")
+	fl := cmd.Flags()
+	fl.StringVar(&o.Kubeconfig, "kubeconfig", "", "kubeconfig file (default: $KUBECONFIG, else ~/.kube/config)")
+	fl.StringVar(&o.Context, "context", "", "context in the kubeconfig (default: its current context)")
 	_ = cmd.MarkFlagFilename("kubeconfig")
 	_ = cmd.RegisterFlagCompletionFunc("context", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return kube.Contexts(*o), cobra.ShellCompDirectiveNoFileComp

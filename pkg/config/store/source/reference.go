@@ -1,0 +1,146 @@
+// Package source fetches a configuration folder from where it is kept.
+// In: a folder, or a reference to a git repository as go-getter writes it:
+// git::URL//path?ref=REF. Out: a folder on this machine, and a description without
+// credentials.
+package source
+
+import (
+	"fmt"
+	"net/url"
+	"path"
+	"regexp"
+	"strings"
+
+	"github.com/openpai/paictl/pkg/hint"
+)
+
+const gitPrefix = "git::"
+
+const remedyReference = "write git::https://host/repository.git//folder?ref=BRANCH, git::ssh://git@host/repository.git, git::file:///repository, or a folder"
+
+// reference is a folder in a git repository.
+type reference struct {
+	url    string // without credentials of HTTP
+	login  *url.Userinfo
+	folder string // "" is the top
+	ref    string // "" is the repository's HEAD
+}
+
+// IsGit tells whether a reference is to a git repository; else it is a folder.
+func IsGit(text string) bool { return strings.HasPrefix(text, gitPrefix) }
+
+// parse reads a reference. Its errors show no part of the text that may hold a password.
+func parse(text string) (reference, error) {
+	rest, query, _ := strings.Cut(strings.TrimPrefix(text, gitPrefix), "?")
+	var r reference
+	var err error
+	if r.ref, err = parseQuery(query); err != nil {
+		return r, err
+	}
+	scheme := ""
+	if i := strings.Index(rest, "://"); i >= 0 {
+		scheme, rest = rest[:i+3], rest[i+3:]
+	}
+	where, folder, _ := strings.Cut(rest, "//")
+	r.url = scheme + where
+	if r.folder = path.Clean(folder); r.folder == "." {
+		r.folder = ""
+	}
+	if strings.HasPrefix(r.folder, "/") || r.folder == ".." || strings.HasPrefix(r.folder, "../") {
+		return r, hint.Errorf(remedyReference, "the folder %q leads out of the repository", folder)
+	}
+	return r, r.checkURL(scheme)
+}
+
+func parseQuery(query string) (ref string, err error) {
+	values, err := url.ParseQuery(query)
+	if err != nil {
+		return "", hint.Errorf(remedyReference, "what follows the ? can't be read")
+	}
+	for key := range values {
+		if key != "ref" {
+			return "", hint.Errorf(remedyReference, "there is no option %q in a reference to a repository, only ref", key)
+		}
+	}
+	ref = values.Get("ref")
+	if strings.HasPrefix(ref, "-") || strings.ContainsAny(ref, " :^~?*[\\\n") {
+		return "", hint.Errorf("name a branch, a tag or a whole commit", "%q can't be a ref", ref)
+	}
+	return ref, nil
+}
+
+// scpLike is user@host:path, ssh's short form.
+var scpLike = regexp.MustCompile(`^[A-Za-z0-9_.-]+@[A-Za-z0-9_.-]+:[^:]`)
+
+func (r *reference) checkURL(scheme string) error {
+	switch scheme {
+	case "https://", "http://", "ssh://", "file://":
+	case "":
+		if scpLike.MatchString(r.url) {
+			return nil
+		}
+		return hint.Errorf(remedyReference, "the reference names no repository")
+	default:
+		return hint.Errorf(remedyReference, "git is not asked by %q", strings.TrimSuffix(scheme, "://"))
+	}
+	u, err := url.Parse(r.url)
+	if err != nil || scheme != "file://" && u.Hostname() == "" || strings.HasPrefix(u.Hostname(), "-") {
+		return hint.Errorf(remedyReference, "the reference names no repository")
+	}
+	// A password in an argument would be seen in the list of processes.
+	if u.User != nil && (scheme == "https://" || scheme == "http://") {
+		r.login, u.User = u.User, nil
+		r.url = u.String()
+	}
+	if _, has := u.User.Password(); has {
+		return hint.Errorf("use a key", "ssh takes no password from a URL")
+	}
+	return nil
+}
+
+// String describes the reference, without credentials.
+func (r reference) String() string {
+	text := gitPrefix + r.url
+	if r.folder != "" {
+		text += "//" + r.folder
+	}
+	if r.ref != "" {
+		text += "?ref=" + url.QueryEscape(r.ref)
+	}
+	return text
+}
+
+var userinfo = regexp.MustCompile(`://[^/@\s']*@`)
+
+// masked hides credentials in what git says.
+func (r reference) masked(text string) string {
+	text = userinfo.ReplaceAllString(text, "://********@")
+	if r.login == nil {
+		return text
+	}
+	password, _ := r.login.Password()
+	for _, s := range []string{password, r.login.Username()} {
+		if s != "" && s != "git" {
+			text = strings.ReplaceAll(text, s, "********")
+		}
+	}
+	return text
+}
+
+// Folder is a configuration folder on this machine.
+type Folder struct {
+	Dir string
+	// Source says where a fetched folder came from, "" for one that was given.
+	Source string
+	// Commit is what was fetched.
+	Commit string
+	// Close removes what was fetched.
+	Close func() error
+}
+
+func (f Folder) String() string {
+	if f.Source == "" {
+		return f.Dir
+	}
+	return fmt.Sprintf("%s (%s)", f.Source, f.Commit[:min(len(f.Commit), 12)])
+}

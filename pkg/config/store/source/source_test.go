@@ -1,0 +1,172 @@
+package source
+
+import (
+	"encoding/base64"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/pkg/hint"
+)
+
+func TestAReferenceIsReadAsGoGetterWritesIt(t *testing.T) {
+	for text, want := range map[string]reference{
+		"git::https://h.example/o/r.git":                         {url: "https://h.example/o/r.git"},
+		"git::https://h.example/o/r.git//a/b?ref=v1.2":           {url: "https://h.example/o/r.git", folder: "a/b", ref: "v1.2"},
+		"git::https://h.example/o/r.git?ref=feature%2Fx":         {url: "https://h.example/o/r.git", ref: "feature/x"},
+		"git::ssh://git@h.example:2222/o/r.git//a":               {url: "ssh://git@h.example:2222/o/r.git", folder: "a"},
+		"git::git@h.example:o/r.git//a?ref=main":                 {url: "git@h.example:o/r.git", folder: "a", ref: "main"},
+		"git::file:///srv/r//a/../b/":                            {url: "file:///srv/r", folder: "b"},
+		"git::https://u:p@h.example/r.git//.?ref=0123456789abcd": {url: "https://h.example/r.git", ref: "0123456789abcd"},
+	} {
+		t.Run(text, func(t *testing.T) {
+			got, err := parse(text)
+			require.NoError(t, err)
+			got.login = nil
+			assert.Equal(t, want, got)
+		})
+	}
+}
+
+func TestAReferenceThatIsNoneIsRefusedWithoutItsPassword(t *testing.T) {
+	for text, want := range map[string]string{
+		"git::":                                   "the reference names no repository",
+		"git::relative/path":                      "the reference names no repository",
+		"git::https:///r":                         "the reference names no repository",
+		"git::ssh://-oProxyCommand=x/r":           "the reference names no repository",
+		"git::ext::sh -c hunter2":                 "the reference names no repository",
+		"git::ftp://h/r":                          `git is not asked by "ftp"`,
+		"git::https://u:hunter2@h/r//../x":        `the folder "../x" leads out of the repository`,
+		"git::https://u:hunter2@h/r///etc":        `the folder "/etc" leads out of the repository`,
+		"git::https://u:hunter2@h/r?ref=--x":      `"--x" can't be a ref`,
+		"git::https://u:hunter2@h/r?ref=a..b%20c": `"a..b c" can't be a ref`,
+		"git::https://u:hunter2@h/r?sshkey=x":     `there is no option "sshkey" in a reference to a repository, only ref`,
+		"git::https://u:hunter2@h/r?%zz":          "what follows the ? can't be read",
+		"git::ssh://u:hunter2@h/r":                "ssh takes no password from a URL",
+	} {
+		t.Run(text, func(t *testing.T) {
+			_, err := parse(text)
+			require.EqualError(t, err, want)
+			assert.NotContains(t, err.Error(), "hunter2")
+			assert.NotEmpty(t, hint.Of(err))
+		})
+	}
+}
+
+// repository makes a git repository with two commits, the first of them tagged v1, and
+// returns its folder and the first commit.
+func repository(t *testing.T) (dir, first string) {
+	t.Helper()
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("there is no git on this machine")
+	}
+	dir = filepath.Join(t.TempDir(), "repo")
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "clusters", "a"), 0o755))
+	git := func(args ...string) string {
+		cmd := exec.CommandContext(t.Context(), "git", args...)
+		cmd.Dir = dir
+		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.org",
+			"GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.org"}
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, string(out))
+		return strings.TrimSpace(string(out))
+	}
+	write := func(text string) {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "clusters", "a", "layout.yaml"), []byte(text), 0o644))
+		git("add", "-A")
+		git("commit", "-q", "-m", text)
+	}
+	git("init", "-q", "-b", "main")
+	require.NoError(t, os.Symlink("/etc", filepath.Join(dir, "clusters", "link")))
+	write("one")
+	git("tag", "v1")
+	first = git("rev-parse", "HEAD")
+	write("two")
+	git("checkout", "-q", "-b", "feature/x")
+	write("three")
+	git("checkout", "-q", "main")
+	return dir, first
+}
+
+func TestAFolderIsFetchedAtABranchATagOrACommit(t *testing.T) {
+	dir, first := repository(t)
+	for query, want := range map[string]string{"": "two", "?ref=main": "two", "?ref=v1": "one", "?ref=feature/x": "three", "?ref=" + first: "one"} {
+		t.Run("ref "+query, func(t *testing.T) {
+			t.Setenv("TMPDIR", t.TempDir())
+			// A repository that the caller works in is not ours.
+			t.Setenv("GIT_DIR", "/nowhere")
+			f, err := Open(t.Context(), "git::file://"+dir+"//clusters/a"+query, Options{})
+			require.NoError(t, err)
+			b, err := os.ReadFile(filepath.Join(f.Dir, "layout.yaml"))
+			require.NoError(t, err)
+			assert.Equal(t, want, string(b))
+			assert.Len(t, f.Commit, 40)
+			if want == "one" {
+				assert.Equal(t, first, f.Commit)
+			}
+			top, err := os.Stat(filepath.Dir(filepath.Dir(f.Dir)))
+			require.NoError(t, err)
+			assert.Equal(t, os.FileMode(0o700), top.Mode().Perm())
+			require.NoError(t, f.Close())
+			left, err := os.ReadDir(os.Getenv("TMPDIR"))
+			require.NoError(t, err)
+			assert.Empty(t, left)
+		})
+	}
+}
+
+func TestWhatIsNotInTheRepositoryIsNamed(t *testing.T) {
+	dir, _ := repository(t)
+	for rest, want := range map[string]string{
+		"//clusters/b":                    "has no folder \"clusters/b\"",
+		"//clusters/a/layout.yaml":        "is no folder",
+		"//clusters/link":                 "is no folder",
+		"//clusters/a?ref=missing":        "couldn't find remote ref missing",
+		"/missing.git//clusters/a":        "does not appear to be a git repository",
+		"?ref=" + strings.Repeat("0", 40): "000",
+	} {
+		t.Run(rest, func(t *testing.T) {
+			t.Setenv("TMPDIR", t.TempDir())
+			_, err := Open(t.Context(), "git::file://"+dir+rest, Options{})
+			require.ErrorContains(t, err, want)
+			assert.NotEmpty(t, hint.Of(err))
+			left, err := os.ReadDir(os.Getenv("TMPDIR"))
+			require.NoError(t, err)
+			assert.Empty(t, left, "nothing stays behind")
+		})
+	}
+}
+
+func TestALoginIsSentToItsServerAndShownNowhere(t *testing.T) {
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("there is no git on this machine")
+	}
+	var seen string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		seen = r.Header.Get("Authorization")
+		w.WriteHeader(http.StatusUnauthorized)
+	}))
+	t.Cleanup(server.Close)
+	t.Setenv("HOME", t.TempDir())
+	text := "git::" + strings.Replace(server.URL, "://", "://robot:hunter2@", 1) + "/r.git"
+	_, err := Open(t.Context(), text, Options{})
+	require.Error(t, err)
+	assert.NotContains(t, err.Error()+hint.Of(err), "hunter2")
+	assert.NotContains(t, err.Error()+hint.Of(err), "robot")
+	assert.Equal(t, "Basic "+base64.StdEncoding.EncodeToString([]byte("robot:hunter2")), seen)
+}
+
+func TestAFolderIsTakenAsItIs(t *testing.T) {
+	f, err := Open(t.Context(), "some/folder", Options{})
+	require.NoError(t, err)
+	assert.Equal(t, "some/folder", f.Dir)
+	assert.Empty(t, f.Source)
+	assert.NoError(t, f.Close())
+}
