@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -84,6 +85,10 @@ func readChart(files fs.FS, dir string) (*embeddedChart, error) {
 	if out.schema, err = newValuesSchema(c.Schema); err != nil {
 		return nil, fmt.Errorf("values.schema.json: %w", err)
 	}
+	out.schema.beside = []string{keyEnabled}
+	if out.hasPods() {
+		out.schema.beside = append(out.schema.beside, keyPlacement)
+	}
 	return out, nil
 }
 
@@ -117,6 +122,9 @@ func (c *embeddedChart) readAnnotations() error {
 	}
 	return nil
 }
+
+// hasPods tells whether there is anything to place.
+func (c *embeddedChart) hasPods() bool { return !slices.Contains(c.placement, PlacementNone) }
 
 // words splits a list with commas.
 func words(text string) []string {

@@ -51,9 +51,11 @@ func (c *embeddedChart) sectionSchema() ([]byte, error) {
 	delete(properties, keyGlobal)
 	delete(properties, keyCredentialsRevision)
 	properties[keyEnabled] = map[string]any{"type": "boolean", "default": c.enabled, "description": "Whether the service runs."}
-	properties[keyPlacement] = map[string]any{
-		"type": "array", "items": map[string]any{"type": "string"}, "default": c.placement,
-		"description": "Roles of the layout on whose machines it runs, or all.",
+	if c.hasPods() {
+		properties[keyPlacement] = map[string]any{
+			"type": "array", "items": map[string]any{"type": "string"}, "default": c.placement,
+			"description": "Roles of the layout on whose machines it runs, or all.",
+		}
 	}
 	s["properties"] = properties
 	dropRequired(s, c.Values)

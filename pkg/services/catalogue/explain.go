@@ -137,7 +137,7 @@ func (s *valuesSchema) unknownKeys(e *jsonschema.ValidationError, p strictyaml.P
 		known = sorted(maps.Keys(part.Properties))
 	}
 	if len(p) == 0 {
-		known = append(known, keyEnabled, keyPlacement)
+		known = append(known, s.beside...)
 	}
 	// What paictl sets itself is nothing to advise.
 	known = slices.DeleteFunc(known, func(key string) bool { return key == keyGlobal || key == keyCredentialsRevision })

@@ -81,6 +81,11 @@ func TestAMistakeInASectionHasItsPlaceAndRemedy(t *testing.T) {
 			"-> give the role labels in k8s-role-definition.yaml"}},
 		"all beside a role": {"metrics: {placement: [all, master]}\n", []string{
 			`7:22: metrics.placement: "all" stands alone [services/placement]`, "-> write all, or some of the roles: bare, master, store, worker"}},
+		"a place for what has no pods": {"base: {placement: all}\n", []string{
+			`7:19: base.placement: base has no pods that could be placed [services/placement]`, "-> remove it"}},
+		"no place for what has pods": {"metrics: {placement: none}\n", []string{
+			`7:22: metrics.placement: metrics has pods, and they must run somewhere [services/placement]`,
+			"-> write all, or some of the roles: bare, master, store, worker; to run none write enabled: false"}},
 		"no role": {"metrics: {placement: []}\n", []string{
 			`7:22: metrics.placement: it names no role [services/placement]`, "-> write all, or some of the roles: bare, master, store, worker"}},
 		"roles that are no text": {"metrics: {placement: [1]}\n", []string{

@@ -248,14 +248,16 @@ func FuzzCheck(f *testing.F) {
 		"storage: {local: {serviceVolumes: 7}}", "storage: {local: 7}", "metrics: {persistence: x, placement: [all, 3]}", "metrics: {image: null, replicas: 1e400, global: 3, affinity: [], credentialsSecret: {}}", "x: {chart: 'http://[', digest: 3, requires: {}, values: [], secretValues: 1}"} {
 		f.Add(s)
 	}
+	embedded, err := readCharts(testCharts())
+	require.NoError(f, err)
 	f.Fuzz(func(t *testing.T, sections string) {
 		cfg, err := parseFiles(map[string]string{config.LayoutFile: testLayout, config.RolesFile: testRoles, config.ServicesFile: testServices + sections})
 		if err != nil {
 			t.Skip()
 		}
-		c, findings, err := Load(t.Context(), cfg, Options{Charts: testCharts()})
-		require.NoError(t, err)
-		for _, one := range findings {
+		b := &builder{cfg: cfg, embedded: embedded, services: map[string]*Service{}}
+		c := b.load()
+		for _, one := range b.findings {
 			require.NotEmpty(t, one.Rule)
 			require.NotEmpty(t, one.Message)
 		}
@@ -263,8 +265,6 @@ func FuzzCheck(f *testing.F) {
 			s.SetCredentialsRevision("r")
 			_ = s.ShownValues()
 		}
-		embedded, err := readCharts(testCharts())
-		require.NoError(t, err)
 		secretPaths(cfg, embedded)
 		_, _ = c.Select(nil, nil)
 	})

@@ -5,7 +5,6 @@ import (
 	"io/fs"
 	"maps"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -77,7 +76,7 @@ func (c *embeddedChart) reference() (string, error) {
 		"# "+c.Name()+":",
 		"#   ## Whether the service runs.",
 		"#   enabled: "+strconv.FormatBool(c.enabled))
-	if !slices.Contains(c.placement, PlacementNone) {
+	if c.hasPods() {
 		lines = append(lines,
 			"#   ## Roles of the layout on whose machines it runs, or all.",
 			"#   placement: ["+strings.Join(c.placement, ", ")+"]")

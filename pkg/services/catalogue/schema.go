@@ -19,6 +19,8 @@ type valuesSchema struct {
 	root *jsonschema.Schema
 	// byLocation finds the part of the schema that an error speaks of.
 	byLocation map[string]*jsonschema.Schema
+	// beside are keys that a section may have and the schema doesn't know.
+	beside []string
 }
 
 // newValuesSchema compiles a schema; a chart without one takes everything. References to

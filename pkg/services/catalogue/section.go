@@ -36,17 +36,27 @@ func (b *builder) embeddedService(c *embeddedChart, section any) *Service {
 	own := plain(settings, true).(map[string]any)
 	b.boolean(own, at(s.Name), keyEnabled, &s.Enabled)
 	if placement, ok := b.textList(own, at(s.Name), keyPlacement); ok {
-		if bad := badPlacement(placement); bad != "" {
-			b.fail(at(s.Name, keyPlacement), "services/placement", bad, placementRemedy(b.cfg))
-		} else {
-			s.Placement = placement
-		}
+		b.place(s, c, placement)
 	}
 	for _, key := range []string{keyEnabled, keyPlacement} {
 		delete(own, key)
 	}
 	s.Values = mergeComputed(merge(map[string]any{keyGlobal: globalValues(b.cfg)}, placementValues(b.cfg, s.Placement)), own)
 	return s
+}
+
+// place takes a section's placement over that of the chart.
+func (b *builder) place(s *Service, c *embeddedChart, placement []string) {
+	switch bad := badPlacement(placement); {
+	case !c.hasPods():
+		b.fail(at(s.Name, keyPlacement), "services/placement", s.Name+" has no pods that could be placed", "remove it")
+	case slices.Contains(placement, PlacementNone):
+		b.fail(at(s.Name, keyPlacement), "services/placement", s.Name+" has pods, and they must run somewhere", placementRemedy(b.cfg)+"; to run none write enabled: false")
+	case bad != "":
+		b.fail(at(s.Name, keyPlacement), "services/placement", bad, placementRemedy(b.cfg))
+	default:
+		s.Placement = placement
+	}
 }
 
 func (b *builder) notAMap(p strictyaml.Path) {
