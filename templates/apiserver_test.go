@@ -1,6 +1,8 @@
 package templates
 
 import (
+	"context"
+	"log/slog"
 	"maps"
 	"regexp"
 	"slices"
@@ -19,6 +21,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/kube/kubetest"
+	"github.com/openpai/paictl/pkg/services/release"
 )
 
 // applier sends objects to an API server.
@@ -100,6 +103,7 @@ func TestVolumesGrowAndMoveWithoutAnError(t *testing.T) {
 		}
 		return volumes
 	}
+	removeClassAfter(t, c)
 	made := send(func(map[string]any) {})
 	require.Equal(t, made, send(func(v map[string]any) { v["size"] = "2Gi" }), "a larger size is the same volume, and its folder needs nothing")
 	owner := send(func(v map[string]any) { v["owner"] = 2 })
@@ -111,12 +115,62 @@ func TestVolumesGrowAndMoveWithoutAnError(t *testing.T) {
 	}
 }
 
+// removeClassAfter leaves the cluster without the class pai-local, for the next test.
+func removeClassAfter(t *testing.T, c *kube.Cluster) {
+	t.Helper()
+	t.Cleanup(func() {
+		err := c.Client.StorageV1().StorageClasses().Delete(context.WithoutCancel(t.Context()), "pai-local", metav1.DeleteOptions{})
+		require.NoError(t, err)
+	})
+}
+
+// Stop and start of the service storage: Helm leaves the volumes and takes them back as its
+// own, with the claim that they were bound to.
+func TestStoppedStorageKeepsItsVolumesAndTakesThemBack(t *testing.T) {
+	c := kubetest.Start(t)
+	ensureNamespaces(t, c)
+	helm, err := release.NewHelm(c, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	removeClassAfter(t, c)
+	request := release.Request{Name: "storage", Namespace: kube.SystemNamespace, Chart: load(t, "storage"), Values: map[string]any{
+		"local": map[string]any{"serviceVolumes": []any{
+			map[string]any{"service": "db", "claim": "stays", "namespace": kube.SystemNamespace, "node": "n1", "path": "/data/db/stays", "owner": 5, "size": "1Gi"},
+		}},
+	}}
+	apply := func(want string) {
+		t.Helper()
+		out, err := helm.Apply(t.Context(), request)
+		require.NoError(t, err)
+		require.Equal(t, want, out.Action)
+	}
+	volume := func() *corev1.PersistentVolume {
+		t.Helper()
+		list, err := c.Client.CoreV1().PersistentVolumes().List(t.Context(), metav1.ListOptions{LabelSelector: "paictl.openpai.org/service=db"})
+		require.NoError(t, err)
+		require.Len(t, list.Items, 1)
+		return &list.Items[0]
+	}
+	apply(release.Installed)
+	bound := volume()
+	bound.Spec.ClaimRef.UID, bound.Spec.ClaimRef.ResourceVersion = "some-claim", "7"
+	_, err = c.Client.CoreV1().PersistentVolumes().Update(t.Context(), bound, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	apply(release.Unchanged)
+
+	require.NoError(t, helm.Uninstall(t.Context(), kube.SystemNamespace, "storage"))
+	require.EqualValues(t, "some-claim", volume().Spec.ClaimRef.UID)
+	apply(release.Installed)
+	require.EqualValues(t, "some-claim", volume().Spec.ClaimRef.UID)
+	apply(release.Unchanged)
+}
+
 // A service whose persistence.size grows sends its claim anew. The server takes that only from
 // claims of a class that allows it.
 func TestClaimsOfLocalVolumesMayGrow(t *testing.T) {
 	c := kubetest.Start(t)
 	ensureNamespaces(t, c)
 	a := newApplier(t, c)
+	removeClassAfter(t, c)
 	manifest, err := render(t, load(t, "storage"), map[string]any{})
 	require.NoError(t, err)
 	for _, o := range objects(t, manifest) {
