@@ -66,7 +66,7 @@ func (c *Catalogue) SelectDependents(names, except []string) (Selection, error) 
 	chosen := closure(asked, c.dependents)
 	for _, name := range sorted(maps.Keys(chosen)) {
 		if slices.Contains(except, name) {
-			needed := c.firstOf(c.prerequisites(name), chosen)
+			needed := firstOf(c.prerequisites(name), chosen)
 			return Selection{}, hint.Errorf(fmt.Sprintf("leave out %s too, or let %s stop", needed, name), "%s can't stay: it requires %s, which is to stop", name, needed)
 		}
 	}
@@ -142,7 +142,7 @@ func (c *Catalogue) dependents(name string) []string {
 	return out
 }
 
-func (c *Catalogue) firstOf(names []string, chosen map[string]bool) string {
+func firstOf(names []string, chosen map[string]bool) string {
 	for _, name := range names {
 		if chosen[name] {
 			return name
