@@ -66,6 +66,8 @@ scrape_configs:
     - action: keep
       source_labels: [__name__, le]
       regex: '[^;]+;|apiserver_request_sli_duration_seconds_bucket;(0\.1|1(\.0)?|5(\.0)?|\+Inf)|apiserver_client_certificate_expiration_seconds_bucket;.+'
+    # Hundreds of constants: which features the program was built with.
+    - {action: drop, source_labels: [__name__], regex: kubernetes_feature_enabled}
 {{- end -}}
 
 {{/* prometheus.kubeletAccess: how each kubelet is reached. */}}
@@ -89,6 +91,7 @@ kubernetes_sd_configs:
     - action: keep
       source_labels: [__name__, le]
       regex: '[^;]+;|kubelet_(pleg_relist|pod_start_sli)_duration_seconds_bucket;.+'
+    - {action: drop, source_labels: [__name__], regex: kubernetes_feature_enabled}
 {{- end -}}
 
 {{/* prometheus.cadvisor: the containers, as kubelets measure them. */}}
