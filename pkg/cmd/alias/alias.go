@@ -18,6 +18,10 @@ type rule struct {
 	flags map[string]string
 	// dropped are flags of the old command that have no meaning today; each took a value.
 	dropped []string
+	// values maps a flag with a value of the old command, "-m service", to today's words.
+	values map[string]string
+	// lists are flags of today to which the old command gave several words: "-n a b".
+	lists []string
 	// say replaces the note where now is nil.
 	say string
 }
@@ -26,6 +30,9 @@ func rules() []rule {
 	onCluster := map[string]string{"-c": "--kubeconfig"}
 	nodes := map[string]string{"--node-list": "-l"}
 	generate := map[string]string{"--input": "-i", "--output": "-o", "--force": "-f"}
+	services := map[string]string{"-c": "--kubeconfig", "-k": "-x", "--skip-service-list": "-x", "--service-list": "-n", "--service-name": "-n"}
+	several := []string{"-n", "-x"}
+	folder := []string{"-p", "--config-path"} // the cluster's copy is used
 	return []rule{
 		{old: words("cluster k8s-bootup"), now: words("cluster up")},
 		{old: words("cluster k8s-clean"), now: words("cluster down"), flags: map[string]string{"-f": "--purge-data", "--force": "--purge-data"}},
@@ -38,6 +45,16 @@ func rules() []rule {
 		{old: words("check"), now: words("cluster preflight")},
 		{old: words("config get"), now: words("config pull"), flags: onCluster},
 		{old: words("config update"), now: words("config push"), flags: onCluster},
+		{old: words("service start"), now: words("service start"), flags: services, lists: several},
+		{old: words("service stop"), now: words("service stop"), flags: services, lists: several, dropped: folder},
+		{old: words("service delete"), now: words("service delete"), flags: services, lists: several, dropped: folder},
+		{old: words("service refresh"), now: words("service start"), flags: services, lists: several},
+		{old: words("config get-id"), now: words("config get-id"), flags: onCluster},
+		{old: words("config pull"), now: words("config pull"), flags: onCluster},
+		// A push has a message today; the original's modes are none that anybody writes.
+		{old: words("config push"), now: words("config push"), flags: onCluster, values: map[string]string{
+			"-m all": "", "-m service": "--only layout.yaml,services-configuration.yaml"}},
+		{old: words("config external-config-update"), say: `"config push --from git::URL//path?ref=BRANCH" takes the files from a repository`},
 		{old: words("layout"), say: `"config generate --from-kubeconfig FILE -o DIR" writes the layout of a cluster that runs`},
 		{old: words("image build"), now: words("image build"), dropped: words("-p --config-path")},
 		{old: words("utility ssh"), say: `"sandbox ssh NAME" opens a shell on a sandbox host; for your own machines use ssh itself`},
@@ -60,17 +77,50 @@ func Rewrite(args []string) (rewritten []string, note string) {
 			return nil, fmt.Sprintf("paictl: %q is gone: %s", old, r.say)
 		}
 		rest, dropped := dropFlags(args[i+len(r.old):], r.dropped)
-		rest, _ = renameFlags(rest, r.flags)
-		rest, _ = renameFlags(rest, everywhere)
+		rest, replaced := replaceValues(rest, r.values)
+		rest, renamed := renameFlags(rest, r.flags)
+		rest, more := renameFlags(rest, everywhere)
+		rest, joined := joinLists(rest, r.lists)
 		if old == strings.Join(r.now, " ") {
-			return slices.Concat(args[:i], r.now, rest), dropped
+			return slices.Concat(args[:i], r.now, rest), joinNotes(slices.Concat(dropped, replaced, renamed, more, joined))
 		}
 		return slices.Concat(args[:i], r.now, rest), fmt.Sprintf("paictl: %q is now %q", old, strings.Join(r.now, " "))
 	}
 	if rest, renamed := renameFlags(args, everywhere); len(renamed) > 0 {
-		return rest, "paictl: " + strings.Join(renamed, ", ")
+		return rest, joinNotes(renamed)
 	}
 	return args, ""
+}
+
+// joinNotes is what to tell the operator about flags, "" where nothing.
+func joinNotes(notes []string) string {
+	if len(notes) == 0 {
+		return ""
+	}
+	return "paictl: " + strings.Join(notes, ", ")
+}
+
+// joinLists writes "-n a b" as "-n a,b".
+func joinLists(args, lists []string) (rest, notes []string) {
+	for i := 0; i < len(args); i++ {
+		rest = append(rest, args[i])
+		if !slices.Contains(lists, args[i]) {
+			continue
+		}
+		var values []string
+		for i+1 < len(args) && !strings.HasPrefix(args[i+1], "-") {
+			i++
+			values = append(values, args[i])
+		}
+		if len(values) > 0 {
+			rest = append(rest, strings.Join(values, ","))
+		}
+		if len(values) > 1 {
+			flag := rest[len(rest)-2]
+			notes = append(notes, fmt.Sprintf("%q is now %q", flag+" "+strings.Join(values, " "), flag+" "+strings.Join(values, ",")))
+		}
+	}
+	return rest, notes
 }
 
 // firstWord returns the index of the first argument that isn't a flag. --log-file is the
@@ -110,22 +160,45 @@ func renameFlags(args []string, names map[string]string) (renamed, notes []strin
 }
 
 // dropFlags leaves out flags with their values, up to a "--", and says which.
-func dropFlags(args, flags []string) (rest []string, note string) {
+func dropFlags(args, flags []string) (rest, notes []string) {
 	for i := 0; i < len(args); i++ {
 		if args[i] == "--" {
-			return append(rest, args[i:]...), note
+			return append(rest, args[i:]...), notes
 		}
 		flag, _, hasValue := strings.Cut(args[i], "=")
 		if !slices.Contains(flags, flag) {
 			rest = append(rest, args[i])
 			continue
 		}
-		note = fmt.Sprintf("paictl: %q has no meaning here any more", flag)
+		notes = append(notes, fmt.Sprintf("%q has no meaning here any more", flag))
 		if !hasValue {
 			i++ // its value
 		}
 	}
-	return rest, note
+	return rest, notes
+}
+
+// replaceValues replaces flags with certain values, up to a "--", and says which.
+func replaceValues(args []string, values map[string]string) (rest, notes []string) {
+	for i := 0; i < len(args); i++ {
+		if args[i] == "--" {
+			return append(rest, args[i:]...), notes
+		}
+		if i+1 < len(args) {
+			old := args[i] + " " + args[i+1]
+			if now, ok := values[old]; ok {
+				rest = append(rest, words(now)...)
+				i++
+				if now == "" {
+					now = "the default"
+				}
+				notes = append(notes, fmt.Sprintf("%q is now %q", old, now))
+				continue
+			}
+		}
+		rest = append(rest, args[i])
+	}
+	return rest, notes
 }
 
 func words(s string) []string { return strings.Fields(s) }
