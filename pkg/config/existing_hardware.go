@@ -49,8 +49,8 @@ func nodeGPUs(n corev1.Node) (count int, model string) {
 		// With time slicing a node offers each GPU several times.
 		if product, ok := strings.CutSuffix(model, "-SHARED"); ok {
 			model = product
-			if real, err := strconv.Atoi(n.Labels["nvidia.com/gpu.count"]); err == nil && real > 0 && real < count {
-				count = real
+			if built, err := strconv.Atoi(n.Labels["nvidia.com/gpu.count"]); err == nil && built > 0 && built < count {
+				count = built
 			}
 		}
 		return count, cmp.Or(model, vendor.unknown)
