@@ -12,6 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/openpai/paictl/pkg/hint"
@@ -202,14 +203,39 @@ func (l *logs) follow(ctx context.Context, t *target) error {
 			if !first {
 				o.TailLines, o.SinceSeconds = nil, nil // it is new: nothing of it was shown
 			}
-			wg.Go(func() {
-				l.complain(ctx, s, l.read(ctx, s, o, func(x stampedLine) { l.write(s.prefix + "  " + x.text) }))
-			})
+			wg.Go(func() { l.stay(ctx, s, o) })
 		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
 			return context.Cause(ctx)
+		}
+	}
+}
+
+// resumptions bounds how often a log that breaks off is taken up again without a line.
+const resumptions = 5
+
+// stay follows one log. Connections end sooner or later; it goes on after the last line that
+// was shown, until the container has ended.
+func (l *logs) stay(ctx context.Context, s source, o *corev1.PodLogOptions) {
+	last := ""
+	for failures := 0; ; {
+		err := l.read(ctx, s, o, func(x stampedLine) {
+			if x.stamp == "" || x.stamp > last { // the API's "since" has no fractions of a second
+				l.write(s.prefix + "  " + x.text)
+				last, failures = x.stamp, 0
+			}
+		})
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		if failures++; failures > resumptions || apierrors.IsNotFound(err) {
+			l.complain(ctx, s, err)
+			return
+		}
+		if at, err := time.Parse(time.RFC3339Nano, last); err == nil {
+			o.TailLines, o.SinceSeconds, o.SinceTime = nil, nil, &metav1.Time{Time: at}
 		}
 	}
 }

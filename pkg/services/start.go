@@ -232,7 +232,7 @@ func (r *run) awaitOne(ctx context.Context, s *catalogue.Service, out release.Ou
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
-	return unready(s.Name, state, err)
+	return unready(state, err)
 }
 
 // progress tells a state, and its problems that weren't told before.
@@ -251,9 +251,9 @@ const reasonsShown = 3
 
 // unready is the error of a service that did not become ready: its problems say more than
 // that the time is over.
-func unready(service string, st ready.State, err error) error {
+func unready(st ready.State, err error) error {
 	if len(st.Problems) == 0 {
-		return fmt.Errorf("%s is not ready (%d of %d pods): %w", service, st.ReadyPods, st.Pods, err)
+		return err
 	}
 	problems := slices.Clone(st.Problems)
 	slices.SortStableFunc(problems, func(a, b ready.Problem) int { return rank(a) - rank(b) })

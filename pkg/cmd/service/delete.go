@@ -1,0 +1,110 @@
+package service
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/cmd/prompt"
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/services"
+)
+
+// DeleteOptions are those of "paictl service delete".
+type DeleteOptions struct {
+	Factory        *cmdutil.Factory
+	Flags          Flags
+	Output         cmdutil.Output
+	Wait           time.Duration
+	DryRun         bool
+	WithDependents bool
+	Yes            bool
+}
+
+// NewCmdDelete returns "paictl service delete". runF replaces the run in tests.
+func NewCmdDelete(f *cmdutil.Factory, runF func(context.Context, *DeleteOptions) error) *cobra.Command {
+	opts := &DeleteOptions{Factory: f}
+	cmd := &cobra.Command{
+		Use:   "delete",
+		Short: "Stop services and remove their data",
+		Long: `Stops services as "paictl service stop" does, then removes their claims, the volumes behind them, and
+the folders of local volumes that paictl made on the machines. It shows what goes and asks for the
+cluster-id; --yes answers that in scripts.
+
+What lies on NFS servers and in folders that you gave yourself stays, and so do the configuration,
+the namespaces and the jobs.`,
+		Example: `  paictl service delete -n prometheus --with-dependents
+  paictl service delete --dry-run
+  paictl service delete --yes`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if opts.Wait <= 0 {
+				return cmdutil.Usagef("--wait %s: data that pods use can't be removed; give a duration", opts.Wait)
+			}
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return deleteRun(cmd.Context(), opts)
+		},
+	}
+	opts.Flags.add(cmd)
+	opts.Flags.addNames(cmd, "only these services, separated by commas", "not these services, separated by commas")
+	addWait(cmd, &opts.Wait)
+	cmd.Flags().BoolVar(&opts.WithDependents, "with-dependents", false, "also delete the services that require those named")
+	cmd.Flags().BoolVar(&opts.DryRun, "dry-run", false, "only show what would be deleted")
+	cmd.Flags().BoolVarP(&opts.Yes, "yes", "y", false, "don't ask for the cluster-id, for scripts")
+	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json")
+	return cmd
+}
+
+func deleteRun(ctx context.Context, opts *DeleteOptions) error {
+	c, err := opts.Flags.open(opts.Factory)
+	if err != nil {
+		return err
+	}
+	o := opts.Flags.options(opts.Wait)
+	o.DryRun, o.WithDependents = opts.DryRun, opts.WithDependents
+	o.Confirm = func(_ context.Context, d services.Deletion) error { return opts.confirm(d, c.cluster.Context) }
+	return c.run(ctx, opts.Factory, opts.Output.String(), o, c.Delete)
+}
+
+// confirm shows what goes and asks for the cluster-id; for the name of the context where
+// the cluster has no configuration.
+func (opts *DeleteOptions) confirm(d services.Deletion, kubeContext string) error {
+	if opts.Yes {
+		return nil
+	}
+	ask := opts.Factory.IO
+	if !ask.CanPrompt() {
+		return cmdutil.Usagef("service delete must be confirmed and there is no terminal to ask at: add --yes")
+	}
+	id := cmp.Or(d.ClusterID, kubeContext)
+	showDeletion(ask.Err, d, id)
+	fmt.Fprintf(ask.Err, "Type %s to go on: ", id)
+	answer, err := prompt.Line(ask.In)
+	if err != nil {
+		return err
+	}
+	if answer != id {
+		return hint.Errorf("nothing was changed", "%q is not %q: not confirmed", answer, id)
+	}
+	return nil
+}
+
+func showDeletion(w io.Writer, d services.Deletion, id string) {
+	fmt.Fprintf(w, "This stops on cluster %s: %s\n", id, strings.Join(d.Services, ", "))
+	if len(d.Volumes) == 0 {
+		fmt.Fprintln(w, "They keep no data.")
+		return
+	}
+	fmt.Fprintln(w, "and removes their data, for good:")
+	for _, v := range d.Volumes {
+		fmt.Fprintf(w, "  %s: %s\n", v.Service, v)
+	}
+}

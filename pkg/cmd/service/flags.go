@@ -1,0 +1,185 @@
+package service
+
+import (
+	"context"
+	"io/fs"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/cmd/cluster/session"
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/config/store"
+	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/progress"
+	"github.com/openpai/paictl/pkg/services"
+	"github.com/openpai/paictl/pkg/services/catalogue"
+	"github.com/openpai/paictl/pkg/services/catalogue/fetch"
+	"github.com/openpai/paictl/pkg/services/ready"
+	"github.com/openpai/paictl/pkg/services/release"
+	"github.com/openpai/paictl/templates"
+)
+
+// Flags are those that the commands on services share.
+type Flags struct {
+	Kube   kube.Options
+	Names  []string
+	Except []string
+	// Dir is a configuration folder, "" where none was named.
+	Dir string
+	// DirGiven says that the folder was named on the command line, not by a setting.
+	DirGiven bool
+
+	command, again string
+}
+
+// add adds the flags that choose a cluster.
+func (fl *Flags) add(cmd *cobra.Command) {
+	cmdutil.AddKubeFlags(cmd, &fl.Kube)
+	before := cmd.PreRunE
+	cmd.PreRunE = func(c *cobra.Command, args []string) error {
+		fl.command, fl.again = session.Typed(c, args), session.Typed(c, args, "name", "except")
+		if before != nil {
+			return before(c, args)
+		}
+		return nil
+	}
+}
+
+// addNames adds -n, and -x where a command works on all services by default.
+func (fl *Flags) addNames(cmd *cobra.Command, names, except string) {
+	cmd.Flags().StringSliceVarP(&fl.Names, "name", "n", nil, names)
+	_ = cmd.RegisterFlagCompletionFunc("name", completeNames)
+	if except != "" {
+		cmd.Flags().StringSliceVarP(&fl.Except, "except", "x", nil, except)
+		_ = cmd.RegisterFlagCompletionFunc("except", completeNames)
+	}
+}
+
+// addDir adds -p. Its default is the setting.
+func (fl *Flags) addDir(cmd *cobra.Command, f *cmdutil.Factory, usage string) {
+	cmd.Flags().StringVarP(&fl.Dir, "config-path", "p", "", usage)
+	_ = cmd.MarkFlagDirname("config-path")
+	before := cmd.PreRunE
+	cmd.PreRunE = func(c *cobra.Command, args []string) error {
+		fl.DirGiven = c.Flags().Changed("config-path")
+		if !fl.DirGiven {
+			settings, err := f.Settings()
+			if err != nil {
+				return err
+			}
+			fl.Dir = settings.GetString("config")
+		}
+		if before != nil {
+			return before(c, args)
+		}
+		return nil
+	}
+}
+
+// one returns the only name, for commands about one service.
+func (fl *Flags) one(cmd *cobra.Command) (string, error) {
+	if len(fl.Names) != 1 {
+		return "", cmdutil.Usagef("name one service with -n (see %s --help)", cmd.CommandPath())
+	}
+	return fl.Names[0], nil
+}
+
+// options are those of a run, but for its sink.
+func (fl *Flags) options(wait time.Duration) services.Options {
+	return services.Options{Names: fl.Names, Except: fl.Except, Wait: wait, Command: fl.command, Again: fl.again}
+}
+
+// connection is an opened cluster with what works on its services.
+type connection struct {
+	*services.Platform
+	cluster *kube.Cluster
+}
+
+// open connects to the cluster. It asks nothing yet.
+func (fl *Flags) open(f *cmdutil.Factory) (*connection, error) {
+	c, err := kube.Open(fl.Kube)
+	if err != nil {
+		return nil, err
+	}
+	releases, err := release.NewHelm(c, f.Log)
+	if err != nil {
+		return nil, err
+	}
+	load := services.FromCluster(store.New(c.Client))
+	if fl.Dir != "" {
+		load = services.Compared(load, fl.Dir)
+	}
+	return &connection{cluster: c, Platform: &services.Platform{
+		Client: c.Client, Releases: releases, Ready: ready.New(c.Client), Load: load, Fetcher: fetcher(f),
+		Clock: time.Now, Process: services.ThisProcess(), Log: f.Log,
+	}}, nil
+}
+
+// fetcher brings upstream charts, from the bundle where one is set.
+func fetcher(f *cmdutil.Factory) func(*services.Desired) catalogue.Fetcher {
+	return func(d *services.Desired) catalogue.Fetcher {
+		o := fetch.Options{Registry: d.Config.Services.Cluster.DockerRegistry, Bundle: d.Config.Kubernetes.Kubernetes.Bundle}
+		if settings, err := f.Settings(); err == nil && settings.GetString("bundle") != "" {
+			o.Bundle = settings.GetString("bundle")
+		}
+		return fetch.New(o)
+	}
+}
+
+// load returns the configuration of the named folder, else that of the cluster; the
+// connection is nil for a folder.
+func (fl *Flags) load(ctx context.Context, f *cmdutil.Factory) (*services.Desired, *connection, error) {
+	if fl.DirGiven {
+		d, err := services.FromFolder(fl.Dir)(ctx)
+		return d, nil, err
+	}
+	c, err := kube.Open(fl.Kube)
+	if err != nil {
+		return nil, nil, err
+	}
+	d, err := services.FromCluster(store.New(c.Client))(ctx)
+	return d, &connection{cluster: c}, err
+}
+
+// explain adds what to do about an error of the API.
+func (c *connection) explain(err error) error {
+	if c == nil {
+		return err
+	}
+	return c.cluster.Explain(err)
+}
+
+// run does a run with its story on the screen, and prints a plan where that is what it was
+// asked for.
+func (c *connection) run(ctx context.Context, f *cmdutil.Factory, format string, o services.Options, do func(context.Context, services.Options) error) error {
+	s := &sink{open: func() progress.ServiceRenderer { return progress.OpenServices(ctx, f.IO, format) }}
+	o.Sink = s
+	err := c.explain(do(ctx, o))
+	if cerr := s.close(); err == nil {
+		err = cerr
+	}
+	if !o.DryRun || format == "json" || s.planned == nil && err != nil {
+		return err
+	}
+	if werr := progress.WriteServicePlan(f.IO.Out, s.planned); err == nil {
+		err = werr
+	}
+	return err
+}
+
+// completeNames completes the names of the services that are part of paictl. Those of a
+// cluster would need its API.
+func completeNames(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	entries, err := fs.ReadDir(templates.Charts, "charts")
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	var out []string
+	for _, e := range entries {
+		if e.IsDir() {
+			out = append(out, e.Name())
+		}
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp
+}

@@ -1,0 +1,76 @@
+package service
+
+import (
+	"context"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/services"
+)
+
+// ListOptions are those of "paictl service list".
+type ListOptions struct {
+	Factory *cmdutil.Factory
+	Flags   Flags
+	Output  cmdutil.Output
+}
+
+// NewCmdList returns "paictl service list". runF replaces the run in tests.
+func NewCmdList(f *cmdutil.Factory, runF func(context.Context, *ListOptions) error) *cobra.Command {
+	opts := &ListOptions{Factory: f}
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the services that there are, and what each is for",
+		Long: `Lists the services of the configuration: those that are part of paictl and those that
+services-configuration.yaml adds. "paictl service status" says how they are.
+
+Without -p it asks the cluster for its configuration; with -p it reads a folder and asks nobody.`,
+		Example: `  paictl service list
+  paictl service list -p ./cluster
+  paictl service list -o json | jq -r '.[] | select(.enabled) | .name'`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return listRun(cmd.Context(), opts)
+		},
+	}
+	opts.Flags.add(cmd)
+	opts.Flags.addDir(cmd, f, "use the configuration of this folder instead of the cluster's")
+	cmdutil.AddOutputFlag(cmd, &opts.Output)
+	return cmd
+}
+
+func listRun(ctx context.Context, opts *ListOptions) error {
+	d, c, err := opts.Flags.load(ctx, opts.Factory)
+	if err != nil {
+		return c.explain(err)
+	}
+	all := d.Describe()
+	t := cmdutil.Table{Header: []string{"NAME", "ENABLED", "PLACEMENT", "REQUIRES", "VERSION", "SOURCE", "DESCRIPTION"}}
+	for _, s := range all {
+		t.Rows = append(t.Rows, []string{
+			s.Name, yesNo(s.Enabled), orDash(strings.Join(s.Placement, ",")), orDash(strings.Join(s.Requires, ",")),
+			orDash(version(s)), s.Source, s.Description,
+		})
+	}
+	return opts.Output.Write(opts.Factory.IO.Out, all, t)
+}
+
+// version is the program's where it is known, else the chart's.
+func version(s services.Description) string {
+	if s.AppVersion != "" {
+		return s.AppVersion
+	}
+	return s.Version
+}
+
+func yesNo(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}

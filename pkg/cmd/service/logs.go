@@ -1,0 +1,81 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/services"
+)
+
+// LogsOptions are those of "paictl service logs".
+type LogsOptions struct {
+	Factory  *cmdutil.Factory
+	Flags    Flags
+	Name     string
+	Follow   bool
+	Since    time.Duration
+	Tail     int64
+	Previous bool
+}
+
+// defaultTail is how many lines of each container are shown where nothing else is said.
+const defaultTail = 200
+
+// NewCmdLogs returns "paictl service logs". runF replaces the run in tests.
+func NewCmdLogs(f *cmdutil.Factory, runF func(context.Context, *LogsOptions) error) *cobra.Command {
+	opts := &LogsOptions{Factory: f}
+	cmd := &cobra.Command{
+		Use:   "logs -n NAME",
+		Short: "Print the logs of a service's pods",
+		Long: `Prints the last lines of all pods of a service, in the order of their time, each with the name of its
+pod. -f goes on with what comes, also from pods that start later.`,
+		Example: `  paictl service logs -n prometheus
+  paictl service logs -n prometheus -f --since 10m
+  paictl service logs -n grafana --previous      of containers before they crashed`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if opts.Name, err = opts.Flags.one(cmd); err != nil {
+				return err
+			}
+			if opts.Follow && opts.Previous {
+				return cmdutil.Usagef("--previous containers write no more lines: leave out -f")
+			}
+			if opts.Since > 0 && !cmd.Flags().Changed("tail") {
+				opts.Tail = -1
+			}
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return logsRun(cmd.Context(), opts)
+		},
+	}
+	opts.Flags.add(cmd)
+	opts.Flags.addNames(cmd, "the service", "")
+	fl := cmd.Flags()
+	fl.BoolVarP(&opts.Follow, "follow", "f", false, "go on with what comes")
+	fl.DurationVar(&opts.Since, "since", 0, "only the lines of the last time, such as 10m")
+	fl.Int64Var(&opts.Tail, "tail", defaultTail, "so many last lines of each container; -1 means all (default with --since)")
+	fl.BoolVar(&opts.Previous, "previous", false, "of the containers before their last restart")
+	return cmd
+}
+
+func logsRun(ctx context.Context, opts *LogsOptions) error {
+	c, err := opts.Flags.open(opts.Factory)
+	if err != nil {
+		return err
+	}
+	io := opts.Factory.IO
+	err = c.Logs(ctx, services.LogOptions{
+		Name: opts.Name, Follow: opts.Follow, Since: opts.Since, Tail: opts.Tail, Previous: opts.Previous,
+		Out: io.Out, Problem: func(err error) { fmt.Fprintf(io.Err, "warning: %v\n", err) },
+	})
+	if opts.Follow && errors.Is(err, context.Canceled) {
+		return nil // Ctrl-C is how one leaves
+	}
+	return c.explain(err)
+}

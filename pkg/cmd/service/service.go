@@ -1,0 +1,35 @@
+// Package service is the commands "paictl service ...": the platform's services on a
+// Kubernetes cluster.
+// In: flags, a kubeconfig, and the configuration that the cluster holds. Out: what
+// pkg/services did or found, as progress on stderr and data on stdout.
+package service
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/cmdutil"
+)
+
+// NewCmdService returns "paictl service".
+func NewCmdService(f *cmdutil.Factory) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "service",
+		Short: "Start, stop and look at the platform's services",
+		Long: `Brings the services of services-configuration.yaml to a Kubernetes cluster: monitoring, alerts,
+storage and what follows. Each is a Helm chart that is part of paictl, or one of yours.
+
+The commands use the configuration that the cluster holds, so push it first:
+  paictl config push -p ./cluster
+  paictl service start
+
+What is as it should be is left alone, so that any of them can be run again after any failure.`,
+		Example: `  paictl service list
+  paictl service start
+  paictl service status
+  paictl service logs -n prometheus -f
+  paictl service stop -n grafana`,
+	}
+	cmd.AddCommand(NewCmdList(f, nil), NewCmdStart(f, nil), NewCmdStop(f, nil), NewCmdRestart(f, nil), NewCmdDelete(f, nil),
+		NewCmdStatus(f, nil), NewCmdLogs(f, nil), NewCmdValues(f, nil), NewCmdTemplate(f, nil))
+	return cmd
+}

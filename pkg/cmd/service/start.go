@@ -1,0 +1,84 @@
+package service
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/cmdutil"
+)
+
+// defaultWait is how long a service may take to become ready.
+const defaultWait = 5 * time.Minute
+
+// StartOptions are those of "paictl service start".
+type StartOptions struct {
+	Factory    *cmdutil.Factory
+	Flags      Flags
+	Output     cmdutil.Output
+	Wait       time.Duration
+	DryRun     bool
+	KeepFailed bool
+}
+
+// NewCmdStart returns "paictl service start". runF replaces the run in tests.
+func NewCmdStart(f *cmdutil.Factory, runF func(context.Context, *StartOptions) error) *cobra.Command {
+	opts := &StartOptions{Factory: f}
+	cmd := &cobra.Command{
+		Use:   "start",
+		Short: "Make the services what the configuration says, and wait until they are ready",
+		Long: `Starts the services in the order of what they require, in parallel where that allows it. What is as
+the configuration says is not touched: a second start changes nothing. It uses the configuration
+that the cluster holds ("paictl config push" brings it there); with -p it warns where a folder
+differs from it. Labels of the nodes are made those of the layout first.
+
+While a service isn't ready, the reason is printed as soon as it is known: an image that can't be
+pulled, a pod that fits nowhere, a container that crashes with its last lines. A service that fails
+is taken back, to its last revision or altogether; its volumes stay. --keep-failed leaves it as it
+is. What requires it is not started, everything else is (exit 3).
+
+A lock in the cluster keeps two runs apart (exit 5).`,
+		Example: `  paictl service start
+  paictl service start -n grafana           and what it requires
+  paictl service start -x watchdog
+  paictl service start --dry-run            what would be changed, with diffs
+  paictl service start --wait 10m -o json   events as JSON lines on stdout`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if opts.Wait < 0 {
+				return cmdutil.Usagef("--wait %s: give a duration, or 0 not to wait", opts.Wait)
+			}
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return startRun(cmd.Context(), opts)
+		},
+	}
+	opts.Flags.add(cmd)
+	opts.Flags.addDir(cmd, f, "folder to compare with the cluster's configuration (setting: config, PAICTL_CONFIG)")
+	opts.Flags.addNames(cmd, "only these services and those that they require, separated by commas", "not these services, separated by commas")
+	addWait(cmd, &opts.Wait)
+	addKeepFailed(cmd, &opts.KeepFailed)
+	cmd.Flags().BoolVar(&opts.DryRun, "dry-run", false, "only show what would be changed")
+	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json")
+	return cmd
+}
+
+func startRun(ctx context.Context, opts *StartOptions) error {
+	c, err := opts.Flags.open(opts.Factory)
+	if err != nil {
+		return err
+	}
+	o := opts.Flags.options(opts.Wait)
+	o.DryRun, o.KeepFailed = opts.DryRun, opts.KeepFailed
+	return c.run(ctx, opts.Factory, opts.Output.String(), o, c.Start)
+}
+
+func addWait(cmd *cobra.Command, wait *time.Duration) {
+	cmd.Flags().DurationVar(wait, "wait", defaultWait, "wait so long for each service; 0 doesn't wait")
+}
+
+func addKeepFailed(cmd *cobra.Command, keep *bool) {
+	cmd.Flags().BoolVar(keep, "keep-failed", false, "leave a service that failed as it is, to look at it")
+}

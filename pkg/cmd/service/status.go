@@ -1,0 +1,137 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/services"
+)
+
+// StatusOptions are those of "paictl service status".
+type StatusOptions struct {
+	Factory  *cmdutil.Factory
+	Flags    Flags
+	Output   cmdutil.Output
+	ExitCode bool
+}
+
+// NewCmdStatus returns "paictl service status". runF replaces the run in tests.
+func NewCmdStatus(f *cmdutil.Factory, runF func(context.Context, *StatusOptions) error) *cobra.Command {
+	opts := &StatusOptions{Factory: f}
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Show which services run, and why others don't",
+		Long: `Shows the state of every service, its pods and revision, and whether its configuration is the one
+that the cluster holds. Below the table is a line per problem, with what to do.
+
+States: ready, starting, failed (waiting won't help), stopped (its data is there), not installed,
+disabled, and orphan (it runs, and the configuration no longer has it).`,
+		Example: `  paictl service status
+  paictl service status -n prometheus -o yaml
+  paictl service status --exit-code && echo all ready`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return statusRun(cmd.Context(), opts)
+		},
+	}
+	opts.Flags.add(cmd)
+	opts.Flags.addNames(cmd, "only these services, separated by commas", "")
+	cmd.Flags().BoolVar(&opts.ExitCode, "exit-code", false, "exit with 3 where a service that is enabled isn't ready")
+	cmdutil.AddOutputFlag(cmd, &opts.Output)
+	return cmd
+}
+
+func statusRun(ctx context.Context, opts *StatusOptions) error {
+	c, err := opts.Flags.open(opts.Factory)
+	if err != nil {
+		return err
+	}
+	all, err := c.Status(ctx, opts.Flags.Names)
+	if err != nil {
+		return c.explain(err)
+	}
+	if err := writeStatus(opts.Factory.IO.Out, &opts.Output, all, time.Now()); err != nil {
+		return err
+	}
+	if opts.ExitCode && !allReady(all) {
+		return &cmdutil.CodeError{Err: errors.New("not all services are ready"), Code: cmdutil.ExitPartial, Silent: true}
+	}
+	return nil
+}
+
+func allReady(all []services.Status) bool {
+	for _, s := range all {
+		if s.State != services.StateReady && s.State != services.StateDisabled {
+			return false
+		}
+	}
+	return true
+}
+
+func writeStatus(w io.Writer, out *cmdutil.Output, all []services.Status, now time.Time) error {
+	t := cmdutil.Table{Header: []string{"NAME", "STATE", "PODS", "REVISION", "CHART", "AGE", "CONFIGURATION"}}
+	for _, s := range all {
+		row := []string{s.Name, s.State, "-", "-", "-", "-", "-"}
+		if s.Revision > 0 {
+			row = []string{s.Name, s.State, fmt.Sprintf("%d/%d", s.ReadyPods, s.Pods), fmt.Sprint(s.Revision), s.Chart, age(now.Sub(s.Updated)), orDash(s.Configuration)}
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	if err := out.Write(w, all, t); err != nil || !out.Is("table") {
+		return err
+	}
+	return writeProblems(w, all)
+}
+
+// writeProblems prints one line per problem, and below it what to do.
+func writeProblems(w io.Writer, all []services.Status) error {
+	var b strings.Builder
+	for _, s := range all {
+		for _, p := range s.Problems {
+			fmt.Fprintf(&b, "%s: %s: %s: %s\n", s.Name, p.Object, p.Reason, oneLine(p.Message))
+			if p.Hint != "" {
+				fmt.Fprintf(&b, "  -> %s\n", oneLine(p.Hint))
+			}
+		}
+	}
+	if b.Len() == 0 {
+		return nil
+	}
+	_, err := io.WriteString(w, "\n"+b.String())
+	return err
+}
+
+// age writes a duration in its largest unit: 40s, 12m, 3h, 5d.
+func age(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", max(int(d.Seconds()), 0))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh", int(d.Hours()))
+	}
+	return fmt.Sprintf("%dd", int(d.Hours()/24))
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+// oneLine makes what a pod or an event said fit for one line of a terminal.
+func oneLine(s string) string {
+	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r < ' ' || r == ' ' || r == 0x7f }), " ")
+}

@@ -1,0 +1,64 @@
+package service
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/cmdutil"
+)
+
+// StopOptions are those of "paictl service stop".
+type StopOptions struct {
+	Factory        *cmdutil.Factory
+	Flags          Flags
+	Output         cmdutil.Output
+	Wait           time.Duration
+	DryRun         bool
+	WithDependents bool
+}
+
+// NewCmdStop returns "paictl service stop". runF replaces the run in tests.
+func NewCmdStop(f *cmdutil.Factory, runF func(context.Context, *StopOptions) error) *cobra.Command {
+	opts := &StopOptions{Factory: f}
+	cmd := &cobra.Command{
+		Use:   "stop",
+		Short: "Stop services and keep their data",
+		Long: `Removes the services from the cluster, each after those that require it, and waits until their pods
+are gone. Volumes and the configuration stay: "paictl service start" brings everything back.
+
+Without -n all services stop, also those that the configuration no longer has. A service that others
+require is not stopped from under them; --with-dependents stops those too.`,
+		Example: `  paictl service stop
+  paictl service stop -n grafana
+  paictl service stop -n prometheus --with-dependents`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if opts.Wait < 0 {
+				return cmdutil.Usagef("--wait %s: give a duration, or 0 not to wait", opts.Wait)
+			}
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return stopRun(cmd.Context(), opts)
+		},
+	}
+	opts.Flags.add(cmd)
+	opts.Flags.addNames(cmd, "only these services, separated by commas", "not these services, separated by commas")
+	addWait(cmd, &opts.Wait)
+	cmd.Flags().BoolVar(&opts.WithDependents, "with-dependents", false, "also stop the services that require those named")
+	cmd.Flags().BoolVar(&opts.DryRun, "dry-run", false, "only show what would be stopped")
+	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json")
+	return cmd
+}
+
+func stopRun(ctx context.Context, opts *StopOptions) error {
+	c, err := opts.Flags.open(opts.Factory)
+	if err != nil {
+		return err
+	}
+	o := opts.Flags.options(opts.Wait)
+	o.DryRun, o.WithDependents = opts.DryRun, opts.WithDependents
+	return c.run(ctx, opts.Factory, opts.Output.String(), o, c.Stop)
+}

@@ -1,0 +1,63 @@
+package service
+
+import (
+	"context"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/cmdutil"
+)
+
+// TemplateOptions are those of "paictl service template".
+type TemplateOptions struct {
+	Factory *cmdutil.Factory
+	Flags   Flags
+	Name    string
+}
+
+// NewCmdTemplate returns "paictl service template". runF replaces the run in tests.
+func NewCmdTemplate(f *cmdutil.Factory, runF func(context.Context, *TemplateOptions) error) *cobra.Command {
+	opts := &TemplateOptions{Factory: f}
+	cmd := &cobra.Command{
+		Use:   "template -n NAME",
+		Short: "Print the manifests of a service as a first start would send them",
+		Long: `Renders the service's chart with the values of the configuration and prints the manifests. Secrets are
+masked. "paictl service start --dry-run" shows what they would change.
+
+Without -p it asks the cluster for its configuration; with -p it reads a folder and asks nobody.`,
+		Example: `  paictl service template -n prometheus
+  paictl service template -n prometheus -p ./cluster | kubectl apply --dry-run=server -f -`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if opts.Name, err = opts.Flags.one(cmd); err != nil {
+				return err
+			}
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return templateRun(cmd.Context(), opts)
+		},
+	}
+	opts.Flags.add(cmd)
+	opts.Flags.addNames(cmd, "the service", "")
+	opts.Flags.addDir(cmd, f, "use the configuration of this folder instead of the cluster's")
+	return cmd
+}
+
+func templateRun(ctx context.Context, opts *TemplateOptions) error {
+	d, c, err := opts.Flags.load(ctx, opts.Factory)
+	if err != nil {
+		return c.explain(err)
+	}
+	s, err := d.Service(ctx, opts.Name, fetcher(opts.Factory))
+	if err != nil {
+		return err
+	}
+	manifest, err := d.Template(s)
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(opts.Factory.IO.Out, manifest)
+	return err
+}

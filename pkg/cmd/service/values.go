@@ -1,0 +1,64 @@
+package service
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/services"
+)
+
+// ValuesOptions are those of "paictl service values".
+type ValuesOptions struct {
+	Factory *cmdutil.Factory
+	Flags   Flags
+	Output  cmdutil.Output
+	Name    string
+}
+
+// NewCmdValues returns "paictl service values". runF replaces the run in tests.
+func NewCmdValues(f *cmdutil.Factory, runF func(context.Context, *ValuesOptions) error) *cobra.Command {
+	opts := &ValuesOptions{Factory: f}
+	cmd := &cobra.Command{
+		Use:   "values -n NAME",
+		Short: "Show the values with which a service's chart is rendered",
+		Long: `Prints all values of a service: its section of services-configuration.yaml and what paictl adds from
+the layout, over the chart's own. Secrets are masked.
+
+Without -p it asks the cluster for its configuration; with -p it reads a folder and asks nobody.`,
+		Example: `  paictl service values -n prometheus
+  paictl service values -n prometheus -p ./cluster -o json | jq .retention`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if opts.Name, err = opts.Flags.one(cmd); err != nil {
+				return err
+			}
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return valuesRun(cmd.Context(), opts)
+		},
+	}
+	opts.Flags.add(cmd)
+	opts.Flags.addNames(cmd, "the service", "")
+	opts.Flags.addDir(cmd, f, "use the configuration of this folder instead of the cluster's")
+	cmdutil.AddOutputFlag(cmd, &opts.Output, "yaml", "json")
+	return cmd
+}
+
+func valuesRun(ctx context.Context, opts *ValuesOptions) error {
+	d, c, err := opts.Flags.load(ctx, opts.Factory)
+	if err != nil {
+		return c.explain(err)
+	}
+	s, err := d.Service(ctx, opts.Name, fetcher(opts.Factory))
+	if err != nil {
+		return err
+	}
+	values, err := services.Values(s)
+	if err != nil {
+		return err
+	}
+	return opts.Output.Write(opts.Factory.IO.Out, values, cmdutil.Table{})
+}
