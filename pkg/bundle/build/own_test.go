@@ -11,7 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/openpai/paictl/pkg/bundle"
+	"github.com/openpai/paictl/pkg/bundle/chart"
 	"github.com/openpai/paictl/pkg/version"
+	"github.com/openpai/paictl/templates"
 )
 
 // stamped is a module that is part of paictl, in the given version.
@@ -99,6 +101,20 @@ func TestOwnProgramsCarryPaictlsVersion(t *testing.T) {
 	for _, m := range r.Modules {
 		assert.False(t, m.CGO)
 		assert.NotEmpty(t, m.Own["go.sum"])
+	}
+}
+
+func TestOwnImagesGoWhereTheirServicesRun(t *testing.T) {
+	charts, err := chart.List(templates.Charts)
+	require.NoError(t, err)
+	roles := map[string][]string{}
+	for _, c := range charts {
+		roles[c.Name] = c.Roles
+	}
+	for _, img := range Own().Images {
+		service := map[string]string{"pai-watchdog": "watchdog", "pai-volume": "storage"}[img.Name]
+		require.Contains(t, roles, service, "name the service of %s here", img.Name)
+		assert.Equal(t, roles[service], img.Roles, img.Name)
 	}
 }
 
