@@ -115,13 +115,14 @@ func (s *server) serve(bundle string, nodes int) error {
 		return err
 	}
 	ready := make(chan error)
-	s.done = make(chan struct{})
+	done := make(chan struct{})
+	s.done = done
 	go func() {
 		runtime.LockOSThread()
 		var err error
 		s.sandbox, err = sandbox.ServeAPI(context.Background(), sandbox.Options{Dir: dir, Name: "test", Bundle: bundle, Hosts: nodes})
 		ready <- err
-		<-s.done
+		<-done
 	}()
 	if err := <-ready; err != nil {
 		return errors.Join(err, s.stop())
