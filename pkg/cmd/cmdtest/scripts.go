@@ -21,8 +21,14 @@ func Main(m testscript.TestingM, paictl func()) {
 // Run runs the scripts of testdata/script, each in a folder and a home of its own.
 func Run(t *testing.T) {
 	t.Helper()
+	RunIn(t, "testdata/script", nil)
+}
+
+// RunIn runs the scripts of another folder, with further variables in their environment.
+func RunIn(t *testing.T, dir string, env map[string]string) {
+	t.Helper()
 	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata/script",
+		Dir:                 dir,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
@@ -30,6 +36,9 @@ func Run(t *testing.T) {
 			e.Setenv("HOME", e.WorkDir)
 			e.Setenv("XDG_CONFIG_HOME", "")
 			e.Setenv("SSH_AUTH_SOCK", "")
+			for name, value := range env {
+				e.Setenv(name, value)
+			}
 			return nil
 		},
 	})

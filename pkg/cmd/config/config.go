@@ -1,5 +1,5 @@
 // Package config is the commands "paictl config ...": make, check, show and migrate a
-// cluster's configuration.
+// cluster's configuration, and keep it in the cluster.
 // In: flags, a quick-start file or a configuration folder. Out: files, findings, values.
 package config
 
@@ -13,7 +13,7 @@ import (
 func NewCmdConfig(f *cmdutil.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
-		Short: "Make, check, show and migrate a cluster's configuration",
+		Short: "Make, check and show a cluster's configuration, and keep it in the cluster",
 		Long: `A configuration is a folder with four files:
 
   layout.yaml                    the machines, their hardware and roles
@@ -21,12 +21,15 @@ func NewCmdConfig(f *cmdutil.Factory) *cobra.Command {
   k8s-role-definition.yaml       what the roles mean
   services-configuration.yaml    the platform's services
 
-"config generate" makes them from a quick-start file that lists little more than addresses.`,
+"config generate" makes them from a quick-start file that lists little more than addresses. "config
+push" brings them into the cluster, from where the services are started.`,
 		Example: `  paictl config generate -i quick-start.yaml -o ./cluster
   paictl config validate -p ./cluster
-  paictl config show -p ./cluster`,
+  paictl config show -p ./cluster
+  paictl config push -p ./cluster`,
 	}
-	cmd.AddCommand(NewCmdExample(f, nil), NewCmdGenerate(f, nil), NewCmdValidate(f, nil), NewCmdShow(f, nil), NewCmdSchema(f, nil), NewCmdMigrate(f, nil))
+	cmd.AddCommand(NewCmdExample(f, nil), NewCmdGenerate(f, nil), NewCmdValidate(f, nil), NewCmdShow(f, nil), NewCmdSchema(f, nil), NewCmdMigrate(f, nil),
+		NewCmdPush(f, nil), NewCmdPull(f, nil), NewCmdDiff(f, nil), NewCmdGetID(f, nil), NewCmdHistory(f, nil), NewCmdRollback(f, nil))
 	return cmd
 }
 

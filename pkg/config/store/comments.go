@@ -28,14 +28,7 @@ func commentSpans(text []byte, taken []span, secrets []found) []span {
 	for _, s := range taken {
 		inside[s.start] = s.end
 	}
-	var values []found
-	for _, s := range secrets {
-		if v := s.node.Value; len(v) >= minSecret && !strings.Contains(v, "\n") {
-			values = append(values, s)
-		}
-	}
-	// The longest first: one may begin with another.
-	slices.SortStableFunc(values, func(a, b found) int { return len(b.node.Value) - len(a.node.Value) })
+	values := byBeginning(secrets)
 	var out []span
 	comment := -1 // where the comment on this line begins
 	for i := 0; i < len(text); i++ {
@@ -56,8 +49,23 @@ func commentSpans(text []byte, taken []span, secrets []found) []span {
 	return out
 }
 
+// byBeginning sorts secrets by their first minSecret bytes: a layout may have thousands. The
+// longest comes first, since one may begin with another.
+func byBeginning(secrets []found) map[string][]found {
+	out := map[string][]found{}
+	for _, s := range secrets {
+		if v := s.node.Value; len(v) >= minSecret && !strings.Contains(v, "\n") {
+			out[v[:minSecret]] = append(out[v[:minSecret]], s)
+		}
+	}
+	for _, same := range out {
+		slices.SortStableFunc(same, func(a, b found) int { return len(b.node.Value) - len(a.node.Value) })
+	}
+	return out
+}
+
 // inComment returns the secrets in one comment that begins at the offset.
-func inComment(comment []byte, at int, values []found) []span {
+func inComment(comment []byte, at int, values map[string][]found) []span {
 	if m := commented.FindSubmatchIndex(comment); m != nil {
 		key, value := string(comment[m[2]:m[3]]), string(comment[m[4]:m[5]])
 		if config.LooksSecret(key) && saysSomething(value) {
@@ -65,8 +73,8 @@ func inComment(comment []byte, at int, values []found) []span {
 		}
 	}
 	var out []span
-	for i := 0; i < len(comment); i++ {
-		for _, s := range values {
+	for i := 0; i+minSecret <= len(comment); i++ {
+		for _, s := range values[string(comment[i:i+minSecret])] {
 			if value := s.node.Value; bytes.HasPrefix(comment[i:], []byte(value)) {
 				out = append(out, span{at + i, at + i + len(value), s.field + " in a comment"})
 				i += len(value) - 1

@@ -2,15 +2,18 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
 
 	"github.com/openpai/paictl/pkg/hint"
@@ -100,23 +103,43 @@ func (s *Store) writeCredentials(ctx context.Context, d *Draft, r *Revision, his
 	have, kept := d.objects.secret, history
 	// The Secret may be changed by a push at the same time; the ConfigMap decides between the
 	// two, so that here both may write.
-	err = retry.RetryOnConflict(retry.DefaultRetry, func() (err error) {
+	err = retry.RetryOnConflict(contention, func() (err error) {
 		var want *corev1.Secret
 		if want, kept, err = withEntry(have, name, value, r.Number-1, history); err != nil {
 			return err
 		}
-		if err = s.putSecret(ctx, have, want); apierrors.IsConflict(err) {
-			var getErr error
-			if have, getErr = s.getSecret(ctx); getErr != nil {
-				return getErr
-			}
+		if err = s.putSecret(ctx, have, want); !apierrors.IsConflict(err) {
+			return err
 		}
+		now, getErr := s.get(ctx)
+		switch {
+		case getErr != nil:
+			return getErr
+		case !sameObject(now.config, d.objects.config):
+			return errLost // decided already
+		}
+		have = now.secret
 		return err
 	})
+	if errors.Is(err, errLost) {
+		return nil, s.explainLoss(ctx)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("write Secret %s: %w", SecretName, err)
 	}
 	return kept, nil
+}
+
+// contention is how long a push goes on where others write the Secret.
+var contention = wait.Backoff{Steps: 20, Duration: 10 * time.Millisecond, Factor: 1.3, Jitter: 0.5}
+
+var errLost = errors.New("lost")
+
+func sameObject(a, b *corev1.ConfigMap) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.UID == b.UID && a.ResourceVersion == b.ResourceVersion
 }
 
 // putSecret creates or updates the Secret. One that came or went meanwhile is a conflict.

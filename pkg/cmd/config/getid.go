@@ -1,0 +1,64 @@
+package config
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/iostreams"
+	"github.com/openpai/paictl/pkg/kube"
+)
+
+// GetIDOptions are those of "paictl config get-id".
+type GetIDOptions struct {
+	IO     *iostreams.IOStreams
+	Kube   kube.Options
+	Output cmdutil.Output
+}
+
+// identity is what "get-id -o json" prints.
+type identity struct {
+	ClusterID string `json:"clusterId"`
+	Context   string `json:"context"`
+	Server    string `json:"server"`
+	Revision  int    `json:"revision"`
+}
+
+// NewCmdGetID returns "paictl config get-id". runF replaces the run in tests.
+func NewCmdGetID(f *cmdutil.Factory, runF func(context.Context, *GetIDOptions) error) *cobra.Command {
+	opts := &GetIDOptions{IO: f.IO}
+	cmd := &cobra.Command{
+		Use:   "get-id",
+		Short: "Show the cluster's id, and which cluster that is",
+		Example: `  paictl config get-id
+  paictl config get-id --context berlin -o json | jq -r .clusterId`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return getIDRun(cmd.Context(), opts)
+		},
+	}
+	cmdutil.AddKubeFlags(cmd, &opts.Kube)
+	cmdutil.AddOutputFlag(cmd, &opts.Output, "table", "json", "yaml", "name")
+	return cmd
+}
+
+func getIDRun(ctx context.Context, opts *GetIDOptions) error {
+	s, err := openStored(opts.Kube)
+	if err != nil {
+		return err
+	}
+	r, err := s.Current(ctx)
+	if err != nil {
+		return s.cluster.Explain(err)
+	}
+	id := identity{r.ClusterID, s.cluster.Context, s.cluster.Server, r.Number}
+	return opts.Output.Write(opts.IO.Out, id, cmdutil.Table{
+		Header: []string{"CLUSTER-ID", "CONTEXT", "SERVER", "REVISION"},
+		Rows:   [][]string{{id.ClusterID, id.Context, id.Server, fmt.Sprint(id.Revision)}},
+	})
+}

@@ -1,0 +1,287 @@
+package config
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/config/store"
+	"github.com/openpai/paictl/pkg/config/store/source"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/iostreams"
+	"github.com/openpai/paictl/pkg/kube"
+)
+
+// PushOptions are those of "paictl config push".
+type PushOptions struct {
+	IO      *iostreams.IOStreams
+	Kube    kube.Options
+	Output  cmdutil.Output
+	Dir     string
+	From    string
+	Only    []string
+	Message string
+	Force   bool
+	Rename  bool
+	Yes     bool
+	DryRun  bool
+}
+
+// pushed is what "push -o json" prints.
+type pushed struct {
+	Context string `json:"context"`
+	Server  string `json:"server"`
+	DryRun  bool   `json:"dryRun,omitempty"`
+	// Revision is the new one, or the one that is there when nothing was pushed.
+	Revision *store.Revision    `json:"revision,omitempty"`
+	Changes  []store.FileChange `json:"changes"`
+}
+
+// NewCmdPush returns "paictl config push". runF replaces the run in tests.
+func NewCmdPush(f *cmdutil.Factory, runF func(context.Context, *PushOptions) error) *cobra.Command {
+	opts := &PushOptions{IO: f.IO}
+	cmd := &cobra.Command{
+		Use:   "push",
+		Short: "Bring the configuration into the cluster",
+		Long: `Checks the four files and keeps them in the cluster: as ConfigMap pai-configuration, with every
+secret replaced by a reference, and Secret pai-credentials. The services are started from there.
+
+The push is refused where the cluster has another cluster-id, and where somebody pushed since the
+folder was last pulled or pushed. It shows what differs. The first push to a cluster is confirmed.`,
+		Example: `  paictl config push -p ./cluster -m "two more workers"
+  paictl config push -p ./cluster --only services-configuration.yaml
+  paictl config push -p ./cluster --dry-run
+  paictl config push --from 'git::https://git.example.org/ops/clusters.git//berlin?ref=main'`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := opts.complete(cmd); err != nil {
+				return err
+			}
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return pushRun(cmd.Context(), opts)
+		},
+	}
+	addDirFlag(cmd, f, &opts.Dir)
+	cmdutil.AddKubeFlags(cmd, &opts.Kube)
+	fl := cmd.Flags()
+	addFromFlag(cmd, &opts.From)
+	fl.StringSliceVar(&opts.Only, "only", nil, "push only these files, separated by commas; the others stay as the cluster has them")
+	fl.StringVarP(&opts.Message, "message", "m", "", "why, for the history")
+	fl.BoolVar(&opts.Force, "force", false, "push over what others pushed since")
+	fl.BoolVar(&opts.Rename, "rename-cluster", false, "let the push change the cluster-id")
+	fl.BoolVarP(&opts.Yes, "yes", "y", false, "don't ask")
+	fl.BoolVar(&opts.DryRun, "dry-run", false, "check, show what differs, and write nothing")
+	_ = cmd.RegisterFlagCompletionFunc("only", cobra.FixedCompletions(config.Files(), cobra.ShellCompDirectiveNoFileComp))
+	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json", "yaml")
+	return cmd
+}
+
+// addFromFlag adds --from, where the configuration may come from beside a folder.
+func addFromFlag(cmd *cobra.Command, from *string) {
+	cmd.Flags().StringVar(from, "from", "", "git::URL//path?ref=REF, or a folder, instead of -p")
+	_ = cmd.MarkFlagDirname("from")
+}
+
+// chooseFolder returns what -p or --from names.
+func chooseFolder(cmd *cobra.Command, dir, from string) (string, error) {
+	switch {
+	case from == "":
+		return dir, nil
+	case cmd.Flags().Changed("config-path"):
+		return "", cmdutil.Usagef("give -p or --from, not both (see %s --help)", cmd.CommandPath())
+	}
+	return from, nil
+}
+
+// complete checks the flags.
+func (o *PushOptions) complete(cmd *cobra.Command) error {
+	for i, name := range o.Only {
+		if o.Only[i] = filepath.Base(name); !slices.Contains(config.Files(), o.Only[i]) {
+			return cmdutil.Usagef("%s is none of the four files: %s", name, strings.Join(config.Files(), ", "))
+		}
+	}
+	if len(o.Message) > store.MaxMessage {
+		return cmdutil.Usagef("the message is longer than %d bytes (see %s --help)", store.MaxMessage, cmd.CommandPath())
+	}
+	var err error
+	o.Dir, err = chooseFolder(cmd, o.Dir, o.From)
+	return err
+}
+
+func pushRun(ctx context.Context, opts *PushOptions) error {
+	folder, err := source.Open(ctx, opts.Dir, source.Options{Ask: opts.IO.CanPrompt()})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = folder.Close() }() // it is a copy
+	c, err := candidate(opts, folder)
+	if err != nil {
+		return err
+	}
+	s, err := openStored(opts.Kube)
+	if err != nil {
+		return err
+	}
+	d, err := s.Draft(ctx, c)
+	if err != nil {
+		return s.cluster.Explain(err)
+	}
+	if err := d.Warnings.Write(opts.IO.Err); err != nil {
+		return err
+	}
+	if opts.DryRun {
+		return showDraft(opts.IO, s, &opts.Output, d)
+	}
+	r, err := pushDraft(ctx, opts, s, d, folder)
+	if err != nil {
+		return s.cluster.Explain(err)
+	}
+	noteBase(opts, c, folder, d, r)
+	return tell(opts.IO, s, &opts.Output, d, r)
+}
+
+// candidate reads what is to be pushed.
+func candidate(opts *PushOptions, folder *source.Folder) (store.Candidate, error) {
+	c := store.Candidate{Dir: folder.Dir, Source: folder.Source, Force: opts.Force, Rename: opts.Rename}
+	var err error
+	if folder.Source == "" {
+		if c.Base, err = store.ReadBase(folder.Dir); err != nil {
+			return c, err
+		}
+	}
+	if len(opts.Only) == 0 {
+		c.Files, err = config.ReadFiles(folder.Dir)
+		return c, err
+	}
+	c.Files = map[string][]byte{}
+	for _, name := range opts.Only {
+		if c.Files[name], err = os.ReadFile(filepath.Join(folder.Dir, name)); errors.Is(err, fs.ErrNotExist) {
+			return c, hint.Errorf("check -p and --only", "there is no %s", filepath.Join(folder.Dir, name))
+		} else if err != nil {
+			return c, fmt.Errorf("read the configuration: %w", err)
+		}
+	}
+	return c, nil
+}
+
+// pushDraft shows what differs, asks where that is needed, and pushes.
+func pushDraft(ctx context.Context, opts *PushOptions, s *stored, d *store.Draft, folder *source.Folder) (store.Revision, error) {
+	if d.First() {
+		if err := introduce(ctx, opts, s, d); err != nil {
+			return store.Revision{}, err
+		}
+	} else if err := writeChanges(opts.IO.Err, d.Changes); err != nil {
+		return store.Revision{}, err
+	}
+	e := store.Entry{By: operator(), Message: opts.Message}
+	if e.Message == "" && folder.Source != "" {
+		e.Message = "from " + folder.String()
+	}
+	return s.Push(ctx, d, e)
+}
+
+// introduce shows which cluster gets its first configuration, and asks whether that is the
+// right one: nothing in the cluster can tell.
+func introduce(ctx context.Context, opts *PushOptions, s *stored, d *store.Draft) error {
+	if opts.Yes {
+		return nil
+	}
+	nodes, version, err := describeCluster(ctx, s.cluster)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(opts.IO.Err, "This cluster has no configuration of paictl yet:\n  context     %s\n  server      %s\n  Kubernetes  %s\n  nodes       %s\n",
+		s.cluster.Context, s.cluster.Server, version, nodes)
+	id := d.Cluster.Services.Cluster.Common.ClusterID
+	return confirm(opts.IO, false, "the first push to a cluster", fmt.Sprintf("Does it become the cluster %q?", id))
+}
+
+// describeCluster returns how many nodes there are and the names of the first, and the
+// version.
+func describeCluster(ctx context.Context, c *kube.Cluster) (nodes, version string, err error) {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		const shown = 5
+		list, err := c.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{Limit: shown})
+		if err != nil {
+			return fmt.Errorf("list the nodes: %w", err)
+		}
+		count := len(list.Items)
+		if list.RemainingItemCount != nil {
+			count += int(*list.RemainingItemCount)
+		}
+		var names []string
+		for i := range list.Items[:min(shown, len(list.Items))] {
+			names = append(names, list.Items[i].Name)
+		}
+		if count > len(names) {
+			names = append(names, "...")
+		}
+		nodes = fmt.Sprintf("%d (%s)", count, strings.Join(names, ", "))
+		if count == 0 {
+			nodes = "none"
+		}
+		return nil
+	})
+	g.Go(func() error {
+		v, err := c.Client.Discovery().ServerVersion()
+		if err != nil {
+			return fmt.Errorf("ask for the version of Kubernetes: %w", err)
+		}
+		version = v.GitVersion
+		return nil
+	})
+	err = g.Wait()
+	return nodes, version, err
+}
+
+// noteBase notes in the folder what it is now the same as. After a forced push of some files
+// it isn't: the others may be older than the cluster's.
+func noteBase(opts *PushOptions, c store.Candidate, folder *source.Folder, d *store.Draft, r store.Revision) {
+	current := d.First() || c.Base != nil && *c.Base == store.BaseOf(*d.Head)
+	if folder.Source != "" || len(opts.Only) > 0 && !current {
+		return
+	}
+	if err := store.BaseOf(r).Write(folder.Dir); err != nil {
+		fmt.Fprintf(opts.IO.Err, "warning: %v; the next push from here needs --force\n", err)
+	}
+}
+
+// showDraft prints what a push would do.
+func showDraft(io *iostreams.IOStreams, s *stored, output *cmdutil.Output, d *store.Draft) error {
+	if !output.Is("text") {
+		return output.Write(io.Out, pushed{Context: s.cluster.Context, Server: s.cluster.Server, DryRun: true, Revision: d.Head,
+			Changes: append([]store.FileChange{}, d.Changes...)}, cmdutil.Table{})
+	}
+	if len(d.Changes) == 0 {
+		fmt.Fprintf(io.Err, "nothing to push: revision %d has the same files\n", d.Head.Number)
+	}
+	return writeChanges(io.Out, d.Changes)
+}
+
+// tell says what was pushed, and where.
+func tell(io *iostreams.IOStreams, s *stored, output *cmdutil.Output, d *store.Draft, r store.Revision) error {
+	if !output.Is("text") {
+		return output.Write(io.Out, pushed{Context: s.cluster.Context, Server: s.cluster.Server, Revision: &r,
+			Changes: append([]store.FileChange{}, d.Changes...)}, cmdutil.Table{})
+	}
+	if len(d.Changes) == 0 {
+		fmt.Fprintf(io.Err, "nothing to push: revision %d of cluster %s has the same files\n", r.Number, r.ClusterID)
+		return nil
+	}
+	fmt.Fprintf(io.Err, "pushed revision %d of cluster %s to %s (%s): %s\n", r.Number, r.ClusterID, s.cluster.Context, s.cluster.Server, changedFiles(d.Changes))
+	return nil
+}

@@ -1,0 +1,95 @@
+package config
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/config/store"
+	"github.com/openpai/paictl/pkg/iostreams"
+	"github.com/openpai/paictl/pkg/kube"
+)
+
+// RollbackOptions are those of "paictl config rollback".
+type RollbackOptions struct {
+	IO       *iostreams.IOStreams
+	Kube     kube.Options
+	Output   cmdutil.Output
+	Revision int
+	Message  string
+	Yes      bool
+	DryRun   bool
+}
+
+// NewCmdRollback returns "paictl config rollback". runF replaces the run in tests.
+func NewCmdRollback(f *cmdutil.Factory, runF func(context.Context, *RollbackOptions) error) *cobra.Command {
+	opts := &RollbackOptions{IO: f.IO}
+	cmd := &cobra.Command{
+		Use:   "rollback REVISION",
+		Short: "Go back to an earlier revision of the cluster's configuration",
+		Long: `Pushes what an earlier revision had, passwords included, as a new revision. It shows what differs
+and asks first. The services follow with: paictl service start.`,
+		Example: `  paictl config rollback 7
+  paictl config rollback 7 --dry-run`,
+		Args: cobra.ExactArgs(1),
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return completeRevisions(cmd.Context(), opts.Kube), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if opts.Revision, err = parseRevision(args[0]); err != nil {
+				return err
+			}
+			if len(opts.Message) > store.MaxMessage {
+				return cmdutil.Usagef("the message is longer than %d bytes (see %s --help)", store.MaxMessage, cmd.CommandPath())
+			}
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return rollbackRun(cmd.Context(), opts)
+		},
+	}
+	cmdutil.AddKubeFlags(cmd, &opts.Kube)
+	fl := cmd.Flags()
+	fl.StringVarP(&opts.Message, "message", "m", "", "why, for the history")
+	fl.BoolVarP(&opts.Yes, "yes", "y", false, "don't ask")
+	fl.BoolVar(&opts.DryRun, "dry-run", false, "show what differs, and write nothing")
+	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json", "yaml")
+	return cmd
+}
+
+func rollbackRun(ctx context.Context, opts *RollbackOptions) error {
+	s, err := openStored(opts.Kube)
+	if err != nil {
+		return err
+	}
+	d, err := s.RollbackDraft(ctx, opts.Revision)
+	if err != nil {
+		return s.cluster.Explain(err)
+	}
+	if opts.DryRun {
+		return showDraft(opts.IO, s, &opts.Output, d)
+	}
+	if len(d.Changes) > 0 {
+		if err := writeChanges(opts.IO.Err, d.Changes); err != nil {
+			return err
+		}
+		question := fmt.Sprintf("Does cluster %s (%s) go back to revision %d?", d.Head.ClusterID, s.cluster.Server, opts.Revision)
+		if err := confirm(opts.IO, opts.Yes, "the rollback", question); err != nil {
+			return err
+		}
+	}
+	message := fmt.Sprintf("rollback to revision %d", opts.Revision)
+	if opts.Message != "" {
+		message += ": " + opts.Message
+	}
+	r, err := s.Push(ctx, d, store.Entry{By: operator(), Message: message[:min(len(message), store.MaxMessage)]})
+	if err != nil {
+		return s.cluster.Explain(err)
+	}
+	return tell(opts.IO, s, &opts.Output, d, r)
+}
