@@ -191,8 +191,7 @@ func (c *connection) boundTo(ctx context.Context) *rest.Config {
 }
 
 type boundTripper struct {
-	//nolint:containedctx // It is what this type is for.
-	ctx  context.Context
+	ctx  context.Context // of the call that all requests belong to
 	next http.RoundTripper
 }
 

@@ -3,7 +3,6 @@ package release
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,14 +10,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
-	helmrelease "helm.sh/helm/v3/pkg/release"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
 
 	"github.com/openpai/paictl/pkg/hint"
 )
@@ -94,91 +88,6 @@ func TestWhatWasDeletedOrChangedByHandIsRepaired(t *testing.T) {
 	_, err = w.client.AppsV1().Deployments(w.namespace).Patch(ctx, "demo", types.MergePatchType, []byte(`{"metadata":{"annotations":{"note":"x"}}}`), metav1.PatchOptions{})
 	require.NoError(t, err)
 	assert.Equal(t, Unchanged, w.apply(w.demo(nil)).Action)
-}
-
-func TestARunThatWasCutOffAtAnyRequestIsContinued(t *testing.T) {
-	w := newWorld(t)
-	r := w.demo(map[string]any{"extra": true})
-	w.apply(r)
-	want := w.end()
-	require.NoError(t, w.manager.Uninstall(t.Context(), w.namespace, "demo"))
-
-	for k := int32(0); ; k++ {
-		require.Less(t, k, int32(40))
-		broken, count := breaking(w.cluster, k)
-		_, err := manager(t, broken).Apply(t.Context(), r)
-		if err == nil && count() <= k {
-			break
-		}
-		out := w.apply(r)
-		if k > 0 {
-			assert.Equal(t, Repaired, out.Action, "killed at request %d", k)
-		}
-		assert.Equal(t, want, w.end(), "killed at request %d", k)
-		assert.Equal(t, Unchanged, w.apply(r).Action, "killed at request %d", k)
-		require.NoError(t, w.manager.Uninstall(t.Context(), w.namespace, "demo"))
-	}
-}
-
-func TestAnUpgradeThatWasCutOffIsContinued(t *testing.T) {
-	w := newWorld(t)
-	w.apply(w.demo(map[string]any{"greeting": "new", "replicas": 2}))
-	want := w.end()
-	for k := int32(0); ; k++ {
-		require.Less(t, k, int32(40))
-		w.apply(w.demo(nil))
-		bad := w.demo(map[string]any{"extra": true, "replicas": 5, "env": []any{map[string]any{"name": "LEFT", "value": "over"}}})
-		broken, count := breaking(w.cluster, k)
-		_, err := manager(t, broken).Apply(t.Context(), bad)
-		if err == nil && count() <= k {
-			break
-		}
-		// Another configuration than the one that was cut off: nothing of that may stay.
-		out := w.apply(w.demo(map[string]any{"greeting": "new", "replicas": 2}))
-		if k > 0 {
-			assert.Equal(t, Repaired, out.Action, "killed at request %d", k)
-		}
-		assert.Equal(t, want, w.end(), "killed at request %d", k)
-	}
-}
-
-func TestPendingStatesAreHealed(t *testing.T) {
-	w := newWorld(t)
-	for _, status := range []helmrelease.Status{
-		helmrelease.StatusPendingInstall, helmrelease.StatusPendingUpgrade, helmrelease.StatusPendingRollback,
-		helmrelease.StatusFailed, helmrelease.StatusUninstalling, helmrelease.StatusUnknown,
-	} {
-		for _, revisions := range []int{1, 2} {
-			t.Run(fmt.Sprintf("%s at revision %d", status, revisions), func(t *testing.T) {
-				w := w
-				w.T = t
-				w.apply(w.demo(nil))
-				if revisions == 2 {
-					w.apply(w.demo(map[string]any{"replicas": 2}))
-				}
-				want := w.end()
-				w.rewrite(revisions, status)
-				out := w.apply(w.demo(map[string]any{"replicas": revisions}))
-				assert.Equal(t, Repaired, out.Action)
-				assert.Equal(t, want, w.end())
-				require.NoError(t, w.manager.Uninstall(t.Context(), w.namespace, "demo"))
-			})
-		}
-	}
-}
-
-// rewrite gives a revision the status that a killed run leaves.
-func (w world) rewrite(revision int, status helmrelease.Status) {
-	w.Helper()
-	conn, err := connect(w.cluster, w.manager.(*helm).log)
-	require.NoError(w, err)
-	s, err := conn.session(w.Context(), w.namespace)
-	require.NoError(w, err)
-	store := s.helm().Releases
-	r, err := store.Get("demo", revision)
-	require.NoError(w, err)
-	r.Info.Status = status
-	require.NoError(w, store.Update(r))
 }
 
 func TestUninstallKeepsDataAndCanBeRepeated(t *testing.T) {
@@ -346,88 +255,6 @@ func TestAChartThatMakesUpPasswordsIsNotUpgradedForThem(t *testing.T) {
 	assert.Equal(t, Unchanged, w.apply(r).Action)
 	r.Values = map[string]any{"n": 2}
 	assert.Equal(t, Upgraded, w.apply(r).Action)
-}
-
-func TestAChartBringsItsOwnKinds(t *testing.T) {
-	w := newWorld(t)
-	definition := func(name string) string {
-		return `apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: ` + name + `s.test.paictl.example}
-spec:
-  group: test.paictl.example
-  scope: Namespaced
-  names: {kind: ` + strings.ToUpper(name[:1]) + name[1:] + `, plural: ` + name + `s, singular: ` + name + `, listKind: ` + name + `List}
-  versions:
-    - name: v1
-      served: true
-      storage: true
-      schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
-`
-	}
-	chart := load(t, map[string]string{
-		"crds/thing.yaml":       definition("thing"),
-		"templates/widget.yaml": definition("widget"),
-		"templates/one.yaml":    "apiVersion: test.paictl.example/v1\nkind: Thing\nmetadata: {name: one}\nspec: {size: 1}\n",
-		"templates/two.yaml":    "apiVersion: test.paictl.example/v1\nkind: Widget\nmetadata: {name: two}\nspec: {size: 1}\n",
-	})
-	r := Request{Name: "demo", Namespace: w.namespace, Chart: chart}
-	plan, err := w.manager.Plan(t.Context(), r)
-	require.NoError(t, err)
-	assert.Len(t, plan.Changes, 3)
-	assert.Equal(t, Installed, w.apply(r).Action)
-	assert.Equal(t, Unchanged, w.apply(r).Action)
-
-	// A custom resource that was changed by hand is put back too.
-	thing := w.thing(t)
-	require.NoError(t, unstructured.SetNestedField(thing.Object, int64(9), "spec", "size"))
-	_, err = w.things().Update(t.Context(), thing, metav1.UpdateOptions{})
-	require.NoError(t, err)
-	assert.Equal(t, Repaired, w.apply(r).Action)
-	size, _, _ := unstructured.NestedInt64(w.thing(t).Object, "spec", "size")
-	assert.Equal(t, int64(1), size)
-
-	// Definitions that are gone, with all their objects, neither stop an uninstall ...
-	for _, name := range []string{"things", "widgets"} {
-		w.dropDefinition(name + ".test.paictl.example")
-	}
-	// ... nor a repair.
-	w.manager = manager(t, w.cluster)
-	assert.Equal(t, Repaired, w.apply(r).Action)
-	w.thing(t)
-	w.dropDefinition("things.test.paictl.example")
-	require.NoError(t, manager(t, w.cluster).Uninstall(t.Context(), w.namespace, "demo"))
-}
-
-func (w world) things() dynamic.ResourceInterface {
-	w.Helper()
-	d, err := dynamic.NewForConfig(w.cluster.Config)
-	require.NoError(w, err)
-	return d.Resource(schema.GroupVersionResource{Group: "test.paictl.example", Version: "v1", Resource: "things"}).Namespace(w.namespace)
-}
-
-func (w world) thing(t *testing.T) *unstructured.Unstructured {
-	t.Helper()
-	one, err := w.things().Get(t.Context(), "one", metav1.GetOptions{})
-	require.NoError(t, err)
-	return one
-}
-
-// dropDefinition deletes a definition and waits until the API has forgotten the kind.
-func (w world) dropDefinition(name string) {
-	w.Helper()
-	d, err := dynamic.NewForConfig(w.cluster.Config)
-	require.NoError(w, err)
-	definitions := d.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
-	require.NoError(w, definitions.Delete(w.Context(), name, metav1.DeleteOptions{}))
-	kind := strings.SplitN(name, ".", 2)[0]
-	require.Eventually(w, func() bool {
-		list, err := w.client.Discovery().ServerResourcesForGroupVersion("test.paictl.example/v1")
-		if apierrors.IsNotFound(err) {
-			return true
-		}
-		return err == nil && !slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == kind })
-	}, 30*time.Second, 50*time.Millisecond)
 }
 
 func TestManyReleasesAreAppliedAtOnce(t *testing.T) {

@@ -172,10 +172,15 @@ func definedBy(c *helmchart.Chart, texts ...string) map[schema.GroupKind]bool {
 			if u.GetKind() != "CustomResourceDefinition" {
 				continue
 			}
-			group, _, _ := unstructured.NestedString(u.Object, "spec", "group")
-			kind, _, _ := unstructured.NestedString(u.Object, "spec", "names", "kind")
-			out[schema.GroupKind{Group: group, Kind: kind}] = true
+			out[definedKind(u)] = true
 		}
 	}
 	return out
+}
+
+// definedKind is the kind that a definition brings.
+func definedKind(u *unstructured.Unstructured) schema.GroupKind {
+	group, _, _ := unstructured.NestedString(u.Object, "spec", "group")
+	kind, _, _ := unstructured.NestedString(u.Object, "spec", "names", "kind")
+	return schema.GroupKind{Group: group, Kind: kind}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/pmezard/go-difflib/difflib"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
@@ -34,7 +35,7 @@ func (h *helm) Plan(ctx context.Context, r Request) (Plan, error) {
 
 // changes compares with what was sent last, and where that is the same, with what is there.
 func (j *job) changes() ([]Change, error) {
-	var out []Change
+	out := j.missingKinds()
 	base := j.base.byID()
 	if j.past.leaving {
 		base = nil
@@ -55,6 +56,23 @@ func (j *job) changes() ([]Change, error) {
 		}
 	}
 	return out, nil
+}
+
+// missingKinds are the definitions of the chart's crds folder that the cluster doesn't have.
+func (j *job) missingKinds() []Change {
+	var out []Change
+	for _, crd := range j.request.Chart.CRDObjects() {
+		parsed, err := parseObjects(string(crd.File.Data))
+		if err != nil {
+			continue // the install says so
+		}
+		for _, u := range parsed {
+			if _, err := j.mapper.RESTMapping(definedKind(u)); meta.IsNoMatchError(err) {
+				out = append(out, Change{Action: Create, Object: idOf(u).title()})
+			}
+		}
+	}
+	return out
 }
 
 func planObject(base map[id]object, f finding) (*Change, error) {

@@ -2,6 +2,7 @@ package release
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
 	"helm.sh/helm/v3/pkg/chart"
@@ -31,7 +32,7 @@ func render(e engine.Engine, c *chart.Chart, values map[string]any, o chartutil.
 	}
 	files, err := e.Render(c, all)
 	if err != nil {
-		return rendering{}, fmt.Errorf("render %s: %w", o.Name, err)
+		return rendering{}, templateError(o.Name, err)
 	}
 	for name := range files {
 		if strings.HasSuffix(name, "NOTES.txt") {
@@ -40,13 +41,25 @@ func render(e engine.Engine, c *chart.Chart, values map[string]any, o chartutil.
 	}
 	hooks, manifests, err := releaseutil.SortManifests(files, nil, releaseutil.InstallOrder)
 	if err != nil {
-		return rendering{}, fmt.Errorf("render %s: %w", o.Name, err)
+		return rendering{}, fmt.Errorf("templates of %s: %w", o.Name, err)
 	}
 	var b strings.Builder
 	for _, m := range manifests {
 		fmt.Fprintf(&b, "---\n# Source: %s\n%s\n", m.Name, m.Content)
 	}
 	return rendering{b.String(), hooks}, nil
+}
+
+// refusedByTemplate is how "fail" and "required" in a template come out.
+var refusedByTemplate = regexp.MustCompile(`execution error at \(([^)]*)\): `)
+
+// templateError keeps what a chart's author has to say, and leaves out where he says it.
+func templateError(name string, err error) error {
+	text := err.Error()
+	if at := refusedByTemplate.FindStringIndex(text); at != nil {
+		return hint.Wrap(plain{"its chart says: " + text[at[1]:], err}, "correct the service's section in services-configuration.yaml; see: paictl service values "+name)
+	}
+	return fmt.Errorf("templates of %s: %w", name, err)
 }
 
 // text is the manifest and, after it, the hooks.

@@ -157,6 +157,11 @@ metadata: {name: h, annotations: {helm.sh/hook: post-install}}
 	_, err = RenderOffline(Request{Name: "demo", Chart: c}, "new")
 	assert.Error(t, err)
 
+	says := load(t, map[string]string{"templates/a.yaml": `{{ required "set password in its section" .Values.password }}`})
+	_, err = RenderOffline(Request{Name: "demo", Namespace: "ns", Chart: says}, "1.36.3")
+	assert.EqualError(t, err, "render demo: its chart says: set password in its section")
+	assert.Contains(t, hint.Of(err), "paictl service values demo")
+
 	c.Metadata.KubeVersion = ">=2"
 	_, err = RenderOffline(Request{Name: "demo", Chart: c}, "1.36.3")
 	assert.EqualError(t, err, "render demo: chart demo 0.1.0 wants Kubernetes >=2; the cluster has v1.36.3")
