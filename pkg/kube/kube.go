@@ -75,6 +75,8 @@ func Open(o Options) (*Cluster, error) {
 	config.QPS, config.Burst = 100, 200
 	config.Timeout = requestTimeout
 	config.UserAgent = "paictl"
+	// client-go would print the API server's warnings to stderr, over whatever is drawn there.
+	config.WarningHandler = rest.NoWarnings{}
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("open the cluster of context %s: %w", name, err)

@@ -37,6 +37,10 @@ const (
 	leaseWatch = 4 * time.Second
 )
 
+// acquireAttempts bounds how often runs that begin at the same moment try again: after each
+// conflict one of them has the lock.
+const acquireAttempts = 10
+
 // Lock keeps the runs on one cluster's services apart.
 type Lock struct {
 	leases  leases.LeaseInterface
@@ -81,7 +85,7 @@ func (l *Lock) Hold(ctx context.Context) (context.Context, func(), error) {
 // acquire takes the lease where it is free, or where its holder is known to be gone.
 func (l *Lock) acquire(ctx context.Context) error {
 	var err error
-	for range 3 {
+	for range acquireAttempts {
 		var have *coordinationv1.Lease
 		have, err = l.leases.Get(ctx, LockName, metav1.GetOptions{})
 		switch {
