@@ -34,11 +34,14 @@ func openStored(o kube.Options) (*stored, error) {
 	return &stored{s, c}, nil
 }
 
-// operator is who pushes, for the history: user@host.
+// operator is who pushes, for the history: user@host. With sudo it is the person, not root.
 func operator() string {
 	name, host := "unknown", "unknown"
 	if u, err := user.Current(); err == nil {
 		name = u.Username
+	}
+	if person := os.Getenv("SUDO_USER"); name == "root" && person != "" {
+		name = person
 	}
 	if h, err := os.Hostname(); err == nil {
 		host = h

@@ -68,7 +68,7 @@ func byBeginning(secrets []found) map[string][]found {
 func inComment(comment []byte, at int, values map[string][]found) []span {
 	if m := commented.FindSubmatchIndex(comment); m != nil {
 		key, value := string(comment[m[2]:m[3]]), string(comment[m[4]:m[5]])
-		if config.LooksSecret(key) && saysSomething(value) {
+		if config.LooksSecret(key) && saysSomething(value) && !isProse(key, value) {
 			return []span{{at + m[4], at + m[5], fmt.Sprintf("%s in a comment", key)}}
 		}
 	}
@@ -92,4 +92,9 @@ func saysSomething(value string) bool {
 		return false
 	}
 	return !strings.HasPrefix(value, "<") && !strings.HasPrefix(value, "*")
+}
+
+// isProse tells a sentence, "Secret: kept apart from the values", from an entry.
+func isProse(key, value string) bool {
+	return key[0] >= 'A' && key[0] <= 'Z' && len(strings.Fields(value)) > 2
 }

@@ -44,6 +44,7 @@ func TestASecretIsTakenOutHoweverItIsWritten(t *testing.T) {
 		"every machine's":             {"machine-list:\n- {hostname: a, ssh: {password: x1}}\n- {hostname: b, ssh: {password: x2}}\n", "machine-list:\n- {hostname: a, ssh: {password: " + R + "}}\n- {hostname: b, ssh: {password: " + R + "}}\n"},
 		"repeated in a comment":       {"# hunter2 is the old one\nssh: {password: hunter2} # hunter2!\n", "# " + R + " is the old one\nssh: {password: " + R + "} # " + R + "!\n"},
 		"commented out":               {"ssh:\n  # password: older\n  #- token: 'x y'\n  password: hunter2\n", "ssh:\n  # password: " + R + "\n  #- token: " + R + "\n  password: " + R + "\n"},
+		"a sentence about secrets":    {"ssh: {port: 1}\n## Secret: kept in a safe place.\n", "ssh: {port: 1}\n## Secret: kept in a safe place.\n"},
 		"none":                        {"# what a password: is for\nssh: {password: \"\", port: 1}\n# password: \"\"\nmachine-list: [{ssh: {password: }}]\n", "# what a password: is for\nssh: {password: \"\", port: 1}\n# password: \"\"\nmachine-list: [{ssh: {password: }}]\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
