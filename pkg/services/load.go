@@ -21,7 +21,8 @@ type Pusher interface {
 }
 
 // FromCluster loads the configuration that the cluster holds. Nothing is written to the disk.
-func FromCluster(held Pusher) Loader {
+// dir is where relative paths of charts start, "" where no folder is known.
+func FromCluster(held Pusher, dir string) Loader {
 	return func(ctx context.Context) (*Desired, error) {
 		have, err := held.Pull(ctx)
 		if err != nil {
@@ -31,6 +32,7 @@ func FromCluster(held Pusher) Loader {
 		if err != nil {
 			return nil, hint.Wrap(fmt.Errorf("read the cluster's configuration, revision %d: %w", have.Revision.Number, err), remedyPush)
 		}
+		c.Dir = dir
 		d, err := desire(ctx, c)
 		if err != nil {
 			return nil, hint.Wrap(err, remedyPush)

@@ -106,7 +106,7 @@ func (fl *Flags) open(f *cmdutil.Factory) (*connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	load := services.FromCluster(store.New(c.Client))
+	load := services.FromCluster(store.New(c.Client), fl.Dir)
 	if fl.Dir != "" {
 		load = services.Compared(load, fl.Dir)
 	}
@@ -138,7 +138,7 @@ func (fl *Flags) load(ctx context.Context, f *cmdutil.Factory) (*services.Desire
 	if err != nil {
 		return nil, nil, err
 	}
-	d, err := services.FromCluster(store.New(c.Client))(ctx)
+	d, err := services.FromCluster(store.New(c.Client), "")(ctx)
 	return d, &connection{cluster: c}, err
 }
 

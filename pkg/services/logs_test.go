@@ -1,0 +1,95 @@
+package services
+
+import (
+	"bytes"
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/openpai/paictl/pkg/hint"
+)
+
+func (l *lab) addPod(name, service string, containers ...string) {
+	l.t.Helper()
+	pod := podOf(service)
+	pod.Name = name
+	for _, c := range containers {
+		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{Name: c, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}})
+	}
+	_, err := l.client.CoreV1().Pods("pai-system").Create(l.t.Context(), pod, metav1.CreateOptions{})
+	require.NoError(l.t, err)
+}
+
+func TestLogsOfAllPodsHaveTheirPodsBeforeThem(t *testing.T) {
+	l := started(t)
+	l.addPod("grafana-b", "grafana", "main")
+	l.addPod("grafana-a", "grafana", "main", "side")
+	l.addPod("other", "prometheus", "main")
+	var out bytes.Buffer
+	require.NoError(t, l.Logs(t.Context(), LogOptions{Name: "grafana", Tail: 5, Out: &out}))
+	assert.ElementsMatch(t, []string{"grafana-a/main  fake logs", "grafana-a/side  fake logs", "grafana-b  fake logs"}, lines(out.String()))
+}
+
+func lines(s string) []string {
+	var out []string
+	for _, l := range bytes.Split(bytes.TrimSpace([]byte(s)), []byte("\n")) {
+		out = append(out, string(l))
+	}
+	return out
+}
+
+func TestLogsOfWhatDoesNotRunSayWhatToDo(t *testing.T) {
+	l := newLab(t)
+	err := l.Logs(t.Context(), LogOptions{Name: "grafana"})
+	require.ErrorContains(t, err, "grafana does not run")
+	assert.Contains(t, hint.Of(err), "service start -n grafana")
+	require.NoError(t, l.start("grafana"))
+	require.ErrorContains(t, l.Logs(t.Context(), LogOptions{Name: "grafana"}), "grafana has no pods")
+	require.ErrorContains(t, l.Logs(t.Context(), LogOptions{Name: "nobody"}), "there is no service")
+}
+
+// shared is a buffer that goroutines may write to.
+type shared struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *shared) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *shared) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+func TestAFollowerSeesPodsThatComeLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := started(t)
+		l.addPod("grafana-a", "grafana", "main")
+		ctx, cancel := context.WithCancel(t.Context())
+		out, ended := &shared{}, make(chan error)
+		go func() { ended <- l.Logs(ctx, LogOptions{Name: "grafana", Follow: true, Tail: -1, Out: out}) }()
+		time.Sleep(5 * time.Second)
+		l.addPod("grafana-b", "grafana", "main")
+		time.Sleep(5 * time.Second)
+		cancel()
+		require.ErrorIs(t, <-ended, context.Canceled)
+		assert.Equal(t, []string{"grafana-a  fake logs", "grafana-b  fake logs"}, lines(out.String()), "each once")
+	})
+}
+
+func TestLinesAreStampedByTheKubelet(t *testing.T) {
+	assert.Equal(t, stampedLine{"2026-03-01T12:00:00.5Z", "a b"}, stamped("2026-03-01T12:00:00.5Z a b"))
+	assert.Equal(t, stampedLine{"", "no stamp"}, stamped("no stamp"))
+}
