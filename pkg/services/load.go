@@ -98,13 +98,13 @@ func desire(ctx context.Context, c *config.Cluster) (*Desired, error) {
 		return nil, err
 	}
 	d := &Desired{Config: c, Catalogue: all}
-	d.warn(found.Warnings())
+	d.warn(about.Warnings()) // those about machines were told by the push
 	return d, nil
 }
 
 func (d *Desired) warn(found config.Findings) {
 	for _, f := range found {
-		d.Notes = append(d.Notes, Note{Message: f.String(), Remedy: f.Remedy})
+		d.Notes = append(d.Notes, Note{Message: strings.Replace(f.String(), ": warning: ", ": ", 1), Remedy: f.Remedy})
 	}
 }
 

@@ -177,10 +177,10 @@ func (r *run) startOne(ctx context.Context, s *catalogue.Service, renew bool) er
 
 // outcomeText says what "ready" means where nobody waited.
 func (r *run) outcomeText(out release.Outcome) string {
-	if r.o.Wait > 0 {
+	if r.o.Wait > 0 || out.Action == release.Unchanged {
 		return ""
 	}
-	return out.Action + ", not waited for"
+	return "not waited for"
 }
 
 // applyOne writes the service's credentials and its release.

@@ -181,7 +181,7 @@ func TestWithoutWaitNobodyIsWaitedFor(t *testing.T) {
 	o := l.options()
 	o.Wait = 0
 	require.NoError(t, l.Start(t.Context(), o))
-	assert.Equal(t, "installed, not waited for", l.story.of(EventReady)[0].Message)
+	assert.Equal(t, "not waited for", l.story.of(EventReady)[0].Message)
 }
 
 func TestACancelledRunStopsCleanlyAndTellsHowToGoOn(t *testing.T) {
