@@ -52,18 +52,21 @@ func split(name string, text []byte, secrets func(root *yaml.Node) []found) (sho
 				"%s: %s is masked", name, f.field)
 		}
 	}
-	spans, err := locate(text, all)
-	if err == nil {
-		spans = append(spans, commentSpans(text, spans, all)...)
-		shown, parts, err = cut(text, spans)
+	if shown, parts, ok := takeOut(root, text, all); ok {
+		return shown, parts, nil
 	}
-	if err == nil {
-		err = verify(root, shown, all)
-	}
+	return []byte(Reference + "\n"), []part{{wholeFile, string(text)}}, nil
+}
+
+// takeOut takes the secrets out of a file, those in comments too. It is not ok where what
+// remains doesn't read the same.
+func takeOut(root *yaml.Node, text []byte, secrets []found) (shown []byte, parts []part, ok bool) {
+	spans, err := locate(text, secrets)
 	if err != nil {
-		return []byte(Reference + "\n"), []part{{wholeFile, string(text)}}, nil
+		return nil, nil, false
 	}
-	return shown, parts, nil
+	shown, parts, err = cut(text, append(spans, commentSpans(text, spans, secrets)...))
+	return shown, parts, err == nil && verify(root, shown, secrets) == nil
 }
 
 // join puts the secrets back.
@@ -75,12 +78,10 @@ func join(name string, shown []byte, parts []part) ([]byte, error) {
 	if len(pieces) != len(parts)+1 {
 		return nil, fmt.Errorf("%s has %d references to secrets, and there are %d secrets", name, len(pieces)-1, len(parts))
 	}
-	var out bytes.Buffer
-	for i, p := range pieces {
-		if i > 0 {
-			out.WriteString(parts[i-1].Text)
-		}
-		out.Write(p)
+	out := bytes.NewBuffer(bytes.Clone(pieces[0]))
+	for i, p := range parts {
+		out.WriteString(p.Text)
+		out.Write(pieces[i+1])
 	}
 	return out.Bytes(), nil
 }
