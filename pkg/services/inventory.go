@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -55,8 +57,8 @@ func decodeInventory(cm *corev1.ConfigMap) map[string]entry {
 }
 
 // note writes which services are started, and takes out those that were stopped. It is
-// called under the lock; nothing is written where nothing changes.
-func (r *run) note(ctx context.Context, started []*catalogue.Service, stopped []string) error {
+// called under the lock; nothing is written where nothing changes. It returns the inventory.
+func (r *run) note(ctx context.Context, started []*catalogue.Service, stopped []string) (map[string]entry, error) {
 	api := r.Client.CoreV1().ConfigMaps(kube.SystemNamespace)
 	have, err := api.Get(ctx, InventoryName, metav1.GetOptions{})
 	missing := apierrors.IsNotFound(err)
@@ -64,7 +66,7 @@ func (r *run) note(ctx context.Context, started []*catalogue.Service, stopped []
 		have, err = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: InventoryName, Namespace: kube.SystemNamespace, Labels: ownLabels("")}}, nil
 	}
 	if err != nil {
-		return fmt.Errorf("read which services were started: %w", err)
+		return nil, fmt.Errorf("read which services were started: %w", err)
 	}
 	next := have.DeepCopy()
 	if next.Data == nil {
@@ -73,7 +75,7 @@ func (r *run) note(ctx context.Context, started []*catalogue.Service, stopped []
 	for _, s := range started {
 		text, err := json.Marshal(entryOf(s))
 		if err != nil {
-			return fmt.Errorf("note that %s is started: %w", s.Name, err)
+			return nil, fmt.Errorf("note that %s is started: %w", s.Name, err)
 		}
 		next.Data[s.Name] = string(text)
 	}
@@ -81,12 +83,27 @@ func (r *run) note(ctx context.Context, started []*catalogue.Service, stopped []
 		delete(next.Data, name)
 	}
 	if maps.Equal(have.Data, next.Data) {
-		return nil
+		return decodeInventory(next), nil
 	}
 	if missing {
 		_, err = api.Create(ctx, next, metav1.CreateOptions{})
 	} else {
 		_, err = api.Update(ctx, next, metav1.UpdateOptions{})
 	}
-	return wrap(err, "note which services are started")
+	return decodeInventory(next), wrap(err, "note which services are started")
+}
+
+// tellOrphans names services that were started and that the configuration has disabled or
+// lost since: a start leaves them running.
+func (r *run) tellOrphans(started map[string]entry) {
+	var left []string
+	for _, name := range slices.Sorted(maps.Keys(started)) {
+		if s := r.desired.Catalogue.Get(name); s == nil || !s.Enabled {
+			left = append(left, name)
+		}
+	}
+	if len(left) > 0 {
+		r.warn("started earlier, and disabled or not in the configuration any more: "+strings.Join(left, ", "),
+			"stop them with: paictl service stop -n "+strings.Join(left, ","))
+	}
 }

@@ -117,7 +117,11 @@ func (r *run) prepare(ctx context.Context, chosen []*catalogue.Service) error {
 	if err := r.pullSecrets(ctx, append(spaces, kube.JobNamespace)); err != nil {
 		return err
 	}
-	return r.note(ctx, chosen, nil) // before the first release, so that none is forgotten
+	started, err := r.note(ctx, chosen, nil) // before the first release, so that none is forgotten
+	if err == nil {
+		r.tellOrphans(started)
+	}
+	return err
 }
 
 func (r *run) startAll(ctx context.Context, chosen catalogue.Selection) error {

@@ -14,6 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/kube"
@@ -329,8 +331,21 @@ func TestTheInventoryNamesWhatWasStarted(t *testing.T) {
 func TestALostLockStopsTheRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)
+		var stolen atomic.Bool
+		l.client.PrependReactor("update", "leases", func(a clienttesting.Action) (bool, runtime.Object, error) {
+			if stolen.Load() {
+				return conflict(a)
+			}
+			return false, nil, nil
+		})
 		l.ready.wait = func(ctx context.Context, _ string) error {
-			steal(t, l)
+			api := l.client.CoordinationV1().Leases(kube.SystemNamespace)
+			lease, err := api.Get(ctx, LockName, metav1.GetOptions{})
+			require.NoError(t, err)
+			lease.Spec.HolderIdentity = ptr("somebody else")
+			_, err = api.Update(ctx, lease, metav1.UpdateOptions{})
+			require.NoError(t, err)
+			stolen.Store(true)
 			<-ctx.Done()
 			return context.Cause(ctx)
 		}
@@ -340,14 +355,15 @@ func TestALostLockStopsTheRun(t *testing.T) {
 	})
 }
 
-func steal(t *testing.T, l *lab) {
-	t.Helper()
-	api := l.client.CoordinationV1().Leases(kube.SystemNamespace)
-	lease, err := api.Get(t.Context(), LockName, metav1.GetOptions{})
-	require.NoError(t, err)
-	other := "somebody else"
-	lease.Spec.HolderIdentity = &other
-	_, err = api.Update(t.Context(), lease, metav1.UpdateOptions{})
-	require.NoError(t, err)
-	l.client.PrependReactor("update", "leases", conflict)
+func TestAStartTellsWhatItLeavesRunning(t *testing.T) {
+	l := newLab(t)
+	require.NoError(t, l.start())
+	l.configure("", "grafana: {enabled: false}\n")
+	require.NoError(t, l.start())
+	last := l.story.of(EventWarning)[len(l.story.of(EventWarning))-1]
+	assert.Equal(t, "started earlier, and disabled or not in the configuration any more: grafana", last.Message)
+	assert.Equal(t, "stop them with: paictl service stop -n grafana", last.Hint)
+	require.NoError(t, l.stop("grafana"))
+	require.NoError(t, l.start())
+	assert.NotContains(t, l.story.of(EventWarning)[len(l.story.of(EventWarning))-1].Message, "grafana")
 }

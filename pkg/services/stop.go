@@ -98,7 +98,8 @@ func (r *run) stopAll(ctx context.Context, targets []*target, action string, aft
 		}
 	}
 	// What is gone is noted also when the run was interrupted.
-	return r.note(context.WithoutCancel(ctx), nil, gone)
+	_, err := r.note(context.WithoutCancel(ctx), nil, gone)
+	return err
 }
 
 // stopOne removes one release and waits until its pods are gone. The error has been told.

@@ -2,7 +2,6 @@ package service
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -74,7 +73,7 @@ func logsRun(ctx context.Context, opts *LogsOptions) error {
 		Name: opts.Name, Follow: opts.Follow, Since: opts.Since, Tail: opts.Tail, Previous: opts.Previous,
 		Out: io.Out, Problem: func(err error) { fmt.Fprintf(io.Err, "warning: %v\n", err) },
 	})
-	if opts.Follow && errors.Is(err, context.Canceled) {
+	if opts.Follow && ctx.Err() != nil {
 		return nil // Ctrl-C is how one leaves
 	}
 	return c.explain(err)

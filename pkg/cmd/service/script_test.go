@@ -4,11 +4,19 @@ import (
 	"context"
 	"os"
 	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/openpai/paictl/pkg/cmd"
 	"github.com/openpai/paictl/pkg/cmd/cmdtest"
 	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/iostreams"
+	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/kube/kubetest"
+	"github.com/openpai/paictl/pkg/services"
 )
 
 func TestMain(m *testing.M) {
@@ -18,5 +26,46 @@ func TestMain(m *testing.M) {
 func TestScripts(t *testing.T) { cmdtest.Run(t) }
 
 func TestScriptsOnAServer(t *testing.T) {
+	forget(t)
 	cmdtest.RunIn(t, "testdata/server", map[string]string{"KUBECONFIG": kubetest.Kubeconfig(t)})
+}
+
+// forget removes what another test left in the server.
+func forget(t *testing.T) {
+	t.Helper()
+	c := kubetest.Start(t)
+	for _, err := range []error{
+		c.Client.CoreV1().ConfigMaps(kube.SystemNamespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}),
+		c.Client.CoreV1().Secrets(kube.SystemNamespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}),
+	} {
+		require.NoError(t, err)
+	}
+}
+
+func TestASecondRunIsRefusedWithItsOwnCode(t *testing.T) {
+	forget(t)
+	c := kubetest.Start(t)
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(dir+"/q.yaml", []byte("machines: [10.0.0.1]\nssh-password: x\n"), 0o600))
+	paictl := func(args ...string) (int, string) {
+		f := cmdutil.New("v0.0.0-test")
+		io, _, _, errOut := iostreams.Test()
+		f.IO = io
+		return cmd.Main(t.Context(), f, args), errOut.String()
+	}
+	code, said := paictl("config", "generate", "-i", dir+"/q.yaml", "-o", dir+"/c", "--offline")
+	require.Zero(t, code, said)
+	code, said = paictl("config", "push", "-p", dir+"/c", "--yes", "--kubeconfig", kubetest.Kubeconfig(t))
+	require.Zero(t, code, said)
+
+	other := services.Process{User: "ann", Host: "elsewhere", PID: 7}
+	_, release, err := services.NewLock(c.Client, other, "paictl service stop -n grafana", time.Now).Hold(t.Context())
+	require.NoError(t, err)
+	code, said = paictl("service", "start", "--kubeconfig", kubetest.Kubeconfig(t))
+	assert.Equal(t, cmdutil.ExitLocked, code)
+	assert.Contains(t, said, `another run changes the services of this cluster: ann@elsewhere, pid 7, "paictl service stop -n grafana", since 20`)
+	assert.Contains(t, said, "-> wait for it to end")
+	code, said = paictl("service", "start", "--dry-run", "--kubeconfig", kubetest.Kubeconfig(t))
+	assert.Zero(t, code, "who only looks needs no lock: %s", said)
+	release()
 }
