@@ -18,6 +18,10 @@ const (
 	OriginFetch = "fetch"
 )
 
+// OwnRegistry is where the images of paictl's own programs lie, unless a cluster's
+// docker-registry says otherwise.
+const OwnRegistry = "docker.io/openpai"
+
 // ManifestFile is the name of the manifest in a bundle's folder.
 const ManifestFile = "manifest.yaml"
 

@@ -17,6 +17,8 @@ type images struct{ spec *Spec }
 const (
 	phaseImages      = "images"
 	upstreamRegistry = "registry.k8s.io"
+	// kubeStateMetrics lies in the same registry and is no part of Kubernetes: its chart names it.
+	kubeStateMetrics = "kube-state-metrics/"
 )
 
 func (*images) name() string        { return phaseImages }
@@ -24,12 +26,17 @@ func (*images) applies(*Node) bool  { return true }
 func (*images) waits(*Node) []step  { return nil }
 func (*images) verify(*Node) string { return "" }
 
-// imageRef returns the name that nodes use for one of the bundle's images: with
-// docker-registry in place of upstream's registry.
+// imageRef returns the name that nodes use for one of the bundle's images. Kubernetes' own
+// have kubernetes.docker-registry in place of upstream's registry, paictl's own have
+// cluster.docker-registry, as the charts ask for them.
 func (s *Spec) imageRef(ref string) string {
+	if name, ok := strings.CutPrefix(ref, bundle.OwnRegistry+"/"); ok {
+		own := s.Config.Services.Cluster.DockerRegistry
+		return path.Join(own.Domain, own.Namespace, name)
+	}
 	reg := s.Config.Kubernetes.Kubernetes.DockerRegistry
 	rest, ok := strings.CutPrefix(ref, upstreamRegistry+"/")
-	if reg == "" || !ok {
+	if reg == "" || !ok || strings.HasPrefix(rest, kubeStateMetrics) {
 		return ref
 	}
 	return path.Join(reg, rest)

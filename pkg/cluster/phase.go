@@ -152,7 +152,13 @@ func (r *run) upload(ctx context.Context, n *Node, phase string, files []ssh.Fil
 		return ctx.Err()
 	}
 	defer func() { <-r.uploads }()
+	var told int64
 	_, err := r.host(n).Upload(ctx, files, func(sent, total int64) {
+		// A hundred steps are enough for any bar; a chunk each would be thousands of lines.
+		if sent < total && sent-told < total/100 {
+			return
+		}
+		told = sent
 		r.emit(Event{Kind: EventProgress, Host: n.Hostname, Phase: phase, Message: "upload", Done: sent, Total: total})
 	})
 	return err

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/openpai/paictl/pkg/bundle"
+	"github.com/openpai/paictl/pkg/config"
 )
 
 // testSpec is a cluster without machines behind it.
@@ -149,6 +150,21 @@ func TestMergePutsTheOperatorsSettingsOverOurs(t *testing.T) {
 	assert.Equal(t, map[string]any{"extraArgs": args("audit-log-path", "/var/log/audit.log", "profiling", "true", "feature-gates", "A=true", "feature-gates", "B=true")},
 		merge(ours, theirs), "one flag of the operator's does not switch the audit log off")
 	assert.Equal(t, args("profiling", "false", "audit-log-path", "/var/log/audit.log"), ours["extraArgs"])
+}
+
+func TestImagesHaveTheNamesThatTheConfigurationGivesThem(t *testing.T) {
+	s := &Spec{Config: &config.Cluster{}}
+	s.Config.Kubernetes.Kubernetes.DockerRegistry = "mirror.example/k8s"
+	s.Config.Services.Cluster.DockerRegistry = config.DockerRegistry{Domain: "harbor.example", Namespace: "pai"}
+	for ref, want := range map[string]string{
+		"registry.k8s.io/pause:3.10":                                    "mirror.example/k8s/pause:3.10",
+		"registry.k8s.io/coredns/coredns:v1":                            "mirror.example/k8s/coredns/coredns:v1",
+		"registry.k8s.io/kube-state-metrics/kube-state-metrics:v2.19.0": "registry.k8s.io/kube-state-metrics/kube-state-metrics:v2.19.0",
+		"docker.io/openpai/pai-watchdog:v1":                             "harbor.example/pai/pai-watchdog:v1",
+		"quay.io/prometheus/prometheus:v3.15.0":                         "quay.io/prometheus/prometheus:v3.15.0",
+	} {
+		assert.Equal(t, want, s.imageRef(ref))
+	}
 }
 
 func TestAReferenceIsSplitIntoRepositoryAndTag(t *testing.T) {

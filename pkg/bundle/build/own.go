@@ -2,6 +2,7 @@ package build
 
 import (
 	"github.com/openpai/paictl"
+	"github.com/openpai/paictl/pkg/bundle"
 	"github.com/openpai/paictl/pkg/version"
 )
 
@@ -24,7 +25,7 @@ func Own() Recipe {
 	for _, name := range paictl.Programs() {
 		m.Programs = append(m.Programs, Program{Name: name, Package: paictl.Module + "/cmd/" + name})
 		r.Images = append(r.Images, Image{
-			Name: name, Ref: "docker.io/openpai/" + name + ":{tag}", User: ownUser, Roles: ownRoles()[name],
+			Name: name, Ref: bundle.OwnRegistry + "/" + name + ":{tag}", User: ownUser, Roles: ownRoles()[name],
 			Files: []File{{name, name}}, Entrypoint: []string{"/" + name}, Labels: labels,
 		})
 	}
