@@ -111,7 +111,7 @@ func TestTheLifeOfAllServicesOnARealAPI(t *testing.T) {
 	l.configure(mail)
 
 	first := l.start()
-	assert.Equal(t, first.Services, len(first.Changed))
+	assert.Len(t, first.Changed, first.Services)
 	for name, state := range l.states() {
 		assert.Contains(t, []string{StateReady, StateDisabled}, state, name)
 	}

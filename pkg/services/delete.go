@@ -50,7 +50,6 @@ func (p *Platform) Delete(ctx context.Context, o Options) error {
 	if err := r.confirm(ctx, targets, volumes); err != nil { // before the first event: a live table would paint over the question
 		return err
 	}
-	r.beginStop(targets)
 	if err := r.ensureNamespace(ctx, kube.SystemNamespace); err != nil { // the lock lives there
 		return err
 	}
@@ -59,6 +58,7 @@ func (p *Platform) Delete(ctx context.Context, o Options) error {
 		return err
 	}
 	return r.locked(ctx, func(ctx context.Context) error {
+		r.beginStop(targets)
 		err := r.stopAll(ctx, targets, ActionDeleted, func(ctx context.Context, t *target) error {
 			for _, v := range volumes[t.name] {
 				if err := r.removeVolume(ctx, t.name, v, jobs[v.PersistentVolume]); err != nil {
@@ -68,7 +68,7 @@ func (p *Platform) Delete(ctx context.Context, o Options) error {
 			return nil
 		})
 		if err != nil {
-			return err
+			return r.abort(err)
 		}
 		return r.finish(ctx)
 	})

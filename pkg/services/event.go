@@ -65,6 +65,8 @@ type Summary struct {
 	Failed  []Failed `json:"failed,omitempty"`
 	// NotStarted are services that wait for one that failed.
 	NotStarted []string `json:"notStarted,omitempty"`
+	// Error is why the run ended before it came to all services.
+	Error string `json:"error,omitempty"`
 	// Retry is the command that goes on with what failed.
 	Retry   string        `json:"retry,omitempty"`
 	Elapsed time.Duration `json:"elapsed"`

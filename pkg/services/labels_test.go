@@ -75,4 +75,5 @@ func TestNodesThatCannotBeLabelledStopTheStart(t *testing.T) {
 	l.client.PrependReactor("patch", "nodes", unavailable)
 	require.ErrorContains(t, l.start("storage"), "label the node w1")
 	assert.Empty(t, l.releases.changes(), "services find their machines by the labels")
+	assert.Contains(t, l.story.summary().Error, "label the node w1", "the story has an end all the same")
 }

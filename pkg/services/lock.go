@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -178,8 +179,8 @@ func (l *Lock) renew(ctx context.Context) error {
 		switch {
 		case err == nil:
 			last, wait = l.clock(), leaseRenewal
-		case ctx.Err() != nil:
-			return nil
+		case errors.Is(err, context.Canceled):
+			wait = 0 // released meanwhile: the loop ends above
 		case apierrors.IsConflict(err) || apierrors.IsNotFound(err):
 			return fmt.Errorf("%w: another run has taken it", ErrLockLost)
 		case l.clock().Sub(last) >= leaseGiveUp:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"os"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,7 +12,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/kube"
@@ -159,9 +162,16 @@ func TestTheLeaseIsRenewedAlsoWhileACancelledRunTidiesUp(t *testing.T) {
 func TestALockThatCannotBeRenewedIsGivenUpBeforeItEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewClientset()
+		var away atomic.Bool
+		client.PrependReactor("update", "leases", func(a clienttesting.Action) (bool, runtime.Object, error) {
+			if away.Load() {
+				return unavailable(a)
+			}
+			return false, nil, nil
+		})
 		held, release := hold(t, NewLock(client, person("ann", "a"), "x", time.Now))
 		defer release()
-		client.PrependReactor("update", "leases", unavailable)
+		away.Store(true)
 		began := time.Now()
 		<-held.Done()
 		require.ErrorIs(t, context.Cause(held), ErrLockLost)

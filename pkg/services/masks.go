@@ -57,12 +57,12 @@ func newMasks(c *config.Cluster, all []*catalogue.Service) *masks {
 }
 
 // hidden finds the values that are masked where they are shown.
-func hidden(real, shown any, add func(secret.String)) {
+func hidden(value, shown any, add func(secret.String)) {
 	if shown == secret.Mask {
-		texts(real, add)
+		texts(value, add)
 		return
 	}
-	values, ok := real.(map[string]any)
+	values, ok := value.(map[string]any)
 	if !ok {
 		return
 	}

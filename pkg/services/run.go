@@ -101,20 +101,10 @@ func (r *run) locked(ctx context.Context, do func(context.Context) error) error 
 
 // finish tells the summary and returns the run's error.
 func (r *run) finish(ctx context.Context) error {
-	r.mu.Lock()
-	slices.SortFunc(r.failed, func(a, b Failed) int { return strings.Compare(a.Service, b.Service) })
-	slices.Sort(r.waits)
-	s := &Summary{
-		Command: r.o.Command, DryRun: r.o.DryRun, Services: r.total, Changed: sorted(r.changed), Changes: r.changes,
-		Failed: r.failed, NotStarted: r.waits, Elapsed: r.Clock().Sub(r.began),
-	}
-	r.mu.Unlock()
-	if again := r.again(); again != "" {
-		s.Retry = r.o.Again + " -n " + again
-	}
 	if ctx.Err() != nil {
 		r.warn("interrupted: what is done stays, what was begun goes on in the cluster", "run the same command again to go on")
 	}
+	s := r.summary()
 	r.emit(Event{Kind: EventRunDone, Summary: s, Elapsed: s.Elapsed})
 	switch {
 	case ctx.Err() != nil:
@@ -123,6 +113,29 @@ func (r *run) finish(ctx context.Context) error {
 		return &PartialError{Failed: s.Failed, NotStarted: s.NotStarted, Services: s.Services, Verb: r.verb, Retry: s.Retry}
 	}
 	return nil
+}
+
+// abort tells the summary of a run that an error ended early, and returns the error.
+func (r *run) abort(err error) error {
+	s := r.summary()
+	s.Error = r.masks.text(err.Error())
+	r.emit(Event{Kind: EventRunDone, Summary: s, Elapsed: s.Elapsed})
+	return err
+}
+
+func (r *run) summary() *Summary {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	slices.SortFunc(r.failed, func(a, b Failed) int { return strings.Compare(a.Service, b.Service) })
+	slices.Sort(r.waits)
+	s := &Summary{
+		Command: r.o.Command, DryRun: r.o.DryRun, Services: r.total, Changed: sorted(r.changed), Changes: r.changes,
+		Failed: r.failed, NotStarted: r.waits, Elapsed: r.Clock().Sub(r.began),
+	}
+	if again := r.again(); again != "" {
+		s.Retry = r.o.Again + " -n " + again
+	}
+	return s
 }
 
 // again names the services with which the run can be taken up.

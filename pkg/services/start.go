@@ -37,8 +37,9 @@ func (p *Platform) start(ctx context.Context, verb string, o Options) error {
 		return err
 	}
 	if o.DryRun {
+		r.begin(chosen)
 		if err := r.planStart(ctx, chosen.Services); err != nil {
-			return err
+			return r.abort(err)
 		}
 		return r.finish(ctx)
 	}
@@ -46,8 +47,9 @@ func (p *Platform) start(ctx context.Context, verb string, o Options) error {
 		return err
 	}
 	return r.locked(ctx, func(ctx context.Context) error {
+		r.begin(chosen)
 		if err := r.prepare(ctx, chosen.Services); err != nil {
-			return err
+			return r.abort(err)
 		}
 		return r.startAll(ctx, chosen)
 	})
@@ -68,7 +70,6 @@ func (r *run) choose(ctx context.Context) (catalogue.Selection, error) {
 	if err := d.FetchCharts(ctx, r.Fetcher, chosen.Services); err != nil {
 		return catalogue.Selection{}, err
 	}
-	r.begin(chosen)
 	return chosen, nil
 }
 
@@ -133,7 +134,7 @@ func (r *run) startAll(ctx context.Context, chosen catalogue.Selection) error {
 	r.settle(order, errs)
 	// The namespace of the jobs may be one of those that were just made.
 	if err := r.pullSecrets(ctx, []string{kube.JobNamespace}); err != nil && ctx.Err() == nil {
-		return err
+		return r.abort(err)
 	}
 	return r.finish(ctx)
 }

@@ -39,22 +39,20 @@ func (p *Platform) Stop(ctx context.Context, o Options) error {
 		return err
 	}
 	running := slices.DeleteFunc(targets, func(t *target) bool { return t.release == nil })
-	r.beginStop(running)
-	if o.DryRun {
+	if o.DryRun || len(running) == 0 {
+		r.beginStop(running)
 		for _, t := range running {
 			r.plan(t.name, release.Plan{Action: "stop", Changes: []release.Change{{Action: "delete", Object: "Release " + t.namespace + "/" + t.name}}})
 		}
-		return r.finish(ctx)
-	}
-	if len(running) == 0 {
 		return r.finish(ctx)
 	}
 	if err := r.ensureNamespace(ctx, kube.SystemNamespace); err != nil { // the lock lives there
 		return err
 	}
 	return r.locked(ctx, func(ctx context.Context) error {
+		r.beginStop(running)
 		if err := r.stopAll(ctx, running, ActionStopped, func(context.Context, *target) error { return nil }); err != nil {
-			return err
+			return r.abort(err)
 		}
 		return r.finish(ctx)
 	})

@@ -133,7 +133,7 @@ func TestAStopWaitsUntilThePodsAreGone(t *testing.T) {
 		require.NoError(t, err)
 		time.AfterFunc(20*time.Second, func() {
 			assert.NotContains(t, l.releases.changes(), "uninstall prometheus", "grafana's pod still asks it")
-			assert.NoError(t, pods.Delete(context.Background(), "grafana-0", metav1.DeleteOptions{}))
+			assert.NoError(t, pods.Delete(t.Context(), "grafana-0", metav1.DeleteOptions{}))
 		})
 		require.NoError(t, l.stop())
 		assert.Equal(t, "waits for 1 pod to end", l.story.of(EventProgress)[0].Message)

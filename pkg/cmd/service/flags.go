@@ -129,7 +129,7 @@ func fetcher(f *cmdutil.Factory) func(*services.Desired) catalogue.Fetcher {
 
 // load returns the configuration of the named folder, else that of the cluster; the
 // connection is nil for a folder.
-func (fl *Flags) load(ctx context.Context, f *cmdutil.Factory) (*services.Desired, *connection, error) {
+func (fl *Flags) load(ctx context.Context) (*services.Desired, *connection, error) {
 	if fl.DirGiven {
 		d, err := services.FromFolder(fl.Dir)(ctx)
 		return d, nil, err

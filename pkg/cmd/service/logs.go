@@ -73,8 +73,12 @@ func logsRun(ctx context.Context, opts *LogsOptions) error {
 		Name: opts.Name, Follow: opts.Follow, Since: opts.Since, Tail: opts.Tail, Previous: opts.Previous,
 		Out: io.Out, Problem: func(err error) { fmt.Fprintf(io.Err, "warning: %v\n", err) },
 	})
-	if opts.Follow && ctx.Err() != nil {
-		return nil // Ctrl-C is how one leaves
+	select {
+	case <-ctx.Done():
+		if opts.Follow {
+			return nil // Ctrl-C is how one leaves
+		}
+	default:
 	}
 	return c.explain(err)
 }

@@ -46,7 +46,7 @@ Without -p it asks the cluster for its configuration; with -p it reads a folder 
 }
 
 func templateRun(ctx context.Context, opts *TemplateOptions) error {
-	d, c, err := opts.Flags.load(ctx, opts.Factory)
+	d, c, err := opts.Flags.load(ctx)
 	if err != nil {
 		return c.explain(err)
 	}

@@ -48,7 +48,7 @@ Without -p it asks the cluster for its configuration; with -p it reads a folder 
 }
 
 func valuesRun(ctx context.Context, opts *ValuesOptions) error {
-	d, c, err := opts.Flags.load(ctx, opts.Factory)
+	d, c, err := opts.Flags.load(ctx)
 	if err != nil {
 		return c.explain(err)
 	}
