@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/cli-runtime/pkg/resource"
 )
 
 // client is Helm's client of the cluster, put right where it would fall short.
@@ -48,8 +49,21 @@ func (c *client) Update(original, target helmkube.ResourceList, force bool) (*he
 	return c.UpdateThreeWayMerge(original, target, force)
 }
 
-// DeleteWithPropagationPolicy keeps the causes.
+// UpdateThreeWayMerge leaves claims where they are that the new manifest has no more.
+func (c *client) UpdateThreeWayMerge(original, target helmkube.ResourceList, force bool) (*helmkube.Result, error) {
+	original = original.Filter(func(i *resource.Info) bool { return !isClaim(i) || target.Contains(i) })
+	return c.Client.UpdateThreeWayMerge(original, target, force)
+}
+
+// isClaim tells what holds data. It outlives its release whatever the chart says: ours say
+// so themselves, and most of upstream's don't.
+func isClaim(i *resource.Info) bool { return i.Mapping.GroupVersionKind.GroupKind() == claims }
+
+var claims = schema.GroupKind{Kind: "PersistentVolumeClaim"}
+
+// DeleteWithPropagationPolicy leaves claims where they are, and keeps the causes.
 func (c *client) DeleteWithPropagationPolicy(list helmkube.ResourceList, policy metav1.DeletionPropagation) (*helmkube.Result, []error) {
+	list = list.Filter(func(i *resource.Info) bool { return !isClaim(i) })
 	result, errs := c.Client.DeleteWithPropagationPolicy(list, policy)
 	c.undeleted = append(c.undeleted, errs...)
 	return result, errs

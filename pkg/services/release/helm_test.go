@@ -107,6 +107,36 @@ func TestUninstallKeepsDataAndCanBeRepeated(t *testing.T) {
 	assert.Equal(t, Installed, w.apply(w.demo(nil)).Action)
 }
 
+func TestClaimsOutliveTheirReleaseWhateverTheChartSays(t *testing.T) {
+	w := newWorld(t)
+	files := demoFiles()
+	files["templates/upstream.yaml"] = `{{ if not .Values.extra }}apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: upstream-data}
+spec:
+  accessModes: [ReadWriteOnce]
+  resources: {requests: {storage: 1Gi}}
+{{ end }}`
+	request := func(values map[string]any) Request {
+		return Request{Name: "demo", Namespace: w.namespace, Chart: load(t, files), Values: values}
+	}
+	w.apply(request(nil))
+	require.Contains(t, w.end(), "claim/upstream-data")
+	without := request(map[string]any{"extra": true})
+	plan, err := w.manager.Plan(t.Context(), without)
+	require.NoError(t, err)
+	for _, c := range plan.Changes {
+		assert.NotEqual(t, Delete, c.Action, c.Object)
+	}
+	w.apply(without)
+	require.Contains(t, w.end(), "claim/upstream-data", "an upgrade that has no claim any more")
+	w.apply(request(nil))
+	require.NoError(t, w.manager.Uninstall(t.Context(), w.namespace, "demo"))
+	require.Contains(t, w.end(), "claim/upstream-data", "a stop")
+	w.apply(request(nil))
+	require.NoError(t, w.manager.Uninstall(t.Context(), w.namespace, "demo"))
+}
+
 func TestRollbackGoesBack(t *testing.T) {
 	w := newWorld(t)
 	w.apply(w.demo(nil))
@@ -295,9 +325,9 @@ metadata: {name: hook, annotations: {helm.sh/hook: pre-install}}
 spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: example.org/a:1}]}}}
 `
 	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
+	done, demo := make(chan error, 1), load(t, files)
 	go func() {
-		_, err := w.manager.Apply(ctx, Request{Name: "demo", Namespace: w.namespace, Chart: load(t, files)})
+		_, err := w.manager.Apply(ctx, Request{Name: "demo", Namespace: w.namespace, Chart: demo})
 		done <- err
 	}()
 	require.Eventually(t, func() bool {

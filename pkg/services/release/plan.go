@@ -51,7 +51,7 @@ func (j *job) changes() ([]Change, error) {
 	}
 	wanted := j.want.byID()
 	for _, o := range j.base {
-		if _, stays := wanted[o.id]; !stays && o.GetAnnotations()[resourcePolicy] != resourcePolicyKeep {
+		if _, stays := wanted[o.id]; !stays && o.GetAnnotations()[resourcePolicy] != resourcePolicyKeep && o.GroupVersionKind().GroupKind() != claims {
 			out = append(out, Change{Action: Delete, Object: o.title()})
 		}
 	}
