@@ -71,7 +71,7 @@ func readFiles(dir string) (map[string][]byte, error) {
 	return data, nil
 }
 
-// parseFiles decodes the four files. dir is where they lie: it names them in findings.
+// Parse decodes the four files. dir is where they lie: it names them in findings.
 func Parse(dir string, data map[string][]byte) (*Cluster, error) {
 	c := &Cluster{Dir: dir, docs: map[string]*strictyaml.Document{}}
 	targets := map[string]any{LayoutFile: &c.Layout, KubernetesFile: &c.Kubernetes, RolesFile: &c.Roles, ServicesFile: &c.Services}

@@ -71,19 +71,18 @@ func (s *sectionMigration) path(key string) []any {
 
 // move takes an old value over as the new one that read makes of it, and notes that. A value
 // of which nothing can be made is dropped.
-func (s *sectionMigration) move(old, to string, read func(text string) (any, bool)) (moved bool) {
+func (s *sectionMigration) move(old, to string, read func(text string) (any, bool)) {
 	d, p := s.m.docs[ServicesFile], s.path(old)
 	if d.get(p...) == nil {
-		return false
+		return
 	}
 	v, ok := read(strings.TrimSpace(d.doc.Scalar(p...)))
 	if !ok {
 		s.m.drop(d, "not a value that "+s.name+"."+to+" could have", p...)
-		return false
+		return
 	}
 	s.set(to, v)
 	s.m.note(d, noteChanged, s.name+"."+to+" now", p...)
-	return true
 }
 
 func (s *sectionMigration) set(to string, v any) {

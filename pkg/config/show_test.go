@@ -89,7 +89,7 @@ func TestSchemasHoldThoseOfTheServices(t *testing.T) {
 		}
 		got, err := json.Marshal(s["prometheus"])
 		require.NoError(t, err)
-		assert.Equal(t, `{"additionalProperties":false,"properties":{"a":{"writeOnly":true},"b":{"type":"integer"}},"type":"object"}`, string(got))
+		assert.JSONEq(t, `{"additionalProperties":false,"properties":{"a":{"writeOnly":true},"b":{"type":"integer"}},"type":"object"}`, string(got))
 	}
 	_, err := Schema(ServicesFile, map[string][]byte{"prometheus": []byte("{")})
 	require.ErrorContains(t, err, "read the schema of the section prometheus")

@@ -21,7 +21,7 @@ remove deletes the folders with all that lies in them.
 // Run is the program pai-volume with its arguments. It tells on out what it did.
 func Run(ctx context.Context, args []string, out io.Writer) error {
 	if len(args) == 0 {
-		return errors.New("no command\n" + usage)
+		return fmt.Errorf("no command\n%s", usage)
 	}
 	switch args[0] {
 	case "prepare":
@@ -92,7 +92,7 @@ func parse(fs *flag.FlagSet, args []string) error {
 		return fmt.Errorf("%w\n%s", err, usage)
 	}
 	if fs.NArg() == 0 {
-		return errors.New("no path\n" + usage)
+		return fmt.Errorf("no path\n%s", usage)
 	}
 	return nil
 }

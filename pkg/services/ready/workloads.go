@@ -247,13 +247,17 @@ func (s *snapshot) uncreated(t target, kind string, o metav1.Object) []suspicion
 var creating = regexp.MustCompile(`^(Error creating: |create Pod \S+ in StatefulSet \S+ failed error: )`)
 
 // notCreated explains why the API refuses pods.
+// exceededQuota is what the API server's refusal begins with, after the pod's name.
+const exceededQuota = "exceeded quota"
+
 func notCreated(t target, message string) Problem {
 	message = creating.ReplaceAllString(message, "")
 	p := Problem{Object: t.String(), Reason: "FailedCreate", Message: "no pod can be made: " + message, Final: true}
 	switch {
-	case strings.Contains(message, "exceeded quota"):
+	case strings.Contains(message, exceededQuota):
+		_, which, _ := strings.Cut(message, exceededQuota)
 		p.Reason = "QuotaExceeded"
-		p.Message = "no pod can be made: " + message[strings.Index(message, "exceeded quota"):]
+		p.Message = "no pod can be made: " + exceededQuota + which
 		p.Hint = "ask for less in the service's section, or raise the quota: kubectl -n " + t.namespace + " get resourcequota"
 	case strings.Contains(message, "violates PodSecurity"):
 		p.Reason = "AdmissionDenied"
