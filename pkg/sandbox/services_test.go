@@ -45,6 +45,7 @@ func TestServicesRunOfTheBundlesImages(t *testing.T) {
 			Enabled     *bool
 			Image       map[string]string
 			Persistence map[string]string
+			Alerts      struct{ Disabled []string }
 		}
 	}
 	require.NoError(t, yaml.Unmarshal([]byte(text), &got))
@@ -63,6 +64,7 @@ func TestServicesRunOfTheBundlesImages(t *testing.T) {
 		"watchdog": "docker.io/openpai/pai-watchdog v1", "storage": "docker.io/openpai/pai-volume v1", "kube-state-metrics": "off", "grafana": "off",
 	}, images)
 	assert.Equal(t, "1Gi", got.Services["prometheus"].Persistence["size"])
+	assert.Equal(t, []string{"NodeClockNotSynchronised"}, got.Services["prometheus"].Alerts.Disabled, "hosts can't set the clock that they share")
 	assert.Equal(t, 2, strings.Count(text, "# The bundle has no image of it"), "each that is off says why")
 }
 
