@@ -102,8 +102,8 @@ func (r *run) planDelete(targets []*target, volumes map[string][]Volume) {
 	}
 }
 
-// removeVolume removes a claim, the volume behind it and, where the volume is a folder that
-// paictl made, the folder.
+// removeVolume removes a claim and what paictl made for it: the volume, and the folder where
+// it is one.
 func (r *run) removeVolume(ctx context.Context, service string, v Volume, job *folderJob) error {
 	if v.Folder != "" && v.Owned {
 		if err := r.removeFolder(ctx, service, v, job); err != nil {
@@ -114,7 +114,7 @@ func (r *run) removeVolume(ctx context.Context, service string, v Volume, job *f
 	if err := claims.Delete(ctx, v.Claim, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("remove the claim %s/%s: %w", v.Namespace, v.Claim, err)
 	}
-	if v.PersistentVolume != "" && !v.Dynamic {
+	if v.ours && !v.Dynamic {
 		err := r.Client.CoreV1().PersistentVolumes().Delete(ctx, v.PersistentVolume, metav1.DeleteOptions{})
 		if err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("remove the volume %s: %w", v.PersistentVolume, err)

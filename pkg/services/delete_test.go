@@ -183,3 +183,38 @@ func TestADeleteOfNothingSaysSo(t *testing.T) {
 	require.NoError(t, l.delete(func(context.Context, Deletion) error { return errors.New("nobody needs to be asked") }))
 	assert.Zero(t, l.story.summary().Services)
 }
+
+func TestAClaimHasTheVolumeThatItIsBoundTo(t *testing.T) {
+	waits := func(name string) corev1.PersistentVolume {
+		pv := corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		pv.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "n", Name: "data"}
+		return pv
+	}
+	pvs := []corev1.PersistentVolume{waits("a-of-a-later-layout"), waits("b")}
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "data"}}
+	assert.Equal(t, "a-of-a-later-layout", volumeOf(claim, pvs).Name, "one waits for it")
+	claim.Spec.VolumeName = "b"
+	assert.Equal(t, "b", volumeOf(claim, pvs).Name)
+	claim.Spec.VolumeName = "gone"
+	assert.Nil(t, volumeOf(claim, pvs))
+}
+
+func TestADeleteLeavesTheVolumesOfOthers(t *testing.T) {
+	l := started(t)
+	ctx := t.Context()
+	_, err := l.client.CoreV1().PersistentVolumeClaims("pai-system").Create(ctx, &corev1.PersistentVolumeClaim{
+		// A claim of a chart of others, which has no label that we know.
+		ObjectMeta: metav1.ObjectMeta{Name: "data", Namespace: "pai-system", Annotations: map[string]string{annotationRelease: "grafana"}},
+		Spec:       corev1.PersistentVolumeClaimSpec{VolumeName: "nas-1"},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "nas-1"}}
+	pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
+	pv.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: "nas", VolumeHandle: "1"}
+	_, err = l.client.CoreV1().PersistentVolumes().Create(ctx, pv, metav1.CreateOptions{})
+	require.NoError(t, err)
+	require.NoError(t, l.delete(nil, "grafana"))
+	claims, volumes, _ := l.left()
+	assert.Zero(t, claims)
+	assert.Equal(t, 1, volumes, "it was said to stay")
+}

@@ -2,18 +2,13 @@ package services
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"time"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/services/catalogue"
-	"github.com/openpai/paictl/pkg/services/ready"
 	"github.com/openpai/paictl/pkg/services/release"
 )
 
@@ -220,75 +215,6 @@ func request(s *catalogue.Service) release.Request {
 	return release.Request{Name: s.Name, Namespace: s.Namespace, Chart: s.Chart, Values: s.ReleaseValues()}
 }
 
-// grace is how long a problem that waiting won't mend may stay before the wait is given up:
-// a node may just be joining, a registry may be restarting.
-const grace = 15 * time.Second
-
-// awaitOne waits for the service, and tells each problem when it is known.
-func (r *run) awaitOne(ctx context.Context, s *catalogue.Service, out release.Outcome) error {
-	if r.o.Wait <= 0 {
-		return nil
-	}
-	told := map[string]bool{}
-	state, err := r.Ready.Wait(ctx, s.Namespace, out.Manifest, ready.WaitOptions{
-		Timeout: r.o.Wait, Grace: grace,
-		OnChange: func(st ready.State) { r.progress(s.Name, st, told) },
-	})
-	if err == nil || ctx.Err() != nil {
-		return err
-	}
-	return unready(state, err)
-}
-
-// progress tells a state, and its problems that weren't told before.
-func (r *run) progress(service string, st ready.State, told map[string]bool) {
-	for _, p := range st.Problems {
-		if key := p.Object + "\x00" + p.Reason; !told[key] {
-			told[key] = true
-			r.emit(Event{Kind: EventProblem, Service: service, Problem: &p})
-		}
-	}
-	r.emit(Event{Kind: EventProgress, Service: service, State: &st})
-}
-
-// reasonsShown bounds the problems in one error; the events have them all.
-const reasonsShown = 3
-
-// unready is the error of a service that did not become ready: its problems say more than
-// that the time is over.
-func unready(st ready.State, err error) error {
-	if len(st.Problems) == 0 {
-		return err
-	}
-	problems := slices.Clone(st.Problems)
-	slices.SortStableFunc(problems, func(a, b ready.Problem) int { return rank(a) - rank(b) })
-	var reasons []string
-	remedy := ""
-	for _, p := range problems {
-		if len(reasons) < reasonsShown {
-			reasons = append(reasons, fmt.Sprintf("%s: %s: %s", p.Object, p.Reason, p.Message))
-		}
-		if remedy == "" {
-			remedy = p.Hint
-		}
-	}
-	text := strings.Join(reasons, "; ")
-	if n := len(problems) - len(reasons); n > 0 {
-		text += fmt.Sprintf("; and %d more", n)
-	}
-	if remedy == "" {
-		return errors.New(text)
-	}
-	return hint.Errorf(remedy, "%s", text)
-}
-
-func rank(p ready.Problem) int {
-	if p.Final {
-		return 0
-	}
-	return 1
-}
-
 // revert undoes what a failed start did: the release goes back to what it was, or goes.
 // Volumes stay. A release that this run did not change is left alone.
 func (r *run) revert(ctx context.Context, s *catalogue.Service, out release.Outcome) {
@@ -312,58 +238,6 @@ func (r *run) revert(ctx context.Context, s *catalogue.Service, out release.Outc
 		return
 	}
 	r.emit(Event{Kind: EventReverted, Service: s.Name, Revision: out.Previous, Message: text})
-}
-
-// planStart tells what a start would do.
-func (r *run) planStart(ctx context.Context, chosen []*catalogue.Service) error {
-	if err := r.nodeLabels(ctx); err != nil {
-		return err
-	}
-	plans := make([]release.Plan, len(chosen))
-	index := make([]int, len(chosen))
-	for i := range index {
-		index[i] = i
-	}
-	err := each(index, r.o.Parallel, func(i int) error {
-		var err error
-		plans[i], err = r.planOne(ctx, chosen[i])
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	for i, s := range chosen {
-		r.plan(s.Name, plans[i])
-	}
-	return nil
-}
-
-func (r *run) planOne(ctx context.Context, s *catalogue.Service) (release.Plan, error) {
-	var first []release.Change
-	if want := credentials(s); want != nil {
-		change, have, err := r.secretChange(ctx, want)
-		if err != nil {
-			return release.Plan{}, err
-		}
-		s.SetCredentialsRevision(plannedRevision(change, have))
-		if change != nil {
-			first = append(first, *change)
-		}
-	}
-	p, err := r.Releases.Plan(ctx, request(s))
-	if err != nil {
-		return release.Plan{}, fmt.Errorf("plan %s: %w", s.Name, err)
-	}
-	p.Changes = append(first, p.Changes...)
-	return p, nil
-}
-
-// plannedRevision is that of the Secret; a Secret that would change has a new one.
-func plannedRevision(change *release.Change, have *corev1.Secret) string {
-	if change != nil {
-		return "(new)"
-	}
-	return have.Annotations[annotationRevision]
 }
 
 func names(all []*catalogue.Service) []string {

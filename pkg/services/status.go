@@ -252,7 +252,7 @@ func (s *snapshot) absent(name string, k known) string {
 		}
 	}
 	for i := range s.claims[k.namespace] {
-		if c := &s.claims[k.namespace][i]; c.Labels[labelInstance] == name || declared(c.Name) {
+		if c := &s.claims[k.namespace][i]; claimedBy(c, name) || declared(c.Name) {
 			return StateStopped
 		}
 	}

@@ -2,9 +2,7 @@ package services
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -17,9 +15,6 @@ import (
 	"github.com/openpai/paictl/pkg/services/catalogue"
 	"github.com/openpai/paictl/pkg/services/release"
 )
-
-// ErrNotConfigured says that the cluster holds no configuration. Load returns it.
-var ErrNotConfigured = errors.New("the cluster holds no configuration")
 
 // target is a service that a stop is about: of the catalogue, or left over from an earlier
 // configuration.
@@ -184,144 +179,6 @@ func (r *run) podsOf(ctx context.Context, all []workload) ([]string, error) {
 		}
 	}
 	return sets.List(found), nil
-}
-
-// targets are the services that a stop or a delete is about, those first that others
-// require last.
-func (r *run) targets(ctx context.Context) ([]*target, error) {
-	all, err := r.known(ctx)
-	if err != nil {
-		return nil, err
-	}
-	chosen, err := r.pick(all)
-	if err != nil {
-		return nil, err
-	}
-	return stopOrder(chosen), nil
-}
-
-// known returns every service of the configuration and of the inventory, with its release.
-// A cluster without a configuration has those of the inventory.
-func (r *run) known(ctx context.Context) (map[string]*target, error) {
-	all := map[string]*target{}
-	left, err := readInventory(ctx, r.Client)
-	if err != nil {
-		return nil, err
-	}
-	for name, e := range left {
-		all[name] = &target{name: name, namespace: e.Namespace, requires: e.Requires}
-	}
-	d, err := r.Load(ctx)
-	switch {
-	case err == nil:
-		r.use(d)
-		for _, s := range d.Catalogue.Services() {
-			if all[s.Name] == nil { // what was started is where the inventory says
-				all[s.Name] = &target{name: s.Name, namespace: s.Namespace, requires: s.Requires}
-			}
-		}
-	case len(left) == 0:
-		return nil, err
-	default:
-		// A configuration that is broken or gone must not keep anybody from stopping.
-		r.warn("the configuration can't be used: "+firstLine(err), "what was started is stopped all the same")
-	}
-	return all, r.findReleases(ctx, all)
-}
-
-// findReleases fills in the releases, one listing per namespace.
-func (r *run) findReleases(ctx context.Context, all map[string]*target) error {
-	spaces := sets.New[string]()
-	for _, t := range all {
-		spaces.Insert(t.namespace)
-	}
-	for _, ns := range sets.List(spaces) {
-		list, err := r.Releases.List(ctx, ns)
-		if err != nil {
-			return fmt.Errorf("list the releases: %w", err)
-		}
-		for i := range list {
-			if t := all[list[i].Name]; t != nil && t.namespace == ns {
-				t.release = &list[i]
-			}
-		}
-	}
-	return nil
-}
-
-// pick selects by the options' names. What runs and needs a chosen service must be chosen
-// too: WithDependents chooses it.
-func (r *run) pick(all map[string]*target) ([]*target, error) {
-	for _, name := range slices.Concat(r.o.Names, r.o.Except) {
-		if all[name] == nil {
-			return nil, hint.Errorf("there are: "+strings.Join(slices.Sorted(maps.Keys(all)), ", "), "there is no service %q", name)
-		}
-	}
-	chosen := map[string]*target{}
-	for name, t := range all {
-		if (len(r.o.Names) == 0 || slices.Contains(r.o.Names, name)) && !slices.Contains(r.o.Except, name) {
-			chosen[name] = t
-		}
-	}
-	for {
-		on, needed := needing(all, chosen)
-		if on == nil {
-			break
-		}
-		if slices.Contains(r.o.Except, on.name) || !r.o.WithDependents {
-			return nil, hint.Errorf(fmt.Sprintf("add --with-dependents to %s %s too, or leave out %s with -x %s", r.verb, on.name, needed, needed),
-				"%s runs and requires %s", on.name, needed)
-		}
-		chosen[on.name] = on
-		r.emit(Event{Kind: EventAdded, Service: on.name, Message: "added: it requires " + needed})
-	}
-	return slices.Collect(maps.Values(chosen)), nil
-}
-
-// needing returns a service that runs, was not chosen and requires one that was chosen and
-// runs, with the name of that one.
-func needing(all, chosen map[string]*target) (*target, string) {
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		t := all[name]
-		if t.release == nil || chosen[name] != nil {
-			continue
-		}
-		for _, need := range t.requires {
-			if c := chosen[need]; c != nil && c.release != nil {
-				return t, need
-			}
-		}
-	}
-	return nil, ""
-}
-
-// stopOrder sorts targets so that each comes after those that require it, by name where
-// that leaves a choice.
-func stopOrder(targets []*target) []*target {
-	byName := map[string]*target{}
-	for _, t := range targets {
-		byName[t.name] = t
-	}
-	var out []*target
-	seen := map[string]bool{}
-	var visit func(t *target)
-	visit = func(t *target) {
-		if seen[t.name] {
-			return
-		}
-		seen[t.name] = true
-		for _, need := range slices.Sorted(slices.Values(t.requires)) {
-			if n := byName[need]; n != nil {
-				visit(n)
-			}
-		}
-		out = append(out, t)
-	}
-	for _, name := range slices.Sorted(maps.Keys(byName)) {
-		visit(byName[name])
-	}
-	slices.Reverse(out)
-	return out
 }
 
 func firstLine(err error) string {

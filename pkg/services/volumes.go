@@ -33,6 +33,8 @@ type Volume struct {
 	Share string `json:"share,omitempty"`
 	// Dynamic volumes are removed by what made them, with the claim.
 	Dynamic bool `json:"dynamic,omitempty"`
+	// ours: paictl made the PersistentVolume. Those of others stay, as the way to their data.
+	ours bool
 }
 
 // String says what is removed, for a person who decides on it.
@@ -101,7 +103,7 @@ func volumesOf(t *target, declared []string, claims []corev1.PersistentVolumeCla
 	var out []Volume
 	for i := range claims {
 		c := &claims[i]
-		if c.Namespace != t.namespace || c.Labels[labelInstance] != t.name && !slices.Contains(declared, c.Name) {
+		if c.Namespace != t.namespace || !claimedBy(c, t.name) && !slices.Contains(declared, c.Name) {
 			continue
 		}
 		v := Volume{Service: t.name, Namespace: c.Namespace, Claim: c.Name}
@@ -126,27 +128,41 @@ func volumesOf(t *target, declared []string, claims []corev1.PersistentVolumeCla
 	return out
 }
 
-// volumeOf returns the volume that a claim has, or that waits for it.
+// annotationRelease is by which Helm marks all objects of a release. Charts of others may
+// label their claims as they like.
+const annotationRelease = "meta.helm.sh/release-name"
+
+// claimedBy tells whether a claim says that it is a service's.
+func claimedBy(c *corev1.PersistentVolumeClaim, service string) bool {
+	return c.Labels[labelInstance] == service || c.Annotations[annotationRelease] == service
+}
+
+// volumeOf returns the volume that a claim has, else one that waits for it: volumes that an
+// earlier layout made may name the same claim.
 func volumeOf(c *corev1.PersistentVolumeClaim, pvs []corev1.PersistentVolume) *corev1.PersistentVolume {
-	for i := range pvs {
-		ref := pvs[i].Spec.ClaimRef
-		if pvs[i].Name == c.Spec.VolumeName || ref != nil && ref.Namespace == c.Namespace && ref.Name == c.Name {
-			return &pvs[i]
+	at := slices.IndexFunc(pvs, func(pv corev1.PersistentVolume) bool {
+		ref := pv.Spec.ClaimRef
+		if c.Spec.VolumeName != "" {
+			return pv.Name == c.Spec.VolumeName
 		}
+		return ref != nil && ref.Namespace == c.Namespace && ref.Name == c.Name
+	})
+	if at < 0 {
+		return nil
 	}
-	return nil
+	return &pvs[at]
 }
 
 func describeVolume(v *Volume, pv *corev1.PersistentVolume) {
 	if pv == nil {
 		return
 	}
-	v.PersistentVolume = pv.Name
+	v.PersistentVolume, v.ours = pv.Name, pv.Labels[labelPartOf] == manager
 	v.Dynamic = pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete
 	switch {
 	case pv.Spec.Local != nil:
 		v.Folder, v.Node = pv.Spec.Local.Path, nodeOf(pv)
-		v.Owned = pv.Labels[labelService] == v.Service && pv.Labels[labelPartOf] == manager
+		v.Owned = pv.Labels[labelService] == v.Service && v.ours
 	case pv.Spec.NFS != nil:
 		v.Share = pv.Spec.NFS.Server + ":" + pv.Spec.NFS.Path
 	}

@@ -1,0 +1,84 @@
+package services
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/services/catalogue"
+	"github.com/openpai/paictl/pkg/services/ready"
+	"github.com/openpai/paictl/pkg/services/release"
+)
+
+// grace is how long a problem that waiting won't mend may stay before the wait is given up:
+// a node may just be joining, a registry may be restarting.
+const grace = 15 * time.Second
+
+// awaitOne waits for the service, and tells each problem when it is known.
+func (r *run) awaitOne(ctx context.Context, s *catalogue.Service, out release.Outcome) error {
+	if r.o.Wait <= 0 {
+		return nil
+	}
+	told := map[string]bool{}
+	state, err := r.Ready.Wait(ctx, s.Namespace, out.Manifest, ready.WaitOptions{
+		Timeout: r.o.Wait, Grace: grace,
+		OnChange: func(st ready.State) { r.progress(s.Name, st, told) },
+	})
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	return unready(state, err)
+}
+
+// progress tells a state, and its problems that weren't told before.
+func (r *run) progress(service string, st ready.State, told map[string]bool) {
+	for _, p := range st.Problems {
+		if key := p.Object + "\x00" + p.Reason; !told[key] {
+			told[key] = true
+			r.emit(Event{Kind: EventProblem, Service: service, Problem: &p})
+		}
+	}
+	r.emit(Event{Kind: EventProgress, Service: service, State: &st})
+}
+
+// reasonsShown bounds the problems in one error; the events have them all.
+const reasonsShown = 3
+
+// unready is the error of a service that did not become ready: its problems say more than
+// that the time is over.
+func unready(st ready.State, err error) error {
+	if len(st.Problems) == 0 {
+		return err
+	}
+	problems := slices.Clone(st.Problems)
+	slices.SortStableFunc(problems, func(a, b ready.Problem) int { return rank(a) - rank(b) })
+	var reasons []string
+	remedy := ""
+	for _, p := range problems {
+		if len(reasons) < reasonsShown {
+			reasons = append(reasons, fmt.Sprintf("%s: %s: %s", p.Object, p.Reason, p.Message))
+		}
+		if remedy == "" {
+			remedy = p.Hint
+		}
+	}
+	text := strings.Join(reasons, "; ")
+	if n := len(problems) - len(reasons); n > 0 {
+		text += fmt.Sprintf("; and %d more", n)
+	}
+	if remedy == "" {
+		return errors.New(text)
+	}
+	return hint.Errorf(remedy, "%s", text)
+}
+
+func rank(p ready.Problem) int {
+	if p.Final {
+		return 0
+	}
+	return 1
+}

@@ -1,0 +1,63 @@
+package services
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/openpai/paictl/pkg/services/catalogue"
+	"github.com/openpai/paictl/pkg/services/release"
+)
+
+// planStart tells what a start would do.
+func (r *run) planStart(ctx context.Context, chosen []*catalogue.Service) error {
+	if err := r.nodeLabels(ctx); err != nil {
+		return err
+	}
+	plans := make([]release.Plan, len(chosen))
+	index := make([]int, len(chosen))
+	for i := range index {
+		index[i] = i
+	}
+	err := each(index, r.o.Parallel, func(i int) error {
+		var err error
+		plans[i], err = r.planOne(ctx, chosen[i])
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for i, s := range chosen {
+		r.plan(s.Name, plans[i])
+	}
+	return nil
+}
+
+func (r *run) planOne(ctx context.Context, s *catalogue.Service) (release.Plan, error) {
+	var first []release.Change
+	if want := credentials(s); want != nil {
+		change, have, err := r.secretChange(ctx, want)
+		if err != nil {
+			return release.Plan{}, err
+		}
+		s.SetCredentialsRevision(plannedRevision(change, have))
+		if change != nil {
+			first = append(first, *change)
+		}
+	}
+	p, err := r.Releases.Plan(ctx, request(s))
+	if err != nil {
+		return release.Plan{}, fmt.Errorf("plan %s: %w", s.Name, err)
+	}
+	p.Changes = append(first, p.Changes...)
+	return p, nil
+}
+
+// plannedRevision is that of the Secret; a Secret that would change has a new one.
+func plannedRevision(change *release.Change, have *corev1.Secret) string {
+	if change != nil {
+		return "(new)"
+	}
+	return have.Annotations[annotationRevision]
+}
