@@ -98,8 +98,25 @@ first=${pods%%=*}
 run kubectl -n paictl-demo exec "$first" -- /netcheck resolve netcheck.paictl-demo.svc.cluster.local
 run kubectl -n paictl-demo exec "$first" -- /netcheck get http://netcheck.paictl-demo.svc.cluster.local/
 
+title "The services: the configuration goes into the cluster, each service is a Helm release"
+run paictl config push -p "$work/cluster" --yes
+run paictl service start
+run paictl service status
+
+title "Prometheus knows every machine"
+nodes='/api/v1/namespaces/pai-system/services/prometheus:9090/proxy/api/v1/query?query=count(up%7Bjob%3D%22node-exporter%22%7D%3D%3D1)'
+# The first scrape takes as long as the interval between two.
+i=0
+until kubectl get --raw "$nodes" | grep -q "\"$hosts\"" || [ "$i" -ge 60 ]; do
+	i=$((i + 1))
+	sleep 1
+done
+run kubectl get --raw "$nodes"
+echo
+
 title "Once more: nothing is left to change"
 run paictl cluster up -p "$work/cluster" --yes
+run paictl service start
 
 title "Done in $(seconds): $hosts hosts, $(echo "$pods" | wc -w | tr -d ' ') pods, $asked times asked across hosts"
 cat <<END
@@ -107,6 +124,8 @@ cat <<END
 #   export KUBECONFIG=$KUBECONFIG PATH=$PWD/bin:$PAICTL_BUNDLE/bin:\$PATH
 #   kubectl get pods -A
 #   paictl cluster status -p $work/cluster
+#   paictl service status
+#   kubectl -n pai-system port-forward service/prometheus 9090
 # To take it all down:
 #   paictl sandbox down
 END
