@@ -218,3 +218,31 @@ func TestADeleteLeavesTheVolumesOfOthers(t *testing.T) {
 	assert.Zero(t, claims)
 	assert.Equal(t, 1, volumes, "it was said to stay")
 }
+
+func TestAJobThatAnEarlierDeleteLeftDoesNotStandForThisOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := started(t)
+		l.data()
+		left := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "pai-volume-remove-pai-prometheus-data-1", Namespace: "pai-system"}}
+		left.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}}
+		_, err := l.client.BatchV1().Jobs("pai-system").Create(t.Context(), left, metav1.CreateOptions{})
+		require.NoError(t, err)
+		l.runJobs(batchv1.JobFailed)
+		require.Error(t, l.delete(nil, "prometheus"), "this one failed")
+	})
+}
+
+func TestAJobOfSomebodyElseDoesNotSayWhatRemovesAFolder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := started(t)
+		l.data()
+		foreign := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "x", Namespace: "team", Labels: map[string]string{labelVolume: "pai-prometheus-data-1"}}}
+		foreign.Spec.Template.Spec.Containers = []corev1.Container{{Name: "x", Image: "evil"}}
+		_, err := l.client.BatchV1().Jobs("team").Create(t.Context(), foreign, metav1.CreateOptions{})
+		require.NoError(t, err)
+		made := l.runJobs(batchv1.JobComplete)
+		require.NoError(t, l.delete(nil, "prometheus"))
+		require.Len(t, *made, 1)
+		assert.Equal(t, "pai-volume:v1", (*made)[0].Spec.Template.Spec.Containers[0].Image)
+	})
+}

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/services/ready"
 )
 
@@ -43,7 +44,8 @@ func (r *run) folderJobs(ctx context.Context, volumes map[string][]Volume) (map[
 	if len(wanted) == 0 {
 		return out, nil
 	}
-	jobs, err := r.Client.BatchV1().Jobs(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: labelVolume})
+	// Only there: a Job of somebody else, in a namespace of theirs, must not say what runs.
+	jobs, err := r.Client.BatchV1().Jobs(kube.SystemNamespace).List(ctx, metav1.ListOptions{LabelSelector: labelVolume})
 	if err != nil {
 		return nil, fmt.Errorf("list the jobs that made folders: %w", err)
 	}
@@ -115,13 +117,14 @@ func (r *run) removeFolder(ctx context.Context, service string, v Volume, j *fol
 	}
 	job := j.removal(service, v)
 	api := r.Client.BatchV1().Jobs(job.Namespace)
-	background := metav1.DeletePropagationBackground
-	gone := metav1.DeleteOptions{PropagationPolicy: &background}
-	if _, err := api.Create(ctx, job, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+	gone := metav1.DeleteOptions{PropagationPolicy: ptr(metav1.DeletePropagationBackground)}
+	if err := r.createAnew(ctx, job, gone); err != nil {
 		return fmt.Errorf("remove the folder %s on %s: %w", v.Folder, v.Node, err)
 	}
 	if err := r.awaitJob(ctx, service, job); err != nil {
-		_ = api.Delete(context.WithoutCancel(ctx), job.Name, gone)
+		tidy, cancel := context.WithTimeout(context.WithoutCancel(ctx), tidyLimit)
+		defer cancel()
+		_ = api.Delete(tidy, job.Name, gone) // else it ends by its own limits
 		return hint.Wrap(fmt.Errorf("remove the folder %s on %s: %w", v.Folder, v.Node, err), byHand)
 	}
 	jobs, err := api.List(ctx, metav1.ListOptions{LabelSelector: labelVolume + "=" + v.PersistentVolume})
@@ -134,6 +137,24 @@ func (r *run) removeFolder(ctx context.Context, service string, v Volume, j *fol
 		}
 	}
 	return nil
+}
+
+// tidyLimit bounds what is tidied up after a run was interrupted.
+const tidyLimit = 5 * time.Second
+
+// createAnew creates a Job. One that an earlier delete has left says nothing about the folder,
+// which may have been made anew since.
+func (r *run) createAnew(ctx context.Context, job *batchv1.Job, gone metav1.DeleteOptions) error {
+	api := r.Client.BatchV1().Jobs(job.Namespace)
+	_, err := api.Create(ctx, job, metav1.CreateOptions{})
+	if !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	if err := api.Delete(ctx, job.Name, gone); err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
+	_, err = api.Create(ctx, job, metav1.CreateOptions{})
+	return err
 }
 
 // awaitJob waits for a Job to end. What keeps it is told as a problem.
