@@ -119,6 +119,14 @@ func TestOnlyAProcessOfTheSameHostIsKnownToBeDead(t *testing.T) {
 	assert.NotEmpty(t, here.Started)
 }
 
+func TestAProcessThatIsHiddenIsNotTakenForDead(t *testing.T) {
+	_, known := startTime(t.TempDir(), os.Getpid()) // as /proc looks to others with hidepid=2
+	assert.False(t, known)
+	started, known := startTime(t.TempDir(), 1<<30) // there are no such numbers
+	assert.True(t, known)
+	assert.Empty(t, started)
+}
+
 func TestWrongClocksNeitherStealNorKeepALock(t *testing.T) {
 	for name, wrong := range map[string]time.Duration{"ahead": time.Hour, "behind": -time.Hour} {
 		t.Run("the second run's clock is "+name, func(t *testing.T) {

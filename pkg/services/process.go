@@ -1,11 +1,14 @@
 package services
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/user"
+	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // Process names a program on a host, so that another one on that host can tell whether it
@@ -34,7 +37,7 @@ func ThisProcess() Process {
 		p.Boot = strings.TrimSpace(string(b))
 	}
 	p.Namespace, _ = os.Readlink("/proc/self/ns/pid")
-	p.Started = startTime(p.PID)
+	p.Started, _ = startTime(procFolder, p.PID)
 	return p
 }
 
@@ -43,23 +46,27 @@ func (p Process) String() string { return fmt.Sprintf("%s@%s, pid %d", p.User, p
 // deadSeenFrom tells whether p is known to have ended: only a process of the same boot and
 // the same pid namespace can know.
 func (p Process) deadSeenFrom(o Process) bool {
-	if p.Boot == "" || p.Boot != o.Boot || p.Host != o.Host || p.Namespace == "" || p.Namespace != o.Namespace {
+	if p.Boot == "" || p.Boot != o.Boot || p.Host != o.Host || p.Namespace == "" || p.Namespace != o.Namespace || p.Started == "" {
 		return false
 	}
-	return p.Started != "" && startTime(p.PID) != p.Started
+	started, known := startTime(procFolder, p.PID)
+	return known && started != p.Started
 }
 
+const procFolder = "/proc"
+
 // startTime returns the start time of a process in clock ticks since boot, "" where there
-// is none. A zombie has ended.
-func startTime(pid int) string {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+// is none. A zombie has ended. It is not known of a process of somebody else where /proc
+// hides those (hidepid).
+func startTime(proc string, pid int) (ticks string, known bool) {
+	b, err := os.ReadFile(filepath.Join(proc, strconv.Itoa(pid), "stat"))
 	if err != nil {
-		return ""
+		return "", errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
 	}
 	// The name of the program stands in parentheses and may hold anything.
 	fields := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
 	if len(fields) < 20 || fields[0] == "Z" || fields[0] == "X" {
-		return ""
+		return "", true
 	}
-	return fields[19]
+	return fields[19], true
 }
