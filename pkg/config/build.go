@@ -53,6 +53,27 @@ func (q *QuickStart) sections() map[string]any {
 	return out
 }
 
+// nameImages adds sections that name images, except where the file has the service's image,
+// or says whether the service runs.
+func (q *QuickStart) nameImages(sections map[string]map[string]any) {
+	for name, settings := range sections {
+		section := q.Services[name]
+		for key, value := range settings {
+			if _, has := section[key]; has {
+				continue
+			}
+			if section == nil {
+				section = map[string]any{}
+			}
+			section[key] = value
+		}
+		if q.Services == nil {
+			q.Services = map[string]map[string]any{}
+		}
+		q.Services[name] = section
+	}
+}
+
 // portablePath rewrites a path that is relative to the quick-start file as one relative
 // to the generated folder.
 func portablePath(p, from, to string) string {

@@ -33,6 +33,9 @@ type Generation struct {
 	Checks []Check
 	// Dialer reaches the machines; not used offline.
 	Dialer ssh.Dialer
+	// Images gives, for the folder of a bundle, sections of services that name its images;
+	// those of the quick-start file win. It may be nil.
+	Images func(bundle string) map[string]map[string]any
 	// Progress may be nil; it is called after each machine that was asked.
 	Progress func(done, total int, host string, err error)
 }
@@ -55,6 +58,9 @@ func Generate(ctx context.Context, g Generation) (*Generated, error) {
 		return nil, err
 	}
 	warnings = append(warnings, q.checkFiles(g.Offline)...)
+	if g.Images != nil && q.Bundle != "" {
+		q.nameImages(g.Images(resolvePath(q.dir, q.Bundle)))
+	}
 	if err := warnings.Err(); err != nil {
 		return nil, err
 	}

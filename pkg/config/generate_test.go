@@ -412,3 +412,31 @@ func BenchmarkGenerate5000(b *testing.B) {
 		require.NoError(b, err)
 	}
 }
+
+func TestImagesOfABundleAreNamedExceptWhereTheFileSaysOtherwise(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "quick-start.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(`machines: [10.0.0.1]
+bundle: ./bundle
+services:
+  prometheus: {image: {tag: v9}}
+  grafana: {enabled: true}
+  node-exporter: {maxUnavailable: 1}
+`), 0o600))
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "bundle"), 0o700))
+	image := map[string]any{"repository": "ours/x", "tag": "v1"}
+	out, err := Generate(t.Context(), Generation{QuickStart: file, OutDir: filepath.Join(dir, "out"), Offline: true, DryRun: true,
+		Images: func(bundle string) map[string]map[string]any {
+			assert.Equal(t, filepath.Join(dir, "bundle"), bundle)
+			return map[string]map[string]any{
+				"prometheus": {"image": image}, "grafana": {"enabled": false}, "node-exporter": {"image": image}, "watchdog": {"image": image},
+			}
+		}})
+	require.NoError(t, err)
+	assert.Equal(t, map[string]any{
+		"prometheus":    map[string]any{"image": map[string]any{"tag": "v9"}},
+		"grafana":       map[string]any{"enabled": true},
+		"node-exporter": map[string]any{"maxUnavailable": 1, "image": image},
+		"watchdog":      map[string]any{"image": image},
+	}, out.Cluster.Services.Sections)
+}

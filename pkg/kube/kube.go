@@ -9,11 +9,11 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"net/http"
 	"net/url"
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/kubernetes"
@@ -48,9 +48,6 @@ type Cluster struct {
 	Raw api.Config
 }
 
-// requestTimeout bounds one request; watches have none.
-const requestTimeout = 30 * time.Second
-
 // Open reads the kubeconfig. It does not ask the cluster anything yet.
 func Open(o Options) (*Cluster, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
@@ -73,7 +70,7 @@ func Open(o Options) (*Cluster, error) {
 	}
 	// paictl's own concurrency is small; the client's default of 5 per second would be felt.
 	config.QPS, config.Burst = 100, 200
-	config.Timeout = requestTimeout
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return patience{next, answerTimeout} })
 	config.UserAgent = "paictl"
 	// client-go would print the API server's warnings to stderr, over whatever is drawn there.
 	config.WarningHandler = rest.NoWarnings{}

@@ -1,7 +1,7 @@
 package sandbox
 
 import (
-	"strings"
+	"maps"
 
 	"gopkg.in/yaml.v3"
 
@@ -9,48 +9,25 @@ import (
 )
 
 // settings are those of one service, as in services-configuration.yaml.
-type settings map[string]any
-
-// imagedServices are the services, by the bundle's image of which they run.
-func imagedServices() map[string]string {
-	return map[string]string{
-		"prometheus": "prometheus", "alertmanager": "alert-manager", "node-exporter": "node-exporter",
-		"pai-watchdog": "watchdog", "pai-volume": "storage",
-		"kube-state-metrics": "kube-state-metrics", "grafana": "grafana",
-	}
-}
-
-// fetchedServices are those whose images "paictl bundle build" can't make.
-func fetchedServices() []string { return []string{"grafana", "kube-state-metrics"} }
+type settings = map[string]any
 
 const whyOff = "The bundle has no image of it, and none can be built from modules of source. For it take a\nbundle of \"paictl bundle fetch\", or name an image that a registry has; then enable it."
 
-// servicesOf names the images of a bundle for the services that run of them. Services whose
-// image only "bundle fetch" brings are off where it is not there. It is nil for a bundle
-// with no service's image: there the charts' own images are as good.
+// servicesOf names the images of a bundle for the services that run of them, see
+// bundle.ServiceSections, with settings that fit a sandbox.
 func servicesOf(images []bundle.Artifact) (*yaml.Node, error) {
-	sections := map[string]settings{}
-	for _, a := range images {
-		service := imagedServices()[a.Name]
-		repository, tag, ok := cutReference(a.Image)
-		if service == "" || !ok {
-			continue
-		}
-		section := fitting()[service]
-		if section == nil {
-			section = settings{}
-		}
-		section["image"] = settings{"repository": repository, "tag": tag, "pullPolicy": "IfNotPresent"}
-		sections[service] = section
-	}
-	if len(sections) == 0 {
+	sections := bundle.ServiceSections(images)
+	if sections == nil {
 		return nil, nil
 	}
-	off := map[string]bool{}
-	for _, service := range fetchedServices() {
-		if sections[service] == nil {
-			sections[service], off[service] = settings{"enabled": false}, true
+	for service, fit := range fitting() {
+		if section := sections[service]; section != nil {
+			maps.Copy(section, fit)
 		}
+	}
+	off := map[string]bool{}
+	for _, service := range bundle.FetchedServices() {
+		off[service] = sections[service]["enabled"] == false
 	}
 	node := &yaml.Node{}
 	if err := node.Encode(sections); err != nil {
@@ -80,16 +57,6 @@ func fitting() map[string]settings {
 		"node-exporter": {"resources": requests("10m", "24Mi")},
 		"watchdog":      {"resources": requests("10m", "24Mi")},
 	}
-}
-
-// cutReference takes apart repository:tag.
-func cutReference(ref string) (repository, tag string, ok bool) {
-	ref, _, _ = strings.Cut(ref, "@")
-	i := strings.LastIndex(ref, ":")
-	if i <= 0 || i < strings.LastIndex(ref, "/") {
-		return "", "", false
-	}
-	return ref[:i], ref[i+1:], true
 }
 
 // bundledServices reads the manifest of the sandbox's bundle. A bundle that can't be opened,

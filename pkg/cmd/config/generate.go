@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/openpai/paictl/pkg/bundle"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/config/existing"
@@ -146,6 +147,7 @@ func generateRun(ctx context.Context, opts *GenerateOptions) error {
 		QuickStart: opts.QuickStart, OutDir: opts.OutDir, Force: opts.Force, Offline: opts.Offline,
 		DryRun: opts.DryRun, Timeout: opts.Timeout, Progress: progress(opts.IO),
 		Reference: catalogue.Reference(), Checks: []config.Check{catalogue.Check},
+		Images: builtImages,
 	}
 	if opts.DryRun && g.OutDir == "" {
 		g.OutDir = "."
@@ -165,6 +167,17 @@ func generateRun(ctx context.Context, opts *GenerateOptions) error {
 	}
 	fmt.Fprintf(opts.IO.Err, "%s\n%s\n", out.Summary(), out.NextSteps())
 	return nil
+}
+
+// builtImages names the images of a bundle that was built here, for the services that run of
+// them: they aren't upstream's, which the charts name. A bundle that can't be opened is told
+// of by what needs it.
+func builtImages(dir string) map[string]map[string]any {
+	b, err := bundle.Open(dir)
+	if err != nil || b.Manifest().Origin != bundle.OriginBuild {
+		return nil
+	}
+	return bundle.ServiceSections(b.List(bundle.KindImage))
 }
 
 func generate(ctx context.Context, opts *GenerateOptions, g config.Generation) (*config.Generated, error) {

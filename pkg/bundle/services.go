@@ -1,0 +1,50 @@
+package bundle
+
+import "strings"
+
+// imagedServices are the services, by the image of the bundle of which they run.
+func imagedServices() map[string]string {
+	return map[string]string{
+		"prometheus": "prometheus", "alertmanager": "alert-manager", "node-exporter": "node-exporter",
+		"pai-watchdog": "watchdog", "pai-volume": "storage",
+		"kube-state-metrics": "kube-state-metrics", "grafana": "grafana",
+	}
+}
+
+// FetchedServices are those whose images "paictl bundle build" can't make.
+func FetchedServices() []string { return []string{"grafana", "kube-state-metrics"} }
+
+// ServiceSections are sections of services-configuration.yaml that name a bundle's images
+// for the services that run of them. Services whose image only "bundle fetch" brings are off
+// where it is not there. There are none for a bundle without any service's image: there the
+// charts' own images are as good.
+func ServiceSections(images []Artifact) map[string]map[string]any {
+	sections := map[string]map[string]any{}
+	for _, a := range images {
+		service := imagedServices()[a.Name]
+		repository, tag, ok := cutReference(a.Image)
+		if service == "" || !ok {
+			continue
+		}
+		sections[service] = map[string]any{"image": map[string]any{"repository": repository, "tag": tag, "pullPolicy": "IfNotPresent"}}
+	}
+	if len(sections) == 0 {
+		return nil
+	}
+	for _, service := range FetchedServices() {
+		if sections[service] == nil {
+			sections[service] = map[string]any{"enabled": false}
+		}
+	}
+	return sections
+}
+
+// cutReference takes apart repository:tag.
+func cutReference(ref string) (repository, tag string, ok bool) {
+	ref, _, _ = strings.Cut(ref, "@")
+	i := strings.LastIndex(ref, ":")
+	if i <= 0 || i < strings.LastIndex(ref, "/") {
+		return "", "", false
+	}
+	return ref[:i], ref[i+1:], true
+}
