@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -67,8 +68,7 @@ func (s *Store) prepare(ctx context.Context, d *Draft, r *Revision, history []Re
 	g, ctx := errgroup.WithContext(ctx)
 	if !d.First() {
 		g.Go(func() error {
-			_, err := s.client.CoreV1().ConfigMaps(kube.SystemNamespace).Create(ctx, archive(d.objects.config, d.Head.Number), metav1.CreateOptions{})
-			if err != nil && !apierrors.IsAlreadyExists(err) {
+			if err := s.keep(ctx, archive(d.objects.config, d.Head.Number)); err != nil {
 				return fmt.Errorf("keep revision %d: %w", d.Head.Number, err)
 			}
 			return nil
@@ -81,6 +81,26 @@ func (s *Store) prepare(ctx context.Context, d *Draft, r *Revision, history []Re
 	})
 	err := g.Wait()
 	return kept, err
+}
+
+// keep writes an earlier revision under its own name. Two pushes at once write the same. What
+// else has that name is of a configuration whose ConfigMap somebody deleted: numbers began anew.
+func (s *Store) keep(ctx context.Context, want *corev1.ConfigMap) error {
+	api := s.client.CoreV1().ConfigMaps(want.Namespace)
+	_, err := api.Create(ctx, want, metav1.CreateOptions{})
+	if !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	have, err := api.Get(ctx, want.Name, metav1.GetOptions{})
+	if err != nil || equality.Semantic.DeepEqual(have.Annotations, want.Annotations) && equality.Semantic.DeepEqual(have.Data, want.Data) {
+		return err
+	}
+	// It can't be changed, only replaced.
+	err = api.Delete(ctx, want.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &have.UID}})
+	if err == nil || apierrors.IsNotFound(err) {
+		_, err = api.Create(ctx, want, metav1.CreateOptions{})
+	}
+	return err
 }
 
 // writeCredentials adds the draft's credentials to the Secret, unless they are the current

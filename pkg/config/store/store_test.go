@@ -480,3 +480,21 @@ func TestTheNamespaceKeepsWhatOthersChose(t *testing.T) {
 	assert.Equal(t, map[string]string{"pod-security.kubernetes.io/enforce": "baseline", "pod-security.kubernetes.io/warn": "restricted",
 		"app.kubernetes.io/managed-by": "paictl"}, n.Labels)
 }
+
+func TestRevisionsOfAConfigurationThatWasDeletedDoNotComeBack(t *testing.T) {
+	client := fake.NewClientset()
+	s := newStore(client)
+	first := mustPush(t, s, store.Candidate{Dir: "cluster", Files: edit(t, files(t), config.ServicesFile, "old-registry", "long-gone")})
+	mustPush(t, s, store.Candidate{Dir: "cluster", Files: files(t), Base: base(first)})
+	require.NoError(t, client.CoreV1().ConfigMaps(kube.SystemNamespace).Delete(t.Context(), store.ConfigMapName, metav1.DeleteOptions{}))
+
+	want := files(t)
+	again := mustPush(t, s, store.Candidate{Dir: "cluster", Files: want})
+	require.Equal(t, 1, again.Number)
+	mustPush(t, s, store.Candidate{Dir: "cluster", Files: edit(t, want, config.LayoutFile, "hunter2-of-ssh", "hunter2-of-all"), Base: base(again)})
+	c, err := s.At(t.Context(), 1)
+	require.NoError(t, err)
+	for name, text := range want {
+		assert.Equal(t, string(text), string(c.Files[name]), name)
+	}
+}
