@@ -484,7 +484,7 @@ func TestTheNamespaceKeepsWhatOthersChose(t *testing.T) {
 func TestRevisionsOfAConfigurationThatWasDeletedDoNotComeBack(t *testing.T) {
 	client := fake.NewClientset()
 	s := newStore(client)
-	first := mustPush(t, s, store.Candidate{Dir: "cluster", Files: edit(t, files(t), config.ServicesFile, "old-registry", "long-gone")})
+	first := mustPush(t, s, store.Candidate{Dir: "cluster", Files: edit(t, files(t), config.ServicesFile, "v1.0.0", "v0.9.0")})
 	mustPush(t, s, store.Candidate{Dir: "cluster", Files: files(t), Base: base(first)})
 	require.NoError(t, client.CoreV1().ConfigMaps(kube.SystemNamespace).Delete(t.Context(), store.ConfigMapName, metav1.DeleteOptions{}))
 
