@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/services/catalogue"
 )
@@ -91,6 +92,30 @@ func (r *run) note(ctx context.Context, started []*catalogue.Service, stopped []
 		_, err = api.Update(ctx, next, metav1.UpdateOptions{})
 	}
 	return decodeInventory(next), wrap(err, "note which services are started")
+}
+
+// unmoved refuses services that run in another namespace than the configuration says: the
+// inventory has room for one, so that the other release would be forgotten and run on.
+func (r *run) unmoved(ctx context.Context, chosen []*catalogue.Service) error {
+	started, err := readInventory(ctx, r.Client)
+	if err != nil {
+		return err
+	}
+	for _, s := range chosen {
+		e, ok := started[s.Name]
+		if !ok || e.Namespace == s.Namespace {
+			continue
+		}
+		have, err := r.Releases.Get(ctx, e.Namespace, s.Name)
+		if err != nil {
+			return err
+		}
+		if have != nil {
+			return hint.Errorf("stop it there first: paictl service stop -n "+s.Name+"; what it keeps in volumes stays in that namespace",
+				"%s runs in the namespace %s, and the configuration says %s", s.Name, e.Namespace, s.Namespace)
+		}
+	}
+	return nil
 }
 
 // tellOrphans names services that were started and that the configuration has disabled or

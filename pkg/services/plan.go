@@ -12,6 +12,9 @@ import (
 
 // planStart tells what a start would do.
 func (r *run) planStart(ctx context.Context, chosen []*catalogue.Service) error {
+	if err := r.unmoved(ctx, chosen); err != nil {
+		return err
+	}
 	if err := r.nodeLabels(ctx); err != nil {
 		return err
 	}

@@ -101,6 +101,9 @@ func (r *run) neededBy(name string, chosen catalogue.Selection) string {
 
 // prepare makes what all services need: namespaces, labels on nodes, access to images.
 func (r *run) prepare(ctx context.Context, chosen []*catalogue.Service) error {
+	if err := r.unmoved(ctx, chosen); err != nil {
+		return err
+	}
 	spaces := namespaces(chosen)
 	for _, ns := range spaces {
 		if err := r.ensureNamespace(ctx, ns); err != nil {

@@ -367,3 +367,23 @@ func TestAStartTellsWhatItLeavesRunning(t *testing.T) {
 	require.NoError(t, l.start())
 	assert.NotContains(t, l.story.of(EventWarning)[len(l.story.of(EventWarning))-1].Message, "grafana")
 }
+
+func TestAServiceIsNotStartedBesideItselfInAnotherNamespace(t *testing.T) {
+	l := started(t)
+	old := l.releases.have["grafana"]
+	old.Namespace = "old"
+	l.releases.have["grafana"] = old
+	inventory, err := l.client.CoreV1().ConfigMaps("pai-system").Get(t.Context(), InventoryName, metav1.GetOptions{})
+	require.NoError(t, err)
+	inventory.Data["grafana"] = `{"namespace":"old","source":"oci://x"}`
+	_, err = l.client.CoreV1().ConfigMaps("pai-system").Update(t.Context(), inventory, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	l.releases.forget()
+	err = l.start("grafana")
+	require.ErrorContains(t, err, "grafana runs in the namespace old, and the configuration says pai-system")
+	assert.Contains(t, hint.Of(err), "service stop -n grafana")
+	assert.Empty(t, l.releases.changes())
+
+	delete(l.releases.have, "grafana")
+	require.NoError(t, l.start("grafana"), "nothing runs there any more")
+}
