@@ -15,6 +15,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/config/store"
+	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/services/catalogue"
 	"github.com/openpai/paictl/pkg/services/release"
@@ -156,7 +157,32 @@ func (r *run) keepSecret(ctx context.Context, service string, want *corev1.Secre
 		return "", fmt.Errorf("%s the %s: %w", change.Action, change.Object, err)
 	}
 	r.tell(service, change.Action, change.Object)
+	if have != nil && service != "" {
+		r.mu.Lock()
+		r.replaced[service] = have
+		r.mu.Unlock()
+	}
 	return want.Annotations[annotationRevision], nil
+}
+
+// putBack gives a service the credentials that it had before this run: pods of an earlier
+// revision would not work with new ones that are wrong.
+func (r *run) putBack(ctx context.Context, service string) {
+	r.mu.Lock()
+	was := r.replaced[service]
+	r.mu.Unlock()
+	if was == nil {
+		return
+	}
+	api := r.Client.CoreV1().Secrets(was.Namespace)
+	now, err := api.Get(ctx, was.Name, metav1.GetOptions{})
+	if err == nil {
+		now.Data, now.Annotations = was.Data, was.Annotations
+		_, err = api.Update(ctx, now, metav1.UpdateOptions{})
+	}
+	if err != nil {
+		r.warn(fmt.Sprintf("the credentials of %s could not be put back: %v", service, err), hint.Of(err))
+	}
 }
 
 // dropSecret removes a Secret of paictl's, where there is one.

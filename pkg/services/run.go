@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/services/release"
 )
@@ -31,6 +33,8 @@ type run struct {
 	done    map[string]bool
 	failed  []Failed
 	waits   []string // not started
+	// replaced are the credentials that services had before this run.
+	replaced map[string]*corev1.Secret
 }
 
 func (p *Platform) newRun(verb string, o Options) *run {
@@ -43,7 +47,7 @@ func (p *Platform) newRun(verb string, o Options) *run {
 	if o.Again == "" {
 		o.Again = "paictl service " + verb
 	}
-	return &run{Platform: p, o: o, verb: verb, masks: &masks{}, began: p.Clock(), changed: map[string]bool{}, done: map[string]bool{}}
+	return &run{Platform: p, o: o, verb: verb, masks: &masks{}, began: p.Clock(), changed: map[string]bool{}, done: map[string]bool{}, replaced: map[string]*corev1.Secret{}}
 }
 
 // emit tells one event, with every known secret masked: what pods print may hold any.

@@ -218,10 +218,14 @@ func request(s *catalogue.Service) release.Request {
 	return release.Request{Name: s.Name, Namespace: s.Namespace, Chart: s.Chart, Values: s.ReleaseValues()}
 }
 
-// revert undoes what a failed start did: the release goes back to what it was, or goes.
-// Volumes stay. A release that this run did not change is left alone.
+// revert undoes what a failed start did: the release goes back to what it was, or goes, and
+// with it its credentials. Volumes stay. A release that this run did not change is left alone.
 func (r *run) revert(ctx context.Context, s *catalogue.Service, out release.Outcome) {
-	if out.Action == "" || out.Action == release.Unchanged || out.Action == ActionRestarted {
+	if out.Action == release.Unchanged || out.Action == ActionRestarted {
+		return
+	}
+	if out.Action == "" { // it was refused before anything of the release was sent
+		r.putBack(ctx, s.Name)
 		return
 	}
 	if r.o.KeepFailed {
@@ -231,6 +235,7 @@ func (r *run) revert(ctx context.Context, s *catalogue.Service, out release.Outc
 	var err error
 	text := fmt.Sprintf("rolled back to revision %d", out.Previous)
 	if out.Previous > 0 {
+		r.putBack(ctx, s.Name) // before there are pods that read them
 		err = r.Releases.Rollback(ctx, s.Namespace, s.Name, out.Previous)
 	} else {
 		text = "removed; volumes stay"

@@ -258,6 +258,39 @@ func TestCredentialsAreKeptInASecretAndNotInTheRelease(t *testing.T) {
 	assert.Equal(t, []string{"installed alerts", "upgraded alerts"}, l.releases.changes(), "pods roll when a password changes")
 }
 
+func TestAFailedStartPutsTheCredentialsBack(t *testing.T) {
+	for name, fail := range map[string]func(*lab){
+		"pods that don't become ready": func(l *lab) { l.ready.states["alerts"] = ready.State{Pods: 1} },
+		"a manifest that is refused": func(l *lab) {
+			l.Releases = refusing{l.releases}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t)
+			l.configure("", "alerts: {password: s3cr3t-word}\n")
+			require.NoError(t, l.start("alerts"))
+			get := func() *corev1.Secret {
+				s, err := l.client.CoreV1().Secrets("pai-system").Get(t.Context(), "alerts-credentials", metav1.GetOptions{})
+				require.NoError(t, err)
+				return s
+			}
+			first := get()
+			l.configure("", "alerts: {password: wrong-word}\n")
+			fail(l)
+			require.Error(t, l.start("alerts"))
+			assert.Equal(t, "s3cr3t-word", string(get().Data["password"]))
+			assert.Equal(t, first.Annotations, get().Annotations, "as the earlier revision knows them")
+		})
+	}
+}
+
+// refusing refuses releases before anything is sent.
+type refusing struct{ *releases }
+
+func (refusing) Apply(context.Context, release.Request) (release.Outcome, error) {
+	return release.Outcome{}, errors.New("refused")
+}
+
 func TestPullSecretsAreWhereImagesArePulled(t *testing.T) {
 	l := newLab(t)
 	l.configure(", username: bob, password: hunter22, secret-name: reg", "")
