@@ -41,8 +41,10 @@ func (p *Platform) Delete(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
+	stale := withoutRelease(targets)
 	targets = slices.DeleteFunc(targets, func(t *target) bool { return t.release == nil && len(volumes[t.name]) == 0 })
-	if o.DryRun || len(targets) == 0 {
+	stale = slices.DeleteFunc(stale, func(name string) bool { return len(volumes[name]) > 0 })
+	if o.DryRun || len(targets)+len(stale) == 0 {
 		r.beginStop(targets)
 		r.planDelete(targets, volumes)
 		return r.finish(ctx)
@@ -59,7 +61,7 @@ func (p *Platform) Delete(ctx context.Context, o Options) error {
 	}
 	return r.locked(ctx, func(ctx context.Context) error {
 		r.beginStop(targets)
-		err := r.stopAll(ctx, targets, ActionDeleted, func(ctx context.Context, t *target) error {
+		err := r.stopAll(ctx, targets, stale, ActionDeleted, func(ctx context.Context, t *target) error {
 			for _, v := range volumes[t.name] {
 				if err := r.removeVolume(ctx, t.name, v, jobs[v.PersistentVolume]); err != nil {
 					return err

@@ -22,6 +22,19 @@ type target struct {
 	name, namespace string
 	requires        []string
 	release         *release.Release // nil where there is none
+	noted           bool             // the inventory has it
+}
+
+// withoutRelease names targets that only the inventory still knows: what removed them was cut off
+// before it could say so.
+func withoutRelease(targets []*target) []string {
+	var out []string
+	for _, t := range targets {
+		if t.noted && t.release == nil {
+			out = append(out, t.name)
+		}
+	}
+	return out
 }
 
 // Stop removes the services' releases, each after those that require it, and waits until
@@ -33,8 +46,9 @@ func (p *Platform) Stop(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
+	stale := withoutRelease(targets)
 	running := slices.DeleteFunc(targets, func(t *target) bool { return t.release == nil })
-	if o.DryRun || len(running) == 0 {
+	if o.DryRun || len(running)+len(stale) == 0 {
 		r.beginStop(running)
 		for _, t := range running {
 			r.plan(t.name, release.Plan{Action: "stop", Changes: []release.Change{{Action: "delete", Object: "Release " + t.namespace + "/" + t.name}}})
@@ -46,7 +60,7 @@ func (p *Platform) Stop(ctx context.Context, o Options) error {
 	}
 	return r.locked(ctx, func(ctx context.Context) error {
 		r.beginStop(running)
-		if err := r.stopAll(ctx, running, ActionStopped, func(context.Context, *target) error { return nil }); err != nil {
+		if err := r.stopAll(ctx, running, stale, ActionStopped, func(context.Context, *target) error { return nil }); err != nil {
 			return r.abort(err)
 		}
 		return r.finish(ctx)
@@ -63,8 +77,8 @@ func (r *run) beginStop(targets []*target) {
 }
 
 // stopAll removes the targets' releases and then does what comes after, each when those
-// that require it are through.
-func (r *run) stopAll(ctx context.Context, targets []*target, action string, after func(context.Context, *target) error) error {
+// that require it are through. Those that are stale are only forgotten.
+func (r *run) stopAll(ctx context.Context, targets []*target, stale []string, action string, after func(context.Context, *target) error) error {
 	byName := map[string]*target{}
 	var order []string
 	for _, t := range targets {
@@ -84,7 +98,7 @@ func (r *run) stopAll(ctx context.Context, targets []*target, action string, aft
 		return r.stopOne(ctx, byName[name], action, after)
 	})
 	r.settle(order, errs)
-	var gone []string
+	gone := stale
 	for _, name := range order {
 		if errs[name] == nil {
 			gone = append(gone, name)

@@ -55,8 +55,16 @@ func TestAServiceThatOthersNeedIsNotStoppedFromUnderThem(t *testing.T) {
 	l := started(t)
 	err := l.stop("prometheus")
 	require.ErrorContains(t, err, "grafana runs and requires prometheus")
-	assert.Contains(t, hint.Of(err), "--with-dependents")
+	assert.Equal(t, "add --with-dependents to stop grafana too", hint.Of(err))
 	assert.Empty(t, l.releases.changes())
+	r := l.newRun("stop", l.options("storage"))
+	runs := func(name string) *target {
+		return &target{name: name, requires: []string{"storage"}, release: &release.Release{}}
+	}
+	all := map[string]*target{"storage": {name: "storage"}, "a": runs("a"), "b": runs("b"), "off": {name: "off", requires: []string{"storage"}}}
+	err = r.neededError(all, map[string]*target{"storage": all["storage"]}, "storage")
+	require.EqualError(t, err, "a, b run and require storage", "each that is in the way is named")
+	assert.Equal(t, "add --with-dependents to stop a, b too", hint.Of(err))
 
 	o := l.options("prometheus")
 	o.WithDependents = true
@@ -70,10 +78,30 @@ func TestWhatIsExceptedKeepsWhatItNeeds(t *testing.T) {
 	l := started(t)
 	o := l.options()
 	o.Except = []string{"grafana"}
-	require.ErrorContains(t, l.Stop(t.Context(), o), "grafana runs and requires prometheus")
+	err := l.Stop(t.Context(), o)
+	require.ErrorContains(t, err, "grafana runs and requires prometheus")
+	assert.Equal(t, "leave out prometheus as well: -x prometheus", hint.Of(err), "grafana was not to be touched")
 	o.Except = []string{"grafana", "prometheus", "storage", "alerts"}
 	require.NoError(t, l.Stop(t.Context(), o))
 	assert.Equal(t, []string{"uninstall node-exporter"}, l.releases.changes())
+}
+
+func TestWhatAKilledStopRemovedIsForgottenByTheNext(t *testing.T) {
+	for verb, again := range map[string]func(*lab, Options) error{
+		"stop":   func(l *lab, o Options) error { return l.Stop(l.t.Context(), o) },
+		"delete": func(l *lab, o Options) error { return l.Delete(l.t.Context(), o) },
+	} {
+		t.Run(verb, func(t *testing.T) {
+			l := started(t)
+			delete(l.releases.have, "node-exporter") // gone from Helm, and still in the inventory
+			require.NoError(t, again(l, l.options("node-exporter")))
+			left, err := readInventory(t.Context(), l.client)
+			require.NoError(t, err)
+			assert.NotContains(t, left, "node-exporter")
+			assert.Contains(t, left, "grafana")
+			assert.Empty(t, l.releases.changes())
+		})
+	}
 }
 
 func TestWhatTheConfigurationLostIsStoppedToo(t *testing.T) {

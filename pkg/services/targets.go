@@ -35,7 +35,7 @@ func (r *run) known(ctx context.Context) (map[string]*target, error) {
 		return nil, err
 	}
 	for name, e := range left {
-		all[name] = &target{name: name, namespace: e.Namespace, requires: e.Requires}
+		all[name] = &target{name: name, namespace: e.Namespace, requires: e.Requires, noted: true}
 	}
 	d, err := r.Load(ctx)
 	switch {
@@ -95,13 +95,34 @@ func (r *run) pick(all map[string]*target) ([]*target, error) {
 			break
 		}
 		if slices.Contains(r.o.Except, on.name) || !r.o.WithDependents {
-			return nil, hint.Errorf(fmt.Sprintf("add --with-dependents to %s %s too, or leave out %s with -x %s", r.verb, on.name, needed, needed),
-				"%s runs and requires %s", on.name, needed)
+			return nil, r.neededError(all, chosen, needed)
 		}
 		chosen[on.name] = on
 		r.emit(Event{Kind: EventAdded, Service: on.name, Message: "added: it requires " + needed})
 	}
 	return slices.Collect(maps.Values(chosen)), nil
+}
+
+// neededError refuses to take a service from under those that run with it.
+func (r *run) neededError(all, chosen map[string]*target, needed string) error {
+	var on []string
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if t := all[name]; t.release != nil && chosen[name] == nil && slices.Contains(t.requires, needed) {
+			on = append(on, name)
+		}
+	}
+	names, verb := strings.Join(on, ", "), " run and require "
+	if len(on) == 1 {
+		verb = " runs and requires "
+	}
+	remedy := fmt.Sprintf("add --with-dependents to %s %s too", r.verb, names)
+	switch {
+	case slices.ContainsFunc(on, func(name string) bool { return slices.Contains(r.o.Except, name) }):
+		remedy = fmt.Sprintf("leave out %s as well: -x %s", needed, needed)
+	case !slices.Contains(r.o.Names, needed):
+		remedy += fmt.Sprintf(", or leave out %s with -x %s", needed, needed)
+	}
+	return hint.Errorf(remedy, "%s%s%s", names, verb, needed)
 }
 
 // needing returns a service that runs, was not chosen and requires one that was chosen and
