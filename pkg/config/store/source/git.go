@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/openpai/paictl/pkg/hint"
 )
@@ -127,6 +128,7 @@ func (g git) run(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, g.program, args...)
 	cmd.Dir = g.dir
 	cmd.Env = g.environ()
+	cmd.WaitDelay = time.Second // the programs that git has started may outlive it
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if g.options.Ask {

@@ -1,13 +1,16 @@
 package source
 
 import (
+	"context"
 	"encoding/base64"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -169,4 +172,26 @@ func TestAFolderIsTakenAsItIs(t *testing.T) {
 	assert.Equal(t, "some/folder", f.Dir)
 	assert.Empty(t, f.Source)
 	assert.NoError(t, f.Close())
+}
+
+func TestACancelledFetchDoesNotWaitForWhatGitHasStarted(t *testing.T) {
+	dir := t.TempDir()
+	fifo := filepath.Join(dir, "started")
+	require.NoError(t, syscall.Mkfifo(fifo, 0o600))
+	program := filepath.Join(dir, "git")
+	require.NoError(t, os.WriteFile(program, []byte("#!/bin/sh\nsleep 300 &\necho $! > "+fifo+"\nwait\n"), 0o700))
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := git{program: program, dir: dir}.run(ctx, "fetch")
+		ended <- err
+	}()
+	text, err := os.ReadFile(fifo) // until the child runs, which holds git's output open
+	require.NoError(t, err)
+	child, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	require.NoError(t, err)
+	defer func() { _ = syscall.Kill(child, syscall.SIGKILL) }()
+	cancel()
+	require.ErrorIs(t, <-ended, context.Canceled)
+	require.NoError(t, syscall.Kill(child, 0), "it outlives git")
 }
