@@ -96,6 +96,22 @@ func (m *masks) text(s string) string {
 	return m.replacer.Replace(s)
 }
 
+// maskedError is an error whose text held secrets.
+type maskedError struct {
+	text string
+	err  error
+}
+
+func (e maskedError) Error() string { return e.text }
+func (e maskedError) Unwrap() error { return e.err }
+
+func (m *masks) error(err error) error {
+	if text := m.text(err.Error()); text != err.Error() {
+		return maskedError{text, err}
+	}
+	return err
+}
+
 func (m *masks) event(e Event) Event {
 	if m.replacer == nil {
 		return e

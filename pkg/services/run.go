@@ -121,8 +121,9 @@ func (r *run) finish(ctx context.Context) error {
 
 // abort tells the summary of a run that an error ended early, and returns the error.
 func (r *run) abort(err error) error {
+	err = r.masks.error(err)
 	s := r.summary()
-	s.Error = r.masks.text(err.Error())
+	s.Error = err.Error()
 	r.emit(Event{Kind: EventRunDone, Summary: s, Elapsed: s.Elapsed})
 	return err
 }

@@ -284,11 +284,26 @@ func TestAFailedStartPutsTheCredentialsBack(t *testing.T) {
 	}
 }
 
+func TestWhatAPlanSaysOfSecretsIsMasked(t *testing.T) {
+	l := newLab(t)
+	l.configure("", "alerts: {password: s3cr3t-word}\n")
+	l.Releases = refusing{l.releases}
+	o := l.options("alerts")
+	o.DryRun = true
+	err := l.Start(t.Context(), o)
+	require.ErrorContains(t, err, "refused: ********")
+	assert.NotContains(t, l.story.summary().Error, "s3cr3t-word")
+}
+
 // refusing refuses releases before anything is sent.
 type refusing struct{ *releases }
 
 func (refusing) Apply(context.Context, release.Request) (release.Outcome, error) {
 	return release.Outcome{}, errors.New("refused")
+}
+
+func (refusing) Plan(context.Context, release.Request) (release.Plan, error) {
+	return release.Plan{}, errors.New("refused: s3cr3t-word")
 }
 
 func TestPullSecretsAreWhereImagesArePulled(t *testing.T) {
