@@ -95,6 +95,7 @@ func (b *serviceBoard) applyTo(r *serviceRow, e services.Event) {
 		r.reason = readyReason(e)
 	case services.EventStopped:
 		r.end(done, line(e.Action), e.Elapsed)
+		r.reason = "" // nothing is waited for any more
 		b.changes++
 	case services.EventFailed:
 		r.end(failed, "failed", e.Elapsed)

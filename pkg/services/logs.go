@@ -95,6 +95,11 @@ func (p *Platform) sources(ctx context.Context, t *target) ([]source, error) {
 	if err != nil {
 		return nil, err
 	}
+	once, err := jobs(t.release.Manifest, t.namespace)
+	if err != nil {
+		return nil, err
+	}
+	all = append(all, once...)
 	var out []source
 	for _, w := range all {
 		list, err := p.Client.CoreV1().Pods(w.namespace).List(ctx, metav1.ListOptions{LabelSelector: w.selector.String()})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -35,6 +36,22 @@ func TestLogsOfAllPodsHaveTheirPodsBeforeThem(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, l.Logs(t.Context(), LogOptions{Name: "grafana", Tail: 5, Out: &out}))
 	assert.ElementsMatch(t, []string{"grafana-a/main  fake logs", "grafana-a/side  fake logs", "grafana-b  fake logs"}, lines(out.String()))
+}
+
+func TestLogsOfAJobAreThere(t *testing.T) {
+	l := started(t)
+	rel := l.releases.have["storage"]
+	rel.Manifest = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: folders}\n"
+	l.releases.have["storage"] = rel
+	l.addPod("folders-x", "storage", "main")
+	pod, err := l.client.CoreV1().Pods("pai-system").Get(t.Context(), "folders-x", metav1.GetOptions{})
+	require.NoError(t, err)
+	pod.Labels[batchv1.JobNameLabel] = "folders"
+	_, err = l.client.CoreV1().Pods("pai-system").Update(t.Context(), pod, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	var out bytes.Buffer
+	require.NoError(t, l.Logs(t.Context(), LogOptions{Name: "storage", Tail: 5, Out: &out}))
+	assert.Equal(t, []string{"folders-x  fake logs"}, lines(out.String()))
 }
 
 func lines(s string) []string {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -17,6 +18,7 @@ const (
 	kindDeployment  = "Deployment"
 	kindStatefulSet = "StatefulSet"
 	kindDaemonSet   = "DaemonSet"
+	kindJob         = "Job"
 )
 
 // object is one document of a manifest.
@@ -86,6 +88,27 @@ func workloads(manifest, namespace string) ([]workload, error) {
 		}
 		if w.selector, err = selectorOf(o); err != nil {
 			return nil, fmt.Errorf("the selector of %s %s: %w", w.kind, w.name, err)
+		}
+		out = append(out, w)
+	}
+	return out, nil
+}
+
+// jobs returns the Jobs of a manifest. The API server makes the selector of each; it goes
+// by the Job's name.
+func jobs(manifest, namespace string) ([]workload, error) {
+	all, err := objects(manifest)
+	if err != nil {
+		return nil, err
+	}
+	var out []workload
+	for _, o := range all {
+		if o.GetKind() != kindJob {
+			continue
+		}
+		w := workload{kind: kindJob, namespace: o.GetNamespace(), name: o.GetName(), selector: labels.SelectorFromSet(labels.Set{batchv1.JobNameLabel: o.GetName()})}
+		if w.namespace == "" {
+			w.namespace = namespace
 		}
 		out = append(out, w)
 	}

@@ -205,12 +205,23 @@ func (s *snapshot) status(name string, k known, have ready.State) Status {
 	switch {
 	case rel.Status != statusDeployed:
 		st.State = StateFailed
-		st.tell("Incomplete", "its last start failed or was cut off ("+rel.Status+")", "run: paictl service start -n "+name)
+		st.incomplete(rel.Status)
 	case k.service == nil || !k.service.Enabled:
 		st.State = StateOrphan
 		st.tell("Orphan", "it runs, and the configuration does not have it any more or disables it", "run: paictl service stop -n "+name)
 	}
 	return st
+}
+
+// incomplete tells what left the release in a state that isn't Helm's last. Of one that is being
+// removed, what is missing is no news.
+func (st *Status) incomplete(status string) {
+	if status == statusUninstalling {
+		st.Problems = nil
+		st.tell("Incomplete", "its stop was cut off ("+status+")", "end it with: paictl service stop -n "+st.Name+"; or bring it back with: paictl service start -n "+st.Name)
+		return
+	}
+	st.tell("Incomplete", "its last start failed or was cut off ("+status+")", "run: paictl service start -n "+st.Name)
 }
 
 // tell adds a problem of the release, before those of its pods.
@@ -221,6 +232,9 @@ func (st *Status) tell(reason, message, remedy string) {
 
 // statusDeployed is Helm's word for a release that is as it should be.
 const statusDeployed = "deployed"
+
+// statusUninstalling is Helm's word for a release that is being removed.
+const statusUninstalling = "uninstalling"
 
 func stateOf(have ready.State) string {
 	if have.Ready {

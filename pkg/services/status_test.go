@@ -51,6 +51,18 @@ func TestStatusTellsTheStateOfEveryService(t *testing.T) {
 	assert.Equal(t, 1, st["prometheus"].Revision)
 }
 
+func TestAStopThatWasCutOffIsNoFailedStart(t *testing.T) {
+	l := started(t)
+	cut := l.releases.have["grafana"]
+	cut.Status = "uninstalling"
+	l.releases.have["grafana"] = cut
+	l.ready.states["grafana"] = ready.State{Problems: []ready.Problem{{Object: "deployment/grafana", Reason: "Missing", Message: "it is not there"}}}
+	got := l.states()["grafana"]
+	require.Len(t, got.Problems, 1, "that its objects go is what was asked for")
+	assert.Equal(t, "its stop was cut off (uninstalling)", got.Problems[0].Message)
+	assert.Contains(t, got.Problems[0].Hint, "paictl service stop -n grafana")
+}
+
 func TestChangedCredentialsNeedARestart(t *testing.T) {
 	l := started(t)
 	l.configure("", "alerts: {password: another-word}\n")
