@@ -246,3 +246,18 @@ func TestAJobOfSomebodyElseDoesNotSayWhatRemovesAFolder(t *testing.T) {
 		assert.Equal(t, "pai-volume:v1", (*made)[0].Spec.Template.Spec.Containers[0].Image)
 	})
 }
+
+func TestAServiceThatWasStartedWhileADeleteAskedIsStoppedToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := started(t)
+		l.data()
+		l.runJobs(batchv1.JobComplete)
+		require.NoError(t, l.stop("prometheus", "grafana"))
+		err := l.delete(func(context.Context, Deletion) error {
+			defer l.releases.forget()
+			return l.Start(t.Context(), Options{Names: []string{"prometheus"}})
+		}, "prometheus")
+		require.NoError(t, err)
+		assert.Equal(t, []string{"uninstall prometheus"}, l.releases.changes(), "its data has gone")
+	})
+}
