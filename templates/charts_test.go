@@ -191,3 +191,12 @@ func TestRenderedManifestsAreAsRecorded(t *testing.T) {
 		}
 	})
 }
+
+// "service delete" empties folders that have the label of the service.
+func TestVolumesOfTheOperatorBelongToNoService(t *testing.T) {
+	volume := map[string]any{"service": "prometheus", "claim": "mine", "namespace": "pai-system", "owner": 1000, "size": "1Gi", "node": "a", "path": "/mnt/mine"}
+	manifest, err := render(t, load(t, "storage"), map[string]any{"local": map[string]any{"volumes": []any{volume}}})
+	require.NoError(t, err)
+	require.Contains(t, manifest, "path: \"/mnt/mine\"")
+	require.NotContains(t, manifest, "paictl.openpai.org/service")
+}
