@@ -200,3 +200,12 @@ func TestVolumesOfTheOperatorBelongToNoService(t *testing.T) {
 	require.Contains(t, manifest, "path: \"/mnt/mine\"")
 	require.NotContains(t, manifest, "paictl.openpai.org/service")
 }
+
+func TestAnApiServerThatIsNotScrapedIsNotToldToBeDown(t *testing.T) {
+	for scraped, tell := range map[bool]func(require.TestingT, any, any, ...any){true: require.Contains, false: require.NotContains} {
+		manifest, err := render(t, load(t, "prometheus"), map[string]any{"scrape": map[string]any{"apiserver": scraped}})
+		require.NoError(t, err)
+		tell(t, manifest, "alert: ApiServerDown")
+		require.Contains(t, manifest, "alert: ApiServerSlow")
+	}
+}

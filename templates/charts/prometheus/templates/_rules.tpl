@@ -3,12 +3,15 @@ prometheus.alerts: the rule files of paictl that are on, as a map of file name t
 files/rules without the groups and alerts that are off.
 */}}
 {{- define "prometheus.alerts" -}}
+{{- $disabled := .Values.alerts.disabled }}
+{{- /* It fires where no target is up, and so for ever where none is asked. */}}
+{{- if not .Values.scrape.apiserver }}{{ $disabled = append $disabled "ApiServerDown" }}{{ end }}
 {{- range $path, $_ := .Files.Glob "files/rules/*.yaml" }}
 {{- $group := base $path | trimSuffix ".yaml" }}
 {{- if index $.Values.alerts.groups $group }}
 {{- $rules := list }}
 {{- range (index ($.Files.Get $path | fromYaml).groups 0).rules }}
-{{- if not (has .alert $.Values.alerts.disabled) }}
+{{- if not (has .alert $disabled) }}
 {{- $rules = append $rules . }}
 {{- end }}
 {{- end }}
