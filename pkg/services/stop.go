@@ -5,12 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/sets"
-
-	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/services/catalogue"
 	"github.com/openpai/paictl/pkg/services/release"
@@ -142,62 +137,6 @@ func (r *run) uninstall(ctx context.Context, t *target) error {
 		}
 	}
 	return r.dropSecret(ctx, t.namespace, (&catalogue.Service{Name: t.name}).CredentialsName())
-}
-
-// pollGone is how often it is asked whether pods are gone.
-const pollGone = 500 * time.Millisecond
-
-// awaitGone waits until no pod of the release is left.
-func (r *run) awaitGone(ctx context.Context, t *target) error {
-	if r.o.Wait <= 0 {
-		return nil
-	}
-	all, err := workloads(t.release.Manifest, t.namespace)
-	if err != nil {
-		return err
-	}
-	limit, cancel := context.WithTimeout(ctx, r.o.Wait)
-	defer cancel()
-	tick := time.NewTicker(pollGone)
-	defer tick.Stop()
-	told := ""
-	for {
-		left, err := r.podsOf(limit, all)
-		if err != nil && limit.Err() == nil {
-			return err
-		}
-		if err == nil && len(left) == 0 {
-			return nil
-		}
-		if text := "waits for " + plural(len(left), "pod") + " to end"; err == nil && text != told {
-			told = text
-			r.emit(Event{Kind: EventProgress, Service: t.name, Message: text})
-		}
-		select {
-		case <-tick.C:
-		case <-limit.Done():
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
-			return hint.Errorf("look at them with: kubectl -n "+t.namespace+" describe pod; a node that is away keeps its pods",
-				"pods of %s are still there after %s: %s", t.name, r.o.Wait, strings.Join(left, ", "))
-		}
-	}
-}
-
-// podsOf names the pods of workloads.
-func (r *run) podsOf(ctx context.Context, all []workload) ([]string, error) {
-	found := sets.New[string]()
-	for _, w := range all {
-		list, err := r.Client.CoreV1().Pods(w.namespace).List(ctx, metav1.ListOptions{LabelSelector: w.selector.String()})
-		if err != nil {
-			return nil, fmt.Errorf("list the pods of %s: %w", w.name, err)
-		}
-		for i := range list.Items {
-			found.Insert(list.Items[i].Name)
-		}
-	}
-	return sets.List(found), nil
 }
 
 func firstLine(err error) string {

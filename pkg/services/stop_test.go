@@ -179,6 +179,40 @@ func TestPodsThatStayAreNamed(t *testing.T) {
 	})
 }
 
+func TestPodsOfAMachineThatIsAwayAreNotWaitedFor(t *testing.T) {
+	for name, tc := range map[string]struct {
+		ready corev1.ConditionStatus
+		gone  bool
+	}{
+		"a machine that is away":               {corev1.ConditionUnknown, true},
+		"a machine that is there, and is slow": {corev1.ConditionTrue, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := started(t)
+				node, err := l.client.CoreV1().Nodes().Create(t.Context(), &corev1.Node{
+					ObjectMeta: metav1.ObjectMeta{Name: "off-1"},
+					Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: tc.ready}}},
+				}, metav1.CreateOptions{})
+				require.NoError(t, err)
+				pod := podOf("grafana")
+				pod.Spec.NodeName = node.Name
+				pod.DeletionTimestamp = &metav1.Time{Time: l.Clock().Add(10 * time.Second)}
+				pod.Finalizers = []string{"kubelet"}
+				_, err = l.client.CoreV1().Pods("pai-system").Create(t.Context(), pod, metav1.CreateOptions{})
+				require.NoError(t, err)
+				err = l.stop("grafana")
+				if !tc.gone {
+					require.Error(t, err)
+					return
+				}
+				require.NoError(t, err)
+				assert.Equal(t, "1 pod of grafana can't be told to end, their machines are away: off-1", l.story.of(EventWarning)[0].Message)
+			})
+		})
+	}
+}
+
 func TestADryStopTellsAndChangesNothing(t *testing.T) {
 	l := started(t)
 	l.client.ClearActions()

@@ -134,7 +134,7 @@ func remedyOf(release, namespace string, err error) string {
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
 		return "use a kubeconfig of an administrator of the cluster (--kubeconfig, --context)"
 	}
-	return "correct the service's section in services-configuration.yaml; see: paictl service values " + release
+	return "correct the service's section in services-configuration.yaml; see: paictl service values -n " + release
 }
 
 func noKind(u *unstructured.Unstructured, err error) error {

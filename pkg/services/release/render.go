@@ -57,7 +57,7 @@ var refusedByTemplate = regexp.MustCompile(`execution error at \(([^)]*)\): `)
 func templateError(name string, err error) error {
 	text := err.Error()
 	if at := refusedByTemplate.FindStringIndex(text); at != nil {
-		return hint.Wrap(plain{"its chart says: " + text[at[1]:], err}, "correct the service's section in services-configuration.yaml; see: paictl service values "+name)
+		return hint.Wrap(plain{"its chart says: " + text[at[1]:], err}, "correct the service's section in services-configuration.yaml; see: paictl service values -n "+name)
 	}
 	return fmt.Errorf("templates of %s: %w", name, err)
 }

@@ -160,7 +160,7 @@ metadata: {name: h, annotations: {helm.sh/hook: post-install}}
 	says := load(t, map[string]string{"templates/a.yaml": `{{ required "set password in its section" .Values.password }}`})
 	_, err = RenderOffline(Request{Name: "demo", Namespace: "ns", Chart: says}, "1.36.3")
 	assert.EqualError(t, err, "render demo: its chart says: set password in its section")
-	assert.Contains(t, hint.Of(err), "paictl service values demo")
+	assert.Contains(t, hint.Of(err), "paictl service values -n demo")
 
 	c.Metadata.KubeVersion = ">=2"
 	_, err = RenderOffline(Request{Name: "demo", Chart: c}, "1.36.3")
