@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"k8s.io/klog/v2"
 
 	"github.com/openpai/paictl/pkg/cmd/alias"
 	"github.com/openpai/paictl/pkg/cmd/bundle"
@@ -106,7 +107,10 @@ func didYouMean(c *cobra.Command, word string) string {
 	return ", did you mean " + strings.Join(near, " or ") + "?"
 }
 
+// openLog opens the debug log. What client-go and Helm log goes there as well: on stderr it
+// would be painted over, or over what is drawn.
 func openLog(f *cmdutil.Factory, path string) error {
+	defer func() { klog.SetSlogLogger(f.Log) }()
 	if path == "" {
 		return nil
 	}

@@ -1,6 +1,7 @@
 package ready
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -305,6 +306,8 @@ func TestWhyNoNodeTakesAPod(t *testing.T) {
 func TestTextFromElsewhereIsOneCleanLine(t *testing.T) {
 	assert.Equal(t, "red text over two lines", clean("\x1b[31mred\x1b[0m text\r\nover\ttwo\x00 lines\x1b]0;title\x07", 100))
 	assert.Equal(t, "abcd…", clean("abcdefgh", 5))
+	long := `level=ERROR msg="Error loading rule file patterns" ` + strings.Repeat("x", 300) + ` err="2:5: unclosed left parenthesis"`
+	assert.Equal(t, []string{long}, lastLines(long, 2), "the error stands at the end of the line")
 	assert.Equal(t, []string{"three", "  four"}, lastLines("one\ntwo\n\n\x1b[1mthree\x1b[0m\n  four\n\n", 2))
 }
 
