@@ -119,6 +119,17 @@ func serviceModel(w, h int, events []services.Event) modelOf[services.Event] {
 	return m
 }
 
+func TestAServiceThatHasStoppedWaitsForNothing(t *testing.T) {
+	frame := serviceModel(100, 24, []services.Event{
+		{Time: at(0), Kind: services.EventRunStarted, Message: "service stop", Services: []string{"prometheus"}},
+		{Time: at(0), Kind: services.EventStarted, Service: "prometheus"},
+		{Time: at(1), Kind: services.EventProgress, Service: "prometheus", Message: "waits for 1 pod to end"},
+		{Time: at(2), Kind: services.EventStopped, Service: "prometheus", Action: "stopped", Elapsed: 2 * time.Second},
+	}).View()
+	assert.Contains(t, frame, "stopped")
+	assert.NotContains(t, frame, "waits for")
+}
+
 func TestTheLastPictureOfServicesHasTableProblemsSummaryAndRetry(t *testing.T) {
 	m := serviceModel(100, 24, append(serviceStory(), serviceEnding()...))
 	golden(t, "service_final.golden", m.board.leave(m.screen()))
