@@ -3,6 +3,7 @@ package config
 import (
 	"context"
 	"fmt"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -83,13 +84,22 @@ func rollbackRun(ctx context.Context, opts *RollbackOptions) error {
 			return err
 		}
 	}
-	message := fmt.Sprintf("rollback to revision %d", opts.Revision)
-	if opts.Message != "" {
-		message += ": " + opts.Message
-	}
-	r, err := s.Push(ctx, d, store.Entry{By: operator(), Message: message[:min(len(message), store.MaxMessage)]})
+	r, err := s.Push(ctx, d, store.Entry{By: operator(), Message: rollbackMessage(opts)})
 	if err != nil {
 		return s.cluster.Explain(err)
 	}
 	return tell(opts.IO, s, &opts.Output, d, r)
+}
+
+// rollbackMessage is the entry of the history, cut to what fits, and never within a character.
+func rollbackMessage(opts *RollbackOptions) string {
+	message := fmt.Sprintf("rollback to revision %d", opts.Revision)
+	if opts.Message != "" {
+		message += ": " + opts.Message
+	}
+	end := min(len(message), store.MaxMessage)
+	for end > 0 && end < len(message) && !utf8.RuneStart(message[end]) {
+		end--
+	}
+	return message[:end]
 }

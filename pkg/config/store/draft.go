@@ -214,7 +214,8 @@ func (s *Store) Diff(ctx context.Context, dir string, files map[string][]byte) (
 	return before.Revision, changes(before, after, "cluster/", "folder/"), nil
 }
 
-// RollbackDraft is a push of what an earlier revision had.
+// RollbackDraft is a push of what an earlier revision had. One of another cluster-id is refused:
+// nobody who goes back asks for that.
 func (s *Store) RollbackDraft(ctx context.Context, number int) (*Draft, error) {
 	o, err := s.get(ctx)
 	if err != nil {
@@ -228,6 +229,11 @@ func (s *Store) RollbackDraft(ctx context.Context, number int) (*Draft, error) {
 	c := Candidate{Dir: fmt.Sprintf("revision-%d", number), Files: earlier.Files}
 	if err := s.check(d, c); err != nil {
 		return nil, fmt.Errorf("go back to revision %d: %w", number, err)
+	}
+	if id := d.Cluster.Services.Cluster.Common.ClusterID; id != o.head.ClusterID {
+		return nil, hint.Errorf(fmt.Sprintf("take its files with: paictl config pull -o DIR --revision %d; correct cluster.common.cluster-id in %s, then: paictl config push -p DIR --force; "+
+			"with --rename-cluster instead of the correction the cluster gets that id", number, config.ServicesFile),
+			"revision %d is of the time when the cluster's id was %q; it is %q now", number, id, o.head.ClusterID)
 	}
 	before, err := open(o.config, o.secret, o.head)
 	if err != nil { // that is what one may want to go back from

@@ -365,6 +365,19 @@ func TestARollbackIsANewRevision(t *testing.T) {
 	assert.Equal(t, string(files(t)[config.LayoutFile]), string(c.Files[config.LayoutFile]))
 }
 
+func TestARollbackDoesNotChangeTheClusterID(t *testing.T) {
+	client := fake.NewClientset()
+	s := newStore(client)
+	r := mustPush(t, s, store.Candidate{Files: files(t)})
+	mustPush(t, s, store.Candidate{Files: edit(t, files(t), config.ServicesFile, "cluster-id: pai", "cluster-id: other"), Base: base(r), Rename: true})
+	before := snapshot(t, client)
+	_, err := s.RollbackDraft(t.Context(), 1)
+	require.EqualError(t, err, `revision 1 is of the time when the cluster's id was "pai"; it is "other" now`)
+	assert.Contains(t, hint.Of(err), "paictl config pull -o DIR --revision 1")
+	assert.Contains(t, hint.Of(err), "--rename-cluster")
+	assert.Equal(t, before, snapshot(t, client))
+}
+
 func TestACopyThatSomethingElseChangedIsNotUsed(t *testing.T) {
 	for name, damage := range map[string]func(t *testing.T, client kubernetes.Interface){
 		"a file was edited": func(t *testing.T, client kubernetes.Interface) {
