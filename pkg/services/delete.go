@@ -80,15 +80,26 @@ func (r *run) confirm(ctx context.Context, targets []*target, volumes map[string
 	if r.o.Confirm == nil {
 		return nil
 	}
-	var d Deletion
-	if r.desired != nil {
-		d.ClusterID = r.desired.Config.Services.Cluster.Common.ClusterID
-	}
+	d := Deletion{ClusterID: r.clusterID(ctx)}
 	for _, t := range targets {
 		d.Services = append(d.Services, t.name)
 		d.Volumes = append(d.Volumes, volumes[t.name]...)
 	}
 	return r.o.Confirm(ctx, d)
+}
+
+// clusterID is the cluster's, "" where it has none. It is known also where the configuration
+// itself can't be used.
+func (r *run) clusterID(ctx context.Context) string {
+	if r.desired != nil {
+		return r.desired.Config.Services.Cluster.Common.ClusterID
+	}
+	if r.Current == nil {
+		return ""
+	}
+	// Where there is no configuration, or one that isn't paictl's, there is no id either.
+	now, _ := r.Current(ctx)
+	return now.ClusterID
 }
 
 func (r *run) planDelete(targets []*target, volumes map[string][]Volume) {

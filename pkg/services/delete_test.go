@@ -14,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/openpai/paictl/pkg/config/store"
 )
 
 // data makes the volume of prometheus as the storage chart does: a claim, a volume on w1 and
@@ -126,6 +128,26 @@ func TestNothingIsDeletedUnlessItIsConfirmed(t *testing.T) {
 	require.ErrorIs(t, l.delete(func(context.Context, Deletion) error { return no }), no)
 	assert.Empty(t, l.releases.changes())
 	assert.Empty(t, l.writes())
+}
+
+func TestADeleteWithABrokenConfigurationAsksForTheClusterID(t *testing.T) {
+	for name, tc := range map[string]struct {
+		now  store.Revision
+		err  error
+		want string
+	}{
+		"a configuration that is broken": {store.Revision{Number: 5, ClusterID: "lab"}, nil, "lab"},
+		"no configuration":               {store.Revision{}, store.ErrNone, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := started(t)
+			l.Load = func(context.Context) (*Desired, error) { return nil, errors.New("the configuration has 1 problem") }
+			l.Current = func(context.Context) (store.Revision, error) { return tc.now, tc.err }
+			var asked Deletion
+			require.NoError(t, l.delete(func(_ context.Context, d Deletion) error { asked = d; return nil }))
+			assert.Equal(t, tc.want, asked.ClusterID)
+		})
+	}
 }
 
 func TestAFolderThatCannotBeRemovedKeepsItsVolume(t *testing.T) {

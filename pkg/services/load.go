@@ -37,7 +37,7 @@ func FromCluster(held Pusher, dir string) Loader {
 		if err != nil {
 			return nil, hint.Wrap(err, remedyPush)
 		}
-		d.Files = have.Files
+		d.Files, d.Revision = have.Files, have.Revision
 		return d, nil
 	}
 }

@@ -57,6 +57,7 @@ func TestTheClustersCopyIsWhatIsStarted(t *testing.T) {
 	require.NoError(t, err)
 	assert.False(t, d.Catalogue.Get("prometheus").Enabled)
 	assert.True(t, d.Catalogue.Get("storage").Enabled)
+	assert.Equal(t, 3, d.Revision.Number)
 }
 
 func TestWithoutAConfigurationTheRemedyIsToPushOne(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/config/store"
 	"github.com/openpai/paictl/pkg/services/catalogue"
 	"github.com/openpai/paictl/pkg/services/ready"
 	"github.com/openpai/paictl/pkg/services/release"
@@ -25,7 +26,9 @@ type Readiness interface {
 type Desired struct {
 	Config *config.Cluster
 	// Files are those of the cluster's copy; nil where the configuration is from a folder.
-	Files     map[string][]byte
+	Files map[string][]byte
+	// Revision is that of the cluster's copy.
+	Revision  store.Revision
 	Catalogue *catalogue.Catalogue
 	// Notes are told at the start of a run.
 	Notes []Note
@@ -43,6 +46,9 @@ type Platform struct {
 	Releases release.Manager
 	Ready    Readiness
 	Load     Loader
+	// Current tells which revision the cluster holds now, with one request; nil where Load
+	// doesn't ask a cluster.
+	Current func(context.Context) (store.Revision, error)
 	// Fetcher brings the charts of a configuration's upstream services; nil where there are
 	// none to be had.
 	Fetcher func(*Desired) catalogue.Fetcher

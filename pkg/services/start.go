@@ -42,6 +42,10 @@ func (p *Platform) start(ctx context.Context, verb string, o Options) error {
 		return err
 	}
 	return r.locked(ctx, func(ctx context.Context) error {
+		chosen, err := r.chooseAnew(ctx, chosen)
+		if err != nil {
+			return r.masks.error(err)
+		}
 		r.begin(chosen)
 		if err := r.prepare(ctx, chosen.Services); err != nil {
 			return r.abort(err)
@@ -66,6 +70,26 @@ func (r *run) choose(ctx context.Context) (catalogue.Selection, error) {
 		return catalogue.Selection{}, err
 	}
 	return chosen, nil
+}
+
+// chooseAnew chooses again where somebody pushed since the configuration was loaded: a run with
+// that revision may have had the lock meanwhile, and must not be undone. Whoever pushes later
+// must wait for the lock.
+func (r *run) chooseAnew(ctx context.Context, chosen catalogue.Selection) (catalogue.Selection, error) {
+	if r.Current == nil {
+		return chosen, nil
+	}
+	now, err := r.Current(ctx)
+	if err != nil {
+		return chosen, err
+	}
+	if had := r.desired.Revision; now.Number == had.Number && now.UID == had.UID {
+		return chosen, nil
+	}
+	if chosen, err = r.choose(ctx); err == nil {
+		r.warn(fmt.Sprintf("the cluster's configuration was changed while this run began: revision %d is used", r.desired.Revision.Number), "")
+	}
+	return chosen, err
 }
 
 // use makes a configuration that of the run; its secrets are masked from now on.

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/openpai/paictl/pkg/config/store"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/services/ready"
@@ -206,6 +207,51 @@ func TestACancelledRunStopsCleanlyAndTellsHowToGoOn(t *testing.T) {
 	assert.Empty(t, *lease.Spec.HolderIdentity, "the lock is free again")
 	l.ready.wait = nil
 	require.NoError(t, l.start())
+}
+
+// revisions makes the cluster hold one revision after the other: each load brings the next,
+// and the last is the current one.
+func (l *lab) revisions(sections ...string) *int {
+	loads := new(int)
+	l.Load = func(context.Context) (*Desired, error) {
+		d := desired(l.t, "", sections[min(*loads, len(sections)-1)])
+		*loads++
+		d.Revision = store.Revision{Number: 4 + *loads, UID: "u"}
+		return d, nil
+	}
+	l.Current = func(context.Context) (store.Revision, error) {
+		_, err := l.client.CoordinationV1().Leases(kube.SystemNamespace).Get(l.t.Context(), LockName, metav1.GetOptions{})
+		require.NoError(l.t, err, "what is asked before the lock may be changed until it is held")
+		return store.Revision{Number: 4 + len(sections), UID: "u"}, nil
+	}
+	return loads
+}
+
+func TestAConfigurationThatWasPushedBeforeTheLockWasTakenIsUsed(t *testing.T) {
+	l := newLab(t)
+	loads := l.revisions("alerts: {replicas: 1}\n", "alerts: {replicas: 2}\n")
+	require.NoError(t, l.start("alerts"))
+	assert.Equal(t, 2, *loads)
+	assert.EqualValues(t, 2, l.releases.have["alerts"].Values["replicas"])
+	assert.Equal(t, EventRunStarted, l.story.events[0].Kind)
+	assert.Equal(t, "the cluster's configuration was changed while this run began: revision 6 is used", l.story.of(EventWarning)[0].Message)
+}
+
+func TestAConfigurationThatIsStillTheSameIsLoadedOnce(t *testing.T) {
+	l := newLab(t)
+	loads := l.revisions("")
+	require.NoError(t, l.start("alerts"))
+	assert.Equal(t, 1, *loads)
+}
+
+func TestAServiceThatWasDisabledBeforeTheLockWasTakenIsNotStarted(t *testing.T) {
+	l := newLab(t)
+	l.revisions("", "alerts: {enabled: false}\n")
+	require.ErrorContains(t, l.start("alerts"), "alerts is disabled")
+	assert.Empty(t, l.releases.changes())
+	lease, err := l.client.CoordinationV1().Leases(kube.SystemNamespace).Get(t.Context(), LockName, metav1.GetOptions{})
+	require.NoError(t, err)
+	assert.Empty(t, *lease.Spec.HolderIdentity, "the lock is free again")
 }
 
 func TestFindingsKeepARunFromChangingAnything(t *testing.T) {

@@ -106,12 +106,13 @@ func (fl *Flags) open(f *cmdutil.Factory) (*connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	load := services.FromCluster(store.New(c.Client), fl.Dir)
+	held := store.New(c.Client)
+	load := services.FromCluster(held, fl.Dir)
 	if fl.Dir != "" {
 		load = services.Compared(load, fl.Dir)
 	}
 	return &connection{cluster: c, Platform: &services.Platform{
-		Client: c.Client, Releases: releases, Ready: ready.New(c.Client), Load: load, Fetcher: fetcher(f),
+		Client: c.Client, Releases: releases, Ready: ready.New(c.Client), Load: load, Current: held.Current, Fetcher: fetcher(f),
 		Clock: time.Now, Process: services.ThisProcess(), Log: f.Log,
 	}}, nil
 }
