@@ -10,8 +10,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 )
 
@@ -91,6 +93,19 @@ func one(w io.Writer, e event, tests map[string][]string) {
 		delete(tests, key)
 	case e.Action == "pass" && e.Test != "":
 		delete(tests, key)
+	case e.Action == "fail":
+		unfinished(w, e.Package, tests)
+	}
+}
+
+// unfinished prints what the tests said that were running when their package ended: a panic
+// or a time-out stands there, and no test fails for it.
+func unfinished(w io.Writer, pkg string, tests map[string][]string) {
+	for _, key := range slices.Sorted(maps.Keys(tests)) {
+		if strings.HasPrefix(key, pkg+" ") {
+			fmt.Fprint(w, strings.Join(tests[key], ""))
+			delete(tests, key)
+		}
 	}
 }
 

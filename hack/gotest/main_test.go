@@ -43,3 +43,15 @@ func TestRenderKeepsWhatMatters(t *testing.T) {
 func TestASkipWithoutAReasonSaysSo(t *testing.T) {
 	assert.Equal(t, "no reason given", reason([]string{"=== RUN   TestX\n", "--- SKIP: TestX (0.00s)\n"}))
 }
+
+func TestAPackageThatDiesShowsWhatItsTestsSaid(t *testing.T) {
+	in := strings.Join([]string{
+		`{"Action":"output","Package":"p","Test":"TestHangs","Output":"panic: test timed out\n"}`,
+		`{"Action":"output","Package":"pp","Test":"TestOther","Output":"of another package\n"}`,
+		`{"Action":"output","Package":"p","Output":"FAIL\tp\t600s\n"}`,
+		`{"Action":"fail","Package":"p"}`,
+	}, "\n")
+	var out bytes.Buffer
+	require.NoError(t, render(strings.NewReader(in), &out))
+	assert.Equal(t, "FAIL\tp\t600s\npanic: test timed out\n", out.String())
+}
