@@ -25,6 +25,9 @@ type Deletion struct {
 // that is in use can't be removed.
 const deleteWait = defaultWait
 
+// verbDelete is the verb of a run that removes data, too.
+const verbDelete = "delete"
+
 // Delete is Stop, and then removes the services' data: their claims, the volumes behind
 // them, and folders of local volumes on their machines. The configuration stays. Nothing is
 // changed before Options.Confirm agreed.
@@ -32,7 +35,7 @@ func (p *Platform) Delete(ctx context.Context, o Options) error {
 	if o.Wait <= 0 {
 		o.Wait = deleteWait
 	}
-	r := p.newRun("delete", o)
+	r := p.newRun(verbDelete, o)
 	targets, err := r.targets(ctx)
 	if err != nil {
 		return err

@@ -3,7 +3,11 @@ package services
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
+	"strings"
 	"testing"
+	"testing/fstest"
 	"testing/synctest"
 
 	"github.com/stretchr/testify/assert"
@@ -24,7 +28,7 @@ func (l *lab) data() {
 	l.t.Helper()
 	ctx := l.t.Context()
 	_, err := l.client.CoreV1().PersistentVolumeClaims("pai-system").Create(ctx, &corev1.PersistentVolumeClaim{
-		ObjectMeta: metav1.ObjectMeta{Name: "prometheus-data", Namespace: "pai-system", Labels: map[string]string{labelInstance: "prometheus"}},
+		ObjectMeta: metav1.ObjectMeta{Name: "prometheus-data", Namespace: "pai-system", Labels: map[string]string{labelInstance: "prometheus", labelPartOf: "paictl"}},
 		Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "pai-prometheus-data-1", Resources: corev1.VolumeResourceRequirements{
 			Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("10Gi")}}},
 	}, metav1.CreateOptions{})
@@ -104,6 +108,66 @@ func TestStopKeepsTheData(t *testing.T) {
 	require.NoError(t, l.stop())
 	claims, volumes, _ := l.left()
 	assert.Equal(t, 2, claims+volumes)
+}
+
+// loses takes services out of the configuration.
+func (l *lab) loses(services ...string) {
+	l.Load = func(context.Context) (*Desired, error) {
+		d, fs := desired(l.t, "", ""), testCharts()
+		maps.DeleteFunc(fs, func(name string, _ *fstest.MapFile) bool {
+			return slices.Contains(services, strings.Split(name, "/")[1])
+		})
+		d.Catalogue = catalogueOf(l.t, fs)
+		return d, nil
+	}
+}
+
+func TestDataOfAServiceThatWasStoppedAndTakenOutCanBeDeleted(t *testing.T) {
+	for name, prepare := range map[string]func(l *lab){
+		"a claim and its volume": func(*lab) {},
+		"a volume whose claim is gone": func(l *lab) {
+			require.NoError(t, l.client.CoreV1().PersistentVolumeClaims("pai-system").Delete(t.Context(), "prometheus-data", metav1.DeleteOptions{}))
+		},
+		"a claim whose volume is gone": func(l *lab) {
+			require.NoError(t, l.client.CoreV1().PersistentVolumes().Delete(t.Context(), "pai-prometheus-data-1", metav1.DeleteOptions{}))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := started(t)
+				l.data()
+				l.runJobs(batchv1.JobComplete)
+				require.NoError(t, l.stop("prometheus", "grafana"))
+				l.loses("grafana", "prometheus")
+				prepare(l)
+				var asked Deletion
+				require.NoError(t, l.delete(func(_ context.Context, d Deletion) error { asked = d; return nil }, "prometheus"))
+				assert.Equal(t, []string{"prometheus"}, asked.Services)
+				claims, volumes, _ := l.left()
+				assert.Zero(t, claims+volumes)
+				require.ErrorContains(t, l.delete(nil, "prometheus"), `there is no service "prometheus"`)
+			})
+		})
+	}
+}
+
+func TestDataOfOthersNamesNoService(t *testing.T) {
+	l := started(t)
+	foreign := map[string]string{labelService: "theirs", labelInstance: "theirs"}
+	ours := map[string]string{labelInstance: "theirs", labelPartOf: "paictl"}
+	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "theirs", Labels: foreign}}
+	pv.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "pai-system", Name: "theirs"}
+	_, err := l.client.CoreV1().PersistentVolumes().Create(t.Context(), pv, metav1.CreateOptions{})
+	require.NoError(t, err)
+	for ns, labels := range map[string]map[string]string{"pai-system": foreign, "pai-jobs": ours} {
+		_, err := l.client.CoreV1().PersistentVolumeClaims(ns).Create(t.Context(), &corev1.PersistentVolumeClaim{
+			ObjectMeta: metav1.ObjectMeta{Name: "theirs", Namespace: ns, Labels: labels}}, metav1.CreateOptions{})
+		require.NoError(t, err)
+	}
+	require.ErrorContains(t, l.delete(nil, "theirs"), `there is no service "theirs"`)
+	require.NoError(t, l.delete(nil))
+	claims, volumes, _ := l.left()
+	assert.Equal(t, 3, claims+volumes)
 }
 
 func TestDataOfAStoppedServiceCanBeDeleted(t *testing.T) {

@@ -26,8 +26,9 @@ func (r *run) targets(ctx context.Context) ([]*target, error) {
 	return stopOrder(chosen), nil
 }
 
-// known returns every service of the configuration and of the inventory, with its release.
-// A cluster without a configuration has those of the inventory.
+// known returns every service of the configuration and of the inventory, with its release; a
+// delete also knows those of which only data is left. A cluster without a configuration has
+// those of the inventory.
 func (r *run) known(ctx context.Context) (map[string]*target, error) {
 	all := map[string]*target{}
 	left, err := readInventory(ctx, r.Client)
@@ -36,6 +37,12 @@ func (r *run) known(ctx context.Context) (map[string]*target, error) {
 	}
 	for name, e := range left {
 		all[name] = &target{name: name, namespace: e.Namespace, requires: e.Requires, noted: true}
+	}
+	var kept map[string]string
+	if r.verb == verbDelete {
+		if kept, err = r.dataLeft(ctx); err != nil {
+			return nil, err
+		}
 	}
 	d, err := r.Load(ctx)
 	switch {
@@ -46,11 +53,16 @@ func (r *run) known(ctx context.Context) (map[string]*target, error) {
 				all[s.Name] = &target{name: s.Name, namespace: s.Namespace, requires: s.Requires}
 			}
 		}
-	case len(left) == 0:
+	case len(left)+len(kept) == 0:
 		return nil, err
 	default:
 		// A configuration that is broken or gone must not keep anybody from stopping.
 		r.warn("the configuration can't be used: "+firstLine(err), "what was started is stopped all the same")
+	}
+	for name, namespace := range kept {
+		if all[name] == nil {
+			all[name] = &target{name: name, namespace: namespace}
+		}
 	}
 	return all, r.findReleases(ctx, all)
 }

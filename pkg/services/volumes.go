@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/openpai/paictl/pkg/kube"
 )
 
 // Labels of the storage chart: which service a volume is for, and what belongs to it.
@@ -79,6 +81,35 @@ func (r *run) volumes(ctx context.Context, targets []*target) (map[string][]Volu
 	out := map[string][]Volume{}
 	for _, t := range targets {
 		out[t.name] = volumesOf(t, r.declared(t.name), claims, pvs.Items)
+	}
+	return out, nil
+}
+
+// dataLeft returns the services for which paictl made volumes or charts of it claims that are
+// still there, with the namespace of that data. A service that was stopped and then taken out
+// of the configuration is known by nothing else.
+func (r *run) dataLeft(ctx context.Context) (map[string]string, error) {
+	ours := metav1.ListOptions{LabelSelector: labelPartOf + "=" + manager}
+	// Only there: whoever may make claims elsewhere must not name services.
+	claims, err := r.Client.CoreV1().PersistentVolumeClaims(kube.SystemNamespace).List(ctx, ours)
+	if err != nil {
+		return nil, fmt.Errorf("list the claims of %s: %w", kube.SystemNamespace, err)
+	}
+	pvs, err := r.Client.CoreV1().PersistentVolumes().List(ctx, ours)
+	if err != nil {
+		return nil, fmt.Errorf("list the volumes: %w", err)
+	}
+	out := map[string]string{}
+	for i := range pvs.Items {
+		pv := &pvs.Items[i]
+		if name := pv.Labels[labelService]; name != "" && pv.Spec.ClaimRef != nil {
+			out[name] = pv.Spec.ClaimRef.Namespace
+		}
+	}
+	for i := range claims.Items {
+		if name := claims.Items[i].Labels[labelInstance]; name != "" {
+			out[name] = claims.Items[i].Namespace
+		}
 	}
 	return out, nil
 }
