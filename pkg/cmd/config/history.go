@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/iostreams"
 	"github.com/openpai/paictl/pkg/kube"
 )
@@ -53,7 +54,15 @@ func historyRun(ctx context.Context, opts *HistoryOptions) error {
 	t := cmdutil.Table{Header: []string{"REVISION", "TIME", "BY", "FILES", "MESSAGE"}}
 	for _, r := range history {
 		t.Rows = append(t.Rows, []string{strconv.Itoa(r.Number), r.Time.Local().Format(time.DateTime), r.By,
-			strings.Join(r.Files, ","), strings.ReplaceAll(r.Message, "\n", " ")})
+			filesOf(r.Files), strings.ReplaceAll(r.Message, "\n", " ")})
 	}
 	return opts.Output.Write(opts.IO.Out, history, t)
+}
+
+// filesOf names the files of a revision; most are about all four, or a few.
+func filesOf(names []string) string {
+	if len(names) == len(config.Files()) {
+		return "all"
+	}
+	return strings.Join(names, ",")
 }
