@@ -31,6 +31,9 @@ func (r *run) awaitOne(ctx context.Context, s *catalogue.Service, out release.Ou
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
+	if unknown := (*ready.UnknownError)(nil); errors.As(err, &unknown) {
+		return err // the problems that were seen may be over
+	}
 	return unready(state, err)
 }
 

@@ -2,6 +2,7 @@ package services
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/services/catalogue"
+	"github.com/openpai/paictl/pkg/services/ready"
 	"github.com/openpai/paictl/pkg/services/release"
 )
 
@@ -198,6 +200,10 @@ func (r *run) startOne(ctx context.Context, s *catalogue.Service, renew bool) er
 		return err // not a failure of the service; the end says that the run was cut off
 	}
 	r.fail(s.Name, began, err)
+	if unknown := (*ready.UnknownError)(nil); errors.As(err, &unknown) {
+		r.emit(Event{Kind: EventReverted, Service: s.Name, Message: "left as it is: nobody knows whether it works"})
+		return err
+	}
 	r.revert(ctx, s, out)
 	return err
 }

@@ -160,6 +160,23 @@ func TestAFailedUpgradeGoesBackToTheLastRevision(t *testing.T) {
 	assert.Equal(t, "rolled back to revision 1", l.story.of(EventReverted)[0].Message)
 }
 
+func TestAServiceWhoseStateIsUnknownIsNotTakenBack(t *testing.T) {
+	l := newLab(t)
+	away := hint.Wrap(&ready.UnknownError{Waited: time.Minute, Err: errors.New("connection refused")}, "run it again")
+	l.ready.wait = func(context.Context, string) error { return away }
+	err := l.start("storage")
+	var partial *PartialError
+	require.ErrorAs(t, err, &partial)
+	assert.Contains(t, partial.Failed[0].Error, "the state is unknown")
+	assert.Equal(t, "run it again", partial.Failed[0].Hint)
+	l.configure("", "storage: {replicas: 2}\n")
+	require.Error(t, l.start("storage"))
+	assert.Equal(t, []string{"installed storage", "upgraded storage"}, l.releases.changes())
+	assert.Contains(t, l.story.of(EventReverted)[0].Message, "left as it is")
+	l.ready.wait = nil
+	require.NoError(t, l.start("storage"), "the next run waits for it again")
+}
+
 func TestKeepFailedLeavesTheReleaseForAPersonToLookAt(t *testing.T) {
 	l := newLab(t)
 	l.ready.states["storage"] = ready.State{}

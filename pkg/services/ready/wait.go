@@ -2,6 +2,7 @@ package ready
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"time"
@@ -35,7 +36,8 @@ type WaitOptions struct {
 }
 
 // Wait waits until the objects of a manifest work. It ends early with a NotReadyError when a
-// final problem stays. The state is the last one seen, with an error too.
+// final problem stays, and with an UnknownError where the API doesn't answer at its end. The
+// state is the last one seen, with an error too.
 func (c *Checker) Wait(ctx context.Context, namespace, manifest string, o WaitOptions) (State, error) {
 	targets, err := parseTargets(namespace, manifest)
 	if err != nil {
@@ -60,10 +62,11 @@ type waiter struct {
 	began   time.Time
 	// floor are the generations that the API had when the wait began. What the feeds hold may
 	// be older, and must not count.
-	floor map[types.UID]int64
-	first map[string]time.Time // since when a final problem is there
-	told  bool
-	state State
+	floor   map[types.UID]int64
+	floored time.Time            // when they were read
+	first   map[string]time.Time // since when a final problem is there
+	told    bool
+	state   State
 }
 
 func (w *waiter) run(ctx context.Context) (State, error) {
@@ -73,7 +76,7 @@ func (w *waiter) run(ctx context.Context) (State, error) {
 		defer timer.Stop()
 		deadline = timer.C
 	}
-	if err := w.readFloor(ctx); err != nil {
+	if err := w.begin(ctx); err != nil {
 		return w.state, err
 	}
 	wake := make(chan struct{}, 1)
@@ -94,7 +97,8 @@ func (w *waiter) run(ctx context.Context) (State, error) {
 		case <-ctx.Done():
 			return w.state, ctx.Err()
 		case <-deadline:
-			return w.state, w.giveUp(w.o.Timeout)
+			_, err := w.conclude(ctx, w.o.Timeout)
+			return w.state, err
 		case <-wake:
 			pause(ctx, settle)
 		case <-again.C:
@@ -138,10 +142,14 @@ func (w *waiter) look(ctx context.Context, feeds []*feed) (bool, error) {
 	if state.Ready {
 		return true, nil
 	}
-	if w.stays(s.now, causes) {
-		return false, w.giveUp(0)
+	if !w.stays(s.now, causes) {
+		return false, nil
 	}
-	return false, nil
+	done, err := w.conclude(ctx, 0)
+	if unknown := (*UnknownError)(nil); errors.As(err, &unknown) {
+		return false, nil // there is time left
+	}
+	return done, err
 }
 
 func (w *waiter) tell(s State) {
@@ -210,7 +218,7 @@ func (w *waiter) readFloor(ctx context.Context) error {
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	w.floor = map[types.UID]int64{}
+	w.floor, w.floored = map[types.UID]int64{}, time.Now()
 	for _, o := range found {
 		if o != nil {
 			w.floor[o.GetUID()] = o.GetGeneration()
@@ -254,7 +262,7 @@ func (w *waiter) stale(s *snapshot) bool {
 	}
 	for uid, generation := range w.floor {
 		got, there := have[uid]
-		if there && got < generation || !there && s.now.Sub(w.began) < lag {
+		if there && got < generation || !there && s.now.Sub(w.floored) < lag {
 			return true
 		}
 	}

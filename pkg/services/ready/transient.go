@@ -1,0 +1,115 @@
+package ready
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+
+	"github.com/openpai/paictl/pkg/hint"
+)
+
+// Between two tries of what the API didn't answer; each pause is twice the last.
+const (
+	firstRetry = 500 * time.Millisecond
+	lastRetry  = 5 * time.Second
+	// lastWord is how long the look that ends a wait may take.
+	lastWord = 10 * time.Second
+)
+
+// UnknownError ends a wait in which the API could not be asked at the end: the objects may
+// work or not. Nothing should be taken back because of it.
+type UnknownError struct {
+	// Waited is how long the wait was.
+	Waited time.Duration
+	Err    error
+}
+
+func (e *UnknownError) Error() string {
+	return fmt.Sprintf("the state is unknown: the cluster's API did not answer at the end of a wait of %s: %v", e.Waited.Round(time.Second), e.Err)
+}
+
+func (e *UnknownError) Unwrap() error { return e.Err }
+
+// transient tells whether an error may be gone when it is asked again: an API server that is
+// away, starts, or has too much to do.
+func transient(err error) bool {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
+		code := status.Status().Code
+		return code >= http.StatusInternalServerError || code == http.StatusTooManyRequests || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err)
+	}
+	var timeout net.Error // a url.Error is one, too: it says whether its cause is a timeout
+	var op *net.OpError
+	return errors.As(err, &timeout) && timeout.Timeout() || errors.As(err, &op) || errors.Is(err, context.DeadlineExceeded) ||
+		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || utilnet.IsProbableEOF(err) || utilnet.IsHTTP2ConnectionLost(err)
+}
+
+// begin reads the floor, as often as it takes to get an answer.
+func (w *waiter) begin(ctx context.Context) error {
+	limit := ctx
+	if w.o.Timeout > 0 {
+		var cancel context.CancelFunc
+		limit, cancel = context.WithTimeout(ctx, w.o.Timeout)
+		defer cancel()
+	}
+	var last error
+	for wait := firstRetry; ; wait = min(2*wait, lastRetry) {
+		err := w.readFloor(limit)
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		if !transient(err) {
+			return err
+		}
+		if last == nil || limit.Err() == nil { // that the time is over says less
+			last = err
+		}
+		pause(limit, wait)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case limit.Err() != nil:
+			return w.unknown(last)
+		}
+	}
+}
+
+func (w *waiter) unknown(err error) error {
+	return hint.Wrap(&UnknownError{Waited: time.Since(w.began), Err: err}, "run the same command again once the cluster's API answers")
+}
+
+// conclude asks the API before a wait is given up: what the feeds hold may be old where the
+// API was away. It returns true where the objects work after all.
+// waited is 0 where a final problem stayed and there is time left.
+func (w *waiter) conclude(ctx context.Context, waited time.Duration) (bool, error) {
+	limit, cancel := context.WithTimeout(ctx, lastWord)
+	defer cancel()
+	s, err := take(limit, w.client, w.targets)
+	switch {
+	case ctx.Err() != nil:
+		return false, ctx.Err()
+	case err != nil && transient(err):
+		return false, w.unknown(err)
+	case err != nil:
+		return false, err
+	}
+	if !w.stale(s) {
+		state, causes := stateOf(limit, w.targets, s, w.details)
+		w.tell(state)
+		if state.Ready {
+			return true, nil
+		}
+		if waited == 0 && !slices.ContainsFunc(causes, func(c cause) bool { return c.Final }) {
+			return false, nil // the feeds will know soon
+		}
+	}
+	return false, w.giveUp(waited)
+}
