@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -111,9 +112,9 @@ func TestTheTimeToThinkCountsAgainstNoLimit(t *testing.T) {
 	s := sshtest.NewServer(t, sshtest.Config{})
 	o := sshtest.Options(t)
 	o.HostKeys = ssh.HostKeyAsk
-	o.DialTimeout = 50_000_000 // 50 ms
+	o.DialTimeout = time.Second
 	o.Confirm = func(string, string) (bool, error) {
-		<-after(t, 300_000_000)
+		<-after(t, 1500*time.Millisecond)
 		return true, nil
 	}
 	_, err := sshtest.NewClient(t, o).Dial(t.Context(), s.Target())
