@@ -23,7 +23,7 @@ type patience struct {
 func (p patience) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(req.Context())
 	timer := time.AfterFunc(p.limit, func() { cancel(silence(p.limit)) })
-	resp, err := p.next.RoundTrip(req.WithContext(ctx)) //nolint:bodyclose // handed on, see below
+	resp, err := p.next.RoundTrip(req.WithContext(ctx))
 	timer.Stop()
 	if err != nil {
 		if cause := context.Cause(ctx); cause != nil && req.Context().Err() == nil {
