@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"path"
 	"slices"
@@ -79,7 +80,7 @@ func (u *upload) sendAll(ctx context.Context, files []pending, root string, mete
 			if err == nil {
 				return nil
 			}
-			lost := errors.Is(err, sftp.ErrSSHFxConnectionLost) || errors.Is(err, io.EOF)
+			lost := cutOff(err)
 			if lost {
 				u.h.conn.settle()
 			}
@@ -90,6 +91,13 @@ func (u *upload) sendAll(ctx context.Context, files []pending, root string, mete
 		})
 	}
 	return group.Wait()
+}
+
+// cutOff tells whether an error of a transfer means that the connection is gone. Who notices
+// first decides how it is told: sftp, the end of the stream, or the socket itself.
+func cutOff(err error) bool {
+	_, socket := errors.AsType[*net.OpError](err)
+	return socket || errors.Is(err, sftp.ErrSSHFxConnectionLost) || errors.Is(err, io.EOF)
 }
 
 // write sends one file to its temporary name.

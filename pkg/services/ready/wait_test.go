@@ -105,7 +105,7 @@ func TestAFinalProblemOfAnotherPodGoesOnWithItsTime(t *testing.T) {
 		d.Status.AvailableReplicas = 0
 		p := wait(t, t.Context(), WaitOptions{Grace: 10 * time.Second}, d, r,
 			broken(pod("first", r, kindReplicaSet), waiting("InvalidImageName", "x")), node("a", corev1.ConditionTrue))
-		time.Sleep(6 * time.Second)
+		time.Sleep(6500 * time.Millisecond) // between two looks
 		require.NoError(t, p.client.CoreV1().Pods(ns).Delete(t.Context(), "first", metav1.DeleteOptions{}))
 		_, err := p.client.CoreV1().Pods(ns).Create(t.Context(), broken(pod("second", r, kindReplicaSet), waiting("InvalidImageName", "x")), metav1.CreateOptions{})
 		require.NoError(t, err)
