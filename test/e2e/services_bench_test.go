@@ -27,7 +27,7 @@ func BenchmarkServices(b *testing.B) {
 	b.Run("push", func(b *testing.B) {
 		for i := range b.N {
 			b.StopTimer()
-			setSection(b, s.cluster, "prometheus", map[string]any{"scrapeInterval": fmt.Sprintf("%ds", 31+i%20)})
+			setSection(b, s.cluster, "prometheus", map[string]any{"scrape": map[string]any{"interval": fmt.Sprintf("%ds", 31+i%20)}})
 			b.StartTimer()
 			s.push()
 		}
