@@ -1,0 +1,160 @@
+package cell
+
+// Priorities of gangs. A guaranteed gang has a priority from MinGuaranteed to MaxGuaranteed and
+// uses cells of its virtual cluster; an opportunistic one uses whatever is idle and can be
+// preempted by any guaranteed gang.
+const (
+	Opportunistic = -1
+	MinGuaranteed = 0
+	MaxGuaranteed = 1000
+)
+
+// PodID names a pod for its whole life: the UID in a cluster, any unique text in a replay.
+type PodID string
+
+// Request is what a pod asks for: its own share, and the gang that it belongs to.
+type Request struct {
+	VirtualCluster string
+	Priority       int
+	// PinnedCell restricts the gang to one pinned cell of its virtual cluster.
+	PinnedCell string
+	// LeafType restricts the gang to GPUs of one model; "" is any.
+	LeafType string
+	// Gang is the gang's name, unique in its virtual cluster.
+	Gang string
+	// LazyPreemption: the gang accepts to be downgraded to opportunistic instead of being killed.
+	LazyPreemption bool
+	// OnlySuggested: place only on the nodes that Schedule is given.
+	OnlySuggested bool
+	// Root is the shape of the whole gang. Set is the index of the pod's own set in Sets().
+	Root Group
+	Set  int
+	// User and UserGroup are charged against the quotas of the virtual cluster; "" is charged to nobody.
+	User, UserGroup string
+}
+
+// Group is a part of a gang: its pods, and parts of it.
+type Group struct {
+	Name string
+	// Within is a cell type: all pods of the group and of its children lie in one cell of that
+	// type; "" is no such wish. The lowest cell that holds a gang is chosen without it, too.
+	Within   string
+	Pods     []PodSet
+	Children []Group
+}
+
+// PodSet is a number of equal pods.
+type PodSet struct {
+	// Count is the number of pods, > 0.
+	Count int
+	// CellType is the type of the cells that each pod gets, at or below the node; "" is the leaf.
+	CellType string
+	// Cells is the number of such cells of each pod, > 0.
+	Cells int
+}
+
+// Sets returns the pod sets of the gang in depth-first order.
+func (r *Request) Sets() []PodSet {
+	var sets []PodSet
+	var walk func(g *Group)
+	walk = func(g *Group) {
+		sets = append(sets, g.Pods...)
+		for i := range g.Children {
+			walk(&g.Children[i])
+		}
+	}
+	walk(&r.Root)
+	return sets
+}
+
+// Phase says what a call of Schedule may do: Filtering finds a placement, Preempting also reserves
+// the cells of running gangs that have to go.
+type Phase int
+
+// The phases, as in kube-scheduler's extender protocol.
+const (
+	Filtering Phase = iota
+	Preempting
+)
+
+// Nodes is a set of node names. A nil Nodes holds every name.
+type Nodes interface{ Has(name string) bool }
+
+// Result is what Schedule decided.
+type Result string
+
+// The results of Schedule.
+const (
+	// Bind: the pod can start on Node with Indices, now.
+	Bind Result = "bind"
+	// Wait: there is no place now, and there may be one later.
+	Wait Result = "wait"
+	// Preempt: the pod can start where Victims run, once they are gone.
+	Preempt Result = "preempt"
+	// Refuse: the request is malformed, or could not be met by the idle, healthy cluster either.
+	Refuse Result = "badRequest"
+)
+
+// Decision is the answer of Schedule.
+type Decision struct {
+	Result Result
+	// Reason says in a sentence why a pod waits or is refused.
+	Reason string
+	// Node, Indices and Chain are the pod's place, if the result is Bind. Indices are device
+	// indices on the node, ascending.
+	Node    string
+	Indices []int32
+	Chain   string
+	// Placement is the place of the whole gang and Slot the pod's index in Placement.Pods, if the
+	// result is Bind. It is shared by all decisions of the gang; don't change it.
+	Placement *Placement
+	Slot      int
+	// Victims are the pods that have to go, whole gangs, in order of node and pod, if the result is Preempt.
+	Victims []Victim
+}
+
+// Victim is a pod that has to go for another.
+type Victim struct {
+	Pod      PodID
+	Node     string
+	VC, Gang string
+}
+
+// Placement is the place of a gang, complete enough to rebuild it after a restart.
+type Placement struct {
+	Chain string
+	// Order grows with each gang that is placed; the youngest gang has the highest.
+	Order uint64
+	// Downgraded: a guaranteed gang that runs as an opportunistic one.
+	Downgraded bool
+	// Pods has one entry per pod of the gang, in the order of Request.Sets().
+	Pods []PodPlacement
+	// Text is free for the package that writes annotations: the part that all pods share.
+	Text string
+
+	plan *plan
+}
+
+// PodPlacement is the place of one pod of a gang.
+type PodPlacement struct {
+	// Set is the index in Request.Sets(), -1 where a foreign annotation doesn't tell.
+	Set     int
+	Node    string
+	Indices []int32
+	// Preassigned has per index the type of the cell of the virtual cluster that the leaf belongs
+	// to; all are "" if the gang is opportunistic.
+	Preassigned []string
+	// Virtual has per index the address of the virtual leaf; nil if the gang is opportunistic or
+	// a foreign annotation doesn't tell.
+	Virtual []string
+}
+
+// Downgrade says that a gang keeps running and lost its guarantee (or, with Restored, has it again).
+// Placement is what the annotations of Pods should say from now on.
+type Downgrade struct {
+	VC, Gang  string
+	Pods      []PodID
+	Placement *Placement
+	Reason    string
+	Restored  bool
+}

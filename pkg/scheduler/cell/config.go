@@ -1,0 +1,56 @@
+package cell
+
+// Config is the hardware and its division. Slices, not maps: their order is the order of decisions.
+type Config struct {
+	Types           []Type
+	Physical        []Physical
+	VirtualClusters []VirtualCluster
+}
+
+// Type is a cell type: a uniform tree. A child type that no Type has is a leaf type, a GPU model.
+type Type struct {
+	Name     string
+	Child    string
+	Children int
+	// Node marks the type that is a Kubernetes node.
+	Node bool
+}
+
+// Physical is a physical cell. Type, Address and Children may be left out below the top, as
+// HiveD's configuration allows; Address has the last component only.
+type Physical struct {
+	Type     string
+	Address  string
+	Pinned   string
+	Children []Physical
+}
+
+// VirtualCluster is what a team owns.
+type VirtualCluster struct {
+	Name   string
+	Cells  []Virtual
+	Pinned []string
+	Quota  Quota
+}
+
+// Virtual is a number of cells of one type: a dotted path from the chain, such as RACK.NODE, whose
+// first and last components count.
+type Virtual struct {
+	Type  string
+	Count int
+}
+
+// Quota limits the guaranteed GPUs that one user or one group of users holds in a virtual cluster
+// at a time. A missing entry falls back to PerUser or PerGroup; 0 there is no limit.
+type Quota struct {
+	PerUser, PerGroup int
+	Users, Groups     map[string]int
+}
+
+// Problem is a mistake in a Config. Path has field names of HiveD's YAML (physicalCluster,
+// cellTypes, physicalCells, virtualClusters, ...), map keys, and list indices as int.
+type Problem struct {
+	Path    []any
+	Message string
+	Remedy  string
+}

@@ -1,0 +1,13 @@
+// Package cell is the allocation algorithm of the scheduler: which GPUs a gang of pods gets.
+//
+// A request comes in (virtual cluster, priority, shape of the gang), a decision goes out: bind,
+// wait, preempt, or refuse. Physical hardware is a forest of cells, a virtual cluster owns virtual
+// cells of the same types, and a guaranteed gang is placed in the virtual cells alone and mapped to
+// physical ones afterwards, so that no virtual cluster can take away what another owns.
+//
+// The package is pure: no Kubernetes, no clock, no randomness, no map order in any decision. It is
+// not safe for concurrent use; its caller holds one lock.
+//
+// Source of the model: Zhao et al., HiveD: Sharing a GPU Cluster for Deep Learning with
+// Guarantees, OSDI 2020.
+package cell

@@ -1,0 +1,105 @@
+package cell
+
+// GangStatus is a gang as HiveD's inspect API shows it.
+type GangStatus struct {
+	Name string `json:"name"`
+	VC   string `json:"vc"`
+	// Priority is that of the request; a downgraded gang keeps it.
+	Priority int `json:"priority"`
+	// State is Allocated, Preempting or BeingPreempted.
+	State string `json:"state"`
+	// PhysicalPlacement has per node the device indices.
+	PhysicalPlacement map[string][]int32 `json:"physicalPlacement,omitempty"`
+	// VirtualPlacement has per preassigned cell its leaves' addresses; absent if opportunistic.
+	VirtualPlacement map[string][]string `json:"virtualPlacement,omitempty"`
+	AllocatedPods    []PodID             `json:"allocatedPods,omitempty"`
+	PreemptingPods   []PodID             `json:"preemptingPods,omitempty"`
+	// Downgraded says that the gang runs without its guarantee, and Preemptor for whom.
+	Downgraded bool   `json:"downgraded,omitempty"`
+	Preemptor  string `json:"preemptor,omitempty"`
+	Order      uint64 `json:"order"`
+	GPUs       int    `json:"gpus"`
+	User       string `json:"user,omitempty"`
+	UserGroup  string `json:"userGroup,omitempty"`
+}
+
+// CellStatus is a cell as HiveD's inspect API shows it.
+type CellStatus struct {
+	LeafCellType    string       `json:"leafCellType,omitempty"`
+	CellType        string       `json:"cellType"`
+	IsNodeLevel     bool         `json:"isNodeLevel,omitempty"`
+	CellAddress     string       `json:"cellAddress"`
+	CellState       string       `json:"cellState"`
+	CellHealthiness string       `json:"cellHealthiness"`
+	CellPriority    int          `json:"cellPriority"`
+	CellChildren    []CellStatus `json:"cellChildren,omitempty"`
+	// VC and VirtualCell are of physical cells, PhysicalCell of virtual ones.
+	VC           string      `json:"vc,omitempty"`
+	VirtualCell  *CellStatus `json:"virtualCell,omitempty"`
+	PhysicalCell *CellStatus `json:"physicalCell,omitempty"`
+}
+
+// Stats are the figures behind the metrics.
+type Stats struct {
+	GPUs, BadGPUs, UsedGPUs int
+	VirtualClusters         []VCStats
+	// FreeByLevel counts the largest idle, healthy cells: per cell type, cells that are free while their
+	// parent is not.
+	FreeByLevel                             []LevelCount
+	Gangs, PreemptingGangs, DowngradedGangs int
+}
+
+// VCStats are the figures of one virtual cluster, in GPUs.
+type VCStats struct {
+	Name                                      string
+	Guaranteed, UsedGuaranteed, Opportunistic int
+	Bad                                       int
+	FreeByLevel                               []LevelCount
+	// Fragmentation is 1 − the largest free cell's GPUs ÷ all free GPUs, 0 if none is free.
+	Fragmentation float64
+}
+
+// LevelCount is a number of cells of one type.
+type LevelCount struct {
+	CellType string `json:"cellType"`
+	GPUs     int    `json:"gpus"`
+	Count    int    `json:"count"`
+}
+
+// Explanation says why a request would not start now.
+type Explanation struct {
+	// Code is Ready, NoCapacity, Fragmented, BadNodes, NotSuggested, Quota, PreemptionUnderWay,
+	// BeingPreempted, Unsatisfiable or Malformed.
+	Code string `json:"code"`
+	// Sentence is for people.
+	Sentence string `json:"sentence"`
+	Pods     int    `json:"pods"`
+	GPUs     int    `json:"gpus"`
+	// OwnedGPUs, UsedGPUs, FreeGPUs are of the virtual cluster, as the request's priority sees them.
+	OwnedGPUs int `json:"ownedGPUs"`
+	UsedGPUs  int `json:"usedGPUs"`
+	FreeGPUs  int `json:"freeGPUs"`
+	// Free are the largest cells that the request could use, Missing what it lacks.
+	Free    []LevelCount `json:"free,omitempty"`
+	Missing []LevelCount `json:"missing,omitempty"`
+	// Holders have what the request wants and can't be preempted by it, largest first.
+	Holders []Holder `json:"holders,omitempty"`
+	// Victims have to go first, if a preemption is under way or would help.
+	Victims []Victim `json:"victims,omitempty"`
+	// Smaller is the largest smaller gang of equal pods, or the largest single pod, that would start now.
+	Smaller *Smaller `json:"smaller,omitempty"`
+}
+
+// Holder is a gang that has cells which another wants.
+type Holder struct {
+	VC       string `json:"vc"`
+	Gang     string `json:"gang"`
+	Priority int    `json:"priority"`
+	GPUs     int    `json:"gpus"`
+}
+
+// Smaller is a request that would start now.
+type Smaller struct {
+	Pods       int `json:"pods"`
+	GPUsPerPod int `json:"gpusPerPod"`
+}
