@@ -1,0 +1,25 @@
+// Package annotation is what the scheduler reads from and writes on pods.
+// In: the text of a pod's scheduling request, and what a bound pod says about its place. Out: the
+// core's request and placement, and the annotations of a pod that is being bound. Texts are those of
+// HiveD, versions 1 and 2, so that pods and tools made for it keep working.
+package annotation
+
+// Keys on pods. All but PlacementKey are HiveD's.
+const (
+	// SpecKey has what a pod asks for.
+	SpecKey = "hivedscheduler.microsoft.com/pod-scheduling-spec"
+	// IsolationKey has the device indices, joined by commas; containers get them as
+	// NVIDIA_VISIBLE_DEVICES.
+	IsolationKey = "hivedscheduler.microsoft.com/pod-leaf-cell-isolation"
+	// LegacyIsolationKey is what early releases of HiveD wrote instead of IsolationKey.
+	LegacyIsolationKey = "hivedscheduler.microsoft.com/pod-gpu-isolation"
+	// BindInfoKey has the place of the whole gang.
+	BindInfoKey = "hivedscheduler.microsoft.com/pod-bind-info"
+	// EnableKey is the resource whose limit, above 0, makes a pod the scheduler's business.
+	EnableKey = "hivedscheduler.microsoft.com/pod-scheduling-enable"
+	// PlacementKey has what BindInfoKey can't say and a restart needs.
+	PlacementKey = "paictl.openpai.org/placement"
+)
+
+// Bound are the values of the annotations of a bound pod: IsolationKey, BindInfoKey and PlacementKey.
+type Bound struct{ Isolation, BindInfo, Placement string }

@@ -1,0 +1,288 @@
+package cell
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Limits of a configuration, far above any cluster that exists. They keep a typing error in a
+// number from taking all memory.
+const (
+	maxCells  = 4 << 20 // cells of all levels together
+	maxLevels = 64
+)
+
+// Expanded is a physical cell with everything filled in that a configuration may leave out.
+type Expanded struct {
+	Type string
+	// Address is the cell's own component, Full that of all its ancestors and itself, joined by "/".
+	Address, Full string
+	Pinned        string
+	Children      []Expanded
+}
+
+// Expand fills in the types, addresses and children that a configuration leaves out, by HiveD's
+// rules: a child has its parent type's child type; a top cell is numbered by its place in the list,
+// child i of a cell with number p gets p*children+i, and numbers start at 0 again below a node, so
+// that GPUs are 0..n-1. It fails on the first mistake in types or physical cells that Validate
+// would report about their shape.
+func (c Config) Expand() ([]Expanded, error) {
+	x := newExpander(c)
+	cells := x.expand()
+	if len(x.problems) > 0 {
+		return nil, x.problems[0]
+	}
+	return cells, nil
+}
+
+// Error makes a problem an error: where, what, and what to do.
+func (p Problem) Error() string {
+	var b strings.Builder
+	for i, step := range p.Path {
+		switch s := step.(type) {
+		case int:
+			fmt.Fprintf(&b, "[%d]", s)
+		default:
+			if i > 0 {
+				b.WriteByte('.')
+			}
+			fmt.Fprint(&b, s)
+		}
+	}
+	if b.Len() > 0 {
+		b.WriteString(": ")
+	}
+	b.WriteString(p.Message)
+	if p.Remedy != "" {
+		b.WriteString("; " + p.Remedy)
+	}
+	return b.String()
+}
+
+// level is one level of a chain.
+type level struct {
+	name     string
+	children int // of each cell; 0 at the leaf
+	node     bool
+}
+
+// expander fills in physical cells and collects what is wrong with them.
+type expander struct {
+	config   Config
+	types    map[string]Type
+	leaves   map[string]bool
+	lines    map[string][]level // by type, the levels from it down to the leaf
+	cells    int
+	problems []Problem
+}
+
+func newExpander(c Config) *expander {
+	x := &expander{config: c, types: make(map[string]Type, len(c.Types)), leaves: map[string]bool{}, lines: map[string][]level{}}
+	for _, t := range c.Types {
+		if _, twice := x.types[t.Name]; !twice {
+			x.types[t.Name] = t
+		}
+	}
+	for _, t := range c.Types {
+		if _, inner := x.types[t.Child]; !inner && t.Child != "" {
+			x.leaves[t.Child] = true
+		}
+	}
+	return x
+}
+
+func (x *expander) fail(path []any, remedy, format string, args ...any) {
+	x.problems = append(x.problems, Problem{Path: path, Message: fmt.Sprintf(format, args...), Remedy: remedy})
+}
+
+// at extends a path without touching the array below it.
+func at(path []any, steps ...any) []any {
+	out := make([]any, 0, len(path)+len(steps))
+	return append(append(out, path...), steps...)
+}
+
+var (
+	errUnknownType = errors.New("unknown cell type")
+	errBadType     = errors.New("the cell type is malformed")
+)
+
+// line returns the levels of a type, itself first, its leaf last.
+func (x *expander) line(name string) ([]level, error) {
+	if l, ok := x.lines[name]; ok {
+		return l, nil
+	}
+	if _, ok := x.types[name]; !ok && !x.leaves[name] {
+		return nil, errUnknownType
+	}
+	var l []level
+	for next := name; ; {
+		t, inner := x.types[next]
+		if !inner {
+			l = append(l, level{name: next})
+			break
+		}
+		if t.Children < 1 || t.Child == "" || len(l) == maxLevels {
+			return nil, errBadType
+		}
+		l = append(l, level{name: next, children: t.Children, node: t.Node})
+		next = t.Child
+	}
+	x.lines[name] = l
+	return l, nil
+}
+
+// nodeAt returns the index of the node level, -1 if there is none, -2 if there are several.
+func nodeAt(l []level) int {
+	found := -1
+	for i := range l {
+		if l[i].node && found >= 0 {
+			return -2
+		}
+		if l[i].node {
+			found = i
+		}
+	}
+	return found
+}
+
+// count adds the cells below and including one of the first level, saturating above the limit.
+func count(l []level) int {
+	total, width := 0, 1
+	for i := range l {
+		total += width
+		if total > maxCells || l[i].children > maxCells {
+			return maxCells + 1
+		}
+		width = min(width*max(l[i].children, 1), maxCells+1)
+	}
+	return total
+}
+
+// expand returns the cells without mistakes; the others are in problems.
+func (x *expander) expand() []Expanded {
+	out := make([]Expanded, 0, len(x.config.Physical))
+	for i := range x.config.Physical {
+		p, path := &x.config.Physical[i], []any{"physicalCluster", "physicalCells", i}
+		l := x.top(p, path)
+		if l == nil {
+			continue
+		}
+		x.cells += count(l)
+		if x.cells > maxCells {
+			x.fail(path, "check the numbers of children", "the cluster has more than %d cells with this one", maxCells)
+			return out
+		}
+		before := len(x.problems)
+		cell := x.cell(p, l, "", i, path)
+		if len(x.problems) == before {
+			out = append(out, cell)
+		}
+	}
+	return out
+}
+
+// top checks that a cell can stand at the top of a chain and returns its levels.
+func (x *expander) top(p *Physical, path []any) []level {
+	path = at(path, "cellType")
+	if p.Type == "" {
+		x.fail(path, "write one of "+x.known(), "a top-level cell has no type")
+		return nil
+	}
+	l, err := x.line(p.Type)
+	switch {
+	case errors.Is(err, errUnknownType):
+		x.fail(path, "the cell types are "+x.known(), "there is no cell type %q", p.Type)
+		return nil
+	case err != nil:
+		x.fail(path, "correct the cell types first", "the type %q can't be used, since it, or a type below it, is malformed", p.Type)
+		return nil
+	}
+	switch nodeAt(l) {
+	case -1:
+		if above := x.nodeAbove(p.Type); above != "" {
+			x.fail(path, "use "+above+", or a type above it", "a top-level cell is a node or above it, and %q is below the node", p.Type)
+		} else {
+			x.fail(path, "write isNodeLevel: true in the type that is a Kubernetes node", "no level of %q is a node", p.Type)
+		}
+		return nil
+	case -2:
+		x.fail(path, "keep isNodeLevel: true in one type", "several levels of %q are marked as the node", p.Type)
+		return nil
+	}
+	return l
+}
+
+// nodeAbove finds a node type that contains the type.
+func (x *expander) nodeAbove(name string) string {
+	for _, t := range x.config.Types {
+		if !t.Node {
+			continue
+		}
+		l, err := x.line(t.Name)
+		for i := range l {
+			if err == nil && l[i].name == name {
+				return t.Name
+			}
+		}
+	}
+	return ""
+}
+
+// cell expands p, whose levels are l. number is its address where the file has none.
+func (x *expander) cell(p *Physical, l []level, parent string, number int, path []any) Expanded {
+	e := Expanded{Type: l[0].name, Address: p.Address, Pinned: p.Pinned}
+	if p.Type != "" && p.Type != e.Type {
+		x.fail(at(path, "cellType"), "write "+e.Type+", or leave it out", "the cell is of type %q, and its parent holds cells of type %q", p.Type, e.Type)
+	}
+	if e.Address == "" {
+		e.Address = strconv.Itoa(number)
+	}
+	e.Full = e.Address
+	if parent != "" {
+		e.Full = parent + "/" + e.Address
+	}
+	n := l[0].children
+	if len(p.Children) > 0 && len(p.Children) != n {
+		remedy := "list all of them, or none"
+		if n == 0 {
+			remedy = "remove cellChildren"
+		}
+		x.fail(at(path, "cellChildren"), remedy, "%d children are listed, and a cell of type %q has %d", len(p.Children), e.Type, n)
+		return e
+	}
+	if n == 0 {
+		return e
+	}
+	if l[0].node {
+		number = 0
+	}
+	e.Children = make([]Expanded, n)
+	var none Physical
+	for i := range e.Children {
+		child, childPath := &none, path
+		if len(p.Children) > 0 {
+			child, childPath = &p.Children[i], at(path, "cellChildren", i)
+		}
+		e.Children[i] = x.cell(child, l[1:], e.Full, number*n+i, childPath)
+	}
+	return e
+}
+
+// known lists the types for a remedy, in the order of the configuration.
+func (x *expander) known() string {
+	const shown = 20
+	var names []string
+	for _, t := range x.config.Types {
+		if len(names) == shown {
+			names = append(names, "…")
+			break
+		}
+		names = append(names, t.Name)
+	}
+	if len(names) == 0 {
+		return "none: write physicalCluster.cellTypes"
+	}
+	return strings.Join(names, ", ")
+}
