@@ -1,0 +1,115 @@
+package trace
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/openpai/paictl/pkg/scheduler/cell"
+)
+
+// Load is the offered load of a generated trace: the work that arrives per second, as a share of all GPUs.
+const Load = 0.90
+
+// size is a cluster that the generator knows.
+type size struct{ gpus, vcs, jobs int }
+
+var known = []size{{64, 4, 4000}, {512, 4, 6000}, {2048, 8, 10000}, {8192, 8, 20000}, {65536, 8, 20000}}
+
+// Sizes returns the numbers of GPUs that Generate knows, ascending.
+func Sizes() []int {
+	var out []int
+	for _, s := range known {
+		out = append(out, s.gpus)
+	}
+	return out
+}
+
+// Trace is a cluster and the jobs that arrive there.
+type Trace struct {
+	// Config is the cluster as the scheduler takes it, YAML the same as HiveD's configuration file.
+	Config cell.Config
+	YAML   []byte
+	Jobs   []Job
+}
+
+// Generate makes the trace of a cluster with so many GPUs, one of Sizes. Another seed gives other
+// jobs on the same cluster.
+func Generate(gpus int, seed uint64) (*Trace, error) {
+	i := slices.IndexFunc(known, func(s size) bool { return s.gpus == gpus })
+	if i < 0 {
+		return nil, fmt.Errorf("no trace of %d GPUs: the sizes are %v", gpus, Sizes())
+	}
+	s := known[i]
+	c := newCluster(s)
+	r := &random{uint64(20200000+gpus) + seed*1000003}
+	return &Trace{Config: c.config(), YAML: c.yaml(), Jobs: makeJobs(r, c, s.jobs)}, nil
+}
+
+// The sizes of jobs in GPUs and how often each is wanted.
+var (
+	jobSizes = []int{1, 2, 4, 8, 16, 32, 64}
+	jobShare = []float64{0.40, 0.14, 0.14, 0.18, 0.07, 0.045, 0.025}
+)
+
+// makeJobs draws all jobs first and their arrivals afterwards, because the rate depends on the work.
+func makeJobs(r *random, c cluster, n int) []Job {
+	jobs := make([]Job, n)
+	work := 0.0
+	for i := range jobs {
+		v := c.draw(int(r.uniform() * float64(c.gpus)))
+		j := &jobs[i]
+		j.ID, j.VC, j.Priority = i, v.name, drawPriority(r.uniform())
+		// Opportunistic jobs may have a quarter of the cluster, guaranteed ones half of the whole
+		// nodes of their virtual cluster.
+		limit := c.gpus / 4
+		if j.Priority >= 0 {
+			limit = max(4, (v.racks*c.rackNodes+v.nodes)*gpusPerNode/2)
+		}
+		want := drawSize(r.uniform(), limit)
+		j.Pods, j.GPUsPerPod = 1, want
+		if want > gpusPerNode {
+			j.Pods, j.GPUsPerPod = want/gpusPerNode, gpusPerNode
+		}
+		seconds := 1800 * math.Exp(r.normal())
+		j.Duration = int(math.Max(60, math.Min(21600, seconds)))
+		work += float64(want * j.Duration)
+	}
+	rate := Load * float64(c.gpus) / (work / float64(n)) // jobs per second
+	at := 0.0
+	for i := range jobs {
+		at += -math.Log(1-r.uniform()) / rate
+		jobs[i].Arrival = int(at)
+	}
+	return jobs
+}
+
+// drawPriority: 30 % opportunistic, and of the others 60, 30 and 10 % at 0, 10 and 100.
+func drawPriority(p float64) int {
+	switch {
+	case p < 0.30:
+		return cell.Opportunistic
+	case p < 0.30+0.42:
+		return 0
+	case p < 0.30+0.42+0.21:
+		return 10
+	default:
+		return 100
+	}
+}
+
+// drawSize halves what was drawn until it is within the limit.
+func drawSize(p float64, limit int) int {
+	gpus := jobSizes[len(jobSizes)-1]
+	for i, share := range jobShare {
+		if p < share {
+			gpus = jobSizes[i]
+			break
+		}
+		p -= share
+	}
+	for gpus > limit {
+		gpus /= 2
+	}
+	return gpus
+}
