@@ -1,0 +1,7 @@
+// Package sim runs the scheduler's core without a cluster: step by step as a person writes it
+// (Replay), or a trace of jobs in virtual time (Run).
+//
+// In: a configuration, and steps or jobs. Out: one answer per step, or a report of how well and how
+// fast the core placed the jobs. The core is the one that runs in a cluster, and the annotations are
+// read and written as there, so that what is seen here holds there.
+package sim

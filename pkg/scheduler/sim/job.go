@@ -1,0 +1,123 @@
+package sim
+
+import (
+	"cmp"
+	"container/heap"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/openpai/paictl/pkg/scheduler/cell"
+	"github.com/openpai/paictl/pkg/scheduler/sim/trace"
+)
+
+// job is a job of the trace while it waits, runs, or is over.
+type job struct {
+	trace.Job
+	pods []*pod
+	// left are the seconds that it still has to run, life counts how often its pods were made.
+	left, life int
+	// began is when it started last; -1 while it waits.
+	began int
+	// once: it has been started, waited: it waited inside its quota.
+	once, waited bool
+}
+
+// pod is a pod of a job: new after each kill, as a controller makes a new one in a cluster.
+type pod struct {
+	id         cell.PodID
+	name, text string
+	request    *cell.Request
+}
+
+// makePods makes the pods of the next life. Each has its own copy of the annotation, as pods in a cluster do.
+func (j *job) makePods() {
+	j.life++
+	spec := specText(j.Job)
+	j.pods = make([]*pod, j.Pods)
+	for i := range j.pods {
+		name := fmt.Sprintf("default/job-%d-%d", j.ID, i)
+		j.pods[i] = &pod{id: cell.PodID(fmt.Sprintf("%s-%d", name, j.life)), name: name, text: strings.Clone(spec)}
+	}
+}
+
+// specText is the annotation of a job's pods.
+func specText(j trace.Job) string {
+	return fmt.Sprintf(`virtualCluster: %q
+priority: %d
+leafCellNumber: %d
+ignoreK8sSuggestedNodes: true
+affinityGroup:
+  name: default/job-%d
+  members:
+  - podNumber: %d
+    leafCellNumber: %d
+`, j.VC, j.Priority, j.GPUsPerPod, j.ID, j.Pods, j.GPUsPerPod)
+}
+
+// class is what jobs have in common of which one can't start if another couldn't.
+type class struct {
+	vc                       string
+	priority, pods, gpusEach int
+}
+
+func (j *job) class() class {
+	if j.Priority < 0 {
+		return class{pods: j.Pods, gpusEach: j.GPUsPerPod, priority: j.Priority}
+	}
+	return class{j.VC, j.Priority, j.Pods, j.GPUsPerPod}
+}
+
+// queue is what waits, in order of priority (highest first), arrival and id.
+type queue []*job
+
+func before(a, b *job) int {
+	return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Arrival, b.Arrival), cmp.Compare(a.ID, b.ID))
+}
+
+func (q *queue) add(j *job) {
+	i, _ := slices.BinarySearchFunc(*q, j, before)
+	*q = slices.Insert(*q, i, j)
+}
+
+func (q *queue) remove(j *job) {
+	if i, ok := slices.BinarySearchFunc(*q, j, before); ok {
+		*q = slices.Delete(*q, i, i+1)
+	}
+}
+
+// end is when a job will be over, unless it is killed before.
+type end struct {
+	at, life int
+	job      *job
+}
+
+// ends is a heap of what runs, in order of time and id.
+type ends []end
+
+func (e ends) Len() int { return len(e) }
+func (e ends) Less(i, k int) bool {
+	return cmp.Or(cmp.Compare(e[i].at, e[k].at), cmp.Compare(e[i].job.ID, e[k].job.ID)) < 0
+}
+func (e ends) Swap(i, k int) { e[i], e[k] = e[k], e[i] }
+
+// Push implements heap.Interface.
+func (e *ends) Push(x any) { *e = append(*e, x.(end)) }
+
+// Pop implements heap.Interface.
+func (e *ends) Pop() any {
+	last := (*e)[len(*e)-1]
+	*e = (*e)[:len(*e)-1]
+	return last
+}
+
+// next takes the first end until a time; stale ones, of jobs that were killed, are dropped.
+func (e *ends) next(until int) (end, bool) {
+	for len(*e) > 0 && (*e)[0].at <= until {
+		x := heap.Pop(e).(end)
+		if x.life == x.job.life && x.job.began >= 0 {
+			return x, true
+		}
+	}
+	return end{}, false
+}

@@ -1,0 +1,110 @@
+package sim
+
+import "time"
+
+// Meter reads what a run costs. It enters by parameter: virtual time has no part in it, and tests
+// give figures of their own.
+type Meter interface {
+	// Wall is a clock that never goes back.
+	Wall() time.Duration
+	// CPU is what the process used, all threads; 0 where the system doesn't tell.
+	CPU() time.Duration
+	// Allocated are the bytes that the process ever allocated.
+	Allocated() uint64
+	// PeakMemory is the largest resident size in bytes; 0 where the system doesn't tell.
+	PeakMemory() uint64
+}
+
+// Speed is what decisions cost. Durations are in microseconds.
+type Speed struct {
+	DecisionsPerSec            float64 `json:"decisionsPerSec"`
+	DecisionsPerSecInclDeletes float64 `json:"decisionsPerSecInclDeletes"`
+	P50                        float64 `json:"p50DecisionUs"`
+	P99                        float64 `json:"p99DecisionUs"`
+	Max                        float64 `json:"maxDecisionUs"`
+	// FirstPod are the calls that search a place for a gang, Binding those that bound.
+	FirstPodP50           float64 `json:"p50FirstPodUs"`
+	FirstPodP99           float64 `json:"p99FirstPodUs"`
+	BindingP50            float64 `json:"p50BindingUs"`
+	BindingP99            float64 `json:"p99BindingUs"`
+	AllocBytesPerDecision float64 `json:"allocBytesPerDecision"`
+	CPUPerDecision        float64 `json:"cpuUsPerDecision"`
+	PeakRSS               float64 `json:"peakRssMiB"`
+}
+
+// stopwatch collects what single calls took.
+type stopwatch struct {
+	meter                         Meter
+	all, first, binding           []time.Duration
+	deletes                       time.Duration
+	cpu                           time.Duration
+	allocated, aside, asideBefore uint64
+}
+
+func (s *stopwatch) start() {
+	if s.meter != nil {
+		s.cpu, s.allocated = s.meter.CPU(), s.meter.Allocated()
+	}
+}
+
+func (s *stopwatch) now() time.Duration {
+	if s.meter == nil {
+		return 0
+	}
+	return s.meter.Wall()
+}
+
+// decided records one decision.
+func (s *stopwatch) decided(since time.Duration, first, bound bool) {
+	if s.meter == nil {
+		return
+	}
+	took := s.meter.Wall() - since
+	s.all = append(s.all, took)
+	if first {
+		s.first = append(s.first, took)
+	}
+	if bound {
+		s.binding = append(s.binding, took)
+	}
+}
+
+// leave and enter leave out what the simulator asks beside the decisions.
+func (s *stopwatch) leave() {
+	if s.meter != nil {
+		s.asideBefore = s.meter.Allocated()
+	}
+}
+
+func (s *stopwatch) enter() {
+	if s.meter != nil {
+		s.aside += s.meter.Allocated() - s.asideBefore
+	}
+}
+
+// speed ends the measurement; nil without a meter or without a decision.
+func (s *stopwatch) speed() *Speed {
+	if s.meter == nil || len(s.all) == 0 {
+		return nil
+	}
+	n := float64(len(s.all))
+	out := &Speed{
+		AllocBytesPerDecision: float64(s.meter.Allocated()-s.allocated-s.aside) / n,
+		CPUPerDecision:        micros(s.meter.CPU()-s.cpu) / n,
+		PeakRSS:               float64(s.meter.PeakMemory()) / (1 << 20),
+	}
+	total := time.Duration(0)
+	for _, d := range s.all {
+		total += d
+	}
+	if total > 0 {
+		out.DecisionsPerSec = n / total.Seconds()
+		out.DecisionsPerSecInclDeletes = n / (total + s.deletes).Seconds()
+	}
+	out.P50, out.P99, out.Max = micros(percentile(s.all, 0.5)), micros(percentile(s.all, 0.99)), micros(percentile(s.all, 1))
+	out.FirstPodP50, out.FirstPodP99 = micros(percentile(s.first, 0.5)), micros(percentile(s.first, 0.99))
+	out.BindingP50, out.BindingP99 = micros(percentile(s.binding, 0.5)), micros(percentile(s.binding, 0.99))
+	return out
+}
+
+func micros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e3 }

@@ -1,0 +1,152 @@
+package sim
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/openpai/paictl/pkg/scheduler/cell"
+)
+
+// Beyond is the name of the level of a gang that no cell holds.
+const Beyond = "CLUSTER"
+
+// step is one level of a chain, leaf first.
+type step struct {
+	name string
+	gpus int
+}
+
+// leaf is where one GPU is: its chain, and the numbers of the cells that hold it, leaf first.
+type leaf struct {
+	chain string
+	cells []int32
+}
+
+// topology answers how close together GPUs are.
+type topology struct {
+	gpus   int
+	chains map[string][]step
+	leaves map[string]map[int32]leaf // by node and device index
+	pinned map[string]int            // GPUs
+	sizes  map[string]int            // GPUs by cell type
+	next   int32
+}
+
+// newTopology builds the topology of a valid configuration.
+func newTopology(c cell.Config) (*topology, error) {
+	top, err := c.Expand()
+	if err != nil {
+		return nil, err
+	}
+	t := &topology{chains: map[string][]step{}, leaves: map[string]map[int32]leaf{}, pinned: map[string]int{}, sizes: map[string]int{}}
+	nodes := map[string]bool{}
+	for _, x := range c.Types {
+		nodes[x.Name] = x.Node
+	}
+	for i := range top {
+		if _, ok := t.chains[top[i].Type]; !ok {
+			t.chains[top[i].Type] = t.steps(&top[i])
+		}
+		t.gpus += t.add(&top[i], top[i].Type, "", nil, nodes)
+	}
+	return t, nil
+}
+
+// steps lists the levels of a chain from its first cell.
+func (t *topology) steps(top *cell.Expanded) []step {
+	var down []string
+	for x := top; ; x = &x.Children[0] {
+		down = append(down, x.Type)
+		if len(x.Children) == 0 {
+			break
+		}
+	}
+	out, gpus := make([]step, len(down)), 1
+	for i := range down {
+		x := top
+		for range len(down) - 1 - i {
+			x = &x.Children[0]
+		}
+		gpus *= max(len(x.Children), 1)
+		out[i] = step{x.Type, gpus}
+		t.sizes[x.Type] = gpus
+	}
+	return out
+}
+
+// add numbers a cell and those below it, and returns its GPUs.
+func (t *topology) add(x *cell.Expanded, chain, node string, above []int32, nodes map[string]bool) int {
+	t.next++
+	path := append(append(make([]int32, 0, len(above)+1), t.next), above...)
+	if nodes[x.Type] {
+		node = x.Address
+	}
+	gpus := 0
+	for i := range x.Children {
+		gpus += t.add(&x.Children[i], chain, node, path, nodes)
+	}
+	if len(x.Children) == 0 {
+		gpus = 1
+		if t.leaves[node] == nil {
+			t.leaves[node] = map[int32]leaf{}
+		}
+		if index, err := strconv.ParseInt(x.Address, 10, 32); err == nil {
+			t.leaves[node][int32(index)] = leaf{chain, path}
+		}
+	}
+	if x.Pinned != "" {
+		t.pinned[x.Pinned] = gpus
+	}
+	return gpus
+}
+
+// owned returns the GPUs of a virtual cluster.
+func (t *topology) owned(v cell.VirtualCluster) int {
+	gpus := 0
+	for _, c := range v.Cells {
+		gpus += t.sizes[lastType(c.Type)] * c.Count
+	}
+	for _, id := range v.Pinned {
+		gpus += t.pinned[id]
+	}
+	return gpus
+}
+
+// common returns the lowest level of which one cell holds all the GPUs, and the lowest level that
+// could hold as many.
+func (t *topology) common(pods []cell.PodPlacement) (is, best string) {
+	var first leaf
+	at, gpus := 0, 0
+	for _, p := range pods {
+		on := t.leaves[p.Node]
+		for _, index := range p.Indices {
+			l := on[index]
+			if gpus++; gpus == 1 {
+				first = l
+				continue
+			}
+			if l.chain != first.chain || len(l.cells) != len(first.cells) {
+				at = math.MaxInt
+			}
+			for at < len(l.cells) && l.cells[at] != first.cells[at] {
+				at++
+			}
+		}
+	}
+	is, best = Beyond, Beyond
+	steps := t.chains[first.chain]
+	if at < len(steps) {
+		is = steps[at].name
+	}
+	for _, s := range steps {
+		if s.gpus >= gpus {
+			best = s.name
+			break
+		}
+	}
+	return is, best
+}
+
+// lastType is the type of a virtual cell, the last component of its path.
+func lastType(path string) string { return path[strings.LastIndexByte(path, '.')+1:] }

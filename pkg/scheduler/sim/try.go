@@ -1,0 +1,139 @@
+package sim
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/openpai/paictl/pkg/scheduler/cell"
+)
+
+// try asks for a place for a job and starts it where there is one, after killing what is in the way.
+func (r *run) try(j *job) (started bool, err error) {
+	d, err := r.decide(j, 0, cell.Filtering)
+	if err != nil {
+		return false, err
+	}
+	if d.Result == cell.Preempt {
+		if d, err = r.preempt(j); err != nil {
+			return false, err
+		}
+	}
+	switch d.Result {
+	case cell.Bind:
+		for i := 1; i < len(j.pods); i++ {
+			next, err := r.decide(j, i, cell.Filtering)
+			if err != nil {
+				return false, err
+			}
+			if next.Result != cell.Bind {
+				return false, fmt.Errorf("%w: job %d: pod 0 was bound, pod %d gets %s (%s)", errStuck, j.ID, i, next.Result, next.Reason)
+			}
+		}
+		r.begin(j, d.Placement)
+		return true, nil
+	case cell.Wait:
+		r.wait(j)
+		return false, nil
+	case cell.Refuse:
+		r.queue.remove(j)
+		r.count.refused = append(r.count.refused, Refusal{Job: j.ID, Reason: d.Reason})
+		return false, nil
+	}
+	return false, fmt.Errorf("%w: job %d: %s after all victims are gone", errStuck, j.ID, d.Result)
+}
+
+// preempt reserves what a job wants, and kills until nothing is in its way. It returns the last decision.
+func (r *run) preempt(j *job) (cell.Decision, error) {
+	d, err := r.decide(j, 0, cell.Preempting)
+	if err != nil {
+		return d, err
+	}
+	for d.Result == cell.Preempt {
+		victims, err := r.owners(j, d.Victims)
+		if err != nil {
+			return d, err
+		}
+		for _, v := range victims {
+			if err := r.kill(v); err != nil {
+				return d, err
+			}
+		}
+		if d, err = r.decide(j, 0, cell.Filtering); err != nil {
+			return d, err
+		}
+		if d.Result == cell.Bind {
+			return d, nil
+		}
+	}
+	if d.Result == cell.Bind {
+		// Found while reserving; only filtering binds.
+		return r.decide(j, 0, cell.Filtering)
+	}
+	return d, nil
+}
+
+// owners are the jobs of victims, in order of id.
+func (r *run) owners(j *job, victims []cell.Victim) ([]*job, error) {
+	var out []*job
+	for _, v := range victims {
+		owner, ok := r.owner[v.Pod]
+		if !ok {
+			return nil, fmt.Errorf("%w: job %d: its victim %s doesn't run", errStuck, j.ID, v.Pod)
+		}
+		if !slices.Contains(out, owner) {
+			out = append(out, owner)
+		}
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("%w: job %d: preemption without a victim", errStuck, j.ID)
+	}
+	slices.SortFunc(out, func(a, b *job) int { return cmp.Compare(a.ID, b.ID) })
+	return out, nil
+}
+
+// decide is one decision, as the scheduler makes it under its lock: the pod's annotation is read, the core is asked,
+// and where it binds in the filter phase the annotations are made and the place is taken.
+func (r *run) decide(j *job, i int, phase cell.Phase) (cell.Decision, error) {
+	p := j.pods[i]
+	since := r.watch.now()
+	request, err := r.codec.read(j, p)
+	if err != nil {
+		return cell.Decision{}, fmt.Errorf("job %d: %w", j.ID, err)
+	}
+	d := r.Core.Schedule(p.id, request, phase, nil)
+	bound := d.Result == cell.Bind && phase == cell.Filtering
+	var downgrades []cell.Downgrade
+	if bound {
+		r.codec.write(request, &d)
+		downgrades, err = r.Core.Allocate(p.id, request, d.Placement, d.Slot)
+	}
+	r.watch.decided(since, i == 0, bound)
+	r.count.decisions++
+	r.count.downgrades += len(downgrades)
+	p.request = request
+	if err != nil {
+		return d, fmt.Errorf("%w: job %d: pod %d was bound and can't be accepted: %w", errStuck, j.ID, i, err)
+	}
+	if bound {
+		r.owner[p.id] = j
+	}
+	return d, nil
+}
+
+// wait counts an attempt that led to nothing.
+func (r *run) wait(j *job) {
+	if !r.withinQuota(j) {
+		return
+	}
+	r.count.failedWithinQuota++
+	if j.waited {
+		return
+	}
+	j.waited = true
+	r.watch.leave()
+	why := r.Core.Why(j.pods[0].request)
+	r.watch.enter()
+	r.count.waited[j.VC]++
+	r.count.codes[why.Code]++
+}
