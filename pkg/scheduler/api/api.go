@@ -1,0 +1,234 @@
+// Package api has the types of the scheduler's HTTP API that HiveD doesn't have.
+// In: nothing. Out: plain structs with JSON tags, for the server in pkg/scheduler/extender and for
+// the commands that ask it.
+package api
+
+import (
+	"time"
+
+	"github.com/openpai/paictl/pkg/scheduler/cell"
+)
+
+// Paths of the API. All are read-only; PathValidate is a dry run and is sent with POST.
+const (
+	PathWhy             = "/v1/why/"            // {group}[?vc=], or {vc}/{group}: Why
+	PathQueue           = "/v1/queue"           // Queue; [?vc=] for one virtual cluster
+	PathVirtualClusters = "/v1/virtualclusters" // VirtualClusters
+	PathValidate        = "/v1/virtualclusters/validate"
+	PathNodes           = "/v1/nodes" // Nodes
+)
+
+// Keys on pods and nodes that only our scheduler knows.
+const (
+	// UserLabel names the user who pays for a pod out of a quota; OpenPAI sets it.
+	UserLabel = "userName"
+	// UserGroupLabel names the user's group.
+	UserGroupLabel = "paictl.openpai.org/user-group"
+	// RetryAnnotation is touched so that kube-scheduler tries a waiting pod again.
+	RetryAnnotation = "paictl.openpai.org/retry"
+	// DevicesAnnotation of a node says which GPUs it really has; its value is a NodeDevices.
+	DevicesAnnotation = "paictl.openpai.org/gpus"
+)
+
+// Reasons of the events on pods, nodes and the configuration.
+const (
+	ReasonWaiting       = "WaitingForCells"
+	ReasonPreempting    = "Preempting"
+	ReasonPreempted     = "Preempted"
+	ReasonBound         = "Bound"
+	ReasonDowngraded    = "Downgraded"
+	ReasonRestored      = "Restored"
+	ReasonRefused       = "Refused"
+	ReasonNotManaged    = "NotManaged"
+	ReasonDifferentGPUs = "DifferentGPUs"
+	ReasonConfigApplied = "ConfigurationApplied"
+	ReasonConfigRefused = "ConfigurationRefused"
+)
+
+// NodeDevices is what an agent on a node found there.
+type NodeDevices struct {
+	Devices []Device `json:"devices"`
+}
+
+// Device is one GPU of a node.
+type Device struct {
+	Index   int32  `json:"index"`
+	Healthy bool   `json:"healthy"`
+	Model   string `json:"model,omitempty"`
+}
+
+// States of a gang, and of its pods.
+const (
+	// Waiting: no place yet. Preempting: cells are reserved and their users are leaving. Binding: it
+	// has its place and Kubernetes isn't told yet. Bound: Kubernetes knows. Ignored: bound by
+	// somebody else, or in contradiction to what is known.
+	Waiting    = "Waiting"
+	Preempting = "Preempting"
+	Binding    = "Binding"
+	Bound      = "Bound"
+	Ignored    = "Ignored"
+)
+
+// Why says what a gang is doing, and what keeps it from more.
+type Why struct {
+	VC    string `json:"vc"`
+	Group string `json:"group"`
+	// State is Waiting, Preempting, Binding or Bound; that of the pod that is furthest behind.
+	State string `json:"state"`
+	// Sentence is for people.
+	Sentence string    `json:"sentence"`
+	Priority int       `json:"priority"`
+	Since    time.Time `json:"since"` // the creation of its first pod
+	// Position counts from 1 among QueueLength waiting gangs, PositionInVC in the virtual cluster;
+	// 0 if it doesn't wait.
+	Position     int `json:"position,omitempty"`
+	PositionInVC int `json:"positionInVC,omitempty"`
+	QueueLength  int `json:"queueLength"`
+	// Explanation is of a gang that waits, Running of one that has its place.
+	Explanation *cell.Explanation `json:"explanation,omitempty"`
+	Running     *cell.GangStatus  `json:"running,omitempty"`
+	Pods        []Pod             `json:"pods"`
+}
+
+// Pod is a pod of a gang.
+type Pod struct {
+	Name    string  `json:"name"` // namespace/name
+	UID     string  `json:"uid"`
+	State   string  `json:"state"`
+	Node    string  `json:"node,omitempty"`
+	Indices []int32 `json:"indices,omitempty"`
+	// Reason is what it was told last.
+	Reason string `json:"reason,omitempty"`
+}
+
+// Queue is the gangs that wait, the next one first.
+type Queue struct {
+	Items []Queued `json:"items"`
+}
+
+// Queued is a gang that waits.
+type Queued struct {
+	Position     int       `json:"position"`
+	PositionInVC int       `json:"positionInVC"`
+	VC           string    `json:"vc"`
+	Group        string    `json:"group"`
+	State        string    `json:"state"` // Waiting or Preempting
+	Priority     int       `json:"priority"`
+	Since        time.Time `json:"since"`
+	Pods         int       `json:"pods"` // those that are there and have no place
+	GPUs         int       `json:"gpus"` // of the whole gang
+	User         string    `json:"user,omitempty"`
+	Reason       string    `json:"reason,omitempty"`
+}
+
+// VirtualClusters are all of them, in order of name.
+type VirtualClusters struct {
+	// Generation grows with each configuration that took effect since this scheduler leads.
+	Generation int64            `json:"generation"`
+	Items      []VirtualCluster `json:"items"`
+	// Problem is why the latest configuration was refused; "" if it holds.
+	Problem string `json:"problem,omitempty"`
+}
+
+// VirtualCluster is what a team owns, and what of it is used. Numbers are GPUs.
+type VirtualCluster struct {
+	Name        string   `json:"name"`
+	Cells       []Cells  `json:"virtualCells,omitempty"`
+	PinnedCells []string `json:"pinnedCells,omitempty"`
+	Quota       *Quota   `json:"quota,omitempty"`
+	Guaranteed  int      `json:"guaranteed"`
+	// Used is what guaranteed gangs hold, Opportunistic what others of this virtual cluster do.
+	Used          int               `json:"used"`
+	Opportunistic int               `json:"opportunistic"`
+	Free          int               `json:"free"`
+	Bad           int               `json:"bad"`
+	FreeByLevel   []cell.LevelCount `json:"freeByLevel,omitempty"`
+	Fragmentation float64           `json:"fragmentation"`
+	WaitingGangs  int               `json:"waitingGangs"`
+	WaitingPods   int               `json:"waitingPods"`
+}
+
+// Cells is a number of cells of one type.
+type Cells struct {
+	CellType   string `json:"cellType"`
+	CellNumber int    `json:"cellNumber"`
+}
+
+// Quota limits what one user or group holds of a virtual cluster, in GPUs; 0 is no limit.
+type Quota struct {
+	PerUser  int            `json:"perUser,omitempty"`
+	PerGroup int            `json:"perGroup,omitempty"`
+	Users    map[string]int `json:"users,omitempty"`
+	Groups   map[string]int `json:"groups,omitempty"`
+}
+
+// Validation is what a configuration would do. The request's body is YAML in HiveD's format; with
+// virtualClusters alone, the hardware stays as it is.
+type Validation struct {
+	// Valid says that it would be accepted; Problems are errors and warnings.
+	Valid    bool      `json:"valid"`
+	Problems []Problem `json:"problems,omitempty"`
+	// Changes are gangs that would lose or regain their guarantee, or wait where they run now.
+	Changes []Change `json:"changes,omitempty"`
+	// VirtualClusters says per virtual cluster what it owns now and would own, if that differs.
+	VirtualClusters []ChangedVirtualCluster `json:"virtualClusters,omitempty"`
+}
+
+// Problem is a mistake in a configuration. Line and Column count from 1; 0 is unknown.
+type Problem struct {
+	Severity string `json:"severity"` // error or warning
+	Line     int    `json:"line,omitempty"`
+	Column   int    `json:"column,omitempty"`
+	Path     string `json:"path,omitempty"`
+	Message  string `json:"message"`
+	Remedy   string `json:"remedy,omitempty"`
+}
+
+// Effects of a change on a gang.
+const (
+	// Downgraded: it keeps running without its guarantee, so that others may preempt it. Restored: it
+	// has its guarantee again. Refused: it waits, and its request would no longer be accepted.
+	Downgraded = "downgraded"
+	Restored   = "restored"
+	Refused    = "refused"
+)
+
+// Change is what would happen to a gang.
+type Change struct {
+	VC     string   `json:"vc"`
+	Group  string   `json:"group"`
+	Effect string   `json:"effect"`
+	Pods   []string `json:"pods,omitempty"` // namespace/name
+	GPUs   int      `json:"gpus"`
+	User   string   `json:"user,omitempty"`
+	Reason string   `json:"reason,omitempty"`
+}
+
+// ChangedVirtualCluster is what a virtual cluster owns before and after; nil where it doesn't exist.
+type ChangedVirtualCluster struct {
+	Name   string          `json:"name"`
+	Before *VirtualCluster `json:"before,omitempty"`
+	After  *VirtualCluster `json:"after,omitempty"`
+}
+
+// Nodes are the nodes of the configuration and what they really have.
+type Nodes struct {
+	Items []Node `json:"items"`
+}
+
+// Node is a node of the configuration. The lists are device indices, ascending.
+type Node struct {
+	Name    string `json:"name"`
+	Healthy bool   `json:"healthy"`
+	// Reason says why it isn't healthy.
+	Reason     string  `json:"reason,omitempty"`
+	Configured []int32 `json:"configured"`
+	// Reported says that the node tells its devices; without it all configured ones count as there.
+	Reported bool `json:"reported"`
+	// Missing are configured and not there, Unhealthy there and not usable, Unexpected there and not configured.
+	Missing    []int32 `json:"missing,omitempty"`
+	Unhealthy  []int32 `json:"unhealthy,omitempty"`
+	Unexpected []int32 `json:"unexpected,omitempty"`
+	// Problem says that what the node tells can't be read.
+	Problem string `json:"problem,omitempty"`
+}
