@@ -83,7 +83,9 @@ var variants = []variant{
 	{"plain", func(t *testing.T, chart string) map[string]any { return values(t, chart+".plain") }},
 	{"paictl", func(t *testing.T, chart string) map[string]any {
 		v := values(t, chart)
+		own, _ := v["global"].(map[string]any) // what one service is told alone
 		maps.Copy(v, values(t, "paictl"))
+		maps.Copy(v["global"].(map[string]any), own)
 		switch load(t, chart).Metadata.Annotations[annotationPlacement] {
 		case "none":
 			delete(v, "affinity")
@@ -199,6 +201,33 @@ func TestVolumesOfTheOperatorBelongToNoService(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, manifest, "path: \"/mnt/mine\"")
 	require.NotContains(t, manifest, "paictl.openpai.org/service")
+}
+
+// Virtual clusters change while gangs run: the pods that count GPUs must not be replaced for it.
+func TestAChangeOfVirtualClustersRestartsNoScheduler(t *testing.T) {
+	deployment := func(change map[string]any) (config string, template any) {
+		v := variants[0].values(t, "scheduler")
+		maps.Copy(v, change)
+		manifest, err := render(t, load(t, "scheduler"), v)
+		require.NoError(t, err)
+		for _, o := range objects(t, manifest) {
+			switch o.GetKind() {
+			case "ConfigMap":
+				if o.GetName() == "scheduler-configuration" {
+					config = o.Object["data"].(map[string]any)["hivedscheduler.yaml"].(string)
+				}
+			case "Deployment":
+				template = o.Object["spec"]
+			}
+		}
+		return config, template
+	}
+	config, before := deployment(nil)
+	changed, after := deployment(map[string]any{"virtualClusters": map[string]any{"other": map[string]any{}}})
+	require.NotEqual(t, config, changed)
+	require.Equal(t, before, after)
+	_, after = deployment(map[string]any{"kubeScheduler": map[string]any{"maxBackoffSeconds": 11}})
+	require.NotEqual(t, before, after, "kube-scheduler reads its configuration when it starts")
 }
 
 func TestAnApiServerThatIsNotScrapedIsNotToldToBeDown(t *testing.T) {

@@ -77,6 +77,7 @@ func (b *builder) load() *Catalogue {
 	b.checkRequires()
 	b.checkPlacement()
 	b.giveVolumes()
+	b.configureScheduler()
 	b.checkValues()
 	b.findings.Sort()
 	return c

@@ -1,0 +1,128 @@
+package catalogue
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/scheduler/cell"
+	schedulerconfig "github.com/openpai/paictl/pkg/scheduler/config"
+	"github.com/openpai/paictl/pkg/strictyaml"
+)
+
+// SchedulerService is the service that gives GPUs to gangs of pods, and the name of its section.
+const SchedulerService = "scheduler"
+
+// hivedSection is what the original called it; its key config holds HiveD's file as text.
+const hivedSection = "hivedscheduler"
+
+// keySchedulerConfiguration is the scheduler's whole configuration. It lies under global, where
+// no section can set it.
+const keySchedulerConfiguration = "schedulerConfiguration"
+
+// SchedulerConfig is what the layout's machines and the section scheduler mean to the scheduler.
+// The findings have their places in services-configuration.yaml; with an error among them the
+// configuration can't be used.
+func SchedulerConfig(cfg *config.Cluster) (cell.Config, config.Findings) {
+	sections := schedulerSections(cfg)
+	text, err := strictyaml.Encode(sections, nil)
+	if err != nil {
+		return cell.Config{}, config.Findings{cfg.Finding(config.ServicesFile, strictyaml.Error, at(SchedulerService), "scheduler/section", err.Error(), "")}
+	}
+	c, found := schedulerconfig.FromCluster(cfg.Layout, config.ServicesFile, text)
+	paths := map[string]strictyaml.Path{}
+	collectPaths(sections, strictyaml.Path{}, paths)
+	var out config.Findings
+	for _, f := range found {
+		out = append(out, cfg.Finding(config.ServicesFile, f.Severity, placeOf(f.Field, paths), f.Rule, f.Message, f.Remedy))
+	}
+	return c, out
+}
+
+// schedulerSections are the sections that the scheduler reads, and no other: those may hold secrets.
+func schedulerSections(cfg *config.Cluster) map[string]any {
+	out := map[string]any{}
+	for _, name := range []string{SchedulerService, hivedSection} {
+		if section, ok := cfg.Services.Sections[name].(map[string]any); ok && !isUpstream(section) {
+			out[name] = section
+		}
+	}
+	return out
+}
+
+// collectPaths lists all fields of a value by the text of their path, which findings have.
+func collectPaths(v any, p strictyaml.Path, out map[string]strictyaml.Path) {
+	out[p.String()] = p
+	switch v := v.(type) {
+	case map[string]any:
+		for key, below := range v {
+			collectPaths(below, p.With(key), out)
+		}
+	case []any:
+		for i, below := range v {
+			collectPaths(below, p.With(i), out)
+		}
+	}
+}
+
+// placeOf finds a field, or the nearest one above it that is there. What is about the layout alone
+// stands at the section.
+func placeOf(field string, paths map[string]strictyaml.Path) strictyaml.Path {
+	best := at(SchedulerService)
+	for text, p := range paths {
+		if (field == text || strings.HasPrefix(field, text+".") || strings.HasPrefix(field, text+"[")) && len(p) > len(best) {
+			best = p
+		}
+	}
+	return best
+}
+
+// schedules tells whether the scheduler has something to do where no section says that it runs: a
+// machine has GPUs, or a section says what hardware there is and whose.
+func schedules(cfg *config.Cluster) bool {
+	sections := schedulerSections(cfg)
+	section, _ := sections[SchedulerService].(map[string]any)
+	if sections[hivedSection] != nil || section["virtualClusters"] != nil || section["physicalCluster"] != nil {
+		return true
+	}
+	for _, m := range cfg.Layout.MachineList {
+		if gpu := cfg.Layout.MachineSKU[m.SKU].GPU; gpu != nil && gpu.Count > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// release is a version of Kubernetes as its images are tagged; clouds put words behind it.
+var release = regexp.MustCompile(`^v\d+\.\d+\.\d+`)
+
+// configureScheduler gives the scheduler its configuration, the kube-scheduler of the cluster's release,
+// and a stand-by where a second machine can have it.
+func (b *builder) configureScheduler() {
+	s := b.services[SchedulerService]
+	if s == nil || s.Upstream != nil {
+		return
+	}
+	if section, ok := b.cfg.Services.Sections[SchedulerService].(map[string]any); (!ok || section[keyEnabled] == nil) && !schedules(b.cfg) {
+		s.Enabled = false
+	}
+	if !s.Enabled {
+		return
+	}
+	c, found := SchedulerConfig(b.cfg)
+	b.findings = append(b.findings, found...)
+	computed := map[string]any{"replicas": int64(min(2, max(1, len(machinesOf(b.cfg, s.Placement)))))}
+	k := b.cfg.Kubernetes.Kubernetes
+	if tag := release.FindString(k.Version); tag != "" && k.DockerRegistry != "" {
+		computed["kubeScheduler"] = map[string]any{"image": map[string]any{"repository": k.DockerRegistry + "/kube-scheduler", "tag": tag}}
+	}
+	if found.Err() == nil {
+		text, err := schedulerconfig.Encode(c)
+		if err != nil {
+			b.fail(at(SchedulerService), "scheduler/configuration", fmt.Sprintf("the scheduler's configuration can't be written: %v", err), "")
+		}
+		computed[keyGlobal] = map[string]any{keySchedulerConfiguration: string(text)}
+	}
+	s.Values = mergeComputed(computed, s.Values)
+}
