@@ -11,8 +11,8 @@ import (
 // Beyond is the name of the level of a gang that no cell holds.
 const Beyond = "CLUSTER"
 
-// step is one level of a chain, leaf first.
-type step struct {
+// stage is one level of a chain, leaf first.
+type stage struct {
 	name string
 	gpus int
 }
@@ -26,7 +26,7 @@ type leaf struct {
 // topology answers how close together GPUs are.
 type topology struct {
 	gpus   int
-	chains map[string][]step
+	chains map[string][]stage
 	leaves map[string]map[int32]leaf // by node and device index
 	pinned map[string]int            // GPUs
 	sizes  map[string]int            // GPUs by cell type
@@ -39,7 +39,7 @@ func newTopology(c cell.Config) (*topology, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &topology{chains: map[string][]step{}, leaves: map[string]map[int32]leaf{}, pinned: map[string]int{}, sizes: map[string]int{}}
+	t := &topology{chains: map[string][]stage{}, leaves: map[string]map[int32]leaf{}, pinned: map[string]int{}, sizes: map[string]int{}}
 	nodes := map[string]bool{}
 	for _, x := range c.Types {
 		nodes[x.Name] = x.Node
@@ -54,7 +54,7 @@ func newTopology(c cell.Config) (*topology, error) {
 }
 
 // steps lists the levels of a chain from its first cell.
-func (t *topology) steps(top *cell.Expanded) []step {
+func (t *topology) steps(top *cell.Expanded) []stage {
 	var down []string
 	for x := top; ; x = &x.Children[0] {
 		down = append(down, x.Type)
@@ -62,14 +62,14 @@ func (t *topology) steps(top *cell.Expanded) []step {
 			break
 		}
 	}
-	out, gpus := make([]step, len(down)), 1
+	out, gpus := make([]stage, len(down)), 1
 	for i := range down {
 		x := top
 		for range len(down) - 1 - i {
 			x = &x.Children[0]
 		}
 		gpus *= max(len(x.Children), 1)
-		out[i] = step{x.Type, gpus}
+		out[i] = stage{x.Type, gpus}
 		t.sizes[x.Type] = gpus
 	}
 	return out

@@ -1,0 +1,201 @@
+package sim
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/openpai/paictl/pkg/scheduler/annotation"
+	"github.com/openpai/paictl/pkg/scheduler/cell"
+)
+
+// names is a set of nodes.
+type names map[string]bool
+
+// Has implements cell.Nodes.
+func (n names) Has(name string) bool { return n[name] }
+
+// schedule asks for a place.
+func (r *replay) schedule(s *step, p *replayPod, line *Line) error {
+	phase := cell.Filtering
+	text, err := s.text("phase")
+	if err != nil {
+		return err
+	}
+	switch {
+	case text == "" || strings.EqualFold(text, "Filtering"):
+	case strings.EqualFold(text, "Preempting"):
+		phase = cell.Preempting
+	default:
+		return s.mistake(s.fields["phase"], "phase", "write Filtering or Preempting", "there is no phase %q", text)
+	}
+	list, all, err := s.names("suggestedNodes")
+	if err != nil {
+		return err
+	}
+	var suggested cell.Nodes
+	if !all {
+		set := names{}
+		for _, n := range list {
+			set[n] = true
+		}
+		suggested = set
+	}
+	line.Place = &Place{LeafCellIsolation: []int32{}, Victims: []string{}}
+	if !p.parse(line) {
+		return nil
+	}
+	d := r.core.Schedule(cell.PodID(p.id), p.request, phase, suggested)
+	line.Result, line.Reason = string(d.Result), d.Reason
+	p.bind = nil
+	for _, v := range d.Victims {
+		line.Victims = append(line.Victims, string(v.Pod))
+	}
+	if d.Result == cell.Bind {
+		p.bind, p.notes = &d, annotation.Write(p.request, &d)
+		line.Node, line.LeafCellIsolation, line.CellChain, line.PodBindInfo = d.Node, d.Indices, d.Chain, p.notes.BindInfo
+	}
+	return nil
+}
+
+// add accepts the last bind of a pod, or takes a pod over that runs already.
+func (r *replay) add(s *step, p *replayPod, line *Line) error {
+	info, err := s.document("podBindInfo")
+	if err != nil {
+		return err
+	}
+	isolation, err := s.isolation("podLeafCellIsolation")
+	if err != nil {
+		return err
+	}
+	node, err := s.text("node")
+	if err != nil {
+		return err
+	}
+	if p.at >= 0 {
+		line.refuse("pod %s is allocated already", p.id)
+		return nil
+	}
+	if p.request == nil && !p.parse(line) {
+		return nil
+	}
+	notes, bind := p.notes, p.bind
+	if info != "" {
+		notes = annotation.Bound{BindInfo: info, Isolation: isolation}
+	} else if bind == nil {
+		line.refuse("pod %s has no podBindInfo, and no bind that it could accept", p.id)
+		return nil
+	}
+	at, slot := (*cell.Placement)(nil), 0
+	if info == "" {
+		at, slot = bind.Placement, bind.Slot
+	} else if at, slot, err = annotation.ReadBound(p.request, notesOf(notes)); err != nil {
+		line.refuse("%s", err)
+		return nil
+	}
+	if have := at.Pods[slot].Node; node != "" && node != have {
+		line.refuse("the pod is bound to %s, not to %s", have, node)
+		return nil
+	}
+	downgrades, err := r.core.Allocate(cell.PodID(p.id), p.request, at, slot)
+	if err != nil {
+		line.refuse("%s", err)
+		return nil
+	}
+	r.accept(p, notes, slot)
+	r.changed(downgrades, line)
+	return nil
+}
+
+// accept remembers a pod as an API server does.
+func (r *replay) accept(p *replayPod, notes annotation.Bound, slot int) {
+	p.notes, p.slot, p.bind, p.at = notes, slot, nil, len(r.accepted)
+	r.accepted = append(r.accepted, p)
+}
+
+// forget removes a pod from the accepted ones.
+func (r *replay) forget(p *replayPod) {
+	if p.at < 0 {
+		return
+	}
+	r.accepted[p.at] = nil
+	p.at = -1
+	if r.gone++; r.gone*2 > len(r.accepted) {
+		r.compact()
+	}
+}
+
+func (r *replay) compact() {
+	kept := r.accepted[:0]
+	for _, p := range r.accepted {
+		if p != nil {
+			p.at = len(kept)
+			kept = append(kept, p)
+		}
+	}
+	clear(r.accepted[len(kept):])
+	r.accepted, r.gone = kept, 0
+}
+
+// notesOf are a pod's annotations by key.
+func notesOf(b annotation.Bound) map[string]string {
+	out := map[string]string{}
+	for key, value := range map[string]string{annotation.IsolationKey: b.Isolation, annotation.BindInfoKey: b.BindInfo, annotation.PlacementKey: b.Placement} {
+		if value != "" {
+			out[key] = value
+		}
+	}
+	return out
+}
+
+// deleteAllocated ends a pod that runs.
+func (r *replay) deleteAllocated(p *replayPod, line *Line) {
+	downgrades, known := r.core.DeleteAllocated(cell.PodID(p.id))
+	switch {
+	case !known && p.at < 0:
+		line.refuse("pod %s is not allocated", p.id)
+		return
+	case !known:
+		line.Reason = "the scheduler didn't know it"
+	}
+	r.forget(p)
+	p.bind, p.request = nil, nil
+	r.changed(downgrades, line)
+}
+
+// deleteUnallocated ends a pod that waits.
+func (r *replay) deleteUnallocated(p *replayPod, line *Line) {
+	if p.at >= 0 {
+		line.refuse("pod %s is allocated; delete it with deleteAllocatedPod", p.id)
+		return
+	}
+	if p.request == nil && !p.parse(line) {
+		return
+	}
+	downgrades := r.core.DeleteUnallocated(cell.PodID(p.id), p.request)
+	p.bind, p.request = nil, nil
+	r.changed(downgrades, line)
+}
+
+// changed reports gangs whose guarantee changed, and writes it to their pods' annotations, from
+// which a restart reads it.
+func (r *replay) changed(downgrades []cell.Downgrade, line *Line) {
+	for _, d := range downgrades {
+		c := ChangedGang{VC: d.VC, Group: d.Gang, Pods: []string{}, Reason: d.Reason}
+		for _, id := range d.Pods {
+			c.Pods = append(c.Pods, string(id))
+			if p := r.pods[string(id)]; p != nil && d.Placement != nil {
+				p.notes.Placement = annotation.WritePlacement(d.Placement, p.slot)
+			}
+		}
+		if d.Restored {
+			line.Restored = append(line.Restored, c)
+		} else {
+			line.Downgraded = append(line.Downgraded, c)
+		}
+	}
+}
+
+// describe is an error in one line.
+func describe(format string, args ...any) string {
+	return strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " ")
+}

@@ -1,0 +1,122 @@
+package sim
+
+import (
+	"path/filepath"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/openpai/paictl/pkg/scheduler/annotation"
+	"github.com/openpai/paictl/pkg/scheduler/cell"
+	"github.com/openpai/paictl/pkg/scheduler/config"
+	"github.com/openpai/paictl/pkg/strictyaml"
+)
+
+// start begins, or begins again: a new scheduler that knows what the pods' annotations say, and
+// nothing else.
+func (r *replay) start(s *step, line *Line) error {
+	healthy, all, err := s.names("healthyNodes")
+	if err != nil {
+		return err
+	}
+	source, err := r.source(s, line)
+	if err != nil || line.Result != OK {
+		return err
+	}
+	next := r.config
+	if source != nil {
+		c, findings := config.Parse(source.Name, source.Data)
+		if findings.Err() != nil {
+			line.Result, line.Reason, line.Findings = ConfigRejected, reasons(findings.Errors()), findings
+			return nil
+		}
+		next, line.Findings = c, findings
+	}
+	core, err := cell.New(next)
+	if err != nil {
+		line.Result, line.Reason = ConfigRejected, err.Error()
+		return nil
+	}
+	r.config, r.core = next, core
+	if all {
+		healthy = core.Nodes()
+	}
+	for _, n := range healthy {
+		core.SetNode(n, true)
+	}
+	r.recover(line)
+	return nil
+}
+
+// source is the configuration that a start uses; nil is the one of the start before.
+func (r *replay) source(s *step, line *Line) (*Source, error) {
+	n := s.fields["config"]
+	switch {
+	case n == nil && r.core != nil:
+		return nil, nil
+	case n == nil && r.Config != nil:
+		return r.Config, nil
+	case n == nil:
+		return nil, s.mistake(nil, "config", "write config: FILE, or give --config FILE", "there is no configuration")
+	case n.Kind == yaml.ScalarNode && !strings.ContainsAny(n.Value, "\n{"):
+		path := n.Value
+		if !filepath.IsAbs(path) && s.file != "-" {
+			path = filepath.Join(filepath.Dir(s.file), path)
+		}
+		data, err := r.ReadFile(path)
+		if err != nil {
+			line.Result, line.Reason = ConfigRejected, describe("%s:%d: config: %v", s.file, n.Line, err)
+			return nil, nil
+		}
+		return &Source{path, data}, nil
+	}
+	text, err := s.document("config")
+	return &Source{describe("%s:%d", s.file, n.Line), []byte(text)}, err
+}
+
+// reasons joins findings to one text.
+func reasons(fs strictyaml.Findings) string {
+	var out []string
+	for _, f := range fs {
+		text := f.String()
+		if f.Remedy != "" {
+			text += "; " + f.Remedy
+		}
+		out = append(out, text)
+	}
+	return strings.Join(out, "\n")
+}
+
+// recover hands a new scheduler the pods that run, in the order in which they were accepted.
+func (r *replay) recover(line *Line) {
+	r.compact()
+	for _, p := range r.pods {
+		p.bind = nil
+	}
+	for _, p := range r.accepted {
+		if err := r.readd(p, line); err != nil {
+			line.Lost = append(line.Lost, LostPod{p.id, err.Error()})
+			continue
+		}
+		line.Recovered = append(line.Recovered, p.id)
+	}
+}
+
+// readd hands one pod over from its annotations alone.
+func (r *replay) readd(p *replayPod, line *Line) error {
+	request, err := annotation.ParseRequest(p.spec, p.name)
+	if err != nil {
+		return err
+	}
+	at, slot, err := annotation.ReadBound(request, notesOf(p.notes))
+	if err != nil {
+		return err
+	}
+	downgrades, err := r.core.Allocate(cell.PodID(p.id), request, at, slot)
+	if err != nil {
+		return err
+	}
+	p.request, p.slot = request, slot
+	r.changed(downgrades, line)
+	return nil
+}
