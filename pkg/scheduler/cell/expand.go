@@ -74,12 +74,15 @@ type expander struct {
 	types    map[string]Type
 	leaves   map[string]bool
 	lines    map[string][]level // by type, the levels from it down to the leaf
+	broken   map[string]bool    // top types that can't be used, and are reported
+	tops     []int              // of the cells that expand returned, the index in Physical
 	cells    int
 	problems []Problem
 }
 
 func newExpander(c Config) *expander {
-	x := &expander{config: c, types: make(map[string]Type, len(c.Types)), leaves: map[string]bool{}, lines: map[string][]level{}}
+	x := &expander{config: c, types: make(map[string]Type, len(c.Types)), leaves: map[string]bool{},
+		lines: map[string][]level{}, broken: map[string]bool{}}
 	for _, t := range c.Types {
 		if _, twice := x.types[t.Name]; !twice {
 			x.types[t.Name] = t
@@ -133,12 +136,18 @@ func (x *expander) line(name string) ([]level, error) {
 	return l, nil
 }
 
-// nodeAt returns the index of the node level, -1 if there is none, -2 if there are several.
+// Answers of nodeAt where there isn't exactly one node level.
+const (
+	noNode    = -1
+	manyNodes = -2
+)
+
+// nodeAt returns the index of the node level.
 func nodeAt(l []level) int {
-	found := -1
+	found := noNode
 	for i := range l {
 		if l[i].node && found >= 0 {
-			return -2
+			return manyNodes
 		}
 		if l[i].node {
 			found = i
@@ -172,13 +181,18 @@ func (x *expander) expand() []Expanded {
 		x.cells += count(l)
 		if x.cells > maxCells {
 			x.fail(path, "check the numbers of children", "the cluster has more than %d cells with this one", maxCells)
+			for j := range x.config.Physical {
+				x.broken[x.config.Physical[j].Type] = true
+			}
 			return out
 		}
 		before := len(x.problems)
 		cell := x.cell(p, l, "", i, path)
-		if len(x.problems) == before {
-			out = append(out, cell)
+		if len(x.problems) > before {
+			x.broken[p.Type] = true
+			continue
 		}
+		out, x.tops = append(out, cell), append(x.tops, i)
 	}
 	return out
 }
@@ -191,23 +205,31 @@ func (x *expander) top(p *Physical, path []any) []level {
 		return nil
 	}
 	l, err := x.line(p.Type)
-	switch {
-	case errors.Is(err, errUnknownType):
+	if errors.Is(err, errUnknownType) {
+		x.broken[p.Type] = true
 		x.fail(path, "the cell types are "+x.known(), "there is no cell type %q", p.Type)
 		return nil
+	}
+	if x.broken[p.Type] && (err != nil || nodeAt(l) < 0) {
+		return nil // once is enough
+	}
+	switch {
 	case err != nil:
+		x.broken[p.Type] = true
 		x.fail(path, "correct the cell types first", "the type %q can't be used, since it, or a type below it, is malformed", p.Type)
 		return nil
 	}
-	switch nodeAt(l) {
-	case -1:
+	n := nodeAt(l)
+	x.broken[p.Type] = x.broken[p.Type] || n < 0
+	switch n {
+	case noNode:
 		if above := x.nodeAbove(p.Type); above != "" {
 			x.fail(path, "use "+above+", or a type above it", "a top-level cell is a node or above it, and %q is below the node", p.Type)
 		} else {
 			x.fail(path, "write isNodeLevel: true in the type that is a Kubernetes node", "no level of %q is a node", p.Type)
 		}
 		return nil
-	case -2:
+	case manyNodes:
 		x.fail(path, "keep isNodeLevel: true in one type", "several levels of %q are marked as the node", p.Type)
 		return nil
 	}
@@ -238,6 +260,9 @@ func (x *expander) cell(p *Physical, l []level, parent string, number int, path 
 	}
 	if e.Address == "" {
 		e.Address = strconv.Itoa(number)
+	}
+	if strings.ContainsFunc(e.Address, func(r rune) bool { return r <= ' ' || r == '/' }) {
+		x.fail(at(path, "cellAddress"), "write the name of the node, or the index of the device, alone", "the address %q has a slash or a blank", e.Address)
 	}
 	e.Full = e.Address
 	if parent != "" {

@@ -9,12 +9,6 @@ import (
 	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
-// Parse reads a configuration and checks it; an error among the findings means that the returned
-// configuration can't be used.
-func Parse(file string, data []byte) (cell.Config, strictyaml.Findings) {
-	return cell.Config{}, nil
-}
-
 // FromCluster makes the configuration of a layout's machines and of the section scheduler in
 // services-configuration.yaml.
 func FromCluster(l layout.Layout, servicesFile string, services []byte) (cell.Config, strictyaml.Findings) {

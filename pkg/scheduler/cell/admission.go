@@ -1,0 +1,138 @@
+package cell
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+)
+
+// checkAdmission compares what the virtual clusters own with what there is, chain by chain from the
+// top level down: cells that are left over at one level are split for the next.
+//
+// A cell that has an assigned pinned cell somewhere inside can't be handed out as a whole; what lies
+// beside the pinned cell can. HiveD counts such a cell as whole, and finds out when a job needs it.
+func (v *validator) checkAdmission(cells []Expanded) {
+	done := map[string]bool{}
+	for i := range cells {
+		chain := cells[i].Type
+		if done[chain] || v.broken[chain] {
+			continue
+		}
+		done[chain] = true
+		v.admitChain(chain, cells)
+	}
+}
+
+func (v *validator) admitChain(chain string, cells []Expanded) {
+	l, _ := v.line(chain)
+	free, total := make([]int, len(l)), 0
+	for i := range cells {
+		if cells[i].Type != chain {
+			continue
+		}
+		total++
+		if !v.loose(&cells[i], 0, free) {
+			free[0]++
+		}
+	}
+	left := 0
+	for depth := range l {
+		left += free[depth]
+		v.admitLevel(chain, l, depth, left, total)
+		for _, c := range v.claims {
+			if c.chain == chain && c.level == depth {
+				left -= c.count
+			}
+		}
+		left = max(left, 0) * l[depth].children
+		total *= l[depth].children
+	}
+}
+
+// loose tells whether a cell is, or has inside, a pinned cell that somebody owns, and counts by level
+// the cells that lie beside such cells.
+func (v *validator) loose(e *Expanded, depth int, free []int) bool {
+	if e.Pinned != "" && v.pinned[e.Pinned].owner != "" {
+		return true
+	}
+	clean := 0
+	for i := range e.Children {
+		if !v.loose(&e.Children[i], depth+1, free) {
+			clean++
+		}
+	}
+	if clean == len(e.Children) {
+		return false
+	}
+	free[depth+1] += clean
+	return true
+}
+
+// admitLevel reports the first claim on a level that exceeds what is left for it.
+func (v *validator) admitLevel(chain string, l []level, depth, left, total int) {
+	want := 0
+	var first *claim
+	for i := range v.claims {
+		c := &v.claims[i]
+		if c.chain != chain || c.level != depth {
+			continue
+		}
+		if want += c.count; want > left && first == nil {
+			first = c
+		}
+	}
+	if first == nil {
+		return
+	}
+	where := ""
+	if depth > 0 {
+		where = " in the chain " + chain
+	}
+	message := fmt.Sprintf("the virtual clusters ask for %s%s (%s)", countOf(want, l[depth].name), where, v.askers(chain, depth))
+	if left == total {
+		message += fmt.Sprintf(", and there are %d", total)
+	} else {
+		message += fmt.Sprintf(", and of the %d there are %d left %s", total, left, v.takers(chain, l, depth))
+	}
+	v.fail(first.path, "ask for fewer cells, or add physical ones", "%s", message)
+}
+
+// askers lists who wants how many cells of a level.
+func (v *validator) askers(chain string, depth int) string {
+	var order []string
+	counts := map[string]int{}
+	for _, c := range v.claims {
+		if c.chain != chain || c.level != depth {
+			continue
+		}
+		if counts[c.vc] == 0 {
+			order = append(order, c.vc)
+		}
+		counts[c.vc] += c.count
+	}
+	for i, vc := range order {
+		order[i] = fmt.Sprintf("%s %d", vc, counts[vc])
+	}
+	return strings.Join(order, ", ")
+}
+
+// takers says what has reduced the cells of a level.
+func (v *validator) takers(chain string, l []level, depth int) string {
+	var parts []string
+	for above := range depth {
+		if who := v.askers(chain, above); who != "" {
+			parts = append(parts, fmt.Sprintf("larger cells of type %s (%s)", l[above].name, who))
+		}
+	}
+	var pins []string
+	for id, p := range v.pinned {
+		if p.chain == chain && p.owner != "" {
+			pins = append(pins, fmt.Sprintf("%s of %s", id, p.owner))
+		}
+	}
+	if len(pins) > 0 {
+		sort.Strings(pins)
+		parts = append(parts, "pinned cells ("+strings.Join(pins, ", ")+")")
+	}
+	return "beside " + strings.Join(parts, " and ")
+}

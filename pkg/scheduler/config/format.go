@@ -1,0 +1,81 @@
+package config
+
+import (
+	"gopkg.in/yaml.v3"
+
+	"github.com/openpai/paictl/pkg/strictyaml"
+)
+
+// file is HiveD's configuration. Keys that only HiveD's own process reads are accepted and have no
+// effect.
+type file struct {
+	Physical physicalCluster           `yaml:"physicalCluster"`
+	Virtual  map[string]virtualCluster `yaml:"virtualClusters"`
+
+	KubeAPIServerAddress ignored     `yaml:"kubeApiServerAddress"`
+	KubeConfigFilePath   ignored     `yaml:"kubeConfigFilePath"`
+	WebServerAddress     ignored     `yaml:"webServerAddress"`
+	ForceBindThreshold   ignored     `yaml:"forcePodBindThreshold"`
+	WaitingBlock         ignored     `yaml:"waitingPodSchedulingBlockMilliSec"`
+	Rest                 unknownKeys `yaml:",inline"`
+}
+
+type physicalCluster struct {
+	Types map[string]cellType `yaml:"cellTypes"`
+	Cells []physicalCell      `yaml:"physicalCells"`
+	// SKUTypes, and GPUTypes of early releases, are for OpenPAI's REST server.
+	SKUTypes ignored     `yaml:"skuTypes"`
+	GPUTypes ignored     `yaml:"gpuTypes"`
+	Rest     unknownKeys `yaml:",inline"`
+}
+
+type cellType struct {
+	Child    string      `yaml:"childCellType"`
+	Children int         `yaml:"childCellNumber"`
+	Node     bool        `yaml:"isNodeLevel"`
+	Rest     unknownKeys `yaml:",inline"`
+}
+
+type physicalCell struct {
+	Type     string         `yaml:"cellType"`
+	Address  string         `yaml:"cellAddress"`
+	Pinned   string         `yaml:"pinnedCellId"`
+	Children []physicalCell `yaml:"cellChildren"`
+	Rest     unknownKeys    `yaml:",inline"`
+}
+
+type virtualCluster struct {
+	Cells  []virtualCell `yaml:"virtualCells"`
+	Pinned []pinnedCell  `yaml:"pinnedCells"`
+	// Quota is ours: GPUs that a user, or a group of users, may hold with guarantee at a time.
+	Quota quota       `yaml:"quota"`
+	Rest  unknownKeys `yaml:",inline"`
+}
+
+type virtualCell struct {
+	Type   string      `yaml:"cellType"`
+	Number int         `yaml:"cellNumber"`
+	Rest   unknownKeys `yaml:",inline"`
+}
+
+type pinnedCell struct {
+	ID   string      `yaml:"pinnedCellId"`
+	Rest unknownKeys `yaml:",inline"`
+}
+
+type quota struct {
+	PerUser  int            `yaml:"perUser"`
+	PerGroup int            `yaml:"perGroup"`
+	Users    map[string]int `yaml:"users"`
+	Groups   map[string]int `yaml:"groups"`
+	Rest     unknownKeys    `yaml:",inline"`
+}
+
+// unknownKeys takes keys that mean nothing. HiveD ignores them, so that they are only warnings.
+type unknownKeys map[string]ignored
+
+// ignored is a value of any form that nobody reads.
+type ignored struct{}
+
+// DecodeNode implements strictyaml.NodeDecoder.
+func (*ignored) DecodeNode(*strictyaml.Decoder, *yaml.Node, strictyaml.Path) {}
