@@ -1,0 +1,158 @@
+package scheduler
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/iostreams"
+	"github.com/openpai/paictl/pkg/scheduler/cell"
+	"github.com/openpai/paictl/pkg/scheduler/sim"
+	"github.com/openpai/paictl/pkg/strictyaml"
+)
+
+// CheckOptions are those of "paictl scheduler check".
+type CheckOptions struct {
+	IO     *iostreams.IOStreams
+	Output cmdutil.Output
+
+	source source
+}
+
+// checked is what "check -o json" prints.
+type checked struct {
+	Valid    bool                `json:"valid"`
+	Errors   int                 `json:"errors"`
+	Warnings int                 `json:"warnings"`
+	Findings strictyaml.Findings `json:"findings"`
+	// Division is absent where there are errors.
+	*sim.Division
+}
+
+// NewCmdCheck returns "paictl scheduler check". runF replaces the run in tests.
+func NewCmdCheck(f *cmdutil.Factory, runF func(context.Context, *CheckOptions) error) *cobra.Command {
+	opts := &CheckOptions{IO: f.IO}
+	cmd := &cobra.Command{
+		Use:   "check",
+		Short: "Find mistakes in a scheduler configuration, and show who owns what",
+		Long: `Reads a scheduler configuration and reports everything that is wrong in it: unknown types, virtual
+clusters that own more than there is at any level, pinned cells, addresses that occur twice. Every
+finding names file, line and field, and says what to do. Without one, prints the hardware and its
+division: what each virtual cluster owns, and what belongs to nobody.
+
+Without --config the configuration is made from the machines of layout.yaml and the section scheduler
+of services-configuration.yaml. The exit code is 1 where there are errors.`,
+		Example: `  paictl scheduler check --config hivedscheduler.yaml
+  paictl scheduler check -p ./cluster -o json | jq '.virtualClusters[] | {name, gpus}'`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return checkRun(opts)
+		},
+	}
+	opts.source.add(cmd, f)
+	cmdutil.AddOutputFlag(cmd, &opts.Output, "table", "json", "yaml")
+	return cmd
+}
+
+func checkRun(opts *CheckOptions) error {
+	c, findings, err := opts.source.load()
+	if err != nil {
+		return err
+	}
+	v := checked{Valid: findings.Err() == nil, Errors: len(findings.Errors()), Warnings: len(findings.Warnings()), Findings: findings}
+	if v.Findings == nil {
+		v.Findings = strictyaml.Findings{}
+	}
+	if v.Valid {
+		if v.Division, err = sim.Divide(c); err != nil {
+			return err
+		}
+	}
+	if !opts.Output.Is("table") {
+		err = opts.Output.Write(opts.IO.Out, v, cmdutil.Table{})
+	} else {
+		err = writeChecked(opts, &v)
+	}
+	if err == nil && !v.Valid {
+		return cmdutil.ErrSilent
+	}
+	return err
+}
+
+func writeChecked(opts *CheckOptions, v *checked) error {
+	if err := v.Findings.Write(opts.IO.Out); err != nil {
+		return err
+	}
+	fmt.Fprintf(opts.IO.Err, "%s: %s\n", opts.source.name(), v.Findings.Summary())
+	if v.Division == nil {
+		return nil
+	}
+	if len(v.Findings) > 0 {
+		fmt.Fprintln(opts.IO.Out)
+	}
+	if err := opts.Output.Write(opts.IO.Out, v, hardware(v.Division)); err != nil {
+		return err
+	}
+	fmt.Fprintln(opts.IO.Out)
+	return opts.Output.Write(opts.IO.Out, v, owners(v.Division))
+}
+
+// hardware is one row per chain and level.
+func hardware(d *sim.Division) cmdutil.Table {
+	t := cmdutil.Table{Header: []string{"CHAIN", "LEVEL", "CELLS", "GPUS EACH", "GPUS"}}
+	for _, c := range d.Chains {
+		name := c.Name
+		for _, l := range c.Levels {
+			level := l.CellType
+			if l.IsNodeLevel {
+				level += " (node)"
+			}
+			t.Rows = append(t.Rows, []string{name, level, strconv.Itoa(l.Count), strconv.Itoa(l.GPUs), strconv.Itoa(l.Count * l.GPUs)})
+			name = ""
+		}
+	}
+	return t
+}
+
+// owners is one row per virtual cluster, and one for what is left.
+func owners(d *sim.Division) cmdutil.Table {
+	t := cmdutil.Table{Header: []string{"VIRTUAL CLUSTER", "GPUS", "SHARE", "CELLS"}}
+	row := func(name string, gpus int, cells []string) {
+		if len(cells) == 0 {
+			cells = []string{"-"}
+		}
+		t.Rows = append(t.Rows, []string{name, strconv.Itoa(gpus), percent(gpus, d.GPUs), strings.Join(cells, ", ")})
+	}
+	for _, v := range d.VirtualClusters {
+		cells := counted(v.Cells)
+		for _, p := range v.Pinned {
+			cells = append(cells, fmt.Sprintf("%s (pinned %s)", p.ID, p.CellType))
+		}
+		row(v.Name, v.GPUs, cells)
+	}
+	row("(unassigned)", d.Unassigned.GPUs, counted(d.Unassigned.Cells))
+	row("(all)", d.GPUs, nil)
+	return t
+}
+
+func counted(cells []cell.LevelCount) []string {
+	var out []string
+	for _, c := range cells {
+		out = append(out, fmt.Sprintf("%d × %s", c.Count, c.CellType))
+	}
+	return out
+}
+
+func percent(part, whole int) string {
+	if whole == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f%%", 100*float64(part)/float64(whole))
+}

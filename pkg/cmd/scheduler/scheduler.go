@@ -1,0 +1,31 @@
+// Package scheduler is the commands "paictl scheduler ...": look at a division of a cluster before it
+// is real.
+// In: a scheduler configuration, steps or a trace of jobs. Out: findings, what the scheduler answers
+// to each step, and how it would go for the jobs. No cluster is asked.
+package scheduler
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/cmdutil"
+)
+
+// NewCmdScheduler returns "paictl scheduler".
+func NewCmdScheduler(f *cmdutil.Factory) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "scheduler",
+		Short: "Check and try out how virtual clusters share the GPUs",
+		Long: `Works on a scheduler configuration without a cluster: a file in HiveD's format, or the one that
+layout.yaml and services-configuration.yaml of a configuration folder make. The scheduler that answers
+is the one that runs in the cluster.
+
+"check" finds mistakes and shows the division, "replay" runs single steps, "simulate" runs a trace of
+jobs in virtual time and says how long they would have waited.`,
+		Example: `  paictl scheduler check -p ./cluster
+  paictl scheduler replay --config hivedscheduler.yaml steps.yaml
+  paictl scheduler trace --gpus 512 -d ./trace
+  paictl scheduler simulate --config ./trace/hived-512.yaml --trace ./trace/trace-512.csv`,
+	}
+	cmd.AddCommand(NewCmdCheck(f, nil), NewCmdReplay(f, nil), NewCmdSimulate(f, nil), NewCmdTrace(f, nil))
+	return cmd
+}

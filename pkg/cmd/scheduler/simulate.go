@@ -1,0 +1,159 @@
+package scheduler
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/iostreams"
+	"github.com/openpai/paictl/pkg/scheduler/cell"
+	"github.com/openpai/paictl/pkg/scheduler/sim"
+	"github.com/openpai/paictl/pkg/scheduler/sim/trace"
+)
+
+// SimulateOptions are those of "paictl scheduler simulate".
+type SimulateOptions struct {
+	IO     *iostreams.IOStreams
+	Output cmdutil.Output
+	Trace  string
+	// Compare are configurations that are run on the same trace.
+	Compare []string
+	Meter   sim.Meter
+
+	source source
+}
+
+// simulated is how one configuration did.
+type simulated struct {
+	Config string `json:"config"`
+	*sim.Report
+}
+
+// NewCmdSimulate returns "paictl scheduler simulate". runF replaces the run in tests.
+func NewCmdSimulate(f *cmdutil.Factory, runF func(context.Context, *SimulateOptions) error) *cobra.Command {
+	opts := &SimulateOptions{IO: f.IO, Meter: sim.System()}
+	var noSpeed bool
+	cmd := &cobra.Command{
+		Use:   "simulate --trace CSV",
+		Short: "Run a trace of jobs in virtual time and say how it went",
+		Long: `Replays jobs on a cluster whose nodes are all healthy, with the scheduler that runs in a cluster, and
+reports how busy the GPUs were, how long the jobs of each virtual cluster waited and why, how close
+together the GPUs of a job were, what was preempted, and what a decision costs. --compare runs further
+configurations on the same jobs and prints them side by side, so that you can see what another division
+of the cluster would have done.
+
+The trace is a CSV file whose first line is
+  ` + trace.Header() + `
+priority is -1 for opportunistic jobs, else 0 to 1000. All pods of a job are one gang. Time is virtual:
+hours take seconds. The run ends at the last arrival.`,
+		Example: `  paictl scheduler simulate --config hivedscheduler.yaml --trace jobs.csv
+  paictl scheduler simulate -p ./cluster --trace jobs.csv -o json | jq .utilisation
+  paictl scheduler simulate --trace jobs.csv --compare today.yaml,tomorrow.yaml`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if opts.Trace == "" {
+				return cmdutil.Usagef("name the trace with --trace CSV (see %s --help)", cmd.CommandPath())
+			}
+			if noSpeed {
+				opts.Meter = nil
+			}
+			// A comparison is complete without the folder that is the default.
+			if len(opts.Compare) > 0 && !cmd.Flags().Changed("config-path") && opts.source.File == "" {
+				opts.source.Dir = ""
+			}
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return simulateRun(cmd.Context(), opts)
+		},
+	}
+	opts.source.add(cmd, f)
+	cmd.Flags().StringVar(&opts.Trace, "trace", "", "the jobs, a CSV file")
+	_ = cmd.MarkFlagFilename("trace", "csv")
+	cmd.Flags().StringSliceVar(&opts.Compare, "compare", nil, "scheduler configurations to run on the same jobs, side by side")
+	_ = cmd.MarkFlagFilename("compare", "yaml", "yml")
+	cmd.Flags().BoolVar(&noSpeed, "no-speed", false, "leave out what depends on this machine, so that the same input gives the same output")
+	cmdutil.AddOutputFlag(cmd, &opts.Output, "table", "json", "yaml")
+	return cmd
+}
+
+func simulateRun(ctx context.Context, opts *SimulateOptions) error {
+	jobs, err := readTrace(opts.Trace)
+	if err != nil {
+		return err
+	}
+	var sources []source
+	if opts.source.name() != "" {
+		sources = append(sources, opts.source)
+	}
+	for _, file := range opts.Compare {
+		sources = append(sources, source{File: file})
+	}
+	// All mistakes come before the first run, which may take long.
+	configs := make([]cell.Config, len(sources))
+	for i := range sources {
+		if configs[i], err = sources[i].valid(); err != nil {
+			return err
+		}
+	}
+	var results []simulated
+	for i, s := range sources {
+		o := sim.Options{Meter: opts.Meter, Progress: progress(opts.IO, s.name(), len(sources) > 1)}
+		report, err := sim.Run(ctx, configs[i], jobs, o)
+		clearLine(opts.IO)
+		if err != nil {
+			return fmt.Errorf("%s on %s: %w", opts.Trace, s.name(), err)
+		}
+		results = append(results, simulated{s.name(), report})
+	}
+	if opts.Output.Is("table") {
+		return writeSimulated(opts, results)
+	}
+	if len(opts.Compare) == 0 {
+		return opts.Output.Write(opts.IO.Out, results[0], cmdutil.Table{})
+	}
+	return opts.Output.Write(opts.IO.Out, results, cmdutil.Table{})
+}
+
+func readTrace(path string) ([]trace.Job, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the trace: %w", err)
+	}
+	defer f.Close()
+	jobs, err := trace.ReadCSV(path, f)
+	if err == nil && len(jobs) == 0 {
+		return nil, hint.Errorf("write a line per job", "%s has no jobs", path)
+	}
+	return jobs, err
+}
+
+// progress counts jobs in one line that is rewritten on a terminal; elsewhere there is none.
+func progress(io *iostreams.IOStreams, name string, several bool) func(arrived, all int) {
+	if !io.CanRedraw() {
+		return nil
+	}
+	shown := -1
+	return func(arrived, all int) {
+		percent := arrived * 100 / all
+		if percent == shown {
+			return
+		}
+		shown = percent
+		if several {
+			fmt.Fprintf(io.Err, "\r\033[K%s: %d of %d jobs", name, arrived, all)
+			return
+		}
+		fmt.Fprintf(io.Err, "\r\033[K%d of %d jobs", arrived, all)
+	}
+}
+
+func clearLine(io *iostreams.IOStreams) {
+	if io.CanRedraw() {
+		fmt.Fprint(io.Err, "\r\033[K")
+	}
+}

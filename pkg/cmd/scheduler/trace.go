@@ -1,0 +1,74 @@
+package scheduler
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/iostreams"
+	"github.com/openpai/paictl/pkg/scheduler/sim/trace"
+)
+
+// TraceOptions are those of "paictl scheduler trace".
+type TraceOptions struct {
+	IO   *iostreams.IOStreams
+	GPUs int
+	Seed uint64
+	Dir  string
+}
+
+// NewCmdTrace returns "paictl scheduler trace". runF replaces the run in tests.
+func NewCmdTrace(f *cmdutil.Factory, runF func(context.Context, *TraceOptions) error) *cobra.Command {
+	opts := &TraceOptions{IO: f.IO}
+	cmd := &cobra.Command{
+		Use:   "trace",
+		Short: "Make up a trace of jobs, and a cluster for them",
+		Long: `Writes trace-GPUS.csv and hived-GPUS.yaml: jobs that offer 90 % of a made-up cluster's GPUs as work, and
+that cluster as a scheduler configuration. The same seed makes the same files.
+
+A trace of your own has the same first line: ` + trace.Header() + `.`,
+		Example: `  paictl scheduler trace --gpus 512 --seed 7 -d ./trace`,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return traceRun(opts)
+		},
+	}
+	cmd.Flags().IntVar(&opts.GPUs, "gpus", 512, fmt.Sprintf("size of the cluster, one of %v", trace.Sizes()))
+	cmd.Flags().Uint64Var(&opts.Seed, "seed", 7, "another seed makes other jobs")
+	cmd.Flags().StringVarP(&opts.Dir, "dir", "d", ".", "folder to write to")
+	_ = cmd.MarkFlagDirname("dir")
+	return cmd
+}
+
+func traceRun(opts *TraceOptions) error {
+	t, err := trace.Generate(opts.GPUs, opts.Seed)
+	if err != nil {
+		return cmdutil.Usagef("%w", err)
+	}
+	var jobs bytes.Buffer
+	if err := trace.WriteCSV(&jobs, t.Jobs); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(opts.Dir, 0o755); err != nil {
+		return err
+	}
+	for _, f := range []struct {
+		name string
+		data []byte
+	}{{fmt.Sprintf("trace-%d.csv", opts.GPUs), jobs.Bytes()}, {fmt.Sprintf("hived-%d.yaml", opts.GPUs), t.YAML}} {
+		path := filepath.Join(opts.Dir, f.name)
+		if err := os.WriteFile(path, f.data, 0o644); err != nil {
+			return err
+		}
+		fmt.Fprintln(opts.IO.Err, "wrote", path)
+	}
+	return nil
+}

@@ -1,0 +1,198 @@
+package sim
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/openpai/paictl/pkg/scheduler/cell"
+)
+
+// Division is a configuration summed up: the hardware, and what of it belongs to whom.
+type Division struct {
+	Nodes           int       `json:"nodes"`
+	GPUs            int       `json:"gpus"`
+	Chains          []Chain   `json:"chains"`
+	VirtualClusters []Owner   `json:"virtualClusters"`
+	Unassigned      Remainder `json:"unassigned"`
+}
+
+// Chain is all hardware of one top-level type.
+type Chain struct {
+	Name     string `json:"name"`
+	LeafType string `json:"leafCellType"`
+	Nodes    int    `json:"nodes"`
+	GPUs     int    `json:"gpus"`
+	// Levels are the types from the top down.
+	Levels []Level `json:"levels"`
+}
+
+// Level is one type of a chain.
+type Level struct {
+	CellType    string `json:"cellType"`
+	GPUs        int    `json:"gpus"`
+	Count       int    `json:"count"`
+	IsNodeLevel bool   `json:"isNodeLevel,omitempty"`
+}
+
+// Owner is a virtual cluster.
+type Owner struct {
+	Name   string            `json:"name"`
+	GPUs   int               `json:"gpus"`
+	Cells  []cell.LevelCount `json:"cells"`
+	Pinned []PinnedCell      `json:"pinnedCells,omitempty"`
+}
+
+// PinnedCell is a cell that a virtual cluster always has.
+type PinnedCell struct {
+	ID       string `json:"pinnedCellId"`
+	CellType string `json:"cellType"`
+	GPUs     int    `json:"gpus"`
+}
+
+// Remainder is what belongs to nobody: the largest cells that are left when all virtual clusters
+// have theirs.
+type Remainder struct {
+	GPUs  int               `json:"gpus"`
+	Cells []cell.LevelCount `json:"cells"`
+}
+
+// chainState is a chain with the cells of each level that nobody has.
+type chainState struct {
+	Chain
+	free []int // by level, from the top down
+}
+
+// Divide sums a valid configuration up.
+func Divide(c cell.Config) (*Division, error) {
+	top, err := c.Expand()
+	if err != nil {
+		return nil, err
+	}
+	t, err := newTopology(c)
+	if err != nil {
+		return nil, err
+	}
+	nodes := map[string]bool{}
+	for _, x := range c.Types {
+		nodes[x.Name] = x.Node
+	}
+	var chains []*chainState
+	at := map[string]*chainState{}
+	pinned := map[string]PinnedCell{}
+	for i := range top {
+		s := at[top[i].Type]
+		if s == nil {
+			s = newChain(t.chains[top[i].Type], nodes)
+			at[s.Name] = s
+			chains = append(chains, s)
+		}
+		s.add(&top[i], 0, pinned)
+	}
+	out := &Division{GPUs: t.gpus, VirtualClusters: []Owner{}, Chains: []Chain{}}
+	for _, v := range c.VirtualClusters {
+		out.VirtualClusters = append(out.VirtualClusters, owner(v, t, pinned))
+	}
+	for _, s := range chains {
+		s.assign(c.VirtualClusters)
+		out.add(s)
+	}
+	out.Nodes = len(t.leaves)
+	return out, nil
+}
+
+func newChain(stages []stage, nodes map[string]bool) *chainState {
+	s := &chainState{free: make([]int, len(stages))}
+	for _, x := range slices.Backward(stages) {
+		s.Levels = append(s.Levels, Level{CellType: x.name, GPUs: x.gpus, IsNodeLevel: nodes[x.name]})
+	}
+	s.Name, s.LeafType = s.Levels[0].CellType, stages[0].name
+	return s
+}
+
+// add counts a cell and those below; it tells whether a pinned cell is among them. What holds none is
+// free to be assigned, as one cell where its parent isn't.
+func (s *chainState) add(x *cell.Expanded, level int, pinned map[string]PinnedCell) bool {
+	s.Levels[level].Count++
+	if level == 0 {
+		s.GPUs += s.Levels[0].GPUs
+	}
+	if s.Levels[level].IsNodeLevel {
+		s.Nodes++
+	}
+	if x.Pinned != "" {
+		pinned[x.Pinned] = PinnedCell{x.Pinned, x.Type, s.Levels[level].GPUs}
+	}
+	has := make([]bool, len(x.Children))
+	for i := range x.Children {
+		has[i] = s.add(&x.Children[i], level+1, pinned)
+	}
+	if x.Pinned != "" {
+		return true
+	}
+	if !slices.Contains(has, true) {
+		if level == 0 {
+			s.free[0]++
+		}
+		return false
+	}
+	for _, h := range has {
+		if !h {
+			s.free[level+1]++
+		}
+	}
+	return true
+}
+
+func owner(v cell.VirtualCluster, t *topology, pinned map[string]PinnedCell) Owner {
+	o := Owner{Name: v.Name, GPUs: t.owned(v), Cells: []cell.LevelCount{}}
+	for _, c := range v.Cells {
+		o.Cells = append(o.Cells, cell.LevelCount{CellType: c.Type, GPUs: t.sizes[lastType(c.Type)], Count: c.Count})
+	}
+	for _, id := range v.Pinned {
+		o.Pinned = append(o.Pinned, pinned[id])
+	}
+	return o
+}
+
+// assign takes the virtual cells out of the free ones, largest first, each from the smallest that holds it.
+func (s *chainState) assign(vcs []cell.VirtualCluster) {
+	for level := range s.Levels {
+		for _, v := range vcs {
+			for _, c := range v.Cells {
+				chain, _, _ := strings.Cut(c.Type, ".")
+				if chain != s.Name || lastType(c.Type) != s.Levels[level].CellType {
+					continue
+				}
+				for range c.Count {
+					s.take(level)
+				}
+			}
+		}
+	}
+}
+
+func (s *chainState) take(level int) {
+	from := level
+	for from >= 0 && s.free[from] == 0 {
+		from--
+	}
+	if from < 0 {
+		return
+	}
+	for ; from < level; from++ {
+		s.free[from]--
+		s.free[from+1] += s.Levels[from].GPUs / s.Levels[from+1].GPUs
+	}
+	s.free[level]--
+}
+
+func (d *Division) add(s *chainState) {
+	d.Chains = append(d.Chains, s.Chain)
+	for level, n := range s.free {
+		if n > 0 {
+			l := s.Levels[level]
+			d.Unassigned.Cells = append(d.Unassigned.Cells, cell.LevelCount{CellType: l.CellType, GPUs: l.GPUs, Count: n})
+			d.Unassigned.GPUs += n * l.GPUs
+		}
+	}
+}
