@@ -1,13 +1,393 @@
 package annotation
 
 import (
-	"errors"
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
+// maxBindInfo is the size of the place of a gang; Kubernetes takes a quarter of that on one pod.
+const maxBindInfo = 1 << 20
+
 // ReadBound reads where a bound pod runs: the place of its gang and the pod's index in it. HiveD's
-// annotations are enough; ours make it exact.
+// annotations are enough, of version 1, 2 or its early releases; then Order is 0, and Virtual nil.
+// With PlacementKey the result is exact. A PlacementKey that contradicts the others is not used:
+// they say what the pod's containers see.
 func ReadBound(r *cell.Request, annotations map[string]string) (p *cell.Placement, slot int, err error) {
-	return nil, 0, errors.New("not read yet")
+	text := annotations[BindInfoKey]
+	if text == "" {
+		return nil, 0, fmt.Errorf("annotation %s: it is missing or empty, so that nobody knows which GPUs the pod has", BindInfoKey)
+	}
+	var b bindInfo
+	if err := read(text, maxBindInfo, func(t *tree) error {
+		b = bindInfo{}
+		return t.bindInfo(&b)
+	}); err != nil {
+		return nil, 0, fmt.Errorf("annotation %s: %w", BindInfoKey, err)
+	}
+	if err := b.check(annotations); err != nil {
+		return nil, 0, err
+	}
+	p = &cell.Placement{Chain: b.chain, Pods: b.pods}
+	hint := -1
+	if text := annotations[PlacementKey]; text != "" {
+		if o, err := readOurs(text); err == nil && o.apply(p) == nil {
+			hint = o.Slot
+		}
+	}
+	own := b.own(hint)
+	if own < 0 {
+		return nil, 0, fmt.Errorf("annotation %s: no placement in it is the pod's own, devices %v of node %q", BindInfoKey, b.isolation, b.node)
+	}
+	return p, b.order(r, own), nil
+}
+
+// bindInfo is the content of BindInfoKey.
+type bindInfo struct {
+	node, chain string
+	isolation   []int32
+	pods        []cell.PodPlacement
+	groups      []int // version 2: the number of pods of each group, depth first
+}
+
+func (t *tree) bindInfo(b *bindInfo) error {
+	if t.nodes[0].kind != kindMap {
+		return t.wrongKind(0, "the bind info", "a map")
+	}
+	for i := range t.children(0) {
+		var err error
+		switch key := t.nodes[i].key; key {
+		case "node":
+			err = t.str(i, key, &b.node)
+		case "leafCellIsolation", "gpuIsolation":
+			b.isolation, err = t.indices(i, key)
+		case "cellChain":
+			err = t.str(i, key, &b.chain)
+		case "affinityGroupBindInfo":
+			err = t.members(i, b)
+		case "podRootGroupBindInfo":
+			err = t.bindGroup(i, b, 0)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// list checks that a value is a list; nothing is an empty one.
+func (t *tree) list(i int32, field string) error {
+	if k := t.nodes[i].kind; k != kindList && k != kindNull {
+		return t.wrongKind(i, field, "a list")
+	}
+	return nil
+}
+
+func (t *tree) indices(i int32, field string) ([]int32, error) {
+	if err := t.list(i, field); err != nil {
+		return nil, err
+	}
+	n := 0
+	for range t.children(i) {
+		n++
+	}
+	out := make([]int32, 0, n)
+	for c := range t.children(i) {
+		number := -1
+		if err := t.number(c, "an entry of "+field, &number); err != nil {
+			return nil, err
+		}
+		if number < 0 {
+			return nil, t.fault(c, "%s has %d, which is no index of a device", field, number)
+		}
+		out = append(out, int32(number))
+	}
+	return out, nil
+}
+
+func (t *tree) members(at int32, b *bindInfo) error {
+	if err := t.list(at, "affinityGroupBindInfo"); err != nil {
+		return err
+	}
+	for i := range t.children(at) {
+		if t.nodes[i].kind != kindMap {
+			return t.wrongKind(i, "an entry of affinityGroupBindInfo", "a map")
+		}
+		for c := range t.children(i) {
+			if t.nodes[c].key == "podPlacements" {
+				if err := t.placements(c, b); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func (t *tree) bindGroup(at int32, b *bindInfo, depth int) error {
+	if t.nodes[at].kind != kindMap || depth > maxGroupDepth {
+		return t.wrongKind(at, "a group in podRootGroupBindInfo", "a map")
+	}
+	before, children := len(b.pods), int32(0)
+	for c := range t.children(at) {
+		switch t.nodes[c].key {
+		case "podPlacements":
+			if err := t.placements(c, b); err != nil {
+				return err
+			}
+		case "childGroupBindingInfo":
+			children = c
+		}
+	}
+	b.groups = append(b.groups, len(b.pods)-before)
+	if children == 0 {
+		return nil
+	}
+	if err := t.list(children, "childGroupBindingInfo"); err != nil {
+		return err
+	}
+	for c := range t.children(children) {
+		if err := t.bindGroup(c, b, depth+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *tree) placements(at int32, b *bindInfo) error {
+	if err := t.list(at, "podPlacements"); err != nil {
+		return err
+	}
+	for i := range t.children(at) {
+		if t.nodes[i].kind != kindMap {
+			return t.wrongKind(i, "an entry of podPlacements", "a map")
+		}
+		p := cell.PodPlacement{Set: -1}
+		for c := range t.children(i) {
+			var err error
+			switch key := t.nodes[c].key; key {
+			case "physicalNode":
+				err = t.str(c, key, &p.Node)
+			case "physicalLeafCellIndices", "physicalGpuIndices":
+				p.Indices, err = t.indices(c, key)
+			case "preassignedCellTypes":
+				p.Preassigned, err = t.types(c, key)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		switch {
+		case p.Node == "" || len(p.Indices) == 0:
+			return t.fault(i, "a placement has no physicalNode, or no physicalLeafCellIndices")
+		case p.Preassigned == nil:
+			p.Preassigned = make([]string, len(p.Indices))
+		case len(p.Preassigned) != len(p.Indices):
+			return t.fault(i, "a placement has %d physicalLeafCellIndices and %d preassignedCellTypes", len(p.Indices), len(p.Preassigned))
+		}
+		b.pods = append(b.pods, p)
+	}
+	return nil
+}
+
+func (t *tree) types(at int32, field string) ([]string, error) {
+	if err := t.list(at, field); err != nil || t.nodes[at].kind == kindNull {
+		return nil, err
+	}
+	out := []string{}
+	for c := range t.children(at) {
+		name := ""
+		if err := t.str(c, "an entry of "+field, &name); err != nil {
+			return nil, err
+		}
+		out = append(out, name)
+	}
+	return out, nil
+}
+
+// check compares the annotations with each other, and brings indices in order.
+func (b *bindInfo) check(annotations map[string]string) error {
+	isolation, key := annotations[IsolationKey], IsolationKey
+	if isolation == "" {
+		isolation, key = annotations[LegacyIsolationKey], LegacyIsolationKey
+	}
+	if isolation != "" {
+		seen, err := splitIndices(isolation)
+		if err != nil {
+			return fmt.Errorf("annotation %s: %w", key, err)
+		}
+		slices.Sort(seen)
+		if b.isolation == nil {
+			b.isolation = seen
+		}
+		slices.Sort(b.isolation)
+		if !slices.Equal(seen, b.isolation) {
+			return fmt.Errorf("annotation %s says that the pod has devices %v, and %s that it has %v", key, seen, BindInfoKey, b.isolation)
+		}
+	}
+	slices.Sort(b.isolation)
+	if b.node == "" || len(b.isolation) == 0 {
+		return fmt.Errorf("annotation %s: it has no node, or no leafCellIsolation", BindInfoKey)
+	}
+	type device struct {
+		node  string
+		index int32
+	}
+	seen := make(map[device]bool, len(b.pods)*4)
+	for i := range b.pods {
+		for _, n := range b.pods[i].Indices {
+			d := device{b.pods[i].Node, n}
+			if seen[d] {
+				return fmt.Errorf("annotation %s: device %d of node %q is in it twice", BindInfoKey, n, d.node)
+			}
+			seen[d] = true
+		}
+	}
+	return nil
+}
+
+func splitIndices(s string) ([]int32, error) {
+	out := make([]int32, 0, strings.Count(s, ",")+1)
+	for part := range strings.SplitSeq(s, ",") {
+		n, err := strconv.ParseInt(strings.TrimSpace(part), 10, 32)
+		if err != nil || n < 0 {
+			return nil, fmt.Errorf("%q is no list of device indices such as 0,1", s)
+		}
+		out = append(out, int32(n))
+	}
+	return out, nil
+}
+
+// own finds the placement of the pod itself: the hint if that is right, else by its devices.
+func (b *bindInfo) own(hint int) int {
+	same := func(i int) bool {
+		p := &b.pods[i]
+		if p.Node != b.node || len(p.Indices) != len(b.isolation) {
+			return false
+		}
+		for _, n := range p.Indices {
+			if !slices.Contains(b.isolation, n) {
+				return false
+			}
+		}
+		return true
+	}
+	if hint >= 0 && hint < len(b.pods) && same(hint) {
+		return hint
+	}
+	for i := range b.pods {
+		if same(i) {
+			return i
+		}
+	}
+	return -1
+}
+
+// order finds out to which pod set of the request each placement belongs, and brings the placements in
+// the order of the sets. It returns where the placement own is then.
+func (b *bindInfo) order(r *cell.Request, own int) int {
+	for i := range b.pods {
+		sortPod(&b.pods[i])
+	}
+	sets := r.Sets()
+	if !bySize(b.pods, sets) {
+		b.byShape(r, sets)
+	}
+	mark := &b.pods[own].Indices[0] // an address that only this pod has
+	slices.SortStableFunc(b.pods, func(x, y cell.PodPlacement) int {
+		return cmp.Compare(uint(x.Set), uint(y.Set)) // what belongs to no set, -1, goes last
+	})
+	return slices.IndexFunc(b.pods, func(p cell.PodPlacement) bool { return &p.Indices[0] == mark })
+}
+
+// sortPod brings the devices of a pod in ascending order.
+func sortPod(p *cell.PodPlacement) {
+	if slices.IsSorted(p.Indices) {
+		return
+	}
+	order := make([]int, len(p.Indices))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return int(p.Indices[a]) - int(p.Indices[b]) })
+	pick := func(from []string) []string {
+		if from == nil {
+			return nil
+		}
+		out := make([]string, len(order))
+		for i, j := range order {
+			out[i] = from[j]
+		}
+		return out
+	}
+	indices := make([]int32, len(order))
+	for i, j := range order {
+		indices[i] = p.Indices[j]
+	}
+	p.Indices, p.Preassigned, p.Virtual = indices, pick(p.Preassigned), pick(p.Virtual)
+}
+
+// bySize matches placements to sets by their number of GPUs, if that tells the sets apart.
+func bySize(pods []cell.PodPlacement, sets []cell.PodSet) bool {
+	for i, s := range sets {
+		if s.CellType != "" {
+			return false
+		}
+		for _, other := range sets[:i] {
+			if other.Cells == s.Cells {
+				return false
+			}
+		}
+	}
+	left := make([]int, len(sets))
+	for i, s := range sets {
+		left[i] = s.Count
+	}
+	for i := range pods {
+		for j, s := range sets {
+			if s.Cells == len(pods[i].Indices) && left[j] > 0 {
+				pods[i].Set = j
+				left[j]--
+				break
+			}
+		}
+	}
+	return true
+}
+
+// byShape matches them by their order, if the groups of the bind info are those of the request.
+func (b *bindInfo) byShape(r *cell.Request, sets []cell.PodSet) {
+	var want []int
+	var walk func(g *cell.Group)
+	walk = func(g *cell.Group) {
+		n := 0
+		for _, s := range g.Pods {
+			n += s.Count
+		}
+		want = append(want, n)
+		for i := range g.Children {
+			walk(&g.Children[i])
+		}
+	}
+	walk(&r.Root)
+	if !slices.Equal(want, b.groups) {
+		return
+	}
+	i := 0
+	for j, s := range sets {
+		for range s.Count {
+			if s.CellType == "" && len(b.pods[i].Indices) != s.Cells {
+				for k := range b.pods {
+					b.pods[k].Set = -1
+				}
+				return
+			}
+			b.pods[i].Set = j
+			i++
+		}
+	}
 }

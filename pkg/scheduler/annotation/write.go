@@ -1,12 +1,224 @@
 package annotation
 
-import "github.com/openpai/paictl/pkg/scheduler/cell"
+import (
+	"strconv"
+	"strings"
 
-// Write returns the annotations of a pod that d binds. It may set d.Placement.Text.
+	"github.com/openpai/paictl/pkg/scheduler/cell"
+)
+
+// Write returns the annotations of a pod that d binds; they are empty if d doesn't bind.
+//
+// What all pods of a gang share is made once and kept in d.Placement.Text, so that the pods of a gang
+// must be written one after the other.
 func Write(r *cell.Request, d *cell.Decision) Bound {
-	return Bound{}
+	p := d.Placement
+	if d.Result != cell.Bind || p == nil {
+		return Bound{}
+	}
+	gang, placement, ok := strings.Cut(p.Text, "\x00")
+	if !ok {
+		gang, placement = string(appendGang(nil, r, p)), string(appendShared(nil, p))
+		p.Text = gang + "\x00" + placement
+	}
+	var b strings.Builder
+	b.Grow(len(gang) + len(placement) + len(d.Node) + len(d.Chain) + 8*len(d.Indices) + 96)
+	var small [128]byte
+	buf := appendIndices(small[:0], d.Indices)
+	b.Write(buf)
+	isolation := b.Len()
+	b.WriteString("node: ")
+	buf = append(appendText(buf, d.Node), "\nleafCellIsolation: ["...)
+	b.Write(buf[isolation:])
+	b.Write(buf[:isolation])
+	buf = append(appendText(append(buf[:0], "]\ncellChain: "...), d.Chain), '\n')
+	b.Write(buf)
+	b.WriteString(gang)
+	bindInfo := b.Len()
+	b.Write(appendSlot(buf[:0], d.Slot))
+	b.WriteString(placement)
+	all := b.String()
+	return Bound{Isolation: all[:isolation], BindInfo: all[isolation:bindInfo], Placement: all[bindInfo:]}
 }
 
-// WritePlacement returns the value of PlacementKey alone, for a pod whose gang lost or regained its
-// guarantee.
-func WritePlacement(p *cell.Placement, slot int) string { return "" }
+// WritePlacement returns the value of PlacementKey alone, for the pod in a slot of a gang that lost or
+// regained its guarantee.
+func WritePlacement(p *cell.Placement, slot int) string {
+	return string(appendShared(appendSlot(nil, slot), p))
+}
+
+// appendIndices appends device indices, joined by commas.
+func appendIndices(b []byte, indices []int32) []byte {
+	for i, n := range indices {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendInt(b, int64(n), 10)
+	}
+	return b
+}
+
+// appendText appends text as a YAML scalar, in quotes if it could be read as something else.
+func appendText(b []byte, s string) []byte {
+	if isPlain(s) {
+		return append(b, s...)
+	}
+	return appendQuoted(b, s)
+}
+
+func isPlain(s string) bool {
+	if s == "" || len(s) > maxFastText || !isLetter(s[0]) || reserved(s) {
+		return false
+	}
+	for i := 1; i < len(s); i++ {
+		if !isWord(s[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// appendQuoted appends a text in double quotes; the result is JSON as well as YAML.
+func appendQuoted(b []byte, s string) []byte {
+	const hex = "0123456789abcdef"
+	unit := func(b []byte, r rune) []byte {
+		return append(b, '\\', 'u', hex[r>>12&15], hex[r>>8&15], hex[r>>4&15], hex[r&15])
+	}
+	b = append(b, '"')
+	for _, r := range s {
+		switch {
+		case r == '"' || r == '\\':
+			b = append(b, '\\', byte(r))
+		case r >= ' ' && r <= '~':
+			b = append(b, byte(r))
+		case r < 0xa0:
+			b = unit(b, r)
+		default:
+			// Escapes beyond 16 bits differ between YAML and JSON, so the character stands for itself
+			// where YAML allows that.
+			if r <= 0xffff && (r >= 0xd800 && r < 0xe000 || r >= 0xfff0 || r == 0x2028 || r == 0x2029 || r == 0xfeff) {
+				b = unit(b, r)
+			} else {
+				b = append(b, string(r)...)
+			}
+		}
+	}
+	return append(b, '"')
+}
+
+// isV2 tells whether version 1 can't express the gang's shape.
+func isV2(r *cell.Request) bool {
+	if len(r.Root.Children) > 0 || r.Root.Within != "" {
+		return true
+	}
+	for i, s := range r.Root.Pods {
+		if s.CellType != "" {
+			return true
+		}
+		for _, other := range r.Root.Pods[:i] {
+			if other.Cells == s.Cells {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// appendGang appends the part of the bind info that all pods of the gang share.
+func appendGang(b []byte, r *cell.Request, p *cell.Placement) []byte {
+	if b == nil {
+		size := 64
+		for i := range p.Pods {
+			size += 96 + len(p.Pods[i].Node)
+			for j := range p.Pods[i].Indices {
+				size += 6 + len(preassigned(&p.Pods[i], j))
+			}
+		}
+		b = make([]byte, 0, size)
+	}
+	if isV2(r) {
+		b = append(b, "version: v2\npodRootGroupBindInfo:\n"...)
+		root, pods := &r.Root, p.Pods
+		if countPods(root) != len(pods) {
+			root = &cell.Group{} // a gang that was taken over in another shape
+			b = append(b, "  podPlacements:\n"...)
+			return append(appendPods(b, "  ", pods), "  childGroupBindingInfo: []\n"...)
+		}
+		b, _ = appendGroup(b, "  ", root, pods)
+		return b
+	}
+	b = append(b, "affinityGroupBindInfo:\n"...)
+	for pods := p.Pods; len(pods) > 0; {
+		n := 1
+		for n < len(pods) && len(pods[n].Indices) == len(pods[0].Indices) {
+			n++
+		}
+		b = append(b, "- podPlacements:\n"...)
+		b = appendPods(b, "  ", pods[:n])
+		pods = pods[n:]
+	}
+	return b
+}
+
+func countPods(g *cell.Group) int {
+	n := 0
+	for _, s := range g.Pods {
+		n += s.Count
+	}
+	for i := range g.Children {
+		n += countPods(&g.Children[i])
+	}
+	return n
+}
+
+// appendGroup appends a group, whose pods are the first of pods, and returns the others.
+func appendGroup(b []byte, indent string, g *cell.Group, pods []cell.PodPlacement) ([]byte, []cell.PodPlacement) {
+	n := 0
+	for _, s := range g.Pods {
+		n += s.Count
+	}
+	b = append(append(b, indent...), "podPlacements:"...)
+	if n == 0 {
+		b = append(b, " []"...)
+	}
+	b = appendPods(append(b, '\n'), indent, pods[:n])
+	pods = pods[n:]
+	b = append(append(b, indent...), "childGroupBindingInfo:"...)
+	if len(g.Children) == 0 {
+		return append(b, " []\n"...), pods
+	}
+	b = append(b, '\n')
+	for i := range g.Children {
+		start := len(b)
+		b, pods = appendGroup(b, indent+"  ", &g.Children[i], pods)
+		b[start+len(indent)] = '-'
+	}
+	return b, pods
+}
+
+// appendPods appends a list of pods' placements.
+func appendPods(b []byte, indent string, pods []cell.PodPlacement) []byte {
+	for i := range pods {
+		p := &pods[i]
+		b = append(append(b, indent...), "- physicalNode: "...)
+		b = append(appendText(b, p.Node), '\n')
+		b = append(append(b, indent...), "  physicalLeafCellIndices: ["...)
+		b = append(appendIndices(b, p.Indices), "]\n"...)
+		b = append(append(b, indent...), "  preassignedCellTypes: ["...)
+		for j := range p.Indices {
+			if j > 0 {
+				b = append(b, ',')
+			}
+			b = appendText(b, preassigned(p, j))
+		}
+		b = append(b, "]\n"...)
+	}
+	return b
+}
+
+func preassigned(p *cell.PodPlacement, i int) string {
+	if i < len(p.Preassigned) {
+		return p.Preassigned[i]
+	}
+	return ""
+}

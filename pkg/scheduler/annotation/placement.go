@@ -1,0 +1,233 @@
+package annotation
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/openpai/paictl/pkg/scheduler/cell"
+)
+
+// The value of PlacementKey is JSON:
+//
+//	{"slot":1,"order":7,"types":["NODE",16],"virtual":[["0/team/0/0","2/1"],["1/1/0","2/1"]]}
+//
+// types are the types of the preassigned cells of all leaves of the gang, each with how many leaves
+// in a row have it. virtual has per pod the addresses of the virtual leaves; each begins with the
+// number of components that it shares with the one before. Both are absent if the gang is
+// opportunistic, or "downgraded":true.
+
+func appendSlot(b []byte, slot int) []byte {
+	return append(strconv.AppendInt(append(b, `{"slot":`...), int64(slot), 10), ',')
+}
+
+// appendShared appends all that follows the slot.
+func appendShared(b []byte, p *cell.Placement) []byte {
+	if b == nil {
+		b = make([]byte, 0, 512)
+	}
+	b = strconv.AppendUint(append(b, `"order":`...), p.Order, 10)
+	switch {
+	case p.Downgraded:
+		b = append(b, `,"downgraded":true`...)
+	case hasVirtual(p.Pods):
+		b = appendVirtual(appendTypes(b, p.Pods), p.Pods)
+	}
+	return append(b, '}')
+}
+
+func hasVirtual(pods []cell.PodPlacement) bool {
+	for i := range pods {
+		if len(pods[i].Virtual) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func appendTypes(b []byte, pods []cell.PodPlacement) []byte {
+	b = append(b, `,"types":[`...)
+	last, run := "", 0
+	flush := func() {
+		if run == 0 {
+			return
+		}
+		if b[len(b)-1] != '[' {
+			b = append(b, ',')
+		}
+		b = strconv.AppendInt(append(appendQuoted(b, last), ','), int64(run), 10)
+	}
+	for i := range pods {
+		for j := range pods[i].Indices {
+			t := preassigned(&pods[i], j)
+			if t != last || run == 0 {
+				flush()
+				last, run = t, 0
+			}
+			run++
+		}
+	}
+	flush()
+	return append(b, ']')
+}
+
+func appendVirtual(b []byte, pods []cell.PodPlacement) []byte {
+	b = append(b, `,"virtual":[`...)
+	last := ""
+	for i := range pods {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, '[')
+		for j, address := range pods[i].Virtual {
+			if j > 0 {
+				b = append(b, ',')
+			}
+			b = appendAddress(b, last, address)
+			last = address
+		}
+		b = append(b, ']')
+	}
+	return append(b, ']')
+}
+
+// appendAddress appends what an address doesn't share with the last one.
+func appendAddress(b []byte, last, address string) []byte {
+	shared, from := 0, 0
+	for i := range address {
+		if i >= len(last) || address[i] != last[i] {
+			break
+		}
+		if address[i] == '/' {
+			shared, from = shared+1, i+1
+		}
+	}
+	rest := address[from:]
+	if isPlain(rest) || isNumberPath(rest) {
+		b = append(b, '"')
+		b = append(strconv.AppendInt(b, int64(shared), 10), '/')
+		return append(append(b, rest...), '"')
+	}
+	return appendQuoted(b, strconv.Itoa(shared)+"/"+rest)
+}
+
+func isNumberPath(s string) bool {
+	for i := range len(s) {
+		if !isDigit(s[i]) && s[i] != '/' {
+			return false
+		}
+	}
+	return true
+}
+
+// ours is the content of PlacementKey.
+type ours struct {
+	Slot       int        `json:"slot"`
+	Order      uint64     `json:"order"`
+	Downgraded bool       `json:"downgraded"`
+	Types      []any      `json:"types"`
+	Virtual    [][]string `json:"virtual"`
+}
+
+var errOtherShape = errors.New("it is not of the gang that " + BindInfoKey + " describes")
+
+// apply fills in what p lacks. pods of p are still in the order of the bind info. p is unchanged if there
+// is an error.
+func (o *ours) apply(p *cell.Placement) error {
+	if o.Downgraded || o.Virtual == nil {
+		p.Order, p.Downgraded = o.Order, o.Downgraded
+		if o.Downgraded {
+			for i := range p.Pods {
+				p.Pods[i].Preassigned = make([]string, len(p.Pods[i].Indices))
+			}
+		}
+		return nil
+	}
+	types, err := expandTypes(o.Types, p.Pods)
+	if err != nil {
+		return err
+	}
+	virtual, err := expandVirtual(o.Virtual, p.Pods)
+	if err != nil {
+		return err
+	}
+	p.Order = o.Order
+	for i := range p.Pods {
+		n := len(p.Pods[i].Indices)
+		p.Pods[i].Preassigned, p.Pods[i].Virtual = types[:n:n], virtual[i]
+		types = types[n:]
+	}
+	return nil
+}
+
+func expandTypes(runs []any, pods []cell.PodPlacement) ([]string, error) {
+	total := 0
+	for i := range pods {
+		total += len(pods[i].Indices)
+	}
+	if len(runs)%2 != 0 {
+		return nil, errOtherShape
+	}
+	out := make([]string, 0, total)
+	for i := 0; i < len(runs); i += 2 {
+		name, isText := runs[i].(string)
+		n, isNumber := runs[i+1].(float64)
+		if !isText || !isNumber || n < 1 || n != float64(int(n)) || int(n) > total-len(out) {
+			return nil, errOtherShape
+		}
+		for range int(n) {
+			out = append(out, name)
+		}
+	}
+	if len(out) != total {
+		return nil, errOtherShape
+	}
+	return out, nil
+}
+
+func expandVirtual(lists [][]string, pods []cell.PodPlacement) ([][]string, error) {
+	if len(lists) != len(pods) {
+		return nil, errOtherShape
+	}
+	out, last := make([][]string, len(lists)), ""
+	for i, list := range lists {
+		if len(list) == 0 {
+			continue
+		}
+		if len(list) != len(pods[i].Indices) {
+			return nil, errOtherShape
+		}
+		out[i] = make([]string, len(list))
+		for j, entry := range list {
+			count, rest, ok := strings.Cut(entry, "/")
+			shared, err := strconv.Atoi(count)
+			if !ok || err != nil || shared < 0 {
+				return nil, fmt.Errorf("%q is not the address of a virtual cell", entry)
+			}
+			at := 0
+			for range shared {
+				next := strings.IndexByte(last[at:], '/')
+				if next < 0 {
+					return nil, fmt.Errorf("%q shares more than there is with the address before it", entry)
+				}
+				at += next + 1
+			}
+			last = last[:at] + rest
+			out[i][j] = last
+		}
+	}
+	return out, nil
+}
+
+func readOurs(text string) (*ours, error) {
+	if len(text) > maxBindInfo {
+		return nil, fmt.Errorf("it has %d bytes, more than the limit of %d", len(text), maxBindInfo)
+	}
+	o := &ours{}
+	if err := json.Unmarshal([]byte(text), o); err != nil {
+		return nil, fmt.Errorf("it is not the JSON that the scheduler wrote: %w", err)
+	}
+	return o, nil
+}
