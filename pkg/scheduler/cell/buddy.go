@@ -1,0 +1,268 @@
+package cell
+
+// Buddy allocation: a preassigned cell of a virtual cluster takes a free physical cell of its
+// level. What is free stays enough for all that virtual clusters own and don't use: that is the
+// safety of sharing, and feasible is its proof obligation.
+
+// taken says that a preassigned cell, or a part of one, lies on p.
+func (p *pcell) taken() bool {
+	for ; p != nil; p = p.parent {
+		if p.bound != nil && p.bound.parent == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// isFree says that p can be preassigned.
+func (p *pcell) isFree() bool { return p.split == 0 && !p.taken() }
+
+// freeTop returns the largest free cell that contains the free cell p.
+func (p *pcell) freeTop() *pcell {
+	for p.parent != nil && p.parent.split == 0 {
+		p = p.parent
+	}
+	return p
+}
+
+// allocate takes the free cell p for a preassigned cell.
+func (ch *chain) allocate(p *pcell) {
+	top := p.freeTop()
+	ch.free[top.level]--
+	ch.largest[top.level].clear(top.index)
+	for c := p; c != top; c = c.parent {
+		for _, sibling := range c.parent.children {
+			if sibling != c {
+				ch.free[c.level]++
+				ch.largest[c.level].set(sibling.index)
+			}
+		}
+	}
+	for up := p.parent; up != nil; up = up.parent {
+		up.split++
+	}
+}
+
+// release gives p back and merges it with its free siblings.
+func (ch *chain) release(p *pcell) {
+	for up := p.parent; up != nil; up = up.parent {
+		up.split--
+	}
+	top := p.freeTop()
+	for c := p; c != top; c = c.parent {
+		for _, sibling := range c.parent.children {
+			if sibling != c {
+				ch.free[c.level]--
+				ch.largest[c.level].clear(sibling.index)
+			}
+		}
+	}
+	ch.free[top.level]++
+	ch.largest[top.level].set(top.index)
+}
+
+// claims is what a mapping in the making would take: cells of a level from the free cells of a higher one.
+type claims struct{ free, owed []int }
+
+func (ch *chain) claims() *claims {
+	return &claims{append([]int(nil), ch.free...), append([]int(nil), ch.owed...)}
+}
+
+// take books one cell of level from a largest free cell of level from.
+func (c *claims) take(t *tree, level, from int) {
+	c.free[from]--
+	for l := from - 1; l >= level; l-- {
+		c.free[l] += t.fanout[l+1] - 1
+	}
+	c.owed[level]--
+}
+
+// feasible says whether the free cells are enough for all owed ones after one more cell of level
+// is taken from a largest free cell of level from (-1: as it is). c, if not nil, is what a mapping took before.
+func (ch *chain) feasible(level, from int, c *claims) bool {
+	free, owed := ch.free, ch.owed
+	if c != nil {
+		free, owed = c.free, c.owed
+	}
+	have := 0
+	for l := ch.top(); l >= 0; l-- {
+		if l < ch.top() {
+			have *= ch.fanout[l+1]
+		}
+		have += free[l] - owed[l]
+		switch {
+		case l == from && l == level:
+			// One is taken and one less is owed.
+		case l == from:
+			have--
+		case l < from && l >= level && level >= 0:
+			have += ch.fanout[l+1] - 1
+			if l == level {
+				have++
+			}
+		}
+		if have < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// bind joins a virtual and a physical cell; a root takes p from the free cells.
+func (s *Scheduler) bind(v *vcell, p *pcell) {
+	if v.parent == nil {
+		p.chain.allocate(p)
+		v.space.unbound[v.level]--
+		p.chain.owed[v.level]--
+	} else {
+		v.parent.boundKids++
+	}
+	v.bound, p.bound = p, v
+	p.chain.touchAll(p)
+	if v.level == 0 {
+		v.space.touch(v)
+	}
+}
+
+// unbind parts them again. Nothing of v may be in use.
+func (s *Scheduler) unbind(v *vcell) {
+	p := v.bound
+	v.bound, p.bound = nil, nil
+	if v.parent == nil {
+		p.chain.release(p)
+		v.space.unbound[v.level]++
+		p.chain.owed[v.level]++
+	} else {
+		v.parent.boundKids--
+	}
+	p.chain.touchAll(p)
+	if v.level == 0 {
+		v.space.touch(v)
+	}
+}
+
+// bindPath binds a leaf and those of its ancestors that aren't bound yet.
+func (s *Scheduler) bindPath(v *vcell, p *pcell) {
+	for v != nil && v.bound == nil {
+		s.bind(v, p)
+		v, p = v.parent, p.parent
+	}
+}
+
+// unbindPath undoes bindPath as far as nothing else needs the cells.
+func (s *Scheduler) unbindPath(v *vcell) {
+	for v != nil && v.bound != nil && v.owner == nil && v.boundKids == 0 && !v.doomed && !v.isPinned() {
+		up := v.parent
+		s.unbind(v)
+		v = up
+	}
+}
+
+func (v *vcell) isPinned() bool { return v.parent == nil && v.space.pinned != "" }
+
+// touchAll has the nodes of a cell looked at again, or the node that it is a part of.
+func (ch *chain) touchAll(p *pcell) {
+	if p.level <= ch.node {
+		ch.touch(p.upTo(ch.node))
+		return
+	}
+	per := int32(ch.leaves[ch.node])
+	for i := p.lo / per; i < p.hi/per; i++ {
+		ch.touch(ch.cells[ch.node][i])
+	}
+}
+
+func (p *pcell) upTo(level int) *pcell {
+	for p.level < level {
+		p = p.parent
+	}
+	return p
+}
+
+func (ch *chain) touch(node *pcell) {
+	if !node.isPending {
+		node.isPending = true
+		ch.pending = append(ch.pending, node.index)
+	}
+}
+
+// Classes of physical nodes for opportunistic gangs: the later, the sooner is a gang there preempted.
+const (
+	classFree   = iota // nothing of a virtual cluster is there
+	classInside        // its rack is bound, itself not
+	classBound
+)
+
+// flush brings view and counts up to date with the touched nodes.
+func (ch *chain) flush() {
+	for _, i := range ch.pending {
+		n := ch.cells[ch.node][i]
+		n.isPending = false
+		free := n.isFree()
+		vn := &ch.view.nodes[i]
+		for o := n.lo; o < n.hi; o++ {
+			leaf := ch.cells[0][o]
+			ch.view.mark(i, o-n.lo, leaf.idle())
+		}
+		switch {
+		case free:
+			vn.class = classFree
+		case n.bound == nil && n.split == 0:
+			vn.class = classInside
+		default:
+			vn.class = classBound
+		}
+		ch.view.index(i)
+		usable := free && n.badCount == 0
+		clean := usable && vn.have == n.hi-n.lo
+		n.count(usable, clean)
+	}
+	ch.pending = ch.pending[:0]
+}
+
+func (n *pcell) count(usable, clean bool) {
+	free, idle := delta(n.wasFree, usable), delta(n.wasClean, clean)
+	n.wasFree, n.wasClean = usable, clean
+	if free == 0 && idle == 0 {
+		return
+	}
+	for up := n.parent; up != nil; up = up.parent {
+		up.freeNodes += free
+		up.cleanNodes += idle
+	}
+}
+
+func delta(before, after bool) int {
+	switch {
+	case after && !before:
+		return 1
+	case before && !after:
+		return -1
+	}
+	return 0
+}
+
+// idle says that an opportunistic gang could use the leaf.
+func (p *pcell) idle() bool { return p.using == nil && p.reserving == nil && !p.bad }
+
+func (sp *space) touch(leaf *vcell) {
+	if !leaf.isPending {
+		leaf.isPending = true
+		sp.pending = append(sp.pending, leaf.lo)
+	}
+}
+
+// available says that a gang of the virtual cluster could use the leaf.
+func (v *vcell) available() bool { return v.owner == nil && (v.bound == nil || !v.bound.bad) }
+
+func (sp *space) flush() {
+	for _, i := range sp.pending {
+		leaf := sp.leaves[i]
+		leaf.isPending = false
+		sp.view.mark(leaf.node, leaf.lo-leaf.base, leaf.available())
+	}
+	for _, i := range sp.pending {
+		sp.view.index(sp.leaves[i].node)
+	}
+	sp.pending = sp.pending[:0]
+}

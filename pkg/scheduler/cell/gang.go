@@ -1,0 +1,281 @@
+package cell
+
+import "slices"
+
+type gangKey struct{ vc, name string }
+
+// gang is a group of pods that runs, or holds reservations.
+type gang struct {
+	key        gangKey
+	request    *Request
+	sets       []PodSet
+	priority   int    // as asked for
+	space      *space // nil: it runs as an opportunistic one
+	chain      *chain
+	order      uint64
+	slots      []slot
+	placement  *Placement
+	running    int  // slots with a pod
+	preempting bool // it holds reservations and no pod of it runs
+	waiting    []PodID
+	preemptor  string
+	marked     uint64 // stamp of the search that kills it
+	taken      int    // leaves that a preemptor has reserved
+}
+
+type slot struct {
+	pod PodID // "" until one comes
+	at  PodPlacement
+	// leaves are the physical ones by index of at.Indices, nil for those that the configuration no longer has.
+	leaves  []*pcell
+	virtual []*vcell // nil if opportunistic
+}
+
+type seat struct {
+	gang *gang
+	slot int
+}
+
+// opportunistic says that any guaranteed gang can preempt it.
+func (g *gang) opportunistic() bool { return g.space == nil }
+
+func (g *gang) gpus() int {
+	n := 0
+	for i := range g.slots {
+		n += len(g.slots[i].at.Indices)
+	}
+	return n
+}
+
+// name tells people which gang it is.
+func (k gangKey) String() string { return k.vc + "/" + k.name }
+
+// own gives a leaf to a gang: the virtual one at once, the physical one when it runs.
+func (s *Scheduler) own(g *gang, p *pcell, v *vcell) {
+	if v != nil {
+		if v.owner != nil {
+			v.space.used[v.owner.priority]--
+		}
+		v.owner = g
+		v.space.used[g.priority]++
+		v.space.touch(v)
+		s.bindPath(v, p)
+	}
+	if g.preempting {
+		p.reserving = g
+		if p.using != nil {
+			p.using.taken++
+		}
+	} else {
+		p.using = g
+	}
+	p.chain.touch(p.node)
+}
+
+// disown takes the virtual leaf away from its owner and gives it to next, nil for nobody.
+func (s *Scheduler) disown(v *vcell, next *gang) {
+	v.space.used[v.owner.priority]--
+	v.owner = next
+	v.space.touch(v)
+	if next != nil {
+		v.space.used[next.priority]++
+		return
+	}
+	s.unbindPath(v)
+}
+
+// enter makes a gang part of the state with the slots that it has.
+func (s *Scheduler) enter(g *gang) {
+	s.gangs[g.key] = g
+	for i := range g.slots {
+		sl := &g.slots[i]
+		for k, p := range sl.leaves {
+			if p != nil {
+				s.own(g, p, sl.leaf(k))
+			}
+		}
+	}
+	s.charge(g, 1)
+	s.changed()
+}
+
+// charge books the gang's GPUs on its user and group.
+func (s *Scheduler) charge(g *gang, sign int) {
+	if g.space == nil {
+		return
+	}
+	vc, n := s.byVC[g.key.vc], sign*g.gpus()
+	if u := g.request.User; u != "" {
+		if vc.userUse[u] += n; vc.userUse[u] == 0 {
+			delete(vc.userUse, u)
+		}
+	}
+	if u := g.request.UserGroup; u != "" {
+		if vc.groupUse[u] += n; vc.groupUse[u] == 0 {
+			delete(vc.groupUse, u)
+		}
+	}
+}
+
+// leave takes a gang that runs out of the state. Leaves that a preemptor reserved stay the preemptor's.
+func (s *Scheduler) leave(g *gang) {
+	s.charge(g, -1)
+	for i := range g.slots {
+		for k, p := range g.slots[i].leaves {
+			if p != nil && p.using == g {
+				p.using = nil
+				p.chain.touch(p.node)
+			}
+			if v := g.slots[i].leaf(k); v != nil && v.owner == g {
+				s.disown(v, nil)
+			}
+		}
+	}
+	delete(s.gangs, g.key)
+	s.changed()
+}
+
+func (sl *slot) leaf(k int) *vcell {
+	if sl.virtual == nil {
+		return nil
+	}
+	return sl.virtual[k]
+}
+
+// cancel gives back what a gang has reserved.
+func (s *Scheduler) cancel(g *gang) {
+	s.charge(g, -1)
+	for i := range g.slots {
+		for k, p := range g.slots[i].leaves {
+			if p == nil {
+				continue
+			}
+			p.reserving = nil
+			p.chain.touch(p.node)
+			if p.using != nil {
+				p.using.taken--
+			}
+			v := g.slots[i].leaf(k)
+			if v == nil || v.owner != g {
+				continue
+			}
+			if back := p.using; back != nil && back.space == v.space && back.holds(p, v) {
+				s.disown(v, back)
+			} else {
+				s.disown(v, nil)
+			}
+		}
+	}
+	delete(s.gangs, g.key)
+	s.changed()
+}
+
+// holds says that the gang runs on the leaf with its guarantee.
+func (g *gang) holds(p *pcell, v *vcell) bool {
+	for i := range g.slots {
+		if k := slices.Index(g.slots[i].leaves, p); k >= 0 {
+			return g.slots[i].leaf(k) == v
+		}
+	}
+	return false
+}
+
+// start turns the reservations of a gang into use. Its victims are gone.
+func (s *Scheduler) start(g *gang) {
+	g.preempting = false
+	g.waiting = nil
+	for i := range g.slots {
+		for _, p := range g.slots[i].leaves {
+			if p == nil {
+				continue
+			}
+			p.reserving, p.using = nil, g
+			p.chain.touch(p.node)
+		}
+	}
+	s.changed()
+}
+
+// demote takes a running gang's guarantee away; it goes on as an opportunistic one where it is. The
+// returned function undoes it, as long as nothing else has changed.
+func (s *Scheduler) demote(g *gang, preemptor string) (undo func()) {
+	s.charge(g, -1)
+	space, before := g.space, make([][]*vcell, len(g.slots))
+	var back []restore
+	for i := range g.slots {
+		before[i] = g.slots[i].virtual
+		for k, v := range before[i] {
+			if v != nil && v.owner == g {
+				back = append(back, restore{v, g.slots[i].leaves[k]})
+				s.disown(v, nil)
+			}
+		}
+		g.slots[i].virtual = nil
+	}
+	g.space, g.preemptor = nil, preemptor
+	placement := g.placement
+	g.placement = g.describe()
+	s.changed()
+	return func() {
+		g.space, g.preemptor, g.placement = space, "", placement
+		for i := range g.slots {
+			g.slots[i].virtual = before[i]
+		}
+		for _, r := range back {
+			r.v.owner = g
+			space.used[g.priority]++
+			space.touch(r.v)
+			s.bindPath(r.v, r.p)
+		}
+		s.charge(g, 1)
+	}
+}
+
+type restore struct {
+	v *vcell
+	p *pcell
+}
+
+// describe writes down where the gang is.
+func (g *gang) describe() *Placement {
+	p := &Placement{Chain: g.chain.names[g.chain.top()], Order: g.order, Downgraded: g.opportunistic() && g.priority >= MinGuaranteed}
+	p.Pods = make([]PodPlacement, len(g.slots))
+	n := g.gpus()
+	types := make([]string, 0, n)
+	var virtual []string
+	if g.space != nil {
+		virtual = make([]string, 0, n)
+	}
+	for i := range g.slots {
+		sl := &g.slots[i]
+		from := len(types)
+		for k := range sl.at.Indices {
+			if v := sl.leaf(k); v != nil {
+				types = append(types, v.space.chain.names[v.root.level])
+				virtual = append(virtual, v.address)
+			} else {
+				types = append(types, "")
+				if g.space != nil {
+					virtual = append(virtual, "")
+				}
+			}
+		}
+		p.Pods[i] = sl.at
+		p.Pods[i].Preassigned = types[from:len(types):len(types)]
+		p.Pods[i].Virtual = nil
+		if g.space != nil {
+			p.Pods[i].Virtual = virtual[from:len(virtual):len(virtual)]
+		}
+	}
+	return p
+}
+
+// changed ends the life of all plans.
+func (s *Scheduler) changed() {
+	s.epoch++
+	for _, ch := range s.chains {
+		if ch.bad > 0 {
+			s.unsettled = true
+		}
+	}
+}

@@ -1,0 +1,236 @@
+package cell
+
+import (
+	"slices"
+	"strings"
+)
+
+// Gangs returns all gangs in order of virtual cluster and name.
+func (s *Scheduler) Gangs() []GangStatus {
+	out := make([]GangStatus, 0, len(s.gangs))
+	for _, g := range s.gangs {
+		out = append(out, g.status())
+	}
+	slices.SortFunc(out, func(a, b GangStatus) int {
+		if a.VC != b.VC {
+			return compare(a.VC, b.VC)
+		}
+		return compare(a.Name, b.Name)
+	})
+	return out
+}
+
+// Gang returns one gang.
+func (s *Scheduler) Gang(vc, name string) (GangStatus, bool) {
+	g := s.gangs[gangKey{vc, name}]
+	if g == nil {
+		return GangStatus{}, false
+	}
+	return g.status(), true
+}
+
+func (g *gang) status() GangStatus {
+	st := GangStatus{
+		Name: g.key.name, VC: g.key.vc, Priority: g.priority, Order: g.order, GPUs: g.gpus(), Preemptor: g.preemptor,
+		User: g.request.User, UserGroup: g.request.UserGroup, PhysicalPlacement: map[string][]int32{},
+		Downgraded: g.opportunistic() && g.priority >= MinGuaranteed,
+	}
+	switch {
+	case g.preempting:
+		st.State = "Preempting"
+		st.PreemptingPods = slices.Clone(g.waiting)
+	case g.taken > 0:
+		st.State = "BeingPreempted"
+	default:
+		st.State = "Allocated"
+	}
+	for i := range g.slots {
+		sl := &g.slots[i]
+		if sl.pod != "" {
+			st.AllocatedPods = append(st.AllocatedPods, sl.pod)
+		}
+		st.PhysicalPlacement[sl.at.Node] = append(st.PhysicalPlacement[sl.at.Node], sl.at.Indices...)
+		for _, v := range sl.virtual {
+			if v == nil {
+				continue
+			}
+			if st.VirtualPlacement == nil {
+				st.VirtualPlacement = map[string][]string{}
+			}
+			st.VirtualPlacement[v.root.address] = append(st.VirtualPlacement[v.root.address], v.address)
+		}
+	}
+	return st
+}
+
+// Physical returns the physical cells, top cells first in order of the configuration.
+func (s *Scheduler) Physical() []CellStatus {
+	s.settle()
+	var out []CellStatus
+	for _, ch := range s.chains {
+		for _, p := range ch.cells[ch.top()] {
+			out = append(out, p.status())
+		}
+	}
+	return out
+}
+
+const freePriority = -2
+
+func (p *pcell) status() CellStatus {
+	st := p.shallow()
+	for _, c := range p.children {
+		st.CellChildren = append(st.CellChildren, c.status())
+	}
+	st.sumUp()
+	if v := p.bound; v != nil {
+		st.VC = v.space.vc.name
+		shallow := v.shallow()
+		shallow.CellState, shallow.CellPriority = st.CellState, st.CellPriority
+		st.VirtualCell = &shallow
+	}
+	return st
+}
+
+// shallow is the cell without its children and its virtual cell; state and priority hold for a leaf.
+func (p *pcell) shallow() CellStatus {
+	ch := p.chain
+	st := CellStatus{CellType: ch.names[p.level], IsNodeLevel: p.level == ch.node, CellAddress: p.address, CellState: "Free", CellHealthiness: health(p.badCount), CellPriority: freePriority}
+	if p.parent == nil {
+		st.LeafCellType = ch.names[0]
+	}
+	if p.level > 0 {
+		return st
+	}
+	switch {
+	case p.reserving != nil && p.using != nil:
+		st.CellState, st.CellPriority = "Reserving", p.reserving.priority
+	case p.reserving != nil:
+		st.CellState, st.CellPriority = "Reserved", p.reserving.priority
+	case p.using != nil:
+		st.CellState, st.CellPriority = "Used", p.using.effective()
+	}
+	return st
+}
+
+// effective is the priority that the gang runs at.
+func (g *gang) effective() int {
+	if g.opportunistic() {
+		return Opportunistic
+	}
+	return g.priority
+}
+
+func health(bad int) string {
+	if bad > 0 {
+		return "Bad"
+	}
+	return "Healthy"
+}
+
+// sumUp derives state and priority of a cell from its children: the busiest state, the highest priority.
+func (st *CellStatus) sumUp() {
+	for i := range st.CellChildren {
+		c := &st.CellChildren[i]
+		st.CellPriority = max(st.CellPriority, c.CellPriority)
+		if busy(c.CellState) > busy(st.CellState) {
+			st.CellState = c.CellState
+		}
+	}
+}
+
+func busy(state string) int {
+	return slices.Index([]string{"Free", "Reserved", "Reserving", "Used"}, state)
+}
+
+// Virtual returns the virtual cells of each virtual cluster; opportunistic gangs show as cells of their own.
+func (s *Scheduler) Virtual() map[string][]CellStatus {
+	s.settle()
+	out := map[string][]CellStatus{}
+	for _, v := range s.vcs {
+		cells := []CellStatus{}
+		for _, sp := range v.all() {
+			for _, r := range sp.inOrder() {
+				cells = append(cells, r.status())
+			}
+		}
+		out[v.name] = append(cells, s.borrowed(v)...)
+	}
+	return out
+}
+
+// all returns the spaces of a virtual cluster, the pinned ones last.
+func (v *vc) all() []*space {
+	out := slices.Clone(v.spaces)
+	var pins []string
+	for id := range v.pinned {
+		pins = append(pins, id)
+	}
+	slices.Sort(pins)
+	for _, id := range pins {
+		out = append(out, v.pinned[id])
+	}
+	return out
+}
+
+// inOrder returns the preassigned cells in order of their addresses.
+func (sp *space) inOrder() []*vcell {
+	roots := slices.Clone(sp.roots)
+	slices.SortFunc(roots, func(a, b *vcell) int {
+		if len(a.address) != len(b.address) {
+			return len(a.address) - len(b.address)
+		}
+		return strings.Compare(a.address, b.address)
+	})
+	return roots
+}
+
+func (v *vcell) status() CellStatus {
+	st := v.shallow()
+	for _, c := range v.children {
+		st.CellChildren = append(st.CellChildren, c.status())
+	}
+	st.sumUp()
+	if v.level == 0 && v.owner != nil {
+		st.CellPriority = v.owner.priority
+		st.CellState = "Used"
+	}
+	if p := v.bound; p != nil {
+		shallow := p.shallow()
+		if v.level == 0 && v.owner != nil {
+			st.CellState = shallow.CellState
+		}
+		shallow.CellState, shallow.CellPriority = st.CellState, st.CellPriority
+		st.PhysicalCell = &shallow
+	}
+	return st
+}
+
+func (v *vcell) shallow() CellStatus {
+	ch := v.space.chain
+	st := CellStatus{CellType: ch.names[v.level], IsNodeLevel: v.level == ch.node, CellAddress: v.address, CellState: "Free", CellHealthiness: "Healthy", CellPriority: freePriority}
+	if v.parent == nil {
+		st.LeafCellType = ch.names[0]
+	}
+	if v.bound != nil {
+		st.CellHealthiness = health(v.bound.badCount)
+	}
+	return st
+}
+
+// borrowed are the leaves that opportunistic gangs of a virtual cluster use.
+func (s *Scheduler) borrowed(v *vc) []CellStatus {
+	var out []CellStatus
+	for _, ch := range s.chains {
+		for _, p := range ch.cells[0] {
+			if g := p.using; g != nil && g.opportunistic() && g.key.vc == v.name {
+				shallow := p.shallow()
+				out = append(out, CellStatus{
+					LeafCellType: ch.names[0], CellType: ch.names[0], CellAddress: p.address + "-opp", CellState: "Used",
+					CellHealthiness: shallow.CellHealthiness, CellPriority: Opportunistic, PhysicalCell: &shallow,
+				})
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,94 @@
+package cell
+
+// killing is the set of gangs that a placement would kill so far.
+type killing struct {
+	stamp uint64
+	gangs []*gang
+}
+
+func (k *killing) mark(g *gang) {
+	if g.marked != k.stamp {
+		g.marked = k.stamp
+		k.gangs = append(k.gangs, g)
+	}
+}
+
+// cost says what it takes to have need leaves of a cell: 0 if enough are idle or die anyway; else the
+// number of gangs to kill, and among equal numbers the least for the youngest.
+func (k *killing) cost(p *pcell, need int) uint64 {
+	ch := p.chain
+	if p.level > ch.node {
+		idle := int(ch.view.upper[p.level-ch.node-1][p.index].free)
+		return uint64(max(0, need-idle)) << 40
+	}
+	n := p.upTo(ch.node)
+	idle := ch.view.nodes[n.index].free.count(int(p.lo-n.lo), int(p.hi-n.lo))
+	if idle >= need {
+		return 0
+	}
+	return k.fewest(ch.cells[0][p.lo:p.hi], need-idle)
+}
+
+// fewest kills the gangs with the most leaves in the cell first; of equal ones the youngest.
+func (k *killing) fewest(leaves []*pcell, missing int) uint64 {
+	type part struct {
+		g *gang
+		n int
+	}
+	var store [16]part
+	parts := store[:0]
+next:
+	for _, p := range leaves {
+		g := p.using
+		if g == nil {
+			if p.reserving != nil {
+				missing-- // the reservation of a lower priority goes without killing
+			}
+			continue
+		}
+		if g.marked == k.stamp {
+			missing--
+			continue
+		}
+		for i := range parts {
+			if parts[i].g == g {
+				parts[i].n++
+				continue next
+			}
+		}
+		parts = append(parts, part{g, 1})
+	}
+	killed, oldest := uint64(0), uint64(1<<32-1)
+	for missing > 0 {
+		best := -1
+		for i := range parts {
+			if parts[i].n == 0 {
+				continue
+			}
+			if best < 0 || better(parts[i].n, missing, parts[i].g, parts[best].n, parts[best].g) {
+				best = i
+			}
+		}
+		if best < 0 {
+			return noCost >> 9 // not enough leaves at all
+		}
+		missing -= parts[best].n
+		parts[best].n = 0
+		killed++
+		oldest = min(oldest, parts[best].g.order)
+	}
+	if killed == 0 {
+		return 0
+	}
+	return killed<<32 | (1<<32 - 1 - oldest)
+}
+
+// better prefers a gang that is enough alone, then the one with more leaves, then the younger one.
+func better(n, missing int, g *gang, thanN int, than *gang) bool {
+	if enough, thanEnough := n >= missing, thanN >= missing; enough != thanEnough {
+		return enough
+	} else if !enough && n != thanN {
+		return n > thanN
+	}
+	return g.order > than.order
+}

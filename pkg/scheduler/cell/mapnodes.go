@@ -1,0 +1,217 @@
+package cell
+
+// nodeRoots maps preassigned nodes: all into the lowest cell that has enough of them.
+func (m *mapper) nodeRoots(roots []*vcell) bool {
+	if len(roots) > 1 {
+		for level := m.node + 1; level <= m.top(); level++ {
+			if up := m.upperFor(level, len(roots)); up != nil {
+				return m.fromUpper(roots, up)
+			}
+		}
+	}
+	for _, v := range roots {
+		n := m.oneNode(v.need, m.node)
+		if n == nil || !m.root(v, n) {
+			return false
+		}
+	}
+	return true
+}
+
+// upperFor returns the best cell of a level that has n free nodes: idle ones first, one that is
+// split already, the fullest.
+func (m *mapper) upperFor(level, n int) *pcell {
+	var best *pcell
+	least := noCost
+	for _, p := range m.cells[level] {
+		if p.freeNodes < n {
+			continue
+		}
+		clean := m.cleanIn(p)
+		if m.freeIn(p) < n {
+			continue
+		}
+		cost := uint64(max(0, n-clean))<<48 | uint64(unsplit(p))<<40 | uint64(clean)<<8
+		if cost < least && m.safeMany(p, n) {
+			best, least = p, cost
+		}
+	}
+	return best
+}
+
+func unsplit(p *pcell) int {
+	if p.split > 0 {
+		return 0
+	}
+	return 1
+}
+
+// safeMany says that n nodes can be taken from p. Once the first one has split a cell, the others
+// come from its free pieces; only the first one can be refused for a p that isn't split.
+func (m *mapper) safeMany(p *pcell, n int) bool {
+	if m.claims == nil && p.split > 0 && p.level == m.node+1 {
+		return true // nodes are free there, and owed: the lowest free level is always safe
+	}
+	c := m.claims
+	if c == nil {
+		c = m.chain.claims()
+	} else {
+		c = &claims{append([]int(nil), c.free...), append([]int(nil), c.owed...)}
+	}
+	per := int32(m.leaves[m.node])
+	left := n
+	for i := p.lo / per; i < p.hi/per && left > 0; i++ {
+		node := m.cells[m.node][i]
+		if !node.wasFree || !m.open(node) {
+			continue
+		}
+		from := m.from(node)
+		if from > m.node && left < n {
+			from = m.node // of a cell that an earlier one of these split; an approximation above the rack
+		}
+		if !m.feasible(m.node, from, c) || c.free[from] == 0 {
+			return false
+		}
+		c.take(m.tree, m.node, from)
+		left--
+	}
+	return left == 0
+}
+
+// fromUpper takes the nodes of one cell where the least is killed.
+func (m *mapper) fromUpper(roots []*vcell, up *pcell) bool {
+	per := int32(m.leaves[m.node])
+	for _, v := range roots {
+		var best *pcell
+		least := noCost
+		for i := up.lo / per; i < up.hi/per; i++ {
+			n := m.cells[m.node][i]
+			if !n.wasFree || !m.open(n) {
+				continue
+			}
+			cost := m.kills.cost(n, v.need)<<8 | uint64(min(255, m.occupied(n)))
+			if cost < least && m.safe(n) {
+				best, least = n, cost
+			}
+		}
+		if best == nil || !m.root(v, best) {
+			return false
+		}
+	}
+	return true
+}
+
+// oneNode returns the node to take one cell of level from: an idle one of the fullest rack, else one with
+// enough idle leaves, else the one where the least is killed.
+func (m *mapper) oneNode(need, level int) *pcell {
+	if n := m.cleanNode(level); n != nil {
+		return n
+	}
+	if m.offered == nil {
+		if n := m.roomyNode(need, level); n != nil {
+			return n
+		}
+	}
+	var best *pcell
+	least := noCost
+	seen := 0
+	for _, n := range m.cells[m.node] {
+		if !n.wasFree || !m.open(n) || !m.safeAt(n, level) {
+			continue
+		}
+		cost := m.kills.cost(n, need)<<8 | uint64(min(255, m.occupied(n)))
+		if cost < least {
+			best, least = n, cost
+		}
+		if seen++; seen >= maxKillCandidates && best != nil && m.offered == nil {
+			break
+		}
+	}
+	if best == nil && level < m.node {
+		return nil
+	}
+	if best == nil {
+		return m.damaged(need)
+	}
+	return best
+}
+
+// maxKillCandidates bounds how many nodes are compared for the least killing.
+const maxKillCandidates = 128
+
+// damaged returns a node with some bad leaves that still has what is needed.
+func (m *mapper) damaged(need int) *pcell {
+	if m.bad == 0 {
+		return nil
+	}
+	for _, n := range m.cells[m.node] {
+		if n.badCount > 0 && int(n.hi-n.lo)-n.badCount >= need && n.isFree() && m.open(n) && m.safe(n) {
+			return n
+		}
+	}
+	return nil
+}
+
+// safeAt is safe for a cell of level inside the free node n.
+func (m *mapper) safeAt(n *pcell, level int) bool {
+	if level == n.level {
+		return m.safe(n)
+	}
+	return m.feasible(level, m.from(n), m.claims)
+}
+
+func (m *mapper) cleanNode(level int) *pcell {
+	if m.top() == m.node {
+		return m.firstClean(0, len(m.cells[m.node]), level)
+	}
+	var best *pcell
+	least := noCost
+	for _, p := range m.cells[m.node+1] {
+		if p.cleanNodes == 0 || m.cleanIn(p) == 0 {
+			continue
+		}
+		if cost := uint64(unsplit(p))<<32 | uint64(p.cleanNodes)<<8; cost < least {
+			per := int(m.leaves[m.node])
+			if n := m.firstClean(int(p.lo)/per, int(p.hi)/per, level); n != nil {
+				best, least = n, cost
+			}
+		}
+	}
+	return best
+}
+
+func (m *mapper) firstClean(lo, hi, level int) *pcell {
+	for i := lo; i < hi; i++ {
+		if n := m.cells[m.node][i]; n.wasClean && m.open(n) {
+			if m.safeAt(n, level) {
+				return n
+			}
+			if m.top() > m.node {
+				return nil // its siblings are no safer
+			}
+		}
+	}
+	return nil
+}
+
+// roomyNode finds a node with opportunistic work that leaves enough room beside it.
+func (m *mapper) roomyNode(need, level int) *pcell {
+	var best *pcell
+	have := 0
+	for _, b := range m.view.buckets {
+		if b.key.class != classFree || b.have < need || b.have < have {
+			continue
+		}
+		for i := b.nodes.first(0, len(m.cells[m.node])); i >= 0; i = b.nodes.first(int(i)+1, len(m.cells[m.node])) {
+			n := m.cells[m.node][i]
+			if !n.wasFree || !m.open(n) || !m.safeAt(n, level) {
+				continue
+			}
+			if b.have > have || best == nil || n.index < best.index {
+				best, have = n, b.have
+			}
+			break
+		}
+	}
+	return best
+}

@@ -1,0 +1,308 @@
+package cell
+
+import "slices"
+
+// mapper finds physical cells for the virtual leaves of a gang. It changes nothing but marks.
+type mapper struct {
+	*chain
+	stamp   uint64
+	offered Nodes // nil: all
+	claims  *claims
+	trees   []*vcell // topmost unbound cells that hold wanted leaves
+	kills   *killing
+}
+
+// mapLeaves finds a physical leaf for each virtual one, in slots. It reports false if the free
+// cells that are healthy and offered are not enough.
+func (s *Scheduler) mapLeaves(sp *space, slots []slot, offered Nodes) bool {
+	s.stamp++
+	m := &mapper{chain: sp.chain, stamp: s.stamp, offered: offered, kills: &killing{stamp: s.stamp}}
+	defer m.forget(slots)
+	for i := range slots {
+		for _, v := range slots[i].virtual {
+			m.want(v)
+		}
+	}
+	if !m.mapTrees() {
+		return false
+	}
+	for i := range slots {
+		sl := &slots[i]
+		sl.leaves = make([]*pcell, len(sl.virtual))
+		for k, v := range sl.virtual {
+			if sl.leaves[k] = v.bound; v.bound == nil {
+				sl.leaves[k] = v.target
+			}
+			if !m.usable(sl.leaves[k].node) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (m *mapper) usable(node *pcell) bool {
+	return m.offered == nil || m.offered.Has(node.machine.name)
+}
+
+// want counts a leaf in all its unbound ancestors.
+func (m *mapper) want(v *vcell) {
+	if v.bound != nil {
+		if u := v.bound.using; u != nil {
+			m.kills.mark(u)
+		}
+		return
+	}
+	for ; ; v = v.parent {
+		v.need++
+		if v.parent == nil || v.parent.bound != nil {
+			if v.need == 1 {
+				m.trees = append(m.trees, v)
+			}
+			return
+		}
+	}
+}
+
+func (m *mapper) forget(slots []slot) {
+	for i := range slots {
+		for _, v := range slots[i].virtual {
+			for ; v != nil && v.need > 0; v = v.parent {
+				v.need, v.target = 0, nil
+			}
+		}
+	}
+}
+
+// mapTrees maps inner cells below their bound parents, then roots, the highest first.
+func (m *mapper) mapTrees() bool {
+	if len(m.trees) > 1 {
+		slices.SortStableFunc(m.trees, func(a, b *vcell) int {
+			if a.level != b.level {
+				return b.level - a.level
+			}
+			return b.need - a.need
+		})
+	}
+	var nodes []*vcell
+	for _, v := range m.trees {
+		if v.parent != nil && !m.child(v, v.parent.bound) {
+			return false
+		}
+		if v.parent == nil && v.level == m.node {
+			nodes = append(nodes, v)
+		}
+	}
+	for _, v := range m.trees {
+		if v.parent == nil && v.level > m.node && !m.upperRoot(v) {
+			return false
+		}
+	}
+	if len(nodes) > 0 && !m.nodeRoots(nodes) {
+		return false
+	}
+	for _, v := range m.trees {
+		if v.parent == nil && v.level < m.node && !m.smallRoot(v) {
+			return false
+		}
+	}
+	return true
+}
+
+// down maps v to p and its wanted descendants below.
+func (m *mapper) down(v *vcell, p *pcell) bool {
+	if p.level == m.node && !m.usable(p) {
+		return false
+	}
+	p.claim, v.target = m.stamp, p
+	if v.level == 0 {
+		if p.bad {
+			return false
+		}
+		if p.using != nil {
+			m.kills.mark(p.using)
+		}
+		return true
+	}
+	for _, k := range v.children {
+		if k.need > 0 && !m.child(k, p) {
+			return false
+		}
+	}
+	return true
+}
+
+// child maps v to the child of p where the least is killed, then to the one with the least work in it.
+func (m *mapper) child(v *vcell, p *pcell) bool {
+	for range p.children {
+		var best *pcell
+		least := noCost
+		for _, c := range p.children {
+			if c.bound != nil || c.claim == m.stamp || int(c.hi-c.lo)-c.badCount < v.need || c.level == m.node && !m.usable(c) {
+				continue
+			}
+			cost := m.kills.cost(c, v.need)<<8 | uint64(min(255, c.badCount*4+m.occupied(c)))
+			if cost < least {
+				best, least = c, cost
+			}
+		}
+		if best == nil {
+			return false
+		}
+		if m.down(v, best) {
+			return true
+		}
+	}
+	return false
+}
+
+// idleLeaves counts the leaves of a cell that nobody uses.
+func (m *mapper) idleLeaves(p *pcell) int {
+	if p.level > m.node {
+		return int(m.view.upper[p.level-m.node-1][p.index].free)
+	}
+	n := p.upTo(m.node)
+	return m.view.nodes[n.index].free.count(int(p.lo-n.lo), int(p.hi-n.lo))
+}
+
+func (m *mapper) occupied(p *pcell) int { return int(p.hi-p.lo) - m.idleLeaves(p) }
+
+// cleanIn and freeIn count nodes that could be preassigned, without and with opportunistic work in them.
+func (m *mapper) cleanIn(p *pcell) int { return m.countIn(p, p.cleanNodes, true) }
+func (m *mapper) freeIn(p *pcell) int  { return m.countIn(p, p.freeNodes, false) }
+
+func (m *mapper) countIn(p *pcell, n int, clean bool) int {
+	if m.offered == nil && p.inside != m.stamp {
+		return n
+	}
+	n = 0
+	per := int32(m.leaves[m.node])
+	for i := p.lo / per; i < p.hi/per; i++ {
+		c := m.cells[m.node][i]
+		if c.wasFree && (c.wasClean || !clean) && m.open(c) {
+			n++
+		}
+	}
+	return n
+}
+
+// open says that a node isn't claimed by this mapping and is offered.
+func (m *mapper) open(n *pcell) bool {
+	return n.claim != m.stamp && n.inside != m.stamp && m.usable(n)
+}
+
+// from returns the level of the largest free cell that p would be taken from.
+func (m *mapper) from(p *pcell) int {
+	for p.parent != nil && p.parent.split == 0 && p.parent.inside != m.stamp {
+		p = p.parent
+	}
+	return p.level
+}
+
+// safe says that taking p leaves enough for all that the virtual clusters own.
+func (m *mapper) safe(p *pcell) bool {
+	from := m.from(p)
+	if m.claims == nil && m.free[from] > 0 && m.lowest(p.level) == from {
+		return true // the lowest free cell is always safe
+	}
+	return m.feasible(p.level, from, m.claims)
+}
+
+// lowest returns the lowest level with a free cell that holds one of level.
+func (m *mapper) lowest(level int) int {
+	for ; level < len(m.free); level++ {
+		if m.free[level] > 0 {
+			return level
+		}
+	}
+	return -1
+}
+
+// root maps a whole preassigned cell, and books it.
+func (m *mapper) root(v *vcell, p *pcell) bool {
+	if !m.down(v, p) {
+		return false
+	}
+	if m.claims == nil {
+		m.claims = m.chain.claims()
+	}
+	m.claims.take(m.tree, p.level, m.from(p))
+	for up := p.parent; up != nil; up = up.parent {
+		up.inside = m.stamp
+	}
+	return true
+}
+
+// upperRoot maps a preassigned cell above the node: where most of the wanted nodes are idle, then
+// where the least opportunistic work is.
+func (m *mapper) upperRoot(v *vcell) bool {
+	want := (v.need + m.leaves[m.node] - 1) / m.leaves[m.node]
+	for range 8 {
+		var best *pcell
+		least := noCost
+		for _, p := range m.cells[v.level] {
+			if p.split > 0 || p.inside == m.stamp || p.claim == m.stamp || p.taken() || m.freeIn(p) < want {
+				continue
+			}
+			short := max(0, want-m.cleanIn(p))
+			cost := uint64(short)<<52 | uint64(min(p.badCount, 1<<12-1))<<40 | uint64(m.occupied(p))<<8 | uint64(m.from(p))
+			if cost < least && m.safe(p) {
+				best, least = p, cost
+			}
+		}
+		if best == nil {
+			return false
+		}
+		if m.root(v, best) {
+			return true
+		}
+	}
+	return false
+}
+
+// smallRoot maps a preassigned cell below the node: into what is split already, else into a node.
+func (m *mapper) smallRoot(v *vcell) bool {
+	var best *pcell
+	least := noCost
+	for l := v.level; l < m.node; l++ {
+		for i := m.largest[l].first(0, len(m.cells[l])); i >= 0; i = m.largest[l].first(int(i)+1, len(m.cells[l])) {
+			p := m.cells[l][i]
+			for p.level > v.level {
+				p = m.leastKilled(p.children, v.need)
+			}
+			if p == nil || p.claim == m.stamp || p.inside == m.stamp || int(p.hi-p.lo)-p.badCount < v.need || !m.usable(p.upTo(m.node)) {
+				continue
+			}
+			if cost := m.kills.cost(p, v.need)<<8 | uint64(l); cost < least && m.safe(p) {
+				best, least = p, cost
+			}
+		}
+	}
+	if best == nil || least>>8 > 0 {
+		if n := m.oneNode(v.need, v.level); n != nil && (best == nil || m.kills.cost(n, v.need) < least>>8) {
+			for n.level > v.level {
+				n = m.leastKilled(n.children, v.need)
+			}
+			best = n
+		}
+	}
+	return best != nil && m.root(v, best)
+}
+
+func (m *mapper) leastKilled(cells []*pcell, need int) *pcell {
+	var best *pcell
+	least := noCost
+	for _, c := range cells {
+		if c.bound != nil || c.claim == m.stamp {
+			continue
+		}
+		cost := m.kills.cost(c, min(need, int(c.hi-c.lo)))<<8 | uint64(min(255, c.badCount*8+m.occupied(c)))
+		if cost < least {
+			best, least = c, cost
+		}
+	}
+	if best == nil {
+		return cells[0]
+	}
+	return best
+}

@@ -1,0 +1,350 @@
+package cell
+
+import "slices"
+
+// preemption is one search for gangs of lower priority inside a virtual cluster whose cells a
+// guaranteed gang may take: as few as possible, and of equal numbers the youngest.
+type preemption struct {
+	killing
+	*space
+	*shape
+	priority int
+	clock    *uint64 // the last stamp
+}
+
+// tryPreempt looks for a place that takes cells of lower priorities in the same virtual cluster.
+func (s *Scheduler) tryPreempt(t target, r *Request, suggested Nodes) *plan {
+	sp := t.space
+	lower := 0
+	for p := range r.Priority {
+		lower += sp.used[p]
+	}
+	if lower == 0 || sp.view.free+lower < t.shape.total {
+		return nil
+	}
+	blocked := s.blockUnoffered(t, suggested, nil)
+	defer func() { unblock(sp.view, blocked) }()
+	s.stamp++
+	p := &preemption{killing{stamp: s.stamp}, sp, t.shape, r.Priority, &s.stamp}
+	spots, ok := p.choose()
+	if !ok {
+		return nil
+	}
+	return s.preemptFor(t, s.newGang(t, r, spots), suggested)
+}
+
+// preemptFor maps a gang whose virtual leaves are partly in use. Owners that accept it are
+// downgraded first, so that the virtual cells can be mapped elsewhere.
+func (s *Scheduler) preemptFor(t target, g *gang, suggested Nodes) *plan {
+	epoch := s.epoch
+	var demoted []*gang
+	var undo []func()
+	for i := range g.slots {
+		for _, v := range g.slots[i].virtual {
+			if o := v.owner; o != nil && o.request.LazyPreemption && !o.preempting && o.taken == 0 {
+				demoted = append(demoted, o)
+				undo = append(undo, s.demote(o, g.key.String()))
+			}
+		}
+	}
+	s.flush()
+	var p *plan
+	if s.mapLeaves(t.space, g.slots, suggested) {
+		p = s.finish(g, demoted)
+		p.epoch = epoch
+	}
+	for i := len(undo) - 1; i >= 0; i-- {
+		undo[i]()
+	}
+	s.flush()
+	s.epoch = epoch
+	return p
+}
+
+// choose picks the gangs to preempt and the leaves for the shape.
+func (p *preemption) choose() ([]spot, bool) {
+	if p.root.flat() {
+		if p.fewestGangs() {
+			if spots, ok := p.placeWithout(p.gangs); ok {
+				return spots, true
+			}
+		}
+	}
+	return p.removeUntilFits()
+}
+
+// placeWithout places the shape as if gangs weren't there.
+func (p *preemption) placeWithout(gangs []*gang) ([]spot, bool) {
+	var nodes []int32
+	for _, g := range gangs {
+		for i := range g.slots {
+			for _, v := range g.slots[i].virtual {
+				if v != nil && v.owner == g && v.space == p.space && (v.bound == nil || !v.bound.bad) {
+					p.view.mark(v.node, v.lo-v.base, true)
+					nodes = append(nodes, v.node)
+				}
+			}
+		}
+	}
+	for _, n := range nodes {
+		p.view.index(n)
+	}
+	spots, ok := p.view.place(p.shape)
+	for _, g := range gangs {
+		for i := range g.slots {
+			for _, v := range g.slots[i].virtual {
+				if v != nil && v.owner == g && v.space == p.space {
+					p.view.mark(v.node, v.lo-v.base, false)
+				}
+			}
+		}
+	}
+	for _, n := range nodes {
+		p.view.index(n)
+	}
+	return spots, ok
+}
+
+// fewestGangs marks the gangs whose end makes room for equal or unequal pods without further wishes.
+func (p *preemption) fewestGangs() bool {
+	if p.total <= p.view.leaves[p.view.node] && p.onNode() {
+		return true
+	}
+	for level := p.view.node + 1; level <= p.view.top(); level++ {
+		if p.view.leaves[level] < p.total {
+			continue
+		}
+		if p.inUpper(level) {
+			return true
+		}
+	}
+	return p.inScope(p.view.all())
+}
+
+// onNode chooses the node, and the cell in it, where the fewest gangs have to go for all pods.
+func (p *preemption) onNode() bool {
+	best, least := (*victims)(nil), noCost
+	for i := range p.view.nodes {
+		n := &p.view.nodes[i]
+		if n.blocked || p.view.leaves[n.top] < p.total {
+			continue
+		}
+		for level := 0; level <= int(n.top); level++ {
+			size := int32(p.view.leaves[level])
+			if int(size) < p.total {
+				continue
+			}
+			found := false
+			for lo := n.lo; lo < n.lo+int32(p.view.leaves[n.top]); lo += size {
+				v, ok := p.victims(p.leaves[lo:lo+size], p.total)
+				if !ok {
+					continue
+				}
+				found = true
+				if cost := v.cost()<<8 | uint64(level); cost < least {
+					best, least = &v, cost
+				}
+			}
+			if found {
+				break
+			}
+		}
+	}
+	if best == nil {
+		return false
+	}
+	p.markAll(best.gangs[:best.n])
+	return true
+}
+
+// inUpper chooses the cell above the node where the fewest gangs have to go.
+func (p *preemption) inUpper(level int) bool {
+	var best []*gang
+	least := noCost
+	for i := range p.view.upper[level-p.view.node-1] {
+		c := &p.view.upper[level-p.view.node-1][i]
+		trial := p.trial()
+		if !trial.inScope(scope{c.lo, c.hi}) {
+			continue
+		}
+		if cost := costOf(trial.gangs); cost < least {
+			best, least = trial.gangs, cost
+		}
+	}
+	if best == nil {
+		return false
+	}
+	p.markAll(best)
+	return true
+}
+
+// trial is a copy of the search with nobody marked.
+func (p *preemption) trial() *preemption {
+	*p.clock++
+	return &preemption{killing{stamp: *p.clock}, p.space, p.shape, p.priority, p.clock}
+}
+
+func (p *preemption) markAll(gangs []*gang) {
+	p.gangs = p.gangs[:0]
+	*p.clock++
+	p.stamp = *p.clock
+	for _, g := range gangs {
+		p.mark(g)
+	}
+}
+
+func costOf(gangs []*gang) uint64 {
+	oldest := uint64(1<<32 - 1)
+	for _, g := range gangs {
+		oldest = min(oldest, g.order)
+	}
+	return uint64(len(gangs))<<32 | (1<<32 - 1 - oldest)
+}
+
+// inScope seats the pods one by one where the fewest further gangs have to go.
+func (p *preemption) inScope(sc scope) bool {
+	seated := map[int32]int{} // leaves by node
+	for _, set := range p.root.sets {
+		shape := p.shape.sets[set]
+		for range shape.count {
+			best, node, least := (*victims)(nil), int32(-1), noCost
+			for i := sc.lo; i < sc.hi; i++ {
+				n := &p.view.nodes[i]
+				need := seated[i] + shape.n
+				if n.blocked || p.view.leaves[n.top] < need {
+					continue
+				}
+				v, ok := p.victims(p.leaves[n.lo:n.lo+int32(p.view.leaves[n.top])], need)
+				if !ok {
+					continue
+				}
+				if cost := v.cost(); cost < least {
+					best, node, least = &v, i, cost
+					if cost == 0 {
+						break
+					}
+				}
+			}
+			if best == nil {
+				return false
+			}
+			for _, g := range best.gangs[:best.n] {
+				p.mark(g)
+			}
+			seated[node] += shape.n
+		}
+	}
+	return true
+}
+
+// victims are the gangs to end for one cell.
+type victims struct {
+	gangs  [16]*gang
+	n      int
+	oldest uint64
+}
+
+func (v *victims) cost() uint64 {
+	if v.n == 0 {
+		return 0
+	}
+	return uint64(v.n)<<32 | (1<<32 - 1 - v.oldest)
+}
+
+// victims chooses who goes for need of the leaves: the gangs with the most leaves first, of equal ones
+// the youngest. Leaves that are free or belong to marked gangs count as free.
+func (p *preemption) victims(leaves []*vcell, need int) (victims, bool) {
+	type part struct {
+		g *gang
+		n int
+	}
+	var store [16]part
+	parts := store[:0]
+	out := victims{oldest: 1<<32 - 1}
+next:
+	for _, v := range leaves {
+		g := v.owner
+		switch {
+		case v.bound != nil && v.bound.bad:
+			continue
+		case g == nil || g.marked == p.stamp:
+			need--
+			continue
+		case g.priority >= p.priority:
+			continue
+		}
+		for i := range parts {
+			if parts[i].g == g {
+				parts[i].n++
+				continue next
+			}
+		}
+		parts = append(parts, part{g, 1})
+	}
+	for need > 0 {
+		best := -1
+		for i := range parts {
+			if parts[i].n > 0 && (best < 0 || better(parts[i].n, need, parts[i].g, parts[best].n, parts[best].g)) {
+				best = i
+			}
+		}
+		if best < 0 || out.n == len(out.gangs) {
+			return out, false
+		}
+		need -= parts[best].n
+		parts[best].n = 0
+		out.gangs[out.n] = parts[best].g
+		out.oldest = min(out.oldest, parts[best].g.order)
+		out.n++
+	}
+	return out, true
+}
+
+// removeUntilFits ends the youngest gangs of the lowest priorities until the shape fits, then spares
+// those that weren't needed. It finds a place whenever there is one without all of them.
+func (p *preemption) removeUntilFits() ([]spot, bool) {
+	all := p.lowerGangs()
+	if _, ok := p.placeWithout(all); !ok {
+		return nil, false
+	}
+	// The smallest number of gangs from the front that is enough, by halving.
+	lo, hi := 0, len(all)
+	for lo < hi {
+		mid := (lo + hi) / 2
+		if _, ok := p.placeWithout(all[:mid]); ok {
+			hi = mid
+		} else {
+			lo = mid + 1
+		}
+	}
+	chosen := slices.Clone(all[:lo])
+	for i := len(chosen) - 1; i >= max(0, len(chosen)-maxSpared); i-- {
+		without := slices.Delete(slices.Clone(chosen), i, i+1)
+		if _, ok := p.placeWithout(without); ok {
+			chosen = without
+		}
+	}
+	return p.placeWithout(chosen)
+}
+
+// maxSpared bounds the search for gangs that needn't end.
+const maxSpared = 32
+
+// lowerGangs lists the gangs of the space that may be preempted, by priority, the youngest first.
+func (p *preemption) lowerGangs() []*gang {
+	*p.clock++
+	p.stamp = *p.clock
+	p.gangs = p.gangs[:0]
+	for _, v := range p.leaves {
+		if g := v.owner; g != nil && g.priority < p.priority {
+			p.mark(g)
+		}
+	}
+	slices.SortFunc(p.gangs, func(a, b *gang) int {
+		if a.priority != b.priority {
+			return a.priority - b.priority
+		}
+		return int(b.order) - int(a.order)
+	})
+	return p.gangs
+}

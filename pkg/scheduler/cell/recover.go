@@ -1,0 +1,246 @@
+package cell
+
+import "fmt"
+
+// claimVirtual finds the virtual cells that a gang which runs already belongs to. If there are none
+// (any more), the gang goes on without its guarantee, and the reason says why.
+func (s *Scheduler) claimVirtual(g *gang, at *Placement) (lost []Downgrade, reason string) {
+	s.clearDoomed()
+	sp, reason := s.spaceOf(g, at)
+	if sp == nil {
+		return nil, reason
+	}
+	g.space = sp
+	for i := range g.slots {
+		sl := &g.slots[i]
+		sl.virtual = make([]*vcell, len(sl.leaves))
+		for k, p := range sl.leaves {
+			if p == nil {
+				continue
+			}
+			more, v, why := s.claimLeaf(g, p, valueAt(at.Pods[i].Virtual, k), valueAt(at.Pods[i].Preassigned, k))
+			lost = append(lost, more...)
+			if v == nil {
+				s.unclaim(g)
+				return lost, why
+			}
+			sl.virtual[k] = v
+			v.owner = g
+			sp.used[g.priority]++
+			sp.touch(v)
+			s.bindPath(v, p)
+		}
+	}
+	return lost, ""
+}
+
+func valueAt(list []string, k int) string {
+	if k < len(list) {
+		return list[k]
+	}
+	return ""
+}
+
+// unclaim gives back what claimVirtual took.
+func (s *Scheduler) unclaim(g *gang) {
+	for i := range g.slots {
+		for _, v := range g.slots[i].virtual {
+			if v != nil {
+				s.disown(v, nil)
+			}
+		}
+		g.slots[i].virtual = nil
+	}
+	g.space = nil
+}
+
+// spaceOf returns the cells of the virtual cluster that the gang may belong to.
+func (s *Scheduler) spaceOf(g *gang, at *Placement) (*space, string) {
+	v := s.byVC[g.key.vc]
+	if v == nil {
+		return nil, fmt.Sprintf("there is no virtual cluster %s", g.key.vc)
+	}
+	if id := g.request.PinnedCell; id != "" {
+		if sp := v.pinned[id]; sp != nil && sp.chain == g.chain {
+			return sp, ""
+		}
+		return nil, fmt.Sprintf("virtual cluster %s has no pinned cell %s", v.name, id)
+	}
+	for i := range at.Pods {
+		for _, t := range at.Pods[i].Preassigned {
+			if t == "" {
+				return nil, "its placement names no cell of the virtual cluster"
+			}
+		}
+	}
+	for _, sp := range v.spaces {
+		if sp.chain == g.chain {
+			return sp, ""
+		}
+	}
+	return nil, fmt.Sprintf("virtual cluster %s has no cells of chain %s", v.name, g.chain.names[g.chain.top()])
+}
+
+// claimLeaf returns the virtual leaf for a physical one: the one that the placement names, if it
+// still fits, else one below the named type of preassigned cell.
+func (s *Scheduler) claimLeaf(g *gang, p *pcell, address, preassigned string) ([]Downgrade, *vcell, string) {
+	if v := g.space.byAddress(address); v != nil && s.matches(g, v, p) {
+		return s.makeRoom(g, v), v, ""
+	}
+	level := g.chain.level(preassigned)
+	if g.space.pinned != "" {
+		level = g.space.roots[0].level
+	}
+	if level < 0 || p.chain != g.chain {
+		return nil, nil, fmt.Sprintf("there is no cell type %s on its node any more", preassigned)
+	}
+	top := p.upTo(level)
+	var lost []Downgrade
+	root := top.bound
+	if root == nil || root.parent != nil {
+		var why string
+		if lost, root, why = s.freeRoot(g, top); root == nil {
+			return lost, nil, why
+		}
+	}
+	if root.space != g.space {
+		return lost, nil, fmt.Sprintf("its cell %s belongs to virtual cluster %s now", top.address, root.space.vc.name)
+	}
+	v := root
+	for v.level > 0 {
+		next := p.upTo(v.level - 1)
+		if v = v.childFor(next); v == nil {
+			return lost, nil, fmt.Sprintf("no virtual cell is left for %s", next.address)
+		}
+	}
+	if o := v.owner; o != nil {
+		if o.priority >= g.priority || o == g {
+			return lost, nil, fmt.Sprintf("its virtual cell belongs to %s now", o.key)
+		}
+		lost = append(lost, s.makeRoom(g, v)...)
+	}
+	return lost, v, ""
+}
+
+// childFor returns the child of v that is bound to p, or an unbound one if p is unbound.
+func (v *vcell) childFor(p *pcell) *vcell {
+	for _, k := range v.children {
+		if k.bound == p {
+			return k
+		}
+	}
+	if p.bound != nil {
+		return nil
+	}
+	for _, k := range v.children {
+		if k.bound == nil {
+			return k
+		}
+	}
+	return nil
+}
+
+// matches says that v can be, or is, bound to p, and that whoever has it can lose it.
+func (s *Scheduler) matches(g *gang, v *vcell, p *pcell) bool {
+	if v.space.chain != p.chain || v.owner != nil && (v.owner == g || v.owner.priority >= g.priority) {
+		return false
+	}
+	for ; v != nil; v, p = v.parent, p.parent {
+		if p == nil {
+			return false
+		}
+		if v.bound == p {
+			return true
+		}
+		if v.bound != nil || p.bound != nil {
+			return false // bindings that exist and disagree: the cells below have to stay isomorphic
+		}
+		if v.parent == nil {
+			return p.isFree() && s.safeToTake(p)
+		}
+	}
+	return false
+}
+
+func (s *Scheduler) safeToTake(p *pcell) bool {
+	return p.chain.owed[p.level] > 0 && p.chain.feasible(p.level, p.freeTop().level, nil)
+}
+
+// makeRoom downgrades the owner of a virtual leaf.
+func (s *Scheduler) makeRoom(g *gang, v *vcell) []Downgrade {
+	o := v.owner
+	if o == nil {
+		return nil
+	}
+	if o.preempting {
+		s.cancel(o)
+		return nil
+	}
+	s.demote(o, g.key.String())
+	return []Downgrade{o.downgrade("its virtual cells went to " + g.key.String())}
+}
+
+// freeRoot returns a preassigned cell that can be bound to p: an unbound one, or the one whose gangs
+// have the lowest priority, all below that of g; they lose their guarantee.
+func (s *Scheduler) freeRoot(g *gang, p *pcell) ([]Downgrade, *vcell, string) {
+	if !p.isFree() {
+		return nil, nil, fmt.Sprintf("its cell %s is taken by another virtual cell", p.address)
+	}
+	var lost []Downgrade
+	root := g.space.unboundRoot(p.level)
+	if root == nil {
+		if root = g.space.weakestRoot(p.level, g.priority); root == nil {
+			return nil, nil, fmt.Sprintf("virtual cluster %s has no free cell of type %s", g.key.vc, g.chain.names[p.level])
+		}
+		for i := root.lo; i < root.hi; i++ {
+			lost = append(lost, s.makeRoom(g, g.space.leaves[i])...)
+		}
+	}
+	if root.bound != nil || !p.isFree() || !s.safeToTake(p) {
+		return lost, nil, fmt.Sprintf("cell %s can't be given to virtual cluster %s without breaking what others own", p.address, g.key.vc)
+	}
+	return lost, root, ""
+}
+
+func (sp *space) unboundRoot(level int) *vcell {
+	for _, r := range sp.roots {
+		if r.level == level && r.bound == nil {
+			return r
+		}
+	}
+	return nil
+}
+
+func (sp *space) weakestRoot(level, below int) *vcell {
+	var best *vcell
+	least := below
+	for _, r := range sp.roots {
+		if r.level != level || r.bound == nil {
+			continue
+		}
+		most := -1
+		for i := r.lo; i < r.hi; i++ {
+			if o := sp.leaves[i].owner; o != nil {
+				most = max(most, o.priority)
+			}
+		}
+		if most >= 0 && most < least {
+			best, least = r, most
+		}
+	}
+	return best
+}
+
+// byAddress finds a virtual leaf.
+func (sp *space) byAddress(address string) *vcell {
+	if address == "" {
+		return nil
+	}
+	if sp.addresses == nil {
+		sp.addresses = make(map[string]*vcell, len(sp.leaves))
+		for _, v := range sp.leaves {
+			sp.addresses[v.address] = v
+		}
+	}
+	return sp.addresses[address]
+}

@@ -1,0 +1,251 @@
+package cell
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// malformed returns what is wrong with a request whatever the state of the cluster is.
+func (s *Scheduler) malformed(r *Request) error {
+	switch {
+	case r == nil:
+		return errors.New("the pod has no scheduling request")
+	case r.VirtualCluster == "":
+		return errors.New("virtualCluster is empty; name the virtual cluster to run in")
+	case s.byVC[r.VirtualCluster] == nil:
+		return fmt.Errorf("there is no virtual cluster %s; there are %s", r.VirtualCluster, s.vcNames())
+	case r.Priority < Opportunistic || r.Priority > MaxGuaranteed:
+		return fmt.Errorf("priority %d is not between %d and %d", r.Priority, Opportunistic, MaxGuaranteed)
+	case r.Gang == "":
+		return errors.New("the name of the affinity group is empty")
+	}
+	sets := r.Sets()
+	if r.Set < 0 || r.Set >= len(sets) {
+		return errors.New("the pod's own size is not among the members of its affinity group")
+	}
+	for _, set := range sets {
+		if set.Count < 1 {
+			return fmt.Errorf("a member of the affinity group has %d pods; give at least 1", set.Count)
+		}
+		if set.Cells < 1 {
+			return fmt.Errorf("a member of the affinity group asks for %d cells per pod; give at least 1", set.Cells)
+		}
+	}
+	return nil
+}
+
+func (s *Scheduler) vcNames() string {
+	names := make([]string, len(s.vcs))
+	for i, v := range s.vcs {
+		names[i] = v.name
+	}
+	return strings.Join(names, ", ")
+}
+
+// gpusOf counts the leaves of a request in the first chain that knows its cell types.
+func (s *Scheduler) gpusOf(r *Request) int {
+	for _, ch := range s.chains {
+		if sh, err := ch.shapeOf(r); err == nil {
+			return sh.total
+		}
+	}
+	return 0
+}
+
+// overQuota says which quota the request exceeds, "" if none.
+func (s *Scheduler) overQuota(v *vc, r *Request) string {
+	if r.Priority < MinGuaranteed {
+		return ""
+	}
+	if limit := v.quota.ofUser(r.User); r.User != "" && limit > 0 {
+		if n := s.gpusOf(r); v.userUse[r.User]+n > limit {
+			return fmt.Sprintf("user %s holds %d of %d GPUs that one user may hold in virtual cluster %s; the gang wants %d", r.User, v.userUse[r.User], limit, v.name, n)
+		}
+	}
+	if limit := v.quota.ofGroup(r.UserGroup); r.UserGroup != "" && limit > 0 {
+		if n := s.gpusOf(r); v.groupUse[r.UserGroup]+n > limit {
+			return fmt.Sprintf("group %s holds %d of %d GPUs that it may hold in virtual cluster %s; the gang wants %d", r.UserGroup, v.groupUse[r.UserGroup], limit, v.name, n)
+		}
+	}
+	return ""
+}
+
+func (q Quota) ofUser(name string) int {
+	if n, ok := q.Users[name]; ok {
+		return n
+	}
+	return q.PerUser
+}
+
+func (q Quota) ofGroup(name string) int {
+	if n, ok := q.Groups[name]; ok {
+		return n
+	}
+	return q.PerGroup
+}
+
+// quotaDecision refuses what could never fit into its quota.
+func (s *Scheduler) quotaDecision(v *vc, r *Request, reason string) Decision {
+	n := s.gpusOf(r)
+	user, group := v.quota.ofUser(r.User), v.quota.ofGroup(r.UserGroup)
+	if r.User != "" && user > 0 && n > user || r.UserGroup != "" && group > 0 && n > group {
+		return Decision{Result: Refuse, Reason: reason + "; ask for less, or for priority -1"}
+	}
+	return Decision{Result: Wait, Reason: reason}
+}
+
+// noPlace says why there is no place: refuse what the idle, healthy cluster could not place either.
+func (s *Scheduler) noPlace(r *Request, targets []target, suggested Nodes) Decision {
+	can := false
+	for _, t := range targets {
+		can = can || s.couldFit(t)
+	}
+	if !can {
+		return Decision{Result: Refuse, Reason: s.impossible(r, targets)}
+	}
+	bad := false
+	for _, t := range targets {
+		bad = bad || t.chain.bad > 0
+	}
+	switch {
+	case suggested != nil:
+		return Decision{Result: Wait, Reason: waitReason(r, targets) + ", or only on non-suggested nodes"}
+	case bad:
+		return Decision{Result: Wait, Reason: waitReason(r, targets) + ", or only with bad nodes"}
+	}
+	return Decision{Result: Wait, Reason: waitReason(r, targets)}
+}
+
+func waitReason(r *Request, targets []target) string {
+	free, want := 0, 0
+	for _, t := range targets {
+		free, want = max(free, t.freeAt(r.Priority)), t.shape.total
+	}
+	where := "the cluster"
+	if r.Priority >= MinGuaranteed {
+		where = "virtual cluster " + r.VirtualCluster
+	}
+	if free < want {
+		return "insufficient capacity: " + where + " has " + strconv.Itoa(free) + " GPUs for priority " + strconv.Itoa(r.Priority) + ", the gang wants " + strconv.Itoa(want)
+	}
+	return "insufficient capacity: no free cells of " + where + " hold the gang, though " + strconv.Itoa(free) + " GPUs are free for its " + strconv.Itoa(want)
+}
+
+// freeAt counts the leaves that a priority may use.
+func (t target) freeAt(priority int) int {
+	free := t.view().free
+	if t.space != nil {
+		for p := range priority {
+			free += t.space.used[p]
+		}
+	}
+	return free
+}
+
+// couldFit says whether an idle, healthy cluster would place the shape.
+func (s *Scheduler) couldFit(t target) bool {
+	key := t.key()
+	if can, known := s.possible[key]; known {
+		return can
+	}
+	if len(s.possible) >= maxRemembered {
+		clear(s.possible)
+	}
+	_, can := t.idle().place(t.shape)
+	s.possible[key] = can
+	return can
+}
+
+const maxRemembered = 4096
+
+func (t target) key() string {
+	var b strings.Builder
+	b.WriteString(strconv.Itoa(t.chain.id))
+	if t.space != nil {
+		b.WriteString("/" + t.space.vc.name + "/" + t.space.pinned)
+	}
+	t.shape.root.key(&b, t.shape)
+	return b.String()
+}
+
+func (p *part) key(b *strings.Builder, s *shape) {
+	b.WriteString("(" + strconv.Itoa(p.within))
+	for _, set := range p.sets {
+		one := s.sets[set]
+		b.WriteString("," + strconv.Itoa(one.count) + "x" + strconv.Itoa(one.n) + "u" + strconv.Itoa(one.unit))
+	}
+	for _, k := range p.kids {
+		k.key(b, s)
+	}
+	b.WriteString(")")
+}
+
+// idle is the view of the target with nothing in use and nothing bad.
+func (t target) idle() *view {
+	where := &t.chain.empty
+	if t.space != nil {
+		where = &t.space.empty
+	}
+	if *where == nil {
+		*where = t.view().emptied()
+	}
+	return *where
+}
+
+// emptied is a view of the same cells with all leaves free.
+func (v *view) emptied() *view {
+	out := &view{tree: v.tree, byShape: map[shapeKey]*bucket{}, byBits: map[shapeKey]*bucket{}, scratch: newBitset(v.leaves[v.node])}
+	out.nodes = make([]viewNode, len(v.nodes))
+	out.upper = make([][]upperCell, len(v.upper))
+	for l := range v.upper {
+		out.upper[l] = append([]upperCell(nil), v.upper[l]...)
+		for i := range out.upper[l] {
+			c := &out.upper[l][i]
+			c.free, c.hist = 0, make([]int32, len(c.hist))
+			c.hist[0] = c.hi - c.lo
+		}
+	}
+	for i := range v.nodes {
+		n := &out.nodes[i]
+		*n = viewNode{lo: v.nodes[i].lo, top: v.nodes[i].top, up: v.nodes[i].up, free: newBitset(v.leaves[v.nodes[i].top])}
+		n.free.setRange(0, v.leaves[n.top])
+		out.index(int32(i))
+	}
+	return out
+}
+
+func (s *Scheduler) impossible(r *Request, targets []target) string {
+	most, want := 0, 0
+	for _, t := range targets {
+		most, want = max(most, t.size()), t.shape.total
+	}
+	where := "the cluster"
+	if r.Priority >= MinGuaranteed {
+		where = "virtual cluster " + r.VirtualCluster
+	}
+	if want > most {
+		return fmt.Sprintf("the gang wants %d GPUs and %s has %d in one chain; ask for less", want, where, most)
+	}
+	return fmt.Sprintf("%s has no cells that hold a gang of this shape even when idle (%s); ask for smaller pods or another cell type", where, shapeText(r))
+}
+
+func (t target) size() int {
+	if t.space != nil {
+		return len(t.space.leaves)
+	}
+	return len(t.chain.cells[0])
+}
+
+func shapeText(r *Request) string {
+	var parts []string
+	for _, set := range r.Sets() {
+		unit := "GPUs"
+		if set.CellType != "" {
+			unit = set.CellType
+		}
+		parts = append(parts, fmt.Sprintf("%d pods of %d %s", set.Count, set.Cells, unit))
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,300 @@
+package cell
+
+import "slices"
+
+// spot is the place of one pod in a view.
+type spot struct {
+	node    int32
+	offsets []int32 // leaves, from the start of the node
+}
+
+// search is one attempt to place a gang in a view. Pods are taken out of the view as they find a
+// place, and put back at the end.
+type search struct {
+	*view
+	*shape
+	spots  []spot
+	filled []int // slots filled, by set
+	budget int   // candidates left to try, so that no request can stall the scheduler
+	buf    []int32
+}
+
+// maxCandidates bounds a search. One candidate costs microseconds.
+const maxCandidates = 2000
+
+// area is where a part of a gang may go: nodes, or one cell inside a node.
+type area struct {
+	scope
+	level int // of the cell; above the top for the whole view
+	cell  int // within the node, if level is below the node's
+}
+
+// place finds the best place for a gang in the free leaves: the lowest cell that holds it, and of
+// those the one that fits best. The view is unchanged afterwards.
+func (v *view) place(sh *shape) ([]spot, bool) {
+	if sh.total > v.free {
+		return nil, false
+	}
+	s := &search{view: v, shape: sh, budget: maxCandidates}
+	s.spots = make([]spot, sh.pods)
+	s.buf = make([]int32, 0, sh.total)
+	if len(sh.sets) > 1 {
+		s.filled = make([]int, len(sh.sets))
+	} else {
+		s.filled = []int{0}
+	}
+	ok := s.part(area{scope: v.all(), level: v.top() + 1}, sh.root)
+	v.rollback(0)
+	return s.spots, ok
+}
+
+func (s *search) part(a area, p *part) bool {
+	if p.flat() && a.level > s.node {
+		return s.flat(a, p)
+	}
+	if p.within < 0 {
+		for level := 0; level < min(a.level, s.tree.top()+1); level++ {
+			if s.leaves[level] >= p.leaves && s.inside(a, level, p) {
+				return true
+			}
+		}
+		return s.fill(a, p)
+	}
+	if p.within >= a.level {
+		return s.fill(a, p)
+	}
+	return s.inside(a, p.within, p)
+}
+
+type candidate struct {
+	area
+	free  int
+	class uint8
+}
+
+// inside tries the cells of one level, the fullest first.
+func (s *search) inside(a area, level int, p *part) bool {
+	for _, c := range s.candidates(a, level, p.leaves) {
+		if s.budget--; s.budget < 0 {
+			return false
+		}
+		mark, filled := len(s.undo), slices.Clone(s.filled)
+		if s.fill(c.area, p) {
+			return true
+		}
+		s.rollback(mark)
+		copy(s.filled, filled)
+	}
+	return false
+}
+
+func (s *search) candidates(a area, level, need int) []candidate {
+	var out []candidate
+	if level > s.node {
+		for i := range s.upper[level-s.node-1] {
+			c := &s.upper[level-s.node-1][i]
+			if c.lo >= a.lo && c.hi <= a.hi && int(c.free) >= need {
+				out = append(out, candidate{area{scope{c.lo, c.hi}, level, 0}, int(c.free), 0})
+			}
+		}
+	} else {
+		for i := a.lo; i < a.hi; i++ {
+			n := &s.nodes[i]
+			if int(n.have) < need || int(n.top) < level {
+				continue
+			}
+			size := s.leaves[level]
+			for c := range s.leaves[n.top] / size {
+				if a.level < int(n.top) && c*size/s.leaves[a.level] != a.cell {
+					continue
+				}
+				if free := n.free.count(c*size, (c+1)*size); free >= need {
+					out = append(out, candidate{area{scope{i, i + 1}, level, c}, free, n.class})
+				}
+			}
+		}
+	}
+	slices.SortStableFunc(out, func(x, y candidate) int {
+		if x.free != y.free {
+			return x.free - y.free
+		}
+		return int(x.class) - int(y.class)
+	})
+	return out
+}
+
+// fill puts a part into an area: its children, then its own pods.
+func (s *search) fill(a area, p *part) bool {
+	for _, kid := range p.kids {
+		if !s.part(a, kid) {
+			return false
+		}
+	}
+	if a.level > s.node {
+		return s.many(a.scope, p)
+	}
+	for _, set := range p.sets {
+		for range s.sets[set].count {
+			if !s.pod(a, set) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// pod puts one pod of a set into a cell of a node.
+func (s *search) pod(a area, set int) bool {
+	n := &s.nodes[a.lo]
+	size := s.leaves[n.top]
+	free := s.scratch[:len(n.free)]
+	copy(free, n.free)
+	if a.level < int(n.top) {
+		free.clearRange(0, a.cell*s.leaves[a.level])
+		free.clearRange((a.cell+1)*s.leaves[a.level], size)
+	}
+	shape := s.sets[set]
+	if shape.unit > int(n.top) {
+		return false
+	}
+	s.whole(free, int(n.top), shape.unit)
+	start := len(s.buf)
+	var ok bool
+	if s.buf, ok = s.pick(free, int(n.top), shape.n, s.buf); !ok {
+		return false
+	}
+	s.seat(set, a.lo, s.buf[start:])
+	return true
+}
+
+// seat gives leaves to the next pod of a set.
+func (s *search) seat(set int, node int32, offsets []int32) {
+	s.take(node, offsets)
+	s.spots[s.starts[set]+s.filled[set]] = spot{node, offsets}
+	s.filled[set]++
+}
+
+// flat places equal or unequal pods without further wishes: into one node, into the lowest cell above it that
+// holds them, anywhere.
+func (s *search) flat(a area, p *part) bool {
+	if p.unit >= 0 && p.leaves <= s.leaves[s.node] {
+		if node := s.bestNode(a.scope, p.leaves, p.unit); node >= 0 && s.together(node, p) {
+			return true
+		}
+	}
+	for level := s.node + 1; level < min(a.level, s.tree.top()+1); level++ {
+		if s.leaves[level] >= p.leaves && s.above(a, level, p) {
+			return true
+		}
+	}
+	return s.many(a.scope, p)
+}
+
+// together puts all pods of a part on one node, in leaves that are chosen as if for one pod.
+func (s *search) together(node int32, p *part) bool {
+	n := &s.nodes[node]
+	free := s.scratch[:len(n.free)]
+	copy(free, n.free)
+	s.whole(free, int(n.top), p.unit)
+	start := len(s.buf)
+	var ok bool
+	if s.buf, ok = s.pick(free, int(n.top), p.leaves, s.buf); !ok {
+		return false
+	}
+	all := s.buf[start:]
+	if len(p.sets) == 1 && s.sets[p.sets[0]].count == 1 {
+		s.seat(p.sets[0], node, all)
+		return true
+	}
+	free.clearRange(0, s.leaves[n.top])
+	for _, o := range all {
+		free.set(o)
+	}
+	for _, set := range p.sets {
+		for range s.sets[set].count {
+			var own []int32
+			if own, ok = s.pick(free, int(n.top), s.sets[set].n, nil); !ok {
+				return false
+			}
+			s.seat(set, node, own)
+		}
+	}
+	return true
+}
+
+// above tries the cells of a level above the node that have room, the fullest first. For equal pods the first one fits.
+func (s *search) above(a area, level int, p *part) bool {
+	last := int64(-1)
+	for range 16 {
+		best := int64(-1)
+		cells := s.upper[level-s.node-1]
+		for i := range cells {
+			c := &cells[i]
+			if c.lo < a.lo || c.hi > a.hi || int(c.free) < p.leaves {
+				continue
+			}
+			rank := int64(c.free)<<32 | int64(i)
+			if rank <= last || best >= 0 && rank >= best || s.room(c.hist, p) < 0 {
+				continue
+			}
+			best = rank
+		}
+		if best < 0 {
+			return false
+		}
+		c := &cells[best&(1<<32-1)]
+		mark, filled := len(s.undo), slices.Clone(s.filled)
+		if s.many(scope{c.lo, c.hi}, p) {
+			return true
+		}
+		s.rollback(mark)
+		copy(s.filled, filled)
+		last = best
+	}
+	return false
+}
+
+// room returns how many more of the largest pods the nodes of a histogram hold than there are; it is
+// exact for equal pods of leaves, and an upper bound otherwise.
+func (s *search) room(hist []int32, p *part) int {
+	if len(p.sets) == 0 {
+		return 0
+	}
+	set := s.sets[p.sets[0]]
+	pods := -set.count
+	for have := set.n; have < len(hist); have++ {
+		pods += int(hist[have]) * (have / set.n)
+	}
+	return pods
+}
+
+// many places pods on as few nodes of a scope as possible, the largest pods first.
+func (s *search) many(sc scope, p *part) bool {
+	for _, set := range p.sets {
+		shape := s.sets[set]
+		for left := shape.count; left > 0; {
+			node, pods := s.nodeForMost(sc, shape, left)
+			if node < 0 {
+				return false
+			}
+			for range pods {
+				if !s.pod(area{scope{node, node + 1}, int(s.nodes[node].top), 0}, set) {
+					return false
+				}
+			}
+			left -= pods
+		}
+	}
+	return true
+}
+
+// nodeForMost returns the node that takes most of the pods, up to left, and how many; of equal
+// nodes the one with the least left over.
+func (s *search) nodeForMost(sc scope, shape setShape, left int) (int32, int) {
+	for pods := min(left, s.leaves[s.node]/max(shape.n, 1)); pods > 0; pods-- {
+		if node := s.bestNode(sc, pods*shape.n, shape.unit); node >= 0 {
+			return node, pods
+		}
+	}
+	return -1, 0
+}

@@ -1,0 +1,95 @@
+package cell
+
+import (
+	"fmt"
+	"slices"
+)
+
+// shape is a request's gang in the levels of one chain.
+type shape struct {
+	sets   []setShape
+	starts []int // the first slot of each set
+	root   *part
+	pods   int
+	total  int // leaves of the whole gang
+}
+
+// setShape is a set of equal pods: count pods of n leaves, as whole cells of level unit.
+type setShape struct{ count, n, unit int }
+
+// part is a Group with its levels and sums.
+type part struct {
+	within int // -1: anywhere
+	sets   []int
+	kids   []*part
+	leaves int
+	unit   int // of all its sets, -1 if they differ
+}
+
+func (p *part) flat() bool { return p.within < 0 && len(p.kids) == 0 }
+
+// maxPods bounds the size of a gang, so that no request can exhaust the memory.
+const maxPods = 1 << 20
+
+// shapeOf translates the request for a chain. The error says which of its cell types the chain lacks.
+func (t *tree) shapeOf(r *Request) (*shape, error) {
+	s := &shape{}
+	root, err := t.partOf(&r.Root, s, 0)
+	if err != nil {
+		return nil, err
+	}
+	s.root, s.total = root, root.leaves
+	return s, nil
+}
+
+const maxDepth = 64
+
+func (t *tree) partOf(g *Group, s *shape, depth int) (*part, error) {
+	if depth > maxDepth {
+		return nil, fmt.Errorf("the pod groups are nested deeper than %d", maxDepth)
+	}
+	p := &part{within: -1}
+	if g.Within != "" {
+		if p.within = t.level(g.Within); p.within < 0 {
+			return nil, fmt.Errorf("cell type %s is not one of %v", g.Within, t.names)
+		}
+	}
+	for _, set := range g.Pods {
+		unit := 0
+		if set.CellType != "" {
+			if unit = t.level(set.CellType); unit < 0 || unit > t.node {
+				return nil, fmt.Errorf("cell type %s is not one of %v", set.CellType, t.names[:t.node+1])
+			}
+		}
+		if set.Cells > 1<<20 || set.Count > maxPods-s.pods {
+			return nil, fmt.Errorf("the gang has more than %d pods or cells", maxPods)
+		}
+		if len(p.sets) == 0 {
+			p.unit = unit
+		} else if p.unit != unit {
+			p.unit = -1
+		}
+		p.sets = append(p.sets, len(s.sets))
+		s.starts = append(s.starts, s.pods)
+		one := setShape{set.Count, set.Cells * t.leaves[unit], unit}
+		s.sets = append(s.sets, one)
+		s.pods += one.count
+		p.leaves += one.count * one.n
+	}
+	for i := range g.Children {
+		kid, err := t.partOf(&g.Children[i], s, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		p.kids = append(p.kids, kid)
+		p.leaves += kid.leaves
+	}
+	// Large pieces first: what is placed last finds the smallest holes.
+	if len(p.sets) > 1 {
+		slices.SortStableFunc(p.sets, func(a, b int) int { return s.sets[b].n - s.sets[a].n })
+	}
+	if len(p.kids) > 1 {
+		slices.SortStableFunc(p.kids, func(a, b *part) int { return b.leaves - a.leaves })
+	}
+	return p, nil
+}

@@ -1,0 +1,354 @@
+package cell
+
+import "math"
+
+// view indexes the free leaves of a forest of cells, so that the best place for a gang is found
+// without looking at every node. There is one over the virtual cells of each virtual cluster and
+// chain, and one over the physical cells of each chain.
+//
+// A view's node is a cell at the node level, or a root below it. Nodes whose free leaves have the
+// same shape share a bucket; a search compares buckets, then takes a node of the best one.
+type view struct {
+	*tree
+	nodes   []viewNode
+	upper   [][]upperCell // by level − node − 1: the cells above the node
+	buckets []*bucket     // the ones with nodes
+	byShape map[shapeKey]*bucket
+	byBits  map[shapeKey]*bucket // nodes up to 16 leaves: straight from their bits
+	free    int                  // free leaves of nodes that aren't blocked
+	scratch bitset
+	undo    []taken
+}
+
+type viewNode struct {
+	lo      int32 // its first leaf, in the numbering of the view
+	top     int8  // its level
+	class   uint8 // the smaller, the rather is it used among equals
+	blocked bool
+	up      int32 // index in upper[0], -1 for none
+	have    int32 // free leaves, 0 while blocked
+	free    bitset
+	bucket  *bucket
+}
+
+type upperCell struct {
+	lo, hi int32 // nodes
+	up     int32 // index in the next level of upper, -1 at the top
+	free   int32
+	hist   []int32 // nodes by number of free leaves
+}
+
+type shapeKey struct {
+	shape uint64
+	top   int8
+	class uint8
+}
+
+// bucket is the set of nodes with one shape.
+type bucket struct {
+	key   shapeKey
+	have  int
+	free  bitset // of one of its nodes, kept to evaluate the shape
+	nodes bitset
+	size  int
+	at    int // index in view.buckets
+	fits  map[fitKey]fit
+	small []fitMemo // fits for whole leaves, by n
+}
+
+type fitKey struct{ n, unit int }
+
+type fitMemo struct {
+	known bool
+	fit
+}
+
+type taken struct {
+	node    int32
+	offsets []int32
+}
+
+const manyBits = 16
+
+// newView makes a view without free leaves; roots have (level, leaves) in order of their first leaf.
+func newView(t *tree, roots []int) *view {
+	v := &view{tree: t, byShape: map[shapeKey]*bucket{}, byBits: map[shapeKey]*bucket{}}
+	v.upper = make([][]upperCell, max(0, t.top()-t.node))
+	lo := int32(0)
+	for _, level := range roots {
+		v.addRoot(level, &lo)
+	}
+	v.scratch = newBitset(t.leaves[t.node])
+	for i := range v.nodes {
+		v.index(int32(i))
+	}
+	return v
+}
+
+func (v *view) addRoot(level int, lo *int32) int32 {
+	if level <= v.node {
+		n := viewNode{lo: *lo, top: int8(level), up: -1, free: newBitset(v.leaves[level])}
+		*lo += int32(v.leaves[level])
+		v.nodes = append(v.nodes, n)
+		return -1
+	}
+	at := level - v.node - 1
+	c := upperCell{lo: int32(len(v.nodes)), up: -1, hist: make([]int32, v.leaves[v.node]+1)}
+	v.upper[at] = append(v.upper[at], c)
+	self := int32(len(v.upper[at]) - 1)
+	for range v.fanout[level] {
+		below := len(v.nodes)
+		v.addRoot(level-1, lo)
+		if at == 0 {
+			v.nodes[below].up = self
+		} else {
+			v.upper[at-1][len(v.upper[at-1])-1].up = self
+		}
+	}
+	v.upper[at][self].hi = int32(len(v.nodes))
+	v.upper[at][self].hist[0] = int32(len(v.nodes)) - c.lo
+	return self
+}
+
+// mark sets the state of one leaf; index has to follow.
+func (v *view) mark(node int32, offset int32, free bool) {
+	if free {
+		v.nodes[node].free.set(offset)
+	} else {
+		v.nodes[node].free.clear(offset)
+	}
+}
+
+// index brings buckets and counts up to date with a node's leaves, class and block.
+func (v *view) index(i int32) {
+	n := &v.nodes[i]
+	b := v.bucketOf(n)
+	have := int32(b.have)
+	if n.blocked {
+		b, have = nil, 0
+	}
+	if have != n.have {
+		v.free += int(have - n.have)
+		for level, up := 0, n.up; up >= 0; level++ {
+			c := &v.upper[level][up]
+			c.hist[n.have]--
+			c.hist[have]++
+			c.free += have - n.have
+			up = c.up
+		}
+		n.have = have
+	}
+	if b == n.bucket {
+		return
+	}
+	if old := n.bucket; old != nil {
+		old.nodes.clear(i)
+		if old.size--; old.size == 0 {
+			v.drop(old)
+		}
+	}
+	n.bucket = b
+	if b != nil {
+		if b.size == 0 {
+			b.at = len(v.buckets)
+			v.buckets = append(v.buckets, b)
+		}
+		b.nodes.set(i)
+		b.size++
+	}
+}
+
+func (v *view) drop(b *bucket) {
+	last := v.buckets[len(v.buckets)-1]
+	v.buckets[b.at], last.at = last, b.at
+	v.buckets = v.buckets[:len(v.buckets)-1]
+	if v.leaves[b.key.top] > manyBits {
+		delete(v.byShape, b.key)
+	}
+}
+
+func (v *view) bucketOf(n *viewNode) *bucket {
+	size := v.leaves[n.top]
+	raw := shapeKey{n.free[0], n.top, n.class}
+	if size <= manyBits {
+		if b := v.byBits[raw]; b != nil {
+			return b
+		}
+	}
+	key := shapeKey{v.signature(n.free, int(n.top), 0), n.top, n.class}
+	b := v.byShape[key]
+	if b == nil {
+		b = &bucket{key: key, have: n.free.count(0, size), free: append(bitset(nil), n.free...), nodes: newBitset(len(v.nodes))}
+		b.small = make([]fitMemo, size+1)
+		v.byShape[key] = b
+	}
+	if size <= manyBits {
+		v.byBits[raw] = b
+	}
+	return b
+}
+
+// fit evaluates n leaves, as whole cells of level unit, for the nodes of a bucket.
+func (b *bucket) fit(v *view, n, unit int) fit {
+	if n > b.have {
+		return fit{}
+	}
+	if unit == 0 {
+		m := &b.small[n]
+		if !m.known {
+			m.known, m.fit = true, v.best(b.free, int(b.key.top), 0, n)
+		}
+		return m.fit
+	}
+	key := fitKey{n, unit}
+	if f, ok := b.fits[key]; ok {
+		return f
+	}
+	f := fit{}
+	if unit <= int(b.key.top) {
+		free := append(bitset(nil), b.free...)
+		v.whole(free, int(b.key.top), unit)
+		f = v.best(free, int(b.key.top), 0, n)
+	}
+	if b.fits == nil {
+		b.fits = map[fitKey]fit{}
+	}
+	b.fits[key] = f
+	return f
+}
+
+const noCost = uint64(math.MaxUint64)
+
+// cost orders the nodes that hold n leaves: the lowest cell, the smallest free piece to break, the
+// lowest class, the fullest node.
+func (b *bucket) cost(f fit) uint64 {
+	return uint64(f.level)<<48 | uint64(min(f.piece, 1<<16-1))<<32 | uint64(b.key.class)<<24 | uint64(min(b.have, 1<<24-1))
+}
+
+// scope is the nodes that a search may use.
+type scope struct{ lo, hi int32 }
+
+func (v *view) all() scope { return scope{0, int32(len(v.nodes))} }
+
+// bestNode returns the best node for n leaves, or -1.
+func (v *view) bestNode(s scope, n, unit int) int32 {
+	if int(s.hi-s.lo) <= 2*len(v.buckets) {
+		return v.bestOf(s, n, unit)
+	}
+	var best *bucket
+	least := noCost
+	ties := false
+	for _, b := range v.buckets {
+		f := b.fit(v, n, unit)
+		if !f.ok {
+			continue
+		}
+		cost := b.cost(f)
+		if cost > least || b.nodes.first(int(s.lo), int(s.hi)) < 0 {
+			continue
+		}
+		ties = ties && cost == least || cost == least
+		best, least = b, cost
+	}
+	if best == nil {
+		return -1
+	}
+	if ties {
+		return v.firstOf(s, least, n, unit)
+	}
+	return v.fullestUpper(best, s)
+}
+
+// bestOf compares the nodes of a small scope one by one.
+func (v *view) bestOf(s scope, n, unit int) int32 {
+	best, least := int32(-1), noCost
+	for i := s.lo; i < s.hi; i++ {
+		b := v.nodes[i].bucket
+		if b == nil {
+			continue
+		}
+		f := b.fit(v, n, unit)
+		if !f.ok {
+			continue
+		}
+		if cost := b.cost(f); cost < least || cost == least && v.upperFree(i) < v.upperFree(best) {
+			best, least = i, cost
+		}
+	}
+	return best
+}
+
+// firstOf resolves equal costs of several buckets.
+func (v *view) firstOf(s scope, cost uint64, n, unit int) int32 {
+	best := int32(-1)
+	for _, b := range v.buckets {
+		f := b.fit(v, n, unit)
+		if !f.ok || b.cost(f) != cost {
+			continue
+		}
+		i := v.fullestUpper(b, s)
+		if i >= 0 && (best < 0 || v.upperFree(i) < v.upperFree(best) || v.upperFree(i) == v.upperFree(best) && i < best) {
+			best = i
+		}
+	}
+	return best
+}
+
+// upperFree is the number of free leaves in the cell above a node; few for nodes that stand alone.
+func (v *view) upperFree(i int32) int32 {
+	if i < 0 || v.nodes[i].up < 0 {
+		return -1
+	}
+	return v.upper[0][v.nodes[i].up].free
+}
+
+// fullestUpper returns the bucket's node below the fullest cell, so that the others stay whole.
+func (v *view) fullestUpper(b *bucket, s scope) int32 {
+	first := b.nodes.first(int(s.lo), int(s.hi))
+	if first < 0 || len(v.upper) == 0 || b.size == 1 || v.nodes[first].up < 0 {
+		return first
+	}
+	best, least := first, v.upperFree(first)
+	for at := int(v.nodes[first].up) + 1; at < len(v.upper[0]); at++ {
+		c := &v.upper[0][at]
+		if c.lo >= s.hi {
+			break
+		}
+		if c.free >= least {
+			continue
+		}
+		if i := b.nodes.first(int(max(c.lo, s.lo)), int(min(c.hi, s.hi))); i >= 0 {
+			best, least = i, c.free
+		}
+	}
+	return best
+}
+
+// take marks leaves of a node as used until rollback.
+func (v *view) take(node int32, offsets []int32) {
+	for _, o := range offsets {
+		v.nodes[node].free.clear(o)
+	}
+	v.index(node)
+	v.undo = append(v.undo, taken{node, offsets})
+}
+
+// rollback gives back what was taken since the mark.
+func (v *view) rollback(mark int) {
+	for i := len(v.undo) - 1; i >= mark; i-- {
+		t := v.undo[i]
+		for _, o := range t.offsets {
+			v.nodes[t.node].free.set(o)
+		}
+		v.index(t.node)
+	}
+	v.undo = v.undo[:mark]
+}
+
+// block takes a node out of all searches, or puts it back.
+func (v *view) block(i int32, blocked bool) {
+	if v.nodes[i].blocked != blocked {
+		v.nodes[i].blocked = blocked
+		v.index(i)
+	}
+}
