@@ -15,15 +15,18 @@ import (
 )
 
 //go:embed go.mod go.sum
-//go:embed cmd/pai-volume cmd/pai-watchdog
+//go:embed cmd/pai-scheduler cmd/pai-volume cmd/pai-watchdog
 //go:embed pkg/version pkg/volume pkg/watchdog
+//go:embed pkg/layout pkg/secret pkg/strictyaml
+//go:embed pkg/scheduler/annotation/*.go pkg/scheduler/api/*.go pkg/scheduler/cell/*.go
+//go:embed pkg/scheduler/config/*.go pkg/scheduler/extender/*.go
 var source embed.FS
 
 // Module is the path of the module that Source returns.
 const Module = "github.com/openpai/paictl"
 
 // Programs are those that go into images: the folders cmd/NAME.
-func Programs() []string { return []string{"pai-volume", "pai-watchdog"} }
+func Programs() []string { return []string{"pai-scheduler", "pai-volume", "pai-watchdog"} }
 
 // Source returns the files of the module by path, without its tests. A test holds them equal
 // to what the go command says that the programs need.

@@ -6,7 +6,7 @@ import "strings"
 func imagedServices() map[string]string {
 	return map[string]string{
 		"prometheus": "prometheus", "alertmanager": "alert-manager", "node-exporter": "node-exporter",
-		"pai-watchdog": "watchdog", "pai-volume": "storage",
+		"pai-scheduler": "scheduler", "pai-watchdog": "watchdog", "pai-volume": "storage",
 		"kube-state-metrics": "kube-state-metrics", "grafana": "grafana",
 	}
 }

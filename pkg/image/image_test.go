@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/openpai/paictl"
 	"github.com/openpai/paictl/pkg/bundle"
 	"github.com/openpai/paictl/pkg/bundle/oci"
 	"github.com/openpai/paictl/pkg/hint"
@@ -58,7 +59,7 @@ func TestImagesGoWhereTheConfigurationSays(t *testing.T) {
 	own := Destination{Registry: "registry.example.org/pai", Tag: "v9"}
 	both := own
 	both.Mirror = "mirror.example.org:5000/cache"
-	ours := []string{"registry.example.org/pai/pai-volume:v9", "registry.example.org/pai/pai-watchdog:v9"}
+	ours := []string{"registry.example.org/pai/pai-scheduler:v9", "registry.example.org/pai/pai-volume:v9", "registry.example.org/pai/pai-watchdog:v9"}
 	const mirrored = "mirror.example.org:5000/cache/prometheus/prometheus:v3.15.0"
 	for name, tt := range map[string]struct {
 		d     Destination
@@ -67,7 +68,7 @@ func TestImagesGoWhereTheConfigurationSays(t *testing.T) {
 		want  []string
 	}{
 		"own images without a word":      {both, nil, false, ours},
-		"one image by name":              {both, []string{"pai-volume"}, false, ours[:1]},
+		"one image by name":              {both, []string{"pai-volume"}, false, ours[1:2]},
 		"an upstream image by name":      {both, []string{"prometheus"}, false, []string{mirrored}},
 		"all images":                     {both, nil, true, append(ours, mirrored)},
 		"own images need no mirror":      {own, nil, false, ours},
@@ -91,7 +92,7 @@ func TestAPlanThatCannotBeIsRefused(t *testing.T) {
 	}{
 		"an unknown name":               {Destination{Registry: "r.io/x", Tag: "v1"}, []string{"nothing"}, false, "holds no image nothing", "image list"},
 		"upstream images and no mirror": {Destination{Registry: "r.io/x", Tag: "v1"}, nil, true, upstreamRef, "cluster.docker-registry.mirror"},
-		"own images and no registry":    {Destination{Mirror: "m.io"}, nil, false, "no registry is named for pai-volume", "--registry"},
+		"own images and no registry":    {Destination{Mirror: "m.io"}, nil, false, "no registry is named for pai-scheduler", "--registry"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Plan(b, tt.d, tt.names, tt.all)
@@ -112,8 +113,8 @@ func TestAMissingOwnImageNamesTheCommandThatMakesIt(t *testing.T) {
 	b, err := w.Commit()
 	require.NoError(t, err)
 	_, err = Plan(b, Destination{Registry: "r.io/x", Tag: "v1"}, nil, false)
-	require.ErrorContains(t, err, "holds no image pai-volume")
-	assert.Contains(t, hint.Of(err), "paictl image build pai-volume")
+	require.ErrorContains(t, err, "holds no image pai-scheduler")
+	assert.Contains(t, hint.Of(err), "paictl image build pai-scheduler")
 }
 
 // The charts' own rule is in templates/library/_pai.tpl.
@@ -157,7 +158,11 @@ func TestTwoBuildsInDifferentFoldersGiveTheSameImages(t *testing.T) {
 	for _, a := range lists[0] {
 		refs = append(refs, a.Image)
 	}
-	assert.Equal(t, []string{"docker.io/openpai/pai-volume:" + version.Tag(), "docker.io/openpai/pai-watchdog:" + version.Tag()}, refs)
+	var want []string
+	for _, name := range paictl.Programs() {
+		want = append(want, "docker.io/openpai/"+name+":"+version.Tag())
+	}
+	assert.Equal(t, want, refs)
 }
 
 func TestOneImageIsBuiltByItsName(t *testing.T) {

@@ -34,4 +34,6 @@ func Own() Recipe {
 }
 
 // ownRoles are the machines that need a program's image; all of them where it isn't listed.
-func ownRoles() map[string][]string { return map[string][]string{"pai-watchdog": {master}} }
+func ownRoles() map[string][]string {
+	return map[string][]string{"pai-scheduler": {master}, "pai-watchdog": {master}}
+}

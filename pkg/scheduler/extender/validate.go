@@ -1,0 +1,164 @@
+package extender
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/openpai/paictl/pkg/scheduler/api"
+	"github.com/openpai/paictl/pkg/scheduler/cell"
+	"github.com/openpai/paictl/pkg/strictyaml"
+)
+
+// bodyFile is how findings name the text of a request.
+const bodyFile = "hivedscheduler.yaml"
+
+// validate says what a configuration would do, and changes nothing.
+func (e *Extender) validate(text string) (*api.Validation, error) {
+	e.mu.Lock()
+	active := e.active
+	e.mu.Unlock()
+	if active == nil {
+		return nil, errNotLeading
+	}
+	whole, err := complete(text, active.text)
+	if err != nil {
+		return nil, err
+	}
+	next, findings := parseConfiguration(bodyFile, whole)
+	out := &api.Validation{Valid: len(findings.Errors()) == 0, Problems: problems(findings)}
+	if !out.Valid {
+		return out, nil
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.state == nil {
+		return nil, errNotLeading
+	}
+	core, downgrades, err := e.state.core.Reconfigure(next.cells)
+	if err != nil {
+		out.Valid = false
+		out.Problems = append(out.Problems, api.Problem{Severity: "error", Message: err.Error()})
+		return out, nil
+	}
+	out.Changes = append(e.state.downgradesAsChanges(downgrades), e.state.refusals(core)...)
+	out.VirtualClusters = e.state.changedVirtualClusters(active.cells, next.cells, core)
+	return out, nil
+}
+
+// complete adds the hardware in use to a text that has virtual clusters alone. It is put behind it, so
+// that lines keep their numbers.
+func complete(text, active string) (string, error) {
+	var body, now map[string]yaml.Node
+	if err := yaml.Unmarshal([]byte(text), &body); err != nil {
+		return text, nil //nolint:nilerr // the parser says it better
+	}
+	if _, there := body["physicalCluster"]; there || body == nil {
+		return text, nil
+	}
+	if err := yaml.Unmarshal([]byte(active), &now); err != nil {
+		return "", fmt.Errorf("read the configuration in use: %w", err)
+	}
+	hardware := now["physicalCluster"]
+	rest, err := yaml.Marshal(map[string]*yaml.Node{"physicalCluster": &hardware})
+	if err != nil {
+		return "", fmt.Errorf("write the hardware in use: %w", err)
+	}
+	return strings.TrimRight(text, "\n") + "\n" + string(rest), nil
+}
+
+func problems(findings strictyaml.Findings) []api.Problem {
+	var out []api.Problem
+	for _, f := range findings {
+		severity := "error"
+		if f.Severity == strictyaml.Warning {
+			severity = "warning"
+		}
+		out = append(out, api.Problem{Severity: severity, Line: f.Line, Column: f.Column, Path: f.Field, Message: f.Message, Remedy: f.Remedy})
+	}
+	return out
+}
+
+func (s *state) downgradesAsChanges(downgrades []cell.Downgrade) []api.Change {
+	var out []api.Change
+	for _, d := range downgrades {
+		c := api.Change{VC: d.VC, Group: d.Gang, Effect: api.Downgraded, Reason: d.Reason}
+		if d.Restored {
+			c.Effect = api.Restored
+		}
+		if g, ok := s.core.Gang(d.VC, d.Gang); ok {
+			c.GPUs, c.User = g.GPUs, g.User
+		}
+		if g := s.gangs[gangKey{d.VC, d.Gang}]; g != nil {
+			c.Pods = g.podNames()
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+func (g *gang) podNames() []string {
+	var out []string
+	for _, p := range g.pods {
+		out = append(out, p.key)
+	}
+	return out
+}
+
+// refusals are gangs that wait now and would be refused.
+func (s *state) refusals(next *cell.Scheduler) []api.Change {
+	var out []api.Change
+	for _, g := range s.queue() {
+		p := g.first()
+		if s.core.Schedule(cell.PodID(p.uid), p.request, cell.Filtering, nil).Result == cell.Refuse {
+			continue
+		}
+		d := next.Schedule(cell.PodID(p.uid), p.request, cell.Filtering, nil)
+		if d.Result == cell.Refuse {
+			out = append(out, api.Change{VC: g.vc, Group: g.name, Effect: api.Refused, Pods: g.podNames(), GPUs: s.gpus(p), User: p.request.User, Reason: d.Reason})
+		}
+	}
+	return out
+}
+
+// changedVirtualClusters compares what is owned.
+func (s *state) changedVirtualClusters(now, then cell.Config, core *cell.Scheduler) []api.ChangedVirtualCluster {
+	var out []api.ChangedVirtualCluster
+	before, after := withGuaranteed(now, s.core), withGuaranteed(then, core)
+	for i := range before {
+		c := api.ChangedVirtualCluster{Name: before[i].Name, Before: &before[i]}
+		if j := slices.IndexFunc(after, func(v api.VirtualCluster) bool { return v.Name == c.Name }); j >= 0 {
+			c.After = &after[j]
+		}
+		if c.After == nil || !sameOwner(c.Before, c.After) {
+			out = append(out, c)
+		}
+	}
+	for j := range after {
+		if !slices.ContainsFunc(before, func(v api.VirtualCluster) bool { return v.Name == after[j].Name }) {
+			out = append(out, api.ChangedVirtualCluster{Name: after[j].Name, After: &after[j]})
+		}
+	}
+	slices.SortFunc(out, func(a, b api.ChangedVirtualCluster) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
+func withGuaranteed(c cell.Config, core *cell.Scheduler) []api.VirtualCluster {
+	out, stats := owners(c), core.Stats()
+	for i := range out {
+		for j := range stats.VirtualClusters {
+			if stats.VirtualClusters[j].Name == out[i].Name {
+				fill(&out[i], &stats.VirtualClusters[j])
+			}
+		}
+	}
+	return out
+}
+
+func sameOwner(a, b *api.VirtualCluster) bool {
+	return a.Guaranteed == b.Guaranteed && reflect.DeepEqual(a.Cells, b.Cells) &&
+		reflect.DeepEqual(a.PinnedCells, b.PinnedCells) && reflect.DeepEqual(a.Quota, b.Quota)
+}

@@ -1,0 +1,188 @@
+package extender
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/openpai/paictl/pkg/scheduler/annotation"
+	"github.com/openpai/paictl/pkg/scheduler/api"
+)
+
+// taskKind is what is to be done for a pod in the API server.
+type taskKind string
+
+const (
+	bind     taskKind = "bind"     // bind it although kube-scheduler doesn't ask
+	evict    taskKind = "evict"    // delete it, it is a victim
+	annotate taskKind = "annotate" // write its placement
+	touch    taskKind = "touch"    // make kube-scheduler try it again
+)
+
+// task says what is to be done; how is looked up when it is done, so that only the latest counts.
+type task struct {
+	kind taskKind
+	uid  types.UID
+}
+
+// work is what is to be told to the API server, apart from bindings that kube-scheduler asks for. A task
+// that fails is tried again until the pod is gone or another replica leads.
+type work struct {
+	e     *Extender
+	queue workqueue.TypedRateLimitingInterface[task]
+}
+
+// workers is how many requests are under way at a time.
+const workers = 8
+
+func newWork(e *Extender) *work {
+	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[task](50*time.Millisecond, 10*time.Second)
+	return &work{e, workqueue.NewTypedRateLimitingQueue(limiter)}
+}
+
+func (w *work) add(t task) { w.queue.Add(t) }
+
+// run does tasks until ctx ends.
+func (w *work) run(ctx context.Context) {
+	context.AfterFunc(ctx, w.queue.ShutDown)
+	for range workers {
+		go func() {
+			for w.next(ctx) {
+			}
+		}()
+	}
+}
+
+func (w *work) next(ctx context.Context) bool {
+	t, stop := w.queue.Get()
+	if stop {
+		return false
+	}
+	defer w.queue.Done(t)
+	err := w.do(ctx, t)
+	if err != nil && ctx.Err() == nil {
+		w.e.log.Warn("trying again", "task", string(t.kind), "err", err)
+		w.queue.AddRateLimited(t)
+		return true
+	}
+	w.queue.Forget(t)
+	return true
+}
+
+// do does a task; one whose time is over does nothing.
+func (w *work) do(ctx context.Context, t task) error {
+	e := w.e
+	if term, err := e.leads(ctx, bindTimeout); err != nil || !e.leadsFor(term) {
+		return nil //nolint:nilerr // the leader knows better
+	}
+	ctx, cancel := context.WithTimeout(ctx, bindTimeout)
+	defer cancel()
+	if t.kind == bind {
+		binding, err := e.binding(t.uid, "")
+		if err != nil || binding == nil {
+			return nil //nolint:nilerr // it is gone, or bound meanwhile
+		}
+		return ignoreGone(e.post(ctx, binding))
+	}
+	obj, text := e.subject(t)
+	if obj == nil {
+		return nil
+	}
+	switch t.kind {
+	case evict:
+		return w.evict(ctx, obj)
+	case annotate:
+		return w.patch(ctx, obj, annotation.PlacementKey, text)
+	default:
+		return w.patch(ctx, obj, api.RetryAnnotation, text)
+	}
+}
+
+// leadsFor tells whether the state is that of the term.
+func (e *Extender) leadsFor(term string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.state != nil && e.term == term
+}
+
+// subject returns the pod that a task is about and the text to write, nil if there is nothing to do.
+func (e *Extender) subject(t task) (obj *corev1.Pod, text string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.state == nil {
+		return nil, ""
+	}
+	p := e.state.pods[t.uid]
+	if p == nil {
+		return nil, ""
+	}
+	switch t.kind {
+	case evict:
+		if p.object.DeletionTimestamp != nil {
+			return nil, ""
+		}
+	case annotate:
+		text = p.bound.Placement
+	case touch:
+		if p.state != api.Waiting && p.state != api.Preempting {
+			return nil, ""
+		}
+		text = e.now().UTC().Format(time.RFC3339Nano)
+	}
+	return p.object, text
+}
+
+// evict deletes a pod with its grace period, and notes why, so that a controller with a failure policy
+// doesn't take it for a failure of the program.
+func (w *work) evict(ctx context.Context, obj *corev1.Pod) error {
+	pods := w.e.client.CoreV1().Pods(obj.Namespace)
+	condition := corev1.PodCondition{
+		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonPreemptionByScheduler,
+		Message: "preempted for another gang", LastTransitionTime: metav1.NewTime(w.e.now()),
+	}
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": obj.UID},
+		"status":   map[string]any{"conditions": []corev1.PodCondition{condition}},
+	})
+	if err != nil {
+		return err
+	}
+	if _, err := pods.Patch(ctx, obj.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
+		return ignoreGone(fmt.Errorf("note the preemption of %s: %w", podKey(obj), err))
+	}
+	err = pods.Delete(ctx, obj.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(obj.UID))})
+	if err != nil {
+		return ignoreGone(fmt.Errorf("delete %s: %w", podKey(obj), err))
+	}
+	return nil
+}
+
+// patch writes one annotation, unless the pod is another one by now.
+func (w *work) patch(ctx context.Context, obj *corev1.Pod, key, value string) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": obj.UID, "annotations": map[string]string{key: value},
+	}})
+	if err != nil {
+		return err
+	}
+	_, err = w.e.client.CoreV1().Pods(obj.Namespace).Patch(ctx, obj.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	if err != nil {
+		return ignoreGone(fmt.Errorf("write %s on %s: %w", key, podKey(obj), err))
+	}
+	return nil
+}
+
+// ignoreGone drops what the API server says of a pod that is gone, or of another one with its name.
+func ignoreGone(err error) error {
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
+}
