@@ -22,6 +22,7 @@ type lines struct {
 
 // readFast fills the tree from text, or returns false.
 func (t *tree) readFast(text string) bool {
+	t.source = text
 	l := lines{t: t, text: text}
 	if !l.advance() || l.eof || l.indent != 0 {
 		return false
@@ -118,7 +119,7 @@ func (l *lines) mapping(indent, depth int) (int32, bool) {
 		if colon == 0 {
 			return 0, false
 		}
-		key := l.text[l.from:colon]
+		key := span{int32(l.from), int32(colon)}
 		if l.t.has(me, key) {
 			return 0, false
 		}
@@ -151,9 +152,10 @@ func (l *lines) valueOf(i, indent, depth int) (int32, bool) {
 }
 
 // has tells whether a map has a key.
-func (t *tree) has(parent int32, key string) bool {
+func (t *tree) has(parent int32, key span) bool {
+	text := t.part(key)
 	for i := t.nodes[parent].first; i != 0; i = t.nodes[i].next {
-		if t.nodes[i].key == key {
+		if t.key(i) == text {
 			return true
 		}
 	}
@@ -172,14 +174,32 @@ func keyEnd(s string, i, to int) int {
 	return i
 }
 
-func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
+// Classes of characters.
+const (
+	letter uint8 = 1 << iota
+	digit
+	word // what a plain scalar may have anywhere behind its first character
+)
 
-func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+var classes = func() (c [256]uint8) {
+	for b := range c {
+		switch {
+		case b|0x20 >= 'a' && b|0x20 <= 'z':
+			c[b] = letter | word
+		case b >= '0' && b <= '9':
+			c[b] = digit | word
+		case b == '-' || b == '_' || b == '.' || b == '/' || b == '~':
+			c[b] = word
+		}
+	}
+	return c
+}()
 
-// isWord holds for what a plain scalar may have anywhere behind its first character.
-func isWord(c byte) bool {
-	return isLetter(c) || isDigit(c) || c == '-' || c == '_' || c == '.' || c == '/' || c == '~'
-}
+func isLetter(c byte) bool { return classes[c]&letter != 0 }
+
+func isDigit(c byte) bool { return classes[c]&digit != 0 }
+
+func isWord(c byte) bool { return classes[c]&word != 0 }
 
 // reserved are words that YAML, or some version of it, doesn't read as text.
 func reserved(s string) bool {
@@ -209,17 +229,13 @@ func (l *lines) scalarOrFlow(i int) (int32, bool) {
 		if end != l.to {
 			return 0, false
 		}
-		return l.t.add(value{kind: kindText, text: l.text[i+1 : end-1]}), true
+		return l.t.add(value{kind: kindText, text: span{int32(i + 1), int32(end - 1)}}), true
 	}
 	k, ok := plain(l.text[i:l.to])
 	if !ok {
 		return 0, false
 	}
-	v := value{kind: k}
-	if k != kindNull {
-		v.text = l.text[i:l.to]
-	}
-	return l.t.add(v), true
+	return l.t.add(value{kind: k, text: span{int32(i), int32(l.to)}}), true
 }
 
 // quotedEnd returns the position after the closing quote of the text that begins at i, 0 if the text
@@ -310,31 +326,28 @@ func (f *flow) value(depth int) (int32, bool) {
 	if !ok {
 		return 0, false
 	}
-	if k == kindNull {
-		text = ""
-	}
 	return f.t.add(value{kind: k, text: text}), true
 }
 
 // scalar reads a scalar inside brackets.
-func (f *flow) scalar() (string, kind, bool) {
+func (f *flow) scalar() (span, kind, bool) {
 	start := f.at
 	if start == len(f.text) {
-		return "", 0, false
+		return span{}, 0, false
 	}
 	if c := f.text[start]; c == '"' || c == '\'' {
 		end := quotedEnd(f.text, start, len(f.text))
 		if end == 0 {
-			return "", 0, false
+			return span{}, 0, false
 		}
 		f.at = end
-		return f.text[start+1 : end-1], kindText, true
+		return span{int32(start + 1), int32(end - 1)}, kindText, true
 	}
 	for f.at < len(f.text) && isWord(f.text[f.at]) {
 		f.at++
 	}
 	k, ok := plain(f.text[start:f.at])
-	return f.text[start:f.at], k, ok
+	return span{int32(start), int32(f.at)}, k, ok
 }
 
 // entries reads a map or a list, from its opening bracket to the closing one.
@@ -346,7 +359,7 @@ func (f *flow) entries(depth int, k kind, closing byte) (int32, bool) {
 		return me, true
 	}
 	for {
-		key := ""
+		var key span
 		if k == kindMap {
 			var ok bool
 			if key, ok = f.key(); !ok || f.t.has(me, key) {
@@ -372,21 +385,21 @@ func (f *flow) entries(depth int, k kind, closing byte) (int32, bool) {
 }
 
 // key reads a key and its colon.
-func (f *flow) key() (string, bool) {
+func (f *flow) key() (span, bool) {
 	f.blanks()
 	start := f.at
 	key, k, ok := f.scalar()
 	if !ok || k != kindText {
-		return "", false
+		return span{}, false
 	}
 	quoted := f.text[start] == '"'
 	if f.at == len(f.text) || f.text[f.at] != ':' || f.text[start] == '\'' {
-		return "", false
+		return span{}, false
 	}
 	f.at++
 	// Behind a plain key, the colon needs a blank.
 	if !quoted && (f.at == len(f.text) || f.text[f.at] != ' ') {
-		return "", false
+		return span{}, false
 	}
 	return key, true
 }

@@ -60,7 +60,7 @@ func (t *tree) bindInfo(b *bindInfo) error {
 	}
 	for i := range t.children(0) {
 		var err error
-		switch key := t.nodes[i].key; key {
+		switch key := t.key(i); key {
 		case "node":
 			err = t.str(i, key, &b.node)
 		case "leafCellIsolation", "gpuIsolation":
@@ -118,7 +118,7 @@ func (t *tree) members(at int32, b *bindInfo) error {
 			return t.wrongKind(i, "an entry of affinityGroupBindInfo", "a map")
 		}
 		for c := range t.children(i) {
-			if t.nodes[c].key == "podPlacements" {
+			if t.key(c) == "podPlacements" {
 				if err := t.placements(c, b); err != nil {
 					return err
 				}
@@ -134,7 +134,7 @@ func (t *tree) bindGroup(at int32, b *bindInfo, depth int) error {
 	}
 	before, children := len(b.pods), int32(0)
 	for c := range t.children(at) {
-		switch t.nodes[c].key {
+		switch t.key(c) {
 		case "podPlacements":
 			if err := t.placements(c, b); err != nil {
 				return err
@@ -169,7 +169,7 @@ func (t *tree) placements(at int32, b *bindInfo) error {
 		p := cell.PodPlacement{Set: -1}
 		for c := range t.children(i) {
 			var err error
-			switch key := t.nodes[c].key; key {
+			switch key := t.key(c); key {
 			case "physicalNode":
 				err = t.str(c, key, &p.Node)
 			case "physicalLeafCellIndices", "physicalGpuIndices":

@@ -68,7 +68,7 @@ func (t *tree) request(pod string) (*cell.Request, error) {
 // requestField reads one field. Unknown ones are ignored, as HiveD does.
 func (t *tree) requestField(i int32, r *cell.Request, s *spec) error {
 	var unused bool
-	switch key := t.nodes[i].key; key {
+	switch key := t.key(i); key {
 	case "version":
 		return t.str(i, key, &s.version)
 	case "virtualCluster":
@@ -159,7 +159,7 @@ func (t *tree) v1Gang(r *cell.Request, s *spec) error {
 	}
 	members := int32(0)
 	for i := range t.children(s.affinityGroup) {
-		switch t.nodes[i].key {
+		switch t.key(i) {
 		case "name":
 			if err := t.str(i, "affinityGroup.name", &r.Gang); err != nil {
 				return err
@@ -233,7 +233,7 @@ func (t *tree) v1Member(m int32) (cell.PodSet, error) {
 	named, field := "", "leafCellNumber"
 	for i := range t.children(m) {
 		var err error
-		switch key := t.nodes[i].key; key {
+		switch key := t.key(i); key {
 		case "podNumber":
 			err = t.number(i, "podNumber", &set.Count)
 		case "leafCellNumber", "gpuNumber":

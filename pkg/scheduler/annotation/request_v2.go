@@ -12,7 +12,7 @@ func (t *tree) v2(r *cell.Request, s *spec, pod string) error {
 	s.number, s.numberAt = 0, 0
 	for i := range t.children(0) {
 		var err error
-		switch key := t.nodes[i].key; key {
+		switch key := t.key(i); key {
 		case "cellType":
 			err = t.str(i, key, &s.cellType)
 		case "cellNumber":
@@ -68,7 +68,7 @@ func (g *groupReader) group(at int32, out *cell.Group, depth int) error {
 	pods, children := int32(0), int32(0)
 	for i := range t.children(at) {
 		var err error
-		switch key := t.nodes[i].key; key {
+		switch key := t.key(i); key {
 		case "name":
 			err = t.str(i, key, &out.Name)
 		case "withinOneCell":
@@ -141,7 +141,7 @@ func (g *groupReader) set(at int32, out *cell.Group) error {
 	set := cell.PodSet{}
 	for i := range t.children(at) {
 		var err error
-		switch key := t.nodes[i].key; key {
+		switch key := t.key(i); key {
 		case "podMinNumber":
 			err = t.number(i, key, &least)
 		case "podMaxNumber":
@@ -204,7 +204,7 @@ func (g *groupReader) cells(at int32, set *cell.PodSet) error {
 	}
 	for i := range t.children(at) {
 		var err error
-		switch t.nodes[i].key {
+		switch t.key(i) {
 		case "cellType":
 			err = t.str(i, "cellsPerPod.cellType", &set.CellType)
 		case "cellNumber":

@@ -29,17 +29,20 @@ const (
 
 // value is a value of a document: an entry of tree.nodes.
 type value struct {
-	key         string // in a map
-	text        string // of a scalar
-	first, next int32  // the first child, the next sibling; 0 is none
-	line        int32  // 0 if the fast reader made it
+	key, text   span  // of an entry in a map, of a scalar
+	first, next int32 // the first child, the next sibling; 0 is none
+	line        int32 // 0 if the fast reader made it
 	kind        kind
 }
 
-// tree is a parsed annotation. Values refer to each other by index, so that a tree takes one
-// allocation, or none if it comes from the pool. Entry 0 is the root.
+// span is a part of tree.source.
+type span struct{ from, to int32 }
+
+// tree is a parsed annotation. Values have no pointers, so that a tree from the pool takes no
+// allocation and no work of the garbage collector. Entry 0 is the root.
 type tree struct {
-	nodes []value
+	source string
+	nodes  []value
 	// unsure is set where the fast reader can't say what the YAML library would.
 	unsure bool
 }
@@ -56,10 +59,15 @@ func (t *tree) release() {
 	if cap(t.nodes) > 1<<14 {
 		return
 	}
-	clear(t.nodes)
-	t.nodes, t.unsure = t.nodes[:0], false
+	t.source, t.nodes, t.unsure = "", t.nodes[:0], false
 	trees.Put(t)
 }
+
+func (t *tree) key(i int32) string { return t.part(t.nodes[i].key) }
+
+func (t *tree) text(i int32) string { return t.part(t.nodes[i].text) }
+
+func (t *tree) part(s span) string { return t.source[s.from:s.to] }
 
 func (t *tree) add(v value) int32 {
 	t.nodes = append(t.nodes, v)
@@ -106,10 +114,10 @@ func (t *tree) wrongKind(i int32, field, want string) error {
 
 // str reads text; numbers and the like are the text that was written. Nothing leaves *out alone.
 func (t *tree) str(i int32, field string, out *string) error {
-	switch v := &t.nodes[i]; v.kind {
+	switch t.nodes[i].kind {
 	case kindNull:
 	case kindText, kindInt, kindBool, kindOther:
-		*out = v.text
+		*out = t.text(i)
 	default:
 		return t.wrongKind(i, field, "text")
 	}
@@ -117,10 +125,10 @@ func (t *tree) str(i int32, field string, out *string) error {
 }
 
 func (t *tree) boolean(i int32, field string, out *bool) error {
-	switch v := &t.nodes[i]; v.kind {
+	switch t.nodes[i].kind {
 	case kindNull:
 	case kindBool:
-		*out = v.text[0] == 't' || v.text[0] == 'T'
+		*out = t.text(i)[0]|0x20 == 't'
 	default:
 		return t.wrongKind(i, field, "true or false")
 	}
@@ -128,12 +136,12 @@ func (t *tree) boolean(i int32, field string, out *bool) error {
 }
 
 func (t *tree) number(i int32, field string, out *int) error {
-	switch v := &t.nodes[i]; v.kind {
+	switch t.nodes[i].kind {
 	case kindNull:
 	case kindInt:
-		n, err := strconv.ParseInt(strings.ReplaceAll(v.text, "_", ""), 0, 32)
+		n, err := strconv.ParseInt(strings.ReplaceAll(t.text(i), "_", ""), 0, 32)
 		if err != nil {
-			return t.fault(i, "%s is %q, which is no number that makes sense here", field, v.text)
+			return t.fault(i, "%s is %q, which is no number that makes sense here", field, t.text(i))
 		}
 		*out = int(n)
 	default:
@@ -176,17 +184,29 @@ func readSlow(text string, use func(*tree) error) error {
 	if len(s.nodes) == 0 {
 		return errors.New("it is empty")
 	}
+	s.tree.source = s.source.String()
 	return use(&s.tree)
 }
 
 // slowTree fills a tree from YAML nodes.
 type slowTree struct {
 	tree
-	full bool // there were too many values
+	source strings.Builder
+	full   bool // there were too many values
 }
 
-// maxValues bounds what aliases can make of a short text.
-const maxValues = 1 << 18
+// keep stores a text in the source.
+func (s *slowTree) keep(text string) span {
+	from := s.source.Len()
+	s.source.WriteString(text)
+	return span{int32(from), int32(s.source.Len())}
+}
+
+// What aliases can make of a short text is bounded.
+const (
+	maxValues = 1 << 18
+	maxText   = 8 << 20
+)
 
 // DecodeNode implements strictyaml.NodeDecoder.
 func (s *slowTree) DecodeNode(d *strictyaml.Decoder, n *yaml.Node, path strictyaml.Path) {
@@ -197,9 +217,9 @@ func (s *slowTree) fill(d *strictyaml.Decoder, n *yaml.Node, path strictyaml.Pat
 	for n.Kind == yaml.AliasNode {
 		n = n.Alias
 	}
-	if len(s.nodes) >= maxValues {
+	if len(s.nodes) >= maxValues || s.source.Len() > maxText {
 		if !s.full {
-			d.Report(n, path, "yaml/size", fmt.Sprintf("more than %d values", maxValues), "")
+			d.Report(n, path, "yaml/size", "too many values once aliases are expanded", "write fewer")
 		}
 		s.full = true
 		return 0
@@ -219,7 +239,8 @@ func (s *slowTree) fill(d *strictyaml.Decoder, n *yaml.Node, path strictyaml.Pat
 			s.link(me, &last, s.fill(d, c, path.With(i)))
 		}
 	default:
-		s.nodes[me].kind, s.nodes[me].text = scalarOf(n)
+		k, text := scalarOf(n)
+		s.nodes[me].kind, s.nodes[me].text = k, s.keep(text)
 	}
 	return me
 }
@@ -244,7 +265,7 @@ func (s *slowTree) fillMap(d *strictyaml.Decoder, n *yaml.Node, path strictyaml.
 		if child == 0 {
 			return
 		}
-		s.nodes[child].key = k.Value
+		s.nodes[child].key = s.keep(k.Value)
 		s.link(me, &last, child)
 	}
 }
