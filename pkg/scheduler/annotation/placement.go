@@ -25,9 +25,6 @@ func appendSlot(b []byte, slot int) []byte {
 
 // appendShared appends all that follows the slot.
 func appendShared(b []byte, p *cell.Placement) []byte {
-	if b == nil {
-		b = make([]byte, 0, 512)
-	}
 	b = strconv.AppendUint(append(b, `"order":`...), p.Order, 10)
 	switch {
 	case p.Downgraded:
@@ -96,16 +93,17 @@ func appendVirtual(b []byte, pods []cell.PodPlacement) []byte {
 // appendAddress appends what an address doesn't share with the last one.
 func appendAddress(b []byte, last, address string) []byte {
 	shared, from := 0, 0
-	for i := range address {
-		if i >= len(last) || address[i] != last[i] {
+	for i := range min(len(address), len(last)) {
+		c := address[i]
+		if c != last[i] {
 			break
 		}
-		if address[i] == '/' {
+		if c == '/' {
 			shared, from = shared+1, i+1
 		}
 	}
 	rest := address[from:]
-	if isPlain(rest) || isNumberPath(rest) {
+	if isNumberPath(rest) || isPlain(rest) {
 		b = append(b, '"')
 		b = append(strconv.AppendInt(b, int64(shared), 10), '/')
 		return append(append(b, rest...), '"')

@@ -3,6 +3,7 @@ package annotation
 import (
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
@@ -16,11 +17,10 @@ func Write(r *cell.Request, d *cell.Decision) Bound {
 	if d.Result != cell.Bind || p == nil {
 		return Bound{}
 	}
-	gang, placement, ok := strings.Cut(p.Text, "\x00")
-	if !ok {
-		gang, placement = string(appendGang(nil, r, p)), string(appendShared(nil, p))
-		p.Text = gang + "\x00" + placement
+	if p.Text == "" {
+		p.Text = shared(r, p)
 	}
+	gang, placement, _ := strings.Cut(p.Text, separator)
 	var b strings.Builder
 	b.Grow(len(gang) + len(placement) + len(d.Node) + len(d.Chain) + 8*len(d.Indices) + 96)
 	var small [128]byte
@@ -39,6 +39,23 @@ func Write(r *cell.Request, d *cell.Decision) Bound {
 	b.WriteString(placement)
 	all := b.String()
 	return Bound{Isolation: all[:isolation], BindInfo: all[isolation:bindInfo], Placement: all[bindInfo:]}
+}
+
+// separator divides the shared part of the bind info from that of the placement.
+const separator = "\x00"
+
+var buffers = sync.Pool{New: func() any { b := make([]byte, 0, 4<<10); return &b }}
+
+// shared makes what all pods of the gang share.
+func shared(r *cell.Request, p *cell.Placement) string {
+	buf, _ := buffers.Get().(*[]byte)
+	*buf = appendGang((*buf)[:0], r, p)
+	*buf = appendShared(append(*buf, separator...), p)
+	text := string(*buf)
+	if cap(*buf) <= 1<<20 {
+		buffers.Put(buf)
+	}
+	return text
 }
 
 // WritePlacement returns the value of PlacementKey alone, for the pod in a slot of a gang that lost or
@@ -126,16 +143,6 @@ func isV2(r *cell.Request) bool {
 
 // appendGang appends the part of the bind info that all pods of the gang share.
 func appendGang(b []byte, r *cell.Request, p *cell.Placement) []byte {
-	if b == nil {
-		size := 64
-		for i := range p.Pods {
-			size += 96 + len(p.Pods[i].Node)
-			for j := range p.Pods[i].Indices {
-				size += 6 + len(preassigned(&p.Pods[i], j))
-			}
-		}
-		b = make([]byte, 0, size)
-	}
 	if isV2(r) {
 		b = append(b, "version: v2\npodRootGroupBindInfo:\n"...)
 		root, pods := &r.Root, p.Pods
@@ -205,13 +212,25 @@ func appendPods(b []byte, indent string, pods []cell.PodPlacement) []byte {
 		b = append(append(b, indent...), "  physicalLeafCellIndices: ["...)
 		b = append(appendIndices(b, p.Indices), "]\n"...)
 		b = append(append(b, indent...), "  preassignedCellTypes: ["...)
-		for j := range p.Indices {
-			if j > 0 {
-				b = append(b, ',')
-			}
-			b = appendText(b, preassigned(p, j))
+		b = append(appendTypeList(b, p), "]\n"...)
+	}
+	return b
+}
+
+// appendTypeList appends the types of the preassigned cells, most of which are equal.
+func appendTypeList(b []byte, p *cell.PodPlacement) []byte {
+	last, from, to := "", 0, 0
+	for j := range p.Indices {
+		if j > 0 {
+			b = append(b, ',')
 		}
-		b = append(b, "]\n"...)
+		if t := preassigned(p, j); to > 0 && t == last {
+			b = append(b, b[from:to]...)
+		} else {
+			from, last = len(b), t
+			b = appendText(b, t)
+			to = len(b)
+		}
 	}
 	return b
 }
