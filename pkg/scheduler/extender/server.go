@@ -86,7 +86,6 @@ func (e *Extender) API() http.Handler {
 	get := func(path string, answer func(s *state, r *http.Request) (any, error)) {
 		mux.Handle(path, e.look(answer))
 	}
-	get(inspectGroups, func(s *state, _ *http.Request) (any, error) { return s.inspectGroups(), nil })
 	get(inspectGroups+"{name...}", func(s *state, r *http.Request) (any, error) {
 		if r.PathValue("name") == "" {
 			return s.inspectGroups(), nil
