@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/openpai/paictl/pkg/cmd/prompt"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/config/store"
@@ -186,7 +187,7 @@ func pushDraft(ctx context.Context, opts *PushOptions, s *stored, d *store.Draft
 	} else if err := writeChanges(opts.IO.Err, d.Changes); err != nil {
 		return store.Revision{}, err
 	}
-	e := store.Entry{By: operator(), Message: opts.Message}
+	e := store.Entry{By: prompt.Operator(), Message: opts.Message}
 	if e.Message == "" && folder.Source != "" {
 		e.Message = "from " + folder.String()
 	}
@@ -206,7 +207,7 @@ func introduce(ctx context.Context, opts *PushOptions, s *stored, d *store.Draft
 	fmt.Fprintf(opts.IO.Err, "This cluster has no configuration of paictl yet:\n  context     %s\n  server      %s\n  Kubernetes  %s\n  nodes       %s\n",
 		s.cluster.Context, s.cluster.Server, version, nodes)
 	id := d.Cluster.Services.Cluster.Common.ClusterID
-	return confirm(opts.IO, false, "the first push to a cluster", fmt.Sprintf("Does it become the cluster %q?", id))
+	return prompt.Confirm(opts.IO, false, "the first push to a cluster", fmt.Sprintf("Does it become the cluster %q?", id))
 }
 
 // describeCluster returns how many nodes there are and the names of the first, and the

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/openpai/paictl/pkg/cmd/prompt"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/config/store"
 	"github.com/openpai/paictl/pkg/iostreams"
@@ -80,11 +81,11 @@ func rollbackRun(ctx context.Context, opts *RollbackOptions) error {
 			return err
 		}
 		question := fmt.Sprintf("Does cluster %s (%s) go back to revision %d?", d.Head.ClusterID, s.cluster.Server, opts.Revision)
-		if err := confirm(opts.IO, opts.Yes, "the rollback", question); err != nil {
+		if err := prompt.Confirm(opts.IO, opts.Yes, "the rollback", question); err != nil {
 			return err
 		}
 	}
-	r, err := s.Push(ctx, d, store.Entry{By: operator(), Message: rollbackMessage(opts)})
+	r, err := s.Push(ctx, d, store.Entry{By: prompt.Operator(), Message: rollbackMessage(opts)})
 	if err != nil {
 		return s.cluster.Explain(err)
 	}

@@ -1,0 +1,50 @@
+package prompt
+
+import (
+	"fmt"
+	"os"
+	"os/user"
+	"strings"
+
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/iostreams"
+)
+
+// Confirm asks a yes-or-no question about what is named; --yes answers it. A no is an error.
+func Confirm(io *iostreams.IOStreams, yes bool, what, question string) error {
+	if yes {
+		return nil
+	}
+	if !io.CanPrompt() {
+		return cmdutil.Usagef("%s must be confirmed and there is no terminal to ask at: add --yes", what)
+	}
+	for {
+		fmt.Fprintf(io.Err, "%s [yes/no] ", question)
+		answer, err := Line(io.In)
+		if err != nil {
+			return err
+		}
+		switch strings.ToLower(answer) {
+		case "y", "yes":
+			return nil
+		case "n", "no":
+			return hint.Errorf("nothing was changed", "%s was not confirmed", what)
+		}
+	}
+}
+
+// Operator is who runs the program, for histories: user@host. With sudo it is the person, not root.
+func Operator() string {
+	name, host := "unknown", "unknown"
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	if person := os.Getenv("SUDO_USER"); name == "root" && person != "" {
+		name = person
+	}
+	if h, err := os.Hostname(); err == nil {
+		host = h
+	}
+	return name + "@" + host
+}

@@ -1,0 +1,152 @@
+package vc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/scheduler/api"
+	"github.com/openpai/paictl/pkg/scheduler/vc"
+	"github.com/openpai/paictl/pkg/strictyaml"
+)
+
+// ShowOptions are those of "paictl vc show".
+type ShowOptions struct {
+	Factory *cmdutil.Factory
+	Kube    kube.Options
+	Output  cmdutil.Output
+	Name    string
+}
+
+// shown is what "show -o json" prints.
+type shown struct {
+	Running bool   `json:"running"`
+	Note    string `json:"note,omitempty"`
+	Problem string `json:"problem,omitempty"`
+	api.VirtualCluster
+	Queue []api.Queued `json:"queue,omitempty"`
+}
+
+// NewCmdShow returns "paictl vc show". runF replaces the run in tests.
+func NewCmdShow(f *cmdutil.Factory, runF func(context.Context, *ShowOptions) error) *cobra.Command {
+	opts := &ShowOptions{Factory: f}
+	cmd := &cobra.Command{
+		Use:   "show NAME",
+		Short: "Show one virtual cluster and which gangs wait in it",
+		Example: `  paictl vc show vision
+  paictl vc show vision -o json`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeNames(f, &opts.Kube),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.Name = args[0]
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return showRun(cmd.Context(), opts)
+		},
+	}
+	cmdutil.AddKubeFlags(cmd, &opts.Kube)
+	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json", "yaml")
+	return cmd
+}
+
+func showRun(ctx context.Context, opts *ShowOptions) error {
+	c, err := open(opts.Factory, opts.Kube)
+	if err != nil {
+		return err
+	}
+	s, err := c.look(ctx)
+	if err != nil {
+		return c.Explain(err)
+	}
+	at := slices.IndexFunc(s.Items, func(v api.VirtualCluster) bool { return v.Name == opts.Name })
+	if at < 0 {
+		return unknown(opts.Name, s.Items)
+	}
+	one := shown{Running: s.Running, Note: s.Note, Problem: s.Problem, VirtualCluster: s.Items[at]}
+	if s.Running {
+		q, err := c.scheduler.Queue(ctx, opts.Name)
+		if err != nil && !errors.Is(err, vc.ErrNotRunning) {
+			return c.Explain(err)
+		}
+		one.Queue = q.Items
+	}
+	if !opts.Output.Is("text") {
+		return opts.Output.Write(opts.Factory.IO.Out, one, cmdutil.Table{})
+	}
+	tellState(opts.Factory.IO, s)
+	return writeOne(opts.Factory.IO.Out, &one, time.Now())
+}
+
+func unknown(name string, items []api.VirtualCluster) error {
+	var names []string
+	for _, v := range items {
+		names = append(names, v.Name)
+	}
+	remedy := "there are: " + strings.Join(names, ", ")
+	if near := strictyaml.Nearest(name, names); near != "" {
+		remedy = fmt.Sprintf("did you mean %q?", near)
+	}
+	return hint.Errorf(remedy, "there is no virtual cluster %s", name)
+}
+
+func writeOne(w io.Writer, v *shown, now time.Time) error {
+	fields := [][2]string{
+		{"owns", fmt.Sprintf("%s: %s", plural(v.Guaranteed, "GPU"), cellsText(&v.VirtualCluster))},
+		{"quota", quotaText(v.Quota)},
+	}
+	if v.Running {
+		free := fmt.Sprint(v.Free)
+		if levels := levelsText(v.FreeByLevel); levels != "" {
+			free += ": " + levels
+		}
+		fields = append(fields, [][2]string{
+			{"used", fmt.Sprint(v.Used)},
+			{"opportunistic", fmt.Sprint(v.Opportunistic)},
+			{"free", free},
+			{"bad", fmt.Sprint(v.Bad)},
+			{"waiting", fmt.Sprintf("%s, %s", plural(v.WaitingGangs, "gang"), plural(v.WaitingPods, "pod"))},
+		}...)
+	}
+	if _, err := fmt.Fprintln(w, v.Name); err != nil {
+		return err
+	}
+	if err := writeFields(w, fields); err != nil || len(v.Queue) == 0 {
+		return err
+	}
+	t := cmdutil.Table{Header: []string{"POSITION", "GANG", "STATE", "PRIORITY", "USER", "PODS", "GPUS", "AGE", "REASON"}}
+	for _, q := range v.Queue {
+		user := q.User
+		if user == "" {
+			user = "-"
+		}
+		t.Rows = append(t.Rows, []string{fmt.Sprint(q.PositionInVC), q.Group, q.State, fmt.Sprint(q.Priority), user, fmt.Sprint(q.Pods), fmt.Sprint(q.GPUs), age(now.Sub(q.Since)), q.Reason})
+	}
+	if _, err := fmt.Fprintln(w); err != nil {
+		return err
+	}
+	var table cmdutil.Output
+	return table.Write(w, nil, t)
+}
+
+// age writes a duration in its largest unit: 40s, 12m, 3h, 5d.
+func age(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", max(int(d.Seconds()), 0))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh", int(d.Hours()))
+	}
+	return fmt.Sprintf("%dd", int(d.Hours()/24))
+}

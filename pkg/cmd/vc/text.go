@@ -1,0 +1,151 @@
+package vc
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/openpai/paictl/pkg/iostreams"
+	"github.com/openpai/paictl/pkg/scheduler/api"
+	"github.com/openpai/paictl/pkg/scheduler/cell"
+)
+
+// tellState says what a person should know beside the numbers.
+func tellState(io *iostreams.IOStreams, s *state) {
+	if !s.Running {
+		fmt.Fprintf(io.Err, "%s: this is what the configuration says\n", s.Note)
+	}
+	if s.Problem != "" {
+		fmt.Fprintf(io.Err, "warning: the latest configuration was refused, an earlier one is in use: %s\n", s.Problem)
+	}
+}
+
+// cellsText writes what a virtual cluster owns: 2 x 8x-a100, pinned special.
+func cellsText(v *api.VirtualCluster) string {
+	var parts []string
+	for _, c := range v.Cells {
+		parts = append(parts, fmt.Sprintf("%d x %s", c.CellNumber, c.CellType))
+	}
+	for _, id := range v.PinnedCells {
+		parts = append(parts, "pinned "+id)
+	}
+	return cmp.Or(strings.Join(parts, ", "), "-")
+}
+
+func quotaText(q *api.Quota) string {
+	if q == nil {
+		return "-"
+	}
+	var parts []string
+	if q.PerUser > 0 {
+		parts = append(parts, fmt.Sprintf("%d a user", q.PerUser))
+	}
+	if q.PerGroup > 0 {
+		parts = append(parts, fmt.Sprintf("%d a group", q.PerGroup))
+	}
+	for _, name := range slices.Sorted(maps.Keys(q.Users)) {
+		parts = append(parts, fmt.Sprintf("%s %s", name, limit(q.Users[name])))
+	}
+	for _, name := range slices.Sorted(maps.Keys(q.Groups)) {
+		parts = append(parts, fmt.Sprintf("group %s %s", name, limit(q.Groups[name])))
+	}
+	return cmp.Or(strings.Join(parts, ", "), "-")
+}
+
+func limit(n int) string {
+	if n == 0 {
+		return "unlimited"
+	}
+	return fmt.Sprint(n)
+}
+
+func levelsText(levels []cell.LevelCount) string {
+	var parts []string
+	for _, l := range levels {
+		if l.Count > 0 {
+			parts = append(parts, fmt.Sprintf("%d x %s", l.Count, l.CellType))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// writeFields writes aligned lines of a name and a value.
+func writeFields(w io.Writer, fields [][2]string) error {
+	width := 0
+	for _, f := range fields {
+		width = max(width, len(f[0]))
+	}
+	for _, f := range fields {
+		if _, err := fmt.Fprintf(w, "  %-*s  %s\n", width, f[0], f[1]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// writeValidation says what a change would do to gangs.
+func writeValidation(w io.Writer, v *api.Validation) error {
+	var b strings.Builder
+	for _, p := range v.Problems {
+		fmt.Fprintf(&b, "%s: %s\n", p.Severity, join(p.Path, p.Message))
+		if p.Remedy != "" {
+			fmt.Fprintf(&b, "  -> %s\n", p.Remedy)
+		}
+	}
+	for _, c := range v.VirtualClusters {
+		fmt.Fprintf(&b, "%s: %s\n", c.Name, ownership(&c))
+	}
+	for _, c := range v.Changes {
+		fmt.Fprintf(&b, "%s/%s: %s\n", c.VC, c.Group, effectText(&c))
+	}
+	if v.Valid && len(v.Changes) == 0 {
+		b.WriteString("no gang loses anything\n")
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func join(path, message string) string {
+	if path == "" {
+		return message
+	}
+	return path + ": " + message
+}
+
+func ownership(c *api.ChangedVirtualCluster) string {
+	switch {
+	case c.Before == nil:
+		return fmt.Sprintf("is new and owns %s (%s)", cellsText(c.After), plural(c.After.Guaranteed, "GPU"))
+	case c.After == nil:
+		return fmt.Sprintf("ends; it owned %s (%s)", cellsText(c.Before), plural(c.Before.Guaranteed, "GPU"))
+	case c.Before.Guaranteed == c.After.Guaranteed && cellsText(c.Before) == cellsText(c.After):
+		return fmt.Sprintf("quota %s instead of %s", quotaText(c.After.Quota), quotaText(c.Before.Quota))
+	}
+	return fmt.Sprintf("owns %s (%s) instead of %s (%s)", cellsText(c.After), plural(c.After.Guaranteed, "GPU"), cellsText(c.Before), plural(c.Before.Guaranteed, "GPU"))
+}
+
+func effectText(c *api.Change) string {
+	what := plural(c.GPUs, "GPU")
+	if c.User != "" {
+		what += " of " + c.User
+	}
+	text := map[string]string{
+		api.Downgraded: "loses its guarantee: it runs on, and whoever is entitled to its cells may preempt it",
+		api.Restored:   "has its guarantee again",
+		api.Refused:    "waits, and would be refused",
+	}[c.Effect]
+	if c.Reason != "" {
+		text += " (" + c.Reason + ")"
+	}
+	return what + " " + cmp.Or(text, c.Effect)
+}

@@ -1,0 +1,176 @@
+// Package vc is the commands "paictl vc ...": virtual clusters, which divide the GPUs between teams.
+// In: flags, a kubeconfig, the configuration that the cluster holds, the scheduler that runs. Out:
+// tables and JSON on stdout; a new revision of the configuration that takes effect at once.
+package vc
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/config/store"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/scheduler/api"
+	"github.com/openpai/paictl/pkg/scheduler/cell"
+	"github.com/openpai/paictl/pkg/scheduler/vc"
+	"github.com/openpai/paictl/pkg/services"
+	"github.com/openpai/paictl/pkg/services/catalogue"
+	"github.com/openpai/paictl/pkg/services/catalogue/fetch"
+	"github.com/openpai/paictl/pkg/services/ready"
+	"github.com/openpai/paictl/pkg/services/release"
+)
+
+// NewCmdVC returns "paictl vc".
+func NewCmdVC(f *cmdutil.Factory) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "vc",
+		Short: "Divide the GPUs between teams: virtual clusters",
+		Long: `A virtual cluster is what a team owns of the cluster: cells, which are machines or parts of them, not
+numbers of GPUs. What a team asks for within its cells it gets, whatever others run; what it doesn't use
+others may, until it does.
+
+They stand in the section scheduler of services-configuration.yaml, which the cluster holds. A change by
+"vc set" is checked against what runs, shown, pushed as a new revision, and takes effect without any
+restart.`,
+		Example: `  paictl vc list
+  paictl vc show vision
+  paictl vc set vision --cells 8x-a100=3 --quota-per-user 8
+  paictl vc set audio --cells 8x-a100=1 --take-from vision --dry-run
+  paictl vc validate -p ./cluster`,
+	}
+	cmd.AddCommand(NewCmdList(f, nil), NewCmdShow(f, nil), NewCmdSet(f, nil), NewCmdValidate(f, nil))
+	return cmd
+}
+
+// cluster is a cluster with the configuration that it holds and the scheduler that runs in it.
+type cluster struct {
+	*kube.Cluster
+	factory   *cmdutil.Factory
+	store     *store.Store
+	scheduler *vc.Scheduler
+}
+
+// open connects to the cluster. It asks nothing yet.
+func open(f *cmdutil.Factory, o kube.Options) (*cluster, error) {
+	c, err := kube.Open(o)
+	if err != nil {
+		return nil, err
+	}
+	s := store.New(c.Client)
+	s.SecretPaths, s.Checks = catalogue.SecretPaths, []config.Check{catalogue.Check}
+	return &cluster{Cluster: c, factory: f, store: s, scheduler: vc.NewScheduler(c.Client)}, nil
+}
+
+// platform is what starts services.
+func (c *cluster) platform() (*services.Platform, error) {
+	releases, err := release.NewHelm(c.Cluster, c.factory.Log)
+	if err != nil {
+		return nil, err
+	}
+	return &services.Platform{
+		Client: c.Client, Releases: releases, Ready: ready.New(c.Client), Load: services.FromCluster(c.store, ""), Current: c.store.Current,
+		Fetcher: func(d *services.Desired) catalogue.Fetcher {
+			return fetch.New(fetch.Options{Registry: d.Config.Services.Cluster.DockerRegistry, Bundle: d.Config.Kubernetes.Kubernetes.Bundle})
+		},
+		Clock: time.Now, Process: services.ThisProcess(), Log: c.factory.Log,
+	}, nil
+}
+
+// state is what there is to know about virtual clusters.
+type state struct {
+	// Running tells whether the scheduler answered; without it Items are what the configuration says.
+	Running bool `json:"running"`
+	// Note says why it didn't.
+	Note string `json:"note,omitempty"`
+	api.VirtualClusters
+}
+
+// look asks the scheduler, or the configuration where there is none.
+func (c *cluster) look(ctx context.Context) (*state, error) {
+	answer, err := c.scheduler.VirtualClusters(ctx)
+	if err == nil {
+		return &state{Running: true, VirtualClusters: *answer}, nil
+	}
+	if !errors.Is(err, vc.ErrNotRunning) {
+		return nil, err
+	}
+	why := err.Error()
+	_, cells, err := c.configured(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &state{Note: why, VirtualClusters: api.VirtualClusters{Items: vc.Configured(cells)}}, nil
+}
+
+// configured is the configuration that the cluster holds, and what it means to the scheduler.
+func (c *cluster) configured(ctx context.Context) (*config.Cluster, cell.Config, error) {
+	held, _, err := c.store.Load(ctx)
+	if err != nil {
+		return nil, cell.Config{}, err
+	}
+	cells, found := catalogue.SchedulerConfig(held)
+	if err := found.Err(); err != nil {
+		return nil, cell.Config{}, hint.Wrap(err, "correct it with: paictl config push -p DIR")
+	}
+	return held, cells, nil
+}
+
+// completionTimeout keeps the shell from waiting for a cluster that doesn't answer.
+const completionTimeout = 3 * time.Second
+
+// completeNames completes the names of virtual clusters.
+func completeNames(f *cmdutil.Factory, o *kube.Options) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return known(cmd.Context(), f, *o, namesOf), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// completeName completes the name of a virtual cluster as the value of a flag.
+func completeName(f *cmdutil.Factory, o *kube.Options) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		return known(cmd.Context(), f, *o, namesOf), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+func namesOf(cells cell.Config) []string {
+	var out []string
+	for _, v := range cells.VirtualClusters {
+		out = append(out, v.Name)
+	}
+	return out
+}
+
+// completeCells completes TYPE= of --cells.
+func completeCells(f *cmdutil.Factory, o *kube.Options) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		return known(cmd.Context(), f, *o, func(cells cell.Config) []string {
+			var out []string
+			for _, t := range cells.Types {
+				out = append(out, t.Name+"=")
+			}
+			return out
+		}), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	}
+}
+
+func known(ctx context.Context, f *cmdutil.Factory, o kube.Options, names func(cell.Config) []string) []string {
+	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
+	defer cancel()
+	c, err := open(f, o)
+	if err != nil {
+		return nil
+	}
+	_, cells, err := c.configured(ctx)
+	if err != nil {
+		return nil
+	}
+	return names(cells)
+}

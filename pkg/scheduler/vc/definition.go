@@ -1,0 +1,130 @@
+package vc
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/openpai/paictl/pkg/strictyaml"
+)
+
+// Definition is a virtual cluster as the section scheduler has it.
+type Definition struct {
+	VirtualCells []Cells  `yaml:"virtualCells,omitempty" json:"virtualCells,omitempty"`
+	PinnedCells  []Pinned `yaml:"pinnedCells,omitempty" json:"pinnedCells,omitempty"`
+	Quota        Quota    `yaml:"quota,omitempty" json:"quota,omitzero"`
+}
+
+// Cells is a number of cells of one type.
+type Cells struct {
+	CellType   string `yaml:"cellType" json:"cellType"`
+	CellNumber int    `yaml:"cellNumber" json:"cellNumber"`
+}
+
+// Pinned is one physical cell, by its name.
+type Pinned struct {
+	ID string `yaml:"pinnedCellId" json:"pinnedCellId"`
+}
+
+// Quota limits the GPUs of guaranteed priority that a user or a group of users holds; 0 is no limit.
+type Quota struct {
+	PerUser  int            `yaml:"perUser,omitempty" json:"perUser,omitempty"`
+	PerGroup int            `yaml:"perGroup,omitempty" json:"perGroup,omitempty"`
+	Users    map[string]int `yaml:"users,omitempty" json:"users,omitempty"`
+	Groups   map[string]int `yaml:"groups,omitempty" json:"groups,omitempty"`
+}
+
+// IsZero tells whether nothing is limited.
+func (q Quota) IsZero() bool {
+	return q.PerUser == 0 && q.PerGroup == 0 && len(q.Users) == 0 && len(q.Groups) == 0
+}
+
+// Cells returns how many cells of a type it has.
+func (d *Definition) Cells(cellType string) int {
+	n := 0
+	for _, c := range d.VirtualCells {
+		if c.CellType == cellType {
+			n += c.CellNumber
+		}
+	}
+	return n
+}
+
+// SetCells makes it have that many cells of a type; 0 takes the type away. The order stays.
+func (d *Definition) SetCells(cellType string, n int) {
+	at := slices.IndexFunc(d.VirtualCells, func(c Cells) bool { return c.CellType == cellType })
+	if at < 0 {
+		d.VirtualCells, at = append(slices.Clone(d.VirtualCells), Cells{CellType: cellType}), len(d.VirtualCells)
+	}
+	d.VirtualCells = slices.Clone(d.VirtualCells)
+	d.VirtualCells[at].CellNumber = n
+	first := true
+	d.VirtualCells = slices.DeleteFunc(d.VirtualCells, func(c Cells) bool {
+		if c.CellType != cellType {
+			return false
+		}
+		keep := first && n > 0
+		first = false
+		return !keep
+	})
+}
+
+// section is the part of services-configuration.yaml that this package reads.
+type section struct {
+	Scheduler struct {
+		VirtualClusters map[string]Definition `yaml:"virtualClusters"`
+	} `yaml:"scheduler"`
+	Legacy struct {
+		Config string `yaml:"config"`
+	} `yaml:"hivedscheduler"`
+}
+
+// Read returns the virtual clusters that services-configuration.yaml defines, by name. There are none
+// where one called default owns everything.
+func Read(text []byte) (map[string]Definition, error) {
+	var s section
+	if err := yaml.Unmarshal(text, &s); err != nil {
+		return nil, fmt.Errorf("read the virtual clusters: %w", err)
+	}
+	return s.Scheduler.VirtualClusters, nil
+}
+
+// ParseFile reads a file with the definition of one virtual cluster, or with several below the key
+// virtualClusters. Of one alone the key is "".
+func ParseFile(file string, data []byte) (map[string]Definition, error) {
+	doc, found := strictyaml.Parse(file, data)
+	if err := found.Err(); err != nil {
+		return nil, err
+	}
+	if doc.Has("virtualClusters") {
+		var several struct {
+			VirtualClusters map[string]Definition `yaml:"virtualClusters"`
+		}
+		if err := doc.Decode(&several).Err(); err != nil {
+			return nil, err
+		}
+		return several.VirtualClusters, nil
+	}
+	var one Definition
+	if err := doc.Decode(&one).Err(); err != nil {
+		return nil, err
+	}
+	return map[string]Definition{"": one}, nil
+}
+
+// String writes the cells as a person reads them: 2 x 8x-a100, 1 x rack.
+func (d *Definition) String() string {
+	var parts []string
+	for _, c := range d.VirtualCells {
+		parts = append(parts, fmt.Sprintf("%d x %s", c.CellNumber, c.CellType))
+	}
+	for _, p := range d.PinnedCells {
+		parts = append(parts, "pinned "+p.ID)
+	}
+	if len(parts) == 0 {
+		return "nothing"
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,146 @@
+package vc
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+// lines is a file, line by line, each with its line break.
+type lines struct{ all []string }
+
+// span are the lines of an entry of a block map, from 0: those that are indented deeper than its
+// key belong to it. Comments above the key don't.
+func (l *lines) span(e *entry) (first, last int) {
+	first = e.key.Line - 1
+	last = first
+	for i := first + 1; i < len(l.all); i++ {
+		text := strings.TrimRight(l.all[i], " \t\r\n")
+		if text == "" {
+			continue
+		}
+		if indentOf(text) < e.key.Column {
+			break
+		}
+		last = i
+	}
+	return first, last
+}
+
+func indentOf(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }
+
+// comments returns the first of the comment lines directly above an entry.
+func (l *lines) comments(e *entry) int {
+	first := e.key.Line - 1
+	for first > 0 && strings.HasPrefix(strings.TrimSpace(l.all[first-1]), "#") && indentOf(l.all[first-1]) == e.key.Column-1 {
+		first--
+	}
+	return first
+}
+
+func (l *lines) bytes() []byte { return []byte(strings.Join(l.all, "")) }
+
+// remove takes an entry out, with the comments that speak of it.
+func (l *lines) remove(e *entry) []byte {
+	_, last := l.span(e)
+	l.all = slices.Delete(l.all, l.comments(e), last+1)
+	return l.bytes()
+}
+
+// write puts a value in the place of an entry's.
+func (l *lines) write(e *entry, value *yaml.Node) ([]byte, error) {
+	first, last := l.span(e)
+	text, err := l.encode(e.key, value, e.key.Column-1)
+	if err != nil {
+		return nil, err
+	}
+	l.all = slices.Replace(l.all, first, last+1, text...)
+	return l.bytes(), nil
+}
+
+// insertAfter adds an entry behind another one of the same block map.
+func (l *lines) insertAfter(e *entry, name string, value *yaml.Node) ([]byte, error) {
+	_, last := l.span(e)
+	key := &yaml.Node{}
+	key.SetString(name)
+	text, err := l.encode(key, value, e.key.Column-1)
+	if err != nil {
+		return nil, err
+	}
+	l.endLine(last)
+	l.all = slices.Insert(l.all, last+1, text...)
+	return l.bytes(), nil
+}
+
+// endLine ends a line that is the file's last and has no line break.
+func (l *lines) endLine(i int) {
+	if l.all[i] != "" && !strings.HasSuffix(l.all[i], "\n") {
+		l.all[i] += "\n"
+	}
+}
+
+// owner is the deepest entry in block style that holds all virtual clusters: what has to be
+// written anew where they stand in one line, or nowhere.
+func (l *lines) owner(root *yaml.Node, top, all *entry) *entry {
+	switch {
+	case !block(root):
+		return nil
+	case all != nil && block(top.value):
+		return all
+	}
+	return top
+}
+
+// replace writes all virtual clusters anew, in the entry that holds them; where there is none yet it is
+// added behind everything else.
+func (l *lines) replace(owner *entry, virtualClusters, root *yaml.Node, top, all *entry) ([]byte, error) {
+	pair := func(key string, value *yaml.Node) *yaml.Node {
+		k := &yaml.Node{}
+		k.SetString(key)
+		return &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Content: []*yaml.Node{k, value}}
+	}
+	switch {
+	case !block(root):
+		return nil, errors.New("the file is written in one line")
+	case owner != nil && owner == all:
+		return l.write(all, virtualClusters)
+	case top == nil:
+		_, last := l.span(lastEntry(root))
+		if _, err := l.insertAfter(lastEntry(root), keyScheduler, pair(keyVirtualClusters, virtualClusters)); err != nil {
+			return nil, err
+		}
+		l.all = slices.Insert(l.all, last+1, "\n")
+		return l.bytes(), nil
+	case block(top.value) && len(top.value.Content) > 0:
+		return l.insertAfter(lastEntry(top.value), keyVirtualClusters, virtualClusters)
+	case top.value.Kind != yaml.MappingNode: // scheduler: without anything
+		return l.write(top, pair(keyVirtualClusters, virtualClusters))
+	}
+	return l.write(top, with(top.value, keyVirtualClusters, virtualClusters))
+}
+
+// encode writes an entry as lines with an indentation.
+func (l *lines) encode(key, value *yaml.Node, indent int) ([]string, error) {
+	k := *key
+	k.HeadComment, k.FootComment = "", "" // these lines stay where they are
+	var b bytes.Buffer
+	enc := yaml.NewEncoder(&b)
+	enc.SetIndent(2)
+	if err := enc.Encode(&yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Content: []*yaml.Node{&k, value}}); err != nil {
+		return nil, err
+	}
+	if err := enc.Close(); err != nil {
+		return nil, err
+	}
+	out := strings.SplitAfter(strings.TrimSuffix(b.String(), "\n"), "\n")
+	for i := range out {
+		if out[i] != "\n" {
+			out[i] = strings.Repeat(" ", indent) + out[i]
+		}
+	}
+	out[len(out)-1] += "\n"
+	return out, nil
+}

@@ -1,0 +1,182 @@
+package vc
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/scheduler/cell"
+	"github.com/openpai/paictl/pkg/strictyaml"
+)
+
+// DefaultName is the virtual cluster that owns everything while none is defined.
+const DefaultName = "default"
+
+// Request is a change of one virtual cluster. What it doesn't name stays.
+type Request struct {
+	Name string
+	// Cells are numbers by type; 0 takes the type away.
+	Cells []Cells
+	// Pin and Unpin name pinned cells.
+	Pin, Unpin []string
+	// PerUser and PerGroup are quotas; nil leaves them.
+	PerUser, PerGroup *int
+	// Users and Groups are quotas by name; nil lets PerUser and PerGroup count again.
+	Users, Groups map[string]*int
+	// Define replaces the whole definition before the rest is applied.
+	Define *Definition
+	// TakeFrom is another virtual cluster, which gives what this one gets.
+	TakeFrom string
+	// Delete removes it.
+	Delete bool
+}
+
+// FromDefault makes the virtual cluster that owns everything give what new ones get: where none is defined
+// yet, and none of the requests says what becomes of it.
+func FromDefault(requests []Request, have map[string]Definition) {
+	if len(have) > 0 || slices.ContainsFunc(requests, func(r Request) bool { return r.Name == DefaultName || r.TakeFrom != "" }) {
+		return
+	}
+	for i := range requests {
+		requests[i].TakeFrom = DefaultName
+	}
+}
+
+// Changes are what a request means for the definitions that there are. effective are the virtual clusters that
+// the configuration means: without any definition one called default, which then is written down.
+func (r *Request) Changes(have map[string]Definition, effective []cell.VirtualCluster) (map[string]*Definition, error) {
+	out := map[string]*Definition{}
+	if len(have) == 0 && len(effective) > 0 {
+		have = map[string]Definition{}
+		for _, v := range effective {
+			d := definitionOf(v)
+			have[v.Name], out[v.Name] = d, &d
+		}
+	}
+	was, there := have[r.Name]
+	if r.Delete {
+		if !there {
+			return nil, unknown(r.Name, have)
+		}
+		out[r.Name] = nil
+		return out, r.give(was, Definition{}, have, out)
+	}
+	d := was
+	if r.Define != nil {
+		d = *r.Define
+	}
+	for _, c := range r.Cells {
+		d.SetCells(c.CellType, c.CellNumber)
+	}
+	if err := r.pins(&d); err != nil {
+		return nil, err
+	}
+	r.quota(&d)
+	if !there && len(d.VirtualCells) == 0 && len(d.PinnedCells) == 0 {
+		return nil, hint.Errorf("say what it owns: paictl vc set "+r.Name+" --cells TYPE=N", "there is no virtual cluster %s, and a new one that owns nothing could run nothing", r.Name)
+	}
+	out[r.Name] = &d
+	return out, r.give(was, d, have, out)
+}
+
+func definitionOf(v cell.VirtualCluster) Definition {
+	d := Definition{Quota: Quota{v.Quota.PerUser, v.Quota.PerGroup, v.Quota.Users, v.Quota.Groups}}
+	for _, c := range v.Cells {
+		d.VirtualCells = append(d.VirtualCells, Cells{c.Type, c.Count})
+	}
+	for _, id := range v.Pinned {
+		d.PinnedCells = append(d.PinnedCells, Pinned{id})
+	}
+	return d
+}
+
+func (r *Request) pins(d *Definition) error {
+	for _, id := range r.Unpin {
+		at := slices.IndexFunc(d.PinnedCells, func(p Pinned) bool { return p.ID == id })
+		if at < 0 {
+			return hint.Errorf("see: paictl vc show "+r.Name, "%s has no pinned cell %s", r.Name, id)
+		}
+		d.PinnedCells = slices.Delete(slices.Clone(d.PinnedCells), at, at+1)
+	}
+	for _, id := range r.Pin {
+		if !slices.Contains(d.PinnedCells, Pinned{id}) {
+			d.PinnedCells = append(slices.Clone(d.PinnedCells), Pinned{id})
+		}
+	}
+	return nil
+}
+
+func (r *Request) quota(d *Definition) {
+	if r.PerUser != nil {
+		d.Quota.PerUser = *r.PerUser
+	}
+	if r.PerGroup != nil {
+		d.Quota.PerGroup = *r.PerGroup
+	}
+	d.Quota.Users, d.Quota.Groups = named(d.Quota.Users, r.Users), named(d.Quota.Groups, r.Groups)
+}
+
+func named(have map[string]int, change map[string]*int) map[string]int {
+	if len(change) == 0 {
+		return have
+	}
+	out := maps.Clone(have)
+	if out == nil {
+		out = map[string]int{}
+	}
+	for name, n := range change {
+		if n == nil {
+			delete(out, name)
+			continue
+		}
+		out[name] = *n
+	}
+	return out
+}
+
+// give takes from another virtual cluster what this one gets, and gives it what this one loses.
+func (r *Request) give(was, is Definition, have map[string]Definition, out map[string]*Definition) error {
+	if r.TakeFrom == "" {
+		return nil
+	}
+	giver, there := have[r.TakeFrom]
+	if !there || r.TakeFrom == r.Name {
+		return unknown(r.TakeFrom, have)
+	}
+	for _, cellType := range typesOf(was, is) {
+		left := giver.Cells(cellType) - (is.Cells(cellType) - was.Cells(cellType))
+		if left < 0 {
+			return hint.Errorf(fmt.Sprintf("it owns %s", giver.String()), "%s has only %d of %s, and %d are asked for", r.TakeFrom, giver.Cells(cellType), cellType, is.Cells(cellType)-was.Cells(cellType))
+		}
+		if left != giver.Cells(cellType) {
+			giver.SetCells(cellType, left)
+		}
+	}
+	out[r.TakeFrom] = &giver
+	return nil
+}
+
+func typesOf(all ...Definition) []string {
+	var out []string
+	for _, d := range all {
+		for _, c := range d.VirtualCells {
+			if !slices.Contains(out, c.CellType) {
+				out = append(out, c.CellType)
+			}
+		}
+	}
+	return out
+}
+
+func unknown(name string, have map[string]Definition) error {
+	names := slices.Sorted(maps.Keys(have))
+	if len(names) == 0 {
+		return fmt.Errorf("there is no virtual cluster %s", name)
+	}
+	if near := strictyaml.Nearest(name, names); near != "" {
+		return hint.Errorf(fmt.Sprintf("did you mean %q?", near), "there is no virtual cluster %s", name)
+	}
+	return hint.Errorf("there are: "+strings.Join(names, ", "), "there is no virtual cluster %s", name)
+}

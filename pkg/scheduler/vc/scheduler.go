@@ -1,0 +1,183 @@
+package vc
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/scheduler/api"
+	"github.com/openpai/paictl/pkg/scheduler/cell"
+)
+
+// service is the scheduler's in kube.SystemNamespace, with the name of the port of its API.
+const service = "scheduler:http"
+
+// answerTimeout bounds one question. Rebuilding its state holds the scheduler up for a second or two.
+const answerTimeout = 15 * time.Second
+
+// ErrNotRunning is returned where no scheduler answers: none was started, or none leads yet.
+var ErrNotRunning = errors.New("the scheduler doesn't answer")
+
+// Scheduler is the one that runs in a cluster, asked through the cluster's API.
+type Scheduler struct{ client kubernetes.Interface }
+
+// NewScheduler asks nothing yet.
+func NewScheduler(client kubernetes.Interface) *Scheduler { return &Scheduler{client} }
+
+// VirtualClusters asks what all of them own and use.
+func (s *Scheduler) VirtualClusters(ctx context.Context) (*api.VirtualClusters, error) {
+	out := &api.VirtualClusters{}
+	return out, s.ask(ctx, s.client.CoreV1().RESTClient().Get(), api.PathVirtualClusters, "", out)
+}
+
+// Queue asks which gangs of a virtual cluster wait.
+func (s *Scheduler) Queue(ctx context.Context, vc string) (*api.Queue, error) {
+	out := &api.Queue{}
+	return out, s.ask(ctx, s.client.CoreV1().RESTClient().Get(), api.PathQueue, vc, out)
+}
+
+// Validate asks what a configuration would do. It changes nothing.
+func (s *Scheduler) Validate(ctx context.Context, configuration []byte) (*api.Validation, error) {
+	out := &api.Validation{}
+	return out, s.ask(ctx, s.client.CoreV1().RESTClient().Post().Body(configuration).SetHeader("Content-Type", "application/yaml"), api.PathValidate, "", out)
+}
+
+func (s *Scheduler) ask(ctx context.Context, r *rest.Request, path, vc string, out any) error {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	r = r.Namespace(kube.SystemNamespace).Resource("services").Name(service).SubResource("proxy").Suffix(path)
+	if vc != "" {
+		r = r.Param("vc", vc)
+	}
+	result := r.Do(ctx)
+	body, _ := result.Raw()
+	err := result.Error() // this one also reads what the API server says
+	switch {
+	case err == nil:
+	case apierrors.IsNotFound(err) && said(body) == "":
+		return fmt.Errorf("%w: it isn't installed", ErrNotRunning)
+	case apierrors.IsServiceUnavailable(err), apierrors.IsTimeout(err), apierrors.IsServerTimeout(err):
+		if text := said(body); text != "" {
+			return fmt.Errorf("%w: %s", ErrNotRunning, text)
+		}
+		return fmt.Errorf("%w: none of its pods is ready", ErrNotRunning)
+	default:
+		if text := said(body); text != "" {
+			return fmt.Errorf("ask the scheduler: %s", text)
+		}
+		return fmt.Errorf("ask the scheduler: %w", err)
+	}
+	if err := json.Unmarshal(body, out); err != nil {
+		return fmt.Errorf("understand the scheduler's answer: %w", err)
+	}
+	return nil
+}
+
+// said is what the scheduler itself answered, "" where it was the API server.
+func said(body []byte) string {
+	var text string
+	if json.Unmarshal(body, &text) != nil {
+		return ""
+	}
+	text = strings.TrimPrefix(text, "hivedscheduler: User Error: ")
+	return strings.TrimPrefix(text, "hivedscheduler: Platform Error: ")
+}
+
+// Await waits until the scheduler works with a configuration, and returns what it then says. before is
+// what it said before the change was made.
+func (s *Scheduler) Await(ctx context.Context, want cell.Config, before *api.VirtualClusters, every time.Duration) (*api.VirtualClusters, error) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	wanted := Configured(want)
+	for {
+		now, err := s.VirtualClusters(ctx)
+		switch {
+		case err == nil && sameOwners(wanted, now.Items) && now.Problem == "":
+			return now, nil
+		case err == nil && now.Problem != "" && now.Problem != before.Problem:
+			return now, hint.Errorf("what ran before goes on. Correct it with: paictl vc set; or go back with: paictl config rollback",
+				"the scheduler refuses the configuration: %s", now.Problem)
+		case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
+			return nil, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, hint.Wrap(fmt.Errorf("the scheduler doesn't use the new configuration yet: %w", context.Cause(ctx)),
+				"it is in the cluster; look at: paictl vc list; paictl service logs -n scheduler")
+		case <-tick.C:
+		}
+	}
+}
+
+func sameOwners(a, b []api.VirtualCluster) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	byName := map[string]*api.VirtualCluster{}
+	for i := range b {
+		byName[b[i].Name] = &b[i]
+	}
+	for i := range a {
+		other := byName[a[i].Name]
+		if other == nil || !reflect.DeepEqual(cellsOf(a[i].Cells), cellsOf(other.Cells)) ||
+			!sameTexts(a[i].PinnedCells, other.PinnedCells) || !sameQuota(a[i].Quota, other.Quota) {
+			return false
+		}
+	}
+	return true
+}
+
+// cellsOf sums cells by type.
+func cellsOf(list []api.Cells) map[string]int {
+	out := map[string]int{}
+	for _, c := range list {
+		if c.CellNumber != 0 {
+			out[c.CellType] += c.CellNumber
+		}
+	}
+	return out
+}
+
+func sameTexts(a, b []string) bool {
+	return strings.Join(a, "\x00") == strings.Join(b, "\x00")
+}
+
+func sameQuota(a, b *api.Quota) bool {
+	x, err1 := json.Marshal(a)
+	y, err2 := json.Marshal(b)
+	return err1 == nil && err2 == nil && string(x) == string(y)
+}
+
+// Configured is what a configuration gives to virtual clusters, as the scheduler would tell it.
+// Nothing of it is used.
+func Configured(c cell.Config) []api.VirtualCluster {
+	guaranteed := map[string]int{}
+	if core, err := cell.New(c); err == nil {
+		stats := core.Stats()
+		for i := range stats.VirtualClusters {
+			guaranteed[stats.VirtualClusters[i].Name] = stats.VirtualClusters[i].Guaranteed
+		}
+	}
+	out := make([]api.VirtualCluster, 0, len(c.VirtualClusters))
+	for _, v := range c.VirtualClusters {
+		one := api.VirtualCluster{Name: v.Name, PinnedCells: v.Pinned, Guaranteed: guaranteed[v.Name]}
+		for _, cells := range v.Cells {
+			one.Cells = append(one.Cells, api.Cells{CellType: cells.Type, CellNumber: cells.Count})
+		}
+		if q := (Quota{v.Quota.PerUser, v.Quota.PerGroup, v.Quota.Users, v.Quota.Groups}); !q.IsZero() {
+			one.Quota = &api.Quota{PerUser: q.PerUser, PerGroup: q.PerGroup, Users: q.Users, Groups: q.Groups}
+		}
+		out = append(out, one)
+	}
+	return out
+}

@@ -1,0 +1,157 @@
+package vc
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/scheduler/api"
+	"github.com/openpai/paictl/pkg/scheduler/cell"
+)
+
+// answering is a scheduler behind an API server that answers by a function.
+func answering(t *testing.T, answer http.HandlerFunc) *Scheduler {
+	t.Helper()
+	mux := http.NewServeMux()
+	mux.Handle("/api/v1/namespaces/pai-system/services/scheduler:http/proxy/", http.StripPrefix("/api/v1/namespaces/pai-system/services/scheduler:http/proxy", answer))
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL})
+	require.NoError(t, err)
+	return NewScheduler(client)
+}
+
+func write(t *testing.T, w http.ResponseWriter, code int, v any) {
+	t.Helper()
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	assert.NoError(t, json.NewEncoder(w).Encode(v))
+}
+
+func TestTheSchedulerIsAskedThroughTheAPIServer(t *testing.T) {
+	s := answering(t, func(w http.ResponseWriter, r *http.Request) {
+		switch r.Method + " " + r.URL.String() {
+		case "GET /v1/virtualclusters":
+			write(t, w, 200, api.VirtualClusters{Generation: 3, Items: []api.VirtualCluster{{Name: "a", Guaranteed: 16}}})
+		case "GET /v1/queue?vc=a%2Fb":
+			write(t, w, 200, api.Queue{Items: []api.Queued{{Group: "g"}}})
+		case "POST /v1/virtualclusters/validate":
+			body, _ := io.ReadAll(r.Body)
+			assert.Equal(t, "virtualClusters: {}", string(body))
+			write(t, w, 200, api.Validation{Valid: true})
+		default:
+			t.Errorf("asked for %s %s", r.Method, r.URL)
+		}
+	})
+	all, err := s.VirtualClusters(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, 16, all.Items[0].Guaranteed)
+	q, err := s.Queue(t.Context(), "a/b")
+	require.NoError(t, err)
+	assert.Equal(t, "g", q.Items[0].Group)
+	v, err := s.Validate(t.Context(), []byte("virtualClusters: {}"))
+	require.NoError(t, err)
+	assert.True(t, v.Valid)
+}
+
+func TestASchedulerThatDoesntAnswerSaysWhy(t *testing.T) {
+	status := func(code int, reason string) any {
+		return map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason, "message": "said by the API server"}
+	}
+	for name, c := range map[string]struct {
+		code    int
+		body    any
+		running bool
+		says    string
+	}{
+		"none is installed":   {404, status(404, "NotFound"), false, "the scheduler doesn't answer: it isn't installed"},
+		"no pod is ready":     {503, status(503, "ServiceUnavailable"), false, "the scheduler doesn't answer: none of its pods is ready"},
+		"none leads":          {503, "hivedscheduler: Platform Error: this replica doesn't lead", false, "the scheduler doesn't answer: this replica doesn't lead"},
+		"a wrong question":    {400, "hivedscheduler: User Error: no such virtual cluster", true, "ask the scheduler: no such virtual cluster"},
+		"it has no such path": {404, "404", true, "ask the scheduler: 404"},
+		"not allowed":         {403, status(403, "Forbidden"), true, "ask the scheduler: said by the API server"},
+		"not JSON":            {200, nil, true, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := answering(t, func(w http.ResponseWriter, _ *http.Request) {
+				if c.body == nil {
+					_, _ = io.WriteString(w, "<html>")
+					return
+				}
+				write(t, w, c.code, c.body)
+			})
+			_, err := s.VirtualClusters(t.Context())
+			require.ErrorContains(t, err, c.says)
+			assert.Equal(t, !c.running, errors.Is(err, ErrNotRunning))
+		})
+	}
+}
+
+func configuration(n int) cell.Config {
+	return cell.Config{VirtualClusters: []cell.VirtualCluster{{Name: "a", Cells: []cell.Virtual{{Type: "x", Count: n}}, Quota: cell.Quota{PerUser: 2}}}}
+}
+
+func TestAChangeIsInUseOnceTheSchedulerSaysSo(t *testing.T) {
+	var asked atomic.Int32
+	s := answering(t, func(w http.ResponseWriter, _ *http.Request) {
+		switch asked.Add(1) {
+		case 1:
+			write(t, w, 200, api.VirtualClusters{Generation: 1, Items: Configured(configuration(1))})
+		case 2: // another replica takes over
+			write(t, w, 503, "hivedscheduler: Platform Error: this replica doesn't lead")
+		default:
+			write(t, w, 200, api.VirtualClusters{Generation: 1, Items: Configured(configuration(2))})
+		}
+	})
+	now, err := s.Await(t.Context(), configuration(2), &api.VirtualClusters{}, time.Millisecond)
+	require.NoError(t, err)
+	assert.Equal(t, 2, now.Items[0].Cells[0].CellNumber)
+	assert.EqualValues(t, 3, asked.Load())
+}
+
+func TestAChangeThatIsRefusedOrNeverUsedIsAnError(t *testing.T) {
+	s := answering(t, func(w http.ResponseWriter, _ *http.Request) {
+		write(t, w, 200, api.VirtualClusters{Items: Configured(configuration(1)), Problem: "x: there are only 1"})
+	})
+	_, err := s.Await(t.Context(), configuration(2), &api.VirtualClusters{Problem: "an old one"}, time.Millisecond)
+	require.ErrorContains(t, err, "the scheduler refuses the configuration: x: there are only 1")
+	assert.Contains(t, hint.Of(err), "config rollback")
+
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	_, err = s.Await(ctx, configuration(2), &api.VirtualClusters{Problem: "x: there are only 1"}, time.Millisecond)
+	require.ErrorContains(t, err, "doesn't use the new configuration yet")
+}
+
+func TestOwnersAreTheSameInAnyOrder(t *testing.T) {
+	q := func(n int) *api.Quota { return &api.Quota{PerUser: n} }
+	a := []api.VirtualCluster{{Name: "a", Cells: []api.Cells{{CellType: "x", CellNumber: 1}, {CellType: "y", CellNumber: 0}}, Quota: q(1)}, {Name: "b", PinnedCells: []string{"p"}}}
+	same := []api.VirtualCluster{{Name: "b", PinnedCells: []string{"p"}, Used: 3}, {Name: "a", Cells: []api.Cells{{CellType: "x", CellNumber: 1}}, Quota: q(1)}}
+	assert.True(t, sameOwners(a, same))
+	for name, change := range map[string]func([]api.VirtualCluster) []api.VirtualCluster{
+		"one less":     func(v []api.VirtualCluster) []api.VirtualCluster { return v[:1] },
+		"another name": func(v []api.VirtualCluster) []api.VirtualCluster { v[0].Name = "c"; return v },
+		"another number": func(v []api.VirtualCluster) []api.VirtualCluster {
+			v[1].Cells = []api.Cells{{CellType: "x", CellNumber: 2}}
+			return v
+		},
+		"another pin":   func(v []api.VirtualCluster) []api.VirtualCluster { v[0].PinnedCells = nil; return v },
+		"another quota": func(v []api.VirtualCluster) []api.VirtualCluster { v[1].Quota = q(2); return v },
+		"no quota":      func(v []api.VirtualCluster) []api.VirtualCluster { v[1].Quota = nil; return v },
+	} {
+		other := append([]api.VirtualCluster{}, same...)
+		assert.False(t, sameOwners(a, change(other)), name)
+	}
+}
