@@ -6,9 +6,9 @@ import (
 	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
-// file is HiveD's configuration. Keys that only HiveD's own process reads are accepted and have no
+// fileFormat is HiveD's configuration. Keys that only HiveD's own process reads are accepted and have no
 // effect.
-type file struct {
+type fileFormat struct {
 	Physical physicalCluster           `yaml:"physicalCluster"`
 	Virtual  map[string]virtualCluster `yaml:"virtualClusters"`
 

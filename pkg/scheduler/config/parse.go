@@ -15,7 +15,7 @@ import (
 // cell.Config.Validate included, in order of lines; an error among the findings means that the
 // returned configuration can't be used.
 func Parse(name string, data []byte) (cell.Config, strictyaml.Findings) {
-	var f file
+	var f fileFormat
 	doc, findings := strictyaml.Decode(name, data, &f)
 	if len(findings) > 0 {
 		return cell.Config{}, findings
@@ -27,6 +27,9 @@ func Parse(name string, data []byte) (cell.Config, strictyaml.Findings) {
 	}
 	if !doc.Has("virtualClusters") {
 		r.add(strictyaml.Warning, nil, "scheduler/no-virtual-cluster", "there are no virtualClusters, so that no job can run", "write at least one virtual cluster")
+	}
+	if len(f.Physical.Cells) == 0 {
+		r.add(strictyaml.Warning, strictyaml.Path{"physicalCluster"}, "scheduler/no-hardware", "there are no physicalCells, so that no job can run", "write the nodes")
 	}
 	r.warnUnknown(reflect.ValueOf(f), nil)
 	c := r.config(f.Physical, f.Virtual)

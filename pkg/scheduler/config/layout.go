@@ -1,0 +1,116 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/openpai/paictl/pkg/layout"
+	"github.com/openpai/paictl/pkg/scheduler/cell"
+)
+
+// DefaultVirtualCluster owns everything where no virtual cluster is written.
+const DefaultVirtualCluster = "default"
+
+// rackLabels are the labels of machines that name their rack, in order of preference.
+func rackLabels() []string { return []string{"rack", "topology.kubernetes.io/rack"} }
+
+// hardware makes the physical part of a configuration of a layout: per SKU with GPUs, the type
+// SKU-NODE, whose GPUs are cells named after their model; machines whose labels name a rack are in
+// cells of the type SKU-RACK-n, n the number of their machines, since a cell type has one number of
+// children. Machines that are nothing but masters are left out.
+//
+// A layout says nothing about what connects the GPUs inside a machine: they are one level.
+func hardware(l layout.Layout) cell.Config {
+	var c cell.Config
+	for _, sku := range slices.Sorted(maps.Keys(l.MachineSKU)) {
+		gpu := l.MachineSKU[sku].GPU
+		if gpu == nil || gpu.Count < 1 {
+			continue
+		}
+		racks, loose := machinesOf(l, sku)
+		if len(racks) == 0 && len(loose) == 0 {
+			continue
+		}
+		node := typeName(sku) + "-NODE"
+		c.Types = append(c.Types, cell.Type{Name: node, Child: typeName(gpu.Type), Children: gpu.Count, Node: true})
+		var racksOf []cell.Physical
+		sizes := map[int]bool{}
+		for _, rack := range racks {
+			name := fmt.Sprintf("%s-RACK-%d", typeName(sku), len(rack.nodes))
+			if !sizes[len(rack.nodes)] {
+				sizes[len(rack.nodes)] = true
+				c.Types = append(c.Types, cell.Type{Name: name, Child: node, Children: len(rack.nodes)})
+			}
+			racksOf = append(racksOf, cell.Physical{Type: name, Address: address(rack.name), Children: nodes("", rack.nodes)})
+		}
+		c.Physical = append(append(c.Physical, racksOf...), nodes(node, loose)...)
+	}
+	return c
+}
+
+func nodes(typeName string, names []string) []cell.Physical {
+	out := make([]cell.Physical, len(names))
+	for i, name := range names {
+		out[i] = cell.Physical{Type: typeName, Address: name}
+	}
+	return out
+}
+
+// rack is the machines of one SKU in one rack.
+type rack struct {
+	name  string
+	nodes []string
+}
+
+// machinesOf returns the machines of a SKU by rack, racks in order of their names, and those without a
+// rack; machines are in the order of the layout.
+func machinesOf(l layout.Layout, sku string) (racks []rack, loose []string) {
+	byName := map[string][]string{}
+	for _, m := range l.MachineList {
+		if m.SKU != sku || m.Hostname == "" || m.HasRole(layout.RoleMaster) && len(m.Roles) == 1 {
+			continue
+		}
+		if name := rackOf(m); name != "" {
+			byName[name] = append(byName[name], m.Hostname)
+		} else {
+			loose = append(loose, m.Hostname)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		racks = append(racks, rack{name, byName[name]})
+	}
+	return racks, loose
+}
+
+func rackOf(m layout.Machine) string {
+	for _, key := range rackLabels() {
+		if name := m.Labels[key]; name != "" {
+			return name
+		}
+	}
+	return ""
+}
+
+// typeName makes a name that can stand in a dotted path of cell types.
+func typeName(s string) string { return strings.NewReplacer(".", "-", " ", "-", "/", "-").Replace(s) }
+
+// address makes a name that can be a component of a cell's address.
+func address(s string) string { return strings.NewReplacer("/", "-", " ", "-").Replace(s) }
+
+// ownEverything is the virtual cluster of a configuration that has none.
+func ownEverything(c cell.Config) []cell.VirtualCluster {
+	vc := cell.VirtualCluster{Name: DefaultVirtualCluster}
+	at := map[string]int{}
+	for _, p := range c.Physical {
+		i, ok := at[p.Type]
+		if !ok {
+			i = len(vc.Cells)
+			at[p.Type] = i
+			vc.Cells = append(vc.Cells, cell.Virtual{Type: p.Type})
+		}
+		vc.Cells[i].Count++
+	}
+	return []cell.VirtualCluster{vc}
+}

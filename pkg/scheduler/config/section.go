@@ -1,0 +1,214 @@
+package config
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/openpai/paictl/pkg/layout"
+	"github.com/openpai/paictl/pkg/scheduler/cell"
+	"github.com/openpai/paictl/pkg/strictyaml"
+)
+
+// services are the sections of services-configuration.yaml that say something about the scheduler:
+// our own, and the original's, which has HiveD's file as text.
+type services struct {
+	Scheduler section     `yaml:"scheduler"`
+	Hived     section     `yaml:"hivedscheduler"`
+	Rest      unknownKeys `yaml:",inline"`
+}
+
+// section may also have the settings of the chart, which are not read here.
+type section struct {
+	Physical physicalCluster           `yaml:"physicalCluster"`
+	Virtual  map[string]virtualCluster `yaml:"virtualClusters"`
+	Config   textBlock                 `yaml:"config"`
+	Rest     unknownKeys               `yaml:",inline"`
+}
+
+// textBlock is a text that is itself YAML, and where it stands.
+type textBlock struct {
+	text string
+	line int // of the text's first line in the file; 0 if it isn't a block of lines
+}
+
+// DecodeNode implements strictyaml.NodeDecoder.
+func (b *textBlock) DecodeNode(d *strictyaml.Decoder, n *yaml.Node, path strictyaml.Path) {
+	d.Value(n, path, &b.text)
+	if n.Style&yaml.LiteralStyle != 0 {
+		b.line = n.Line + 1
+	}
+}
+
+// FromCluster makes the configuration of a layout and of services-configuration.yaml, whose section
+// scheduler may have physicalCluster and virtualClusters, or config, HiveD's file as text; the
+// original's hivedscheduler.config is read where there is no section scheduler that says more. Without
+// physicalCluster the hardware is that of the layout, and without virtualClusters one that is called
+// default owns it. Findings have places in servicesFile.
+func FromCluster(l layout.Layout, servicesFile string, servicesText []byte) (cell.Config, strictyaml.Findings) {
+	var s services
+	doc, findings := strictyaml.Parse(servicesFile, servicesText)
+	if isEmptyFile(findings) {
+		findings = nil
+	}
+	if len(findings) == 0 {
+		findings = doc.Decode(&s)
+	}
+	if len(findings) > 0 {
+		return cell.Config{}, findings
+	}
+	r := reader{doc: doc, base: strictyaml.Path{"scheduler"}}
+	own, hived := &s.Scheduler, s.Hived.Config
+	ownSays := own.Config.says() || len(own.Virtual) > 0 || !own.Physical.empty()
+	switch {
+	case ownSays && hived.says():
+		r.base = strictyaml.Path{"hivedscheduler"}
+		r.add(strictyaml.Warning, strictyaml.Path{"config"}, "scheduler/two-sections", "it has no effect, since the section scheduler says how the hardware is divided", "remove one of the two")
+		r.base = strictyaml.Path{"scheduler"}
+	case hived.says():
+		r.base = strictyaml.Path{"hivedscheduler"}
+		own.Config = hived
+	}
+	if own.Config.says() {
+		return r.fromText(l, servicesText, own)
+	}
+	r.warnUnknown(reflect.ValueOf(own.Physical), strictyaml.Path{"physicalCluster"})
+	r.warnUnknown(reflect.ValueOf(own.Virtual), strictyaml.Path{"virtualClusters"})
+	return r.complete(l, own.Physical, own.Virtual), r.findings
+}
+
+func isEmptyFile(findings strictyaml.Findings) bool {
+	return len(findings) == 1 && findings[0].Rule == "yaml/empty"
+}
+
+// says tells whether there is a text; OpenPAI takes a single character for none.
+func (b textBlock) says() bool { return len(strings.TrimSpace(b.text)) > 1 }
+
+func (p physicalCluster) empty() bool { return len(p.Types) == 0 && len(p.Cells) == 0 }
+
+// complete adds what isn't written, and checks the whole.
+func (r *reader) complete(l layout.Layout, p physicalCluster, vcs map[string]virtualCluster) cell.Config {
+	c := r.config(p, vcs)
+	made := p.empty()
+	if made {
+		h := hardware(l)
+		c.Types, c.Physical = h.Types, h.Physical
+		r.warnLayout(l, c)
+	} else {
+		r.warnUnknownNodes(l, c)
+	}
+	if len(vcs) == 0 {
+		c.VirtualClusters = ownEverything(c)
+	}
+	r.check(c)
+	return c
+}
+
+// warnLayout reports what a layout means to the scheduler that its author may not expect.
+func (r *reader) warnLayout(l layout.Layout, c cell.Config) {
+	if len(c.Physical) == 0 {
+		r.add(strictyaml.Warning, nil, "scheduler/no-gpu", "no machine of the layout has GPUs", "")
+	}
+	for sku := range l.MachineSKU {
+		racks, loose := machinesOf(l, sku)
+		sizes := map[int]bool{}
+		for _, one := range racks {
+			sizes[len(one.nodes)] = true
+		}
+		if len(loose) > 0 {
+			sizes[0] = true
+		}
+		if gpu := l.MachineSKU[sku].GPU; gpu != nil && gpu.Count > 0 && len(sizes) > 1 {
+			r.add(strictyaml.Warning, nil, "scheduler/racks",
+				fmt.Sprintf("the racks of %s have different numbers of machines, and a job never lies in racks of two sizes", sku),
+				"write physicalCluster yourself, or remove the label rack from its machines, if jobs larger than a rack matter more than racks")
+		}
+	}
+	slices.SortFunc(r.findings, func(a, b strictyaml.Finding) int { return strings.Compare(a.Message, b.Message) })
+}
+
+// warnUnknownNodes reports nodes that are written by hand and no machine of the layout.
+func (r *reader) warnUnknownNodes(l layout.Layout, c cell.Config) {
+	const shown = 5
+	cells, err := c.Expand()
+	if err != nil || len(l.MachineList) == 0 {
+		return
+	}
+	known, isNode := map[string]bool{}, map[string]bool{}
+	for _, m := range l.MachineList {
+		known[m.Hostname] = true
+	}
+	for _, t := range c.Types {
+		isNode[t.Name] = t.Node
+	}
+	var missing []string
+	var walk func(cells []cell.Expanded)
+	walk = func(cells []cell.Expanded) {
+		for i := range cells {
+			e := &cells[i]
+			if !isNode[e.Type] {
+				walk(e.Children)
+			} else if !known[e.Address] {
+				known[e.Address] = true
+				missing = append(missing, e.Address)
+			}
+		}
+	}
+	walk(cells)
+	if n := len(missing); n > 0 {
+		names := strings.Join(missing[:min(n, shown)], ", ")
+		if n > shown {
+			names += fmt.Sprintf(" and %d others", n-shown)
+		}
+		r.add(strictyaml.Warning, strictyaml.Path{"physicalCluster", "physicalCells"}, "scheduler/unknown-node",
+			fmt.Sprintf("the layout has no machine %s; its cells are bad until the node is there", names), "correct cellAddress, or add the machine")
+	}
+}
+
+// fromText reads HiveD's file out of a text in the section; the places of its findings are put where
+// the text stands.
+func (r *reader) fromText(l layout.Layout, file []byte, s *section) (cell.Config, strictyaml.Findings) {
+	base, block := r.base.With("config"), s.Config
+	if !s.Physical.empty() || len(s.Virtual) > 0 {
+		r.add(strictyaml.Error, strictyaml.Path{"config"}, "scheduler/two-divisions", "config and physicalCluster or virtualClusters are both written", "keep one of the two")
+		return cell.Config{}, r.findings
+	}
+	line, column, _ := r.doc.Position(base)
+	var f fileFormat
+	doc, found := strictyaml.Decode(r.doc.File, []byte(block.text), &f)
+	inner := reader{doc: doc}
+	var c cell.Config
+	if len(found) == 0 {
+		inner.warnUnknown(reflect.ValueOf(f), nil)
+		c = inner.complete(l, f.Physical, f.Virtual)
+		found = inner.findings
+	}
+	lines := strings.Split(string(file), "\n")
+	for _, one := range found {
+		if block.line > 0 && one.Line > 0 {
+			one.Line += block.line - 1
+			if one.Line <= len(lines) {
+				one.Column += indentOf(lines[one.Line-1]) - indentOf(lineOf(block.text, one.Line-block.line))
+			}
+		} else {
+			one.Line, one.Column = line, column
+		}
+		one.Field = strings.TrimSuffix(base.String()+"."+one.Field, ".")
+		r.findings = append(r.findings, one)
+	}
+	r.findings.Sort()
+	return c, r.findings
+}
+
+func lineOf(text string, i int) string {
+	lines := strings.Split(text, "\n")
+	if i < 0 || i >= len(lines) {
+		return ""
+	}
+	return lines[i]
+}
+
+func indentOf(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }

@@ -1,0 +1,131 @@
+package config
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/pkg/layout"
+	"github.com/openpai/paictl/pkg/scheduler/cell"
+)
+
+func machine(name, sku string, labels ...string) layout.Machine {
+	m := layout.Machine{Hostname: name, SKU: sku, Roles: []string{layout.RoleWorker}, Labels: map[string]string{}}
+	for i := 0; i+1 < len(labels); i += 2 {
+		m.Labels[labels[i]] = labels[i+1]
+	}
+	return m
+}
+
+func twoSKUs(machines ...layout.Machine) layout.Layout {
+	return layout.Layout{
+		MachineSKU: map[string]layout.SKU{
+			"8x-a100": {GPU: &layout.GPU{Type: "NVIDIA-A100-SXM4-80GB", Count: 8}},
+			"4x-v1.5": {GPU: &layout.GPU{Type: "Tesla-V1.5", Count: 4}},
+			"cpu":     {},
+		},
+		MachineList: machines,
+	}
+}
+
+func plain() layout.Layout {
+	master := machine("master", "8x-a100")
+	master.Roles = []string{layout.RoleMaster}
+	return twoSKUs(master, machine("a2", "8x-a100"), machine("v1", "4x-v1.5"), machine("a1", "8x-a100"), machine("c1", "cpu"))
+}
+
+func TestFromClusterOfALayout(t *testing.T) {
+	want := cell.Config{
+		Types: []cell.Type{
+			{Name: "4x-v1-5-NODE", Child: "Tesla-V1-5", Children: 4, Node: true},
+			{Name: "8x-a100-NODE", Child: "NVIDIA-A100-SXM4-80GB", Children: 8, Node: true},
+		},
+		Physical: []cell.Physical{
+			{Type: "4x-v1-5-NODE", Address: "v1"},
+			{Type: "8x-a100-NODE", Address: "a2"},
+			{Type: "8x-a100-NODE", Address: "a1"},
+		},
+		VirtualClusters: []cell.VirtualCluster{{Name: "default", Cells: []cell.Virtual{{Type: "4x-v1-5-NODE", Count: 1}, {Type: "8x-a100-NODE", Count: 2}}}},
+	}
+	for name, services := range map[string]string{
+		"without services":         "",
+		"without a section":        "cluster: {common: {}}\n",
+		"with the chart's alone":   "scheduler: {replicas: 2, physicalCluster: {}, virtualClusters: {}}\n",
+		"with an empty section":    "scheduler:\n",
+		"with OpenPAI's empty one": "hivedscheduler: {webservice-port: 30096, config: ''}\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, findings := FromCluster(plain(), "services.yaml", []byte(services))
+			require.Empty(t, text(findings))
+			assert.Equal(t, want, got)
+		})
+	}
+}
+
+func TestFromClusterWithRacks(t *testing.T) {
+	l := twoSKUs(machine("a3", "8x-a100", "rack", "r2"), machine("a1", "8x-a100", "rack", "r1"), machine("a2", "8x-a100", "rack", "r1"),
+		machine("a4", "8x-a100", "topology.kubernetes.io/rack", "r2"))
+	got, findings := FromCluster(l, "services.yaml", nil)
+	require.Empty(t, text(findings))
+	assert.Equal(t, []cell.Type{{Name: "8x-a100-NODE", Child: "NVIDIA-A100-SXM4-80GB", Children: 8, Node: true}, {Name: "8x-a100-RACK-2", Child: "8x-a100-NODE", Children: 2}}, got.Types)
+	assert.Equal(t, []cell.Physical{
+		{Type: "8x-a100-RACK-2", Address: "r1", Children: []cell.Physical{{Address: "a1"}, {Address: "a2"}}},
+		{Type: "8x-a100-RACK-2", Address: "r2", Children: []cell.Physical{{Address: "a3"}, {Address: "a4"}}},
+	}, got.Physical)
+	assert.Equal(t, []cell.Virtual{{Type: "8x-a100-RACK-2", Count: 2}}, got.VirtualClusters[0].Cells)
+
+	l.MachineList = append(l.MachineList, machine("a5", "8x-a100"), machine("a6", "8x-a100", "rack", "r3"))
+	got, findings = FromCluster(l, "services.yaml", nil)
+	require.NoError(t, findings.Err())
+	assert.Contains(t, text(findings), "the racks of 8x-a100 have different numbers of machines")
+	assert.Equal(t, []cell.Virtual{{Type: "8x-a100-RACK-2", Count: 2}, {Type: "8x-a100-RACK-1", Count: 1}, {Type: "8x-a100-NODE", Count: 1}}, got.VirtualClusters[0].Cells)
+}
+
+func TestFromClusterWithVirtualClusters(t *testing.T) {
+	got, findings := FromCluster(plain(), "services.yaml", []byte("scheduler:\n  virtualClusters:\n    b: {virtualCells: [{cellType: 8x-a100-NODE, cellNumber: 1}]}\n    a: {quota: {perUser: 2}}\n"))
+	require.Empty(t, text(findings))
+	assert.Equal(t, []cell.VirtualCluster{{Name: "a", Quota: cell.Quota{PerUser: 2}}, {Name: "b", Cells: []cell.Virtual{{Type: "8x-a100-NODE", Count: 1}}}}, got.VirtualClusters)
+	assert.Len(t, got.Physical, 3, "the hardware is the layout's")
+}
+
+func TestFromClusterSaysWhereAMistakeIs(t *testing.T) {
+	tests := map[string]struct{ services, want string }{
+		"in the section": {"scheduler:\n  virtualClusters:\n    b:\n      virtualCells:\n      - {cellType: 8x-a100-NODE, cellNumber: 3}\n",
+			"services.yaml:5:46: scheduler.virtualClusters.b.virtualCells[0].cellNumber: the virtual clusters ask for 3 cells of type 8x-a100-NODE (b 3), and there are 2 [scheduler/virtual-cluster]"},
+		"in a text": {"hivedscheduler:\n  webservice-port: 1\n  config: |\n    virtualClusters:\n      b:\n        virtualCells:\n        - cellType: X\n          cellNumber: 3\n",
+			"services.yaml:7:21: hivedscheduler.config.virtualClusters.b.virtualCells[0].cellType: there is no top-level cell of type \"X\""},
+		"in a text's form": {"scheduler:\n  config: |\n    virtualClusters: []\n",
+			"services.yaml:3:22: scheduler.config.virtualClusters: expected a map, found a list"},
+		"in a text on one line": {"scheduler:\n  config: 'virtualClusters: []'\n",
+			"services.yaml:2:11: scheduler.config.virtualClusters: expected a map, found a list"},
+		"in a key":        {"scheduler:\n  virtualClusters: {a: {quotas: {}}}\n", "scheduler.virtualClusters.a.quotas: there is no key \"quotas\" here"},
+		"in both":         {"scheduler: {config: 'virtualClusters: {}', virtualClusters: {a: {}}}\n", "config and physicalCluster or virtualClusters are both written"},
+		"in two sections": {"scheduler: {virtualClusters: {a: {}}}\nhivedscheduler: {config: 'virtualClusters: {}'}\n", "hivedscheduler.config: it has no effect"},
+		"in the form":     {"scheduler: [a]\n", "expected a map, found a list"},
+		"in the hardware": {"scheduler:\n  physicalCluster:\n    cellTypes: {N: {childCellType: G, childCellNumber: 1, isNodeLevel: true}}\n    physicalCells: [{cellType: N, cellAddress: other}]\n",
+			"services.yaml:4:20: warning: scheduler.physicalCluster.physicalCells: the layout has no machine other"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, findings := FromCluster(plain(), "services.yaml", []byte(tt.services))
+			assert.Contains(t, text(findings), tt.want)
+		})
+	}
+}
+
+func TestFromClusterTakesOpenPAIsText(t *testing.T) {
+	services := "hivedscheduler:\n  config: |\n    physicalCluster:\n      skuTypes: {V: {gpu: 1}}\n      cellTypes:\n        V-NODE: {childCellType: V, childCellNumber: 4, isNodeLevel: true}\n" +
+		"        V-POOL: {childCellType: V-NODE, childCellNumber: 1}\n      physicalCells:\n      - cellType: V-POOL\n        cellChildren:\n        - cellAddress: v1\n    virtualClusters:\n      default:\n        virtualCells:\n        - {cellType: V-POOL.V-NODE, cellNumber: 1}\n"
+	got, findings := FromCluster(plain(), "services.yaml", []byte(services))
+	require.Empty(t, text(findings))
+	assert.Equal(t, []cell.Physical{{Type: "V-POOL", Children: []cell.Physical{{Address: "v1"}}}}, got.Physical)
+	assert.Equal(t, "V-POOL.V-NODE", got.VirtualClusters[0].Cells[0].Type)
+}
+
+func TestFromClusterWithoutGPUs(t *testing.T) {
+	got, findings := FromCluster(twoSKUs(machine("c1", "cpu")), "services.yaml", nil)
+	require.NoError(t, findings.Err())
+	assert.Contains(t, text(findings), "no machine of the layout has GPUs")
+	assert.Empty(t, got.Physical)
+}
