@@ -220,7 +220,9 @@ func (x *expander) top(p *Physical, path []any) []level {
 		return nil
 	}
 	n := nodeAt(l)
-	x.broken[p.Type] = x.broken[p.Type] || n < 0
+	if n < 0 {
+		x.broken[p.Type] = true
+	}
 	switch n {
 	case noNode:
 		if above := x.nodeAbove(p.Type); above != "" {

@@ -1,0 +1,151 @@
+package cell
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+)
+
+func (v *validator) checkVirtualClusters() {
+	seen := make(map[string]bool, len(v.config.VirtualClusters))
+	for i := range v.config.VirtualClusters {
+		vc := &v.config.VirtualClusters[i]
+		path := []any{"virtualClusters", vc.Name}
+		switch {
+		case strings.TrimSpace(vc.Name) == "" || strings.ContainsRune(vc.Name, '/'):
+			v.fail(path, "write a name without slashes", "%q is not a name for a virtual cluster", vc.Name)
+		case seen[vc.Name]:
+			v.fail(path, "keep one of the two", "there are two virtual clusters %q", vc.Name)
+		}
+		seen[vc.Name] = true
+		for j, cell := range vc.Cells {
+			v.virtual(vc.Name, cell, at(path, "virtualCells", j))
+		}
+		for j, id := range vc.Pinned {
+			v.claimPin(vc.Name, id, at(path, "pinnedCells", j, "pinnedCellId"))
+		}
+		v.checkQuota(vc.Quota, at(path, "quota"))
+	}
+}
+
+// virtual checks one entry of virtualCells and notes what it claims.
+func (v *validator) virtual(vc string, cell Virtual, path []any) {
+	if cell.Count < 1 {
+		v.fail(at(path, "cellNumber"), "write how many of them the virtual cluster owns, or remove the entry", "the number of cells is %d", cell.Count)
+	}
+	typePath := at(path, "cellType")
+	parts := strings.Split(cell.Type, ".")
+	chain := parts[0]
+	if v.broken[chain] {
+		return // reported where the hardware is
+	}
+	if !v.isChain(chain) {
+		remedy := "begin with the type of a top-level cell: " + v.chains()
+		if cell.Type == "" {
+			v.fail(typePath, remedy, "the type of the cells is missing")
+		} else {
+			v.fail(typePath, remedy, "there is no top-level cell of type %q", chain)
+		}
+		return
+	}
+	l, _ := v.line(chain)
+	level := 0
+	for _, name := range parts[1:] {
+		next := level + 1
+		for next < len(l) && l[next].name != name {
+			next++
+		}
+		if next == len(l) {
+			v.fail(typePath, "the types below it are "+names(l[level+1:]), "%q has no type %q in it", l[level].name, name)
+			return
+		}
+		level = next
+	}
+	if cell.Count > 0 {
+		v.claims = append(v.claims, claim{vc: vc, chain: chain, level: level, count: min(cell.Count, maxCells+1), path: at(path, "cellNumber")})
+	}
+}
+
+func names(l []level) string {
+	out := make([]string, len(l))
+	for i := range l {
+		out[i] = l[i].name
+	}
+	if len(out) == 0 {
+		return "none: it is a GPU"
+	}
+	return strings.Join(out, ", ")
+}
+
+func (v *validator) isChain(name string) bool {
+	for i := range v.config.Physical {
+		if v.config.Physical[i].Type == name {
+			return true
+		}
+	}
+	return false
+}
+
+// chains lists the types of the top cells, in their order.
+func (v *validator) chains() string {
+	var out []string
+	seen := map[string]bool{}
+	for i := range v.config.Physical {
+		if t := v.config.Physical[i].Type; t != "" && !seen[t] {
+			seen[t] = true
+			out = append(out, t)
+		}
+	}
+	if len(out) == 0 {
+		return "there is none yet"
+	}
+	return strings.Join(out, ", ")
+}
+
+func (v *validator) claimPin(vc, id string, path []any) {
+	p, ok := v.pinned[id]
+	switch {
+	case !ok && len(v.broken) > 0:
+		// It may lie in a cell that is reported already.
+	case !ok:
+		v.fail(path, "write it as pinnedCellId of a physical cell", "there is no pinned cell %q", id)
+	case p.owner != "":
+		v.fail(path, "give it to one of them", "the pinned cell %q belongs to the virtual cluster %q already", id, p.owner)
+	default:
+		p.owner = vc
+		v.pinned[id] = p
+	}
+}
+
+func (v *validator) checkQuota(q Quota, path []any) {
+	one := func(n int, steps ...any) {
+		if n < 0 {
+			v.fail(at(path, steps...), "write a number of GPUs; 0 is no limit", "the limit is %d", n)
+		}
+	}
+	one(q.PerUser, "perUser")
+	one(q.PerGroup, "perGroup")
+	for _, list := range []struct {
+		key    string
+		limits map[string]int
+	}{{"users", q.Users}, {"groups", q.Groups}} {
+		keys := make([]string, 0, len(list.limits))
+		for k := range list.limits {
+			keys = append(keys, k)
+		}
+		sort.Strings(keys)
+		for _, k := range keys {
+			one(list.limits[k], list.key, k)
+			if k == "" {
+				v.fail(at(path, list.key), "write whose limit it is", "a limit has no name")
+			}
+		}
+	}
+}
+
+func countOf(n int, what string) string {
+	if n == 1 {
+		return "1 cell of type " + what
+	}
+	return fmt.Sprintf("%d cells of type %s", n, what)
+}
