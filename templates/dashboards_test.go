@@ -28,7 +28,7 @@ func queries(t *testing.T) []query {
 	t.Helper()
 	files, err := fs.Glob(Charts, "charts/grafana/files/dashboards/*.json")
 	require.NoError(t, err)
-	require.Len(t, files, 4)
+	require.Len(t, files, 5)
 	var out []query
 	uids := map[string]bool{}
 	for _, file := range files {

@@ -224,9 +224,13 @@ func TestServersHaveProbes(t *testing.T) {
 			require.NotNil(t, c.LivenessProbe, c.Name)
 			for _, p := range []*corev1.Probe{c.ReadinessProbe, c.LivenessProbe, c.StartupProbe} {
 				if p != nil && p.HTTPGet != nil {
-					require.True(t, slices.ContainsFunc(c.Ports, func(port corev1.ContainerPort) bool {
-						return port.Name == p.HTTPGet.Port.String() || fmt.Sprint(port.ContainerPort) == p.HTTPGet.Port.String()
-					}), "%s has no port %s", c.Name, p.HTTPGet.Port.String())
+					// A number may be that of another container: they share the pod's network.
+					found := slices.ContainsFunc(w.template.Spec.Containers, func(other corev1.Container) bool {
+						return slices.ContainsFunc(other.Ports, func(port corev1.ContainerPort) bool {
+							return other.Name == c.Name && port.Name == p.HTTPGet.Port.String() || fmt.Sprint(port.ContainerPort) == p.HTTPGet.Port.String()
+						})
+					})
+					require.True(t, found, "%s has no port %s", c.Name, p.HTTPGet.Port.String())
 				}
 			}
 		}
