@@ -57,9 +57,25 @@ func (s *Scheduler) apply(p *plan) []Downgrade {
 	for _, c := range p.cancels {
 		s.cancel(c)
 	}
+	if p.gang.space != nil {
+		p.gang.chain.preempted(p.gang.displaced())
+	}
 	s.order = max(s.order, p.gang.order)
 	s.enter(p.gang)
 	return lost
+}
+
+// displaced counts the leaves that opportunistic gangs lose to it.
+func (g *gang) displaced() int {
+	n := 0
+	for i := range g.slots {
+		for _, p := range g.slots[i].leaves {
+			if p.using != nil && p.using.opportunistic() {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // downgrade reports that a gang has lost its guarantee.

@@ -118,6 +118,7 @@ func (s *Scheduler) bind(v *vcell, p *pcell) {
 		v.parent.boundKids++
 	}
 	v.bound, p.bound = p, v
+	p.chain.reclass(v, p, 1)
 	p.chain.touchAll(p)
 	if v.level == 0 {
 		v.space.touch(v)
@@ -128,6 +129,7 @@ func (s *Scheduler) bind(v *vcell, p *pcell) {
 func (s *Scheduler) unbind(v *vcell) {
 	p := v.bound
 	v.bound, p.bound = nil, nil
+	p.chain.reclass(v, p, 0)
 	if v.parent == nil {
 		p.chain.release(p)
 		v.space.unbound[v.level]++
@@ -138,6 +140,19 @@ func (s *Scheduler) unbind(v *vcell) {
 	p.chain.touchAll(p)
 	if v.level == 0 {
 		v.space.touch(v)
+	}
+}
+
+// reclass tells the physical view of racks that belong to a virtual cluster.
+func (ch *chain) reclass(v *vcell, p *pcell, class uint8) {
+	if v.parent != nil {
+		return
+	}
+	for level := ch.node + 1; level <= p.level; level++ {
+		per := int32(ch.leaves[level])
+		for i := p.lo / per; i < p.hi/per; i++ {
+			ch.view.upper[level-ch.node-1][i].class = class
+		}
 	}
 }
 

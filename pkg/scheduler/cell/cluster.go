@@ -40,6 +40,7 @@ type chain struct {
 	bad      int // bad leaves
 	badNodes bitset
 	empty    *view
+	pressure int // thousandths of leaves that were preempted lately
 }
 
 // pcell is a physical cell.
@@ -59,6 +60,7 @@ type pcell struct {
 	// Above the node: nodes that could be preassigned, and those of them that are idle.
 	freeNodes, cleanNodes int
 	claim, inside         uint64 // stamps of the mapping that wants it, or a cell in it
+	seen                  uint64
 	// The leaf.
 	device           int32
 	using, reserving *gang
@@ -251,6 +253,7 @@ func (ch *chain) finish() {
 		roots[i] = ch.top()
 	}
 	ch.view = newView(ch.tree, roots)
+	ch.view.classFirst = true
 	ch.badNodes = newBitset(len(ch.cells[ch.node]))
 	ch.badNodes.setRange(0, len(ch.cells[ch.node]))
 	ch.free = make([]int, len(ch.names))

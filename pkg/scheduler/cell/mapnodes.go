@@ -1,5 +1,7 @@
 package cell
 
+import "slices"
+
 // nodeRoots maps preassigned nodes: all into the lowest cell that has enough of them.
 func (m *mapper) nodeRoots(roots []*vcell) bool {
 	if len(roots) > 1 {
@@ -18,26 +20,44 @@ func (m *mapper) nodeRoots(roots []*vcell) bool {
 	return true
 }
 
-// upperFor returns the best cell of a level that has n free nodes: idle ones first, one that is
-// split already, the fullest.
+// upperFor returns the best cell of a level that has n free nodes: one where they are idle, that is
+// split already, the fullest; else the one where the fewest gangs have to go.
 func (m *mapper) upperFor(level, n int) *pcell {
 	var best *pcell
 	least := noCost
+	var crowded []*pcell
 	for _, p := range m.cells[level] {
 		if p.freeNodes < n {
 			continue
 		}
 		clean := m.cleanIn(p)
-		if m.freeIn(p) < n {
+		if clean < n {
+			if best == nil && m.freeIn(p) >= n {
+				crowded = append(crowded, p)
+			}
 			continue
 		}
-		cost := uint64(max(0, n-clean))<<48 | uint64(unsplit(p))<<40 | uint64(clean)<<8
-		if cost < least && m.safeMany(p, n) {
+		if cost := uint64(unsplit(p))<<40 | uint64(clean)<<8; cost < least && m.safeMany(p, n) {
+			best, least = p, cost
+		}
+	}
+	if best != nil {
+		return best
+	}
+	if len(crowded) > maxCrowded {
+		slices.SortStableFunc(crowded, func(a, b *pcell) int { return b.cleanNodes - a.cleanNodes })
+		crowded = crowded[:maxCrowded]
+	}
+	for _, p := range crowded {
+		if cost := m.killsIn(p, n)<<8 | uint64(unsplit(p)); cost < least && m.safeMany(p, n) {
 			best, least = p, cost
 		}
 	}
 	return best
 }
+
+// maxCrowded bounds how many cells above the node are compared for the fewest gangs to end.
+const maxCrowded = 8
 
 func unsplit(p *pcell) int {
 	if p.split > 0 {

@@ -5,6 +5,7 @@ import "slices"
 // mapper finds physical cells for the virtual leaves of a gang. It changes nothing but marks.
 type mapper struct {
 	*chain
+	s       *Scheduler
 	stamp   uint64
 	offered Nodes // nil: all
 	claims  *claims
@@ -16,7 +17,7 @@ type mapper struct {
 // cells that are healthy and offered are not enough.
 func (s *Scheduler) mapLeaves(sp *space, slots []slot, offered Nodes) bool {
 	s.stamp++
-	m := &mapper{chain: sp.chain, stamp: s.stamp, offered: offered, kills: &killing{stamp: s.stamp}}
+	m := &mapper{s: s, chain: sp.chain, stamp: s.stamp, offered: offered, kills: &killing{stamp: s.stamp}}
 	defer m.forget(slots)
 	for i := range slots {
 		for _, v := range slots[i].virtual {

@@ -236,10 +236,16 @@ func (s *Scheduler) tryFree(t target, r *Request, suggested Nodes) *plan {
 	if t.shape.total > v.free {
 		return nil
 	}
+	if t.space == nil && t.chain.holdsBack(t.shape.total) {
+		return nil
+	}
 	blocked := s.blockUnoffered(t, suggested, nil)
 	defer func() { unblock(v, blocked) }()
 	for range 4 {
-		spots, ok := v.place(t.shape)
+		spots, ok := s.wholeNodes(t)
+		if !ok {
+			spots, ok = v.place(t.shape)
+		}
 		if !ok {
 			return nil
 		}

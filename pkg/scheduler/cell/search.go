@@ -94,7 +94,7 @@ func (s *search) candidates(a area, level, need int) []candidate {
 		for i := range s.upper[level-s.node-1] {
 			c := &s.upper[level-s.node-1][i]
 			if c.lo >= a.lo && c.hi <= a.hi && int(c.free) >= need {
-				out = append(out, candidate{area{scope{c.lo, c.hi}, level, 0}, int(c.free), 0})
+				out = append(out, candidate{area{scope{c.lo, c.hi}, level, 0}, int(c.free), c.class})
 			}
 		}
 	} else {
@@ -233,7 +233,7 @@ func (s *search) above(a area, level int, p *part) bool {
 			if c.lo < a.lo || c.hi > a.hi || int(c.free) < p.leaves {
 				continue
 			}
-			rank := int64(c.free)<<32 | int64(i)
+			rank := int64(c.class)<<60 | int64(c.free)<<32 | int64(i)
 			if rank <= last || best >= 0 && rank >= best || s.room(c.hist, p) < 0 {
 				continue
 			}

@@ -18,6 +18,8 @@ type view struct {
 	free    int                  // free leaves of nodes that aren't blocked
 	scratch bitset
 	undo    []taken
+	// classFirst: rather break a larger piece than use a node of a higher class.
+	classFirst bool
 }
 
 type viewNode struct {
@@ -33,6 +35,7 @@ type viewNode struct {
 
 type upperCell struct {
 	lo, hi int32 // nodes
+	class  uint8 // the smaller, the rather is it used
 	up     int32 // index in the next level of upper, -1 at the top
 	free   int32
 	hist   []int32 // nodes by number of free leaves
@@ -221,7 +224,10 @@ const noCost = uint64(math.MaxUint64)
 
 // cost orders the nodes that hold n leaves: the lowest cell, the smallest free piece to break, the
 // lowest class, the fullest node.
-func (b *bucket) cost(f fit) uint64 {
+func (v *view) cost(b *bucket, f fit) uint64 {
+	if v.classFirst {
+		return uint64(f.level)<<56 | uint64(b.key.class)<<48 | uint64(min(f.piece, 1<<16-1))<<32 | uint64(min(b.have, 1<<24-1))
+	}
 	return uint64(f.level)<<48 | uint64(min(f.piece, 1<<16-1))<<32 | uint64(b.key.class)<<24 | uint64(min(b.have, 1<<24-1))
 }
 
@@ -243,7 +249,7 @@ func (v *view) bestNode(s scope, n, unit int) int32 {
 		if !f.ok {
 			continue
 		}
-		cost := b.cost(f)
+		cost := v.cost(b, f)
 		if cost > least || b.nodes.first(int(s.lo), int(s.hi)) < 0 {
 			continue
 		}
@@ -271,7 +277,7 @@ func (v *view) bestOf(s scope, n, unit int) int32 {
 		if !f.ok {
 			continue
 		}
-		if cost := b.cost(f); cost < least || cost == least && v.upperFree(i) < v.upperFree(best) {
+		if cost := v.cost(b, f); cost < least || cost == least && v.upperFree(i) < v.upperFree(best) {
 			best, least = i, cost
 		}
 	}
@@ -283,7 +289,7 @@ func (v *view) firstOf(s scope, cost uint64, n, unit int) int32 {
 	best := int32(-1)
 	for _, b := range v.buckets {
 		f := b.fit(v, n, unit)
-		if !f.ok || b.cost(f) != cost {
+		if !f.ok || v.cost(b, f) != cost {
 			continue
 		}
 		i := v.fullestUpper(b, s)

@@ -1,0 +1,186 @@
+package cell
+
+// Idle virtual nodes are interchangeable: whichever of them a gang gets, what is left has the same
+// shape. So here, and only here, the choice in a virtual cluster looks at the physical cells: where
+// nobody has to be preempted, and where the gang stays in one rack.
+
+// wholeNodes places a gang of pods that take a node each. It reports false if it isn't such a gang,
+// or there aren't enough idle nodes.
+func (s *Scheduler) wholeNodes(t target) ([]spot, bool) {
+	sp, sh := t.space, t.shape
+	size := t.chain.leaves[t.chain.node]
+	if sp == nil || !sh.root.flat() || len(sh.sets) != 1 || sh.sets[0].n != size {
+		return nil, false
+	}
+	w := &chooser{s: s, space: sp, m: s.mapperFor(sp, nil), want: sh.sets[0].count}
+	nodes := w.choose()
+	if nodes == nil {
+		return nil, false
+	}
+	all := make([]int32, size)
+	for i := range all {
+		all[i] = int32(i)
+	}
+	spots := make([]spot, len(nodes))
+	for i, n := range nodes {
+		spots[i] = spot{n, append([]int32(nil), all...)}
+	}
+	return spots, true
+}
+
+func (s *Scheduler) mapperFor(sp *space, offered Nodes) *mapper {
+	s.stamp++
+	return &mapper{s: s, chain: sp.chain, stamp: s.stamp, offered: offered, kills: &killing{stamp: s.stamp}}
+}
+
+// chooser picks idle nodes of a virtual cluster.
+type chooser struct {
+	s     *Scheduler
+	space *space
+	m     *mapper
+	want  int
+}
+
+// offer is a group of idle virtual nodes whose physical nodes are, or would be, in one rack.
+type offer struct {
+	nodes []int32
+	cost  uint64
+}
+
+func (w *chooser) choose() []int32 {
+	best := offer{cost: noCost}
+	for i := range w.racks() {
+		w.rack(i, &best)
+	}
+	w.standalone(&best)
+	return best.nodes
+}
+
+func (w *chooser) racks() []upperCell {
+	if len(w.space.view.upper) == 0 {
+		return nil
+	}
+	return w.space.view.upper[0]
+}
+
+// rack offers the idle nodes of one virtual rack.
+func (w *chooser) rack(i int, best *offer) {
+	v := w.space.view
+	c := &v.upper[0][i]
+	size := v.leaves[v.node]
+	if int(c.hist[size]) < w.want {
+		return
+	}
+	up := w.space.leaves[v.nodes[c.lo].lo]
+	for up.level <= v.node {
+		up = up.parent
+	}
+	killed, split := uint64(0), uint64(1)
+	if p := up.bound; p != nil {
+		split = 0
+		killed = w.m.killsFor(p.children, w.want, func(n *pcell) bool { return n.bound == nil })
+	} else {
+		killed = uint64(max(0, w.want-w.m.cleanest(up.level)))
+	}
+	cost := killed<<32 | split<<24 | uint64(c.hist[size])
+	if cost >= best.cost {
+		return
+	}
+	best.cost, best.nodes = cost, w.take(c.lo, c.hi)
+}
+
+// take returns the first idle nodes of a range.
+func (w *chooser) take(lo, hi int32) []int32 {
+	v := w.space.view
+	size := int32(v.leaves[v.node])
+	out := make([]int32, 0, w.want)
+	for i := lo; i < hi && len(out) < w.want; i++ {
+		if v.nodes[i].have == size && int(v.nodes[i].top) == v.node {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// cleanest returns the number of idle nodes of the best free cell of a level.
+func (m *mapper) cleanest(level int) int {
+	most := 0
+	for _, p := range m.cells[level] {
+		if p.split == 0 && p.cleanNodes > most && !p.taken() && m.safe(p) {
+			most = p.cleanNodes
+		}
+	}
+	return most
+}
+
+// standalone offers nodes that the virtual cluster owns one by one.
+func (w *chooser) standalone(best *offer) {
+	v := w.space.view
+	lo := int32(len(v.nodes))
+	if len(v.upper) > 0 {
+		lo = 0
+		if n := len(v.upper[0]); n > 0 {
+			lo = v.upper[0][n-1].hi
+		}
+	} else {
+		lo = 0
+	}
+	nodes := w.take(lo, int32(len(v.nodes)))
+	if len(nodes) < w.want {
+		return
+	}
+	killed := uint64(w.want) * 4
+	if up := w.m.upperFor(w.m.node+1, w.want); len(v.upper) > 0 && up != nil {
+		killed = w.m.killsIn(up, w.want)
+	}
+	cost := killed<<32 | uint64(2)<<24
+	if w.want == 1 {
+		cost = killed << 32
+	}
+	if cost < best.cost {
+		best.cost, best.nodes = cost, nodes
+	}
+}
+
+// killsIn returns how many gangs have to go for n free nodes of a cell above the node.
+func (m *mapper) killsIn(up *pcell, n int) uint64 {
+	if m.cleanIn(up) >= n {
+		return 0
+	}
+	per := int32(m.leaves[m.node])
+	return m.killsFor(m.cells[m.node][up.lo/per:up.hi/per], n, func(c *pcell) bool { return c.wasFree && m.open(c) })
+}
+
+// killsFor returns how many gangs have to go for n of the nodes, taking the cheapest one after the other.
+func (m *mapper) killsFor(nodes []*pcell, n int, usable func(*pcell) bool) uint64 {
+	m.s.stamp++
+	k := &killing{stamp: m.s.stamp}
+	m.s.stamp++
+	used := m.s.stamp
+	size := m.leaves[m.node]
+	for range n {
+		var best *pcell
+		least := noCost
+		for _, c := range nodes {
+			if c.seen == used || c.badCount > 0 || !usable(c) {
+				continue
+			}
+			if cost := k.cost(c, size); cost < least {
+				best, least = c, cost
+				if cost == 0 {
+					break
+				}
+			}
+		}
+		if best == nil {
+			return 1 << 20
+		}
+		best.seen = used
+		for _, leaf := range m.cells[0][best.lo:best.hi] {
+			if leaf.using != nil {
+				k.mark(leaf.using)
+			}
+		}
+	}
+	return uint64(len(k.gangs))
+}
