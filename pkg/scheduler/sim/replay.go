@@ -7,6 +7,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/scheduler/annotation"
 	"github.com/openpai/paictl/pkg/scheduler/cell"
+	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
 // Source is a configuration in HiveD's format and the name that its findings carry.
@@ -33,12 +34,12 @@ func Replay(ctx context.Context, file string, data []byte, o ReplayOptions, out 
 	if err != nil {
 		return err
 	}
-	r := &replay{ReplayOptions: o, pods: map[string]*replayPod{}}
+	r := NewStepper(file, o)
 	for i := range steps {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		line := r.run(file, i+1, &steps[i])
+		line := r.run(&steps[i])
 		steps[i].node = nil
 		if err := out(line); err != nil {
 			return err
@@ -47,15 +48,32 @@ func Replay(ctx context.Context, file string, data []byte, o ReplayOptions, out 
 	return nil
 }
 
-// replay is a cluster in which only the scheduler is real: it knows the pods and their annotations
-// as an API server would.
-type replay struct {
+// Stepper runs steps one by one. It is a cluster in which only the scheduler is real: it knows the pods and
+// their annotations as an API server would.
+type Stepper struct {
 	ReplayOptions
+	file     string
+	steps    int
 	config   cell.Config
 	core     *cell.Scheduler
 	pods     map[string]*replayPod
 	accepted []*replayPod // in order of acceptance; nil entries are deleted pods
 	gone     int          // nil entries
+}
+
+// NewStepper begins with nothing started. file is the name that mistakes in steps carry.
+func NewStepper(file string, o ReplayOptions) *Stepper {
+	return &Stepper{ReplayOptions: o, file: file, pods: map[string]*replayPod{}}
+}
+
+// Step runs one step, written as a map in YAML or JSON.
+func (r *Stepper) Step(text []byte) *Line {
+	var raw rawStep
+	if _, findings := strictyaml.Decode(r.file, text, &raw); findings.Err() != nil {
+		r.steps++
+		return &Line{Step: r.steps, Result: Failed, Reason: findings.Error()}
+	}
+	return r.run(&raw)
 }
 
 // replayPod is a pod that a step has named.
@@ -71,9 +89,10 @@ type replayPod struct {
 }
 
 // run runs one step. A panic below is a bug, and no reason to keep the other answers back.
-func (r *replay) run(file string, number int, raw *rawStep) (line *Line) {
-	s, err := newStep(file, number, raw.node)
-	line = &Line{Step: number, Op: s.op}
+func (r *Stepper) run(raw *rawStep) (line *Line) {
+	r.steps++
+	s, err := newStep(r.file, r.steps, raw.node)
+	line = &Line{Step: r.steps, Op: s.op}
 	defer func() {
 		if p := recover(); p != nil {
 			line.Result, line.Reason = Failed, fmt.Sprintf("the scheduler panicked: %v\n%s", p, debug.Stack())
@@ -94,7 +113,7 @@ func (r *replay) run(file string, number int, raw *rawStep) (line *Line) {
 }
 
 // do carries a step out. An error is a mistake in the step's writing.
-func (r *replay) do(s *step, line *Line) error {
+func (r *Stepper) do(s *step, line *Line) error {
 	line.Result = OK
 	if s.op == "start" {
 		return r.start(s, line)
@@ -135,7 +154,7 @@ func (l *Line) refuse(format string, args ...any) {
 }
 
 // setNode changes a node's health.
-func (r *replay) setNode(s *step, line *Line) error {
+func (r *Stepper) setNode(s *step, line *Line) error {
 	name, err := s.text("node")
 	if err != nil {
 		return err
@@ -151,7 +170,7 @@ func (r *replay) setNode(s *step, line *Line) error {
 }
 
 // pod returns the pod that a step is about, with the request that it has or gets.
-func (r *replay) pod(s *step, line *Line) (*replayPod, error) {
+func (r *Stepper) pod(s *step, line *Line) (*replayPod, error) {
 	name, err := s.pod()
 	if err != nil {
 		return nil, err

@@ -15,7 +15,7 @@ type names map[string]bool
 func (n names) Has(name string) bool { return n[name] }
 
 // schedule asks for a place.
-func (r *replay) schedule(s *step, p *replayPod, line *Line) error {
+func (r *Stepper) schedule(s *step, p *replayPod, line *Line) error {
 	phase := cell.Filtering
 	text, err := s.text("phase")
 	if err != nil {
@@ -58,7 +58,7 @@ func (r *replay) schedule(s *step, p *replayPod, line *Line) error {
 }
 
 // add accepts the last bind of a pod, or takes a pod over that runs already.
-func (r *replay) add(s *step, p *replayPod, line *Line) error {
+func (r *Stepper) add(s *step, p *replayPod, line *Line) error {
 	info, err := s.document("podBindInfo")
 	if err != nil {
 		return err
@@ -107,13 +107,13 @@ func (r *replay) add(s *step, p *replayPod, line *Line) error {
 }
 
 // accept remembers a pod as an API server does.
-func (r *replay) accept(p *replayPod, notes annotation.Bound, slot int) {
+func (r *Stepper) accept(p *replayPod, notes annotation.Bound, slot int) {
 	p.notes, p.slot, p.bind, p.at = notes, slot, nil, len(r.accepted)
 	r.accepted = append(r.accepted, p)
 }
 
 // forget removes a pod from the accepted ones.
-func (r *replay) forget(p *replayPod) {
+func (r *Stepper) forget(p *replayPod) {
 	if p.at < 0 {
 		return
 	}
@@ -124,7 +124,7 @@ func (r *replay) forget(p *replayPod) {
 	}
 }
 
-func (r *replay) compact() {
+func (r *Stepper) compact() {
 	kept := r.accepted[:0]
 	for _, p := range r.accepted {
 		if p != nil {
@@ -148,7 +148,7 @@ func notesOf(b annotation.Bound) map[string]string {
 }
 
 // deleteAllocated ends a pod that runs.
-func (r *replay) deleteAllocated(p *replayPod, line *Line) {
+func (r *Stepper) deleteAllocated(p *replayPod, line *Line) {
 	downgrades, known := r.core.DeleteAllocated(cell.PodID(p.id))
 	switch {
 	case !known && p.at < 0:
@@ -163,7 +163,7 @@ func (r *replay) deleteAllocated(p *replayPod, line *Line) {
 }
 
 // deleteUnallocated ends a pod that waits.
-func (r *replay) deleteUnallocated(p *replayPod, line *Line) {
+func (r *Stepper) deleteUnallocated(p *replayPod, line *Line) {
 	if p.at >= 0 {
 		line.refuse("pod %s is allocated; delete it with deleteAllocatedPod", p.id)
 		return
@@ -178,7 +178,7 @@ func (r *replay) deleteUnallocated(p *replayPod, line *Line) {
 
 // changed reports gangs whose guarantee changed, and writes it to their pods' annotations, from
 // which a restart reads it.
-func (r *replay) changed(downgrades []cell.Downgrade, line *Line) {
+func (r *Stepper) changed(downgrades []cell.Downgrade, line *Line) {
 	for _, d := range downgrades {
 		c := ChangedGang{VC: d.VC, Group: d.Gang, Pods: []string{}, Reason: d.Reason}
 		for _, id := range d.Pods {

@@ -14,7 +14,7 @@ import (
 
 // start begins, or begins again: a new scheduler that knows what the pods' annotations say, and
 // nothing else.
-func (r *replay) start(s *step, line *Line) error {
+func (r *Stepper) start(s *step, line *Line) error {
 	healthy, all, err := s.names("healthyNodes")
 	if err != nil {
 		return err
@@ -49,7 +49,7 @@ func (r *replay) start(s *step, line *Line) error {
 }
 
 // source is the configuration that a start uses; nil is the one of the start before.
-func (r *replay) source(s *step, line *Line) (*Source, error) {
+func (r *Stepper) source(s *step, line *Line) (*Source, error) {
 	n := s.fields["config"]
 	switch {
 	case n == nil && r.core != nil:
@@ -88,7 +88,7 @@ func reasons(fs strictyaml.Findings) string {
 }
 
 // recover hands a new scheduler the pods that run, in the order in which they were accepted.
-func (r *replay) recover(line *Line) {
+func (r *Stepper) recover(line *Line) {
 	r.compact()
 	for _, p := range r.pods {
 		p.bind = nil
@@ -103,7 +103,7 @@ func (r *replay) recover(line *Line) {
 }
 
 // readd hands one pod over from its annotations alone.
-func (r *replay) readd(p *replayPod, line *Line) error {
+func (r *Stepper) readd(p *replayPod, line *Line) error {
 	request, err := annotation.ParseRequest(p.spec, p.name)
 	if err != nil {
 		return err

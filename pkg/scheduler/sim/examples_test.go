@@ -1,0 +1,164 @@
+package sim_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"gopkg.in/yaml.v3"
+
+	"github.com/openpai/paictl/pkg/scheduler/sim"
+)
+
+// example is a file of testdata/examples: a cluster, and steps with what the answer to each must
+// hold: {want: bind}, or some fields of the answer. Text that begins with ~ is a regular expression.
+type example struct {
+	About string `yaml:"about"`
+	// Config is in HiveD's format; it may be missing where the steps bring theirs.
+	Config string           `yaml:"config"`
+	Steps  []map[string]any `yaml:"steps"`
+	// Restart: false leaves out the restart after the last step, after which all must be as before.
+	Restart *bool `yaml:"restart"`
+}
+
+func TestExamples(t *testing.T) {
+	files, err := filepath.Glob("testdata/examples/*.yaml")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".yaml"), func(t *testing.T) { runExample(t, file) })
+	}
+}
+
+func runExample(t *testing.T, file string) {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	require.NoError(t, err)
+	var e example
+	require.NoError(t, yaml.Unmarshal(data, &e))
+	require.NotEmpty(t, e.About)
+	var wants []any
+	for _, s := range e.Steps {
+		wants = append(wants, s["want"])
+		delete(s, "want")
+	}
+	restart := e.Restart == nil || *e.Restart
+	if restart {
+		e.Steps = append(e.Steps, map[string]any{"op": "inspect"}, map[string]any{"op": "start"}, map[string]any{"op": "inspect"})
+	}
+	lines := replayed(t, e)
+	for i, want := range wants {
+		if s, ok := want.(string); ok {
+			want = map[string]any{"result": s}
+		}
+		name := fmt.Sprintf("step %d: %v", i+1, e.Steps[i])
+		if want != nil && !holds(lines[i], want) {
+			t.Errorf("%s\nwant %v\ngot  %s", name, want, compact(lines[i]))
+		}
+		assert.NotContains(t, lines[i], "violation", name)
+		if text, _ := lines[i]["reason"].(string); strings.Contains(text, "panicked") {
+			t.Errorf("%s\n%s", name, text)
+		}
+	}
+	if restart {
+		n := len(lines)
+		assert.NotContains(t, lines[n-2], "lost")
+		was, is := allocated(lines[n-3], lines[n-1])
+		assert.Equal(t, was, is, "gangs before and after a restart")
+	}
+}
+
+// replayed runs the steps, and recounts the scheduler's books after each.
+func replayed(t *testing.T, e example) []map[string]any {
+	t.Helper()
+	steps, err := json.Marshal(e.Steps)
+	require.NoError(t, err)
+	o := sim.ReplayOptions{Verify: true, ReadFile: os.ReadFile}
+	if e.Config != "" {
+		o.Config = &sim.Source{Name: "example.yaml", Data: []byte(e.Config)}
+	}
+	var out []map[string]any
+	require.NoError(t, sim.Replay(t.Context(), "-", steps, o, func(l *sim.Line) error {
+		b, err := json.Marshal(l)
+		require.NoError(t, err)
+		var m map[string]any
+		require.NoError(t, json.Unmarshal(b, &m))
+		out = append(out, m)
+		return nil
+	}))
+	return out
+}
+
+// allocated are the gangs that run in two answers, before and after a restart, without what a restart
+// may forget: who wants their cells, and what that took from them for the time being.
+func allocated(before, after map[string]any) (was, is []string) {
+	wanted, preempting := map[string]bool{}, map[string]bool{}
+	for _, g := range before["groups"].([]any) {
+		g := g.(map[string]any)
+		preempting[fmt.Sprint(g["vc"], "/", g["name"])] = g["state"] == "Preempting"
+	}
+	for _, line := range []map[string]any{before, after} {
+		out := []string{}
+		for _, g := range line["groups"].([]any) {
+			g := g.(map[string]any)
+			name := fmt.Sprint(g["vc"], "/", g["name"])
+			wanted[name] = wanted[name] || g["state"] == "BeingPreempted" || preempting[fmt.Sprint(g["preemptor"])]
+			if g["state"] == "Preempting" {
+				continue
+			}
+			for _, key := range []string{"state", "preemptingPods", "preemptor", "order"} {
+				delete(g, key)
+			}
+			if wanted[name] {
+				delete(g, "downgraded")
+				delete(g, "virtualPlacement")
+			}
+			out = append(out, compact(g))
+		}
+		was, is = is, out
+	}
+	return was, is
+}
+
+// holds tells whether got has all that want has. Lists are equal in length.
+func holds(got, want any) bool {
+	switch want := want.(type) {
+	case map[string]any:
+		m, ok := got.(map[string]any)
+		for key, w := range want {
+			if !ok || !holds(m[key], w) {
+				return false
+			}
+		}
+		return ok
+	case []any:
+		list, ok := got.([]any)
+		if !ok || len(list) != len(want) {
+			return false
+		}
+		for i := range want {
+			if !holds(list[i], want[i]) {
+				return false
+			}
+		}
+		return true
+	case string:
+		if pattern, ok := strings.CutPrefix(want, "~"); ok {
+			return regexp.MustCompile(pattern).MatchString(fmt.Sprint(got))
+		}
+	case nil:
+		return got == nil
+	}
+	return fmt.Sprint(got) == fmt.Sprint(want)
+}
+
+func compact(v any) string {
+	b, _ := json.Marshal(v)
+	return string(b)
+}
