@@ -115,7 +115,7 @@ func (e *Extender) applyConfig(text string) string {
 		if err != nil {
 			return err.Error()
 		}
-		s.core, s.generation = core, next.generation
+		s.core, s.types, s.generation = core, next.cells.Types, next.generation
 		s.nodes = map[string]*node{}
 		e.syncNodes(s)
 		s.apply(downgrades)

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -27,11 +26,8 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/record"
 
-	"github.com/openpai/paictl/pkg/kube/kubetest"
 	"github.com/openpai/paictl/pkg/scheduler/annotation"
 )
-
-func TestMain(m *testing.M) { os.Exit(kubetest.Wrap(m).Run()) }
 
 // twoTeams is four nodes of two GPUs in two racks; A owns one rack, B a node.
 const twoTeams = `physicalCluster:

@@ -20,6 +20,7 @@ type counters struct {
 	binding    prometheus.Histogram
 	preempted  *prometheus.CounterVec
 	downgraded *prometheus.CounterVec
+	bugs       prometheus.Counter
 }
 
 func newCounters() *counters {
@@ -38,7 +39,9 @@ func newCounters() *counters {
 		bindings: counter("bindings_total", "Bindings sent to the API server, by result: ok or error.", "result"),
 		binding: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "pai_scheduler_binding_duration_seconds",
 			Help: "How long the API server takes for a binding.", Buckets: long}),
-		preempted:  counter("preempted_gangs_total", "Gangs that had to go for others, by their virtual cluster.", "vc"),
+		preempted: counter("preempted_gangs_total", "Gangs that had to go for others, by their virtual cluster.", "vc"),
+		bugs: prometheus.NewCounter(prometheus.CounterOpts{Name: "pai_scheduler_bugs_total",
+			Help: "Decisions that ended in a bug, after which the state was rebuilt."}),
 		downgraded: counter("guarantee_changes_total", "Gangs that lost their guarantee (lost) or got it back (restored) and kept running.", "vc", "change"),
 	}
 	for _, result := range []cell.Result{cell.Bind, cell.Wait, cell.Preempt, cell.Refuse} {
@@ -76,7 +79,7 @@ func (c *counters) downgrade(d *cell.Downgrade) {
 func (e *Extender) registry() *prometheus.Registry {
 	r := prometheus.NewRegistry()
 	c := e.count
-	r.MustRegister(c.decisions, c.decided, c.requests, c.bindings, c.binding, c.preempted, c.downgraded, &gauges{e},
+	r.MustRegister(c.decisions, c.decided, c.requests, c.bindings, c.binding, c.preempted, c.downgraded, c.bugs, &gauges{e},
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return r
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/openpai/paictl/pkg/scheduler/api"
+	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
 // queue returns the gangs with a pod that waits, in the order in which they are to start: priority,
@@ -45,8 +46,22 @@ func (s *state) listQueue(vc string) api.Queue {
 
 // gpus is the size of a pod's whole gang.
 func (s *state) gpus(p *pod) int {
-	if status, ok := s.core.Gang(p.request.VirtualCluster, p.request.Gang); ok {
-		return status.GPUs
+	n := 0
+	for _, set := range p.request.Sets() {
+		n += set.Count * set.Cells * s.leaves(set.CellType)
 	}
-	return s.core.Why(p.request).GPUs
+	return n
+}
+
+// leaves is how many GPUs a cell of a type has.
+func (s *state) leaves(cellType string) int {
+	n := 1
+	for range s.types { // a type that contains itself is refused, but this ends anyway
+		i := slices.IndexFunc(s.types, func(t cell.Type) bool { return t.Name == cellType })
+		if i < 0 {
+			break
+		}
+		n, cellType = n*s.types[i].Children, s.types[i].Child
+	}
+	return n
 }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"runtime/debug"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -60,6 +61,7 @@ func verb[T any](e *Extender, name string, answer func(context.Context, *T) any)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		start := time.Now()
 		defer func() { e.count.requests.WithLabelValues(name).Observe(time.Since(start).Seconds()) }()
+		defer e.recoverVerb(w, name)
 		var args T
 		if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxVerb)).Decode(&args); err != nil {
 			writeError(w, badRequest("the request can't be read: %v", err))
@@ -72,6 +74,21 @@ func verb[T any](e *Extender, name string, answer func(context.Context, *T) any)
 		}
 		writeJSON(w, http.StatusOK, out)
 	})
+}
+
+// recoverVerb answers where a bug ended a decision halfway. What is known may be wrong then, so that it
+// is rebuilt from the annotations of pods before the next one.
+func (e *Extender) recoverVerb(w http.ResponseWriter, name string) {
+	r := recover()
+	if r == nil {
+		return
+	}
+	e.log.Error("a decision ended in a bug; rebuilding the state", "verb", name, "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
+	e.count.bugs.Inc()
+	e.mu.Lock()
+	e.state, e.term = nil, ""
+	e.mu.Unlock()
+	writeError(w, fmt.Errorf("a bug of the scheduler: %v", r))
 }
 
 // API is the handler of what can be read by everybody in the cluster.
@@ -138,20 +155,22 @@ func (e *Extender) look(answer func(*state, *http.Request) (any, error)) http.Ha
 		if e.forward(w, r) {
 			return
 		}
-		e.mu.Lock()
-		if e.state == nil {
-			e.mu.Unlock()
-			writeError(w, errNotLeading)
-			return
-		}
-		out, err := answer(e.state, r)
-		e.mu.Unlock()
+		out, err := e.read(r, answer)
 		if err != nil {
 			writeError(w, err)
 			return
 		}
 		writeJSON(w, http.StatusOK, out)
 	})
+}
+
+func (e *Extender) read(r *http.Request, answer func(*state, *http.Request) (any, error)) (any, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.state == nil {
+		return nil, errNotLeading
+	}
+	return answer(e.state, r)
 }
 
 func (e *Extender) serveValidate(w http.ResponseWriter, r *http.Request) {

@@ -18,6 +18,7 @@ import (
 // state is what the leader knows. Its methods are called with the lock of Extender.
 type state struct {
 	core  *cell.Scheduler
+	types []cell.Type // of the configuration
 	pods  map[types.UID]*pod
 	named map[string]*pod // by namespace/name
 	gangs map[gangKey]*gang

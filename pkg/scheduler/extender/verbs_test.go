@@ -237,3 +237,21 @@ func TestAReplicaThatDoesNotLeadAnswersNothing(t *testing.T) {
 	code, _ = c.ask(http.MethodGet, "/readyz", nil)
 	assert.Equal(t, http.StatusOK, code, "it could lead")
 }
+
+func TestABugEndsOneDecisionAndNoMore(t *testing.T) {
+	c := newCluster(t, twoTeams)
+	c.run(newPod("p", spec("B", 5, "g:1:2")))
+	q := c.create(newPod("q", spec("A", 5, "h:1:2")))
+	c.e.mu.Lock()
+	c.e.state.core = nil
+	c.e.mu.Unlock()
+	code, text := c.ask(http.MethodPost, "/v1/extender/filter", map[string]any{"Pod": q, "NodeNames": []string{"a0"}})
+	assert.Equal(t, http.StatusInternalServerError, code)
+	assert.Contains(t, text, "Platform Error: a bug of the scheduler")
+	assert.Len(t, c.filter(q).NodeNames, 1, "the state was rebuilt")
+	var got groups
+	c.get("/v1/inspect/affinitygroups/", &got)
+	assert.Len(t, got.Items, 2)
+	_, metrics := c.ask(http.MethodGet, "/metrics", nil)
+	assert.Contains(t, metrics, "pai_scheduler_bugs_total 1")
+}
