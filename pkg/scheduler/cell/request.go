@@ -105,11 +105,14 @@ func (s *Scheduler) noPlace(r *Request, targets []target, suggested Nodes) Decis
 	if !can {
 		return Decision{Result: Refuse, Reason: s.impossible(r, targets)}
 	}
-	bad := false
+	bad, held := false, false
 	for _, t := range targets {
 		bad = bad || t.chain.bad > 0
+		held = held || t.space == nil && t.chain.pressure > 0 && t.shape.total <= t.chain.view.free
 	}
 	switch {
+	case held:
+		return Decision{Result: Wait, Reason: waitReason(r, targets) + ", or opportunistic gangs are held back for a while"}
 	case suggested != nil:
 		return Decision{Result: Wait, Reason: waitReason(r, targets) + ", or only on non-suggested nodes"}
 	case bad:

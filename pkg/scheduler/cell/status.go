@@ -68,7 +68,7 @@ type LevelCount struct {
 
 // Explanation says why a request would not start now.
 type Explanation struct {
-	// Code is Ready, NoCapacity, Fragmented, BadNodes, NotSuggested, Quota, PreemptionUnderWay,
+	// Code is Ready, NoCapacity, Fragmented, BadNodes, HeldBack, Quota, PreemptionUnderWay,
 	// BeingPreempted, Unsatisfiable or Malformed.
 	Code string `json:"code"`
 	// Sentence is for people.

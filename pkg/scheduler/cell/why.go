@@ -1,0 +1,303 @@
+package cell
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// maxHolders is how many gangs an explanation names.
+const maxHolders = 10
+
+// Why explains what keeps a request from starting now. It changes nothing.
+func (s *Scheduler) Why(r *Request) Explanation {
+	s.settle()
+	if err := s.malformed(r); err != nil {
+		return Explanation{Code: "Malformed", Sentence: sentence(err.Error())}
+	}
+	defer s.keepMemory()()
+	e := Explanation{GPUs: s.gpusOf(r)}
+	for _, set := range r.Sets() {
+		e.Pods += set.Count
+	}
+	v := s.byVC[r.VirtualCluster]
+	targets, err := s.targets(v, r)
+	if err != nil {
+		e.Code, e.Sentence = "Unsatisfiable", sentence(err.Error())
+		return e
+	}
+	s.figures(&e, r, targets)
+	if g := s.gangs[gangKey{r.VirtualCluster, r.Gang}]; g != nil {
+		s.whyGang(&e, g)
+		return e
+	}
+	p, d := s.find(r, nil)
+	switch {
+	case p != nil && len(p.victims) == 0:
+		e.Code, e.Sentence = "Ready", fmt.Sprintf("The gang can start now on %s.", nodesText(p.gang))
+		return e
+	case p != nil:
+		e.Code = "PreemptionUnderWay"
+		e.Victims = podsOf(p.victims)
+		e.Sentence = fmt.Sprintf("The gang can start once %s.", goneText(p.victims))
+		return e
+	case d.Result == Refuse:
+		e.Code, e.Sentence = "Unsatisfiable", sentence(d.Reason)
+		return e
+	}
+	if reason := s.overQuota(v, r); reason != "" {
+		e.Code, e.Sentence = "Quota", sentence(reason)
+		return e
+	}
+	s.whyWait(&e, r, targets)
+	return e
+}
+
+// keepMemory returns a function that undoes what a look does to the memory of preemptions.
+func (s *Scheduler) keepMemory() func() {
+	before := make([]int, len(s.chains))
+	for i, ch := range s.chains {
+		before[i] = ch.pressure
+	}
+	return func() {
+		for i, ch := range s.chains {
+			ch.pressure = before[i]
+		}
+	}
+}
+
+// whyGang explains a gang that has its place.
+func (s *Scheduler) whyGang(e *Explanation, g *gang) {
+	victims := s.victimsOf(g)
+	switch {
+	case g.preempting && len(victims) > 0:
+		e.Code = "PreemptionUnderWay"
+		e.Victims = podsOf(victims)
+		e.Sentence = fmt.Sprintf("The gang has its cells reserved on %s and starts once %s.", nodesText(g), goneText(victims))
+	case g.taken > 0:
+		e.Code = "BeingPreempted"
+		e.Sentence = "The gang is being preempted by a guaranteed one."
+	case g.preempting:
+		e.Code, e.Sentence = "Ready", fmt.Sprintf("The cells of the gang on %s are free now; it starts with the next try.", nodesText(g))
+	default:
+		e.Code = "Ready"
+		e.Sentence = fmt.Sprintf("The gang has its place on %s; %d of its %d pods are there.", nodesText(g), g.running, len(g.slots))
+	}
+}
+
+func goneText(victims []*gang) string {
+	if len(victims) == 1 {
+		return fmt.Sprintf("%s is gone", victims[0].key)
+	}
+	return fmt.Sprintf("%d gangs are gone, among them %s", len(victims), victims[0].key)
+}
+
+func nodesText(g *gang) string {
+	var names []string
+	for i := range g.slots {
+		if n := g.slots[i].at.Node; !slices.Contains(names, n) {
+			names = append(names, n)
+		}
+	}
+	switch len(names) {
+	case 0:
+		return "no node"
+	case 1:
+		return "node " + names[0]
+	}
+	return fmt.Sprintf("%d nodes, %s first", len(names), names[0])
+}
+
+// figures fills in what is owned, used and free as the request sees it.
+func (s *Scheduler) figures(e *Explanation, r *Request, targets []target) {
+	for _, t := range targets {
+		e.OwnedGPUs += t.size()
+		e.FreeGPUs += t.freeAt(r.Priority)
+		if t.space != nil {
+			for _, root := range t.space.roots {
+				countFree(root, &e.Free)
+			}
+			continue
+		}
+		for _, top := range t.chain.cells[t.chain.top()] {
+			countFree(top, &e.Free)
+		}
+	}
+	e.UsedGPUs = e.OwnedGPUs - e.FreeGPUs - s.badIn(targets)
+}
+
+// badIn counts the unused leaves that are bad.
+func (s *Scheduler) badIn(targets []target) int {
+	bad := 0
+	for _, t := range targets {
+		if t.space == nil {
+			for _, p := range t.chain.cells[0] {
+				if p.bad && p.using == nil && p.reserving == nil {
+					bad++
+				}
+			}
+			continue
+		}
+		for _, v := range t.space.leaves {
+			if v.owner == nil && !v.available() {
+				bad++
+			}
+		}
+	}
+	return bad
+}
+
+// whyWait explains a request that finds no place.
+func (s *Scheduler) whyWait(e *Explanation, r *Request, targets []target) {
+	where := "The cluster"
+	if r.Priority >= MinGuaranteed {
+		where = "Virtual cluster " + r.VirtualCluster
+	}
+	bad := s.badIn(targets)
+	held := false
+	for _, t := range targets {
+		if t.space == nil && t.chain.pressure > 0 {
+			_, fits := t.chain.view.place(t.shape)
+			held = held || fits
+		}
+	}
+	e.Holders = s.holders(r, targets)
+	e.Smaller = s.smaller(r, targets)
+	e.Missing = missing(r, targets, e)
+	switch {
+	case held:
+		e.Code = "HeldBack"
+		e.Sentence = fmt.Sprintf("The gang would fit, and opportunistic gangs are held back for a while since guaranteed ones had to preempt some; %d GPUs are idle.", e.FreeGPUs)
+	case e.FreeGPUs < e.GPUs && e.FreeGPUs+bad >= e.GPUs:
+		e.Code = "BadNodes"
+		e.Sentence = fmt.Sprintf("%s has %d GPUs free for the gang's %d; %d more are on bad nodes.", where, e.FreeGPUs, e.GPUs, bad)
+	case e.FreeGPUs < e.GPUs:
+		e.Code = "NoCapacity"
+		e.Sentence = fmt.Sprintf("%s has %d of %d GPUs free for priority %d, and the gang wants %d.", where, e.FreeGPUs, e.OwnedGPUs, r.Priority, e.GPUs)
+	case bad > 0:
+		e.Code = "BadNodes"
+		e.Sentence = fmt.Sprintf("%s has %d GPUs free, but no cells that hold the gang without bad nodes (%d bad GPUs).", where, e.FreeGPUs, bad)
+	default:
+		e.Code = "Fragmented"
+		e.Sentence = fmt.Sprintf("%s has %d GPUs free for the gang's %d, but not in cells that hold it (%s).", where, e.FreeGPUs, e.GPUs, levelsText(e.Free))
+	}
+	if e.Smaller != nil {
+		e.Sentence += fmt.Sprintf(" %d pods of %d GPUs would start now.", e.Smaller.Pods, e.Smaller.GPUsPerPod)
+	}
+}
+
+func levelsText(free []LevelCount) string {
+	if len(free) == 0 {
+		return "nothing idle"
+	}
+	text := ""
+	for i, f := range free {
+		if i > 0 {
+			text += ", "
+		}
+		text += fmt.Sprintf("%d %s", f.Count, f.CellType)
+	}
+	return text + " idle"
+}
+
+// holders lists who has the cells that the request can't take.
+func (s *Scheduler) holders(r *Request, targets []target) []Holder {
+	var out []Holder
+	for _, g := range s.gangs {
+		for _, t := range targets {
+			if t.space != nil && g.space == t.space && g.priority >= r.Priority || t.space == nil && g.chain == t.chain {
+				out = append(out, Holder{VC: g.key.vc, Gang: g.key.name, Priority: g.effective(), GPUs: g.gpus()})
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b Holder) int {
+		return cmp.Or(b.GPUs-a.GPUs, cmp.Compare(a.VC, b.VC), cmp.Compare(a.Gang, b.Gang))
+	})
+	return out[:min(len(out), maxHolders)]
+}
+
+// smaller finds the largest part of a gang of equal pods that would start now, or the largest single pod.
+func (s *Scheduler) smaller(r *Request, targets []target) *Smaller {
+	sets := r.Sets()
+	if len(sets) != 1 || len(r.Root.Children) > 0 || r.Root.Within != "" {
+		return nil
+	}
+	n := 0
+	for _, t := range targets {
+		n = max(n, t.shape.sets[0].n)
+	}
+	lo, hi := 0, sets[0].Count
+	for lo < hi-1 {
+		if mid := (lo + hi) / 2; fitsNow(r, targets, mid, n) {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	if lo > 0 {
+		return &Smaller{Pods: lo, GPUsPerPod: n}
+	}
+	for g := min(n, maxOnNode(targets)+1) - 1; g > 0; g-- {
+		if fitsNow(r, targets, 1, g) {
+			return &Smaller{Pods: 1, GPUsPerPod: g}
+		}
+	}
+	if n > 0 && sets[0].Count > 1 && fitsNow(r, targets, 1, n) {
+		return &Smaller{Pods: 1, GPUsPerPod: n}
+	}
+	return nil
+}
+
+func maxOnNode(targets []target) int {
+	most := 0
+	for _, t := range targets {
+		most = max(most, t.chain.leaves[t.chain.node])
+	}
+	return most
+}
+
+func fitsNow(r *Request, targets []target, pods, gpus int) bool {
+	probe := Request{Root: Group{Pods: []PodSet{{Count: pods, Cells: gpus}}}}
+	for _, t := range targets {
+		if t.space == nil && t.chain.pressure > 0 {
+			continue
+		}
+		sh, err := t.chain.shapeOf(&probe)
+		if err != nil {
+			continue
+		}
+		if _, ok := t.view().place(sh); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// missing says how many more cells of the lowest level that holds a pod the request needs.
+func missing(r *Request, targets []target, e *Explanation) []LevelCount {
+	if len(targets) == 0 || len(targets[0].shape.sets) != 1 {
+		return nil
+	}
+	t := targets[0]
+	set := t.shape.sets[0]
+	level := 0
+	for level < t.chain.node && t.chain.leaves[level] < set.n {
+		level++
+	}
+	have := 0
+	if e.Smaller != nil && e.Smaller.GPUsPerPod == set.n {
+		have = e.Smaller.Pods
+	}
+	return []LevelCount{{CellType: t.chain.names[level], GPUs: t.chain.leaves[level], Count: set.count - have}}
+}
+
+// sentence makes a reason start with a capital and end with a full stop.
+func sentence(text string) string {
+	if text == "" {
+		return ""
+	}
+	if c := text[0]; c >= 'a' && c <= 'z' {
+		text = string(c-'a'+'A') + text[1:]
+	}
+	return text + "."
+}
