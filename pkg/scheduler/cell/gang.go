@@ -15,8 +15,9 @@ type gang struct {
 	order      uint64
 	slots      []slot
 	placement  *Placement
-	running    int  // slots with a pod
-	preempting bool // it holds reservations and no pod of it runs
+	former     *Placement // with its guarantee, if it was downgraded since the scheduler started
+	running    int        // slots with a pod
+	preempting bool       // it holds reservations and no pod of it runs
 	waiting    []PodID
 	preemptor  string
 	marked     uint64 // stamp of the search that kills it
@@ -214,10 +215,11 @@ func (s *Scheduler) demote(g *gang, preemptor string) (undo func()) {
 	}
 	g.space, g.preemptor = nil, preemptor
 	placement := g.placement
+	g.former = placement
 	g.placement = g.describe()
 	s.changed()
 	return func() {
-		g.space, g.preemptor, g.placement = space, "", placement
+		g.space, g.preemptor, g.placement, g.former = space, "", placement, nil
 		for i := range g.slots {
 			g.slots[i].virtual = before[i]
 		}

@@ -27,27 +27,58 @@ func (s *Scheduler) Reconfigure(c Config) (*Scheduler, []Downgrade, error) {
 		}
 	}
 	slices.SortFunc(gangs, func(a, b *gang) int { return cmpOrder(a, b) })
-	var lost []Downgrade
+	var changes []Downgrade
 	for _, g := range gangs {
-		for i := range g.slots {
-			if g.slots[i].pod == "" {
-				continue
-			}
-			more, err := n.Allocate(g.slots[i].pod, g.request, g.placement, i)
-			if err != nil {
-				return nil, nil, fmt.Errorf("take over gang %s: %w", g.key, err)
-			}
-			lost = append(lost, more...)
+		more, err := n.carryOver(g)
+		if err != nil {
+			return nil, nil, fmt.Errorf("take over gang %s: %w", g.key, err)
 		}
+		changes = append(changes, more...)
 	}
 	n.order = max(n.order, s.order)
-	for i := range lost {
-		// The pods of a gang come one by one; the report is made with the first.
-		if g := n.gangs[gangKey{lost[i].VC, lost[i].Gang}]; g != nil {
-			lost[i].Pods = g.downgrade("").Pods
+	var out []Downgrade
+	told := map[gangKey]bool{}
+	for _, d := range changes {
+		// A later gang may have changed it again, and its pods came one by one: the end counts.
+		key := gangKey{d.VC, d.Gang}
+		before, after := s.gangs[key], n.gangs[key]
+		if before.opportunistic() != after.opportunistic() && !told[key] {
+			told[key] = true
+			d.Pods, d.Placement, d.Restored = after.downgrade("").Pods, after.placement, !after.opportunistic()
+			out = append(out, d)
 		}
 	}
-	return n, lost, nil
+	return n, out, nil
+}
+
+// carryOver places a gang of another scheduler where it runs, with its guarantee if it can have it (again).
+func (s *Scheduler) carryOver(g *gang) ([]Downgrade, error) {
+	at := *g.placement
+	if g.former != nil {
+		at = *g.former
+	}
+	at.plan, at.Text, at.Order = nil, "", g.order
+	var changes []Downgrade
+	for i := range g.slots {
+		if g.slots[i].pod == "" {
+			continue
+		}
+		more, err := s.Allocate(g.slots[i].pod, g.request, &at, i)
+		if err != nil {
+			return nil, err
+		}
+		changes = append(changes, more...)
+	}
+	n := s.gangs[g.key]
+	if n.opportunistic() {
+		n.former = g.former
+		if n.former == nil && !g.opportunistic() {
+			n.former = g.placement
+		}
+	} else if g.opportunistic() {
+		changes = append(changes, n.downgrade("its virtual cells are free again"))
+	}
+	return changes, nil
 }
 
 func cmpOrder(a, b *gang) int {

@@ -39,6 +39,7 @@ type chooser struct {
 	space *space
 	m     *mapper
 	want  int
+	clean []int // idle nodes of the best free cell, by level; -1 until asked
 }
 
 // offer is a group of idle virtual nodes whose physical nodes are, or would be, in one rack.
@@ -75,14 +76,18 @@ func (w *chooser) rack(i int, best *offer) {
 	for up.level <= v.node {
 		up = up.parent
 	}
-	killed, split := uint64(0), uint64(1)
-	if p := up.bound; p != nil {
-		split = 0
-		killed = w.m.killsFor(p.children, w.want, func(n *pcell) bool { return n.bound == nil })
-	} else {
-		killed = uint64(max(0, w.want-w.m.cleanest(up.level)))
+	cost := uint64(c.hist[size])
+	if up.bound == nil {
+		cost |= 1 << 24
 	}
-	cost := killed<<32 | split<<24 | uint64(c.hist[size])
+	if cost >= best.cost {
+		return
+	}
+	if p := up.bound; p != nil {
+		cost |= w.m.killsFor(p.children, w.want, func(n *pcell) bool { return n.bound == nil }) << 32
+	} else {
+		cost |= uint64(max(0, w.want-w.cleanest(up.level))) << 32
+	}
 	if cost >= best.cost {
 		return
 	}
@@ -102,6 +107,16 @@ func (w *chooser) take(lo, hi int32) []int32 {
 	return out
 }
 
+func (w *chooser) cleanest(level int) int {
+	for len(w.clean) <= level {
+		w.clean = append(w.clean, -1)
+	}
+	if w.clean[level] < 0 {
+		w.clean[level] = w.m.cleanest(level)
+	}
+	return w.clean[level]
+}
+
 // cleanest returns the number of idle nodes of the best free cell of a level.
 func (m *mapper) cleanest(level int) int {
 	most := 0
@@ -116,14 +131,9 @@ func (m *mapper) cleanest(level int) int {
 // standalone offers nodes that the virtual cluster owns one by one.
 func (w *chooser) standalone(best *offer) {
 	v := w.space.view
-	lo := int32(len(v.nodes))
-	if len(v.upper) > 0 {
-		lo = 0
-		if n := len(v.upper[0]); n > 0 {
-			lo = v.upper[0][n-1].hi
-		}
-	} else {
-		lo = 0
+	lo := int32(0)
+	if racks := w.racks(); len(racks) > 0 {
+		lo = racks[len(racks)-1].hi
 	}
 	nodes := w.take(lo, int32(len(v.nodes)))
 	if len(nodes) < w.want {
