@@ -242,8 +242,9 @@ func (n *pcell) count(usable, clean bool) {
 		return
 	}
 	for up := n.parent; up != nil; up = up.parent {
-		up.freeNodes += free
-		up.cleanNodes += idle
+		c := &n.chain.counts[up.level-n.chain.node-1][up.index]
+		c.free += int32(free)
+		c.clean += int32(idle)
 	}
 }
 

@@ -40,27 +40,26 @@ type chain struct {
 	bad      int // bad leaves
 	badNodes bitset
 	empty    *view
-	pressure int // thousandths of leaves that were preempted lately
+	counts   [][]nodeCount // of the cells above the node, by level − node − 1
+	pressure int           // thousandths of leaves that were preempted lately
 }
 
 // pcell is a physical cell.
 type pcell struct {
-	chain    *chain
-	level    int
-	index    int32
-	lo, hi   int32 // leaves
-	parent   *pcell
-	children []*pcell
-	address  string
-	machine  *machine // at the node and below
-	pinned   string
-	bound    *vcell
-	split    int // preassigned cells among its descendants
-	badCount int // bad leaves
-	// Above the node: nodes that could be preassigned, and those of them that are idle.
-	freeNodes, cleanNodes int
-	claim, inside         uint64 // stamps of the mapping that wants it, or a cell in it
-	seen                  uint64
+	chain         *chain
+	level         int
+	index         int32
+	lo, hi        int32 // leaves
+	parent        *pcell
+	children      []*pcell
+	address       string
+	machine       *machine // at the node and below
+	pinned        string
+	bound         *vcell
+	split         int    // preassigned cells among its descendants
+	badCount      int    // bad leaves
+	claim, inside uint64 // stamps of the mapping that wants it, or a cell in it
+	seen          uint64
 	// The leaf.
 	device           int32
 	using, reserving *gang
@@ -69,6 +68,12 @@ type pcell struct {
 	wasFree, wasClean, isPending bool
 	node                         *pcell // of a leaf
 }
+
+// nodeCount counts the nodes below a cell that could be preassigned, and those of them that are idle.
+type nodeCount struct{ free, clean int32 }
+
+func (p *pcell) freeNodes() int  { return int(p.chain.counts[p.level-p.chain.node-1][p.index].free) }
+func (p *pcell) cleanNodes() int { return int(p.chain.counts[p.level-p.chain.node-1][p.index].clean) }
 
 // machine is a Kubernetes node: its cells may be in several chains.
 type machine struct {
@@ -263,6 +268,9 @@ func (ch *chain) finish() {
 		ch.largest[l] = newBitset(len(ch.cells[l]))
 	}
 	ch.free[ch.top()] = len(roots)
+	for l := ch.node + 1; l <= ch.top(); l++ {
+		ch.counts = append(ch.counts, make([]nodeCount, len(ch.cells[l])))
+	}
 	ch.largest[ch.top()].setRange(0, len(roots))
 }
 

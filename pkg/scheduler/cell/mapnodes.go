@@ -25,16 +25,14 @@ func (m *mapper) nodeRoots(roots []*vcell) bool {
 func (m *mapper) upperFor(level, n int) *pcell {
 	var best *pcell
 	least := noCost
-	var crowded []*pcell
-	for _, p := range m.cells[level] {
-		if p.freeNodes < n {
+	counts := m.counts[level-m.node-1]
+	for i := range counts {
+		if int(counts[i].clean) < n {
 			continue
 		}
+		p := m.cells[level][i]
 		clean := m.cleanIn(p)
 		if clean < n {
-			if best == nil && m.freeIn(p) >= n {
-				crowded = append(crowded, p)
-			}
 			continue
 		}
 		if cost := uint64(unsplit(p))<<40 | uint64(clean)<<8; cost < least && m.safeMany(p, n) {
@@ -44,8 +42,14 @@ func (m *mapper) upperFor(level, n int) *pcell {
 	if best != nil {
 		return best
 	}
+	var crowded []*pcell
+	for i := range counts {
+		if int(counts[i].free) >= n && m.freeIn(m.cells[level][i]) >= n {
+			crowded = append(crowded, m.cells[level][i])
+		}
+	}
 	if len(crowded) > maxCrowded {
-		slices.SortStableFunc(crowded, func(a, b *pcell) int { return b.cleanNodes - a.cleanNodes })
+		slices.SortStableFunc(crowded, func(a, b *pcell) int { return b.cleanNodes() - a.cleanNodes() })
 		crowded = crowded[:maxCrowded]
 	}
 	for _, p := range crowded {
@@ -186,11 +190,15 @@ func (m *mapper) cleanNode(level int) *pcell {
 	}
 	var best *pcell
 	least := noCost
-	for _, p := range m.cells[m.node+1] {
-		if p.cleanNodes == 0 || m.cleanIn(p) == 0 {
+	for i, c := range m.counts[0] {
+		if c.clean == 0 || uint64(c.clean)<<8 >= least {
 			continue
 		}
-		if cost := uint64(unsplit(p))<<32 | uint64(p.cleanNodes)<<8; cost < least {
+		p := m.cells[m.node+1][i]
+		if m.cleanIn(p) == 0 {
+			continue
+		}
+		if cost := uint64(unsplit(p))<<32 | uint64(c.clean)<<8; cost < least {
 			per := int(m.leaves[m.node])
 			if n := m.firstClean(int(p.lo)/per, int(p.hi)/per, level); n != nil {
 				best, least = n, cost

@@ -169,8 +169,8 @@ func (m *mapper) idleLeaves(p *pcell) int {
 func (m *mapper) occupied(p *pcell) int { return int(p.hi-p.lo) - m.idleLeaves(p) }
 
 // cleanIn and freeIn count nodes that could be preassigned, without and with opportunistic work in them.
-func (m *mapper) cleanIn(p *pcell) int { return m.countIn(p, p.cleanNodes, true) }
-func (m *mapper) freeIn(p *pcell) int  { return m.countIn(p, p.freeNodes, false) }
+func (m *mapper) cleanIn(p *pcell) int { return m.countIn(p, p.cleanNodes(), true) }
+func (m *mapper) freeIn(p *pcell) int  { return m.countIn(p, p.freeNodes(), false) }
 
 func (m *mapper) countIn(p *pcell, n int, clean bool) int {
 	if m.offered == nil && p.inside != m.stamp {

@@ -120,9 +120,12 @@ func (w *chooser) cleanest(level int) int {
 // cleanest returns the number of idle nodes of the best free cell of a level.
 func (m *mapper) cleanest(level int) int {
 	most := 0
-	for _, p := range m.cells[level] {
-		if p.split == 0 && p.cleanNodes > most && !p.taken() && m.safe(p) {
-			most = p.cleanNodes
+	for i, c := range m.counts[level-m.node-1] {
+		if int(c.clean) <= most {
+			continue
+		}
+		if p := m.cells[level][i]; p.split == 0 && !p.taken() && m.safe(p) {
+			most = int(c.clean)
 		}
 	}
 	return most
