@@ -141,6 +141,15 @@ type DockerRegistry struct {
 	SecretName string        `yaml:"secret-name,omitempty" json:"secret-name,omitempty"`
 }
 
+// Source returns one of the four files as it was read, nil where the configuration was made, not
+// read, or comes from a quick-start file.
+func (c *Cluster) Source(file string) []byte {
+	if c.quick != nil {
+		return nil
+	}
+	return c.docs[file].Text()
+}
+
 // IsManaged tells whether Kubernetes is paictl's to install, change and remove. Where it
 // is not, the machines are those of a cluster that was there before.
 func (c *Cluster) IsManaged() bool {

@@ -29,6 +29,10 @@ func (m *migrator) services() {
 			m.drop(d, reason, name)
 			continue
 		}
+		if name == oldScheduler {
+			m.scheduler()
+			continue
+		}
 		if migrate := migratedServices()[name]; migrate != nil {
 			m.successor(name, migrate)
 			continue

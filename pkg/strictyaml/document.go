@@ -25,6 +25,15 @@ const (
 type Document struct {
 	File string
 	root *yaml.Node // a mapping, or nil in an empty file
+	text []byte
+}
+
+// Text returns the file as it was read; nil where it couldn't be read as YAML.
+func (d *Document) Text() []byte {
+	if d == nil {
+		return nil
+	}
+	return d.text
 }
 
 // Parse reads one YAML document. The returned document is never nil; it is empty where
@@ -78,7 +87,7 @@ func Parse(file string, data []byte) (doc *Document, findings Findings) {
 	if len(s.findings) > 0 {
 		return doc, s.findings
 	}
-	doc.root = root
+	doc.root, doc.text = root, data
 	return doc, nil
 }
 

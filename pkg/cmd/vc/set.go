@@ -45,7 +45,7 @@ func NewCmdSet(f *cmdutil.Factory, runF func(context.Context, *SetOptions) error
 		Use:   "set [NAME]",
 		Short: "Make, change or remove a virtual cluster, while everything runs",
 		Long: `Changes a virtual cluster, or makes a new one, in the configuration that the cluster holds. What isn't
-named stays as it is: --cells 8x-a100=3 leaves cells of other types alone, and N=0 takes a type away.
+named stays as it is: --cells 8x-a100-NODE=3 leaves cells of other types alone, and N=0 takes a type away.
 
 The change is checked, and the running scheduler says which gangs would lose their guarantee. Then it is
 pushed as a new revision of the configuration, whose file keeps its comments, and takes effect at once:
@@ -57,8 +57,8 @@ it down, and it gives what the others get.
 
 --from FILE reads a whole definition ("-" is stdin): virtualCells, pinnedCells and quota of NAME; or,
 without NAME, several below the key virtualClusters. Those that the file doesn't name stay.`,
-		Example: `  paictl vc set vision --cells 8x-a100=3,4x-v100=2
-  paictl vc set vision --cells 8x-a100=4 --take-from nlp --dry-run
+		Example: `  paictl vc set vision --cells 8x-a100-NODE=3,4x-v100-NODE=2
+  paictl vc set vision --cells 8x-a100-NODE=4 --take-from nlp --dry-run
   paictl vc set vision --quota-per-user 8 --quota-user alice=16
   paictl vc set vision --quota-user alice=default
   paictl vc set --from teams.yaml --yes -m "the new quarter"

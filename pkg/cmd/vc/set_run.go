@@ -166,12 +166,14 @@ func after(have map[string]vc.Definition, changed map[string]*vc.Definition) map
 	return out
 }
 
-// inScheduler refuses to edit where the original's section says what counts: its file is a text
-// within the text.
+// inScheduler refuses to edit where HiveD's own file says what counts: it is a text within the text.
 func inScheduler(c *config.Cluster, have map[string]vc.Definition) error {
-	if section, ok := c.Services.Sections["hivedscheduler"].(map[string]any); ok && section["config"] != nil && len(have) == 0 {
-		return hint.Errorf("move virtualClusters and physicalCluster from the text under hivedscheduler.config to the section scheduler, then: paictl config push -p DIR",
-			"the virtual clusters stand in the original's section hivedscheduler")
+	for _, name := range []string{catalogue.SchedulerService, "hivedscheduler"} {
+		section, _ := c.Services.Sections[name].(map[string]any)
+		if text, _ := section["config"].(string); len(strings.TrimSpace(text)) > 1 && len(have) == 0 {
+			return hint.Errorf("move virtualClusters and physicalCluster from that text to the section scheduler, then: paictl config push -p DIR",
+				"the virtual clusters stand in HiveD's own file, the text %s.config", name)
+		}
 	}
 	return nil
 }

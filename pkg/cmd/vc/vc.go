@@ -39,8 +39,8 @@ They stand in the section scheduler of services-configuration.yaml, which the cl
 restart.`,
 		Example: `  paictl vc list
   paictl vc show vision
-  paictl vc set vision --cells 8x-a100=3 --quota-per-user 8
-  paictl vc set audio --cells 8x-a100=1 --take-from vision --dry-run
+  paictl vc set vision --cells 8x-a100-NODE=3 --quota-per-user 8
+  paictl vc set audio --cells 8x-a100-NODE=1 --take-from vision --dry-run
   paictl vc validate -p ./cluster`,
 	}
 	cmd.AddCommand(NewCmdList(f, nil), NewCmdShow(f, nil), NewCmdSet(f, nil), NewCmdValidate(f, nil))

@@ -91,6 +91,9 @@ func isUpstream(section any) bool {
 }
 
 func (b *builder) unknownService(name string) {
+	if name == hivedSection && b.embedded[SchedulerService] != nil {
+		return // the scheduler reads it
+	}
 	if slices.Contains(otherServices(), name) {
 		b.warn(at(name), "services/not-in-release", fmt.Sprintf("there is no service %s in this release; its section is kept and not used", name), "")
 		return

@@ -2,7 +2,10 @@ package catalogue
 
 import (
 	"fmt"
+	"maps"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/openpai/paictl/pkg/config"
@@ -25,12 +28,17 @@ const keySchedulerConfiguration = "schedulerConfiguration"
 // The findings have their places in services-configuration.yaml; with an error among them the
 // configuration can't be used.
 func SchedulerConfig(cfg *config.Cluster) (cell.Config, config.Findings) {
+	file := filepath.Join(cfg.Dir, config.ServicesFile)
+	if text := cfg.Source(config.ServicesFile); text != nil {
+		return schedulerconfig.FromCluster(cfg.Layout, file, text)
+	}
+	// Nobody has written the file yet: the sections stand elsewhere, if anywhere.
 	sections := schedulerSections(cfg)
 	text, err := strictyaml.Encode(sections, nil)
 	if err != nil {
 		return cell.Config{}, config.Findings{cfg.Finding(config.ServicesFile, strictyaml.Error, at(SchedulerService), "scheduler/section", err.Error(), "")}
 	}
-	c, found := schedulerconfig.FromCluster(cfg.Layout, config.ServicesFile, text)
+	c, found := schedulerconfig.FromCluster(cfg.Layout, file, text)
 	paths := map[string]strictyaml.Path{}
 	collectPaths(sections, strictyaml.Path{}, paths)
 	var out config.Findings
@@ -111,7 +119,8 @@ func (b *builder) configureScheduler() {
 		return
 	}
 	c, found := SchedulerConfig(b.cfg)
-	b.findings = append(b.findings, found...)
+	b.findings = append(b.findings, notSaidBySchema(found)...)
+	b.warnHived()
 	computed := map[string]any{"replicas": int64(min(2, max(1, len(machinesOf(b.cfg, s.Placement)))))}
 	k := b.cfg.Kubernetes.Kubernetes
 	if tag := release.FindString(k.Version); tag != "" && k.DockerRegistry != "" {
@@ -125,4 +134,23 @@ func (b *builder) configureScheduler() {
 		computed[keyGlobal] = map[string]any{keySchedulerConfiguration: string(text)}
 	}
 	s.Values = mergeComputed(computed, s.Values)
+}
+
+// warnHived tells of settings of the original that have no effect; its text with cells has one.
+func (b *builder) warnHived() {
+	section, _ := b.cfg.Services.Sections[hivedSection].(map[string]any)
+	for _, key := range sorted(maps.Keys(section)) {
+		if key != "config" {
+			b.warn(at(hivedSection, key), "services/not-in-release", "the scheduler has no such setting any more", "see the section scheduler in the generated services-configuration.yaml")
+		}
+	}
+}
+
+// notSaidBySchema leaves out what the chart's schema says as well about the section; of HiveD's text it knows
+// nothing.
+func notSaidBySchema(found config.Findings) config.Findings {
+	return slices.DeleteFunc(slices.Clone(found), func(f strictyaml.Finding) bool {
+		return (f.Rule == "scheduler/unknown-key" || f.Rule == "yaml/type") &&
+			strings.HasPrefix(f.Field, SchedulerService+".") && !strings.HasPrefix(f.Field, SchedulerService+".config")
+	})
 }

@@ -3,11 +3,8 @@ scheduler.configuration: hivedscheduler.yaml, complete. paictl makes it of the l
 for plain helm it is what the values say.
 */}}
 {{- define "scheduler.configuration" -}}
-{{- with (.Values.global | default dict).schedulerConfiguration -}}
-{{- . -}}
-{{- else -}}
-{{- toYaml (dict "physicalCluster" .Values.physicalCluster "virtualClusters" .Values.virtualClusters) -}}
-{{- end -}}
+{{- $whole := (.Values.global | default dict).schedulerConfiguration | default .Values.config -}}
+{{- $whole | default (toYaml (dict "physicalCluster" .Values.physicalCluster "virtualClusters" .Values.virtualClusters)) -}}
 {{- end -}}
 
 {{/*

@@ -1,0 +1,117 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+// oldScheduler is the original's section of HiveD. Its key config is HiveD's own file, as text.
+const oldScheduler = "hivedscheduler"
+
+// newScheduler is the section in which virtual clusters and hardware stand as they are.
+const newScheduler = "scheduler"
+
+// scheduler takes HiveD's file out of its text, so that virtual clusters can be changed one by one.
+func (m *migrator) scheduler() {
+	d := m.docs[ServicesFile]
+	section, ok := d.get(oldScheduler).(map[string]any)
+	if !ok {
+		m.drop(d, "expected a map of settings", oldScheduler)
+		return
+	}
+	for _, key := range d.keys(oldScheduler) {
+		if key != "config" {
+			m.drop(d, "the scheduler has no such setting any more; the end of the new file documents what it has", oldScheduler, key)
+		}
+	}
+	text, isText := section["config"].(string)
+	if section["config"] == nil {
+		return
+	}
+	// The original took one character for none.
+	if !isText || len(strings.TrimSpace(text)) <= 1 {
+		m.drop(d, "it says nothing: the hardware is that of the layout", oldScheduler, "config")
+		return
+	}
+	file := map[string]any{}
+	if err := yaml.Unmarshal([]byte(text), &file); err != nil {
+		m.drop(d, "it is not readable as YAML; write physicalCluster and virtualClusters anew, or leave the hardware to the layout", oldScheduler, "config")
+		return
+	}
+	out := map[string]any{}
+	h := &hivedFile{}
+	for _, key := range []string{"physicalCluster", "virtualClusters"} {
+		if v := h.keep(hivedKeys()[key], file[key], key); v != nil {
+			out[key] = v
+		}
+		delete(file, key)
+	}
+	for key := range file {
+		h.dropped = append(h.dropped, key)
+	}
+	reason := "physicalCluster and virtualClusters stand in the section scheduler now"
+	if len(h.dropped) > 0 {
+		slices.Sort(h.dropped)
+		reason += "; dropped, since HiveD itself had no use for it or the scheduler has none: " + strings.Join(h.dropped, ", ")
+	}
+	m.sections()[newScheduler] = out
+	m.note(d, noteChanged, reason, oldScheduler, "config")
+}
+
+// keys are those that a map may have, with the keys of what is below; "*" is any key, and nil below
+// means that everything is kept.
+type keys map[string]keys
+
+// hivedKeys are the parts of HiveD's file that have a meaning.
+func hivedKeys() keys {
+	cell := keys{"cellType": nil, "cellAddress": nil, "pinnedCellId": nil}
+	cell["cellChildren"] = cell
+	return keys{
+		"physicalCluster": {
+			"cellTypes":     {"*": {"childCellType": nil, "childCellNumber": nil, "isNodeLevel": nil}},
+			"physicalCells": cell,
+			"skuTypes":      nil,
+		},
+		"virtualClusters": {"*": {"virtualCells": {"cellType": nil, "cellNumber": nil}, "pinnedCells": {"pinnedCellId": nil}}},
+	}
+}
+
+// hivedFile collects what of the file is not kept.
+type hivedFile struct{ dropped []string }
+
+// keep returns what of a value has a meaning; lists are looked through.
+func (h *hivedFile) keep(allowed keys, v any, path string) any {
+	switch v := v.(type) {
+	case map[string]any:
+		if allowed == nil {
+			return v
+		}
+		out := map[string]any{}
+		for _, key := range sortedKeys(v) {
+			below, ok := allowed[key]
+			if any, free := allowed["*"]; free {
+				below, ok = any, true
+			}
+			if !ok {
+				h.dropped = append(h.dropped, path+"."+key)
+				continue
+			}
+			if kept := h.keep(below, v[key], path+"."+key); kept != nil {
+				out[key] = kept
+			}
+		}
+		return out
+	case []any:
+		out := make([]any, 0, len(v))
+		for i, e := range v {
+			if kept := h.keep(allowed, e, fmt.Sprintf("%s[%d]", path, i)); kept != nil {
+				out = append(out, kept)
+			}
+		}
+		return out
+	}
+	return v
+}

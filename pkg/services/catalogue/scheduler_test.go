@@ -1,0 +1,131 @@
+package catalogue
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/pkg/config"
+)
+
+// gpuCluster is a configuration of one or more masters and two machines with eight GPUs each.
+func gpuCluster(t testing.TB, masters int, sections string) *config.Cluster {
+	t.Helper()
+	list := ""
+	for i := range masters {
+		list += strings.ReplaceAll("  - {hostname: mN, hostip: 10.0.0.N, machine-type: cpu, roles: [master]}\n", "N", string(rune('1'+i)))
+	}
+	c, err := config.Parse("conf", map[string][]byte{
+		config.LayoutFile: []byte(`machine-sku:
+  cpu: {mem: 16Gi, cpu: {vcore: 8}, os: ubuntu22.04, discovered: true}
+  8x-a100: {mem: 512Gi, cpu: {vcore: 64}, gpu: {type: A100, count: 8}, os: ubuntu22.04, discovered: true}
+machine-list:
+` + list + `  - {hostname: g1, hostip: 10.0.1.1, machine-type: 8x-a100, roles: [worker]}
+  - {hostname: g2, hostip: 10.0.1.2, machine-type: 8x-a100, roles: [worker]}
+`),
+		config.RolesFile: []byte(`k8s-role:
+  master: {component-list: [etcd, apiserver, controller-manager, scheduler], labels: {pai-master: "true"}}
+  worker: {labels: {pai-worker: "true"}, workloads: true}
+`),
+		config.KubernetesFile: []byte("kubernetes: {version: v1.36.3+vendor.1, docker-registry: registry.example.org/k8s, pod-cidr: 10.244.0.0/16, cluster-dns: [10.9.9.9]}\n"),
+		config.ServicesFile: []byte(`cluster:
+  common: {cluster-id: lab, data-path: /data}
+  docker-registry: {domain: docker.io, namespace: openpai, docker-tag: v1.2.3}
+` + sections),
+	})
+	require.NoError(t, err)
+	return c
+}
+
+// schedulerOf loads paictl's own charts.
+func schedulerOf(t *testing.T, cfg *config.Cluster) (*Service, config.Findings) {
+	t.Helper()
+	c, found, err := Load(t.Context(), cfg, Options{})
+	require.NoError(t, err)
+	return c.Get(SchedulerService), found
+}
+
+func TestTheSchedulerIsConfiguredByTheLayout(t *testing.T) {
+	s, found := schedulerOf(t, gpuCluster(t, 1, ""))
+	require.NoError(t, found.Err())
+	assert.True(t, s.Enabled)
+	assert.EqualValues(t, 1, s.Values["replicas"], "one master runs one")
+	assert.Equal(t, map[string]any{"repository": "registry.example.org/k8s/kube-scheduler", "tag": "v1.36.3"}, s.Values["kubeScheduler"].(map[string]any)["image"])
+	text := s.Values["global"].(map[string]any)[keySchedulerConfiguration].(string)
+	for _, word := range []string{"physicalCluster:", "8x-a100", "cellAddress: g1", "cellAddress: g2", "default:"} {
+		assert.Contains(t, text, word)
+	}
+	assert.NotContains(t, text, "m1")
+	again, _ := schedulerOf(t, gpuCluster(t, 1, ""))
+	assert.Equal(t, s.Values, again.Values, "the same configuration makes the same values")
+}
+
+func TestTheSchedulerStandsByWhereTwoMachinesCan(t *testing.T) {
+	s, _ := schedulerOf(t, gpuCluster(t, 3, ""))
+	assert.EqualValues(t, 2, s.Values["replicas"])
+	s, _ = schedulerOf(t, gpuCluster(t, 3, "scheduler: {replicas: 1, kubeScheduler: {image: {tag: v1.36.0}}}\n"))
+	assert.EqualValues(t, 1, s.Values["replicas"], "the section wins")
+	assert.Equal(t, map[string]any{"repository": "registry.example.org/k8s/kube-scheduler", "tag": "v1.36.0"}, s.Values["kubeScheduler"].(map[string]any)["image"])
+}
+
+func TestTheSchedulerIsOffWhereNobodyHasGPUs(t *testing.T) {
+	s, found := schedulerOf(t, parse(t, ""))
+	assert.False(t, s.Enabled)
+	assert.NotContains(t, strings.Join(lines(found), "\n"), "scheduler")
+	s, _ = schedulerOf(t, parse(t, "scheduler: {replicas: 2}\n"))
+	assert.False(t, s.Enabled)
+	s, _ = schedulerOf(t, parse(t, "scheduler: {enabled: true}\n"))
+	assert.True(t, s.Enabled)
+	s, _ = schedulerOf(t, gpuCluster(t, 1, "scheduler: {enabled: false}\n"))
+	assert.False(t, s.Enabled)
+}
+
+func TestMistakesOfVirtualClustersHaveTheirLine(t *testing.T) {
+	for name, c := range map[string]struct {
+		section, says string
+	}{
+		"more than there is": {"scheduler:\n  virtualClusters:\n    a:\n      virtualCells:\n        - cellType: 8x-a100\n          cellNumber: 3\n", "conf/services-configuration.yaml:"},
+		"an unknown type":    {"scheduler:\n  virtualClusters:\n    a:\n      virtualCells:\n        - {cellType: 8x-a10, cellNumber: 1}\n", "conf/services-configuration.yaml:8:"},
+		"an unknown key":     {"scheduler:\n  virtualClusters:\n    a:\n      virtualCell: []\n", "conf/services-configuration.yaml:7:"},
+		"in HiveD's text": {"hivedscheduler:\n  config: |\n    virtualClusters:\n      a:\n        virtualCells:\n          - {cellType: 8x-a10, cellNumber: 1}\n",
+			"conf/services-configuration.yaml:9:"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, found := schedulerOf(t, gpuCluster(t, 1, c.section))
+			require.Error(t, found.Err())
+			assert.Contains(t, found.Errors()[0].String(), c.says)
+			assert.NotEmpty(t, found.Errors()[0].Remedy)
+		})
+	}
+}
+
+// A quick-start file, and what is being generated, is no file with lines yet.
+func TestMistakesOfSectionsWithoutAFileNameTheField(t *testing.T) {
+	cfg := gpuCluster(t, 1, "")
+	made := &config.Cluster{Dir: "new", Layout: cfg.Layout, Roles: cfg.Roles, Kubernetes: cfg.Kubernetes, Services: cfg.Services}
+	made.Services.Sections = map[string]any{SchedulerService: map[string]any{"virtualClusters": map[string]any{
+		"a": map[string]any{"virtualCells": []any{map[string]any{"cellType": "no-such", "cellNumber": 1}}},
+	}}}
+	_, found := SchedulerConfig(made)
+	require.Error(t, found.Err())
+	assert.Contains(t, found.Errors()[0].Field, "scheduler.virtualClusters.a.virtualCells[0]")
+}
+
+func TestTheOriginalsSectionIsRead(t *testing.T) {
+	s, found := schedulerOf(t, gpuCluster(t, 1, `hivedscheduler:
+  webservice-port: 30096
+  config: |
+    physicalCluster:
+      cellTypes:
+        NODE: {childCellType: A100, childCellNumber: 8, isNodeLevel: true}
+      physicalCells: [{cellType: NODE, cellAddress: g1}]
+    virtualClusters:
+      team: {virtualCells: [{cellType: NODE, cellNumber: 1}]}
+`))
+	require.NoError(t, found.Err())
+	assert.Contains(t, s.Values["global"].(map[string]any)[keySchedulerConfiguration], "team:")
+	assert.Contains(t, strings.Join(lines(found), "\n"), "hivedscheduler.webservice-port")
+	assert.NotContains(t, strings.Join(lines(found), "\n"), "there is no service hivedscheduler")
+}
