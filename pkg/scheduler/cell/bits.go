@@ -78,12 +78,3 @@ func (b bitset) setRange(lo, hi int) {
 		b[w] |= span(w, lo, hi)
 	}
 }
-
-func (b bitset) empty() bool {
-	for _, w := range b {
-		if w != 0 {
-			return false
-		}
-	}
-	return true
-}

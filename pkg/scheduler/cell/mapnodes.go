@@ -199,7 +199,7 @@ func (m *mapper) cleanNode(level int) *pcell {
 			continue
 		}
 		if cost := uint64(unsplit(p))<<32 | uint64(c.clean)<<8; cost < least {
-			per := int(m.leaves[m.node])
+			per := m.leaves[m.node]
 			if n := m.firstClean(int(p.lo)/per, int(p.hi)/per, level); n != nil {
 				best, least = n, cost
 			}

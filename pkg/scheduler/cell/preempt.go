@@ -205,12 +205,12 @@ func costOf(gangs []*gang) uint64 {
 func (p *preemption) inScope(sc scope) bool {
 	seated := map[int32]int{} // leaves by node
 	for _, set := range p.root.sets {
-		shape := p.shape.sets[set]
-		for range shape.count {
+		want := p.sets[set]
+		for range want.count {
 			best, node, least := (*victims)(nil), int32(-1), noCost
 			for i := sc.lo; i < sc.hi; i++ {
 				n := &p.view.nodes[i]
-				need := seated[i] + shape.n
+				need := seated[i] + want.n
 				if n.blocked || p.view.leaves[n.top] < need {
 					continue
 				}
@@ -231,7 +231,7 @@ func (p *preemption) inScope(sc scope) bool {
 			for _, g := range best.gangs[:best.n] {
 				p.mark(g)
 			}
-			seated[node] += shape.n
+			seated[node] += want.n
 		}
 	}
 	return true

@@ -53,7 +53,7 @@ func (s *search) part(a area, p *part) bool {
 		return s.flat(a, p)
 	}
 	if p.within < 0 {
-		for level := 0; level < min(a.level, s.tree.top()+1); level++ {
+		for level := 0; level < min(a.level, s.top()+1); level++ {
 			if s.leaves[level] >= p.leaves && s.inside(a, level, p) {
 				return true
 			}
@@ -182,7 +182,7 @@ func (s *search) flat(a area, p *part) bool {
 			return true
 		}
 	}
-	for level := s.node + 1; level < min(a.level, s.tree.top()+1); level++ {
+	for level := s.node + 1; level < min(a.level, s.top()+1); level++ {
 		if s.leaves[level] >= p.leaves && s.above(a, level, p) {
 			return true
 		}

@@ -88,12 +88,12 @@ func newView(t *tree, roots []int) *view {
 	return v
 }
 
-func (v *view) addRoot(level int, lo *int32) int32 {
+func (v *view) addRoot(level int, lo *int32) {
 	if level <= v.node {
 		n := viewNode{lo: *lo, top: int8(level), up: -1, free: newBitset(v.leaves[level])}
 		*lo += int32(v.leaves[level])
 		v.nodes = append(v.nodes, n)
-		return -1
+		return
 	}
 	at := level - v.node - 1
 	c := upperCell{lo: int32(len(v.nodes)), up: -1, hist: make([]int32, v.leaves[v.node]+1)}
@@ -110,7 +110,6 @@ func (v *view) addRoot(level int, lo *int32) int32 {
 	}
 	v.upper[at][self].hi = int32(len(v.nodes))
 	v.upper[at][self].hist[0] = int32(len(v.nodes)) - c.lo
-	return self
 }
 
 // mark sets the state of one leaf; index has to follow.
