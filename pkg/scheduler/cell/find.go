@@ -1,0 +1,197 @@
+package cell
+
+import "fmt"
+
+// find looks for a place: without killing if it can, and in the order of the chains.
+func (s *Scheduler) find(r *Request, suggested Nodes) (*plan, Decision) {
+	v := s.byVC[r.VirtualCluster]
+	targets, err := s.targets(v, r)
+	if err != nil {
+		return nil, Decision{Result: Refuse, Reason: err.Error()}
+	}
+	if reason := s.overQuota(v, r); reason != "" {
+		return nil, s.quotaDecision(v, r, reason)
+	}
+	var best *plan
+	for _, t := range targets {
+		if p := s.tryFree(t, r, suggested); p != nil && (best == nil || len(best.victims) > 0 && len(p.victims) == 0) {
+			best = p
+		}
+		if best != nil && len(best.victims) == 0 {
+			return best, Decision{}
+		}
+	}
+	if best != nil {
+		return best, Decision{}
+	}
+	if r.Priority >= MinGuaranteed {
+		for _, t := range targets {
+			if p := s.tryPreempt(t, r, suggested); p != nil {
+				return p, Decision{}
+			}
+		}
+	}
+	return nil, s.noPlace(r, targets, suggested)
+}
+
+// target is where a gang is searched: virtual cells, or (space nil) all of a chain.
+type target struct {
+	space *space
+	chain *chain
+	shape *shape
+}
+
+func (t target) view() *view {
+	if t.space != nil {
+		return t.space.view
+	}
+	return t.chain.view
+}
+
+// targets lists where the request may go. The error says why there is nothing.
+func (s *Scheduler) targets(v *vc, r *Request) ([]target, error) {
+	var spaces []*space
+	switch {
+	case r.PinnedCell != "":
+		sp := v.pinned[r.PinnedCell]
+		if sp == nil {
+			return nil, fmt.Errorf("virtual cluster %s has no pinned cell %s", v.name, r.PinnedCell)
+		}
+		if r.Priority < MinGuaranteed {
+			return nil, fmt.Errorf("an opportunistic gang can't ask for the pinned cell %s; give it a priority of 0 or more", r.PinnedCell)
+		}
+		spaces = []*space{sp}
+	case r.Priority >= MinGuaranteed:
+		spaces = v.spaces
+	default:
+		for _, ch := range s.chains {
+			spaces = append(spaces, &space{chain: ch})
+		}
+	}
+	var out []target
+	var last error
+	typed := false
+	for _, sp := range spaces {
+		if r.LeafType != "" && r.PinnedCell == "" && sp.chain.names[0] != r.LeafType {
+			continue
+		}
+		typed = true
+		sh, err := sp.chain.shapeOf(r)
+		if err != nil {
+			last = err
+			continue
+		}
+		t := target{chain: sp.chain, shape: sh}
+		if sp.vc != nil {
+			t.space = sp
+		}
+		out = append(out, t)
+	}
+	if len(out) > 0 {
+		return out, nil
+	}
+	if typed && last != nil {
+		return nil, last
+	}
+	return nil, s.noTarget(v, r)
+}
+
+func (s *Scheduler) noTarget(v *vc, r *Request) error {
+	known := map[string]bool{}
+	for _, ch := range s.chains {
+		known[ch.names[0]] = true
+	}
+	switch {
+	case r.LeafType != "" && !known[r.LeafType]:
+		return fmt.Errorf("the cluster has no leaf cell type %s", r.LeafType)
+	case r.LeafType != "" && r.Priority >= MinGuaranteed:
+		return fmt.Errorf("virtual cluster %s has no cells of leaf cell type %s", v.name, r.LeafType)
+	}
+	return fmt.Errorf("virtual cluster %s has no cells outside of its pinned ones; name one with pinnedCellId, or ask for priority -1", v.name)
+}
+
+// tryFree looks for a place in the leaves that the virtual cluster doesn't use.
+func (s *Scheduler) tryFree(t target, r *Request, suggested Nodes) *plan {
+	v := t.view()
+	if t.shape.total > v.free {
+		return nil
+	}
+	if t.space == nil && t.chain.holdsBack(t.shape.total) {
+		return nil
+	}
+	blocked := s.blockUnoffered(t, suggested, nil)
+	defer func() { unblock(v, blocked) }()
+	for range 4 {
+		spots, ok := s.wholeNodes(t)
+		if !ok {
+			spots, ok = v.place(t.shape)
+		}
+		if !ok {
+			return nil
+		}
+		g := s.newGang(t, r, spots)
+		if t.space == nil {
+			return s.finish(g, nil)
+		}
+		if s.mapLeaves(t.space, g.slots, suggested) {
+			return s.finish(g, nil)
+		}
+		// Bad or unoffered hardware is in the way: look elsewhere.
+		for i := range spots {
+			if root := t.space.leaves[v.nodes[spots[i].node].lo].root; root.bound == nil && !v.nodes[spots[i].node].blocked {
+				blocked = append(blocked, t.space.blockRoot(root)...)
+			}
+		}
+	}
+	return nil
+}
+
+// blockRoot takes all nodes of a preassigned cell out of the search.
+func (sp *space) blockRoot(root *vcell) []int32 {
+	var out []int32
+	for i := sp.leaves[root.lo].node; i <= sp.leaves[root.hi-1].node; i++ {
+		if !sp.view.nodes[i].blocked {
+			sp.view.block(i, true)
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// blockUnoffered takes the nodes that lie on hardware which isn't offered out of the search.
+func (s *Scheduler) blockUnoffered(t target, suggested Nodes, blocked []int32) []int32 {
+	if suggested == nil {
+		return blocked
+	}
+	v := t.view()
+	for i := range v.nodes {
+		n := &v.nodes[i]
+		var m *machine
+		if t.space == nil {
+			m = t.chain.cells[t.chain.node][i].machine
+		} else {
+			m = t.space.machineOf(n)
+		}
+		if m != nil && !suggested.Has(m.name) && !n.blocked {
+			v.block(int32(i), true)
+			blocked = append(blocked, int32(i))
+		}
+	}
+	return blocked
+}
+
+// machineOf returns the machine that a view's node is bound to, nil if to none.
+func (sp *space) machineOf(n *viewNode) *machine {
+	for c := sp.leaves[n.lo]; c != nil && c.level <= int(n.top); c = c.parent {
+		if c.level == int(n.top) && c.bound != nil {
+			return c.bound.machine
+		}
+	}
+	return nil
+}
+
+func unblock(v *view, nodes []int32) {
+	for _, i := range nodes {
+		v.block(i, false)
+	}
+}

@@ -1,0 +1,89 @@
+package cell
+
+import "slices"
+
+// plan is a placement that was found and is not yet in force.
+type plan struct {
+	epoch   uint64
+	gang    *gang
+	demoted []*gang // lose their guarantee for it
+	cancels []*gang // lose their reservations to it
+	victims []*gang // have to go first
+}
+
+// newGang makes the gang for spots in a view; a physical one has its leaves at once.
+func (s *Scheduler) newGang(t target, r *Request, spots []spot) *gang {
+	g := &gang{key: gangKey{r.VirtualCluster, r.Gang}, request: r, priority: r.Priority, space: t.space, chain: t.chain, order: s.order + 1}
+	g.slots = make([]slot, len(spots))
+	v := t.view()
+	pods := 0
+	for set, sh := range t.shape.sets {
+		for range sh.count {
+			sl := &g.slots[pods]
+			sl.at.Set = set
+			at := spots[pods]
+			slices.Sort(at.offsets)
+			lo := v.nodes[at.node].lo
+			if t.space != nil {
+				sl.virtual = make([]*vcell, len(at.offsets))
+				for k, o := range at.offsets {
+					sl.virtual[k] = t.space.leaves[lo+o]
+				}
+			} else {
+				sl.leaves = make([]*pcell, len(at.offsets))
+				for k, o := range at.offsets {
+					sl.leaves[k] = t.chain.cells[0][lo+o]
+				}
+			}
+			pods++
+		}
+	}
+	return g
+}
+
+// finish completes a mapped gang: addresses in order of devices, victims, the written placement.
+func (s *Scheduler) finish(g *gang, demoted []*gang) *plan {
+	p := &plan{epoch: s.epoch, gang: g, demoted: demoted}
+	s.stamp++
+	indices := make([]int32, 0, g.leafCount())
+	for i := range g.slots {
+		sl := &g.slots[i]
+		sl.sortByDevice()
+		sl.at.Node = sl.leaves[0].machine.name
+		from := len(indices)
+		for _, leaf := range sl.leaves {
+			indices = append(indices, leaf.device)
+			if u := leaf.using; u != nil && u.marked != s.stamp {
+				u.marked = s.stamp
+				p.victims = append(p.victims, u)
+			}
+			if h := leaf.reserving; h != nil && h.marked != s.stamp {
+				h.marked = s.stamp
+				p.cancels = append(p.cancels, h)
+			}
+		}
+		sl.at.Indices = indices[from:len(indices):len(indices)]
+	}
+	g.placement = g.describe()
+	return p
+}
+
+func (g *gang) leafCount() int {
+	n := 0
+	for i := range g.slots {
+		n += len(g.slots[i].leaves)
+	}
+	return n
+}
+
+// sortByDevice orders the leaves by device, the virtual ones along with them.
+func (sl *slot) sortByDevice() {
+	for i := 1; i < len(sl.leaves); i++ {
+		for k := i; k > 0 && sl.leaves[k].device < sl.leaves[k-1].device; k-- {
+			sl.leaves[k], sl.leaves[k-1] = sl.leaves[k-1], sl.leaves[k]
+			if sl.virtual != nil {
+				sl.virtual[k], sl.virtual[k-1] = sl.virtual[k-1], sl.virtual[k]
+			}
+		}
+	}
+}
