@@ -133,7 +133,7 @@ func (ch *chain) finish() {
 		roots[i] = ch.top()
 	}
 	ch.view = newView(ch.tree, roots)
-	ch.view.classFirst = true
+	ch.view.classFirst = ch.large()
 	ch.badNodes = newBitset(len(ch.cells[ch.node]))
 	ch.badNodes.setRange(0, len(ch.cells[ch.node]))
 	ch.free = make([]int, len(ch.names))

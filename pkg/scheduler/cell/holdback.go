@@ -20,6 +20,10 @@ const (
 	milli         = 1000
 )
 
+// large says that keeping opportunistic gangs out of the way costs less than it saves: in a small
+// chain every idle piece is wanted.
+func (ch *chain) large() bool { return len(ch.cells[0]) >= holdFrom }
+
 // holdsBack says that an opportunistic gang of n leaves would take what guaranteed ones need soon.
 func (ch *chain) holdsBack(n int) bool {
 	if ch.pressure == 0 || ch.view.free < n || ch.view.free-n >= ch.pressure/milli {
@@ -33,10 +37,10 @@ func (ch *chain) fade(part int) { ch.pressure -= min(ch.pressure, ch.pressure*pa
 
 // preempted remembers that a guaranteed gang has started at the cost of n opportunistic leaves.
 func (ch *chain) preempted(n int) {
-	leaves := len(ch.cells[0])
-	if leaves < holdFrom {
+	if !ch.large() {
 		return
 	}
+	leaves := len(ch.cells[0])
 	if n == 0 {
 		ch.fade(fadeByStart)
 		return

@@ -128,6 +128,11 @@ func (m *mapper) fromUpper(roots []*vcell, up *pcell) bool {
 // oneNode returns the node to take one cell of level from: an idle one of the fullest rack, else one with
 // enough idle leaves, else the one where the least is killed.
 func (m *mapper) oneNode(need, level int) *pcell {
+	if !m.large() && m.offered == nil && need < m.leaves[m.node] {
+		if n := m.roomyNode(need, level); n != nil {
+			return n
+		}
+	}
 	if n := m.cleanNode(level); n != nil {
 		return n
 	}
