@@ -73,6 +73,7 @@ func validateRun(ctx context.Context, opts *ValidateOptions) error {
 	}
 	cells, found := catalogue.SchedulerConfig(desired)
 	result := &api.Validation{Valid: len(found.Errors()) == 0}
+	asked := false
 	if result.Valid {
 		note := ""
 		if c != nil {
@@ -83,6 +84,7 @@ func validateRun(ctx context.Context, opts *ValidateOptions) error {
 			if result, note, err = ask(ctx, c, text); err != nil {
 				return c.Explain(err)
 			}
+			asked = note == ""
 		}
 		if note != "" {
 			fmt.Fprintln(opts.Factory.IO.Err, note)
@@ -91,7 +93,7 @@ func validateRun(ctx context.Context, opts *ValidateOptions) error {
 	for _, f := range found {
 		result.Problems = append(result.Problems, api.Problem{Severity: string(f.Severity), Line: f.Line, Column: f.Column, Path: f.Field, Message: f.Message, Remedy: f.Remedy})
 	}
-	return opts.tell(result, found)
+	return opts.tell(result, found, asked)
 }
 
 // load reads the folder, or what the cluster holds.
@@ -112,7 +114,7 @@ func ask(ctx context.Context, c *cluster, text []byte) (result *api.Validation, 
 	return result, "", err
 }
 
-func (opts *ValidateOptions) tell(result *api.Validation, found config.Findings) error {
+func (opts *ValidateOptions) tell(result *api.Validation, found config.Findings, asked bool) error {
 	invalid := &cmdutil.CodeError{Err: errors.New("the virtual clusters are not valid"), Code: cmdutil.ExitFailure, Silent: true}
 	if !opts.Output.Is("text") {
 		if err := opts.Output.Write(opts.Factory.IO.Out, result, cmdutil.Table{}); err != nil || result.Valid {
@@ -127,6 +129,10 @@ func (opts *ValidateOptions) tell(result *api.Validation, found config.Findings)
 		return err
 	}
 	result.Problems = result.Problems[:len(result.Problems)-len(found)] // they were just told
+	if !asked {
+		_, err := fmt.Fprintln(opts.Factory.IO.Out, "the virtual clusters fit the hardware")
+		return err
+	}
 	if err := writeValidation(opts.Factory.IO.Out, result); err != nil || result.Valid {
 		return err
 	}
