@@ -118,7 +118,7 @@ func grouped(results []simulated, header []string, rows func(*sim.Report) [][]st
 
 // waits is one row per virtual cluster.
 func waits(results []simulated) cmdutil.Table {
-	header := []string{"VIRTUAL CLUSTER", "GPUS", "JOBS", "WAIT", "MEDIAN", "P99", "GUARANTEED WAIT", "P99", "WAITING", "PREEMPTED", "WAITED IN QUOTA"}
+	header := []string{"VIRTUAL CLUSTER", "GPUS", "JOBS", "WAIT", "MEDIAN", "P99", "GUARANTEED WAIT", "GUARANTEED P99", "WAITING", "PREEMPTED", "WAITED IN QUOTA"}
 	return grouped(results, header, func(r *sim.Report) [][]string {
 		var out [][]string
 		for _, v := range r.VirtualClusters {

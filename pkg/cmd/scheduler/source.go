@@ -26,9 +26,11 @@ func (s *source) add(cmd *cobra.Command, f *cmdutil.Factory) {
 	_ = cmd.MarkFlagFilename("config", "yaml", "yml")
 	cmd.Flags().StringVarP(&s.Dir, "config-path", "p", ".", "folder with the configuration, where no --config is given (setting: config, PAICTL_CONFIG)")
 	_ = cmd.MarkFlagDirname("config-path")
-	cmd.MarkFlagsMutuallyExclusive("config", "config-path")
 	cmd.PreRunE = func(c *cobra.Command, _ []string) error {
 		if c.Flags().Changed("config-path") {
+			if s.File != "" {
+				return cmdutil.Usagef("give --config or --config-path, not both")
+			}
 			return nil
 		}
 		settings, err := f.Settings()

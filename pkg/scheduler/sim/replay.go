@@ -3,7 +3,6 @@ package sim
 import (
 	"context"
 	"fmt"
-	"runtime/debug"
 
 	"github.com/openpai/paictl/pkg/scheduler/annotation"
 	"github.com/openpai/paictl/pkg/scheduler/cell"
@@ -95,7 +94,7 @@ func (r *Stepper) run(raw *rawStep) (line *Line) {
 	line = &Line{Step: r.steps, Op: s.op}
 	defer func() {
 		if p := recover(); p != nil {
-			line.Result, line.Reason = Failed, fmt.Sprintf("the scheduler panicked: %v\n%s", p, debug.Stack())
+			line.Result, line.Reason = Failed, panicked(p).Error()
 		}
 	}()
 	if err == nil {

@@ -57,11 +57,16 @@ type run struct {
 // Run replays jobs on a cluster whose nodes are all healthy, in virtual time, and reports how it
 // went. It ends at the last arrival. Jobs of the same priority start in order of arrival; a job
 // that is killed goes back to its place in the queue and keeps what it ran.
-func Run(ctx context.Context, c cell.Config, jobs []trace.Job, o Options) (*Report, error) {
+func Run(ctx context.Context, c cell.Config, jobs []trace.Job, o Options) (report *Report, err error) {
 	r, err := newRun(c, jobs, o)
 	if err != nil {
 		return nil, err
 	}
+	defer func() {
+		if p := recover(); p != nil {
+			report, err = nil, fmt.Errorf("second %d: %w", r.now, panicked(p))
+		}
+	}()
 	r.watch.start()
 	for i, j := range r.jobs {
 		if err := ctx.Err(); err != nil {

@@ -1,0 +1,23 @@
+package sim
+
+import (
+	"fmt"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+)
+
+// maxFrames is how many places of a panic are told: enough to find it, few enough for one line.
+const maxFrames = 4
+
+// panicked describes what the scheduler panicked with, and where. It is called while the panic is being recovered.
+func panicked(p any) error {
+	var at []string
+	for line := range strings.Lines(string(debug.Stack())) {
+		line = strings.TrimSpace(line)
+		if place, _, ok := strings.Cut(line, " +0x"); ok && strings.Contains(place, "/pkg/scheduler/") && !strings.HasSuffix(filepath.Dir(place), "/sim") {
+			at = append(at, filepath.Base(filepath.Dir(place))+"/"+filepath.Base(place))
+		}
+	}
+	return fmt.Errorf("the scheduler panicked, which is a bug: %v (%s)", p, strings.Join(at[:min(len(at), maxFrames)], ", "))
+}
