@@ -44,7 +44,13 @@ func (s *Scheduler) Allocate(pod PodID, r *Request, at *Placement, slot int) ([]
 	g.slots[i].pod = pod
 	g.running++
 	s.pods[pod] = seat{g, i}
-	return lost, nil
+	if g.opportunistic() && g.priority >= MinGuaranteed && !at.Downgraded {
+		// The pod's annotation, as it was or will be written, says otherwise.
+		change := g.downgrade(g.reason)
+		change.Pods = []PodID{pod}
+		lost = append(lost, change)
+	}
+	return append(lost, s.restoreGuarantees()...), nil
 }
 
 // apply puts a plan into force.
@@ -52,7 +58,7 @@ func (s *Scheduler) apply(p *plan) []Downgrade {
 	var lost []Downgrade
 	for _, d := range p.demoted {
 		s.demote(d, p.gang.key.String())
-		lost = append(lost, d.downgrade("its virtual cells went to "+p.gang.key.String()))
+		lost = append(lost, d.downgrade(d.reason))
 	}
 	for _, c := range p.cancels {
 		s.cancel(c)
@@ -61,6 +67,9 @@ func (s *Scheduler) apply(p *plan) []Downgrade {
 		p.gang.chain.preempted(p.gang.displaced())
 	}
 	s.order = max(s.order, p.gang.order)
+	if p.gang.preempting {
+		p.gang.demoted = p.demoted
+	}
 	s.enter(p.gang)
 	return lost
 }
@@ -140,19 +149,17 @@ func (s *Scheduler) takeOver(r *Request, at *Placement) (*gang, []Downgrade, err
 		return nil, nil, fmt.Errorf("gang %s claims a device twice: %w", g.key, ErrConflict)
 	}
 	s.evictReservations(g)
-	s.order = max(s.order, g.order)
 	var lost []Downgrade
-	reason := ""
+	s.order = max(s.order, g.order)
 	if guaranteed {
-		lost, reason = s.claimVirtual(g, at)
+		var more []Downgrade
+		more, g.reason = s.claimVirtual(g, at)
+		lost = append(lost, more...)
 	}
 	s.enter(g)
 	g.placement = g.describe()
 	if !guaranteed {
 		g.placement.Downgraded = at.Downgraded
-	}
-	if reason != "" {
-		lost = append(lost, g.downgrade(reason))
 	}
 	s.settleLater()
 	return g, lost, nil
@@ -230,6 +237,7 @@ func (s *Scheduler) DeleteUnallocated(pod PodID, r *Request) []Downgrade {
 	}
 	if g.waiting = slices.Delete(g.waiting, i, i+1); len(g.waiting) == 0 {
 		s.cancel(g)
+		return s.restoreGuarantees()
 	}
 	return nil
 }

@@ -111,6 +111,8 @@ type Decision struct {
 	Slot      int
 	// Victims are the pods that have to go, whole gangs, in order of node and pod, if the result is Preempt.
 	Victims []Victim
+	// Changes are the gangs that lost their guarantee to the reservation, or have it again.
+	Changes []Downgrade
 }
 
 // Victim is a pod that has to go for another.

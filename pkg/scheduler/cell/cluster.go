@@ -17,6 +17,7 @@ type Scheduler struct {
 	stamp     uint64 // marks gangs during one search
 	unsettled bool   // the doomed cells have to be chosen anew
 	possible  map[string]bool
+	bereft    []*gang // may have their guarantee back
 }
 
 // chain is all physical cells below top cells of one type.

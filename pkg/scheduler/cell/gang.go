@@ -20,8 +20,10 @@ type gang struct {
 	preempting bool       // it holds reservations and no pod of it runs
 	waiting    []PodID
 	preemptor  string
-	marked     uint64 // stamp of the search that kills it
-	taken      int    // leaves that a preemptor has reserved
+	marked     uint64  // stamp of the search that kills it
+	taken      int     // leaves that a preemptor has reserved
+	demoted    []*gang // lost their guarantee to its reservation
+	reason     string  // why it has lost its guarantee
 }
 
 type slot struct {
@@ -143,7 +145,8 @@ func (sl *slot) leaf(k int) *vcell {
 	return sl.virtual[k]
 }
 
-// cancel gives back what a gang has reserved.
+// cancel gives back what a gang has reserved. Those that lost their guarantee for it have it again
+// with the next restoreGuarantees.
 func (s *Scheduler) cancel(g *gang) {
 	s.charge(g, -1)
 	for i := range g.slots {
@@ -169,6 +172,57 @@ func (s *Scheduler) cancel(g *gang) {
 	}
 	delete(s.gangs, g.key)
 	s.changed()
+	s.bereft = append(s.bereft, g.demoted...)
+}
+
+// restoreGuarantees gives gangs their guarantee back for whose reservation they lost it, as far as
+// their virtual cells are free.
+func (s *Scheduler) restoreGuarantees() []Downgrade {
+	var back []Downgrade
+	for _, g := range s.bereft {
+		if preemptor := g.preemptor; s.gangs[g.key] == g && s.promote(g) {
+			change := g.downgrade("the preemption by " + preemptor + " has ended")
+			change.Restored = true
+			back = append(back, change)
+		}
+	}
+	s.bereft = nil
+	return back
+}
+
+// promote gives a gang the virtual cells back that it had, if nobody has them.
+func (s *Scheduler) promote(g *gang) bool {
+	if g.space != nil || g.former == nil || g.priority < MinGuaranteed {
+		return false
+	}
+	sp, _ := s.spaceOf(g, g.former)
+	if sp == nil {
+		return false
+	}
+	g.space = sp
+	for i := range g.slots {
+		g.slots[i].virtual = make([]*vcell, len(g.slots[i].leaves))
+		for k, p := range g.slots[i].leaves {
+			if p == nil {
+				continue
+			}
+			v := sp.byAddress(valueAt(g.former.Pods[i].Virtual, k))
+			if v == nil || v.owner != nil || !s.matches(g, v, p) {
+				s.unclaim(g)
+				return false
+			}
+			g.slots[i].virtual[k] = v
+			v.owner = g
+			sp.used[g.priority]++
+			sp.touch(v)
+			s.bindPath(v, p)
+		}
+	}
+	g.preemptor, g.former, g.reason = "", nil, ""
+	g.placement = g.describe()
+	s.charge(g, 1)
+	s.changed()
+	return true
 }
 
 // holds says that the gang runs on the leaf with its guarantee.
@@ -184,7 +238,7 @@ func (g *gang) holds(p *pcell, v *vcell) bool {
 // start turns the reservations of a gang into use. Its victims are gone.
 func (s *Scheduler) start(g *gang) {
 	g.preempting = false
-	g.waiting = nil
+	g.waiting, g.demoted = nil, nil
 	for i := range g.slots {
 		for _, p := range g.slots[i].leaves {
 			if p == nil {
@@ -213,13 +267,13 @@ func (s *Scheduler) demote(g *gang, preemptor string) (undo func()) {
 		}
 		g.slots[i].virtual = nil
 	}
-	g.space, g.preemptor = nil, preemptor
+	g.space, g.preemptor, g.reason = nil, preemptor, "its virtual cells went to "+preemptor
 	placement := g.placement
 	g.former = placement
 	g.placement = g.describe()
 	s.changed()
 	return func() {
-		g.space, g.preemptor, g.placement, g.former = space, "", placement, nil
+		g.space, g.preemptor, g.reason, g.placement, g.former = space, "", "", placement, nil
 		for i := range g.slots {
 			g.slots[i].virtual = before[i]
 		}

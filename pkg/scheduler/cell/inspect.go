@@ -60,6 +60,9 @@ func (g *gang) status() GangStatus {
 			st.VirtualPlacement[v.root.address] = append(st.VirtualPlacement[v.root.address], v.address)
 		}
 	}
+	for _, indices := range st.PhysicalPlacement {
+		slices.Sort(indices)
+	}
 	return st
 }
 

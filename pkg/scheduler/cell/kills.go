@@ -83,12 +83,16 @@ next:
 	return killed<<32 | (1<<32 - 1 - oldest)
 }
 
-// better prefers a gang that is enough alone, then the one with more leaves, then the younger one.
+// better prefers a gang that is enough alone, then the one with more leaves, then the lower priority,
+// then the younger one.
 func better(n, missing int, g *gang, thanN int, than *gang) bool {
 	if enough, thanEnough := n >= missing, thanN >= missing; enough != thanEnough {
 		return enough
 	} else if !enough && n != thanN {
 		return n > thanN
+	}
+	if a, b := g.effective(), than.effective(); a != b {
+		return a < b
 	}
 	return g.order > than.order
 }

@@ -193,12 +193,14 @@ func (p *preemption) markAll(gangs []*gang) {
 	}
 }
 
+// costOf orders sets of victims: few before many, low priorities before high ones, young before old.
 func costOf(gangs []*gang) uint64 {
-	oldest := uint64(1<<32 - 1)
+	oldest, highest := uint64(1<<32-1), 0
 	for _, g := range gangs {
 		oldest = min(oldest, g.order)
+		highest = max(highest, g.priority)
 	}
-	return uint64(len(gangs))<<32 | (1<<32 - 1 - oldest)
+	return uint64(len(gangs))<<42 | uint64(highest)<<32 | (1<<32 - 1 - oldest)
 }
 
 // inScope seats the pods one by one where the fewest further gangs have to go.
@@ -239,16 +241,15 @@ func (p *preemption) inScope(sc scope) bool {
 
 // victims are the gangs to end for one cell.
 type victims struct {
-	gangs  [16]*gang
-	n      int
-	oldest uint64
+	gangs [16]*gang
+	n     int
 }
 
 func (v *victims) cost() uint64 {
 	if v.n == 0 {
 		return 0
 	}
-	return uint64(v.n)<<32 | (1<<32 - 1 - v.oldest)
+	return costOf(v.gangs[:v.n])
 }
 
 // victims chooses who goes for need of the leaves: the gangs with the most leaves first, of equal ones
@@ -260,7 +261,7 @@ func (p *preemption) victims(leaves []*vcell, need int) (victims, bool) {
 	}
 	var store [16]part
 	parts := store[:0]
-	out := victims{oldest: 1<<32 - 1}
+	out := victims{}
 next:
 	for _, v := range leaves {
 		g := v.owner
@@ -294,7 +295,6 @@ next:
 		need -= parts[best].n
 		parts[best].n = 0
 		out.gangs[out.n] = parts[best].g
-		out.oldest = min(out.oldest, parts[best].g.order)
 		out.n++
 	}
 	return out, true

@@ -177,7 +177,7 @@ func (s *Scheduler) makeRoom(g *gang, v *vcell) []Downgrade {
 		return nil
 	}
 	s.demote(o, g.key.String())
-	return []Downgrade{o.downgrade("its virtual cells went to " + g.key.String())}
+	return []Downgrade{o.downgrade(o.reason)}
 }
 
 // freeRoot returns a preassigned cell that can be bound to p: an unbound one, or the one whose gangs

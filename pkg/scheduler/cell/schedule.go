@@ -35,8 +35,11 @@ func (s *Scheduler) Schedule(pod PodID, r *Request, phase Phase, suggested Nodes
 	}
 	if !s.usable(g, suggested) {
 		s.cancel(g)
+		back := s.restoreGuarantees()
 		s.settle()
-		return s.fresh(pod, r, phase, suggested)
+		d := s.fresh(pod, r, phase, suggested)
+		d.Changes = append(back, d.Changes...)
+		return d
 	}
 	if phase == Preempting && !slices.Contains(g.waiting, pod) {
 		g.waiting = append(g.waiting, pod)
@@ -99,7 +102,7 @@ func (s *Scheduler) fresh(pod PodID, r *Request, phase Phase, suggested Nodes) D
 	if phase == Preempting {
 		p.gang.preempting = true
 		p.gang.waiting = []PodID{pod}
-		s.apply(p)
+		d.Changes = append(s.apply(p), s.restoreGuarantees()...)
 	}
 	return d
 }

@@ -143,8 +143,10 @@ func (w *chooser) standalone(best *offer) {
 		return
 	}
 	killed := uint64(w.want) * 4
-	if up := w.m.upperFor(w.m.node+1, w.want); len(v.upper) > 0 && up != nil {
-		killed = w.m.killsIn(up, w.want)
+	if len(v.upper) > 0 {
+		if up := w.m.upperFor(w.m.node+1, w.want); up != nil {
+			killed = w.m.killsIn(up, w.want)
+		}
 	}
 	cost := killed<<32 | uint64(2)<<24
 	if w.want == 1 {
