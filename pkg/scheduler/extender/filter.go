@@ -133,8 +133,10 @@ func (s *state) schedule(p *pod, offered *nodeNames) (cell.Decision, error) {
 	}
 	start := time.Now()
 	d := s.core.Schedule(cell.PodID(p.uid), p.request, cell.Filtering, nodes)
+	s.apply(d.Changes)
 	if d.Result == cell.Preempt {
 		d = s.core.Schedule(cell.PodID(p.uid), p.request, cell.Preempting, nodes)
+		s.apply(d.Changes)
 	}
 	s.count.decided.Observe(time.Since(start).Seconds())
 	return d, nil

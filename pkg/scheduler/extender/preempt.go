@@ -47,6 +47,7 @@ func (e *Extender) victims(ctx context.Context, args *preemptArgs) (*preemptResu
 		nodes = nodeSet(args.NodeNameToMetaVictims)
 	}
 	d := s.core.Schedule(cell.PodID(p.uid), p.request, cell.Preempting, nodes)
+	s.apply(d.Changes)
 	e.count.decisions.WithLabelValues(string(d.Result)).Inc()
 	switch d.Result {
 	case cell.Refuse:

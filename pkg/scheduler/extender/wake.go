@@ -49,5 +49,6 @@ func (e *Extender) wake() {
 // couldStart tells whether kube-scheduler would get another answer than last time for a pod.
 func (s *state) couldStart(p *pod) bool {
 	d := s.core.Schedule(cell.PodID(p.uid), p.request, cell.Filtering, nil)
+	s.apply(d.Changes)
 	return d.Result == cell.Bind || d.Result == cell.Preempt && p.state == api.Waiting
 }

@@ -46,6 +46,7 @@ func (r *Stepper) schedule(s *step, p *replayPod, line *Line) error {
 	}
 	d := r.core.Schedule(cell.PodID(p.id), p.request, phase, suggested)
 	line.Result, line.Reason = string(d.Result), d.Reason
+	r.changed(d.Changes, line)
 	p.bind = nil
 	for _, v := range d.Victims {
 		line.Victims = append(line.Victims, string(v.Pod))
