@@ -113,16 +113,18 @@ func (s *state) refusals(next *cell.Scheduler) []api.Change {
 	var out []api.Change
 	for _, g := range s.queue() {
 		p := g.first()
-		if s.core.Schedule(cell.PodID(p.uid), p.request, cell.Filtering, nil).Result == cell.Refuse {
+		then := next.Why(p.request)
+		if !refused(&then) {
 			continue
 		}
-		d := next.Schedule(cell.PodID(p.uid), p.request, cell.Filtering, nil)
-		if d.Result == cell.Refuse {
-			out = append(out, api.Change{VC: g.vc, Group: g.name, Effect: api.Refused, Pods: g.podNames(), GPUs: s.gpus(p), User: p.request.User, Reason: d.Reason})
+		if now := s.core.Why(p.request); !refused(&now) {
+			out = append(out, api.Change{VC: g.vc, Group: g.name, Effect: api.Refused, Pods: g.podNames(), GPUs: s.gpus(p), User: p.request.User, Reason: then.Sentence})
 		}
 	}
 	return out
 }
+
+func refused(e *cell.Explanation) bool { return e.Code == "Unsatisfiable" || e.Code == "Malformed" }
 
 // changedVirtualClusters compares what is owned.
 func (s *state) changedVirtualClusters(now, then cell.Config, core *cell.Scheduler) []api.ChangedVirtualCluster {
