@@ -9,6 +9,7 @@ type mapper struct {
 	stamp   uint64
 	offered Nodes // nil: all
 	claims  *claims
+	split   []*pcell // nodes of which this mapping takes pieces
 	trees   []*vcell // topmost unbound cells that hold wanted leaves
 	kills   *killing
 }
@@ -173,7 +174,7 @@ func (m *mapper) cleanIn(p *pcell) int { return m.countIn(p, p.cleanNodes(), tru
 func (m *mapper) freeIn(p *pcell) int  { return m.countIn(p, p.freeNodes(), false) }
 
 func (m *mapper) countIn(p *pcell, n int, clean bool) int {
-	if m.offered == nil && p.inside != m.stamp {
+	if m.offered == nil && p.inside != m.stamp && !m.claimed(p) {
 		return n
 	}
 	n = 0
@@ -189,7 +190,17 @@ func (m *mapper) countIn(p *pcell, n int, clean bool) int {
 
 // open says that a node isn't claimed by this mapping and is offered.
 func (m *mapper) open(n *pcell) bool {
-	return n.claim != m.stamp && n.inside != m.stamp && m.usable(n)
+	return n.inside != m.stamp && !m.claimed(n) && m.usable(n)
+}
+
+// claimed says that this mapping has taken p or a cell around it.
+func (m *mapper) claimed(p *pcell) bool {
+	for ; p != nil; p = p.parent {
+		if p.claim == m.stamp {
+			return true
+		}
+	}
+	return false
 }
 
 // from returns the level of the largest free cell that p would be taken from.
@@ -231,6 +242,11 @@ func (m *mapper) root(v *vcell, p *pcell) bool {
 	for up := p.parent; up != nil; up = up.parent {
 		up.inside = m.stamp
 	}
+	if p.level < m.node {
+		if n := p.upTo(m.node); !slices.Contains(m.split, n) {
+			m.split = append(m.split, n)
+		}
+	}
 	return true
 }
 
@@ -242,7 +258,7 @@ func (m *mapper) upperRoot(v *vcell) bool {
 		var best *pcell
 		least := noCost
 		for _, p := range m.cells[v.level] {
-			if p.split > 0 || p.inside == m.stamp || p.claim == m.stamp || p.taken() || m.freeIn(p) < want {
+			if p.split > 0 || p.inside == m.stamp || m.claimed(p) || p.taken() || m.freeIn(p) < want {
 				continue
 			}
 			short := max(0, want-m.cleanIn(p))
@@ -265,18 +281,22 @@ func (m *mapper) upperRoot(v *vcell) bool {
 func (m *mapper) smallRoot(v *vcell) bool {
 	var best *pcell
 	least := noCost
+	consider := func(p *pcell) {
+		if int(p.hi-p.lo)-p.badCount < v.need || !m.usable(p.upTo(m.node)) {
+			return
+		}
+		if cost := m.kills.cost(p, v.need)<<8 | uint64(m.from(p)); cost < least && m.safe(p) {
+			best, least = p, cost
+		}
+	}
 	for l := v.level; l < m.node; l++ {
 		for i := m.largest[l].first(0, len(m.cells[l])); i >= 0; i = m.largest[l].first(int(i)+1, len(m.cells[l])) {
-			p := m.cells[l][i]
-			for p.level > v.level {
-				p = m.leastKilled(p.children, v.need)
-			}
-			if p == nil || p.claim == m.stamp || p.inside == m.stamp || int(p.hi-p.lo)-p.badCount < v.need || !m.usable(p.upTo(m.node)) {
-				continue
-			}
-			if cost := m.kills.cost(p, v.need)<<8 | uint64(l); cost < least && m.safe(p) {
-				best, least = p, cost
-			}
+			m.pieces(m.cells[l][i], v.level, v.need, consider)
+		}
+	}
+	for _, n := range m.split {
+		if n.isFree() {
+			m.pieces(n, v.level, v.need, consider)
 		}
 	}
 	if best == nil || least>>8 > 0 {
@@ -288,6 +308,25 @@ func (m *mapper) smallRoot(v *vcell) bool {
 		}
 	}
 	return best != nil && m.root(v, best)
+}
+
+// pieces shows the cells of a level that can be taken from the free cell p: all of them where this mapping
+// has taken a part of p, else the best one.
+func (m *mapper) pieces(p *pcell, level, need int, show func(*pcell)) {
+	switch {
+	case p.claim == m.stamp:
+	case p.inside == m.stamp:
+		for _, c := range p.children {
+			if c.level >= level {
+				m.pieces(c, level, need, show)
+			}
+		}
+	default:
+		for p.level > level {
+			p = m.leastKilled(p.children, need)
+		}
+		show(p)
+	}
 }
 
 func (m *mapper) leastKilled(cells []*pcell, need int) *pcell {

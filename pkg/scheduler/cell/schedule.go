@@ -33,7 +33,7 @@ func (s *Scheduler) Schedule(pod PodID, r *Request, phase Phase, suggested Nodes
 		}
 		return g.bindTo(i)
 	}
-	if !s.usable(g, suggested) {
+	if !s.usable(g, suggested) && (phase == Preempting || len(s.victimsOf(g)) == 0) {
 		s.cancel(g)
 		back := s.restoreGuarantees()
 		s.settle()
@@ -134,7 +134,10 @@ func (s *Scheduler) victimsOf(g *gang) []*gang {
 	var out []*gang
 	for i := range g.slots {
 		for _, p := range g.slots[i].leaves {
-			if u := p.using; u != nil && u.marked != s.stamp {
+			if p == nil {
+				continue
+			}
+			if u := p.using; u != nil && u.marked != s.stamp && u != g {
 				u.marked = s.stamp
 				out = append(out, u)
 			}
