@@ -210,3 +210,18 @@ func TestAPodThatCouldStartIsTriedAgain(t *testing.T) {
 	assert.Equal(t, touched, c.pod(p).Annotations[api.RetryAnnotation], "once")
 	assert.Empty(t, c.pod(never).Annotations[api.RetryAnnotation])
 }
+
+func TestAPodThatCouldStartIsTriedAgainWithoutAnEvent(t *testing.T) {
+	c := newCluster(t, twoTeams)
+	p := c.create(newPod("p", spec("B", 1, "p:1:2")))
+	c.e.mu.Lock()
+	c.e.state.wait(c.e.state.pods[p.UID], "held back for a while")
+	c.e.state.pods[p.UID].asked = c.clock.now()
+	c.e.state.freed, c.e.state.woken = time.Time{}, c.clock.now()
+	c.e.mu.Unlock()
+	c.e.wake()
+	assert.Empty(t, c.pod(p).Annotations[api.RetryAnnotation], "it was asked about just now")
+	c.clock.add(wakeAnyway)
+	c.e.wake()
+	c.eventually(func() bool { return c.pod(p).Annotations[api.RetryAnnotation] != "" })
+}

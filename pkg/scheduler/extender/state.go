@@ -23,9 +23,9 @@ type state struct {
 	named map[string]*pod // by namespace/name
 	gangs map[gangKey]*gang
 	nodes map[string]*node
-	// freed is when cells became free last, and woken until when that was looked at.
-	freed, woken time.Time
-	generation   int64
+	// freed is when cells became free last, woken until when that was looked at, looked when.
+	freed, woken, looked time.Time
+	generation           int64
 
 	log    *slog.Logger
 	events record.EventRecorder

@@ -10,6 +10,9 @@ import (
 const (
 	// wakeDelay is what kube-scheduler gets to try again by itself after an event that it sees, too.
 	wakeDelay = time.Second
+	// wakeAnyway is how often all gangs are looked at without an event: one that is only held back
+	// for a while waits for none.
+	wakeAnyway = 10 * time.Second
 	// wakeMost bounds the gangs that are woken in one round.
 	wakeMost = 64
 )
@@ -20,22 +23,30 @@ const (
 func (e *Extender) wake() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	s := e.state
-	if s == nil || !s.freed.After(s.woken) || s.now().Sub(s.freed) < wakeDelay {
-		return
+	if e.state != nil {
+		e.state.wake()
 	}
-	freed, woken := s.freed, 0
+}
+
+func (s *state) wake() {
+	now, since := s.now(), s.freed
+	freed := s.freed.After(s.woken)
+	switch {
+	case now.Sub(s.looked) < wakeAnyway && (!freed || now.Sub(s.freed) < wakeDelay):
+		return // in a busy cluster there is always something that became free just now
+	case !freed:
+		since = now.Add(-wakeAnyway)
+	}
+	s.looked = now
+	woken := 0
 	for _, g := range s.queue() {
 		p := g.first()
-		if p.request == nil || p.asked.IsZero() || p.asked.After(freed) || p.touched.After(freed) {
-			continue
-		}
-		if !s.couldStart(p) {
+		if p.asked.IsZero() || p.asked.After(since) || p.touched.After(since) || !s.couldStart(p) {
 			continue
 		}
 		for _, q := range g.pods {
-			if !q.asked.After(freed) {
-				q.touched = s.now()
+			if !q.asked.After(since) {
+				q.touched = now
 				s.todo(task{touch, q.uid})
 			}
 		}
@@ -43,7 +54,7 @@ func (e *Extender) wake() {
 			return // the rest in the next round, when these have been asked about
 		}
 	}
-	s.woken = freed
+	s.woken = s.freed
 }
 
 // couldStart tells whether kube-scheduler would get another answer than last time for a pod.
