@@ -1,0 +1,136 @@
+package cell
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// Each of these was found by random steps, and is the shortest story that shows the mistake.
+
+// fresh is a scheduler with all nodes healthy.
+func freshScheduler(t *testing.T, c Config) *Scheduler {
+	t.Helper()
+	s, err := New(c)
+	require.NoError(t, err)
+	for _, n := range s.Nodes() {
+		s.SetNode(n, true)
+	}
+	return s
+}
+
+func flatGang(vc, name string, priority, pods, gpus int) *Request {
+	return &Request{VirtualCluster: vc, Gang: name, Priority: priority, Root: Group{Pods: []PodSet{{Count: pods, Cells: gpus}}}}
+}
+
+// mustRun binds and accepts all pods of a gang of equal pods.
+func mustRun(t *testing.T, s *Scheduler, r *Request) []PodID {
+	t.Helper()
+	var out []PodID
+	for i := range r.Root.Pods[0].Count {
+		id := PodID(r.Gang + string(rune('a'+i)))
+		d := s.Schedule(id, r, Filtering, nil)
+		require.Equal(t, Bind, d.Result, d.Reason)
+		_, err := s.Allocate(id, r, d.Placement, d.Slot)
+		require.NoError(t, err)
+		out = append(out, id)
+	}
+	require.NoError(t, s.Check())
+	return out
+}
+
+func quads(tops int, vcs ...VirtualCluster) Config {
+	c := Config{Types: []Type{{"PAIR", "GPU", 2, false}, {"NODE", "PAIR", 2, true}}, VirtualClusters: vcs}
+	for range tops {
+		c.Physical = append(c.Physical, Physical{Type: "NODE"})
+	}
+	return c
+}
+
+func racks(tops int, vcs ...VirtualCluster) Config {
+	c := Config{Types: []Type{{"NODE", "GPU", 2, true}, {"RACK", "NODE", 2, false}}, VirtualClusters: vcs}
+	for range tops {
+		c.Physical = append(c.Physical, Physical{Type: "RACK"})
+	}
+	return c
+}
+
+func TestAWholeNodeInAClusterWithoutRacks(t *testing.T) {
+	s := freshScheduler(t, quads(2, VirtualCluster{Name: "A", Cells: []Virtual{{"NODE", 1}}}))
+	mustRun(t, s, flatGang("A", "g", 0, 1, 4))
+}
+
+func TestANodeAndARackOfOneGangDoNotOverlap(t *testing.T) {
+	// Four nodes for one gang, of two racks and a node: the node must not come out of one of the racks.
+	s := freshScheduler(t, racks(4, VirtualCluster{Name: "A", Cells: []Virtual{{"RACK", 2}, {"RACK.NODE", 1}}}))
+	mustRun(t, s, flatGang("A", "g", 0, 4, 2))
+	bound := map[string]bool{}
+	for _, sp := range s.spaces() {
+		for _, r := range sp.roots {
+			if r.bound != nil {
+				for _, leaf := range r.bound.chain.cells[0][r.bound.lo:r.bound.hi] {
+					assert.False(t, bound[leaf.address], "%s is in two preassigned cells", leaf.address)
+					bound[leaf.address] = true
+				}
+			}
+		}
+	}
+}
+
+func TestSmallCellsOfOneGangShareANode(t *testing.T) {
+	s := freshScheduler(t, quads(1, VirtualCluster{Name: "A", Cells: []Virtual{{"NODE.PAIR", 1}, {"NODE.GPU", 1}}}))
+	mustRun(t, s, flatGang("A", "g", 0, 3, 1))
+}
+
+func TestADowngradeWhileReservingIsReported(t *testing.T) {
+	s := freshScheduler(t, quads(1, VirtualCluster{Name: "A", Cells: []Virtual{{"NODE", 1}}}))
+	lazy := flatGang("A", "lazy", 0, 1, 4)
+	lazy.LazyPreemption = true
+	mustRun(t, s, lazy)
+	d := s.Schedule("strong", flatGang("A", "strong", 5, 1, 4), Preempting, nil)
+	require.Equal(t, Preempt, d.Result)
+	require.Len(t, d.Changes, 1, "somebody has to write it into its annotations")
+	assert.Equal(t, "lazy", d.Changes[0].Gang)
+}
+
+func TestFilteringKeepsAReservationThatIsNotOffered(t *testing.T) {
+	s := freshScheduler(t, quads(2, VirtualCluster{Name: "A", Cells: []Virtual{{"NODE", 1}}}))
+	mustRun(t, s, flatGang("A", "weak", 0, 1, 4))
+	mustRun(t, s, flatGang("A", "idle", Opportunistic, 1, 4))
+	r := flatGang("A", "strong", 5, 1, 4)
+	r.OnlySuggested = true
+	require.Equal(t, Preempt, s.Schedule("strong", r, Preempting, nil).Result)
+	before := s.dump()
+	s.Schedule("strong", r, Filtering, offered{})
+	assert.Equal(t, before, s.dump())
+}
+
+func TestWhyOfAGangWhoseNodeIsNoLongerConfigured(t *testing.T) {
+	s := freshScheduler(t, quads(2, VirtualCluster{Name: "A", Cells: []Virtual{{"NODE", 1}}}))
+	r := flatGang("A", "g", 0, 1, 4)
+	mustRun(t, s, r)
+	g, _ := s.Gang("A", "g")
+	c := quads(2, VirtualCluster{Name: "A", Cells: []Virtual{{"NODE", 1}}})
+	for i := range c.Physical {
+		c.Physical[i].Address = "new" + string(rune('0'+i))
+	}
+	n, _, err := s.Reconfigure(c)
+	require.NoError(t, err)
+	require.NotEmpty(t, g.PhysicalPlacement)
+	assert.NotPanics(t, func() { n.Why(r) })
+}
+
+func TestAGangThatComesWithoutItsGuaranteeIsReportedWithItsPod(t *testing.T) {
+	s := freshScheduler(t, quads(2, VirtualCluster{Name: "A", Cells: []Virtual{{"NODE", 1}}}))
+	r := flatGang("A", "first", 0, 1, 4)
+	d := s.Schedule("p", r, Filtering, nil)
+	mustRun(t, s, flatGang("A", "second", Opportunistic, 1, 4)) // ends the plan
+	at := d.Placement.clone()
+	smaller, err := New(quads(2, VirtualCluster{Name: "A", Cells: []Virtual{{"NODE.PAIR", 1}}}))
+	require.NoError(t, err)
+	lost, err := smaller.Allocate("p", r, at, 0)
+	require.NoError(t, err)
+	require.Len(t, lost, 1)
+	assert.Equal(t, []PodID{"p"}, lost[0].Pods, "its annotation is the one that has to change")
+}

@@ -1,0 +1,184 @@
+package cell
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"regexp"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// A walk is bytes: a header that makes the cluster, and a record per step.
+const (
+	headerBytes = 32
+	recordBytes = 8
+	walkSteps   = 400
+)
+
+// play takes the steps and returns the first broken promise, a panic included.
+func play(data []byte, trace *strings.Builder, set func(*world)) (w *world, err error) {
+	defer func() {
+		switch v := recover().(type) {
+		case nil:
+		case violation:
+			err = fmt.Errorf("%s", v.text)
+		default:
+			err = fmt.Errorf("panic: %v\n%s", v, debug.Stack())
+		}
+	}()
+	if len(data) < headerBytes {
+		return nil, nil
+	}
+	c := newChoices(data[:headerBytes])
+	conf := makeCluster(c)
+	if trace != nil {
+		fmt.Fprintf(trace, "types %+v\nphysical %+v\nvirtual clusters %+v\n", conf.Types, conf.Physical, conf.VirtualClusters)
+	}
+	w = newWorld(c, conf)
+	w.trace = trace
+	if set != nil {
+		set(w)
+	}
+	w.verify()
+	for at := headerBytes; at+recordBytes <= len(data); at += recordBytes {
+		w.do(data[at : at+recordBytes])
+	}
+	return w, nil
+}
+
+// randomWalk makes the bytes of a random walk.
+func randomWalk(seed uint64, steps int) []byte {
+	r := rand.New(rand.NewPCG(seed, 1))
+	data := make([]byte, headerBytes+steps*recordBytes)
+	for i := range data {
+		data[i] = byte(r.UintN(256))
+	}
+	return data
+}
+
+// TestRandomStepsKeepEveryPromise runs as many random steps as PAICTL_CELL_STEPS says.
+func TestRandomStepsKeepEveryPromise(t *testing.T) {
+	steps := envNumber("PAICTL_CELL_STEPS", 40_000)
+	from := envNumber("PAICTL_CELL_SEED", 1)
+	tally := map[string]int{}
+	found := map[string]bool{}
+	for seed := from; seed < from+(steps+walkSteps-1)/walkSteps; seed++ {
+		data := randomWalk(uint64(seed), walkSteps)
+		w, err := play(data, nil, nil)
+		if err != nil {
+			if k := kind(err); !found[k] {
+				found[k] = true
+				report(t, data, nil)
+				t.Errorf("seed %d: %s", seed, k)
+			}
+			if len(found) >= envNumber("PAICTL_CELL_FINDS", 1) {
+				t.FailNow()
+			}
+			continue
+		}
+		for k, n := range w.tally {
+			tally[k] += n
+		}
+	}
+	t.Logf("%d steps, answers %v", steps, tally)
+}
+
+func envNumber(name string, otherwise int) int {
+	if n, err := strconv.Atoi(os.Getenv(name)); err == nil {
+		return n
+	}
+	return otherwise
+}
+
+var particulars = regexp.MustCompile(`[A-D]/\S+|"[^"]*"|[0-9]+|\[.*\]|\{.*\}|\b[ngpu][0-9]+\b`)
+
+// kind tells broken promises apart, whatever gangs and nodes they are about.
+func kind(err error) string {
+	if err == nil {
+		return ""
+	}
+	text := err.Error()
+	if strings.HasPrefix(text, "panic") {
+		lines := strings.Split(text, "\n")
+		for i := range lines {
+			if strings.HasPrefix(lines[i], "panic(") && i+2 < len(lines) {
+				where, _, _ := strings.Cut(lines[i+2], "(0x")
+				return lines[0] + " in " + where
+			}
+		}
+	}
+	text, _, _ = strings.Cut(text, "\n")
+	return particulars.ReplaceAllString(text, "#")
+}
+
+// report shrinks a failing walk by hand and prints it.
+func report(t *testing.T, data []byte, set func(*world)) {
+	t.Helper()
+	_, first := play(data, nil, set)
+	data = shrink(data, set)
+	var trace strings.Builder
+	_, err := play(data, &trace, set)
+	t.Logf("first: %v\nshrunk to %d steps: %v\n%s\n%s", kind(first), (len(data)-headerBytes)/recordBytes, err, trace.String(), corpus(data))
+}
+
+// corpus is the walk as a file in testdata/fuzz/FuzzSteps.
+func corpus(data []byte) string { return fmt.Sprintf("go test fuzz v1\n[]byte(%q)\n", data) }
+
+// shrink leaves out steps, and makes numbers small, as long as the same promise breaks.
+func shrink(data []byte, set func(*world)) []byte {
+	_, err := play(data, nil, set)
+	want := kind(err)
+	fails := func(d []byte) bool {
+		_, err := play(d, nil, set)
+		return kind(err) == want
+	}
+	for round := range 3 {
+		for size := (len(data) - headerBytes) / recordBytes; size > 0; size /= 2 {
+			for at := headerBytes; at+size*recordBytes <= len(data); {
+				without := append(bytes.Clone(data[:at]), data[at+size*recordBytes:]...)
+				if fails(without) {
+					data = without
+				} else {
+					at += size * recordBytes
+				}
+			}
+		}
+		if len(data) > 2000 {
+			break
+		}
+		for i := range data {
+			for _, b := range []byte{0, data[i] / 2, data[i] - 1} {
+				if b < data[i] {
+					try := bytes.Clone(data)
+					try[i] = b
+					if fails(try) {
+						data = try
+						break
+					}
+				}
+			}
+		}
+		_ = round
+	}
+	return data
+}
+
+// FuzzSteps has the fuzzer choose the cluster and the steps.
+func FuzzSteps(f *testing.F) {
+	for seed := range uint64(8) {
+		f.Add(randomWalk(seed, 30))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if len(data) > headerBytes+300*recordBytes {
+			return
+		}
+		if _, err := play(data, nil, nil); err != nil {
+			report(t, data, nil)
+			t.Fatal(err)
+		}
+	})
+}

@@ -1,0 +1,196 @@
+package cell
+
+import (
+	"fmt"
+	"strings"
+)
+
+// world plays the parts around a scheduler: controllers that make and end pods, an API server that keeps
+// annotations, nodes that fail. It believes what the scheduler's decisions say, and checks that they agree.
+type world struct {
+	conf    Config
+	hw      *hardware
+	s       *Scheduler
+	gangs   []*wgang
+	byName  map[gangKey]*wgang
+	made    int // names given
+	nodeOK  map[string]bool
+	broken  map[gpu]bool
+	using   map[gpu]*wgang
+	inexact bool // annotations of some gang don't tell its exact virtual cells
+	step    int
+	fast    bool // leave the expensive checks out
+	trace   *strings.Builder
+	tally   map[string]int
+	persist func(r *Request, p *Placement, slot int) (*Placement, int, error)
+	oracle  oracle
+	record  func(Decision)
+}
+
+// wgang is a gang as its controller sees it.
+type wgang struct {
+	key        gangKey
+	pods       []*wpod
+	running    int
+	priority   int
+	guaranteed bool // what the decisions and reports say
+	place      []PodPlacement
+	refused    bool
+	chain      string
+	moved      bool // it outlived a change of the configuration
+}
+
+type wpod struct {
+	id      PodID
+	gang    *wgang
+	request *Request
+	running bool
+	bind    *Decision // not accepted yet
+	at      *Placement
+	slot    int
+}
+
+// violation is a broken promise.
+type violation struct{ text string }
+
+func (w *world) fail(format string, args ...any) {
+	panic(violation{fmt.Sprintf(format, args...)})
+}
+
+func (w *world) note(format string, args ...any) {
+	if w.trace != nil {
+		fmt.Fprintf(w.trace, "%4d: %s\n", w.step, fmt.Sprintf(format, args...))
+	}
+}
+
+func newWorld(c *choices, conf Config) *world {
+	w := &world{conf: conf, byName: map[gangKey]*wgang{}, nodeOK: map[string]bool{}, broken: map[gpu]bool{}, using: map[gpu]*wgang{}, tally: map[string]int{}}
+	w.persist = func(_ *Request, p *Placement, slot int) (*Placement, int, error) { return p.clone(), slot, nil }
+	w.adopt(conf)
+	s, err := New(conf)
+	if err != nil {
+		w.fail("New: %v", err)
+	}
+	w.s = s
+	for _, n := range w.hw.nodes {
+		if ok := !c.in(5); ok {
+			s.SetNode(n, true)
+			w.nodeOK[n] = true
+		}
+	}
+	return w
+}
+
+// adopt makes a configuration the truth.
+func (w *world) adopt(conf Config) {
+	w.conf, w.hw = conf, newHardware(conf)
+	w.oracle = newOracle(w.hw)
+}
+
+// clone copies a placement as annotations would.
+func (p *Placement) clone() *Placement {
+	out := &Placement{Chain: p.Chain, Order: p.Order, Downgraded: p.Downgraded, Pods: make([]PodPlacement, len(p.Pods))}
+	copy(out.Pods, p.Pods)
+	for i := range out.Pods {
+		a := &out.Pods[i]
+		a.Indices = append([]int32(nil), a.Indices...)
+		a.Preassigned = append([]string(nil), a.Preassigned...)
+		a.Virtual = append([]string(nil), a.Virtual...)
+	}
+	return out
+}
+
+// newGang makes the pods of a gang.
+func (w *world) newGang(c *choices) *wgang {
+	w.made++
+	name := fmt.Sprintf("g%d", w.made)
+	if c.in(5) {
+		name = "same"
+	}
+	r := w.anyRequest(c, name)
+	g := &wgang{key: gangKey{r.VirtualCluster, r.Gang}, priority: r.Priority}
+	if old := w.byName[g.key]; old != nil {
+		return old
+	}
+	n := 0
+	for i, set := range r.Sets() {
+		for range min(max(set.Count, 0), 64) {
+			own := *r
+			if r.Set == 0 {
+				own.Set = i
+			}
+			g.pods = append(g.pods, &wpod{id: PodID(fmt.Sprintf("%s.%s-%d.%d", r.VirtualCluster, name, w.made, n)), gang: g, request: &own})
+			n++
+		}
+	}
+	if n == 0 {
+		g.pods = append(g.pods, &wpod{id: PodID(fmt.Sprintf("%s-%d.0", name, w.made)), gang: g, request: r})
+	}
+	w.gangs = append(w.gangs, g)
+	w.byName[g.key] = g
+	w.note("new gang %v", r)
+	return g
+}
+
+// forget ends a gang's controller.
+func (w *world) forget(g *wgang) {
+	for i := range w.gangs {
+		if w.gangs[i] == g {
+			w.gangs = append(w.gangs[:i:i], w.gangs[i+1:]...)
+			break
+		}
+	}
+	delete(w.byName, g.key)
+}
+
+func (w *world) anyGang(c *choices) *wgang {
+	if len(w.gangs) == 0 {
+		return w.newGang(c)
+	}
+	return w.gangs[c.n(len(w.gangs))]
+}
+
+func (w *world) healthy(node string, index int32) bool {
+	return w.nodeOK[node] && !w.broken[gpu{node, index}]
+}
+
+// allHealthy says that no node of the configuration is bad.
+func (w *world) allHealthy() bool {
+	for g := range w.hw.leaf {
+		if !w.healthy(g.node, g.index) {
+			return false
+		}
+	}
+	return true
+}
+
+// offered is a random set of nodes, nil for all.
+type offered map[string]bool
+
+func (o offered) Has(name string) bool { return o[name] }
+
+func (w *world) someNodes(c *choices, r *Request) Nodes {
+	if !r.OnlySuggested && !c.in(5) {
+		return nil
+	}
+	o := offered{}
+	keep := pick(c, 100, 70, 40, 0, 90)
+	for _, n := range w.hw.nodes {
+		if c.n(100) < keep {
+			o[n] = true
+		}
+	}
+	return o
+}
+
+// victim gangs by the names in a decision.
+func (w *world) podByID(id PodID) *wpod {
+	for _, g := range w.gangs {
+		for _, p := range g.pods {
+			if p.id == id {
+				return p
+			}
+		}
+	}
+	return nil
+}
