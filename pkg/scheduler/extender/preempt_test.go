@@ -3,7 +3,9 @@ package extender
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -20,12 +22,19 @@ import (
 
 // holdDeletes makes a deleted pod stay, as one in its grace period does, and returns who was deleted.
 func (c *cluster) holdDeletes() func() []string {
+	var mu sync.Mutex
 	var deleted []string
 	c.client.PrependReactor("delete", "pods", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		mu.Lock()
+		defer mu.Unlock()
 		deleted = append(deleted, a.(clienttesting.DeleteAction).GetName())
 		return true, nil, nil
 	})
-	return func() []string { return deleted }
+	return func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(deleted)
+	}
 }
 
 func TestGuaranteedWorkReplacesOpportunisticWork(t *testing.T) {
@@ -135,9 +144,10 @@ func TestTheReservationOfAGangThatLeavesIsGivenBack(t *testing.T) {
 	for _, name := range []string{"o2", "o3", "o4"} {
 		c.run(newPod(name, spec("B", -1, "o:4:2")))
 	}
-	c.holdDeletes()
+	deleted := c.holdDeletes()
 	p := c.create(newPod("p", spec("A", 5, "g:2:2")))
 	c.filter(p)
+	c.eventually(func() bool { return len(deleted()) == 4 })
 	var status struct {
 		Status struct{ State string }
 	}
@@ -147,6 +157,11 @@ func TestTheReservationOfAGangThatLeavesIsGivenBack(t *testing.T) {
 	c.delete(p)
 	c.get("/v1/inspect/affinitygroups/o", &status)
 	assert.Equal(t, "Allocated", status.Status.State)
+	c.e.mu.Lock()
+	o := c.e.state.named["jobs/o2"]
+	c.e.mu.Unlock()
+	obj, _ := c.e.subject(task{evict, o.uid})
+	assert.Nil(t, obj, "nobody needs its cells any more")
 }
 
 func TestADowngradeIsWrittenOnThePodsThatRun(t *testing.T) {

@@ -99,7 +99,7 @@ func runningSentence(status *cell.GangStatus) string {
 			text += ", since " + status.Preemptor + " needs it"
 		}
 	}
-	if status.State == "BeingPreempted" {
+	if status.State == beingPreempted {
 		text += ", and is being preempted"
 	}
 	return text

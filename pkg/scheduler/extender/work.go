@@ -125,7 +125,7 @@ func (e *Extender) subject(t task) (obj *corev1.Pod, text string) {
 	}
 	switch t.kind {
 	case evict:
-		if p.object.DeletionTimestamp != nil {
+		if p.object.DeletionTimestamp != nil || !e.state.mustGo(p) {
 			return nil, ""
 		}
 	case annotate:
@@ -138,6 +138,22 @@ func (e *Extender) subject(t task) (obj *corev1.Pod, text string) {
 	}
 	return p.object, text
 }
+
+// mustGo tells whether a victim still is one: who needs its cells may have left meanwhile.
+func (s *state) mustGo(p *pod) bool {
+	if p.request == nil {
+		return false
+	}
+	status, ok := s.core.Gang(p.request.VirtualCluster, p.request.Gang)
+	if ok && status.State == beingPreempted {
+		return true
+	}
+	p.evicted = time.Time{}
+	return false
+}
+
+// beingPreempted is the state of a gang whose cells another one has reserved.
+const beingPreempted = "BeingPreempted"
 
 // evict deletes a pod with its grace period, and notes why, so that a controller with a failure policy
 // doesn't take it for a failure of the program.
