@@ -199,9 +199,13 @@ type services struct {
 	kubeconfig string
 }
 
-func newServices(t testing.TB, name string, hosts int) *services {
+// newServices makes it; each of prepare may change the quick-start file before it is used.
+func newServices(t testing.TB, name string, hosts int, prepare ...func(*lab)) *services {
 	t.Helper()
 	s := &services{lab: newLab(t, name, hosts), kubeconfig: filepath.Join(t.TempDir(), "kubeconfig")}
+	for _, change := range prepare {
+		change(s.lab)
+	}
 	s.generate()
 	s.up(0)
 	s.isReady(hosts)
