@@ -134,3 +134,32 @@ func TestAGangThatComesWithoutItsGuaranteeIsReportedWithItsPod(t *testing.T) {
 	require.Len(t, lost, 1)
 	assert.Equal(t, []PodID{"p"}, lost[0].Pods, "its annotation is the one that has to change")
 }
+
+func TestARestoredGangWithALostNodeKeepsItsGuaranteeOverARestart(t *testing.T) {
+	named := func(cells int, nodes ...string) Config {
+		c := quads(len(nodes), VirtualCluster{Name: "A", Cells: []Virtual{{"NODE", cells}}})
+		for i, n := range nodes {
+			c.Physical[i].Address = n
+		}
+		return c
+	}
+	s := freshScheduler(t, named(2, "a", "b", "c"))
+	r := flatGang("A", "g", 0, 2, 4)
+	pods := mustRun(t, s, r)
+	s, changes, err := s.Reconfigure(named(1, "a", "b", "c"))
+	require.NoError(t, err)
+	require.Len(t, changes, 1)
+	last := named(1, "b", "c")
+	s, changes, err = s.Reconfigure(last)
+	require.NoError(t, err)
+	require.Len(t, changes, 1)
+	require.True(t, changes[0].Restored)
+	g, _ := s.Gang("A", "g")
+	require.False(t, g.Downgraded)
+	n := freshScheduler(t, last)
+	for i, p := range pods {
+		lost, err := n.Allocate(p, r, changes[0].Placement.clone(), i)
+		require.NoError(t, err)
+		assert.Empty(t, lost, "what is written after the second change says that it has its guarantee")
+	}
+}

@@ -69,19 +69,22 @@ func (w *world) askOn(p *wpod, phase Phase, nodes Nodes) Decision {
 			text = w.s.dump()
 		}
 	}
+	// A reservation that is neither usable nor waits for anybody goes in either phase.
+	held := w.s.gangs[p.gang.key]
+	mayCancel := held != nil && held.preempting && len(w.s.victimsOf(held)) == 0
 	d := w.s.Schedule(p.id, p.request, phase, nodes)
 	w.tally[string(d.Result)]++
 	w.note("schedule %s phase %d on %v: %s %s %s %v %v victims %v", p.id, phase, nodes, d.Result, d.Reason, d.Node, d.Indices, virtualOf(&d), d.Victims)
 	if w.record != nil {
 		w.record(d)
 	}
-	if phase == Filtering && !w.fast {
+	if phase == Filtering && !w.fast && !mayCancel {
 		if w.s.digest(true) != before {
 			w.fail("filtering changed the state\n%s\nto\n%s", text, w.dumpText())
 		}
 	}
 	w.judge(p, d, phase, nodes)
-	if phase == Filtering && len(d.Changes) > 0 {
+	if phase == Filtering && len(d.Changes) > 0 && !mayCancel {
 		w.fail("filtering reports changes: %v", d.Changes)
 	}
 	w.lose(d.Changes)
@@ -284,6 +287,7 @@ func (w *world) chase(c *choices, g *wgang) {
 	}
 	phase := pick(c, Preempting, Preempting, Filtering)
 	nodes := w.someNodes(c, p.request)
+	held := w.s.gangs[g.key] // on nodes that may not be offered any more
 	d := w.askOn(p, phase, nodes)
 	if d.Result != Preempt {
 		if d.Result == Bind {
@@ -300,7 +304,7 @@ func (w *world) chase(c *choices, g *wgang) {
 		}
 		victims = slices.Delete(victims, i, i+1)
 	}
-	if !all {
+	if !all || phase == Filtering && held != nil {
 		return
 	}
 	if d = w.askOn(p, Filtering, nodes); d.Result != Bind {
