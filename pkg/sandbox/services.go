@@ -56,6 +56,7 @@ func fitting() map[string]settings {
 		"alert-manager": {"resources": requests("10m", "32Mi"), "persistence": settings{"size": "64Mi"}},
 		"node-exporter": {"resources": requests("10m", "24Mi")},
 		"watchdog":      {"resources": requests("10m", "24Mi")},
+		"scheduler":     {"resources": requests("10m", "32Mi"), "kubeScheduler": settings{"resources": requests("10m", "48Mi")}},
 	}
 }
 

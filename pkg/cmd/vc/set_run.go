@@ -140,7 +140,7 @@ func (opts *SetOptions) edit(held *store.Copy) ([]byte, error) {
 	vc.FromDefault(opts.Requests, have)
 	changes := map[string]*vc.Definition{}
 	for i := range opts.Requests {
-		changed, err := opts.Requests[i].Changes(have, cells.VirtualClusters)
+		changed, err := opts.Requests[i].Changes(have, cells)
 		if err != nil {
 			return nil, err
 		}
@@ -284,6 +284,11 @@ func (opts *SetOptions) tell(ch *change) error {
 		fmt.Fprintln(io.Err, "nothing was changed (--dry-run)")
 	case ch.Applied:
 		fmt.Fprintf(io.Err, "pushed revision %d; the scheduler uses it (generation %d)\n", ch.Revision, ch.Generation)
+		for _, c := range ch.Effect.VirtualClusters {
+			if c.Before == nil {
+				fmt.Fprintf(io.Err, "%s is new: pods of it name pai-scheduler as their scheduler; for pods that name HiveD's hivedscheduler-ds-%[1]s run: paictl service restart -n scheduler --force\n", c.Name)
+			}
+		}
 	case ch.before == nil:
 		fmt.Fprintf(io.Err, "pushed revision %d; it takes effect with: paictl service start -n scheduler\n", ch.Revision)
 	default:

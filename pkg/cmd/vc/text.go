@@ -125,13 +125,20 @@ func join(path, message string) string {
 func ownership(c *api.ChangedVirtualCluster) string {
 	switch {
 	case c.Before == nil:
-		return fmt.Sprintf("is new and owns %s (%s)", cellsText(c.After), plural(c.After.Guaranteed, "GPU"))
+		return "is new and owns " + owned(c.After)
 	case c.After == nil:
-		return fmt.Sprintf("ends; it owned %s (%s)", cellsText(c.Before), plural(c.Before.Guaranteed, "GPU"))
+		return "ends; it owned " + owned(c.Before)
 	case c.Before.Guaranteed == c.After.Guaranteed && cellsText(c.Before) == cellsText(c.After):
 		return fmt.Sprintf("quota %s instead of %s", quotaText(c.After.Quota), quotaText(c.Before.Quota))
 	}
-	return fmt.Sprintf("owns %s (%s) instead of %s (%s)", cellsText(c.After), plural(c.After.Guaranteed, "GPU"), cellsText(c.Before), plural(c.Before.Guaranteed, "GPU"))
+	return "owns " + owned(c.After) + " instead of " + owned(c.Before)
+}
+
+func owned(v *api.VirtualCluster) string {
+	if len(v.Cells) == 0 && len(v.PinnedCells) == 0 {
+		return "nothing"
+	}
+	return fmt.Sprintf("%s (%s)", cellsText(v), plural(v.Guaranteed, "GPU"))
 }
 
 func effectText(c *api.Change) string {

@@ -152,9 +152,9 @@ func namesOf(cells cell.Config) []string {
 func completeCells(f *cmdutil.Factory, o *kube.Options) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		return known(cmd.Context(), f, *o, func(cells cell.Config) []string {
-			var out []string
-			for _, t := range cells.Types {
-				out = append(out, t.Name+"=")
+			out := vc.CellTypes(cells)
+			for i := range out {
+				out[i] += "="
 			}
 			return out
 		}), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace

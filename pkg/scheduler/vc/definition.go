@@ -45,7 +45,7 @@ func (q Quota) IsZero() bool {
 func (d *Definition) Cells(cellType string) int {
 	n := 0
 	for _, c := range d.VirtualCells {
-		if c.CellType == cellType {
+		if sameType(c.CellType, cellType) {
 			n += c.CellNumber
 		}
 	}
@@ -54,7 +54,7 @@ func (d *Definition) Cells(cellType string) int {
 
 // SetCells makes it have that many cells of a type; 0 takes the type away. The order stays.
 func (d *Definition) SetCells(cellType string, n int) {
-	at := slices.IndexFunc(d.VirtualCells, func(c Cells) bool { return c.CellType == cellType })
+	at := slices.IndexFunc(d.VirtualCells, func(c Cells) bool { return sameType(c.CellType, cellType) })
 	if at < 0 {
 		d.VirtualCells, at = append(slices.Clone(d.VirtualCells), Cells{CellType: cellType}), len(d.VirtualCells)
 	}
@@ -62,7 +62,7 @@ func (d *Definition) SetCells(cellType string, n int) {
 	d.VirtualCells[at].CellNumber = n
 	first := true
 	d.VirtualCells = slices.DeleteFunc(d.VirtualCells, func(c Cells) bool {
-		if c.CellType != cellType {
+		if !sameType(c.CellType, cellType) {
 			return false
 		}
 		keep := first && n > 0

@@ -44,13 +44,15 @@ func FromDefault(requests []Request, have map[string]Definition) {
 	}
 }
 
-// Changes are what a request means for the definitions that there are. effective are the virtual clusters that
-// the configuration means: without any definition one called default, which then is written down.
-func (r *Request) Changes(have map[string]Definition, effective []cell.VirtualCluster) (map[string]*Definition, error) {
+// Changes are what a request means for the definitions that there are. effective is what the whole
+// configuration means: without any definition it has a virtual cluster called default, which then is
+// written down.
+func (r *Request) Changes(have map[string]Definition, effective cell.Config) (map[string]*Definition, error) {
 	out := map[string]*Definition{}
-	if len(have) == 0 && len(effective) > 0 {
+	h := hardwareOf(effective)
+	if len(have) == 0 && len(effective.VirtualClusters) > 0 {
 		have = map[string]Definition{}
-		for _, v := range effective {
+		for _, v := range effective.VirtualClusters {
 			d := definitionOf(v)
 			have[v.Name], out[v.Name] = d, &d
 		}
@@ -61,14 +63,14 @@ func (r *Request) Changes(have map[string]Definition, effective []cell.VirtualCl
 			return nil, unknown(r.Name, have)
 		}
 		out[r.Name] = nil
-		return out, r.give(was, Definition{}, have, out)
+		return out, r.give(h, was, Definition{}, have, out)
 	}
 	d := was
 	if r.Define != nil {
 		d = *r.Define
 	}
 	for _, c := range r.Cells {
-		d.SetCells(c.CellType, c.CellNumber)
+		d.SetCells(h.whole(c.CellType), c.CellNumber)
 	}
 	if err := r.pins(&d); err != nil {
 		return nil, err
@@ -78,7 +80,7 @@ func (r *Request) Changes(have map[string]Definition, effective []cell.VirtualCl
 		return nil, hint.Errorf("say what it owns: paictl vc set "+r.Name+" --cells TYPE=N", "there is no virtual cluster %s, and a new one that owns nothing could run nothing", r.Name)
 	}
 	out[r.Name] = &d
-	return out, r.give(was, d, have, out)
+	return out, r.give(h, was, d, have, out)
 }
 
 func definitionOf(v cell.VirtualCluster) Definition {
@@ -137,7 +139,7 @@ func named(have map[string]int, change map[string]*int) map[string]int {
 }
 
 // give takes from another virtual cluster what this one gets, and gives it what this one loses.
-func (r *Request) give(was, is Definition, have map[string]Definition, out map[string]*Definition) error {
+func (r *Request) give(h *hardware, was, is Definition, have map[string]Definition, out map[string]*Definition) error {
 	if r.TakeFrom == "" {
 		return nil
 	}
@@ -145,13 +147,14 @@ func (r *Request) give(was, is Definition, have map[string]Definition, out map[s
 	if !there || r.TakeFrom == r.Name {
 		return unknown(r.TakeFrom, have)
 	}
+	owned := giver
 	for _, cellType := range typesOf(was, is) {
-		left := giver.Cells(cellType) - (is.Cells(cellType) - was.Cells(cellType))
-		if left < 0 {
-			return hint.Errorf(fmt.Sprintf("it owns %s", giver.String()), "%s has only %d of %s, and %d are asked for", r.TakeFrom, giver.Cells(cellType), cellType, is.Cells(cellType)-was.Cells(cellType))
+		gets := is.Cells(cellType) - was.Cells(cellType)
+		if gets > 0 && !h.provide(&giver, cellType, gets) {
+			return hint.Errorf(fmt.Sprintf("it owns %s", owned.String()), "%s has fewer than the %d %s that are asked for", r.TakeFrom, gets, cellType)
 		}
-		if left != giver.Cells(cellType) {
-			giver.SetCells(cellType, left)
+		if gets != 0 {
+			giver.SetCells(cellType, giver.Cells(cellType)-gets)
 		}
 	}
 	out[r.TakeFrom] = &giver
@@ -162,7 +165,7 @@ func typesOf(all ...Definition) []string {
 	var out []string
 	for _, d := range all {
 		for _, c := range d.VirtualCells {
-			if !slices.Contains(out, c.CellType) {
+			if !slices.ContainsFunc(out, func(t string) bool { return sameType(t, c.CellType) }) {
 				out = append(out, c.CellType)
 			}
 		}

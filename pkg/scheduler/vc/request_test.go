@@ -47,7 +47,7 @@ func TestARequestChangesWhatItNames(t *testing.T) {
 		"one that ends, and its cells move": {Request{Name: "a", Delete: true, TakeFrom: "b"}, map[string]*Definition{"a": nil, "b": cells("x", 5, "y", 1)}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := c.request.Changes(have, nil)
+			got, err := c.request.Changes(have, cell.Config{})
 			require.NoError(t, err)
 			assert.Equal(t, c.want, got)
 			assert.Equal(t, 8, have["a"].Quota.Users["ann"], "what there was is not touched")
@@ -62,22 +62,22 @@ func TestARequestThatCantBeMetSaysWhy(t *testing.T) {
 		"there is no virtual cluster visoin":                             {Name: "visoin", Delete: true},
 		"vision has no pinned cell p":                                    {Name: "vision", Unpin: []string{"p"}},
 		"there is no virtual cluster c, and a new one that owns nothing": {Name: "c", PerUser: number(1)},
-		"vision has only 2 of x, and 3 are asked for":                    {Name: "c", Cells: []Cells{{"x", 3}}, TakeFrom: "vision"},
-		"vision has only 0 of y, and 1 are asked for":                    {Name: "c", Cells: []Cells{{"y", 1}}, TakeFrom: "vision"},
+		"vision has fewer than the 3 x that are asked for":               {Name: "c", Cells: []Cells{{"x", 3}}, TakeFrom: "vision"},
+		"vision has fewer than the 1 y that are asked for":               {Name: "c", Cells: []Cells{{"y", 1}}, TakeFrom: "vision"},
 		"there is no virtual cluster nobody":                             {Name: "nlp", Cells: []Cells{{"x", 1}}, TakeFrom: "nobody"},
 		"there is no virtual cluster nlp":                                {Name: "nlp", Cells: []Cells{{"x", 1}}, TakeFrom: "nlp"},
 	} {
-		_, err := r.Changes(have, nil)
+		_, err := r.Changes(have, cell.Config{})
 		require.ErrorContains(t, err, says)
 		assert.NotEmpty(t, hint.Of(err))
 	}
-	_, err := (&Request{Name: "visoin", Delete: true}).Changes(have, nil)
+	_, err := (&Request{Name: "visoin", Delete: true}).Changes(have, cell.Config{})
 	assert.Equal(t, `did you mean "vision"?`, hint.Of(err))
 }
 
 // Without a definition one virtual cluster owns everything: the first change must not take it all away.
 func TestTheFirstVirtualClusterTakesItsCellsFromTheDefaultOne(t *testing.T) {
-	effective := []cell.VirtualCluster{{Name: DefaultName, Cells: []cell.Virtual{{Type: "x", Count: 4}}, Quota: cell.Quota{PerUser: 2}}}
+	effective := cell.Config{VirtualClusters: []cell.VirtualCluster{{Name: DefaultName, Cells: []cell.Virtual{{Type: "x", Count: 4}}, Quota: cell.Quota{PerUser: 2}}}}
 	requests := []Request{{Name: "a", Cells: []Cells{{"x", 1}}}, {Name: "b", Cells: []Cells{{"x", 2}}}}
 	FromDefault(requests, nil)
 	got, err := requests[0].Changes(nil, effective)
@@ -94,4 +94,44 @@ func TestTheFirstVirtualClusterTakesItsCellsFromTheDefaultOne(t *testing.T) {
 	later := []Request{{Name: "a"}}
 	FromDefault(later, map[string]Definition{"a": {}})
 	assert.Empty(t, later[0].TakeFrom, "it is written down already")
+}
+
+// racked has two racks of four nodes of eight GPUs, and a machine of another kind.
+func racked() cell.Config {
+	return cell.Config{
+		Types: []cell.Type{
+			{Name: "rack", Child: "node", Children: 4}, {Name: "node", Child: "A100", Children: 8, Node: true}, {Name: "old", Child: "V100", Children: 2, Node: true},
+		},
+		Physical: []cell.Physical{{Type: "rack"}, {Type: "rack"}, {Type: "old"}},
+	}
+}
+
+func TestAGiverSplitsLargerCells(t *testing.T) {
+	assert.Equal(t, []string{"rack", "rack.node", "rack.A100", "old", "old.V100"}, CellTypes(racked()))
+	for name, c := range map[string]struct {
+		owns Definition
+		asks []Cells
+		want map[string]*Definition
+	}{
+		"a rack for a node":               {*cells("rack", 2), []Cells{{"rack.node", 1}}, map[string]*Definition{"a": cells("rack.node", 1), "b": cells("rack", 1, "rack.node", 3)}},
+		"a node that is written alone":    {*cells("rack", 2), []Cells{{"node", 5}}, map[string]*Definition{"a": cells("rack.node", 5), "b": cells("rack.node", 3)}},
+		"a node before a rack":            {*cells("rack", 1, "rack.node", 2), []Cells{{"rack.node", 2}}, map[string]*Definition{"a": cells("rack.node", 2), "b": cells("rack", 1)}},
+		"a rack down to its GPUs":         {*cells("rack", 1), []Cells{{"rack.A100", 3}}, map[string]*Definition{"a": cells("rack.A100", 3), "b": cells("rack.node", 3, "rack.A100", 5)}},
+		"a path with all that is between": {*cells("rack", 1), []Cells{{"rack.node.A100", 8}}, map[string]*Definition{"a": cells("rack.node.A100", 8), "b": cells("rack.node", 3)}},
+		"another kind":                    {*cells("rack", 1, "old", 1), []Cells{{"V100", 1}}, map[string]*Definition{"a": cells("old.V100", 1), "b": cells("rack", 1, "old.V100", 1)}},
+		"more than there is":              {*cells("rack", 1), []Cells{{"rack.node", 5}}, nil},
+		"smaller ones than are asked for": {*cells("rack.node", 4), []Cells{{"rack", 1}}, nil},
+		"a type that nobody has":          {*cells("rack", 1), []Cells{{"tpu", 1}}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := Request{Name: "a", Cells: c.asks, TakeFrom: "b"}
+			got, err := r.Changes(map[string]Definition{"b": c.owns}, racked())
+			if c.want == nil {
+				require.ErrorContains(t, err, "b has fewer than the")
+				return
+			}
+			require.NoError(t, err)
+			assert.Equal(t, c.want, got)
+		})
+	}
 }

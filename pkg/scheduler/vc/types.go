@@ -1,0 +1,122 @@
+package vc
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/openpai/paictl/pkg/scheduler/cell"
+)
+
+// hardware knows which cells are in which: for each type at the top, the types from it down to the GPU.
+type hardware struct {
+	chains   [][]string
+	children map[string]int // of a cell of a type
+}
+
+func hardwareOf(c cell.Config) *hardware {
+	h := &hardware{children: map[string]int{}}
+	below := map[string]string{}
+	for _, t := range c.Types {
+		below[t.Name], h.children[t.Name] = t.Child, t.Children
+	}
+	for _, p := range c.Physical {
+		if slices.ContainsFunc(h.chains, func(chain []string) bool { return chain[0] == p.Type }) {
+			continue
+		}
+		var chain []string
+		for name := p.Type; name != "" && !slices.Contains(chain, name); name = below[name] {
+			chain = append(chain, name)
+		}
+		if len(chain) > 0 {
+			h.chains = append(h.chains, chain)
+		}
+	}
+	return h
+}
+
+// CellTypes are all types of cells that a virtual cluster may own, as they are written: the type at the
+// top, and with a dot what is in it.
+func CellTypes(c cell.Config) []string {
+	var out []string
+	for _, chain := range hardwareOf(c).chains {
+		for _, name := range chain {
+			out = append(out, pathOf(chain, name))
+		}
+	}
+	return out
+}
+
+func pathOf(chain []string, name string) string {
+	if name == chain[0] {
+		return name
+	}
+	return chain[0] + "." + name
+}
+
+// find returns the chain of a type, and its place in it. A type below the top may be written alone
+// where only one chain has it.
+func (h *hardware) find(cellType string) (chain []string, level int) {
+	first, last := ends(cellType)
+	for _, c := range h.chains {
+		if c[0] == first {
+			return c, slices.Index(c, last)
+		}
+	}
+	if first != last {
+		return nil, -1
+	}
+	for _, c := range h.chains {
+		if at := slices.Index(c, last); at >= 0 {
+			if chain != nil {
+				return nil, -1
+			}
+			chain, level = c, at
+		}
+	}
+	if chain == nil {
+		return nil, -1
+	}
+	return chain, level
+}
+
+// whole writes a type as it has to be written. One that isn't known stays as it is: the check of the
+// configuration says what is wrong with it.
+func (h *hardware) whole(cellType string) string {
+	first, last := ends(cellType)
+	if chain, level := h.find(cellType); level >= 0 && first == last {
+		return pathOf(chain, last)
+	}
+	return cellType
+}
+
+// provide makes a virtual cluster have n cells of a type, if it owns as much in larger cells: it splits
+// the smallest that there is, and keeps the rest of it in the largest pieces.
+func (h *hardware) provide(d *Definition, cellType string, n int) bool {
+	chain, level := h.find(cellType)
+	for d.Cells(cellType) < n {
+		at := level - 1
+		for at >= 0 && d.Cells(pathOf(chain, chain[at])) == 0 {
+			at--
+		}
+		if at < 0 {
+			return false
+		}
+		larger, smaller := pathOf(chain, chain[at]), pathOf(chain, chain[at+1])
+		d.SetCells(larger, d.Cells(larger)-1)
+		d.SetCells(smaller, d.Cells(smaller)+h.children[chain[at]])
+	}
+	return true
+}
+
+// ends are the first and the last component of a path of types, which are those that count.
+func ends(cellType string) (first, last string) {
+	first, _, _ = strings.Cut(cellType, ".")
+	return first, cellType[strings.LastIndex(cellType, ".")+1:]
+}
+
+// sameType tells whether two paths mean the same cells.
+func sameType(a, b string) bool {
+	firstA, lastA := ends(a)
+	firstB, lastB := ends(b)
+	return firstA == firstB && lastA == lastB
+}
