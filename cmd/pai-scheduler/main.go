@@ -4,14 +4,18 @@ package main
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
+
+	"k8s.io/klog/v2"
 
 	"github.com/openpai/paictl/pkg/scheduler/extender"
 )
 
 func main() {
+	klog.SetSlogLogger(slog.New(slog.NewTextHandler(os.Stderr, nil))) // what client-go says looks like the rest
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := extender.Run(ctx, os.Args[1:], os.Stderr)
 	stop()

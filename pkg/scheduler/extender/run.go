@@ -21,7 +21,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/record"
-	"k8s.io/klog/v2"
 
 	"github.com/openpai/paictl/pkg/version"
 )
@@ -103,7 +102,6 @@ func Run(ctx context.Context, args []string, out io.Writer) error {
 		level = slog.LevelDebug
 	}
 	log := slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: level}))
-	klog.SetSlogLogger(log)
 	config, err := f.config()
 	if err != nil {
 		return fmt.Errorf("find the cluster: %w", err)
