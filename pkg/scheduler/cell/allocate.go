@@ -126,7 +126,7 @@ func (s *Scheduler) takeOver(r *Request, at *Placement) (*gang, []Downgrade, err
 	guaranteed := r.Priority >= MinGuaranteed && !at.Downgraded
 	for i := range at.Pods {
 		sl := &g.slots[i]
-		sl.at = PodPlacement{Set: at.Pods[i].Set, Node: at.Pods[i].Node, Indices: at.Pods[i].Indices}
+		sl.at = at.Pods[i]
 		sl.leaves = make([]*pcell, len(sl.at.Indices))
 		for k, device := range sl.at.Indices {
 			p := s.findLeaf(at.Chain, sl.at.Node, device)

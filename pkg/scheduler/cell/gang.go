@@ -306,14 +306,16 @@ func (g *gang) describe() *Placement {
 		sl := &g.slots[i]
 		from := len(types)
 		for k := range sl.at.Indices {
-			if v := sl.leaf(k); v != nil {
+			v := sl.leaf(k)
+			switch {
+			case g.space == nil:
+				types = append(types, "")
+			case v != nil:
 				types = append(types, v.space.chain.names[v.root.level])
 				virtual = append(virtual, v.address)
-			} else {
-				types = append(types, "")
-				if g.space != nil {
-					virtual = append(virtual, "")
-				}
+			default: // of a leaf that is not configured any more, what was written before
+				types = append(types, valueAt(sl.at.Preassigned, k))
+				virtual = append(virtual, valueAt(sl.at.Virtual, k))
 			}
 		}
 		p.Pods[i] = sl.at

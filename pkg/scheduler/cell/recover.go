@@ -1,6 +1,9 @@
 package cell
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // claimVirtual finds the virtual cells that a gang which runs already belongs to. If there are none
 // (any more), the gang goes on without its guarantee, and the reason says why.
@@ -66,12 +69,11 @@ func (s *Scheduler) spaceOf(g *gang, at *Placement) (*space, string) {
 		}
 		return nil, fmt.Sprintf("virtual cluster %s has no pinned cell %s", v.name, id)
 	}
-	for i := range at.Pods {
-		for _, t := range at.Pods[i].Preassigned {
-			if t == "" {
-				return nil, "its placement names no cell of the virtual cluster"
-			}
-		}
+	named := func(p PodPlacement) bool {
+		return slices.ContainsFunc(p.Preassigned, func(t string) bool { return t != "" })
+	}
+	if !slices.ContainsFunc(at.Pods, named) {
+		return nil, "its placement names no cell of the virtual cluster"
 	}
 	for _, sp := range v.spaces {
 		if sp.chain == g.chain {

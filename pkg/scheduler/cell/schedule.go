@@ -6,7 +6,8 @@ import (
 )
 
 // Schedule decides about one pod. suggested are the nodes that Kubernetes offers; nil is all.
-// In the phase Filtering nothing changes; Allocate puts a Bind into force. In the phase Preempting
+// In the phase Filtering nothing changes but a reservation that has become useless; Allocate puts a
+// Bind into force. In the phase Preempting
 // the cells of a Preempt are reserved for the gang.
 func (s *Scheduler) Schedule(pod PodID, r *Request, phase Phase, suggested Nodes) Decision {
 	s.settle()

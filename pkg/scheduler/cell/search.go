@@ -268,8 +268,29 @@ func (s *search) room(hist []int32, p *part) int {
 	return pods
 }
 
-// many places pods on as few nodes of a scope as possible, the largest pods first.
+// many places pods on as few nodes of a scope as possible; unequal pods that don't fit that way are
+// tried in other combinations.
 func (s *search) many(sc scope, p *part) bool {
+	mark, filled := len(s.undo), slices.Clone(s.filled)
+	if s.greedy(sc, p) {
+		return true
+	}
+	s.rollback(mark)
+	copy(s.filled, filled)
+	if len(p.sets) < 2 {
+		return false
+	}
+	var pods []int
+	for _, set := range p.sets {
+		for range min(s.sets[set].count, maxCombined+1) {
+			pods = append(pods, set)
+		}
+	}
+	return len(pods) <= maxCombined && s.combine(sc, pods)
+}
+
+// greedy fills one node after the other, the largest pods first.
+func (s *search) greedy(sc scope, p *part) bool {
 	for _, set := range p.sets {
 		shape := s.sets[set]
 		for left := shape.count; left > 0; {
