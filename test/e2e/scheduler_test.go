@@ -100,7 +100,7 @@ func (g *gpus) survivesADeadMachine(t *testing.T) {
 func (g *gpus) movesAMachine(t *testing.T) {
 	set := []string{"vc", "set", "nlp", "--cells", g.cellType + "=2", "--take-from", "vision"}
 	dry := ok(t, g.args(append(set, "--dry-run")...)...)
-	assert.Contains(t, dry.stdout, "vision/second: 8 GPUs of ann loses its guarantee", "the lower priority of the two")
+	assert.Contains(t, dry.stdout, "vision/second (8 GPUs of ann) loses its guarantee", "the lower priority of the two")
 	assert.NotContains(t, dry.stdout, "vision/again")
 	assert.Equal(t, 8, g.virtualCluster("nlp").Guaranteed, "a dry run changes nothing")
 

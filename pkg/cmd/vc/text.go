@@ -106,7 +106,7 @@ func writeValidation(w io.Writer, v *api.Validation) error {
 		fmt.Fprintf(&b, "%s: %s\n", c.Name, ownership(&c))
 	}
 	for _, c := range v.Changes {
-		fmt.Fprintf(&b, "%s/%s: %s\n", c.VC, c.Group, effectText(&c))
+		fmt.Fprintf(&b, "%s/%s %s\n", c.VC, c.Group, effectText(&c))
 	}
 	if v.Valid && len(v.Changes) == 0 {
 		b.WriteString("no gang loses anything\n")
@@ -154,5 +154,5 @@ func effectText(c *api.Change) string {
 	if c.Reason != "" {
 		text += " (" + c.Reason + ")"
 	}
-	return what + " " + cmp.Or(text, c.Effect)
+	return "(" + what + ") " + cmp.Or(text, c.Effect)
 }

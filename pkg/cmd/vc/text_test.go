@@ -1,0 +1,114 @@
+package vc
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/iostreams"
+	"github.com/openpai/paictl/pkg/scheduler/api"
+	"github.com/openpai/paictl/pkg/scheduler/cell"
+)
+
+func owner(name string, gpus, nodes int) *api.VirtualCluster {
+	v := &api.VirtualCluster{Name: name, Guaranteed: gpus}
+	if nodes > 0 {
+		v.Cells = []api.Cells{{CellType: "node", CellNumber: nodes}}
+	}
+	return v
+}
+
+func TestAChangeIsToldByWhatItDoes(t *testing.T) {
+	limited := owner("e", 8, 1)
+	limited.Quota = &api.Quota{PerUser: 2, PerGroup: 4, Users: map[string]int{"b": 1, "a": 0}, Groups: map[string]int{"g": 3}}
+	var b bytes.Buffer
+	require.NoError(t, writeValidation(&b, &api.Validation{
+		Valid:    true,
+		Problems: []api.Problem{{Severity: "warning", Path: "virtualClusters.a", Message: "it is odd", Remedy: "make it even"}, {Severity: "error", Message: "no place"}},
+		VirtualClusters: []api.ChangedVirtualCluster{
+			{Name: "a", After: owner("a", 8, 1)},
+			{Name: "b", Before: owner("b", 16, 2)},
+			{Name: "c", Before: owner("c", 16, 2), After: owner("c", 1, 0)},
+			{Name: "e", Before: owner("e", 8, 1), After: limited},
+		},
+		Changes: []api.Change{
+			{VC: "c", Group: "train", Effect: api.Downgraded, GPUs: 8, User: "ann", Reason: "no free node"},
+			{VC: "a", Group: "run", Effect: api.Restored, GPUs: 1},
+			{VC: "b", Group: "wait", Effect: api.Refused, GPUs: 2},
+			{VC: "b", Group: "new", Effect: "moved", GPUs: 2},
+		},
+	}))
+	assert.Equal(t, `warning: virtualClusters.a: it is odd
+  -> make it even
+error: no place
+a: is new and owns 1 x node (8 GPUs)
+b: ends; it owned 2 x node (16 GPUs)
+c: owns nothing instead of 2 x node (16 GPUs)
+e: quota 2 a user, 4 a group, a unlimited, b 1, group g 3 instead of -
+c/train (8 GPUs of ann) loses its guarantee: it runs on, and whoever is entitled to its cells may preempt it (no free node)
+a/run (1 GPU) has its guarantee again
+b/wait (2 GPUs) waits, and would be refused
+b/new (2 GPUs) moved
+`, b.String())
+	b.Reset()
+	require.NoError(t, writeValidation(&b, &api.Validation{Valid: true}))
+	assert.Equal(t, "no gang loses anything\n", b.String())
+}
+
+func TestOneVirtualClusterIsShownWithItsQueue(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	v := &shown{Running: true, VirtualCluster: *owner("vision", 16, 2)}
+	v.Used, v.Free, v.FreeByLevel, v.WaitingGangs, v.WaitingPods = 8, 8, []cell.LevelCount{{CellType: "node", GPUs: 8, Count: 1}}, 1, 2
+	v.PinnedCells = []string{"special"}
+	v.Queue = []api.Queued{{PositionInVC: 1, Group: "big", State: api.Waiting, Priority: 10, Pods: 2, GPUs: 16, Since: now.Add(-90 * time.Minute), Reason: "too little"}}
+	var b bytes.Buffer
+	require.NoError(t, writeOne(&b, v, now))
+	assert.Equal(t, `vision
+  owns           16 GPUs: 2 x node, pinned special
+  quota          -
+  used           8
+  opportunistic  0
+  free           8: 1 x node
+  bad            0
+  waiting        1 gang, 2 pods
+
+POSITION   GANG   STATE     PRIORITY   USER   PODS   GPUS   AGE   REASON
+1          big    Waiting   10         -      2      16     1h    too little
+`, b.String())
+	b.Reset()
+	require.NoError(t, writeOne(&b, &shown{VirtualCluster: *owner("a", 8, 1)}, now))
+	assert.Equal(t, "a\n  owns   8 GPUs: 1 x node\n  quota  -\n", b.String())
+}
+
+func TestTheEndOfAChangeSaysWhatIsInUse(t *testing.T) {
+	for name, c := range map[string]struct {
+		ch   change
+		says string
+	}{
+		"in use":          {change{before: &api.VirtualClusters{}, outcome: outcome{Changed: true, Applied: true, Revision: 4, Generation: 2, Effect: &api.Validation{}}}, "pushed revision 4; the scheduler uses it (generation 2)\n"},
+		"not waited for":  {change{before: &api.VirtualClusters{}, outcome: outcome{Changed: true, Revision: 4}}, "pushed revision 4; the scheduler was not waited for\n"},
+		"no scheduler":    {change{outcome: outcome{Changed: true, Revision: 4}}, "pushed revision 4; it takes effect with: paictl service start -n scheduler\n"},
+		"a dry run":       {change{outcome: outcome{Changed: true, DryRun: true}}, "nothing was changed (--dry-run)\n"},
+		"one that is new": {change{before: &api.VirtualClusters{}, outcome: outcome{Changed: true, Applied: true, Effect: &api.Validation{VirtualClusters: []api.ChangedVirtualCluster{{Name: "a", After: owner("a", 8, 1)}}}}}, "hivedscheduler-ds-a run: paictl service restart -n scheduler --force\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := cmdutil.New("v0")
+			io, _, _, errOut := iostreams.Test()
+			f.IO = io
+			opts := &SetOptions{Factory: f}
+			cmdutil.AddOutputFlag(NewCmdVC(f), &opts.Output, "text")
+			require.NoError(t, opts.tell(&c.ch))
+			assert.Contains(t, errOut.String(), c.says)
+		})
+	}
+}
+
+func TestAgesAreShort(t *testing.T) {
+	for d, want := range map[time.Duration]string{-time.Second: "0s", 40 * time.Second: "40s", 12 * time.Minute: "12m", 47 * time.Hour: "47h", 50 * time.Hour: "2d"} {
+		assert.Equal(t, want, age(d))
+	}
+}
