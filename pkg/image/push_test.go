@@ -100,12 +100,12 @@ func TestWhatIsThereIsNotSentAgain(t *testing.T) {
 	items := plan(t, b, s, true)
 	results, err := pusher().Push(t.Context(), b, items)
 	require.NoError(t, err)
-	assert.Equal(t, []State{Pushed, Pushed, Pushed}, states(results))
+	assert.Equal(t, []State{Pushed, Pushed, Pushed, Pushed}, states(results))
 	assert.NotEmpty(t, s.changes())
 
 	results, err = pusher().Push(t.Context(), b, items)
 	require.NoError(t, err)
-	assert.Equal(t, []State{Present, Present, Present}, states(results))
+	assert.Equal(t, []State{Present, Present, Present, Present}, states(results))
 	assert.Empty(t, s.changes())
 	for _, r := range results {
 		assert.Equal(t, r.Digest, r.Found, "the registry knows the image by the digest that nodes know")
@@ -118,7 +118,7 @@ func TestADryRunSendsNothing(t *testing.T) {
 	p.DryRun = true
 	results, err := p.Push(t.Context(), b, plan(t, b, s, false))
 	require.NoError(t, err)
-	assert.Equal(t, []State{Missing, Missing}, states(results))
+	assert.Equal(t, []State{Missing, Missing, Missing}, states(results))
 	assert.Empty(t, s.changes())
 }
 
@@ -156,10 +156,10 @@ func TestProgressEndsWithTheState(t *testing.T) {
 	}
 	_, err := p.Push(t.Context(), b, plan(t, b, s, false))
 	require.NoError(t, err)
-	require.Len(t, last, 2)
-	assert.Equal(t, 2, last[1].N)
-	assert.Equal(t, 2, last[1].Total)
-	assert.Equal(t, Pushed, last[1].State)
+	require.Len(t, last, 3)
+	assert.Equal(t, 3, last[2].N)
+	assert.Equal(t, 3, last[2].Total)
+	assert.Equal(t, Pushed, last[2].State)
 	assert.Positive(t, sent["pai-volume"])
 }
 
@@ -169,7 +169,7 @@ func TestALockedRegistryTakesTheConfigurationsLogin(t *testing.T) {
 	p.Access.Host, p.Access.Username, p.Access.Password = s.host(), "pai", password
 	results, err := p.Push(t.Context(), b, plan(t, b, s, true))
 	require.NoError(t, err)
-	assert.Equal(t, []State{Pushed, Pushed, Pushed}, states(results), "a mirror on the same host has the same login")
+	assert.Equal(t, []State{Pushed, Pushed, Pushed, Pushed}, states(results), "a mirror on the same host has the same login")
 }
 
 func TestARefusedLoginSaysWhatToDoAndNoPassword(t *testing.T) {
@@ -226,7 +226,7 @@ func TestCertificatesAreVerified(t *testing.T) {
 	insecure.Access.Insecure = true
 	results, err := insecure.Push(t.Context(), b, items)
 	require.NoError(t, err)
-	assert.Equal(t, []State{Present, Present}, states(results))
+	assert.Equal(t, []State{Present, Present, Present}, states(results))
 }
 
 // refusing fails the test when a request reaches the network.
