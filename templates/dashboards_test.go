@@ -147,6 +147,25 @@ func TestDashboardsAskForMetricsThatExist(t *testing.T) {
 	}
 }
 
+// The scheduler tells most of its metrics only while it leads, so that its source is asked.
+func TestTheSchedulersMetricsAreAsRecorded(t *testing.T) {
+	source, err := os.ReadFile("../pkg/scheduler/extender/metrics.go")
+	require.NoError(t, err)
+	var told []string
+	for _, m := range regexp.MustCompile(`(?:desc|counter)\("([a-z_]+)"|"pai_scheduler_([a-z_]+)"`).FindAllStringSubmatch(string(source), -1) {
+		told = append(told, "pai_scheduler_"+m[1]+m[2])
+	}
+	recorded, err := os.ReadFile("testdata/metrics/scheduler.txt")
+	require.NoError(t, err)
+	var names []string
+	for line := range strings.Lines(string(recorded)) {
+		if name, _, _ := strings.Cut(line, " "); name != "#" {
+			names = append(names, name)
+		}
+	}
+	require.ElementsMatch(t, names, told)
+}
+
 // filled puts something into the places that Grafana fills.
 var filled = strings.NewReplacer("$__rate_interval", "5m", "$__range", "1h", "$node", "gpu-1", "$pod", "job-.*", "$job", "job")
 
