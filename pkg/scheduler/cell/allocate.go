@@ -31,7 +31,7 @@ func (s *Scheduler) Allocate(pod PodID, r *Request, at *Placement, slot int) ([]
 			return nil, err
 		}
 	}
-	i, err := g.slotFor(r, at, slot)
+	i, err := g.slotFor(at, slot)
 	if err != nil {
 		return lost, err
 	}
@@ -99,7 +99,7 @@ func (g *gang) downgrade(reason string) Downgrade {
 }
 
 // slotFor finds the slot of a pod that comes with a place.
-func (g *gang) slotFor(r *Request, at *Placement, slot int) (int, error) {
+func (g *gang) slotFor(at *Placement, slot int) (int, error) {
 	if at == g.placement && g.slots[slot].pod == "" {
 		return slot, nil
 	}

@@ -91,9 +91,7 @@ func (ch *chain) feasible(level, from int, c *claims) bool {
 		}
 		have += free[l] - owed[l]
 		switch {
-		case l == from && l == level:
-			// One is taken and one less is owed.
-		case l == from:
+		case l == from && from != level: // where both are one, one is taken and one less is owed
 			have--
 		case l < from && l >= level && level >= 0:
 			have += ch.fanout[l+1] - 1
@@ -235,14 +233,14 @@ func (ch *chain) flush() {
 	ch.pending = ch.pending[:0]
 }
 
-func (n *pcell) count(usable, clean bool) {
-	free, idle := delta(n.wasFree, usable), delta(n.wasClean, clean)
-	n.wasFree, n.wasClean = usable, clean
+func (p *pcell) count(usable, clean bool) {
+	free, idle := delta(p.wasFree, usable), delta(p.wasClean, clean)
+	p.wasFree, p.wasClean = usable, clean
 	if free == 0 && idle == 0 {
 		return
 	}
-	for up := n.parent; up != nil; up = up.parent {
-		c := &n.chain.counts[up.level-n.chain.node-1][up.index]
+	for up := p.parent; up != nil; up = up.parent {
+		c := &p.chain.counts[up.level-p.chain.node-1][up.index]
 		c.free += int32(free)
 		c.clean += int32(idle)
 	}

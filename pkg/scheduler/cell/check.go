@@ -155,12 +155,13 @@ func (s *Scheduler) checkPhysical() error {
 
 // checkBuddies: free cells are what the bindings leave, and enough for all that is owed.
 func (s *Scheduler) checkBuddies() error {
+	spaces := s.spaces()
 	for _, ch := range s.chains {
 		for l, cells := range ch.cells {
 			free, owed := 0, 0
 			for _, p := range cells {
 				split := 0
-				for _, sp := range s.spaces() {
+				for _, sp := range spaces {
 					for _, r := range sp.roots {
 						if b := r.bound; b != nil && b.chain == ch && b != p && b.level < p.level && b.upTo(p.level) == p {
 							split++
@@ -178,7 +179,7 @@ func (s *Scheduler) checkBuddies() error {
 					return fmt.Errorf("cell %s is filed wrongly among the free ones", p.address)
 				}
 			}
-			for _, sp := range s.spaces() {
+			for _, sp := range spaces {
 				if sp.chain == ch {
 					owed += sp.unbound[l]
 				}

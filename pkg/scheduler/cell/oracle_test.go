@@ -66,10 +66,11 @@ func (w *world) verify() {
 	if n != 0 {
 		w.fail("%d gangs more run in the scheduler", -n)
 	}
-	if !w.fast || w.step%16 == 0 {
-		w.ownership()
+	if w.fast {
+		return
 	}
-	if len(w.hw.leaf) <= maxMadeLeaves && !w.fast || w.step%64 == 0 {
+	w.ownership()
+	if len(w.hw.leaf) <= maxMadeLeaves || w.step%64 == 0 {
 		if err := w.s.Check(); err != nil {
 			w.fail("Check: %v", err)
 		}
@@ -108,9 +109,7 @@ func (w *world) ownership() {
 		}
 	}
 	w.disjoint()
-	if w.step%8 == 0 {
-		w.enough()
-	}
+	w.enough()
 }
 
 // owns checks one leaf of a guaranteed gang.

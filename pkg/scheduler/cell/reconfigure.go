@@ -26,7 +26,7 @@ func (s *Scheduler) Reconfigure(c Config) (*Scheduler, []Downgrade, error) {
 			gangs = append(gangs, g)
 		}
 	}
-	slices.SortFunc(gangs, func(a, b *gang) int { return cmpOrder(a, b) })
+	slices.SortFunc(gangs, cmpOrder)
 	var changes []Downgrade
 	for _, g := range gangs {
 		more, err := n.carryOver(g)

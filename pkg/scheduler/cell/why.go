@@ -163,7 +163,7 @@ func (s *Scheduler) whyWait(e *Explanation, r *Request, targets []target) {
 	}
 	e.Holders = s.holders(r, targets)
 	e.Smaller = s.smaller(r, targets)
-	e.Missing = missing(r, targets, e)
+	e.Missing = missing(targets, e)
 	switch {
 	case held:
 		e.Code = "HeldBack"
@@ -228,7 +228,7 @@ func (s *Scheduler) smaller(r *Request, targets []target) *Smaller {
 	}
 	lo, hi := 0, sets[0].Count
 	for lo < hi-1 {
-		if mid := (lo + hi) / 2; fitsNow(r, targets, mid, n) {
+		if mid := (lo + hi) / 2; fitsNow(targets, mid, n) {
 			lo = mid
 		} else {
 			hi = mid
@@ -238,11 +238,11 @@ func (s *Scheduler) smaller(r *Request, targets []target) *Smaller {
 		return &Smaller{Pods: lo, GPUsPerPod: n}
 	}
 	for g := min(n, maxOnNode(targets)+1) - 1; g > 0; g-- {
-		if fitsNow(r, targets, 1, g) {
+		if fitsNow(targets, 1, g) {
 			return &Smaller{Pods: 1, GPUsPerPod: g}
 		}
 	}
-	if n > 0 && sets[0].Count > 1 && fitsNow(r, targets, 1, n) {
+	if n > 0 && sets[0].Count > 1 && fitsNow(targets, 1, n) {
 		return &Smaller{Pods: 1, GPUsPerPod: n}
 	}
 	return nil
@@ -256,7 +256,7 @@ func maxOnNode(targets []target) int {
 	return most
 }
 
-func fitsNow(r *Request, targets []target, pods, gpus int) bool {
+func fitsNow(targets []target, pods, gpus int) bool {
 	probe := Request{Root: Group{Pods: []PodSet{{Count: pods, Cells: gpus}}}}
 	for _, t := range targets {
 		if t.space == nil && t.chain.pressure > 0 {
@@ -274,7 +274,7 @@ func fitsNow(r *Request, targets []target, pods, gpus int) bool {
 }
 
 // missing says how many more cells of the lowest level that holds a pod the request needs.
-func missing(r *Request, targets []target, e *Explanation) []LevelCount {
+func missing(targets []target, e *Explanation) []LevelCount {
 	if len(targets) == 0 || len(targets[0].shape.sets) != 1 {
 		return nil
 	}

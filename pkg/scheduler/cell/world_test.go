@@ -19,7 +19,8 @@ type world struct {
 	using   map[gpu]*wgang
 	inexact bool // annotations of some gang don't tell its exact virtual cells
 	step    int
-	fast    bool // leave the expensive checks out
+	every   int  // expensive checks at every so manieth step; 0 is each
+	fast    bool // leave the expensive checks out in this step
 	trace   *strings.Builder
 	tally   map[string]int
 	persist func(r *Request, p *Placement, slot int) (*Placement, int, error)
