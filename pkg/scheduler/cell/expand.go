@@ -3,6 +3,7 @@ package cell
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -96,8 +97,9 @@ func newExpander(c Config) *expander {
 	return x
 }
 
+// fail notes a problem. The path is copied: those of siblings share an array.
 func (x *expander) fail(path []any, remedy, format string, args ...any) {
-	x.problems = append(x.problems, Problem{Path: path, Message: fmt.Sprintf(format, args...), Remedy: remedy})
+	x.problems = append(x.problems, Problem{Path: slices.Clone(path), Message: fmt.Sprintf(format, args...), Remedy: remedy})
 }
 
 // at extends a path without touching the array below it.
@@ -290,7 +292,7 @@ func (x *expander) cell(p *Physical, l []level, parent string, number int, path 
 	for i := range e.Children {
 		child, childPath := &none, path
 		if len(p.Children) > 0 {
-			child, childPath = &p.Children[i], at(path, "cellChildren", i)
+			child, childPath = &p.Children[i], append(path, "cellChildren", i)
 		}
 		e.Children[i] = x.cell(child, l[1:], e.Full, number*n+i, childPath)
 	}

@@ -156,12 +156,12 @@ func (w walk) cell(e *Expanded, depth int, path []any) {
 		return
 	}
 	for i := range e.Children {
-		w.cell(&e.Children[i], depth+1, at(path, "cellChildren", i))
+		w.cell(&e.Children[i], depth+1, append(path, "cellChildren", i))
 	}
 }
 
 func (w walk) leaf(e *Expanded, path []any) {
-	path = at(path, "cellAddress")
+	path = append(path, "cellAddress")
 	index, err := strconv.ParseInt(e.Address, 10, 32)
 	if err != nil || index < 0 || e.Address[0] == '+' {
 		w.fail(path, "write the number by which the driver knows the GPU, such as 0", "%q is not the index of a device", e.Address)
@@ -193,7 +193,7 @@ func (w walk) addPin(e *Expanded, depth int, path []any) {
 func (v *validator) checkSiblings(cells []Expanded, path []any) {
 	seen := make(map[string]bool, len(cells))
 	for i := range cells {
-		e, here := &cells[i], at(path, "cellChildren", i)
+		e, here := &cells[i], append(path, "cellChildren", i)
 		key := e.Address
 		if path == nil {
 			here, key = []any{"physicalCluster", "physicalCells", v.tops[i]}, e.Type+"/"+key
