@@ -92,8 +92,8 @@ func (h *hivedFile) keep(allowed keys, v any, path string) any {
 		out := map[string]any{}
 		for _, key := range sortedKeys(v) {
 			below, ok := allowed[key]
-			if any, free := allowed["*"]; free {
-				below, ok = any, true
+			if each, free := allowed["*"]; free {
+				below, ok = each, true
 			}
 			if !ok {
 				h.dropped = append(h.dropped, path+"."+key)

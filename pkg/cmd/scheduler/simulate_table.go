@@ -50,7 +50,7 @@ func figures(results []simulated) cmdutil.Table {
 	row("jobs waiting at the end (guaranteed)", func(r *sim.Report) string {
 		return fmt.Sprintf("%d (%d)", r.WaitingAtEnd, r.WaitingAtEndGuaranteed)
 	})
-	row("wait until the first start, mean", func(r *sim.Report) string { return span(r.Delay.Mean) })
+	row("wait until the first start, mean", func(r *sim.Report) string { return span(r.Mean) })
 	row("  median, 99th percentile", func(r *sim.Report) string { return span(float64(r.P50)) + ", " + span(float64(r.P99)) })
 	number("gangs preempted", func(r *sim.Report) int { return r.PreemptedJobs })
 	number("guaranteed jobs that waited inside their quota", func(r *sim.Report) int { return r.JobsThatWaitedWithinQuota })
@@ -122,7 +122,7 @@ func waits(results []simulated) cmdutil.Table {
 	return grouped(results, header, func(r *sim.Report) [][]string {
 		var out [][]string
 		for _, v := range r.VirtualClusters {
-			out = append(out, []string{v.Name, strconv.Itoa(v.GPUs), strconv.Itoa(v.Jobs), span(v.Delay.Mean), span(float64(v.P50)), span(float64(v.P99)),
+			out = append(out, []string{v.Name, strconv.Itoa(v.GPUs), strconv.Itoa(v.Jobs), span(v.Mean), span(float64(v.P50)), span(float64(v.P99)),
 				span(v.Guaranteed.Mean), span(float64(v.Guaranteed.P99)), strconv.Itoa(v.WaitingAtEnd), strconv.Itoa(v.PreemptedJobs),
 				strconv.Itoa(v.JobsThatWaitedWithinQuota)})
 		}

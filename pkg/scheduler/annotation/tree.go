@@ -150,9 +150,6 @@ func (t *tree) number(i int32, field string, out *int) error {
 	return nil
 }
 
-// errSlow is the fast reader's "not mine".
-var errSlow = errors.New("not in the simple form")
-
 // read parses text and calls use on the tree: on the fast reader's if that takes the text and use is
 // content with it, else on the YAML library's. What use returns about the latter is the answer.
 func read(text string, limit int, use func(*tree) error) error {

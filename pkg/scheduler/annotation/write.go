@@ -147,7 +147,7 @@ func appendGang(b []byte, r *cell.Request, p *cell.Placement) []byte {
 		b = append(b, "version: v2\npodRootGroupBindInfo:\n"...)
 		root, pods := &r.Root, p.Pods
 		if countPods(root) != len(pods) {
-			root = &cell.Group{} // a gang that was taken over in another shape
+			// A gang that was taken over in another shape.
 			b = append(b, "  podPlacements:\n"...)
 			return append(appendPods(b, "  ", pods), "  childGroupBindingInfo: []\n"...)
 		}

@@ -198,7 +198,7 @@ func TestEveryMetricIsDocumented(t *testing.T) {
 	for line := range strings.Lines(text) {
 		if name, ok := strings.CutPrefix(line, "# HELP pai_scheduler_"); ok {
 			name, _, _ = strings.Cut(name, " ")
-			assert.True(t, strings.Contains(string(docs), "`pai_scheduler_"+name+"`"), name)
+			assert.Contains(t, string(docs), "`pai_scheduler_"+name+"`")
 		}
 	}
 }

@@ -135,7 +135,7 @@ func (e *Extender) activate(ctx context.Context, term string) error {
 		return err
 	}
 	e.state, e.term = s, term
-	e.log.Info("leading", "pods", len(s.pods), "took", e.now().Sub(start).String())
+	e.log.InfoContext(ctx, "leading", "pods", len(s.pods), "took", e.now().Sub(start).String())
 	return nil
 }
 
@@ -215,14 +215,14 @@ func (e *Extender) follow(ctx context.Context) {
 	for {
 		if e.lease != nil {
 			if err := e.lease.read(ctx); err != nil {
-				e.log.Warn("reading the lease", "err", err)
+				e.log.WarnContext(ctx, "reading the lease", "err", err)
 			}
 		}
 		switch err := e.lead(ctx, 0); {
 		case e.lease != nil && e.lease.term(0) == "":
 			e.resign()
 		case err != nil && ctx.Err() == nil:
-			e.log.Warn("can't lead", "err", err)
+			e.log.WarnContext(ctx, "can't lead", "err", err)
 		}
 		e.wake()
 		select {

@@ -115,7 +115,7 @@ func Run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return errors.Join(err, verbs.Close())
 	}
-	log.Info("starting", "version", version.Version, "extender", verbs.Addr().String(), "api", reads.Addr().String(), "lease", f.Lease, "identity", f.Identity)
+	log.InfoContext(ctx, "starting", "version", version.Version, "extender", verbs.Addr().String(), "api", reads.Addr().String(), "lease", f.Lease, "identity", f.Identity)
 	return Start(ctx, config, f.Options, log, verbs, reads)
 }
 

@@ -226,7 +226,7 @@ func (e *Extender) healthz(w http.ResponseWriter, r *http.Request) {
 	go func() {
 		e.mu.Lock()
 		close(free)
-		e.mu.Unlock() //nolint:staticcheck // only to see that it can be had
+		e.mu.Unlock() // only to see that it can be had
 	}()
 	select {
 	case <-free:

@@ -68,7 +68,7 @@ func (w *work) next(ctx context.Context) bool {
 	defer w.queue.Done(t)
 	err := w.do(ctx, t)
 	if err != nil && ctx.Err() == nil {
-		w.e.log.Warn("trying again", "task", string(t.kind), "err", err)
+		w.e.log.WarnContext(ctx, "trying again", "task", string(t.kind), "err", err)
 		w.queue.AddRateLimited(t)
 		return true
 	}
@@ -80,14 +80,14 @@ func (w *work) next(ctx context.Context) bool {
 func (w *work) do(ctx context.Context, t task) error {
 	e := w.e
 	if term, err := e.leads(ctx, bindTimeout); err != nil || !e.leadsFor(term) {
-		return nil //nolint:nilerr // the leader knows better
+		return nil // the leader knows better
 	}
 	ctx, cancel := context.WithTimeout(ctx, bindTimeout)
 	defer cancel()
 	if t.kind == bind {
 		binding, err := e.binding(t.uid, "")
 		if err != nil || binding == nil {
-			return nil //nolint:nilerr // it is gone, or bound meanwhile
+			return nil // it is gone, or bound meanwhile
 		}
 		return ignoreGone(e.post(ctx, binding))
 	}

@@ -26,15 +26,15 @@ func (r *Stepper) start(s *step, line *Line) error {
 	next := r.config
 	if source != nil {
 		c, findings := config.Parse(source.Name, source.Data)
-		if findings.Err() != nil {
+		if len(findings.Errors()) > 0 {
 			line.Result, line.Reason, line.Findings = ConfigRejected, reasons(findings.Errors()), findings
 			return nil
 		}
 		next, line.Findings = c, findings
 	}
-	core, err := cell.New(next)
-	if err != nil {
-		line.Result, line.Reason = ConfigRejected, err.Error()
+	core, rejected := cell.New(next)
+	if rejected != nil {
+		line.Result, line.Reason = ConfigRejected, rejected.Error()
 		return nil
 	}
 	r.config, r.core = next, core

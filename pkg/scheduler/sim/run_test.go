@@ -196,9 +196,9 @@ func TestRunExplainsWhatWaitsInsideItsQuotaOnce(t *testing.T) {
 	assert.Equal(t, 1, r.JobsThatWaitedWithinQuota)
 	assert.Equal(t, map[string]int{"Fragmented": 1}, r.WaitedWithinQuotaByCode)
 	assert.Equal(t, 1, strings.Count(strings.Join(core.log, "\n"), "why"))
-	assert.InDelta(t, 5.0/4, r.Delay.Mean, 1e-9)
-	assert.Equal(t, 0, r.Delay.P50)
-	assert.Equal(t, 5, r.Delay.P99)
+	assert.InDelta(t, 5.0/4, r.Mean, 1e-9)
+	assert.Equal(t, 0, r.P50)
+	assert.Equal(t, 5, r.P99)
 }
 
 func TestRunRefusesATraceThatDoesNotFitTheCluster(t *testing.T) {

@@ -58,7 +58,7 @@ func benchmarkTrace(b *testing.B, gpus int, seed uint64, o sim.Options) {
 	b.ReportMetric(r.Utilisation, "util")
 	b.ReportMetric(float64(r.PreemptedJobs), "killed")
 	b.ReportMetric(float64(r.JobsThatWaitedWithinQuota), "waitedInQuota")
-	b.ReportMetric(r.Delay.Mean, "queue-s")
+	b.ReportMetric(r.Mean, "queue-s")
 	b.ReportMetric(r.OptimalLocality.All.Share, "optimal")
 	b.ReportMetric(r.OptimalLocality.Guaranteed.Share, "optimal-guar")
 	b.ReportMetric(r.OptimalLocality.Opportunistic.Share, "optimal-opp")

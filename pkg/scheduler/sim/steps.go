@@ -94,7 +94,7 @@ func (r *jsonReader) value() (*yaml.Node, error) {
 	default:
 		n.Tag, n.Value = "!!null", "null"
 	}
-	if err == io.EOF { //nolint:errorlint // the decoder returns it as it is
+	if err == io.EOF { // the decoder returns it as it is
 		err = io.ErrUnexpectedEOF
 	}
 	return n, err

@@ -140,7 +140,7 @@ func (p *Pair) startScheduler(program, config string, o Options) {
 	if o.Elect {
 		args = append([]string{"unshare", "--uts", "--map-root-user", "sh", "-c", `hostname "$1" && shift && exec "$@"`, "sh", o.Name}, args...)
 	}
-	cmd := exec.CommandContext(context.WithoutCancel(p.t.Context()), args[0], args[1:]...) //nolint:gosec // of the bundle
+	cmd := exec.CommandContext(context.WithoutCancel(p.t.Context()), args[0], args[1:]...) // of the bundle
 	p.scheduler = launch(p.t, o.Name+" kube-scheduler", cmd)
 }
 
