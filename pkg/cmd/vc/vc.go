@@ -100,7 +100,7 @@ func (c *cluster) look(ctx context.Context) (*state, error) {
 		return nil, err
 	}
 	why := err.Error()
-	_, cells, err := c.configured(ctx)
+	cells, err := c.configured(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -108,16 +108,16 @@ func (c *cluster) look(ctx context.Context) (*state, error) {
 }
 
 // configured is the configuration that the cluster holds, and what it means to the scheduler.
-func (c *cluster) configured(ctx context.Context) (*config.Cluster, cell.Config, error) {
+func (c *cluster) configured(ctx context.Context) (cell.Config, error) {
 	held, _, err := c.store.Load(ctx)
 	if err != nil {
-		return nil, cell.Config{}, err
+		return cell.Config{}, err
 	}
 	cells, found := catalogue.SchedulerConfig(held)
 	if err := found.Err(); err != nil {
-		return nil, cell.Config{}, hint.Wrap(err, "correct it with: paictl config push -p DIR")
+		return cell.Config{}, hint.Wrap(err, "correct it with: paictl config push -p DIR")
 	}
-	return held, cells, nil
+	return cells, nil
 }
 
 // completionTimeout keeps the shell from waiting for a cluster that doesn't answer.
@@ -168,7 +168,7 @@ func known(ctx context.Context, f *cmdutil.Factory, o kube.Options, names func(c
 	if err != nil {
 		return nil
 	}
-	_, cells, err := c.configured(ctx)
+	cells, err := c.configured(ctx)
 	if err != nil {
 		return nil
 	}
