@@ -163,3 +163,14 @@ func TestARestoredGangWithALostNodeKeepsItsGuaranteeOverARestart(t *testing.T) {
 		assert.Empty(t, lost, "what is written after the second change says that it has its guarantee")
 	}
 }
+
+func TestAGangThatIsTooLargeIsRefusedEvenIfItsQuotaIsUsedUp(t *testing.T) {
+	s := freshScheduler(t, quads(1, VirtualCluster{Name: "A", Cells: []Virtual{{"NODE", 1}}, Quota: Quota{PerUser: 8}}))
+	r := flatGang("A", "first", 0, 1, 4)
+	r.User = "u"
+	mustRun(t, s, r)
+	large := flatGang("A", "large", 0, 2, 4)
+	large.User = "u"
+	d := s.Schedule("p", large, Filtering, nil)
+	assert.Equal(t, Refuse, d.Result, d.Reason)
+}

@@ -10,6 +10,9 @@ func (s *Scheduler) find(r *Request, suggested Nodes) (*plan, Decision) {
 		return nil, Decision{Result: Refuse, Reason: err.Error()}
 	}
 	if reason := s.overQuota(v, r); reason != "" {
+		if !s.couldFitAny(targets) {
+			return nil, Decision{Result: Refuse, Reason: s.impossible(r, targets)} // waiting for the quota would be in vain
+		}
 		return nil, s.quotaDecision(v, r, reason)
 	}
 	var best *plan

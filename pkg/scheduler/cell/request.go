@@ -3,6 +3,7 @@ package cell
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -98,11 +99,7 @@ func (s *Scheduler) quotaDecision(v *vc, r *Request, reason string) Decision {
 
 // noPlace says why there is no place: refuse what the idle, healthy cluster could not place either.
 func (s *Scheduler) noPlace(r *Request, targets []target, suggested Nodes) Decision {
-	can := false
-	for _, t := range targets {
-		can = can || s.couldFit(t)
-	}
-	if !can {
+	if !s.couldFitAny(targets) {
 		return Decision{Result: Refuse, Reason: s.impossible(r, targets)}
 	}
 	bad, held := false, false
@@ -145,6 +142,10 @@ func (t target) freeAt(priority int) int {
 		}
 	}
 	return free
+}
+
+func (s *Scheduler) couldFitAny(targets []target) bool {
+	return slices.ContainsFunc(targets, s.couldFit)
 }
 
 // couldFit says whether an idle, healthy cluster would place the shape.

@@ -290,7 +290,6 @@ func (w *world) chase(c *choices, g *wgang) {
 	}
 	phase := pick(c, Preempting, Preempting, Filtering)
 	nodes := w.someNodes(c, p.request)
-	held := w.s.gangs[g.key] // on nodes that may not be offered any more
 	d := w.askOn(p, phase, nodes)
 	if d.Result != Preempt {
 		if d.Result == Bind {
@@ -307,14 +306,13 @@ func (w *world) chase(c *choices, g *wgang) {
 		}
 		victims = slices.Delete(victims, i, i+1)
 	}
-	if !all || phase == Filtering && held != nil {
+	if !all {
 		return
 	}
-	d = w.askOn(p, Filtering, nodes)
-	if phase == Filtering && d.Result == Preempt {
-		return // without a reservation it may find another place, at the cost of others
+	if phase == Filtering {
+		return // without a reservation it looks anew, and may look elsewhere
 	}
-	if d.Result != Bind {
+	if d = w.askOn(p, Filtering, nodes); d.Result != Bind {
 		w.fail("all victims of %s are gone, and it gets: %s %s", p.id, d.Result, d.Reason)
 	}
 	w.accept(p)
