@@ -66,6 +66,9 @@ func (w *world) verify() {
 	if n != 0 {
 		w.fail("%d gangs more run in the scheduler", -n)
 	}
+	if w.safety > 0 && w.step%w.safety == 0 {
+		w.sharedAsAlone()
+	}
 	if w.fast {
 		return
 	}

@@ -21,15 +21,7 @@ const (
 
 // play takes the steps and returns the first broken promise, a panic included.
 func play(data []byte, trace *strings.Builder, set func(*world)) (w *world, err error) {
-	defer func() {
-		switch v := recover().(type) {
-		case nil:
-		case violation:
-			err = fmt.Errorf("%s", v.text)
-		default:
-			err = fmt.Errorf("panic: %v\n%s", v, debug.Stack())
-		}
-	}()
+	defer catch(&err)
 	if len(data) < headerBytes {
 		return nil, nil
 	}
@@ -48,6 +40,17 @@ func play(data []byte, trace *strings.Builder, set func(*world)) (w *world, err 
 		w.do(data[at : at+recordBytes])
 	}
 	return w, nil
+}
+
+// catch makes a broken promise, or a panic, an error.
+func catch(err *error) {
+	switch v := recover().(type) {
+	case nil:
+	case violation:
+		*err = fmt.Errorf("%s", v.text)
+	default:
+		*err = fmt.Errorf("panic: %v\n%s", v, debug.Stack())
+	}
 }
 
 // randomWalk makes the bytes of a random walk.
@@ -132,7 +135,7 @@ func kind(err error) string {
 func report(t *testing.T, data []byte, set func(*world)) {
 	t.Helper()
 	_, first := play(data, nil, set)
-	data = shrink(data, set)
+	data = shrink(data, func(d []byte) error { _, err := play(d, nil, set); return err })
 	var trace strings.Builder
 	_, err := play(data, &trace, set)
 	t.Logf("first: %v\nshrunk to %d steps: %v\n%s\n%s", kind(first), (len(data)-headerBytes)/recordBytes, err, trace.String(), corpus(data))
@@ -142,13 +145,9 @@ func report(t *testing.T, data []byte, set func(*world)) {
 func corpus(data []byte) string { return fmt.Sprintf("go test fuzz v1\n[]byte(%q)\n", data) }
 
 // shrink leaves out steps, and makes numbers small, as long as the same promise breaks.
-func shrink(data []byte, set func(*world)) []byte {
-	_, err := play(data, nil, set)
-	want := kind(err)
-	fails := func(d []byte) bool {
-		_, err := play(d, nil, set)
-		return kind(err) == want
-	}
+func shrink(data []byte, run func([]byte) error) []byte {
+	want := kind(run(data))
+	fails := func(d []byte) bool { return kind(run(d)) == want }
 	for round := range 3 {
 		for size := (len(data) - headerBytes) / recordBytes; size > 0; size /= 2 {
 			for at := headerBytes; at+size*recordBytes <= len(data); {

@@ -21,6 +21,7 @@ type world struct {
 	step    int
 	every   int  // expensive checks at every so manieth step; 0 is each
 	fast    bool // leave the expensive checks out in this step
+	safety  int  // compare with virtual clusters alone at every so manieth step; 0 is never
 	trace   *strings.Builder
 	tally   map[string]int
 	persist func(r *Request, p *Placement, slot int) (*Placement, int, error)
