@@ -31,6 +31,9 @@ func (s *Scheduler) Allocate(pod PodID, r *Request, at *Placement, slot int) ([]
 			return nil, err
 		}
 	}
+	if at != g.placement && slices.Contains(s.chains, at.chain) && !g.isAt(at) {
+		return lost, fmt.Errorf("the place of pod %s was given up, and gang %s has another one now: %w", pod, g.key, ErrConflict)
+	}
 	i, err := g.slotFor(at, slot)
 	if err != nil {
 		return lost, err
@@ -96,6 +99,13 @@ func (g *gang) downgrade(reason string) Downgrade {
 		}
 	}
 	return d
+}
+
+// isAt says that a placement is the gang's own, with or without its guarantee.
+func (g *gang) isAt(at *Placement) bool {
+	return at.Order == g.order && slices.EqualFunc(g.slots, at.Pods, func(sl slot, p PodPlacement) bool {
+		return sl.at.Node == p.Node && slices.Equal(sl.at.Indices, p.Indices)
+	})
 }
 
 // slotFor finds the slot of a pod that comes with a place.

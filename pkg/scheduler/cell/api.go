@@ -134,7 +134,8 @@ type Placement struct {
 	// Text is free for the package that writes annotations: the part that all pods share.
 	Text string
 
-	plan *plan
+	plan  *plan
+	chain *chain // of the scheduler that decided it; nil if it comes from annotations
 }
 
 // PodPlacement is the place of one pod of a gang.

@@ -174,3 +174,21 @@ func TestAGangThatIsTooLargeIsRefusedEvenIfItsQuotaIsUsedUp(t *testing.T) {
 	d := s.Schedule("p", large, Filtering, nil)
 	assert.Equal(t, Refuse, d.Result, d.Reason)
 }
+
+func TestADecisionOfAnEarlierPlaceIsNotAccepted(t *testing.T) {
+	s := freshScheduler(t, quads(2, VirtualCluster{Name: "A", Cells: []Virtual{{"NODE", 2}}}))
+	r := flatGang("A", "g", 0, 2, 4)
+	pods := mustRun(t, s, r)
+	s.DeleteAllocated(pods[1])
+	late := s.Schedule("late", r, Filtering, nil)
+	require.Equal(t, Bind, late.Result)
+	s.DeleteAllocated(pods[0])
+	mustRun(t, s, flatGang("A", "guest", Opportunistic, 1, 1))
+	s.DeleteAllocated("guesta")
+	d := s.Schedule("new", r, Filtering, nil)
+	require.Equal(t, Bind, d.Result)
+	_, err := s.Allocate("new", r, d.Placement, d.Slot)
+	require.NoError(t, err)
+	_, err = s.Allocate("late", r, late.Placement, late.Slot)
+	require.ErrorIs(t, err, ErrConflict, "its annotation would claim the earlier gang's place after a restart")
+}

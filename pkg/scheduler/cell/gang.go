@@ -294,7 +294,7 @@ type restore struct {
 
 // describe writes down where the gang is.
 func (g *gang) describe() *Placement {
-	p := &Placement{Chain: g.chain.names[g.chain.top()], Order: g.order, Downgraded: g.opportunistic() && g.priority >= MinGuaranteed}
+	p := &Placement{chain: g.chain, Chain: g.chain.names[g.chain.top()], Order: g.order, Downgraded: g.opportunistic() && g.priority >= MinGuaranteed}
 	p.Pods = make([]PodPlacement, len(g.slots))
 	n := g.gpus()
 	types := make([]string, 0, n)
