@@ -292,7 +292,7 @@ func (x *expander) cell(p *Physical, l []level, parent string, number int, path 
 	for i := range e.Children {
 		child, childPath := &none, path
 		if len(p.Children) > 0 {
-			child, childPath = &p.Children[i], append(path, "cellChildren", i)
+			child, childPath = &p.Children[i], append(path, "cellChildren", i) //nolint:gocritic // siblings share the array; at copies what is kept
 		}
 		e.Children[i] = x.cell(child, l[1:], e.Full, number*n+i, childPath)
 	}

@@ -193,7 +193,7 @@ func (w walk) addPin(e *Expanded, depth int, path []any) {
 func (v *validator) checkSiblings(cells []Expanded, path []any) {
 	seen := make(map[string]bool, len(cells))
 	for i := range cells {
-		e, here := &cells[i], append(path, "cellChildren", i)
+		e, here := &cells[i], append(path, "cellChildren", i) //nolint:gocritic // siblings share the array; at copies what is kept
 		key := e.Address
 		if path == nil {
 			here, key = []any{"physicalCluster", "physicalCells", v.tops[i]}, e.Type+"/"+key

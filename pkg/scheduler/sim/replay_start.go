@@ -32,9 +32,8 @@ func (r *Stepper) start(s *step, line *Line) error {
 		}
 		next, line.Findings = c, findings
 	}
-	core, rejected := cell.New(next)
-	if rejected != nil {
-		line.Result, line.Reason = ConfigRejected, rejected.Error()
+	core := build(next, line)
+	if core == nil {
 		return nil
 	}
 	r.config, r.core = next, core
@@ -119,4 +118,14 @@ func (r *Stepper) readd(p *replayPod, line *Line) error {
 	p.request, p.slot = request, slot
 	r.changed(downgrades, line)
 	return nil
+}
+
+// build makes a scheduler, or says on the line why it can't be.
+func build(c cell.Config, line *Line) *cell.Scheduler {
+	core, err := cell.New(c)
+	if err != nil {
+		line.Result, line.Reason = ConfigRejected, err.Error()
+		return nil
+	}
+	return core
 }
