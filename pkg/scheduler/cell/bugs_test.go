@@ -192,3 +192,13 @@ func TestADecisionOfAnEarlierPlaceIsNotAccepted(t *testing.T) {
 	_, err = s.Allocate("late", r, late.Placement, late.Slot)
 	require.ErrorIs(t, err, ErrConflict, "its annotation would claim the earlier gang's place after a restart")
 }
+
+func TestASingleNodeLiesInARackWhereverItIs(t *testing.T) {
+	s := freshScheduler(t, racks(2, VirtualCluster{Name: "A", Cells: []Virtual{{"RACK.NODE", 2}}}))
+	r := flatGang("A", "g", 0, 1, 2)
+	r.Root.Within = "RACK"
+	mustRun(t, s, r)
+	large := flatGang("A", "large", 0, 2, 2)
+	large.Root.Within = "RACK"
+	assert.Equal(t, Refuse, s.Schedule("p", large, Filtering, nil).Result, "nobody promised that its two nodes are in one rack")
+}

@@ -88,21 +88,31 @@ func (s *search) inside(a area, level int, p *part) bool {
 	return false
 }
 
+// candidates lists the cells of a level that may hold the leaves, and preassigned cells below it, which lie in
+// a cell of that level wherever they are.
 func (s *search) candidates(a area, level, need int) []candidate {
 	var out []candidate
-	if level > s.node {
-		for i := range s.upper[level-s.node-1] {
-			c := &s.upper[level-s.node-1][i]
-			if c.lo >= a.lo && c.hi <= a.hi && int(c.free) >= need {
-				out = append(out, candidate{area{scope{c.lo, c.hi}, level, 0}, int(c.free), c.class})
+	for l := level; l > s.node; l-- {
+		for i := range s.upper[l-s.node-1] {
+			c := &s.upper[l-s.node-1][i]
+			if c.lo >= a.lo && c.hi <= a.hi && int(c.free) >= need && (l == level || c.up < 0) {
+				out = append(out, candidate{area{scope{c.lo, c.hi}, l, 0}, int(c.free), c.class})
 			}
 		}
-	} else {
-		for i := a.lo; i < a.hi; i++ {
-			n := &s.nodes[i]
-			if int(n.have) < need || int(n.top) < level {
-				continue
-			}
+	}
+	lo := a.lo
+	if level > s.node && len(s.upper[0]) > 0 {
+		lo = max(lo, s.upper[0][len(s.upper[0])-1].hi) // those that stand alone come last
+	}
+	for i := lo; i < a.hi; i++ {
+		n := &s.nodes[i]
+		if int(n.have) < need {
+			continue
+		}
+		switch {
+		case int(n.top) < level && n.up < 0: // a preassigned cell below the level lies in one of that level
+			out = append(out, candidate{area{scope{i, i + 1}, int(n.top), 0}, int(n.have), n.class})
+		case int(n.top) >= level:
 			size := s.leaves[level]
 			for c := range s.leaves[n.top] / size {
 				if a.level < int(n.top) && c*size/s.leaves[a.level] != a.cell {
