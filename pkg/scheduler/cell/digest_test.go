@@ -74,6 +74,11 @@ func (g *gang) digest(ages bool) uint64 {
 	return uint64(h)
 }
 
+// String has no addresses in it, so that traces can be compared.
+func (d Downgrade) String() string {
+	return fmt.Sprintf("%s/%s %v %v restored %v: %s", d.VC, d.Gang, d.Pods, d.Placement.Pods, d.Restored, d.Reason)
+}
+
 type hash64 uint64
 
 func (h *hash64) number(n uint64) { *h = (*h ^ hash64(n)) * 0x100000001B3 }
