@@ -151,7 +151,7 @@ func (w *world) take(g *wgang) {
 func (w *world) seat(p *wpod, at *Placement, slot int) {
 	p.running = true
 	p.gang.running++
-	kept, i, err := w.persist(p.request, at, slot)
+	kept, i, err := w.persist(p.request, at, slot, false)
 	if err != nil {
 		w.fail("annotations of %s can't be read: %v", p.id, err)
 	}
@@ -171,7 +171,7 @@ func (w *world) lose(lost []Downgrade) {
 			if p == nil || p.gang != g || !p.running {
 				w.fail("a report on %s names pod %s, which doesn't run in it", g.key, id)
 			}
-			kept, i, err := w.persist(p.request, d.Placement, p.slot)
+			kept, i, err := w.persist(p.request, d.Placement, p.slot, true)
 			if err != nil {
 				w.fail("annotations of %s can't be read after a change: %v", id, err)
 			}

@@ -91,6 +91,9 @@ func TestRandomStepsKeepEveryPromise(t *testing.T) {
 		for k, n := range w.tally {
 			tally[k] += n
 		}
+		if done := (seed - from + 1) * walkSteps; done%1_000_000 == 0 {
+			t.Logf("%d steps so far", done)
+		}
 	}
 	t.Logf("%d steps, answers %v", steps, tally)
 }

@@ -24,7 +24,7 @@ type world struct {
 	safety  int  // compare with virtual clusters alone at every so manieth step; 0 is never
 	trace   *strings.Builder
 	tally   map[string]int
-	persist func(r *Request, p *Placement, slot int) (*Placement, int, error)
+	persist Persist
 	oracle  oracle
 	record  func(Decision)
 }
@@ -67,7 +67,7 @@ func (w *world) note(format string, args ...any) {
 
 func newWorld(c *choices, conf Config) *world {
 	w := &world{conf: conf, byName: map[gangKey]*wgang{}, nodeOK: map[string]bool{}, broken: map[gpu]bool{}, using: map[gpu]*wgang{}, tally: map[string]int{}}
-	w.persist = func(_ *Request, p *Placement, slot int) (*Placement, int, error) { return p.clone(), slot, nil }
+	w.persist = func(_ *Request, p *Placement, slot int, _ bool) (*Placement, int, error) { return p.clone(), slot, nil }
 	w.adopt(conf)
 	s, err := New(conf)
 	if err != nil {

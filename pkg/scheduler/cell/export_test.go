@@ -1,0 +1,19 @@
+package cell
+
+import "testing"
+
+// Persist writes a pod's place, or (changed) what a downgrade changes of it, and reads it again.
+type Persist func(r *Request, p *Placement, slot int, changed bool) (*Placement, int, error)
+
+// WalkWith runs random walks whose annotations are kept by somebody else.
+func WalkWith(t *testing.T, walks int, persist func() Persist) {
+	t.Helper()
+	for seed := range walks {
+		data := randomWalk(uint64(seed), 300)
+		set := func(w *world) { w.every, w.persist = 32, persist() }
+		if _, err := play(data, nil, set); err != nil {
+			report(t, data, set)
+			t.Fatalf("seed %d: %s", seed, kind(err))
+		}
+	}
+}
