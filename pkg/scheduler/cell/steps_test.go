@@ -129,7 +129,11 @@ func (w *world) accept(p *wpod) bool {
 		p.gang.guaranteed = p.request.Priority >= MinGuaranteed && !d.Placement.Downgraded
 		w.take(p.gang)
 	}
-	w.seat(p, d.Placement, d.Slot)
+	at := d.Placement
+	if fresh {
+		at = w.s.gangs[p.gang.key].placement // a late decision may get other virtual cells than it says
+	}
+	w.seat(p, at, d.Slot)
 	w.lose(lost)
 	return true
 }
