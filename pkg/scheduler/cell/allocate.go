@@ -23,7 +23,7 @@ func (s *Scheduler) Allocate(pod PodID, r *Request, at *Placement, slot int) ([]
 	g := s.gangs[gangKey{r.VirtualCluster, r.Gang}]
 	if g == nil {
 		var err error
-		if p := at.plan; p != nil && p.epoch == s.epoch && p.gang.key == (gangKey{r.VirtualCluster, r.Gang}) {
+		if p := at.plan; p != nil && p.epoch == s.epoch && slices.Contains(s.chains, at.chain) && p.gang.key == (gangKey{r.VirtualCluster, r.Gang}) {
 			lost = s.apply(p)
 			g = p.gang
 			at.plan = nil

@@ -9,6 +9,7 @@ type preemption struct {
 	*space
 	*shape
 	priority int
+	lazy     bool    // only gangs that accept a downgrade
 	clock    *uint64 // the last stamp
 }
 
@@ -24,8 +25,21 @@ func (s *Scheduler) tryPreempt(t target, r *Request, suggested Nodes) *plan {
 	}
 	blocked := s.blockUnoffered(t, suggested, nil)
 	defer func() { unblock(sp.view, blocked) }()
+	best := s.preemptSome(t, r, suggested, false)
+	if best == nil || len(best.victims) == 0 || !sp.hasLazy(r.Priority) {
+		return best
+	}
+	// Gangs that may be downgraded can be enough, and then fewer have to end.
+	if p := s.preemptSome(t, r, suggested, true); p != nil && len(p.victims) < len(best.victims) {
+		return p
+	}
+	return best
+}
+
+// preemptSome chooses among all gangs of lower priority, or among those that accept a downgrade.
+func (s *Scheduler) preemptSome(t target, r *Request, suggested Nodes, lazy bool) *plan {
 	s.stamp++
-	p := &preemption{killing{stamp: s.stamp}, sp, t.shape, r.Priority, &s.stamp}
+	p := &preemption{killing{stamp: s.stamp}, t.space, t.shape, r.Priority, lazy, &s.stamp}
 	spots, ok := p.choose()
 	if !ok {
 		return nil
@@ -41,7 +55,7 @@ func (s *Scheduler) preemptFor(t target, g *gang, suggested Nodes) *plan {
 	var undo []func()
 	for i := range g.slots {
 		for _, v := range g.slots[i].virtual {
-			if o := v.owner; o != nil && o.request.LazyPreemption && !o.preempting && o.taken == 0 {
+			if o := v.owner; o != nil && o.downgradable() {
 				demoted = append(demoted, o)
 				undo = append(undo, s.demote(o, g.key.String()))
 			}
@@ -181,7 +195,7 @@ func (p *preemption) inUpper(level int) bool {
 // trial is a copy of the search with nobody marked.
 func (p *preemption) trial() *preemption {
 	*p.clock++
-	return &preemption{killing{stamp: *p.clock}, p.space, p.shape, p.priority, p.clock}
+	return &preemption{killing{stamp: *p.clock}, p.space, p.shape, p.priority, p.lazy, p.clock}
 }
 
 func (p *preemption) markAll(gangs []*gang) {
@@ -271,7 +285,7 @@ next:
 		case g == nil || g.marked == p.stamp:
 			need--
 			continue
-		case g.priority >= p.priority:
+		case !p.mayTake(g):
 			continue
 		}
 		for i := range parts {
@@ -336,7 +350,7 @@ func (p *preemption) lowerGangs() []*gang {
 	p.stamp = *p.clock
 	p.gangs = p.gangs[:0]
 	for _, v := range p.leaves {
-		if g := v.owner; g != nil && g.priority < p.priority {
+		if g := v.owner; g != nil && p.mayTake(g) {
 			p.mark(g)
 		}
 	}

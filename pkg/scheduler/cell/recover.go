@@ -93,7 +93,10 @@ func (s *Scheduler) claimLeaf(g *gang, p *pcell, address, preassigned string) ([
 	if g.space.pinned != "" {
 		level = g.space.roots[0].level
 	}
-	if level < 0 || p.chain != g.chain {
+	if p.chain != g.chain {
+		return nil, nil, fmt.Sprintf("its cells are in the chains %s and %s now, and a gang is guaranteed cells of one", g.chain.names[g.chain.top()], p.chain.names[p.chain.top()])
+	}
+	if level < 0 {
 		return nil, nil, fmt.Sprintf("there is no cell type %s on its node any more", preassigned)
 	}
 	top := p.upTo(level)

@@ -1,0 +1,20 @@
+package cell
+
+// downgradable says that the gang goes on without its guarantee when its virtual cells are wanted.
+func (g *gang) downgradable() bool {
+	return g.request.LazyPreemption && !g.preempting && g.taken == 0
+}
+
+func (sp *space) hasLazy(below int) bool {
+	for _, v := range sp.leaves {
+		if o := v.owner; o != nil && o.priority < below && o.downgradable() {
+			return true
+		}
+	}
+	return false
+}
+
+// mayTake says whether the search may take the gang's cells.
+func (p *preemption) mayTake(g *gang) bool {
+	return g.priority < p.priority && (!p.lazy || g.downgradable())
+}
