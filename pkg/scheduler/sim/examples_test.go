@@ -112,7 +112,7 @@ func allocated(before, after map[string]any) (was, is []string) {
 			if g["state"] == "Preempting" {
 				continue
 			}
-			for _, key := range []string{"state", "preemptingPods", "preemptor", "order"} {
+			for _, key := range []string{"state", "preemptingPods", "preemptor", "order", "status"} {
 				delete(g, key)
 			}
 			if wanted[name] {

@@ -44,7 +44,7 @@ var operations = map[string][]string{
 	"start":                {"config", "healthyNodes"},
 	"schedule":             {"pod", "phase", "suggestedNodes", "podSchedulingSpec"},
 	"addAllocatedPod":      {"pod", "podSchedulingSpec", "podBindInfo", "podLeafCellIsolation", "node"},
-	"deleteAllocatedPod":   {"pod"},
+	"deleteAllocatedPod":   {"pod", "podSchedulingSpec"},
 	"deleteUnallocatedPod": {"pod", "podSchedulingSpec"},
 	"setNodeBad":           {"node"},
 	"setNodeHealthy":       {"node"},
@@ -176,11 +176,39 @@ func (s *step) document(field string) (string, error) {
 	if n == nil || n.Kind == yaml.ScalarNode {
 		return s.text(field)
 	}
+	budget := maxDocument
+	n, err := expanded(n, &budget)
+	if err != nil {
+		return "", s.mistake(s.fields[field], field, "write the values out without anchors and aliases", "%v", err)
+	}
 	b, err := yaml.Marshal(n)
 	if err != nil {
 		return "", s.mistake(n, field, "", "can't be written as YAML: %v", err)
 	}
 	return string(b), nil
+}
+
+// maxDocument bounds what aliases may blow a document up to, in values.
+const maxDocument = 1_000_000
+
+// expanded copies a value with what its aliases stand for: their anchors may lie elsewhere in the steps,
+// where the text of the value alone doesn't have them.
+func expanded(n *yaml.Node, budget *int) (*yaml.Node, error) {
+	if n = target(n); n == nil {
+		return nil, nil
+	}
+	if *budget--; *budget < 0 {
+		return nil, fmt.Errorf("more than %d values once aliases are expanded, or an alias that holds itself", maxDocument)
+	}
+	out := *n
+	out.Anchor, out.Content = "", make([]*yaml.Node, len(n.Content))
+	for i, c := range n.Content {
+		var err error
+		if out.Content[i], err = expanded(c, budget); err != nil {
+			return nil, err
+		}
+	}
+	return &out, nil
 }
 
 // names returns a field that is "*" or a list; all is true for "*" and where it isn't there.

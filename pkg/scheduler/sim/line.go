@@ -48,9 +48,51 @@ type Place struct {
 
 // Cluster is the state of everything.
 type Cluster struct {
-	Groups          []cell.GangStatus            `json:"groups"`
+	Groups          []Group                      `json:"groups"`
 	PhysicalCluster []cell.CellStatus            `json:"physicalCluster"`
 	VirtualClusters map[string][]cell.CellStatus `json:"virtualClusters"`
+}
+
+// Group is a gang in two forms: flat, with what only we know, and as HiveD's inspect API shows it.
+type Group struct {
+	cell.GangStatus
+	Metadata GroupMetadata `json:"metadata"`
+	Status   GroupStatus   `json:"status"`
+}
+
+// GroupMetadata has the name of a group in HiveD's form.
+type GroupMetadata struct {
+	Name string `json:"name"`
+}
+
+// GroupStatus is the rest of HiveD's form. A replay has no clock, and so no time of a downgrade.
+type GroupStatus struct {
+	VC                   string              `json:"vc"`
+	Priority             int                 `json:"priority"`
+	State                string              `json:"state"`
+	PhysicalPlacement    map[string][]int32  `json:"physicalPlacement,omitempty"`
+	VirtualPlacement     map[string][]string `json:"virtualPlacement,omitempty"`
+	AllocatedPods        []cell.PodID        `json:"allocatedPods,omitempty"`
+	PreemptingPods       []cell.PodID        `json:"preemptingPods,omitempty"`
+	LazyPreemptionStatus *LazyPreemption     `json:"lazyPreemptionStatus,omitempty"`
+}
+
+// LazyPreemption says for whom a group lost its guarantee.
+type LazyPreemption struct {
+	Preemptor string `json:"preemptor"`
+}
+
+func groupsOf(gangs []cell.GangStatus) []Group {
+	out := make([]Group, len(gangs))
+	for i := range gangs {
+		g := &gangs[i]
+		out[i] = Group{*g, GroupMetadata{g.Name}, GroupStatus{VC: g.VC, Priority: g.Priority, State: g.State, PhysicalPlacement: g.PhysicalPlacement,
+			VirtualPlacement: g.VirtualPlacement, AllocatedPods: g.AllocatedPods, PreemptingPods: g.PreemptingPods}}
+		if g.Downgraded {
+			out[i].Status.LazyPreemptionStatus = &LazyPreemption{g.Preemptor}
+		}
+	}
+	return out
 }
 
 // ChangedGang is a gang that lost its guarantee, or has it again, and goes on running.

@@ -122,10 +122,7 @@ func (r *Stepper) do(s *step, line *Line) error {
 	}
 	switch s.op {
 	case "inspect":
-		line.Cluster = &Cluster{Groups: r.core.Gangs(), PhysicalCluster: r.core.Physical(), VirtualClusters: r.core.Virtual()}
-		if line.Groups == nil {
-			line.Groups = []cell.GangStatus{}
-		}
+		line.Cluster = &Cluster{Groups: groupsOf(r.core.Gangs()), PhysicalCluster: r.core.Physical(), VirtualClusters: r.core.Virtual()}
 		return nil
 	case "setNodeBad", "setNodeHealthy":
 		return r.setNode(s, line)

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/openpai/paictl/pkg/scheduler/annotation"
@@ -189,11 +190,27 @@ func (r *Stepper) changed(downgrades []cell.Downgrade, line *Line) {
 			}
 		}
 		if d.Restored {
-			line.Restored = append(line.Restored, c)
+			line.Restored = withGang(line.Restored, c)
 		} else {
-			line.Downgraded = append(line.Downgraded, c)
+			line.Downgraded = withGang(line.Downgraded, c)
 		}
 	}
+}
+
+// withGang adds a gang, or its pods where it is in the list: a restart hands its pods over one by one.
+func withGang(list []ChangedGang, c ChangedGang) []ChangedGang {
+	for i := range list {
+		if list[i].VC != c.VC || list[i].Group != c.Group {
+			continue
+		}
+		for _, pod := range c.Pods {
+			if !slices.Contains(list[i].Pods, pod) {
+				list[i].Pods = append(list[i].Pods, pod)
+			}
+		}
+		return list
+	}
+	return append(list, c)
 }
 
 // describe is an error in one line.
