@@ -57,7 +57,10 @@ func (r *Stepper) source(s *step, line *Line) (*Source, error) {
 		return r.Config, nil
 	case n == nil:
 		return nil, s.mistake(nil, "config", "write config: FILE, or give --config FILE", "there is no configuration")
-	case n.Kind == yaml.ScalarNode && !strings.ContainsAny(n.Value, "\n{"):
+	case n.Kind == yaml.ScalarNode && strings.TrimSpace(n.Value) == "":
+		line.Result, line.Reason = ConfigRejected, describe("%s:%d: config: it is empty; write the name of a file, or YAML", s.file, n.Line)
+		return nil, nil
+	case n.Kind == yaml.ScalarNode && !strings.ContainsAny(n.Value, "\n{") && !strings.Contains(n.Value, ": "):
 		path := n.Value
 		if !filepath.IsAbs(path) && s.file != "-" {
 			path = filepath.Join(filepath.Dir(s.file), path)
