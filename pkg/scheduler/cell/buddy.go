@@ -68,6 +68,10 @@ func (ch *chain) claims() *claims {
 	return &claims{append([]int(nil), ch.free...), append([]int(nil), ch.owed...)}
 }
 
+func (c *claims) clone() *claims {
+	return &claims{append([]int(nil), c.free...), append([]int(nil), c.owed...)}
+}
+
 // take books one cell of level from a largest free cell of level from.
 func (c *claims) take(t *tree, level, from int) {
 	c.free[from]--

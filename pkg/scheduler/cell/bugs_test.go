@@ -202,3 +202,14 @@ func TestASingleNodeLiesInARackWhereverItIs(t *testing.T) {
 	large.Root.Within = "RACK"
 	assert.Equal(t, Refuse, s.Schedule("p", large, Filtering, nil).Result, "nobody promised that its two nodes are in one rack")
 }
+
+func TestNodesOfOneGangThatNoRowCanGiveAloneComeFromSeveral(t *testing.T) {
+	// The virtual cluster C is owed two of the three idle racks, so that four nodes can't come from the idle row.
+	c := Config{Types: []Type{{"NODE", "GPU", 2, true}, {"RACK", "NODE", 3, false}, {"ROW", "RACK", 2, false}},
+		Physical: []Physical{{Type: "ROW"}, {Type: "ROW"}}, VirtualClusters: []VirtualCluster{
+			{Name: "A", Cells: []Virtual{{"ROW.NODE", 5}}}, {Name: "C", Cells: []Virtual{{"ROW.RACK", 2}}}}}
+	s := freshScheduler(t, c)
+	mustRun(t, s, flatGang("C", "idle", Opportunistic, 3, 2))
+	mustRun(t, s, flatGang("A", "one", 0, 1, 2))
+	mustRun(t, s, flatGang("A", "four", 0, 4, 2))
+}

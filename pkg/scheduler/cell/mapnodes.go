@@ -6,8 +6,8 @@ import "slices"
 func (m *mapper) nodeRoots(roots []*vcell) bool {
 	if len(roots) > 1 {
 		for level := m.node + 1; level <= m.top(); level++ {
-			if up := m.upperFor(level, len(roots)); up != nil {
-				return m.fromUpper(roots, up)
+			if up := m.upperFor(level, len(roots)); up != nil && m.fromUpper(roots, up) {
+				return true
 			}
 		}
 	}
@@ -80,7 +80,7 @@ func (m *mapper) safeMany(p *pcell, n int) bool {
 	if c == nil {
 		c = m.chain.claims()
 	} else {
-		c = &claims{append([]int(nil), c.free...), append([]int(nil), c.owed...)}
+		c = c.clone()
 	}
 	per := int32(m.leaves[m.node])
 	left := n
@@ -102,9 +102,12 @@ func (m *mapper) safeMany(p *pcell, n int) bool {
 	return left == 0
 }
 
-// fromUpper takes the nodes of one cell where the least is killed.
+// fromUpper takes the nodes of one cell where the least is killed. Without success it leaves nothing behind:
+// safeMany is not exact above the rack.
 func (m *mapper) fromUpper(roots []*vcell, up *pcell) bool {
 	per := int32(m.leaves[m.node])
+	back := m.save()
+	var took []*pcell
 	for _, v := range roots {
 		var best *pcell
 		least := noCost
@@ -118,11 +121,55 @@ func (m *mapper) fromUpper(roots []*vcell, up *pcell) bool {
 				best, least = n, cost
 			}
 		}
+		if best != nil {
+			took = append(took, best)
+		}
 		if best == nil || !m.root(v, best) {
+			m.restore(back, took)
 			return false
 		}
 	}
 	return true
+}
+
+// saved is what a mapping has taken at some moment.
+type saved struct {
+	claims         *claims
+	entered, kills int
+}
+
+func (m *mapper) save() saved {
+	b := saved{entered: len(m.entered), kills: len(m.kills.gangs)}
+	if m.claims != nil {
+		b.claims = m.claims.clone()
+	}
+	return b
+}
+
+// restore gives back the cells that were taken since.
+func (m *mapper) restore(b saved, took []*pcell) {
+	m.claims = b.claims
+	for _, p := range m.entered[b.entered:] {
+		p.inside = 0
+	}
+	m.entered = m.entered[:b.entered]
+	for _, g := range m.kills.gangs[b.kills:] {
+		g.marked = 0
+	}
+	m.kills.gangs = m.kills.gangs[:b.kills]
+	for _, p := range took {
+		p.unclaim(m.stamp)
+	}
+}
+
+// unclaim takes back what down has claimed.
+func (p *pcell) unclaim(stamp uint64) {
+	p.claim = 0
+	for _, c := range p.children {
+		if c.claim == stamp {
+			c.unclaim(stamp)
+		}
+	}
 }
 
 // oneNode returns the node to take one cell of level from: an idle one of the fullest rack, else one with

@@ -12,6 +12,7 @@ type mapper struct {
 	split   []*pcell // nodes of which this mapping takes pieces
 	trees   []*vcell // topmost unbound cells that hold wanted leaves
 	kills   *killing
+	entered []*pcell // with something claimed inside
 }
 
 // mapLeaves finds a physical leaf for each virtual one, in slots. It reports false if the free
@@ -240,7 +241,10 @@ func (m *mapper) root(v *vcell, p *pcell) bool {
 	}
 	m.claims.take(m.tree, p.level, m.from(p))
 	for up := p.parent; up != nil; up = up.parent {
-		up.inside = m.stamp
+		if up.inside != m.stamp {
+			up.inside = m.stamp
+			m.entered = append(m.entered, up)
+		}
 	}
 	if p.level < m.node {
 		if n := p.upTo(m.node); !slices.Contains(m.split, n) {
