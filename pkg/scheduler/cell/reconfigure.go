@@ -26,7 +26,16 @@ func (s *Scheduler) Reconfigure(c Config) (*Scheduler, []Downgrade, error) {
 			gangs = append(gangs, g)
 		}
 	}
-	slices.SortFunc(gangs, cmpOrder)
+	// Those that lost their guarantee come last: they may have what the others leave.
+	slices.SortFunc(gangs, func(a, b *gang) int {
+		if x, y := a.former != nil, b.former != nil; x != y {
+			if y {
+				return -1
+			}
+			return 1
+		}
+		return cmpOrder(a, b)
+	})
 	var changes []Downgrade
 	for _, g := range gangs {
 		more, err := n.carryOver(g)
