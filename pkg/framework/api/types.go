@@ -1,0 +1,114 @@
+// Package api is the HTTP API of the job controller: history, logs of ended tasks, code.
+// In: nothing. Out: types that the controller, its archive and paictl share.
+//
+//	GET  /v1/jobs?user=&vc=&state=&keyword=&since=&before=&limit=&cursor=   JobPage
+//	GET  /v1/jobs/{framework}                                              JobDetail
+//	GET  /v1/jobs/{framework}/events                                       []Event
+//	GET  /v1/jobs/{framework}/logs?role=&task=&attempt=&taskAttempt=        text; header X-Pai-Truncated: true
+//	HEAD, PUT, GET /v1/code/{sha256}                                       a gzipped tar archive
+//
+// Errors are {"code": "NotFound", "message": "…"}.
+package api
+
+import (
+	"time"
+
+	v1 "github.com/openpai/paictl/pkg/framework/v1"
+)
+
+// Job is one row of a list.
+type Job struct {
+	Framework      string     `json:"framework"` // name of the object
+	User           string     `json:"user"`
+	Name           string     `json:"name"`
+	VirtualCluster string     `json:"virtualCluster"`
+	Priority       string     `json:"priority,omitempty"`
+	State          string     `json:"state"` // waiting, running, stopping, succeeded, failed, stopped
+	Phrase         string     `json:"phrase,omitempty"`
+	Code           *int32     `json:"code,omitempty"`
+	GPUs           int        `json:"gpus"`
+	Tasks          int        `json:"tasks"`
+	Retries        int32      `json:"retries"`
+	Submitted      time.Time  `json:"submitted"`
+	Started        *time.Time `json:"started,omitempty"`
+	Completed      *time.Time `json:"completed,omitempty"`
+}
+
+// JobQuery selects jobs. Empty fields select all.
+type JobQuery struct {
+	User, VirtualCluster, Keyword string
+	States                        []string
+	Since, Before                 time.Time // of submission
+	Limit                         int       // 1 to 1000; 0 is 100
+	Cursor                        string
+}
+
+// JobPage is a part of a list, newest submission first.
+type JobPage struct {
+	Items []Job `json:"items"`
+	// Next is the cursor of the following page, or empty. Jobs that come or go meanwhile don't make
+	// a page repeat or leave out others.
+	Next string `json:"next,omitempty"`
+}
+
+// JobDetail is all about one job.
+type JobDetail struct {
+	Job
+	UID      string    `json:"uid"`
+	Config   string    `json:"config"` // the submitted text, secrets masked
+	Attempts []Attempt `json:"attempts"`
+}
+
+// Attempt is one attempt of a job, latest first.
+type Attempt struct {
+	ID         int32                                `json:"id"`
+	Started    time.Time                            `json:"started"`
+	Run        *time.Time                           `json:"run,omitempty"`
+	Completed  *time.Time                           `json:"completed,omitempty"`
+	Completion *v1.FrameworkAttemptCompletionStatus `json:"completion,omitempty"`
+	Tasks      []TaskAttempt                        `json:"tasks"`
+}
+
+// TaskAttempt is one attempt of one task, by role, index and attempt.
+type TaskAttempt struct {
+	Role       string                          `json:"role"` // as the user spells it
+	RoleObject string                          `json:"roleObject"`
+	Index      int32                           `json:"index"`
+	ID         int32                           `json:"id"`
+	State      v1.State                        `json:"state"`
+	Pod        string                          `json:"pod"`
+	PodUID     string                          `json:"podUID,omitempty"`
+	Node       string                          `json:"node,omitempty"`
+	Started    time.Time                       `json:"started"`
+	Run        *time.Time                      `json:"run,omitempty"`
+	Completed  *time.Time                      `json:"completed,omitempty"`
+	Completion *v1.TaskAttemptCompletionStatus `json:"completion,omitempty"`
+	HasLog     bool                            `json:"hasLog,omitempty"`
+}
+
+// Event is a Kubernetes event of a job or its pods.
+type Event struct {
+	UID     string    `json:"uid"`
+	Time    time.Time `json:"time"` // last
+	Type    string    `json:"type"` // Normal, Warning
+	Reason  string    `json:"reason"`
+	Message string    `json:"message"`
+	Object  string    `json:"object"` // Pod/NAME, Framework/NAME
+	Count   int32     `json:"count"`
+	Source  string    `json:"source,omitempty"`
+}
+
+// LogKey is the log of one attempt of one task.
+type LogKey struct {
+	Framework   string
+	Role        string // in the Framework
+	Task        int32
+	Attempt     int32 // of the Framework
+	TaskAttempt int32
+}
+
+// Error is the body of an answer that is no success.
+type Error struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}

@@ -1,0 +1,52 @@
+// Package archive keeps jobs after their Frameworks are gone: jobs, attempts, tasks, events, exit
+// reports, the masked protocol, logs of ended tasks, and the code that was submitted along.
+// In: Frameworks as the controller saw them. Out: rows in SQLite or PostgreSQL, pages of history.
+package archive
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/openpai/paictl/pkg/framework/api"
+	v1 "github.com/openpai/paictl/pkg/framework/v1"
+)
+
+// ErrNotFound is what reads return for what isn't there.
+var ErrNotFound = errors.New("not in the archive")
+
+// Store is one database. All methods are safe for concurrent use, and every write may be
+// repeated: the second one changes nothing.
+type Store interface {
+	// SaveJob writes the job as it is now: the job's row, its latest attempt and all its tasks'
+	// latest attempts. f is whole: chunks of tasks are put together.
+	SaveJob(ctx context.Context, f *v1.Framework) error
+	// SaveAttempt writes an attempt of the job that will be followed by another, before it is.
+	SaveAttempt(ctx context.Context, f *v1.Framework) error
+	// SaveTaskAttempts writes attempts of tasks that will be followed by another.
+	SaveTaskAttempts(ctx context.Context, f *v1.Framework, tasks []TaskAttempt) error
+	// SaveEvents writes Kubernetes events of the job and its pods.
+	SaveEvents(ctx context.Context, framework string, events []api.Event) error
+	// SaveLog keeps the end of a task attempt's log.
+	SaveLog(ctx context.Context, key api.LogKey, data []byte, truncated bool) error
+
+	Jobs(ctx context.Context, q api.JobQuery) (*api.JobPage, error)
+	Job(ctx context.Context, framework string) (*api.JobDetail, error)
+	Events(ctx context.Context, framework string) ([]api.Event, error)
+	Log(ctx context.Context, key api.LogKey) (data []byte, truncated bool, err error)
+
+	// PutCode keeps an archive of code under its SHA-256, and refuses another content.
+	PutCode(ctx context.Context, sha256 string, size int64, r io.Reader) error
+	Code(ctx context.Context, sha256 string) (io.ReadCloser, int64, error)
+
+	// Prune removes jobs that ended before, and code that no job of the archive or of live needs.
+	Prune(ctx context.Context, before time.Time, liveCode []string) (jobs int, err error)
+	Close() error
+}
+
+// TaskAttempt is one attempt of one task.
+type TaskAttempt struct {
+	Role   string // in the Framework
+	Status v1.TaskStatus
+}

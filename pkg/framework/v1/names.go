@@ -1,0 +1,80 @@
+package v1
+
+import (
+	"crypto/md5" //nolint:gosec // names of objects, as OpenPAI makes them; nothing relies on its strength
+	"encoding/hex"
+	"strconv"
+)
+
+// Labels and annotations. Those without a prefix are OpenPAI's and FrameworkController's.
+const (
+	LabelFramework = "FC_FRAMEWORK_NAME" // on pods, ConfigMaps, Secrets, roles of a job
+	LabelTaskRole  = "FC_TASKROLE_NAME"  // on pods: the name in the Framework
+	LabelTaskIndex = "FC_TASK_INDEX"     // on pods
+	LabelUser      = "userName"
+	LabelVC        = "virtualCluster"
+	LabelGroup     = "paictl.openpai.org/user-group"
+
+	AnnotationFrameworkAttempt = "FC_FRAMEWORK_ATTEMPT_ID" // on pods
+	AnnotationTaskAttempt      = "FC_TASK_ATTEMPT_ID"      // on pods
+
+	// On the Framework.
+	AnnotationJobName  = "jobName"
+	AnnotationConfig   = "config" // the submitted text, secrets masked
+	AnnotationGPUs     = "totalGpuNumber"
+	AnnotationLogInfix = "logPathInfix"
+	// AnnotationRuntime asks the controller for what the job runtime needs: a headless Service, a
+	// service account that may watch the attempt's ConfigMap and nothing else, and the addresses of
+	// all tasks in it. Its value is "v1". Frameworks of others don't have it and get none of these.
+	AnnotationRuntime = "paictl.openpai.org/runtime"
+	// AnnotationConfigHash is the sha256 of the submitted text with its secrets, so that a submission
+	// that was cut off can be told from another job of that name.
+	AnnotationConfigHash = "paictl.openpai.org/config-hash"
+	// AnnotationGang is "false" where the tasks don't wait for each other.
+	AnnotationGang = "paictl.openpai.org/gang"
+	// AnnotationPriority is the job's priority class as asked for: crit, prod, test, oppo.
+	AnnotationPriority = "paictl.openpai.org/priority"
+	// AnnotationHostNetwork is "true" where tasks use their machine's network and ports.
+	AnnotationHostNetwork = "paictl.openpai.org/host-network"
+	// AnnotationRequest is any text; changing it asks for one more attempt of a running job.
+	AnnotationRestart = "paictl.openpai.org/restart"
+
+	// AnnotationTaskRole on a pod template is the role's name as the user wrote it.
+	AnnotationTaskRole = "paictl.openpai.org/task-role"
+	// AnnotationPorts on a pod template: how many ports of which label a task has, as OpenPAI writes
+	// it: {"schedulePortStart":15000,"schedulePortEnd":40000,"ports":{"ssh":{"count":1}}}.
+	AnnotationPorts = "rest-server/port-scheduling-spec"
+)
+
+// RuntimeV1 is the value of AnnotationRuntime.
+const RuntimeV1 = "v1"
+
+// PeersKey is the key of the attempt's ConfigMap, in binaryData, that holds the peers: gzipped JSON
+// of pkg/runtime/peers.
+const PeersKey = "peers"
+
+// FullName is what the reference calls the framework's name: USER~JOB.
+func FullName(user, job string) string { return user + "~" + job }
+
+// ObjectName is the name of the Framework object: the MD5 of the full name, in 32 hex digits.
+func ObjectName(user, job string) string {
+	sum := md5.Sum([]byte(FullName(user, job))) //nolint:gosec // as above
+	return hex.EncodeToString(sum[:])
+}
+
+// ConfigMapName is that of a Framework's attempt.
+func ConfigMapName(framework string) string { return framework + "-attempt" }
+
+// PodName is that of a task; the same for all its attempts, so that no two can exist.
+func PodName(framework, role string, index int32) string {
+	return framework + "-" + role + "-" + strconv.Itoa(int(index))
+}
+
+// SpecSecretName is the Secret with what the runtime is told: its commands, with secrets filled in.
+func SpecSecretName(framework string) string { return framework + "-spec" }
+
+// SpecKey is the key in it.
+const SpecKey = "spec.json"
+
+// RegistrySecretName is the Secret with the logins to the job's registries.
+func RegistrySecretName(framework string) string { return framework + "-regcred" }

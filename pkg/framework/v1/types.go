@@ -1,0 +1,277 @@
+// Package v1 is the API group frameworkcontroller.microsoft.com/v1: the Framework, which is one
+// job, as OpenPAI and FrameworkController write and read it.
+// In: nothing. Out: types, the scheme, the custom resource definition.
+package v1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Framework is one job: roles of tasks, each task one pod at a time.
+type Framework struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec FrameworkSpec `json:"spec"`
+	// Status is nil until the controller has seen the Framework.
+	Status *FrameworkStatus `json:"status,omitempty"`
+}
+
+// FrameworkList is what the API returns for many.
+type FrameworkList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Framework `json:"items"`
+}
+
+// FrameworkSpec is what the user wants.
+type FrameworkSpec struct {
+	Description   string        `json:"description,omitempty"`
+	ExecutionType ExecutionType `json:"executionType"`
+	RetryPolicy   RetryPolicy   `json:"retryPolicy,omitempty"`
+	TaskRoles     []TaskRole    `json:"taskRoles"`
+}
+
+// ExecutionType says whether the Framework may run. It moves Create → Start or Stop, Start → Stop.
+type ExecutionType string
+
+// The execution types.
+const (
+	ExecutionCreate ExecutionType = "Create"
+	ExecutionStart  ExecutionType = "Start"
+	ExecutionStop   ExecutionType = "Stop"
+)
+
+// RetryPolicy says when a completed attempt is followed by another.
+type RetryPolicy struct {
+	// FancyRetryPolicy retries transient failures without counting them and never retries
+	// permanent ones. Others count against MaxRetryCount.
+	FancyRetryPolicy bool `json:"fancyRetryPolicy,omitempty"`
+	// MaxRetryCount: -2 always retries, -1 every failure, n that many failures.
+	MaxRetryCount int32 `json:"maxRetryCount,omitempty"`
+}
+
+// TaskRole is a number of tasks that run the same pod template.
+type TaskRole struct {
+	// Name matches ^[a-z0-9]{1,63}$. What the user called the role stands in the pod
+	// template's annotation AnnotationTaskRole.
+	Name                             string           `json:"name"`
+	TaskNumber                       int32            `json:"taskNumber"`
+	FrameworkAttemptCompletionPolicy CompletionPolicy `json:"frameworkAttemptCompletionPolicy,omitempty"`
+	Task                             Task             `json:"task"`
+}
+
+// CompletionPolicy says how many tasks of a role end the attempt. A value below 1 never does.
+type CompletionPolicy struct {
+	MinFailedTaskCount    int32 `json:"minFailedTaskCount,omitempty"`
+	MinSucceededTaskCount int32 `json:"minSucceededTaskCount,omitempty"`
+}
+
+// Task is the template of a role's tasks.
+type Task struct {
+	RetryPolicy RetryPolicy `json:"retryPolicy,omitempty"`
+	// PodGracefulDeletionTimeoutSec: after that many seconds in deletion a pod is deleted by force,
+	// and availability wins over "at most one instance". Nil never does that.
+	PodGracefulDeletionTimeoutSec *int64                 `json:"podGracefulDeletionTimeoutSec,omitempty"`
+	Pod                           corev1.PodTemplateSpec `json:"pod"`
+}
+
+// FrameworkStatus is what has become of it.
+type FrameworkStatus struct {
+	StartTime         metav1.Time            `json:"startTime"`
+	RunTime           *metav1.Time           `json:"runTime,omitempty"`
+	CompletionTime    *metav1.Time           `json:"completionTime,omitempty"`
+	State             State                  `json:"state"`
+	TransitionTime    metav1.Time            `json:"transitionTime"`
+	RetryPolicyStatus RetryPolicyStatus      `json:"retryPolicyStatus"`
+	AttemptStatus     FrameworkAttemptStatus `json:"attemptStatus"`
+	// AvoidedNodes are those that failed attempts of this job twice; new pods stay away from them.
+	AvoidedNodes []AvoidedNode `json:"avoidedNodes,omitempty"`
+	// ArchivedTime is set when the whole job, as it ended, lies in the archive.
+	ArchivedTime *metav1.Time `json:"archivedTime,omitempty"`
+	// Message is one sentence for a person where the state alone doesn't tell: why no pod can be
+	// made, or why it is retried, and when.
+	Message string `json:"message,omitempty"`
+}
+
+// AvoidedNode counts how often a node failed tasks of the job by no fault of the job.
+type AvoidedNode struct {
+	Name     string      `json:"name"`
+	Failures int32       `json:"failures"`
+	Last     metav1.Time `json:"last"`
+}
+
+// State is that of a Framework or of a task; ground truth of the one is its ConfigMap, of the
+// other its pod.
+type State string
+
+// The states, in the order in which they are passed.
+const (
+	// AttemptCreationPending: the object is not yet requested.
+	AttemptCreationPending State = "AttemptCreationPending"
+	// AttemptCreationRequested: it is made, and not yet seen.
+	AttemptCreationRequested State = "AttemptCreationRequested"
+	// AttemptPreparing: it exists; nothing runs yet.
+	AttemptPreparing State = "AttemptPreparing"
+	// AttemptRunning: the pod runs; of a Framework: some task has run.
+	AttemptRunning State = "AttemptRunning"
+	// AttemptDeletionPending: the outcome is decided and being written down.
+	AttemptDeletionPending State = "AttemptDeletionPending"
+	// AttemptDeletionRequested: the deletion is accepted.
+	AttemptDeletionRequested State = "AttemptDeletionRequested"
+	// AttemptDeleting: the object has a deletion timestamp.
+	AttemptDeleting State = "AttemptDeleting"
+	// AttemptCompleted: nothing of the attempt runs any more; whether to retry is due.
+	AttemptCompleted State = "AttemptCompleted"
+	// Completed is final.
+	Completed State = "Completed"
+)
+
+// RetryPolicyStatus counts the retries.
+type RetryPolicyStatus struct {
+	TotalRetriedCount       int32 `json:"totalRetriedCount"`
+	AccountableRetriedCount int32 `json:"accountableRetriedCount"`
+	// RetryDelaySec is set while the retry waits, counted from the transition time.
+	RetryDelaySec *int64 `json:"retryDelaySec,omitempty"`
+}
+
+// FrameworkAttemptStatus is the latest attempt of a Framework.
+type FrameworkAttemptStatus struct {
+	// ID is RetryPolicyStatus.TotalRetriedCount of the Framework.
+	ID               int32                             `json:"id"`
+	StartTime        metav1.Time                       `json:"startTime"`
+	RunTime          *metav1.Time                      `json:"runTime,omitempty"`
+	CompletionTime   *metav1.Time                      `json:"completionTime,omitempty"`
+	InstanceUID      *string                           `json:"instanceUID,omitempty"` // "<id>_<UID of the ConfigMap>"
+	ConfigMapName    string                            `json:"configMapName"`
+	ConfigMapUID     *string                           `json:"configMapUID,omitempty"`
+	CompletionStatus *FrameworkAttemptCompletionStatus `json:"completionStatus,omitempty"`
+	// PeersTime is when the addresses of all tasks were published to them.
+	PeersTime *metav1.Time `json:"peersTime,omitempty"`
+	// TaskRoleStatuses has every task, unless TaskChunks > 0: then taskStatuses are empty here and
+	// lie in that many ConfigMaps; pkg/framework/status puts them together.
+	TaskRoleStatuses []*TaskRoleStatus `json:"taskRoleStatuses"`
+	TaskChunks       int32             `json:"taskChunks,omitempty"`
+}
+
+// TaskRoleStatus is one role.
+type TaskRoleStatus struct {
+	Name                          string `json:"name"`
+	InstanceUID                   string `json:"instanceUID,omitempty"`
+	PodGracefulDeletionTimeoutSec *int64 `json:"podGracefulDeletionTimeoutSec,omitempty"`
+	// Counts sums the tasks up, so that a list needs no task.
+	Counts       TaskCounts    `json:"counts"`
+	TaskStatuses []*TaskStatus `json:"taskStatuses"`
+}
+
+// TaskCounts are the tasks of a role by what they do.
+type TaskCounts struct {
+	Total     int32 `json:"total"`
+	Waiting   int32 `json:"waiting,omitempty"`
+	Running   int32 `json:"running,omitempty"`
+	Succeeded int32 `json:"succeeded,omitempty"`
+	Failed    int32 `json:"failed,omitempty"`
+}
+
+// TaskStatus is one task.
+type TaskStatus struct {
+	Index          int32        `json:"index"`
+	InstanceUID    string       `json:"instanceUID,omitempty"`
+	StartTime      metav1.Time  `json:"startTime"`
+	RunTime        *metav1.Time `json:"runTime,omitempty"`
+	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
+	State          State        `json:"state"`
+	TransitionTime metav1.Time  `json:"transitionTime"`
+	// DeletionPending marks a task that a smaller taskNumber removes.
+	DeletionPending   bool              `json:"deletionPending,omitempty"`
+	RetryPolicyStatus RetryPolicyStatus `json:"retryPolicyStatus"`
+	AttemptStatus     TaskAttemptStatus `json:"attemptStatus"`
+}
+
+// TaskAttemptStatus is the latest attempt of a task: one pod.
+type TaskAttemptStatus struct {
+	ID               int32                        `json:"id"`
+	StartTime        metav1.Time                  `json:"startTime"`
+	RunTime          *metav1.Time                 `json:"runTime,omitempty"`
+	CompletionTime   *metav1.Time                 `json:"completionTime,omitempty"`
+	InstanceUID      *string                      `json:"instanceUID,omitempty"` // "<id>_<UID of the pod>"
+	PodName          string                       `json:"podName"`
+	PodUID           *string                      `json:"podUID,omitempty"`
+	PodNodeName      *string                      `json:"podNodeName,omitempty"`
+	PodIP            *string                      `json:"podIP,omitempty"`
+	PodHostIP        *string                      `json:"podHostIP,omitempty"`
+	CompletionStatus *TaskAttemptCompletionStatus `json:"completionStatus,omitempty"`
+}
+
+// CompletionStatus is how an attempt ended.
+type CompletionStatus struct {
+	// Code is 0 for success; what others mean stands in the failure rules (pkg/runtime/rules).
+	Code        int32          `json:"code"`
+	Phrase      string         `json:"phrase"`
+	Type        CompletionType `json:"type"`
+	Diagnostics string         `json:"diagnostics"`
+}
+
+// FrameworkAttemptCompletionStatus says also which task ended the attempt.
+type FrameworkAttemptCompletionStatus struct {
+	*CompletionStatus `json:",inline"`
+	Trigger           *CompletionTrigger `json:"trigger,omitempty"`
+}
+
+// TaskAttemptCompletionStatus says also what the pod's containers told.
+type TaskAttemptCompletionStatus struct {
+	*CompletionStatus `json:",inline"`
+	Pod               *PodCompletionStatus `json:"pod,omitempty"`
+}
+
+// CompletionTrigger is the task that ended an attempt.
+type CompletionTrigger struct {
+	Message      string `json:"message"`
+	TaskRoleName string `json:"taskRoleName"`
+	TaskIndex    *int32 `json:"taskIndex,omitempty"`
+}
+
+// CompletionType says whether and how an attempt failed.
+type CompletionType struct {
+	Name       CompletionTypeName        `json:"name"`
+	Attributes []CompletionTypeAttribute `json:"attributes"`
+}
+
+// CompletionTypeName is Succeeded or Failed.
+type CompletionTypeName string
+
+// The names.
+const (
+	Succeeded CompletionTypeName = "Succeeded"
+	Failed    CompletionTypeName = "Failed"
+)
+
+// CompletionTypeAttribute steers the retry.
+type CompletionTypeAttribute string
+
+// The attributes.
+const (
+	// Transient: the same attempt may succeed when it is made again.
+	Transient CompletionTypeAttribute = "Transient"
+	// Permanent: it can't.
+	Permanent CompletionTypeAttribute = "Permanent"
+	// Conflict: it collided with others; wait before the next.
+	Conflict CompletionTypeAttribute = "Conflict"
+)
+
+// PodCompletionStatus is what the kubelet and the containers said.
+type PodCompletionStatus struct {
+	Reason     string                      `json:"reason,omitempty"`
+	Message    string                      `json:"message,omitempty"`
+	Containers []ContainerCompletionStatus `json:"containers,omitempty"`
+}
+
+// ContainerCompletionStatus is one terminated container.
+type ContainerCompletionStatus struct {
+	Name    string `json:"name"`
+	Reason  string `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
+	Signal  int32  `json:"signal,omitempty"`
+	Code    int32  `json:"code"`
+}

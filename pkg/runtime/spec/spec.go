@@ -1,0 +1,91 @@
+// Package spec is what a submission tells the runtime inside a job's pods: the commands with
+// secrets and parameters filled in, the roles, the plugins. It lies in a Secret, one per job.
+// In: nothing. Out: types; Decode refuses what this runtime doesn't understand.
+package spec
+
+import "encoding/json"
+
+// Version is the only one so far.
+const Version = 1
+
+// Where things lie in a task's container.
+const (
+	// Home holds the runtime itself (Home/runtime), its files, and the code and logs of plugins.
+	Home = "/usr/local/pai"
+	// File is the spec, on a volume of the job's Secret.
+	File = "/usr/local/pai-spec/spec.json"
+	// Rules is the failure rules' file, on a volume of a ConfigMap that follows changes.
+	Rules = "/usr/local/pai-rules/rules.yaml"
+	// RulesConfigMap is its name, in the namespace of jobs.
+	RulesConfigMap = "runtime-exit-spec-configuration"
+	// TerminationLog is where the exit report goes.
+	TerminationLog = "/tmp/pai-termination-log"
+)
+
+// Spec is one job, as its tasks see it.
+type Spec struct {
+	Version        int    `json:"version"`
+	Framework      string `json:"framework"` // name of the object
+	User           string `json:"user"`
+	Job            string `json:"job"`
+	VirtualCluster string `json:"virtualCluster"`
+	Roles          []Role `json:"roles"` // in the order of the job file
+	// Gang: every task waits until all tasks of the job have an address.
+	Gang bool `json:"gang"`
+	// BarrierTimeoutSec ends a task that waited so long for the others, with code 251; 0: 600.
+	BarrierTimeoutSec int `json:"barrierTimeoutSec,omitempty"`
+	// HostNetwork: tasks use the machine's addresses; ports are drawn from [PortStart, PortEnd) by the
+	// pod's UID (peers.HostPorts). Else every task has an address of its own and the same ports.
+	HostNetwork bool `json:"hostNetwork,omitempty"`
+	PortStart   int  `json:"portStart,omitempty"`
+	PortEnd     int  `json:"portEnd,omitempty"`
+	// GracePeriodSec lies between SIGTERM and SIGKILL; the pod's own is some seconds longer.
+	GracePeriodSec int `json:"gracePeriodSec"`
+	// CheckpointDir is a folder that outlives attempts (on storage of the job), or empty.
+	CheckpointDir string `json:"checkpointDir,omitempty"`
+	// Code is a folder that was submitted along, or nil.
+	Code *Code `json:"code,omitempty"`
+	// Domain is the suffix under which tasks are found: ROLE-INDEX.DOMAIN.
+	Domain string `json:"domain,omitempty"`
+}
+
+// Role is one task role.
+type Role struct {
+	Name         string `json:"name"`   // as the user spells it
+	Object       string `json:"object"` // as the Framework does: [a-z0-9]+
+	Instances    int    `json:"instances"`
+	GPU          int    `json:"gpu"`
+	CPU          int    `json:"cpu"`
+	MemoryMB     int    `json:"memoryMB"`
+	ShmMB        int    `json:"shmMB"` // 0 where the job file says nothing
+	MinFailed    int    `json:"minFailed"`
+	MinSucceeded int    `json:"minSucceeded"`
+	Ports        []Port `json:"ports"` // by label
+	// Command is the script, everything filled in. Shell is what runs it.
+	Command string   `json:"command"`
+	Shell   []string `json:"shell,omitempty"` // default: bash, else sh, with errexit, nounset and pipefail where it can
+	// Exec runs a program without any shell, instead of Command.
+	Exec    []string `json:"exec,omitempty"`
+	Plugins []Plugin `json:"plugins,omitempty"`
+}
+
+// Port is a number of ports under one label.
+type Port struct {
+	Label string `json:"label"`
+	Count int    `json:"count"`
+}
+
+// Plugin is one runtime plugin of a role, in the order in which they run.
+type Plugin struct {
+	Name          string          `json:"name"` // cmd, ssh, tensorboard, git, teamwise_storage
+	IgnoreFailure bool            `json:"ignoreFailure,omitempty"`
+	Parameters    json.RawMessage `json:"parameters,omitempty"`
+}
+
+// Code is a tar archive, gzipped, known by its content.
+type Code struct {
+	URL    string `json:"url"`
+	SHA256 string `json:"sha256"`
+	Size   int64  `json:"size"` // bytes of the archive
+	Dir    string `json:"dir"`  // where it is unpacked; also the commands' working directory
+}
