@@ -1,0 +1,43 @@
+package api
+
+// Where the job controller is found, in the namespace of the platform.
+const (
+	// Service is the controller's service, and PortName its port of the HTTP API.
+	Service  = "job-controller"
+	PortName = "http"
+	// ConfigMap says what a submission must know of the cluster. The chart job-controller makes it.
+	ConfigMap = "job-configuration"
+	// Lease is held by the replica that leads; its holder is HOST:PORT of that replica's HTTP API.
+	Lease = "job-controller"
+	// RulesConfigMap is the administrator's set of failure rules, and RulesKey its key.
+	RulesConfigMap = "job-failure-rules"
+	RulesKey       = "rules.yaml"
+)
+
+// Configuration is the ConfigMap's content.
+type Configuration struct {
+	RuntimeImage  string // reference of the image pai-runtime
+	PullSecret    string // in the namespace of jobs; empty where the registry asks for no password
+	SchedulerName string // pai-scheduler, or empty where only Kubernetes' own scheduler runs
+	CodeURL       string // under which pods get code: CodeURL + "/" + sha256
+	DNSDomain     string // cluster.local
+	Namespace     string // of the jobs
+}
+
+// Keys of the ConfigMap.
+const (
+	keyRuntimeImage  = "runtime-image"
+	keyPullSecret    = "pull-secret" //nolint:gosec // the name of a Secret
+	keySchedulerName = "scheduler-name"
+	keyCodeURL       = "code-url"
+	keyDNSDomain     = "dns-domain"
+	keyNamespace     = "job-namespace"
+)
+
+// ReadConfiguration reads the data of the ConfigMap. What is not there stays empty.
+func ReadConfiguration(data map[string]string) Configuration {
+	return Configuration{
+		RuntimeImage: data[keyRuntimeImage], PullSecret: data[keyPullSecret], SchedulerName: data[keySchedulerName],
+		CodeURL: data[keyCodeURL], DNSDomain: data[keyDNSDomain], Namespace: data[keyNamespace],
+	}
+}
