@@ -2,12 +2,13 @@
 // In: nothing. Out: types that the controller, its archive and paictl share.
 //
 //	GET  /v1/jobs?user=&vc=&state=&keyword=&since=&before=&limit=&cursor=   JobPage
-//	GET  /v1/jobs/{framework}                                              JobDetail
+//	GET  /v1/jobs/{framework}                                              JobDetail; also by UID
 //	GET  /v1/jobs/{framework}/events                                       []Event
 //	GET  /v1/jobs/{framework}/logs?role=&task=&attempt=&taskAttempt=        text; header X-Pai-Truncated: true
 //	HEAD, PUT, GET /v1/code/{sha256}                                       a gzipped tar archive
 //
-// Errors are {"code": "NotFound", "message": "…"}.
+// Errors are {"code": "NotFound", "message": "…"}; the codes are BadRequest, NotFound, TooLarge,
+// Unavailable and Internal.
 package api
 
 import (
@@ -19,6 +20,7 @@ import (
 // Job is one row of a list.
 type Job struct {
 	Framework      string     `json:"framework"` // name of the object
+	UID            string     `json:"uid"`       // tells jobs apart that had the same name
 	User           string     `json:"user"`
 	Name           string     `json:"name"`
 	VirtualCluster string     `json:"virtualCluster"`
@@ -54,7 +56,6 @@ type JobPage struct {
 // JobDetail is all about one job.
 type JobDetail struct {
 	Job
-	UID      string    `json:"uid"`
 	Config   string    `json:"config"` // the submitted text, secrets masked
 	Attempts []Attempt `json:"attempts"`
 }
@@ -101,6 +102,7 @@ type Event struct {
 // LogKey is the log of one attempt of one task.
 type LogKey struct {
 	Framework   string
+	UID         string // of the Framework; empty is the last job of that name
 	Role        string // in the Framework
 	Task        int32
 	Attempt     int32 // of the Framework

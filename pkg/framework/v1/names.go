@@ -39,6 +39,10 @@ const (
 	// AnnotationRequest is any text; changing it asks for one more attempt of a running job.
 	AnnotationRestart = "paictl.openpai.org/restart"
 
+	// AnnotationCode is the sha256 of the folder of code that was submitted along, so that the archive
+	// keeps it as long as the job.
+	AnnotationCode = "paictl.openpai.org/code"
+
 	// AnnotationTaskRole on a pod template is the role's name as the user wrote it.
 	AnnotationTaskRole = "paictl.openpai.org/task-role"
 	// AnnotationPorts on a pod template: how many ports of which label a task has, as OpenPAI writes

@@ -1,0 +1,88 @@
+package api
+
+import (
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "github.com/openpai/paictl/pkg/framework/v1"
+)
+
+// The states of a job in a list.
+const (
+	Waiting   = "waiting" // for its first attempt, or for the next
+	Running   = "running"
+	Stopping  = "stopping"
+	Succeeded = "succeeded"
+	Failed    = "failed"
+	Stopped   = "stopped"
+)
+
+// The codes with which somebody's wish ends a job.
+const (
+	codeStopRequested    = -210
+	codeAttemptCompleted = -220
+)
+
+// Summary is a Framework as one row of a list.
+func Summary(f *v1.Framework) Job {
+	out := Job{
+		Framework: f.Name, UID: string(f.UID), User: f.Labels[v1.LabelUser], Name: f.Annotations[v1.AnnotationJobName],
+		VirtualCluster: f.Labels[v1.LabelVC], Priority: f.Annotations[v1.AnnotationPriority],
+		State: StateOf(f), Submitted: f.CreationTimestamp.UTC(),
+	}
+	if out.Name == "" {
+		out.Name = f.Name // made by other tools
+	}
+	out.GPUs, _ = strconv.Atoi(f.Annotations[v1.AnnotationGPUs]) // 0 where nobody said it
+	for i := range f.Spec.TaskRoles {
+		out.Tasks += int(f.Spec.TaskRoles[i].TaskNumber)
+	}
+	if s := f.Status; s != nil {
+		out.Retries = s.RetryPolicyStatus.TotalRetriedCount
+		out.Started, out.Completed = UTC(s.RunTime), UTC(s.CompletionTime)
+		if c := s.AttemptStatus.CompletionStatus; c != nil && c.CompletionStatus != nil && s.State == v1.Completed {
+			code := c.Code
+			out.Code, out.Phrase = &code, c.Phrase
+		}
+	}
+	return out
+}
+
+// StateOf is the state of a Framework as users know it. One that waits for its next attempt
+// is waiting, though it has run.
+func StateOf(f *v1.Framework) string {
+	s := f.Status
+	stop := f.Spec.ExecutionType == v1.ExecutionStop
+	if s == nil {
+		return Waiting
+	}
+	code, ended := int32(0), false
+	if c := s.AttemptStatus.CompletionStatus; c != nil && c.CompletionStatus != nil {
+		code, ended = c.Code, true
+		stop = stop || code == codeStopRequested || code == codeAttemptCompleted
+	}
+	switch {
+	case s.State == v1.Completed && ended && code == 0:
+		return Succeeded
+	case s.State == v1.Completed && (code == codeStopRequested || code == codeAttemptCompleted):
+		return Stopped
+	case s.State == v1.Completed:
+		return Failed
+	case stop:
+		return Stopping
+	case s.State == v1.AttemptRunning || s.State == v1.AttemptDeletionPending || s.State == v1.AttemptDeletionRequested || s.State == v1.AttemptDeleting:
+		return Running
+	}
+	return Waiting
+}
+
+// UTC is a time of Kubernetes as the API tells it; nil where there is none.
+func UTC(t *metav1.Time) *time.Time {
+	if t == nil || t.IsZero() {
+		return nil
+	}
+	u := t.UTC()
+	return &u
+}
