@@ -1,0 +1,76 @@
+package peers
+
+import (
+	"crypto/md5" //nolint:gosec // the reference's way to draw ports; nothing relies on its strength
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/openpai/paictl/pkg/runtime/spec"
+)
+
+// The range that ports are drawn from where a job says nothing; the end is excluded.
+const (
+	DefaultPortStart = 15000
+	DefaultPortEnd   = 40000
+	// MasterLabel is under what label the port of a job's rendezvous is drawn on the host network.
+	MasterLabel = "master"
+	// MasterPort is that of the pod network.
+	MasterPort = 29500
+)
+
+// HostPort draws the port number k of a label for a task on the host network. Every task that knows
+// the pod's UID gets the same, so nobody has to hand out ports; two that collide are found when the
+// task starts, and another attempt has another UID.
+func HostPort(podUID, label string, k, start, end int) int {
+	if end <= start {
+		start, end = DefaultPortStart, DefaultPortEnd
+	}
+	sum := md5.Sum(fmt.Appendf(nil, "[%s][%s][%d]", podUID, label, k)) //nolint:gosec // as above
+	h := hex.EncodeToString(sum[:])
+	var n uint64
+	for _, part := range []string{h[0:12], h[12:24], h[24:32]} {
+		v, err := strconv.ParseUint(part, 16, 64)
+		if err != nil {
+			panic(err) // hex of our own making
+		}
+		n += v
+	}
+	return int(n%uint64(end-start)) + start
+}
+
+// HostPorts draws all ports of a task on the host network, by label.
+func HostPorts(podUID string, ports []spec.Port, start, end int) map[string][]int {
+	out := map[string][]int{}
+	for _, p := range ports {
+		list := make([]int, p.Count)
+		for k := range list {
+			list[k] = HostPort(podUID, p.Label, k, start, end)
+		}
+		out[p.Label] = list
+	}
+	return out
+}
+
+// PodPorts numbers the ports of a task that has a network of its own: from DefaultPortStart on, in
+// the order of the labels, so all tasks of a role have the same.
+func PodPorts(ports []spec.Port) map[string][]int {
+	sorted := slices.Clone(ports)
+	slices.SortFunc(sorted, func(a, b spec.Port) int { return strings.Compare(a.Label, b.Label) })
+	out := map[string][]int{}
+	next := DefaultPortStart
+	for _, p := range sorted {
+		list := make([]int, p.Count)
+		for k := range list {
+			if next == MasterPort {
+				next++
+			}
+			list[k] = next
+			next++
+		}
+		out[p.Label] = list
+	}
+	return out
+}

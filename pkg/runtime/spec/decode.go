@@ -1,0 +1,161 @@
+package spec
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+)
+
+// Limits that no real job reaches; past them something is broken, not large.
+const (
+	maxSize  = 8 << 20 // a Secret holds 1 MiB
+	maxTasks = 100_000
+	maxPorts = 10_000 // of one label
+)
+
+var (
+	// Names of roles and of ports become part of names of environment variables.
+	namePattern   = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
+	objectPattern = regexp.MustCompile(`^[a-z0-9]{1,63}$`)
+)
+
+// Load reads and decodes a spec.
+func Load(path string) (*Spec, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxSize+1))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	s, err := Decode(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return s, nil
+}
+
+// Decode refuses fields that it doesn't know: a runtime that is older than the paictl that
+// submitted the job would leave out what it was asked for. No error holds a value of the spec but
+// names and numbers, since commands hold secrets.
+func Decode(data []byte) (*Spec, error) {
+	if len(data) > maxSize {
+		return nil, fmt.Errorf("the spec is larger than %d bytes", maxSize)
+	}
+	var v struct {
+		Version int `json:"version"`
+	}
+	if err := json.Unmarshal(data, &v); err != nil {
+		return nil, jsonError(err)
+	}
+	if v.Version != Version {
+		return nil, fmt.Errorf("the spec has version %d, this runtime reads %d: the images of pai-runtime and paictl don't fit", v.Version, Version)
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	s := &Spec{}
+	if err := d.Decode(s); err != nil {
+		return nil, jsonError(err)
+	}
+	return s, s.check()
+}
+
+// jsonError keeps the place and drops the text, which may be part of a command.
+func jsonError(err error) error {
+	var syntax *json.SyntaxError
+	var kind *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &syntax):
+		return fmt.Errorf("the spec isn't JSON, at byte %d", syntax.Offset)
+	case errors.As(err, &kind):
+		return fmt.Errorf("the spec's field %q is no %s", kind.Field, kind.Type)
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return errors.New("the spec ends in the middle")
+	}
+	return fmt.Errorf("the spec: %w", err) // an unknown field's name
+}
+
+func (s *Spec) check() error {
+	if s.User == "" || s.Job == "" || s.Framework == "" {
+		return errors.New("the spec lacks user, job or framework")
+	}
+	if len(s.Roles) == 0 {
+		return errors.New("the spec has no roles")
+	}
+	if s.BarrierTimeoutSec < 0 || s.GracePeriodSec < 0 {
+		return errors.New("the spec has a negative time")
+	}
+	if s.PortStart < 0 || s.PortEnd > 65536 || s.PortEnd < s.PortStart {
+		return fmt.Errorf("the spec's ports %d to %d are no range", s.PortStart, s.PortEnd)
+	}
+	if c := s.Code; c != nil && (c.Dir == "" || !filepath.IsAbs(c.Dir) || c.Size < 0) {
+		return errors.New("the spec's code has no absolute folder, or no size")
+	}
+	names, objects := map[string]bool{}, map[string]bool{}
+	for i := range s.Roles {
+		r := &s.Roles[i]
+		if names[r.Name] || objects[r.Object] {
+			return fmt.Errorf("the spec has role %q twice", r.Name)
+		}
+		names[r.Name], objects[r.Object] = true, true
+		if err := r.check(); err != nil {
+			return fmt.Errorf("role %q of the spec: %w", r.Name, err)
+		}
+	}
+	if s.Tasks() > maxTasks {
+		return fmt.Errorf("the spec has more than %d tasks", maxTasks)
+	}
+	return nil
+}
+
+func (r *Role) check() error {
+	if !namePattern.MatchString(r.Name) {
+		return errors.New("its name isn't made of letters, digits and _")
+	}
+	if !objectPattern.MatchString(r.Object) {
+		return fmt.Errorf("its object name %q isn't made of a-z and 0-9", r.Object)
+	}
+	if r.Instances < 0 || r.Instances > maxTasks || r.GPU < 0 {
+		return errors.New("a number of instances or GPUs that cannot be")
+	}
+	labels := map[string]bool{}
+	for _, p := range r.Ports {
+		if !namePattern.MatchString(p.Label) || labels[p.Label] {
+			return fmt.Errorf("port label %q stands twice or isn't made of letters, digits and _", p.Label)
+		}
+		labels[p.Label] = true
+		if p.Count < 0 || p.Count > maxPorts {
+			return fmt.Errorf("%d ports of label %q", p.Count, p.Label)
+		}
+	}
+	if len(r.Exec) > 0 && r.Exec[0] == "" {
+		return errors.New("its program has no name")
+	}
+	return nil
+}
+
+// Tasks is the number of tasks over all roles.
+func (s *Spec) Tasks() int {
+	n := 0
+	for i := range s.Roles {
+		n += s.Roles[i].Instances
+	}
+	return n
+}
+
+// Role finds a role by the name that it has in the Framework; -1 where there is none.
+func (s *Spec) Role(object string) int {
+	for i := range s.Roles {
+		if s.Roles[i].Object == object {
+			return i
+		}
+	}
+	return -1
+}
