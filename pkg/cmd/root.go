@@ -18,6 +18,7 @@ import (
 	"github.com/openpai/paictl/pkg/cmd/cluster"
 	"github.com/openpai/paictl/pkg/cmd/config"
 	"github.com/openpai/paictl/pkg/cmd/image"
+	"github.com/openpai/paictl/pkg/cmd/job"
 	"github.com/openpai/paictl/pkg/cmd/node"
 	"github.com/openpai/paictl/pkg/cmd/sandbox"
 	"github.com/openpai/paictl/pkg/cmd/scheduler"
@@ -53,7 +54,7 @@ Three machines to try it on, made on this one (Linux, as root):
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return cmdutil.Usagef("%s: %w (see %s --help)", c.CommandPath(), err, c.CommandPath())
 	})
-	root.AddGroup(&cobra.Group{ID: "main", Title: "Cluster commands:"}, &cobra.Group{ID: "tools", Title: "Tools:"})
+	root.AddGroup(&cobra.Group{ID: "jobs", Title: "Jobs:"}, &cobra.Group{ID: "main", Title: "Cluster commands:"}, &cobra.Group{ID: "tools", Title: "Tools:"})
 	root.SetHelpCommandGroupID("tools")
 	root.SetCompletionCommandGroupID("tools")
 
@@ -63,6 +64,7 @@ Three machines to try it on, made on this one (Linux, as root):
 			root.AddCommand(c)
 		}
 	}
+	add("jobs", job.NewCmdJob(f))
 	add("main", config.NewCmdConfig(f))
 	add("main", cluster.NewCmdCluster(f), node.NewCmdNode(f), service.NewCmdService(f), vc.NewCmdVC(f))
 	add("tools", bundle.NewCmdBundle(f), image.NewCmdImage(f))

@@ -1,0 +1,149 @@
+// Package job is jobs as paictl shows and changes them: submitted, listed, explained, stopped, run
+// again; while they live and after they ended.
+// In: a cluster, job files. Out: Frameworks and Secrets in it; what the job controller's history, the
+// scheduler and Kubernetes say about a job, put together.
+package job
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"regexp"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/openpai/paictl/pkg/framework/api"
+	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/scheduler/vc"
+)
+
+// Client is one cluster's jobs.
+type Client struct {
+	*kube.Cluster
+	Frameworks *Frameworks
+	History    *History
+	Scheduler  *vc.Scheduler
+	// Namespace is that of the jobs.
+	Namespace string
+	// Now is the clock; tests replace it.
+	Now func() time.Time
+}
+
+// Open connects to the cluster. It asks nothing yet.
+func Open(o kube.Options) (*Client, error) {
+	c, err := kube.Open(o)
+	if err != nil {
+		return nil, err
+	}
+	return New(c)
+}
+
+// New makes a client of a connection.
+func New(c *kube.Cluster) (*Client, error) {
+	f, err := newFrameworks(c.Config, kube.JobNamespace)
+	if err != nil {
+		return nil, err
+	}
+	h, err := newHistory(c)
+	if err != nil {
+		return nil, err
+	}
+	return &Client{
+		Cluster: c, Frameworks: f, History: h,
+		Scheduler: vc.NewScheduler(c.Client), Namespace: kube.JobNamespace, Now: time.Now,
+	}, nil
+}
+
+// Job is one job: its Framework where there still is one, and what the history has of it else.
+type Job struct {
+	User, Name string
+	Object     string        // name of the Framework
+	Framework  *v1.Framework // nil where it is gone
+	// Archived is nil where the Framework is there.
+	Archived *api.JobDetail
+}
+
+// Title is how a person names it: user/name.
+func (j *Job) Title() string { return j.User + "/" + j.Name }
+
+// Live tells whether its Framework is there.
+func (j *Job) Live() bool { return j.Framework != nil }
+
+// objectName is what the name of a Framework looks like.
+var objectName = regexp.MustCompile(`^[0-9a-f]{32}$`)
+
+// Resolve finds a job by its name, by USER~NAME or USER/NAME, or by the name of its Framework.
+func (c *Client) Resolve(ctx context.Context, user, name string) (*Job, error) {
+	owner, short := user, name
+	if at := strings.IndexAny(name, "~/"); at > 0 {
+		owner, short = name[:at], name[at+1:]
+	}
+	if short == "" {
+		return nil, hint.Errorf("see the names with: paictl job list", "name a job")
+	}
+	j, err := c.find(ctx, owner, short, v1.ObjectName(owner, short))
+	if err == nil || !objectName.MatchString(name) || !IsNotFound(err) {
+		return j, err
+	}
+	if j, objectErr := c.find(ctx, "", "", name); objectErr == nil {
+		return j, nil
+	}
+	return nil, err
+}
+
+// find asks the API, then the history.
+func (c *Client) find(ctx context.Context, user, name, object string) (*Job, error) {
+	j := &Job{User: user, Name: name, Object: object}
+	f, err := c.Frameworks.Get(ctx, object)
+	switch {
+	case err == nil:
+		row := api.Summary(f)
+		j.Framework, j.User, j.Name = f, row.User, row.Name
+		return j, nil
+	case !apierrors.IsNotFound(err):
+		return nil, c.Explain(err)
+	}
+	missing := err
+	j.Archived, err = c.History.Job(ctx, object)
+	switch {
+	case err == nil:
+		j.User, j.Name = j.Archived.User, j.Archived.Name
+		return j, nil
+	case apierrors.IsNotFound(err):
+		return nil, notFound(user, name, nil)
+	case isNoCRD(missing):
+		return nil, c.Explain(missing)
+	}
+	return nil, notFound(user, name, err)
+}
+
+// Get reads the job again. A Framework that has gone meanwhile is looked for in the history.
+func (c *Client) Get(ctx context.Context, j *Job) (*Job, error) {
+	return c.find(ctx, j.User, j.Name, j.Object)
+}
+
+// Pods lists the pods of a job: of its current attempt, and ended ones that are kept for their logs.
+func (c *Client) Pods(ctx context.Context, j *Job) ([]corev1.Pod, error) {
+	list, err := c.Client.CoreV1().Pods(c.Namespace).List(ctx, metav1.ListOptions{LabelSelector: v1.LabelFramework + "=" + j.Object})
+	if err != nil {
+		return nil, c.Explain(fmt.Errorf("list the pods of %s: %w", j.Title(), err))
+	}
+	return list.Items, nil
+}
+
+// service is the job controller's, as the API server's proxy addresses it.
+const service = api.Service + ":" + api.PortName
+
+// path escapes one segment of a URL.
+func path(segments ...string) string {
+	for i := range segments {
+		segments[i] = url.PathEscape(segments[i])
+	}
+	return strings.Join(segments, "/")
+}

@@ -1,0 +1,62 @@
+package job
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/openpai/paictl/pkg/hint"
+)
+
+// isNoCRD tells whether the API doesn't know Frameworks at all.
+func isNoCRD(err error) bool {
+	return apierrors.IsNotFound(err) && strings.Contains(err.Error(), "could not find the requested resource")
+}
+
+// Explain adds to an error of the API what a person can do about it. Other errors and nil are
+// returned as they are.
+func (c *Client) Explain(err error) error {
+	switch {
+	case err == nil || hint.Of(err) != "":
+		return err
+	case isNoCRD(err):
+		return hint.Errorf("start it: paictl service start -n job-controller", "this cluster doesn't know jobs: the job controller was never started")
+	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota"):
+		return hint.Wrap(err, "wait until other jobs end or stop some (paictl job stop), or ask an administrator for more")
+	}
+	return c.Cluster.Explain(err)
+}
+
+// NotFoundError says that a user has no job of a name.
+type NotFoundError struct {
+	User, Name string
+	// Unsure is why the history could not be asked, so that the job may have ended long ago.
+	Unsure error
+}
+
+func notFound(user, name string, unsure error) error {
+	return hint.Wrap(&NotFoundError{user, name, unsure}, "see the names with: paictl job list; those of everybody with: paictl job list --all-users")
+}
+
+// Error names the job.
+func (e *NotFoundError) Error() string {
+	text := fmt.Sprintf("user %s has no job %q", e.User, e.Name)
+	if e.User == "" {
+		text = fmt.Sprintf("there is no job %q", e.Name)
+	}
+	if e.Unsure != nil {
+		text += " now; what ended earlier isn't known: " + e.Unsure.Error()
+	}
+	return text
+}
+
+// Unwrap returns what kept the history from being asked.
+func (e *NotFoundError) Unwrap() error { return e.Unsure }
+
+// IsNotFound tells whether an error says that there is no such job.
+func IsNotFound(err error) bool {
+	_, ok := errors.AsType[*NotFoundError](err)
+	return ok
+}

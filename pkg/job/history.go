@@ -1,0 +1,173 @@
+package job
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+
+	"github.com/openpai/paictl/pkg/framework/api"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/kube"
+)
+
+// ErrNoController is returned where the job controller doesn't answer: it was not started, or none
+// of its pods is ready. Jobs that the API still has can be shown without it.
+var ErrNoController = errors.New("the job controller doesn't answer")
+
+// remedyController is what to do about it.
+const remedyController = "look at it with: paictl service status -n job-controller; start it with: paictl service start -n job-controller"
+
+// historyTimeout bounds one question, so that a hung controller doesn't keep a list from being shown.
+const historyTimeout = 15 * time.Second
+
+// maxError is how much of an answer is read that is no success.
+const maxError = 64 << 10
+
+// History is what the job controller has kept of jobs, asked through the cluster's API.
+type History struct {
+	client rest.Interface
+	http   *http.Client
+}
+
+func newHistory(c *kube.Cluster) (*History, error) {
+	h, err := rest.HTTPClientFor(c.Config)
+	if err != nil {
+		return nil, fmt.Errorf("open the history of jobs: %w", err)
+	}
+	return &History{c.Client.CoreV1().RESTClient(), h}, nil
+}
+
+// Jobs reads one page of a list, newest submission first.
+func (h *History) Jobs(ctx context.Context, q api.JobQuery) (*api.JobPage, error) {
+	out := &api.JobPage{}
+	return out, h.ask(ctx, query(h.get("/v1/jobs"), q), out)
+}
+
+func query(r *rest.Request, q api.JobQuery) *rest.Request {
+	add := func(name, value string) {
+		if value != "" {
+			r = r.Param(name, value)
+		}
+	}
+	add("user", q.User)
+	add("vc", q.VirtualCluster)
+	add("keyword", q.Keyword)
+	add("state", strings.Join(q.States, ","))
+	add("cursor", q.Cursor)
+	if !q.Since.IsZero() {
+		add("since", q.Since.UTC().Format(time.RFC3339Nano))
+	}
+	if !q.Before.IsZero() {
+		add("before", q.Before.UTC().Format(time.RFC3339Nano))
+	}
+	if q.Limit > 0 {
+		add("limit", strconv.Itoa(q.Limit))
+	}
+	return r
+}
+
+// Job reads all about the last job of a Framework's name, or the one of a UID. A job that was never
+// there is a NotFound error of the API.
+func (h *History) Job(ctx context.Context, framework string) (*api.JobDetail, error) {
+	out := &api.JobDetail{}
+	if err := h.ask(ctx, h.get("/v1/jobs/"+path(framework)), out); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// Events reads what Kubernetes told of a job and its pods, as far as it was kept.
+func (h *History) Events(ctx context.Context, framework string) ([]api.Event, error) {
+	var out []api.Event
+	return out, h.ask(ctx, h.get("/v1/jobs/"+path(framework, "events")), &out)
+}
+
+// Log opens the kept end of an ended task's log. truncated tells whether there was more before it.
+func (h *History) Log(ctx context.Context, key api.LogKey) (log io.ReadCloser, truncated bool, err error) {
+	r := h.get("/v1/jobs/"+path(key.Framework, "logs")).Param("role", key.Role).
+		Param("task", strconv.Itoa(int(key.Task))).Param("attempt", strconv.Itoa(int(key.Attempt))).
+		Param("taskAttempt", strconv.Itoa(int(key.TaskAttempt)))
+	if key.UID != "" {
+		r = r.Param("uid", key.UID)
+	}
+	resp, err := h.Do(ctx, http.MethodGet, r.URL(), nil)
+	if err != nil {
+		return nil, false, err
+	}
+	return resp.Body, resp.Header.Get("X-Pai-Truncated") == "true", nil
+}
+
+// CodeURL is where a folder of code lies, for Do.
+func (h *History) CodeURL(sha256 string) *url.URL { return h.get("/v1/code/" + path(sha256)).URL() }
+
+// Do sends one request to the controller. The caller closes the body of the answer. An answer that
+// is no success is an error; NotFound is one of the API.
+func (h *History) Do(ctx context.Context, method string, to *url.URL, body io.Reader) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, to.String(), body)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := h.http.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode < http.StatusMultipleChoices {
+		return resp, nil
+	}
+	defer func() { _ = resp.Body.Close() }()
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, maxError))
+	err = apierrors.NewGenericServerResponse(resp.StatusCode, method, schema.GroupResource{Resource: "services"}, service, string(text), 0, true)
+	return nil, understand(err, text)
+}
+
+func (h *History) get(suffix string) *rest.Request { return h.request(h.client.Get(), suffix) }
+
+func (h *History) request(r *rest.Request, suffix string) *rest.Request {
+	return r.Namespace(kube.SystemNamespace).Resource("services").Name(service).SubResource("proxy").Suffix(suffix)
+}
+
+func (h *History) ask(ctx context.Context, r *rest.Request, out any) error {
+	ctx, cancel := context.WithTimeout(ctx, historyTimeout)
+	defer cancel()
+	result := r.Do(ctx)
+	body, _ := result.Raw()
+	if err := result.Error(); err != nil {
+		return understand(err, body)
+	}
+	if err := json.Unmarshal(body, out); err != nil {
+		return fmt.Errorf("understand the job controller's answer: %w", err)
+	}
+	return nil
+}
+
+// understand tells what the controller answered from what the API server says in its place.
+func understand(err error, body []byte) error {
+	var said api.Error
+	spoke := json.Unmarshal(body, &said) == nil && said.Code != "" && said.Message != ""
+	switch {
+	case spoke && apierrors.IsNotFound(err):
+		return err // the caller knows what it asked for
+	case spoke:
+		return fmt.Errorf("ask the job controller: %s", said.Message)
+	case apierrors.IsNotFound(err):
+		return noController("it isn't installed")
+	case apierrors.IsServiceUnavailable(err), apierrors.IsTimeout(err), apierrors.IsServerTimeout(err), errors.Is(err, context.DeadlineExceeded):
+		return noController("none of its pods is ready")
+	}
+	return fmt.Errorf("ask the job controller: %w", err)
+}
+
+func noController(why string) error {
+	return hint.Wrap(fmt.Errorf("%w: %s", ErrNoController, why), remedyController)
+}
