@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// +kubebuilder:object:root=true
+
 // Framework is one job: roles of tasks, each task one pod at a time.
 type Framework struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -17,6 +19,8 @@ type Framework struct {
 	// Status is nil until the controller has seen the Framework.
 	Status *FrameworkStatus `json:"status,omitempty"`
 }
+
+// +kubebuilder:object:root=true
 
 // FrameworkList is what the API returns for many.
 type FrameworkList struct {

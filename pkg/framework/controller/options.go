@@ -1,0 +1,54 @@
+package controller
+
+import (
+	"errors"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/rest"
+
+	"github.com/openpai/paictl/pkg/framework/archive"
+	"github.com/openpai/paictl/pkg/kube"
+)
+
+// Options say what a controller works on. Zero values mean what stands beside them.
+type Options struct {
+	Config          *rest.Config
+	Namespace       string        // of the jobs; kube.JobNamespace
+	SystemNamespace string        // of the lease and the failure rules; kube.SystemNamespace
+	Identity        string        // of this replica, for the lease; what others reach it by
+	LeaderElection  bool          // false: work at once; for tests
+	Workers         int           // Frameworks at a time; 64
+	QPS             float32       // calls of the API per second; 400, in bursts of twice as many
+	TTL             time.Duration // after which finished Frameworks are removed; 24 h
+	LogBytes        int           // kept of each task's log; 1 MiB; below 0: none
+	Store           archive.Store
+	Log             logr.Logger
+	Registry        prometheus.Registerer // nil: no metrics
+}
+
+func (o *Options) fill() error {
+	switch {
+	case o.Config == nil:
+		return errors.New("the controller is given no connection to a cluster")
+	case o.Store == nil:
+		return errors.New("the controller is given no archive")
+	case o.LeaderElection && o.Identity == "":
+		return errors.New("the controller is given no identity to be elected by")
+	}
+	setDefault(&o.Namespace, kube.JobNamespace)
+	setDefault(&o.SystemNamespace, kube.SystemNamespace)
+	setDefault(&o.Workers, 64)
+	setDefault(&o.QPS, 400)
+	setDefault(&o.TTL, 24*time.Hour)
+	setDefault(&o.LogBytes, 1<<20)
+	return nil
+}
+
+func setDefault[T comparable](v *T, to T) {
+	var zero T
+	if *v == zero {
+		*v = to
+	}
+}

@@ -1,0 +1,28 @@
+package v1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// GroupVersion is that of the Framework, as FrameworkController named it.
+var GroupVersion = schema.GroupVersion{Group: "frameworkcontroller.microsoft.com", Version: "v1"}
+
+// The names of the resource.
+const (
+	Kind   = "Framework"
+	Plural = "frameworks"
+	// CRDName is that of the custom resource definition.
+	CRDName = Plural + ".frameworkcontroller.microsoft.com"
+)
+
+// Resource is what the API's paths and roles call it.
+var Resource = GroupVersion.WithResource(Plural)
+
+// AddToScheme adds the types to a scheme, for clients.
+func AddToScheme(s *runtime.Scheme) error {
+	s.AddKnownTypes(GroupVersion, &Framework{}, &FrameworkList{})
+	metav1.AddToGroupVersion(s, GroupVersion)
+	return nil
+}
