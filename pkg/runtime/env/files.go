@@ -1,0 +1,99 @@
+package env
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/openpai/paictl/pkg/runtime/spec"
+)
+
+// The files that a task finds.
+const (
+	ScriptFile = spec.Home + "/runtime.d/runtime_env.sh"
+	PeersFile  = spec.Home + "/runtime.d/peers.json"
+	HostFile   = spec.Home + "/hostfile"
+)
+
+// PeersJSON is all tasks, with everything that the variables say of them.
+func (l *Layout) PeersJSON() ([]byte, error) {
+	address, port := l.Master()
+	data, err := json.Marshal(struct {
+		Attempt    int    `json:"attempt"`
+		Own        int    `json:"self"` // of tasks
+		World      int    `json:"worldSize"`
+		MasterAddr string `json:"masterAddr"`
+		MasterPort int    `json:"masterPort"`
+		Tasks      []Task `json:"tasks"`
+	}{l.Self.Attempt, l.Own, l.World, address, port, l.Tasks})
+	return append(data, '\n'), err
+}
+
+// Hostfile is for mpirun: one line per task. The names are those that the ssh plugin knows, with
+// the right port for each.
+func (l *Layout) Hostfile() []byte {
+	var b bytes.Buffer
+	for i := range l.Tasks {
+		fmt.Fprintf(&b, "%s slots=%d\n", l.Tasks[i].Alias(), l.Tasks[i].LocalWorldSize)
+	}
+	return b.Bytes()
+}
+
+// marks around our lines in /etc/hosts, so that they are replaced and not added again.
+const (
+	hostsBegin = "# pai-runtime: tasks of this job\n"
+	hostsEnd   = "# pai-runtime: end\n"
+)
+
+// Hosts adds the names of all tasks to the text of /etc/hosts. On the host network two tasks may
+// share an address; then their short names do too.
+func (l *Layout) Hosts(old []byte) []byte {
+	text := string(old)
+	if before, rest, ok := strings.Cut(text, hostsBegin); ok {
+		_, after, _ := strings.Cut(rest, hostsEnd)
+		text = before + after
+	}
+	var b bytes.Buffer
+	b.WriteString(text)
+	if text != "" && !strings.HasSuffix(text, "\n") {
+		b.WriteByte('\n')
+	}
+	b.WriteString(hostsBegin)
+	for i := range l.Tasks {
+		t := &l.Tasks[i]
+		if t.Address == "" {
+			continue
+		}
+		names := t.Aliases()
+		if t.Name != "" {
+			names = append([]string{t.Name}, names...)
+		}
+		fmt.Fprintf(&b, "%s\t%s\n", t.Address, strings.Join(names, " "))
+	}
+	b.WriteString(hostsEnd)
+	return b.Bytes()
+}
+
+// Write puts the files below root, which is "" but in tests.
+func (l *Layout) Write(root string, vars []Var) error {
+	data, err := l.PeersJSON()
+	if err != nil {
+		return err
+	}
+	for _, f := range []struct {
+		name string
+		data []byte
+	}{{PeersFile, data}, {HostFile, l.Hostfile()}, {ScriptFile, Script(vars)}} {
+		name := filepath.Join(root, f.name)
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(name, f.data, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,191 @@
+// Package env works out what a task is told of its job: environment variables, a hostfile, names of
+// its peers, all tasks as JSON.
+// In: the spec, the peers, who this task is. Out: variables and files; nothing is read from the
+// machine.
+package env
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+
+	"github.com/openpai/paictl/pkg/runtime/peers"
+	"github.com/openpai/paictl/pkg/runtime/spec"
+)
+
+// Self is who this task is, as the controller and the kubelet say it.
+type Self struct {
+	Role        string // in the Framework
+	Index       int
+	Attempt     int // of the Framework
+	TaskAttempt int
+	PodIP       string
+	HostIP      string
+	PodUID      string
+	// WorkDir is where the image starts its program.
+	WorkDir string
+}
+
+// Task is one task of the job, as another sees it.
+type Task struct {
+	Role   string `json:"role"`   // as the user spells it
+	Object string `json:"object"` // as the Framework does
+	Index  int    `json:"index"`
+	// NodeRank counts tasks over all roles in the order of the job file, Rank processes.
+	NodeRank       int              `json:"nodeRank"`
+	Rank           int              `json:"rank"`
+	LocalWorldSize int              `json:"localWorldSize"`
+	Address        string           `json:"address,omitempty"` // under which it is reached
+	HostIP         string           `json:"hostIP,omitempty"`  // of its machine
+	Name           string           `json:"name,omitempty"`    // its DNS name, on the pod network
+	Ports          map[string][]int `json:"ports,omitempty"`   // by label
+	MasterPort     int              `json:"-"`
+}
+
+// Alias is its short name: ROLE-INDEX.
+func (t *Task) Alias() string { return t.Object + "-" + strconv.Itoa(t.Index) }
+
+// Aliases are its short name in both spellings of the role, where they differ.
+func (t *Task) Aliases() []string {
+	if own := t.Role + "-" + strconv.Itoa(t.Index); own != t.Alias() {
+		return []string{t.Alias(), own}
+	}
+	return []string{t.Alias()}
+}
+
+// Layout is the job as a list of tasks.
+type Layout struct {
+	Spec  *spec.Spec
+	Self  Self
+	Tasks []Task // by role in the order of the job file, then by index
+	Own   int    // of Tasks
+	First []int  // of Tasks: where each role begins; one more at the end
+	World int    // number of processes
+}
+
+// New puts the tasks together. Without peers, in jobs whose tasks don't wait for each other, only
+// this task's own address is known. The numbers of tasks are the peers', where there are any: a job
+// may have been scaled since it was submitted.
+func New(s *spec.Spec, p *peers.Peers, self Self) (*Layout, error) {
+	l := &Layout{Spec: s, Self: self, Own: -1}
+	role := s.Role(self.Role)
+	if role < 0 {
+		return nil, fmt.Errorf("the job has no role %q", self.Role)
+	}
+	if self.Index < 0 || self.Index >= maxIndex {
+		return nil, fmt.Errorf("task index %d cannot be", self.Index)
+	}
+	for i := range s.Roles {
+		r := &s.Roles[i]
+		known := p.Role(r.Object)
+		n := r.Instances
+		if known != nil {
+			n = len(known.PodIPs)
+		}
+		if i == role {
+			n = max(n, self.Index+1)
+		}
+		l.First = append(l.First, len(l.Tasks))
+		for k := range n {
+			l.add(r, known, k, i == role && k == self.Index)
+		}
+	}
+	l.First = append(l.First, len(l.Tasks))
+	if l.Own < 0 {
+		return nil, errors.New("this task isn't among the job's")
+	}
+	return l, nil
+}
+
+// maxIndex is above any real task's; the list of tasks is made as long as this task's index says.
+const maxIndex = 100_000
+
+func (l *Layout) add(r *spec.Role, known *peers.Role, index int, own bool) {
+	t := Task{Role: r.Name, Object: r.Object, Index: index, NodeRank: len(l.Tasks), Rank: l.World, LocalWorldSize: max(1, r.GPU)}
+	uid := ""
+	if known != nil && index < len(known.PodIPs) {
+		t.Address, t.HostIP = known.PodIPs[index], known.HostIPs[index]
+		if index < len(known.PodUIDs) {
+			uid = known.PodUIDs[index]
+		}
+	}
+	if own {
+		l.Own = len(l.Tasks)
+		t.Address, t.HostIP = first(l.Self.PodIP, t.Address), first(l.Self.HostIP, t.HostIP)
+		uid = first(l.Self.PodUID, uid)
+	}
+	switch {
+	case !l.Spec.HostNetwork:
+		t.Ports, t.MasterPort = peers.PodPorts(r.Ports), peers.MasterPort
+		if l.Spec.Domain != "" {
+			t.Name = t.Alias() + "." + l.Spec.Domain
+		}
+	case uid != "":
+		t.Ports = peers.HostPorts(uid, r.Ports, l.Spec.PortStart, l.Spec.PortEnd)
+		t.MasterPort = peers.HostPort(uid, peers.MasterLabel, 0, l.Spec.PortStart, l.Spec.PortEnd)
+	}
+	l.World += t.LocalWorldSize
+	l.Tasks = append(l.Tasks, t)
+}
+
+// Me is this task.
+func (l *Layout) Me() *Task { return &l.Tasks[l.Own] }
+
+// Role is this task's role.
+func (l *Layout) Role() *spec.Role { return &l.Spec.Roles[l.Spec.Role(l.Self.Role)] }
+
+// Instances is the number of tasks of the role with this number.
+func (l *Layout) Instances(role int) int { return l.First[role+1] - l.First[role] }
+
+// Master is the address of the first task of the first role, and the port of the rendezvous there.
+// A job of one task meets itself, without any name.
+func (l *Layout) Master() (string, int) {
+	t := &l.Tasks[0]
+	port := t.MasterPort
+	if port == 0 {
+		port = peers.MasterPort
+	}
+	switch {
+	case len(l.Tasks) == 1:
+		return "127.0.0.1", port
+	case t.Name != "":
+		return t.Name, port
+	}
+	return t.Address, port
+}
+
+func first(list ...string) string {
+	for _, s := range list {
+		if s != "" {
+			return s
+		}
+	}
+	return ""
+}
+
+// join writes numbers with commas between them.
+func join(ports []int) string {
+	parts := make([]string, len(ports))
+	for i, p := range ports {
+		parts[i] = strconv.Itoa(p)
+	}
+	return strings.Join(parts, ",")
+}
+
+// firstPort of a label, or "".
+func (t *Task) firstPort(label string) string {
+	if list := t.Ports[label]; len(list) > 0 {
+		return strconv.Itoa(list[0])
+	}
+	return ""
+}
+
+// endpoint is address:port, brackets around an IPv6 address.
+func endpoint(address, port string) string {
+	if port == "" {
+		return address
+	}
+	return net.JoinHostPort(address, port)
+}

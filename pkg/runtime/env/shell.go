@@ -1,0 +1,89 @@
+package env
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+)
+
+// Script writes the variables as a file that shells read: one export per variable, the value in
+// single quotes, where a shell changes nothing.
+func Script(vars []Var) []byte {
+	var b bytes.Buffer
+	b.WriteString("# What paictl tells this task of its job. Shells read it: . " + ScriptFile + "\n")
+	for _, v := range vars {
+		if !isName(v.Name) || strings.ContainsRune(v.Value, 0) {
+			continue // no shell and no program could be told it
+		}
+		fmt.Fprintf(&b, "export %s='%s'\n", v.Name, strings.ReplaceAll(v.Value, "'", `'\''`))
+	}
+	return b.Bytes()
+}
+
+// ParseScript reads what Script wrote. It is no shell: anything else is an error, since what a
+// user added there would be left out silently.
+func ParseScript(data []byte) ([]Var, error) {
+	var out []Var
+	s := string(data)
+	for line := 1; s != ""; line++ {
+		if s[0] == '#' || s[0] == '\n' {
+			_, s, _ = strings.Cut(s, "\n")
+			continue
+		}
+		rest, ok := strings.CutPrefix(s, "export ")
+		name, rest, found := strings.Cut(rest, "='")
+		if !ok || !found || !isName(name) {
+			return nil, fmt.Errorf("line %d: it isn't export NAME='VALUE'", line)
+		}
+		var value strings.Builder
+		for {
+			part, after, found := strings.Cut(rest, "'")
+			if !found {
+				return nil, fmt.Errorf("line %d: the quote isn't closed", line)
+			}
+			value.WriteString(part)
+			if more, ok := strings.CutPrefix(after, `\''`); ok {
+				value.WriteByte('\'')
+				rest = more
+				continue
+			}
+			if s, ok = strings.CutPrefix(after, "\n"); !ok {
+				return nil, fmt.Errorf("line %d: something follows the value", line)
+			}
+			break
+		}
+		line += strings.Count(value.String(), "\n")
+		out = append(out, Var{Name: name, Value: value.String()})
+	}
+	return out, nil
+}
+
+// isName tells whether a shell takes it as the name of a variable.
+func isName(s string) bool {
+	for i, c := range []byte(s) {
+		if c != '_' && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (i == 0 || c < '0' || c > '9') {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// Merge lays variables over an environment in the form of os.Environ.
+func Merge(environ []string, vars []Var) []string {
+	set := make(map[string]bool, len(vars))
+	for _, v := range vars {
+		set[v.Name] = true
+	}
+	out := make([]string, 0, len(environ)+len(vars))
+	for _, e := range environ {
+		if name, _, _ := strings.Cut(e, "="); !set[name] {
+			out = append(out, e)
+		}
+	}
+	for _, v := range vars {
+		if !strings.ContainsRune(v.Value, 0) {
+			out = append(out, v.Name+"="+v.Value)
+		}
+	}
+	return out
+}
