@@ -72,16 +72,10 @@ type Artifact struct {
 }
 
 // NeededBy tells whether a machine needs the artifact: every machine does where it names
-// no roles, else those of the control plane ("master") or those that are not ("worker").
-func (a Artifact) NeededBy(controlPlane bool) bool {
-	if len(a.Roles) == 0 {
-		return true
-	}
-	role := "worker"
-	if controlPlane {
-		role = "master"
-	}
-	return slices.Contains(a.Roles, role)
+// no roles, else those of the control plane ("master") or those on which jobs run ("worker").
+// A machine may be both.
+func (a Artifact) NeededBy(controlPlane, worker bool) bool {
+	return len(a.Roles) == 0 || controlPlane && slices.Contains(a.Roles, "master") || worker && slices.Contains(a.Roles, "worker")
 }
 
 // PathOf is where an artifact lies in a bundle. A chart's name is that of its file here, which

@@ -39,7 +39,7 @@ func (s *Spec) binaries(n *Node, names ...string) ([]artifact, error) {
 		if !ok {
 			return nil, fmt.Errorf("the bundle in %s has no program %q", s.Bundle.Dir(), name)
 		}
-		if a.NeededBy(n.ControlPlane) {
+		if a.NeededBy(n.ControlPlane, n.Worker) {
 			out = append(out, artifact{path: path.Join(binDir, name), mode: 0o755, src: a})
 		}
 	}

@@ -18,11 +18,16 @@ type Spec struct {
 	Nodes  []*Node
 }
 
+// labelWorker is on the machines on which jobs run, as OpenPAI names it.
+const labelWorker = "pai-worker"
+
 // Node is one machine of the cluster, with what its roles mean for it.
 type Node struct {
 	layout.Machine
 	Target       ssh.Target
 	ControlPlane bool
+	// Worker: jobs run there. On the one machine of a small cluster they do beside the control plane.
+	Worker bool
 	// First marks the control plane machine on which the cluster is initialised and
 	// where cluster-wide work is done.
 	First  bool
@@ -38,6 +43,7 @@ func NewSpec(c *config.Cluster, b *bundle.Bundle) (*Spec, error) {
 			Machine: m, Target: c.Target(m), ControlPlane: c.IsControlPlane(m),
 			Labels: c.LabelsOf(m), Taints: c.TaintsOf(m),
 		}
+		n.Worker = !n.ControlPlane || n.Labels[labelWorker] == "true"
 		if n.ControlPlane && s.First() == nil {
 			n.First = true
 		}
@@ -86,7 +92,7 @@ func (s *Spec) Node(name string) (*Node, error) {
 func (s *Spec) artifacts(n *Node, kind string) []bundle.Artifact {
 	var out []bundle.Artifact
 	for _, a := range s.Bundle.List(kind) {
-		if a.NeededBy(n.ControlPlane) {
+		if a.NeededBy(n.ControlPlane, n.Worker) {
 			out = append(out, a)
 		}
 	}

@@ -21,7 +21,7 @@ import (
 // scriptPackages are what only the scripts of packages call when they are installed. No script
 // runs here, so apt is told that these are there; they would bring Perl and half a system.
 func scriptPackages() []string {
-	return []string{"adduser", "debconf", "init-system-helpers", "openssl", "usrmerge"}
+	return []string{"adduser", "debconf", "dpkg", "init-system-helpers", "openssl", "usrmerge"}
 }
 
 // status is dpkg's list of what is installed: nothing but scriptPackages.

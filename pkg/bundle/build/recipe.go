@@ -75,8 +75,11 @@ type Image struct {
 // File puts a program into an image.
 type File struct{ Program, Path string }
 
-// master is the role of the machines that run the control plane.
-const master = "master"
+// master is the role of the machines that run the control plane, worker of those that run jobs.
+const (
+	master = "master"
+	worker = "worker"
+)
 
 // noUser is "nobody", who owns no file.
 const noUser = "65534"
@@ -249,6 +252,13 @@ func images() []Image {
 			// The demo's pod, and what shows on any cluster whether pods reach each other.
 			Name: "netcheck", Ref: "paictl.openpai.org/netcheck:{version}",
 			Files: []File{{"netcheck", "netcheck"}}, Entrypoint: []string{"/netcheck"},
+		},
+		{
+			// What the jobs of examples/jobs run in. Their files name it, so its name can't follow a
+			// distribution's version.
+			Name: "examples-python", Ref: bundle.OwnRegistry + "/examples-python:3", Roles: []string{worker},
+			Debian:  []string{"bash", "coreutils", "dash", "grep", "libpython3-stdlib", "python3-minimal", "sed", "tar"},
+			Package: "python3-minimal",
 		},
 	}
 }

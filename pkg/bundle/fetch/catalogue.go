@@ -35,7 +35,7 @@ type Image struct {
 	Ref string
 	// Digest is what the reference must name; "" where only the lock file knows.
 	Digest string
-	// Own is an image of paictl's own programs, which exists for releases only.
+	// Own is an image that paictl's project publishes, which exists for releases only.
 	Own    bool
 	Output Output
 }
@@ -144,14 +144,16 @@ func images(v map[string]string, services []Image) []Image {
 			out = append(out, Image{Ref: s.Ref, Output: Output{Member: "bin/promtool", Name: "promtool", Version: s.Output.Version, Kind: bundle.KindTool}})
 		}
 	}
-	own := build.Own().Images
 	for _, img := range build.Default().Images {
 		version := v[img.Name]
+		if img.Package != "" {
+			version = img.Ref[strings.LastIndex(img.Ref, ":")+1:] // that of a package is known to builds only
+		}
 		if slices.ContainsFunc(services, func(s Image) bool { return s.Output.Name == img.Name }) {
 			continue
 		}
-		isOwn := slices.ContainsFunc(own, func(o build.Image) bool { return o.Name == img.Name })
-		out = append(out, Image{Ref: img.Reference(version), Own: isOwn, Output: Output{
+		own := strings.HasPrefix(img.Ref, bundle.OwnRegistry+"/")
+		out = append(out, Image{Ref: img.Reference(version), Own: own, Output: Output{
 			Name: img.Name, Version: version, Kind: bundle.KindImage, Roles: img.Roles,
 		}})
 	}
