@@ -3,4 +3,12 @@
 
 package v1
 
-//go:generate go run sigs.k8s.io/controller-tools/cmd/controller-gen@v0.23.0 object paths=.
+import _ "embed"
+
+//go:generate go run sigs.k8s.io/controller-tools/cmd/controller-gen@v0.23.0 object crd:maxDescLen=200 paths=. output:crd:dir=.
+//go:generate mv frameworkcontroller.microsoft.com_frameworks.yaml crd.yaml
+
+// CRD is the custom resource definition, in YAML.
+//
+//go:embed crd.yaml
+var CRD []byte

@@ -36,7 +36,7 @@ const (
 	AnnotationPriority = "paictl.openpai.org/priority"
 	// AnnotationHostNetwork is "true" where tasks use their machine's network and ports.
 	AnnotationHostNetwork = "paictl.openpai.org/host-network"
-	// AnnotationRequest is any text; changing it asks for one more attempt of a running job.
+	// AnnotationRestart is any text; changing it asks for one more attempt of a running job.
 	AnnotationRestart = "paictl.openpai.org/restart"
 
 	// AnnotationCode is the sha256 of the folder of code that was submitted along, so that the archive
@@ -49,6 +49,10 @@ const (
 	// it: {"schedulePortStart":15000,"schedulePortEnd":40000,"ports":{"ssh":{"count":1}}}.
 	AnnotationPorts = "rest-server/port-scheduling-spec"
 )
+
+// Finalizer keeps a Framework that is being deleted until its pods have ended and it lies in the
+// archive. The controller adds it where a submission didn't.
+const Finalizer = "paictl.openpai.org/archive"
 
 // RuntimeV1 is the value of AnnotationRuntime.
 const RuntimeV1 = "v1"

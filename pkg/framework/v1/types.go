@@ -9,6 +9,16 @@ import (
 )
 
 // +kubebuilder:object:root=true
+// +kubebuilder:resource:path=frameworks,singular=framework,scope=Namespaced
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name="User",type=string,JSONPath=`.metadata.labels.userName`
+// +kubebuilder:printcolumn:name="Job",type=string,JSONPath=`.metadata.annotations.jobName`
+// +kubebuilder:printcolumn:name="Execution",type=string,JSONPath=`.spec.executionType`
+// +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.state`
+// +kubebuilder:printcolumn:name="Attempt",type=integer,JSONPath=`.status.attemptStatus.id`
+// +kubebuilder:printcolumn:name="Code",type=integer,JSONPath=`.status.attemptStatus.completionStatus.code`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z0-9]{1,63}$')",message="the name of a Framework is 1 to 63 of a-z and 0-9"
 
 // Framework is one job: roles of tasks, each task one pod at a time.
 type Framework struct {
@@ -34,10 +44,18 @@ type FrameworkSpec struct {
 	Description   string        `json:"description,omitempty"`
 	ExecutionType ExecutionType `json:"executionType"`
 	RetryPolicy   RetryPolicy   `json:"retryPolicy,omitempty"`
-	TaskRoles     []TaskRole    `json:"taskRoles"`
+	// +kubebuilder:validation:MaxItems=1000
+	// +listType=map
+	// +listMapKey=name
+
+	// TaskRoles are the job's roles, each by its own name.
+	TaskRoles []TaskRole `json:"taskRoles"`
 }
 
 // ExecutionType says whether the Framework may run. It moves Create → Start or Stop, Start → Stop.
+//
+// +kubebuilder:validation:Enum=Create;Start;Stop
+// +kubebuilder:validation:XValidation:rule="self == oldSelf || oldSelf == 'Create' || self == 'Stop'",message="a Framework that was started can only be stopped, and one that was stopped stays so"
 type ExecutionType string
 
 // The execution types.
@@ -52,15 +70,23 @@ type RetryPolicy struct {
 	// FancyRetryPolicy retries transient failures without counting them and never retries
 	// permanent ones. Others count against MaxRetryCount.
 	FancyRetryPolicy bool `json:"fancyRetryPolicy,omitempty"`
+	// +kubebuilder:validation:Minimum=-2
+
 	// MaxRetryCount: -2 always retries, -1 every failure, n that many failures.
 	MaxRetryCount int32 `json:"maxRetryCount,omitempty"`
 }
 
 // TaskRole is a number of tasks that run the same pod template.
 type TaskRole struct {
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]{1,63}$`
+
 	// Name matches ^[a-z0-9]{1,63}$. What the user called the role stands in the pod
 	// template's annotation AnnotationTaskRole.
-	Name                             string           `json:"name"`
+	Name string `json:"name"`
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=10000
+
+	// TaskNumber may change while the attempt runs.
 	TaskNumber                       int32            `json:"taskNumber"`
 	FrameworkAttemptCompletionPolicy CompletionPolicy `json:"frameworkAttemptCompletionPolicy,omitempty"`
 	Task                             Task             `json:"task"`
@@ -68,7 +94,11 @@ type TaskRole struct {
 
 // CompletionPolicy says how many tasks of a role end the attempt. A value below 1 never does.
 type CompletionPolicy struct {
-	MinFailedTaskCount    int32 `json:"minFailedTaskCount,omitempty"`
+	// +kubebuilder:validation:Minimum=-1
+
+	MinFailedTaskCount int32 `json:"minFailedTaskCount,omitempty"`
+	// +kubebuilder:validation:Minimum=-1
+
 	MinSucceededTaskCount int32 `json:"minSucceededTaskCount,omitempty"`
 }
 
@@ -77,8 +107,13 @@ type Task struct {
 	RetryPolicy RetryPolicy `json:"retryPolicy,omitempty"`
 	// PodGracefulDeletionTimeoutSec: after that many seconds in deletion a pod is deleted by force,
 	// and availability wins over "at most one instance". Nil never does that.
-	PodGracefulDeletionTimeoutSec *int64                 `json:"podGracefulDeletionTimeoutSec,omitempty"`
-	Pod                           corev1.PodTemplateSpec `json:"pod"`
+	PodGracefulDeletionTimeoutSec *int64 `json:"podGracefulDeletionTimeoutSec,omitempty"`
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:Type=object
+
+	// Pod is the template. What is wrong in it the API server says when a pod is made.
+	Pod corev1.PodTemplateSpec `json:"pod"`
 }
 
 // FrameworkStatus is what has become of it.
@@ -151,8 +186,12 @@ type FrameworkAttemptStatus struct {
 	ConfigMapName    string                            `json:"configMapName"`
 	ConfigMapUID     *string                           `json:"configMapUID,omitempty"`
 	CompletionStatus *FrameworkAttemptCompletionStatus `json:"completionStatus,omitempty"`
+	// Restart is what AnnotationRestart said when the attempt began.
+	Restart string `json:"restart,omitempty"`
 	// PeersTime is when the addresses of all tasks were published to them.
 	PeersTime *metav1.Time `json:"peersTime,omitempty"`
+	// +nullable
+
 	// TaskRoleStatuses has every task, unless TaskChunks > 0: then taskStatuses are empty here and
 	// lie in that many ConfigMaps; pkg/framework/status puts them together.
 	TaskRoleStatuses []*TaskRoleStatus `json:"taskRoleStatuses"`
@@ -165,7 +204,9 @@ type TaskRoleStatus struct {
 	InstanceUID                   string `json:"instanceUID,omitempty"`
 	PodGracefulDeletionTimeoutSec *int64 `json:"podGracefulDeletionTimeoutSec,omitempty"`
 	// Counts sums the tasks up, so that a list needs no task.
-	Counts       TaskCounts    `json:"counts"`
+	Counts TaskCounts `json:"counts"`
+	// +nullable
+
 	TaskStatuses []*TaskStatus `json:"taskStatuses"`
 }
 
@@ -238,7 +279,9 @@ type CompletionTrigger struct {
 
 // CompletionType says whether and how an attempt failed.
 type CompletionType struct {
-	Name       CompletionTypeName        `json:"name"`
+	Name CompletionTypeName `json:"name"`
+	// +nullable
+
 	Attributes []CompletionTypeAttribute `json:"attributes"`
 }
 
