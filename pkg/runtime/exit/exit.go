@@ -1,0 +1,58 @@
+// Package exit names the exit codes of the runtime itself and carries one with an error.
+// In: an error and why it ends the task. Out: the code for the container.
+package exit
+
+import "errors"
+
+// Codes that the runtime ends a task with, as OpenPAI's exit specification names them.
+const (
+	SSHBarrierTimeout  = 249 // PAIRuntimeSSHBarrierTimeout
+	BarrierTransient   = 250 // FrameworkBarrierTransientFailed: the API can't be reached
+	GangTimeout        = 251 // JobGangAllocationTimeout: not every task got a place
+	BarrierPermanent   = 252 // FrameworkBarrierPermanentFailed: the API refuses
+	PortConflict       = 253 // ContainerPortConflict
+	Unknown            = 255 // PAIRuntimeUnknownFailed
+	Stopped            = 143 // as a program that SIGTERM ends
+	CannotExecute      = 126 // as shells say it
+	NotFound           = 127
+	signalBase         = 128
+	firstReservedByPAI = 220
+)
+
+// Error is an error that says which code it ends the task with.
+type Error struct {
+	Code int
+	Err  error
+}
+
+func (e *Error) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// With attaches a code; nil stays nil.
+func With(code int, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &Error{Code: code, Err: err}
+}
+
+// Code is the one of the outermost Error, or Unknown; 0 without an error.
+func Code(err error) int {
+	var e *Error
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &e):
+		return e.Code
+	}
+	return Unknown
+}
+
+// Own tells whether a code is one that the runtime gives for its own failures, which the failure
+// rules are not asked about: they would look for reasons in the output of a program that never ran.
+func Own(code int) bool { return code >= firstReservedByPAI }
+
+// Signal is the code of a program that a signal ended.
+func Signal(n int) int { return signalBase + n }

@@ -1,0 +1,144 @@
+// Package journal is what the runtime itself has to say, and the output of plugins: on the
+// container's standard error, each line marked, and in a file with times.
+// In: lines. Out: the log, the file, the last of it for the failure rules.
+package journal
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/openpai/paictl/pkg/runtime/process"
+	"github.com/openpai/paictl/pkg/runtime/spec"
+)
+
+// File is where the runtime's messages are kept within the container.
+const File = spec.Home + "/logs/runtime.log"
+
+const (
+	prefix = "[pai-runtime] "
+	// maxFile bounds the file; at that size it becomes File.1, in place of an older one.
+	maxFile = 10 << 20
+	tailLen = 1 << 20
+	maxLine = 64 << 10
+)
+
+// Journal is written to by many goroutines.
+type Journal struct {
+	mu   sync.Mutex // of all below: lines stay whole
+	err  io.Writer
+	path string
+	file *os.File
+	size int64
+	tail *process.Tail
+	now  func() time.Time
+}
+
+// Open returns a journal that writes to stderr and, where it can, to the file at path.
+func Open(stderr io.Writer, path string, now func() time.Time) *Journal {
+	j := &Journal{err: stderr, path: path, tail: process.NewTail(tailLen), now: now}
+	if err := j.open(); err != nil {
+		j.Printf("the runtime's messages are only here: %v", err)
+	}
+	return j
+}
+
+func (j *Journal) open() error {
+	if err := os.MkdirAll(filepath.Dir(j.path), 0o755); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(j.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	j.file, j.size = f, info.Size()
+	return nil
+}
+
+// Stderr is the container's standard error for others: never in the middle of a line of ours.
+func (j *Journal) Stderr() io.Writer { return stderr{j} }
+
+type stderr struct{ j *Journal }
+
+func (s stderr) Write(p []byte) (int, error) {
+	s.j.mu.Lock()
+	defer s.j.mu.Unlock()
+	return s.j.err.Write(p)
+}
+
+// Printf writes one message; every line of it is marked.
+func (j *Journal) Printf(format string, args ...any) {
+	for line := range strings.Lines(fmt.Sprintf(format, args...)) {
+		j.line([]byte(strings.TrimRight(line, "\r\n")))
+	}
+}
+
+func (j *Journal) line(text []byte) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	marked := make([]byte, 0, len(prefix)+len(text)+1)
+	marked = append(append(append(marked, prefix...), text...), '\n')
+	_, _ = j.err.Write(marked) // there is nobody else to tell
+	_, _ = j.tail.Write(marked)
+	if j.file == nil {
+		return
+	}
+	n, err := fmt.Fprintf(j.file, "%s %s", j.now().UTC().Format(time.RFC3339Nano), marked)
+	j.size += int64(n)
+	if err != nil || j.size > maxFile {
+		_ = j.file.Close()
+		j.file = nil
+		if err == nil && os.Rename(j.path, j.path+".1") == nil {
+			_ = j.open() // without it the log has the messages still
+		}
+	}
+}
+
+// Tail is the end of what was written, marks included. Nothing may be written afterwards.
+func (j *Journal) Tail() []byte { return j.tail.Bytes() }
+
+// Writer returns a writer that makes marked lines of a plugin's output. Its end is written by Flush.
+func (j *Journal) Writer() *Writer { return &Writer{journal: j} }
+
+// Writer cuts output into lines.
+type Writer struct {
+	journal *Journal
+	mu      sync.Mutex
+	partial []byte
+}
+
+func (w *Writer) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.partial = append(w.partial, p...)
+	for {
+		i := bytes.IndexByte(w.partial, '\n')
+		if i < 0 && len(w.partial) < maxLine {
+			return len(p), nil
+		}
+		if i < 0 {
+			i = maxLine - 1
+		}
+		w.journal.line(bytes.TrimRight(w.partial[:i+1], "\r\n"))
+		w.partial = w.partial[i+1:]
+	}
+}
+
+// Flush writes what has no line end yet.
+func (w *Writer) Flush() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.partial) > 0 {
+		w.journal.line(w.partial)
+		w.partial = nil
+	}
+}

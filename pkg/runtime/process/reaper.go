@@ -1,0 +1,171 @@
+// Package process is the part of the runtime that is PID 1: it starts programs, waits for them and
+// for orphans, forwards signals, and passes output through.
+// In: programs, signals, pipes. Out: exit codes, the container's log, the end of the output.
+package process
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"os/signal"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/openpai/paictl/pkg/runtime/exit"
+)
+
+// Reaper waits for all children, those that the runtime started and those that it inherited. While
+// it runs nothing else may wait for children: os/exec's Wait would find them gone.
+type Reaper struct {
+	mu      sync.Mutex
+	waiting map[int]chan unix.WaitStatus
+	signals chan os.Signal
+	stop    chan struct{}
+	done    chan struct{}
+}
+
+// NewReaper begins to reap. As PID 1 the runtime inherits orphans anyway; elsewhere, in tests and in
+// pods that share their process namespace, it asks for them.
+func NewReaper() (*Reaper, error) {
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return nil, fmt.Errorf("become the reaper of orphans: %w", err)
+	}
+	r := &Reaper{
+		waiting: map[int]chan unix.WaitStatus{}, signals: make(chan os.Signal, 1),
+		stop: make(chan struct{}), done: make(chan struct{}),
+	}
+	signal.Notify(r.signals, unix.SIGCHLD)
+	go r.run()
+	return r, nil
+}
+
+// Stop ends reaping; os/exec can be used again.
+func (r *Reaper) Stop() {
+	signal.Stop(r.signals)
+	close(r.stop)
+	<-r.done
+}
+
+func (r *Reaper) run() {
+	defer close(r.done)
+	for {
+		select {
+		case <-r.stop:
+			return
+		case <-r.signals:
+			r.reap()
+		}
+	}
+}
+
+// reap collects all that ended. Signals are merged while one is pending, so each may stand for
+// many.
+func (r *Reaper) reap() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for {
+		var status unix.WaitStatus
+		pid, err := unix.Wait4(-1, &status, unix.WNOHANG, nil)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil || pid <= 0 {
+			return
+		}
+		if !status.Exited() && !status.Signaled() {
+			continue
+		}
+		if c, ok := r.waiting[pid]; ok {
+			delete(r.waiting, pid)
+			c <- status
+		}
+	}
+}
+
+// Command is a program to start, in a session of its own.
+type Command struct {
+	Args   []string // the first is looked up in PATH
+	Dir    string   // "" is the current one
+	Env    []string
+	Stdin  *os.File // nil is nothing to read
+	Stdout *os.File
+	Stderr *os.File
+}
+
+// Process is a program that was started. It leads a session, so it and its children are one
+// process group unless they leave it.
+type Process struct {
+	PID  int
+	done chan unix.WaitStatus
+}
+
+// Start starts a program. Its errors carry the codes that shells give: 127 for one that isn't
+// there, 126 for one that can't be run.
+func (r *Reaper) Start(c Command) (*Process, error) {
+	path, err := exec.LookPath(c.Args[0])
+	if err != nil && !errors.Is(err, exec.ErrDot) {
+		return nil, startError(c.Args[0], err)
+	}
+	stdin := c.Stdin
+	if stdin == nil {
+		if stdin, err = os.Open(os.DevNull); err != nil {
+			return nil, err
+		}
+		defer stdin.Close()
+	}
+	// Held over fork and exec: where exec fails Go waits for the child itself.
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p, err := os.StartProcess(path, c.Args, &os.ProcAttr{
+		Dir: c.Dir, Env: c.Env, Files: []*os.File{stdin, c.Stdout, c.Stderr},
+		Sys: &syscall.SysProcAttr{Setsid: true},
+	})
+	if err != nil {
+		return nil, startError(c.Args[0], err)
+	}
+	pid := p.Pid
+	done := make(chan unix.WaitStatus, 1)
+	r.waiting[pid] = done
+	return &Process{PID: pid, done: done}, p.Release()
+}
+
+func startError(name string, err error) error {
+	code := exit.CannotExecute
+	cause := err
+	var lookup *exec.Error
+	if errors.As(err, &lookup) {
+		cause = lookup.Err
+	}
+	switch {
+	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
+		return exit.With(exit.NotFound, fmt.Errorf("%s: command not found (%w)", name, cause))
+	case errors.Is(err, unix.E2BIG):
+		cause = fmt.Errorf("%w: its arguments and the environment are larger than Linux takes", err)
+	case errors.Is(err, unix.ENOEXEC):
+		cause = fmt.Errorf("%w: it is no program of this kind of machine, or a script without #!", err)
+	}
+	return exit.With(code, fmt.Errorf("%s can't be run: %w", name, cause))
+}
+
+// Signal sends a signal to the process group.
+func (p *Process) Signal(s unix.Signal) error {
+	if err := unix.Kill(-p.PID, s); err != nil && !errors.Is(err, unix.ESRCH) {
+		return fmt.Errorf("send %s to process group %d: %w", unix.SignalName(s), p.PID, err)
+	}
+	return nil
+}
+
+// Alive tells whether the group has members, other than the leader where that was waited for.
+func (p *Process) Alive() bool { return !errors.Is(unix.Kill(-p.PID, 0), unix.ESRCH) }
+
+// Code is what a shell says of how a program ended.
+func Code(s unix.WaitStatus) int {
+	if s.Signaled() {
+		return exit.Signal(int(s.Signal()))
+	}
+	return s.ExitStatus()
+}

@@ -1,0 +1,172 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/signal"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrStopped is why the context of Signals ended.
+var ErrStopped = errors.New("the task was stopped")
+
+// Signals receives the runtime's signals. SIGTERM and SIGINT stop the task: they cancel the context
+// and go to the program that runs. Others only go to the program.
+type Signals struct {
+	ctx    context.Context //nolint:containedctx // it is the state that this type is for
+	cancel context.CancelCauseFunc
+	c      chan os.Signal
+	closed chan struct{}
+	tell   func(format string, args ...any)
+
+	mu      sync.Mutex
+	current *Process
+	first   unix.Signal // that stopped the task, or 0
+}
+
+// Listen begins to receive. tell gets what should stand in the log.
+func Listen(ctx context.Context, tell func(format string, args ...any)) *Signals {
+	s := &Signals{c: make(chan os.Signal, 16), closed: make(chan struct{}), tell: tell}
+	s.ctx, s.cancel = context.WithCancelCause(ctx)
+	signal.Notify(s.c, unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGWINCH, unix.SIGCONT)
+	// The log's reader may go; Go would end the runtime at the next write.
+	signal.Notify(make(chan os.Signal, 1), unix.SIGPIPE)
+	go s.run()
+	return s
+}
+
+// Context ends with ErrStopped when the task is stopped.
+func (s *Signals) Context() context.Context { return s.ctx }
+
+// Close stops receiving.
+func (s *Signals) Close() {
+	signal.Stop(s.c)
+	close(s.closed)
+	s.cancel(nil)
+}
+
+func (s *Signals) run() {
+	for {
+		select {
+		case <-s.closed:
+			return
+		case got := <-s.c:
+			s.handle(got)
+		}
+	}
+}
+
+// handle forwards first and tells afterwards: the log may be held up.
+func (s *Signals) handle(got os.Signal) {
+	n, ok := got.(unix.Signal)
+	if !ok {
+		return
+	}
+	s.mu.Lock()
+	again := s.first != 0
+	stops := n == unix.SIGTERM || n == unix.SIGINT
+	var err error
+	if s.current != nil && !(stops && again) {
+		err = s.current.Signal(n)
+	}
+	if stops && !again {
+		s.first = n
+	}
+	running := s.current != nil
+	s.mu.Unlock()
+	switch {
+	case stops && again:
+		s.tell("%s once more: the program keeps its time to end", unix.SignalName(n))
+		return
+	case stops && running:
+		s.tell("%s received, passed on to the program", unix.SignalName(n))
+	case stops:
+		s.tell("%s received", unix.SignalName(n))
+	}
+	if stops {
+		s.cancel(ErrStopped)
+	}
+	if err != nil {
+		s.tell("%v", err)
+	}
+}
+
+// attach makes p the program that signals go to. One that came before is not lost.
+func (s *Signals) attach(p *Process) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.current = p
+	if p != nil && s.first != 0 {
+		_ = p.Signal(s.first) // its group exists: nobody has waited for it yet
+	}
+}
+
+// groupPoll is how often the runtime looks whether what a program left behind has ended too. Only
+// tasks that are being stopped wait so.
+const groupPoll = 20 * time.Millisecond
+
+// Outcome is how a program ended.
+type Outcome struct {
+	Code    int
+	Stopped bool // it was asked to end
+	Killed  bool // it didn't end in time
+}
+
+// Supervise waits for a program and passes signals on to it. Once stopped it has the grace period:
+// the whole group, since it is often a shell that ends at once and a child of it that saves its
+// state.
+func (s *Signals) Supervise(p *Process, grace time.Duration) Outcome {
+	s.attach(p)
+	defer s.attach(nil)
+	var o Outcome
+	select {
+	case status := <-p.done:
+		o.Code = Code(status)
+		if s.ctx.Err() == nil {
+			return o
+		}
+		p.done <- status
+	case <-s.ctx.Done():
+	}
+	o.Stopped = true
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	if status, ok := p.ended(timer.C); ok {
+		o.Code = Code(status)
+		return o
+	}
+	o.Killed = true
+	err := p.Signal(unix.SIGKILL)
+	s.tell("the program didn't end within %s: SIGKILL", grace)
+	if err != nil {
+		s.tell("%v", err)
+	}
+	o.Code = Code(<-p.done)
+	return o
+}
+
+// ended waits until the whole group is gone; false when the time is over. The leader's status is
+// put back then.
+func (p *Process) ended(over <-chan time.Time) (unix.WaitStatus, bool) {
+	var status unix.WaitStatus
+	select {
+	case status = <-p.done:
+	case <-over:
+		return 0, false
+	}
+	tick := time.NewTicker(groupPoll)
+	defer tick.Stop()
+	for p.Alive() {
+		select {
+		case <-tick.C:
+		case <-over:
+			p.done <- status
+			return 0, false
+		}
+	}
+	return status, true
+}

@@ -1,0 +1,76 @@
+package process
+
+import "sync"
+
+// Tail keeps the last bytes of what is written to it, in the order of the writes. Its memory is
+// taken from the machine only as it fills.
+type Tail struct {
+	mu   sync.Mutex
+	buf  []byte
+	max  int
+	next int // where the oldest byte is, once buf is full
+	cut  bool
+}
+
+// NewTail returns one that keeps max bytes.
+func NewTail(max int) *Tail { return &Tail{max: max} }
+
+// Write keeps the end of p; it never fails.
+func (t *Tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := len(p)
+	if len(p) > t.max {
+		p, t.cut = p[len(p)-t.max:], true
+	}
+	if room := t.max - len(t.buf); room > 0 {
+		k := min(room, len(p))
+		t.grow(k)
+		t.buf = append(t.buf, p[:k]...)
+		p = p[k:]
+	}
+	if len(p) > 0 {
+		t.cut = true
+	}
+	for len(p) > 0 {
+		k := copy(t.buf[t.next:], p)
+		t.next = (t.next + k) % t.max
+		p = p[k:]
+	}
+	return n, nil
+}
+
+// grow doubles the buffer, never past max: append would add a quarter more.
+func (t *Tail) grow(k int) {
+	if need := len(t.buf) + k; need > cap(t.buf) {
+		bigger := make([]byte, len(t.buf), min(t.max, max(need, 2*cap(t.buf), 64<<10)))
+		copy(bigger, t.buf)
+		t.buf = bigger
+	}
+}
+
+// Bytes returns what is kept. No copy is made: nothing may be written afterwards.
+func (t *Tail) Bytes() []byte {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.next != 0 {
+		reverse(t.buf[:t.next])
+		reverse(t.buf[t.next:])
+		reverse(t.buf)
+		t.next = 0
+	}
+	return t.buf
+}
+
+// Cut tells whether something older was dropped.
+func (t *Tail) Cut() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.cut
+}
+
+func reverse(b []byte) {
+	for i, k := 0, len(b)-1; i < k; i, k = i+1, k-1 {
+		b[i], b[k] = b[k], b[i]
+	}
+}
