@@ -31,16 +31,21 @@ type Store interface {
 	// SaveLog keeps the end of a task attempt's log.
 	SaveLog(ctx context.Context, key api.LogKey, data []byte, truncated bool) error
 
+	// Jobs returns a page of a list. An error that wraps ErrBadQuery is the asker's.
 	Jobs(ctx context.Context, q api.JobQuery) (*api.JobPage, error)
+	// Job, Events and Log take the name of a Framework, which means the last job of that name, or
+	// the UID of one.
 	Job(ctx context.Context, framework string) (*api.JobDetail, error)
 	Events(ctx context.Context, framework string) ([]api.Event, error)
 	Log(ctx context.Context, key api.LogKey) (data []byte, truncated bool, err error)
 
-	// PutCode keeps an archive of code under its SHA-256, and refuses another content.
+	// PutCode keeps an archive of code under its SHA-256, and refuses another content: its errors
+	// wrap ErrMismatch, ErrTooLarge or ErrBadQuery where the sender is at fault.
 	PutCode(ctx context.Context, sha256 string, size int64, r io.Reader) error
 	Code(ctx context.Context, sha256 string) (io.ReadCloser, int64, error)
 
-	// Prune removes jobs that ended before, and code that no job of the archive or of live needs.
+	// Prune removes jobs that ended before, and code that no job of the archive or of live needs and
+	// nobody has asked for since a day.
 	Prune(ctx context.Context, before time.Time, liveCode []string) (jobs int, err error)
 	Close() error
 }

@@ -1,0 +1,183 @@
+package archive
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/openpai/paictl/pkg/hint"
+)
+
+const (
+	// MaxCode bounds one archive of code, in bytes.
+	MaxCode = 256 << 20
+	// chunk is what is in memory, and in one row, at a time.
+	chunk = 1 << 20
+	// uploadTime is longer than any upload lasts: the server ends them before.
+	uploadTime = time.Hour
+	// codeGrace is how long code is kept that no job needs: its job may be on its way.
+	codeGrace = 24 * time.Hour
+)
+
+// Errors of an upload that say that its sender must change something.
+var (
+	ErrTooLarge = errors.New("too large")
+	ErrMismatch = errors.New("not what it was said to be")
+)
+
+// CheckCode says what is wrong with the name or the size of an archive of code.
+func CheckCode(sum string, size int64) error {
+	if raw, err := hex.DecodeString(sum); err != nil || len(raw) != sha256.Size || hex.EncodeToString(raw) != sum {
+		return fmt.Errorf("%w: %q is no SHA-256 in 64 hex digits", ErrBadQuery, sum)
+	}
+	if size > MaxCode {
+		return hint.Errorf("leave data and results out with .gitignore, and put large data on a storage",
+			"%w: the code has %d MiB, and at most %d are taken", ErrTooLarge, size>>20, MaxCode>>20)
+	}
+	if size < 0 {
+		return fmt.Errorf("%w: the size is not said", ErrBadQuery)
+	}
+	return nil
+}
+
+// PutCode implements Store. Chunks are written as they come, and seen by nobody until the last one is
+// there and the checksum is right: so nothing large is in memory, in a file, or in one transaction.
+func (d *database) PutCode(ctx context.Context, sum string, size int64, r io.Reader) error {
+	if err := CheckCode(sum, size); err != nil {
+		return err
+	}
+	if found, err := d.touch(ctx, sum); found || err != nil {
+		return err
+	}
+	upload := rand.Text()
+	err := d.write(ctx, statement{"INSERT INTO code (upload, sha256, size, stored, complete) VALUES (?, ?, ?, ?, ?)", []any{upload, sum, size, d.now().UnixMicro(), false}})
+	if err != nil {
+		return err
+	}
+	if err = d.receive(ctx, upload, sum, size, r); err == nil {
+		err = d.complete(ctx, upload, sum)
+	}
+	if err != nil {
+		// The sender may be gone, and with it the context.
+		quiet, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		defer cancel()
+		return errors.Join(err, d.write(quiet, dropUpload(upload)...))
+	}
+	return nil
+}
+
+func dropUpload(upload string) []statement {
+	return []statement{{"DELETE FROM code WHERE upload = ?", []any{upload}}} // with its chunks
+}
+
+// touch tells whether code is there, and notes that it is wanted.
+func (d *database) touch(ctx context.Context, sum string) (bool, error) {
+	var upload string
+	err := d.read.QueryRowContext(ctx, d.rebind("SELECT upload FROM code WHERE sha256 = ? AND complete"), sum).Scan(&upload)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("read the archive: %w", err)
+	}
+	return true, d.write(ctx, statement{"UPDATE code SET stored = ? WHERE upload = ?", []any{d.now().UnixMicro(), upload}})
+}
+
+// receive writes the chunks of an upload and checks it.
+func (d *database) receive(ctx context.Context, upload, sum string, size int64, r io.Reader) error {
+	hash := sha256.New()
+	var total int64
+	for n := 0; ; n++ {
+		// One byte more than was said tells that there are more.
+		data, err := io.ReadAll(io.LimitReader(r, min(chunk, size+1-total)))
+		if err != nil {
+			return fmt.Errorf("receive the code: %w", err)
+		}
+		total += int64(len(data))
+		if total > size {
+			return fmt.Errorf("%w: the code has more than the %d bytes that were said", ErrMismatch, size)
+		}
+		if len(data) == 0 {
+			break
+		}
+		hash.Write(data)
+		if err := d.write(ctx, statement{"INSERT INTO code_chunks (upload, n, data) VALUES (?, ?, ?)", []any{upload, n, data}}); err != nil {
+			return err
+		}
+	}
+	if total < size {
+		return fmt.Errorf("%w: the code has %d bytes, and %d were said", ErrMismatch, total, size)
+	}
+	if got := hex.EncodeToString(hash.Sum(nil)); got != sum {
+		return fmt.Errorf("%w: the code's SHA-256 is %s, and %s was said", ErrMismatch, got, sum)
+	}
+	return nil
+}
+
+// complete makes an upload the code of its name, unless another one was faster.
+func (d *database) complete(ctx context.Context, upload, sum string) error {
+	first := statement{"UPDATE code SET complete = ? WHERE upload = ? AND NOT EXISTS (SELECT 1 FROM code other WHERE other.sha256 = ? AND other.complete)", []any{true, upload, sum}}
+	late := statement{"DELETE FROM code WHERE upload = ? AND NOT complete", []any{upload}}
+	err := d.write(ctx, first, late)
+	if err == nil {
+		return nil
+	}
+	// Both may have been at it at the same time: the index lets one of them through.
+	if found, again := d.touch(ctx, sum); again == nil && found {
+		return d.write(ctx, late)
+	}
+	return err
+}
+
+// Code implements Store.
+func (d *database) Code(ctx context.Context, sum string) (io.ReadCloser, int64, error) {
+	c := &codeReader{ctx: ctx, d: d}
+	var size int64
+	err := d.read.QueryRowContext(ctx, d.rebind("SELECT upload, size FROM code WHERE sha256 = ? AND complete"), sum).Scan(&c.upload, &size)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, 0, fmt.Errorf("code %s: %w", sum, ErrNotFound)
+	}
+	if err != nil {
+		return nil, 0, fmt.Errorf("read the archive: %w", err)
+	}
+	c.left = size
+	return c, size, nil
+}
+
+// codeReader reads one chunk after the other. It holds no connection between them, so that a slow
+// reader is in nobody's way.
+type codeReader struct {
+	ctx    context.Context //nolint:containedctx // a reader's methods have none
+	d      *database
+	upload string
+	n      int
+	left   int64
+	chunk  bytes.Reader
+}
+
+func (c *codeReader) Read(p []byte) (int, error) {
+	if c.chunk.Len() == 0 && c.left > 0 {
+		var data []byte
+		err := c.d.read.QueryRowContext(c.ctx, c.d.rebind("SELECT data FROM code_chunks WHERE upload = ? AND n = ?"), c.upload, c.n).Scan(&data)
+		if errors.Is(err, sql.ErrNoRows) {
+			return 0, fmt.Errorf("the code was removed meanwhile: %w", io.ErrUnexpectedEOF)
+		}
+		if err != nil {
+			return 0, fmt.Errorf("read the archive: %w", err)
+		}
+		c.n++
+		c.left -= int64(len(data))
+		c.chunk.Reset(data)
+	}
+	return c.chunk.Read(p)
+}
+
+// Close implements io.Closer.
+func (c *codeReader) Close() error { return nil }

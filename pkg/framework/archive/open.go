@@ -1,0 +1,122 @@
+package archive
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"time"
+
+	"github.com/pressly/goose/v3"
+
+	"github.com/openpai/paictl/pkg/hint"
+)
+
+// Options say where the archive lies.
+type Options struct {
+	// Path is the file of an SQLite database; its folder exists.
+	Path string
+	// DSN is a PostgreSQL database, as postgres://… or as "host=… dbname=…"; it wins over Path.
+	DSN string
+	// Now is the clock; nil is the machine's.
+	Now func() time.Time
+}
+
+// Shared tells whether several replicas may use the archive at a time.
+func (o Options) Shared() bool { return o.DSN != "" }
+
+// Open opens the archive, makes it if it isn't there, and brings its tables to this program's version.
+func Open(ctx context.Context, o Options) (Store, error) {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	d := &database{now: o.Now}
+	var err error
+	if o.DSN != "" {
+		err = d.openPostgres(ctx, o.DSN)
+	} else {
+		err = d.openSQLite(ctx, o.Path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// database is a Store. SQLite and PostgreSQL differ in how they are opened and how writes are gathered.
+type database struct {
+	now     func() time.Time
+	read    *sql.DB
+	writer  writer
+	dollars bool // parameters are $1, $2
+	// tidy gives space back after a prune.
+	tidy func(context.Context) error
+}
+
+// writer runs statements as one transaction.
+type writer interface {
+	write(ctx context.Context, statements []statement) error
+	close() error
+}
+
+// statement is one change. It is complete before it waits for its turn, so that its caller may go
+// away meanwhile.
+type statement struct {
+	query string
+	args  []any
+}
+
+func (d *database) write(ctx context.Context, statements ...statement) error {
+	for i := range statements {
+		statements[i].query = d.rebind(statements[i].query)
+	}
+	return d.writer.write(ctx, statements)
+}
+
+// rebind turns question marks into what the database calls parameters. No text in our SQL has one.
+func (d *database) rebind(query string) string {
+	if !d.dollars {
+		return query
+	}
+	var out strings.Builder
+	for n, part := range strings.Split(query, "?") {
+		if n > 0 {
+			fmt.Fprintf(&out, "$%d", n)
+		}
+		out.WriteString(part)
+	}
+	return out.String()
+}
+
+// Close waits for the writes that were accepted.
+func (d *database) Close() error { return errors.Join(d.writer.close(), d.read.Close()) }
+
+//go:embed migrations
+var migrations embed.FS
+
+// migrate brings the tables to this program's version.
+func migrate(ctx context.Context, dialect goose.Dialect, db *sql.DB, options ...goose.ProviderOption) error {
+	files, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		return err
+	}
+	p, err := goose.NewProvider(dialect, db, files, append(options, goose.WithDisableGlobalRegistry(true))...)
+	if err != nil {
+		return fmt.Errorf("read the migrations: %w", err)
+	}
+	have, target, err := p.GetVersions(ctx)
+	if err != nil {
+		return fmt.Errorf("read the archive's version: %w", err)
+	}
+	if have > target {
+		return hint.Errorf("run the version of paictl that wrote it, or a newer one",
+			"the archive has version %d, and this program knows only %d", have, target)
+	}
+	if _, err := p.Up(ctx); err != nil {
+		return fmt.Errorf("bring the archive to version %d: %w", target, err)
+	}
+	return nil
+}

@@ -1,0 +1,59 @@
+package archive
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
+)
+
+// connections bounds what one replica asks of the database.
+const connections = 16
+
+// openPostgres connects. Its errors don't show the DSN, which may hold a password.
+func (d *database) openPostgres(ctx context.Context, dsn string) error {
+	c, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		return errors.New("the DSN of the PostgreSQL database can't be read: it is postgres://USER:PASSWORD@HOST:PORT/DATABASE?sslmode=verify-full")
+	}
+	c.RuntimeParams["application_name"] = "pai-controller"
+	db := stdlib.OpenDB(*c)
+	db.SetMaxOpenConns(connections)
+	db.SetMaxIdleConns(connections)
+	// Two replicas may start at a time.
+	one, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 120))
+	if err != nil {
+		return errors.Join(err, db.Close())
+	}
+	if err := migrate(ctx, goose.DialectPostgres, db, goose.WithSessionLocker(one)); err != nil {
+		return errors.Join(fmt.Errorf("PostgreSQL on %s:%d, database %s: %w", c.Host, c.Port, c.Database, err), db.Close())
+	}
+	d.read, d.writer, d.dollars = db, parallel{db}, true
+	d.tidy = func(context.Context) error { return nil } // autovacuum
+	return nil
+}
+
+// parallel writes to a database that has many writers.
+type parallel struct{ db *sql.DB }
+
+func (p parallel) write(ctx context.Context, statements []statement) error {
+	tx, err := p.db.BeginTx(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("write to the archive: %w", err)
+	}
+	if err := execAll(ctx, tx, statements); err != nil {
+		return errors.Join(err, tx.Rollback())
+	}
+	if err := tx.Commit(); err != nil {
+		return fmt.Errorf("write to the archive: %w", err)
+	}
+	return nil
+}
+
+// close leaves the connections to their owner, who reads over them, too.
+func (parallel) close() error { return nil }

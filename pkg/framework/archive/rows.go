@@ -1,0 +1,120 @@
+package archive
+
+import (
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// parameters bounds those of one statement: SQLite takes 32766.
+const parameters = 8000
+
+// upsert is an insertion that may be repeated.
+type upsert struct {
+	table   string
+	columns []string
+	// conflict is what follows ON CONFLICT.
+	conflict string
+}
+
+// replace makes the ON CONFLICT of a row that takes the place of the one with its key, where it is newer.
+func replace(key []string, columns []string, newer string) string {
+	var set []string
+	for _, c := range columns[len(key):] {
+		set = append(set, c+" = excluded."+c)
+	}
+	return fmt.Sprintf("(%s) DO UPDATE SET %s WHERE %s", strings.Join(key, ", "), strings.Join(set, ", "), newer)
+}
+
+// rows makes statements of many rows each. No two rows may have one key.
+func (u *upsert) rows(rows [][]any) []statement {
+	var out []statement
+	one := "(" + strings.TrimSuffix(strings.Repeat("?, ", len(u.columns)), ", ") + ")"
+	for per := parameters / len(u.columns); len(rows) > 0; {
+		n := min(per, len(rows))
+		s := statement{args: make([]any, 0, n*len(u.columns))}
+		for _, r := range rows[:n] {
+			s.args = append(s.args, r...)
+		}
+		s.query = fmt.Sprintf("INSERT INTO %s (%s) VALUES %s ON CONFLICT %s",
+			u.table, strings.Join(u.columns, ", "), strings.TrimSuffix(strings.Repeat(one+", ", n), ", "), u.conflict)
+		out = append(out, s)
+		rows = rows[n:]
+	}
+	return out
+}
+
+// text is a string as PostgreSQL takes it.
+func text(s string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "")
+}
+
+// deref is an optional string as a column that is never NULL.
+func deref(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return text(*s)
+}
+
+// micros is a time as a column; nil where there is none.
+func micros(t *time.Time) any {
+	if t == nil || t.IsZero() {
+		return nil
+	}
+	return t.UnixMicro()
+}
+
+func microsOf(t *metav1.Time) any {
+	if t == nil {
+		return nil
+	}
+	return micros(&t.Time)
+}
+
+// begin is a time that a row can't do without.
+func begin(t metav1.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMicro()
+}
+
+// instant reads a column with a time.
+func instant(micros int64) time.Time { return time.UnixMicro(micros).UTC() }
+
+func instantOf(micros sql.NullInt64) *time.Time {
+	if !micros.Valid {
+		return nil
+	}
+	t := instant(micros.Int64)
+	return &t
+}
+
+// encode is a completion as a column; nil where there is none.
+func encode[T any](v *T) (any, error) {
+	if v == nil {
+		return nil, nil
+	}
+	data, err := json.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("write a completion: %w", err)
+	}
+	return string(data), nil
+}
+
+// decode reads a completion.
+func decode[T any](column sql.NullString) (*T, error) {
+	if !column.Valid {
+		return nil, nil
+	}
+	out := new(T)
+	if err := json.Unmarshal([]byte(column.String), out); err != nil {
+		return nil, fmt.Errorf("read a completion: %w", err)
+	}
+	return out, nil
+}

@@ -1,0 +1,133 @@
+package archive
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+)
+
+// batch is how many waiting writes share one transaction. A commit waits for the disk: with one for
+// each, a thousand jobs that end together would queue for seconds.
+const batch = 64
+
+var errClosed = errors.New("the archive is closed")
+
+// serial writes to a database that has one writer: one goroutine takes what waits, and commits it
+// together. A write that fails is taken back alone.
+type serial struct {
+	db    *sql.DB
+	queue chan request
+	stop  chan struct{} // closed: no more
+	done  chan struct{} // closed: the queue is empty
+}
+
+type request struct {
+	statements []statement
+	answer     chan error // with room for it: whoever asked may be gone
+}
+
+func newSerial(db *sql.DB) *serial {
+	s := &serial{db: db, queue: make(chan request), stop: make(chan struct{}), done: make(chan struct{})}
+	go s.run()
+	return s
+}
+
+func (s *serial) write(ctx context.Context, statements []statement) error {
+	r := request{statements, make(chan error, 1)}
+	select {
+	case s.queue <- r:
+	case <-s.stop:
+		return errClosed
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case err := <-r.answer:
+		return err
+	case <-ctx.Done():
+		return ctx.Err() // it may be written all the same; a repetition changes nothing
+	}
+}
+
+func (s *serial) close() error {
+	close(s.stop)
+	<-s.done
+	return s.db.Close()
+}
+
+func (s *serial) run() {
+	defer close(s.done)
+	for {
+		select {
+		case r := <-s.queue:
+			s.commit(s.gather(r))
+		case <-s.stop:
+			return
+		}
+	}
+}
+
+// gather takes who waits already.
+func (s *serial) gather(first request) []request {
+	out := []request{first}
+	for len(out) < batch {
+		select {
+		case r := <-s.queue:
+			out = append(out, r)
+		default:
+			return out
+		}
+	}
+	return out
+}
+
+// commit answers every request. The context of none of them is used: an interrupted statement makes
+// SQLite take back the whole transaction, with what others wrote.
+func (s *serial) commit(requests []request) {
+	ctx := context.Background()
+	results := make([]error, len(requests))
+	err := func() error {
+		tx, err := s.db.BeginTx(ctx, nil)
+		if err != nil {
+			return err
+		}
+		for i, r := range requests {
+			if results[i], err = attempt(ctx, tx, r.statements); err != nil {
+				return errors.Join(err, tx.Rollback())
+			}
+		}
+		return tx.Commit()
+	}()
+	for i, r := range requests {
+		if err != nil {
+			results[i] = fmt.Errorf("write to the archive: %w", err)
+		}
+		r.answer <- results[i]
+	}
+}
+
+// attempt runs the statements of one request. Its first error is that request's own, the second one
+// everybody's.
+func attempt(ctx context.Context, tx *sql.Tx, statements []statement) (own, all error) {
+	if _, err := tx.ExecContext(ctx, "SAVEPOINT request"); err != nil {
+		return nil, err
+	}
+	own = execAll(ctx, tx, statements)
+	if own != nil {
+		if _, err := tx.ExecContext(ctx, "ROLLBACK TO request"); err != nil {
+			return own, errors.Join(own, err)
+		}
+	}
+	_, all = tx.ExecContext(ctx, "RELEASE request")
+	return own, all
+}
+
+func execAll(ctx context.Context, tx *sql.Tx, statements []statement) error {
+	for _, s := range statements {
+		if _, err := tx.ExecContext(ctx, s.query, s.args...); err != nil {
+			return fmt.Errorf("write to the archive: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,61 @@
+package archive
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+
+	"github.com/pressly/goose/v3"
+	_ "modernc.org/sqlite" // the driver "sqlite"
+)
+
+// readers is how many lists may be read at a time. Readers don't wait for the writer in WAL mode.
+const readers = 4
+
+// openSQLite opens a file. What is committed is on the disk, so that a Framework is never deleted on
+// the strength of a row that a power cut takes back.
+func (d *database) openSQLite(ctx context.Context, path string) error {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return fmt.Errorf("archive: %w", err)
+	}
+	// Nobody else's: it tells who ran what.
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return fmt.Errorf("open the archive: %w", err)
+	}
+	if err := f.Close(); err != nil {
+		return fmt.Errorf("open the archive: %w", err)
+	}
+	write, err := sql.Open("sqlite", sqliteName(path, "auto_vacuum(incremental)", "journal_mode(wal)", "synchronous(full)", "foreign_keys(on)"))
+	if err != nil {
+		return fmt.Errorf("open the archive: %w", err)
+	}
+	write.SetMaxOpenConns(1)
+	if err := migrate(ctx, goose.DialectSQLite3, write); err != nil {
+		return errors.Join(fmt.Errorf("%s: %w", path, err), write.Close())
+	}
+	if d.read, err = sql.Open("sqlite", sqliteName(path, "query_only(on)")); err != nil {
+		return errors.Join(fmt.Errorf("open the archive: %w", err), write.Close())
+	}
+	d.read.SetMaxOpenConns(readers)
+	d.read.SetMaxIdleConns(readers)
+	d.writer = newSerial(write)
+	d.tidy = func(ctx context.Context) error {
+		if _, err := write.ExecContext(ctx, "PRAGMA incremental_vacuum"); err != nil {
+			return fmt.Errorf("shrink the archive: %w", err)
+		}
+		return nil
+	}
+	return nil
+}
+
+// sqliteName is a file's name for the driver. Another process, such as a backup, is waited for.
+func sqliteName(path string, pragmas ...string) string {
+	v := url.Values{"_txlock": {"immediate"}, "_pragma": append([]string{"busy_timeout(10000)"}, pragmas...)}
+	return (&url.URL{Scheme: "file", Path: path, RawQuery: v.Encode()}).String()
+}
