@@ -1,0 +1,56 @@
+package report
+
+import (
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+// wire is the form in which a report is written.
+type wire struct {
+	ExitCode     *int   `yaml:"exitCode"`
+	UserExitCode int    `yaml:"originUserExitCode"`
+	UserLog      string `yaml:"matchedUserLogString"`
+	PlatformLog  string `yaml:"matchedPlatformLogString"`
+	GPU          struct {
+		ECC bool `yaml:"nvidiaDoubleEccError"`
+	} `yaml:"matchedGpuInfo"`
+	OOMKilled bool `yaml:"matchedOomKilled"`
+	Logs      struct {
+		User     string `yaml:"user"`
+		Platform string `yaml:"platform"`
+	} `yaml:"errorLogs"`
+}
+
+// Decode finds the report in a termination message; false where there is none, or it is cut off.
+func Decode(text string) (r Report, ok bool) {
+	_, rest, found := strings.Cut(text, Start)
+	if !found {
+		return r, false
+	}
+	body, _, found := strings.Cut(rest, End)
+	if !found || len(body) > 1<<20 {
+		return r, false
+	}
+	// What a container leaves there may be anything, and yaml.v3 isn't proof against all of it.
+	defer func() {
+		if recover() != nil {
+			r, ok = Report{}, false
+		}
+	}()
+	var w wire
+	if err := yaml.Unmarshal([]byte(body), &w); err != nil || w.ExitCode == nil {
+		return r, false
+	}
+	r = Report{ExitCode: *w.ExitCode, UserExitCode: w.UserExitCode, MatchedUserLog: w.UserLog, MatchedPlatformLog: w.PlatformLog,
+		GPUECC: w.GPU.ECC, OOMKilled: w.OOMKilled, userAt: -1, platformAt: -1}
+	r.UserLog, r.PlatformLog = split(w.Logs.User), split(w.Logs.Platform)
+	return r, true
+}
+
+func split(s string) []string {
+	if s == "" {
+		return nil
+	}
+	return strings.Split(s, "\n")
+}

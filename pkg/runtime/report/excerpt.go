@@ -1,0 +1,97 @@
+package report
+
+import (
+	"strings"
+
+	"github.com/openpai/paictl/pkg/runtime/rules"
+)
+
+// How much of the logs a report takes, before it is made to fit.
+const (
+	maxUserLines     = 15
+	maxPlatformLines = 10
+	linesBefore      = 3
+	maxLine          = 512
+	maxMatched       = 1024
+)
+
+// excerpt returns at most max lines of a log: some before and the rest after the place at of the cleaned
+// log, else the last ones. at of the result is the line with the match.
+func excerpt(log []byte, at, max int) (lines []string, match int) {
+	text := rules.Clean(log)
+	if at < 0 || at > len(text) {
+		return tail(text, max), -1
+	}
+	// A match of ^\s+ may begin at the end of the line above.
+	for at < len(text) && text[at] == '\n' {
+		at++
+	}
+	head := tail(text[:lineStart(text, at)], linesBefore)
+	rest := strings.SplitN(text[lineStart(text, at):], "\n", max-len(head)+1)
+	if len(rest) > max-len(head) {
+		rest = rest[:max-len(head)]
+	}
+	out := append(head, rest...)
+	match = len(head)
+	for i := range out {
+		out[i] = line(out[i])
+	}
+	for len(out) > match+1 && out[len(out)-1] == "" {
+		out = out[:len(out)-1]
+	}
+	return out, match
+}
+
+func lineStart(text string, at int) int { return strings.LastIndexByte(text[:at], '\n') + 1 }
+
+// tail returns the last lines that aren't empty at the end.
+func tail(text string, n int) []string {
+	text = strings.TrimRight(text, " \t\n")
+	var out []string
+	for text != "" && len(out) < n {
+		start := lineStart(text, len(text))
+		out = append(out, line(text[start:]))
+		text = text[:max(start-1, 0)]
+	}
+	for i, j := 0, len(out)-1; i < j; i, j = i+1, j-1 {
+		out[i], out[j] = out[j], out[i]
+	}
+	return out
+}
+
+// tags of a report must not occur in what it quotes.
+var untag = strings.NewReplacer("[PAI_RUNTIME_ERROR_", "[PAI-RUNTIME-ERROR-")
+
+// line makes one line of a log fit to be quoted in a block of YAML: printable, no tags, no blanks at its
+// end.
+func line(s string) string {
+	s = strings.Map(func(r rune) rune {
+		switch {
+		case r == '\t':
+			return ' '
+		case r == '\ufffd' || !printable(r):
+			return '?'
+		}
+		return r
+	}, clip(s, maxLine))
+	return strings.TrimRight(untag.Replace(s), " ")
+}
+
+// printable tells which characters YAML takes in a block, and no parser takes for the end of a line.
+func printable(r rune) bool {
+	switch {
+	case r == 0x2028 || r == 0x2029 || r == 0xfeff || r == 0xfffe || r == 0xffff:
+		return false
+	case r < ' ' || r >= 0x7f && r < 0xa0:
+		return false
+	}
+	return true
+}
+
+// clip cuts a text to at most n bytes, at the boundary of a character, and marks it.
+func clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n-3], "") + "..."
+}

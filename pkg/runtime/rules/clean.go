@@ -1,0 +1,78 @@
+package rules
+
+import (
+	"bytes"
+	"strings"
+	"unicode/utf8"
+)
+
+// Clean makes text of what a program wrote: valid UTF-8, lines that end with a line feed only, without
+// the escape sequences and control characters of terminals. A carriage return ends a line too, so that
+// a progress bar is many short lines and not one of megabytes. Only the last MaxLog bytes count.
+func Clean(log []byte) string {
+	if len(log) > MaxLog {
+		log = log[len(log)-MaxLog:]
+	}
+	if plain(log) {
+		return string(log)
+	}
+	var b strings.Builder
+	b.Grow(len(log))
+	for i := 0; i < len(log); {
+		c := log[i]
+		switch {
+		case c == 0x1b:
+			i += escapeLen(log[i:])
+			continue
+		case c == '\r':
+			if i+1 >= len(log) || log[i+1] != '\n' {
+				b.WriteByte('\n')
+			}
+		case c == '\n' || c == '\t' || c >= ' ' && c < 0x7f:
+			b.WriteByte(c)
+		case c < utf8.RuneSelf: // other control characters
+		default:
+			r, size := utf8.DecodeRune(log[i:])
+			if r == utf8.RuneError && size == 1 {
+				b.WriteByte('?')
+			} else {
+				b.Write(log[i : i+size])
+			}
+			i += size
+			continue
+		}
+		i++
+	}
+	return b.String()
+}
+
+func plain(log []byte) bool {
+	for _, c := range log {
+		if c != '\n' && c != '\t' && (c < ' ' || c > '~') {
+			return false
+		}
+	}
+	return true
+}
+
+// escapeLen is the length of the escape sequence at the start of b: colours and cursor movements
+// (ESC [ ... letter), titles (ESC ] ... BEL) of at most 128 bytes, else two bytes.
+func escapeLen(b []byte) int {
+	if len(b) < 2 {
+		return len(b)
+	}
+	limit := min(len(b), 128)
+	switch b[1] {
+	case '[':
+		for i := 2; i < limit; i++ {
+			if b[i] >= 0x40 && b[i] <= 0x7e {
+				return i + 1
+			}
+		}
+	case ']':
+		if i := bytes.IndexByte(b[:limit], 0x07); i > 0 {
+			return i + 1
+		}
+	}
+	return 2
+}

@@ -1,0 +1,141 @@
+// Package rules tells what a failed task means: from its exit code, the ends of its logs and the state
+// of its GPUs to a code with a phrase, whose fault it is, whether a retry may help, and what to do.
+// In: a set of rules in OpenPAI's format (the built-in one, or an administrator's). Out: a Match.
+// Nothing of Kubernetes is imported here: the job runtime carries this package.
+package rules
+
+// Rule is one entry of a set: one code and what is known about it.
+type Rule struct {
+	Code     int      `yaml:"code" json:"code"`
+	Phrase   string   `yaml:"phrase" json:"phrase"`
+	Issuer   string   `yaml:"issuer,omitempty" json:"issuer"`
+	Causer   string   `yaml:"causer,omitempty" json:"causer"`
+	Type     string   `yaml:"type,omitempty" json:"type"`
+	Stage    string   `yaml:"stage,omitempty" json:"stage"`
+	Behavior string   `yaml:"behavior,omitempty" json:"behavior"`
+	Reaction string   `yaml:"reaction,omitempty" json:"reaction"`
+	Reason   string   `yaml:"reason,omitempty" json:"reason,omitempty"`
+	Repro    []string `yaml:"repro,omitempty" json:"repro,omitempty"`
+	Solution []string `yaml:"solution,omitempty" json:"solution,omitempty"`
+	Pattern  Pattern  `yaml:"pattern,omitempty" json:"pattern,omitzero"`
+}
+
+// Pattern is how a code is recognised. Where any of the list fits, the code does.
+type Pattern struct {
+	// Runtime is judged in the task's container, for codes from 1 to 255.
+	Runtime []RuntimePattern `yaml:"runtimeContainerPatterns,omitempty" json:"runtimeContainerPatterns,omitempty"`
+	// Pod is judged by the controller. A rule without it fits a container that exits with its code.
+	Pod []PodPattern `yaml:"controllerPodPatterns,omitempty" json:"controllerPodPatterns,omitempty"`
+}
+
+// RuntimePattern fits when all that is given fits.
+type RuntimePattern struct {
+	ExitCode    *int     `yaml:"exitCode,omitempty" json:"exitCode,omitempty"`
+	UserLog     string   `yaml:"userLogRegex,omitempty" json:"userLogRegex,omitempty"`
+	PlatformLog string   `yaml:"platformLogRegex,omitempty" json:"platformLogRegex,omitempty"`
+	GPU         *GPUInfo `yaml:"gpuInfo,omitempty" json:"gpuInfo,omitempty"`
+	// OOMKilled: the kernel killed a process of the container because its memory was used up.
+	OOMKilled *bool `yaml:"oomKilled,omitempty" json:"oomKilled,omitempty"`
+	// LastLines limits the search to so many lines at the end of the log; 0 searches all of it. What
+	// ended a program stands at the end, and a warning of hours ago explains nothing.
+	LastLines int `yaml:"lastLines,omitempty" json:"lastLines,omitempty"`
+	// ErrorLine passes over matches on lines that are marked as warning, information or debug output.
+	ErrorLine bool `yaml:"errorLine,omitempty" json:"errorLine,omitempty"`
+}
+
+// GPUInfo is what the driver says about the task's GPUs.
+type GPUInfo struct {
+	NvidiaDoubleEccError bool `yaml:"nvidiaDoubleEccError" json:"nvidiaDoubleEccError"`
+}
+
+// PodPattern fits when all that is given fits; each of Containers must fit some container.
+type PodPattern struct {
+	Reason     string             `yaml:"reasonRegex,omitempty" json:"reasonRegex,omitempty"`
+	Message    string             `yaml:"messageRegex,omitempty" json:"messageRegex,omitempty"`
+	Containers []ContainerPattern `yaml:"containers,omitempty" json:"containers,omitempty"`
+}
+
+// ContainerPattern is judged on a terminated container. Without an exit code it fits failed ones.
+type ContainerPattern struct {
+	Name     string `yaml:"nameRegex,omitempty" json:"nameRegex,omitempty"`
+	Reason   string `yaml:"reasonRegex,omitempty" json:"reasonRegex,omitempty"`
+	Message  string `yaml:"messageRegex,omitempty" json:"messageRegex,omitempty"`
+	ExitCode *int   `yaml:"exitCode,omitempty" json:"exitCode,omitempty"`
+}
+
+// Codes that other packages give by themselves.
+const (
+	CodeSucceeded         = 0
+	CodeConfigMapDeleted  = -100
+	CodePodDeleted        = -101
+	CodeConfigMapTimeout  = -110
+	CodePodTimeout        = -111
+	CodePodTransient      = -120
+	CodePodPermanent      = -200
+	CodeStopped           = -210
+	CodeAttemptCompletion = -220
+	CodeTaskDeleted       = -230
+	CodeNoFailedContainer = -300
+	CodePodUnknown        = -310
+	CodeTransient         = 200 // a container asks to be retried
+	CodeConflict          = 201 // later
+	CodePermanent         = 210 // never
+	CodeSetupFailed       = 247 // the code, a plugin or another preparation of the runtime
+	CodeSSHBarrier        = 249
+	CodeBarrierTransient  = 250
+	CodeGangTimeout       = 251
+	CodeBarrierPermanent  = 252
+	CodePortConflict      = 253
+	CodeImageMissing      = 254
+	CodeUnknown           = 255
+	CodeAbnormal          = 256   // stands for any other positive code
+	CodeUndefinedNegative = -8000 // stands for any other negative code
+)
+
+// What behaviour, reaction and type may be, as far as this package needs it.
+const (
+	behaviorTransient = "TRANSIENT"
+	behaviorConflict  = "TRANSIENT_CONFLICT"
+	behaviorPermanent = "PERMANENT"
+	behaviorUnknown   = "UNKNOWN"
+	reactionRetry     = "ALWAYS_RETRY"
+	reactionBackoff   = "ALWAYS_BACKOFF_RETRY"
+	reactionMax       = "RETRY_TO_MAX"
+	reactionNever     = "NEVER_RETRY"
+	typeUnknown       = "UNKNOWN_FAILURE"
+	unknown           = "UNKNOWN"
+)
+
+const (
+	lowestCode                = CodeUndefinedNegative
+	highestExitCode           = 255
+	reservedLow, reservedHigh = 200, 219 // the controller's contract with containers
+	phraseUnrecognized        = "ContainerUnrecognizedFailed"
+)
+
+// Attributes are those of the Framework's completion type that steer the retry: of Transient,
+// Conflict, Permanent.
+func (r Rule) Attributes() []string {
+	switch r.Behavior {
+	case behaviorTransient:
+		return []string{"Transient"}
+	case behaviorConflict:
+		return []string{"Transient", "Conflict"}
+	case behaviorPermanent:
+		return []string{"Permanent"}
+	}
+	return []string{}
+}
+
+// contract are the codes by which a container tells the controller what to do, whatever the set says.
+var contract = map[int]Rule{
+	CodeTransient: {Code: CodeTransient, Phrase: "ContainerTransientFailed", Issuer: "USER_CONTAINER", Causer: unknown, Type: typeUnknown,
+		Stage: "RUNNING", Behavior: behaviorTransient, Reaction: reactionRetry, Reason: "The container asks to be started again",
+		Solution: []string{"Wait: the task is started again"}},
+	CodeConflict: {Code: CodeConflict, Phrase: "ContainerTransientConflictFailed", Issuer: "USER_CONTAINER", Causer: unknown, Type: typeUnknown,
+		Stage: "RUNNING", Behavior: behaviorConflict, Reaction: reactionBackoff, Reason: "The container asks to be started again later",
+		Solution: []string{"Wait: the task is started again later"}},
+	CodePermanent: {Code: CodePermanent, Phrase: "ContainerPermanentFailed", Issuer: "USER_CONTAINER", Causer: unknown, Type: typeUnknown,
+		Stage: "RUNNING", Behavior: behaviorPermanent, Reaction: reactionNever, Reason: "The container asks not to be started again",
+		Solution: []string{"Look at the end of the log"}},
+}

@@ -1,0 +1,124 @@
+package rules
+
+import (
+	_ "embed"
+	"regexp"
+	"sync"
+
+	"github.com/openpai/paictl/pkg/strictyaml"
+)
+
+// Bounds of a set. The ConfigMap that carries it may hold 1 MiB; OpenPAI's own set has 60 rules.
+const (
+	MaxBytes    = 512 << 10
+	MaxRules    = 500
+	maxPatterns = 100
+	maxRegex    = 1000
+	maxTexts    = 20
+	maxText     = 2000
+)
+
+// Key is that of the rules in a ConfigMap, and File what they are called without a file of their own.
+const (
+	Key  = "rules.yaml"
+	File = "built-in rules"
+)
+
+//go:embed builtin.yaml
+var builtinText []byte
+
+// Set is an ordered list of rules; the first that fits wins.
+type Set struct {
+	Rules []Rule
+
+	byCode  map[int]int // index in Rules
+	runtime []exitRule
+	pod     []podRule
+}
+
+var builtin = sync.OnceValue(func() *Set {
+	s, findings := Parse(File, builtinText)
+	if err := findings.Err(); err != nil {
+		panic(err) // a test reads it
+	}
+	return s
+})
+
+// Builtin returns the set that this build carries. It must not be changed.
+func Builtin() *Set { return builtin() }
+
+// BuiltinText is the file of the built-in set.
+func BuiltinText() []byte { return append([]byte(nil), builtinText...) }
+
+// Parse reads a set in OpenPAI's format: a list of rules, or a map with the list below "spec". The set
+// is nil where the findings have errors.
+func Parse(file string, data []byte) (*Set, strictyaml.Findings) {
+	if len(data) > MaxBytes {
+		return nil, strictyaml.Findings{{File: file, Rule: "rules/size", Severity: strictyaml.Error,
+			Message: sizeMessage(len(data)), Remedy: "remove rules that you don't need; a ConfigMap holds the file"}}
+	}
+	doc, findings := strictyaml.Parse(file, data)
+	if findings.Err() != nil {
+		return nil, findings
+	}
+	var f ruleFile
+	findings = doc.Decode(&f)
+	if findings.Err() != nil {
+		return nil, findings
+	}
+	c := checker{doc: doc, base: f.base, rules: f.rules, set: &Set{byCode: map[int]int{}}}
+	c.check()
+	c.findings.Sort()
+	if c.findings.Err() != nil {
+		return nil, c.findings
+	}
+	c.set.Rules = f.rules
+	return c.set, c.findings
+}
+
+// ByCode returns the rule of a code: that of the set, else the built-in one, else the one that stands
+// for all undefined codes of that sign, with the code and the phrase that it has in OpenPAI.
+func (s *Set) ByCode(code int) Rule {
+	if r, ok := contract[code]; ok {
+		return r
+	}
+	for _, in := range []*Set{s, Builtin()} {
+		if in == nil {
+			continue
+		}
+		if i, ok := in.byCode[code]; ok {
+			return in.Rules[i]
+		}
+	}
+	if code < 0 {
+		return s.ByCode(CodeUndefinedNegative)
+	}
+	return s.ByCode(CodeAbnormal)
+}
+
+// exitRule is a rule for the runtime, compiled.
+type exitRule struct {
+	rule     int
+	patterns []exitPattern
+}
+
+type exitPattern struct {
+	RuntimePattern
+	user, platform *logRegex
+}
+
+// podRule is a rule for the controller, compiled.
+type podRule struct {
+	rule     int
+	patterns []podPattern
+}
+
+type podPattern struct {
+	reason, message *regexp.Regexp
+	containers      []containerPattern
+}
+
+type containerPattern struct {
+	name, reason, message *regexp.Regexp
+	exitCode              *int
+}

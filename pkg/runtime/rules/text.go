@@ -1,0 +1,183 @@
+package rules
+
+import (
+	"regexp"
+	"regexp/syntax"
+	"strings"
+)
+
+// maxMatch bounds a matched text: a regex such as (?s)a.*b may span megabytes.
+const maxMatch = 2048
+
+// text is a log that many regexes are tried on. Most of them need some word that isn't there, and
+// looking for a word costs a hundredth of looking for a regex.
+type text struct {
+	log, lower string
+}
+
+func newText(log []byte) *text {
+	s := Clean(log)
+	return &text{log: s, lower: asciiLower(s)}
+}
+
+// asciiLower keeps positions, which strings.ToLower doesn't for all of Unicode.
+func asciiLower(s string) string {
+	b := []byte(s)
+	for i, c := range b {
+		if c >= 'A' && c <= 'Z' {
+			b[i] = c + 'a' - 'A'
+		}
+	}
+	return string(b)
+}
+
+// logRegex is a regex with the words of which at least one must occur where it fits; none where there
+// is no such word.
+type logRegex struct {
+	*regexp.Regexp
+	words []string // ASCII, lower case
+}
+
+func newLogRegex(expr string) (*logRegex, error) {
+	re, err := regexp.Compile(expr)
+	if err != nil {
+		return nil, err
+	}
+	out := &logRegex{Regexp: re}
+	if tree, err := syntax.Parse(expr, syntax.Perl); err == nil {
+		out.words = words(tree.Simplify())
+	}
+	return out, nil
+}
+
+// words returns texts of which one is in every match of re; nil where it can't tell. That the Kelvin
+// sign and the long s count as k and s where case is ignored is left aside.
+func words(re *syntax.Regexp) []string {
+	switch re.Op {
+	case syntax.OpLiteral:
+		for _, r := range re.Rune {
+			if r >= 0x80 {
+				return nil
+			}
+		}
+		return []string{asciiLower(string(re.Rune))}
+	case syntax.OpCapture, syntax.OpPlus:
+		return words(re.Sub[0])
+	case syntax.OpRepeat:
+		if re.Min > 0 {
+			return words(re.Sub[0])
+		}
+	case syntax.OpConcat:
+		var best []string
+		for _, sub := range re.Sub {
+			if w := words(sub); better(w, best) {
+				best = w
+			}
+		}
+		return best
+	case syntax.OpAlternate:
+		var all []string
+		for _, sub := range re.Sub {
+			w := words(sub)
+			if w == nil {
+				return nil
+			}
+			all = append(all, w...)
+		}
+		return all
+	}
+	return nil
+}
+
+// better prefers the choice whose shortest word is longer: it occurs less often by chance.
+func better(a, b []string) bool {
+	return a != nil && (b == nil || shortest(a) > shortest(b))
+}
+
+func shortest(words []string) int {
+	n := len(words[0])
+	for _, w := range words {
+		n = min(n, len(w))
+	}
+	return n
+}
+
+func (re *logRegex) mayMatch(lower string) bool {
+	for _, w := range re.words {
+		if strings.Contains(lower, w) {
+			return true
+		}
+	}
+	return re.words == nil
+}
+
+// find returns the first match in the last lines of the log, and where it begins; -1 where there is
+// none. With errorLine, lines that are marked as less than an error don't count.
+func (t *text) find(re *logRegex, lines int, errorLine bool) (string, int) {
+	from := lastLines(t.log, lines)
+	for from <= len(t.log) && re.mayMatch(t.lower[from:]) {
+		at := re.FindStringIndex(t.log[from:])
+		if at == nil {
+			break
+		}
+		begin, end := from+at[0], from+at[1]
+		if !errorLine || !harmless(t.line(begin, end)) {
+			return clip(t.log[begin:end], maxMatch), begin
+		}
+		next := strings.IndexByte(t.log[end:], '\n')
+		if next < 0 {
+			break
+		}
+		from = end + next + 1
+	}
+	return "", -1
+}
+
+// line returns the line in which a match begins that isn't blank: ^\s* may begin one line above.
+func (t *text) line(begin, end int) string {
+	for begin < end && (t.log[begin] == '\n' || t.log[begin] == ' ') {
+		begin++
+	}
+	start := strings.LastIndexByte(t.log[:begin], '\n') + 1
+	line, _, _ := strings.Cut(t.log[start:], "\n")
+	return line
+}
+
+var mark = regexp.MustCompile(`(?i)\b(?:warn|warning|userwarning|deprecationwarning|futurewarning|info|debug|notice|trace)\b`)
+
+// harmless tells whether a line is marked as a warning or less in its first 120 bytes, and not also as
+// an error.
+func harmless(line string) bool {
+	line = line[:min(len(line), 120)]
+	at := mark.FindStringIndex(line)
+	if at == nil {
+		// glog and TensorFlow: W0102 03:04:05, or 2026-01-02 03:04:05.678901: W tensorflow/
+		return glog.MatchString(line)
+	}
+	return !strings.Contains(strings.ToLower(line[:at[0]]), "error")
+}
+
+var glog = regexp.MustCompile(`^[WI]\d{4} |^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[.\d]*: [WI] `)
+
+// lastLines is where the last n lines begin; 0 for n = 0.
+func lastLines(s string, n int) int {
+	if n <= 0 {
+		return 0
+	}
+	end := len(strings.TrimRight(s, "\n"))
+	for range n {
+		end = strings.LastIndexByte(s[:end], '\n')
+		if end < 0 {
+			return 0
+		}
+	}
+	return end + 1
+}
+
+// clip cuts a text to at most n bytes, at the boundary of a character.
+func clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n], "")
+}
