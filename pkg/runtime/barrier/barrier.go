@@ -1,0 +1,207 @@
+// Package barrier waits until every task of a job has an address, and brings those addresses.
+// In: the attempt's ConfigMap, watched at the API server. Out: the peers, or why there are none.
+//
+// The controller writes the peers once, when the last pod has its address, and the API server
+// pushes them to every task: one message per task, and none while they wait.
+package barrier
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/openpai/paictl/pkg/runtime/exit"
+	"github.com/openpai/paictl/pkg/runtime/peers"
+	"github.com/openpai/paictl/pkg/runtime/process"
+)
+
+// Times of the barrier.
+const (
+	// DefaultTimeout is how long a task waits for the others.
+	DefaultTimeout = 600 * time.Second
+	// watchPeriod is how long one watch lasts; some jitter keeps tasks apart when it is opened again.
+	watchPeriod = 60 * time.Second
+	minBackoff  = 200 * time.Millisecond
+	maxBackoff  = 10 * time.Second
+	// refusedFor is how long a refusal may last: the task's Role may be on its way still.
+	refusedFor = time.Minute
+	tellEvery  = time.Minute
+)
+
+// Key is where the peers are in the ConfigMap's binaryData; v1.PeersKey for those who know it.
+const Key = "peers"
+
+// Wait is what a task waits for.
+type Wait struct {
+	Client  *Client
+	Attempt int    // of the Framework: peers of another are those of an attempt that ended
+	Role    string // in the Framework
+	Index   int
+	PodIP   string
+	Timeout time.Duration
+	Tell    func(format string, args ...any)
+
+	refusedFor time.Duration // tests shorten it
+	waited     time.Time
+}
+
+// For waits. Errors carry the exit code: 251 where others have no place yet, 250 where the API
+// can't be reached, 252 where it refuses.
+func (w *Wait) For(ctx context.Context) (*peers.Peers, error) {
+	if w.Timeout <= 0 {
+		w.Timeout = DefaultTimeout
+	}
+	if w.refusedFor == 0 {
+		w.refusedFor = refusedFor
+	}
+	defer w.Client.Close()
+	w.waited = time.Now()
+	limited, cancel := context.WithTimeout(ctx, w.Timeout)
+	defer cancel()
+	go w.tell(limited)
+	p, err := w.loop(limited)
+	if err == nil {
+		return p, nil
+	}
+	if ctx.Err() != nil { // stopped, not timed out
+		return nil, exit.With(exit.Stopped, fmt.Errorf("%w while it waited for the job's other tasks", process.ErrStopped))
+	}
+	return nil, err
+}
+
+// tell says now and then that the task waits, so that its log isn't empty.
+func (w *Wait) tell(ctx context.Context) {
+	t := time.NewTicker(tellEvery)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+			w.Tell("waiting for the addresses of the job's other tasks, %s so far", time.Since(w.waited).Round(time.Second))
+		}
+	}
+}
+
+// try is how one watch went.
+type try struct {
+	opened bool // the server answered
+	err    error
+}
+
+func (t try) refused() bool {
+	var status *statusError
+	return !t.opened && errors.As(t.err, &status) && status.refused()
+}
+
+func (w *Wait) loop(ctx context.Context) (*peers.Peers, error) {
+	var got *peers.Peers
+	var refused time.Time // when the API began to refuse
+	backoff := minBackoff
+	for {
+		var t try
+		done, err := w.Client.watch(ctx, Key, jitter(watchPeriod), func() { t.opened = true }, func(data []byte) bool {
+			p, err := w.accept(data)
+			if err != nil {
+				w.Tell("%v", err)
+			}
+			got = p
+			return p != nil
+		})
+		t.err = err
+		if done {
+			return got, nil
+		}
+		if ctx.Err() != nil {
+			return nil, w.timeout(t)
+		}
+		if t.opened {
+			backoff = minBackoff
+		}
+		if !t.refused() {
+			refused = time.Time{}
+		} else if refused.IsZero() {
+			refused = time.Now()
+		} else if time.Since(refused) > w.refusedFor {
+			return nil, exit.With(exit.BarrierPermanent, fmt.Errorf("the job's peers can't be read: %w", err))
+		}
+		if err != nil {
+			w.Tell("waiting for the job's other tasks: %v; trying again", err)
+		}
+		if sleep(ctx, jitter(backoff)) != nil {
+			return nil, w.timeout(t)
+		}
+		backoff = min(2*backoff, maxBackoff)
+	}
+}
+
+// timeout says why there are no peers: nobody wrote them, or nobody could be asked.
+func (w *Wait) timeout(last try) error {
+	switch {
+	case last.opened:
+		return exit.With(exit.GangTimeout, fmt.Errorf("after %s not all tasks of the job have a place to run", w.Timeout))
+	case last.refused():
+		return exit.With(exit.BarrierPermanent, fmt.Errorf("the job's peers can't be read: %w", last.err))
+	}
+	return exit.With(exit.BarrierTransient, fmt.Errorf("the API server can't be reached, tried for %s: %w", w.Timeout, last.err))
+}
+
+// accept decodes peers and tells whether they are this task's.
+func (w *Wait) accept(data []byte) (*peers.Peers, error) {
+	p, err := peers.Decode(data)
+	if err != nil {
+		return nil, fmt.Errorf("the published peers can't be read: %w", err)
+	}
+	if int(p.Attempt) != w.Attempt {
+		return nil, nil //nolint:nilnil // of an attempt that ended; ours are to come
+	}
+	role := p.Role(w.Role)
+	if role == nil {
+		return nil, fmt.Errorf("the published peers have no role %s", w.Role)
+	}
+	if w.Index >= len(role.PodIPs) {
+		return p, nil // this task was added to a job that ran already
+	}
+	if w.PodIP != "" && role.PodIPs[w.Index] != w.PodIP {
+		return nil, fmt.Errorf("the published peers have this task at %s, it is at %s", role.PodIPs[w.Index], w.PodIP)
+	}
+	return p, nil
+}
+
+// Now returns the peers that are published at the moment, or nil: for jobs whose tasks don't wait.
+// Their addresses may be those of tasks that were replaced since.
+func (w *Wait) Now(ctx context.Context, limit time.Duration) *peers.Peers {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	defer w.Client.Close()
+	var got *peers.Peers
+	_, err := w.Client.watch(ctx, Key, limit, func() {}, func(data []byte) bool {
+		p, err := peers.Decode(data)
+		if err == nil && int(p.Attempt) == w.Attempt {
+			got = p
+		}
+		return true
+	})
+	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		w.Tell("the addresses of the other tasks aren't known: %v", err)
+	}
+	return got
+}
+
+// jitter adds up to a quarter.
+func jitter(d time.Duration) time.Duration {
+	return d + rand.N(d/4+1) //nolint:gosec // it spreads requests
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}

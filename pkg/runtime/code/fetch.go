@@ -1,0 +1,195 @@
+// Package code brings the folder that was submitted with a job into a task.
+// In: an address and a checksum. Out: the files, or an error that says which part failed.
+package code
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/openpai/paictl/pkg/runtime/spec"
+)
+
+// MaxSize is the largest archive, in bytes; spec.Code.Size says what this one has.
+const MaxSize = 4 << 30
+
+const (
+	tries      = 8
+	minBackoff = 250 * time.Millisecond
+	maxBackoff = 15 * time.Second
+	// stall ends a download that brings nothing.
+	stall = 30 * time.Second
+)
+
+// errFinal is what no other try would mend.
+type errFinal struct{ error }
+
+// Get downloads the archive, checks it and only then unpacks it into c.Dir. tmp is the folder for
+// the archive itself, which is removed.
+func Get(ctx context.Context, c *spec.Code, tmp string, tell func(format string, args ...any)) error {
+	if c.Size > MaxSize {
+		return fmt.Errorf("the code has %d bytes, more than %d", c.Size, int64(MaxSize))
+	}
+	if err := os.MkdirAll(tmp, 0o755); err != nil {
+		return err
+	}
+	name := filepath.Join(tmp, "code.tar.gz")
+	defer os.Remove(name)
+	d := download{code: c, name: name, client: newClient(), hash: sha256.New()}
+	if err := d.run(ctx, tell); err != nil {
+		return fmt.Errorf("fetch the code: %w", err)
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := Unpack(ctx, f, c.Dir); err != nil {
+		return fmt.Errorf("unpack the code into %s: %w", c.Dir, err)
+	}
+	return nil
+}
+
+func newClient() *http.Client {
+	return &http.Client{Transport: &http.Transport{
+		DialContext:           (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
+		TLSHandshakeTimeout:   10 * time.Second,
+		ResponseHeaderTimeout: stall,
+		DisableCompression:    true, // the archive is gzipped; a server may not pack it once more
+	}}
+}
+
+// download is one archive on its way.
+type download struct {
+	code   *spec.Code
+	name   string
+	client *http.Client
+	file   *os.File
+	have   int64
+	hash   hash.Hash
+}
+
+func (d *download) run(ctx context.Context, tell func(string, ...any)) error {
+	var err error
+	if d.file, err = os.OpenFile(d.name, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600); err != nil {
+		return err
+	}
+	defer d.file.Close()
+	defer d.client.CloseIdleConnections()
+	backoff := minBackoff
+	for n := 1; ; n++ {
+		had := d.have
+		err := d.try(ctx)
+		var final errFinal
+		switch {
+		case err == nil:
+			return d.file.Close()
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case errors.As(err, &final):
+			return final.error
+		case d.have > had:
+			n, backoff = 1, minBackoff // it moves
+		case n >= tries:
+			return fmt.Errorf("%w (tried %d times)", err, n)
+		}
+		tell("fetch the code: %v; going on at byte %d", err, d.have)
+		t := time.NewTimer(backoff)
+		select {
+		case <-ctx.Done():
+		case <-t.C:
+		}
+		t.Stop()
+		backoff = min(2*backoff, maxBackoff)
+	}
+}
+
+// try gets what is missing, and checks all of it at the end.
+func (d *download) try(ctx context.Context) error {
+	if d.have < d.code.Size || d.have == 0 {
+		if err := d.request(ctx); err != nil {
+			return err
+		}
+	}
+	if d.have != d.code.Size {
+		return fmt.Errorf("%d bytes of %d came", d.have, d.code.Size)
+	}
+	if sum := hex.EncodeToString(d.hash.Sum(nil)); sum != d.code.SHA256 {
+		if err := d.restart(); err != nil {
+			return err
+		}
+		return fmt.Errorf("what came has the checksum %s, not %s", sum, d.code.SHA256)
+	}
+	return nil
+}
+
+// restart forgets what came.
+func (d *download) restart() error {
+	d.have = 0
+	d.hash.Reset()
+	if err := d.file.Truncate(0); err != nil {
+		return err
+	}
+	_, err := d.file.Seek(0, io.SeekStart)
+	return err
+}
+
+func (d *download) request(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, d.code.URL, nil)
+	if err != nil {
+		return errFinal{err}
+	}
+	req.Header.Set("User-Agent", "pai-runtime")
+	if d.have > 0 {
+		req.Header.Set("Range", fmt.Sprintf("bytes=%d-", d.have))
+	}
+	res, err := d.client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	switch {
+	case res.StatusCode == http.StatusPartialContent && d.have > 0:
+	case res.StatusCode == http.StatusOK:
+		if err := d.restart(); err != nil { // a server without ranges
+			return errFinal{err}
+		}
+	case res.StatusCode == http.StatusNotFound, res.StatusCode == http.StatusGone:
+		return fmt.Errorf("%s isn't there (%s)", d.code.SHA256, res.Status)
+	default:
+		return fmt.Errorf("the server answers %s", res.Status)
+	}
+	// One byte more than announced tells that the archive is another.
+	body := io.LimitReader(res.Body, d.code.Size-d.have+1)
+	watchdog := time.AfterFunc(stall, cancel)
+	defer watchdog.Stop()
+	n, err := io.Copy(io.MultiWriter(d.file, d.hash), touch{body, watchdog})
+	d.have += n
+	if d.have > d.code.Size {
+		return errFinal{fmt.Errorf("more than the %d bytes that were announced", d.code.Size)}
+	}
+	return err
+}
+
+// touch puts off a timer with each read.
+type touch struct {
+	r io.Reader
+	t *time.Timer
+}
+
+func (t touch) Read(p []byte) (int, error) {
+	n, err := t.r.Read(p)
+	t.t.Reset(stall)
+	return n, err
+}

@@ -1,0 +1,38 @@
+// Package install puts the runtime where the user's container finds it.
+// In: the running program. Out: a copy of it in a folder.
+package install
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/google/renameio/v2"
+)
+
+// Name is that of the program in the folder.
+const Name = "runtime"
+
+// Into copies the program at self into dir, as dir/runtime, executable for everybody: the user's
+// container may run as anybody. A copy that is there already is replaced at once or not at all.
+func Into(self, dir string) (err error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	in, err := os.Open(self)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := renameio.NewPendingFile(filepath.Join(dir, Name), renameio.WithPermissions(0o755), renameio.IgnoreUmask())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, out.Cleanup()) }()
+	if _, err := io.Copy(out, in); err != nil {
+		return fmt.Errorf("copy the runtime into %s: %w", dir, err)
+	}
+	return out.CloseAtomicallyReplace()
+}
