@@ -239,6 +239,20 @@ func (d *Decoder) any(n *yaml.Node, path Path) any {
 
 type entry struct{ key, value *yaml.Node }
 
+// Pair is one pair of a mapping.
+type Pair struct{ Key, Value *yaml.Node }
+
+// Pairs returns the pairs of the mapping n, merges (<<) expanded, in the file's order, and reports
+// keys that occur twice and keys that are no plain text. It is for types that decode themselves.
+func (d *Decoder) Pairs(n *yaml.Node, path Path) []Pair {
+	entries := d.entries(n, path)
+	out := make([]Pair, len(entries))
+	for i, e := range entries {
+		out[i] = Pair{Key: e.key, Value: e.value}
+	}
+	return out
+}
+
 // entries returns the pairs of a mapping with merges (<<) expanded; explicit keys win.
 // It reports keys that occur twice and keys that are no plain text.
 func (d *Decoder) entries(n *yaml.Node, path Path) []entry {

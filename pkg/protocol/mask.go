@@ -1,0 +1,103 @@
+package protocol
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+// Masked stands where a secret was.
+const Masked = "******"
+
+// Masked returns the job file with all values of secrets, and what is written out in logins to
+// registries, replaced. It goes by the parsed file, so that quoting, flow style, anchors and merges
+// hide nothing. Comments are left out, since people keep old passwords in them.
+func (j *Job) Masked() ([]byte, error) {
+	// The tree is read anew, since masking changes it.
+	t, findings := readTree(j.File, j.tree.doc.Text())
+	if err := findings.Err(); err != nil {
+		return nil, err
+	}
+	t.root.field("secrets").mask()
+	if list := t.root.field("prerequisites"); list != nil {
+		for _, p := range list.items {
+			if auth := p.field("auth"); auth != nil {
+				auth.maskLiterals()
+			}
+		}
+	}
+	tidy(t.top, map[*yaml.Node]bool{})
+	var b bytes.Buffer
+	enc := yaml.NewEncoder(&b)
+	enc.SetIndent(2)
+	if err := enc.Encode(t.top); err != nil {
+		return nil, fmt.Errorf("write the job file without its secrets: %w", err)
+	}
+	if err := enc.Close(); err != nil {
+		return nil, fmt.Errorf("write the job file without its secrets: %w", err)
+	}
+	return b.Bytes(), nil
+}
+
+// mask replaces all values below v. What an alias or a merge shares with other places is replaced
+// there as well.
+func (v *value) mask() {
+	if v == nil {
+		return
+	}
+	for _, f := range v.fields {
+		f.value.mask()
+	}
+	for _, item := range v.items {
+		item.mask()
+	}
+	if v.node.Kind == yaml.ScalarNode && v.kind != kindNull {
+		v.node.Tag, v.node.Value, v.node.Style = "!!str", Masked, yaml.DoubleQuotedStyle
+	}
+}
+
+// maskLiterals replaces what is not a reference. The registry's address is no secret.
+func (v *value) maskLiterals() {
+	for _, f := range v.fields {
+		if f.name == "registryuri" || f.value.kind == kindText && hasTag(f.value.text()) && onlyTags(f.value.text()) {
+			continue
+		}
+		f.value.mask()
+	}
+}
+
+// tidy removes comments, and quotes texts that the encoder would not write as they are.
+func tidy(n *yaml.Node, seen map[*yaml.Node]bool) {
+	if n == nil || seen[n] {
+		return
+	}
+	seen[n] = true
+	n.HeadComment, n.LineComment, n.FootComment = "", "", ""
+	if n.Kind == yaml.ScalarNode && n.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0 {
+		n.Style = n.Style&^yaml.FoldedStyle | yaml.LiteralStyle
+		if !plainBlock(n.Value) {
+			n.Style = yaml.DoubleQuotedStyle
+		}
+	}
+	tidy(n.Alias, seen)
+	for _, c := range n.Content {
+		tidy(c, seen)
+	}
+}
+
+// plainBlock tells whether a text survives as a block of lines.
+func plainBlock(s string) bool {
+	if s == "" || strings.TrimLeft(s, " \t\r\n") != s || strings.HasSuffix(s, "\n\n") {
+		return false
+	}
+	for _, line := range strings.Split(s, "\n") {
+		if strings.TrimRight(line, " \t") != line {
+			return false
+		}
+	}
+	return !strings.ContainsFunc(s, func(r rune) bool {
+		return r < ' ' && r != '\n' && r != '\t' || r == 0x7f || r == 0x85 || r == 0xa0 || r == 0xfeff || r == 0x2028 || r == 0x2029
+	})
+}

@@ -1,0 +1,146 @@
+package protocol
+
+import (
+	"strings"
+
+	"github.com/openpai/paictl/pkg/secret"
+)
+
+const (
+	typeImage  = "dockerimage"
+	typeScript = "script"
+	typeOutput = "output"
+	typeData   = "data"
+
+	dockerHub = "https://index.docker.io/v1/"
+)
+
+func prerequisiteTypes() []string { return []string{typeImage, typeScript, typeOutput, typeData} }
+
+func (r *reader) readPrerequisites(p place) {
+	for _, one := range p.list(1) {
+		if !one.object(nil, "name", "type") {
+			continue
+		}
+		one.get("protocolVersion").protocolVersion()
+		one.get("version").version()
+		one.get("contributor").text()
+		one.get("description").text()
+		name := one.get("name").named(jobNames, nameLimit, jobName)
+		t := one.get("type")
+		kind := t.text()
+		switch kind {
+		case typeImage:
+			one.image()
+		case typeScript, typeOutput:
+			one.get("uri").text()
+		case typeData:
+			one.get("uri").texts(0)
+		default:
+			if t.there() && t.v.kind == kindText {
+				t.report("job/type", "there is no type "+shorten(kind), oneOf(kind, "the types are ", prerequisiteTypes()))
+			}
+			continue
+		}
+		one.get("plugin").text()
+		one.get("require").texts(0)
+		r.keep(one, kind, name)
+	}
+}
+
+// keep remembers a prerequisite. Names are unique within a type.
+func (r *reader) keep(p place, kind, name string) {
+	if name == "" {
+		return
+	}
+	of := r.prerequisites[kind]
+	if of == nil {
+		of = map[string]*value{}
+		r.prerequisites[kind] = of
+	}
+	if of[name] != nil {
+		p.get("name").report("job/duplicate", "there are two prerequisites "+shorten(name)+" of the type "+kind, "give one of them another name")
+		return
+	}
+	of[name] = p.v
+}
+
+func (p place) image() {
+	p.object([]string{"protocolVersion", "name", "type", "version", "contributor", "description", "uri", "auth", "plugin", "require"}, "uri")
+	if uri := p.get("uri"); uri.is(kindText) {
+		text := uri.v.text()
+		switch {
+		case hasTag(text):
+			uri.report("job/reference", "references are not filled in in the name of an image", "write the name")
+		case text == "" || strings.ContainsFunc(text, func(c rune) bool { return c <= ' ' || c > '~' }):
+			uri.report("job/image", "that is no name of an image", "write a name such as ubuntu:24.04 or registry.example.com/team/image:1.0")
+		}
+	}
+	if auth := p.get("auth"); auth.is(kindMap) {
+		for _, f := range auth.each() {
+			if name := f.name(); name == "username" || name == "password" || name == "registryuri" {
+				f.is(kindText)
+			}
+		}
+	}
+}
+
+// readLogins fills the references in the logins of the images that roles use. Only those are needed.
+func (r *reader) readLogins() {
+	used := map[string]bool{}
+	for i := range r.job.Roles {
+		used[r.job.Roles[i].Image] = true
+	}
+	s := scope{roots: map[string]*value{"$secrets": r.tree.root.field("secrets"), "$parameters": r.tree.root.field("parameters")}}
+	list := place{r: r, v: r.tree.root}.get("prerequisites")
+	if !list.there() || list.v.kind != kindList {
+		return
+	}
+	for _, p := range list.list(0) {
+		name, uri := p.v.field("name"), p.v.field("uri")
+		if t := p.v.field("type"); t == nil || name == nil || uri == nil || t.text() != typeImage {
+			continue
+		}
+		image := Image{Name: name.text(), URI: uri.text(), Used: used[name.text()]}
+		if auth := p.get("auth"); auth.there() && auth.v.kind == kindMap {
+			image.Auth = auth.login(s)
+		}
+		r.job.Images = append(r.job.Images, image)
+	}
+	r.setImages()
+}
+
+// login returns nil where nothing is written that could log in.
+func (p place) login(s scope) *Auth {
+	fill := func(name string) string {
+		f := p.get(name)
+		if !f.there() || f.v.kind != kindText {
+			return ""
+		}
+		if f.v.text() == Masked {
+			f.report("job/masked", "the file is a copy from which the secrets were removed", "write the value, or a reference to a secret")
+		}
+		return strings.TrimSpace(f.fill(s))
+	}
+	a := &Auth{Username: fill("username"), Password: secret.String(fill("password")), Registry: fill("registryuri")}
+	if a.Username == "" && !a.Password.IsSet() {
+		return nil
+	}
+	if a.Registry == "" {
+		a.Registry = dockerHub
+	}
+	return a
+}
+
+// setImages replaces names of prerequisites by those of images in the roles.
+func (r *reader) setImages() {
+	for i := range r.job.Roles {
+		role := &r.job.Roles[i]
+		for _, image := range r.job.Images {
+			if image.Name == role.Image {
+				role.Image, role.Auth = image.URI, image.Auth != nil
+				break
+			}
+		}
+	}
+}
