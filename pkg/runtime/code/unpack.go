@@ -35,7 +35,7 @@ func Unpack(ctx context.Context, r io.Reader, dir string) error {
 	if err != nil {
 		return err
 	}
-	u := unpacker{root: root, left: maxUnpacked}
+	u := unpacker{root: root, left: maxUnpacked, folders: map[string]bool{}}
 	t := tar.NewReader(z)
 	for n := 0; ; n++ {
 		h, err := t.Next()
@@ -57,8 +57,9 @@ func Unpack(ctx context.Context, r io.Reader, dir string) error {
 }
 
 type unpacker struct {
-	root *os.Root // refuses names that lead out, through links too
-	left int64
+	root    *os.Root // refuses names that lead out, through links too
+	left    int64
+	folders map[string]bool // known to be folders and not links to some
 }
 
 func (u *unpacker) entry(h *tar.Header, r io.Reader) error {
@@ -78,11 +79,10 @@ func (u *unpacker) entry(h *tar.Header, r io.Reader) error {
 	mode := fs.FileMode(h.Mode) & 0o777
 	switch h.Typeflag {
 	case tar.TypeDir:
-		// Always ours to write: later entries lie below.
-		if err := u.root.MkdirAll(name, mode|0o700); err != nil {
+		if err := u.folder(name); err != nil {
 			return err
 		}
-		return u.root.Chmod(name, mode|0o700)
+		return u.root.Chmod(name, mode|0o700) // always ours to write: later entries lie below
 	case tar.TypeReg:
 		return u.file(name, mode, h.Size, r)
 	case tar.TypeSymlink:
@@ -98,6 +98,12 @@ func (u *unpacker) entry(h *tar.Header, r io.Reader) error {
 		if path.IsAbs(h.Linkname) || !fs.ValidPath(target) {
 			return fmt.Errorf("the link to %q leads out of the folder", h.Linkname)
 		}
+		// A symbolic link that has another name may point elsewhere.
+		if info, err := u.root.Lstat(target); err != nil {
+			return err
+		} else if !info.Mode().IsRegular() {
+			return fmt.Errorf("the link to %q isn't to a file", h.Linkname)
+		}
 		if err := u.clear(name); err != nil {
 			return err
 		}
@@ -111,14 +117,39 @@ func (u *unpacker) entry(h *tar.Header, r io.Reader) error {
 // parent makes the folder that an entry lies in; not every archive has an entry for it.
 func (u *unpacker) parent(name string) error {
 	if dir := path.Dir(name); dir != "." {
-		return u.root.MkdirAll(dir, 0o755)
+		return u.folder(dir)
 	}
 	return nil
+}
+
+// folder makes a folder and those above it. None of them may be a link: the depth of a name would
+// not be that of its place, and links below could lead out.
+func (u *unpacker) folder(name string) error {
+	if u.folders[name] {
+		return nil
+	}
+	if err := u.parent(name); err != nil {
+		return err
+	}
+	err := u.root.Mkdir(name, 0o755)
+	if errors.Is(err, fs.ErrExist) {
+		info, serr := u.root.Lstat(name)
+		if serr != nil {
+			return serr
+		}
+		if !info.IsDir() {
+			return fmt.Errorf("%q is no folder", name)
+		}
+		err = nil
+	}
+	u.folders[name] = err == nil
+	return err
 }
 
 // clear makes room for an entry: archives may have a name twice, and a job may be retried in place.
 func (u *unpacker) clear(name string) error {
 	err := u.root.Remove(name)
+	delete(u.folders, name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -146,23 +177,22 @@ func (u *unpacker) file(name string, mode fs.FileMode, size int64, r io.Reader) 
 	return f.Close()
 }
 
-// inside tells whether a symbolic link stays in the folder, read as text. What it passes through on
-// the way may be links too; those are held to the same.
+// inside tells whether a symbolic link stays in the folder. It may go up only at its beginning, where
+// the folders that it passes are real ones: after the name of another link, ".." could be anywhere.
 func inside(name, target string) bool {
 	if target == "" || path.IsAbs(target) || strings.ContainsRune(target, 0) {
 		return false
 	}
-	// Step by step: "a/../../x" with a link a would mean something else than Clean says.
-	depth := strings.Count(name, "/")
+	depth, down := strings.Count(name, "/"), false
 	for part := range strings.SplitSeq(target, "/") {
 		switch part {
 		case "", ".":
 		case "..":
-			if depth--; depth < 0 {
+			if depth--; depth < 0 || down {
 				return false
 			}
 		default:
-			depth++
+			down = true
 		}
 	}
 	return true
