@@ -1,0 +1,208 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/openpai/paictl/pkg/framework/api"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/protocol/render"
+	"github.com/openpai/paictl/pkg/scheduler/cell"
+	schedulerconfig "github.com/openpai/paictl/pkg/scheduler/config"
+)
+
+// Where the scheduler's configuration lies, in the namespace of the platform.
+const (
+	schedulerConfigMap = "scheduler-configuration"
+	schedulerKey       = "hivedscheduler.yaml"
+)
+
+// labelWorker marks the nodes that run jobs.
+const labelWorker = "pai-worker"
+
+// Labels of claims. share is OpenPAI's word; the other marks what a job gets that asks for its user's
+// default storages.
+const (
+	labelShare   = "share"
+	labelDefault = "paictl.openpai.org/default-storage"
+)
+
+// Facts are what a submission must know of a cluster.
+type Facts struct {
+	Configuration api.Configuration
+	Cluster       render.Cluster
+}
+
+// ErrNoConfiguration is returned where the job controller was never started.
+var ErrNoConfiguration = errors.New("this cluster doesn't run jobs: the job controller was never started")
+
+// Facts reads what the cluster offers to jobs. What may not be read, or isn't there, is not checked.
+func (c *Client) Facts(ctx context.Context) (*Facts, error) {
+	f := &Facts{}
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		m, err := c.Client.CoreV1().ConfigMaps(kube.SystemNamespace).Get(ctx, api.ConfigMap, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return hint.Wrap(ErrNoConfiguration, "start it: paictl service start -n job-controller")
+		}
+		if err != nil {
+			return fmt.Errorf("read what the cluster offers to jobs: %w", err)
+		}
+		f.Configuration = api.ReadConfiguration(m.Data)
+		return nil
+	})
+	g.Go(func() error { return c.hardware(ctx, &f.Cluster) })
+	g.Go(func() (err error) {
+		f.Cluster.Storages, err = c.storages(ctx)
+		return err
+	})
+	if err := g.Wait(); err != nil {
+		return nil, c.Explain(err)
+	}
+	f.Cluster.RuntimeImage, f.Cluster.PullSecret = f.Configuration.RuntimeImage, f.Configuration.PullSecret
+	f.Cluster.SchedulerName, f.Cluster.Domain = f.Configuration.SchedulerName, f.Configuration.DNSDomain
+	if f.Cluster.SchedulerName == "" {
+		f.Cluster.VirtualClusters, f.Cluster.SKUs = nil, nil // nobody enforces them
+	}
+	return f, nil
+}
+
+// storages are the claims that jobs may mount.
+func (c *Client) storages(ctx context.Context) (map[string]render.Storage, error) {
+	list, err := c.Client.CoreV1().PersistentVolumeClaims(c.Namespace).List(ctx, metav1.ListOptions{})
+	if apierrors.IsForbidden(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the storages of jobs: %w", err)
+	}
+	out := map[string]render.Storage{}
+	for i := range list.Items {
+		claim := &list.Items[i]
+		out[claim.Name] = render.Storage{
+			Claim: claim.Name, PerUser: claim.Labels[labelShare] == "false", ReadOnly: readOnly(claim.Spec.AccessModes),
+			Default: claim.Labels[labelDefault] == "true",
+		}
+	}
+	return out, nil
+}
+
+func readOnly(modes []corev1.PersistentVolumeAccessMode) bool {
+	for _, m := range modes {
+		if m != corev1.ReadOnlyMany {
+			return false
+		}
+	}
+	return len(modes) > 0
+}
+
+// hardware is which nodes run jobs, what virtual clusters own, and which share of a machine goes with
+// one of its GPUs.
+func (c *Client) hardware(ctx context.Context, out *render.Cluster) error {
+	nodes, err := c.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil && !apierrors.IsForbidden(err) {
+		return fmt.Errorf("read the nodes: %w", err)
+	}
+	marked := func(n corev1.Node) bool { return n.Labels[labelWorker] == "true" }
+	if err != nil || slices.ContainsFunc(nodes.Items, marked) {
+		out.NodeLabels = map[string]string{labelWorker: "true"}
+	}
+	m, err := c.Client.CoreV1().ConfigMaps(kube.SystemNamespace).Get(ctx, schedulerConfigMap, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read the scheduler's configuration: %w", err)
+	}
+	config, found := schedulerconfig.Parse(schedulerKey, []byte(m.Data[schedulerKey]))
+	if len(found.Errors()) > 0 {
+		return nil // the scheduler goes on with the one before, which nobody else has
+	}
+	core, err := cell.New(config)
+	if err != nil {
+		return nil //nolint:nilerr // as above
+	}
+	out.VirtualClusters = owned(&config, core.Virtual())
+	if nodes != nil {
+		out.SKUs = shares(nodes.Items, machinesByGPU(core.Physical()))
+	}
+	return nil
+}
+
+// owned counts the GPUs of virtual clusters, by type.
+func owned(config *cell.Config, virtual map[string][]cell.CellStatus) map[string]render.VirtualCluster {
+	out := map[string]render.VirtualCluster{}
+	for i := range config.VirtualClusters {
+		v := &config.VirtualClusters[i]
+		cells := map[string]int{}
+		for _, root := range virtual[v.Name] {
+			cells[root.LeafCellType] += leaves(&root)
+		}
+		out[v.Name] = render.VirtualCluster{Cells: cells, Pinned: v.Pinned,
+			PerUser: v.Quota.PerUser, PerGroup: v.Quota.PerGroup, Users: v.Quota.Users, Groups: v.Quota.Groups}
+	}
+	return out
+}
+
+func leaves(c *cell.CellStatus) int {
+	if len(c.CellChildren) == 0 {
+		return 1
+	}
+	n := 0
+	for i := range c.CellChildren {
+		n += leaves(&c.CellChildren[i])
+	}
+	return n
+}
+
+// machinesByGPU are the nodes with GPUs of a type, and how many each has.
+func machinesByGPU(roots []cell.CellStatus) map[string]map[string]int {
+	out := map[string]map[string]int{}
+	var walk func(c *cell.CellStatus, gpu string)
+	walk = func(c *cell.CellStatus, gpu string) {
+		if !c.IsNodeLevel {
+			for i := range c.CellChildren {
+				walk(&c.CellChildren[i], gpu)
+			}
+			return
+		}
+		if out[gpu] == nil {
+			out[gpu] = map[string]int{}
+		}
+		out[gpu][c.CellAddress[strings.LastIndex(c.CellAddress, "/")+1:]] = leaves(c)
+	}
+	for i := range roots {
+		walk(&roots[i], roots[i].LeafCellType)
+	}
+	return out
+}
+
+// shares is what the smallest machine of each type of GPU has per GPU.
+func shares(nodes []corev1.Node, machines map[string]map[string]int) map[string]render.SKU {
+	out := map[string]render.SKU{}
+	for gpu, names := range machines {
+		share := render.SKU{GPU: 1, CPU: math.MaxInt, MemoryMB: math.MaxInt}
+		for i := range nodes {
+			gpus, has := names[nodes[i].Name], nodes[i].Status.Allocatable
+			if gpus == 0 {
+				continue
+			}
+			share.CPU = min(share.CPU, int(has.Cpu().Value())/gpus)
+			share.MemoryMB = min(share.MemoryMB, int(has.Memory().Value()>>20)/gpus)
+		}
+		if share.CPU != math.MaxInt {
+			out[gpu] = share
+		}
+	}
+	return out
+}

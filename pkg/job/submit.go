@@ -1,0 +1,210 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/openpai/paictl/pkg/framework/api"
+	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/protocol/render"
+)
+
+// Outcome is what a submission found and did.
+type Outcome string
+
+// The outcomes.
+const (
+	// Submitted: the job is new. Completed: an earlier submission of the same job was cut off, and what
+	// it left out was made. Repeated: the same job had been submitted, whole, and has not ended.
+	Submitted Outcome = "submitted"
+	Completed Outcome = "completed"
+	Repeated  Outcome = "repeated"
+	// Checked: a dry run found nothing wrong.
+	Checked Outcome = "checked"
+)
+
+// SubmitOptions say how a job is submitted.
+type SubmitOptions struct {
+	// DryRun lets the API server check the job and keep nothing.
+	DryRun bool
+	// Replace takes the name of a job that has ended.
+	Replace bool
+}
+
+// Submit makes a job: the Framework first, then its Secrets, which it owns. It may be killed anywhere
+// and repeated: what is missing is made, and nothing is made twice.
+func (c *Client) Submit(ctx context.Context, o *render.Objects, opts SubmitOptions) (Outcome, error) {
+	user, name := o.Framework.Labels[v1.LabelUser], o.Framework.Annotations[v1.AnnotationJobName]
+	if err := c.checkName(ctx, o.Framework, opts); err != nil {
+		return "", err
+	}
+	made, err := c.Frameworks.Create(ctx, o.Framework, opts.DryRun)
+	switch {
+	case err == nil && opts.DryRun:
+		return Checked, nil
+	case err == nil:
+		if err := c.secrets(ctx, made, o.Secrets); err != nil {
+			return "", c.undo(ctx, made, err)
+		}
+		return Submitted, nil
+	case !apierrors.IsAlreadyExists(err):
+		return "", c.Explain(fmt.Errorf("submit %s/%s: %w", user, name, err))
+	case opts.DryRun:
+		return Checked, nil // checkName has compared the two
+	}
+	there, err := c.Frameworks.Get(ctx, o.Framework.Name)
+	if err != nil {
+		return "", c.Explain(fmt.Errorf("look at the job of that name: %w", err))
+	}
+	return c.complete(ctx, there, o)
+}
+
+// checkName finds a job that has the name. One that is the same, and has not ended, is no obstacle.
+func (c *Client) checkName(ctx context.Context, f *v1.Framework, opts SubmitOptions) error {
+	j, err := c.find(ctx, f.Labels[v1.LabelUser], f.Annotations[v1.AnnotationJobName], f.Name)
+	switch {
+	case IsNotFound(err):
+		return nil
+	case err != nil:
+		return err
+	case j.Live() && same(j.Framework, f) && !Phase(api.StateOf(j.Framework)).Done():
+		return nil
+	case !opts.Replace || j.Live() && !Phase(api.StateOf(j.Framework)).Done():
+		return conflict(j)
+	case !j.Live() || opts.DryRun:
+		return nil
+	}
+	return c.Remove(ctx, j)
+}
+
+// same tells whether two Frameworks come of the same text and code.
+func same(a, b *v1.Framework) bool {
+	for _, key := range []string{v1.AnnotationConfigHash, v1.AnnotationCode} {
+		if a.Annotations[key] != b.Annotations[key] {
+			return false
+		}
+	}
+	return a.Annotations[v1.AnnotationConfigHash] != ""
+}
+
+// conflict says which job has the name.
+func conflict(j *Job) error {
+	if !j.Live() {
+		when := ""
+		if at := j.Archived.Completed; at != nil {
+			when = " on " + at.Local().Format(time.DateOnly)
+		}
+		return hint.Errorf("give this one another name, or submit it with --replace; the old one stays in the history",
+			"user %s had a job %s already, which %s%s", j.User, j.Name, j.Archived.State, when)
+	}
+	switch s := api.StateOf(j.Framework); {
+	case Phase(s).Done():
+		return hint.Errorf("give this one another name, or submit it with --replace; to run the old one again: paictl job retry "+j.Name,
+			"user %s has a job %s already, which has %s", j.User, j.Name, s)
+	case s == api.Stopping:
+		return hint.Errorf("wait for its end, then submit this one with --replace: paictl job wait "+j.Name,
+			"user %s has a job %s already, which is stopping", j.User, j.Name)
+	}
+	return hint.Errorf("give this one another name, or end the other first: paictl job stop "+j.Name,
+		"user %s has another job %s, which has not ended", j.User, j.Name)
+}
+
+// complete makes what a submission of the same job has left out.
+func (c *Client) complete(ctx context.Context, there *v1.Framework, o *render.Objects) (Outcome, error) {
+	if !same(there, o.Framework) || there.DeletionTimestamp != nil {
+		row := api.Summary(there)
+		return "", conflict(&Job{User: row.User, Name: row.Name, Object: there.Name, Framework: there})
+	}
+	outcome := Repeated
+	for _, s := range o.Secrets {
+		held, err := c.Client.CoreV1().Secrets(c.Namespace).Get(ctx, s.Name, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err), err == nil && !metav1.IsControlledBy(held, there):
+			outcome = Completed
+		case err != nil:
+			return "", c.Explain(fmt.Errorf("look for what the first submission made: %w", err))
+		}
+	}
+	if outcome == Repeated {
+		return Repeated, nil
+	}
+	if err := c.secrets(ctx, there, o.Secrets); err != nil {
+		return "", c.Explain(err)
+	}
+	return Completed, nil
+}
+
+// secrets makes a job's Secrets, those that it hasn't got.
+func (c *Client) secrets(ctx context.Context, owner *v1.Framework, secrets []*corev1.Secret) error {
+	store := c.Client.CoreV1().Secrets(c.Namespace)
+	for _, s := range secrets {
+		s = s.DeepCopy()
+		s.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(owner, v1.GroupVersion.WithKind(v1.Kind))}
+		_, err := store.Create(ctx, s, metav1.CreateOptions{FieldManager: "paictl"})
+		if apierrors.IsAlreadyExists(err) {
+			held, getErr := store.Get(ctx, s.Name, metav1.GetOptions{})
+			if getErr == nil && metav1.IsControlledBy(held, owner) {
+				continue
+			}
+			if getErr == nil {
+				// It belongs to a job of that name that is gone, and Kubernetes hasn't cleaned up yet.
+				getErr = store.Delete(ctx, s.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &held.UID}})
+			}
+			if getErr != nil && !apierrors.IsNotFound(getErr) {
+				return fmt.Errorf("replace what an earlier job left: %w", getErr)
+			}
+			_, err = store.Create(ctx, s, metav1.CreateOptions{FieldManager: "paictl"})
+		}
+		if err != nil {
+			return fmt.Errorf("store the job's commands: %w", err)
+		}
+	}
+	return nil
+}
+
+// undo removes a Framework whose Secrets the API server refuses, so that its name is free again. Where
+// the connection was lost nothing can be undone; repeating the submission completes it.
+func (c *Client) undo(ctx context.Context, made *v1.Framework, cause error) error {
+	status := apierrors.APIStatus(nil)
+	if !errors.As(cause, &status) {
+		return hint.Wrap(c.Explain(cause), "submit it again: that completes it")
+	}
+	if err := c.Frameworks.Delete(ctx, made.Name, made.UID); err != nil && !apierrors.IsNotFound(err) {
+		return c.Explain(errors.Join(cause, fmt.Errorf("remove the job again: %w", err)))
+	}
+	return c.Explain(cause)
+}
+
+// Remove deletes a job's Framework and waits until it is gone, so that its name is free. The controller
+// holds it until its pods have ended and it lies in the history.
+func (c *Client) Remove(ctx context.Context, j *Job) error {
+	if err := c.Frameworks.Delete(ctx, j.Object, j.Framework.UID); err != nil && !apierrors.IsNotFound(err) {
+		return c.Explain(fmt.Errorf("delete %s: %w", j.Title(), err))
+	}
+	tick := time.NewTicker(removePoll)
+	defer tick.Stop()
+	for {
+		f, err := c.Frameworks.Get(ctx, j.Object)
+		switch {
+		case apierrors.IsNotFound(err), err == nil && f.UID != j.Framework.UID:
+			return nil
+		case err != nil:
+			return c.Explain(fmt.Errorf("look whether %s is gone: %w", j.Title(), err))
+		}
+		select {
+		case <-ctx.Done():
+			return hint.Wrap(fmt.Errorf("%s is being deleted, and is not gone yet: %w", j.Title(), context.Cause(ctx)), remedyController)
+		case <-tick.C:
+		}
+	}
+}
+
+// removePoll is how often a deleted job is looked for.
+const removePoll = 200 * time.Millisecond
