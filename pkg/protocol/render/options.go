@@ -50,9 +50,10 @@ type VirtualCluster struct {
 	Users, Groups     map[string]int
 }
 
-// SKU is the share of a machine that goes with one GPU.
+// SKU is the share of a machine that goes with one GPU. What is 0 is not known, and not counted.
 type SKU struct {
 	GPU, CPU, MemoryMB int
+	PerNode            int // GPUs of the largest machine
 }
 
 // Storage is a claim that jobs may mount.

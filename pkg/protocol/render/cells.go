@@ -1,0 +1,291 @@
+package render
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/protocol"
+	"github.com/openpai/paictl/pkg/scheduler/annotation"
+	"github.com/openpai/paictl/pkg/strictyaml"
+)
+
+// useCells tells whether the scheduler of GPUs places the job. A cluster without GPUs has no cells.
+func (r *renderer) useCells() bool {
+	return r.Cluster.SchedulerName != "" && (r.Cluster.SKUs == nil || len(r.Cluster.SKUs) > 0)
+}
+
+// request is the annotation that asks the scheduler for cells, as OpenPAI writes it.
+type request struct {
+	VirtualCluster          string `yaml:"virtualCluster"`
+	Priority                int    `yaml:"priority"`
+	PinnedCellID            string `yaml:"pinnedCellId,omitempty"`
+	LeafCellType            string `yaml:"leafCellType,omitempty"`
+	LeafCellNumber          int    `yaml:"leafCellNumber"`
+	GangReleaseEnable       *bool  `yaml:"gangReleaseEnable,omitempty"`
+	LazyPreemptionEnable    *bool  `yaml:"lazyPreemptionEnable,omitempty"`
+	IgnoreK8sSuggestedNodes *bool  `yaml:"ignoreK8sSuggestedNodes,omitempty"`
+	AffinityGroup           *group `yaml:"affinityGroup"`
+}
+
+type group struct {
+	Name    string   `yaml:"name"`
+	Members []member `yaml:"members"`
+}
+
+type member struct {
+	PodNumber      int `yaml:"podNumber"`
+	LeafCellNumber int `yaml:"leafCellNumber"`
+}
+
+func (r *renderer) request(i int) string {
+	j, role := r.job, &r.job.Roles[i]
+	q := request{
+		VirtualCluster: j.VirtualCluster, Priority: j.PriorityNumber(), PinnedCellID: role.PinnedCell, LeafCellType: role.SKU, LeafCellNumber: r.cells[i],
+		GangReleaseEnable: j.Extras.GangRelease, LazyPreemptionEnable: j.Extras.LazyPreemption, IgnoreK8sSuggestedNodes: j.Extras.IgnoreSuggestedNodes,
+		AffinityGroup: r.group(i),
+	}
+	b, err := strictyaml.Encode(q, nil)
+	if err != nil { // texts and numbers: nothing can fail
+		r.fail(nil, "job/cells", err.Error(), "")
+	}
+	return string(b)
+}
+
+// group is the affinity group of a role: those that name the same, or all where no role names one.
+// Members of one size are summed up, which keeps jobs of many roles small.
+func (r *renderer) group(i int) *group {
+	name, named := r.job.Roles[i].Affinity, false
+	for _, role := range r.job.Roles {
+		named = named || role.Affinity != ""
+	}
+	if name == "" && (named || !r.job.Extras.Gang) {
+		return nil
+	}
+	g := &group{Name: v1.FullName(r.User, r.job.Name) + "/" + name}
+	if name == "" {
+		g.Name += "default"
+	}
+	for k, role := range r.job.Roles {
+		if role.Affinity != name {
+			continue
+		}
+		at := slices.IndexFunc(g.Members, func(m member) bool { return m.LeafCellNumber == r.cells[k] })
+		if at < 0 {
+			g.Members = append(g.Members, member{LeafCellNumber: r.cells[k]})
+			at = len(g.Members) - 1
+		}
+		g.Members[at].PodNumber += role.Instances
+	}
+	return g
+}
+
+// countCells fills in how many cells each role's task takes: as many as give it GPUs, processors and
+// memory. What of a SKU is not known, asks for none.
+func (r *renderer) countCells() {
+	for i := range r.job.Roles {
+		role := &r.job.Roles[i]
+		unit := r.unit(role)
+		n := max(share(role.GPU, unit.GPU), share(role.CPU, unit.CPU), share(role.MemoryMB, unit.MemoryMB), 1)
+		r.cells = append(r.cells, n)
+	}
+}
+
+func share(wanted, unit int) int {
+	if unit <= 0 {
+		return 0
+	}
+	return (wanted + unit - 1) / unit
+}
+
+// unit is what one cell has: of the SKU that the role names, else the least of those that the
+// virtual cluster has, or, for opportunistic jobs, of all.
+func (r *renderer) unit(role *protocol.Role) SKU {
+	if role.SKU != "" {
+		if u, ok := r.Cluster.SKUs[role.SKU]; ok {
+			return u
+		}
+		return SKU{GPU: 1}
+	}
+	vc, known := r.Cluster.VirtualClusters[r.job.VirtualCluster]
+	var least *SKU
+	for name, u := range r.Cluster.SKUs {
+		if known && r.guaranteed() && vc.Cells[name] == 0 {
+			continue
+		}
+		if least == nil {
+			least = &SKU{u.GPU, u.CPU, u.MemoryMB, u.PerNode}
+			continue
+		}
+		least.GPU, least.CPU, least.MemoryMB = lesser(least.GPU, u.GPU), lesser(least.CPU, u.CPU), lesser(least.MemoryMB, u.MemoryMB)
+		least.PerNode = max(least.PerNode, u.PerNode)
+	}
+	if least == nil {
+		return SKU{GPU: 1}
+	}
+	return *least
+}
+
+// lesser is the smaller of two numbers that are known; 0 is not known.
+func lesser(a, b int) int {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
+}
+
+func (r *renderer) guaranteed() bool { return r.job.PriorityNumber() >= 0 }
+
+func (r *renderer) check() {
+	r.checkUser()
+	r.checkStorages()
+	if !isLabel(r.job.VirtualCluster) {
+		r.fail(strictyaml.Path{"defaults", "virtualCluster"}, "job/name", fmt.Sprintf("%q is no name of a virtual cluster", short(r.job.VirtualCluster)), "write letters, digits, - _ and ., 63 at most")
+		return
+	}
+	r.countCells()
+	vc, ok := r.Cluster.VirtualClusters[r.job.VirtualCluster]
+	if r.Cluster.VirtualClusters != nil && !ok {
+		r.fail(strictyaml.Path{"defaults", "virtualCluster"}, "job/unknown-virtual-cluster", fmt.Sprintf("the cluster has no virtual cluster %q", r.job.VirtualCluster),
+			choose(r.job.VirtualCluster, "write one of these into defaults.virtualCluster: ", slices.Sorted(maps.Keys(r.Cluster.VirtualClusters)), "ask the administrator which there are"))
+	}
+	for i := range r.job.Roles {
+		r.checkHardware(i, vc, ok)
+	}
+	if ok && len(r.findings.Errors()) == 0 {
+		r.checkQuota(vc)
+	}
+	if r.useCells() && len(r.findings.Errors()) == 0 {
+		r.checkRequests()
+	}
+}
+
+func short(s string) string {
+	if runes := []rune(s); len(runes) > 60 {
+		return string(runes[:60]) + "…"
+	}
+	return s
+}
+
+func (r *renderer) checkUser() {
+	for _, one := range []struct{ what, name string }{{"user", r.User}, {"group", r.Group}} {
+		if one.what == "group" && one.name == "" || isLabel(one.name) {
+			continue
+		}
+		r.findings = append(r.findings, strictyaml.Finding{File: r.job.File, Line: 1, Column: 1, Rule: "job/user", Severity: strictyaml.Error,
+			Message: fmt.Sprintf("%q is no name of a %s that Kubernetes can keep", short(one.name), one.what),
+			Remedy:  fmt.Sprintf("give another with --%s: letters, digits, - _ and ., 63 at most", one.what)})
+	}
+}
+
+// checkHardware checks what one role asks for against what there is.
+func (r *renderer) checkHardware(i int, vc VirtualCluster, known bool) {
+	role := &r.job.Roles[i]
+	asks := strictyaml.Path{"extras", "hivedScheduler", "taskRoles", role.Name}
+	resources := strictyaml.Path{"taskRoles", role.Name, "resourcePerInstance"}
+	if r.Cluster.SKUs == nil {
+		return
+	}
+	if len(r.Cluster.SKUs) == 0 {
+		if role.GPU > 0 {
+			r.fail(resources.With("gpu"), "job/no-gpu", "the cluster has no GPUs", "write gpu: 0")
+		}
+		return
+	}
+	all := slices.Sorted(maps.Keys(r.Cluster.SKUs))
+	_, exists := r.Cluster.SKUs[role.SKU]
+	switch {
+	case role.SKU != "" && !exists:
+		r.fail(asks.With("skuType"), "job/unknown-sku", fmt.Sprintf("the cluster has no GPUs of the type %q", role.SKU), choose(role.SKU, "the types are ", all, ""))
+		return
+	case role.SKU != "" && known && r.guaranteed() && vc.Cells[role.SKU] == 0:
+		r.fail(asks.With("skuType"), "job/unknown-sku", fmt.Sprintf("the virtual cluster %s owns no %s", r.job.VirtualCluster, role.SKU), ownRemedy(vc))
+		return
+	case role.PinnedCell != "" && known && !slices.Contains(vc.Pinned, role.PinnedCell):
+		r.fail(asks.With("pinnedCellId"), "job/unknown-pinned-cell", fmt.Sprintf("the virtual cluster %s has no pinned cell %q", r.job.VirtualCluster, role.PinnedCell),
+			choose(role.PinnedCell, "its pinned cells are ", vc.Pinned, "remove pinnedCellId"))
+		return
+	}
+	if unit := r.unit(role); unit.PerNode > 0 && r.cells[i] > unit.PerNode {
+		what := fmt.Sprintf("a task of %s needs the machine's share of %d GPUs, and no machine has more than %d", role.Name, r.cells[i], unit.PerNode)
+		if unit.CPU > 0 && unit.MemoryMB > 0 {
+			what += fmt.Sprintf(" (each with %d processors and %d MB)", unit.CPU, unit.MemoryMB)
+		}
+		r.fail(resources, "job/too-large", what, "ask for less per task, and for more instances")
+	}
+}
+
+func ownRemedy(vc VirtualCluster) string {
+	own := slices.Sorted(maps.Keys(vc.Cells))
+	if len(own) == 0 {
+		return "choose another virtual cluster in defaults.virtualCluster"
+	}
+	return "it owns " + strings.Join(own, ", ") + "; choose another virtual cluster, or jobPriorityClass: oppo, which may use the GPUs of others"
+}
+
+// checkQuota refuses what could never start: more than the virtual cluster owns, or than one user may
+// have at a time.
+func (r *renderer) checkQuota(vc VirtualCluster) {
+	if !r.guaranteed() || !r.useCells() {
+		return
+	}
+	owned, wanted := 0, 0
+	bySKU := map[string]int{}
+	for _, n := range vc.Cells {
+		owned += n
+	}
+	for i, role := range r.job.Roles {
+		tasks := role.Instances
+		if !r.job.Extras.Gang {
+			tasks = 1 // they need not run at the same time
+			wanted = max(wanted, r.cells[i])
+		} else {
+			wanted += tasks * r.cells[i]
+		}
+		if role.SKU != "" {
+			bySKU[role.SKU] += tasks * r.cells[i]
+		}
+	}
+	const remedy = "ask for less, choose another virtual cluster in defaults.virtualCluster, or use jobPriorityClass: oppo"
+	at := strictyaml.Path{"taskRoles"}
+	if wanted > owned {
+		r.fail(at, "job/quota", fmt.Sprintf("the job needs %s at a time, and the virtual cluster %s owns %d", gpus(wanted), r.job.VirtualCluster, owned), remedy)
+		return
+	}
+	for _, sku := range slices.Sorted(maps.Keys(bySKU)) {
+		if bySKU[sku] > vc.Cells[sku] && r.job.Extras.Gang {
+			r.fail(at, "job/quota", fmt.Sprintf("the job needs %s of the type %s at a time, and the virtual cluster %s owns %d", gpus(bySKU[sku]), sku, r.job.VirtualCluster, vc.Cells[sku]), remedy)
+			return
+		}
+	}
+	if limit := quota(vc.Users, r.User, vc.PerUser); limit > 0 && wanted > limit {
+		r.fail(at, "job/quota", fmt.Sprintf("the job needs %s at a time, and user %s may have %d in the virtual cluster %s", gpus(wanted), r.User, limit, r.job.VirtualCluster), remedy)
+	} else if limit := quota(vc.Groups, r.Group, vc.PerGroup); r.Group != "" && limit > 0 && wanted > limit {
+		r.fail(at, "job/quota", fmt.Sprintf("the job needs %s at a time, and group %s may have %d in the virtual cluster %s", gpus(wanted), r.Group, limit, r.job.VirtualCluster), remedy)
+	}
+}
+
+func gpus(n int) string {
+	if n == 1 {
+		return "1 GPU"
+	}
+	return fmt.Sprintf("%d GPUs", n)
+}
+
+func quota(named map[string]int, name string, each int) int {
+	if n, ok := named[name]; ok {
+		return n
+	}
+	return each
+}
+
+// checkRequests asks the scheduler's own reader, so that it accepts what is written here.
+func (r *renderer) checkRequests() {
+	for i, role := range r.job.Roles {
+		if _, err := annotation.ParseRequest(r.request(i), r.Namespace+"/"+r.object); err != nil {
+			r.fail(strictyaml.Path{"taskRoles", role.Name}, "job/cells", err.Error(), "")
+		}
+	}
+}

@@ -1,0 +1,205 @@
+package render
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/protocol"
+	"github.com/openpai/paictl/pkg/runtime/spec"
+	"github.com/openpai/paictl/pkg/strictyaml"
+)
+
+const (
+	// portStart and portEnd bound the ports of tasks; the end is not among them.
+	portStart, portEnd = 15000, 40000
+	// stopTimeout is after how many seconds in deletion a pod is deleted by force. It must be longer
+	// than any grace period.
+	stopTimeout = 600
+	// stopSlack is what the runtime has after the grace period to write its report.
+	stopSlack = 15
+	// maxObject and maxAnnotations are what the API server takes, less what it adds itself.
+	maxObject, maxAnnotations = 1 << 20, 250 << 10
+)
+
+// Render makes the objects of a job. The objects are nil where there are errors.
+func Render(j *protocol.Job, o Options) (*Objects, strictyaml.Findings) {
+	r := &renderer{job: j, Options: o, object: v1.ObjectName(o.User, j.Name)}
+	if r.Namespace == "" {
+		r.Namespace = defaultNamespace
+	}
+	if r.Cluster.Domain == "" {
+		r.Cluster.Domain = defaultDomain
+	}
+	r.check()
+	if len(r.findings.Errors()) > 0 {
+		r.findings.Sort()
+		return nil, r.findings
+	}
+	out := &Objects{Framework: r.framework()}
+	if s := r.specSecret(); s != nil {
+		out.Secrets = append(out.Secrets, s)
+	}
+	if s := r.registrySecret(); s != nil {
+		out.Secrets = append(out.Secrets, s)
+	}
+	r.checkSizes(out)
+	r.findings.Sort()
+	if len(r.findings.Errors()) > 0 {
+		return nil, r.findings
+	}
+	return out, r.findings
+}
+
+const (
+	defaultNamespace = "pai-jobs"
+	defaultDomain    = "cluster.local"
+)
+
+type renderer struct {
+	Options
+	job      *protocol.Job
+	object   string // name of the Framework
+	cells    []int  // of one task, by role
+	findings strictyaml.Findings
+}
+
+func (r *renderer) fail(path strictyaml.Path, rule, message, remedy string) {
+	r.findings = append(r.findings, r.job.Finding(path, rule, message, remedy))
+}
+
+// many tells whether tasks have others to talk to.
+func (r *renderer) many() bool { return r.job.Tasks() > 1 }
+
+// domain is the suffix under which tasks find each other; a job of one task has no Service.
+func (r *renderer) domain() string {
+	if !r.many() {
+		return ""
+	}
+	return r.object + "." + r.Namespace + ".svc." + r.Cluster.Domain
+}
+
+func (r *renderer) labels() map[string]string {
+	l := map[string]string{v1.LabelUser: r.User, v1.LabelVC: r.job.VirtualCluster}
+	if r.Group != "" {
+		l[v1.LabelGroup] = r.Group
+	}
+	return l
+}
+
+func (r *renderer) framework() *v1.Framework {
+	j := r.job
+	masked, err := j.Masked()
+	if err != nil {
+		r.fail(nil, "job/mask", err.Error(), "write the file without anchors and unusual characters")
+	}
+	f := &v1.Framework{
+		TypeMeta: metav1.TypeMeta{APIVersion: apiVersion, Kind: "Framework"},
+		ObjectMeta: metav1.ObjectMeta{Name: r.object, Namespace: r.Namespace, Labels: r.labels(), Annotations: map[string]string{
+			v1.AnnotationJobName: j.Name, v1.AnnotationLogInfix: r.object, v1.AnnotationConfig: string(masked),
+			v1.AnnotationGPUs: strconv.Itoa(j.GPUs()), v1.AnnotationRuntime: v1.RuntimeV1, v1.AnnotationConfigHash: j.Hash(),
+			v1.AnnotationGang: strconv.FormatBool(j.Extras.Gang), v1.AnnotationPriority: j.Extras.Priority,
+			v1.AnnotationHostNetwork: strconv.FormatBool(j.Extras.HostNetwork),
+		}},
+		Spec: v1.FrameworkSpec{
+			ExecutionType: v1.ExecutionStart,
+			RetryPolicy:   v1.RetryPolicy{FancyRetryPolicy: true, MaxRetryCount: int32(j.RetryCount)},
+		},
+	}
+	for i := range j.Roles {
+		f.Spec.TaskRoles = append(f.Spec.TaskRoles, r.taskRole(i))
+	}
+	return f
+}
+
+const apiVersion = "frameworkcontroller.microsoft.com/v1"
+
+func (r *renderer) taskRole(i int) v1.TaskRole {
+	role := &r.job.Roles[i]
+	timeout := int64(max(stopTimeout, r.job.Extras.GracePeriodSec+stopTimeout/2))
+	task := v1.Task{PodGracefulDeletionTimeoutSec: &timeout, Pod: r.pod(i)}
+	if !r.job.Extras.Gang {
+		// Tasks of a gang fail together and are retried together, by the job's own policy.
+		task.RetryPolicy = v1.RetryPolicy{FancyRetryPolicy: true, MaxRetryCount: int32(role.RetryCount)}
+	}
+	return v1.TaskRole{
+		Name: role.Object, TaskNumber: int32(role.Instances), Task: task,
+		FrameworkAttemptCompletionPolicy: v1.CompletionPolicy{MinFailedTaskCount: int32(role.MinFailed), MinSucceededTaskCount: int32(role.MinSucceeded)},
+	}
+}
+
+// spec is what the tasks are told, secrets included.
+func (r *renderer) spec() *spec.Spec {
+	j := r.job
+	s := &spec.Spec{
+		Version: spec.Version, Framework: r.object, User: r.User, Job: j.Name, VirtualCluster: j.VirtualCluster,
+		Gang: j.Extras.Gang, HostNetwork: j.Extras.HostNetwork, PortStart: portStart, PortEnd: portEnd,
+		GracePeriodSec: j.Extras.GracePeriodSec, CheckpointDir: r.checkpointDir(), Code: r.Code, Domain: r.domain(),
+	}
+	for i := range j.Roles {
+		s.Roles = append(s.Roles, specRole(&j.Roles[i]))
+	}
+	return s
+}
+
+func specRole(role *protocol.Role) spec.Role {
+	out := spec.Role{
+		Name: role.Name, Object: role.Object, Instances: role.Instances, GPU: role.GPU, CPU: role.CPU, MemoryMB: role.MemoryMB, ShmMB: role.ShmMB,
+		MinFailed: role.MinFailed, MinSucceeded: role.MinSucceeded, Command: role.Command.Reveal(), Shell: role.Shell,
+	}
+	for _, p := range role.Ports {
+		out.Ports = append(out.Ports, spec.Port{Label: p.Label, Count: p.Count})
+	}
+	for _, e := range role.Exec {
+		out.Exec = append(out.Exec, e.Reveal())
+	}
+	for _, p := range role.Plugins {
+		out.Plugins = append(out.Plugins, spec.Plugin{Name: p.Name, IgnoreFailure: p.IgnoreFailure, Parameters: p.Parameters.Reveal()})
+	}
+	return out
+}
+
+// checkpointDir is a folder that outlives attempts: the one asked for, else one on the first storage
+// that can be written.
+func (r *renderer) checkpointDir() string {
+	if dir := r.job.Extras.CheckpointDir; dir != "" {
+		return dir
+	}
+	for _, s := range r.storages() {
+		if !s.facts.ReadOnly {
+			return s.MountPath + "/.checkpoints/" + r.User + "/" + r.job.Name
+		}
+	}
+	return ""
+}
+
+// checkSizes refuses what the API server would refuse with less to say.
+func (r *renderer) checkSizes(o *Objects) {
+	b, err := json.Marshal(o.Framework)
+	switch {
+	case err != nil:
+		r.fail(nil, "job/size", fmt.Sprintf("the job can't be written as JSON: %v", err), "")
+	case len(b) > maxObject || len(o.Framework.Annotations[v1.AnnotationConfig]) > maxAnnotations:
+		r.fail(strictyaml.Path{"taskRoles"}, "job/size", fmt.Sprintf("the job has %d kB as Kubernetes keeps it, and %d kB is the limit", len(b)>>10, maxObject>>10),
+			"make several jobs of it, or use fewer roles with more instances")
+	}
+	for _, s := range o.Secrets {
+		n := 0
+		for _, v := range s.Data {
+			n += len(v)
+		}
+		if n > maxObject-(16<<10) {
+			r.fail(strictyaml.Path{"taskRoles"}, "job/size", fmt.Sprintf("the commands have %d kB with everything filled in, and %d kB is the limit", n>>10, maxObject>>10),
+				"put programs and data on storage, into the image, or into a folder that is submitted along (--code)")
+		}
+	}
+}
+
+// labelValue is what Kubernetes takes as the value of a label.
+var labelValue = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`)
+
+func isLabel(s string) bool { return len(s) <= 63 && labelValue.MatchString(s) }

@@ -1,0 +1,96 @@
+package render
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/protocol"
+)
+
+func (r *renderer) secret(name string, kind corev1.SecretType, key string, data []byte) *corev1.Secret {
+	labels := r.labels()
+	labels[v1.LabelFramework] = r.object
+	return &corev1.Secret{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: r.Namespace, Labels: labels},
+		Type:       kind, Data: map[string][]byte{key: data},
+	}
+}
+
+func (r *renderer) specSecret() *corev1.Secret {
+	data, err := json.Marshal(r.spec())
+	if err != nil { // texts and numbers: nothing can fail
+		r.fail(nil, "job/size", "the job's spec can't be written as JSON", "")
+		return nil
+	}
+	return r.secret(v1.SpecSecretName(r.object), corev1.SecretTypeOpaque, v1.SpecKey, data)
+}
+
+// login is one entry of a Docker configuration file.
+type login struct {
+	Username string `json:"username"`
+	Password string `json:"password"`
+	Auth     string `json:"auth"`
+}
+
+// registrySecret has the logins of the images that the job runs. Those of two images of one
+// registry that differ are kept apart by the image's name, which the kubelet prefers.
+func (r *renderer) registrySecret() *corev1.Secret {
+	byRegistry := map[string]map[login]bool{}
+	var used []protocol.Image
+	for _, image := range r.job.Images {
+		if !image.Used || image.Auth == nil {
+			continue
+		}
+		used = append(used, image)
+		if byRegistry[image.Auth.Registry] == nil {
+			byRegistry[image.Auth.Registry] = map[login]bool{}
+		}
+		byRegistry[image.Auth.Registry][loginOf(image.Auth)] = true
+	}
+	if len(used) == 0 {
+		return nil
+	}
+	config := struct {
+		Auths map[string]login `json:"auths"`
+	}{map[string]login{}}
+	for _, image := range used {
+		key := image.Auth.Registry
+		if len(byRegistry[key]) > 1 {
+			key = repository(image.URI)
+		}
+		config.Auths[key] = loginOf(image.Auth)
+	}
+	data, err := json.Marshal(config)
+	if err != nil { // texts: nothing can fail
+		r.fail(nil, "job/size", "the logins can't be written as JSON", "")
+		return nil
+	}
+	return r.secret(v1.RegistrySecretName(r.object), corev1.SecretTypeDockerConfigJson, corev1.DockerConfigJsonKey, data)
+}
+
+func loginOf(a *protocol.Auth) login {
+	password := a.Password.Reveal()
+	return login{Username: a.Username, Password: password, Auth: base64.StdEncoding.EncodeToString([]byte(a.Username + ":" + password))}
+}
+
+// repository is an image's name with its registry, without tag and digest.
+func repository(uri string) string {
+	name, _, _ := strings.Cut(uri, "@")
+	if i := strings.LastIndexByte(name, ':'); i > strings.LastIndexByte(name, '/') {
+		name = name[:i]
+	}
+	host, _, path := strings.Cut(name, "/")
+	switch {
+	case !path:
+		return "index.docker.io/library/" + name
+	case !strings.ContainsAny(host, ".:") && host != "localhost":
+		return "index.docker.io/" + name
+	}
+	return name
+}

@@ -1,0 +1,73 @@
+package render
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/openpai/paictl/pkg/protocol"
+	"github.com/openpai/paictl/pkg/strictyaml"
+)
+
+// mounted is a storage of the job, and what is known of it.
+type mounted struct {
+	protocol.Storage
+	facts Storage
+}
+
+func (m mounted) claim() string {
+	if m.facts.Claim != "" {
+		return m.facts.Claim
+	}
+	return m.Name
+}
+
+// volume is a name that a pod may give a volume: no dots, 63 characters.
+func (m mounted) volume() string {
+	name := strings.ReplaceAll(m.claim(), ".", "-")
+	return name[:min(len(name), 56)] + "-volume"
+}
+
+// storages are those that the job names, or the default ones of its user.
+func (r *renderer) storages() []mounted {
+	var out []mounted
+	for _, s := range r.job.Extras.Storages {
+		out = append(out, mounted{s, r.Cluster.Storages[s.Name]})
+	}
+	if r.job.Extras.DefaultStorages {
+		for _, name := range slices.Sorted(maps.Keys(r.Cluster.Storages)) {
+			if facts := r.Cluster.Storages[name]; facts.Default {
+				out = append(out, mounted{protocol.Storage{Name: name, MountPath: "/mnt/" + name}, facts})
+			}
+		}
+	}
+	return out
+}
+
+func (r *renderer) checkStorages() {
+	if r.Cluster.Storages == nil {
+		return
+	}
+	known := slices.Sorted(maps.Keys(r.Cluster.Storages))
+	for i, s := range r.job.Extras.Storages {
+		if _, ok := r.Cluster.Storages[s.Name]; !ok {
+			r.fail(strictyaml.Path{"extras", "storages", i}, "job/unknown-storage", fmt.Sprintf("the cluster has no storage %q", s.Name), choose(s.Name, "the storages are ", known, "ask the administrator for one (docs/storage.md), or remove the entry"))
+		}
+	}
+}
+
+// choose is a remedy for a name that is none of those that there are.
+func choose(name, lead string, known []string, none string) string {
+	if near := strictyaml.Nearest(name, known); near != "" {
+		return fmt.Sprintf("did you mean %q?", near)
+	}
+	if len(known) == 0 {
+		return none
+	}
+	const shown = 24
+	if n := len(known); n > shown {
+		return lead + strings.Join(known[:shown], ", ") + fmt.Sprintf(" and %d others", n-shown)
+	}
+	return lead + strings.Join(known, ", ")
+}
