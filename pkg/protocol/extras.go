@@ -128,12 +128,13 @@ func (r *reader) readCells(p place) {
 	}
 }
 
-// checkAffinity checks that the roles of one affinity group ask for the same hardware.
+// checkAffinity checks that the roles of one affinity group ask for the same hardware. One that asks
+// for none takes what the others of its group ask for.
 func (r *reader) checkAffinity(roles place) {
 	first := map[string]*Role{}
 	for i := range r.job.Roles {
 		role := &r.job.Roles[i]
-		if role.Affinity == "" {
+		if role.Affinity == "" || role.SKU == "" && role.PinnedCell == "" {
 			continue
 		}
 		other := first[role.Affinity]
@@ -145,6 +146,29 @@ func (r *reader) checkAffinity(roles place) {
 			roles.get(role.Name).report("job/cells", fmt.Sprintf("the roles %s and %s of affinity group %s ask for different skuType or pinnedCellId", other.Name, role.Name, shorten(role.Affinity)),
 				"write the same in both, or give one of them another affinityGroupName")
 		}
+	}
+	for i := range r.job.Roles {
+		if role := &r.job.Roles[i]; role.Affinity != "" && first[role.Affinity] != nil {
+			role.SKU, role.PinnedCell = first[role.Affinity].SKU, first[role.Affinity].PinnedCell
+		}
+	}
+	r.shareSKU()
+}
+
+// shareSKU gives the one type that a job's roles ask for to those that ask for none, where they all
+// start together: so they stay one gang.
+func (r *reader) shareSKU() {
+	sku := ""
+	for _, role := range r.job.Roles {
+		if role.Affinity != "" || role.PinnedCell != "" || !r.job.Extras.Gang || sku != "" && role.SKU != "" && role.SKU != sku {
+			return
+		}
+		if role.SKU != "" {
+			sku = role.SKU
+		}
+	}
+	for i := range r.job.Roles {
+		r.job.Roles[i].SKU = sku
 	}
 }
 

@@ -45,7 +45,7 @@ func (r *renderer) request(i int) string {
 	q := request{
 		VirtualCluster: j.VirtualCluster, Priority: j.PriorityNumber(), PinnedCellID: role.PinnedCell, LeafCellType: role.SKU, LeafCellNumber: r.cells[i],
 		GangReleaseEnable: j.Extras.GangRelease, LazyPreemptionEnable: j.Extras.LazyPreemption, IgnoreK8sSuggestedNodes: j.Extras.IgnoreSuggestedNodes,
-		AffinityGroup: r.group(i),
+		AffinityGroup: r.groups[i],
 	}
 	b, err := strictyaml.Encode(q, nil)
 	if err != nil { // texts and numbers: nothing can fail
@@ -54,32 +54,46 @@ func (r *renderer) request(i int) string {
 	return string(b)
 }
 
-// group is the affinity group of a role: those that name the same, or all where no role names one.
-// Members of one size are summed up, which keeps jobs of many roles small.
-func (r *renderer) group(i int) *group {
-	name, named := r.job.Roles[i].Affinity, false
+// makeGroups makes the affinity group of each role: the one that it names, or, where no role names one,
+// one for all. A group lies on one type of GPU, so that roles which ask for different types get one each;
+// the runtime still lets them wait for each other. Members of one size are summed up, which keeps jobs
+// of many roles small.
+func (r *renderer) makeGroups() {
+	kinds, named := map[string]bool{}, false
 	for _, role := range r.job.Roles {
 		named = named || role.Affinity != ""
+		kinds[role.SKU+role.PinnedCell] = true
 	}
-	if name == "" && (named || !r.job.Extras.Gang) {
-		return nil
-	}
-	g := &group{Name: v1.FullName(r.User, r.job.Name) + "/" + name}
-	if name == "" {
-		g.Name += "default"
-	}
-	for k, role := range r.job.Roles {
-		if role.Affinity != name {
+	byName := map[string]*group{}
+	for i, role := range r.job.Roles {
+		name := role.Affinity
+		if !named && r.job.Extras.Gang {
+			name = "default"
+			if kind := role.SKU + role.PinnedCell; kind != "" && len(kinds) > 1 {
+				name += "-" + kind
+			}
+		}
+		if name == "" {
+			r.groups = append(r.groups, nil)
 			continue
 		}
-		at := slices.IndexFunc(g.Members, func(m member) bool { return m.LeafCellNumber == r.cells[k] })
-		if at < 0 {
-			g.Members = append(g.Members, member{LeafCellNumber: r.cells[k]})
-			at = len(g.Members) - 1
+		g := byName[name]
+		if g == nil {
+			g = &group{Name: v1.FullName(r.User, r.job.Name) + "/" + name}
+			byName[name] = g
 		}
-		g.Members[at].PodNumber += role.Instances
+		g.add(role.Instances, r.cells[i])
+		r.groups = append(r.groups, g)
 	}
-	return g
+}
+
+func (g *group) add(pods, cells int) {
+	at := slices.IndexFunc(g.Members, func(m member) bool { return m.LeafCellNumber == cells })
+	if at < 0 {
+		g.Members = append(g.Members, member{LeafCellNumber: cells})
+		at = len(g.Members) - 1
+	}
+	g.Members[at].PodNumber += pods
 }
 
 // countCells fills in how many cells each role's task takes: as many as give it GPUs, processors and
@@ -88,7 +102,7 @@ func (r *renderer) countCells() {
 	for i := range r.job.Roles {
 		role := &r.job.Roles[i]
 		unit := r.unit(role)
-		n := max(share(role.GPU, unit.GPU), share(role.CPU, unit.CPU), share(role.MemoryMB, unit.MemoryMB), 1)
+		n := max(share(role.GPU, unit.GPU), share(role.CPU*1000, unit.MilliCPU), share(role.MemoryMB, unit.MemoryMB), 1)
 		r.cells = append(r.cells, n)
 	}
 }
@@ -116,10 +130,10 @@ func (r *renderer) unit(role *protocol.Role) SKU {
 			continue
 		}
 		if least == nil {
-			least = &SKU{u.GPU, u.CPU, u.MemoryMB, u.PerNode}
+			least = &SKU{u.GPU, u.MilliCPU, u.MemoryMB, u.PerNode}
 			continue
 		}
-		least.GPU, least.CPU, least.MemoryMB = lesser(least.GPU, u.GPU), lesser(least.CPU, u.CPU), lesser(least.MemoryMB, u.MemoryMB)
+		least.GPU, least.MilliCPU, least.MemoryMB = lesser(least.GPU, u.GPU), lesser(least.MilliCPU, u.MilliCPU), lesser(least.MemoryMB, u.MemoryMB)
 		least.PerNode = max(least.PerNode, u.PerNode)
 	}
 	if least == nil {
@@ -146,6 +160,7 @@ func (r *renderer) check() {
 		return
 	}
 	r.countCells()
+	r.makeGroups()
 	vc, ok := r.Cluster.VirtualClusters[r.job.VirtualCluster]
 	if r.Cluster.VirtualClusters != nil && !ok {
 		r.fail(strictyaml.Path{"defaults", "virtualCluster"}, "job/unknown-virtual-cluster", fmt.Sprintf("the cluster has no virtual cluster %q", r.job.VirtualCluster),
@@ -210,8 +225,8 @@ func (r *renderer) checkHardware(i int, vc VirtualCluster, known bool) {
 	}
 	if unit := r.unit(role); unit.PerNode > 0 && r.cells[i] > unit.PerNode {
 		what := fmt.Sprintf("a task of %s needs the machine's share of %d GPUs, and no machine has more than %d", role.Name, r.cells[i], unit.PerNode)
-		if unit.CPU > 0 && unit.MemoryMB > 0 {
-			what += fmt.Sprintf(" (each with %d processors and %d MB)", unit.CPU, unit.MemoryMB)
+		if unit.MilliCPU > 0 && unit.MemoryMB > 0 {
+			what += fmt.Sprintf(" (each with %g processors and %d MB)", float64(unit.MilliCPU)/1000, unit.MemoryMB)
 		}
 		r.fail(resources, "job/too-large", what, "ask for less per task, and for more instances")
 	}

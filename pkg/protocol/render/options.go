@@ -52,7 +52,10 @@ type VirtualCluster struct {
 
 // SKU is the share of a machine that goes with one GPU. What is 0 is not known, and not counted.
 type SKU struct {
-	GPU, CPU, MemoryMB int
+	GPU int
+	// MilliCPU is thousandths of a processor: a small machine may have fewer processors than GPUs.
+	MilliCPU int
+	MemoryMB int
 	PerNode            int // GPUs of the largest machine
 }
 

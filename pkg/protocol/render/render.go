@@ -63,8 +63,9 @@ const (
 type renderer struct {
 	Options
 	job      *protocol.Job
-	object   string // name of the Framework
-	cells    []int  // of one task, by role
+	object   string   // name of the Framework
+	cells    []int    // of one task, by role
+	groups   []*group // by role; nil where it has none
 	findings strictyaml.Findings
 }
 
