@@ -191,16 +191,16 @@ func machinesByGPU(roots []cell.CellStatus) map[string]map[string]int {
 func shares(nodes []corev1.Node, machines map[string]map[string]int) map[string]render.SKU {
 	out := map[string]render.SKU{}
 	for gpu, names := range machines {
-		share := render.SKU{GPU: 1, CPU: math.MaxInt, MemoryMB: math.MaxInt}
+		share := render.SKU{GPU: 1, MilliCPU: math.MaxInt, MemoryMB: math.MaxInt}
 		for i := range nodes {
 			gpus, has := names[nodes[i].Name], nodes[i].Status.Allocatable
 			if gpus == 0 {
 				continue
 			}
-			share.CPU = min(share.CPU, int(has.Cpu().Value())/gpus)
+			share.MilliCPU = min(share.MilliCPU, int(has.Cpu().MilliValue())/gpus)
 			share.MemoryMB = min(share.MemoryMB, int(has.Memory().Value()>>20)/gpus)
 		}
-		if share.CPU != math.MaxInt {
+		if share.MilliCPU != math.MaxInt {
 			out[gpu] = share
 		}
 	}

@@ -56,7 +56,7 @@ type SKU struct {
 	// MilliCPU is thousandths of a processor: a small machine may have fewer processors than GPUs.
 	MilliCPU int
 	MemoryMB int
-	PerNode            int // GPUs of the largest machine
+	PerNode  int // GPUs of the largest machine
 }
 
 // Storage is a claim that jobs may mount.
