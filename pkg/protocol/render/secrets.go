@@ -1,6 +1,7 @@
 package render
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"strings"
@@ -22,8 +23,19 @@ func (r *renderer) secret(name string, kind corev1.SecretType, key string, data 
 	}
 }
 
+// plainJSON doesn't write & and < as six characters, which commands are full of.
+func plainJSON(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSpace(b.Bytes()), nil
+}
+
 func (r *renderer) specSecret() *corev1.Secret {
-	data, err := json.Marshal(r.spec())
+	data, err := plainJSON(r.spec())
 	if err != nil { // texts and numbers: nothing can fail
 		r.fail(nil, "job/size", "the job's spec can't be written as JSON", "")
 		return nil
@@ -66,7 +78,7 @@ func (r *renderer) registrySecret() *corev1.Secret {
 		}
 		config.Auths[key] = loginOf(image.Auth)
 	}
-	data, err := json.Marshal(config)
+	data, err := plainJSON(config)
 	if err != nil { // texts: nothing can fail
 		r.fail(nil, "job/size", "the logins can't be written as JSON", "")
 		return nil
