@@ -93,12 +93,19 @@ type lab struct {
 	names   []string
 }
 
-// newLab makes hosts; they are gone when the test ends.
+// newLab makes hosts; they are gone when the test ends. With PAICTL_E2E_DIR they stay there, and the
+// next run of the test goes on with them: end them with "paictl sandbox down --dir DIR/NAME/sandbox".
 func newLab(t testing.TB, name string, hosts int, flags ...string) *lab {
 	t.Helper()
-	base := t.TempDir()
+	base, keep := t.TempDir(), os.Getenv("PAICTL_E2E_DIR")
+	if keep != "" {
+		base = filepath.Join(keep, name)
+		require.NoError(t, os.MkdirAll(base, 0o700))
+	}
 	l := &lab{t: t, dir: filepath.Join(base, "sandbox"), cluster: filepath.Join(base, "cluster")}
-	t.Cleanup(l.destroy)
+	if keep == "" {
+		t.Cleanup(l.destroy)
+	}
 	l.hosts(name, hosts, flags...)
 	return l
 }

@@ -17,7 +17,7 @@ import (
 // TestTheSchedulerSharesGPUsBetweenTwoTeams is the main road of the scheduler, on three machines that
 // pretend to have eight GPUs each: vision owns two of them, nlp one.
 func TestTheSchedulerSharesGPUsBetweenTwoTeams(t *testing.T) {
-	g := newGPUs(t, "e2eg")
+	g := newGPUs(t, "e2eg", 4)
 	g.divide(2, 1)
 	workers := g.names[1:]
 
@@ -124,16 +124,16 @@ func (g *gpus) movesAMachine(t *testing.T) {
 	assert.Equal(t, 16, g.virtualCluster("nlp").Guaranteed)
 }
 
-// gpus is a cluster of one master and three workers with GPUs, on which the scheduler runs.
+// gpus is a cluster of one master and workers with GPUs, on which the scheduler runs.
 type gpus struct {
 	*services
 	cellType string // of a worker
 	pause    string // an image that every machine has
 }
 
-func newGPUs(t testing.TB, name string) *gpus {
+func newGPUs(t testing.TB, name string, hosts int) *gpus {
 	t.Helper()
-	s := newServices(t, name, 4, func(l *lab) {
+	s := newServices(t, name, hosts, func(l *lab) {
 		edit(t, filepath.Join(l.dir, "quick-start.yaml"), "gpu: none", "gpu: simulate")
 	})
 	g := &gpus{services: s}

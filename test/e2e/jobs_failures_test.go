@@ -1,0 +1,150 @@
+package e2e
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	v1 "github.com/openpai/paictl/pkg/framework/v1"
+)
+
+// failuresAreExplained breaks things. The last one takes a machine away.
+func (j *jobs) failuresAreExplained(t *testing.T) {
+	t.Run("no such virtual cluster", func(t *testing.T) {
+		r := j.refused(t, jobFile(t, read(t, example(t, "hello"))+"defaults: {virtualCluster: nowhere}\n"))
+		assert.Contains(t, r.stderr, "nowhere")
+		assert.Contains(t, r.stderr, "default", "there is one that can be had")
+	})
+	t.Run("more than the virtual cluster owns", func(t *testing.T) {
+		r := j.refused(t, example(t, "waits", "instances: 2", "instances: 40"))
+		assert.Contains(t, r.stderr, "default")
+		assert.Contains(t, r.stderr, "32")
+	})
+	t.Run("more than the user's quota", func(t *testing.T) {
+		_ = run(t, j.args("job", "delete", "gpu", "--user", "eve", "--yes")...)
+		r := run(t, j.args("job", "submit", example(t, "gpu"), "--user", "eve")...)
+		text := r.stdout + r.stderr
+		if r.code == 0 {
+			eventually(t, time.Minute, "it says that the quota is too small", func() bool {
+				text = run(t, j.args("job", "why", "gpu", "--user", "eve")...).stdout
+				return strings.Contains(strings.ToLower(text), "quota")
+			})
+			_ = run(t, j.args("job", "stop", "gpu", "--user", "eve", "--yes")...)
+		}
+		assert.Contains(t, strings.ToLower(text), "quota")
+		assert.Contains(t, text, "eve")
+	})
+	t.Run("one megabyte that is no YAML", func(t *testing.T) {
+		noise := make([]byte, 1<<20)
+		source := rand.New(rand.NewPCG(1, 2))
+		for i := range noise {
+			noise[i] = byte(source.Uint32())
+		}
+		r := j.refused(t, jobFile(t, string(noise)))
+		assert.Less(t, len(r.stderr), 2000, "the noise isn't printed")
+		assert.Contains(t, r.stderr, "job.yaml")
+	})
+	t.Run("the image does not exist", func(t *testing.T) {
+		j.forget(t, "no-image")
+		j.submit(t, jobFile(t, strings.NewReplacer("name: hello", "name: no-image", "examples-python:3", "no-such-image:1").Replace(read(t, example(t, "hello")))))
+		eventually(t, 2*time.Minute, "the image is named", func() bool { return strings.Contains(j.why(t, "no-image"), "no-such-image:1") })
+		t.Logf("%s: %s", j.state(t, "no-image"), j.why(t, "no-image"))
+		j.forget(t, "no-image")
+	})
+	t.Run("its Secret is gone", j.missesItsSecret)
+	t.Run("its pod is evicted", func(t *testing.T) {
+		name := j.sleeps(t, "evicted")
+		pod := j.podsOf(t, name)[0]
+		eviction := fmt.Sprintf(`{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":%q,"namespace":"pai-jobs"}}`, pod.Name)
+		j.on(j.names[0], "KUBECONFIG=/etc/kubernetes/admin.conf kubectl create --raw /api/v1/namespaces/pai-jobs/pods/"+pod.Name+"/eviction -f - <<'END'\n"+eviction+"\nEND")
+		j.runsAgain(t, name, string(pod.UID))
+		j.forget(t, name)
+	})
+	t.Run("its controller is killed meanwhile", func(t *testing.T) {
+		name := j.sleeps(t, "survives")
+		pod := j.podsOf(t, name)[0]
+		j.kubectl("-n pai-system delete pod -l app.kubernetes.io/name=job-controller --grace-period=0 --force")
+		j.forget(t, "hello")
+		j.submit(t, example(t, "hello"))
+		j.ended(t, "hello", "succeeded", "Succeeded")
+		assert.Equal(t, pod.UID, j.podsOf(t, name)[0].UID, "the new one lets it run")
+		j.forget(t, name)
+	})
+	t.Run("its machine is lost", j.losesItsMachine)
+}
+
+// missesItsSecret takes the commands away from a job that waits.
+func (j *jobs) missesItsSecret(t *testing.T) {
+	const name = "no-secret"
+	j.forget(t, "gpu")
+	j.forget(t, name)
+	j.submit(t, example(t, "gpu", "seconds: 120", "seconds: 3600"))
+	j.is(t, "gpu", "running")
+	j.submit(t, jobFile(t, strings.NewReplacer("name: waits", "name: "+name, "instances: 2", "instances: 4").Replace(read(t, example(t, "waits")))))
+	j.is(t, name, "queued")
+	secret := v1.SpecSecretName(v1.ObjectName("ann", name))
+	j.kubectl("-n pai-jobs delete secret " + secret)
+	j.forget(t, "gpu")
+	eventually(t, 3*time.Minute, "the Secret is named", func() bool { return strings.Contains(j.why(t, name), secret) })
+	t.Logf("%s: %s", j.state(t, name), j.why(t, name))
+	j.forget(t, name)
+}
+
+// losesItsMachine unplugs the machine of a running job. Kubernetes waits for it to come back, and "why"
+// says so; once an administrator has said that it won't, the job goes on elsewhere.
+func (j *jobs) losesItsMachine(t *testing.T) {
+	name := j.sleeps(t, "lost")
+	pod := j.podsOf(t, name)[0]
+	dead := pod.Spec.NodeName
+	ok(t, "sandbox", "stop", "--dir", j.dir, "--unplug", dead)
+	defer func() {
+		ok(t, "sandbox", "start", "--dir", j.dir, dead)
+		j.kubectl("taint node " + dead + " node.kubernetes.io/out-of-service:NoExecute- || true")
+	}()
+	eventually(t, 3*time.Minute, "Kubernetes misses the machine", func() bool {
+		return strings.Contains(j.kubectl("get nodes --no-headers "+dead), "NotReady")
+	})
+	eventually(t, time.Minute, "the job says so", func() bool { return strings.Contains(j.why(t, name), dead) })
+	t.Log(j.why(t, name))
+	j.kubectl("taint node " + dead + " node.kubernetes.io/out-of-service=nodeshutdown:NoExecute")
+	j.runsAgain(t, name, string(pod.UID))
+	assert.NotEqual(t, dead, j.podsOf(t, name)[0].Spec.NodeName)
+	j.forget(t, name)
+}
+
+// sleeps submits a job of one task that runs until it is stopped, and waits until it runs.
+func (j *jobs) sleeps(t *testing.T, name string) string {
+	t.Helper()
+	j.forget(t, name)
+	j.submit(t, jobFile(t, fmt.Sprintf(sleepers, name, 1)))
+	eventually(t, 2*time.Minute, name+" runs", func() bool { return strings.Contains(j.log(t, name), "ready") })
+	return name
+}
+
+// runsAgain waits until a job runs in another pod, without a retry that counts.
+func (j *jobs) runsAgain(t *testing.T, name, pod string) {
+	t.Helper()
+	eventually(t, 5*time.Minute, name+" runs again", func() bool {
+		pods := j.podsOf(t, name)
+		return len(pods) == 1 && string(pods[0].UID) != pod && j.state(t, name) == "running"
+	})
+	f := j.framework(t, name)
+	assert.Equal(t, int32(1), f.Status.RetryPolicyStatus.TotalRetriedCount)
+	assert.Zero(t, f.Status.RetryPolicyStatus.AccountableRetriedCount)
+	t.Log(j.why(t, name))
+}
+
+// refused submits a file that must be refused, and checks that nothing is left of it.
+func (j *jobs) refused(t *testing.T, path string) result {
+	t.Helper()
+	before := j.kubectl("-n pai-jobs get frameworks,secrets -o name")
+	r := run(t, j.job("submit", path)...)
+	assert.Equal(t, 1, r.code, "%s", r)
+	assert.NotEmpty(t, strings.TrimSpace(r.stderr))
+	assert.Equal(t, before, j.kubectl("-n pai-jobs get frameworks,secrets -o name"))
+	return r
+}

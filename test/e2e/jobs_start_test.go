@@ -1,0 +1,93 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "github.com/openpai/paictl/pkg/framework/v1"
+)
+
+// mostOverhead is what a job's first line may come later than that of the same pod made with kubectl.
+const mostOverhead = time.Second
+
+// startsSoon measures the time from the call of "job submit" to the first line of the user's program, and
+// the same for a bare pod with that program, one after the other. Both are timed by the container's log,
+// whose clock is this machine's.
+func (j *jobs) startsSoon(t *testing.T) {
+	var jobs, pods []time.Duration
+	for i := range 7 {
+		name := fmt.Sprintf("start-%d", i)
+		j.forget(t, name)
+		text := strings.Replace(read(t, example(t, "hello")), "name: hello", "name: "+name, 1)
+		path := jobFile(t, text)
+		start := time.Now()
+		ok(t, j.job("submit", path)...)
+		eventually(t, 2*time.Minute, name+" has printed", func() bool { return strings.Contains(j.log(t, name), "Hello") })
+		made := j.podsOf(t, name)
+		require.Len(t, made, 1)
+		jobs = append(jobs, j.firstLine(t, made[0].Name).Sub(start))
+		j.ended(t, name, "succeeded", "")
+
+		bare := bareOf(&made[0])
+		manifest, err := json.Marshal(bare)
+		require.NoError(t, err)
+		path = filepath.Join(t.TempDir(), "pod.json")
+		require.NoError(t, os.WriteFile(path, manifest, 0o600))
+		start = time.Now()
+		out, err := exec.CommandContext(t.Context(), filepath.Join(bundle, "bin", "kubectl"), "--kubeconfig", j.kubeconfig, "create", "-f", path).CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		eventually(t, 2*time.Minute, bare.Name+" has ended", func() bool {
+			return strings.Contains(j.kubectl("-n pai-jobs get pod "+bare.Name+" -o jsonpath={.status.phase}"), "Succeeded")
+		})
+		pods = append(pods, j.firstLine(t, bare.Name).Sub(start))
+		j.kubectl("-n pai-jobs delete pod " + bare.Name)
+	}
+	slices.Sort(jobs)
+	slices.Sort(pods)
+	overhead := jobs[len(jobs)/2] - pods[len(pods)/2]
+	t.Logf("to the first line, median of %d: job %.2f s (%.2f to %.2f), pod %.2f s (%.2f to %.2f), overhead %.2f s", len(jobs),
+		jobs[len(jobs)/2].Seconds(), jobs[0].Seconds(), jobs[len(jobs)-1].Seconds(),
+		pods[len(pods)/2].Seconds(), pods[0].Seconds(), pods[len(pods)-1].Seconds(), overhead.Seconds())
+	assert.Less(t, overhead, mostOverhead)
+}
+
+// bareOf is a pod like that of a job, as one would write it by hand: the same image, resources and
+// scheduler, and the program itself as its command.
+func bareOf(of *corev1.Pod) *corev1.Pod {
+	p := &corev1.Pod{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{Name: "bare-" + of.Name, Namespace: of.Namespace,
+			Labels: map[string]string{v1.LabelUser: of.Labels[v1.LabelUser], v1.LabelVC: of.Labels[v1.LabelVC]}, Annotations: map[string]string{}},
+		Spec: corev1.PodSpec{SchedulerName: of.Spec.SchedulerName, RestartPolicy: corev1.RestartPolicyNever,
+			NodeSelector: of.Spec.NodeSelector, Affinity: of.Spec.Affinity, Tolerations: of.Spec.Tolerations},
+	}
+	const request = "hivedscheduler.microsoft.com/pod-scheduling-spec"
+	if spec := of.Annotations[request]; spec != "" {
+		p.Annotations[request] = strings.ReplaceAll(spec, "ann~", "bare~")
+	}
+	app := of.Spec.Containers[0]
+	p.Spec.Containers = []corev1.Container{{Name: app.Name, Image: app.Image, ImagePullPolicy: app.ImagePullPolicy, Resources: app.Resources,
+		Command: []string{"bash", "-c", "echo Hello"}}}
+	return p
+}
+
+// firstLine is when a pod printed its first line.
+func (j *jobs) firstLine(t testing.TB, pod string) time.Time {
+	t.Helper()
+	line, _, _ := strings.Cut(j.kubectl("-n pai-jobs logs --timestamps -c app "+pod), " ")
+	at, err := time.Parse(time.RFC3339Nano, line)
+	require.NoError(t, err)
+	return at
+}

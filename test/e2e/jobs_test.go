@@ -1,0 +1,317 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	v1 "github.com/openpai/paictl/pkg/framework/v1"
+)
+
+// TestJobs runs every example of examples/jobs in real containers, on four machines that pretend to have
+// eight GPUs each, and then what goes wrong with jobs: each ends in a state and a sentence.
+func TestJobs(t *testing.T) {
+	j := newJobs(t, "e2ej")
+	t.Run("examples", j.examplesEndAsTheySay)
+	t.Run("submit to first line", j.startsSoon)
+	t.Run("rights", j.mayDoLittle)
+	t.Run("failures", j.failuresAreExplained)
+}
+
+// examplesEndAsTheySay runs all files of examples/jobs; a new one has to be added here.
+func (j *jobs) examplesEndAsTheySay(t *testing.T) {
+	tests := []struct {
+		file  string
+		check func(*testing.T, string)
+	}{
+		{"hello", func(t *testing.T, name string) {
+			r := run(t, j.job("submit", example(t, name), "--watch")...)
+			require.Equal(t, 0, r.code, "%s", r)
+			assert.Contains(t, r.stdout, "Hello ann, this is main-0 of ann~hello")
+			j.ended(t, name, "succeeded", "Succeeded")
+		}},
+		{"two-roles", func(t *testing.T, name string) {
+			j.submit(t, example(t, name))
+			j.ended(t, name, "succeeded", "")
+			log := j.log(t, name)
+			assert.Contains(t, log, "found the server by name: greetings from the server")
+			assert.Contains(t, log, "found the server by environment: greetings from the server")
+		}},
+		{"rendezvous", func(t *testing.T, name string) {
+			j.submit(t, example(t, name))
+			j.ended(t, name, "succeeded", "Succeeded")
+			for rank := range 4 {
+				assert.Contains(t, j.log(t, name), fmt.Sprintf("rank %d of 4: the sum of all is 10", rank))
+			}
+		}},
+		{"sweep", func(t *testing.T, name string) {
+			j.submit(t, example(t, name))
+			j.ended(t, name, "succeeded", "Succeeded")
+			for _, line := range []string{"rate 0.9: ", "rate 0.1: x = 3.0000, loss = 0.0000", "rate 0.01: ", "rate 0.001: "} {
+				assert.Contains(t, j.log(t, name), line)
+			}
+		}},
+		{"gpu", j.usesAMachineOfGPUs},
+		{"waits", j.waitsForGPUs},
+		{"retry", j.retries},
+		{"syntax-error", func(t *testing.T, name string) {
+			j.submit(t, example(t, name))
+			f := j.ended(t, name, "failed", "ContainerSyntaxError")
+			assert.Zero(t, f.Status.RetryPolicyStatus.TotalRetriedCount, "three retries were allowed, and none would have helped")
+			assert.Contains(t, j.why(t, name), "SyntaxError: expected ':'")
+		}},
+		{"out-of-memory", func(t *testing.T, name string) {
+			j.submit(t, example(t, name))
+			f := j.ended(t, name, "failed", "")
+			assert.Zero(t, f.Status.RetryPolicyStatus.TotalRetriedCount)
+			assert.Contains(t, strings.ToLower(j.why(t, name)), "memory")
+			assert.Contains(t, j.log(t, name), "holding 16 MB")
+		}},
+		{"checkpoint", j.goesOnFromItsCheckpoint},
+		{"secrets", j.keepsItsSecret},
+		{"storage", func(t *testing.T, name string) {
+			j.submit(t, example(t, name))
+			j.ended(t, name, "succeeded", "Succeeded")
+			assert.Contains(t, j.log(t, name), "the file has 1 lines")
+			j.submit(t, example(t, name), "--replace")
+			j.ended(t, name, "succeeded", "Succeeded")
+			assert.Contains(t, j.log(t, name), "found what was left here:\nann~storage was here")
+			assert.Contains(t, j.log(t, name), "the file has 2 lines")
+		}},
+		{"code", j.takesAFolderAlong},
+	}
+	files, err := filepath.Glob("../../examples/jobs/*.yaml")
+	require.NoError(t, err)
+	assert.Len(t, tests, len(files), "every example is run")
+	for _, tt := range tests {
+		t.Run(tt.file, func(t *testing.T) {
+			j.forget(t, tt.file)
+			tt.check(t, tt.file)
+		})
+	}
+	list := ok(t, j.job("list")...)
+	for _, tt := range tests {
+		assert.Contains(t, list.stdout, tt.file)
+	}
+}
+
+// usesAMachineOfGPUs leaves the job running.
+func (j *jobs) usesAMachineOfGPUs(t *testing.T, name string) {
+	j.submit(t, example(t, name, "seconds: 120", "seconds: 3600"))
+	j.is(t, name, "running")
+	eventually(t, time.Minute, "it has said what it sees", func() bool { return strings.Contains(j.log(t, name), "torchrun") })
+	log := j.log(t, name)
+	assert.Contains(t, log, "my GPUs: 0,1,2,3,4,5,6,7")
+	assert.Contains(t, log, "processes for torchrun: 8")
+	seen := ok(t, j.job("exec", name, "--", "sh", "-c", "echo $NVIDIA_VISIBLE_DEVICES $PAI_CURRENT_TASK_ROLE_NAME")...)
+	assert.Equal(t, "0,1,2,3,4,5,6,7 train", strings.TrimSpace(seen.stdout))
+}
+
+// waitsForGPUs begins while gpu has one of the four machines, and ends it.
+func (j *jobs) waitsForGPUs(t *testing.T, name string) {
+	j.submit(t, example(t, name, "instances: 2", "instances: 4"))
+	j.is(t, name, "queued")
+	why := j.why(t, name)
+	assert.Contains(t, why, "GPU", "what it waits for")
+	assert.Contains(t, why, "gpu", "who has it")
+	assert.Contains(t, ok(t, j.job("queue")...).stdout, name)
+	for _, p := range j.podsOf(t, name) {
+		assert.Empty(t, p.Spec.NodeName, "a gang that waits holds no machine")
+	}
+	ok(t, j.job("stop", "gpu", "--yes")...)
+	j.ended(t, "gpu", "stopped", "")
+	j.ended(t, name, "succeeded", "Succeeded")
+	for rank := range 4 {
+		assert.Contains(t, j.log(t, name), fmt.Sprintf("node rank %d of world size 32, GPUs 0,1,2,3,4,5,6,7", rank))
+	}
+}
+
+func (j *jobs) retries(t *testing.T, name string) {
+	j.submit(t, example(t, name))
+	f := j.ended(t, name, "succeeded", "Succeeded")
+	assert.Equal(t, int32(2), f.Status.RetryPolicyStatus.TotalRetriedCount)
+	assert.Equal(t, int32(1), f.Status.RetryPolicyStatus.AccountableRetriedCount, "a kill from outside is not the job's fault")
+	assert.Contains(t, j.log(t, name), "this is attempt 2\nthird time lucky")
+	for attempt := range 2 {
+		old := ok(t, j.job("logs", name, "--attempt", fmt.Sprint(attempt))...)
+		assert.Contains(t, old.stdout, fmt.Sprintf("this is attempt %d", attempt), "its pod is gone, its log is kept")
+	}
+}
+
+func (j *jobs) goesOnFromItsCheckpoint(t *testing.T, name string) {
+	j.submit(t, example(t, name, "steps: 600", "steps: 100"))
+	eventually(t, 2*time.Minute, "it works", func() bool { return strings.Contains(j.log(t, name), "step 20") })
+	ok(t, j.job("stop", name, "--yes")...)
+	j.ended(t, name, "stopped", "")
+	var saved int
+	log := j.log(t, name)
+	_, after, found := strings.Cut(log, "saved step ")
+	require.True(t, found, "SIGTERM reached the program: %s", log)
+	_, err := fmt.Sscan(after, &saved)
+	require.NoError(t, err)
+
+	j.submit(t, example(t, name, "steps: 600", "steps: 100"), "--replace")
+	j.ended(t, name, "succeeded", "Succeeded")
+	log = j.log(t, name)
+	assert.Contains(t, log, fmt.Sprintf("resumed at step %d\n", saved))
+	assert.Contains(t, log, "\ndone")
+}
+
+func (j *jobs) keepsItsSecret(t *testing.T, name string) {
+	const token = `open<sesame>&"$HOME"#4711`
+	j.submit(t, example(t, name))
+	j.ended(t, name, "succeeded", "Succeeded")
+	assert.Contains(t, j.log(t, name), fmt.Sprintf("the token has %d characters", len(token)))
+	object := v1.ObjectName("ann", name)
+	stored := j.kubectl("-n pai-jobs get frameworks,pods,configmaps,serviceaccounts,events -o yaml")
+	require.Contains(t, stored, object)
+	shown := ok(t, j.job("get", name, "-o", "json")...).stdout + ok(t, j.job("get", name)...).stdout + j.why(t, name)
+	for _, text := range []string{stored, shown, j.archive(t, "/v1/jobs/"+object)} {
+		assert.NotContains(t, text, "sesame")
+	}
+}
+
+func (j *jobs) takesAFolderAlong(t *testing.T, name string) {
+	dir := filepath.Join(t.TempDir(), "code")
+	require.NoError(t, os.CopyFS(dir, os.DirFS("../../examples/jobs/code")))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "old.log"), []byte("stays at home"), 0o600))
+	j.submit(t, example(t, name), "--code", dir)
+	j.ended(t, name, "succeeded", "Succeeded")
+	log := j.log(t, name)
+	assert.Contains(t, log, "epoch 3: loss 0.141")
+	assert.NotContains(t, log, "old.log")
+}
+
+// jobs is a cluster that runs jobs: four workers that pretend to have eight GPUs each, all of the
+// virtual cluster default, and the storage "team" on the first.
+type jobs struct{ *gpus }
+
+func newJobs(t testing.TB, name string) *jobs {
+	t.Helper()
+	g := newGPUs(t, name, 5)
+	g.set("scheduler", map[string]any{"virtualClusters": map[string]any{"default": map[string]any{
+		"virtualCells": []any{map[string]any{"cellType": g.cellType, "cellNumber": 4}},
+		"quota":        map[string]any{"users": map[string]any{"eve": 2}},
+	}}})
+	g.set("storage", map[string]any{"local": map[string]any{"volumes": []any{map[string]any{
+		"claim": "team", "namespace": "pai-jobs", "node": g.names[1], "path": "/srv/jobs/team", "size": "1Gi",
+	}}}})
+	g.push()
+	g.start(0, "-n", "scheduler", "-n", "storage", "-n", "job-controller")
+	eventually(g.t, time.Minute, "the scheduler leads", func() bool { return g.api("/v1/virtualclusters") != "" })
+	return &jobs{g}
+}
+
+// example is the path of an example, or of a copy in which texts are replaced.
+func example(t testing.TB, name string, replace ...string) string {
+	t.Helper()
+	path := filepath.Join("../../examples/jobs", name+".yaml")
+	if len(replace) == 0 {
+		return path
+	}
+	changed := jobFile(t, read(t, path))
+	for i := 0; i < len(replace); i += 2 {
+		edit(t, changed, replace[i], replace[i+1])
+	}
+	return changed
+}
+
+// jobFile is a job file with this text.
+func jobFile(t testing.TB, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "job.yaml")
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
+
+// job is a command on ann's jobs.
+func (j *jobs) job(verb string, args ...string) []string {
+	return append(j.args("job", verb, "--user", "ann"), args...)
+}
+
+func (j *jobs) submit(t testing.TB, file string, flags ...string) {
+	t.Helper()
+	ok(t, j.job("submit", append([]string{file}, flags...)...)...)
+}
+
+// forget deletes a job that an earlier run of the test has left.
+func (j *jobs) forget(t testing.TB, name string) {
+	t.Helper()
+	_ = run(t, j.job("stop", name, "--yes")...)
+	_ = run(t, j.job("delete", name, "--yes")...)
+}
+
+// ended waits for the end of a job and checks how it ended; phrase "" is any.
+func (j *jobs) ended(t testing.TB, name, state, phrase string) *v1.Framework {
+	t.Helper()
+	_ = run(t, j.job("wait", name, "--timeout", "5m")...)
+	assert.Equal(t, state, j.state(t, name), "%s", j.why(t, name))
+	f := j.framework(t, name)
+	require.NotNil(t, f.Status)
+	if c := f.Status.AttemptStatus.CompletionStatus; phrase != "" && assert.NotNil(t, c) {
+		assert.Equal(t, phrase, c.Phrase, "%s", c.Diagnostics)
+	}
+	return f
+}
+
+// is waits until a job is in a state.
+func (j *jobs) is(t testing.TB, name, state string) {
+	t.Helper()
+	last := ""
+	eventually(t, 2*time.Minute, name+" is "+state, func() bool {
+		now := j.state(t, name)
+		if now != last {
+			t.Logf("%s is %s", name, now)
+		}
+		last = now
+		return now == state
+	})
+}
+
+// state is what "job get" says in one word.
+func (j *jobs) state(t testing.TB, name string) string {
+	t.Helper()
+	var job struct{ State string }
+	require.NoError(t, json.Unmarshal([]byte(ok(t, j.job("get", name, "-o", "json")...).stdout), &job))
+	return job.State
+}
+
+// why is what "job why" prints.
+func (j *jobs) why(t testing.TB, name string) string {
+	t.Helper()
+	r := run(t, j.job("why", name)...)
+	return r.stdout + r.stderr
+}
+
+// log is what all tasks of a job have printed.
+func (j *jobs) log(t testing.TB, name string) string {
+	t.Helper()
+	return run(t, j.job("logs", name)...).stdout
+}
+
+// archive asks the job controller's history.
+func (j *jobs) archive(t testing.TB, path string) string {
+	t.Helper()
+	return string(j.ask("job-controller:http", path))
+}
+
+func (j *jobs) framework(t testing.TB, name string) *v1.Framework {
+	t.Helper()
+	var f v1.Framework
+	require.NoError(t, json.Unmarshal([]byte(j.kubectl("-n pai-jobs get framework "+v1.ObjectName("ann", name)+" -o json")), &f))
+	return &f
+}
+
+func ptr[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}
