@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"time"
 
@@ -66,7 +67,7 @@ func (w *Wait) For(ctx context.Context) (*peers.Peers, error) {
 		return p, nil
 	}
 	if ctx.Err() != nil { // stopped, not timed out
-		return nil, exit.With(exit.Stopped, fmt.Errorf("%w while it waited for the job's other tasks", process.ErrStopped))
+		return nil, exit.OfProgram(exit.Stopped, fmt.Errorf("%w while it waited for the job's other tasks", process.ErrStopped))
 	}
 	return nil, err
 }
@@ -93,7 +94,8 @@ type try struct {
 
 func (t try) refused() bool {
 	var status *statusError
-	return !t.opened && errors.As(t.err, &status) && status.refused()
+	refused := errors.As(t.err, &status) && status.refused()
+	return !t.opened && (refused || errors.Is(t.err, fs.ErrNotExist)) // no token is mounted
 }
 
 func (w *Wait) loop(ctx context.Context) (*peers.Peers, error) {

@@ -15,14 +15,17 @@ const (
 	Stopped            = 143 // as a program that SIGTERM ends
 	CannotExecute      = 126 // as shells say it
 	NotFound           = 127
-	signalBase         = 128
-	firstReservedByPAI = 220
+
+	signalBase = 128
 )
 
 // Error is an error that says which code it ends the task with.
 type Error struct {
 	Code int
 	Err  error
+	// Program: the code is that of a program, which the failure rules interpret. The runtime's own
+	// codes are not put to them: they would look for reasons in the output of what never ran.
+	Program bool
 }
 
 func (e *Error) Error() string { return e.Err.Error() }
@@ -50,9 +53,14 @@ func Code(err error) int {
 	return Unknown
 }
 
-// Own tells whether a code is one that the runtime gives for its own failures, which the failure
-// rules are not asked about: they would look for reasons in the output of a program that never ran.
-func Own(code int) bool { return code >= firstReservedByPAI }
+// OfProgram attaches the code that a program ended with, or that a shell would give for it.
+func OfProgram(code int, err error) error { return &Error{Code: code, Err: err, Program: true} }
+
+// Own tells whether an error's code is the runtime's and not a program's.
+func Own(err error) bool {
+	var e *Error
+	return !errors.As(err, &e) || !e.Program
+}
 
 // Signal is the code of a program that a signal ended.
 func Signal(n int) int { return signalBase + n }

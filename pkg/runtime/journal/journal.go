@@ -76,18 +76,26 @@ func (s stderr) Write(p []byte) (int, error) {
 }
 
 // Printf writes one message; every line of it is marked.
-func (j *Journal) Printf(format string, args ...any) {
+func (j *Journal) Printf(format string, args ...any) { j.print(true, format, args) }
+
+// Notef writes to the file only: what helps those who look for a fault, and would be noise in the
+// log of a job that works.
+func (j *Journal) Notef(format string, args ...any) { j.print(false, format, args) }
+
+func (j *Journal) print(shown bool, format string, args []any) {
 	for line := range strings.Lines(fmt.Sprintf(format, args...)) {
-		j.line([]byte(strings.TrimRight(line, "\r\n")))
+		j.line([]byte(strings.TrimRight(line, "\r\n")), shown)
 	}
 }
 
-func (j *Journal) line(text []byte) {
+func (j *Journal) line(text []byte, shown bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	marked := make([]byte, 0, len(prefix)+len(text)+1)
 	marked = append(append(append(marked, prefix...), text...), '\n')
-	_, _ = j.err.Write(marked) // there is nobody else to tell
+	if shown {
+		_, _ = j.err.Write(marked) // there is nobody else to tell
+	}
 	_, _ = j.tail.Write(marked)
 	if j.file == nil {
 		return
@@ -103,8 +111,13 @@ func (j *Journal) line(text []byte) {
 	}
 }
 
-// Tail is the end of what was written, marks included. Nothing may be written afterwards.
-func (j *Journal) Tail() []byte { return j.tail.Bytes() }
+// Tail is the end of what was written, marks included. It is a copy: plugins in the background may
+// go on writing.
+func (j *Journal) Tail() []byte {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return bytes.Clone(j.tail.Bytes())
+}
 
 // Writer returns a writer that makes marked lines of a plugin's output. Its end is written by Flush.
 func (j *Journal) Writer() *Writer { return &Writer{journal: j} }
@@ -128,7 +141,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 		if i < 0 {
 			i = maxLine - 1
 		}
-		w.journal.line(bytes.TrimRight(w.partial[:i+1], "\r\n"))
+		w.journal.line(bytes.TrimRight(w.partial[:i+1], "\r\n"), true)
 		w.partial = w.partial[i+1:]
 	}
 }
@@ -138,7 +151,7 @@ func (w *Writer) Flush() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.partial) > 0 {
-		w.journal.line(w.partial)
+		w.journal.line(w.partial, true)
 		w.partial = nil
 	}
 }

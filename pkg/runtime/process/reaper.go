@@ -94,6 +94,7 @@ type Command struct {
 	Stdin  *os.File // nil is nothing to read
 	Stdout *os.File
 	Stderr *os.File
+	Extra  []*os.File // from descriptor 3 on
 }
 
 // Process is a program that was started. It leads a session, so it and its children are one
@@ -110,6 +111,11 @@ func (r *Reaper) Start(c Command) (*Process, error) {
 	if err != nil && !errors.Is(err, exec.ErrDot) {
 		return nil, startError(c.Args[0], err)
 	}
+	if c.Dir != "" {
+		if info, err := os.Stat(c.Dir); err != nil || !info.IsDir() {
+			return nil, exit.OfProgram(exit.CannotExecute, fmt.Errorf("%s can't be run in %s: there is no such folder", c.Args[0], c.Dir))
+		}
+	}
 	stdin := c.Stdin
 	if stdin == nil {
 		if stdin, err = os.Open(os.DevNull); err != nil {
@@ -121,7 +127,7 @@ func (r *Reaper) Start(c Command) (*Process, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p, err := os.StartProcess(path, c.Args, &os.ProcAttr{
-		Dir: c.Dir, Env: c.Env, Files: []*os.File{stdin, c.Stdout, c.Stderr},
+		Dir: c.Dir, Env: c.Env, Files: append([]*os.File{stdin, c.Stdout, c.Stderr}, c.Extra...),
 		Sys: &syscall.SysProcAttr{Setsid: true},
 	})
 	if err != nil {
@@ -141,14 +147,17 @@ func startError(name string, err error) error {
 		cause = lookup.Err
 	}
 	switch {
-	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
-		return exit.With(exit.NotFound, fmt.Errorf("%s: command not found (%w)", name, cause))
+	case errors.Is(err, exec.ErrNotFound):
+		return exit.OfProgram(exit.NotFound, fmt.Errorf("%s: command not found (%w)", name, cause))
+	case errors.Is(err, fs.ErrNotExist):
+		// Linux says the same of a program whose loader or interpreter is missing.
+		return exit.OfProgram(exit.NotFound, fmt.Errorf("%s: command not found, or what it needs to start (%w)", name, cause))
 	case errors.Is(err, unix.E2BIG):
 		cause = fmt.Errorf("%w: its arguments and the environment are larger than Linux takes", err)
 	case errors.Is(err, unix.ENOEXEC):
 		cause = fmt.Errorf("%w: it is no program of this kind of machine, or a script without #!", err)
 	}
-	return exit.With(code, fmt.Errorf("%s can't be run: %w", name, cause))
+	return exit.OfProgram(code, fmt.Errorf("%s can't be run: %w", name, cause))
 }
 
 // Signal sends a signal to the process group.

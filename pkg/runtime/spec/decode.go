@@ -138,6 +138,9 @@ func (r *Role) check() error {
 	if len(r.Exec) > 0 && r.Exec[0] == "" {
 		return errors.New("its program has no name")
 	}
+	if len(r.Exec) == 0 && r.Command == "" {
+		return errors.New("it has neither commands nor a program")
+	}
 	return nil
 }
 

@@ -1,0 +1,217 @@
+// Package plugin is what a job may have run around its commands: cmd, ssh, tensorboard, git and
+// teamwise_storage.
+// In: the plugins of a role, the job's layout. Out: programs that were run before and after.
+package plugin
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/openpai/paictl/pkg/runtime/env"
+	"github.com/openpai/paictl/pkg/runtime/exit"
+	"github.com/openpai/paictl/pkg/runtime/process"
+	"github.com/openpai/paictl/pkg/runtime/spec"
+)
+
+// Run is what plugins need of the task that they run in.
+type Run struct {
+	Layout  *env.Layout
+	Environ []string
+	// Home is spec.Home but in tests. UserHome is that of the user that the container runs as.
+	Home, UserHome string
+	Dir            string // where commands run
+	Reaper         *process.Reaper
+	Signals        *process.Signals
+	Grace          time.Duration
+	Tell           func(format string, args ...any)
+	// Output is where programs of plugins print to; the function returned is called once they have
+	// ended, or run in the background.
+	Output func() (*os.File, func(), error)
+	// Self is the runtime's own program.
+	Self string
+}
+
+// plugin is one of them, its parameters read.
+type plugin interface {
+	// pre runs before the commands.
+	pre(ctx context.Context, r *Run) error
+	// post runs after commands that succeeded.
+	post(ctx context.Context, r *Run) error
+}
+
+// kinds are all plugins by name.
+var kinds = map[string]func() plugin{
+	"cmd":              func() plugin { return &cmd{} },
+	"git":              func() plugin { return &git{} },
+	"ssh":              func() plugin { return &ssh{} },
+	"tensorboard":      func() plugin { return &tensorboard{} },
+	"teamwise_storage": func() plugin { return &storage{} },
+}
+
+// Plugins are those of a task, ready to run.
+type Plugins struct {
+	list []entry
+	run  *Run
+}
+
+type entry struct {
+	plugin
+	spec  spec.Plugin
+	shown string // name and number, for messages
+}
+
+// New reads the parameters of all plugins, so that a mistake in the last is found before the first
+// has run.
+func New(list []spec.Plugin, r *Run) (*Plugins, error) {
+	p := &Plugins{run: r}
+	for i, s := range list {
+		e := entry{spec: s, shown: fmt.Sprintf("plugin %d (%s)", i+1, s.Name)}
+		var err error
+		if e.plugin, err = read(s); err != nil {
+			err = fmt.Errorf("%s: %w", e.shown, err)
+			if !s.IgnoreFailure {
+				return nil, err
+			}
+			r.Tell("%v; it is left out, as its failurePolicy says", err)
+			continue
+		}
+		p.list = append(p.list, e)
+	}
+	return p, nil
+}
+
+func read(s spec.Plugin) (plugin, error) {
+	kind, ok := kinds[s.Name]
+	if !ok {
+		return nil, errors.New("there is no such plugin; there are cmd, git, ssh, tensorboard and teamwise_storage")
+	}
+	p := kind()
+	if len(bytes.TrimSpace(s.Parameters)) > 0 && !bytes.Equal(s.Parameters, []byte("null")) {
+		if err := json.Unmarshal(s.Parameters, p); err != nil {
+			return nil, parameterError(err)
+		}
+	}
+	if c, ok := p.(interface{ check() error }); ok {
+		return p, c.check()
+	}
+	return p, nil
+}
+
+// parameterError keeps the field and drops the value, which may be a secret.
+func parameterError(err error) error {
+	var kind *json.UnmarshalTypeError
+	if errors.As(err, &kind) {
+		return fmt.Errorf("parameter %s is no %s", kind.Field, kind.Type)
+	}
+	return errors.New("its parameters can't be read")
+}
+
+// Pre runs what comes before the commands, in order.
+func (p *Plugins) Pre(ctx context.Context) error {
+	for _, e := range p.list {
+		if ctx.Err() != nil {
+			return exit.OfProgram(exit.Stopped, fmt.Errorf("%w before %s", process.ErrStopped, e.shown))
+		}
+		if err := p.handle(ctx, e, "", e.pre(ctx, p.run)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Post runs what comes after them, in reverse.
+func (p *Plugins) Post(ctx context.Context) error {
+	for i := len(p.list) - 1; i >= 0; i-- {
+		if err := p.handle(ctx, p.list[i], " after the commands", p.list[i].post(ctx, p.run)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// handle is the failurePolicy. A stop of the task is none of the plugin's failures.
+func (p *Plugins) handle(ctx context.Context, e entry, when string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return exit.OfProgram(exit.Stopped, fmt.Errorf("%w during %s%s", process.ErrStopped, e.shown, when))
+	case e.spec.IgnoreFailure:
+		p.run.Tell("%s%s: %v; going on, as its failurePolicy says", e.shown, when, err)
+		return nil
+	}
+	return fmt.Errorf("%s%s: %w", e.shown, when, err)
+}
+
+// command runs a program of a plugin to its end. Its output goes to the journal; what it leaves in
+// the background goes on running.
+func (r *Run) command(args []string, environ []string) error {
+	out, closeOut, err := r.Output()
+	if err != nil {
+		return err
+	}
+	p, err := r.Reaper.Start(process.Command{Args: args, Dir: r.Dir, Env: environ, Stdout: out, Stderr: out})
+	if err != nil {
+		closeOut()
+		return err
+	}
+	o := r.Signals.Supervise(p, r.Grace)
+	closeOut()
+	if o.Code != 0 {
+		return exit.OfProgram(o.Code, fmt.Errorf("%s ended with code %d", args[0], o.Code))
+	}
+	return nil
+}
+
+// background starts a program that runs beside the commands.
+func (r *Run) background(args []string, environ []string, stdin *os.File) error {
+	out, closeOut, err := r.Output()
+	if err != nil {
+		return err
+	}
+	defer closeOut()
+	_, err = r.Reaper.Start(process.Command{Args: args, Dir: r.Dir, Env: environ, Stdin: stdin, Stdout: out, Stderr: out})
+	return err
+}
+
+// ask runs a program for what it prints.
+func (r *Run) ask(ctx context.Context, args []string) (string, error) {
+	out, code, err := r.Reaper.Ask(ctx, process.Command{Args: args, Dir: r.Dir, Env: r.Environ})
+	if err == nil && code != 0 {
+		err = fmt.Errorf("%s ended with code %d", args[0], code)
+	}
+	return out, err
+}
+
+// script runs shell commands from a file: as an argument they would be seen by everybody who may
+// list processes, and could be no longer than 128 KiB.
+func (r *Run) script(name, text string) error {
+	file := filepath.Join(r.Home, "runtime.d", name)
+	args, text, err := Shell(nil, text)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(file, []byte(text), 0o700); err != nil {
+		return err
+	}
+	return r.command(append(args, file), r.Environ)
+}
+
+// flag reads a JSON boolean that people also write as a string.
+type flag bool
+
+func (f *flag) UnmarshalJSON(data []byte) error {
+	v, err := strconv.ParseBool(string(bytes.Trim(data, `"`)))
+	if err != nil {
+		return errors.New("true or false expected")
+	}
+	*f = flag(v)
+	return nil
+}

@@ -1,0 +1,33 @@
+package plugin
+
+import (
+	"errors"
+	"os/exec"
+
+	rexit "github.com/openpai/paictl/pkg/runtime/exit"
+)
+
+// Before a user's commands, on the line of the first, so that line numbers in messages of the shell
+// are those of the job file. A shell that SIGTERM reaches while a program of its runs would end at
+// once; so it waits for the program, which may be saving its state, and ends with its code.
+const (
+	waitForProgram = `trap 'exit $?' TERM; `
+	pipefail       = `(set -o pipefail) 2>/dev/null && set -o pipefail; `
+)
+
+// Shell returns what runs a script, to be followed by the script's file, and the script itself. One
+// that the job chose is used as it is. Else it is bash, or where the image has none sh, with
+// errexit, nounset and pipefail where it can.
+func Shell(chosen []string, text string) ([]string, string, error) {
+	if len(chosen) > 0 {
+		return append([]string(nil), chosen...), text, nil
+	}
+	if path, err := exec.LookPath("bash"); err == nil {
+		return []string{path, "-e", "-u", "-o", "pipefail"}, waitForProgram + text + "\n", nil
+	}
+	if path, err := exec.LookPath("sh"); err == nil {
+		return []string{path, "-eu"}, pipefail + waitForProgram + text + "\n", nil
+	}
+	return nil, "", rexit.OfProgram(rexit.NotFound, errors.New(
+		"sh: command not found: the job has commands for a shell and its image has neither bash nor sh; use an image with one, or give the program itself (exec)"))
+}

@@ -1,0 +1,185 @@
+package plugin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/openpai/paictl/pkg/runtime/exit"
+	"github.com/openpai/paictl/pkg/runtime/process"
+	"github.com/openpai/paictl/pkg/runtime/sshd"
+)
+
+// ssh lets people and the job's own tasks log in to a task.
+type ssh struct {
+	JobSSH  *flag       `json:"jobssh"` // tasks log in to each other; true where nothing is said
+	Barrier flag        `json:"sshbarrier"`
+	Minutes json.Number `json:"sshbarrierTimeout"`
+	UserSSH struct {
+		Type  string `json:"type"`
+		Value string `json:"value"`
+	} `json:"userssh"`
+	// JobKey is made at submission, for this job only.
+	JobKey struct {
+		PrivateKey     string   `json:"privateKey"`
+		AuthorizedKeys []string `json:"authorizedKeys"`
+	} `json:"jobKey"`
+
+	timeout time.Duration
+}
+
+func (s *ssh) check() error {
+	s.timeout = sshd.DefaultBarrier
+	if s.Minutes != "" {
+		n, err := s.Minutes.Float64()
+		if err != nil || n <= 0 || n > 60*24*30 {
+			return errors.New("parameter sshbarrierTimeout isn't a number of minutes")
+		}
+		s.timeout = time.Duration(n * float64(time.Minute))
+	}
+	if s.JobSSH == nil {
+		on := flag(true)
+		s.JobSSH = &on
+	}
+	if !*s.JobSSH {
+		s.JobKey.PrivateKey = ""
+	}
+	_, err := sshd.ParseAuthorized(s.authorized())
+	return err
+}
+
+func (s *ssh) authorized() []string {
+	keys := append([]string(nil), s.JobKey.AuthorizedKeys...)
+	if s.UserSSH.Type != "none" {
+		keys = append(keys, strings.Split(s.UserSSH.Value, "\n")...)
+	}
+	return keys
+}
+
+func (s *ssh) post(context.Context, *Run) error { return nil }
+
+func (s *ssh) pre(ctx context.Context, r *Run) error {
+	keys := s.authorized()
+	if s.JobKey.PrivateKey != "" {
+		own, err := publicKey(s.JobKey.PrivateKey)
+		if err != nil {
+			return err
+		}
+		keys = append(keys, own)
+		files := sshd.Files{Dir: filepath.Join(r.Home, "ssh"), Key: s.JobKey.PrivateKey}
+		if err := files.Write(r.Layout, r.UserHome); err != nil {
+			return fmt.Errorf("write the configuration of ssh: %w", err)
+		}
+	}
+	if err := s.serve(ctx, r, keys); err != nil {
+		return err
+	}
+	return s.wait(ctx, r)
+}
+
+func publicKey(key string) (string, error) {
+	signer, err := sshd.ParseKey(key)
+	if err != nil {
+		return "", err
+	}
+	return sshd.AuthorizedKey(signer), nil
+}
+
+// serve starts the server, a process of its own: what goes wrong in it ends connections, not the
+// task.
+func (s *ssh) serve(ctx context.Context, r *Run, keys []string) error {
+	ports := r.Layout.Me().Ports["ssh"]
+	if len(ports) == 0 {
+		return errors.New("the role has no port with the label ssh")
+	}
+	hostKey, err := sshd.HostKey(s.JobKey.PrivateKey)
+	if err != nil {
+		return err
+	}
+	listen := net.ListenConfig{}
+	l, err := listen.Listen(ctx, "tcp", fmt.Sprintf(":%d", ports[0]))
+	if err != nil {
+		return exit.With(exit.PortConflict, fmt.Errorf("the ssh server can't have its port: %w", err))
+	}
+	defer l.Close()
+	tcp, ok := l.(*net.TCPListener)
+	if !ok {
+		return errors.New("the port isn't one of TCP")
+	}
+	f, err := tcp.File()
+	if err != nil {
+		return err
+	}
+	config := sshd.Config{HostKey: hostKey, Authorized: keys, Environ: r.Environ, Dir: r.Dir}
+	if err := r.startServer(f, config); err != nil {
+		return errors.Join(err, f.Close())
+	}
+	r.Tell("ssh server listens on port %d", ports[0])
+	return nil
+}
+
+// restarts of a server that ended; more would be a loop.
+const restarts = 5
+
+// startServer starts the server's process and starts it again when it ends. It keeps the listening
+// socket, so that clients only wait.
+func (r *Run) startServer(l *os.File, c sshd.Config) error {
+	p, pipe, err := r.server(l, c)
+	if err != nil {
+		return err
+	}
+	go func() {
+		defer l.Close()
+		for range restarts {
+			code, err := p.Wait(context.Background())
+			_ = pipe.Close()
+			r.Tell("the ssh server ended with code %d: starting it again", code)
+			if p, pipe, err = r.server(l, c); err != nil {
+				r.Tell("the ssh server can't be started: %v", err)
+				return
+			}
+		}
+	}()
+	return nil
+}
+
+// server starts it once. The pipe stays open as long as the server should run.
+func (r *Run) server(l *os.File, c sshd.Config) (*process.Process, *os.File, error) {
+	in, send, err := os.Pipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	defer in.Close()
+	out, closeOut, err := r.Output()
+	if err != nil {
+		return nil, nil, errors.Join(err, send.Close())
+	}
+	defer closeOut()
+	p, err := r.Reaper.Start(process.Command{Args: []string{r.Self, "sshd"}, Env: r.Environ, Stdin: in, Stdout: out, Stderr: out, Extra: []*os.File{l}})
+	if err != nil {
+		return nil, nil, errors.Join(err, send.Close())
+	}
+	go func() { _ = json.NewEncoder(send).Encode(c) }() // a server that ended meanwhile is noticed above
+	return p, send, nil
+}
+
+// wait is the barrier.
+func (s *ssh) wait(ctx context.Context, r *Run) error {
+	if !s.Barrier || len(r.Layout.Tasks) == 1 {
+		return nil
+	}
+	if s.JobKey.PrivateKey == "" {
+		return errors.New("sshbarrier needs jobssh: tasks can't log in to each other without")
+	}
+	if !r.Layout.Spec.Gang {
+		r.Tell("sshbarrier is left out: the tasks of this job don't wait for each other (gangAllocation: false)")
+		return nil
+	}
+	return sshd.Barrier{Layout: r.Layout, Key: s.JobKey.PrivateKey, Timeout: s.timeout, Tell: r.Tell}.Wait(ctx)
+}

@@ -1,0 +1,146 @@
+package sshd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"sync"
+	"time"
+
+	xssh "golang.org/x/crypto/ssh"
+
+	"github.com/openpai/paictl/pkg/runtime/env"
+	"github.com/openpai/paictl/pkg/runtime/exit"
+)
+
+// DefaultBarrier is how long a task waits for the SSH servers of the others.
+const DefaultBarrier = 30 * time.Minute
+
+const (
+	dialTime  = 10 * time.Second
+	parallel  = 16 // logins at a time
+	retryTime = time.Second
+	retryMax  = 10 * time.Second
+	tellEvery = time.Minute
+)
+
+// Barrier waits until this task can log in to every other one.
+type Barrier struct {
+	Layout  *env.Layout
+	Key     string // the job's, PEM
+	Timeout time.Duration
+	Tell    func(format string, args ...any)
+}
+
+// Wait waits. On time-out the error carries code 249, and the words by which the failure rules of
+// OpenPAI know it.
+func (b Barrier) Wait(ctx context.Context) error {
+	config, err := clientConfig(b.Key)
+	if err != nil {
+		return err
+	}
+	var left []*env.Task
+	for i := range b.Layout.Tasks {
+		if t := &b.Layout.Tasks[i]; i != b.Layout.Own {
+			left = append(left, t)
+		}
+	}
+	limited, cancel := context.WithTimeout(ctx, b.Timeout)
+	defer cancel()
+	pause, told := retryTime, time.Now()
+	for {
+		var last error
+		if left, last = round(limited, left, config); len(left) == 0 {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if time.Since(told) > tellEvery {
+			told = time.Now()
+			b.Tell("waiting for the ssh servers of %d tasks, as %s: %v", len(left), left[0].Alias(), last)
+		}
+		t := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+		case <-limited.Done():
+			t.Stop()
+			return exit.With(exit.SSHBarrierTimeout, fmt.Errorf(
+				"SSH barrier reaches max retry count: after %s %d tasks can't be reached by ssh, as %s: %w", b.Timeout, len(left), left[0].Alias(), last))
+		case <-t.C:
+		}
+		t.Stop()
+		pause = min(pause*2, retryMax)
+	}
+}
+
+func clientConfig(key string) (*xssh.ClientConfig, error) {
+	signer, err := ParseKey(key)
+	if err != nil {
+		return nil, err
+	}
+	hostKey, err := HostKey(key)
+	if err != nil {
+		return nil, err
+	}
+	host, err := ParseKey(hostKey)
+	if err != nil {
+		return nil, err
+	}
+	return &xssh.ClientConfig{
+		User: "root", Auth: []xssh.AuthMethod{xssh.PublicKeys(signer)},
+		HostKeyCallback: xssh.FixedHostKey(host.PublicKey()), Timeout: dialTime,
+	}, nil
+}
+
+// round tries all and returns those that can't be reached yet, with the last reason.
+func round(ctx context.Context, tasks []*env.Task, config *xssh.ClientConfig) ([]*env.Task, error) {
+	var (
+		mu   sync.Mutex
+		left []*env.Task
+		last error
+		wg   sync.WaitGroup
+		slot = make(chan struct{}, parallel)
+	)
+	for _, t := range tasks {
+		slot <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slot }()
+			if err := login(ctx, t, config); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				left, last = append(left, t), err
+			}
+		})
+	}
+	wg.Wait()
+	return left, last
+}
+
+// login logs in and out.
+func login(ctx context.Context, t *env.Task, config *xssh.ClientConfig) error {
+	host, ports := t.Address, t.Ports["ssh"]
+	if host == "" {
+		host = t.Name
+	}
+	if host == "" || len(ports) == 0 {
+		return errors.New("it has no known address")
+	}
+	address := net.JoinHostPort(host, strconv.Itoa(ports[0]))
+	d := net.Dialer{Timeout: dialTime}
+	conn, err := d.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(dialTime)); err != nil {
+		return err
+	}
+	c, _, _, err := xssh.NewClientConn(conn, address, config)
+	if err != nil {
+		return err
+	}
+	return c.Close()
+}

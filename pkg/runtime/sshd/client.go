@@ -1,0 +1,103 @@
+package sshd
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/openpai/paictl/pkg/runtime/env"
+	xssh "golang.org/x/crypto/ssh"
+)
+
+// Files are what the image's ssh clients are given, in a folder of their own.
+type Files struct {
+	Dir string // HOME/ssh of the runtime
+	Key string // the job's private key, PEM; "" where tasks don't log in to each other
+}
+
+// Write writes the key, the hosts' keys and the client configuration, and has the user's own
+// configuration include it.
+func (f Files) Write(l *env.Layout, userHome string) error {
+	if err := os.MkdirAll(f.Dir, 0o700); err != nil {
+		return err
+	}
+	hostKey, err := HostKey(f.Key)
+	if err != nil {
+		return err
+	}
+	signer, err := ParseKey(hostKey)
+	if err != nil {
+		return err
+	}
+	known := append([]byte("* "), xssh.MarshalAuthorizedKey(signer.PublicKey())...)
+	for _, file := range []struct {
+		name string
+		data []byte
+	}{
+		{"id", append(bytes.TrimSpace([]byte(f.Key)), '\n')}, {"known_hosts", known}, {"config", f.config(l)},
+	} {
+		// ssh refuses files that others may read or change.
+		if err := writePrivate(filepath.Join(f.Dir, file.name), file.data); err != nil {
+			return err
+		}
+	}
+	if userHome == "" {
+		return nil
+	}
+	return include(filepath.Join(userHome, ".ssh"), filepath.Join(f.Dir, "config"))
+}
+
+// config has an entry for every task under its names and its address.
+func (f Files) config(l *env.Layout) []byte {
+	var b bytes.Buffer
+	b.WriteString("# Written by pai-runtime: the tasks of this job.\n")
+	for i := range l.Tasks {
+		t := &l.Tasks[i]
+		target := t.Address
+		if target == "" {
+			target = t.Name
+		}
+		ports := t.Ports["ssh"]
+		if target == "" || len(ports) == 0 {
+			continue
+		}
+		names := t.Aliases()
+		if t.Name != "" {
+			names = append(names, t.Name)
+		}
+		if t.Address != "" && !l.Spec.HostNetwork {
+			names = append(names, t.Address)
+		}
+		fmt.Fprintf(&b, "Host %s\n  HostName %s\n  Port %d\n  IdentityFile %s\n  IdentitiesOnly yes\n  UserKnownHostsFile %s\n  StrictHostKeyChecking yes\n  LogLevel ERROR\n",
+			strings.Join(names, " "), target, ports[0], filepath.Join(f.Dir, "id"), filepath.Join(f.Dir, "known_hosts"))
+	}
+	return b.Bytes()
+}
+
+func writePrivate(name string, data []byte) error {
+	if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return os.WriteFile(name, data, 0o600)
+}
+
+// include puts our configuration before the user's; the first value that ssh finds wins.
+func include(dir, config string) error {
+	name := filepath.Join(dir, "config")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	old, err := os.ReadFile(name)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	line := "Include " + config + "\n"
+	if bytes.Contains(old, []byte(line)) {
+		return nil
+	}
+	return os.WriteFile(name, append([]byte(line), old...), 0o600)
+}

@@ -1,0 +1,78 @@
+package sshd
+
+import (
+	"crypto/ed25519"
+	"crypto/hkdf"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"strings"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// ParseKey reads a private key without a passphrase. The error never holds what was read.
+func ParseKey(text string) (ssh.Signer, error) {
+	signer, err := ssh.ParsePrivateKey([]byte(text))
+	var locked *ssh.PassphraseMissingError
+	switch {
+	case errors.As(err, &locked):
+		return nil, errors.New("the job's private key has a passphrase")
+	case err != nil:
+		return nil, errors.New("the job's private key isn't a PEM block that ssh knows")
+	}
+	return signer, nil
+}
+
+// HostKey makes the key by which a task's server is known. With a job's key it is derived from
+// that, so every task knows those of all others without being told; another key than that itself,
+// so that what a server signs can't be used to log in. Without one it is drawn.
+func HostKey(jobKey string) (string, error) {
+	seed := make([]byte, ed25519.SeedSize)
+	if jobKey == "" {
+		if _, err := rand.Read(seed); err != nil {
+			return "", err
+		}
+	} else {
+		block, _ := pem.Decode([]byte(jobKey))
+		if block == nil {
+			return "", errors.New("the job's private key isn't a PEM block")
+		}
+		derived, err := hkdf.Key(sha256.New, block.Bytes, nil, "paictl job ssh host key", len(seed))
+		if err != nil {
+			return "", err
+		}
+		seed = derived
+	}
+	block, err := ssh.MarshalPrivateKey(ed25519.NewKeyFromSeed(seed), "")
+	if err != nil {
+		return "", err
+	}
+	return string(pem.EncodeToMemory(block)), nil
+}
+
+// ParseAuthorized reads public keys, each a line as in authorized_keys; blank lines and comments are
+// passed over. Options are refused: nothing here would keep to them.
+func ParseAuthorized(lines []string) ([]ssh.PublicKey, error) {
+	var out []ssh.PublicKey
+	for _, line := range strings.Split(strings.Join(lines, "\n"), "\n") {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		key, comment, options, _, err := ssh.ParseAuthorizedKey([]byte(line))
+		if err != nil {
+			return nil, fmt.Errorf("%.20q… is no public key of ssh", line)
+		}
+		if len(options) > 0 {
+			return nil, fmt.Errorf("the public key %q has options, which aren't supported", comment)
+		}
+		out = append(out, key)
+	}
+	return out, nil
+}
+
+// AuthorizedKey is the line of a key for authorized_keys.
+func AuthorizedKey(s ssh.Signer) string { return string(ssh.MarshalAuthorizedKey(s.PublicKey())) }

@@ -1,0 +1,81 @@
+package task
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/openpai/paictl/pkg/runtime/journal"
+	"github.com/openpai/paictl/pkg/runtime/report"
+	"github.com/openpai/paictl/pkg/runtime/rules"
+	"github.com/openpai/paictl/pkg/runtime/spec"
+)
+
+// finish finds out what the failure means, leaves the report and returns the container's exit code.
+func (t *task) finish(r result) int {
+	if r.code == 0 {
+		return 0
+	}
+	set := t.rules()
+	e := rules.Exit{Code: r.code}
+	m := rules.Match{Rule: set.ByCode(r.code), Code: r.code, UserLogAt: -1, PlatformLogAt: -1, Known: true}
+	if !r.own {
+		if t.role != nil {
+			t.facts(context.Background(), &e)
+		}
+		if !r.stopped {
+			// A program that was asked to end is judged by its code alone: a warning of hours ago would
+			// make a permanent failure of it, and nothing would start it again.
+			e.UserLog = t.userTail.Bytes()
+		}
+		e.PlatformLog = t.journal.Tail()
+		m = set.ClassifyExit(e)
+	}
+	t.explain(r, m)
+	e.UserLog, e.PlatformLog = t.userTail.Bytes(), t.journal.Tail()
+	t.leave(report.Encode(report.New(e, m)))
+	return m.Code
+}
+
+// explain says at the end of the log what happened, for those who read only that.
+func (t *task) explain(r result, m rules.Match) {
+	switch {
+	case r.stopped:
+		t.journal.Printf("the task was stopped; exit code %d", m.Code)
+	case m.Rule.Reason != "":
+		t.journal.Printf("failed with exit code %d, %s: %s", m.Code, m.Rule.Phrase, strings.TrimSpace(m.Rule.Reason))
+	default:
+		t.journal.Printf("failed with exit code %d, %s", m.Code, m.Rule.Phrase)
+	}
+	if m.Code != r.code {
+		t.journal.Printf("the program's own exit code is %d", r.code)
+	}
+}
+
+// rules are the administrator's as they are now, or the built-in ones.
+func (t *task) rules() *rules.Set {
+	name := t.path(spec.Rules)
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return rules.Builtin()
+	}
+	set, findings := rules.Parse(name, data)
+	if err := findings.Err(); err != nil {
+		t.journal.Printf("the failure rules of the cluster can't be used, the built-in ones are: %v", err)
+		return rules.Builtin()
+	}
+	return set
+}
+
+// leave writes the report where the kubelet reads it and beside the runtime's log. The first is
+// mounted and can only be written in place.
+func (t *task) leave(text []byte) {
+	if err := os.WriteFile(t.path(spec.TerminationLog), text, 0o644); err != nil {
+		t.journal.Printf("the exit report can't be left: %v", err)
+	}
+	copied := filepath.Join(filepath.Dir(t.path(journal.File)), filepath.Base(spec.TerminationLog))
+	if err := os.WriteFile(copied, text, 0o644); err != nil {
+		t.journal.Notef("%v", err)
+	}
+}

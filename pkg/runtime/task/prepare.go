@@ -1,0 +1,145 @@
+package task
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/openpai/paictl/pkg/runtime/code"
+	"github.com/openpai/paictl/pkg/runtime/env"
+	"github.com/openpai/paictl/pkg/runtime/exit"
+	"github.com/openpai/paictl/pkg/runtime/process"
+	"github.com/openpai/paictl/pkg/runtime/spec"
+)
+
+// fetch brings the code that was submitted along.
+func (t *task) fetch(ctx context.Context) error {
+	if t.spec.Code == nil {
+		return nil
+	}
+	c := *t.spec.Code
+	c.Dir = t.path(c.Dir)
+	err := code.Get(ctx, &c, t.path(spec.Home+"/runtime.d"), t.journal.Printf)
+	if err != nil && ctx.Err() != nil {
+		return exit.OfProgram(exit.Stopped, fmt.Errorf("%w while it fetched its code", process.ErrStopped))
+	}
+	return err
+}
+
+// checkPorts finds ports that another task of the same machine has. Only the host network has such.
+func (t *task) checkPorts() error {
+	if !t.spec.HostNetwork {
+		return nil
+	}
+	me := t.layout.Me()
+	owner := map[int]string{}
+	for label, list := range me.Ports {
+		for _, port := range list {
+			if other, ok := owner[port]; ok {
+				return exit.With(exit.PortConflict, fmt.Errorf("port %d was drawn for both %s and %s; another attempt draws others", port, other, label))
+			}
+			owner[port] = label
+		}
+	}
+	if t.layout.Own == 0 && me.MasterPort != 0 {
+		if other, ok := owner[me.MasterPort]; ok {
+			return exit.With(exit.PortConflict, fmt.Errorf("port %d was drawn for both %s and the rendezvous; another attempt draws others", me.MasterPort, other))
+		}
+		owner[me.MasterPort] = "MASTER_PORT"
+	}
+	for port, label := range owner {
+		if taken(port) {
+			return exit.With(exit.PortConflict, fmt.Errorf("port %d (%s) is in use on this machine; another attempt draws others", port, label))
+		}
+	}
+	return nil
+}
+
+// taken tells whether somebody listens on a port. Listening is the surest way to see, on whatever
+// address; a port that this user may not have is asked for by connecting.
+func taken(port int) bool {
+	l, err := net.Listen("tcp", ":"+strconv.Itoa(port)) //nolint:noctx // nothing to wait for
+	switch {
+	case err == nil:
+		_ = l.Close()
+		return false
+	case errors.Is(err, unix.EADDRINUSE):
+		return true
+	}
+	conn, err := net.Dial("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))) //nolint:noctx // of this machine
+	if err == nil {
+		_ = conn.Close()
+	}
+	return err == nil
+}
+
+// writeFiles makes the environment and the files of the task.
+func (t *task) writeFiles() error {
+	used := 0
+	for _, e := range t.Environ {
+		used += len(e) + 9
+	}
+	vars, notes := t.layout.Vars(used)
+	for _, n := range notes {
+		t.journal.Printf("%s", n)
+	}
+	t.environ = env.Merge(t.Environ, vars)
+	if err := t.layout.Write(t.Root, vars); err != nil {
+		return fmt.Errorf("write the files of the task: %w", err)
+	}
+	if len(t.layout.Tasks) > 1 {
+		if err := t.writeHosts(); err != nil {
+			// As usual where the container isn't root's. DNS has the names too.
+			t.journal.Notef("names of the other tasks come from DNS only: %v", err)
+		}
+	}
+	if dir := t.spec.CheckpointDir; dir != "" {
+		if err := os.MkdirAll(t.path(dir), 0o777); err != nil {
+			t.journal.Printf("the folder for checkpoints can't be made: %v", err)
+		}
+	}
+	if t.spec.Code != nil {
+		t.dir = t.path(t.spec.Code.Dir)
+	}
+	return nil
+}
+
+// writeHosts writes in place: in a container the file is mounted, nothing can be put over it.
+func (t *task) writeHosts() error {
+	name := t.path("/etc/hosts")
+	f, err := os.OpenFile(name, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	old, err := os.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	text := t.layout.Hosts(old)
+	if _, err := f.WriteAt(text, 0); err != nil {
+		return err
+	}
+	if err := f.Truncate(int64(len(text))); err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// userHome is where the image's user keeps its own configuration.
+func (t *task) userHome() string {
+	home := t.get("HOME")
+	if home == "" || home == "/" && os.Getuid() != 0 {
+		return ""
+	}
+	if info, err := os.Stat(home); err != nil || !info.IsDir() || unix.Access(home, unix.W_OK) != nil {
+		return ""
+	}
+	return filepath.Clean(home)
+}

@@ -1,0 +1,116 @@
+package task
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/openpai/paictl/pkg/runtime/exit"
+	"github.com/openpai/paictl/pkg/runtime/plugin"
+	"github.com/openpai/paictl/pkg/runtime/process"
+	"github.com/openpai/paictl/pkg/runtime/rules"
+	"github.com/openpai/paictl/pkg/runtime/spec"
+)
+
+// maxLog is how much of the program's output is kept for the failure rules.
+const maxLog = rules.MaxLog
+
+func (t *task) grace() time.Duration {
+	if t.spec.GracePeriodSec > 0 {
+		return time.Duration(t.spec.GracePeriodSec) * time.Second
+	}
+	return defaultGrace
+}
+
+// program runs what the job is for.
+func (t *task) program() (result, error) {
+	if t.signals.Context().Err() != nil {
+		return result{}, exit.OfProgram(exit.Stopped, fmt.Errorf("%w before its commands", process.ErrStopped))
+	}
+	args, err := t.command()
+	if err != nil {
+		return result{}, t.unstarted(err)
+	}
+	stdout, outPipe, err := process.NewStream(t.Stdout, t.userTail)
+	if err != nil {
+		return result{}, err
+	}
+	stderr, errPipe, err := process.NewStream(t.journal.Stderr(), t.userTail)
+	if err != nil {
+		return result{}, errors.Join(err, stdout.Close(), outPipe.Close())
+	}
+	t.oomKills = oomKills()
+	p, err := t.reaper.Start(process.Command{Args: args, Dir: t.dir, Env: t.environ, Stdout: outPipe, Stderr: errPipe})
+	_, _ = outPipe.Close(), errPipe.Close() // the program has them, or there is none
+	t.streams = []*process.Stream{stdout, stderr}
+	if err != nil {
+		return result{}, t.unstarted(err)
+	}
+	o := t.signals.Supervise(p, t.grace())
+	// What it left in the background may go on writing, as far as anybody reads: the pipes stay open.
+	if err := errors.Join(stdout.Drain(), stderr.Drain()); err != nil {
+		t.journal.Printf("the program's output may lack its end: %v", err)
+	}
+	return result{code: o.Code, stopped: o.Stopped}, nil
+}
+
+// unstarted leaves the reason where the failure rules look for it: a shell would have said it as the
+// program's output.
+func (t *task) unstarted(err error) error {
+	fmt.Fprintln(t.userTail, err)
+	return err
+}
+
+// command is the program as the job gives it, or a shell with the file of its commands.
+func (t *task) command() ([]string, error) {
+	if len(t.role.Exec) > 0 {
+		return t.role.Exec, nil
+	}
+	args, text, err := plugin.Shell(t.role.Shell, t.role.Command)
+	if err != nil {
+		return nil, err
+	}
+	name := t.path(spec.Home + "/runtime.d/user.sh")
+	if err := os.WriteFile(name, []byte(text), 0o700); err != nil {
+		return nil, fmt.Errorf("write the job's commands: %w", err)
+	}
+	return append(args, name), nil
+}
+
+// pluginRun is what plugins need.
+func (t *task) pluginRun() *plugin.Run {
+	return &plugin.Run{
+		Layout: t.layout, Environ: t.environ, Home: t.path(spec.Home), UserHome: t.userHome(), Dir: t.dir,
+		Reaper: t.reaper, Signals: t.signals, Grace: t.grace(), Tell: t.journal.Printf, Output: t.pluginOutput, Self: t.Self,
+	}
+}
+
+// pluginOutput is a pipe into the journal.
+func (t *task) pluginOutput() (*os.File, func(), error) {
+	w := t.journal.Writer()
+	s, out, err := process.NewStream(w, io.Discard)
+	if err != nil {
+		return nil, nil, err
+	}
+	return out, func() {
+		_ = out.Close()
+		if err := s.Drain(); err != nil {
+			t.journal.Printf("a plugin's output may lack its end: %v", err)
+		}
+		w.Flush()
+	}, nil
+}
+
+// facts asks the machine what else may have ended the program.
+func (t *task) facts(ctx context.Context, e *rules.Exit) {
+	if n := oomKills(); n > t.oomKills {
+		e.OOMKilled = true
+		t.journal.Printf("the kernel killed %d process(es) of this container: the memory limit of %d MB was reached", n-t.oomKills, t.role.MemoryMB)
+	}
+	if t.role.GPU > 0 {
+		e.GPUECC = gpuErrors(ctx, t.environ)
+	}
+}

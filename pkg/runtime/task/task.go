@@ -1,0 +1,229 @@
+// Package task is one task of a job, from the container's start to its exit code.
+// In: the spec, the environment of the pod, signals. Out: the program's output, files for it, an
+// exit code and a report.
+package task
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strconv"
+	"time"
+
+	"github.com/openpai/paictl/pkg/runtime/barrier"
+	"github.com/openpai/paictl/pkg/runtime/env"
+	"github.com/openpai/paictl/pkg/runtime/exit"
+	"github.com/openpai/paictl/pkg/runtime/journal"
+	"github.com/openpai/paictl/pkg/runtime/peers"
+	"github.com/openpai/paictl/pkg/runtime/plugin"
+	"github.com/openpai/paictl/pkg/runtime/process"
+	"github.com/openpai/paictl/pkg/runtime/spec"
+)
+
+// Options are what the runtime gets from outside.
+type Options struct {
+	Environ        []string
+	Stdout, Stderr io.Writer
+	Self           string // the runtime's program
+	// Root is put before all paths; "" but in tests.
+	Root string
+	Now  func() time.Time
+}
+
+// defaultGrace is for specs that say nothing.
+const defaultGrace = 30 * time.Second
+
+// noGangLimit is how long a task that doesn't wait for others may take to ask for their addresses.
+const noGangLimit = 2 * time.Second
+
+// task is the state of one.
+type task struct {
+	Options
+	journal  *journal.Journal
+	signals  *process.Signals
+	reaper   *process.Reaper
+	spec     *spec.Spec
+	layout   *env.Layout
+	role     *spec.Role
+	environ  []string // of programs
+	dir      string   // where commands run
+	userTail *process.Tail
+	streams  []*process.Stream // of the program
+	oomKills int // before the program began
+}
+
+// Run runs the task and returns the container's exit code.
+func Run(ctx context.Context, o Options) (code int) {
+	t := &task{Options: o, userTail: process.NewTail(maxLog)}
+	t.journal = journal.Open(o.Stderr, t.path(journal.File), o.Now)
+	t.signals = process.Listen(ctx, t.journal.Printf)
+	defer t.signals.Close()
+	defer func() {
+		if r := recover(); r != nil {
+			t.journal.Notef("%s", debug.Stack())
+			t.journal.Printf("the runtime has an error of its own: %v", r)
+			code = t.finish(result{code: exit.Unknown, own: true})
+		}
+	}()
+	reaper, err := process.NewReaper()
+	if err != nil {
+		return t.finish(t.failed(err))
+	}
+	t.reaper = reaper
+	r := t.phases(t.signals.Context())
+	for _, s := range t.streams {
+		_ = s.Close() // what was to be said of it was, when they were drained
+	}
+	reaper.Stop()
+	return t.finish(r)
+}
+
+func (t *task) path(name string) string { return filepath.Join(t.Root, name) }
+
+// result is how the task ended.
+type result struct {
+	code    int
+	stopped bool
+	own     bool // the code is the runtime's, not a program's
+}
+
+// failed is the result of an error before or after the program.
+func (t *task) failed(err error) result {
+	t.journal.Printf("%v", err)
+	code := exit.Code(err)
+	return result{code: code, own: exit.Own(err), stopped: t.signals.Context().Err() != nil}
+}
+
+// phases are the way of a task.
+func (t *task) phases(ctx context.Context) result {
+	if err := t.prepare(ctx); err != nil {
+		return t.failed(err)
+	}
+	plugins, err := plugin.New(t.role.Plugins, t.pluginRun())
+	if err == nil {
+		err = plugins.Pre(ctx)
+	}
+	if err != nil {
+		return t.failed(err)
+	}
+	r, err := t.program()
+	switch {
+	case err != nil:
+		return t.failed(err)
+	case r.code != 0 || r.stopped:
+		return r
+	}
+	if err := plugins.Post(ctx); err != nil {
+		return t.failed(err)
+	}
+	return r
+}
+
+// prepare brings all that the program finds. The code comes while the task waits for the others.
+func (t *task) prepare(ctx context.Context) error {
+	s, err := spec.Load(t.path(spec.File))
+	if err != nil {
+		return fmt.Errorf("what the job should do can't be read: %w", err)
+	}
+	t.spec = s
+	self, err := t.self()
+	if err != nil {
+		return err
+	}
+	waiting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	fetched := make(chan error, 1)
+	go func() {
+		err := t.fetch(ctx)
+		fetched <- err
+		if err != nil {
+			cancel() // no reason to wait any more
+		}
+	}()
+	p, err := t.peers(waiting, self)
+	if waiting.Err() != nil && ctx.Err() == nil {
+		return <-fetched
+	}
+	if err != nil {
+		return err
+	}
+	if t.layout, err = env.New(s, p, self); err != nil {
+		return err
+	}
+	t.role = t.layout.Role()
+	if err := t.checkPorts(); err != nil {
+		return err
+	}
+	if err := t.writeFiles(); err != nil {
+		return err
+	}
+	return <-fetched
+}
+
+// self reads who this task is.
+func (t *task) self() (env.Self, error) {
+	s := env.Self{
+		Role: t.get("FC_TASKROLE_NAME"), PodIP: t.get("PAI_POD_IP"), HostIP: t.get("PAI_HOST_IP"),
+		PodUID: t.get("FC_POD_UID"),
+	}
+	if s.Role == "" {
+		return s, fmt.Errorf("the environment lacks FC_TASKROLE_NAME: this is no task of a Framework")
+	}
+	for name, to := range map[string]*int{
+		"FC_TASK_INDEX": &s.Index, "FC_FRAMEWORK_ATTEMPT_ID": &s.Attempt, "FC_TASK_ATTEMPT_ID": &s.TaskAttempt,
+	} {
+		n, err := strconv.Atoi(t.get(name))
+		if err != nil || n < 0 {
+			return s, fmt.Errorf("%s=%q in the environment isn't a number", name, t.get(name))
+		}
+		*to = n
+	}
+	var err error
+	s.WorkDir, err = os.Getwd()
+	if err != nil {
+		return s, fmt.Errorf("the working directory: %w", err)
+	}
+	return s, nil
+}
+
+// get looks a variable up in the environment that the container got.
+func (t *task) get(name string) string {
+	value := ""
+	for _, e := range t.Environ {
+		if len(e) > len(name) && e[:len(name)] == name && e[len(name)] == '=' {
+			value = e[len(name)+1:]
+		}
+	}
+	return value
+}
+
+// peers waits for the job's other tasks, where there are any.
+func (t *task) peers(ctx context.Context, self env.Self) (*peers.Peers, error) {
+	if t.spec.Tasks() <= 1 {
+		return nil, nil //nolint:nilnil // there are none
+	}
+	namespace, name := t.get("FC_FRAMEWORK_NAMESPACE"), t.get("FC_CONFIGMAP_NAME")
+	if name == "" {
+		name = t.spec.Framework + "-attempt"
+	}
+	client, err := barrier.InCluster(t.get, t.path(barrier.ServiceAccount), namespace, name)
+	if err != nil {
+		return nil, exit.With(exit.BarrierPermanent, err)
+	}
+	w := &barrier.Wait{
+		Client: client, Attempt: self.Attempt, Role: self.Role, Index: self.Index, PodIP: self.PodIP,
+		Timeout: time.Duration(t.spec.BarrierTimeoutSec) * time.Second, Tell: t.journal.Printf,
+	}
+	if !t.spec.Gang {
+		return w.Now(ctx, noGangLimit), nil
+	}
+	began := t.Now()
+	p, err := w.For(ctx)
+	if err == nil {
+		t.journal.Notef("all %d tasks have an address, after %s", t.spec.Tasks(), t.Now().Sub(began).Round(time.Millisecond))
+	}
+	return p, err
+}
