@@ -6,15 +6,15 @@ import "errors"
 
 // Codes that the runtime ends a task with, as OpenPAI's exit specification names them.
 const (
-	SSHBarrierTimeout  = 249 // PAIRuntimeSSHBarrierTimeout
-	BarrierTransient   = 250 // FrameworkBarrierTransientFailed: the API can't be reached
-	GangTimeout        = 251 // JobGangAllocationTimeout: not every task got a place
-	BarrierPermanent   = 252 // FrameworkBarrierPermanentFailed: the API refuses
-	PortConflict       = 253 // ContainerPortConflict
-	Unknown            = 255 // PAIRuntimeUnknownFailed
-	Stopped            = 143 // as a program that SIGTERM ends
-	CannotExecute      = 126 // as shells say it
-	NotFound           = 127
+	SSHBarrierTimeout = 249 // PAIRuntimeSSHBarrierTimeout
+	BarrierTransient  = 250 // FrameworkBarrierTransientFailed: the API can't be reached
+	GangTimeout       = 251 // JobGangAllocationTimeout: not every task got a place
+	BarrierPermanent  = 252 // FrameworkBarrierPermanentFailed: the API refuses
+	PortConflict      = 253 // ContainerPortConflict
+	Unknown           = 255 // PAIRuntimeUnknownFailed
+	Stopped           = 143 // as a program that SIGTERM ends
+	CannotExecute     = 126 // as shells say it
+	NotFound          = 127
 
 	signalBase = 128
 )

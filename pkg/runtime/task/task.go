@@ -52,7 +52,7 @@ type task struct {
 	dir      string   // where commands run
 	userTail *process.Tail
 	streams  []*process.Stream // of the program
-	oomKills int // before the program began
+	oomKills int               // before the program began
 }
 
 // Run runs the task and returns the container's exit code.
