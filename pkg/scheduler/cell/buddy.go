@@ -240,6 +240,7 @@ func (ch *chain) flush() {
 func (p *pcell) count(usable, clean bool) {
 	free, idle := delta(p.wasFree, usable), delta(p.wasClean, clean)
 	p.wasFree, p.wasClean = usable, clean
+	p.chain.clean += idle
 	if free == 0 && idle == 0 {
 		return
 	}

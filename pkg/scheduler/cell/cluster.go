@@ -37,6 +37,7 @@ type chain struct {
 	badNodes bitset
 	empty    *view
 	counts   [][]nodeCount // of the cells above the node, by level − node − 1
+	clean    int           // nodes that could be preassigned and are idle
 	pressure int           // thousandths of leaves that were preempted lately
 }
 

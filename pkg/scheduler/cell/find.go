@@ -119,9 +119,6 @@ func (s *Scheduler) tryFree(t target, r *Request, suggested Nodes) *plan {
 	if t.shape.total > v.free {
 		return nil
 	}
-	if t.space == nil && t.chain.holdsBack(t.shape.total) {
-		return nil
-	}
 	blocked := s.blockUnoffered(t, suggested, nil)
 	defer func() { unblock(v, blocked) }()
 	for range 4 {
@@ -130,6 +127,9 @@ func (s *Scheduler) tryFree(t target, r *Request, suggested Nodes) *plan {
 			spots, ok = v.place(t.shape)
 		}
 		if !ok {
+			return nil
+		}
+		if t.space == nil && s.holdsBack(t.chain, spots) {
 			return nil
 		}
 		g := s.newGang(t, r, spots)

@@ -1,9 +1,10 @@
 package cell
 
-// Holding back. Where opportunistic gangs fill the last idle leaf, every guaranteed gang that
+// Holding back. Where opportunistic gangs fill the last idle node, every guaranteed gang that
 // arrives has to end some of them, and they start again only to be ended again. So a chain remembers
-// how much was preempted lately, and starts opportunistic gangs only while about that much stays
-// idle. Work is done later and not twice; utilisation stays the same.
+// how much was preempted lately, and lets opportunistic gangs break idle nodes only while about that
+// much stays whole. What lies idle beside other gangs is free for all: no guaranteed gang of another
+// virtual cluster could have it. Work is done later and not twice.
 //
 // The memory fades with each guaranteed gang that starts without preempting and with each
 // opportunistic one that is held back, so that nothing waits for ever. It is not kept over a restart.
@@ -13,10 +14,10 @@ const (
 	// large a part of it.
 	holdFrom = 256
 	// holdMost is the largest part of a chain that is held back, in thousandths.
-	holdMost = 140
+	holdMost = 60
 	// Weights of the memory, in thousandths of it.
 	fadeByStart   = 1
-	fadeByAttempt = 1
+	fadeByAttempt = 2
 	milli         = 1000
 )
 
@@ -24,13 +25,29 @@ const (
 // chain every idle piece is wanted.
 func (ch *chain) large() bool { return len(ch.cells[0]) >= holdFrom }
 
-// holdsBack says that an opportunistic gang of n leaves would take what guaranteed ones need soon.
-func (ch *chain) holdsBack(n int) bool {
-	if ch.pressure == 0 || ch.view.free < n || ch.view.free-n >= ch.pressure/milli {
+// holdsBack keeps an opportunistic gang out of idle nodes that guaranteed ones need soon.
+func (s *Scheduler) holdsBack(ch *chain, spots []spot) bool {
+	if !s.wanted(ch, spots) {
 		return false
 	}
 	ch.fade(fadeByAttempt)
 	return true
+}
+
+// wanted says that an opportunistic gang in these spots would break idle nodes that are held back.
+func (s *Scheduler) wanted(ch *chain, spots []spot) bool {
+	if ch.pressure == 0 {
+		return false
+	}
+	s.stamp++
+	broken := 0
+	for i := range spots {
+		if n := ch.cells[ch.node][spots[i].node]; n.wasClean && n.seen != s.stamp {
+			n.seen = s.stamp
+			broken++
+		}
+	}
+	return broken > 0 && (ch.clean-broken)*ch.leaves[ch.node] < ch.pressure/milli
 }
 
 func (ch *chain) fade(part int) { ch.pressure -= min(ch.pressure, ch.pressure*part/milli+1) }

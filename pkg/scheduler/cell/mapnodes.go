@@ -2,11 +2,12 @@ package cell
 
 import "slices"
 
-// nodeRoots maps preassigned nodes: all into the lowest cell that has enough of them.
+// nodeRoots maps preassigned nodes: all into the lowest cell that has enough of them, unless that
+// ends too many gangs.
 func (m *mapper) nodeRoots(roots []*vcell) bool {
 	if len(roots) > 1 {
 		for level := m.node + 1; level <= m.top(); level++ {
-			if up := m.upperFor(level, len(roots)); up != nil && m.fromUpper(roots, up) {
+			if up := m.upperFor(level, len(roots)); up != nil && !m.tooDear(up, len(roots)) && m.fromUpper(roots, up) {
 				return true
 			}
 		}
@@ -18,6 +19,12 @@ func (m *mapper) nodeRoots(roots []*vcell) bool {
 		}
 	}
 	return true
+}
+
+// tooDear says that n nodes of one cell end more gangs than half as many as there are nodes, while as
+// many nodes are idle elsewhere.
+func (m *mapper) tooDear(up *pcell, n int) bool {
+	return m.chain.clean >= n && m.killsIn(up, n)*2 > uint64(n)
 }
 
 // upperFor returns the best cell of a level that has n free nodes: one where they are idle, that is

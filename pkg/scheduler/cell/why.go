@@ -228,7 +228,7 @@ func (s *Scheduler) smaller(r *Request, targets []target) *Smaller {
 	}
 	lo, hi := 0, sets[0].Count
 	for lo < hi-1 {
-		if mid := (lo + hi) / 2; fitsNow(targets, mid, n) {
+		if mid := (lo + hi) / 2; s.fitsNow(targets, mid, n) {
 			lo = mid
 		} else {
 			hi = mid
@@ -238,11 +238,11 @@ func (s *Scheduler) smaller(r *Request, targets []target) *Smaller {
 		return &Smaller{Pods: lo, GPUsPerPod: n}
 	}
 	for g := min(n, maxOnNode(targets)+1) - 1; g > 0; g-- {
-		if fitsNow(targets, 1, g) {
+		if s.fitsNow(targets, 1, g) {
 			return &Smaller{Pods: 1, GPUsPerPod: g}
 		}
 	}
-	if n > 0 && sets[0].Count > 1 && fitsNow(targets, 1, n) {
+	if n > 0 && sets[0].Count > 1 && s.fitsNow(targets, 1, n) {
 		return &Smaller{Pods: 1, GPUsPerPod: n}
 	}
 	return nil
@@ -256,17 +256,14 @@ func maxOnNode(targets []target) int {
 	return most
 }
 
-func fitsNow(targets []target, pods, gpus int) bool {
+func (s *Scheduler) fitsNow(targets []target, pods, gpus int) bool {
 	probe := Request{Root: Group{Pods: []PodSet{{Count: pods, Cells: gpus}}}}
 	for _, t := range targets {
-		if t.space == nil && t.chain.pressure > 0 {
-			continue
-		}
 		sh, err := t.chain.shapeOf(&probe)
 		if err != nil {
 			continue
 		}
-		if _, ok := t.view().place(sh); ok {
+		if spots, ok := t.view().place(sh); ok && (t.space != nil || !s.wanted(t.chain, spots)) {
 			return true
 		}
 	}
