@@ -20,6 +20,7 @@ import (
 	"github.com/openpai/paictl/pkg/cmd/image"
 	"github.com/openpai/paictl/pkg/cmd/job"
 	"github.com/openpai/paictl/pkg/cmd/node"
+	"github.com/openpai/paictl/pkg/cmd/rules"
 	"github.com/openpai/paictl/pkg/cmd/sandbox"
 	"github.com/openpai/paictl/pkg/cmd/scheduler"
 	"github.com/openpai/paictl/pkg/cmd/service"
@@ -68,7 +69,7 @@ Three machines to try it on, made on this one (Linux, as root):
 	add("main", config.NewCmdConfig(f))
 	add("main", cluster.NewCmdCluster(f), node.NewCmdNode(f), service.NewCmdService(f), vc.NewCmdVC(f))
 	add("tools", bundle.NewCmdBundle(f), image.NewCmdImage(f))
-	add("tools", sandbox.NewCmdSandbox(f), scheduler.NewCmdScheduler(f))
+	add("tools", sandbox.NewCmdSandbox(f), scheduler.NewCmdScheduler(f), rules.NewCmdRules(f))
 	add("tools", version.NewCmdVersion(f, nil))
 	usageErrors(root)
 	return root

@@ -88,6 +88,7 @@ func (c *checker) fail(path strictyaml.Path, rule, message, remedy string) {
 func (c *checker) check() {
 	c.phrases, c.bare = map[string]int{}, map[int]int{}
 	switch n := len(c.rules); {
+	case n == 0 && c.findings.Err() != nil:
 	case n == 0:
 		c.fail(c.base, "empty", "there are no rules", `write a list of rules, or remove the file to use the built-in ones (see "paictl rules show")`)
 	case n > MaxRules:

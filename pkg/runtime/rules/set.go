@@ -62,11 +62,9 @@ func Parse(file string, data []byte) (*Set, strictyaml.Findings) {
 		return nil, findings
 	}
 	var f ruleFile
+	// What can be read is checked also where something else can't, so that all mistakes are told at once.
 	findings = doc.Decode(&f)
-	if findings.Err() != nil {
-		return nil, findings
-	}
-	c := checker{doc: doc, base: f.base, rules: f.rules, set: &Set{byCode: map[int]int{}}}
+	c := checker{doc: doc, base: f.base, rules: f.rules, set: &Set{byCode: map[int]int{}}, findings: findings}
 	c.check()
 	c.findings.Sort()
 	if c.findings.Err() != nil {

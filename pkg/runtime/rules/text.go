@@ -111,8 +111,8 @@ func (re *logRegex) mayMatch(lower string) bool {
 	return re.words == nil
 }
 
-// find returns the first match in the last lines of the log, and where it begins; -1 where there is
-// none. With errorLine, lines that are marked as less than an error don't count.
+// find returns the lines of the first match in the last lines of the log, and where they begin; -1 where
+// there is none. With errorLine, lines that are marked as less than an error don't count.
 func (t *text) find(re *logRegex, lines int, errorLine bool) (string, int) {
 	from := lastLines(t.log, lines)
 	for from <= len(t.log) && re.mayMatch(t.lower[from:]) {
@@ -120,27 +120,28 @@ func (t *text) find(re *logRegex, lines int, errorLine bool) (string, int) {
 		if at == nil {
 			break
 		}
-		begin, end := from+at[0], from+at[1]
-		if !errorLine || !harmless(t.line(begin, end)) {
+		begin, end := t.lines(from+at[0], from+at[1])
+		if line, _, _ := strings.Cut(t.log[begin:end], "\n"); !errorLine || !harmless(line) {
 			return clip(t.log[begin:end], maxMatch), begin
 		}
-		next := strings.IndexByte(t.log[end:], '\n')
-		if next < 0 {
-			break
-		}
-		from = end + next + 1
+		from = end + 1
 	}
 	return "", -1
 }
 
-// line returns the line in which a match begins that isn't blank: ^\s* may begin one line above.
-func (t *text) line(begin, end int) string {
+// lines widens a match to whole lines, without empty ones before it: ^\s* may begin a line above.
+func (t *text) lines(begin, end int) (int, int) {
 	for begin < end && (t.log[begin] == '\n' || t.log[begin] == ' ') {
 		begin++
 	}
-	start := strings.LastIndexByte(t.log[:begin], '\n') + 1
-	line, _, _ := strings.Cut(t.log[start:], "\n")
-	return line
+	begin = strings.LastIndexByte(t.log[:begin], '\n') + 1
+	if end > begin && t.log[end-1] == '\n' {
+		return begin, end - 1
+	}
+	if next := strings.IndexByte(t.log[end:], '\n'); next >= 0 {
+		return begin, end + next
+	}
+	return begin, len(t.log)
 }
 
 var mark = regexp.MustCompile(`(?i)\b(?:warn|warning|userwarning|deprecationwarning|futurewarning|info|debug|notice|trace)\b`)

@@ -1,0 +1,86 @@
+// Package rules is the commands "paictl rules ...": what a failed task means, for the whole cluster.
+// In: files of failure rules, a kubeconfig. Out: findings, differences, what a rule says of a failure;
+// a ConfigMap that takes effect at once, for running jobs too.
+package rules
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/pmezard/go-difflib/difflib"
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/runtime/rules"
+	"github.com/openpai/paictl/pkg/strictyaml"
+)
+
+// NewCmdRules returns "paictl rules".
+func NewCmdRules(f *cmdutil.Factory) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "rules",
+		Short: "Say what the failures of tasks mean, and which are tried again",
+		Long: `Failure rules turn the exit of a task (its exit code, the end of its logs, the state of its GPUs) into
+a code with a phrase, whose fault it was, whether it is tried again, and what to do. A set of them is
+built in; the cluster may have its own instead.
+
+A set that is pushed takes effect at once, for jobs that run too. One with a mistake is refused.`,
+		Example: `  paictl rules show --builtin > rules.yaml
+  paictl rules validate rules.yaml
+  paictl rules test --rules rules.yaml --exit-code 1 --user-log train.log
+  paictl rules push rules.yaml`,
+	}
+	cmd.AddCommand(NewCmdValidate(f, nil), NewCmdTest(f, nil), NewCmdShow(f, nil), NewCmdDiff(f, nil), NewCmdPush(f, nil))
+	return cmd
+}
+
+// readFile reads a file of rules, or stdin where it is "-". It says which name findings have.
+func readFile(in io.Reader, name string) (string, []byte, error) {
+	if name == "-" {
+		data, err := io.ReadAll(io.LimitReader(in, rules.MaxBytes+1))
+		return "stdin", data, err
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return name, nil, err
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	if info, err := f.Stat(); err == nil && info.IsDir() {
+		return name, nil, fmt.Errorf("%s is a folder", name)
+	}
+	data, err := io.ReadAll(io.LimitReader(f, rules.MaxBytes+1))
+	return name, data, err
+}
+
+// load reads and checks a file of rules. Warnings are returned along.
+func load(in io.Reader, name string) (*rules.Set, []byte, strictyaml.Findings, error) {
+	name, data, err := readFile(in, name)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	set, findings := rules.Parse(name, data)
+	return set, data, findings, findings.Err()
+}
+
+// unified is the difference of two files.
+func unified(from, to string, a, b []byte) string {
+	text, _ := difflib.GetUnifiedDiffString(difflib.UnifiedDiff{ // a strings.Builder takes everything
+		A: difflib.SplitLines(string(a)), B: difflib.SplitLines(string(b)), FromFile: from, ToFile: to, Context: 3,
+	})
+	if string(a) == string(b) {
+		return ""
+	}
+	return text
+}
+
+// completeFile completes the name of one file.
+func completeFile(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return []string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt
+}
+
+type run[T any] = func(context.Context, *T) error

@@ -1,0 +1,138 @@
+package rules
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/iostreams"
+	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/runtime/rules"
+	"github.com/openpai/paictl/pkg/strictyaml"
+)
+
+// ShowOptions are those of "paictl rules show".
+type ShowOptions struct {
+	IO      *iostreams.IOStreams
+	Kube    kube.Options
+	Output  cmdutil.Output
+	Builtin bool
+	Code    string
+}
+
+// NewCmdShow returns "paictl rules show". runF replaces the run in tests.
+func NewCmdShow(f *cmdutil.Factory, runF run[ShowOptions]) *cobra.Command {
+	opts := &ShowOptions{IO: f.IO}
+	cmd := &cobra.Command{
+		Use:   "show [CODE|PHRASE]",
+		Short: "Show the failure rules of the cluster, or one of them",
+		Long: `Prints the file of rules that the cluster has, comments and all, or with -o table one line per rule.
+With a code or a phrase it shows that rule alone. --builtin shows the built-in rules, and asks no cluster.`,
+		Example: `  paictl rules show --builtin > rules.yaml
+  paictl rules show -o table
+  paictl rules show 226
+  paictl rules show --builtin ContainerNcclTimeout`,
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: completeCodes,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				opts.Code = args[0]
+			}
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return showRun(cmd.Context(), opts)
+		},
+	}
+	cmdutil.AddKubeFlags(cmd, &opts.Kube)
+	cmd.Flags().BoolVar(&opts.Builtin, "builtin", false, "the built-in rules")
+	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "table", "json", "yaml")
+	return cmd
+}
+
+func completeCodes(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var out []string
+	for _, r := range rules.Builtin().Rules {
+		out = append(out, r.Phrase)
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp
+}
+
+func showRun(ctx context.Context, opts *ShowOptions) error {
+	name, text := rules.File, rules.BuiltinText()
+	if !opts.Builtin {
+		h, err := open(ctx, opts.Kube)
+		if err != nil {
+			return hint.Wrap(err, strings.TrimPrefix(hint.Of(err)+"; the built-in rules are shown with --builtin", "; "))
+		}
+		name, text = h.text()
+	}
+	if opts.Code == "" && opts.Output.Is("text") {
+		_, err := opts.IO.Out.Write(text)
+		return err
+	}
+	set, findings := rules.Parse(name, text)
+	if err := findings.Err(); err != nil {
+		return hint.Wrap(fmt.Errorf("the cluster has rules with mistakes, which it doesn't use: %w", err), "push others with: paictl rules push")
+	}
+	if opts.Code == "" {
+		return opts.Output.Write(opts.IO.Out, set.Rules, table(set))
+	}
+	r, err := find(set, opts.Code)
+	if err != nil {
+		return err
+	}
+	if !opts.Output.Is("text") {
+		return opts.Output.Write(opts.IO.Out, r, table(&rules.Set{Rules: []rules.Rule{r}}))
+	}
+	return writeRule(opts.IO.Out, r)
+}
+
+func find(set *rules.Set, what string) (rules.Rule, error) {
+	if code, err := strconv.Atoi(what); err == nil {
+		r := set.ByCode(code)
+		if r.Code == code {
+			return r, nil
+		}
+		return r, hint.Errorf("see all with: paictl rules show -o table", "no rule has code %d; as %s it is tried again as often as jobRetryCount says", code, r.Phrase)
+	}
+	var phrases []string
+	for _, r := range set.Rules {
+		if strings.EqualFold(r.Phrase, what) {
+			return r, nil
+		}
+		phrases = append(phrases, r.Phrase)
+	}
+	remedy := "see all with: paictl rules show -o table"
+	if near := strictyaml.Nearest(what, phrases); near != "" {
+		remedy = fmt.Sprintf("did you mean %s?", near)
+	}
+	return rules.Rule{}, hint.Errorf(remedy, "no rule has the phrase %q", what)
+}
+
+func table(set *rules.Set) cmdutil.Table {
+	t := cmdutil.Table{Header: []string{"CODE", "PHRASE", "TYPE", "STAGE", "BEHAVIOR", "REACTION", "CAUSED BY"}}
+	for _, r := range set.Rules {
+		t.Rows = append(t.Rows, []string{strconv.Itoa(r.Code), r.Phrase, r.Type, r.Stage, r.Behavior, r.Reaction, r.Causer})
+	}
+	return t
+}
+
+// writeRule prints one rule as it would stand in a file.
+func writeRule(w io.Writer, r rules.Rule) error {
+	text, err := strictyaml.Encode([]rules.Rule{r}, nil)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(text)
+	return err
+}

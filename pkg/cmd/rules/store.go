@@ -1,0 +1,92 @@
+package rules
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/openpai/paictl/pkg/framework/api"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/runtime/rules"
+)
+
+// held is what a cluster has.
+type held struct {
+	*kube.Cluster
+	object *corev1.ConfigMap // nil where the built-in rules hold
+}
+
+func open(ctx context.Context, o kube.Options) (*held, error) {
+	c, err := kube.Open(o)
+	if err != nil {
+		return nil, err
+	}
+	h := &held{Cluster: c}
+	cm, err := c.Client.CoreV1().ConfigMaps(kube.SystemNamespace).Get(ctx, api.RulesConfigMap, metav1.GetOptions{})
+	switch {
+	case err == nil:
+		h.object = cm
+	case !apierrors.IsNotFound(err):
+		return nil, c.Explain(fmt.Errorf("read the failure rules: %w", err))
+	}
+	return h, nil
+}
+
+// text is the file, and what it is called.
+func (h *held) text() (string, []byte) {
+	if h.object == nil {
+		return rules.File, rules.BuiltinText()
+	}
+	return "rules of the cluster", []byte(h.object.Data[rules.Key])
+}
+
+// put writes a file that was checked. Somebody else's change since open is not overwritten.
+func (h *held) put(ctx context.Context, text []byte, dryRun bool) error {
+	maps := h.Client.CoreV1().ConfigMaps(kube.SystemNamespace)
+	all := dry(dryRun)
+	var err error
+	if h.object == nil {
+		_, err = maps.Create(ctx, &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Name: api.RulesConfigMap, Namespace: kube.SystemNamespace, Labels: map[string]string{
+				"app.kubernetes.io/name": api.RulesConfigMap, "app.kubernetes.io/managed-by": "paictl"}},
+			Data: map[string]string{rules.Key: string(text)},
+		}, metav1.CreateOptions{DryRun: all, FieldManager: "paictl"})
+	} else {
+		next := h.object.DeepCopy()
+		next.Data, next.BinaryData = map[string]string{rules.Key: string(text)}, nil
+		_, err = maps.Update(ctx, next, metav1.UpdateOptions{DryRun: all, FieldManager: "paictl"})
+	}
+	return h.explain(err)
+}
+
+// remove goes back to the built-in rules.
+func (h *held) remove(ctx context.Context, dryRun bool) error {
+	if h.object == nil {
+		return nil
+	}
+	return h.explain(h.Client.CoreV1().ConfigMaps(kube.SystemNamespace).Delete(ctx, api.RulesConfigMap, metav1.DeleteOptions{
+		DryRun: dry(dryRun), Preconditions: &metav1.Preconditions{UID: &h.object.UID, ResourceVersion: &h.object.ResourceVersion}}))
+}
+
+func dry(yes bool) []string {
+	if yes {
+		return []string{metav1.DryRunAll}
+	}
+	return nil
+}
+
+func (h *held) explain(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
+		return hint.Errorf("look at it with: paictl rules diff; then push again", "somebody else changed the failure rules meanwhile")
+	case apierrors.IsNotFound(err):
+		return hint.Wrap(fmt.Errorf("the cluster has no namespace %s", kube.SystemNamespace), "start the platform with: paictl service start")
+	}
+	return h.Explain(fmt.Errorf("write the failure rules: %w", err))
+}
