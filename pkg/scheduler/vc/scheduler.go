@@ -46,6 +46,12 @@ func (s *Scheduler) Queue(ctx context.Context, vc string) (*api.Queue, error) {
 	return out, s.ask(ctx, s.client.CoreV1().RESTClient().Get(), api.PathQueue, vc, out)
 }
 
+// Why asks what a gang of a virtual cluster does and waits for.
+func (s *Scheduler) Why(ctx context.Context, vc, group string) (*api.Why, error) {
+	out := &api.Why{}
+	return out, s.ask(ctx, s.client.CoreV1().RESTClient().Get(), api.PathWhy+group, vc, out)
+}
+
 // Validate asks what a configuration would do. It changes nothing.
 func (s *Scheduler) Validate(ctx context.Context, configuration []byte) (*api.Validation, error) {
 	out := &api.Validation{}
