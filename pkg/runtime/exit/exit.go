@@ -6,6 +6,7 @@ import "errors"
 
 // Codes that the runtime ends a task with, as OpenPAI's exit specification names them.
 const (
+	Setup             = 247 // PAIRuntimeSetupFailed: what comes before the program
 	SSHBarrierTimeout = 249 // PAIRuntimeSSHBarrierTimeout
 	BarrierTransient  = 250 // FrameworkBarrierTransientFailed: the API can't be reached
 	GangTimeout       = 251 // JobGangAllocationTimeout: not every task got a place
@@ -41,7 +42,7 @@ func With(code int, err error) error {
 	return &Error{Code: code, Err: err}
 }
 
-// Code is the one of the outermost Error, or Unknown; 0 without an error.
+// Code is the one of the outermost Error, or Setup; 0 without an error.
 func Code(err error) int {
 	var e *Error
 	switch {
@@ -50,7 +51,7 @@ func Code(err error) int {
 	case errors.As(err, &e):
 		return e.Code
 	}
-	return Unknown
+	return Setup
 }
 
 // OfProgram attaches the code that a program ended with, or that a shell would give for it.

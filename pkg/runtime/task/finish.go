@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/openpai/paictl/pkg/runtime/exit"
 	"github.com/openpai/paictl/pkg/runtime/journal"
 	"github.com/openpai/paictl/pkg/runtime/report"
 	"github.com/openpai/paictl/pkg/runtime/rules"
@@ -31,6 +32,9 @@ func (t *task) finish(r result) int {
 		}
 		e.PlatformLog = t.journal.Tail()
 		m = set.ClassifyExit(e)
+		if !m.Known && r.setup {
+			m.Rule, m.Code = set.ByCode(exit.Setup), exit.Setup
+		}
 	}
 	t.explain(r, m)
 	e.UserLog, e.PlatformLog = t.userTail.Bytes(), t.journal.Tail()
@@ -43,7 +47,7 @@ func (t *task) explain(r result, m rules.Match) {
 	switch {
 	case r.stopped:
 		t.journal.Printf("the task was stopped; exit code %d", m.Code)
-	case m.Rule.Reason != "":
+	case m.Rule.Reason != "" && !r.own: // else the line before says it better
 		t.journal.Printf("failed with exit code %d, %s: %s", m.Code, m.Rule.Phrase, strings.TrimSpace(m.Rule.Reason))
 	default:
 		t.journal.Printf("failed with exit code %d, %s", m.Code, m.Rule.Phrase)

@@ -88,26 +88,34 @@ type result struct {
 	code    int
 	stopped bool
 	own     bool // the code is the runtime's, not a program's
+	setup   bool // the job's own program never ran
 }
 
-// failed is the result of an error before or after the program.
+// failed is the result of an error.
 func (t *task) failed(err error) result {
 	t.journal.Printf("%v", err)
 	code := exit.Code(err)
 	return result{code: code, own: exit.Own(err), stopped: t.signals.Context().Err() != nil}
 }
 
+// unprepared is the result of an error before the program.
+func (t *task) unprepared(err error) result {
+	r := t.failed(err)
+	r.setup = true
+	return r
+}
+
 // phases are the way of a task.
 func (t *task) phases(ctx context.Context) result {
 	if err := t.prepare(ctx); err != nil {
-		return t.failed(err)
+		return t.unprepared(err)
 	}
 	plugins, err := plugin.New(t.role.Plugins, t.pluginRun())
 	if err == nil {
 		err = plugins.Pre(ctx)
 	}
 	if err != nil {
-		return t.failed(err)
+		return t.unprepared(err)
 	}
 	r, err := t.program()
 	switch {
