@@ -37,6 +37,7 @@ type Job struct {
 	Extras         Extras
 
 	tree *tree
+	hash string
 }
 
 // Image is a docker image of the prerequisites.

@@ -41,6 +41,16 @@ func (j *Job) Masked() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
+// WithoutSecrets is the job as it would be if Masked stood for each secret: what may be shown of it.
+func (j *Job) WithoutSecrets() (*Job, error) {
+	text, err := j.Masked()
+	if err != nil {
+		return nil, err
+	}
+	masked, findings := parse(j.File, text, j.hash, true)
+	return masked, findings.Err()
+}
+
 // mask replaces all values below v. What an alias or a merge shares with other places is replaced
 // there as well.
 func (v *value) mask() {

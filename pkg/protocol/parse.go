@@ -27,7 +27,8 @@ type reader struct {
 	tree     *tree
 	job      *Job
 	findings strictyaml.Findings
-	filled   int // bytes of commands and plugins so far
+	filled   int  // bytes of commands and plugins so far
+	masked   bool // the file is one of Masked
 
 	prerequisites map[string]map[string]*value // by type and name
 	deployments   map[string]place
@@ -35,11 +36,16 @@ type reader struct {
 
 // Parse reads a job file. The job is nil where there are errors; warnings come along with a job.
 func Parse(file string, data []byte) (*Job, strictyaml.Findings) {
+	sum := sha256.Sum256(data)
+	return parse(file, data, hex.EncodeToString(sum[:]), false)
+}
+
+func parse(file string, data []byte, hash string, masked bool) (*Job, strictyaml.Findings) {
 	t, findings := readTree(file, data)
 	if len(findings) > 0 {
 		return nil, findings
 	}
-	r := &reader{file: file, tree: t, job: &Job{File: file, tree: t},
+	r := &reader{file: file, tree: t, masked: masked, job: &Job{File: file, tree: t, hash: hash},
 		prerequisites: map[string]map[string]*value{}, deployments: map[string]place{}}
 	r.read()
 	r.findings.Sort()
@@ -50,10 +56,7 @@ func Parse(file string, data []byte) (*Job, strictyaml.Findings) {
 }
 
 // Hash is that of the submitted text, so that a submission that was cut off is told from another job.
-func (j *Job) Hash() string {
-	sum := sha256.Sum256(j.tree.doc.Text())
-	return hex.EncodeToString(sum[:])
-}
+func (j *Job) Hash() string { return j.hash }
 
 // String names the job. It shows nothing of its commands, which hold secrets.
 func (j *Job) String() string { return "job " + j.Name }
@@ -116,7 +119,7 @@ func (p place) version() string {
 
 // secrets checks that no value is the mask of a copy that was stored without its secrets.
 func (p place) secrets() {
-	if !p.is(kindMap) {
+	if !p.is(kindMap) || p.r.masked {
 		return
 	}
 	var walk func(place)

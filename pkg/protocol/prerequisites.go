@@ -117,7 +117,7 @@ func (p place) login(s scope) *Auth {
 		if !f.there() || f.v.kind != kindText {
 			return ""
 		}
-		if f.v.text() == Masked {
+		if f.v.text() == Masked && !p.r.masked {
 			f.report("job/masked", "the file is a copy from which the secrets were removed", "write the value, or a reference to a secret")
 		}
 		return strings.TrimSpace(f.fill(s))

@@ -25,5 +25,6 @@ NAME is a job of yours; USER/NAME or USER~NAME one of somebody else. Who you are
   paictl job why hello
   paictl job logs hello -f`,
 	}
+	cmd.AddCommand(NewCmdInit(f, nil), NewCmdValidate(f, nil), NewCmdRender(f, nil), NewCmdSchema(f, nil))
 	return cmd
 }

@@ -111,6 +111,9 @@ func (r *renderer) framework() *v1.Framework {
 			RetryPolicy:   v1.RetryPolicy{FancyRetryPolicy: true, MaxRetryCount: int32(j.RetryCount)},
 		},
 	}
+	if r.Code != nil {
+		f.Annotations[v1.AnnotationCode] = r.Code.SHA256
+	}
 	for i := range j.Roles {
 		f.Spec.TaskRoles = append(f.Spec.TaskRoles, r.taskRole(i))
 	}

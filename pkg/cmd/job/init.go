@@ -1,0 +1,173 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/cmd/prompt"
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/iostreams"
+	"github.com/openpai/paictl/pkg/protocol"
+)
+
+// InitOptions are those of "paictl job init".
+type InitOptions struct {
+	IO    *iostreams.IOStreams
+	Draft protocol.Draft
+	File  string
+	Force bool
+	// Ask tells that a person is asked for what no flag says.
+	Ask bool
+}
+
+// NewCmdInit returns "paictl job init". runF replaces the run in tests.
+func NewCmdInit(f *cmdutil.Factory, runF func(context.Context, *InitOptions) error) *cobra.Command {
+	opts := &InitOptions{IO: f.IO, Draft: protocol.DefaultDraft()}
+	cmd := &cobra.Command{
+		Use:   "init",
+		Short: "Write a new job file",
+		Long: `Writes a commented job file with one role, which is valid as it is. On a terminal, and without flags that
+describe the job, it asks; elsewhere it takes flags and their defaults.`,
+		Example: `  paictl job init
+  paictl job init --name train --image pytorch/pytorch:2.9.0 --gpus 8 --instances 4 \
+    --command 'torchrun train.py' -o train.yaml`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			opts.Ask = f.IO.CanPrompt()
+			for _, name := range draftFlags() {
+				opts.Ask = opts.Ask && !cmd.Flags().Changed(name)
+			}
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return initRun(opts)
+		},
+	}
+	d, fl := &opts.Draft, cmd.Flags()
+	fl.StringVar(&d.Name, "name", d.Name, "name of the job")
+	fl.StringVar(&d.Role, "role", d.Role, "name of its role")
+	fl.StringVar(&d.Image, "image", d.Image, "image in which it runs")
+	fl.StringArrayVar(&d.Commands, "command", d.Commands, "command that it runs; repeat it for several")
+	fl.IntVar(&d.Instances, "instances", d.Instances, "number of tasks")
+	fl.IntVar(&d.GPU, "gpus", d.GPU, "GPUs of one task")
+	fl.IntVar(&d.CPU, "cpus", d.CPU, "processors of one task")
+	fl.IntVar(&d.MemoryMB, "memory", d.MemoryMB, "memory of one task in MB")
+	fl.IntVar(&d.RetryCount, "retries", d.RetryCount, "attempts after failures of unknown cause")
+	fl.StringVar(&d.VirtualCluster, "vc", d.VirtualCluster, "virtual cluster")
+	fl.StringArrayVar(&d.Storages, "storage", nil, "storage that the tasks mount; repeat it for several")
+	fl.StringVarP(&opts.File, "output", "o", "", "file to write (default: standard output; asked on a terminal)")
+	fl.BoolVar(&opts.Force, "force", false, "overwrite the file")
+	_ = cmd.MarkFlagFilename("output", "yaml", "yml")
+	return cmd
+}
+
+func draftFlags() []string {
+	return []string{"name", "role", "image", "command", "instances", "gpus", "cpus", "memory", "retries", "vc", "storage"}
+}
+
+func initRun(opts *InitOptions) error {
+	if opts.Ask {
+		if err := ask(opts); err != nil {
+			return err
+		}
+	}
+	text, err := opts.Draft.Write()
+	if err != nil {
+		return err
+	}
+	name := opts.File
+	if name == "" {
+		name = "job file"
+	}
+	if _, findings := protocol.Parse(name, text); findings.Err() != nil {
+		first := findings.Errors()[0]
+		return hint.Wrap(cmdutil.Usagef("what you say of the job can't be: %s: %s", first.Field, first.Message), first.Remedy)
+	}
+	if opts.File == "" || opts.File == "-" {
+		_, err := opts.IO.Out.Write(text)
+		return err
+	}
+	if err := writeNew(opts.File, text, opts.Force); err != nil {
+		return err
+	}
+	fmt.Fprintf(opts.IO.Err, "%s is written; submit it with: paictl job submit %s\n", opts.File, opts.File)
+	return nil
+}
+
+// writeNew doesn't touch a file that is there, unless force is given.
+func writeNew(name string, text []byte, force bool) error {
+	flags := os.O_WRONLY | os.O_CREATE | os.O_EXCL
+	if force {
+		flags = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
+	}
+	f, err := os.OpenFile(name, flags, 0o644)
+	if errors.Is(err, os.ErrExist) {
+		return hint.Errorf("name another file, or overwrite it with --force", "%s exists already", name)
+	}
+	if err != nil {
+		return err
+	}
+	if _, err := f.Write(text); err != nil {
+		return errors.Join(err, f.Close())
+	}
+	return f.Close()
+}
+
+// ask goes through the questions. An empty answer takes what stands in brackets.
+func ask(opts *InitOptions) error {
+	d := &opts.Draft
+	q := &questions{s: opts.IO}
+	q.text("Name of the job", &d.Name)
+	q.text("Image", &d.Image)
+	q.text("Command", &d.Commands[0])
+	q.number("Tasks", &d.Instances)
+	q.number("GPUs of one task", &d.GPU)
+	q.number("Processors of one task", &d.CPU)
+	q.number("Memory of one task in MB", &d.MemoryMB)
+	q.text("Virtual cluster", &d.VirtualCluster)
+	if opts.File == "" {
+		opts.File = d.Name + ".yaml"
+		q.text("File", &opts.File)
+	}
+	return q.err
+}
+
+// questions asks one after the other, and stops at the first that can't be asked.
+type questions struct {
+	s   *iostreams.IOStreams
+	err error
+}
+
+func (q *questions) text(question string, value *string) {
+	if q.err != nil {
+		return
+	}
+	fmt.Fprintf(q.s.Err, "%s [%s]: ", question, *value)
+	answer, err := prompt.Line(q.s.In)
+	if errors.Is(err, io.EOF) {
+		err = context.Canceled
+	}
+	if q.err = err; err == nil && answer != "" {
+		*value = answer
+	}
+}
+
+func (q *questions) number(question string, value *int) {
+	for q.err == nil {
+		text := strconv.Itoa(*value)
+		q.text(question, &text)
+		n, err := strconv.Atoi(text)
+		if err == nil && n >= 0 {
+			*value = n
+			return
+		}
+		fmt.Fprintln(q.s.Err, "Write a number, such as 1.")
+	}
+}

@@ -1,0 +1,162 @@
+package job
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/protocol"
+	"github.com/openpai/paictl/pkg/protocol/render"
+	"github.com/openpai/paictl/pkg/strictyaml"
+)
+
+// RenderOptions are those of "paictl job render".
+type RenderOptions struct {
+	Factory     *cmdutil.Factory
+	Flags       Flags
+	File        string
+	ShowSecrets bool
+	Output      cmdutil.Output
+}
+
+// NewCmdRender returns "paictl job render". runF replaces the run in tests.
+func NewCmdRender(f *cmdutil.Factory, runF func(context.Context, *RenderOptions) error) *cobra.Command {
+	opts := &RenderOptions{Factory: f}
+	cmd := &cobra.Command{
+		Use:   "render FILE",
+		Short: "Show the objects that the submission of a job file would create",
+		Long: `Prints the Framework and the Secrets that "paictl job submit" creates of a job file. Nothing is created,
+and unless --kubeconfig or --context is given no cluster is asked: then names of images are those of
+this release, and what only a cluster knows is not checked.
+
+Secrets are masked, in commands too, unless --show-secrets is given.`,
+		Example: `  paictl job render train.yaml
+  paictl job render train.yaml --user alice --kubeconfig ~/.kube/config -o json`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.File = args[0]
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return renderRun(cmd.Context(), opts)
+		},
+	}
+	opts.Flags.add(f, cmd)
+	cmd.Flags().BoolVar(&opts.ShowSecrets, "show-secrets", false, "print secrets in clear")
+	cmdutil.AddOutputFlag(cmd, &opts.Output, "yaml", "json")
+	return cmd
+}
+
+func renderRun(ctx context.Context, opts *RenderOptions) error {
+	j, findings, err := readJob(opts.Factory.IO, opts.File)
+	if err != nil {
+		return err
+	}
+	if j == nil {
+		return report(opts.Factory, findings)
+	}
+	o, err := opts.options(ctx)
+	if err != nil {
+		return err
+	}
+	objects, more := render.Render(j, o)
+	if err := report(opts.Factory, append(findings, more...)); err != nil {
+		return err
+	}
+	if opts.ShowSecrets {
+		return opts.write(objects)
+	}
+	if objects, err = withoutSecrets(j, o); err != nil {
+		return err
+	}
+	return opts.write(objects)
+}
+
+// report prints what was found, and ends the command where something is wrong.
+func report(f *cmdutil.Factory, findings strictyaml.Findings) error {
+	if err := findings.Write(f.IO.Err); err != nil {
+		return err
+	}
+	if len(findings.Errors()) > 0 {
+		return cmdutil.ErrSilent
+	}
+	return nil
+}
+
+func (opts *RenderOptions) options(ctx context.Context) (render.Options, error) {
+	user, err := opts.Flags.user(opts.Factory)
+	if err != nil {
+		return render.Options{}, err
+	}
+	o := render.Options{User: user, Namespace: kube.JobNamespace, Now: time.Now()}
+	if opts.Flags.Kube == (kube.Options{}) {
+		o.Cluster = render.Cluster{RuntimeImage: "pai-runtime:" + opts.Factory.Version, SchedulerName: "pai-scheduler"}
+		return o, nil
+	}
+	c, err := job.Open(opts.Flags.Kube)
+	if err != nil {
+		return o, err
+	}
+	facts, err := c.Facts(ctx)
+	if err != nil {
+		return o, err
+	}
+	o.Cluster = facts.Cluster
+	return o, nil
+}
+
+// withoutSecrets renders the job with a mask in place of each secret, so that all else may be read.
+// The text of Secrets is shown as it is, not in base64.
+func withoutSecrets(j *protocol.Job, o render.Options) (*render.Objects, error) {
+	masked, err := j.WithoutSecrets()
+	if err != nil {
+		return nil, err
+	}
+	objects, findings := render.Render(masked, o)
+	if err := findings.Err(); err != nil {
+		return nil, err
+	}
+	for _, s := range objects.Secrets {
+		s.StringData = map[string]string{}
+		for key, value := range s.Data {
+			s.StringData[key] = string(value)
+		}
+		s.Data = nil
+		if s.Type == corev1.SecretTypeDockerConfigJson {
+			// The login in it is in base64 once more.
+			s.StringData = map[string]string{corev1.DockerConfigJsonKey: protocol.Masked}
+		}
+	}
+	return objects, nil
+}
+
+func (opts *RenderOptions) write(o *render.Objects) error {
+	items := []any{o.Framework}
+	for _, s := range o.Secrets {
+		items = append(items, s)
+	}
+	out := opts.Factory.IO.Out
+	if opts.Output.Is("json") {
+		return opts.Output.Write(out, map[string]any{"apiVersion": "v1", "kind": "List", "items": items}, cmdutil.Table{})
+	}
+	for i, item := range items {
+		if i > 0 {
+			fmt.Fprintln(out, "---")
+		}
+		b, err := yaml.Marshal(item)
+		if err != nil {
+			return err
+		}
+		if _, err := out.Write(b); err != nil {
+			return err
+		}
+	}
+	return nil
+}

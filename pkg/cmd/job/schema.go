@@ -1,0 +1,38 @@
+package job
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/iostreams"
+	"github.com/openpai/paictl/pkg/protocol"
+)
+
+// SchemaOptions are those of "paictl job schema".
+type SchemaOptions struct {
+	IO *iostreams.IOStreams
+}
+
+// NewCmdSchema returns "paictl job schema". runF replaces the run in tests.
+func NewCmdSchema(f *cmdutil.Factory, runF func(context.Context, *SchemaOptions) error) *cobra.Command {
+	opts := &SchemaOptions{IO: f.IO}
+	return &cobra.Command{
+		Use:   "schema",
+		Short: "Print the JSON schema of job files, for editors",
+		Long: `Prints the JSON schema (draft 2020-12) of job files. Editors with a YAML language server take it from a
+comment at the top of a file:
+
+  # yaml-language-server: $schema=./job.schema.json`,
+		Example: `  paictl job schema > job.schema.json`,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			_, err := opts.IO.Out.Write(protocol.Schema())
+			return err
+		},
+	}
+}

@@ -1,0 +1,103 @@
+package job
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/iostreams"
+	"github.com/openpai/paictl/pkg/strictyaml"
+)
+
+// ValidateOptions are those of "paictl job validate".
+type ValidateOptions struct {
+	IO     *iostreams.IOStreams
+	Files  []string
+	Output cmdutil.Output
+}
+
+// validated is what is said of one file.
+type validated struct {
+	File     string    `json:"file"`
+	Valid    bool      `json:"valid"`
+	Errors   []mistake `json:"errors"`
+	Warnings []mistake `json:"warnings"`
+}
+
+type mistake struct {
+	Path    string `json:"path"`
+	Line    int    `json:"line"`
+	Column  int    `json:"column"`
+	Message string `json:"message"`
+	Remedy  string `json:"remedy"`
+	Rule    string `json:"rule"`
+}
+
+// NewCmdValidate returns "paictl job validate". runF replaces the run in tests.
+func NewCmdValidate(f *cmdutil.Factory, runF func(context.Context, *ValidateOptions) error) *cobra.Command {
+	opts := &ValidateOptions{IO: f.IO}
+	cmd := &cobra.Command{
+		Use:   "validate FILE...",
+		Short: "Check job files and report everything that is wrong in them",
+		Long: `Reads job files strictly, fills in defaults and references, and reports every mistake at once: file, line,
+column, field, and what to do. FILE may be - for standard input. No cluster is asked; what only the
+cluster knows (virtual clusters, types of GPU, storages) is checked by submit, or by render with
+--kubeconfig.
+
+The exit code is 1 where a file is not valid.`,
+		Example: `  paictl job validate train.yaml
+  paictl job validate jobs/*.yaml -o json | jq '.[] | select(.valid | not) | .errors'`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.Files = args
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return validateRun(opts)
+		},
+	}
+	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json", "yaml")
+	return cmd
+}
+
+func validateRun(opts *ValidateOptions) error {
+	out := []validated{}
+	bad := 0
+	for _, name := range opts.Files {
+		_, findings, err := readJob(opts.IO, name)
+		if err != nil {
+			findings = strictyaml.Findings{{File: name, Rule: "job/file", Severity: strictyaml.Error, Message: err.Error(), Remedy: "write the name of a file that can be read, or - for standard input"}}
+		}
+		v := validated{File: name, Valid: findings.Err() == nil, Errors: mistakes(findings.Errors()), Warnings: mistakes(findings.Warnings())}
+		if !v.Valid {
+			bad++
+		}
+		out = append(out, v)
+		if !opts.Output.Is("text") {
+			continue
+		}
+		if err := findings.Write(opts.IO.Out); err != nil {
+			return err
+		}
+		fmt.Fprintf(opts.IO.Err, "%s: %s\n", name, findings.Summary())
+	}
+	if !opts.Output.Is("text") {
+		if err := opts.Output.Write(opts.IO.Out, out, cmdutil.Table{}); err != nil {
+			return err
+		}
+	}
+	if bad > 0 {
+		return cmdutil.ErrSilent
+	}
+	return nil
+}
+
+func mistakes(findings strictyaml.Findings) []mistake {
+	out := []mistake{}
+	for _, f := range findings {
+		out = append(out, mistake{Path: f.Field, Line: f.Line, Column: f.Column, Message: f.Message, Remedy: f.Remedy, Rule: f.Rule})
+	}
+	return out
+}

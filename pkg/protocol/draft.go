@@ -1,0 +1,95 @@
+package protocol
+
+import "github.com/openpai/paictl/pkg/strictyaml"
+
+// Draft is what a person says of a new job of one role.
+type Draft struct {
+	Name           string
+	Role           string
+	Image          string
+	Commands       []string
+	Instances      int
+	GPU            int
+	CPU            int
+	MemoryMB       int
+	VirtualCluster string
+	RetryCount     int
+	Storages       []string
+}
+
+// DefaultDraft is a small job that runs anywhere.
+func DefaultDraft() Draft {
+	return Draft{Name: "hello", Role: "main", Image: "ubuntu:24.04", Commands: []string{"echo hello from task $PAI_TASK_INDEX"},
+		Instances: 1, CPU: 1, MemoryMB: 1024, VirtualCluster: "default"}
+}
+
+// draftFile is the file of a draft, in the order of its keys.
+type draftFile struct {
+	ProtocolVersion int                  `yaml:"protocolVersion"`
+	Name            string               `yaml:"name"`
+	Type            string               `yaml:"type"`
+	RetryCount      int                  `yaml:"jobRetryCount"`
+	Prerequisites   []draftImage         `yaml:"prerequisites"`
+	Parameters      map[string]string    `yaml:"parameters"`
+	TaskRoles       map[string]draftRole `yaml:"taskRoles"`
+	Defaults        draftDefaults        `yaml:"defaults"`
+	Extras          draftExtras          `yaml:"extras,omitempty"`
+}
+
+type draftImage struct {
+	Name string `yaml:"name"`
+	Type string `yaml:"type"`
+	URI  string `yaml:"uri"`
+}
+
+type draftRole struct {
+	Instances   int            `yaml:"instances"`
+	DockerImage string         `yaml:"dockerImage"`
+	Resources   draftResources `yaml:"resourcePerInstance"`
+	Commands    []string       `yaml:"commands"`
+}
+
+type draftResources struct {
+	CPU      int `yaml:"cpu"`
+	MemoryMB int `yaml:"memoryMB"`
+	GPU      int `yaml:"gpu"`
+}
+
+type draftDefaults struct {
+	VirtualCluster string `yaml:"virtualCluster"`
+}
+
+type draftExtras struct {
+	Storages []draftStorage `yaml:"storages,omitempty"`
+}
+
+type draftStorage struct {
+	Name string `yaml:"name"`
+}
+
+// Write returns the draft as a commented job file. Parse says whether it is valid.
+func (d Draft) Write() ([]byte, error) {
+	f := draftFile{
+		ProtocolVersion: 2, Name: d.Name, Type: "job", RetryCount: d.RetryCount,
+		Prerequisites: []draftImage{{Name: "image", Type: typeImage, URI: d.Image}}, Parameters: map[string]string{},
+		TaskRoles: map[string]draftRole{d.Role: {Instances: d.Instances, DockerImage: "image",
+			Resources: draftResources{CPU: d.CPU, MemoryMB: d.MemoryMB, GPU: d.GPU}, Commands: d.Commands}},
+		Defaults: draftDefaults{VirtualCluster: d.VirtualCluster},
+	}
+	for _, name := range d.Storages {
+		f.Extras.Storages = append(f.Extras.Storages, draftStorage{Name: name})
+	}
+	role := strictyaml.Path{"taskRoles", d.Role}.String() + "."
+	return strictyaml.Encode(f, strictyaml.Comments{
+		"":                           "A job for paictl. All fields: docs/job-protocol.md, and \"paictl job schema\".",
+		"name":                       "Unique among your jobs.",
+		"jobRetryCount":              "Attempts after failures of unknown cause. Failures of the platform don't count.",
+		"prerequisites":              "Images, and scripts and data that commands may name. An image of a private registry has\nauth: {username, password: <% $secrets.NAME %>, registryuri}.",
+		"parameters":                 "Values that commands name as <% $parameters.NAME %>. Passwords go into secrets: beside it,\nand are named <% $secrets.NAME %>.",
+		"taskRoles":                  "Roles of tasks. Each task is a container of its own.",
+		role + "resourcePerInstance": "Of one task.",
+		role + "commands":            "Lines of a shell script. The environment has PAI_TASK_INDEX, MASTER_ADDR, RANK and others\n(docs/job-runtime.md).",
+		"defaults.virtualCluster":    "Whose GPUs the job uses: \"paictl vc list\" shows them.",
+		"extras.storages":            "Mounted at /mnt/NAME.",
+	})
+}

@@ -1,0 +1,13 @@
+package protocol
+
+import (
+	"bytes"
+	_ "embed" // the schema
+)
+
+//go:embed job.schema.json
+var schema []byte
+
+// Schema returns the JSON schema (draft 2020-12) of job files, for editors. It says the form; what
+// names what is checked by Parse.
+func Schema() []byte { return bytes.Clone(schema) }
