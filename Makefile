@@ -25,7 +25,7 @@ bench: ## Run the benchmarks of docs/performance.md
 bundle: build ## Build Kubernetes and all that nodes need from source, into BUNDLE (dist/bundle)
 	bin/paictl bundle build -o '$(BUNDLE)'
 
-demo: ## Make three hosts on this machine and bring them up as a cluster with pods
+demo: ## Make three hosts on this machine, bring them up as a cluster, and run jobs there
 	@sh hack/demo.sh
 
 clean: ## Remove what was built here; sandboxes are ended by "bin/paictl sandbox down"

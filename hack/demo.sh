@@ -1,7 +1,7 @@
 #!/bin/sh
-# From nothing to a cluster whose pods reach each other, as a person would type it: each
-# command is printed before its output. Everything can be run again; what is done is not
-# done twice. Where hosts are impossible it shows the same with simulated ones, and says so.
+# From nothing to a cluster that runs jobs, as a person would type it: each command is printed
+# before its output. Everything can be run again; what is done is not done twice. Where hosts
+# are impossible it shows what it can with simulated ones, and says what is left out.
 #
 #   PAICTL_DEMO_HOSTS=3   how many hosts
 #   PAICTL_DEMO_DIR=DIR   where the configuration and the kubeconfig go (dist/demo)
@@ -54,14 +54,20 @@ if [ -n "$why" ]; then
 	run kubectl apply -f examples/demo/netcheck.yaml
 	run kubectl -n paictl-demo rollout status daemonset/netcheck --timeout 120s
 	run kubectl -n paictl-demo get pods -o wide
+	title "Job files are checked without any cluster; this is what a submission would create"
+	run paictl job validate examples/jobs/*.yaml
+	run paictl job render examples/jobs/hello.yaml
 	title "Done in $(seconds): pods were placed on $hosts simulated nodes; nothing ran in them"
+	echo "# Left out, since no container runs here: the services, and with them the jobs of examples/jobs."
 	echo "# It stays up; take it down with: bin/paictl sandbox down --dir $work/sandbox"
 	exit 0
 fi
 
 title "$hosts hosts on this machine, each with its own address, sshd and systemd"
 run paictl sandbox up --hosts "$hosts" --bundle "$PAICTL_BUNDLE"
-quickstart=/var/lib/paictl/sandbox/quick-start.yaml
+# Each worker pretends to have eight GPUs, which the scheduler gives to jobs.
+quickstart=$work/quick-start.yaml
+sed 's/^gpu: none$/gpu: simulate/' /var/lib/paictl/sandbox/quick-start.yaml >"$quickstart"
 run cat "$quickstart"
 
 title "The configuration: the hosts are asked for their hardware"
@@ -114,6 +120,38 @@ done
 run kubectl get --raw "$nodes"
 echo
 
+workers=$(kubectl get nodes -l pai-worker=true --no-headers | wc -l | tr -d ' ')
+title "Jobs: each of the $workers workers has eight GPUs, simulated ones"
+run paictl job validate examples/jobs/*.yaml
+run paictl job submit examples/jobs/hello.yaml --replace --watch
+if [ "$workers" -gt 1 ]; then
+	title "Two roles that find each other; their logs as they come"
+	run paictl job submit examples/jobs/two-roles.yaml --replace
+	run paictl job logs two-roles -f
+fi
+
+title "One machine of GPUs is taken, another job wants all of them: it waits, and says for what"
+sed "s/instances: 2/instances: $workers/" examples/jobs/waits.yaml >"$work/waits.yaml"
+run paictl job submit examples/jobs/gpu.yaml --replace
+# Its first line says that it runs; the one that asks for more must come second.
+i=0
+until paictl job logs gpu 2>/dev/null | grep GPUs || [ "$i" -ge 60 ]; do
+	i=$((i + 1))
+	sleep 1
+done
+run paictl job submit "$work/waits.yaml" --replace
+i=0
+until paictl job list | grep -q queued || [ "$i" -ge 60 ]; do
+	i=$((i + 1))
+	sleep 1
+done
+run paictl job list
+run paictl job why waits
+run paictl job stop gpu --yes
+run paictl job wait waits
+run paictl job logs waits
+run paictl job list
+
 title "Once more: nothing is left to change"
 run paictl cluster up -p "$work/cluster" --yes
 run paictl service start
@@ -125,6 +163,7 @@ cat <<END
 #   kubectl get pods -A
 #   paictl cluster status -p $work/cluster
 #   paictl service status
+#   paictl job submit examples/jobs/rendezvous.yaml   (examples/jobs/README.md lists them all)
 #   kubectl -n pai-system port-forward service/prometheus 9090
 # To take it all down:
 #   paictl sandbox down
