@@ -1,0 +1,317 @@
+package machine
+
+import (
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "github.com/openpai/paictl/pkg/framework/v1"
+)
+
+// begin makes the status of a Framework that is new.
+func (s *step) begin() {
+	now := metav1.NewTime(s.Now)
+	s.status = &v1.FrameworkStatus{
+		StartTime: now, TransitionTime: now, State: v1.AttemptCreationPending,
+		AttemptStatus: s.newAttempt(0),
+	}
+}
+
+// newAttempt begins an attempt with the tasks that the spec asks for now.
+func (s *step) newAttempt(id int32) v1.FrameworkAttemptStatus {
+	a := v1.FrameworkAttemptStatus{
+		ID: id, StartTime: metav1.NewTime(s.Now), ConfigMapName: v1.ConfigMapName(s.Framework.Name),
+		Restart: s.Framework.Annotations[v1.AnnotationRestart], TaskRoleStatuses: []*v1.TaskRoleStatus{},
+	}
+	return a
+}
+
+func (s *step) move(to v1.State) {
+	if s.status.State != to {
+		s.status.State, s.status.TransitionTime = to, metav1.NewTime(s.Now)
+	}
+}
+
+// configMap compares what the status says with the ConfigMap that is there.
+func (s *step) configMap() {
+	a, cm := &s.status.AttemptStatus, s.ConfigMap
+	switch s.status.State {
+	case v1.AttemptCreationPending:
+		if cm.UID == "" || cm.Deleting || cm.Attempt != a.ID {
+			return
+		}
+		uid := string(cm.UID)
+		instance := itoa(a.ID) + "_" + uid
+		a.ConfigMapUID, a.InstanceUID = &uid, &instance
+		s.move(v1.AttemptCreationRequested)
+		if !cm.Fresh {
+			s.move(v1.AttemptPreparing)
+		}
+	case v1.AttemptCreationRequested:
+		if !cm.Fresh {
+			s.move(v1.AttemptPreparing)
+		}
+	}
+}
+
+// lost tells whether the ConfigMap that the attempt should have is gone or going.
+func (s *step) lost() bool {
+	uid := s.status.AttemptStatus.ConfigMapUID
+	return uid != nil && (string(s.ConfigMap.UID) != *uid || s.ConfigMap.Deleting)
+}
+
+// stopping tells whether the user wants the job to end.
+func (s *step) stopping() bool {
+	return s.Framework.Spec.ExecutionType == v1.ExecutionStop || s.Framework.DeletionTimestamp != nil
+}
+
+// decide finds out whether the attempt is over.
+func (s *step) decide() {
+	a := &s.status.AttemptStatus
+	var c *v1.FrameworkAttemptCompletionStatus
+	switch {
+	case s.stopping():
+		c = s.ofFramework(CodeStopped)
+	case s.lost():
+		c = s.ofFramework(CodeConfigMapDeleted)
+	case a.Restart != s.Framework.Annotations[v1.AnnotationRestart]:
+		c = s.ofFramework(CodeRestart)
+	default:
+		c = s.triggered()
+	}
+	if c == nil {
+		return
+	}
+	a.CompletionStatus = c
+	s.Decided = true
+	s.move(v1.AttemptDeletionPending)
+}
+
+func (s *step) ofFramework(code int32) *v1.FrameworkAttemptCompletionStatus {
+	return &v1.FrameworkAttemptCompletionStatus{CompletionStatus: completion(s.outcome(code), "")}
+}
+
+// finish ends the tasks of an attempt whose outcome is decided.
+func (s *step) finish() {
+	switch s.status.State {
+	case v1.AttemptDeletionPending, v1.AttemptDeletionRequested, v1.AttemptDeleting:
+	default:
+		return
+	}
+	open, requested, deleting := 0, 0, 0
+	s.each(func(r *v1.TaskRoleStatus, t *v1.TaskStatus) {
+		if t.State != v1.Completed && t.AttemptStatus.CompletionStatus == nil {
+			s.cut(t, CodeAttemptCompletion)
+			s.await(r, t)
+		}
+		if t.State == v1.AttemptCompleted {
+			s.completeTask(t)
+		}
+		switch t.State {
+		case v1.Completed:
+			return
+		case v1.AttemptDeletionRequested:
+			requested++
+		case v1.AttemptDeleting:
+			deleting++
+		}
+		open++
+	})
+	switch {
+	case open == 0:
+		now := metav1.NewTime(s.Now)
+		s.status.AttemptStatus.CompletionTime = &now
+		s.move(v1.AttemptCompleted)
+	case deleting == open:
+		s.move(v1.AttemptDeleting)
+	case deleting+requested == open:
+		s.move(v1.AttemptDeletionRequested)
+	}
+}
+
+// retry decides what follows a completed attempt.
+func (s *step) retry() {
+	if s.status.State != v1.AttemptCompleted {
+		return
+	}
+	st, a := &s.status.RetryPolicyStatus, &s.status.AttemptStatus
+	if s.stopping() {
+		s.completed()
+		return
+	}
+	v := s.judge(s.Framework.Spec.RetryPolicy, *st, a.CompletionStatus.CompletionStatus, ranFor(a.RunTime, a.CompletionTime))
+	if st.RetryDelaySec == nil {
+		if !v.retry {
+			s.completed()
+			return
+		}
+		sec := int64(v.delay / time.Second)
+		st.RetryDelaySec = &sec
+		s.note(true, "Retrying", s.retryMessage())
+	}
+	due := s.retryTime()
+	if s.Now.Before(due) && a.Restart == s.Framework.Annotations[v1.AnnotationRestart] {
+		s.wake(due)
+		return
+	}
+	if !s.cleared() {
+		return
+	}
+	st.TotalRetriedCount++
+	if v.accountable {
+		st.AccountableRetriedCount++
+	}
+	st.RetryDelaySec = nil
+	s.status.AttemptStatus = s.newAttempt(st.TotalRetriedCount)
+	s.Tasks = nil // those of the attempt that is forgotten
+	s.NewAttempt, s.Decided = true, false
+	s.move(v1.AttemptCreationPending)
+}
+
+func (s *step) retryTime() time.Time {
+	return s.status.TransitionTime.Add(time.Duration(*s.status.RetryPolicyStatus.RetryDelaySec) * time.Second)
+}
+
+// cleared tells whether the attempt lies in the archive and nothing of it is left; if not it asks
+// for that.
+func (s *step) cleared() bool {
+	ok := true
+	if !s.Saved.Attempt(s.status.AttemptStatus.ID) {
+		s.ArchiveAttempt = true
+		ok = false
+	}
+	for _, r := range s.status.AttemptStatus.TaskRoleStatuses {
+		for _, t := range r.TaskStatuses {
+			if p := s.pod(t); p != nil {
+				s.remove(r, s.logOf(r.Name, t), p)
+			}
+		}
+	}
+	if len(s.Pods.ByName) > 0 {
+		return false
+	}
+	if s.ConfigMap.UID != "" {
+		s.DeleteConfigMap = s.ConfigMap.UID
+		ok = false
+	}
+	return ok
+}
+
+func (s *step) completed() {
+	s.status.RetryPolicyStatus.RetryDelaySec = nil
+	s.status.CompletionTime = s.status.AttemptStatus.CompletionTime
+	s.move(v1.Completed)
+}
+
+// prepare asks for the ConfigMap and the pods that an open attempt lacks.
+func (s *step) prepare() {
+	if !s.live() || s.stopping() || s.Framework.Spec.ExecutionType == v1.ExecutionCreate {
+		return
+	}
+	if s.status.State == v1.AttemptCreationPending {
+		switch {
+		case s.ConfigMap.UID == "":
+			s.CreateConfigMap = true
+		case !s.ConfigMap.Deleting && s.ConfigMap.Attempt != s.status.AttemptStatus.ID:
+			s.DeleteConfigMap = s.ConfigMap.UID
+		}
+		return
+	}
+	for _, r := range s.status.AttemptStatus.TaskRoleStatuses {
+		for _, t := range r.TaskStatuses {
+			if t.State == v1.AttemptCreationPending && !t.DeletionPending && s.Pods.ByName[t.AttemptStatus.PodName] == nil {
+				s.Create = append(s.Create, Task{r.Name, t.Index})
+			}
+		}
+	}
+	s.peers()
+}
+
+// strays removes pods that no task knows: made by a replica that lost its lease meanwhile, or left by
+// a task that is no more. At most one pod of a task may ever run.
+func (s *step) strays() {
+	if len(s.Pods.ByName) == 0 {
+		return
+	}
+	known := make(map[string]bool, len(s.Pods.ByName))
+	for _, r := range s.status.AttemptStatus.TaskRoleStatuses {
+		for _, t := range r.TaskStatuses {
+			// What stands in the way of a task that is to begin was seen to there.
+			if s.pod(t) != nil || t.State == v1.AttemptCreationPending {
+				known[t.AttemptStatus.PodName] = true
+			}
+		}
+	}
+	for name, p := range s.Pods.ByName {
+		if !known[name] {
+			s.remove(s.graceOf(p), nil, p)
+		}
+	}
+}
+
+// graceOf finds the role that a stray pod is of, for the time that its deletion may take.
+func (s *step) graceOf(p *corev1.Pod) *v1.TaskRoleStatus {
+	for _, r := range s.status.AttemptStatus.TaskRoleStatuses {
+		if r.Name == p.Labels[v1.LabelTaskRole] {
+			return r
+		}
+	}
+	return &v1.TaskRoleStatus{}
+}
+
+// head is all of a status but its tasks.
+type head struct {
+	Status v1.FrameworkStatus
+	Roles  []v1.TaskRoleStatus
+}
+
+func (s *step) header() head {
+	h := head{Status: *s.status}
+	h.Status.AttemptStatus.TaskRoleStatuses = nil
+	h.Status.RetryPolicyStatus.RetryDelaySec = clone(s.status.RetryPolicyStatus.RetryDelaySec)
+	h.Status.AvoidedNodes = append([]v1.AvoidedNode(nil), s.status.AvoidedNodes...)
+	for _, r := range s.status.AttemptStatus.TaskRoleStatuses {
+		one := *r
+		one.TaskStatuses = nil
+		h.Roles = append(h.Roles, one)
+	}
+	return h
+}
+
+func (s *step) differs(before head) bool {
+	return !equality.Semantic.DeepEqual(before, s.header())
+}
+
+func clone[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	v := *p
+	return &v
+}
+
+func itoa(n int32) string { return strconv.Itoa(int(n)) }
+
+func ranFor(from, to *metav1.Time) time.Duration {
+	if from == nil || to == nil {
+		return 0
+	}
+	return to.Sub(from.Time)
+}
+
+func earliest(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,213 @@
+// Package machine decides what becomes of a Framework: states, attempts, retries, completion,
+// rescaling, and which pods may exist.
+// In: the Framework, its status as written down, its pods, the time. Out: the next status, and what
+// has to be done once that status is written down. It asks no API, so that a test can play any story.
+package machine
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/runtime/peers"
+)
+
+// Input is all that a step knows.
+type Input struct {
+	// Framework has the spec and the metadata. Its status is not read, since a cache may be late.
+	Framework *v1.Framework
+	// Status has all tasks; Step changes it. Nil at first.
+	Status    *v1.FrameworkStatus
+	ConfigMap ConfigMap
+	Pods      Pods
+	Saved     Saved
+	// Blocked says why no pod can be made for now; it becomes the status's message.
+	Blocked string
+	Now     time.Time
+	Rules   Rules
+	Random  func() float64 // in [0, 1)
+	Policy  Policy
+}
+
+// ConfigMap is that of the attempt, which owns the pods. It must be certain: where the cache has
+// none although there should be one, the API was asked.
+type ConfigMap struct {
+	UID      types.UID // empty where there is none
+	Attempt  int32
+	Deleting bool
+	Fresh    bool // made by this process and not in its cache yet
+}
+
+// Pods are those of the Framework. A pod that is missing here is gone for certain.
+type Pods struct {
+	ByName map[string]*corev1.Pod
+	// Fresh are those that this process made, which its cache doesn't have yet.
+	Fresh map[string]bool
+	// Deleted are those whose deletion the API has accepted.
+	Deleted map[types.UID]bool
+	// Forced are those that were deleted by force.
+	Forced map[types.UID]bool
+	// Refused are those that the API will never make as they are.
+	Refused map[string]Refusal
+}
+
+// Refusal is the API's answer to a pod that is wrong in itself.
+type Refusal struct {
+	Code    int32 // CodePodCreationPermanent or CodePodCreationUnknown
+	Message string
+}
+
+// Saved says what of this Framework lies in the archive.
+type Saved struct {
+	Attempt func(attempt int32) bool
+	Task    func(role string, index, attempt int32) bool
+}
+
+// Rules tell what failures mean.
+type Rules interface {
+	// Failed classifies a pod of phase Failed.
+	Failed(*corev1.Pod) Outcome
+	// Code returns what is known of a code.
+	Code(int32) Outcome
+}
+
+// Outcome is what a failure means.
+type Outcome struct {
+	Code       int32
+	Phrase     string
+	Attributes []v1.CompletionTypeAttribute
+	Reason     string // a sentence, or empty
+	// NodeFault: the machine is to blame and not the job.
+	NodeFault bool
+}
+
+// Task names a task.
+type Task struct {
+	Role  string
+	Index int32
+}
+
+// Deletion is a pod that has to go.
+type Deletion struct {
+	Name  string
+	UID   types.UID
+	Force bool // at once, although it may still run on a machine that doesn't answer
+	// Log names the attempt whose log should be kept first; nil where there is none to keep.
+	Log *LogOf
+}
+
+// LogOf is one attempt of one task.
+type LogOf struct {
+	Task
+	Attempt, TaskAttempt int32
+}
+
+// Result is what a step did to the status, and what to do after that is written down.
+type Result struct {
+	// Changed: something of the status differs, tasks included.
+	Changed bool
+	// Tasks are those that changed.
+	Tasks []Task
+	// NewAttempt: the status begins another attempt. Decided: the attempt's outcome was decided.
+	NewAttempt, Decided bool
+
+	CreateConfigMap bool
+	DeleteConfigMap types.UID
+	Create          []Task
+	Delete          []Deletion
+	ArchiveAttempt  bool
+	ArchiveTasks    []Task
+	// Peers are to be published, once; Published records that.
+	Peers *peers.Peers
+	Notes []Note
+	// Wake is when something is due without any change of the world; zero: never.
+	Wake time.Time
+}
+
+// Acts tells whether there is anything to do that needs the status to be written down.
+func (r *Result) Acts() bool {
+	return r.CreateConfigMap || r.DeleteConfigMap != "" || len(r.Create) > 0 || len(r.Delete) > 0 ||
+		r.ArchiveAttempt || len(r.ArchiveTasks) > 0 || r.Peers != nil
+}
+
+// Note is something that the user would want to know.
+type Note struct {
+	Warning         bool
+	Reason, Message string
+}
+
+// step is one step under way.
+type step struct {
+	Input
+	Result
+	status *v1.FrameworkStatus
+	roles  map[string]*v1.TaskRole // of the spec
+}
+
+// maxPasses bounds a step. Each pass moves something forward, and the longest road, from an end by
+// way of a retry to the next pod, has fewer.
+const maxPasses = 8
+
+// Step moves the status as far as the world allows.
+func Step(in Input) (*v1.FrameworkStatus, Result) {
+	s := &step{Input: in, status: in.Status, roles: map[string]*v1.TaskRole{}}
+	for i := range in.Framework.Spec.TaskRoles {
+		r := &in.Framework.Spec.TaskRoles[i]
+		s.roles[r.Name] = r
+	}
+	if s.status == nil {
+		s.begin()
+		s.Changed = true
+	}
+	for range maxPasses {
+		if !s.pass() {
+			break
+		}
+		s.Changed = true
+	}
+	return s.status, s.Result
+}
+
+// pass goes once through everything, and tells whether that changed the status. What to do is found
+// out anew in each.
+func (s *step) pass() bool {
+	tasks := len(s.Tasks)
+	s.Result = Result{Changed: s.Changed, Tasks: s.Tasks, NewAttempt: s.NewAttempt, Decided: s.Decided, Notes: s.Notes}
+	before := s.header()
+	s.configMap()
+	if s.live() {
+		s.rescale()
+	}
+	s.tasks()
+	s.running()
+	if s.live() {
+		s.decide()
+	}
+	s.finish()
+	s.retry()
+	s.prepare()
+	s.strays()
+	s.summarise()
+	return len(s.Tasks) > tasks || s.differs(before)
+}
+
+// live tells whether the outcome of the attempt is still open.
+func (s *step) live() bool {
+	return s.status.AttemptStatus.CompletionStatus == nil
+}
+
+// wake asks for another step at t.
+func (s *step) wake(t time.Time) {
+	if s.Wake.IsZero() || t.Before(s.Wake) {
+		s.Wake = t
+	}
+}
+
+func (s *step) note(warning bool, reason, message string) {
+	if n := (Note{warning, reason, message}); !slices.Contains(s.Notes, n) {
+		s.Notes = append(s.Notes, n)
+	}
+}
