@@ -1,0 +1,111 @@
+package job
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/openpai/paictl/pkg/framework/api"
+	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/runtime/spec"
+)
+
+// Stop asks for the end of a job, and returns what it was before. One that has ended stays as it is.
+func (c *Client) Stop(ctx context.Context, j *Job) (before Phase, err error) {
+	if !j.Live() {
+		return archivedState(&j.Archived.Job).Phase, nil
+	}
+	before = Phase(api.StateOf(j.Framework))
+	if before.Done() || j.Framework.Spec.ExecutionType == v1.ExecutionStop {
+		return before, nil
+	}
+	patch := map[string]any{"spec": map[string]any{"executionType": v1.ExecutionStop}}
+	if _, err := c.Frameworks.Patch(ctx, j.Object, types.MergePatchType, patch); err != nil {
+		return before, c.Explain(fmt.Errorf("stop %s: %w", j.Title(), err))
+	}
+	return before, nil
+}
+
+// operation is one step of a JSON patch.
+type operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value"`
+}
+
+// Scale changes how many tasks a role has, while the job runs, and returns how many it had. Tasks of a
+// gang know each other from the start, so that only jobs without one can be scaled.
+func (c *Client) Scale(ctx context.Context, j *Job, role string, tasks int) (before int, err error) {
+	if !j.Live() || Phase(api.StateOf(j.Framework)).Done() {
+		return 0, hint.Errorf("run it again: paictl job retry "+j.Name, "%s has ended", j.Title())
+	}
+	f := j.Framework
+	at := -1
+	for i := range f.Spec.TaskRoles {
+		if r := &f.Spec.TaskRoles[i]; RoleName(r) == role || r.Name == role || role == "" && len(f.Spec.TaskRoles) == 1 {
+			at = i
+		}
+	}
+	if at < 0 {
+		return 0, hint.Errorf(fmt.Sprintf("name one with --role: %v", j.RoleNames()), "%s has no role %q", j.Title(), role)
+	}
+	r := &f.Spec.TaskRoles[at]
+	before = int(r.TaskNumber)
+	if f.Annotations[v1.AnnotationRuntime] != "" && f.Annotations[v1.AnnotationGang] != "false" {
+		return before, hint.Errorf("write \"extras: {gangAllocation: false}\" into the job file of jobs whose tasks don't depend on each other; a gang is submitted again in its new size: paictl job clone "+j.Name,
+			"the tasks of %s are a gang: they start together, and know each other from the start", j.Title())
+	}
+	if before == tasks {
+		return before, nil
+	}
+	gpus, err := c.resize(ctx, f, r.Name, tasks)
+	if err != nil {
+		return before, c.Explain(fmt.Errorf("tell new tasks of %s how many there are: %w", j.Title(), err))
+	}
+	path := fmt.Sprintf("/spec/taskRoles/%d/", at)
+	patch := []operation{{"test", path + "name", r.Name}, {"test", path + "taskNumber", before}, {"replace", path + "taskNumber", tasks}}
+	if int(r.FrameworkAttemptCompletionPolicy.MinSucceededTaskCount) == before {
+		// It meant all of them.
+		patch = append(patch, operation{"replace", path + "frameworkAttemptCompletionPolicy/minSucceededTaskCount", tasks})
+	}
+	if gpus >= 0 {
+		patch = append(patch, operation{"replace", "/metadata/annotations/" + v1.AnnotationGPUs, strconv.Itoa(gpus)})
+	}
+	if _, err := c.Frameworks.Patch(ctx, j.Object, types.JSONPatchType, patch); err != nil {
+		return before, c.Explain(fmt.Errorf("scale %s: %w", j.Title(), err))
+	}
+	return before, nil
+}
+
+// resize writes the new number into what new tasks are told, and returns how many GPUs all have then;
+// -1 where the job is none of paictl's. Tasks that run have read it already.
+func (c *Client) resize(ctx context.Context, f *v1.Framework, role string, tasks int) (gpus int, err error) {
+	if f.Annotations[v1.AnnotationRuntime] == "" {
+		return -1, nil
+	}
+	store := c.Client.CoreV1().Secrets(c.Namespace)
+	held, err := store.Get(ctx, v1.SpecSecretName(f.Name), metav1.GetOptions{})
+	if err != nil {
+		return -1, err
+	}
+	told, err := spec.Decode(held.Data[v1.SpecKey])
+	if err != nil {
+		return -1, err
+	}
+	for i := range told.Roles {
+		if r := &told.Roles[i]; r.Object == role {
+			r.Instances = tasks
+		}
+		gpus += told.Roles[i].Instances * told.Roles[i].GPU
+	}
+	if held.Data[v1.SpecKey], err = json.Marshal(told); err != nil {
+		return -1, err
+	}
+	_, err = store.Update(ctx, held, metav1.UpdateOptions{FieldManager: "paictl"})
+	return gpus, err
+}

@@ -1,0 +1,275 @@
+package job
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/openpai/paictl/pkg/framework/api"
+	v1 "github.com/openpai/paictl/pkg/framework/v1"
+)
+
+// Detail is all that is known of one job.
+type Detail struct {
+	Row
+	// Message is the controller's, where the state alone doesn't tell.
+	Message string `json:"message,omitempty"`
+	Roles   []Role `json:"roles"`
+	// Tasks are those of the latest attempt.
+	Tasks []Task `json:"tasks"`
+	// Attempts are all that are known, latest first.
+	Attempts []api.Attempt `json:"attempts"`
+	// AvoidedNodes are kept clear of by the job's pods, since they failed it before.
+	AvoidedNodes []v1.AvoidedNode `json:"avoidedNodes,omitempty"`
+	// Config is the job file, secrets masked.
+	Config string `json:"config,omitempty"`
+	// Note says what could not be asked.
+	Note string `json:"note,omitempty"`
+
+	job   *Job
+	pods  []corev1.Pod
+	group string // the gang that waits in the queue, or ""
+}
+
+// Role is one task role.
+type Role struct {
+	Name         string `json:"name"`
+	Object       string `json:"object"`
+	Tasks        int    `json:"tasks"`
+	Image        string `json:"image,omitempty"`
+	MinFailed    int    `json:"minFailed,omitempty"`
+	MinSucceeded int    `json:"minSucceeded,omitempty"`
+}
+
+// Task is one task of the latest attempt.
+type Task struct {
+	api.TaskAttempt
+	Phase   Phase      `json:"phase"`
+	RetryAt *time.Time `json:"retryAt,omitempty"`
+	IP      string     `json:"ip,omitempty"`
+	// Retries counts the attempts before this one.
+	Retries int32 `json:"retries,omitempty"`
+}
+
+// Name is how a person names a task: role[index].
+func (t *Task) Name() string { return TaskName(t.Role, t.Index) }
+
+// Code is the exit code of a task that has ended; ok is false before.
+func (t *Task) Code() (code int32, ok bool) {
+	if t.Completion == nil || t.Completion.CompletionStatus == nil {
+		return 0, false
+	}
+	return t.Completion.Code, true
+}
+
+// Detail reads all about a job.
+func (c *Client) Detail(ctx context.Context, j *Job) (*Detail, error) {
+	if !j.Live() {
+		return archivedDetail(j), nil
+	}
+	var pods []corev1.Pod
+	var queue Queue
+	var past *api.JobDetail
+	var pastErr error
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() (err error) {
+		pods, err = c.Pods(ctx, j)
+		return err
+	})
+	g.Go(func() error {
+		queue = c.queue(ctx, j.Framework.Labels[v1.LabelVC])
+		return nil
+	})
+	g.Go(func() error {
+		past, pastErr = c.History.Job(ctx, string(j.Framework.UID))
+		return nil
+	})
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	d := liveDetail(j, pods, queue)
+	if past != nil {
+		for i := range past.Attempts {
+			if a := &past.Attempts[i]; len(d.Attempts) == 0 || a.ID < d.Attempts[len(d.Attempts)-1].ID {
+				d.Attempts = append(d.Attempts, *a)
+			}
+		}
+	} else if d.Retries > 0 && pastErr != nil {
+		d.Note = "earlier attempts are not shown: " + pastErr.Error()
+	}
+	return d, nil
+}
+
+func archivedDetail(j *Job) *Detail {
+	a := j.Archived
+	d := &Detail{Row: newRow(a.Job, archivedState(&a.Job), false), Config: a.Config, Attempts: a.Attempts, job: j, Tasks: []Task{}, Roles: []Role{}}
+	if len(a.Attempts) == 0 {
+		return d
+	}
+	for _, t := range lastOfEach(a.Attempts[0].Tasks) {
+		task := Task{TaskAttempt: t, Retries: t.ID, Phase: Deleted}
+		if code, ok := task.Code(); ok {
+			task.Phase = endPhase(code)
+		}
+		d.Tasks = append(d.Tasks, task)
+		i := slices.IndexFunc(d.Roles, func(r Role) bool { return r.Object == t.RoleObject })
+		if i < 0 {
+			i = len(d.Roles)
+			d.Roles = append(d.Roles, Role{Name: t.Role, Object: t.RoleObject})
+		}
+		d.Roles[i].Tasks++
+	}
+	return d
+}
+
+// lastOfEach leaves out attempts of tasks that were followed by another.
+func lastOfEach(all []api.TaskAttempt) []api.TaskAttempt {
+	type key struct {
+		role  string
+		index int32
+	}
+	at := map[key]int{}
+	var out []api.TaskAttempt
+	for i := range all {
+		k := key{all[i].RoleObject, all[i].Index}
+		if n, ok := at[k]; !ok {
+			at[k] = len(out)
+			out = append(out, all[i])
+		} else if all[i].ID > out[n].ID {
+			out[n] = all[i]
+		}
+	}
+	return out
+}
+
+func endPhase(code int32) Phase {
+	switch code {
+	case 0:
+		return Succeeded
+	case -210, -220, -230:
+		return Stopped
+	}
+	return Failed
+}
+
+// liveDetail puts a Framework and its pods together.
+func liveDetail(j *Job, pods []corev1.Pod, queue Queue) *Detail {
+	f := j.Framework
+	d := &Detail{Row: newRow(api.Summary(f), StateOf(f, pods, queue), true), Config: f.Annotations[v1.AnnotationConfig], job: j, pods: pods, Tasks: []Task{}}
+	if q, ok := queue[f.Name]; ok {
+		d.group = q.Group
+	}
+	byName := map[string]*corev1.Pod{}
+	for i := range pods {
+		byName[pods[i].Name] = &pods[i]
+	}
+	names := map[string]string{}
+	for i := range f.Spec.TaskRoles {
+		r := &f.Spec.TaskRoles[i]
+		names[r.Name] = RoleName(r)
+		role := Role{Name: RoleName(r), Object: r.Name, Tasks: int(r.TaskNumber),
+			MinFailed: int(r.FrameworkAttemptCompletionPolicy.MinFailedTaskCount), MinSucceeded: int(r.FrameworkAttemptCompletionPolicy.MinSucceededTaskCount)}
+		if cs := r.Task.Pod.Spec.Containers; len(cs) > 0 {
+			role.Image = cs[0].Image
+		}
+		d.Roles = append(d.Roles, role)
+	}
+	if f.Status == nil {
+		return d
+	}
+	d.Message, d.AvoidedNodes = f.Status.Message, f.Status.AvoidedNodes
+	s := &f.Status.AttemptStatus
+	current := api.Attempt{ID: s.ID, Started: s.StartTime.UTC(), Run: api.UTC(s.RunTime), Completed: api.UTC(s.CompletionTime), Completion: s.CompletionStatus, Tasks: []api.TaskAttempt{}}
+	for _, r := range s.TaskRoleStatuses {
+		name := names[r.Name]
+		if name == "" {
+			name = r.Name // a role that was taken away
+		}
+		for _, t := range r.TaskStatuses {
+			task := liveTask(f, t, byName[t.AttemptStatus.PodName], d.group != "")
+			task.Role, task.RoleObject = name, r.Name
+			d.Tasks = append(d.Tasks, task)
+			current.Tasks = append(current.Tasks, task.TaskAttempt)
+		}
+	}
+	d.Attempts = []api.Attempt{current}
+	return d
+}
+
+func liveTask(f *v1.Framework, t *v1.TaskStatus, pod *corev1.Pod, queued bool) Task {
+	a := &t.AttemptStatus
+	task := Task{
+		TaskAttempt: api.TaskAttempt{
+			Index: t.Index, ID: a.ID, State: t.State, Pod: a.PodName, PodUID: text(a.PodUID), Node: text(a.PodNodeName),
+			Started: a.StartTime.UTC(), Run: api.UTC(a.RunTime), Completed: api.UTC(a.CompletionTime), Completion: a.CompletionStatus,
+		},
+		IP: text(a.PodIP), Retries: t.RetryPolicyStatus.TotalRetriedCount,
+	}
+	if pod != nil && task.Node == "" {
+		task.Node, task.IP = pod.Spec.NodeName, pod.Status.PodIP
+	}
+	task.Phase = taskPhase(f, t, pod, queued)
+	if task.Phase == Retry {
+		at := t.TransitionTime.UTC()
+		if delay := t.RetryPolicyStatus.RetryDelaySec; delay != nil {
+			at = at.Add(time.Duration(*delay) * time.Second)
+		}
+		task.RetryAt = &at
+	}
+	return task
+}
+
+func text(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+func taskPhase(f *v1.Framework, t *v1.TaskStatus, pod *corev1.Pod, queued bool) Phase {
+	switch t.State {
+	case v1.Completed:
+		if c := t.AttemptStatus.CompletionStatus; c != nil && c.CompletionStatus != nil {
+			return endPhase(c.Code)
+		}
+		return Stopped
+	case v1.AttemptCompleted:
+		return Retry
+	case v1.AttemptDeletionPending, v1.AttemptDeletionRequested, v1.AttemptDeleting:
+		return Stopping
+	case v1.AttemptRunning:
+		if IsGang(f) && f.Status.AttemptStatus.PeersTime == nil {
+			return Barrier
+		}
+		return Running
+	case v1.AttemptPreparing:
+		switch {
+		case pod != nil && pod.Spec.NodeName != "":
+			return Pulling
+		case queued:
+			return Queued
+		}
+	}
+	return Waiting
+}
+
+// TaskName is how a person names a task: role[index].
+func TaskName(role string, index int32) string {
+	return role + "[" + strconv.Itoa(int(index)) + "]"
+}
+
+// ParseTask reads role[index], role/index or role-index; ok is false where the text names no task.
+func ParseTask(s string) (role string, index int32, ok bool) {
+	s = strings.TrimSuffix(s, "]")
+	at := strings.LastIndexAny(s, "[/-")
+	if at <= 0 {
+		return "", 0, false
+	}
+	n, err := strconv.ParseInt(s[at+1:], 10, 32)
+	return s[:at], int32(n), err == nil && n >= 0
+}

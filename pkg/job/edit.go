@@ -1,0 +1,125 @@
+package job
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/strictyaml"
+)
+
+// SetParameter gives a parameter of a job file another value. The rest of the text stays as it is, so
+// that lines of findings are those of the file.
+func SetParameter(file string, data []byte, name, value string) ([]byte, error) {
+	return setScalar(file, data, value, "parameters", name)
+}
+
+// SetName gives the job another name.
+func SetName(file string, data []byte, name string) ([]byte, error) {
+	return setScalar(file, data, name, "name")
+}
+
+// setScalar replaces one value that stands on one line.
+func setScalar(file string, data []byte, value string, path ...string) ([]byte, error) {
+	if _, found := strictyaml.Parse(file, data); found.Err() != nil {
+		return nil, found.Err()
+	}
+	var doc yaml.Node
+	if err := yaml.Unmarshal(data, &doc); err != nil || len(doc.Content) == 0 {
+		return nil, fmt.Errorf("read %s: %w", file, err)
+	}
+	field := strings.Join(path, ".")
+	n := doc.Content[0]
+	for _, key := range path {
+		next, keys := lookup(n, key)
+		if next == nil {
+			return nil, hint.Errorf("there are: "+strings.Join(keys, ", "), "%s: there is no %s to set", file, field)
+		}
+		n = next
+	}
+	lines := strings.SplitAfter(string(data), "\n")
+	if n.Kind != yaml.ScalarNode || n.Line < 1 || n.Line > len(lines) || n.Anchor != "" {
+		return nil, hint.Errorf("change it in the file", "%s:%d: %s is no single value", file, n.Line, field)
+	}
+	line := lines[n.Line-1]
+	start := byteOf(line, n.Column)
+	end := start + scalarLength(line[start:], n)
+	for _, text := range []string{value, strconv.Quote(value)} {
+		lines[n.Line-1] = line[:start] + text + line[end:]
+		if out := strings.Join(lines, ""); text != "" && valueAt(out, path) == value {
+			return []byte(out), nil
+		}
+	}
+	return nil, hint.Errorf("change it in the file", "%s:%d: %s can't be replaced where it stands", file, n.Line, field)
+}
+
+func lookup(n *yaml.Node, key string) (value *yaml.Node, keys []string) {
+	for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == key {
+			return n.Content[i+1], nil
+		}
+		keys = append(keys, n.Content[i].Value)
+	}
+	slices.Sort(keys)
+	return nil, keys
+}
+
+// valueAt reads what a file then says; anything but the value is no success.
+func valueAt(text string, path []string) string {
+	var doc yaml.Node
+	if err := yaml.Unmarshal([]byte(text), &doc); err != nil || len(doc.Content) == 0 {
+		return ""
+	}
+	n := doc.Content[0]
+	for _, key := range path {
+		if n, _ = lookup(n, key); n == nil {
+			return ""
+		}
+	}
+	if n.Kind != yaml.ScalarNode {
+		return ""
+	}
+	return n.Value
+}
+
+// byteOf turns yaml's column, which counts characters, into a position.
+func byteOf(line string, column int) int {
+	for i := range line {
+		if column--; column <= 0 {
+			return i
+		}
+	}
+	return len(line)
+}
+
+// scalarLength is how many bytes of the line a value takes.
+func scalarLength(rest string, n *yaml.Node) int {
+	switch {
+	case n.Style&yaml.SingleQuotedStyle != 0:
+		for i := 1; i < len(rest); i++ {
+			if rest[i] == '\'' {
+				if i+1 < len(rest) && rest[i+1] == '\'' {
+					i++
+					continue
+				}
+				return i + 1
+			}
+		}
+	case n.Style&yaml.DoubleQuotedStyle != 0:
+		for i := 1; i < len(rest); i++ {
+			switch rest[i] {
+			case '\\':
+				i++
+			case '"':
+				return i + 1
+			}
+		}
+	case strings.HasPrefix(rest, n.Value):
+		return len(n.Value)
+	}
+	return len(rest)
+}

@@ -1,0 +1,181 @@
+package job
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/openpai/paictl/pkg/framework/api"
+	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/runtime/report"
+)
+
+// The codes with which somebody's wish ends a job.
+const (
+	codeStopRequested    = -210
+	codeAttemptCompleted = -220
+)
+
+// ended explains a job that is over.
+func (e *evidence) ended(w *Why) {
+	ran := ""
+	if e.Started != nil && e.Completed != nil {
+		ran = " after " + Duration(e.Completed.Sub(*e.Started))
+	}
+	switch Phase(e.State) {
+	case Succeeded:
+		w.Sentence = "It succeeded" + ran + "."
+	case Stopped:
+		w.Sentence = "It was stopped on request" + ran + "."
+		if e.Started == nil {
+			w.Sentence = "It was stopped on request before it had begun to run."
+		}
+		w.Remedy = []string{"run it again: paictl job retry " + e.Name}
+	case Deleted:
+		w.Sentence = "It was removed before it had ended; only the history has it."
+	default:
+		e.failure(w, e.lastAttempt())
+		e.retries(w)
+	}
+	if e.Completed != nil {
+		w.fact("ended", e.Completed.Local().Format("2006-01-02 15:04:05")+", "+Duration(e.now.Sub(*e.Completed))+" ago")
+	}
+}
+
+// retrying explains a job that failed and is tried again.
+func (e *evidence) retrying(w *Why) {
+	a := e.lastAttempt()
+	e.failure(w, a)
+	when := "now"
+	if e.RetryAt != nil && e.RetryAt.After(e.now) {
+		when = "in " + Duration(e.RetryAt.Sub(e.now))
+	}
+	id := int32(0)
+	if a != nil {
+		id = a.ID
+	}
+	w.Sentence = fmt.Sprintf("Attempt %d failed and the next begins %s: %s", id+1, when, w.Sentence)
+	w.fact("controller", e.Message)
+	w.fact("at once", "paictl job retry "+e.Name)
+	if e.controllerErr != nil {
+		w.fact("but", e.controllerErr.Error())
+	}
+}
+
+func (e *evidence) lastAttempt() *api.Attempt {
+	if len(e.Attempts) == 0 {
+		return nil
+	}
+	return &e.Attempts[0]
+}
+
+// failure says which task failed, and what its code means.
+func (e *evidence) failure(w *Why, a *api.Attempt) {
+	if a == nil || a.Completion == nil || a.Completion.CompletionStatus == nil {
+		w.Sentence = "It failed; nothing more is known."
+		return
+	}
+	c := a.Completion
+	rule := e.rules.ByCode(int(c.Code))
+	reason := strings.TrimRight(rule.Reason, ".")
+	task := e.culprit(a)
+	if rule.Code != int(c.Code) {
+		reason = fmt.Sprintf("It ended with code %d, which no rule knows", c.Code)
+	}
+	w.Sentence = reason
+	if task != nil {
+		w.Sentence = fmt.Sprintf("%s failed%s%s: %s", TaskName(task.Role, task.Index), on(task.Node), ranFor(task), lowerFirst(reason))
+	}
+	w.Sentence = sentence(fmt.Sprintf("%s (%s, code %d)", w.Sentence, c.Phrase, c.Code))
+	w.Remedy = rule.Solution
+	e.failureFacts(w, a, task)
+}
+
+func on(node string) string {
+	if node == "" {
+		return ""
+	}
+	return " on " + node
+}
+
+func ranFor(t *api.TaskAttempt) string {
+	if t.Run == nil || t.Completed == nil {
+		return ""
+	}
+	return " after " + Duration(t.Completed.Sub(*t.Run))
+}
+
+// lowerFirst makes a sentence a part of another, unless it begins with a name.
+func lowerFirst(s string) string {
+	if len(s) > 1 && s[1] >= 'a' && s[1] <= 'z' {
+		return strings.ToLower(s[:1]) + s[1:]
+	}
+	return s
+}
+
+// culprit is the task that ended an attempt.
+func (e *evidence) culprit(a *api.Attempt) *api.TaskAttempt {
+	t := a.Completion.Trigger
+	if t == nil || t.TaskIndex == nil {
+		return nil
+	}
+	tasks := lastOfEach(a.Tasks)
+	i := slices.IndexFunc(tasks, func(x api.TaskAttempt) bool {
+		return (x.RoleObject == t.TaskRoleName || x.Role == t.TaskRoleName) && x.Index == *t.TaskIndex
+	})
+	if i < 0 {
+		return nil
+	}
+	return &tasks[i]
+}
+
+// failureFacts are what the task itself said.
+func (e *evidence) failureFacts(w *Why, a *api.Attempt, task *api.TaskAttempt) {
+	r, found := exitReport(task)
+	if found {
+		w.fact("exit code of the program", fmt.Sprint(r.UserExitCode))
+		w.fact("recognised by", clip(r.MatchedUserLog+r.MatchedPlatformLog))
+		w.Log = r.UserLog
+		if len(w.Log) == 0 {
+			w.Log = r.PlatformLog
+		}
+	} else if d := a.Completion.Diagnostics; d != "" {
+		w.fact("diagnostics", clip(d))
+	}
+	if t := a.Completion.Trigger; t != nil {
+		w.fact("rule", t.Message)
+	}
+	if task != nil && Phase(e.State) == Failed {
+		w.fact("log", fmt.Sprintf("paictl job logs %s --role %s --task %d", e.Name, task.Role, task.Index))
+	}
+}
+
+// exitReport is what the job runtime left behind in a task's container.
+func exitReport(t *api.TaskAttempt) (report.Report, bool) {
+	if t == nil || t.Completion == nil || t.Completion.Pod == nil {
+		return report.Report{}, false
+	}
+	for _, c := range t.Completion.Pod.Containers {
+		if r, ok := report.Decode(c.Message); ok {
+			return r, true
+		}
+	}
+	return report.Report{}, false
+}
+
+// retries says why a job isn't tried again.
+func (e *evidence) retries(w *Why) {
+	a := e.lastAttempt()
+	if a == nil || a.Completion == nil || a.Completion.CompletionStatus == nil {
+		return
+	}
+	attributes := a.Completion.Type.Attributes
+	switch n := e.Retries; {
+	case slices.Contains(attributes, v1.Permanent):
+		w.fact("retries", fmt.Sprintf("%d; this failure comes back whenever the same is run again", n))
+	case n == 0:
+		w.fact("retries", "none: jobRetryCount of the job file is 0")
+	default:
+		w.fact("retries", fmt.Sprintf("%d, as many as jobRetryCount allows", n))
+	}
+}

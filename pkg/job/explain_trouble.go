@@ -1,0 +1,222 @@
+package job
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	v1 "github.com/openpai/paictl/pkg/framework/v1"
+)
+
+// appContainer is the container with the user's program; the others are the platform's.
+const appContainer = "app"
+
+// troubleAge is how long an event says something about now.
+const troubleAge = 10 * time.Minute
+
+// trouble explains a job whose pods have their machines and can't begin there.
+func (e *evidence) trouble(w *Why) bool {
+	var first string
+	var others []string
+	for i := range e.pods {
+		p := &e.pods[i]
+		text, remedy := e.podTrouble(p)
+		switch {
+		case text == "":
+		case first == "":
+			first = text
+			w.Sentence = e.nameOf(p) + " " + sentenceEnd(text)
+			w.Remedy = remedy
+			w.fact("machine", p.Spec.NodeName)
+		case text == first:
+			others = append(others, e.nameOf(p))
+		}
+	}
+	if len(others) > 0 {
+		w.fact("also", count(len(others), "other task"))
+	}
+	return first != ""
+}
+
+func sentenceEnd(s string) string { return strings.TrimRight(strings.TrimSpace(s), ".") + "." }
+
+// podTrouble is what keeps a pod from starting, or "".
+func (e *evidence) podTrouble(p *corev1.Pod) (text string, remedy []string) {
+	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
+		if w := s.State.Waiting; w != nil {
+			if text, remedy := containerTrouble(&s, w, e.detailOf(p, w.Message)); text != "" {
+				return text, remedy
+			}
+		}
+	}
+	if p.Spec.NodeName == "" || hasStarted(p) {
+		return "", nil
+	}
+	for i := range e.events {
+		ev := &e.events[i]
+		if ev.InvolvedObject.Name != p.Name || ev.InvolvedObject.UID != p.UID || e.now.Sub(EventTime(ev)) > troubleAge {
+			continue
+		}
+		if ev.Type == corev1.EventTypeNormal {
+			return "", nil // something went on after what went wrong
+		}
+		if text, remedy := eventTrouble(ev); text != "" {
+			return text, remedy
+		}
+	}
+	return "", nil
+}
+
+// detailOf finds what the kubelet said when it failed: later it says only that it waits.
+func (e *evidence) detailOf(p *corev1.Pod, message string) string {
+	if message != "" && !strings.HasPrefix(message, "Back-off") || strings.Contains(message, "ErrImagePull:") {
+		return message
+	}
+	for i := range e.events {
+		if ev := &e.events[i]; ev.InvolvedObject.UID == p.UID && ev.Reason == "Failed" && strings.HasPrefix(ev.Message, "Failed to pull") {
+			return ev.Message
+		}
+	}
+	return message
+}
+
+func containerTrouble(s *corev1.ContainerStatus, w *corev1.ContainerStateWaiting, detail string) (text string, remedy []string) {
+	ours := ""
+	if s.Name != appContainer {
+		ours = "the platform's own image "
+	}
+	switch w.Reason {
+	case "ErrImagePull", "ImagePullBackOff", "RegistryUnavailable":
+		what, remedy := pullTrouble(detail)
+		if ours != "" {
+			remedy = []string{"tell the administrator: the image of the job runtime must be on the machines, or in a registry that they reach"}
+		}
+		return fmt.Sprintf("can't get %s%s: %s", ours, s.Image, what), remedy
+	case "InvalidImageName":
+		return fmt.Sprintf("can't start: %q is no name of an image", s.Image), []string{"correct uri of the prerequisite in the job file: [registry/]name[:tag]"}
+	case "ErrImageNeverPull":
+		return fmt.Sprintf("can't start: %s is not on its machine, and may not be pulled", s.Image), []string{"use an image that is in a registry"}
+	case "CreateContainerConfigError":
+		return "can't start: " + clip(w.Message), configRemedy(w.Message)
+	case "CreateContainerError", "RunContainerError":
+		return "can't start: " + clip(w.Message), []string{"look at the message; a job file asks for what this image or this machine hasn't got"}
+	}
+	return "", nil
+}
+
+// pullTrouble says what a registry's refusal means.
+func pullTrouble(message string) (text string, remedy []string) {
+	has := func(words ...string) bool {
+		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(strings.ToLower(message), w) })
+	}
+	switch {
+	case has("not found", "manifest unknown", "does not exist"):
+		return "there is no such image or tag", []string{"check uri of the prerequisite in the job file, its tag above all; a private image needs auth as well, since registries hide it from others"}
+	case has("unauthorized", "denied", "authentication required", "forbidden", "no basic auth"):
+		return "the registry asks for another login", []string{"write auth with username and password below the prerequisite of the image; the password belongs to secrets"}
+	case has("no such host", "i/o timeout", "connection refused", "network is unreachable", "tls", "eof", "context deadline exceeded", "too many requests", "toomanyrequests"):
+		return "its machine doesn't reach the registry: " + clip(tail(message)), []string{"it is tried again and again; if it stays, ask the administrator which registry the machines reach"}
+	case has("no space left"):
+		return "the disk of its machine is full", []string{"tell the administrator"}
+	}
+	return clip(tail(message)), []string{"check uri of the prerequisite in the job file"}
+}
+
+// tail leaves out the container engine's wrapping around what a registry said.
+func tail(message string) string {
+	if i := strings.LastIndex(message, "failed to do request: "); i >= 0 {
+		return message[i+len("failed to do request: "):]
+	}
+	return message
+}
+
+// eventTrouble says what an event of a pod means that waits on its machine.
+func eventTrouble(ev *corev1.Event) (text string, remedy []string) {
+	switch ev.Reason {
+	case "FailedMount", "FailedAttachVolume", "FailedMapVolume":
+		text := clip(strings.TrimPrefix(ev.Message, "Unable to attach or mount volumes: "))
+		return "waits for a volume: " + text, configRemedy(ev.Message)
+	case "FailedCreatePodSandBox", "FailedPodSandBoxStatus", "NetworkNotReady":
+		return "gets no network on its machine: " + clip(ev.Message), []string{"it is tried again and again; if it stays, tell the administrator: paictl cluster status"}
+	case "InspectFailed", "FailedPrepareDynamicResources":
+		return "can't start: " + clip(ev.Message), nil
+	}
+	return "", nil
+}
+
+func configRemedy(message string) []string {
+	switch {
+	case strings.Contains(message, "secret") && strings.Contains(message, "not found"):
+		return []string{"a Secret that the job needs was removed: stop the job and submit it again"}
+	case strings.Contains(message, "persistentvolumeclaim"):
+		return []string{"the storage isn't there any more: see extras.storages of the job file, and ask the administrator"}
+	case strings.Contains(message, "/sbin/mount.") || strings.Contains(message, "bad option"):
+		return []string{"tell the administrator: the machine lacks the program that mounts this kind of storage (nfs-common)"}
+	}
+	return []string{"it is tried again and again; if it stays, tell the administrator"}
+}
+
+// unschedulable is why Kubernetes' scheduler found no machine for a pod, or "".
+func unschedulable(p *corev1.Pod) string {
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason != corev1.PodReasonSchedulingGated {
+			return clip(c.Message)
+		}
+	}
+	return ""
+}
+
+func remedyUnschedulable(why string) []string {
+	switch {
+	case strings.Contains(why, "persistentvolumeclaim"):
+		return configRemedy(why)
+	case strings.Contains(why, "Insufficient"):
+		return []string{"it starts when others end; if no machine is that large at all, ask for less in resourcePerInstance"}
+	case strings.Contains(why, "untolerated taint"), strings.Contains(why, "node affinity"), strings.Contains(why, "node selector"):
+		return []string{"machines may be cordoned or lost, or none is marked for jobs: an administrator sees it with paictl cluster status"}
+	}
+	return nil
+}
+
+// clip makes one line of a text, no longer than a person reads.
+func clip(s string) string {
+	s = strings.Join(strings.Fields(s), " ")
+	if r := []rune(s); len(r) > 300 {
+		return string(r[:297]) + "..."
+	}
+	return s
+}
+
+// pullingWhat says what a task on its machine waits for.
+func (e *evidence) pullingWhat(t *Task) string {
+	for i := range e.pods {
+		p := &e.pods[i]
+		if p.Name != t.Pod {
+			continue
+		}
+		for j := range e.events {
+			ev := &e.events[j]
+			if ev.InvolvedObject.UID == p.UID && (ev.Reason == "Pulling" || ev.Reason == "Pulled") {
+				if ev.Reason == "Pulling" {
+					return fmt.Sprintf("its image on %s (%s)", p.Spec.NodeName, image(p))
+				}
+				break
+			}
+		}
+		return "its container on " + p.Spec.NodeName
+	}
+	return "its machine"
+}
+
+// image is the user's.
+func image(p *corev1.Pod) string {
+	for i := range p.Spec.Containers {
+		if p.Spec.Containers[i].Name == appContainer {
+			return p.Spec.Containers[i].Image
+		}
+	}
+	return p.Annotations[v1.AnnotationTaskRole]
+}

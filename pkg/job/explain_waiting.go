@@ -1,0 +1,276 @@
+package job
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/scheduler/vc"
+)
+
+// patienceWithController is how long a new job may be unknown to the controller.
+const patienceWithController = 10 * time.Second
+
+// explain finds the sentence: the first thing that keeps the job from going on.
+func (e *evidence) explain() *Why {
+	w := &Why{Job: e.User + "/" + e.Name, State: e.At().Text(e.now)}
+	switch Phase(e.State) {
+	case Succeeded, Failed, Stopped, Deleted:
+		e.ended(w)
+		return w
+	case Retry:
+		e.retrying(w)
+		return w
+	case Stopping:
+		e.stopping(w)
+		return w
+	}
+	switch {
+	case e.cutOff:
+		w.Sentence = "Its submission was cut off before its commands were stored."
+		w.Remedy = []string{"submit the same file again: that completes it"}
+	case e.job.Framework.Status == nil:
+		e.unseen(w)
+	case e.trouble(w):
+	case e.Message != "":
+		w.Sentence = sentence(e.Message)
+		if strings.Contains(e.Message, "exceeded quota") {
+			w.Remedy = []string{"it goes on by itself when other jobs of the namespace end; stop some (paictl job stop), or ask an administrator for more"}
+		}
+	default:
+		e.onItsWay(w)
+	}
+	e.lostNodes(w)
+	return w
+}
+
+// unseen explains a job that has no status.
+func (e *evidence) unseen(w *Why) {
+	switch age := e.now.Sub(e.Submitted); {
+	case e.controllerErr != nil:
+		w.Sentence = "Nobody takes it up: " + e.controllerErr.Error() + "."
+		w.Remedy = []string{hint.Of(e.controllerErr)}
+	case age < patienceWithController:
+		w.Sentence = "It was submitted just now."
+	default:
+		w.Sentence = fmt.Sprintf("The job controller has not taken it up for %s, though it answers.", Duration(age))
+		w.Remedy = []string{"look at: paictl service logs -n job-controller"}
+	}
+}
+
+// onItsWay explains a job in which nothing is wrong.
+func (e *evidence) onItsWay(w *Why) {
+	phase, tasks := Phase(e.State), e.byPhase()
+	switch phase {
+	case Queued, Waiting:
+		e.unplaced(w)
+	case Pulling:
+		t := tasks[Pulling][0]
+		w.Sentence = fmt.Sprintf("%s %s for %s.", e.list(tasks[Pulling]), verb(len(tasks[Pulling]), "waits", "wait"), e.pullingWhat(t))
+		w.fact("since", Duration(e.now.Sub(t.Started))+" ago")
+	case Barrier:
+		w.Sentence = fmt.Sprintf("All %d tasks have their machines and are being told of each other.", len(e.Tasks))
+		if late := append(slices.Clone(tasks[Waiting]), tasks[Pulling]...); len(late) > 0 {
+			w.Sentence = fmt.Sprintf("%d of %d tasks wait for %s to start.", len(tasks[Barrier]), len(e.Tasks), e.list(late))
+		}
+	default:
+		w.Sentence = "It runs"
+		if e.Started != nil {
+			w.Sentence += ", since " + Duration(e.now.Sub(*e.Started))
+		}
+		w.Sentence += "; it waits for nothing."
+	}
+	for _, p := range []Phase{Waiting, Queued, Pulling, Barrier, Running, Retry, Succeeded, Failed} {
+		if n := len(tasks[p]); n > 0 && n < len(e.Tasks) {
+			w.fact(string(p), e.list(tasks[p]))
+		}
+	}
+}
+
+// unplaced explains pods without a machine.
+func (e *evidence) unplaced(w *Why) {
+	if e.gang != nil {
+		e.queued(w)
+		return
+	}
+	for i := range e.pods {
+		if why := unschedulable(&e.pods[i]); why != "" {
+			w.Sentence = "No machine takes " + e.nameOf(&e.pods[i]) + ": " + sentence(why)
+			w.Remedy = remedyUnschedulable(why)
+			return
+		}
+	}
+	waiting := 0
+	for i := range e.pods {
+		if e.pods[i].Spec.NodeName == "" {
+			waiting++
+		}
+	}
+	switch {
+	case waiting == 0 && e.controllerErr != nil:
+		w.Sentence = "Its pods are not made: " + e.controllerErr.Error() + "."
+		w.Remedy = []string{hint.Of(e.controllerErr)}
+	case waiting == 0:
+		w.Sentence = "Its pods are being made."
+	case errors.Is(e.schedulerErr, vc.ErrNotRunning) && e.GPUs > 0:
+		w.Sentence = "Its pods wait for the scheduler of GPUs: " + e.schedulerErr.Error() + "."
+		w.Remedy = []string{"look at it with: paictl service status -n scheduler; start it with: paictl service start -n scheduler"}
+	default:
+		w.Sentence = fmt.Sprintf("%d of its pods wait for a machine; no scheduler has said anything of them yet.", waiting)
+	}
+}
+
+// queued tells what the scheduler says.
+func (e *evidence) queued(w *Why) {
+	g := e.gang
+	w.Sentence = sentence(g.Sentence)
+	if e.Position > 0 {
+		w.fact("queue", fmt.Sprintf("%s in %s, for %s", ordinal(e.Position), g.VC, Duration(e.now.Sub(g.Since))))
+	}
+	x := g.Explanation
+	if x == nil {
+		return
+	}
+	w.fact("asks for", fmt.Sprintf("%s in %s", count(x.GPUs, "GPU"), count(x.Pods, "pod")))
+	w.fact("virtual cluster", fmt.Sprintf("%s owns %s: %d used, %d free", g.VC, count(x.OwnedGPUs, "GPU"), x.UsedGPUs, x.FreeGPUs))
+	var missing, holders []string
+	for _, m := range x.Missing {
+		missing = append(missing, fmt.Sprintf("%d × %s", m.Count, m.CellType))
+	}
+	for _, h := range x.Holders {
+		holders = append(holders, fmt.Sprintf("%s (%s)", JobOfGroup(h.Gang), count(h.GPUs, "GPU")))
+	}
+	w.fact("missing", strings.Join(missing, ", "))
+	w.fact("held by", strings.Join(holders, ", "))
+	if s := x.Smaller; s != nil {
+		w.fact("would start now", fmt.Sprintf("%s of %s each", count(s.Pods, "pod"), count(s.GPUsPerPod, "GPU")))
+	}
+}
+
+// JobOfGroup is how a person names the job of a gang: user/name.
+func JobOfGroup(group string) string {
+	first, _, _ := strings.Cut(group, "/")
+	if user, name, ok := strings.Cut(first, "~"); ok {
+		return user + "/" + name
+	}
+	return group
+}
+
+// lostNodes tells of machines that don't answer, whatever else keeps the job.
+func (e *evidence) lostNodes(w *Why) {
+	seen := map[string]bool{}
+	for i := range e.Tasks {
+		t := &e.Tasks[i]
+		n := e.nodes[t.Node]
+		if n == nil || t.Phase.Done() || seen[n.Name] {
+			continue
+		}
+		since, lost := notReady(n)
+		if !lost {
+			continue
+		}
+		seen[n.Name] = true
+		if Phase(e.State) == Running {
+			w.Sentence = fmt.Sprintf("%s is on %s, which has not answered for %s.", t.Name(), n.Name, Duration(e.now.Sub(since)))
+			w.Remedy = []string{"wait: if the machine doesn't come back, Kubernetes gives the task up after some minutes, and it is tried again elsewhere", "an administrator sees more with: paictl cluster status"}
+		}
+		w.fact("machine", fmt.Sprintf("%s has not answered since %s", n.Name, since.Local().Format(time.DateTime)))
+	}
+}
+
+func notReady(n *corev1.Node) (since time.Time, lost bool) {
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue {
+			return c.LastTransitionTime.Time, true
+		}
+	}
+	return time.Time{}, false
+}
+
+// stopping explains a job that is being ended.
+func (e *evidence) stopping(w *Why) {
+	var left []*Task
+	for i := range e.Tasks {
+		if t := &e.Tasks[i]; !t.Phase.Done() {
+			left = append(left, t)
+		}
+	}
+	w.Sentence = "Its end was asked for"
+	if e.job.Framework.Spec.ExecutionType != "Stop" {
+		w.Sentence = "An attempt has ended, and its other tasks are being ended"
+	}
+	if len(left) > 0 {
+		w.Sentence += fmt.Sprintf("; %s %s time to save what %s.", e.list(left), verb(len(left), "has", "have"), verb(len(left), "it has", "they have"))
+	} else {
+		w.Sentence += "; nothing of it runs any more."
+	}
+	if e.controllerErr != nil {
+		w.Sentence = "It should end, and nobody ends it: " + e.controllerErr.Error() + "."
+		w.Remedy = []string{hint.Of(e.controllerErr)}
+	}
+	e.lostNodes(w)
+}
+
+func (e *evidence) byPhase() map[Phase][]*Task {
+	out := map[Phase][]*Task{}
+	for i := range e.Tasks {
+		out[e.Tasks[i].Phase] = append(out[e.Tasks[i].Phase], &e.Tasks[i])
+	}
+	return out
+}
+
+// list names tasks: all of few, the first of many.
+func (e *evidence) list(tasks []*Task) string {
+	var names []string
+	for _, t := range tasks {
+		if len(names) == 3 && len(tasks) > 4 {
+			return fmt.Sprintf("%s and %d more tasks", strings.Join(names, ", "), len(tasks)-3)
+		}
+		names = append(names, t.Name())
+	}
+	if n := len(names); n > 1 {
+		return strings.Join(names[:n-1], ", ") + " and " + names[n-1]
+	}
+	return strings.Join(names, "")
+}
+
+// nameOf is the task that a pod is.
+func (e *evidence) nameOf(p *corev1.Pod) string {
+	for i := range e.Tasks {
+		if e.Tasks[i].Pod == p.Name {
+			return e.Tasks[i].Name()
+		}
+	}
+	return p.Name
+}
+
+func verb(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// sentence ends a text with a full stop, and begins it with a capital.
+func sentence(s string) string {
+	s = strings.TrimSpace(s)
+	if s == "" {
+		return s
+	}
+	if !strings.HasSuffix(s, ".") {
+		s += "."
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}

@@ -1,0 +1,154 @@
+package job
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/openpai/paictl/pkg/framework/api"
+	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/protocol/render"
+)
+
+// Keys of the Secret that keeps a job between its removal and its return.
+const (
+	keptKey    = "objects.json"
+	keptSuffix = "-retry"
+)
+
+// Retry runs a job again, under its name and as it was submitted, secrets and code included. One that
+// has not ended gets one more attempt now. One that has ended becomes a new job of the same name; the
+// old one stays in the history.
+//
+// In between, the job lies in a Secret of its own. Killed there, the next Retry goes on.
+func (c *Client) Retry(ctx context.Context, j *Job) (before Phase, err error) {
+	if j.Live() && !Phase(api.StateOf(j.Framework)).Done() {
+		before = Phase(api.StateOf(j.Framework))
+		if j.Framework.Spec.ExecutionType == v1.ExecutionStop {
+			return before, hint.Errorf("wait for its end first: paictl job wait "+j.Name, "%s is stopping", j.Title())
+		}
+		if kept, err := c.kept(ctx, j.Object); err != nil {
+			return before, c.Explain(err)
+		} else if kept != nil && same(kept.Framework, j.Framework) {
+			return before, c.bringBack(ctx, kept)
+		}
+		patch := map[string]any{"metadata": map[string]any{"annotations": map[string]string{v1.AnnotationRestart: c.Now().UTC().Format("2006-01-02T15:04:05.000Z")}}}
+		if _, err := c.Frameworks.Patch(ctx, j.Object, types.MergePatchType, patch); err != nil {
+			return before, c.Explain(fmt.Errorf("ask for another attempt of %s: %w", j.Title(), err))
+		}
+		return before, nil
+	}
+	var kept *render.Objects
+	if j.Live() {
+		before = Phase(api.StateOf(j.Framework))
+		if kept, err = c.keep(ctx, j); err != nil {
+			return before, c.Explain(fmt.Errorf("keep %s while it is made anew: %w", j.Title(), err))
+		}
+		if err := c.Remove(ctx, j); err != nil {
+			return before, err
+		}
+	} else {
+		before = archivedState(&j.Archived.Job).Phase
+		if kept, err = c.kept(ctx, j.Object); err != nil {
+			return before, c.Explain(err)
+		}
+		if kept == nil {
+			return before, hint.Errorf("make a job file of it, with another name: paictl job clone "+j.Name+" -o job.yaml",
+				"%s has %s long ago: its commands and secrets are not kept any more", j.Title(), before)
+		}
+	}
+	return before, c.bringBack(ctx, kept)
+}
+
+// Interrupted finds a job that was being run again when paictl was killed, so that neither the API nor
+// the history need have it.
+func (c *Client) Interrupted(ctx context.Context, user, name string) (bool, error) {
+	kept, err := c.kept(ctx, v1.ObjectName(user, name))
+	if err != nil || kept == nil {
+		return false, c.Explain(err)
+	}
+	return true, c.bringBack(ctx, kept)
+}
+
+// keep stores what the job was submitted as.
+func (c *Client) keep(ctx context.Context, j *Job) (*render.Objects, error) {
+	f := j.Framework.DeepCopy()
+	f.TypeMeta = metav1.TypeMeta{APIVersion: v1.GroupVersion.String(), Kind: v1.Kind}
+	f.ObjectMeta = bare(&f.ObjectMeta)
+	f.Status, f.Spec.ExecutionType = nil, v1.ExecutionStart
+	delete(f.Annotations, v1.AnnotationRestart)
+	out := &render.Objects{Framework: f}
+	store := c.Client.CoreV1().Secrets(c.Namespace)
+	for _, name := range []string{v1.SpecSecretName(j.Object), v1.RegistrySecretName(j.Object)} {
+		s, err := store.Get(ctx, name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		s.ObjectMeta = bare(&s.ObjectMeta)
+		out.Secrets = append(out.Secrets, s)
+	}
+	data, err := json.Marshal(out)
+	if err != nil {
+		return nil, err
+	}
+	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: j.Object + keptSuffix, Namespace: c.Namespace, Labels: map[string]string{v1.LabelFramework: j.Object}},
+		Data: map[string][]byte{keptKey: data}}
+	_, err = store.Create(ctx, s, metav1.CreateOptions{FieldManager: "paictl"})
+	if apierrors.IsAlreadyExists(err) { // of an earlier attempt at this
+		_, err = store.Update(ctx, s, metav1.UpdateOptions{FieldManager: "paictl"})
+	}
+	return out, err
+}
+
+// bare leaves of an object's metadata what a new one may have.
+func bare(m *metav1.ObjectMeta) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: m.Name, Namespace: m.Namespace, Labels: m.Labels, Annotations: m.Annotations}
+}
+
+// kept reads what keep has stored; nil where nothing is.
+func (c *Client) kept(ctx context.Context, object string) (*render.Objects, error) {
+	s, err := c.Client.CoreV1().Secrets(c.Namespace).Get(ctx, object+keptSuffix, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look for an interrupted retry: %w", err)
+	}
+	out := &render.Objects{}
+	if err := json.Unmarshal(s.Data[keptKey], out); err != nil || out.Framework == nil {
+		return nil, nil //nolint:nilerr // nothing that could be brought back
+	}
+	return out, nil
+}
+
+// bringBack makes the job anew and forgets what was kept.
+func (c *Client) bringBack(ctx context.Context, o *render.Objects) error {
+	made, err := c.Frameworks.Create(ctx, o.Framework, false)
+	if apierrors.IsAlreadyExists(err) {
+		made, err = c.Frameworks.Get(ctx, o.Framework.Name)
+		if err == nil && !same(made, o.Framework) {
+			row := api.Summary(made)
+			err = conflict(&Job{User: row.User, Name: row.Name, Object: made.Name, Framework: made})
+		}
+	}
+	if err != nil {
+		return c.Explain(fmt.Errorf("make the job anew: %w", err))
+	}
+	if err := c.secrets(ctx, made, o.Secrets); err != nil {
+		return hint.Wrap(c.Explain(err), "repeat the command: it goes on where it was")
+	}
+	err = c.Client.CoreV1().Secrets(c.Namespace).Delete(ctx, o.Framework.Name+keptSuffix, metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return c.Explain(fmt.Errorf("remove what was kept meanwhile: %w", err))
+	}
+	return nil
+}

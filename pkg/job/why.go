@@ -1,0 +1,190 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/openpai/paictl/pkg/framework/api"
+	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/runtime/rules"
+	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
+)
+
+// Why says in one sentence what keeps a job from going on, or how it ended, and the facts behind it.
+type Why struct {
+	Job      string `json:"job"` // user/name
+	State    string `json:"state"`
+	Sentence string `json:"sentence"`
+	// Remedy is what to do, the likeliest first.
+	Remedy []string `json:"remedy,omitempty"`
+	Facts  []Fact   `json:"facts,omitempty"`
+	// Log is what a failed program wrote last, or around what its failure was recognised by.
+	Log []string `json:"log,omitempty"`
+}
+
+// Fact is one thing that is known.
+type Fact struct {
+	What string `json:"what"`
+	Text string `json:"text"`
+}
+
+func (w *Why) fact(what, text string) {
+	if text != "" {
+		w.Facts = append(w.Facts, Fact{what, text})
+	}
+}
+
+// evidence is all that a sentence is made of.
+type evidence struct {
+	*Detail
+	now    time.Time
+	events []corev1.Event // of the job and its pods, latest first
+	nodes  map[string]*corev1.Node
+	// gang is what the scheduler says; its error is why it says nothing.
+	gang         *schedulerapi.Why
+	schedulerErr error
+	// controllerErr is why the job controller doesn't answer.
+	controllerErr error
+	// cutOff: the job's commands were never stored.
+	cutOff bool
+	rules  *rules.Set
+}
+
+// Why explains a job.
+func (c *Client) Why(ctx context.Context, j *Job) (*Why, error) {
+	e, err := c.evidence(ctx, j)
+	if err != nil {
+		return nil, err
+	}
+	return e.explain(), nil
+}
+
+func (c *Client) evidence(ctx context.Context, j *Job) (*evidence, error) {
+	e := &evidence{now: c.Now(), rules: c.rules(ctx)}
+	if !j.Live() {
+		e.Detail = archivedDetail(j)
+		return e, nil
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() (err error) {
+		if e.Detail, err = c.Detail(ctx, j); err != nil {
+			return err
+		}
+		if e.group != "" {
+			e.gang, e.schedulerErr = c.Scheduler.Why(ctx, e.VirtualCluster, e.group)
+		} else {
+			_, e.schedulerErr = c.Scheduler.Queue(ctx, e.VirtualCluster)
+		}
+		e.events, err = c.events(ctx, e.suspects())
+		return err
+	})
+	g.Go(func() (err error) {
+		e.nodes, err = c.nodes(ctx)
+		return err
+	})
+	g.Go(func() error {
+		if _, err := c.History.Jobs(ctx, api.JobQuery{Limit: 1}); errors.Is(err, ErrNoController) {
+			e.controllerErr = err
+		}
+		return nil
+	})
+	g.Go(func() error {
+		if j.Framework.Annotations[v1.AnnotationRuntime] == "" {
+			return nil
+		}
+		s, err := c.Client.CoreV1().Secrets(c.Namespace).Get(ctx, v1.SpecSecretName(j.Object), metav1.GetOptions{})
+		e.cutOff = apierrors.IsNotFound(err) || err == nil && !metav1.IsControlledBy(s, j.Framework)
+		return nil
+	})
+	return e, c.Explain(g.Wait())
+}
+
+// rules are those of the administrator, if they can be read, else the built-in ones.
+func (c *Client) rules(ctx context.Context) *rules.Set {
+	m, err := c.Client.CoreV1().ConfigMaps(kube.SystemNamespace).Get(ctx, api.RulesConfigMap, metav1.GetOptions{})
+	if err != nil {
+		return rules.Builtin()
+	}
+	set, found := rules.Parse(api.RulesConfigMap, []byte(m.Data[api.RulesKey]))
+	if found.Err() != nil {
+		return rules.Builtin()
+	}
+	return set
+}
+
+// maxSuspects bounds how many pods' events are read: the trouble of one is that of all.
+const maxSuspects = 20
+
+// suspects are the objects whose events may say what is wrong: the job and its pods that don't run.
+func (e *evidence) suspects() []string {
+	out := []string{e.Framework}
+	for i := range e.pods {
+		if p := &e.pods[i]; p.Status.Phase != corev1.PodRunning && p.Status.Phase != corev1.PodSucceeded && len(out) < maxSuspects {
+			out = append(out, p.Name)
+		}
+	}
+	return out
+}
+
+// events reads what Kubernetes tells of objects, latest first.
+func (c *Client) events(ctx context.Context, names []string) ([]corev1.Event, error) {
+	found := make([][]corev1.Event, len(names))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(8)
+	for i, name := range names {
+		g.Go(func() error {
+			list, err := c.Client.CoreV1().Events(c.Namespace).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.name=" + name})
+			if apierrors.IsForbidden(err) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			found[i] = list.Items
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	out := slices.Concat(found...)
+	slices.SortStableFunc(out, func(a, b corev1.Event) int { return EventTime(&b).Compare(EventTime(&a)) })
+	return out, nil
+}
+
+// EventTime is when an event happened last.
+func EventTime(e *corev1.Event) time.Time {
+	switch {
+	case e.Series != nil && !e.Series.LastObservedTime.IsZero():
+		return e.Series.LastObservedTime.Time
+	case !e.LastTimestamp.IsZero():
+		return e.LastTimestamp.Time
+	case !e.EventTime.IsZero():
+		return e.EventTime.Time
+	}
+	return e.CreationTimestamp.Time
+}
+
+// nodes are the machines, for those who may see them.
+func (c *Client) nodes(ctx context.Context) (map[string]*corev1.Node, error) {
+	list, err := c.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if apierrors.IsForbidden(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]*corev1.Node{}
+	for i := range list.Items {
+		out[list.Items[i].Name] = &list.Items[i]
+	}
+	return out, nil
+}
