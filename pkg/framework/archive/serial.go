@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"sync"
 )
 
 // batch is how many waiting writes share one transaction. A commit waits for the disk: with one for
@@ -18,6 +19,7 @@ var errClosed = errors.New("the archive is closed")
 type serial struct {
 	db    *sql.DB
 	queue chan request
+	end   func()        // closes stop, once
 	stop  chan struct{} // closed: no more
 	done  chan struct{} // closed: the queue is empty
 }
@@ -29,6 +31,7 @@ type request struct {
 
 func newSerial(db *sql.DB) *serial {
 	s := &serial{db: db, queue: make(chan request), stop: make(chan struct{}), done: make(chan struct{})}
+	s.end = sync.OnceFunc(func() { close(s.stop) })
 	go s.run()
 	return s
 }
@@ -51,7 +54,7 @@ func (s *serial) write(ctx context.Context, statements []statement) error {
 }
 
 func (s *serial) close() error {
-	close(s.stop)
+	s.end()
 	<-s.done
 	return s.db.Close()
 }

@@ -1,0 +1,105 @@
+package archive_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/pkg/framework/archive"
+)
+
+func sum(content string) string {
+	s := sha256.Sum256([]byte(content))
+	return hex.EncodeToString(s[:])
+}
+
+func readCode(t *testing.T, s archive.Store, sum string) (string, int64) {
+	t.Helper()
+	r, size, err := s.Code(t.Context(), sum)
+	require.NoError(t, err)
+	defer r.Close()
+	data, err := io.ReadAll(r)
+	require.NoError(t, err)
+	return string(data), size
+}
+
+func TestCodeComesBackAsItWent(t *testing.T) {
+	onBoth(t, func(t *testing.T, p place) {
+		s := p.open(t)
+		for name, content := range map[string]string{
+			"nothing": "", "one chunk": "x", "a full chunk": strings.Repeat("y", 1<<20), "several chunks": strings.Repeat("0123456789abcdef", 200_000),
+		} {
+			t.Run(name, func(t *testing.T) {
+				for range 2 {
+					require.NoError(t, s.PutCode(t.Context(), sum(content), int64(len(content)), iotest.HalfReader(strings.NewReader(content))))
+				}
+				got, size := readCode(t, s, sum(content))
+				assert.True(t, got == content, "it differs")
+				assert.Equal(t, int64(len(content)), size)
+			})
+		}
+	})
+}
+
+func TestCodeThatIsNotWhatItIsSaidToBeLeavesNothing(t *testing.T) {
+	onBoth(t, func(t *testing.T, p place) {
+		s := p.open(t)
+		broken := errors.New("the line is cut")
+		for name, c := range map[string]struct {
+			sum  string
+			size int64
+			r    io.Reader
+			want error
+		}{
+			"another content":       {sum("a"), 1, strings.NewReader("b"), archive.ErrMismatch},
+			"too short":             {sum("ab"), 3, strings.NewReader("ab"), archive.ErrMismatch},
+			"too long":              {sum("ab"), 1, strings.NewReader("ab"), archive.ErrMismatch},
+			"without an end":        {sum("ab"), 5 << 20, endless{}, archive.ErrMismatch},
+			"cut off":               {sum("ab"), 2, io.MultiReader(strings.NewReader("a"), iotest.ErrReader(broken)), broken},
+			"larger than is taken":  {sum("ab"), 256<<20 + 1, endless{}, archive.ErrTooLarge},
+			"no size":               {sum("ab"), -1, strings.NewReader("ab"), archive.ErrBadQuery},
+			"no checksum":           {"../../etc/passwd", 1, strings.NewReader("b"), archive.ErrBadQuery},
+			"a checksum in capital": {strings.ToUpper(sum("ab")), 2, strings.NewReader("ab"), archive.ErrBadQuery},
+		} {
+			t.Run(name, func(t *testing.T) {
+				require.ErrorIs(t, s.PutCode(t.Context(), c.sum, c.size, c.r), c.want)
+				_, _, err := s.Code(t.Context(), c.sum)
+				require.ErrorIs(t, err, archive.ErrNotFound)
+				assert.Empty(t, p.content(t))
+			})
+		}
+	})
+}
+
+// endless never stops.
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) { return len(p), nil }
+
+func TestCodeThatTwoSendAtATimeIsKeptOnce(t *testing.T) {
+	onBoth(t, func(t *testing.T, p place) {
+		s := p.open(t)
+		content := bytes.Repeat([]byte("code"), 1<<19)
+		const senders = 8
+		done := make(chan error, senders)
+		for range senders {
+			go func() {
+				done <- s.PutCode(t.Context(), sum(string(content)), int64(len(content)), bytes.NewReader(content))
+			}()
+		}
+		for range senders {
+			require.NoError(t, <-done)
+		}
+		got, _ := readCode(t, s, sum(string(content)))
+		assert.True(t, got == string(content), "it differs")
+		assert.Len(t, p.content(t), 1+2, "one row, two chunks")
+	})
+}

@@ -1,0 +1,168 @@
+package archive_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
+	"github.com/stretchr/testify/require"
+)
+
+// postgresServer is one PostgreSQL for all tests of this package, in a folder of its own, behind a
+// socket in that folder. It ends with the tests.
+type postgresServer struct {
+	dir     string
+	process *exec.Cmd
+	why     string // there is none
+	err     error
+	count   atomic.Int64
+}
+
+var postgres = sync.OnceValue(startPostgres)
+
+// startedPostgres tells whether a test has asked for it.
+func startedPostgres() bool { return postgresAsked.Load() }
+
+var postgresAsked atomic.Bool
+
+// postgresDSN is that of a new, empty database.
+func postgresDSN(t testing.TB) string {
+	t.Helper()
+	s := postgres()
+	if s.why != "" {
+		t.Skip("skipped: " + s.why)
+	}
+	require.NoError(t, s.err)
+	name := fmt.Sprintf("test%d", s.count.Add(1))
+	db, err := sql.Open("pgx", s.dsn("postgres"))
+	require.NoError(t, err)
+	defer db.Close()
+	_, err = db.ExecContext(t.Context(), "CREATE DATABASE "+name)
+	require.NoError(t, err)
+	return s.dsn(name)
+}
+
+func (s *postgresServer) dsn(database string) string {
+	return "host=" + s.dir + " user=postgres dbname=" + database
+}
+
+func startPostgres() *postgresServer {
+	postgresAsked.Store(true)
+	s := &postgresServer{}
+	initdb, postmaster := postgresProgram("initdb"), postgresProgram("postgres")
+	if initdb == "" || postmaster == "" {
+		s.why = "this machine has no PostgreSQL: apt-get install postgresql"
+		return s
+	}
+	as, err := postgresAccount()
+	if err != nil {
+		s.why = err.Error()
+		return s
+	}
+	s.err = s.start(as, initdb, postmaster)
+	return s
+}
+
+func (s *postgresServer) start(as *syscall.Credential, initdb, postmaster string) error {
+	var err error
+	// A socket's path has at most 107 bytes: a folder of a test may be deeper.
+	if s.dir, err = os.MkdirTemp("", "pai-postgres"); err != nil {
+		return err
+	}
+	if as != nil {
+		if err := os.Chown(s.dir, int(as.Uid), int(as.Gid)); err != nil {
+			return err
+		}
+	}
+	data := filepath.Join(s.dir, "data")
+	command := func(program string, args ...string) *exec.Cmd {
+		c := exec.CommandContext(context.Background(), program, args...)
+		c.Dir = s.dir
+		// It ends with the tests, whatever ends them.
+		c.SysProcAttr = &syscall.SysProcAttr{Credential: as, Pdeathsig: syscall.SIGQUIT}
+		return c
+	}
+	out, err := command(initdb, "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync").CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("initdb: %w: %s", err, out)
+	}
+	s.process = command(postmaster, "-D", data, "-k", s.dir, "-c", "listen_addresses=", "-c", "fsync=off", "-c", "max_connections=200")
+	if s.process.Stderr, err = os.Create(filepath.Join(s.dir, "log")); err != nil {
+		return err
+	}
+	if err := s.process.Start(); err != nil {
+		return err
+	}
+	return s.answers()
+}
+
+// answers waits for the server.
+func (s *postgresServer) answers() error {
+	db, err := sql.Open("pgx", s.dsn("postgres")+" connect_timeout=1")
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	for range 600 {
+		if err = db.PingContext(context.Background()); err == nil {
+			return nil
+		}
+		_ = exec.CommandContext(context.Background(), "sleep", "0.1").Run() // between two attempts
+	}
+	return fmt.Errorf("PostgreSQL doesn't answer: %w", err)
+}
+
+func (s *postgresServer) stop() {
+	if s.process != nil && s.process.Process != nil {
+		_ = s.process.Process.Signal(syscall.SIGQUIT) // at once: nothing in it is kept
+		_ = s.process.Wait()
+	}
+	if s.dir != "" {
+		_ = os.RemoveAll(s.dir)
+	}
+}
+
+// postgresProgram finds a program where Debian puts it, the newest release first.
+func postgresProgram(name string) string {
+	if path, err := exec.LookPath(name); err == nil {
+		return path
+	}
+	found, err := fs.Glob(os.DirFS("/"), "usr/lib/postgresql/*/bin/"+name)
+	if err != nil || len(found) == 0 {
+		return ""
+	}
+	release := func(path string) int {
+		n, _ := strconv.Atoi(filepath.Base(filepath.Dir(filepath.Dir(path))))
+		return n
+	}
+	return "/" + slices.MaxFunc(found, func(a, b string) int { return release(a) - release(b) })
+}
+
+// postgresAccount is who runs it: PostgreSQL refuses to be root. Nil is who we are.
+func postgresAccount() (*syscall.Credential, error) {
+	if os.Getuid() != 0 {
+		return nil, nil
+	}
+	u, err := user.Lookup("postgres")
+	if err != nil {
+		return nil, fmt.Errorf("no account to run PostgreSQL as: apt-get install postgresql: %w", err)
+	}
+	uid, err := strconv.ParseUint(u.Uid, 10, 32)
+	if err != nil {
+		return nil, err
+	}
+	gid, err := strconv.ParseUint(u.Gid, 10, 32)
+	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, err
+}
