@@ -1,0 +1,57 @@
+package server
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+
+	"github.com/openpai/paictl/pkg/framework/archive"
+)
+
+// serveCode sends an archive of code. It may be cached for good: its name says what is in it.
+func (s *Server) serveCode(w http.ResponseWriter, r *http.Request) error {
+	sum := r.PathValue("sha256")
+	if err := archive.CheckCode(sum, 0); err != nil {
+		return err
+	}
+	data, size, err := s.o.Store.Code(r.Context(), sum)
+	if err != nil {
+		return err
+	}
+	defer data.Close() //nolint:errcheck // it was only read
+	w.Header().Set("Content-Type", "application/gzip")
+	w.Header().Set("Content-Length", strconv.FormatInt(size, 10))
+	w.Header().Set("ETag", `"`+sum+`"`)
+	w.Header().Set("Cache-Control", "private, max-age=31536000, immutable")
+	w.WriteHeader(http.StatusOK)
+	if r.Method == http.MethodHead {
+		return nil
+	}
+	if _, err := io.Copy(w, data); err != nil {
+		// Its length is said already: the client sees that it is cut, and so does the log.
+		s.o.Log.WarnContext(r.Context(), "code was not sent to its end", "sha256", sum, "error", err.Error())
+	}
+	return nil
+}
+
+// receiveCode keeps an archive of code, or refuses it before it is sent.
+func (s *Server) receiveCode(w http.ResponseWriter, r *http.Request) error {
+	sum := r.PathValue("sha256")
+	if err := archive.CheckCode(sum, r.ContentLength); err != nil {
+		w.Header().Set("Connection", "close") // what comes is not read
+		return err
+	}
+	select {
+	case s.uploads <- struct{}{}:
+		defer func() { <-s.uploads }()
+	default:
+		w.Header().Set("Connection", "close")
+		return fmt.Errorf("%w: %d uploads are under way; try again in a while", errUnavailable, cap(s.uploads))
+	}
+	if err := s.o.Store.PutCode(r.Context(), sum, r.ContentLength, http.MaxBytesReader(w, r.Body, archive.MaxCode)); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusCreated)
+	return nil
+}

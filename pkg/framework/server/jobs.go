@@ -1,0 +1,131 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/openpai/paictl/pkg/framework/api"
+	"github.com/openpai/paictl/pkg/framework/archive"
+)
+
+// HeaderTruncated is "true" on a log of which only the end was kept.
+const HeaderTruncated = "X-Pai-Truncated"
+
+func (s *Server) serveJobs(w http.ResponseWriter, r *http.Request) error {
+	q, err := jobQuery(r.URL.Query())
+	if err != nil {
+		return err
+	}
+	page, err := s.o.Store.Jobs(r.Context(), q)
+	if err != nil {
+		return err
+	}
+	write(w, http.StatusOK, page)
+	return nil
+}
+
+// jobQuery reads the parameters of a list. One that isn't known is refused: a filter with a typing mistake
+// would answer with all jobs.
+func jobQuery(v url.Values) (api.JobQuery, error) {
+	q := api.JobQuery{User: v.Get("user"), VirtualCluster: v.Get("vc"), Keyword: v.Get("keyword"), Cursor: v.Get("cursor")}
+	if err := onlyKnown(v, "user", "vc", "state", "keyword", "since", "before", "limit", "cursor"); err != nil {
+		return q, err
+	}
+	for _, states := range v["state"] { // several, or several with commas
+		for state := range strings.SplitSeq(states, ",") {
+			switch state {
+			case api.Waiting, api.Running, api.Stopping, api.Succeeded, api.Failed, api.Stopped:
+				q.States = append(q.States, state)
+			default:
+				return q, fmt.Errorf("%w: there is no state %q", archive.ErrBadQuery, state)
+			}
+		}
+	}
+	for name, t := range map[string]*time.Time{"since": &q.Since, "before": &q.Before} {
+		if text := v.Get(name); text != "" {
+			var err error
+			if *t, err = time.Parse(time.RFC3339, text); err != nil {
+				return q, fmt.Errorf("%w: %s %q is not a time such as 2026-01-31T12:00:00Z", archive.ErrBadQuery, name, text)
+			}
+		}
+	}
+	limit, err := number(v, "limit")
+	q.Limit = int(limit)
+	return q, err
+}
+
+func onlyKnown(v url.Values, names ...string) error {
+	known := map[string]bool{}
+	for _, n := range names {
+		known[n] = true
+	}
+	for name := range v {
+		if !known[name] {
+			return fmt.Errorf("%w: there is no parameter %q; there are %s", archive.ErrBadQuery, name, strings.Join(names, ", "))
+		}
+	}
+	return nil
+}
+
+// number reads a parameter; 0 where it isn't given.
+func number(v url.Values, name string) (int32, error) {
+	text := v.Get(name)
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 32)
+	if err != nil {
+		return 0, fmt.Errorf("%w: %s %q is no number", archive.ErrBadQuery, name, text)
+	}
+	return int32(n), nil
+}
+
+func (s *Server) serveJob(w http.ResponseWriter, r *http.Request) error {
+	job, err := s.o.Store.Job(r.Context(), r.PathValue("framework"))
+	if err != nil {
+		return err
+	}
+	write(w, http.StatusOK, job)
+	return nil
+}
+
+func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) error {
+	events, err := s.o.Store.Events(r.Context(), r.PathValue("framework"))
+	if err != nil {
+		return err
+	}
+	write(w, http.StatusOK, events)
+	return nil
+}
+
+func (s *Server) serveLog(w http.ResponseWriter, r *http.Request) error {
+	v := r.URL.Query()
+	if err := onlyKnown(v, "role", "task", "attempt", "taskAttempt"); err != nil {
+		return err
+	}
+	key := api.LogKey{Framework: r.PathValue("framework"), Role: v.Get("role")}
+	if key.Role == "" {
+		return fmt.Errorf("%w: say which role's", archive.ErrBadQuery)
+	}
+	for name, field := range map[string]*int32{"task": &key.Task, "attempt": &key.Attempt, "taskAttempt": &key.TaskAttempt} {
+		var err error
+		if *field, err = number(v, name); err != nil {
+			return err
+		}
+	}
+	data, truncated, err := s.o.Store.Log(r.Context(), key)
+	if err != nil {
+		return err
+	}
+	// A program wrote it: no browser must take it for a page.
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.Header().Set("Content-Length", strconv.Itoa(len(data)))
+	w.Header().Set(HeaderTruncated, strconv.FormatBool(truncated))
+	_, _ = w.Write(data) // a client that is gone
+	return nil
+}

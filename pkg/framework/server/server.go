@@ -1,0 +1,113 @@
+// Package server is the HTTP API of the job controller: history, logs of ended tasks, code; health and
+// metrics beside it.
+// In: an archive. Out: a handler, and the server around it.
+//
+// A replica that doesn't lead answers as well: where there are several, they share one database.
+package server
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/openpai/paictl/pkg/framework/archive"
+)
+
+const (
+	// readTime bounds an answer of the API, except for code.
+	readTime = 30 * time.Second
+	// codeTime bounds one upload or download of code: 256 MiB at 150 KiB/s.
+	codeTime = 30 * time.Minute
+	// uploads is how many may be received at a time; each has some MiB in memory.
+	uploads = 4
+	// stopTime is how long answers that are under way may take when the program ends.
+	stopTime = 10 * time.Second
+)
+
+// Options say what is served.
+type Options struct {
+	Store archive.Store
+	// Ready says why this replica isn't ready, nil where it is.
+	Ready   func(context.Context) error
+	Metrics prometheus.Gatherer
+	Log     *slog.Logger
+}
+
+// Server answers.
+type Server struct {
+	o       Options
+	uploads chan struct{}
+}
+
+// New makes a server.
+func New(o Options) *Server {
+	return &Server{o: o, uploads: make(chan struct{}, uploads)}
+}
+
+// Handler is all that is served.
+func (s *Server) Handler() http.Handler {
+	api := http.NewServeMux()
+	api.Handle("GET /v1/jobs", within(readTime, s.serveJobs))
+	api.Handle("GET /v1/jobs/{framework}", within(readTime, s.serveJob))
+	api.Handle("GET /v1/jobs/{framework}/events", within(readTime, s.serveEvents))
+	api.Handle("GET /v1/jobs/{framework}/logs", within(readTime, s.serveLog))
+	api.Handle("GET /v1/code/{sha256}", within(codeTime, s.serveCode)) // HEAD, too
+	api.Handle("PUT /v1/code/{sha256}", within(codeTime, s.receiveCode))
+
+	mux := http.NewServeMux()
+	mux.Handle("/v1/", jsonErrors(api))
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) }) // a client that is gone
+	mux.HandleFunc("GET /readyz", s.readyz)
+	mux.Handle("GET /metrics", promhttp.HandlerFor(s.o.Metrics, promhttp.HandlerOpts{}))
+	mux.Handle("/", jsonErrors(http.NotFoundHandler()))
+	return mux
+}
+
+// within bounds an answer: its context, and how long the connection may read and write.
+func within(limit time.Duration, serve func(w http.ResponseWriter, r *http.Request) error) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), limit)
+		defer cancel()
+		control, end := http.NewResponseController(w), time.Now().Add(limit+time.Second)
+		if err := errors.Join(control.SetReadDeadline(end), control.SetWriteDeadline(end)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+			writeError(w, err)
+			return
+		}
+		if err := serve(w, r.WithContext(ctx)); err != nil {
+			writeError(w, err)
+		}
+	})
+}
+
+// readyz says whether this replica can answer and could lead.
+func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
+	if err := s.o.Ready(r.Context()); err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	_, _ = w.Write([]byte("ok\n")) // a client that is gone
+}
+
+// Serve answers on a listener until the context ends.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	srv := &http.Server{
+		Handler: s.Handler(), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		ErrorLog: slog.NewLogLogger(s.o.Log.Handler(), slog.LevelDebug), // connections that were cut
+	}
+	stopped := make(chan error, 1)
+	context.AfterFunc(ctx, func() {
+		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
+		defer cancel()
+		stopped <- srv.Shutdown(grace)
+	})
+	if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return <-stopped
+}
