@@ -172,7 +172,8 @@ func (p place) commands(role *Role, s scope) {
 		lines = append(lines, c.fillIn(strings.TrimSpace(c.v.text()), s))
 	}
 	role.Command = secret.String(strings.TrimSpace(strings.Join(lines, "\n")))
-	if !role.Command.IsSet() && len(places) > 0 && own.there() && own.v.kind == kindList {
+	blank := !slices.ContainsFunc(places, func(c place) bool { return strings.TrimSpace(c.v.text()) != "" })
+	if blank && len(places) > 0 && own.there() && own.v.kind == kindList {
 		own.warn("job/empty", "the commands do nothing", "")
 	}
 }

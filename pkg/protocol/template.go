@@ -95,7 +95,10 @@ func (p place) resolve(inside string, count int, s scope) string {
 			return text
 		}
 		message = fmt.Sprintf("<%% %s %%> is %s", name, message)
-		remedy = "name one of its parts, such as <% " + name + v.firstPart() + " %>"
+		remedy = "write a value for it"
+		if part := v.firstPart(); part != "" {
+			remedy = "name one of its parts, such as <% " + name + part + " %>"
+		}
 	}
 	p.reportTag(count, message, remedy)
 	return ""
@@ -167,7 +170,7 @@ func (v *value) firstPart() string {
 	if len(v.fields) > 0 {
 		return "." + v.fields[0].name
 	}
-	return ".NAME"
+	return ""
 }
 
 // fillText is how a value is written into a command; problem says what it is where it can't be.
