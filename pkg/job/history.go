@@ -118,6 +118,9 @@ func (h *History) Do(ctx context.Context, method string, to *url.URL, body io.Re
 	if err != nil {
 		return nil, err
 	}
+	if sized, ok := body.(interface{ Size() int64 }); ok {
+		req.ContentLength = sized.Size() // net/http knows the sizes of buffers only
+	}
 	resp, err := h.http.Do(req)
 	if err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"sync/atomic"
 	"time"
 )
 
@@ -13,7 +14,8 @@ import (
 const answerTimeout = 30 * time.Second
 
 // patience gives up on a server that doesn't begin to answer. rest.Config.Timeout would also
-// cut every watch and log after that time.
+// cut every watch and log after that time. While a large body is being sent, it is the server's turn
+// only when nothing more is read of it.
 type patience struct {
 	next  http.RoundTripper
 	limit time.Duration
@@ -21,12 +23,24 @@ type patience struct {
 
 // RoundTrip implements http.RoundTripper.
 func (p patience) RoundTrip(req *http.Request) (*http.Response, error) {
-	ctx, cancel := context.WithCancelCause(req.Context())
+	asked := req.Context()
+	ctx, cancel := context.WithCancelCause(asked)
 	timer := time.AfterFunc(p.limit, func() { cancel(silence(p.limit)) })
-	resp, err := p.next.RoundTrip(req.WithContext(ctx))
+	req = req.WithContext(ctx)
+	var answered atomic.Bool
+	if req.Body != nil && req.Body != http.NoBody {
+		req.Body = &sentBody{ReadCloser: req.Body, read: func() {
+			timer.Reset(p.limit)
+			if answered.Load() { // the server may answer before it has read all
+				timer.Stop()
+			}
+		}}
+	}
+	resp, err := p.next.RoundTrip(req)
+	answered.Store(true)
 	timer.Stop()
 	if err != nil {
-		if cause := context.Cause(ctx); cause != nil && req.Context().Err() == nil {
+		if cause := context.Cause(ctx); cause != nil && asked.Err() == nil {
 			err = cause
 		}
 		cancel(nil)
@@ -34,6 +48,18 @@ func (p patience) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	resp.Body = &heldBody{ReadCloser: resp.Body, done: func() { cancel(nil) }}
 	return resp, nil
+}
+
+// sentBody tells when something of it is sent.
+type sentBody struct {
+	io.ReadCloser
+	read func()
+}
+
+// Read implements io.Reader.
+func (b *sentBody) Read(p []byte) (int, error) {
+	b.read()
+	return b.ReadCloser.Read(p)
 }
 
 // silence is the error of a server that doesn't answer. It is a net.Error.

@@ -59,3 +59,24 @@ func TestAnAnswerMayTakeLongerThanItsBeginning(t *testing.T) {
 		require.Error(t, asked.Context().Err(), "the request is still held")
 	})
 }
+
+func TestALargeBodyMayTakeLongerThanTheAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := roundTrip(func(r *http.Request) (*http.Response, error) {
+			for p := make([]byte, 1); ; {
+				<-time.After(answerTimeout - time.Second)
+				if err := r.Context().Err(); err != nil {
+					return nil, err
+				}
+				if _, err := r.Body.Read(p); err != nil {
+					return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
+				}
+			}
+		})
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "https://10.0.0.1/", strings.NewReader("code"))
+		require.NoError(t, err)
+		resp, err := patience{slow, answerTimeout}.RoundTrip(req)
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+	})
+}

@@ -1,0 +1,188 @@
+// Package code packs a folder that goes along with a job, and brings it to the cluster once.
+// In: a folder. Out: a gzipped tar archive that is the same for the same files, known by its SHA-256;
+// what .gitignore names stays at home.
+package code
+
+import (
+	"archive/tar"
+	"cmp"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/openpai/paictl/pkg/hint"
+)
+
+// Limits of a folder, unpacked. More belongs on storage of the job.
+const (
+	MaxBytes = 256 << 20
+	MaxFiles = 50_000
+	// largest is how many files are named when there is too much.
+	largest = 5
+)
+
+// Archive is a packed folder: a file of its own until Close.
+type Archive struct {
+	SHA256 string
+	Size   int64 // of the archive
+	Bytes  int64 // of the files in it
+	Files  int
+	// Ignored counts what .gitignore keeps out: files, and folders as one.
+	Ignored int
+	// Left are links that lead out of the folder, and what is neither file nor folder. They don't go
+	// along.
+	Left []string
+
+	file *os.File
+}
+
+// Pack packs a folder.
+func Pack(ctx context.Context, dir string) (*Archive, error) {
+	info, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, hint.Errorf("name the folder that has the program", "there is no folder %s", dir)
+	case err != nil:
+		return nil, err
+	case !info.IsDir():
+		return nil, hint.Errorf("name the folder that it is in", "%s is no folder", dir)
+	}
+	w, err := newWalk(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.folder(ctx, ""); err != nil {
+		return nil, fmt.Errorf("read the folder %s: %w", dir, err)
+	}
+	a := &Archive{Bytes: w.bytes, Ignored: w.ignored, Left: w.left}
+	for _, e := range w.entries {
+		if !e.mode.IsDir() {
+			a.Files++
+		}
+	}
+	if err := w.check(a); err != nil {
+		return nil, err
+	}
+	if a.file, err = os.CreateTemp("", "paictl-code-*.tar.gz"); err != nil {
+		return nil, err
+	}
+	if err := a.write(ctx, dir, w.entries); err != nil {
+		a.Close()
+		return nil, err
+	}
+	return a, nil
+}
+
+// check refuses what is too much, and names what takes the room.
+func (w *walk) check(a *Archive) error {
+	switch {
+	case a.Files == 0:
+		return hint.Errorf("put the program into it; files that .gitignore names don't go along", "the folder %s has no files", w.dir)
+	case a.Bytes > MaxBytes:
+		slices.SortStableFunc(w.entries, func(a, b entry) int { return cmp.Compare(b.size, a.size) })
+		var names []string
+		for _, e := range w.entries[:min(largest, len(w.entries))] {
+			names = append(names, fmt.Sprintf("%s (%s)", e.path, Size(e.size)))
+		}
+		return hint.Errorf("keep data and models on storage of the job, or name them in .gitignore; the largest are "+strings.Join(names, ", "),
+			"the folder %s has %s, and code may have %s", w.dir, Size(a.Bytes), Size(MaxBytes))
+	case a.Files > MaxFiles:
+		return hint.Errorf("name folders such as node_modules or data in .gitignore; most files are in "+strings.Join(w.crowded(), ", "),
+			"the folder %s has %d files, and code may have %d", w.dir, a.Files, MaxFiles)
+	}
+	return nil
+}
+
+// Close removes the archive.
+func (a *Archive) Close() {
+	_ = a.file.Close()
+	_ = os.Remove(a.file.Name())
+}
+
+// Content is the archive, from its beginning.
+func (a *Archive) Content() *io.SectionReader { return io.NewSectionReader(a.file, 0, a.Size) }
+
+// String says in a few words what goes along.
+func (a *Archive) String() string {
+	files := "files"
+	if a.Files == 1 {
+		files = "file"
+	}
+	text := fmt.Sprintf("%d %s, %s, packed %s", a.Files, files, Size(a.Bytes), Size(a.Size))
+	if a.Ignored > 0 {
+		text += fmt.Sprintf("; %d left out by .gitignore", a.Ignored)
+	}
+	return text
+}
+
+// write packs the entries. Owners and times are left out, so that the same files make the same archive
+// on every machine.
+func (a *Archive) write(ctx context.Context, dir string, entries []entry) error {
+	hash := sha256.New()
+	z := gzip.NewWriter(io.MultiWriter(a.file, hash))
+	t := tar.NewWriter(z)
+	for _, e := range entries {
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+		if err := e.write(t, dir); err != nil {
+			return fmt.Errorf("pack %s: %w", e.path, err)
+		}
+	}
+	if err := errors.Join(t.Close(), z.Close()); err != nil {
+		return fmt.Errorf("pack the folder %s: %w", dir, err)
+	}
+	size, err := a.file.Seek(0, io.SeekCurrent)
+	a.Size, a.SHA256 = size, hex.EncodeToString(hash.Sum(nil))
+	return err
+}
+
+func (e *entry) write(t *tar.Writer, dir string) error {
+	h := &tar.Header{Name: e.path, ModTime: time.Unix(0, 0), Format: tar.FormatPAX}
+	switch {
+	case e.mode.IsDir():
+		h.Typeflag, h.Name, h.Mode = tar.TypeDir, e.path+"/", 0o755
+	case e.target != "":
+		h.Typeflag, h.Linkname, h.Mode = tar.TypeSymlink, e.target, 0o777
+	default:
+		h.Typeflag, h.Size, h.Mode = tar.TypeReg, e.size, 0o644
+		if e.mode&0o111 != 0 {
+			h.Mode = 0o755
+		}
+	}
+	if err := t.WriteHeader(h); err != nil || h.Typeflag != tar.TypeReg {
+		return err
+	}
+	f, err := os.Open(filepath.Join(dir, filepath.FromSlash(e.path)))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	if n, err := io.Copy(t, f); err != nil || n != e.size {
+		return hint.Errorf("submit again when nothing writes to it", "the file changed while it was read")
+	}
+	return nil
+}
+
+// Size writes a number of bytes for a person.
+func Size(n int64) string {
+	switch {
+	case n < 1<<10:
+		return fmt.Sprintf("%d B", n)
+	case n < 1<<20:
+		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
+	case n < 1<<30:
+		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+	}
+	return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
+}

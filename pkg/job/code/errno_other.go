@@ -1,0 +1,7 @@
+//go:build !unix
+
+package code
+
+import "io/fs"
+
+var errNotFolder = fs.ErrNotExist

@@ -1,0 +1,35 @@
+package code
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// Store is the job controller's, which keeps code by its SHA-256.
+type Store interface {
+	// CodeURL is where an archive lies.
+	CodeURL(sha256 string) *url.URL
+	// Do sends a request. An answer that is no success is an error; NotFound is one of the API.
+	Do(ctx context.Context, method string, to *url.URL, body io.Reader) (*http.Response, error)
+}
+
+// Upload brings the archive to the cluster, unless it is there already. sent tells which.
+func Upload(ctx context.Context, s Store, a *Archive) (sent bool, err error) {
+	to := s.CodeURL(a.SHA256)
+	resp, err := s.Do(ctx, http.MethodHead, to, nil)
+	if err == nil {
+		return false, resp.Body.Close()
+	}
+	if !apierrors.IsNotFound(err) {
+		return false, fmt.Errorf("ask whether the code is in the cluster: %w", err)
+	}
+	if resp, err = s.Do(ctx, http.MethodPut, to, a.Content()); err != nil {
+		return false, fmt.Errorf("send the code: %w", err)
+	}
+	return true, resp.Body.Close()
+}

@@ -1,0 +1,230 @@
+package code
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing/format/gitignore"
+)
+
+// entry is one file, folder or link of the folder.
+type entry struct {
+	path   string // with slashes
+	mode   fs.FileMode
+	size   int64  // of a file
+	target string // of a link
+}
+
+// walk collects what goes along, in the order of names.
+type walk struct {
+	dir      string
+	prefix   []string // of the folder in its repository
+	patterns []gitignore.Pattern
+
+	entries []entry
+	bytes   int64
+	ignored int
+	left    []string
+}
+
+// maxEntries ends the walk of a folder that was meant by nobody, such as /.
+const maxEntries = 10 * MaxFiles
+
+// newWalk reads what the repository around the folder leaves out.
+func newWalk(dir string) (*walk, error) {
+	w := &walk{dir: dir}
+	whole, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	root := repository(whole)
+	if root == "" {
+		return w, nil
+	}
+	rel, err := filepath.Rel(root, whole)
+	if err != nil {
+		return nil, err
+	}
+	if rel != "." {
+		w.prefix = strings.Split(filepath.ToSlash(rel), "/")
+	}
+	if w.patterns, err = read(nil, filepath.Join(root, ".git", "info", "exclude"), nil); err != nil {
+		return nil, err
+	}
+	for i := range w.prefix { // the folder's own is read when it is walked
+		at := filepath.Join(append([]string{root}, w.prefix[:i]...)...)
+		if w.patterns, err = read(w.patterns, filepath.Join(at, ".gitignore"), w.prefix[:i]); err != nil {
+			return nil, err
+		}
+	}
+	return w, nil
+}
+
+// repository returns the folder at or above dir that git works in; "" where there is none.
+func repository(dir string) string {
+	for {
+		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
+			return dir
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			return ""
+		}
+		dir = up
+	}
+}
+
+// read adds the patterns of a file, where there is one.
+func read(to []gitignore.Pattern, name string, domain []string) ([]gitignore.Pattern, error) {
+	f, err := os.Open(name)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNotFolder) {
+		return to, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	out := slices.Clone(to)
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		line := strings.TrimSuffix(lines.Text(), "\r")
+		if strings.TrimSpace(line) != "" && !strings.HasPrefix(line, "#") {
+			out = append(out, gitignore.ParsePattern(trailing(line), domain))
+		}
+	}
+	return out, lines.Err()
+}
+
+// trailing removes blanks at the end, unless a backslash says that they belong to the name.
+func trailing(line string) string {
+	cut := strings.TrimRight(line, " ")
+	if cut != line && strings.HasSuffix(cut, `\`) {
+		return cut + " "
+	}
+	return cut
+}
+
+// folder walks one folder below the one that is packed.
+func (w *walk) folder(ctx context.Context, rel string) error {
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	at := filepath.Join(w.dir, filepath.FromSlash(rel))
+	above := w.patterns
+	defer func() { w.patterns = above }()
+	var err error
+	if w.patterns, err = read(w.patterns, filepath.Join(at, ".gitignore"), w.parts(rel)); err != nil {
+		return err
+	}
+	list, err := os.ReadDir(at) // sorted by name
+	if err != nil {
+		return err
+	}
+	match := gitignore.NewMatcher(w.patterns)
+	for _, d := range list {
+		name := path.Join(rel, d.Name())
+		switch {
+		case d.Name() == ".git":
+			continue
+		case match.Match(w.parts(name), d.IsDir()):
+			w.ignored++
+			continue
+		case len(w.entries) >= maxEntries:
+			return fmt.Errorf("more than %d files", maxEntries)
+		}
+		if err := w.entry(ctx, name, d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// parts are the names on the way from the repository to a file.
+func (w *walk) parts(rel string) []string {
+	if rel == "" {
+		return w.prefix
+	}
+	return slices.Concat(w.prefix, strings.Split(rel, "/"))
+}
+
+func (w *walk) entry(ctx context.Context, name string, d fs.DirEntry) error {
+	info, err := d.Info()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // it went away meanwhile
+	}
+	if err != nil {
+		return err
+	}
+	e := entry{path: name, mode: info.Mode()}
+	switch {
+	case info.IsDir():
+		w.entries = append(w.entries, e)
+		return w.folder(ctx, name)
+	case info.Mode()&fs.ModeSymlink != 0:
+		target, err := os.Readlink(filepath.Join(w.dir, filepath.FromSlash(name)))
+		if err != nil {
+			return err
+		}
+		if e.target = filepath.ToSlash(target); !inside(name, e.target) {
+			w.left = append(w.left, fmt.Sprintf("%s (a link to %s)", name, target))
+			return nil
+		}
+	case info.Mode().IsRegular():
+		e.size = info.Size()
+		w.bytes += e.size
+	default:
+		w.left = append(w.left, name+" (neither a file nor a folder)")
+		return nil
+	}
+	w.entries = append(w.entries, e)
+	return nil
+}
+
+// inside tells whether a link stays in the folder, by its words alone. It may go up only at its
+// beginning: after the name of another link, ".." could be anywhere. The runtime judges the same.
+func inside(name, target string) bool {
+	if target == "" || path.IsAbs(target) || filepath.VolumeName(target) != "" {
+		return false
+	}
+	depth, down := strings.Count(name, "/"), false
+	for part := range strings.SplitSeq(target, "/") {
+		switch part {
+		case "", ".":
+		case "..":
+			if depth--; depth < 0 || down {
+				return false
+			}
+		default:
+			down = true
+		}
+	}
+	return true
+}
+
+// crowded names the folders of the first level that hold most files.
+func (w *walk) crowded() []string {
+	count := map[string]int{}
+	for _, e := range w.entries {
+		if top, _, below := strings.Cut(e.path, "/"); below {
+			count[top]++
+		}
+	}
+	names := slices.SortedFunc(maps.Keys(count), func(a, b string) int {
+		return cmp.Or(cmp.Compare(count[b], count[a]), strings.Compare(a, b))
+	})
+	var out []string
+	for _, n := range names[:min(3, len(names))] {
+		out = append(out, fmt.Sprintf("%s (%d)", n, count[n]))
+	}
+	return out
+}
