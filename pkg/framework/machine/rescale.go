@@ -72,8 +72,12 @@ func (s *step) resize(r *v1.TaskRoleStatus, n int32) {
 		r.TaskStatuses = r.TaskStatuses[:last]
 		s.touch(r.Name, t.Index)
 	}
-	for i := int32(len(r.TaskStatuses)); i < n; i++ { //nolint:gosec // taskNumber is at most 10,000
-		r.TaskStatuses = append(r.TaskStatuses, s.newTask(r.Name, i))
+	// There may be gaps too: a process was killed while it wrote the first tasks of an attempt down.
+	for i := range n {
+		if int(i) < len(r.TaskStatuses) && r.TaskStatuses[i].Index == i {
+			continue
+		}
+		r.TaskStatuses = slices.Insert(r.TaskStatuses, int(i), s.newTask(r.Name, i))
 		s.added(r.Name, i)
 	}
 }

@@ -1,0 +1,271 @@
+// Package status keeps the tasks of large jobs: a status of ten thousand tasks doesn't fit into one
+// object, and would be written anew for each of them.
+// In: a Framework's status. Out: ConfigMaps of a hundred tasks each, and the status put together again.
+package status
+
+import (
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "github.com/openpai/paictl/pkg/framework/v1"
+)
+
+// PerChunk is how many tasks one ConfigMap holds. Frameworks of no more have theirs in the status.
+const PerChunk = 100
+
+// LabelPart marks the ConfigMaps of tasks; its value is PartTasks.
+const (
+	LabelPart = "paictl.openpai.org/part"
+	PartTasks = "tasks"
+)
+
+const (
+	key        = "tasks"     // in binaryData, gzipped JSON
+	maxContent = 16 << 20    // unpacked; a hundred tasks with long messages are 1 MB
+	attemptKey = "attemptID" // in data
+)
+
+// Name is that of one chunk.
+func Name(framework string, k int32) string {
+	return framework + "-tasks-" + strconv.Itoa(int(k))
+}
+
+// Task names a task.
+type Task struct {
+	Role  string
+	Index int32
+}
+
+// chunk is what one ConfigMap holds.
+type chunk struct {
+	Roles []chunkRole `json:"roles"`
+}
+
+type chunkRole struct {
+	Name  string           `json:"name"`
+	Tasks []*v1.TaskStatus `json:"tasks"`
+}
+
+// Layout says which task lies in which chunk. A task stays where it is, so that no moment of a
+// rescale has it twice or nowhere.
+type Layout struct {
+	of   map[Task]int32
+	size []int
+}
+
+// Chunks is how many there are; 0: all tasks lie in the status.
+func (l *Layout) Chunks() int32 { return int32(len(l.size)) } //nolint:gosec // at most a task each
+
+// Update makes the layout that of a status, and returns the chunks of these tasks. It stays empty
+// while the tasks fit into the status.
+func (l *Layout) Update(s *v1.FrameworkStatus, changed []Task) []int32 {
+	total := 0
+	for _, r := range s.AttemptStatus.TaskRoleStatuses {
+		total += len(r.TaskStatuses)
+	}
+	if l.Chunks() == 0 && total <= PerChunk {
+		return nil
+	}
+	if l.Chunks() == 0 {
+		l.of = make(map[Task]int32, total)
+		for _, r := range s.AttemptStatus.TaskRoleStatuses {
+			for _, t := range r.TaskStatuses {
+				l.place(Task{r.Name, t.Index})
+			}
+		}
+		all := make([]int32, l.Chunks())
+		for k := range all {
+			all[k] = int32(k) //nolint:gosec // few
+		}
+		return all
+	}
+	dirty := map[int32]bool{}
+	for _, t := range changed {
+		k, ok := l.of[t]
+		switch exists := find(s, t) != nil; {
+		case !ok && exists:
+			k = l.place(t)
+		case ok && !exists:
+			delete(l.of, t)
+			l.size[k]--
+		case !ok:
+			continue
+		}
+		dirty[k] = true
+	}
+	out := make([]int32, 0, len(dirty))
+	for k := range dirty {
+		out = append(out, k)
+	}
+	slices.Sort(out)
+	return out
+}
+
+func (l *Layout) place(t Task) int32 {
+	k := slices.IndexFunc(l.size, func(n int) bool { return n < PerChunk })
+	if k < 0 {
+		l.size = append(l.size, 0)
+		k = len(l.size) - 1
+	}
+	l.size[k]++
+	l.of[t] = int32(k) //nolint:gosec // few
+	return l.of[t]
+}
+
+func find(s *v1.FrameworkStatus, t Task) *v1.TaskStatus {
+	for _, r := range s.AttemptStatus.TaskRoleStatuses {
+		if r.Name != t.Role {
+			continue
+		}
+		// A role's tasks stand by their index.
+		if i := int(t.Index); i < len(r.TaskStatuses) && r.TaskStatuses[i].Index == t.Index {
+			return r.TaskStatuses[i]
+		}
+	}
+	return nil
+}
+
+// Encode makes the ConfigMaps of these chunks.
+func (l *Layout) Encode(f *v1.Framework, s *v1.FrameworkStatus, chunks []int32) ([]*corev1.ConfigMap, error) {
+	content := make(map[int32]*chunk, len(chunks))
+	for _, k := range chunks {
+		content[k] = &chunk{}
+	}
+	for _, r := range s.AttemptStatus.TaskRoleStatuses {
+		for _, t := range r.TaskStatuses {
+			c := content[l.of[Task{r.Name, t.Index}]]
+			if c == nil {
+				continue
+			}
+			if n := len(c.Roles); n == 0 || c.Roles[n-1].Name != r.Name {
+				c.Roles = append(c.Roles, chunkRole{Name: r.Name})
+			}
+			last := &c.Roles[len(c.Roles)-1]
+			last.Tasks = append(last.Tasks, t)
+		}
+	}
+	out := make([]*corev1.ConfigMap, 0, len(chunks))
+	for _, k := range chunks {
+		data, err := pack(content[k])
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{
+				Name: Name(f.Name, k), Namespace: f.Namespace,
+				Labels:          map[string]string{v1.LabelFramework: f.Name, LabelPart: PartTasks},
+				OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(f, v1.GroupVersion.WithKind(v1.Kind))},
+			},
+			Data:       map[string]string{attemptKey: strconv.Itoa(int(s.AttemptStatus.ID))},
+			BinaryData: map[string][]byte{key: data},
+		})
+	}
+	return out, nil
+}
+
+func pack(c *chunk) ([]byte, error) {
+	var buf bytes.Buffer
+	z := gzip.NewWriter(&buf)
+	if err := json.NewEncoder(z).Encode(c); err != nil {
+		return nil, fmt.Errorf("pack tasks: %w", err)
+	}
+	if err := z.Close(); err != nil {
+		return nil, fmt.Errorf("pack tasks: %w", err)
+	}
+	return buf.Bytes(), nil
+}
+
+func unpack(cm *corev1.ConfigMap) (*chunk, error) {
+	z, err := gzip.NewReader(bytes.NewReader(cm.BinaryData[key]))
+	if err != nil {
+		return nil, fmt.Errorf("tasks in ConfigMap %s: %w", cm.Name, err)
+	}
+	data, err := io.ReadAll(io.LimitReader(z, maxContent))
+	if err != nil {
+		return nil, fmt.Errorf("tasks in ConfigMap %s: %w", cm.Name, err)
+	}
+	c := &chunk{}
+	if err := json.Unmarshal(data, c); err != nil {
+		return nil, fmt.Errorf("tasks in ConfigMap %s: %w", cm.Name, err)
+	}
+	return c, nil
+}
+
+// Header returns a status as the Framework has it: without tasks where they lie in chunks.
+func (l *Layout) Header(s *v1.FrameworkStatus) *v1.FrameworkStatus {
+	out := *s
+	out.AttemptStatus.TaskChunks = l.Chunks()
+	if l.Chunks() == 0 {
+		return &out
+	}
+	out.AttemptStatus.TaskRoleStatuses = nil
+	for _, r := range s.AttemptStatus.TaskRoleStatuses {
+		one := *r
+		one.TaskStatuses = []*v1.TaskStatus{}
+		out.AttemptStatus.TaskRoleStatuses = append(out.AttemptStatus.TaskRoleStatuses, &one)
+	}
+	return &out
+}
+
+// Fill puts the tasks of chunks into a status that was read without them. A chunk of another attempt
+// is left out: its tasks haven't been begun yet.
+func Fill(s *v1.FrameworkStatus, chunks []*corev1.ConfigMap) (*Layout, error) {
+	l := &Layout{}
+	if s == nil || s.AttemptStatus.TaskChunks == 0 {
+		return l, nil
+	}
+	l.of = map[Task]int32{}
+	l.size = make([]int, s.AttemptStatus.TaskChunks)
+	roles := map[string]*v1.TaskRoleStatus{}
+	for _, r := range s.AttemptStatus.TaskRoleStatuses {
+		r.TaskStatuses = []*v1.TaskStatus{}
+		roles[r.Name] = r
+	}
+	byName := map[string]*corev1.ConfigMap{}
+	for _, cm := range chunks {
+		byName[cm.Name] = cm
+	}
+	for k := range s.AttemptStatus.TaskChunks {
+		cm := byName[chunkOf(chunks, k)]
+		if cm == nil || cm.Data[attemptKey] != strconv.Itoa(int(s.AttemptStatus.ID)) {
+			continue
+		}
+		c, err := unpack(cm)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range c.Roles {
+			into := roles[r.Name]
+			if into == nil {
+				into = &v1.TaskRoleStatus{Name: r.Name}
+				roles[r.Name] = into
+				s.AttemptStatus.TaskRoleStatuses = append(s.AttemptStatus.TaskRoleStatuses, into)
+			}
+			for _, t := range r.Tasks {
+				into.TaskStatuses = append(into.TaskStatuses, t)
+				l.of[Task{r.Name, t.Index}] = k
+				l.size[k]++
+			}
+		}
+	}
+	for _, r := range roles {
+		slices.SortFunc(r.TaskStatuses, func(a, b *v1.TaskStatus) int { return cmp.Compare(a.Index, b.Index) })
+	}
+	return l, nil
+}
+
+func chunkOf(chunks []*corev1.ConfigMap, k int32) string {
+	if len(chunks) == 0 {
+		return ""
+	}
+	return Name(chunks[0].Labels[v1.LabelFramework], k)
+}
