@@ -97,8 +97,8 @@ func TestAnUnresolvedReferenceIsNamedWithItsPlace(t *testing.T) {
 		"echo <%# $parameters.map %>":    `33:14: taskRoles.main.commands[0]: <% # $parameters.map %> is none of the references that there are [job/reference] only names such as <% $parameters.name %> are filled in`,
 		"echo <% $parameters.one":        `33:14: taskRoles.main.commands[0]: a reference begins with <% and doesn't end [job/reference] end it with %>; where the text itself needs <%, put it into a parameter`,
 		"|\n        <% $data.name %>\n\n        é <% $data.name %> <% $data.nam %>\n": `36:28: taskRoles.main.commands[0]: <% $data.nam %> names nothing: $data has no nam [job/reference] did you mean "name"?`,
-		">\n        one\n        two <% $secrets.quux %>\n":                              `35:13: taskRoles.main.commands[0]: <% $secrets.quux %> names nothing: $secrets has no quux [job/reference] it has list, p`,
-		"\"a\\t<% $secrets.quux %>\"":                                                    `33:13: taskRoles.main.commands[0]: <% $secrets.quux %> names nothing: $secrets has no quux [job/reference] it has list, p`,
+		">\n        one\n        two <% $secrets.quux %>\n":                           `35:13: taskRoles.main.commands[0]: <% $secrets.quux %> names nothing: $secrets has no quux [job/reference] it has list, p`,
+		"\"a\\t<% $secrets.quux %>\"":                                                 `33:13: taskRoles.main.commands[0]: <% $secrets.quux %> names nothing: $secrets has no quux [job/reference] it has list, p`,
 	} {
 		t.Run(text, func(t *testing.T) {
 			_, findings := Parse("job.yaml", []byte(command(text)))
