@@ -1,0 +1,107 @@
+package main
+
+import (
+	"cmp"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/openpai/paictl/pkg/framework/archive"
+	"github.com/openpai/paictl/pkg/kube"
+)
+
+// options are the program's arguments.
+type options struct {
+	listen, kubeconfig    string
+	namespace, system     string
+	identity              string
+	leaderElection, debug bool
+	database, dsnFile     string
+	workers, logBytes     int
+	qps                   float64
+	ttl, keep             time.Duration
+}
+
+func parse(args []string, out io.Writer) (*options, error) {
+	o := &options{}
+	fs := flag.NewFlagSet("pai-controller", flag.ContinueOnError)
+	fs.SetOutput(out)
+	fs.StringVar(&o.listen, "listen", ":9097", "address of the API, and of /metrics, /healthz and /readyz")
+	fs.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster; empty means the account of the pod")
+	fs.StringVar(&o.namespace, "namespace", kube.JobNamespace, "namespace of the jobs")
+	fs.StringVar(&o.system, "system-namespace", kube.SystemNamespace, "namespace of the lease and of the failure rules")
+	fs.StringVar(&o.identity, "identity", "", "name of this replica in the lease; empty means $POD_IP, or the host name, and the port of --listen")
+	fs.BoolVar(&o.leaderElection, "leader-election", true, "work only while this replica holds the lease")
+	fs.StringVar(&o.database, "database", "/var/lib/pai-controller/archive.db", "file of the archive, an SQLite database")
+	fs.StringVar(&o.dsnFile, "dsn-file", "", "file with the DSN of a PostgreSQL database, which is the archive then; a file that is empty or missing means --database")
+	fs.IntVar(&o.workers, "workers", 64, "jobs that are worked on at a time")
+	fs.Float64Var(&o.qps, "qps", 400, "calls of the API server per second; twice as many in a burst")
+	fs.DurationVar(&o.ttl, "ttl", 24*time.Hour, "time after which an ended job's Framework and pods are removed; what is archived stays")
+	fs.DurationVar(&o.keep, "keep", 0, "time after which an ended job is removed from the archive; 0 means never")
+	fs.IntVar(&o.logBytes, "log-bytes", 1<<20, "what is kept of a task's log, from its end; -1 means nothing")
+	fs.BoolVar(&o.debug, "debug", false, "log each decision")
+	if err := fs.Parse(args); err != nil {
+		return nil, err
+	}
+	if fs.NArg() > 0 {
+		return nil, fmt.Errorf("unexpected argument %q", fs.Arg(0))
+	}
+	return o, o.complete()
+}
+
+// complete checks the arguments, and fills in what depends on where the program runs.
+func (o *options) complete() error {
+	_, port, err := net.SplitHostPort(o.listen)
+	if err != nil {
+		return fmt.Errorf("--listen %q is not HOST:PORT", o.listen)
+	}
+	for name, d := range map[string]time.Duration{"--ttl": o.ttl, "--keep": o.keep} {
+		if d < 0 {
+			return fmt.Errorf("%s %s is negative", name, d)
+		}
+	}
+	if o.workers < 1 || o.qps <= 0 {
+		return fmt.Errorf("--workers %d and --qps %g must be above 0", o.workers, o.qps)
+	}
+	if o.logBytes == 0 {
+		o.logBytes = -1 // nothing, as asked for
+	}
+	if o.identity != "" {
+		return nil
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return fmt.Errorf("read the host name: %w", err)
+	}
+	o.identity = net.JoinHostPort(cmp.Or(os.Getenv("POD_IP"), host), port)
+	return nil
+}
+
+// config says where the API server is.
+func (o *options) config() (*rest.Config, error) {
+	if o.kubeconfig == "" {
+		return rest.InClusterConfig()
+	}
+	return clientcmd.BuildConfigFromFlags("", o.kubeconfig)
+}
+
+// archive says where the archive lies. The DSN holds a password: it comes in a file.
+func (o *options) archive() (archive.Options, error) {
+	out := archive.Options{Path: o.database}
+	if o.dsnFile == "" {
+		return out, nil
+	}
+	text, err := os.ReadFile(o.dsnFile)
+	if err != nil && !os.IsNotExist(err) {
+		return out, fmt.Errorf("read the DSN of the archive: %w", err)
+	}
+	out.DSN = strings.TrimSpace(string(text))
+	return out, nil
+}

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+
+	"github.com/openpai/paictl/pkg/framework/archive"
+	v1 "github.com/openpai/paictl/pkg/framework/v1"
+)
+
+const (
+	pruneInterval = time.Hour
+	// page is how many Frameworks are listed at a time.
+	page = 500
+)
+
+// prune removes from the archive what is too old, and code that nobody needs, while this replica leads.
+func prune(ctx context.Context, o *options, config *rest.Config, store archive.Store, leads func() bool, log *slog.Logger) error {
+	client, err := metadata.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("open the cluster: %w", err)
+	}
+	tick := time.NewTicker(pruneInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		if !leads() {
+			continue
+		}
+		if err := pruneOnce(ctx, o, client, store, log); err != nil && ctx.Err() == nil {
+			log.ErrorContext(ctx, "the archive was not pruned", "error", err.Error()) // the next turn tries again
+		}
+	}
+}
+
+func pruneOnce(ctx context.Context, o *options, client metadata.Interface, store archive.Store, log *slog.Logger) error {
+	live, err := liveCode(ctx, client, o.namespace)
+	if err != nil {
+		return err
+	}
+	before := time.Time{}
+	if o.keep > 0 {
+		before = time.Now().Add(-o.keep)
+	}
+	n, err := store.Prune(ctx, before, live)
+	if n > 0 {
+		log.InfoContext(ctx, "pruned the archive", "jobs", n, "before", before.Format(time.RFC3339))
+	}
+	return err
+}
+
+// liveCode is the code that jobs of now were submitted with. They may not be archived yet.
+func liveCode(ctx context.Context, client metadata.Interface, namespace string) ([]string, error) {
+	frameworks := client.Resource(v1.Resource).Namespace(namespace)
+	var out []string
+	for o := (metav1.ListOptions{Limit: page}); ; {
+		list, err := frameworks.List(ctx, o)
+		if err != nil {
+			return nil, fmt.Errorf("list jobs: %w", err)
+		}
+		for i := range list.Items {
+			if code := list.Items[i].Annotations[v1.AnnotationCode]; code != "" {
+				out = append(out, code)
+			}
+		}
+		if o.Continue = list.Continue; o.Continue == "" {
+			return out, nil
+		}
+	}
+}

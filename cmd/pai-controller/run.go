@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/openpai/paictl/pkg/framework/api"
+	"github.com/openpai/paictl/pkg/framework/archive"
+	"github.com/openpai/paictl/pkg/framework/controller"
+	"github.com/openpai/paictl/pkg/framework/server"
+	"github.com/openpai/paictl/pkg/version"
+)
+
+// run works until the context ends, or until something of it fails: then all of it ends, and the kubelet
+// starts it anew.
+func run(ctx context.Context, o *options, log *slog.Logger) (err error) {
+	// What the libraries say looks like the rest.
+	klog.SetSlogLogger(log)
+	ctrllog.SetLogger(logr.FromSlogHandler(log.Handler()))
+	config, err := o.config()
+	if err != nil {
+		return fmt.Errorf("find the cluster: %w", err)
+	}
+	config.UserAgent = "pai-controller/" + version.Version
+	place, err := o.archive()
+	if err != nil {
+		return err
+	}
+	store, err := archive.Open(ctx, place)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	watched := archive.Observe(store, registry)
+	c, err := controller.New(controller.Options{
+		Config: config, Namespace: o.namespace, SystemNamespace: o.system, Identity: o.identity, LeaderElection: o.leaderElection,
+		Workers: o.workers, QPS: float32(o.qps), TTL: o.ttl, LogBytes: o.logBytes, Store: watched,
+		Log: logr.FromSlogHandler(log.Handler()), Registry: registry,
+	})
+	if err != nil {
+		return err
+	}
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", o.listen)
+	if err != nil {
+		return err
+	}
+	log.InfoContext(ctx, "starting", "version", version.Version, "listen", l.Addr().String(), "identity", o.identity, "postgresql", place.Shared())
+	return together(ctx,
+		c.Run,
+		func(ctx context.Context) error {
+			return server.New(server.Options{Store: watched, Ready: ready(store), Metrics: registry, Log: log}).Serve(ctx, l)
+		},
+		func(ctx context.Context) error {
+			return prune(ctx, o, rest.CopyConfig(config), watched, func() bool { return !o.leaderElection || c.Leader() == o.identity }, log)
+		})
+}
+
+// ready asks the archive: without it no job can be ended, and no question answered.
+func ready(store archive.Store) func(context.Context) error {
+	return func(ctx context.Context) error {
+		_, err := store.Jobs(ctx, api.JobQuery{Limit: 1})
+		return err
+	}
+}
+
+// together runs all parts; when one ends, the others are told to. The error is the first one's.
+func together(ctx context.Context, parts ...func(context.Context) error) error {
+	inner, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error, len(parts))
+	for _, part := range parts {
+		go func() { ended <- part(inner) }()
+	}
+	first := <-ended
+	stopped := ctx.Err() != nil
+	cancel()
+	for range parts[1:] {
+		<-ended
+	}
+	if stopped {
+		return nil
+	}
+	return first
+}

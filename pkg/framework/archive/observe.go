@@ -1,0 +1,120 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/openpai/paictl/pkg/framework/api"
+	v1 "github.com/openpai/paictl/pkg/framework/v1"
+)
+
+// Observe counts and times what is asked of a store.
+func Observe(s Store, r prometheus.Registerer) Store {
+	took := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "pai_archive_operation_duration_seconds", Help: "How long the archive takes, by operation.",
+		Buckets: prometheus.ExponentialBucketsRange(0.5e-3, 30, 14),
+	}, []string{"operation"})
+	failed := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "pai_archive_errors_total", Help: "Operations of the archive that failed by no fault of who asked, by operation.",
+	}, []string{"operation"})
+	r.MustRegister(took, failed)
+	o := &observed{Store: s, took: took, failed: failed}
+	for _, name := range []string{"save", "save_events", "save_log", "list", "get", "events", "log", "put_code", "code", "prune"} {
+		took.WithLabelValues(name)
+		failed.WithLabelValues(name)
+	}
+	return o
+}
+
+type observed struct {
+	Store
+	took   *prometheus.HistogramVec
+	failed *prometheus.CounterVec
+}
+
+// note is deferred around an operation.
+func (o *observed) note(operation string, start time.Time, err *error) {
+	o.took.WithLabelValues(operation).Observe(time.Since(start).Seconds())
+	for _, own := range []error{nil, ErrNotFound, ErrBadQuery, ErrMismatch, ErrTooLarge, context.Canceled} {
+		if errors.Is(*err, own) {
+			return
+		}
+	}
+	o.failed.WithLabelValues(operation).Inc()
+}
+
+// SaveJob implements Store.
+func (o *observed) SaveJob(ctx context.Context, f *v1.Framework) (err error) {
+	defer o.note("save", time.Now(), &err)
+	return o.Store.SaveJob(ctx, f)
+}
+
+// SaveAttempt implements Store.
+func (o *observed) SaveAttempt(ctx context.Context, f *v1.Framework) (err error) {
+	defer o.note("save", time.Now(), &err)
+	return o.Store.SaveAttempt(ctx, f)
+}
+
+// SaveTaskAttempts implements Store.
+func (o *observed) SaveTaskAttempts(ctx context.Context, f *v1.Framework, tasks []TaskAttempt) (err error) {
+	defer o.note("save", time.Now(), &err)
+	return o.Store.SaveTaskAttempts(ctx, f, tasks)
+}
+
+// SaveEvents implements Store.
+func (o *observed) SaveEvents(ctx context.Context, framework string, events []api.Event) (err error) {
+	defer o.note("save_events", time.Now(), &err)
+	return o.Store.SaveEvents(ctx, framework, events)
+}
+
+// SaveLog implements Store.
+func (o *observed) SaveLog(ctx context.Context, key api.LogKey, data []byte, truncated bool) (err error) {
+	defer o.note("save_log", time.Now(), &err)
+	return o.Store.SaveLog(ctx, key, data, truncated)
+}
+
+// Jobs implements Store.
+func (o *observed) Jobs(ctx context.Context, q api.JobQuery) (_ *api.JobPage, err error) {
+	defer o.note("list", time.Now(), &err)
+	return o.Store.Jobs(ctx, q)
+}
+
+// Job implements Store.
+func (o *observed) Job(ctx context.Context, framework string) (_ *api.JobDetail, err error) {
+	defer o.note("get", time.Now(), &err)
+	return o.Store.Job(ctx, framework)
+}
+
+// Events implements Store.
+func (o *observed) Events(ctx context.Context, framework string) (_ []api.Event, err error) {
+	defer o.note("events", time.Now(), &err)
+	return o.Store.Events(ctx, framework)
+}
+
+// Log implements Store.
+func (o *observed) Log(ctx context.Context, key api.LogKey) (_ []byte, _ bool, err error) {
+	defer o.note("log", time.Now(), &err)
+	return o.Store.Log(ctx, key)
+}
+
+// PutCode implements Store. What it takes is mostly the sender's line.
+func (o *observed) PutCode(ctx context.Context, sha256 string, size int64, r io.Reader) (err error) {
+	defer o.note("put_code", time.Now(), &err)
+	return o.Store.PutCode(ctx, sha256, size, r)
+}
+
+// Code implements Store.
+func (o *observed) Code(ctx context.Context, sha256 string) (_ io.ReadCloser, _ int64, err error) {
+	defer o.note("code", time.Now(), &err)
+	return o.Store.Code(ctx, sha256)
+}
+
+// Prune implements Store.
+func (o *observed) Prune(ctx context.Context, before time.Time, liveCode []string) (_ int, err error) {
+	defer o.note("prune", time.Now(), &err)
+	return o.Store.Prune(ctx, before, liveCode)
+}
