@@ -64,8 +64,17 @@ type world struct {
 // newWorld starts everything; it ends with the test.
 func newWorld(t testing.TB, nodes int) *world {
 	t.Helper()
+	w := &world{t: t, nodes: nodes, bound: map[string]time.Time{}, more: make(chan struct{}), c: serve(t, nodes)}
+	extendertest.Namespace(t, w.c.Client, namespace)
+	extendertest.Configure(t, w.c.Client, namespace, configuration(nodes))
+	w.watch()
+	return w
+}
+
+// serve starts a control plane with simulated nodes; it ends with the test.
+func serve(t testing.TB, nodes int) *kube.Cluster {
+	t.Helper()
 	scheduler := extendertest.KubeScheduler(t)
-	w := &world{t: t, nodes: nodes, bound: map[string]time.Time{}, more: make(chan struct{})}
 	dir := t.TempDir()
 	ready, done := make(chan error), make(chan struct{})
 	var s *sandbox.Sandbox
@@ -85,15 +94,12 @@ func newWorld(t testing.TB, nodes int) *world {
 		close(done)
 	})
 	require.NoError(t, err)
-	w.c, err = kube.Open(kube.Options{Kubeconfig: s.Kubeconfig()})
+	c, err := kube.Open(kube.Options{Kubeconfig: s.Kubeconfig()})
 	require.NoError(t, err)
-	w.c.Config.QPS = -1 // as fast as the API server takes pods
-	w.c.Client, err = kubernetes.NewForConfig(w.c.Config)
+	c.Config.QPS = -1 // as fast as the API server takes pods
+	c.Client, err = kubernetes.NewForConfig(c.Config)
 	require.NoError(t, err)
-	extendertest.Namespace(t, w.c.Client, namespace)
-	extendertest.Configure(t, w.c.Client, namespace, configuration(nodes))
-	w.watch()
-	return w
+	return c
 }
 
 // watch notes when each pod is bound.

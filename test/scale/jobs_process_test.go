@@ -1,0 +1,129 @@
+package scale
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// controller is cmd/pai-controller as a process.
+type controller struct {
+	cmd   *exec.Cmd
+	url   string
+	ended chan struct{}
+
+	mu     sync.Mutex
+	output bytes.Buffer
+}
+
+// Write takes what it logs.
+func (c *controller) Write(p []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.output.Write(p)
+}
+
+// text is the end of what it has logged.
+func (c *controller) text() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	b := c.output.Bytes()
+	return string(b[max(0, len(b)-4000):])
+}
+
+var build = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "paictl-scale-")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "pai-controller")
+	cmd := exec.Command("go", "build", "-o", path, "../../cmd/pai-controller")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build pai-controller: %w: %s", err, out)
+	}
+	return path, nil
+})
+
+// start starts the controller and waits until it answers.
+func (w *jobsWorld) start() {
+	w.t.Helper()
+	program, err := build()
+	require.NoError(w.t, err)
+	dir := w.t.TempDir()
+	kubeconfig := filepath.Join(dir, "kubeconfig")
+	require.NoError(w.t, clientcmd.WriteToFile(w.c.Raw, kubeconfig))
+	address := freeAddress(w.t)
+	cmd := exec.CommandContext(context.WithoutCancel(w.t.Context()), program, "--kubeconfig="+kubeconfig, "--database="+w.archive, "--listen="+address, "--leader-election=false")
+	// It ends with this process, too.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	c := &controller{cmd: cmd, url: "http://" + address, ended: make(chan struct{})}
+	cmd.Stdout, cmd.Stderr = c, c
+	require.NoError(w.t, cmd.Start())
+	w.controller = c
+	go func() { _ = cmd.Wait(); close(c.ended) }()
+	w.t.Cleanup(func() { _ = cmd.Process.Kill(); <-c.ended })
+	require.NoError(w.t, w.wait(time.After(time.Minute), func() error {
+		select {
+		case <-c.ended:
+			return fmt.Errorf("it has ended: %s", c.text())
+		default:
+		}
+		resp, err := http.Get(c.url + "/readyz") //nolint:noctx // of this machine
+		if err != nil {
+			return err
+		}
+		defer resp.Body.Close()
+		if resp.StatusCode != http.StatusOK {
+			return fmt.Errorf("it is not ready: %s", resp.Status)
+		}
+		return nil
+	}), "%s", c.text())
+}
+
+// kill ends the controller without notice.
+func (w *jobsWorld) kill() {
+	w.peak = max(w.peak, w.controller.memory())
+	_ = w.controller.cmd.Process.Signal(syscall.SIGKILL) // it may have ended by itself, which its successor shows
+	<-w.controller.ended
+}
+
+// memory is the most that any of the controllers has used, in MiB.
+func (w *jobsWorld) memory() int64 { return max(w.peak, w.controller.memory()) }
+
+// memory is the most that the process has used, in MiB; 0 where nobody knows.
+func (c *controller) memory() int64 {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.cmd.Process.Pid))
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(data)) {
+		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			kib, _ := strconv.ParseInt(strings.Fields(rest)[0], 10, 64) // 0 where it is none
+			return kib >> 10
+		}
+	}
+	return 0
+}
+
+func freeAddress(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // of this machine
+	require.NoError(t, err)
+	defer l.Close()
+	return l.Addr().String()
+}

@@ -1,0 +1,500 @@
+package scale
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/openpai/paictl/pkg/framework/api"
+	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/protocol"
+	"github.com/openpai/paictl/pkg/protocol/render"
+	"github.com/openpai/paictl/pkg/runtime/peers"
+)
+
+// simulatedRun is how long a simulated pod runs before it succeeds.
+const simulatedRun = "paictl.openpai.org/simulated-run"
+
+// number returns what a variable of the environment says, or few.
+func number(t testing.TB, variable string, few int) int {
+	t.Helper()
+	text := os.Getenv(variable)
+	if text == "" {
+		return few
+	}
+	n, err := strconv.Atoi(text)
+	require.NoError(t, err, variable)
+	return n
+}
+
+// TestJobsSubmittedAsFastAsAcceptedAllFinish submits jobs of 1 to 8 tasks, PAICTL_SCALE_JOBS of them, while the
+// controller is killed ten times. Every task runs once, and all is in the archive.
+func TestJobsSubmittedAsFastAsAcceptedAllFinish(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a control plane of its own: not with -short")
+	}
+	n := number(t, "PAICTL_SCALE_JOBS", 100)
+	t.Run("undisturbed", func(t *testing.T) { newJobs(t).run(n, 0) })
+	t.Run("killed ten times", func(t *testing.T) { newJobs(t).run(n, 10) })
+}
+
+// run submits jobs and waits for the end of the last.
+func (w *jobsWorld) run(n, kills int) {
+	w.t.Helper()
+	w.start()
+	before, start := w.calls(), time.Now()
+	tasks := 0
+	for i := range n {
+		tasks += tasksOf(i)
+	}
+	type result struct {
+		took time.Duration
+		err  error
+	}
+	all := make(chan result, 1)
+	go func() { err := w.submitAll(n); all <- result{time.Since(start), err} }()
+	w.killed(kills, tasks)
+	submitted := <-all
+	require.NoError(w.t, submitted.err)
+	w.waitEnded(n, tasks)
+	took := time.Since(start)
+	calls := w.calls().since(before)
+	w.t.Logf("%d jobs, %d tasks, controller killed %d times: submitted in %.1f s (%.0f/s), all ended %.1f s after the first (%.0f jobs/s, %.0f tasks/s); controller's memory at most %d MiB",
+		n, tasks, kills, submitted.took.Seconds(), float64(n)/submitted.took.Seconds(), took.Seconds(), float64(n)/took.Seconds(), float64(tasks)/took.Seconds(), w.memory())
+	w.t.Logf("calls of the API per task: %.1f: %s", float64(calls.total())/float64(tasks), calls)
+	w.eachTaskOnce(tasks)
+	w.archived(n, tasks)
+}
+
+// TestOneJobOfManyTasks is one Framework of PAICTL_SCALE_TASKS tasks, with the controller killed meanwhile.
+func TestOneJobOfManyTasks(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a control plane of its own: not with -short")
+	}
+	tasks := number(t, "PAICTL_SCALE_TASKS", 300)
+	w := newJobs(t)
+	w.start()
+	before, start := w.calls(), time.Now()
+	require.NoError(t, w.submit("large", tasks))
+	w.killed(3, tasks)
+	w.waitEnded(1, tasks)
+	calls := w.calls().since(before)
+	t.Logf("one job of %d tasks: ended %.1f s after its submission, controller's memory at most %d MiB, %.1f calls of the API per task: %s",
+		tasks, time.Since(start).Seconds(), w.memory(), float64(calls.total())/float64(tasks), calls)
+	w.eachTaskOnce(tasks)
+	w.archived(1, tasks)
+}
+
+// mostBarrier is how long after the last address the tasks of a job know each other's.
+const mostBarrier = 300 * time.Millisecond
+
+// TestTasksLearnTheirPeersSoon measures from the moment a watcher sees the last task's address to the
+// one in which the same watcher sees all addresses published.
+func TestTasksLearnTheirPeersSoon(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a control plane of its own: not with -short")
+	}
+	const tasks, rounds = 200, 5
+	w := newJobs(t)
+	w.start()
+	var took []time.Duration
+	for i := range rounds {
+		name := fmt.Sprintf("gang-%d", i)
+		published := w.watchPeers(v1.ObjectName("ann", name), tasks)
+		require.NoError(t, w.submit(name, tasks))
+		select {
+		case d := <-published:
+			took = append(took, d)
+		case <-time.After(limit(tasks)):
+			t.Fatal("no peers")
+		}
+	}
+	slices.Sort(took)
+	t.Logf("a barrier of %d tasks opens %s after the last address (median of %d, %s to %s)", tasks, took[rounds/2], rounds, took[0], took[rounds-1])
+	assert.Less(t, took[rounds/2], mostBarrier)
+	w.waitEnded(rounds, rounds*tasks)
+}
+
+// jobsWorld is a control plane with simulated nodes, and the job controller as a process.
+type jobsWorld struct {
+	t          testing.TB
+	c          *kube.Cluster
+	client     *job.Client
+	archive    string // the controller's database
+	controller *controller
+	peak       int64 // MiB of ended controllers
+
+	mu  sync.Mutex
+	ran map[string]map[string]bool // UIDs of pods that ended with success, by the pods' names
+}
+
+// newJobs starts everything but the controller.
+func newJobs(t testing.TB) *jobsWorld {
+	t.Helper()
+	w := &jobsWorld{t: t, c: serve(t, 16), archive: t.TempDir() + "/archive.db", ran: map[string]map[string]bool{}}
+	w.c.Config.QPS = -1
+	installJobs(t, w.c)
+	var err error
+	w.client, err = job.New(w.c)
+	require.NoError(t, err)
+	w.watch()
+	return w
+}
+
+// watch notes pods that succeed.
+func (w *jobsWorld) watch() {
+	factory := informers.NewSharedInformerFactoryWithOptions(w.c.Client, 0, informers.WithNamespace(kube.JobNamespace))
+	pods := factory.Core().V1().Pods().Informer()
+	note := func(obj any) {
+		if p, ok := obj.(*corev1.Pod); ok && p.Status.Phase == corev1.PodSucceeded {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if w.ran[p.Name] == nil {
+				w.ran[p.Name] = map[string]bool{}
+			}
+			w.ran[p.Name][string(p.UID)] = true
+		}
+	}
+	_, err := pods.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: note, UpdateFunc: func(_, obj any) { note(obj) }})
+	require.NoError(w.t, err)
+	go pods.RunWithContext(w.t.Context())
+	require.True(w.t, cache.WaitForCacheSync(w.t.Context().Done(), pods.HasSynced))
+}
+
+// waitRan waits until n tasks have succeeded.
+func (w *jobsWorld) waitRan(n int, end <-chan time.Time) error {
+	return w.wait(end, func() error {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if len(w.ran) < n {
+			return fmt.Errorf("%d of %d tasks have run", len(w.ran), n)
+		}
+		return nil
+	})
+}
+
+// waitEnded waits until all jobs have ended, whatever their results. Only then are Frameworks read:
+// thousands of them, again and again, would slow down what is measured.
+func (w *jobsWorld) waitEnded(jobs, tasks int) {
+	w.t.Helper()
+	end := time.After(limit(tasks))
+	err := w.waitRan(tasks, end)
+	if err == nil {
+		err = w.wait(end, func() error {
+			list, err := w.client.Frameworks.List(w.t.Context(), "")
+			have := 0
+			for i := range list {
+				if s := list[i].Status; s != nil && s.State == v1.Completed {
+					have++
+				}
+			}
+			if err != nil || have < jobs {
+				return fmt.Errorf("%d of %d jobs have ended: %w", have, jobs, err)
+			}
+			return nil
+		})
+	}
+	if err != nil {
+		w.t.Fatalf("%v\n%s", err, w.controller.text())
+	}
+}
+
+// wait asks until there is no error, or the time is over.
+func (w *jobsWorld) wait(end <-chan time.Time, ask func() error) error {
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := ask()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-end:
+			return err
+		}
+	}
+}
+
+// tasksOf is how many tasks a job has.
+func tasksOf(i int) int { return 1 + i%8 }
+
+// submitAll submits n jobs, eight at a time.
+func (w *jobsWorld) submitAll(n int) error {
+	g := errgroup.Group{}
+	g.SetLimit(8)
+	for i := range n {
+		g.Go(func() error { return w.submit(fmt.Sprintf("job-%d", i), tasksOf(i)) })
+	}
+	return g.Wait()
+}
+
+// submit makes a job as "paictl job submit" does. Its pods name their node: the scheduler has tests of its
+// own, and would be what these measure.
+func (w *jobsWorld) submit(name string, tasks int) error {
+	text := fmt.Sprintf(`{protocolVersion: 2, type: job, name: %s, prerequisites: [{type: dockerimage, name: i, uri: none}],
+taskRoles: {worker: {instances: %d, dockerImage: i, commands: ["true"], resourcePerInstance: {cpu: 1, memoryMB: 128, gpu: 0}}}}`, name, tasks)
+	j, findings := protocol.Parse(name+".yaml", []byte(text))
+	if len(findings) > 0 {
+		return fmt.Errorf("%v", findings)
+	}
+	objects, findings := render.Render(j, render.Options{User: "ann", Namespace: kube.JobNamespace, Cluster: render.Cluster{RuntimeImage: "none"}, Now: time.Now()})
+	if objects == nil {
+		return fmt.Errorf("%v", findings)
+	}
+	for i := range objects.Framework.Spec.TaskRoles {
+		pod := &objects.Framework.Spec.TaskRoles[i].Task.Pod
+		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, simulatedRun, "1s")
+		pod.Spec.NodeName = fmt.Sprintf("n-%d", 1+len(name)*tasks%16)
+	}
+	_, err := w.client.Submit(w.t.Context(), objects, job.SubmitOptions{})
+	return err
+}
+
+// killed kills the controller that many times while tasks end, and starts it again.
+func (w *jobsWorld) killed(times, tasks int) {
+	w.t.Helper()
+	end := time.After(limit(tasks))
+	for i := range times {
+		require.NoError(w.t, w.waitRan((i+1)*tasks/(times+2), end), "%s", w.controller.text())
+		w.kill()
+		w.start()
+	}
+}
+
+// eachTaskOnce fails unless that many tasks have run, each in one pod alone.
+func (w *jobsWorld) eachTaskOnce(tasks int) {
+	w.t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	assert.Len(w.t, w.ran, tasks)
+	for name, uids := range w.ran {
+		assert.Len(w.t, uids, 1, "%s has run in several pods", name)
+	}
+}
+
+// archived fails unless the history has all jobs, each with all its tasks and their success.
+func (w *jobsWorld) archived(jobs, tasks int) {
+	w.t.Helper()
+	var have, haveTasks int
+	for cursor := ""; ; {
+		var page api.JobPage
+		w.get("/v1/jobs?limit=1000&cursor="+url.QueryEscape(cursor), &page)
+		for i := range page.Items {
+			one := &page.Items[i]
+			assert.Equal(w.t, "succeeded", one.State, one.Name)
+			have++
+			haveTasks += one.Tasks
+		}
+		if cursor = page.Next; cursor == "" {
+			break
+		}
+	}
+	assert.Equal(w.t, jobs, have)
+	assert.Equal(w.t, tasks, haveTasks)
+	for _, name := range []string{"job-0", "job-7", "large"} {
+		var d api.JobDetail
+		if w.get("/v1/jobs/"+v1.ObjectName("ann", name), &d) != http.StatusOK {
+			continue // of the other test
+		}
+		require.Len(w.t, d.Attempts, 1, name)
+		assert.Len(w.t, d.Attempts[0].Tasks, d.Tasks, name)
+		for i := range d.Attempts[0].Tasks {
+			assert.Equal(w.t, v1.Completed, d.Attempts[0].Tasks[i].State, name)
+		}
+	}
+}
+
+// get reads the controller's API.
+func (w *jobsWorld) get(path string, into any) (status int) {
+	w.t.Helper()
+	req, err := http.NewRequestWithContext(w.t.Context(), http.MethodGet, w.controller.url+path, nil)
+	require.NoError(w.t, err)
+	resp, err := http.DefaultClient.Do(req)
+	require.NoError(w.t, err)
+	defer resp.Body.Close()
+	if resp.StatusCode == http.StatusOK {
+		require.NoError(w.t, json.NewDecoder(resp.Body).Decode(into))
+	}
+	return resp.StatusCode
+}
+
+// watchPeers sends how long after the last task's address the peers of a job were published.
+func (w *jobsWorld) watchPeers(framework string, tasks int) <-chan time.Duration {
+	w.t.Helper()
+	out := make(chan time.Duration, 1)
+	ctx, cancel := context.WithCancel(w.t.Context())
+	factory := informers.NewSharedInformerFactoryWithOptions(w.c.Client, 0, informers.WithNamespace(kube.JobNamespace),
+		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = v1.LabelFramework + "=" + framework }))
+	var mu sync.Mutex
+	var last time.Time
+	addresses := map[string]bool{}
+	w.handle(ctx, factory.Core().V1().Pods().Informer(), func(obj any) {
+		p, ok := obj.(*corev1.Pod)
+		mu.Lock()
+		defer mu.Unlock()
+		if ok && p.Status.PodIP != "" && !addresses[p.Name] {
+			addresses[p.Name], last = true, time.Now()
+		}
+	})
+	w.handle(ctx, factory.Core().V1().ConfigMaps().Informer(), func(obj any) {
+		now := time.Now()
+		m, ok := obj.(*corev1.ConfigMap)
+		if !ok || m.Name != v1.ConfigMapName(framework) || m.BinaryData[v1.PeersKey] == nil {
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		assert.Len(w.t, addresses, tasks, "published before all have an address")
+		assert.Equal(w.t, tasks, countPeers(w.t, m.BinaryData[v1.PeersKey]))
+		select {
+		case out <- now.Sub(last):
+			cancel()
+		default:
+		}
+	})
+	return out
+}
+
+func (w *jobsWorld) handle(ctx context.Context, i cache.SharedIndexInformer, note func(any)) {
+	w.t.Helper()
+	_, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: note, UpdateFunc: func(_, obj any) { note(obj) }})
+	require.NoError(w.t, err)
+	go i.RunWithContext(ctx)
+	require.True(w.t, cache.WaitForCacheSync(ctx.Done(), i.HasSynced))
+}
+
+func countPeers(t testing.TB, data []byte) (n int) {
+	t.Helper()
+	zr, err := gzip.NewReader(bytes.NewReader(data))
+	require.NoError(t, err)
+	var p peers.Peers
+	require.NoError(t, json.NewDecoder(zr).Decode(&p))
+	for _, r := range p.Roles {
+		for _, ip := range r.PodIPs {
+			if ip != "" {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// calls are requests that the API server has answered, by what was done to what.
+type calls map[string]int
+
+// calls counts what is the controller's doing: pods are created and deleted by nobody else, and what
+// submissions, simulated kubelets and the control plane itself do is left out.
+func (w *jobsWorld) calls() calls {
+	w.t.Helper()
+	text, err := w.c.Client.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(w.t.Context())
+	require.NoError(w.t, err)
+	out := calls{}
+	for line := range strings.Lines(string(text)) {
+		labels, ok := strings.CutPrefix(line, "apiserver_request_total{")
+		if !ok {
+			continue
+		}
+		labels, value, _ := strings.Cut(labels, "} ")
+		n, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+		if err != nil {
+			continue
+		}
+		verb, resource, sub := label(labels, "verb"), label(labels, "resource"), label(labels, "subresource")
+		if ofController(verb, resource, sub) {
+			out[strings.Trim(verb+" "+resource+"/"+sub, "/")] += int(n)
+		}
+	}
+	return out
+}
+
+func label(labels, name string) string {
+	_, rest, _ := strings.Cut(","+labels, ","+name+`="`)
+	value, _, _ := strings.Cut(rest, `"`)
+	return value
+}
+
+// ofController tells whether a request is one of the controller's kind.
+func ofController(verb, resource, sub string) bool {
+	switch resource {
+	case "pods":
+		return verb == "POST" && sub == "" || verb == "DELETE" || verb == "DELETECOLLECTION" || sub == "log"
+	case "frameworks":
+		return verb != "POST" && verb != "LIST" && verb != "WATCH" && (sub == "status" || verb == "PUT" || verb == "PATCH")
+	case "configmaps", "services", "serviceaccounts", "roles", "rolebindings":
+		return verb != "LIST" && verb != "WATCH" && verb != "GET"
+	case "events":
+		return verb == "POST" || verb == "PATCH"
+	}
+	return false
+}
+
+func (c calls) since(before calls) calls {
+	out := calls{}
+	for k, n := range c {
+		if d := n - before[k]; d > 0 {
+			out[k] = d
+		}
+	}
+	return out
+}
+
+func (c calls) total() (n int) {
+	for _, v := range c {
+		n += v
+	}
+	return n
+}
+
+// String lists them, most first.
+func (c calls) String() string {
+	keys := slices.SortedFunc(maps.Keys(c), func(a, b string) int { return c[b] - c[a] })
+	var parts []string
+	for _, k := range keys {
+		parts = append(parts, fmt.Sprintf("%s %d", k, c[k]))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// installJobs makes what the chart job-controller would: the namespaces and the kind of object.
+func installJobs(t testing.TB, c *kube.Cluster) {
+	t.Helper()
+	for _, name := range []string{kube.JobNamespace, kube.SystemNamespace} {
+		_, err := c.Client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+		if !apierrors.IsAlreadyExists(err) {
+			require.NoError(t, err)
+		}
+	}
+	body, err := os.Open("../../pkg/framework/v1/crd.yaml")
+	require.NoError(t, err)
+	defer body.Close()
+	data, err := io.ReadAll(body)
+	require.NoError(t, err)
+	err = c.Client.Discovery().RESTClient().Post().AbsPath("/apis/apiextensions.k8s.io/v1/customresourcedefinitions").
+		SetHeader("Content-Type", "application/yaml").Body(data).Do(t.Context()).Error()
+	require.NoError(t, err)
+}
