@@ -94,10 +94,10 @@ func (c *Client) Resolve(ctx context.Context, user, name string) (*Job, error) {
 	if j, objectErr := c.find(ctx, "", "", name); objectErr == nil {
 		return j, nil
 	}
-	return nil, err
+	return j, err
 }
 
-// find asks the API, then the history.
+// find asks the API, then the history. A job that neither has comes with a NotFoundError.
 func (c *Client) find(ctx context.Context, user, name, object string) (*Job, error) {
 	j := &Job{User: user, Name: name, Object: object}
 	f, err := c.Frameworks.Get(ctx, object)
@@ -110,17 +110,17 @@ func (c *Client) find(ctx context.Context, user, name, object string) (*Job, err
 		return nil, c.Explain(err)
 	}
 	missing := err
-	j.Archived, err = c.History.Job(ctx, object)
+	archived, err := c.History.Job(ctx, object)
 	switch {
 	case err == nil:
-		j.User, j.Name = j.Archived.User, j.Archived.Name
+		j.Archived, j.User, j.Name = archived, archived.User, archived.Name
 		return j, nil
 	case apierrors.IsNotFound(err):
-		return nil, notFound(user, name, nil)
+		return j, notFound(user, name, nil)
 	case isNoCRD(missing):
 		return nil, c.Explain(missing)
 	}
-	return nil, notFound(user, name, err)
+	return j, notFound(user, name, err)
 }
 
 // Get reads the job again. A Framework that has gone meanwhile is looked for in the history.

@@ -21,7 +21,7 @@ type Detail struct {
 	Message string `json:"message,omitempty"`
 	Roles   []Role `json:"roles"`
 	// Tasks are those of the latest attempt.
-	Tasks []Task `json:"tasks"`
+	Tasks []Task `json:"taskList"`
 	// Attempts are all that are known, latest first.
 	Attempts []api.Attempt `json:"attempts"`
 	// AvoidedNodes are kept clear of by the job's pods, since they failed it before.

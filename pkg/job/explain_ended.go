@@ -10,12 +10,6 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/report"
 )
 
-// The codes with which somebody's wish ends a job.
-const (
-	codeStopRequested    = -210
-	codeAttemptCompleted = -220
-)
-
 // ended explains a job that is over.
 func (e *evidence) ended(w *Why) {
 	ran := ""

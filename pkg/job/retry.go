@@ -26,7 +26,8 @@ const (
 // has not ended gets one more attempt now. One that has ended becomes a new job of the same name; the
 // old one stays in the history.
 //
-// In between, the job lies in a Secret of its own. Killed there, the next Retry goes on.
+// In between, the job lies in a Secret of its own. Killed there, the next Retry goes on, also of a job
+// that is neither live nor in the history.
 func (c *Client) Retry(ctx context.Context, j *Job) (before Phase, err error) {
 	if j.Live() && !Phase(api.StateOf(j.Framework)).Done() {
 		before = Phase(api.StateOf(j.Framework))
@@ -54,9 +55,15 @@ func (c *Client) Retry(ctx context.Context, j *Job) (before Phase, err error) {
 			return before, err
 		}
 	} else {
-		before = archivedState(&j.Archived.Job).Phase
+		before = Deleted
+		if j.Archived != nil {
+			before = archivedState(&j.Archived.Job).Phase
+		}
 		if kept, err = c.kept(ctx, j.Object); err != nil {
 			return before, c.Explain(err)
+		}
+		if kept == nil && j.Archived == nil {
+			return before, notFound(j.User, j.Name, nil)
 		}
 		if kept == nil {
 			return before, hint.Errorf("make a job file of it, with another name: paictl job clone "+j.Name+" -o job.yaml",
@@ -64,16 +71,6 @@ func (c *Client) Retry(ctx context.Context, j *Job) (before Phase, err error) {
 		}
 	}
 	return before, c.bringBack(ctx, kept)
-}
-
-// Interrupted finds a job that was being run again when paictl was killed, so that neither the API nor
-// the history need have it.
-func (c *Client) Interrupted(ctx context.Context, user, name string) (bool, error) {
-	kept, err := c.kept(ctx, v1.ObjectName(user, name))
-	if err != nil || kept == nil {
-		return false, c.Explain(err)
-	}
-	return true, c.bringBack(ctx, kept)
 }
 
 // keep stores what the job was submitted as.

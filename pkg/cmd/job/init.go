@@ -94,7 +94,7 @@ func initRun(opts *InitOptions) error {
 		_, err := opts.IO.Out.Write(text)
 		return err
 	}
-	if err := writeNew(opts.File, text, opts.Force); err != nil {
+	if err := writeNew(opts.File, text, opts.Force, 0o644); err != nil {
 		return err
 	}
 	fmt.Fprintf(opts.IO.Err, "%s is written; submit it with: paictl job submit %s\n", opts.File, opts.File)
@@ -102,12 +102,12 @@ func initRun(opts *InitOptions) error {
 }
 
 // writeNew doesn't touch a file that is there, unless force is given.
-func writeNew(name string, text []byte, force bool) error {
+func writeNew(name string, text []byte, force bool, mode os.FileMode) error {
 	flags := os.O_WRONLY | os.O_CREATE | os.O_EXCL
 	if force {
 		flags = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
 	}
-	f, err := os.OpenFile(name, flags, 0o644)
+	f, err := os.OpenFile(name, flags, mode)
 	if errors.Is(err, os.ErrExist) {
 		return hint.Errorf("name another file, or overwrite it with --force", "%s exists already", name)
 	}

@@ -1,0 +1,79 @@
+package job
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/job"
+)
+
+// CloneOptions are those of "paictl job clone".
+type CloneOptions struct {
+	Factory *cmdutil.Factory
+	Flags   Flags
+	Name    string
+	As      string
+	File    string
+	Force   bool
+}
+
+// NewCmdClone returns "paictl job clone". runF replaces the run in tests.
+func NewCmdClone(f *cmdutil.Factory, runF func(context.Context, *CloneOptions) error) *cobra.Command {
+	opts := &CloneOptions{Factory: f}
+	cmd := &cobra.Command{
+		Use:   "clone NAME",
+		Short: "Write a job file from a job, live or ended",
+		Long: `Writes the file that a job was submitted with, under a new name, to edit and submit it. Secrets were masked
+when it was stored: write them into the file again.`,
+		Example: `  paictl job clone train -o train-2.yaml
+  paictl job clone bob/train --as my-train > my-train.yaml`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: opts.Flags.completeJobs(f, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.Name = args[0]
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return cloneRun(cmd.Context(), opts)
+		},
+	}
+	opts.Flags.add(f, cmd)
+	cmd.Flags().StringVar(&opts.As, "as", "", "name of the new job (default: the old one with a number)")
+	cmd.Flags().StringVarP(&opts.File, "output", "o", "", "write to this file instead of stdout")
+	cmd.Flags().BoolVar(&opts.Force, "force", false, "overwrite the file")
+	return cmd
+}
+
+func cloneRun(ctx context.Context, opts *CloneOptions) error {
+	c, j, err := opts.Flags.find(ctx, opts.Factory, opts.Name)
+	if err != nil {
+		return err
+	}
+	as := opts.As
+	if as == "" {
+		if as, err = c.FreeName(ctx, j); err != nil {
+			return err
+		}
+	}
+	text, secrets, err := job.Clone(j, as)
+	if err != nil {
+		return err
+	}
+	io := opts.Factory.IO
+	if opts.File == "" {
+		if _, err := io.Out.Write(text); err != nil {
+			return err
+		}
+	} else if err := writeNew(opts.File, text, opts.Force, 0o600); err != nil { // secrets will be in it
+		return err
+	} else {
+		fmt.Fprintf(io.Err, "wrote %s, the job %s\n", opts.File, as)
+	}
+	if secrets {
+		fmt.Fprintln(io.Err, "its secrets are masked: write them into the file again before it is submitted")
+	}
+	return nil
+}

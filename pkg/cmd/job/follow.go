@@ -1,0 +1,147 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/job"
+)
+
+// exitTimeout is the exit code of a command whose --timeout is over, as timeout(1) has it.
+const exitTimeout = 124
+
+// each runs a verb on jobs by name.
+func each(ctx context.Context, f *cmdutil.Factory, flags *Flags, names []string, run func(*job.Client, *job.Job) error) error {
+	return eachName(ctx, f, names, func(name string) error {
+		c, j, err := flags.find(ctx, f, name)
+		if err != nil {
+			return err
+		}
+		return run(c, j)
+	})
+}
+
+// eachName runs a verb on names. Where there are several, one that fails doesn't keep the others.
+func eachName(ctx context.Context, f *cmdutil.Factory, names []string, run func(string) error) error {
+	failed, last := 0, error(nil)
+	for _, name := range names {
+		err := run(name)
+		if err == nil {
+			continue
+		}
+		if len(names) == 1 || ctx.Err() != nil {
+			return err
+		}
+		cmdutil.PrintError(f.IO.Err, err)
+		failed, last = failed+1, err
+	}
+	switch {
+	case failed == 0:
+		return nil
+	case failed == len(names):
+		return &cmdutil.CodeError{Err: last, Code: cmdutil.ExitFailure, Silent: true}
+	}
+	return &cmdutil.CodeError{Err: fmt.Errorf("%d of %d jobs: %w", failed, len(names), last), Code: cmdutil.ExitPartial, Silent: true}
+}
+
+// followOptions say how a job is followed.
+type followOptions struct {
+	until   func(job.Phase) bool
+	timeout time.Duration // 0 is without end
+	quiet   bool          // no line for each state
+}
+
+// errTimeout is the cause of a context whose time is over.
+var errTimeout = errors.New("timeout")
+
+// follow tells each state of a job, until one that is waited for, or the end. Ctrl-C ends only the
+// following.
+func follow(ctx context.Context, f *cmdutil.Factory, c *job.Client, j *job.Job, o followOptions) (*job.Detail, error) {
+	waiting := ctx
+	if o.timeout > 0 {
+		var cancel context.CancelFunc
+		waiting, cancel = context.WithTimeoutCause(ctx, o.timeout, errTimeout)
+		defer cancel()
+	}
+	var last *job.Detail
+	told := ""
+	err := c.Follow(waiting, j, func(d *job.Detail) bool {
+		last = d
+		if text := progressText(d, c.Now()); !o.quiet && text != told {
+			fmt.Fprintf(f.IO.Err, "%s  %s  %s\n", c.Now().Local().Format(time.TimeOnly), j.Name, text)
+			told = text
+		}
+		return !o.until(job.Phase(d.State)) && !job.Phase(d.State).Done()
+	}, func(problem error) {
+		if problem == nil {
+			fmt.Fprintf(f.IO.Err, "%s  the cluster answers again\n", c.Now().Local().Format(time.TimeOnly))
+			return
+		}
+		fmt.Fprintf(f.IO.Err, "%s  %v; trying again\n", c.Now().Local().Format(time.TimeOnly), problem)
+	})
+	switch {
+	case err == nil:
+		return last, nil
+	case errors.Is(err, errTimeout):
+		at := "not known to be anywhere"
+		if last != nil {
+			at = last.At().Text(c.Now())
+		}
+		return last, &cmdutil.CodeError{Code: exitTimeout, Err: hint.Errorf("the job goes on; see why with: paictl job why "+j.Name,
+			"%s is %s after %s", j.Title(), at, o.timeout)}
+	case ctx.Err() != nil:
+		fmt.Fprintf(f.IO.Err, "\n%s goes on without you. See it with: paictl job get %s; stop it with: paictl job stop %s\n", j.Title(), j.Name, j.Name)
+		return last, &cmdutil.CodeError{Err: context.Canceled, Code: cmdutil.ExitCancelled, Silent: true}
+	}
+	return last, err
+}
+
+// progressText is a state with what a person who watches wants to know. Times that pass are left out:
+// each line is a change.
+func progressText(d *job.Detail, now time.Time) string {
+	text := d.At().Text(now)
+	if job.Phase(d.State) == job.Retry {
+		text = "retry"
+		if d.RetryAt != nil {
+			text = "retry at " + d.RetryAt.Local().Format(time.TimeOnly)
+		}
+	}
+	if d.Retries > 0 && !job.Phase(d.State).Done() {
+		text += fmt.Sprintf(" (attempt %d)", d.Retries+1)
+	}
+	if n := countTasks(d, job.Running, job.Barrier, job.Succeeded); n > 0 && n < len(d.Tasks) && !job.Phase(d.State).Done() {
+		text += fmt.Sprintf(", %d of %d tasks started", n, len(d.Tasks))
+	}
+	if d.Message != "" {
+		text += ": " + d.Message
+	}
+	return text
+}
+
+func countTasks(d *job.Detail, phases ...job.Phase) int {
+	n := 0
+	for i := range d.Tasks {
+		for _, p := range phases {
+			if d.Tasks[i].Phase == p {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// exitOf makes the outcome of a job the outcome of the command: 0, or the job's code within 1 to 255.
+func exitOf(d *job.Detail) error {
+	if job.Phase(d.State) == job.Succeeded {
+		return nil
+	}
+	code := 1
+	if d.Code != nil && *d.Code > 0 {
+		code = min(int(*d.Code), 255)
+	}
+	return &cmdutil.CodeError{Err: fmt.Errorf("%s/%s has %s", d.User, d.Name, d.State), Code: code, Silent: true}
+}

@@ -1,0 +1,259 @@
+package job
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/job"
+)
+
+// GetOptions are those of "paictl job get".
+type GetOptions struct {
+	Factory *cmdutil.Factory
+	Flags   Flags
+	Name    string
+	// AllTasks shows every task of a large job; Config prints the job file instead of the page.
+	AllTasks, Config bool
+	Output           cmdutil.Output
+}
+
+// maxTasks is how many tasks a page shows: of more, those that need a look.
+const maxTasks = 40
+
+// NewCmdGet returns "paictl job get". runF replaces the run in tests.
+func NewCmdGet(f *cmdutil.Factory, runF func(context.Context, *GetOptions) error) *cobra.Command {
+	opts := &GetOptions{Factory: f}
+	cmd := &cobra.Command{
+		Use:     "get NAME",
+		Aliases: []string{"show"},
+		Short:   "Show a job: its state, roles, tasks and attempts",
+		Long: `Shows all that is known of a job, live or ended. Of a job with many tasks the page has those that don't
+run as they should, first; --all-tasks shows all.
+
+--config prints the job file as it was submitted, with its secrets masked.`,
+		Example: `  paictl job get train
+  paictl job get bob/train --all-tasks
+  paictl job get train -o json | jq '.taskList[] | {role, index, node}'
+  paictl job get train --config`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: opts.Flags.completeJobs(f, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.Name = args[0]
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return getRun(cmd.Context(), opts)
+		},
+	}
+	opts.Flags.add(f, cmd)
+	cmd.Flags().BoolVar(&opts.AllTasks, "all-tasks", false, "show every task of a large job")
+	cmd.Flags().BoolVar(&opts.Config, "config", false, "print the job file, secrets masked")
+	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json", "yaml", "name")
+	return cmd
+}
+
+func getRun(ctx context.Context, opts *GetOptions) error {
+	c, j, err := opts.Flags.find(ctx, opts.Factory, opts.Name)
+	if err != nil {
+		return err
+	}
+	d, err := c.Detail(ctx, j)
+	if err != nil {
+		return err
+	}
+	out := opts.Factory.IO.Out
+	switch {
+	case opts.Config:
+		_, err := io.WriteString(out, strings.TrimRight(d.Config, "\n")+"\n")
+		return err
+	case !opts.Output.Is("text"):
+		return opts.Output.Write(out, d, cmdutil.Table{Rows: [][]string{{j.Title()}}})
+	}
+	return writePage(out, d, c.Now(), opts.AllTasks)
+}
+
+// writePage is a job for a person.
+func writePage(out io.Writer, d *job.Detail, now time.Time, allTasks bool) error {
+	tw := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
+	line := func(what, text string) {
+		if text != "" {
+			fmt.Fprintf(tw, "%s\t%s\n", what, text)
+		}
+	}
+	line("Job", d.User+"/"+d.Name)
+	line("State", stateLine(d, now))
+	line("", d.Message)
+	line("Virtual cluster", vcLine(d))
+	line("Submitted", stamp(&d.Submitted, now))
+	line("Started", stamp(d.Started, now))
+	line("Ended", stamp(d.Completed, now))
+	line("Asks for", askLine(d))
+	if d.Retries > 0 {
+		line("Retries", strconv.Itoa(int(d.Retries)))
+	}
+	for _, n := range d.AvoidedNodes {
+		line("Avoids", fmt.Sprintf("%s, which failed it %d times", n.Name, n.Failures))
+	}
+	line("Framework", d.Framework)
+	fmt.Fprintln(tw)
+	writeTasks(tw, d, now, allTasks)
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	if len(d.Attempts) > 1 {
+		fmt.Fprintln(out)
+		writeAttempts(tw, d)
+		if err := tw.Flush(); err != nil {
+			return err
+		}
+	}
+	if d.Note != "" {
+		fmt.Fprintln(out, "\n"+d.Note)
+	}
+	switch p := job.Phase(d.State); p {
+	case job.Running, job.Succeeded, job.Stopped, job.Deleted:
+	default:
+		fmt.Fprintf(out, "\nwhy: paictl job why %s\n", d.Name)
+	}
+	return nil
+}
+
+func stateLine(d *job.Detail, now time.Time) string {
+	text := d.At().Text(now)
+	if p := job.Phase(d.State); p == job.Running && d.Started != nil {
+		text += " for " + job.Duration(now.Sub(*d.Started))
+	} else if p.Done() && d.Started != nil && d.Completed != nil {
+		text += " after " + job.Duration(d.Completed.Sub(*d.Started))
+	}
+	if job.Phase(d.State) == job.Failed {
+		text += ": " + exitText(d.Code, d.Phrase)
+	}
+	return text
+}
+
+func vcLine(d *job.Detail) string {
+	if d.Priority == "" {
+		return d.VirtualCluster
+	}
+	return d.VirtualCluster + ", priority " + d.Priority
+}
+
+func askLine(d *job.Detail) string {
+	text := fmt.Sprintf("%d tasks", d.Job.Tasks)
+	if d.Job.Tasks == 1 {
+		text = "1 task"
+	}
+	if d.GPUs > 0 {
+		text += fmt.Sprintf(", %d GPUs", d.GPUs)
+	}
+	return text
+}
+
+// stamp is a time and how long ago it was.
+func stamp(at *time.Time, now time.Time) string {
+	if at == nil || at.IsZero() {
+		return ""
+	}
+	return at.Local().Format(time.DateTime) + " (" + job.Duration(now.Sub(*at)) + " ago)"
+}
+
+// writeTasks shows the tasks of the latest attempt, those that need a look first.
+func writeTasks(tw io.Writer, d *job.Detail, now time.Time, all bool) {
+	if len(d.Tasks) == 0 {
+		fmt.Fprint(tw, "ROLE\tTASKS\tIMAGE\n")
+		for _, r := range d.Roles {
+			fmt.Fprintf(tw, "%s\t%d\t%s\n", r.Name, r.Tasks, dash(r.Image))
+		}
+		return
+	}
+	shown := d.Tasks
+	if !all && len(shown) > maxTasks {
+		shown = chosen(d.Tasks)
+	}
+	fmt.Fprint(tw, "TASK\tSTATE\tNODE\tIP\tRAN\tRETRIES\tEXIT\n")
+	for i := range shown {
+		t := &shown[i]
+		exit := "-"
+		if code, ok := t.Code(); ok {
+			exit = exitText(&code, t.Completion.Phrase)
+		}
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%d\t%s\n", t.Name(), taskState(t, now), dash(t.Node), dash(t.IP), ran(t, now), t.Retries, exit)
+	}
+	if n := len(d.Tasks) - len(shown); n > 0 {
+		fmt.Fprintf(tw, "(%d more tasks: --all-tasks)\n", n)
+	}
+}
+
+// chosen are the tasks of a large job that a page shows.
+func chosen(tasks []job.Task) []job.Task {
+	rank := func(p job.Phase) int {
+		switch p {
+		case job.Failed:
+			return 0
+		case job.Retry, job.Pulling, job.Waiting, job.Queued:
+			return 1
+		}
+		return 2
+	}
+	var out []job.Task
+	for want := range 3 {
+		for i := range tasks {
+			if rank(tasks[i].Phase) == want && len(out) < maxTasks {
+				out = append(out, tasks[i])
+			}
+		}
+	}
+	return out
+}
+
+func taskState(t *job.Task, now time.Time) string {
+	return job.State{Phase: t.Phase, RetryAt: t.RetryAt}.Text(now)
+}
+
+func ran(t *job.Task, now time.Time) string {
+	if t.Run == nil {
+		return "-"
+	}
+	end := now
+	if t.Completed != nil {
+		end = *t.Completed
+	}
+	return job.Duration(end.Sub(*t.Run))
+}
+
+// writeAttempts shows the attempts of the whole job.
+func writeAttempts(tw io.Writer, d *job.Detail) {
+	fmt.Fprint(tw, "ATTEMPT\tSTARTED\tRAN\tEXIT\tENDED BY\n")
+	for i := range d.Attempts {
+		a := &d.Attempts[i]
+		ranFor, exit, by := "-", "-", "-"
+		if a.Run != nil && a.Completed != nil {
+			ranFor = job.Duration(a.Completed.Sub(*a.Run))
+		}
+		if c := a.Completion; c != nil && c.CompletionStatus != nil {
+			exit = exitText(&c.Code, c.Phrase)
+			if c.Trigger != nil && c.Trigger.TaskIndex != nil {
+				by = job.TaskName(roleName(d, c.Trigger.TaskRoleName), *c.Trigger.TaskIndex)
+			}
+		}
+		fmt.Fprintf(tw, "%d\t%s\t%s\t%s\t%s\n", a.ID+1, a.Started.Local().Format(time.DateTime), ranFor, exit, by)
+	}
+}
+
+// roleName is what the user calls a role of the Framework.
+func roleName(d *job.Detail, object string) string {
+	for _, r := range d.Roles {
+		if r.Object == object {
+			return r.Name
+		}
+	}
+	return object
+}

@@ -1,0 +1,268 @@
+package job
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/job"
+)
+
+// ListOptions are those of "paictl job list".
+type ListOptions struct {
+	Factory *cmdutil.Factory
+	Flags   Flags
+	Filter  job.Filter
+	// AllUsers shows everybody's jobs.
+	AllUsers bool
+	Columns  []string
+	Output   cmdutil.Output
+}
+
+// defaultLimit is how many jobs are shown where nothing else is said.
+const defaultLimit = 50
+
+// NewCmdList returns "paictl job list". runF replaces the run in tests.
+func NewCmdList(f *cmdutil.Factory, runF func(context.Context, *ListOptions) error) *cobra.Command {
+	opts := &ListOptions{Factory: f}
+	var states []string
+	var since string
+	cmd := &cobra.Command{
+		Use:     "list",
+		Aliases: []string{"ls"},
+		Short:   "List jobs, newest first: those that are there, and those that have ended",
+		Long: `Lists your jobs, newest submission first. Jobs that ended long ago come from the history that the job
+controller keeps; without it those that Kubernetes still has are shown.
+
+States: waiting (for a machine), queued (for GPUs, with the position in its virtual cluster), pulling
+(images and volumes come), barrier (some tasks wait for the last ones), running, stopping, retry (failed,
+and is tried again), succeeded, failed, stopped, deleted.`,
+		Example: `  paictl job list
+  paictl job list --all-users --vc vision --state queued,running
+  paictl job list --since 7d --state failed -o wide
+  paictl job list --keyword bert --columns name,state,submitted
+  paictl job list -o name --state running | xargs paictl job stop`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := opts.complete(cmd, states, since); err != nil {
+				return err
+			}
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return listRun(cmd.Context(), opts)
+		},
+	}
+	opts.Flags.add(f, cmd)
+	fl := cmd.Flags()
+	fl.BoolVarP(&opts.AllUsers, "all-users", "A", false, "everybody's jobs")
+	fl.StringVar(&opts.Filter.VirtualCluster, "vc", "", "only of this virtual cluster")
+	fl.StringSliceVar(&states, "state", nil, "only in these states")
+	fl.StringVar(&opts.Filter.Keyword, "keyword", "", "only with this in the name of job, user or virtual cluster")
+	fl.StringVar(&since, "since", "", "only submitted since: 30m, 12h, 7d, or a date like 2026-01-31")
+	fl.IntVar(&opts.Filter.Limit, "limit", defaultLimit, "so many jobs; 0 is all")
+	fl.StringVar(&opts.Filter.Cursor, "cursor", "", "go on where a list before this one ended")
+	fl.StringSliceVar(&opts.Columns, "columns", nil, "these columns: "+strings.Join(columnNames(), ","))
+	cmd.MarkFlagsMutuallyExclusive("all-users", "user")
+	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(phaseNames(), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("columns", cobra.FixedCompletions(columnNames(), cobra.ShellCompDirectiveNoFileComp))
+	cmdutil.AddOutputFlag(cmd, &opts.Output, "table", "wide", "json", "yaml", "name")
+	return cmd
+}
+
+func phaseNames() []string {
+	var out []string
+	for _, p := range job.Phases() {
+		out = append(out, string(p))
+	}
+	return out
+}
+
+func (opts *ListOptions) complete(cmd *cobra.Command, states []string, since string) (err error) {
+	if opts.Filter.Phases, err = job.ReadPhases(states); err != nil {
+		return cmdutil.Usagef("--state: %w", err)
+	}
+	if opts.Filter.Since, err = readSince(since, time.Now()); err != nil {
+		return err
+	}
+	if opts.Filter.Limit < 0 {
+		return cmdutil.Usagef("--limit %d: give a number from 0", opts.Filter.Limit)
+	}
+	for _, c := range opts.Columns {
+		if !slices.Contains(columnNames(), c) {
+			return cmdutil.Usagef("--columns: there is no column %q; there are: %s", c, strings.Join(columnNames(), ", "))
+		}
+	}
+	if !opts.AllUsers {
+		opts.Filter.User, err = opts.Flags.user(opts.Factory)
+	}
+	return err
+}
+
+// readSince reads 30m, 12h, 7d, or a date.
+func readSince(text string, now time.Time) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		if n, err := strconv.Atoi(days); err == nil && n >= 0 {
+			return now.AddDate(0, 0, -n), nil
+		}
+	}
+	if d, err := time.ParseDuration(text); err == nil && d >= 0 {
+		return now.Add(-d), nil
+	}
+	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04", "2006-01-02 15:04", time.DateOnly} {
+		if at, err := time.ParseInLocation(layout, text, time.Local); err == nil {
+			return at, nil
+		}
+	}
+	return time.Time{}, cmdutil.Usagef("--since %s: write 30m, 12h, 7d, or a date like 2026-01-31", text)
+}
+
+func listRun(ctx context.Context, opts *ListOptions) error {
+	c, err := job.Open(opts.Flags.Kube)
+	if err != nil {
+		return err
+	}
+	page, err := c.List(ctx, opts.Filter)
+	if err != nil {
+		return err
+	}
+	io := opts.Factory.IO
+	if page.Note != "" {
+		fmt.Fprintln(io.Err, page.Note)
+	}
+	person := opts.Output.Is("table") || opts.Output.Is("wide")
+	if len(page.Items) == 0 && person {
+		fmt.Fprintln(io.Err, opts.nothing())
+		return nil
+	}
+	if err := opts.Output.Write(io.Out, page, opts.table(page, c.Now())); err != nil {
+		return err
+	}
+	if page.Next != "" && person {
+		fmt.Fprintf(io.Err, "there are more: --limit 0 shows all, --cursor %s goes on\n", page.Next)
+	}
+	return nil
+}
+
+// nothing says why a list is empty.
+func (opts *ListOptions) nothing() string {
+	o := &opts.Filter
+	if o.Keyword != "" || o.VirtualCluster != "" || len(o.Phases) > 0 || !o.Since.IsZero() {
+		return "no job is like that"
+	}
+	if opts.AllUsers {
+		return "there are no jobs"
+	}
+	return fmt.Sprintf("user %s has no jobs; those of everybody: paictl job list --all-users", o.User)
+}
+
+// column is one that a list can have.
+type column struct {
+	name string
+	wide bool // only with -o wide
+	of   func(r *job.Row, now time.Time) string
+}
+
+func columns() []column {
+	return []column{
+		{"name", false, func(r *job.Row, _ time.Time) string { return r.Name }},
+		{"user", false, func(r *job.Row, _ time.Time) string { return r.User }},
+		{"state", false, func(r *job.Row, now time.Time) string { return r.At().Text(now) }},
+		{"vc", false, func(r *job.Row, _ time.Time) string { return dash(r.VirtualCluster) }},
+		{"priority", true, func(r *job.Row, _ time.Time) string { return dash(r.Priority) }},
+		{"gpus", false, func(r *job.Row, _ time.Time) string { return strconv.Itoa(r.GPUs) }},
+		{"tasks", false, func(r *job.Row, _ time.Time) string { return strconv.Itoa(r.Tasks) }},
+		{"retries", true, func(r *job.Row, _ time.Time) string { return strconv.Itoa(int(r.Retries)) }},
+		{"submitted", false, func(r *job.Row, now time.Time) string { return job.Duration(now.Sub(r.Submitted)) + " ago" }},
+		{"duration", false, duration},
+		{"exit", true, func(r *job.Row, _ time.Time) string { return exitText(r.Code, r.Phrase) }},
+		{"object", true, func(r *job.Row, _ time.Time) string { return r.Framework }},
+	}
+}
+
+func columnNames() []string {
+	var out []string
+	for _, c := range columns() {
+		out = append(out, c.name)
+	}
+	return out
+}
+
+// table shows the columns that are asked for; the user only where there are several.
+func (opts *ListOptions) table(page *job.Page, now time.Time) cmdutil.Table {
+	var chosen []column
+	switch {
+	case opts.Output.Is("name"):
+		return opts.names(page)
+	case len(opts.Columns) > 0:
+		for _, name := range opts.Columns {
+			chosen = append(chosen, columns()[slices.Index(columnNames(), name)])
+		}
+	default:
+		for _, c := range columns() {
+			if c.name == "user" && !opts.AllUsers || c.wide && !opts.Output.Is("wide") {
+				continue
+			}
+			chosen = append(chosen, c)
+		}
+	}
+	var t cmdutil.Table
+	for _, c := range chosen {
+		t.Header = append(t.Header, strings.ToUpper(c.name))
+	}
+	for i := range page.Items {
+		var row []string
+		for _, c := range chosen {
+			row = append(row, c.of(&page.Items[i], now))
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+// names are what other commands take.
+func (opts *ListOptions) names(page *job.Page) (t cmdutil.Table) {
+	for i := range page.Items {
+		name := page.Items[i].Name
+		if opts.AllUsers {
+			name = page.Items[i].User + "/" + name
+		}
+		t.Rows = append(t.Rows, []string{name})
+	}
+	return t
+}
+
+// duration is how long a job has run, with what lay between its attempts.
+func duration(r *job.Row, now time.Time) string {
+	if r.Started == nil {
+		return "-"
+	}
+	end := now
+	if r.Completed != nil {
+		end = *r.Completed
+	}
+	return job.Duration(end.Sub(*r.Started))
+}
+
+func exitText(code *int32, phrase string) string {
+	if code == nil {
+		return "-"
+	}
+	return strings.TrimSpace(strconv.Itoa(int(*code)) + " " + phrase)
+}
+
+func dash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}

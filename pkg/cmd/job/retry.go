@@ -1,0 +1,149 @@
+package job
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/job"
+)
+
+// RetryOptions are those of "paictl job retry".
+type RetryOptions struct {
+	Factory *cmdutil.Factory
+	Flags   Flags
+	Names   []string
+	Watch   bool
+}
+
+// NewCmdRetry returns "paictl job retry". runF replaces the run in tests.
+func NewCmdRetry(f *cmdutil.Factory, runF func(context.Context, *RetryOptions) error) *cobra.Command {
+	opts := &RetryOptions{Factory: f}
+	cmd := &cobra.Command{
+		Use:   "retry NAME...",
+		Short: "Run jobs again, as they were submitted",
+		Long: `A job that failed, was stopped or succeeded runs again under its name, with its secrets and code, as if it
+had been submitted again; what became of it before stays in the history. Its checkpoints are where they
+were.
+
+A job that waits for its next attempt gets it now. One that runs is ended and begins its next attempt.
+
+Jobs whose Framework is gone (the controller removes it some time after the end) can't be run again, since
+their secrets are gone as well: see "paictl job clone".`,
+		Example: `  paictl job retry train
+  paictl job list --state failed --since 1d -o name | xargs paictl job retry`,
+		Args:              cobra.MinimumNArgs(1),
+		ValidArgsFunction: opts.Flags.completeJobs(f, 0),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.Names = args
+			if opts.Watch && len(args) > 1 {
+				return cmdutil.Usagef("--watch is for one job")
+			}
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return retryRun(cmd.Context(), opts)
+		},
+	}
+	opts.Flags.add(f, cmd)
+	cmd.Flags().BoolVarP(&opts.Watch, "watch", "w", false, "tell each state until the end; the exit code is the job's")
+	return cmd
+}
+
+func retryRun(ctx context.Context, opts *RetryOptions) error {
+	return eachName(ctx, opts.Factory, opts.Names, func(name string) error {
+		c, j, err := opts.Flags.find(ctx, opts.Factory, name)
+		if err != nil && !job.IsNotFound(err) {
+			return err
+		}
+		return opts.retry(ctx, c, j, err)
+	})
+}
+
+// retry runs one job again. missing is why none of that name was found: it may be one that is between
+// its removal and its return.
+func (opts *RetryOptions) retry(ctx context.Context, c *job.Client, j *job.Job, missing error) error {
+	before, err := c.Retry(ctx, j)
+	if job.IsNotFound(err) {
+		return missing
+	}
+	if err != nil {
+		return err
+	}
+	io := opts.Factory.IO
+	if before.Done() {
+		fmt.Fprintf(io.Err, "%s is submitted again\n", j.Title())
+	} else {
+		fmt.Fprintf(io.Err, "%s begins its next attempt\n", j.Title())
+	}
+	if !opts.Watch {
+		return nil
+	}
+	d, err := follow(ctx, opts.Factory, c, j, followOptions{until: job.Phase.Done})
+	if err != nil {
+		return err
+	}
+	return tellEnd(ctx, opts.Factory, c, j, d, false)
+}
+
+// ScaleOptions are those of "paictl job scale".
+type ScaleOptions struct {
+	Factory *cmdutil.Factory
+	Flags   Flags
+	Name    string
+	Role    string
+	Tasks   int
+}
+
+// NewCmdScale returns "paictl job scale". runF replaces the run in tests.
+func NewCmdScale(f *cmdutil.Factory, runF func(context.Context, *ScaleOptions) error) *cobra.Command {
+	opts := &ScaleOptions{Factory: f}
+	cmd := &cobra.Command{
+		Use:   "scale NAME --tasks N",
+		Short: "Change how many tasks a role of a running job has",
+		Long: `More tasks are added at the end; fewer are ended from the end, with SIGTERM and their grace period. Where
+the role had to succeed as a whole, it still has to.
+
+Only jobs with "extras: {gangAllocation: false}" can be scaled: tasks of a gang start together and know
+each other from the start.`,
+		Example: `  paictl job scale sweep --tasks 16
+  paictl job scale serve --role worker --tasks 4`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: opts.Flags.completeJobs(f, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.Name = args[0]
+			if opts.Tasks < 0 {
+				return cmdutil.Usagef("--tasks %d: give a number from 0", opts.Tasks)
+			}
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return scaleRun(cmd.Context(), opts)
+		},
+	}
+	opts.Flags.add(f, cmd)
+	cmd.Flags().StringVar(&opts.Role, "role", "", "the task role; may be left out where there is only one")
+	cmd.Flags().IntVar(&opts.Tasks, "tasks", 0, "how many tasks it shall have")
+	_ = cmd.MarkFlagRequired("tasks")
+	_ = cmd.RegisterFlagCompletionFunc("role", opts.Flags.completeRoles(f))
+	return cmd
+}
+
+func scaleRun(ctx context.Context, opts *ScaleOptions) error {
+	c, j, err := opts.Flags.find(ctx, opts.Factory, opts.Name)
+	if err != nil {
+		return err
+	}
+	before, err := c.Scale(ctx, j, opts.Role, opts.Tasks)
+	if err != nil {
+		return err
+	}
+	if before == opts.Tasks {
+		fmt.Fprintf(opts.Factory.IO.Err, "%s has %s there already\n", j.Title(), counted(before, "task"))
+		return nil
+	}
+	fmt.Fprintf(opts.Factory.IO.Err, "%s goes from %s to %d\n", j.Title(), counted(before, "task"), opts.Tasks)
+	return nil
+}

@@ -1,0 +1,72 @@
+package job
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/job"
+)
+
+// StopOptions are those of "paictl job stop".
+type StopOptions struct {
+	Factory *cmdutil.Factory
+	Flags   Flags
+	Names   []string
+	Wait    bool
+	Timeout time.Duration
+}
+
+// NewCmdStop returns "paictl job stop". runF replaces the run in tests.
+func NewCmdStop(f *cmdutil.Factory, runF func(context.Context, *StopOptions) error) *cobra.Command {
+	opts := &StopOptions{Factory: f}
+	cmd := &cobra.Command{
+		Use:   "stop NAME...",
+		Short: "Stop jobs: their programs get SIGTERM and time to save what they have",
+		Long: `Ends jobs for good. Each task's program gets SIGTERM, and SIGKILL after its grace period (30 seconds, or
+extras.gracePeriodSec of the job file). A job that waits stops at once. Its logs and its history stay;
+"paictl job retry" runs it again.`,
+		Example: `  paictl job stop train
+  paictl job stop train-1 train-2 --wait`,
+		Args:              cobra.MinimumNArgs(1),
+		ValidArgsFunction: opts.Flags.completeJobs(f, 0),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.Names = args
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return stopRun(cmd.Context(), opts)
+		},
+	}
+	opts.Flags.add(f, cmd)
+	cmd.Flags().BoolVar(&opts.Wait, "wait", false, "wait until nothing of them runs any more")
+	cmd.Flags().DurationVar(&opts.Timeout, "timeout", 0, "wait no longer than this; 0 is without end")
+	return cmd
+}
+
+func stopRun(ctx context.Context, opts *StopOptions) error {
+	return each(ctx, opts.Factory, &opts.Flags, opts.Names, func(c *job.Client, j *job.Job) error {
+		before, err := c.Stop(ctx, j)
+		if err != nil {
+			return err
+		}
+		io := opts.Factory.IO
+		switch {
+		case before.Done():
+			fmt.Fprintf(io.Err, "%s had %s already\n", j.Title(), before)
+			return nil
+		case !opts.Wait:
+			fmt.Fprintf(io.Err, "%s is stopping\n", j.Title())
+			return nil
+		}
+		last, err := follow(ctx, opts.Factory, c, j, followOptions{until: job.Phase.Done, timeout: opts.Timeout, quiet: true})
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(io.Err, "%s has %s\n", j.Title(), last.State)
+		return nil
+	})
+}

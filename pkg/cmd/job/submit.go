@@ -1,0 +1,299 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/cmdutil"
+	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/protocol"
+	"github.com/openpai/paictl/pkg/protocol/render"
+	"github.com/openpai/paictl/pkg/strictyaml"
+)
+
+// SubmitOptions are those of "paictl job submit".
+type SubmitOptions struct {
+	Factory *cmdutil.Factory
+	Flags   Flags
+	Files   []string
+	// Parameters replace those of the files; Name replaces the name of the only one.
+	Parameters []string
+	Name       string
+	Group      string
+	Submit     job.SubmitOptions
+	Watch      bool
+	Wait       bool
+	Timeout    time.Duration
+	Output     cmdutil.Output
+}
+
+// NewCmdSubmit returns "paictl job submit". runF replaces the run in tests.
+func NewCmdSubmit(f *cmdutil.Factory, runF func(context.Context, *SubmitOptions) error) *cobra.Command {
+	opts := &SubmitOptions{Factory: f}
+	cmd := &cobra.Command{
+		Use:   "submit FILE...",
+		Short: "Submit jobs",
+		Long: `Checks job files, and what they ask of the cluster, then submits them. With a mistake in one of several
+files none is submitted. FILE may be - for standard input.
+
+A name can be used once by each user. Submitting the same file twice is safe: a submission that was cut
+off is completed, one that was whole is told as such. --replace takes the name of a job that has ended;
+that one stays in the history.
+
+--set gives parameters of the file other values, --name the job another name: one file makes a sweep.`,
+		Example: `  paictl job submit hello.yaml
+  paictl job submit train.yaml --watch
+  paictl job submit train.yaml --dry-run
+  paictl job submit train.yaml --name train-lr2 --set lr=0.01 --set epochs=20
+  paictl job submit a.yaml b.yaml --wait && echo "both succeeded"`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.Files = args
+			if err := opts.check(cmd); err != nil {
+				return err
+			}
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return submitRun(cmd.Context(), opts)
+		},
+	}
+	opts.Flags.add(f, cmd)
+	fl := cmd.Flags()
+	fl.StringArrayVar(&opts.Parameters, "set", nil, "NAME=VALUE: another value for a parameter of the file; may be repeated")
+	fl.StringVar(&opts.Name, "name", "", "another name than the file's")
+	fl.StringVar(&opts.Group, "group", "", "your group, for its quota (default: the setting group)")
+	fl.BoolVar(&opts.Submit.DryRun, "dry-run", false, "check everything, also with the cluster, and submit nothing")
+	fl.BoolVar(&opts.Submit.Replace, "replace", false, "take the name of a job that has ended")
+	fl.BoolVarP(&opts.Watch, "watch", "w", false, "tell each state until the end; the exit code is the job's")
+	fl.BoolVar(&opts.Wait, "wait", false, "wait for the end in silence; the exit code is the job's")
+	fl.DurationVar(&opts.Timeout, "timeout", 0, "with --watch or --wait: no longer than this")
+	cmd.MarkFlagsMutuallyExclusive("watch", "wait", "dry-run")
+	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json", "yaml", "name")
+	return cmd
+}
+
+func (opts *SubmitOptions) check(cmd *cobra.Command) error {
+	if opts.Name != "" && len(opts.Files) > 1 {
+		return cmdutil.Usagef("--name is for one file (see %s --help)", cmd.CommandPath())
+	}
+	for _, p := range opts.Parameters {
+		if name, _, ok := strings.Cut(p, "="); !ok || name == "" {
+			return cmdutil.Usagef("--set %s: write NAME=VALUE", p)
+		}
+	}
+	return nil
+}
+
+// submission is one file on its way.
+type submission struct {
+	file    string
+	job     *protocol.Job
+	objects *render.Objects
+	outcome job.Outcome
+}
+
+func submitRun(ctx context.Context, opts *SubmitOptions) error {
+	owner, err := opts.Flags.user(opts.Factory)
+	if err != nil {
+		return err
+	}
+	all, err := opts.read()
+	if err != nil {
+		return err
+	}
+	c, err := job.Open(opts.Flags.Kube)
+	if err != nil {
+		return err
+	}
+	facts, err := c.Facts(ctx)
+	if err != nil {
+		return err
+	}
+	o := render.Options{User: owner, Group: opts.group(), Namespace: c.Namespace, Cluster: facts.Cluster, Now: c.Now()}
+	var findings strictyaml.Findings
+	for i := range all {
+		var found strictyaml.Findings
+		all[i].objects, found = render.Render(all[i].job, o)
+		findings = append(findings, found...)
+	}
+	if err := report(opts.Factory, findings); err != nil {
+		return err
+	}
+	if err := opts.send(ctx, c, all); err != nil {
+		return err
+	}
+	if opts.Watch || opts.Wait {
+		return opts.follow(ctx, c, owner, all)
+	}
+	return nil
+}
+
+func (opts *SubmitOptions) group() string {
+	if opts.Group != "" {
+		return opts.Group
+	}
+	settings, err := opts.Factory.Settings()
+	if err != nil {
+		return ""
+	}
+	return settings.GetString("group")
+}
+
+// read reads all files, and reports all that is wrong in any.
+func (opts *SubmitOptions) read() ([]submission, error) {
+	var out []submission
+	var findings strictyaml.Findings
+	for _, name := range opts.Files {
+		data, err := opts.text(name)
+		if err != nil {
+			return nil, err
+		}
+		j, found := protocol.Parse(name, data)
+		findings = append(findings, found...)
+		for i := range out {
+			if j != nil && out[i].job != nil && out[i].job.Name == j.Name {
+				findings = append(findings, j.Finding(strictyaml.Path{"name"}, "job/name", "the name is that of "+out[i].file, "give each job another name"))
+			}
+		}
+		out = append(out, submission{file: name, job: j})
+	}
+	return out, report(opts.Factory, findings)
+}
+
+// text is a file with what the flags change in it.
+func (opts *SubmitOptions) text(name string) ([]byte, error) {
+	var r io.Reader = opts.Factory.IO.In
+	if name != "-" {
+		f, err := os.Open(name)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close() //nolint:errcheck // it was only read
+		r = f
+	}
+	data, err := io.ReadAll(io.LimitReader(r, protocol.MaxBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	if len(data) > protocol.MaxBytes {
+		return data, nil // which Parse refuses
+	}
+	for _, p := range opts.Parameters {
+		parameter, value, _ := strings.Cut(p, "=")
+		if data, err = job.SetParameter(name, data, parameter, value); err != nil {
+			return nil, err
+		}
+	}
+	if opts.Name != "" {
+		data, err = job.SetName(name, data, opts.Name)
+	}
+	return data, err
+}
+
+// sent is one line of "submit -o json".
+type sent struct {
+	File           string      `json:"file"`
+	User           string      `json:"user"`
+	Name           string      `json:"name"`
+	Framework      string      `json:"framework"`
+	VirtualCluster string      `json:"virtualCluster"`
+	Tasks          int         `json:"tasks"`
+	GPUs           int         `json:"gpus"`
+	Outcome        job.Outcome `json:"outcome"`
+}
+
+// send submits all. What was submitted before one that is refused stays submitted, and is told.
+func (opts *SubmitOptions) send(ctx context.Context, c *job.Client, all []submission) error {
+	var done []sent
+	var failed error
+	for i := range all {
+		s := &all[i]
+		outcome, err := c.Submit(ctx, s.objects, opts.Submit)
+		if err != nil {
+			failed = err
+			break
+		}
+		s.outcome = outcome
+		done = append(done, sent{File: s.file, User: s.objects.Framework.Labels[v1.LabelUser], Name: s.job.Name, Framework: s.objects.Framework.Name,
+			VirtualCluster: s.job.VirtualCluster, Tasks: s.job.Tasks(), GPUs: s.job.GPUs(), Outcome: outcome})
+		if opts.Output.Is("text") {
+			fmt.Fprintln(opts.Factory.IO.Out, done[i].text())
+		}
+	}
+	if !opts.Output.Is("text") {
+		var t cmdutil.Table
+		for _, d := range done {
+			t.Rows = append(t.Rows, []string{d.Name})
+		}
+		if err := opts.Output.Write(opts.Factory.IO.Out, done, t); err != nil {
+			return err
+		}
+	}
+	if failed != nil && len(done) > 0 {
+		return &cmdutil.CodeError{Err: failed, Code: cmdutil.ExitPartial}
+	}
+	return failed
+}
+
+func (s *sent) text() string {
+	size := fmt.Sprintf("%s in %s", counted(s.Tasks, "task"), s.VirtualCluster)
+	if s.GPUs > 0 {
+		size = fmt.Sprintf("%s with %s in %s", counted(s.Tasks, "task"), counted(s.GPUs, "GPU"), s.VirtualCluster)
+	}
+	switch s.Outcome {
+	case job.Checked:
+		return fmt.Sprintf("%s/%s could be submitted: %s", s.User, s.Name, size)
+	case job.Completed:
+		return fmt.Sprintf("%s/%s submitted: an earlier submission was cut off, and is complete now", s.User, s.Name)
+	case job.Repeated:
+		return fmt.Sprintf("%s/%s had been submitted already, the same", s.User, s.Name)
+	}
+	return fmt.Sprintf("%s/%s submitted: %s", s.User, s.Name, size)
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// follow waits for all jobs at once. The command's exit code is that of the first, in their order, that
+// did not succeed.
+func (opts *SubmitOptions) follow(ctx context.Context, c *job.Client, owner string, all []submission) error {
+	errs := make([]error, len(all))
+	var wg sync.WaitGroup
+	for i := range all {
+		wg.Go(func() { errs[i] = opts.followOne(ctx, c, owner, all[i].job.Name) })
+	}
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			if coded, ok := errors.AsType[*cmdutil.CodeError](err); ok && !coded.Silent && len(all) > 1 {
+				cmdutil.PrintError(opts.Factory.IO.Err, err)
+				return &cmdutil.CodeError{Err: coded.Err, Code: coded.Code, Silent: true}
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+func (opts *SubmitOptions) followOne(ctx context.Context, c *job.Client, owner, name string) error {
+	j := &job.Job{User: owner, Name: name, Object: v1.ObjectName(owner, name)}
+	d, err := follow(ctx, opts.Factory, c, j, followOptions{until: job.Phase.Done, timeout: opts.Timeout, quiet: opts.Wait})
+	if err != nil {
+		return err
+	}
+	return tellEnd(ctx, opts.Factory, c, j, d, opts.Wait)
+}

@@ -1,0 +1,96 @@
+package job
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/job"
+)
+
+// WaitOptions are those of "paictl job wait".
+type WaitOptions struct {
+	Factory *cmdutil.Factory
+	Flags   Flags
+	Name    string
+	// For is done or running.
+	For     string
+	Timeout time.Duration
+	Quiet   bool
+}
+
+// NewCmdWait returns "paictl job wait". runF replaces the run in tests.
+func NewCmdWait(f *cmdutil.Factory, runF func(context.Context, *WaitOptions) error) *cobra.Command {
+	opts := &WaitOptions{Factory: f}
+	cmd := &cobra.Command{
+		Use:   "wait NAME",
+		Short: "Wait for the end of a job; its exit code becomes the command's",
+		Long: `Waits until a job has ended, or with --for running until all its tasks run. Each state is told on stderr.
+A lost connection is made again; Ctrl-C ends the waiting, never the job.
+
+Exit codes: 0 where the job succeeded (or runs, with --for running), the job's own code where it failed,
+1 where it was stopped or its code is negative, 124 after --timeout, 130 after Ctrl-C.`,
+		Example: `  paictl job wait train && paictl job submit evaluate.yaml
+  paictl job wait train --for running --timeout 10m`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: opts.Flags.completeJobs(f, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.Name = args[0]
+			if opts.For != "done" && opts.For != "running" {
+				return cmdutil.Usagef("--for %s: write done or running", opts.For)
+			}
+			if opts.Timeout < 0 {
+				return cmdutil.Usagef("--timeout %s: give a duration, or 0 to wait without end", opts.Timeout)
+			}
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return waitRun(cmd.Context(), opts)
+		},
+	}
+	opts.Flags.add(f, cmd)
+	fl := cmd.Flags()
+	fl.StringVar(&opts.For, "for", "done", "what to wait for: done or running")
+	fl.DurationVar(&opts.Timeout, "timeout", 0, "wait no longer than this; 0 is without end")
+	fl.BoolVarP(&opts.Quiet, "quiet", "q", false, "don't tell the states")
+	_ = cmd.RegisterFlagCompletionFunc("for", cobra.FixedCompletions([]string{"done", "running"}, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func waitRun(ctx context.Context, opts *WaitOptions) error {
+	c, j, err := opts.Flags.find(ctx, opts.Factory, opts.Name)
+	if err != nil {
+		return err
+	}
+	until := job.Phase.Done
+	if opts.For == "running" {
+		until = func(p job.Phase) bool { return p == job.Running }
+	}
+	d, err := follow(ctx, opts.Factory, c, j, followOptions{until: until, timeout: opts.Timeout, quiet: opts.Quiet})
+	if err != nil {
+		return err
+	}
+	if opts.For == "running" && job.Phase(d.State) == job.Running {
+		return nil
+	}
+	return tellEnd(ctx, opts.Factory, c, j, d, opts.Quiet)
+}
+
+// tellEnd says why a job failed, and makes its code the command's.
+func tellEnd(ctx context.Context, f *cmdutil.Factory, c *job.Client, j *job.Job, d *job.Detail, quiet bool) error {
+	if quiet || job.Phase(d.State) == job.Succeeded {
+		return exitOf(d)
+	}
+	now, err := c.Get(ctx, j)
+	if err != nil {
+		return exitOf(d)
+	}
+	if w, err := c.Why(ctx, now); err == nil {
+		fmt.Fprintln(f.IO.Err)
+		writeWhy(f.IO.Err, w)
+	}
+	return exitOf(d)
+}

@@ -1,0 +1,83 @@
+package job
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/job"
+)
+
+// WhyOptions are those of "paictl job why".
+type WhyOptions struct {
+	Factory *cmdutil.Factory
+	Flags   Flags
+	Name    string
+	Output  cmdutil.Output
+}
+
+// NewCmdWhy returns "paictl job why". runF replaces the run in tests.
+func NewCmdWhy(f *cmdutil.Factory, runF func(context.Context, *WhyOptions) error) *cobra.Command {
+	opts := &WhyOptions{Factory: f}
+	cmd := &cobra.Command{
+		Use:   "why NAME",
+		Short: "Say in one sentence why a job waits, or why it failed, and what to do",
+		Long: `Asks everybody who knows something of the job: the scheduler (queue, missing GPUs, who has them),
+Kubernetes (machines, images, volumes, quotas), the job controller (retries), the failure rules and what
+the program wrote last. The first line is the reason, lines with -> are what to do, the rest are facts.`,
+		Example: `  paictl job why train
+  paictl job why train -o json | jq -r .sentence`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: opts.Flags.completeJobs(f, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.Name = args[0]
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return whyRun(cmd.Context(), opts)
+		},
+	}
+	opts.Flags.add(f, cmd)
+	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json", "yaml")
+	return cmd
+}
+
+func whyRun(ctx context.Context, opts *WhyOptions) error {
+	c, j, err := opts.Flags.find(ctx, opts.Factory, opts.Name)
+	if err != nil {
+		return err
+	}
+	w, err := c.Why(ctx, j)
+	if err != nil {
+		return err
+	}
+	if opts.Output.Is("text") {
+		writeWhy(opts.Factory.IO.Out, w)
+		return nil
+	}
+	return opts.Output.Write(opts.Factory.IO.Out, w, cmdutil.Table{})
+}
+
+// writeWhy prints the reason, the remedies, the facts and the program's last lines.
+func writeWhy(out io.Writer, w *job.Why) {
+	fmt.Fprintf(out, "%s (%s): %s\n", w.Job, w.State, w.Sentence)
+	for _, r := range w.Remedy {
+		fmt.Fprintf(out, "  -> %s\n", r)
+	}
+	if len(w.Facts) > 0 {
+		fmt.Fprintln(out)
+		tw := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
+		for _, f := range w.Facts {
+			fmt.Fprintf(tw, "%s\t%s\n", f.What, f.Text)
+		}
+		_ = tw.Flush() // the writer below reports for itself
+	}
+	if len(w.Log) > 0 {
+		fmt.Fprintf(out, "\nits log:\n  %s\n", strings.Join(w.Log, "\n  "))
+	}
+}

@@ -1,0 +1,53 @@
+package job
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+
+	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/protocol"
+)
+
+// numbered is a name that ends in a number of ours.
+var numbered = regexp.MustCompile(`^(.*)-(\d{1,6})$`)
+
+// FreeName is a name like that of a job which the user hasn't used yet.
+func (c *Client) FreeName(ctx context.Context, j *Job) (string, error) {
+	base, n := j.Name, 1
+	if m := numbered.FindStringSubmatch(j.Name); m != nil {
+		base = m[1]
+		n, _ = strconv.Atoi(m[2]) // digits, few enough
+	}
+	for range 1000 {
+		n++
+		name := fmt.Sprintf("%s-%d", base, n)
+		_, err := c.find(ctx, j.User, name, v1.ObjectName(j.User, name))
+		if e, missing := errors.AsType[*NotFoundError](err); missing && (e.Unsure == nil || errors.Is(e.Unsure, ErrNoController)) {
+			return name, nil
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+	return "", hint.Errorf("choose one with --as", "no free name was found for a copy of %s", j.Title())
+}
+
+// Clone is the job file of a job under another name; secrets tells whether some are masked in it.
+func Clone(j *Job, as string) (text []byte, secrets bool, err error) {
+	config := ""
+	if j.Live() {
+		config = j.Framework.Annotations[v1.AnnotationConfig]
+	} else {
+		config = j.Archived.Config
+	}
+	if config == "" {
+		return nil, false, hint.Errorf("only jobs that were submitted by paictl or OpenPAI can be cloned", "%s has no job file", j.Title())
+	}
+	text, err = SetName(j.Title(), []byte(config), as)
+	return text, bytes.Contains(text, []byte(protocol.Masked)), err
+}

@@ -1,0 +1,55 @@
+package job
+
+import (
+	"context"
+
+	"github.com/openpai/paictl/pkg/framework/api"
+	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
+)
+
+// WaitingList is the gangs that wait for GPUs, in their order.
+type WaitingList struct {
+	Items []WaitingGang `json:"items"`
+}
+
+// WaitingGang is one of them, and its job.
+type WaitingGang struct {
+	Job string `json:"job"` // user/name
+	schedulerapi.Queued
+}
+
+// Waiting asks the scheduler who waits in a virtual cluster, or in all.
+func (c *Client) Waiting(ctx context.Context, vc string) (*WaitingList, error) {
+	q, err := c.Scheduler.Queue(ctx, vc)
+	if err != nil {
+		return nil, err
+	}
+	out := &WaitingList{Items: []WaitingGang{}}
+	alone := map[string]string{} // names of jobs whose gangs don't tell them
+	for _, g := range q.Items {
+		title := JobOfGroup(g.Group)
+		if title == g.Group {
+			object := ObjectOfGroup(g.Group)
+			if alone[object] == "" {
+				alone[object] = c.titleOf(ctx, object, title)
+			}
+			title = alone[object]
+		}
+		out.Items = append(out.Items, WaitingGang{title, g})
+	}
+	return out, nil
+}
+
+// titleOf names the job of a Framework; other is for what belongs to none.
+func (c *Client) titleOf(ctx context.Context, object, other string) string {
+	if !objectName.MatchString(object) {
+		return other
+	}
+	f, err := c.Frameworks.Get(ctx, object)
+	if err != nil || f.Annotations[v1.AnnotationJobName] == "" {
+		return other
+	}
+	row := api.Summary(f)
+	return row.User + "/" + row.Name
+}
