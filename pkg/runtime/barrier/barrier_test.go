@@ -1,0 +1,369 @@
+package barrier
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/pkg/runtime/exit"
+	"github.com/openpai/paictl/pkg/runtime/peers"
+	"github.com/openpai/paictl/pkg/runtime/process"
+)
+
+const token = "the-token"
+
+// api is as much of an API server as a watch of one ConfigMap needs. It refuses everything else.
+type api struct {
+	*httptest.Server
+	folder string
+
+	mu      sync.Mutex
+	object  []byte // the current event, or nil
+	changed chan struct{}
+
+	requests, messages, bytes atomic.Int64
+	fail                      atomic.Int32 // status to answer with
+	cut                       atomic.Bool  // end each watch right after it was opened
+}
+
+func newAPI(tb testing.TB) *api {
+	tb.Helper()
+	a := &api{changed: make(chan struct{}), folder: tb.TempDir()}
+	a.Server = httptest.NewUnstartedServer(http.HandlerFunc(a.serve))
+	a.Config.ErrorLog = nil
+	a.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
+	a.StartTLS()
+	tb.Cleanup(func() {
+		a.CloseClientConnections()
+		a.Close()
+	})
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.Certificate().Raw})
+	require.NoError(tb, os.WriteFile(filepath.Join(a.folder, "ca.crt"), ca, 0o600))
+	require.NoError(tb, os.WriteFile(filepath.Join(a.folder, "token"), []byte(token+"\n"), 0o600))
+	return a
+}
+
+func (a *api) serve(w http.ResponseWriter, r *http.Request) {
+	a.requests.Add(1)
+	q := r.URL.Query()
+	status := int(a.fail.Load())
+	switch {
+	case status != 0:
+	case r.Header.Get("Authorization") != "Bearer "+token:
+		status = http.StatusUnauthorized
+	case r.Method != http.MethodGet || r.URL.Path != "/api/v1/namespaces/pai-jobs/configmaps" ||
+		q.Get("watch") != "true" || q.Get("fieldSelector") != "metadata.name=job-attempt":
+		status = http.StatusForbidden
+	}
+	if status != 0 {
+		w.WriteHeader(status)
+		fmt.Fprintf(w, `{"kind":"Status","message":"told to say %d"}`, status)
+		return
+	}
+	w.WriteHeader(http.StatusOK)
+	flusher := http.NewResponseController(w)
+	_ = flusher.Flush()
+	if a.cut.Load() {
+		return
+	}
+	var sent []byte
+	for {
+		a.mu.Lock()
+		object, changed := a.object, a.changed
+		a.mu.Unlock()
+		if object != nil && string(object) != string(sent) {
+			n, _ := w.Write(object)
+			_ = flusher.Flush()
+			a.messages.Add(1)
+			a.bytes.Add(int64(n))
+			sent = object
+		}
+		select {
+		case <-changed:
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+// publish sets the peers of the ConfigMap.
+func (a *api) publish(tb testing.TB, p *peers.Peers) {
+	tb.Helper()
+	data, err := peers.Encode(p)
+	require.NoError(tb, err)
+	a.set(tb, map[string]any{"peers": data})
+}
+
+func (a *api) set(tb testing.TB, data map[string]any) {
+	tb.Helper()
+	e, err := json.Marshal(map[string]any{"type": "MODIFIED", "object": map[string]any{
+		"kind": "ConfigMap", "metadata": map[string]any{"name": "job-attempt", "resourceVersion": "7"}, "binaryData": data,
+	}})
+	require.NoError(tb, err)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.object = append(e, '\n')
+	close(a.changed)
+	a.changed = make(chan struct{})
+}
+
+func (a *api) wait(tb testing.TB, index int) *Wait {
+	tb.Helper()
+	return &Wait{
+		Client:  &Client{Base: a.URL, Folder: a.folder, Namespace: "pai-jobs", Name: "job-attempt"},
+		Attempt: 2, Role: "worker", Index: index, PodIP: address(index), Timeout: 30 * time.Second,
+		Tell: func(format string, args ...any) { tb.Logf(format, args...) },
+	}
+}
+
+func address(i int) string { return fmt.Sprintf("10.0.%d.%d", i>>8, i&255) }
+
+func workers(attempt int32, n int) *peers.Peers {
+	r := peers.Role{Name: "worker"}
+	for i := range n {
+		r.PodIPs = append(r.PodIPs, address(i))
+		r.HostIPs = append(r.HostIPs, "192.168.0.1")
+	}
+	return &peers.Peers{Attempt: attempt, Roles: []peers.Role{r}}
+}
+
+// begin waits in the background, once the watch is open.
+func begin(t *testing.T, a *api, w *Wait) <-chan error {
+	t.Helper()
+	before := a.requests.Load()
+	done := make(chan error, 1)
+	go func() {
+		p, err := w.For(t.Context())
+		if err == nil && p == nil {
+			err = fmt.Errorf("no peers")
+		}
+		done <- err
+	}()
+	require.Eventually(t, func() bool { return a.requests.Load() > before }, 10*time.Second, time.Millisecond)
+	return done
+}
+
+func TestPeersThatAreThereAlreadyComeAtOnce(t *testing.T) {
+	a := newAPI(t)
+	a.publish(t, workers(2, 3))
+	p, err := a.wait(t, 1).For(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, workers(2, 3), p)
+	assert.EqualValues(t, 1, a.requests.Load())
+}
+
+func TestPeersArePushedWhenTheyArePublished(t *testing.T) {
+	a := newAPI(t)
+	a.set(t, map[string]any{}) // the attempt's ConfigMap, without peers
+	done := begin(t, a, a.wait(t, 1))
+	a.publish(t, workers(2, 3))
+	require.NoError(t, <-done)
+	assert.EqualValues(t, 1, a.requests.Load(), "one watch, nothing is asked for again")
+}
+
+func TestPeersOfAnotherAttemptOrWithAnotherAddressAreNotOurs(t *testing.T) {
+	a := newAPI(t)
+	a.publish(t, workers(1, 3)) // the one before
+	done := begin(t, a, a.wait(t, 1))
+	moved := workers(2, 3)
+	moved.Roles[0].PodIPs[1] = "10.9.9.9"
+	a.publish(t, moved)
+	a.set(t, map[string]any{"peers": base64.StdEncoding.EncodeToString([]byte("garbage"))})
+	a.publish(t, &peers.Peers{Attempt: 2})
+	select {
+	case err := <-done:
+		require.FailNow(t, "it took them", "%v", err)
+	default:
+	}
+	a.publish(t, workers(2, 3))
+	require.NoError(t, <-done)
+}
+
+func TestATaskThatWasAddedLaterDoesNotWait(t *testing.T) {
+	a := newAPI(t)
+	a.publish(t, workers(2, 3))
+	_, err := a.wait(t, 7).For(t.Context())
+	require.NoError(t, err)
+}
+
+func TestTheWatchIsOpenedAgainAfterItsConnectionIsLost(t *testing.T) {
+	a := newAPI(t)
+	a.cut.Store(true)
+	done := begin(t, a, a.wait(t, 0))
+	require.Eventually(t, func() bool { return a.requests.Load() >= 2 }, 10*time.Second, time.Millisecond)
+	a.cut.Store(false)
+	require.Eventually(t, func() bool { return a.requests.Load() >= 3 }, 10*time.Second, time.Millisecond)
+	a.CloseClientConnections()
+	a.publish(t, workers(2, 3))
+	require.NoError(t, <-done)
+}
+
+func TestAnAPIServerInTroubleIsAskedAgain(t *testing.T) {
+	a := newAPI(t)
+	a.fail.Store(http.StatusServiceUnavailable)
+	done := begin(t, a, a.wait(t, 0))
+	a.publish(t, workers(2, 3))
+	a.fail.Store(0)
+	require.NoError(t, <-done)
+}
+
+func TestTheCodeTellsWhyThereAreNoPeers(t *testing.T) {
+	for name, c := range map[string]struct {
+		prepare func(*testing.T, *api, *Wait)
+		code    int
+		want    string
+	}{
+		"others have no place":    {func(*testing.T, *api, *Wait) {}, 251, "not all tasks of the job have a place"},
+		"watches that end":        {func(_ *testing.T, a *api, _ *Wait) { a.cut.Store(true) }, 251, "not all tasks"},
+		"no API server":           {func(_ *testing.T, _ *api, w *Wait) { w.Client.Base = "https://127.0.0.1:1" }, 250, "can't be reached"},
+		"an API server's error":   {func(_ *testing.T, a *api, _ *Wait) { a.fail.Store(500) }, 250, "told to say 500"},
+		"a refusal":               {func(_ *testing.T, a *api, w *Wait) { a.fail.Store(403); w.refusedFor = time.Millisecond }, 252, "told to say 403"},
+		"a refusal until the end": {func(_ *testing.T, a *api, _ *Wait) { a.fail.Store(403) }, 252, "told to say 403"},
+		"no token": {func(t *testing.T, a *api, w *Wait) {
+			require.NoError(t, os.Remove(filepath.Join(a.folder, "token")))
+			w.refusedFor = time.Millisecond
+		}, 252, "no such file"},
+		"another authority": {func(t *testing.T, a *api, _ *Wait) {
+			other := newOther(t)
+			require.NoError(t, os.WriteFile(filepath.Join(a.folder, "ca.crt"), other, 0o600))
+		}, 250, "certificate"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newAPI(t)
+			w := a.wait(t, 0)
+			w.Timeout = 700 * time.Millisecond
+			c.prepare(t, a, w)
+			_, err := w.For(t.Context())
+			require.ErrorContains(t, err, c.want)
+			assert.Equal(t, c.code, exit.Code(err))
+			assert.True(t, exit.Own(err))
+			assert.NotContains(t, err.Error(), token)
+		})
+	}
+}
+
+// newOther is a certificate that didn't sign the server's.
+func newOther(t *testing.T) []byte {
+	t.Helper()
+	dir, err := os.ReadFile(filepath.Join("testdata", "other-ca.crt"))
+	require.NoError(t, err)
+	return dir
+}
+
+func TestAStoppedTaskWaitsNoLonger(t *testing.T) {
+	a := newAPI(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	w := a.wait(t, 0)
+	done := make(chan error, 1)
+	go func() { _, err := w.For(ctx); done <- err }()
+	require.Eventually(t, func() bool { return a.requests.Load() > 0 }, 10*time.Second, time.Millisecond)
+	cancel()
+	err := <-done
+	require.ErrorIs(t, err, process.ErrStopped)
+	assert.Equal(t, 143, exit.Code(err))
+}
+
+func TestTasksThatDoNotWaitTakeWhatIsThere(t *testing.T) {
+	a := newAPI(t)
+	assert.Nil(t, a.wait(t, 0).Now(t.Context(), 200*time.Millisecond))
+	a.publish(t, workers(2, 3))
+	assert.Equal(t, workers(2, 3), a.wait(t, 0).Now(t.Context(), 10*time.Second))
+	a.publish(t, workers(1, 3))
+	assert.Nil(t, a.wait(t, 0).Now(t.Context(), 200*time.Millisecond), "of another attempt")
+}
+
+func TestOutsideAPodThereIsNoAPI(t *testing.T) {
+	_, err := InCluster(func(string) string { return "" }, "", "ns", "name")
+	require.ErrorContains(t, err, "KUBERNETES_SERVICE_HOST")
+	c, err := InCluster(func(k string) string {
+		return map[string]string{"KUBERNETES_SERVICE_HOST": "fd00::1", "KUBERNETES_SERVICE_PORT": "443"}[k]
+	}, "", "ns", "name")
+	require.NoError(t, err)
+	assert.Equal(t, "https://[fd00::1]:443", c.Base)
+}
+
+// crowd opens n watches, and returns how long after publishing the last task has its peers.
+func crowd(tb testing.TB, a *api, n int) time.Duration {
+	tb.Helper()
+	a.set(tb, map[string]any{})
+	a.messages.Store(0)
+	a.bytes.Store(0)
+	start := a.requests.Load()
+	var wg sync.WaitGroup
+	var failed atomic.Value
+	for i := range n {
+		w := a.wait(tb, i)
+		w.Timeout = 5 * time.Minute
+		wg.Go(func() {
+			if _, err := w.For(tb.Context()); err != nil {
+				failed.Store(err.Error())
+			}
+		})
+	}
+	for a.requests.Load() < start+int64(n) || a.messages.Load() < int64(n) {
+		time.Sleep(10 * time.Millisecond) // until all have seen the ConfigMap without peers
+	}
+	began := time.Now()
+	a.publish(tb, workers(2, n))
+	wg.Wait()
+	took := time.Since(began)
+	require.Nil(tb, failed.Load())
+	return took
+}
+
+func TestMessagesGrowWithTheNumberOfTasksAndNoFaster(t *testing.T) {
+	for _, n := range []int{10, 100} {
+		a := newAPI(t)
+		crowd(t, a, n)
+		assert.EqualValues(t, n, a.requests.Load(), "one request per task")
+		assert.EqualValues(t, 2*n, a.messages.Load(), "the object at first and the peers")
+	}
+}
+
+// BenchmarkBarrier says how long after the last address a thousand tasks know it, all of them and
+// the API server in this one process.
+func BenchmarkBarrier(b *testing.B) {
+	for _, n := range []int{200, 1000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			var total time.Duration
+			var messages, bytes int64
+			for b.Loop() {
+				a := newAPI(b)
+				total += crowd(b, a, n)
+				messages, bytes = a.messages.Load(), a.bytes.Load()
+			}
+			b.ReportMetric(float64(total.Milliseconds())/float64(b.N), "ms/barrier")
+			b.ReportMetric(float64(messages)/float64(n), "messages/task")
+			b.ReportMetric(float64(bytes)/float64(n), "B/task")
+		})
+	}
+}
+
+func TestErrorsOfAWatchAreErrors(t *testing.T) {
+	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintln(w, `{"type":"ERROR","object":{"kind":"Status","code":410,"message":"too old"}}`)
+	}))
+	defer s.Close()
+	folder := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "ca.crt"), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "token"), []byte(token), 0o600))
+	c := &Client{Base: s.URL, Folder: folder, Namespace: "n", Name: "x"}
+	_, err := c.watch(t.Context(), Key, time.Minute, func() {}, func([]byte) bool { return true })
+	require.ErrorContains(t, err, "too old")
+	assert.True(t, strings.Contains(err.Error(), "410"))
+}
