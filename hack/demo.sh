@@ -124,6 +124,7 @@ workers=$(kubectl get nodes -l pai-worker=true --no-headers | wc -l | tr -d ' ')
 title "Jobs: each of the $workers workers has eight GPUs, simulated ones"
 run paictl job validate examples/jobs/*.yaml
 run paictl job submit examples/jobs/hello.yaml --replace --watch
+run paictl job logs hello
 if [ "$workers" -gt 1 ]; then
 	title "Two roles that find each other; their logs as they come"
 	run paictl job submit examples/jobs/two-roles.yaml --replace
@@ -147,7 +148,7 @@ until paictl job list | grep -q queued || [ "$i" -ge 60 ]; do
 done
 run paictl job list
 run paictl job why waits
-run paictl job stop gpu --yes
+run paictl job stop gpu
 run paictl job wait waits
 run paictl job logs waits
 run paictl job list

@@ -33,7 +33,7 @@ func (j *jobs) failuresAreExplained(t *testing.T) {
 				text = run(t, j.args("job", "why", "gpu", "--user", "eve")...).stdout
 				return strings.Contains(strings.ToLower(text), "quota")
 			})
-			_ = run(t, j.args("job", "stop", "gpu", "--user", "eve", "--yes")...)
+			_ = run(t, j.args("job", "delete", "gpu", "--user", "eve", "--yes")...)
 		}
 		assert.Contains(t, strings.ToLower(text), "quota")
 		assert.Contains(t, text, "eve")
@@ -50,7 +50,7 @@ func (j *jobs) failuresAreExplained(t *testing.T) {
 	})
 	t.Run("the image does not exist", func(t *testing.T) {
 		j.forget(t, "no-image")
-		j.submit(t, jobFile(t, strings.NewReplacer("name: hello", "name: no-image", "examples-python:3", "no-such-image:1").Replace(read(t, example(t, "hello")))))
+		j.submit(t, example(t, "hello", "examples-python:3", "no-such-image:1"), "--name", "no-image")
 		eventually(t, 2*time.Minute, "the image is named", func() bool { return strings.Contains(j.why(t, "no-image"), "no-such-image:1") })
 		t.Logf("%s: %s", j.state(t, "no-image"), j.why(t, "no-image"))
 		j.forget(t, "no-image")
@@ -82,9 +82,9 @@ func (j *jobs) missesItsSecret(t *testing.T) {
 	const name = "no-secret"
 	j.forget(t, "gpu")
 	j.forget(t, name)
-	j.submit(t, example(t, "gpu", "seconds: 120", "seconds: 3600"))
+	j.submit(t, example(t, "gpu"), "--set", "seconds=3600")
 	j.is(t, "gpu", "running")
-	j.submit(t, jobFile(t, strings.NewReplacer("name: waits", "name: "+name, "instances: 2", "instances: 4").Replace(read(t, example(t, "waits")))))
+	j.submit(t, example(t, "waits", "instances: 2", "instances: 4"), "--name", name)
 	j.is(t, name, "queued")
 	secret := v1.SpecSecretName(v1.ObjectName("ann", name))
 	j.kubectl("-n pai-jobs delete secret " + secret)

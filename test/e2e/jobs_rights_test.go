@@ -55,10 +55,9 @@ func (j *jobs) mayDoLittle(t *testing.T) {
 	defer j.forget(t, "pair")
 	// Another user's job, with a secret.
 	bob := jobFile(t, fmt.Sprintf(sleepers, "theirs", 1))
-	_ = run(t, j.args("job", "stop", "theirs", "--user", "bob", "--yes")...)
 	_ = run(t, j.args("job", "delete", "theirs", "--user", "bob", "--yes")...)
 	ok(t, j.args("job", "submit", bob, "--user", "bob")...)
-	defer func() { _ = run(t, j.args("job", "stop", "theirs", "--user", "bob", "--yes")...) }()
+	defer func() { _ = run(t, j.args("job", "delete", "theirs", "--user", "bob", "--yes")...) }()
 	for _, name := range []string{"alone", "pair"} {
 		eventually(t, 2*time.Minute, name+" runs", func() bool { return strings.Contains(j.log(t, name), "ready") })
 	}

@@ -32,9 +32,8 @@ func (j *jobs) examplesEndAsTheySay(t *testing.T) {
 		check func(*testing.T, string)
 	}{
 		{"hello", func(t *testing.T, name string) {
-			r := run(t, j.job("submit", example(t, name), "--watch")...)
-			require.Equal(t, 0, r.code, "%s", r)
-			assert.Contains(t, r.stdout, "Hello ann, this is main-0 of ann~hello")
+			j.submit(t, example(t, name), "--watch")
+			assert.Contains(t, j.log(t, name), "Hello ann, this is main-0 of ann~hello")
 			j.ended(t, name, "succeeded", "Succeeded")
 		}},
 		{"two-roles", func(t *testing.T, name string) {
@@ -104,7 +103,7 @@ func (j *jobs) examplesEndAsTheySay(t *testing.T) {
 
 // usesAMachineOfGPUs leaves the job running.
 func (j *jobs) usesAMachineOfGPUs(t *testing.T, name string) {
-	j.submit(t, example(t, name, "seconds: 120", "seconds: 3600"))
+	j.submit(t, example(t, name), "--set", "seconds=3600")
 	j.is(t, name, "running")
 	eventually(t, time.Minute, "it has said what it sees", func() bool { return strings.Contains(j.log(t, name), "torchrun") })
 	log := j.log(t, name)
@@ -125,7 +124,7 @@ func (j *jobs) waitsForGPUs(t *testing.T, name string) {
 	for _, p := range j.podsOf(t, name) {
 		assert.Empty(t, p.Spec.NodeName, "a gang that waits holds no machine")
 	}
-	ok(t, j.job("stop", "gpu", "--yes")...)
+	ok(t, j.job("stop", "gpu")...)
 	j.ended(t, "gpu", "stopped", "")
 	j.ended(t, name, "succeeded", "Succeeded")
 	for rank := range 4 {
@@ -146,9 +145,9 @@ func (j *jobs) retries(t *testing.T, name string) {
 }
 
 func (j *jobs) goesOnFromItsCheckpoint(t *testing.T, name string) {
-	j.submit(t, example(t, name, "steps: 600", "steps: 100"))
+	j.submit(t, example(t, name), "--set", "steps=100")
 	eventually(t, 2*time.Minute, "it works", func() bool { return strings.Contains(j.log(t, name), "step 20") })
-	ok(t, j.job("stop", name, "--yes")...)
+	ok(t, j.job("stop", name)...)
 	j.ended(t, name, "stopped", "")
 	var saved int
 	log := j.log(t, name)
@@ -157,7 +156,7 @@ func (j *jobs) goesOnFromItsCheckpoint(t *testing.T, name string) {
 	_, err := fmt.Sscan(after, &saved)
 	require.NoError(t, err)
 
-	j.submit(t, example(t, name, "steps: 600", "steps: 100"), "--replace")
+	j.submit(t, example(t, name), "--set", "steps=100", "--replace")
 	j.ended(t, name, "succeeded", "Succeeded")
 	log = j.log(t, name)
 	assert.Contains(t, log, fmt.Sprintf("resumed at step %d\n", saved))
@@ -244,7 +243,6 @@ func (j *jobs) submit(t testing.TB, file string, flags ...string) {
 // forget deletes a job that an earlier run of the test has left.
 func (j *jobs) forget(t testing.TB, name string) {
 	t.Helper()
-	_ = run(t, j.job("stop", name, "--yes")...)
 	_ = run(t, j.job("delete", name, "--yes")...)
 }
 
