@@ -46,7 +46,14 @@ func (p patience) RoundTrip(req *http.Request) (*http.Response, error) {
 		cancel(nil)
 		return nil, err
 	}
-	resp.Body = &heldBody{ReadCloser: resp.Body, done: func() { cancel(nil) }}
+	held := &heldBody{ReadCloser: resp.Body, done: func() { cancel(nil) }}
+	resp.Body = held
+	if w, ok := held.ReadCloser.(io.Writer); ok { // a connection that speaks another protocol from now on
+		resp.Body = struct {
+			*heldBody
+			io.Writer
+		}{held, w}
+	}
 	return resp, nil
 }
 

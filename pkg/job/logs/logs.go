@@ -1,0 +1,164 @@
+package logs
+
+import (
+	"context"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/job"
+)
+
+// parallel is how many logs are read at once.
+const parallel = 8
+
+// Options choose what is written, and where.
+type Options struct {
+	Selection
+	Follow bool
+	Since  time.Duration // 0: all
+	Tail   int64         // lines of each task; negative: all
+	// Prefix, not nil, makes what stands before the lines of a task where there are several.
+	Prefix func(task string) string
+	Out    io.Writer
+	// Problem is told of logs that can't be had, and Note of attempts that begin.
+	Problem func(error)
+	Note    func(string)
+}
+
+// writer writes whole lines of several logs.
+type writer struct {
+	o *Options
+
+	mu  sync.Mutex
+	err error
+}
+
+func (w *writer) write(prefix, text string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err == nil {
+		_, w.err = io.WriteString(w.o.Out, prefix+text+"\n")
+	}
+	return w.err
+}
+
+// Write writes the logs that are meant. With Follow it goes on until the job has ended.
+func Write(ctx context.Context, c *job.Client, j *job.Job, o Options) error {
+	r := newReader(c, j)
+	if err := r.check(o.Selection); err != nil {
+		return err
+	}
+	w := &writer{o: &o}
+	if o.Follow && j.Live() && (j.Framework.Status == nil || j.Framework.Status.State != v1.Completed) {
+		return newFollower(r, w).run(ctx)
+	}
+	list, err := r.sources(ctx, o.Selection)
+	if err != nil {
+		return err
+	}
+	if len(list) == 0 {
+		return r.nothing(o.Selection)
+	}
+	if len(list) == 1 {
+		return r.one(ctx, list[0], w)
+	}
+	return r.several(ctx, list, w)
+}
+
+// Tasks counts the tasks that are meant.
+func Tasks(c *job.Client, j *job.Job, sel Selection) int {
+	r := newReader(c, j)
+	if j.Live() {
+		return r.expected(sel)
+	}
+	tasks := map[task]bool{}
+	for _, a := range j.Archived.Attempts {
+		for i := range a.Tasks {
+			if t := (task{a.Tasks[i].RoleObject, a.Tasks[i].Index}); r.selected(sel, t) {
+				tasks[t] = true
+			}
+		}
+	}
+	return len(tasks)
+}
+
+// nothing explains that there is no log at all.
+func (r *reader) nothing(sel Selection) error {
+	switch {
+	case sel.Previous:
+		return hint.Errorf("leave out --previous", "no task of %s was tried before", r.job.Title())
+	case sel.Attempt >= 0:
+		return hint.Errorf("see the attempts with: paictl job get "+r.job.Name, "%s has no attempt %d", r.job.Title(), sel.Attempt)
+	}
+	return hint.Errorf("see what it waits for with: paictl job why "+r.job.Name, "no task of %s has started yet", r.job.Title())
+}
+
+// one writes a single log as it is.
+func (r *reader) one(ctx context.Context, s *source, w *writer) error {
+	err := r.read(ctx, s, w.o.options(), func(l line) error { return w.write("", l.text) })
+	if err != nil {
+		return r.explain(s, err)
+	}
+	return nil
+}
+
+func (r *reader) explain(s *source, err error) error {
+	return hint.Wrap(r.problem(s, err), "see what it waits for with: paictl job why "+r.job.Name)
+}
+
+// several writes the logs of many tasks in the order of time. Lines of the archive have none; they come
+// first, by task.
+func (r *reader) several(ctx context.Context, list []*source, w *writer) error {
+	all := make([][]merged, len(list))
+	failed := make([]error, len(list))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(parallel)
+	for i, s := range list {
+		g.Go(func() error {
+			prefix := w.prefix(s)
+			failed[i] = r.read(ctx, s, w.o.options(), func(l line) error {
+				all[i] = append(all[i], merged{l.stamp, prefix, l.text})
+				return nil
+			})
+			return context.Cause(ctx)
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	lines := slices.Concat(all...)
+	slices.SortStableFunc(lines, func(a, b merged) int { return strings.Compare(a.stamp, b.stamp) })
+	for _, l := range lines {
+		if err := w.write(l.prefix, l.text); err != nil {
+			return err
+		}
+	}
+	read := 0
+	for i, err := range failed {
+		if err == nil {
+			read++
+		} else {
+			w.o.Problem(r.problem(list[i], err))
+		}
+	}
+	if read == 0 {
+		return hint.Errorf("see what it waits for with: paictl job why "+r.job.Name, "no task of %s has a log", r.job.Title())
+	}
+	return nil
+}
+
+type merged struct{ stamp, prefix, text string }
+
+func (w *writer) prefix(s *source) string {
+	if w.o.Prefix == nil {
+		return ""
+	}
+	return w.o.Prefix(s.name)
+}

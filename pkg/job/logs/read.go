@@ -1,0 +1,157 @@
+package logs
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/openpai/paictl/pkg/framework/api"
+	"github.com/openpai/paictl/pkg/job"
+)
+
+// maxLine cuts lines of megabytes, which would be held in memory, into several.
+const maxLine = 1 << 20
+
+// line is a line of a log, with the time at which it was written where the machine knows it.
+type line struct{ stamp, text string }
+
+// errNotStarted is the log of a program that hasn't begun.
+var errNotStarted = errors.New("it hasn't started")
+
+// read hands over the lines of a source.
+func (r *reader) read(ctx context.Context, s *source, o *corev1.PodLogOptions, give func(line) error) error {
+	if s.pod == nil {
+		return r.readArchive(ctx, s, o, give)
+	}
+	own := o.DeepCopy()
+	own.Container, own.Timestamps = ContainerOf(s.pod), true
+	body, err := r.client.Client.CoreV1().Pods(s.pod.Namespace).GetLogs(s.pod.Name, own).Stream(ctx)
+	switch {
+	case apierrors.IsNotFound(err) && !notYet(err):
+		return r.readArchive(ctx, s, o, give) // its pod went away meanwhile
+	case notYet(err):
+		return errNotStarted
+	case err != nil:
+		return err
+	}
+	defer func() { _ = body.Close() }() // it was only read
+	return lines(body, func(text string) error { return give(stamped(text)) })
+}
+
+// notYet tells what the kubelet says of a container that isn't there yet.
+func notYet(err error) bool {
+	if err == nil || !apierrors.IsBadRequest(err) {
+		return false
+	}
+	text := err.Error()
+	return strings.Contains(text, "waiting to start") || strings.Contains(text, "not available") || strings.Contains(text, "does not have a host assigned") ||
+		strings.Contains(text, "is terminated") || strings.Contains(text, "PodInitializing") || strings.Contains(text, "ContainerCreating")
+}
+
+func (r *reader) readArchive(ctx context.Context, s *source, o *corev1.PodLogOptions, give func(line) error) error {
+	key := api.LogKey{Framework: r.job.Object, Role: s.role, Task: s.index, Attempt: s.attempt, TaskAttempt: s.taskAttempt}
+	if r.job.Live() {
+		key.UID = string(r.job.Framework.UID)
+	}
+	body, truncated, err := r.client.History.Log(ctx, key)
+	if apierrors.IsNotFound(err) {
+		return fmt.Errorf("its pod is gone, and the archive has no log of attempt %d", s.attempt)
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = body.Close() }() // it was only read
+	if truncated {
+		if err := give(line{text: "[... the archive keeps only the end of the log ...]"}); err != nil {
+			return err
+		}
+	}
+	if o.TailLines == nil {
+		return lines(body, func(text string) error { return give(line{text: text}) })
+	}
+	var last []string
+	if err := lines(body, func(text string) error {
+		if last = append(last, text); int64(len(last)) > *o.TailLines {
+			last = last[1:]
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	for _, text := range last {
+		if err := give(line{text: text}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lines splits what comes into lines, without their ends.
+func lines(r io.Reader, give func(string) error) error {
+	b := bufio.NewReaderSize(r, 64<<10)
+	var text []byte
+	for {
+		part, err := b.ReadSlice('\n')
+		text = append(text, part...)
+		if errors.Is(err, bufio.ErrBufferFull) && len(text) < maxLine {
+			continue
+		}
+		if len(text) > 0 {
+			if e := give(strings.TrimSuffix(strings.TrimSuffix(string(text), "\n"), "\r")); e != nil {
+				return e
+			}
+			text = text[:0]
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil && !errors.Is(err, bufio.ErrBufferFull):
+			return err
+		}
+	}
+}
+
+// stamped takes apart what the kubelet puts together.
+func stamped(text string) line {
+	stamp, rest, ok := strings.Cut(text, " ")
+	if _, err := time.Parse(time.RFC3339Nano, stamp); err != nil || !ok {
+		return line{text: text}
+	}
+	return line{stamp, rest}
+}
+
+// options are those of a source that was there when the command began.
+func (o *Options) options() *corev1.PodLogOptions {
+	out := &corev1.PodLogOptions{}
+	if o.Tail >= 0 {
+		out.TailLines = &o.Tail
+	}
+	if o.Since > 0 {
+		seconds := max(int64(o.Since.Seconds()), 1)
+		out.SinceSeconds = &seconds
+	}
+	return out
+}
+
+// resumeAt makes options that go on after the line of a time. The API knows whole seconds only.
+func resumeAt(o *corev1.PodLogOptions, stamp string) {
+	if at, err := time.Parse(time.RFC3339Nano, stamp); err == nil {
+		o.TailLines, o.SinceSeconds, o.SinceTime = nil, nil, &metav1.Time{Time: at}
+	}
+}
+
+// problem is an error with the task that it is about.
+func (r *reader) problem(s *source, err error) error {
+	if errors.Is(err, job.ErrNoController) {
+		return fmt.Errorf("%s: its pod is gone, and %w", s.name, err)
+	}
+	return fmt.Errorf("%s: %w", s.name, err)
+}

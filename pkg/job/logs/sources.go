@@ -1,0 +1,212 @@
+// Package logs reads what the programs of a job write: from the machines while their pods are there, and
+// from the job controller's archive after that.
+// In: a job, which of its tasks and attempts. Out: lines, merged where there are several tasks, followed
+// over retries until the job ends.
+package logs
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+
+	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/job"
+)
+
+// All stands for every task, or the latest attempt.
+const All = -1
+
+// Selection says which tasks and attempts are meant.
+type Selection struct {
+	Role    string // as the user spells it; empty: all
+	Task    int32  // All, or an index
+	Attempt int32  // of the job; All: the latest
+	// Previous means the attempt before, of each task.
+	Previous bool
+}
+
+// task is one task of a job.
+type task struct {
+	role  string // in the Framework
+	index int32
+}
+
+// source is the log of one attempt of one task.
+type source struct {
+	task
+	name                 string // role[index], as the user spells it
+	attempt, taskAttempt int32
+	pod                  *corev1.Pod // nil: what the archive has
+	hasLog               bool        // in the archive
+}
+
+func (s *source) key() [2]int32 { return [2]int32{s.attempt, s.taskAttempt} }
+
+// container is the one of a task's pod that runs the user's program.
+const container = "app"
+
+// ContainerOf is the container of a task's pod that runs the user's program: "app", or the first of a
+// pod that something else has made.
+func ContainerOf(p *corev1.Pod) string {
+	for i := range p.Spec.Containers {
+		if p.Spec.Containers[i].Name == container {
+			return container
+		}
+	}
+	if len(p.Spec.Containers) > 0 {
+		return p.Spec.Containers[0].Name
+	}
+	return container
+}
+
+// reader reads logs of one job.
+type reader struct {
+	client *job.Client
+	job    *job.Job
+	roles  map[string]string // by the Framework's name: as the user spells it
+	order  []string          // the Framework's names, in the order of the job file
+}
+
+func newReader(c *job.Client, j *job.Job) *reader {
+	r := &reader{client: c, job: j, roles: map[string]string{}}
+	for _, name := range j.RoleNames() {
+		object := j.RoleObject(name)
+		r.roles[object] = name
+		r.order = append(r.order, object)
+	}
+	return r
+}
+
+// check refuses a selection of what the job doesn't have.
+func (r *reader) check(s Selection) error {
+	if s.Role != "" && r.job.RoleObject(s.Role) == "" {
+		return hint.Errorf(fmt.Sprintf("there are: %v", r.job.RoleNames()), "%s has no task role %q", r.job.Title(), s.Role)
+	}
+	if !r.job.Live() || s.Task < 0 {
+		return nil
+	}
+	for i := range r.job.Framework.Spec.TaskRoles {
+		t := &r.job.Framework.Spec.TaskRoles[i]
+		if (s.Role == "" || r.job.RoleObject(s.Role) == t.Name) && s.Task < t.TaskNumber {
+			return nil
+		}
+	}
+	return hint.Errorf("tasks are counted from 0", "%s has no task %d", r.job.Title(), s.Task)
+}
+
+// selected tells whether a task is meant.
+func (r *reader) selected(s Selection, t task) bool {
+	return (s.Role == "" || r.job.RoleObject(s.Role) == t.role) && (s.Task < 0 || s.Task == t.index)
+}
+
+// fromPod makes a source of a pod; nil where it is no task's.
+func (r *reader) fromPod(p *corev1.Pod) *source {
+	index, err := strconv.ParseInt(p.Labels[v1.LabelTaskIndex], 10, 32)
+	if err != nil {
+		return nil
+	}
+	number := func(s string) int32 {
+		n, _ := strconv.ParseInt(s, 10, 32) // pods of others have none: the first attempt
+		return int32(n)
+	}
+	s := &source{task: task{p.Labels[v1.LabelTaskRole], int32(index)}, pod: p,
+		attempt: number(p.Annotations[v1.AnnotationFrameworkAttempt]), taskAttempt: number(p.Annotations[v1.AnnotationTaskAttempt])}
+	s.name = job.TaskName(cmp.Or(r.roles[s.role], s.role), s.index)
+	return s
+}
+
+// sources finds one log per task. The archive is asked only for what no pod has any more.
+func (r *reader) sources(ctx context.Context, sel Selection) ([]*source, error) {
+	known := map[task][]*source{}
+	pods, err := r.client.Pods(ctx, r.job)
+	if err != nil {
+		return nil, err
+	}
+	for i := range pods {
+		if s := r.fromPod(&pods[i]); s != nil && r.selected(sel, s.task) {
+			known[s.task] = append(known[s.task], s)
+		}
+	}
+	if !r.job.Live() || sel.Attempt >= 0 || sel.Previous || len(known) < r.expected(sel) {
+		err = r.archived(ctx, sel, known)
+		if err != nil && (len(known) == 0 || sel.Attempt >= 0 || sel.Previous) {
+			return nil, err
+		}
+	}
+	var out []*source
+	for _, list := range known {
+		if s := pick(list, sel); s != nil {
+			out = append(out, s)
+		}
+	}
+	slices.SortFunc(out, func(a, b *source) int {
+		return cmp.Or(cmp.Compare(slices.Index(r.order, a.role), slices.Index(r.order, b.role)), cmp.Compare(a.index, b.index))
+	})
+	return out, nil
+}
+
+// expected is how many tasks are meant, as far as the Framework says.
+func (r *reader) expected(sel Selection) int {
+	n := 0
+	if !r.job.Live() {
+		return n
+	}
+	for i := range r.job.Framework.Spec.TaskRoles {
+		t := &r.job.Framework.Spec.TaskRoles[i]
+		switch {
+		case !r.selected(sel, task{t.Name, max(sel.Task, 0)}):
+		case sel.Task < 0:
+			n += int(t.TaskNumber)
+		default:
+			n++
+		}
+	}
+	return n
+}
+
+// archived adds what the archive has and no pod.
+func (r *reader) archived(ctx context.Context, sel Selection, known map[task][]*source) error {
+	past := r.job.Archived
+	if past == nil {
+		var err error
+		if past, err = r.client.History.Job(ctx, r.job.Object); err != nil {
+			return fmt.Errorf("look for logs of earlier attempts: %w", err)
+		}
+	}
+	if r.job.Live() && past.UID != "" && past.UID != string(r.job.Framework.UID) {
+		return nil // an earlier job of that name
+	}
+	for _, a := range past.Attempts {
+		for i := range a.Tasks {
+			t := &a.Tasks[i]
+			s := &source{task: task{t.RoleObject, t.Index}, name: job.TaskName(t.Role, t.Index), attempt: a.ID, taskAttempt: t.ID, hasLog: t.HasLog}
+			same := func(o *source) bool { return o.key() == s.key() }
+			if r.selected(sel, s.task) && !slices.ContainsFunc(known[s.task], same) {
+				known[s.task] = append(known[s.task], s)
+			}
+		}
+	}
+	return nil
+}
+
+// pick takes the latest attempt of a task that is meant; nil where there is none.
+func pick(list []*source, sel Selection) *source {
+	slices.SortFunc(list, func(a, b *source) int {
+		return cmp.Or(cmp.Compare(b.attempt, a.attempt), cmp.Compare(b.taskAttempt, a.taskAttempt))
+	})
+	if sel.Attempt >= 0 {
+		list = slices.DeleteFunc(list, func(s *source) bool { return s.attempt != sel.Attempt })
+	}
+	if sel.Previous && len(list) > 0 {
+		list = list[1:]
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	return list[0]
+}
