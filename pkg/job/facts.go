@@ -134,9 +134,27 @@ func (c *Client) hardware(ctx context.Context, out *render.Cluster) error {
 	}
 	out.VirtualClusters = owned(&config, core.Virtual())
 	if nodes != nil {
-		out.SKUs = shares(nodes.Items, machinesByGPU(core.Physical()))
+		cpu, memory := c.platform(ctx)
+		out.SKUs = shares(nodes.Items, machinesByGPU(core.Physical()), cpu, memory)
 	}
 	return nil
+}
+
+// platform is what the programs that run on every machine ask for there, in thousandths of a processor
+// and MB; a task that counts on their part would wait for ever. Nothing where that can't be read.
+func (c *Client) platform(ctx context.Context) (milliCPU, memoryMB int) {
+	list, err := c.Client.AppsV1().DaemonSets(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return 0, 0
+	}
+	for i := range list.Items {
+		for _, container := range list.Items[i].Spec.Template.Spec.Containers {
+			asks := container.Resources.Requests
+			milliCPU += int(asks.Cpu().MilliValue())
+			memoryMB += int((asks.Memory().Value() + 1<<20 - 1) >> 20)
+		}
+	}
+	return milliCPU, memoryMB
 }
 
 // owned counts the GPUs of virtual clusters, by type.
@@ -187,8 +205,8 @@ func machinesByGPU(roots []cell.CellStatus) map[string]map[string]int {
 	return out
 }
 
-// shares is what the smallest machine of each type of GPU has per GPU.
-func shares(nodes []corev1.Node, machines map[string]map[string]int) map[string]render.SKU {
+// shares is what the smallest machine of each type of GPU has per GPU, less what the platform takes.
+func shares(nodes []corev1.Node, machines map[string]map[string]int, milliCPU, memoryMB int) map[string]render.SKU {
 	out := map[string]render.SKU{}
 	for gpu, names := range machines {
 		share := render.SKU{GPU: 1, MilliCPU: math.MaxInt, MemoryMB: math.MaxInt}
@@ -197,8 +215,8 @@ func shares(nodes []corev1.Node, machines map[string]map[string]int) map[string]
 			if gpus == 0 {
 				continue
 			}
-			share.MilliCPU = min(share.MilliCPU, int(has.Cpu().MilliValue())/gpus)
-			share.MemoryMB = min(share.MemoryMB, int(has.Memory().Value()>>20)/gpus)
+			share.MilliCPU = min(share.MilliCPU, max(0, int(has.Cpu().MilliValue())-milliCPU)/gpus)
+			share.MemoryMB = min(share.MemoryMB, max(0, int(has.Memory().Value()>>20)-memoryMB)/gpus)
 		}
 		if share.MilliCPU != math.MaxInt {
 			out[gpu] = share
