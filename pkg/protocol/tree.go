@@ -150,8 +150,8 @@ func (v *value) scalar(d *strictyaml.Decoder, path strictyaml.Path) {
 	}
 }
 
-// find returns the value at a path, or its nearest ancestor, and whether it is the value itself.
-func (t *tree) find(path strictyaml.Path) (*value, bool) {
+// find returns the value at a path, or its nearest ancestor that is there.
+func (t *tree) find(path strictyaml.Path) *value {
 	v := t.root
 	for _, step := range path {
 		var next *value
@@ -164,23 +164,17 @@ func (t *tree) find(path strictyaml.Path) (*value, bool) {
 			}
 		}
 		if next == nil {
-			return v, false
+			return v
 		}
 		v = next
 	}
-	return v, true
+	return v
 }
 
-// position is that of a field, or of the key of its nearest ancestor.
-func (t *tree) position(path strictyaml.Path) (line, column int) {
-	v, exact := t.find(path)
-	if !exact {
-		return v.place()
-	}
-	return v.line, v.column
-}
+// position is that of a field, or of its nearest ancestor that is there.
+func (t *tree) position(path strictyaml.Path) (line, column int) { return t.find(path).place() }
 
-// place is where a person looks for something that is missing in the value: its key.
+// place is where a person looks for a value: of a map, its key.
 func (v *value) place() (line, column int) {
 	if v.key != nil && v.kind == kindMap {
 		return v.key.Line, v.key.Column

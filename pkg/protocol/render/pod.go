@@ -188,7 +188,7 @@ func (r *renderer) mounts() []corev1.VolumeMount {
 		out = append(out, corev1.VolumeMount{Name: volumeToken, MountPath: tokenPath, ReadOnly: true})
 	}
 	for _, s := range r.storages() {
-		m := corev1.VolumeMount{Name: s.volume(), MountPath: s.MountPath, ReadOnly: s.facts.ReadOnly}
+		m := corev1.VolumeMount{Name: s.volume, MountPath: s.MountPath, ReadOnly: s.facts.ReadOnly}
 		if s.facts.PerUser {
 			m.SubPath = r.User
 		}
@@ -215,14 +215,10 @@ func (r *renderer) volumes(role *protocol.Role) []corev1.Volume {
 	if r.many() {
 		out = append(out, tokenVolume())
 	}
-	seen := map[string]bool{}
 	for _, s := range r.storages() {
-		if !seen[s.volume()] {
-			seen[s.volume()] = true
-			out = append(out, corev1.Volume{Name: s.volume(), VolumeSource: corev1.VolumeSource{
-				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: s.claim(), ReadOnly: s.facts.ReadOnly},
-			}})
-		}
+		out = append(out, corev1.Volume{Name: s.volume, VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: s.claim(), ReadOnly: s.facts.ReadOnly},
+		}})
 	}
 	return out
 }

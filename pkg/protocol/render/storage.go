@@ -13,7 +13,8 @@ import (
 // mounted is a storage of the job, and what is known of it.
 type mounted struct {
 	protocol.Storage
-	facts Storage
+	volume string // name in the pod
+	facts  Storage
 }
 
 func (m mounted) claim() string {
@@ -23,22 +24,20 @@ func (m mounted) claim() string {
 	return m.Name
 }
 
-// volume is a name that a pod may give a volume: no dots, 63 characters.
-func (m mounted) volume() string {
-	name := strings.ReplaceAll(m.claim(), ".", "-")
-	return name[:min(len(name), 56)] + "-volume"
-}
-
 // storages are those that the job names, or the default ones of its user.
 func (r *renderer) storages() []mounted {
 	var out []mounted
+	add := func(s protocol.Storage) {
+		// Claims may have longer names than volumes of a pod, and dots in them.
+		out = append(out, mounted{s, fmt.Sprintf("storage-%d", len(out)), r.Cluster.Storages[s.Name]})
+	}
 	for _, s := range r.job.Extras.Storages {
-		out = append(out, mounted{s, r.Cluster.Storages[s.Name]})
+		add(s)
 	}
 	if r.job.Extras.DefaultStorages {
 		for _, name := range slices.Sorted(maps.Keys(r.Cluster.Storages)) {
-			if facts := r.Cluster.Storages[name]; facts.Default {
-				out = append(out, mounted{protocol.Storage{Name: name, MountPath: "/mnt/" + name}, facts})
+			if r.Cluster.Storages[name].Default {
+				add(protocol.Storage{Name: name, MountPath: "/mnt/" + name})
 			}
 		}
 	}
