@@ -113,10 +113,11 @@ var elsewhere = map[string][]string{
 	"watchdog":              {"default"},                        // roles, to read what lies there
 	"prometheus":            {"default", "kube-system"},         // as watchdog
 	"scheduler":             {kube.JobNamespace, "kube-system"}, // roles: to annotate pods of jobs, to know clients
+	"job-controller":        {kube.JobNamespace},                // a role: to run jobs
 }
 
 func TestObjectsLieInTheNamespaceOfThePlatform(t *testing.T) {
-	clusterScoped := []string{"Namespace", "PriorityClass", "ClusterRole", "ClusterRoleBinding", "StorageClass", "PersistentVolume"}
+	clusterScoped := []string{"Namespace", "PriorityClass", "ClusterRole", "ClusterRoleBinding", "StorageClass", "PersistentVolume", "CustomResourceDefinition"}
 	eachRendering(t, func(t *testing.T, c *chart.Chart, all []unstructured.Unstructured) {
 		seen := map[string]bool{}
 		for _, o := range all {
@@ -274,7 +275,7 @@ func TestPodsRunWithAsFewRightsAsTheyCan(t *testing.T) {
 }
 
 // asksTheAPI are services whose pods get a token, because they ask the API server.
-var asksTheAPI = []string{"watchdog", "kube-state-metrics", "prometheus", "scheduler"}
+var asksTheAPI = []string{"watchdog", "kube-state-metrics", "prometheus", "scheduler", "job-controller"}
 
 func TestPodsGetATokenOnlyToAskTheAPI(t *testing.T) {
 	eachWorkload(t, func(t *testing.T, w workload) {
@@ -298,6 +299,20 @@ var writers = map[string][]string{
 		`{"apiGroups":["coordination.k8s.io"],"resourceNames":["pai-scheduler"],"resources":["leases"],"verbs":["get","update","patch"]}`,
 		`{"apiGroups":[""],"resourceNames":["scheduler-configuration"],"resources":["configmaps"],"verbs":["get","list","watch"]}`,
 		`{"apiGroups":[""],"resources":["pods"],"verbs":["patch"]}`, // those of jobs
+	},
+	"job-controller": {
+		`{"apiGroups":["coordination.k8s.io"],"resources":["leases"],"verbs":["create"]}`,
+		`{"apiGroups":["coordination.k8s.io"],"resourceNames":["job-controller"],"resources":["leases"],"verbs":["get","update","patch"]}`,
+		`{"apiGroups":[""],"resourceNames":["job-failure-rules"],"resources":["configmaps"],"verbs":["get","list","watch"]}`,
+		`{"apiGroups":["","events.k8s.io"],"resources":["events"],"verbs":["create","patch"]}`,
+		// The namespace of jobs, whose objects it makes and removes. Secrets aren't among them.
+		`{"apiGroups":["frameworkcontroller.microsoft.com"],"resources":["frameworks"],"verbs":["get","list","watch","update","patch","delete"]}`,
+		`{"apiGroups":["frameworkcontroller.microsoft.com"],"resources":["frameworks/status"],"verbs":["update","patch"]}`,
+		`{"apiGroups":["frameworkcontroller.microsoft.com"],"resources":["frameworks/finalizers"],"verbs":["update"]}`,
+		`{"apiGroups":[""],"resources":["pods"],"verbs":["get","list","watch","create","patch","delete"]}`,
+		`{"apiGroups":[""],"resources":["configmaps","services","serviceaccounts"],"verbs":["get","list","watch","create","update","patch","delete"]}`,
+		`{"apiGroups":["rbac.authorization.k8s.io"],"resources":["roles","rolebindings"],"verbs":["get","list","watch","create","update","patch","delete"]}`,
+		`{"apiGroups":["","events.k8s.io"],"resources":["events"],"verbs":["get","list","watch","create","patch"]}`,
 	},
 }
 
@@ -418,7 +433,7 @@ func TestClaimsAreKeptAndAnnounced(t *testing.T) {
 	eachRendering(t, func(t *testing.T, c *chart.Chart, all []unstructured.Unstructured) {
 		announced := c.Metadata.Annotations[annotationClaims]
 		for _, o := range all {
-			if k := o.GetKind(); k != "PersistentVolumeClaim" && k != "PersistentVolume" && k != "Namespace" {
+			if k := o.GetKind(); k != "PersistentVolumeClaim" && k != "PersistentVolume" && k != "Namespace" && k != "CustomResourceDefinition" {
 				continue
 			}
 			require.Equal(t, "keep", o.GetAnnotations()["helm.sh/resource-policy"], "%s %s", o.GetKind(), o.GetName())

@@ -19,7 +19,8 @@ import (
 
 // options are the program's arguments.
 type options struct {
-	listen, kubeconfig    string
+	listen, codeListen    string
+	kubeconfig            string
 	namespace, system     string
 	identity              string
 	leaderElection, debug bool
@@ -34,13 +35,14 @@ func parse(args []string, out io.Writer) (*options, error) {
 	fs := flag.NewFlagSet("pai-controller", flag.ContinueOnError)
 	fs.SetOutput(out)
 	fs.StringVar(&o.listen, "listen", ":9097", "address of the API, and of /metrics, /healthz and /readyz")
+	fs.StringVar(&o.codeListen, "code-listen", ":9098", "address where tasks fetch the code of their job, and nothing else")
 	fs.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster; empty means the account of the pod")
 	fs.StringVar(&o.namespace, "namespace", kube.JobNamespace, "namespace of the jobs")
 	fs.StringVar(&o.system, "system-namespace", kube.SystemNamespace, "namespace of the lease and of the failure rules")
 	fs.StringVar(&o.identity, "identity", "", "name of this replica in the lease; empty means $POD_IP, or the host name, and the port of --listen")
 	fs.BoolVar(&o.leaderElection, "leader-election", true, "work only while this replica holds the lease")
 	fs.StringVar(&o.database, "database", "/var/lib/pai-controller/archive.db", "file of the archive, an SQLite database")
-	fs.StringVar(&o.dsnFile, "dsn-file", "", "file with the DSN of a PostgreSQL database, which is the archive then; a file that is empty or missing means --database")
+	fs.StringVar(&o.dsnFile, "dsn-file", "", "file with the DSN of a PostgreSQL database, which is the archive then")
 	fs.IntVar(&o.workers, "workers", 64, "jobs that are worked on at a time")
 	fs.Float64Var(&o.qps, "qps", 400, "calls of the API server per second; twice as many in a burst")
 	fs.DurationVar(&o.ttl, "ttl", 24*time.Hour, "time after which an ended job's Framework and pods are removed; what is archived stays")
@@ -94,14 +96,16 @@ func (o *options) config() (*rest.Config, error) {
 
 // archive says where the archive lies. The DSN holds a password: it comes in a file.
 func (o *options) archive() (archive.Options, error) {
-	out := archive.Options{Path: o.database}
 	if o.dsnFile == "" {
-		return out, nil
+		return archive.Options{Path: o.database}, nil
 	}
 	text, err := os.ReadFile(o.dsnFile)
-	if err != nil && !os.IsNotExist(err) {
-		return out, fmt.Errorf("read the DSN of the archive: %w", err)
+	if err != nil {
+		return archive.Options{}, fmt.Errorf("read the DSN of the archive: %w", err)
 	}
-	out.DSN = strings.TrimSpace(string(text))
-	return out, nil
+	dsn := strings.TrimSpace(string(text))
+	if dsn == "" {
+		return archive.Options{}, fmt.Errorf("%s is empty: it holds the DSN of the archive", o.dsnFile)
+	}
+	return archive.Options{DSN: dsn}, nil
 }

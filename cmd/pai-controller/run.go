@@ -52,19 +52,23 @@ func run(ctx context.Context, o *options, log *slog.Logger) (err error) {
 	if err != nil {
 		return err
 	}
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", o.listen)
+	var lc net.ListenConfig
+	api, err := lc.Listen(ctx, "tcp", o.listen)
 	if err != nil {
 		return err
 	}
-	log.InfoContext(ctx, "starting", "version", version.Version, "listen", l.Addr().String(), "identity", o.identity, "postgresql", place.Shared())
+	code, err := lc.Listen(ctx, "tcp", o.codeListen)
+	if err != nil {
+		return errors.Join(err, api.Close())
+	}
+	log.InfoContext(ctx, "starting", "version", version.Version, "listen", api.Addr().String(), "code", code.Addr().String(), "identity", o.identity, "postgresql", place.Shared())
+	s := server.New(server.Options{Store: watched, Ready: ready(store), Metrics: registry, Log: log})
+	leads := func() bool { return !o.leaderElection || c.Leader() == o.identity }
 	return together(ctx,
 		c.Run,
-		func(ctx context.Context) error {
-			return server.New(server.Options{Store: watched, Ready: ready(store), Metrics: registry, Log: log}).Serve(ctx, l)
-		},
-		func(ctx context.Context) error {
-			return prune(ctx, o, rest.CopyConfig(config), watched, func() bool { return !o.leaderElection || c.Leader() == o.identity }, log)
-		})
+		func(ctx context.Context) error { return s.Serve(ctx, api, s.Handler()) },
+		func(ctx context.Context) error { return s.Serve(ctx, code, s.CodeHandler()) },
+		func(ctx context.Context) error { return prune(ctx, o, rest.CopyConfig(config), watched, leads, log) })
 }
 
 // ready asks the archive: without it no job can be ended, and no question answered.

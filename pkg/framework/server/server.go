@@ -50,7 +50,7 @@ func New(o Options) *Server {
 	return &Server{o: o, uploads: make(chan struct{}, uploads)}
 }
 
-// Handler is all that is served.
+// Handler is all that is served to paictl, Prometheus and the kubelet.
 func (s *Server) Handler() http.Handler {
 	api := http.NewServeMux()
 	api.Handle("GET /v1/jobs", within(readTime, s.serveJobs))
@@ -67,6 +67,14 @@ func (s *Server) Handler() http.Handler {
 	mux.Handle("GET /metrics", promhttp.HandlerFor(s.o.Metrics, promhttp.HandlerOpts{}))
 	mux.Handle("/", jsonErrors(http.NotFoundHandler()))
 	return mux
+}
+
+// CodeHandler is what pods of jobs may ask: code whose checksum they know. Who ran what is none of their
+// business.
+func (s *Server) CodeHandler() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /v1/code/{sha256}", within(codeTime, s.serveCode))
+	return jsonErrors(mux)
 }
 
 // within bounds an answer: its context, and how long the connection may read and write.
@@ -95,9 +103,9 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 }
 
 // Serve answers on a listener until the context ends.
-func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+func (s *Server) Serve(ctx context.Context, l net.Listener, h http.Handler) error {
 	srv := &http.Server{
-		Handler: s.Handler(), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		Handler: h, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 		ErrorLog: slog.NewLogLogger(s.o.Log.Handler(), slog.LevelDebug), // connections that were cut
 	}
 	stopped := make(chan error, 1)
