@@ -215,6 +215,7 @@ func shares(nodes []corev1.Node, machines map[string]map[string]int, milliCPU, m
 			if gpus == 0 {
 				continue
 			}
+			share.PerNode = max(share.PerNode, gpus)
 			share.MilliCPU = min(share.MilliCPU, max(0, int(has.Cpu().MilliValue())-milliCPU)/gpus)
 			share.MemoryMB = min(share.MemoryMB, max(0, int(has.Memory().Value()>>20)-memoryMB)/gpus)
 		}
