@@ -1,0 +1,90 @@
+package job
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/framework/api"
+	"github.com/openpai/paictl/pkg/job"
+)
+
+// EventsOptions are those of "paictl job events".
+type EventsOptions struct {
+	Factory *cmdutil.Factory
+	Flags   Flags
+	Output  cmdutil.Output
+	Name    string
+	Type    string
+}
+
+// NewCmdEvents returns "paictl job events". runF replaces the run in tests.
+func NewCmdEvents(f *cmdutil.Factory, runF func(context.Context, *EventsOptions) error) *cobra.Command {
+	opts := &EventsOptions{Factory: f}
+	cmd := &cobra.Command{
+		Use:   "events NAME",
+		Short: "Show what Kubernetes told of a job and its pods",
+		Long: `Lists the events of a job's Framework and pods, the latest last: scheduling, images, volumes, kills. They
+come from the cluster, which forgets them after an hour, and from the job controller's archive.`,
+		Example: `  paictl job events train
+  paictl job events train --type Warning -o json`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: opts.Flags.completeJobs(f, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.Name = args[0]
+			switch strings.ToLower(opts.Type) {
+			case "", "warning", "normal":
+			default:
+				return cmdutil.Usagef("--type %s: give Warning or Normal", opts.Type)
+			}
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return eventsRun(cmd.Context(), opts)
+		},
+	}
+	opts.Flags.add(f, cmd)
+	cmd.Flags().StringVar(&opts.Type, "type", "", "only Warning or Normal")
+	_ = cmd.RegisterFlagCompletionFunc("type", cobra.FixedCompletions([]string{"Warning", "Normal"}, cobra.ShellCompDirectiveNoFileComp))
+	cmdutil.AddOutputFlag(cmd, &opts.Output, "table", "json", "yaml")
+	return cmd
+}
+
+func eventsRun(ctx context.Context, opts *EventsOptions) error {
+	c, j, err := opts.Flags.find(ctx, opts.Factory, opts.Name)
+	if err != nil {
+		return err
+	}
+	all, note, err := c.Events(ctx, j)
+	if err != nil {
+		return err
+	}
+	if note != nil {
+		fmt.Fprintf(opts.Factory.IO.Err, "warning: %v\n", note)
+	}
+	list := []api.Event{}
+	for _, e := range all {
+		if opts.Type == "" || strings.EqualFold(opts.Type, e.Type) {
+			list = append(list, e)
+		}
+	}
+	t := cmdutil.Table{Header: []string{"AGE", "TYPE", "REASON", "OBJECT", "COUNT", "MESSAGE"}}
+	for _, e := range list {
+		t.Rows = append(t.Rows, []string{ago(c.Now(), e.Time), e.Type, e.Reason, shortObject(j, e.Object), fmt.Sprint(e.Count), oneLine(e.Message)})
+	}
+	if len(list) == 0 && opts.Output.Is("table") {
+		fmt.Fprintf(opts.Factory.IO.Err, "%s has no events\n", j.Title())
+		return nil
+	}
+	return opts.Output.Write(opts.Factory.IO.Out, list, t)
+}
+
+// shortObject leaves out the Framework's name, which says nothing to a person.
+func shortObject(j *job.Job, object string) string {
+	return strings.Replace(strings.Replace(object, "Framework/"+j.Object, "job", 1), "/"+j.Object+"-", "/", 1)
+}
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
