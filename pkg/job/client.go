@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/openpai/paictl/pkg/framework/api"
+	"github.com/openpai/paictl/pkg/framework/status"
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/kube"
@@ -97,8 +98,30 @@ func (c *Client) Resolve(ctx context.Context, user, name string) (*Job, error) {
 	return j, err
 }
 
-// find asks the API, then the history. A job that neither has comes with a NotFoundError.
+// find reads a job with all its tasks.
 func (c *Client) find(ctx context.Context, user, name, object string) (*Job, error) {
+	j, err := c.brief(ctx, user, name, object)
+	if err != nil || !j.Live() || j.Framework.Status == nil || j.Framework.Status.AttemptStatus.TaskChunks == 0 {
+		return j, err
+	}
+	list, err := c.Client.CoreV1().ConfigMaps(c.Namespace).List(ctx, metav1.ListOptions{
+		LabelSelector: v1.LabelFramework + "=" + object + "," + status.LabelPart + "=" + status.PartTasks})
+	if err != nil {
+		return nil, c.Explain(fmt.Errorf("read the tasks of %s: %w", j.Title(), err))
+	}
+	chunks := make([]*corev1.ConfigMap, len(list.Items))
+	for i := range list.Items {
+		chunks[i] = &list.Items[i]
+	}
+	if _, err := status.Fill(j.Framework.Status, chunks); err != nil {
+		return nil, fmt.Errorf("read the tasks of %s: %w", j.Title(), err)
+	}
+	return j, nil
+}
+
+// brief asks the API, then the history. A job that neither has comes with a NotFoundError. Of a large
+// one that is live it leaves out the tasks.
+func (c *Client) brief(ctx context.Context, user, name, object string) (*Job, error) {
 	j := &Job{User: user, Name: name, Object: object}
 	f, err := c.Frameworks.Get(ctx, object)
 	switch {

@@ -26,7 +26,7 @@ func (c *Client) FreeName(ctx context.Context, j *Job) (string, error) {
 	for range 1000 {
 		n++
 		name := fmt.Sprintf("%s-%d", base, n)
-		_, err := c.find(ctx, j.User, name, v1.ObjectName(j.User, name))
+		_, err := c.brief(ctx, j.User, name, v1.ObjectName(j.User, name))
 		if e, missing := errors.AsType[*NotFoundError](err); missing && (e.Unsure == nil || errors.Is(e.Unsure, ErrNoController)) {
 			return name, nil
 		}

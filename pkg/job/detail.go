@@ -59,6 +59,15 @@ type Task struct {
 // Name is how a person names a task: role[index].
 func (t *Task) Name() string { return TaskName(t.Role, t.Index) }
 
+// Progress counts the tasks of a live job, and those that have begun.
+func (d *Detail) Progress() (begun, total int) {
+	if !d.Live || d.job.Framework.Status == nil {
+		return 0, 0
+	}
+	total, begun = tasks(d.job.Framework)
+	return begun, total
+}
+
 // Code is the exit code of a task that has ended; ok is false before.
 func (t *Task) Code() (code int32, ok bool) {
 	if t.Completion == nil || t.Completion.CompletionStatus == nil {

@@ -48,7 +48,7 @@ func (e *evidence) retrying(w *Why) {
 	if a != nil {
 		id = a.ID
 	}
-	w.Sentence = fmt.Sprintf("Attempt %d failed and the next begins %s: %s", id+1, when, w.Sentence)
+	w.Sentence = fmt.Sprintf("Attempt %d failed and the next begins %s: %s", id, when, w.Sentence)
 	w.fact("controller", e.Message)
 	w.fact("at once", "paictl job retry "+e.Name)
 	if e.controllerErr != nil {

@@ -109,7 +109,7 @@ func final(err error) bool {
 
 // look reads what is needed to tell where a job is.
 func (c *Client) look(ctx context.Context, j *Job) (*Detail, error) {
-	now, err := c.Get(ctx, j)
+	now, err := c.brief(ctx, j.User, j.Name, j.Object)
 	if err != nil {
 		return nil, err
 	}

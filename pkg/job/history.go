@@ -131,6 +131,9 @@ func (h *History) Do(ctx context.Context, method string, to *url.URL, body io.Re
 	defer func() { _ = resp.Body.Close() }()
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, maxError))
 	err = apierrors.NewGenericServerResponse(resp.StatusCode, method, schema.GroupResource{Resource: "services"}, service, string(text), 0, true)
+	if method == http.MethodHead && resp.StatusCode == http.StatusNotFound {
+		return nil, err // its answer has no body that says who doesn't know it; the next question will tell
+	}
 	return nil, understand(err, text)
 }
 

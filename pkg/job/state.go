@@ -112,6 +112,8 @@ func StateOf(f *v1.Framework, pods []corev1.Pod, queue Queue) State {
 	switch row := api.StateOf(f); {
 	case Phase(row).Done(), row == api.Stopping:
 		return State{Phase: Phase(row)}
+	case f.Status == nil && f.Spec.ExecutionType == v1.ExecutionStop:
+		return State{Phase: Stopping}
 	case f.Status == nil:
 		return State{Phase: Waiting}
 	}

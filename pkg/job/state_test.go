@@ -82,6 +82,7 @@ func TestAJobsStateTellsHowFarItIs(t *testing.T) {
 		want  string
 	}{
 		"not seen by the controller":          {framework(func(f *v1.Framework) { f.Status = nil }), nil, nil, "waiting"},
+		"stopped before it was seen":          {framework(stop, func(f *v1.Framework) { f.Status = nil }), nil, nil, "stopping"},
 		"before its objects are made":         {framework(state(v1.AttemptCreationPending)), nil, nil, "waiting"},
 		"pods not made yet":                   {framework(), nil, nil, "waiting"},
 		"no machine, and no scheduler to ask": {framework(), []corev1.Pod{unplaced, unplaced}, nil, "waiting"},

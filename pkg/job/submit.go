@@ -68,7 +68,7 @@ func (c *Client) Submit(ctx context.Context, o *render.Objects, opts SubmitOptio
 
 // checkName finds a job that has the name. One that is the same, and has not ended, is no obstacle.
 func (c *Client) checkName(ctx context.Context, f *v1.Framework, opts SubmitOptions) error {
-	j, err := c.find(ctx, f.Labels[v1.LabelUser], f.Annotations[v1.AnnotationJobName], f.Name)
+	j, err := c.brief(ctx, f.Labels[v1.LabelUser], f.Annotations[v1.AnnotationJobName], f.Name)
 	switch {
 	case IsNotFound(err):
 		return nil

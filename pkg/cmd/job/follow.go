@@ -111,27 +111,15 @@ func progressText(d *job.Detail, now time.Time) string {
 		}
 	}
 	if d.Retries > 0 && !job.Phase(d.State).Done() {
-		text += fmt.Sprintf(" (attempt %d)", d.Retries+1)
+		text += fmt.Sprintf(" (attempt %d)", d.Retries)
 	}
-	if n := countTasks(d, job.Running, job.Barrier, job.Succeeded); n > 0 && n < len(d.Tasks) && !job.Phase(d.State).Done() {
-		text += fmt.Sprintf(", %d of %d tasks started", n, len(d.Tasks))
+	if begun, total := d.Progress(); begun > 0 && begun < total && !job.Phase(d.State).Done() {
+		text += fmt.Sprintf(", %d of %d tasks have begun", begun, total)
 	}
 	if d.Message != "" {
 		text += ": " + d.Message
 	}
 	return text
-}
-
-func countTasks(d *job.Detail, phases ...job.Phase) int {
-	n := 0
-	for i := range d.Tasks {
-		for _, p := range phases {
-			if d.Tasks[i].Phase == p {
-				n++
-			}
-		}
-	}
-	return n
 }
 
 // exitOf makes the outcome of a job the outcome of the command: 0, or the job's code within 1 to 255.

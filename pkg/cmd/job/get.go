@@ -244,7 +244,7 @@ func writeAttempts(tw io.Writer, d *job.Detail) {
 				by = job.TaskName(roleName(d, c.Trigger.TaskRoleName), *c.Trigger.TaskIndex)
 			}
 		}
-		fmt.Fprintf(tw, "%d\t%s\t%s\t%s\t%s\n", a.ID+1, a.Started.Local().Format(time.DateTime), ranFor, exit, by)
+		fmt.Fprintf(tw, "%d\t%s\t%s\t%s\t%s\n", a.ID, a.Started.Local().Format(time.DateTime), ranFor, exit, by)
 	}
 }
 

@@ -14,9 +14,12 @@ import (
 
 	"github.com/openpai/paictl/pkg/cmdutil"
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/job/code"
 	"github.com/openpai/paictl/pkg/protocol"
 	"github.com/openpai/paictl/pkg/protocol/render"
+	"github.com/openpai/paictl/pkg/runtime/spec"
 	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
@@ -29,11 +32,13 @@ type SubmitOptions struct {
 	Parameters []string
 	Name       string
 	Group      string
-	Submit     job.SubmitOptions
-	Watch      bool
-	Wait       bool
-	Timeout    time.Duration
-	Output     cmdutil.Output
+	// Code is a folder that goes along.
+	Code    string
+	Submit  job.SubmitOptions
+	Watch   bool
+	Wait    bool
+	Timeout time.Duration
+	Output  cmdutil.Output
 }
 
 // NewCmdSubmit returns "paictl job submit". runF replaces the run in tests.
@@ -49,9 +54,13 @@ A name can be used once by each user. Submitting the same file twice is safe: a 
 off is completed, one that was whole is told as such. --replace takes the name of a job that has ended;
 that one stays in the history.
 
---set gives parameters of the file other values, --name the job another name: one file makes a sweep.`,
+--set gives parameters of the file other values, --name the job another name: one file makes a sweep.
+
+--code DIR sends a folder along: its files lie in the tasks' working directory when the commands begin.
+What .gitignore names stays here. The same folder is sent once.`,
 		Example: `  paictl job submit hello.yaml
   paictl job submit train.yaml --watch
+  paictl job submit train.yaml --code ./src
   paictl job submit train.yaml --dry-run
   paictl job submit train.yaml --name train-lr2 --set lr=0.01 --set epochs=20
   paictl job submit a.yaml b.yaml --wait && echo "both succeeded"`,
@@ -72,6 +81,8 @@ that one stays in the history.
 	fl.StringArrayVar(&opts.Parameters, "set", nil, "NAME=VALUE: another value for a parameter of the file; may be repeated")
 	fl.StringVar(&opts.Name, "name", "", "another name than the file's")
 	fl.StringVar(&opts.Group, "group", "", "your group, for its quota (default: the setting group)")
+	fl.StringVar(&opts.Code, "code", "", "folder that goes along, to be the tasks' working directory")
+	_ = cmd.MarkFlagDirname("code")
 	fl.BoolVar(&opts.Submit.DryRun, "dry-run", false, "check everything, also with the cluster, and submit nothing")
 	fl.BoolVar(&opts.Submit.Replace, "replace", false, "take the name of a job that has ended")
 	fl.BoolVarP(&opts.Watch, "watch", "w", false, "tell each state until the end; the exit code is the job's")
@@ -119,7 +130,11 @@ func submitRun(ctx context.Context, opts *SubmitOptions) error {
 	if err != nil {
 		return err
 	}
-	o := render.Options{User: owner, Group: opts.group(), Namespace: c.Namespace, Cluster: facts.Cluster, Now: c.Now()}
+	folder, err := opts.pack(ctx, c, facts)
+	if err != nil {
+		return err
+	}
+	o := render.Options{User: owner, Code: folder, Group: opts.group(), Namespace: c.Namespace, Cluster: facts.Cluster, Now: c.Now()}
 	var findings strictyaml.Findings
 	for i := range all {
 		var found strictyaml.Findings
@@ -136,6 +151,44 @@ func submitRun(ctx context.Context, opts *SubmitOptions) error {
 		return opts.follow(ctx, c, owner, all)
 	}
 	return nil
+}
+
+// workspace is where the folder that goes along lies in a task.
+const workspace = spec.Home + "/workspace"
+
+// pack packs the folder that goes along and brings it to the cluster; a dry run only packs.
+func (opts *SubmitOptions) pack(ctx context.Context, c *job.Client, facts *job.Facts) (*spec.Code, error) {
+	if opts.Code == "" {
+		return nil, nil
+	}
+	if facts.Configuration.CodeURL == "" {
+		return nil, hint.Errorf("update it: paictl service start -n job-controller", "the job controller of this cluster takes no code")
+	}
+	a, err := code.Pack(ctx, opts.Code)
+	if err != nil {
+		return nil, err
+	}
+	defer a.Close() //nolint:errcheck // a temporary file
+	say := func(format string, args ...any) { fmt.Fprintf(opts.Factory.IO.Err, format+"\n", args...) }
+	for _, name := range a.Left {
+		say("warning: %s doesn't go along: it is no file, or a link out of the folder", name)
+	}
+	out := &spec.Code{URL: strings.TrimSuffix(facts.Configuration.CodeURL, "/") + "/" + a.SHA256, SHA256: a.SHA256, Size: a.Size, Dir: workspace}
+	what := fmt.Sprintf("%s: %s, %s (%s packed)", opts.Code, counted(a.Files, "file"), code.Size(a.Bytes), code.Size(a.Size))
+	if opts.Submit.DryRun {
+		say("%s would go along", what)
+		return out, nil
+	}
+	sent, err := code.Upload(ctx, c.History, a)
+	switch {
+	case err != nil:
+		return nil, c.Explain(err)
+	case sent:
+		say("%s sent", what)
+	default:
+		say("%s; the cluster has it already", what)
+	}
+	return out, nil
 }
 
 func (opts *SubmitOptions) group() string {
