@@ -20,6 +20,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/openpai/paictl/pkg/runtime/exit"
 	"github.com/openpai/paictl/pkg/runtime/peers"
 	"github.com/openpai/paictl/pkg/runtime/process"
@@ -297,8 +299,9 @@ func TestOutsideAPodThereIsNoAPI(t *testing.T) {
 	assert.Equal(t, "https://[fd00::1]:443", c.Base)
 }
 
-// crowd opens n watches, and returns how long after publishing the last task has its peers.
-func crowd(tb testing.TB, a *api, n int) time.Duration {
+// crowd opens n watches, and returns how long after publishing the last task has its peers, and
+// what all of them and the server together computed for that.
+func crowd(tb testing.TB, a *api, n int) (took, cpu time.Duration) {
 	tb.Helper()
 	a.set(tb, map[string]any{})
 	a.messages.Store(0)
@@ -318,12 +321,20 @@ func crowd(tb testing.TB, a *api, n int) time.Duration {
 	for a.requests.Load() < start+int64(n) || a.messages.Load() < int64(n) {
 		time.Sleep(10 * time.Millisecond) // until all have seen the ConfigMap without peers
 	}
-	began := time.Now()
+	began, used := time.Now(), cpuTime(tb)
 	a.publish(tb, workers(2, n))
 	wg.Wait()
-	took := time.Since(began)
+	took, cpu = time.Since(began), cpuTime(tb)-used
 	require.Nil(tb, failed.Load())
-	return took
+	return took, cpu
+}
+
+// cpuTime is what this process has used, whatever else the machine does.
+func cpuTime(tb testing.TB) time.Duration {
+	tb.Helper()
+	var u unix.Rusage
+	require.NoError(tb, unix.Getrusage(unix.RUSAGE_SELF, &u))
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 func TestMessagesGrowWithTheNumberOfTasksAndNoFaster(t *testing.T) {
@@ -340,14 +351,16 @@ func TestMessagesGrowWithTheNumberOfTasksAndNoFaster(t *testing.T) {
 func BenchmarkBarrier(b *testing.B) {
 	for _, n := range []int{200, 1000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			var total time.Duration
+			var total, totalCPU time.Duration
 			var messages, bytes int64
 			for b.Loop() {
 				a := newAPI(b)
-				total += crowd(b, a, n)
+				took, cpu := crowd(b, a, n)
+				total, totalCPU = total+took, totalCPU+cpu
 				messages, bytes = a.messages.Load(), a.bytes.Load()
 			}
 			b.ReportMetric(float64(total.Milliseconds())/float64(b.N), "ms/barrier")
+			b.ReportMetric(float64(totalCPU.Microseconds())/float64(b.N*n), "cpu-us/task")
 			b.ReportMetric(float64(messages)/float64(n), "messages/task")
 			b.ReportMetric(float64(bytes)/float64(n), "B/task")
 		})
