@@ -15,11 +15,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/openpai/paictl/pkg/runtime/code"
 	"github.com/openpai/paictl/pkg/runtime/env"
 	"github.com/openpai/paictl/pkg/runtime/exit"
 	"github.com/openpai/paictl/pkg/runtime/install"
 	"github.com/openpai/paictl/pkg/runtime/sshd"
 	"github.com/openpai/paictl/pkg/runtime/task"
+	"github.com/openpai/paictl/pkg/runtime/transfer"
 	"github.com/openpai/paictl/pkg/version"
 )
 
@@ -28,6 +30,9 @@ const usage = `pai-runtime runs the tasks of jobs; paictl and pai-controller cal
   pai-runtime install FOLDER     copy this program into a folder, as FOLDER/runtime
   pai-runtime run                be the first process of a task's container
   pai-runtime exec -- COMMAND    run a command with the environment of the task
+  pai-runtime cp-kind PATH       say whether a path is a file or a folder, or none
+  pai-runtime cp-out PATH NAME   pack a file or a folder, as NAME, to standard output
+  pai-runtime cp-in FOLDER       unpack into a folder what comes on standard input
   pai-runtime version            say which version this is
 `
 
@@ -55,6 +60,16 @@ func run(args []string) (int, error) {
 		}), nil
 	case name == "exec" && len(rest) > 1 && rest[0] == "--":
 		return execute(rest[1:])
+	case name == "cp-kind" && len(rest) == 1:
+		kind, err := transfer.KindOf(rest[0])
+		fmt.Println(kind)
+		return 0, err
+	case name == "cp-out" && len(rest) == 2:
+		return 0, transfer.Pack(context.Background(), os.Stdout, rest[0], rest[1], func(name, why string) {
+			fmt.Fprintf(os.Stderr, "left out: %s (%s)\n", name, why)
+		})
+	case name == "cp-in" && len(rest) == 1:
+		return 0, code.Unpack(context.Background(), os.Stdin, rest[0])
 	case name == "sshd" && len(rest) == 0:
 		return 0, serve()
 	case name == "version" && len(rest) == 0:

@@ -15,6 +15,8 @@ import (
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing/format/gitignore"
+
+	runtimecode "github.com/openpai/paictl/pkg/runtime/code"
 )
 
 // entry is one file, folder or link of the folder.
@@ -175,7 +177,7 @@ func (w *walk) entry(ctx context.Context, name string, d fs.DirEntry) error {
 		if err != nil {
 			return err
 		}
-		if e.target = filepath.ToSlash(target); !inside(name, e.target) {
+		if e.target = filepath.ToSlash(target); filepath.VolumeName(target) != "" || !runtimecode.Inside(name, e.target) {
 			w.left = append(w.left, fmt.Sprintf("%s (a link to %s)", name, target))
 			return nil
 		}
@@ -188,27 +190,6 @@ func (w *walk) entry(ctx context.Context, name string, d fs.DirEntry) error {
 	}
 	w.entries = append(w.entries, e)
 	return nil
-}
-
-// inside tells whether a link stays in the folder, by its words alone. It may go up only at its
-// beginning: after the name of another link, ".." could be anywhere. The runtime judges the same.
-func inside(name, target string) bool {
-	if target == "" || path.IsAbs(target) || filepath.VolumeName(target) != "" {
-		return false
-	}
-	depth, down := strings.Count(name, "/"), false
-	for part := range strings.SplitSeq(target, "/") {
-		switch part {
-		case "", ".":
-		case "..":
-			if depth--; depth < 0 || down {
-				return false
-			}
-		default:
-			down = true
-		}
-	}
-	return true
 }
 
 // crowded names the folders of the first level that hold most files.

@@ -86,7 +86,7 @@ func (u *unpacker) entry(h *tar.Header, r io.Reader) error {
 	case tar.TypeReg:
 		return u.file(name, mode, h.Size, r)
 	case tar.TypeSymlink:
-		if !inside(name, h.Linkname) {
+		if !Inside(name, h.Linkname) {
 			return fmt.Errorf("the link to %q leads out of the folder", h.Linkname)
 		}
 		if err := u.clear(name); err != nil {
@@ -177,9 +177,9 @@ func (u *unpacker) file(name string, mode fs.FileMode, size int64, r io.Reader) 
 	return f.Close()
 }
 
-// inside tells whether a symbolic link stays in the folder. It may go up only at its beginning, where
+// Inside tells whether a symbolic link stays in the folder. It may go up only at its beginning, where
 // the folders that it passes are real ones: after the name of another link, ".." could be anywhere.
-func inside(name, target string) bool {
+func Inside(name, target string) bool {
 	if target == "" || path.IsAbs(target) || strings.ContainsRune(target, 0) {
 		return false
 	}

@@ -1,0 +1,143 @@
+// Package transfer packs a file or a folder for the way into a task or out of it. The other end unpacks
+// with pkg/runtime/code, which writes nothing outside of its folder.
+// In: a path. Out: a gzipped tar. It needs no tar in the image.
+package transfer
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/openpai/paictl/pkg/runtime/code"
+)
+
+// Kind is what a path is.
+type Kind string
+
+// The kinds.
+const (
+	None   Kind = "none"
+	File   Kind = "file"
+	Folder Kind = "folder"
+	Other  Kind = "other" // a device or a socket
+)
+
+// KindOf says what a path is, links followed.
+func KindOf(name string) (Kind, error) {
+	info, err := os.Stat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return None, nil
+	case err != nil:
+		return Other, err
+	case info.IsDir():
+		return Folder, nil
+	case info.Mode().IsRegular():
+		return File, nil
+	}
+	return Other, nil
+}
+
+// Pack writes a file or a folder, under another name. Links that lead out of the folder and what is
+// neither file nor folder are left out, and skipped is told of them.
+func Pack(ctx context.Context, w io.Writer, from, as string, skipped func(name, why string)) error {
+	if as == "" || as == "." || as == ".." || strings.ContainsAny(as, "/\x00") {
+		return fmt.Errorf("%q is no name of a file", as)
+	}
+	z, err := gzip.NewWriterLevel(w, gzip.BestSpeed)
+	if err != nil {
+		return err
+	}
+	p := packer{ctx: ctx, tar: tar.NewWriter(z), skipped: skipped}
+	info, err := os.Stat(from)
+	if err != nil {
+		return err
+	}
+	if err := p.entry(from, as, info); err != nil {
+		return err
+	}
+	return errors.Join(p.tar.Close(), z.Close())
+}
+
+type packer struct {
+	ctx     context.Context
+	tar     *tar.Writer
+	skipped func(name, why string)
+}
+
+func (p *packer) entry(at, name string, info fs.FileInfo) error {
+	if err := context.Cause(p.ctx); err != nil {
+		return err
+	}
+	switch {
+	case info.IsDir():
+		return p.folder(at, name, info)
+	case info.Mode()&fs.ModeSymlink != 0:
+		target, err := os.Readlink(at)
+		if err != nil {
+			return err
+		}
+		if target = filepath.ToSlash(target); !code.Inside(name, target) {
+			p.skipped(name, "a link to "+target)
+			return nil
+		}
+		return p.tar.WriteHeader(&tar.Header{Typeflag: tar.TypeSymlink, Name: name, Linkname: target, Mode: 0o777, ModTime: info.ModTime()})
+	case info.Mode().IsRegular():
+		return p.file(at, name)
+	}
+	p.skipped(name, "neither a file nor a folder")
+	return nil
+}
+
+func (p *packer) folder(at, name string, info fs.FileInfo) error {
+	if err := p.tar.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: name + "/", Mode: int64(info.Mode().Perm()), ModTime: info.ModTime()}); err != nil {
+		return err
+	}
+	list, err := os.ReadDir(at)
+	if err != nil {
+		return err
+	}
+	for _, d := range list {
+		info, err := d.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // it went away meanwhile
+		}
+		if err != nil {
+			return err
+		}
+		if err := p.entry(filepath.Join(at, d.Name()), path.Join(name, d.Name()), info); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// file packs a file as long as it was when it was opened; logs and checkpoints grow meanwhile.
+func (p *packer) file(at, name string) error {
+	f, err := os.Open(at)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if err := p.tar.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Size: info.Size(), Mode: int64(info.Mode().Perm()), ModTime: info.ModTime()}); err != nil {
+		return err
+	}
+	if n, err := io.Copy(p.tar, io.LimitReader(f, info.Size())); err != nil {
+		return fmt.Errorf("%s: %w", at, err)
+	} else if n < info.Size() {
+		return fmt.Errorf("%s became shorter while it was read", at)
+	}
+	return nil
+}
