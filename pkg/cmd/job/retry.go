@@ -48,7 +48,7 @@ their secrets are gone as well: see "paictl job clone".`,
 		},
 	}
 	opts.Flags.add(f, cmd)
-	cmd.Flags().BoolVarP(&opts.Watch, "watch", "w", false, "tell each state until the end; the exit code is the job's")
+	cmd.Flags().BoolVarP(&opts.Watch, "watch", "w", false, "tell each state and follow the logs, until the end; the exit code is the job's")
 	return cmd
 }
 
@@ -81,11 +81,10 @@ func (opts *RetryOptions) retry(ctx context.Context, c *job.Client, j *job.Job, 
 	if !opts.Watch {
 		return nil
 	}
-	d, err := follow(ctx, opts.Factory, c, j, followOptions{until: job.Phase.Done})
-	if err != nil {
+	if j, err = c.Resolve(ctx, j.User, j.Name); err != nil {
 		return err
 	}
-	return tellEnd(ctx, opts.Factory, c, j, d, false)
+	return watch(ctx, opts.Factory, c, j, followOptions{until: job.Phase.Done}, false)
 }
 
 // ScaleOptions are those of "paictl job scale".

@@ -85,7 +85,7 @@ What .gitignore names stays here. The same folder is sent once.`,
 	_ = cmd.MarkFlagDirname("code")
 	fl.BoolVar(&opts.Submit.DryRun, "dry-run", false, "check everything, also with the cluster, and submit nothing")
 	fl.BoolVar(&opts.Submit.Replace, "replace", false, "take the name of a job that has ended")
-	fl.BoolVarP(&opts.Watch, "watch", "w", false, "tell each state until the end; the exit code is the job's")
+	fl.BoolVarP(&opts.Watch, "watch", "w", false, "tell each state and follow the logs, until the end; the exit code is the job's")
 	fl.BoolVar(&opts.Wait, "wait", false, "wait for the end in silence; the exit code is the job's")
 	fl.DurationVar(&opts.Timeout, "timeout", 0, "with --watch or --wait: no longer than this")
 	cmd.MarkFlagsMutuallyExclusive("watch", "wait", "dry-run")
@@ -343,10 +343,17 @@ func (opts *SubmitOptions) follow(ctx context.Context, c *job.Client, owner stri
 }
 
 func (opts *SubmitOptions) followOne(ctx context.Context, c *job.Client, owner, name string) error {
-	j := &job.Job{User: owner, Name: name, Object: v1.ObjectName(owner, name)}
-	d, err := follow(ctx, opts.Factory, c, j, followOptions{until: job.Phase.Done, timeout: opts.Timeout, quiet: opts.Wait})
+	j, err := c.Resolve(ctx, owner, name)
 	if err != nil {
 		return err
 	}
-	return tellEnd(ctx, opts.Factory, c, j, d, opts.Wait)
+	o := followOptions{until: job.Phase.Done, timeout: opts.Timeout, quiet: opts.Wait}
+	if opts.Watch {
+		return watch(ctx, opts.Factory, c, j, o, len(opts.Files) > 1)
+	}
+	d, err := follow(ctx, opts.Factory, c, j, o)
+	if err != nil {
+		return err
+	}
+	return tellEnd(ctx, opts.Factory, c, j, d, true)
 }
