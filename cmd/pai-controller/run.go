@@ -62,7 +62,11 @@ func run(ctx context.Context, o *options, log *slog.Logger) (err error) {
 		return errors.Join(err, api.Close())
 	}
 	log.InfoContext(ctx, "starting", "version", version.Version, "listen", api.Addr().String(), "code", code.Addr().String(), "identity", o.identity, "postgresql", place.Shared())
-	s := server.New(server.Options{Store: watched, Ready: ready(store), Metrics: registry, Log: log})
+	secret, err := token(ctx, rest.CopyConfig(config), o.system)
+	if err != nil {
+		return errors.Join(err, api.Close(), code.Close())
+	}
+	s := server.New(server.Options{Store: watched, Ready: ready(store), Metrics: registry, Token: secret, Log: log})
 	leads := func() bool { return !o.leaderElection || c.Leader() == o.identity }
 	return together(ctx,
 		c.Run,

@@ -14,6 +14,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/openpai/paictl/pkg/framework/api"
@@ -41,11 +42,17 @@ type History struct {
 }
 
 func newHistory(c *kube.Cluster) (*History, error) {
-	h, err := rest.HTTPClientFor(c.Config)
+	config := rest.CopyConfig(c.Config)
+	config.Wrap(func(rt http.RoundTripper) http.RoundTripper { return newWithToken(rt, c.Client) })
+	h, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("open the history of jobs: %w", err)
 	}
-	return &History{c.Client.CoreV1().RESTClient(), h}, nil
+	client, err := kubernetes.NewForConfigAndClient(config, h)
+	if err != nil {
+		return nil, fmt.Errorf("open the history of jobs: %w", err)
+	}
+	return &History{client.CoreV1().RESTClient(), h}, nil
 }
 
 // Jobs reads one page of a list, newest submission first.

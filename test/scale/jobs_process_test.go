@@ -68,7 +68,7 @@ func (w *jobsWorld) start() {
 	kubeconfig := filepath.Join(dir, "kubeconfig")
 	require.NoError(w.t, clientcmd.WriteToFile(w.c.Raw, kubeconfig))
 	address := freeAddress(w.t)
-	cmd := exec.CommandContext(context.WithoutCancel(w.t.Context()), program, "--kubeconfig="+kubeconfig, "--database="+w.archive, "--listen="+address, "--leader-election=false")
+	cmd := exec.CommandContext(context.WithoutCancel(w.t.Context()), program, "--kubeconfig="+kubeconfig, "--database="+w.archive, "--listen="+address, "--code-listen="+freeAddress(w.t), "--leader-election=false")
 	// It ends with this process, too.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	c := &controller{cmd: cmd, url: "http://" + address, ended: make(chan struct{})}

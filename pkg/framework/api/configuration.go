@@ -9,6 +9,10 @@ const (
 	ConfigMap = "job-configuration"
 	// Lease is held by the replica that leads; its holder is HOST:PORT of that replica's HTTP API.
 	Lease = "job-controller"
+	// TokenSecret holds what opens the HTTP API, under TokenKey; it is sent in TokenHeader.
+	TokenSecret = "job-controller-token" //nolint:gosec // the name of a Secret
+	TokenKey    = "token"
+	TokenHeader = "X-Pai-Token" //nolint:gosec // the name of a header
 	// RulesConfigMap is the administrator's set of failure rules, and RulesKey its key.
 	RulesConfigMap = "job-failure-rules"
 	RulesKey       = "rules.yaml"

@@ -7,7 +7,7 @@
 //	GET  /v1/jobs/{framework}/logs?role=&task=&attempt=&taskAttempt=        text; header X-Pai-Truncated: true
 //	HEAD, PUT, GET /v1/code/{sha256}                                       a gzipped tar archive
 //
-// Errors are {"code": "NotFound", "message": "…"}; the codes are BadRequest, NotFound, TooLarge,
+// Who asks sends the token of the Secret TokenSecret in TokenHeader. Errors are {"code": "NotFound", "message": "…"}; the codes are BadRequest, NotFound, TooLarge,
 // Unavailable and Internal.
 package api
 

@@ -36,7 +36,9 @@ type Options struct {
 	// Ready says why this replica isn't ready, nil where it is.
 	Ready   func(context.Context) error
 	Metrics prometheus.Gatherer
-	Log     *slog.Logger
+	// Token opens the API; pods know the way to it, and not the token.
+	Token string
+	Log   *slog.Logger
 }
 
 // Server answers.
@@ -61,7 +63,7 @@ func (s *Server) Handler() http.Handler {
 	api.Handle("PUT /v1/code/{sha256}", within(codeTime, s.receiveCode))
 
 	mux := http.NewServeMux()
-	mux.Handle("/v1/", jsonErrors(api))
+	mux.Handle("/v1/", s.guard(jsonErrors(api)))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) }) // a client that is gone
 	mux.HandleFunc("GET /readyz", s.readyz)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(s.o.Metrics, promhttp.HandlerOpts{}))

@@ -1,0 +1,21 @@
+package server
+
+import (
+	"crypto/subtle"
+	"net/http"
+
+	"github.com/openpai/paictl/pkg/framework/api"
+)
+
+// guard answers only who knows the token. The network between pods is open, and what jobs did, and
+// printed, is not for other jobs.
+func (s *Server) guard(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if subtle.ConstantTimeCompare([]byte(r.Header.Get(api.TokenHeader)), []byte(s.o.Token)) != 1 {
+			write(w, http.StatusForbidden, api.Error{Code: "Forbidden",
+				Message: "the history of jobs is for those who may read the Secret " + api.TokenSecret + " in the controller's namespace"})
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
