@@ -6,13 +6,33 @@ package controller
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	v1 "github.com/openpai/paictl/pkg/framework/v1"
 )
+
+// name is the controller's in leases, events and metrics.
+const name = "pai-controller"
 
 // Controller is one replica. Replicas elect one that works; the others keep their caches warm.
 type Controller struct {
-	o      Options
-	leader atomic.Value // string
+	o       Options
+	metrics *metrics
+	leader  atomic.Value // string
 }
 
 // New checks the options. Nothing is asked or started yet.
@@ -20,18 +40,114 @@ func New(o Options) (*Controller, error) {
 	if err := o.fill(); err != nil {
 		return nil, err
 	}
-	return &Controller{o: o}, nil
-}
-
-// Run works until the context ends, or with an error when the lease is lost: then the program has
-// to end, since another replica leads.
-func (c *Controller) Run(ctx context.Context) error {
-	<-ctx.Done()
-	return errors.New("not running")
+	m, err := newMetrics(o.Registry)
+	if err != nil {
+		return nil, err
+	}
+	return &Controller{o: o, metrics: m}, nil
 }
 
 // Leader returns the identity of the replica that works, or "" where that isn't known yet.
 func (c *Controller) Leader() string {
 	id, _ := c.leader.Load().(string)
 	return id
+}
+
+// Run works until the context ends, or with an error when the lease is lost: then the program has
+// to end, since another replica leads.
+func (c *Controller) Run(ctx context.Context) error {
+	s := runtime.NewScheme()
+	if err := errors.Join(scheme.AddToScheme(s), v1.AddToScheme(s)); err != nil {
+		return err
+	}
+	config := c.restConfig()
+	api, err := client.NewWithWatch(config, client.Options{Scheme: s})
+	if err != nil {
+		return fmt.Errorf("connect to the API server: %w", err)
+	}
+	clients, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("connect to the API server: %w", err)
+	}
+	mgr, err := c.manager(config, s)
+	if err != nil {
+		return err
+	}
+	caches, err := newCaches(api, c.o.Namespace)
+	if err != nil {
+		return err
+	}
+	r := &reconciler{
+		o: c.o, api: api, pods: clients.CoreV1(), cache: caches, metrics: c.metrics, recorder: mgr.GetEventRecorder(name),
+		entries: entries{m: map[string]*entry{}}, rules: newRuleBook(c.metrics), policy: c.o.policy, now: time.Now,
+	}
+	r.logs = newLogSaver(r)
+	if err := r.register(mgr); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if err := caches.start(ctx); err != nil {
+		return err
+	}
+	if !c.o.LeaderElection {
+		c.leader.Store(c.o.Identity)
+	}
+	if err := mgr.Start(ctx); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("run the controller: %w", err)
+	}
+	return nil
+}
+
+// restConfig has the controller's own limits, and counts what is written.
+func (c *Controller) restConfig() *rest.Config {
+	config := rest.CopyConfig(c.o.Config)
+	config.QPS, config.Burst = c.o.QPS, int(2*c.o.QPS)
+	config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(config.QPS, config.Burst)
+	config.UserAgent = name
+	config.WarningHandler = rest.NoWarnings{}
+	config.Wrap(c.metrics.count)
+	return config
+}
+
+func (c *Controller) manager(config *rest.Config, s *runtime.Scheme) (manager.Manager, error) {
+	o := manager.Options{
+		Scheme: s, Logger: c.o.Log, Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
+		LeaderElection: c.o.LeaderElection, LeaderElectionReleaseOnCancel: true,
+	}
+	if c.o.LeaderElection {
+		lock, err := c.lock()
+		if err != nil {
+			return nil, err
+		}
+		o.LeaderElectionResourceLockInterface = lock
+	}
+	mgr, err := manager.New(config, o)
+	if err != nil {
+		return nil, fmt.Errorf("set the controller up: %w", err)
+	}
+	return mgr, nil
+}
+
+// register adds what works only while this replica leads.
+func (r *reconciler) register(mgr manager.Manager) error {
+	yes := true
+	ctrl, err := controller.New(name, mgr, controller.Options{
+		Reconciler: r, MaxConcurrentReconciles: r.o.Workers, SkipNameValidation: &yes,
+		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](100*time.Millisecond, time.Minute),
+	})
+	if err != nil {
+		return fmt.Errorf("set the controller up: %w", err)
+	}
+	for _, s := range r.sources() {
+		if err := ctrl.Watch(s); err != nil {
+			return fmt.Errorf("watch: %w", err)
+		}
+	}
+	for _, run := range []manager.RunnableFunc{r.runRules, r.runEvents, r.logs.run} {
+		if err := mgr.Add(run); err != nil {
+			return fmt.Errorf("set the controller up: %w", err)
+		}
+	}
+	return nil
 }

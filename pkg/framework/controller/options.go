@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/openpai/paictl/pkg/framework/archive"
+	"github.com/openpai/paictl/pkg/framework/machine"
 	"github.com/openpai/paictl/pkg/kube"
 )
 
@@ -26,6 +27,8 @@ type Options struct {
 	Store           archive.Store
 	Log             logr.Logger
 	Registry        prometheus.Registerer // nil: no metrics
+
+	policy machine.Policy // tests have shorter times
 }
 
 func (o *Options) fill() error {
@@ -43,6 +46,7 @@ func (o *Options) fill() error {
 	setDefault(&o.QPS, 400)
 	setDefault(&o.TTL, 24*time.Hour)
 	setDefault(&o.LogBytes, 1<<20)
+	setDefault(&o.policy, machine.DefaultPolicy())
 	return nil
 }
 
@@ -52,3 +56,6 @@ func setDefault[T comparable](v *T, to T) {
 		*v = to
 	}
 }
+
+// renewDeadline is how long the API server may not answer before the lease counts as lost.
+const renewDeadline = 10 * time.Second

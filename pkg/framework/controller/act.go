@@ -1,0 +1,301 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/openpai/paictl/pkg/framework/api"
+	"github.com/openpai/paictl/pkg/framework/archive"
+	"github.com/openpai/paictl/pkg/framework/machine"
+	v1 "github.com/openpai/paictl/pkg/framework/v1"
+)
+
+const (
+	// maxCreate is how many pods are made before the Framework is looked at again: a stop in the
+	// middle of ten thousand is noticed.
+	maxCreate = 200
+	parallel  = 16 // calls for one Framework at a time
+)
+
+// act does what a step asked for. It returns how long to wait before more can be done; 0: look again
+// at once.
+func (r *reconciler) act(ctx context.Context, f *v1.Framework, e *entry, todo *machine.Result) (time.Duration, error) {
+	if err := r.archiveBefore(ctx, f, e, todo); err != nil {
+		return 0, err
+	}
+	progress, err := r.deletePods(ctx, f, e, todo.Delete)
+	if err != nil {
+		return 0, err
+	}
+	if err := r.configMaps(ctx, f, e, todo); err != nil {
+		return 0, err
+	}
+	if len(todo.Create) > 0 {
+		return r.createPods(ctx, f, e, todo.Create)
+	}
+	e.blocked, e.blockedTimes = "", 0
+	if todo.Peers != nil {
+		if err := r.publish(ctx, f, e, todo.Peers); err != nil {
+			return 0, err
+		}
+	}
+	if len(todo.Delete) > 0 && !progress {
+		return time.Second, nil // logs are being saved; their end wakes this Framework earlier
+	}
+	return 0, nil
+}
+
+// archiveBefore saves what is about to be forgotten.
+func (r *reconciler) archiveBefore(ctx context.Context, f *v1.Framework, e *entry, todo *machine.Result) error {
+	whole := e.whole(f)
+	if todo.ArchiveAttempt {
+		if err := r.archive(ctx, func(ctx context.Context) error { return r.o.Store.SaveAttempt(ctx, whole) }); err != nil {
+			return err
+		}
+		if e.savedAttempts == nil {
+			e.savedAttempts = map[int32]bool{}
+		}
+		e.savedAttempts[e.status.AttemptStatus.ID] = true
+	}
+	if len(todo.ArchiveTasks) == 0 {
+		return nil
+	}
+	tasks := make([]archive.TaskAttempt, 0, len(todo.ArchiveTasks))
+	for _, ref := range todo.ArchiveTasks {
+		if t := e.task(ref); t != nil {
+			tasks = append(tasks, archive.TaskAttempt{Role: ref.Role, Status: *t.DeepCopy()})
+		}
+	}
+	if err := r.archive(ctx, func(ctx context.Context) error { return r.o.Store.SaveTaskAttempts(ctx, whole, tasks) }); err != nil {
+		return err
+	}
+	if e.savedTasks == nil {
+		e.savedTasks = map[savedTask]bool{}
+	}
+	for _, t := range tasks {
+		e.savedTasks[savedTask{machine.Task{Role: t.Role, Index: t.Status.Index}, t.Status.AttemptStatus.ID}] = true
+	}
+	return nil
+}
+
+// archive writes to the archive; a failure is counted and repeated by the queue.
+func (r *reconciler) archive(ctx context.Context, write func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	if err := write(ctx); err != nil {
+		r.metrics.archive.Inc()
+		return fmt.Errorf("write to the archive: %w", err)
+	}
+	return nil
+}
+
+// whole is the Framework with the status of this process.
+func (e *entry) whole(f *v1.Framework) *v1.Framework {
+	return &v1.Framework{TypeMeta: f.TypeMeta, ObjectMeta: f.ObjectMeta, Spec: f.Spec, Status: e.status}
+}
+
+func (e *entry) task(ref machine.Task) *v1.TaskStatus {
+	for _, role := range e.status.AttemptStatus.TaskRoleStatuses {
+		if role.Name == ref.Role && int(ref.Index) < len(role.TaskStatuses) {
+			return role.TaskStatuses[ref.Index]
+		}
+	}
+	return nil
+}
+
+// deletePods deletes pods; those whose log is to be kept once it is. It tells whether any went.
+func (r *reconciler) deletePods(ctx context.Context, f *v1.Framework, e *entry, all []machine.Deletion) (bool, error) {
+	ready := make([]machine.Deletion, 0, len(all))
+	for _, d := range all {
+		if d.Log == nil || r.logs.saved(f.Name, d) {
+			ready = append(ready, d)
+		}
+	}
+	var mu sync.Mutex
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(parallel)
+	for _, d := range ready {
+		group.Go(func() error {
+			gone, err := r.deletePod(ctx, d)
+			if err != nil {
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			e.view.Deleted(d, gone, r.now())
+			return nil
+		})
+	}
+	return len(ready) > 0, group.Wait()
+}
+
+func (r *reconciler) deletePod(ctx context.Context, d machine.Deletion) (gone bool, err error) {
+	o := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(d.UID))}
+	if d.Force {
+		now := int64(0)
+		o.GracePeriodSeconds = &now
+		r.metrics.forced.Inc()
+	}
+	err = r.pods.Pods(r.o.Namespace).Delete(ctx, d.Name, o)
+	switch {
+	case err == nil:
+		return false, nil
+	case apierrors.IsNotFound(err), apierrors.IsConflict(err): // a pod of another UID has the name
+		return true, nil
+	}
+	return false, fmt.Errorf("delete pod %s: %w", d.Name, err)
+}
+
+// createPods makes some of the pods. The first one goes alone: where a quota is used up, one call
+// says so and not two hundred.
+func (r *reconciler) createPods(ctx context.Context, f *v1.Framework, e *entry, tasks []machine.Task) (time.Duration, error) {
+	if err := r.prepareJob(ctx, f, e); err != nil {
+		return 0, err
+	}
+	avoid := machine.Avoided(e.status, r.policy, r.now())
+	tasks = tasks[:min(len(tasks), maxCreate)]
+	if err := r.createPod(ctx, f, e, tasks[0], avoid, &sync.Mutex{}); err != nil {
+		return r.block(f, e, err)
+	}
+	var mu sync.Mutex
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(parallel)
+	for _, t := range tasks[1:] {
+		group.Go(func() error { return r.createPod(ctx, f, e, t, avoid, &mu) })
+	}
+	if err := group.Wait(); err != nil {
+		return r.block(f, e, err)
+	}
+	e.blocked, e.blockedTimes = "", 0
+	return 0, nil
+}
+
+// errInTheWay is a pod of an earlier attempt, or somebody else's.
+var errInTheWay = errors.New("a pod of that name is still there")
+
+func (r *reconciler) createPod(ctx context.Context, f *v1.Framework, e *entry, ref machine.Task, avoid []string, mu *sync.Mutex) error {
+	t := e.task(ref)
+	p, err := makePod(f, e.status, ref.Role, t, avoid)
+	if err != nil {
+		mu.Lock()
+		defer mu.Unlock()
+		e.view.Refuse(t.AttemptStatus.PodName, machine.Refusal{Code: machine.CodePodCreationPermanent, Message: err.Error()})
+		return nil
+	}
+	made, err := r.pods.Pods(r.o.Namespace).Create(ctx, p, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		made, err = r.existing(ctx, p)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if code, refused := refusal(err); refused {
+		e.view.Refuse(p.Name, machine.Refusal{Code: code, Message: err.Error()})
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	slim, _ := slimPod(made) //nolint:errcheck // it has no errors
+	e.view.Made(slim.(*corev1.Pod), r.now())
+	return nil
+}
+
+// existing finds out whether the pod that has the name is the very one that should be made: an
+// earlier call may have made it although its answer was lost.
+func (r *reconciler) existing(ctx context.Context, want *corev1.Pod) (*corev1.Pod, error) {
+	have, err := r.lookup(ctx, want.Name)
+	if err != nil {
+		return nil, err
+	}
+	if have == nil {
+		return nil, errInTheWay
+	}
+	for _, k := range []string{v1.AnnotationFrameworkAttempt, v1.AnnotationTaskAttempt, machine.AnnotationTaskUID} {
+		if have.Annotations[k] != want.Annotations[k] {
+			return nil, fmt.Errorf("%w: %s", errInTheWay, want.Name)
+		}
+	}
+	if o := metav1.GetControllerOf(have); o == nil || o.UID != want.OwnerReferences[0].UID {
+		return nil, fmt.Errorf("%w, and belongs to something else: %s", errInTheWay, want.Name)
+	}
+	return have, nil
+}
+
+// refusal tells which answers of the API mean that a pod is wrong in itself.
+func refusal(err error) (int32, bool) {
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	switch {
+	case err == nil, strings.Contains(text, "exceeded quota"), strings.Contains(text, "object provided is unrecognized"),
+		strings.Contains(text, "being terminated"):
+		return 0, false
+	case apierrors.IsInvalid(err), apierrors.IsRequestEntityTooLargeError(err):
+		return machine.CodePodCreationPermanent, true
+	case apierrors.IsForbidden(err), apierrors.IsBadRequest(err):
+		return machine.CodePodCreationUnknown, true
+	}
+	return 0, false
+}
+
+// block notes why no pod can be made for now.
+func (r *reconciler) block(f *v1.Framework, e *entry, err error) (time.Duration, error) {
+	if errors.Is(err, context.Canceled) {
+		return 0, err
+	}
+	if errors.Is(err, errInTheWay) && e.blockedTimes < 5 {
+		e.blockedTimes++ // the cache will soon show it, and the machine removes it
+		return 200 * time.Millisecond, nil
+	}
+	if e.blocked != err.Error() {
+		e.blocked = err.Error()
+		r.recorder.Eventf(f, nil, corev1.EventTypeWarning, "PodsNotMade", "PodsNotMade", "%s", clip(err.Error()))
+	}
+	wait := time.Second << min(e.blockedTimes, 5)
+	e.blockedTimes++
+	return wait, nil
+}
+
+// completed sees a job off: it is archived before its end is written down, so that both cost one
+// write, and written down all the same where the archive doesn't answer.
+func (r *reconciler) completed(ctx context.Context, f *v1.Framework, e *entry, result *machine.Result) (time.Duration, error) {
+	var archiveErr error
+	if e.status.ArchivedTime == nil {
+		whole := e.whole(f)
+		archiveErr = r.archive(ctx, func(ctx context.Context) error { return r.o.Store.SaveJob(ctx, whole) })
+		if archiveErr == nil {
+			now := metav1.NewTime(r.now())
+			e.status.ArchivedTime = &now
+			e.mark(&machine.Result{Changed: true}, r.now())
+		}
+	}
+	if err := r.persist(ctx, f, e); err != nil {
+		e.status.ArchivedTime = nil
+		return 0, errors.Join(err, archiveErr)
+	}
+	r.tell(f, result)
+	if archiveErr != nil {
+		return 0, archiveErr
+	}
+	if len(result.Delete) > 0 {
+		if _, err := r.deletePods(ctx, f, e, result.Delete); err != nil {
+			return 0, err
+		}
+	}
+	return r.afterlife(ctx, f, e)
+}
+
+// logKey is the archive's name of a log.
+func logKey(framework string, l machine.LogOf) api.LogKey {
+	return api.LogKey{Framework: framework, Role: l.Role, Task: l.Index, Attempt: l.Attempt, TaskAttempt: l.TaskAttempt}
+}

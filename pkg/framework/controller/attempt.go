@@ -1,0 +1,193 @@
+package controller
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openpai/paictl/pkg/framework/machine"
+	"github.com/openpai/paictl/pkg/framework/status"
+	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/runtime/peers"
+)
+
+// configMap returns what the machine needs to know of the attempt's ConfigMap; where the cache can't
+// be sure, the API is asked.
+func (r *reconciler) configMap(ctx context.Context, f *v1.Framework, e *entry) (machine.ConfigMap, error) {
+	cached := r.cache.configMap(v1.ConfigMapName(f.Name))
+	m := &e.maps
+	if cached != nil && m.gone[cached.UID] {
+		cached = nil
+	}
+	if cached != nil {
+		m.note(&m.seen, cached.UID)
+	}
+	if m.made != "" && !m.seen[m.made] && !m.gone[m.made] {
+		return machine.ConfigMap{UID: m.made, Attempt: m.madeAttempt, Fresh: true}, nil
+	}
+	if cached == nil && e.status != nil {
+		if uid := e.status.AttemptStatus.ConfigMapUID; uid != nil && !m.seen[types.UID(*uid)] && !m.gone[types.UID(*uid)] {
+			live := &metav1.PartialObjectMetadata{}
+			live.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
+			err := r.api.Get(ctx, client.ObjectKey{Namespace: f.Namespace, Name: v1.ConfigMapName(f.Name)}, live)
+			switch {
+			case apierrors.IsNotFound(err):
+				m.note(&m.gone, types.UID(*uid))
+			case err != nil:
+				return machine.ConfigMap{}, fmt.Errorf("look for the ConfigMap of %s: %w", f.Name, err)
+			default:
+				cached = live
+			}
+		}
+	}
+	if cached == nil {
+		return machine.ConfigMap{}, nil
+	}
+	return machine.ConfigMap{UID: cached.UID, Attempt: attemptOf(f, cached), Deleting: cached.DeletionTimestamp != nil}, nil
+}
+
+// attemptOf returns -1 for a ConfigMap of another Framework that had the same name.
+func attemptOf(f *v1.Framework, cm metav1.Object) int32 {
+	owner := metav1.GetControllerOf(cm)
+	n, err := strconv.ParseInt(cm.GetAnnotations()[v1.AnnotationFrameworkAttempt], 10, 32)
+	if owner == nil || owner.UID != f.UID || err != nil {
+		return -1
+	}
+	return int32(n)
+}
+
+// configMaps makes or removes the attempt's.
+func (r *reconciler) configMaps(ctx context.Context, f *v1.Framework, e *entry, todo *machine.Result) error {
+	if todo.DeleteConfigMap != "" {
+		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: v1.ConfigMapName(f.Name), Namespace: f.Namespace}}
+		err := r.api.Delete(ctx, cm, client.Preconditions{UID: &todo.DeleteConfigMap}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+			return fmt.Errorf("delete ConfigMap %s: %w", cm.Name, err)
+		}
+		e.maps.note(&e.maps.gone, todo.DeleteConfigMap)
+	}
+	if !todo.CreateConfigMap {
+		return nil
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return r.createConfigMap(ctx, f, e) })
+	group.Go(func() error { return r.prepareJob(ctx, f, e) })
+	return group.Wait()
+}
+
+func (r *reconciler) createConfigMap(ctx context.Context, f *v1.Framework, e *entry) error {
+	attempt := e.status.AttemptStatus.ID
+	cm := &corev1.ConfigMap{ObjectMeta: owned(f, v1.ConfigMapName(f.Name))}
+	cm.Labels[status.LabelPart] = partAttempt
+	cm.Annotations = map[string]string{v1.AnnotationFrameworkAttempt: strconv.Itoa(int(attempt))}
+	err := r.api.Create(ctx, cm)
+	if apierrors.IsAlreadyExists(err) {
+		// Made by an earlier call whose answer was lost, or left by an attempt or a job of before,
+		// which the machine then removes.
+		err = r.api.Get(ctx, client.ObjectKeyFromObject(cm), cm)
+	}
+	if err != nil {
+		return fmt.Errorf("make the ConfigMap of %s: %w", f.Name, err)
+	}
+	e.maps.made, e.maps.madeAttempt = cm.UID, attemptOf(f, cm)
+	return nil
+}
+
+func owned(f *v1.Framework, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Name: name, Namespace: f.Namespace, Labels: map[string]string{v1.LabelFramework: f.Name},
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(f, v1.GroupVersion.WithKind(v1.Kind))},
+	}
+}
+
+// prepareJob makes what the tasks of a job need to find each other: names in DNS, and the right to
+// watch the one object that their addresses lie in.
+func (r *reconciler) prepareJob(ctx context.Context, f *v1.Framework, e *entry) error {
+	if e.setUp || f.Annotations[v1.AnnotationRuntime] != v1.RuntimeV1 || !machine.Many(f) {
+		return nil
+	}
+	meta := owned(f, f.Name)
+	objects := []client.Object{
+		&corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{
+			ClusterIP: corev1.ClusterIPNone, PublishNotReadyAddresses: true, Selector: map[string]string{v1.LabelFramework: f.Name},
+		}},
+		&corev1.ServiceAccount{ObjectMeta: meta},
+		&rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{
+			APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch"},
+			ResourceNames: []string{v1.ConfigMapName(f.Name)},
+		}}},
+		&rbacv1.RoleBinding{
+			ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: f.Name},
+			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: f.Name, Namespace: f.Namespace}},
+		},
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	for _, o := range objects {
+		group.Go(func() error {
+			err := r.api.Create(ctx, o)
+			_, service := o.(*corev1.Service)
+			switch {
+			case err == nil, apierrors.IsAlreadyExists(err):
+				return nil
+			case service && apierrors.IsInvalid(err):
+				// Kubernetes before 1.35 refuses names that begin with a digit. Tasks find each other
+				// through their own /etc/hosts then.
+				r.o.Log.V(1).Info("no DNS names for a job", "framework", f.Name, "reason", err.Error())
+				return nil
+			}
+			return fmt.Errorf("make the %T of %s: %w", o, f.Name, err)
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	e.setUp = true
+	return nil
+}
+
+// publish writes all addresses into the attempt's ConfigMap, from where the runtimes have them pushed.
+func (r *reconciler) publish(ctx context.Context, f *v1.Framework, e *entry, p *peers.Peers) error {
+	data, err := peers.Encode(p)
+	if err != nil {
+		return fmt.Errorf("publish the peers of %s: %w", f.Name, err)
+	}
+	sum := sha256.Sum256(data)
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{
+			"uid":         e.status.AttemptStatus.ConfigMapUID, // of this attempt, or a conflict
+			"annotations": map[string]string{"paictl.openpai.org/peers": hex.EncodeToString(sum[:8])},
+		},
+		"binaryData": map[string]string{v1.PeersKey: base64.StdEncoding.EncodeToString(data)},
+	})
+	if err != nil {
+		return err
+	}
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: v1.ConfigMapName(f.Name), Namespace: f.Namespace}}
+	err = r.api.Patch(ctx, cm, client.RawPatch(types.MergePatchType, patch))
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil // the attempt is over; the machine will see that
+	}
+	if err != nil {
+		return fmt.Errorf("publish the peers of %s: %w", f.Name, err)
+	}
+	now := r.now()
+	machine.Published(e.status, now)
+	e.mark(&machine.Result{Changed: true}, now)
+	if last := e.lastAddress.Load(); last != 0 {
+		r.metrics.barrier.Observe(now.Sub(time.Unix(0, last)).Seconds())
+	}
+	return nil
+}

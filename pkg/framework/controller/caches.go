@@ -1,0 +1,195 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/watch"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openpai/paictl/pkg/framework/machine"
+	"github.com/openpai/paictl/pkg/framework/status"
+	v1 "github.com/openpai/paictl/pkg/framework/v1"
+)
+
+// byFramework is the index of pods.
+const byFramework = "framework"
+
+// caches follow what jobs are made of. What they return is shared and must not be changed: copying
+// ten thousand pods for each event would cost more than all the rest.
+type caches struct {
+	namespace  string
+	frameworks toolscache.SharedIndexInformer
+	pods       toolscache.SharedIndexInformer
+	configMaps toolscache.SharedIndexInformer // metadata of the attempts' ConfigMaps
+}
+
+func newCaches(api client.WithWatch, namespace string) (*caches, error) {
+	ours, err := labels.NewRequirement(v1.LabelFramework, selection.Exists, nil)
+	if err != nil {
+		return nil, err
+	}
+	attempts, err := labels.NewRequirement(status.LabelPart, selection.Equals, []string{partAttempt})
+	if err != nil {
+		return nil, err
+	}
+	metadata := &metav1.PartialObjectMetadataList{}
+	metadata.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMapList"))
+	one := &metav1.PartialObjectMetadata{}
+	one.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
+	c := &caches{
+		namespace:  namespace,
+		frameworks: informer(api, namespace, &v1.FrameworkList{}, &v1.Framework{}, labels.Everything()),
+		pods:       informer(api, namespace, &corev1.PodList{}, &corev1.Pod{}, labels.NewSelector().Add(*ours)),
+		configMaps: informer(api, namespace, metadata, one, labels.NewSelector().Add(*attempts)),
+	}
+	return c, errors.Join(
+		c.frameworks.SetTransform(slimFramework), c.pods.SetTransform(slimPod), c.configMaps.SetTransform(slimMetadata),
+		c.pods.AddIndexers(toolscache.Indexers{byFramework: func(o any) ([]string, error) {
+			return []string{o.(*corev1.Pod).Labels[v1.LabelFramework]}, nil
+		}}),
+	)
+}
+
+// The values of status.LabelPart on ConfigMaps, beside those of tasks.
+const partAttempt = "attempt"
+
+func informer(api client.WithWatch, namespace string, list client.ObjectList, one runtime.Object, sel labels.Selector) toolscache.SharedIndexInformer {
+	options := func(o metav1.ListOptions) *client.ListOptions {
+		return &client.ListOptions{Namespace: namespace, LabelSelector: sel, Raw: &o}
+	}
+	empty := func() client.ObjectList { return list.DeepCopyObject().(client.ObjectList) }
+	lw := &toolscache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			l := empty()
+			return l, api.List(ctx, l, options(o))
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			return api.Watch(ctx, empty(), options(o))
+		},
+	}
+	return toolscache.NewSharedIndexInformer(lw, one, 0, toolscache.Indexers{})
+}
+
+// start fills the caches and keeps them up to date until the context ends.
+func (c *caches) start(ctx context.Context) error {
+	for _, i := range []toolscache.SharedIndexInformer{c.frameworks, c.pods, c.configMaps} {
+		go i.RunWithContext(ctx)
+	}
+	if !toolscache.WaitForCacheSync(ctx.Done(), c.frameworks.HasSynced, c.pods.HasSynced, c.configMaps.HasSynced) {
+		return fmt.Errorf("list what there is: %w", context.Cause(ctx))
+	}
+	return nil
+}
+
+func (c *caches) framework(name string) *v1.Framework {
+	o, _, _ := c.frameworks.GetIndexer().GetByKey(c.namespace + "/" + name) //nolint:errcheck // the index of keys has no errors
+	f, _ := o.(*v1.Framework)
+	return f
+}
+
+func (c *caches) podsOf(framework string) []*corev1.Pod {
+	all, _ := c.pods.GetIndexer().ByIndex(byFramework, framework) //nolint:errcheck // only an unknown index is an error
+	out := make([]*corev1.Pod, 0, len(all))
+	for _, o := range all {
+		out = append(out, o.(*corev1.Pod))
+	}
+	return out
+}
+
+func (c *caches) configMap(name string) *metav1.PartialObjectMetadata {
+	o, _, _ := c.configMaps.GetIndexer().GetByKey(c.namespace + "/" + name) //nolint:errcheck // as above
+	cm, _ := o.(*metav1.PartialObjectMetadata)
+	return cm
+}
+
+// slimPod keeps what the machine looks at.
+func slimPod(o any) (any, error) {
+	p, ok := o.(*corev1.Pod)
+	if !ok {
+		return o, nil
+	}
+	slim := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: p.Name, Namespace: p.Namespace, UID: p.UID, ResourceVersion: p.ResourceVersion, CreationTimestamp: p.CreationTimestamp,
+			DeletionTimestamp: p.DeletionTimestamp, DeletionGracePeriodSeconds: p.DeletionGracePeriodSeconds,
+			Labels: pick(p.Labels, v1.LabelFramework, v1.LabelTaskRole, v1.LabelTaskIndex),
+			Annotations: pick(p.Annotations, v1.AnnotationFrameworkAttempt, v1.AnnotationTaskAttempt,
+				machine.AnnotationTaskUID),
+			OwnerReferences: p.OwnerReferences,
+		},
+		Spec: corev1.PodSpec{NodeName: p.Spec.NodeName},
+		Status: corev1.PodStatus{
+			Phase: p.Status.Phase, Reason: p.Status.Reason, Message: p.Status.Message, PodIP: p.Status.PodIP, HostIP: p.Status.HostIP,
+			InitContainerStatuses: slimContainers(p.Status.InitContainerStatuses), ContainerStatuses: slimContainers(p.Status.ContainerStatuses),
+		},
+	}
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.DisruptionTarget {
+			slim.Status.Conditions = append(slim.Status.Conditions, c)
+		}
+	}
+	return slim, nil
+}
+
+func slimContainers(in []corev1.ContainerStatus) []corev1.ContainerStatus {
+	out := make([]corev1.ContainerStatus, 0, len(in))
+	for _, c := range in {
+		if c.State.Terminated != nil || c.State.Running != nil {
+			out = append(out, corev1.ContainerStatus{Name: c.Name, State: c.State})
+		}
+	}
+	return out
+}
+
+func pick(m map[string]string, keys ...string) map[string]string {
+	out := make(map[string]string, len(keys))
+	for _, k := range keys {
+		if v, ok := m[k]; ok {
+			out[k] = v
+		}
+	}
+	return out
+}
+
+// slimFramework drops what a job doesn't need any more once it lies in the archive. The API's own
+// copy stays whole.
+func slimFramework(o any) (any, error) {
+	f, ok := o.(*v1.Framework)
+	if !ok {
+		return o, nil
+	}
+	f.ManagedFields = nil
+	if f.Status == nil || f.Status.ArchivedTime == nil {
+		return f, nil
+	}
+	delete(f.Annotations, v1.AnnotationConfig)
+	for i := range f.Spec.TaskRoles {
+		f.Spec.TaskRoles[i].Task.Pod = corev1.PodTemplateSpec{}
+	}
+	return f, nil
+}
+
+func slimMetadata(o any) (any, error) {
+	if m, ok := o.(*metav1.PartialObjectMetadata); ok {
+		m.ManagedFields = nil
+	}
+	return o, nil
+}
+
+// settle is how long a Framework's events are collected before it is looked at: large ones cost more
+// per look, and have more events.
+func settle(tasks int32) time.Duration {
+	if tasks < 50 {
+		return 0
+	}
+	return min(time.Duration(tasks)*100*time.Microsecond, time.Second)
+}

@@ -1,0 +1,129 @@
+package controller
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/openpai/paictl/pkg/framework/machine"
+	"github.com/openpai/paictl/pkg/framework/status"
+	v1 "github.com/openpai/paictl/pkg/framework/v1"
+)
+
+// entry is what this process knows of one Framework beyond its caches. It can be lost at any time:
+// all truth is in the Framework's status and in its pods.
+type entry struct {
+	uid    types.UID
+	status *v1.FrameworkStatus // with all tasks; nil until the first step
+	rv     string              // of the Framework, as the status was last read or written
+	layout *status.Layout
+	view   machine.View
+	maps   mapView
+
+	// What of the status isn't written down yet, and since when.
+	dirty       bool
+	dirtyTasks  []status.Task
+	dirtyChunks []int32
+	newAttempt  bool
+	decided     bool
+	dirtySince  time.Time
+
+	savedAttempts map[int32]bool
+	savedTasks    map[savedTask]bool
+	kept          bool // it has the finalizer
+	setUp         bool // Service, service account and role are there
+	blocked       string
+	blockedTimes  int
+	state         v1.State // as counted in the metrics
+
+	tasks       atomic.Int32
+	lastAddress atomic.Int64
+}
+
+type savedTask struct {
+	machine.Task
+	attempt int32
+}
+
+// mark notes what a step changed.
+func (e *entry) mark(r *machine.Result, now time.Time) {
+	if !r.Changed {
+		return
+	}
+	if !e.dirty {
+		e.dirtySince = now
+	}
+	e.dirty = true
+	if r.NewAttempt {
+		e.newAttempt, e.decided, e.dirtyTasks = true, false, nil
+		e.savedTasks, e.setUp = nil, false
+		e.view.Forget()
+	}
+	e.decided = e.decided || r.Decided
+	for _, t := range r.Tasks {
+		e.dirtyTasks = append(e.dirtyTasks, status.Task(t))
+	}
+	n := int32(0)
+	for _, role := range e.status.AttemptStatus.TaskRoleStatuses {
+		n += int32(len(role.TaskStatuses)) //nolint:gosec // at most 10,000 each
+	}
+	e.tasks.Store(n)
+}
+
+func (e *entry) clean() {
+	e.dirty, e.dirtyTasks, e.dirtyChunks, e.newAttempt, e.decided = false, nil, nil, false, false
+}
+
+// saved is what the machine asks about the archive.
+func (e *entry) saved() machine.Saved {
+	return machine.Saved{
+		Attempt: func(a int32) bool { return e.savedAttempts[a] },
+		Task: func(role string, index, attempt int32) bool {
+			return e.savedTasks[savedTask{machine.Task{Role: role, Index: index}, attempt}]
+		},
+	}
+}
+
+// entries are those of all Frameworks. One entry is only changed by the worker that has its
+// Framework.
+type entries struct {
+	mu sync.RWMutex
+	m  map[string]*entry
+}
+
+func (e *entries) get(name string) *entry {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	return e.m[name]
+}
+
+func (e *entries) put(name string, one *entry) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.m[name] = one
+}
+
+func (e *entries) drop(name string) *entry {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	one := e.m[name]
+	delete(e.m, name)
+	return one
+}
+
+// mapView is what this process knows of the attempt's ConfigMap beyond its cache.
+type mapView struct {
+	made        types.UID
+	madeAttempt int32
+	seen        map[types.UID]bool
+	gone        map[types.UID]bool
+}
+
+func (m *mapView) note(set *map[types.UID]bool, uid types.UID) {
+	if *set == nil {
+		*set = map[types.UID]bool{}
+	}
+	(*set)[uid] = true
+}

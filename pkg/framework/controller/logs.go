@@ -1,0 +1,242 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strconv"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/openpai/paictl/pkg/framework/machine"
+	v1 "github.com/openpai/paictl/pkg/framework/v1"
+)
+
+const (
+	logWorkers  = 8
+	logTimeout  = 10 * time.Second
+	logPatience = 20 * time.Second // after which a pod goes without its log
+	logQueue    = 4096
+	logLines    = 20_000   // asked for of the kubelet, which counts lines from the end but not bytes
+	logRead     = 64 << 20 // read at most, however long the lines
+	appName     = "app"
+)
+
+// logSaver keeps the ends of logs before their pods are removed. It is best effort: a kubelet that
+// doesn't answer delays a retry by seconds, never for good.
+type logSaver struct {
+	r    *reconciler
+	work chan logJob
+	done chan event.GenericEvent // Frameworks whose logs are saved
+
+	mu    sync.Mutex
+	state map[types.UID]*logState
+}
+
+type logJob struct {
+	framework string
+	d         machine.Deletion
+}
+
+type logState struct {
+	asked time.Time
+	done  bool
+}
+
+func newLogSaver(r *reconciler) *logSaver {
+	return &logSaver{r: r, work: make(chan logJob, logQueue), done: make(chan event.GenericEvent, logQueue), state: map[types.UID]*logState{}}
+}
+
+// saved tells whether the pod may go: its log is kept, or there is no hope for it. Else it begins to
+// save, and the Framework is looked at again when that has ended.
+func (l *logSaver) saved(framework string, d machine.Deletion) bool {
+	if l.r.o.LogBytes < 0 {
+		return true
+	}
+	now := l.r.now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := l.state[d.UID]
+	if s == nil {
+		s = &logState{asked: now}
+		l.state[d.UID] = s
+		select {
+		case l.work <- logJob{framework, d}:
+		default:
+			l.r.metrics.logs.WithLabelValues("dropped").Inc()
+			s.done = true
+		}
+	}
+	return s.done || now.Sub(s.asked) > logPatience
+}
+
+// forget drops what is known of pods that are gone.
+func (l *logSaver) forget(uid types.UID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.state, uid)
+}
+
+// run saves logs until the context ends.
+func (l *logSaver) run(ctx context.Context) error {
+	var group sync.WaitGroup
+	for range logWorkers {
+		group.Go(func() {
+			for {
+				select {
+				case <-ctx.Done():
+					return
+				case j := <-l.work:
+					l.save(ctx, j)
+				}
+			}
+		})
+	}
+	group.Wait()
+	return nil
+}
+
+func (l *logSaver) save(ctx context.Context, j logJob) {
+	result := "ok"
+	if err := l.copy(ctx, j); errors.Is(err, errNoLog) {
+		result = "none"
+	} else if err != nil {
+		result = "error"
+		l.r.o.Log.V(1).Info("a log is lost", "pod", j.d.Name, "reason", err.Error())
+	}
+	l.r.metrics.logs.WithLabelValues(result).Inc()
+	l.mu.Lock()
+	if s := l.state[j.d.UID]; s != nil {
+		s.done = true
+	}
+	l.mu.Unlock()
+	f := &v1.Framework{ObjectMeta: metav1.ObjectMeta{Name: j.framework, Namespace: l.r.o.Namespace}}
+	select {
+	case l.done <- event.GenericEvent{Object: f}:
+	case <-ctx.Done():
+	}
+}
+
+var errNoLog = errors.New("nothing ran that could have written a log")
+
+// copy reads the end of the log of a pod's program.
+func (l *logSaver) copy(ctx context.Context, j logJob) error {
+	ctx, cancel := context.WithTimeout(ctx, logTimeout)
+	defer cancel()
+	p := podIn(l.r.cache.podsOf(j.framework), j.d.UID)
+	container := logContainer(p)
+	if container == "" {
+		return errNoLog
+	}
+	lines := int64(logLines)
+	stream, err := l.r.pods.Pods(l.r.o.Namespace).GetLogs(j.d.Name, &corev1.PodLogOptions{Container: container, TailLines: &lines}).Stream(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = stream.Close() }()
+	data, truncated, err := tail(io.LimitReader(stream, logRead), l.r.o.LogBytes)
+	if err != nil && len(data) == 0 {
+		return err
+	}
+	return l.r.o.Store.SaveLog(ctx, logKey(j.framework, *j.d.Log), data, truncated)
+}
+
+func podIn(pods []*corev1.Pod, uid types.UID) *corev1.Pod {
+	for _, p := range pods {
+		if p.UID == uid {
+			return p
+		}
+	}
+	return nil
+}
+
+// logContainer is the one whose log says most: the user's program, or what kept it from starting.
+func logContainer(p *corev1.Pod) string {
+	if p == nil {
+		return ""
+	}
+	best := ""
+	for _, c := range p.Status.ContainerStatuses {
+		if ranOnce(c) && (best == "" || c.Name == appName) {
+			best = c.Name
+		}
+	}
+	for _, c := range p.Status.InitContainerStatuses {
+		if best == "" && ranOnce(c) {
+			best = c.Name
+		}
+	}
+	return best
+}
+
+func ranOnce(c corev1.ContainerStatus) bool {
+	return c.State.Running != nil || c.State.Terminated != nil && !c.State.Terminated.StartedAt.IsZero()
+}
+
+// tail keeps the last n bytes.
+func tail(r io.Reader, n int) (data []byte, truncated bool, err error) {
+	buf := make([]byte, 32<<10)
+	for {
+		k, err := r.Read(buf)
+		data = append(data, buf[:k]...)
+		if len(data) > 2*n {
+			data = append(data[:0], data[len(data)-n:]...)
+			truncated = true
+		}
+		if err != nil {
+			if len(data) > n {
+				data, truncated = data[len(data)-n:], true
+			}
+			if errors.Is(err, io.EOF) {
+				err = nil
+			}
+			return data, truncated, err
+		}
+	}
+}
+
+// afterlife keeps a Framework that lies in the archive until its time is over.
+func (r *reconciler) afterlife(ctx context.Context, f *v1.Framework, e *entry) (time.Duration, error) {
+	leaving := f.DeletionTimestamp != nil
+	if due := e.status.CompletionTime.Add(r.o.TTL); !leaving && r.now().Before(due) {
+		return due.Sub(r.now()), nil
+	}
+	if !r.keepLogs(f) {
+		return time.Second, nil
+	}
+	if leaving {
+		return 0, r.release(ctx, f)
+	}
+	uid := f.UID
+	err := r.api.Delete(ctx, &v1.Framework{ObjectMeta: metav1.ObjectMeta{Name: f.Name, Namespace: f.Namespace}},
+		client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	return 0, client.IgnoreNotFound(err)
+}
+
+// keepLogs saves the logs of the pods that go with a Framework.
+func (r *reconciler) keepLogs(f *v1.Framework) bool {
+	ok := true
+	for _, p := range r.cache.podsOf(f.Name) {
+		if l := logOf(p); l != nil && p.DeletionTimestamp == nil && !r.logs.saved(f.Name, machine.Deletion{Name: p.Name, UID: p.UID, Log: l}) {
+			ok = false
+		}
+	}
+	return ok
+}
+
+// logOf says which attempt a pod was.
+func logOf(p *corev1.Pod) *machine.LogOf {
+	index, err1 := strconv.ParseInt(p.Labels[v1.LabelTaskIndex], 10, 32)
+	attempt, err2 := strconv.ParseInt(p.Annotations[v1.AnnotationFrameworkAttempt], 10, 32)
+	task, err3 := strconv.ParseInt(p.Annotations[v1.AnnotationTaskAttempt], 10, 32)
+	if errors.Join(err1, err2, err3) != nil {
+		return nil
+	}
+	return &machine.LogOf{Task: machine.Task{Role: p.Labels[v1.LabelTaskRole], Index: int32(index)}, Attempt: int32(attempt), TaskAttempt: int32(task)}
+}

@@ -1,0 +1,131 @@
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/openpai/paictl/pkg/framework/v1"
+)
+
+// persist writes the status down. Nothing is acted upon before that.
+func (r *reconciler) persist(ctx context.Context, f *v1.Framework, e *entry) error {
+	if !e.dirty {
+		return nil
+	}
+	if e.newAttempt {
+		e.layout.Reset()
+		e.dirtyChunks = nil
+	}
+	for _, k := range e.layout.Update(e.status, e.dirtyTasks) {
+		if !slices.Contains(e.dirtyChunks, k) {
+			e.dirtyChunks = append(e.dirtyChunks, k)
+		}
+	}
+	// A process may be killed between two writes. Chunks of an attempt that the header doesn't know
+	// yet would hide the tasks of the one before, and tasks that were ended because of a decision
+	// must not stand without it; anything else is first true of a task.
+	headerFirst := e.newAttempt || e.decided && e.status.State != v1.Completed
+	if headerFirst {
+		if err := r.writeHeader(ctx, f, e); err != nil {
+			return err
+		}
+	}
+	if err := r.writeChunks(ctx, f, e); err != nil {
+		return err
+	}
+	if !headerFirst {
+		if err := r.writeHeader(ctx, f, e); err != nil {
+			return err
+		}
+	}
+	e.clean()
+	return nil
+}
+
+// writeHeader writes the Framework's own status. The resource version makes sure that a replica
+// which lost its lease can't overwrite it.
+func (r *reconciler) writeHeader(ctx context.Context, f *v1.Framework, e *entry) error {
+	bare := &v1.Framework{
+		ObjectMeta: metav1.ObjectMeta{Name: f.Name, Namespace: f.Namespace, UID: f.UID, ResourceVersion: e.rv},
+		Status:     e.layout.Header(e.status),
+	}
+	if err := r.api.Status().Update(ctx, bare); err != nil {
+		return fmt.Errorf("write the status of %s: %w", f.Name, err)
+	}
+	e.rv = bare.ResourceVersion
+	return nil
+}
+
+func (r *reconciler) writeChunks(ctx context.Context, f *v1.Framework, e *entry) error {
+	if len(e.dirtyChunks) == 0 {
+		return nil
+	}
+	cms, err := e.layout.Encode(f, e.status, e.dirtyChunks)
+	if err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(8)
+	for _, cm := range cms {
+		group.Go(func() error { return r.put(ctx, cm) })
+	}
+	return group.Wait()
+}
+
+// put writes a ConfigMap whether it is there or not.
+func (r *reconciler) put(ctx context.Context, cm *corev1.ConfigMap) error {
+	err := r.api.Update(ctx, cm)
+	if apierrors.IsNotFound(err) {
+		cm.ResourceVersion, cm.UID = "", ""
+		err = r.api.Create(ctx, cm)
+	}
+	if err != nil {
+		return fmt.Errorf("write ConfigMap %s: %w", cm.Name, err)
+	}
+	return nil
+}
+
+// keep adds the finalizer where a submission didn't.
+func (r *reconciler) keep(ctx context.Context, f *v1.Framework, e *entry) error {
+	if !slices.Contains(f.Finalizers, v1.Finalizer) {
+		if err := r.setFinalizers(ctx, f, append(slices.Clone(f.Finalizers), v1.Finalizer)); err != nil {
+			return err
+		}
+	}
+	e.kept = true
+	return nil
+}
+
+// release removes it, so that the Framework may go.
+func (r *reconciler) release(ctx context.Context, f *v1.Framework) error {
+	others := slices.DeleteFunc(slices.Clone(f.Finalizers), func(have string) bool { return have == v1.Finalizer })
+	if len(others) == len(f.Finalizers) {
+		return nil
+	}
+	return client.IgnoreNotFound(r.setFinalizers(ctx, f, others))
+}
+
+// setFinalizers changes them only on the Framework that was read, whatever else changed meanwhile.
+func (r *reconciler) setFinalizers(ctx context.Context, f *v1.Framework, to []string) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": f.UID, "finalizers": to}})
+	if err != nil {
+		return err
+	}
+	bare := &v1.Framework{ObjectMeta: metav1.ObjectMeta{Name: f.Name, Namespace: f.Namespace}}
+	if err := r.api.Patch(ctx, bare, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		return fmt.Errorf("set the finalizers of %s: %w", f.Name, err)
+	}
+	if e := r.entries.get(f.Name); e != nil && e.uid == f.UID {
+		e.rv = bare.ResourceVersion
+	}
+	return nil
+}

@@ -1,0 +1,185 @@
+package controller
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/openpai/paictl/pkg/framework/machine"
+	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/scheduler/annotation"
+	"github.com/openpai/paictl/pkg/strictyaml"
+)
+
+// makePod makes the pod of a task's attempt. avoid are nodes that it must not run on.
+func makePod(f *v1.Framework, st *v1.FrameworkStatus, role string, t *v1.TaskStatus, avoid []string) (*corev1.Pod, error) {
+	var spec *v1.TaskRole
+	for i := range f.Spec.TaskRoles {
+		if f.Spec.TaskRoles[i].Name == role {
+			spec = &f.Spec.TaskRoles[i]
+		}
+	}
+	if spec == nil || t == nil || st.AttemptStatus.ConfigMapUID == nil {
+		return nil, fmt.Errorf("task role %s is no part of the job any more", role)
+	}
+	values := identity(f, st, role, t)
+	template, err := fillIn(&spec.Task.Pod, values)
+	if err != nil {
+		return nil, err
+	}
+	yes := true
+	p := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
+	p.Name, p.GenerateName, p.Namespace = t.AttemptStatus.PodName, "", f.Namespace
+	p.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: "v1", Kind: "ConfigMap", Name: st.AttemptStatus.ConfigMapName, UID: types.UID(*st.AttemptStatus.ConfigMapUID),
+		Controller: &yes, BlockOwnerDeletion: &yes,
+	}}
+	p.Labels = merge(p.Labels, map[string]string{v1.LabelFramework: f.Name, v1.LabelTaskRole: role, v1.LabelTaskIndex: values["FC_TASK_INDEX"]})
+	p.Annotations = merge(p.Annotations, values)
+	if p.Spec.RestartPolicy == "" {
+		p.Spec.RestartPolicy = corev1.RestartPolicyNever
+	}
+	if f.Annotations[v1.AnnotationRuntime] == v1.RuntimeV1 && machine.Many(f) && p.Spec.Hostname == "" && !p.Spec.HostNetwork {
+		if host := role + "-" + values["FC_TASK_INDEX"]; len(host) <= 63 {
+			p.Spec.Hostname, p.Spec.Subdomain = host, f.Name
+		}
+	}
+	for _, cs := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers} {
+		for i := range cs {
+			cs[i].Env = addEnv(cs[i].Env, values)
+			if cs[i].TerminationMessagePolicy == "" {
+				cs[i].TerminationMessagePolicy = corev1.TerminationMessageFallbackToLogsOnError
+			}
+		}
+	}
+	return p, stayAway(p, avoid)
+}
+
+// identity is what a pod is told about itself, by the names of FrameworkController.
+func identity(f *v1.Framework, st *v1.FrameworkStatus, role string, t *v1.TaskStatus) map[string]string {
+	a := &st.AttemptStatus
+	out := map[string]string{
+		"FC_FRAMEWORK_NAMESPACE": f.Namespace, "FC_FRAMEWORK_NAME": f.Name, "FC_FRAMEWORK_UID": string(f.UID),
+		v1.AnnotationFrameworkAttempt: strconv.Itoa(int(a.ID)), "FC_CONFIGMAP_NAME": a.ConfigMapName, "FC_CONFIGMAP_UID": *a.ConfigMapUID,
+		"FC_FRAMEWORK_ATTEMPT_INSTANCE_UID": strconv.Itoa(int(a.ID)) + "_" + *a.ConfigMapUID,
+		"FC_TASKROLE_NAME":                  role, "FC_TASK_INDEX": strconv.Itoa(int(t.Index)), machine.AnnotationTaskUID: t.InstanceUID,
+		v1.AnnotationTaskAttempt: strconv.Itoa(int(t.AttemptStatus.ID)), "FC_POD_NAME": t.AttemptStatus.PodName,
+	}
+	for _, r := range a.TaskRoleStatuses {
+		if r.Name == role {
+			out["FC_TASKROLE_UID"] = r.InstanceUID
+		}
+	}
+	return out
+}
+
+// placeholders are what {{NAME}} in any text of a template is replaced by.
+var placeholders = []string{"FC_FRAMEWORK_NAMESPACE", "FC_FRAMEWORK_NAME", "FC_TASKROLE_NAME", "FC_TASK_INDEX", "FC_CONFIGMAP_NAME", "FC_POD_NAME"}
+
+func fillIn(t *corev1.PodTemplateSpec, values map[string]string) (*corev1.PodTemplateSpec, error) {
+	data, err := json.Marshal(t)
+	if err != nil {
+		return nil, fmt.Errorf("pod template: %w", err)
+	}
+	if !strings.Contains(string(data), "{{FC_") {
+		return t.DeepCopy(), nil
+	}
+	pairs := make([]string, 0, 2*len(placeholders))
+	for _, name := range placeholders {
+		pairs = append(pairs, "{{"+name+"}}", values[name]) // names and numbers: nothing that JSON would quote
+	}
+	out := &corev1.PodTemplateSpec{}
+	if err := json.Unmarshal([]byte(strings.NewReplacer(pairs...).Replace(string(data))), out); err != nil {
+		return nil, fmt.Errorf("pod template with its placeholders filled in: %w", err)
+	}
+	return out, nil
+}
+
+func merge(into, from map[string]string) map[string]string {
+	out := make(map[string]string, len(into)+len(from))
+	for k, v := range into {
+		out[k] = v
+	}
+	for k, v := range from {
+		out[k] = v
+	}
+	return out
+}
+
+// addEnv puts the identity first, so that a template's own variables may refer to it.
+func addEnv(env []corev1.EnvVar, values map[string]string) []corev1.EnvVar {
+	has := map[string]bool{}
+	for _, e := range env {
+		has[e.Name] = true
+	}
+	out := make([]corev1.EnvVar, 0, len(values)+len(env)+2)
+	add := func(e corev1.EnvVar) {
+		if !has[e.Name] {
+			out = append(out, e)
+		}
+	}
+	names := make([]string, 0, len(values))
+	for name := range values {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		add(corev1.EnvVar{Name: name, Value: values[name]})
+	}
+	add(corev1.EnvVar{Name: "FC_POD_UID", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.uid"}}})
+	add(corev1.EnvVar{Name: "FC_TASK_ATTEMPT_INSTANCE_UID", Value: "$(FC_TASK_ATTEMPT_ID)_$(FC_POD_UID)"})
+	return append(out, env...)
+}
+
+// stayAway keeps a pod off nodes, and tells the scheduler of GPUs to look only at what is left.
+func stayAway(p *corev1.Pod, nodes []string) error {
+	if len(nodes) == 0 {
+		return nil
+	}
+	if p.Spec.Affinity == nil {
+		p.Spec.Affinity = &corev1.Affinity{}
+	}
+	if p.Spec.Affinity.NodeAffinity == nil {
+		p.Spec.Affinity.NodeAffinity = &corev1.NodeAffinity{}
+	}
+	a := p.Spec.Affinity.NodeAffinity
+	if a.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		a.RequiredDuringSchedulingIgnoredDuringExecution = &corev1.NodeSelector{}
+	}
+	s := a.RequiredDuringSchedulingIgnoredDuringExecution
+	if len(s.NodeSelectorTerms) == 0 {
+		s.NodeSelectorTerms = []corev1.NodeSelectorTerm{{}}
+	}
+	// One term is enough to match, so each of them has to exclude the nodes.
+	for i := range s.NodeSelectorTerms {
+		s.NodeSelectorTerms[i].MatchExpressions = append(s.NodeSelectorTerms[i].MatchExpressions,
+			corev1.NodeSelectorRequirement{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpNotIn, Values: nodes})
+	}
+	return honourSuggestions(p)
+}
+
+// honourSuggestions changes the request to the scheduler of GPUs, which by itself doesn't ask which
+// nodes Kubernetes would take.
+func honourSuggestions(p *corev1.Pod) error {
+	text := p.Annotations[annotation.SpecKey]
+	if text == "" {
+		return nil
+	}
+	request := map[string]any{}
+	if _, findings := strictyaml.Decode("annotation "+annotation.SpecKey, []byte(text), &request); findings.Err() != nil {
+		return findings.Err()
+	}
+	request["ignoreK8sSuggestedNodes"] = false
+	data, err := json.Marshal(request) // JSON is YAML
+	if err != nil {
+		return fmt.Errorf("annotation %s: %w", annotation.SpecKey, err)
+	}
+	p.Annotations[annotation.SpecKey] = string(data)
+	return nil
+}

@@ -1,0 +1,247 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	typed "k8s.io/client-go/kubernetes/typed/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/recorder"
+
+	"github.com/openpai/paictl/pkg/framework/machine"
+	"github.com/openpai/paictl/pkg/framework/status"
+	v1 "github.com/openpai/paictl/pkg/framework/v1"
+)
+
+// reconciler looks at one Framework at a time.
+type reconciler struct {
+	o        Options
+	api      client.Client // no cache behind it
+	pods     typed.PodsGetter
+	cache    *caches
+	metrics  *metrics
+	recorder recorder.EventRecorder
+	entries  entries
+	rules    *ruleBook
+	logs     *logSaver
+	policy   machine.Policy
+	now      func() time.Time
+}
+
+// maxSteps bounds what is done for one Framework at a time, so that others get their turn.
+const maxSteps = 12
+
+// Reconcile brings one Framework as far as it gets.
+func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	begin := time.Now()
+	defer func() { r.metrics.reconcile.Observe(time.Since(begin).Seconds()) }()
+	f := r.cache.framework(req.Name)
+	if f == nil {
+		if e := r.entries.drop(req.Name); e != nil {
+			r.count(e, "")
+		}
+		return reconcile.Result{}, nil
+	}
+	e, err := r.entry(ctx, f)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if e.status != nil && e.status.ArchivedTime != nil && !e.dirty {
+		after, err := r.afterlife(ctx, f, e)
+		return reconcile.Result{RequeueAfter: after}, err
+	}
+	if f.DeletionTimestamp == nil && !e.kept {
+		if err := r.keep(ctx, f, e); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	after, err := r.drive(ctx, f, e)
+	if apierrors.IsConflict(err) {
+		// Someone changed the Framework or its status. What wasn't written down was not acted upon,
+		// so it is found out again.
+		r.metrics.conflicts.Inc()
+		return reconcile.Result{}, r.reload(ctx, f.Name, e)
+	}
+	return reconcile.Result{RequeueAfter: after}, err
+}
+
+// entry returns what is known of a Framework, and reads it where nothing is.
+func (r *reconciler) entry(ctx context.Context, f *v1.Framework) (*entry, error) {
+	e := r.entries.get(f.Name)
+	if e != nil && e.uid == f.UID && (e.status != nil || f.Status == nil) {
+		return e, nil
+	}
+	if e != nil {
+		r.count(e, "")
+	}
+	e = &entry{uid: f.UID, rv: f.ResourceVersion, layout: &status.Layout{}}
+	if f.Status != nil {
+		own := &v1.Framework{ObjectMeta: f.ObjectMeta, Status: f.Status.DeepCopy()}
+		if f.Status.ArchivedTime == nil {
+			layout, err := status.Complete(ctx, r.api, own)
+			if err != nil {
+				return nil, err
+			}
+			e.layout = layout
+		}
+		e.status = own.Status
+		e.mark(&machine.Result{}, r.now())
+		r.count(e, e.status.State)
+	}
+	r.entries.put(f.Name, e)
+	return e, nil
+}
+
+// reload reads a Framework from the API itself.
+func (r *reconciler) reload(ctx context.Context, name string, e *entry) error {
+	f := &v1.Framework{}
+	if err := r.api.Get(ctx, client.ObjectKey{Namespace: r.o.Namespace, Name: name}, f); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if f.UID != e.uid {
+		r.entries.drop(name)
+		return nil
+	}
+	layout, err := status.Complete(ctx, r.api, f)
+	if err != nil {
+		return err
+	}
+	e.status, e.rv, e.layout = f.Status, f.ResourceVersion, layout
+	e.clean()
+	return fmt.Errorf("the status of %s was written by someone else; it is looked at again", name)
+}
+
+// drive steps until nothing is left to do now, and returns when something will be.
+func (r *reconciler) drive(ctx context.Context, f *v1.Framework, e *entry) (time.Duration, error) {
+	for range maxSteps {
+		result, err := r.step(ctx, f, e)
+		if err != nil {
+			return 0, err
+		}
+		if e.status.State == v1.Completed {
+			return r.completed(ctx, f, e, result)
+		}
+		if wait := r.coalesce(e, result); wait > 0 {
+			return soonest(wait, untilWake(result, r.now())), nil
+		}
+		if err := r.persist(ctx, f, e); err != nil {
+			return 0, err
+		}
+		r.tell(f, result)
+		if !result.Acts() {
+			return untilWake(result, r.now()), nil
+		}
+		wait, err := r.act(ctx, f, e, result)
+		if err != nil || wait > 0 {
+			return wait, err
+		}
+	}
+	return time.Millisecond, nil
+}
+
+// step asks the machine what follows.
+func (r *reconciler) step(ctx context.Context, f *v1.Framework, e *entry) (*machine.Result, error) {
+	now := r.now()
+	pods, err := e.view.Pods(r.cache.podsOf(f.Name), e.status, func(name string) (*corev1.Pod, error) { return r.lookup(ctx, name) }, now)
+	if err != nil {
+		return nil, err
+	}
+	cm, err := r.configMap(ctx, f, e)
+	if err != nil {
+		return nil, err
+	}
+	st, result := machine.Step(machine.Input{
+		Framework: f, Status: e.status, ConfigMap: cm, Pods: pods, Saved: e.saved(), Blocked: e.blocked,
+		Now: now, Rules: r.rules, Random: rand.Float64, Policy: r.policy,
+	})
+	e.status = st
+	e.mark(&result, now)
+	r.count(e, st.State)
+	if result.Decided {
+		c := st.AttemptStatus.CompletionStatus
+		kind := string(c.Type.Name)
+		if c.Code == machine.CodeStopped {
+			kind = "Stopped"
+		}
+		r.metrics.attempts.WithLabelValues(strings.ToLower(kind)).Inc()
+	}
+	return &result, nil
+}
+
+// lookup asks the API for a pod; nil where there is none.
+func (r *reconciler) lookup(ctx context.Context, name string) (*corev1.Pod, error) {
+	p := &corev1.Pod{}
+	err := r.api.Get(ctx, client.ObjectKey{Namespace: r.o.Namespace, Name: name}, p)
+	if apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // "no pod" is an answer and no error
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look for pod %s: %w", name, err)
+	}
+	return p, nil
+}
+
+// coalesce says how long to wait before a status is written, so that changes of many tasks share one
+// write. What has to be acted upon is written at once.
+func (r *reconciler) coalesce(e *entry, result *machine.Result) time.Duration {
+	if !e.dirty || result.Acts() || e.status.State == v1.AttemptCreationPending {
+		return 0
+	}
+	window := max(100*time.Millisecond, settle(e.tasks.Load()))
+	return max(0, window-r.now().Sub(e.dirtySince))
+}
+
+func untilWake(result *machine.Result, now time.Time) time.Duration {
+	if result.Wake.IsZero() {
+		return 0
+	}
+	return max(time.Millisecond, result.Wake.Sub(now))
+}
+
+// soonest of two times, where 0 is never.
+func soonest(a, b time.Duration) time.Duration {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}
+
+// tell lets the user know.
+func (r *reconciler) tell(f *v1.Framework, result *machine.Result) {
+	for _, n := range result.Notes {
+		kind := corev1.EventTypeNormal
+		if n.Warning {
+			kind = corev1.EventTypeWarning
+		}
+		r.recorder.Eventf(f, nil, kind, n.Reason, n.Reason, "%s", clip(n.Message))
+	}
+}
+
+// clip keeps a message within the 1,024 bytes that the API takes for an event.
+func clip(text string) string {
+	const limit = 1000
+	if len(text) <= limit {
+		return text
+	}
+	return strings.ToValidUTF8(text[:limit], "") + "…"
+}
+
+// count keeps the gauge of jobs by state.
+func (r *reconciler) count(e *entry, to v1.State) {
+	if e.state == to {
+		return
+	}
+	if e.state != "" {
+		r.metrics.jobs.WithLabelValues(string(e.state)).Dec()
+	}
+	if to != "" {
+		r.metrics.jobs.WithLabelValues(string(to)).Inc()
+	}
+	e.state = to
+}

@@ -1,0 +1,111 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openpai/paictl/pkg/runtime/rules"
+	"github.com/openpai/paictl/pkg/runtime/spec"
+)
+
+// RulesConfigMap has the administrator's failure rules, in the system namespace. Without it the
+// built-in ones are used.
+const RulesConfigMap = "job-failure-rules"
+
+// runRules follows the administrator's rules: a good set is used and copied to where all jobs mount
+// it, so that it reaches running ones too; a bad one is refused, and the last good one stays.
+func (r *reconciler) runRules(ctx context.Context) error {
+	api, ok := r.api.(client.WithWatch)
+	if !ok {
+		return fmt.Errorf("the connection can't watch")
+	}
+	options := func(o metav1.ListOptions) *client.ListOptions {
+		return &client.ListOptions{Namespace: r.o.SystemNamespace, FieldSelector: fields.OneTermEqualSelector("metadata.name", RulesConfigMap), Raw: &o}
+	}
+	informer := toolscache.NewSharedIndexInformer(&toolscache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			l := &corev1.ConfigMapList{}
+			return l, api.List(ctx, l, options(o))
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			return api.Watch(ctx, &corev1.ConfigMapList{}, options(o))
+		},
+	}, &corev1.ConfigMap{}, 0, toolscache.Indexers{})
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[string]())
+	defer queue.ShutDown()
+	changed := func(any) { queue.Add(RulesConfigMap) }
+	if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc: changed, UpdateFunc: func(_, o any) { changed(o) }, DeleteFunc: changed,
+	}); err != nil {
+		return err
+	}
+	go informer.RunWithContext(ctx)
+	if !toolscache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
+		return nil
+	}
+	queue.Add(RulesConfigMap) // there may be none, while a copy of former ones is left
+	go func() { <-ctx.Done(); queue.ShutDown() }()
+	for {
+		key, stop := queue.Get()
+		if stop {
+			return nil
+		}
+		o, _, _ := informer.GetIndexer().GetByKey(r.o.SystemNamespace + "/" + RulesConfigMap) //nolint:errcheck // the index of keys has no errors
+		cm, _ := o.(*corev1.ConfigMap)
+		if err := r.takeRules(ctx, cm); err != nil && ctx.Err() == nil {
+			r.o.Log.Error(err, "spread the failure rules")
+			queue.AddRateLimited(key)
+		} else {
+			queue.Forget(key)
+		}
+		queue.Done(key)
+	}
+}
+
+// takeRules uses a new set, or refuses it.
+func (r *reconciler) takeRules(ctx context.Context, cm *corev1.ConfigMap) error {
+	if cm == nil {
+		r.rules.use(rules.Builtin())
+		copied := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: spec.RulesConfigMap, Namespace: r.o.Namespace}}
+		return client.IgnoreNotFound(r.api.Delete(ctx, copied))
+	}
+	text := cm.Data[rules.Key]
+	set, findings := rules.Parse("ConfigMap "+RulesConfigMap, []byte(text))
+	if findings.Err() != nil || set == nil {
+		r.metrics.rulesGood.Set(0)
+		r.recorder.Eventf(cm, nil, corev1.EventTypeWarning, "RulesRefused", "RulesRefused",
+			"The rules are wrong, and the ones of before stay in use: %s", clip(findings.Summary()))
+		return nil
+	}
+	r.rules.use(set)
+	return r.copyRules(ctx, text)
+}
+
+// copyRules brings the rules to the jobs.
+func (r *reconciler) copyRules(ctx context.Context, text string) error {
+	have := &corev1.ConfigMap{}
+	key := client.ObjectKey{Namespace: r.o.Namespace, Name: spec.RulesConfigMap}
+	err := r.api.Get(ctx, key, have)
+	switch {
+	case apierrors.IsNotFound(err):
+		have = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: key.Name, Namespace: key.Namespace}, Data: map[string]string{rules.Key: text}}
+		err = r.api.Create(ctx, have)
+	case err == nil && have.Data[rules.Key] != text:
+		have.Data = map[string]string{rules.Key: text}
+		err = r.api.Update(ctx, have)
+	}
+	if err != nil {
+		return fmt.Errorf("copy the failure rules to namespace %s: %w", r.o.Namespace, err)
+	}
+	return nil
+}

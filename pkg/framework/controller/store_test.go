@@ -1,0 +1,124 @@
+package controller_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/openpai/paictl/pkg/framework/api"
+	"github.com/openpai/paictl/pkg/framework/archive"
+	v1 "github.com/openpai/paictl/pkg/framework/v1"
+)
+
+// memory is an archive for tests: what was saved, by what it is of.
+type memory struct {
+	mu       sync.Mutex
+	jobs     map[string]*v1.Framework
+	attempts map[string]*v1.Framework
+	tasks    map[string]v1.TaskStatus
+	events   map[string]map[string]api.Event
+	logs     map[api.LogKey]string
+	down     bool
+}
+
+var _ archive.Store = &memory{}
+
+func newMemory() *memory {
+	return &memory{jobs: map[string]*v1.Framework{}, attempts: map[string]*v1.Framework{}, tasks: map[string]v1.TaskStatus{},
+		events: map[string]map[string]api.Event{}, logs: map[api.LogKey]string{}}
+}
+
+func (m *memory) save(f func()) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.down {
+		return errors.New("the archive is down")
+	}
+	f()
+	return nil
+}
+
+func (m *memory) setDown(down bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.down = down
+}
+
+func (m *memory) job(name string) *v1.Framework {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.jobs[name]
+}
+
+func (m *memory) attempt(name string, id int) *v1.Framework {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.attempts[fmt.Sprint(name, "/", id)]
+}
+
+// SaveJob implements Store.
+func (m *memory) SaveJob(_ context.Context, f *v1.Framework) error {
+	return m.save(func() { m.jobs[f.Name] = f.DeepCopy() })
+}
+
+// SaveAttempt implements Store.
+func (m *memory) SaveAttempt(_ context.Context, f *v1.Framework) error {
+	return m.save(func() { m.attempts[fmt.Sprint(f.Name, "/", f.Status.AttemptStatus.ID)] = f.DeepCopy() })
+}
+
+// SaveTaskAttempts implements Store.
+func (m *memory) SaveTaskAttempts(_ context.Context, f *v1.Framework, tasks []archive.TaskAttempt) error {
+	return m.save(func() {
+		for _, t := range tasks {
+			m.tasks[fmt.Sprintf("%s/%d/%s-%d/%d", f.Name, f.Status.AttemptStatus.ID, t.Role, t.Status.Index, t.Status.AttemptStatus.ID)] = t.Status
+		}
+	})
+}
+
+// SaveEvents implements Store.
+func (m *memory) SaveEvents(_ context.Context, framework string, events []api.Event) error {
+	return m.save(func() {
+		if m.events[framework] == nil {
+			m.events[framework] = map[string]api.Event{}
+		}
+		for _, e := range events {
+			m.events[framework][e.UID] = e
+		}
+	})
+}
+
+// SaveLog implements Store.
+func (m *memory) SaveLog(_ context.Context, key api.LogKey, data []byte, _ bool) error {
+	return m.save(func() { m.logs[key] = string(data) })
+}
+
+// The controller only writes.
+
+// Jobs implements Store.
+func (*memory) Jobs(context.Context, api.JobQuery) (*api.JobPage, error) { return nil, errUnused }
+
+// Job implements Store.
+func (*memory) Job(context.Context, string) (*api.JobDetail, error) { return nil, errUnused }
+
+// Events implements Store.
+func (*memory) Events(context.Context, string) ([]api.Event, error) { return nil, errUnused }
+
+// Log implements Store.
+func (*memory) Log(context.Context, api.LogKey) ([]byte, bool, error) { return nil, false, errUnused }
+
+// PutCode implements Store.
+func (*memory) PutCode(context.Context, string, int64, io.Reader) error { return errUnused }
+
+// Code implements Store.
+func (*memory) Code(context.Context, string) (io.ReadCloser, int64, error) { return nil, 0, errUnused }
+
+// Prune implements Store.
+func (*memory) Prune(context.Context, time.Time, []string) (int, error) { return 0, errUnused }
+
+// Close implements Store.
+func (*memory) Close() error { return nil }
+
+var errUnused = errors.New("the controller is not expected to read the archive")
