@@ -140,7 +140,10 @@ func (r *reader) checkPlugins(list place) {
 		if plugin := p.get("plugin"); plugin.is(kindText) {
 			plugin.knownPlugin(strings.TrimPrefix(plugin.v.text(), pluginKey+"."))
 		}
-		p.get("parameters").is(kindMap)
+		parameters := p.get("parameters")
+		if plugin := p.get("plugin"); plugin.there() && plugin.v.kind == kindText && parameters.is(kindMap) {
+			parameters.checkParameters(strings.TrimPrefix(plugin.v.text(), pluginKey+"."))
+		}
 		p.checkFailurePolicy()
 		for _, role := range p.get("taskroles").list(0) {
 			if role.is(kindText) && !r.hasRole(role.v.text()) {

@@ -42,7 +42,10 @@ func (r *reader) readPrerequisites(p place) {
 			}
 			continue
 		}
-		one.get("plugin").text()
+		if name, ours := strings.CutPrefix(one.get("plugin").text(), pluginKey+"."); ours {
+			one.checkParameters(name)
+			one.checkFailurePolicy()
+		}
 		one.get("require").texts(0)
 		r.keep(one, kind, name)
 	}

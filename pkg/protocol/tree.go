@@ -81,7 +81,7 @@ type tree struct {
 func readTree(file string, data []byte) (*tree, strictyaml.Findings) {
 	if len(data) > MaxBytes {
 		return nil, strictyaml.Findings{{File: file, Line: 1, Column: 1, Rule: "job/size", Severity: strictyaml.Error,
-			Message: fmt.Sprintf("the file has %d kB; a job file has %d at most", len(data)>>10, MaxBytes>>10),
+			Message: fmt.Sprintf("the file has more than %d kB, the limit of a job file", MaxBytes>>10),
 			Remedy:  "put programs and data on storage, into the image, or into a folder that is submitted along (--code)"}}
 	}
 	doc, findings := strictyaml.Parse(file, data)

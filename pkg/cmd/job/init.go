@@ -88,7 +88,7 @@ func initRun(opts *InitOptions) error {
 	}
 	if _, findings := protocol.Parse(name, text); findings.Err() != nil {
 		first := findings.Errors()[0]
-		return hint.Wrap(cmdutil.Usagef("what you say of the job can't be: %s: %s", first.Field, first.Message), first.Remedy)
+		return hint.Wrap(cmdutil.Usagef("that is no job: %s: %s", first.Field, first.Message), first.Remedy)
 	}
 	if opts.File == "" || opts.File == "-" {
 		_, err := opts.IO.Out.Write(text)

@@ -119,6 +119,7 @@ func withoutSecrets(j *protocol.Job, o render.Options) (*render.Objects, error) 
 	if err != nil {
 		return nil, err
 	}
+	o.NewKey = func() (string, error) { return protocol.Masked, nil }
 	objects, findings := render.Render(masked, o)
 	if err := findings.Err(); err != nil {
 		return nil, err

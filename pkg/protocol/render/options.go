@@ -20,6 +20,9 @@ type Options struct {
 	Cluster   Cluster
 	Code      *spec.Code // a folder that goes along, or nil
 	Now       time.Time
+	// NewKey makes the private key by which the job's tasks log in to each other, PEM; nil makes one of
+	// ed25519.
+	NewKey func() (string, error)
 }
 
 // Cluster is what is known about the cluster. What is nil is not known, and is not checked.

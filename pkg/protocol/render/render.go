@@ -66,6 +66,7 @@ type renderer struct {
 	object   string   // name of the Framework
 	cells    []int    // of one task, by role
 	groups   []*group // by role; nil where it has none
+	sshKey   string   // of the job, once a role needs it
 	findings strictyaml.Findings
 }
 
@@ -145,15 +146,18 @@ func (r *renderer) spec() *spec.Spec {
 		GracePeriodSec: j.Extras.GracePeriodSec, CheckpointDir: r.checkpointDir(), Code: r.Code, Domain: r.domain(),
 	}
 	for i := range j.Roles {
-		s.Roles = append(s.Roles, specRole(&j.Roles[i]))
+		s.Roles = append(s.Roles, r.specRole(&j.Roles[i]))
 	}
 	return s
 }
 
-func specRole(role *protocol.Role) spec.Role {
+func (r *renderer) specRole(role *protocol.Role) spec.Role {
 	out := spec.Role{
 		Name: role.Name, Object: role.Object, Instances: role.Instances, GPU: role.GPU, CPU: role.CPU, MemoryMB: role.MemoryMB, ShmMB: role.ShmMB,
 		MinFailed: role.MinFailed, MinSucceeded: role.MinSucceeded, Command: role.Command.Reveal(), Shell: role.Shell,
+	}
+	if out.Command == "" && len(role.Exec) == 0 {
+		out.Command = ":" // nothing to do is a success, as in OpenPAI
 	}
 	for _, p := range role.Ports {
 		out.Ports = append(out.Ports, spec.Port{Label: p.Label, Count: p.Count})
@@ -162,7 +166,7 @@ func specRole(role *protocol.Role) spec.Role {
 		out.Exec = append(out.Exec, e.Reveal())
 	}
 	for _, p := range role.Plugins {
-		out.Plugins = append(out.Plugins, spec.Plugin{Name: p.Name, IgnoreFailure: p.IgnoreFailure, Parameters: p.Parameters.Reveal()})
+		out.Plugins = append(out.Plugins, spec.Plugin{Name: p.Name, IgnoreFailure: p.IgnoreFailure, Parameters: r.parameters(p)})
 	}
 	return out
 }

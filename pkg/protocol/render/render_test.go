@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/crypto/ssh"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
@@ -316,6 +317,41 @@ func TestTheRuntimeReadsTheSpec(t *testing.T) {
 	assert.Empty(t, s.Roles[0].Command)
 	assert.Equal(t, 0, s.Role("main1"))
 	assert.Equal(t, v1.ObjectName("alice", "train")+".pai-jobs.svc.cluster.local", s.Domain)
+}
+
+func TestTasksLogInToEachOtherByAKeyOfTheirJob(t *testing.T) {
+	keys := func(parameters string) []string {
+		rest := "extras: {com.microsoft.pai.runtimeplugin: [{plugin: ssh" + parameters + "}]}\n"
+		s := decode(t, mustRender(t, job(t, worker("a", 1, 0)+worker("b", 1, 0), rest), options()))
+		var out []string
+		for _, r := range s.Roles {
+			var p struct {
+				JobSSH *bool `json:"jobssh"`
+				JobKey struct {
+					PrivateKey string `json:"privateKey"`
+				} `json:"jobKey"`
+			}
+			if len(r.Plugins[0].Parameters) > 0 {
+				require.NoError(t, json.Unmarshal(r.Plugins[0].Parameters, &p))
+			}
+			out = append(out, p.JobKey.PrivateKey)
+		}
+		return out
+	}
+	got := keys(", parameters: {jobssh: true}")
+	assert.Equal(t, got[0], got[1])
+	_, err := ssh.ParsePrivateKey([]byte(got[0]))
+	require.NoError(t, err)
+	assert.NotEqual(t, got, keys(", parameters: {jobssh: true}"), "every submission has its own")
+	assert.NotEmpty(t, keys("")[0])
+	assert.Empty(t, keys(", parameters: {jobssh: false}")[0])
+	assert.Empty(t, keys(`, parameters: {jobssh: "false"}`)[0])
+}
+
+func TestNothingToDoIsAProgram(t *testing.T) {
+	j, findings := protocol.Parse("job.yaml", []byte(head+strings.Replace(worker("a", 1, 0), "[a]", "['']", 1)))
+	require.Len(t, findings.Warnings(), 1)
+	assert.Equal(t, ":", decode(t, mustRender(t, j, options())).Roles[0].Command)
 }
 
 func TestRetryPolicies(t *testing.T) {

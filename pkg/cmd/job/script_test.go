@@ -1,0 +1,19 @@
+package job_test
+
+import (
+	"context"
+	"os"
+	"testing"
+
+	"github.com/openpai/paictl/pkg/cmd"
+	"github.com/openpai/paictl/pkg/cmd/cmdtest"
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/kube/kubetest"
+)
+
+func TestMain(m *testing.M) {
+	cmdtest.Main(kubetest.Wrap(m), func() { os.Exit(cmd.Main(context.Background(), cmdutil.New("v0.0.0-test"), os.Args[1:])) })
+}
+
+// The scripts need no cluster.
+func TestScripts(t *testing.T) { cmdtest.Run(t) }
