@@ -102,8 +102,8 @@ func files(s ssh.Session) {
 	if err := server.Serve(); err != nil && !errors.Is(err, io.EOF) {
 		code = 1
 	}
+	_ = s.Exit(code) // before Close, which closes the channel: scp fails where no code comes
 	_ = server.Close()
-	_ = s.Exit(code)
 }
 
 // loginTime is what a client has to prove who it is.
