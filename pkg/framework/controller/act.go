@@ -283,7 +283,7 @@ func (r *reconciler) completed(ctx context.Context, f *v1.Framework, e *entry, r
 		e.status.ArchivedTime = nil
 		return 0, errors.Join(err, archiveErr)
 	}
-	r.tell(f, result)
+	r.tell(f, e)
 	if archiveErr != nil {
 		return 0, archiveErr
 	}

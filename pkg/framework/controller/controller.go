@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -56,6 +57,7 @@ func (c *Controller) Leader() string {
 // Run works until the context ends, or with an error when the lease is lost: then the program has
 // to end, since another replica leads.
 func (c *Controller) Run(ctx context.Context) error {
+	log.SetLogger(c.o.Log)
 	s := runtime.NewScheme()
 	if err := errors.Join(scheme.AddToScheme(s), v1.AddToScheme(s)); err != nil {
 		return err

@@ -29,6 +29,7 @@ type entry struct {
 	newAttempt  bool
 	decided     bool
 	dirtySince  time.Time
+	notes       []machine.Note // for the user, once the status is written
 
 	savedAttempts map[int32]bool
 	savedTasks    map[savedTask]bool
@@ -49,6 +50,7 @@ type savedTask struct {
 
 // mark notes what a step changed.
 func (e *entry) mark(r *machine.Result, now time.Time) {
+	e.notes = append(e.notes, r.Notes...)
 	if !r.Changed {
 		return
 	}

@@ -133,7 +133,7 @@ func (r *reconciler) drive(ctx context.Context, f *v1.Framework, e *entry) (time
 		if err := r.persist(ctx, f, e); err != nil {
 			return 0, err
 		}
-		r.tell(f, result)
+		r.tell(f, e)
 		if !result.Acts() {
 			return untilWake(result, r.now()), nil
 		}
@@ -212,9 +212,11 @@ func soonest(a, b time.Duration) time.Duration {
 	return a
 }
 
-// tell lets the user know.
-func (r *reconciler) tell(f *v1.Framework, result *machine.Result) {
-	for _, n := range result.Notes {
+// tell lets the user know what is written down.
+func (r *reconciler) tell(f *v1.Framework, e *entry) {
+	notes := e.notes
+	e.notes = nil
+	for _, n := range notes {
 		kind := corev1.EventTypeNormal
 		if n.Warning {
 			kind = corev1.EventTypeWarning
