@@ -326,7 +326,6 @@ func TestTasksLogInToEachOtherByAKeyOfTheirJob(t *testing.T) {
 		var out []string
 		for _, r := range s.Roles {
 			var p struct {
-				JobSSH *bool `json:"jobssh"`
 				JobKey struct {
 					PrivateKey string `json:"privateKey"`
 				} `json:"jobKey"`
