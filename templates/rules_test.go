@@ -303,6 +303,9 @@ var writers = map[string][]string{
 	"job-controller": {
 		`{"apiGroups":["coordination.k8s.io"],"resources":["leases"],"verbs":["create"]}`,
 		`{"apiGroups":["coordination.k8s.io"],"resourceNames":["job-controller"],"resources":["leases"],"verbs":["get","update","patch"]}`,
+		// Its own namespace's: the one Secret that opens its API, which it makes itself.
+		`{"apiGroups":[""],"resources":["secrets"],"verbs":["create"]}`,
+		`{"apiGroups":[""],"resourceNames":["job-controller-token"],"resources":["secrets"],"verbs":["get"]}`,
 		`{"apiGroups":[""],"resourceNames":["job-failure-rules"],"resources":["configmaps"],"verbs":["get","list","watch"]}`,
 		`{"apiGroups":["","events.k8s.io"],"resources":["events"],"verbs":["create","patch"]}`,
 		// The namespace of jobs, whose objects it makes and removes. Secrets aren't among them.

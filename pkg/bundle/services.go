@@ -6,10 +6,13 @@ import "strings"
 func imagedServices() map[string]string {
 	return map[string]string{
 		"prometheus": "prometheus", "alertmanager": "alert-manager", "node-exporter": "node-exporter",
-		"pai-scheduler": "scheduler", "pai-watchdog": "watchdog", "pai-volume": "storage",
+		"pai-scheduler": "scheduler", "pai-watchdog": "watchdog", "pai-volume": "storage", "pai-controller": "job-controller",
 		"kube-state-metrics": "kube-state-metrics", "grafana": "grafana",
 	}
 }
+
+// runtimeImage is in the pods of jobs; the job controller is told of it.
+const runtimeImage, runtimeService, runtimeKey = "pai-runtime", "job-controller", "runtimeImage"
 
 // FetchedServices are those whose images "paictl bundle build" can't make.
 func FetchedServices() []string { return []string{"grafana", "kube-state-metrics"} }
@@ -22,11 +25,19 @@ func ServiceSections(images []Artifact) map[string]map[string]any {
 	sections := map[string]map[string]any{}
 	for _, a := range images {
 		service := imagedServices()[a.Name]
+		key, image := "image", map[string]any{"pullPolicy": "IfNotPresent"}
+		if a.Name == runtimeImage {
+			service, key, image = runtimeService, runtimeKey, map[string]any{}
+		}
 		repository, tag, ok := cutReference(a.Image)
 		if service == "" || !ok {
 			continue
 		}
-		sections[service] = map[string]any{"image": map[string]any{"repository": repository, "tag": tag, "pullPolicy": "IfNotPresent"}}
+		image["repository"], image["tag"] = repository, tag
+		if sections[service] == nil {
+			sections[service] = map[string]any{}
+		}
+		sections[service][key] = image
 	}
 	if len(sections) == 0 {
 		return nil

@@ -59,7 +59,7 @@ func TestImagesGoWhereTheConfigurationSays(t *testing.T) {
 	own := Destination{Registry: "registry.example.org/pai", Tag: "v9"}
 	both := own
 	both.Mirror = "mirror.example.org:5000/cache"
-	ours := []string{"registry.example.org/pai/pai-scheduler:v9", "registry.example.org/pai/pai-volume:v9", "registry.example.org/pai/pai-watchdog:v9"}
+	ours := []string{"registry.example.org/pai/pai-controller:v9", "registry.example.org/pai/pai-runtime:v9", "registry.example.org/pai/pai-scheduler:v9", "registry.example.org/pai/pai-volume:v9", "registry.example.org/pai/pai-watchdog:v9"}
 	const mirrored = "mirror.example.org:5000/cache/prometheus/prometheus:v3.15.0"
 	for name, tt := range map[string]struct {
 		d     Destination
@@ -68,7 +68,7 @@ func TestImagesGoWhereTheConfigurationSays(t *testing.T) {
 		want  []string
 	}{
 		"own images without a word":      {both, nil, false, ours},
-		"one image by name":              {both, []string{"pai-volume"}, false, ours[1:2]},
+		"one image by name":              {both, []string{"pai-volume"}, false, ours[3:4]},
 		"an upstream image by name":      {both, []string{"prometheus"}, false, []string{mirrored}},
 		"all images":                     {both, nil, true, append(ours, mirrored)},
 		"own images need no mirror":      {own, nil, false, ours},
@@ -113,8 +113,8 @@ func TestAMissingOwnImageNamesTheCommandThatMakesIt(t *testing.T) {
 	b, err := w.Commit()
 	require.NoError(t, err)
 	_, err = Plan(b, Destination{Registry: "r.io/x", Tag: "v1"}, nil, false)
-	require.ErrorContains(t, err, "holds no image pai-scheduler")
-	assert.Contains(t, hint.Of(err), "paictl image build pai-scheduler")
+	require.ErrorContains(t, err, "holds no image pai-controller")
+	assert.Contains(t, hint.Of(err), "paictl image build pai-controller")
 }
 
 // The charts' own rule is in templates/library/_pai.tpl.

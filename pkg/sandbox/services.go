@@ -53,10 +53,11 @@ func fitting() map[string]settings {
 			"retention": settings{"time": "2d", "size": "800MB"},
 			"alerts":    settings{"disabled": []string{"NodeClockNotSynchronised"}},
 		},
-		"alert-manager": {"resources": requests("10m", "32Mi"), "persistence": settings{"size": "64Mi"}},
-		"node-exporter": {"resources": requests("10m", "24Mi")},
-		"watchdog":      {"resources": requests("10m", "24Mi")},
-		"scheduler":     {"resources": requests("10m", "32Mi"), "kubeScheduler": settings{"resources": requests("10m", "48Mi")}},
+		"alert-manager":  {"resources": requests("10m", "32Mi"), "persistence": settings{"size": "64Mi"}},
+		"node-exporter":  {"resources": requests("10m", "24Mi")},
+		"watchdog":       {"resources": requests("10m", "24Mi")},
+		"scheduler":      {"resources": requests("10m", "32Mi"), "kubeScheduler": settings{"resources": requests("10m", "48Mi")}},
+		"job-controller": {"resources": requests("10m", "48Mi"), "persistence": settings{"size": "1Gi"}},
 	}
 }
 

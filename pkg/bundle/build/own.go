@@ -35,5 +35,5 @@ func Own() Recipe {
 
 // ownRoles are the machines that need a program's image; all of them where it isn't listed.
 func ownRoles() map[string][]string {
-	return map[string][]string{"pai-scheduler": {master}, "pai-watchdog": {master}}
+	return map[string][]string{"pai-controller": {master}, "pai-scheduler": {master}, "pai-watchdog": {master}}
 }

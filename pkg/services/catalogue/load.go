@@ -76,8 +76,9 @@ func (b *builder) load() *Catalogue {
 	c := &Catalogue{cfg: b.cfg, services: b.services}
 	b.checkRequires()
 	b.checkPlacement()
-	b.giveVolumes()
 	b.configureScheduler()
+	b.configureJobs()
+	b.giveVolumes()
 	b.checkValues()
 	b.findings.Sort()
 	return c

@@ -1,0 +1,37 @@
+package catalogue
+
+// JobService is the service that runs jobs, and the name of its section.
+const JobService = "job-controller"
+
+// configureJobs gives the job controller the scheduler that runs, and a stand-by where its archive can be
+// shared and a second machine can have it.
+func (b *builder) configureJobs() {
+	s := b.services[JobService]
+	if s == nil || s.Upstream != nil || !s.Enabled {
+		return
+	}
+	computed := map[string]any{"schedulerName": ""}
+	if scheduler := b.services[SchedulerService]; scheduler != nil && scheduler.Upstream == nil && scheduler.Enabled {
+		computed["schedulerName"] = "pai-scheduler"
+	}
+	postgresql, _ := s.Values["postgresql"].(map[string]any)
+	dsn, _ := postgresql["dsn"].(string) // not yet among the credentials
+	own, _ := s.Values[keyCredentialsSecret].(string)
+	shared, _ := postgresql["enabled"].(bool)
+	switch {
+	case shared:
+		computed["replicas"] = int64(min(2, max(1, len(machinesOf(b.cfg, s.Placement)))))
+		computed["persistence"] = map[string]any{"enabled": false} // no volume is made for it
+		if dsn == "" && own == "" {
+			b.fail(at(JobService, "postgresql"), "jobs/no-dsn", "it doesn't say where the database is",
+				"set dsn: postgres://USER:PASSWORD@HOST:5432/DATABASE?sslmode=verify-full")
+		}
+	case dsn != "":
+		b.warn(at(JobService, "postgresql", "dsn"), "jobs/dsn-unused", "the database isn't used", "set postgresql.enabled to true, or remove dsn")
+	}
+	if n, _ := s.Values["replicas"].(int64); n > 1 && !shared {
+		b.fail(at(JobService, "replicas"), "jobs/replicas", "several controllers need a database that they can share",
+			"set postgresql.enabled and postgresql.dsn, or replicas to 1")
+	}
+	s.Values = mergeComputed(computed, s.Values)
+}
