@@ -171,8 +171,12 @@ func (j *jobs) keepsItsSecret(t *testing.T, name string) {
 	object := v1.ObjectName("ann", name)
 	stored := j.kubectl("-n pai-jobs get frameworks,pods,configmaps,serviceaccounts,events -o yaml")
 	require.Contains(t, stored, object)
-	shown := ok(t, j.job("get", name, "-o", "json")...).stdout + ok(t, j.job("get", name)...).stdout + j.why(t, name)
-	for _, text := range []string{stored, shown, j.archive(t, "/v1/jobs/"+object)} {
+	shown := func() string {
+		return ok(t, j.job("get", name, "-o", "json")...).stdout + ok(t, j.job("get", name, "--config")...).stdout + j.why(t, name)
+	}
+	live := shown()
+	j.forget(t, name)
+	for _, text := range []string{stored, live, shown()} {
 		assert.NotContains(t, text, "sesame")
 	}
 }
@@ -292,12 +296,6 @@ func (j *jobs) why(t testing.TB, name string) string {
 func (j *jobs) log(t testing.TB, name string) string {
 	t.Helper()
 	return run(t, j.job("logs", name)...).stdout
-}
-
-// archive asks the job controller's history.
-func (j *jobs) archive(t testing.TB, path string) string {
-	t.Helper()
-	return string(j.ask("job-controller:http", path))
 }
 
 func (j *jobs) framework(t testing.TB, name string) *v1.Framework {
