@@ -172,26 +172,6 @@ func (w *Wait) accept(data []byte) (*peers.Peers, error) {
 	return p, nil
 }
 
-// Now returns the peers that are published at the moment, or nil: for jobs whose tasks don't wait.
-// Their addresses may be those of tasks that were replaced since.
-func (w *Wait) Now(ctx context.Context, limit time.Duration) *peers.Peers {
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	defer w.Client.Close()
-	var got *peers.Peers
-	_, err := w.Client.watch(ctx, Key, limit, func() {}, func(data []byte) bool {
-		p, err := peers.Decode(data)
-		if err == nil && int(p.Attempt) == w.Attempt {
-			got = p
-		}
-		return true
-	})
-	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
-		w.Tell("the addresses of the other tasks aren't known: %v", err)
-	}
-	return got
-}
-
 // jitter adds up to a quarter.
 func jitter(d time.Duration) time.Duration {
 	return d + rand.N(d/4+1) //nolint:gosec // it spreads requests

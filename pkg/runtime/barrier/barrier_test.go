@@ -280,15 +280,6 @@ func TestAStoppedTaskWaitsNoLonger(t *testing.T) {
 	assert.Equal(t, 143, exit.Code(err))
 }
 
-func TestTasksThatDoNotWaitTakeWhatIsThere(t *testing.T) {
-	a := newAPI(t)
-	assert.Nil(t, a.wait(t, 0).Now(t.Context(), 200*time.Millisecond))
-	a.publish(t, workers(2, 3))
-	assert.Equal(t, workers(2, 3), a.wait(t, 0).Now(t.Context(), 10*time.Second))
-	a.publish(t, workers(1, 3))
-	assert.Nil(t, a.wait(t, 0).Now(t.Context(), 200*time.Millisecond), "of another attempt")
-}
-
 func TestOutsideAPodThereIsNoAPI(t *testing.T) {
 	_, err := InCluster(func(string) string { return "" }, "", "ns", "name")
 	require.ErrorContains(t, err, "KUBERNETES_SERVICE_HOST")

@@ -118,6 +118,11 @@ func TestAJobThatWasScaledIsCountedAsItIs(t *testing.T) {
 	assert.Equal(t, "3", got["PAI_TASK_ROLE_TASK_COUNT_Worker"])
 	assert.Equal(t, "13", got["WORLD_SIZE"])
 
+	p.Roles = p.Roles[1:] // no parameter servers any more
+	got = values(first(layout(t, job(), p, self()).Vars(0)))
+	assert.Equal(t, "0", got["PAI_TASK_ROLE_TASK_COUNT_ps_server"])
+	assert.Equal(t, "12", got["WORLD_SIZE"])
+
 	late := self()
 	late.Index, late.PodIP = 5, "10.0.0.9"
 	got = values(first(layout(t, job(), p, late).Vars(0)))

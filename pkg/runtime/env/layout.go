@@ -81,8 +81,11 @@ func New(s *spec.Spec, p *peers.Peers, self Self) (*Layout, error) {
 		r := &s.Roles[i]
 		known := p.Role(r.Object)
 		n := r.Instances
-		if known != nil {
+		switch {
+		case known != nil:
 			n = len(known.PodIPs)
+		case p != nil:
+			n = 0 // scaled down to nothing
 		}
 		if i == role {
 			n = max(n, self.Index+1)

@@ -128,11 +128,9 @@ func TestWithoutAServiceAccountAGangCannotMeet(t *testing.T) {
 }
 
 func TestTasksThatDoNotWaitStartWithoutTheOthers(t *testing.T) {
-	a := newAPI(t)
 	c := newContainer(t, "echo ${PAI_HOST_IP_Main_Role_0} ${PAI_HOST_IP_Main_Role_1:-unknown}")
 	c.role().Instances = 2
 	c.spec.Gang = false
-	a.join(c)
 	assert.Equal(t, 0, c.run(), c.errors())
 	assert.Equal(t, "127.0.0.1 unknown\n", c.out())
 	assert.False(t, strings.Contains(c.errors(), "panic"))

@@ -14,10 +14,12 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/spec"
 )
 
+// saves is a program that takes its time when it is asked to end.
 const saves = `
-import signal, sys, time
+import os, signal, sys, time
 def stop(*_):
-    print("saving", flush=True); time.sleep(0.3); print("saved", flush=True); sys.exit(0)
+    # print would fail where the signal comes in the middle of another
+    os.write(1, b"saving\n"); time.sleep(0.3); os.write(1, b"saved\n"); sys.exit(0)
 signal.signal(signal.SIGTERM, stop)
 print("ready", flush=True)
 while True: time.sleep(1)

@@ -36,9 +36,6 @@ type Options struct {
 // defaultGrace is for specs that say nothing.
 const defaultGrace = 30 * time.Second
 
-// noGangLimit is how long a task that doesn't wait for others may take to ask for their addresses.
-const noGangLimit = 2 * time.Second
-
 // task is the state of one.
 type task struct {
 	Options
@@ -208,9 +205,10 @@ func (t *task) get(name string) string {
 	return value
 }
 
-// peers waits for the job's other tasks, where there are any.
+// peers waits for the job's other tasks, where there are any. Where tasks don't wait for each other
+// nobody publishes addresses, which would change with each retry; their names stay.
 func (t *task) peers(ctx context.Context, self env.Self) (*peers.Peers, error) {
-	if t.spec.Tasks() <= 1 {
+	if t.spec.Tasks() <= 1 || !t.spec.Gang {
 		return nil, nil //nolint:nilnil // there are none
 	}
 	namespace, name := t.get("FC_FRAMEWORK_NAMESPACE"), t.get("FC_CONFIGMAP_NAME")
@@ -224,9 +222,6 @@ func (t *task) peers(ctx context.Context, self env.Self) (*peers.Peers, error) {
 	w := &barrier.Wait{
 		Client: client, Attempt: self.Attempt, Role: self.Role, Index: self.Index, PodIP: self.PodIP,
 		Timeout: time.Duration(t.spec.BarrierTimeoutSec) * time.Second, Tell: t.journal.Printf,
-	}
-	if !t.spec.Gang {
-		return w.Now(ctx, noGangLimit), nil
 	}
 	began := t.Now()
 	p, err := w.For(ctx)
