@@ -1,0 +1,194 @@
+package controller_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/kubernetes"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/openpai/paictl/pkg/framework/v1"
+)
+
+// kubelet ends the pods of a cluster as they come to run, with the code that exit says, and notes
+// which attempt of which task ran in which pods.
+type kubelet struct {
+	mu  sync.Mutex
+	ran map[string]map[string]bool // attempt of a task → UIDs
+}
+
+func (w *cluster) kubelet(exit func(p *corev1.Pod) int32) *kubelet {
+	k := &kubelet{ran: map[string]map[string]bool{}}
+	clients, err := kubernetes.NewForConfig(w.config)
+	require.NoError(w.t, err)
+	work := make(chan *corev1.Pod, 100_000)
+	see := func(o any) {
+		// A pod may come to run again after its end: KWOK plays a stage on what it saw before.
+		if p := o.(*corev1.Pod); p.Status.Phase == corev1.PodRunning && p.DeletionTimestamp == nil {
+			k.note(p)
+			work <- p
+		}
+	}
+	_, informer := toolscache.NewInformerWithOptions(toolscache.InformerOptions{
+		ListerWatcher: toolscache.NewListWatchFromClient(clients.CoreV1().RESTClient(), "pods", w.namespace, fields.Everything()),
+		ObjectType:    &corev1.Pod{},
+		Handler:       toolscache.ResourceEventHandlerFuncs{AddFunc: see, UpdateFunc: func(_, o any) { see(o) }},
+	})
+	go informer.RunWithContext(w.t.Context())
+	for range 16 {
+		go func() {
+			for {
+				select {
+				case p := <-work:
+					w.end(clients, p, exit(p))
+				case <-w.t.Context().Done():
+					return
+				}
+			}
+		}()
+	}
+	return k
+}
+
+// note remembers that a pod ran.
+func (k *kubelet) note(p *corev1.Pod) {
+	id := strings.Join([]string{p.Name, p.Annotations["FC_FRAMEWORK_UID"], p.Annotations[v1.AnnotationFrameworkAttempt], p.Annotations["FC_TASK_UID"], p.Annotations[v1.AnnotationTaskAttempt]}, "/")
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.ran[id] == nil {
+		k.ran[id] = map[string]bool{}
+	}
+	k.ran[id][string(p.UID)] = true
+}
+
+func (w *cluster) end(clients kubernetes.Interface, p *corev1.Pod, code int32) {
+	for range 5 { // where the pod is gone, every try is a conflict
+		p := p.DeepCopy()
+		p.ResourceVersion = ""
+		p.Status.Phase = corev1.PodSucceeded
+		if code != 0 {
+			p.Status.Phase = corev1.PodFailed
+		}
+		now := metav1.Now()
+		for i := range p.Status.ContainerStatuses {
+			p.Status.ContainerStatuses[i].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, StartedAt: now, FinishedAt: now}}
+		}
+		_, err := clients.CoreV1().Pods(w.namespace).UpdateStatus(context.Background(), p, metav1.UpdateOptions{})
+		if !apierrors.IsConflict(err) {
+			return
+		}
+	}
+}
+
+// number reads a size from the environment, for runs larger than a test's.
+func number(name string, otherwise int) int {
+	if n, err := strconv.Atoi(os.Getenv(name)); err == nil {
+		return n
+	}
+	return otherwise
+}
+
+func TestKillingTheControllerLosesNoTaskAndRunsNoneTwice(t *testing.T) {
+	w := simulate(t)
+	jobs := number("PAICTL_TEST_JOBS", 30)
+	k := w.kubelet(func(p *corev1.Pod) int32 {
+		// The first attempt of every fifth job fails in a way that is worth a retry.
+		n, _ := strconv.Atoi(strings.TrimPrefix(p.Labels[v1.LabelFramework], "job"))
+		if n%5 == 0 && p.Annotations[v1.AnnotationFrameworkAttempt] == "0" && p.Labels[v1.LabelTaskIndex] == "0" {
+			return 200
+		}
+		return 0
+	})
+	w.start()
+	go func() {
+		for i := range jobs {
+			w.submit(fmt.Sprintf("job%d", i), workers(int32(1+i%8))) //nolint:gosec // small
+		}
+	}()
+	for range 10 {
+		time.Sleep(400 * time.Millisecond) //nolint:forbidigo // the point is that it may be killed at any time
+		w.stop()
+		w.start()
+	}
+	for i := range jobs {
+		name := fmt.Sprintf("job%d", i)
+		w.eventually(name+" is submitted", func() bool { return w.get(&v1.Framework{}, name) })
+		f := w.reaches(name, v1.Completed)
+		assert.Equal(t, int32(0), f.Status.AttemptStatus.CompletionStatus.Code, name)
+		require.NotNil(t, w.store.job(name), name)
+		c := w.store.job(name).Status.AttemptStatus.TaskRoleStatuses[0].Counts
+		assert.Equal(t, c.Total, c.Succeeded, name)
+		if i%5 == 0 {
+			assert.Equal(t, int32(1), f.Status.AttemptStatus.ID, name)
+			assert.NotNil(t, w.store.attempt(name, 0), name)
+		}
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for id, uids := range k.ran {
+		assert.Len(t, uids, 1, id)
+	}
+	pods := &corev1.PodList{}
+	require.NoError(t, w.c.List(t.Context(), pods, client.InNamespace(w.namespace)))
+	for _, p := range pods.Items {
+		assert.NotEqual(t, corev1.PodRunning, p.Status.Phase, p.Name)
+	}
+}
+
+func TestANewLeaderTakesOver(t *testing.T) {
+	w := simulate(t)
+	w.o.LeaderElection, w.o.Identity = true, "a"
+	w.start()
+	w.submit("before", workers(1))
+	w.reaches("before", v1.AttemptRunning)
+	first := w.stop
+	w.o.Identity = "b"
+	w.start()
+	first()
+	w.exits("before-worker-0", 0)
+	w.reaches("before", v1.Completed)
+	w.submit("after", workers(1))
+	w.reaches("after", v1.AttemptRunning)
+}
+
+func TestATaskOnALostNodeRunsElsewhere(t *testing.T) {
+	w := begin(t)
+	w.submit("lost", workers(1))
+	w.reaches("lost", v1.AttemptRunning)
+	p := w.pod("lost-worker-0")
+	// What the node controller does when a node doesn't answer any more.
+	p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "DeletionByTaintManager", Message: "Taint manager: deleting due to NoExecute taint"})
+	require.NoError(t, w.c.Status().Update(t.Context(), p))
+	require.NoError(t, w.c.Delete(t.Context(), p))
+	f := w.until("lost", "begins another attempt", func(f *v1.Framework) bool { return f.Status.AttemptStatus.ID == 1 })
+	assert.Equal(t, int32(-1001), w.store.attempt("lost", 0).Status.AttemptStatus.CompletionStatus.Code)
+	require.Len(t, f.Status.AvoidedNodes, 1)
+	assert.Equal(t, p.Spec.NodeName, f.Status.AvoidedNodes[0].Name)
+	w.reaches("lost", v1.AttemptRunning)
+	second := w.pod("lost-worker-0").Spec.NodeName
+	assert.NotEmpty(t, second)
+}
+
+func TestAnAttemptWhoseConfigMapIsDeletedIsBegunAnew(t *testing.T) {
+	w := begin(t)
+	w.submit("cm", workers(2))
+	w.until("cm", "runs", func(f *v1.Framework) bool { return f.Status.AttemptStatus.TaskRoleStatuses[0].Counts.Running == 2 })
+	require.NoError(t, w.c.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: v1.ConfigMapName("cm"), Namespace: w.namespace}}))
+	w.until("cm", "runs again", func(f *v1.Framework) bool {
+		return f.Status.AttemptStatus.ID == 1 && f.Status.AttemptStatus.TaskRoleStatuses[0].Counts.Running == 2
+	})
+	assert.Equal(t, int32(-100), w.store.attempt("cm", 0).Status.AttemptStatus.CompletionStatus.Code)
+}
