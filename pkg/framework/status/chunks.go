@@ -269,3 +269,6 @@ func chunkOf(chunks []*corev1.ConfigMap, k int32) string {
 	}
 	return Name(chunks[0].Labels[v1.LabelFramework], k)
 }
+
+// Reset forgets where tasks lie, for another attempt. Small ones lie in the status again.
+func (l *Layout) Reset() { *l = Layout{} }
