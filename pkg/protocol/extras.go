@@ -45,7 +45,7 @@ func (r *reader) readExtras(p, roles place) {
 	e.GracePeriodSec = p.get("gracePeriodSec").number(0, maxGrace, defaultGrace)
 	e.MaxDurationSec = p.get("maxDurationSec").number(1, maxDuration, 0)
 	if dir := p.get("checkpointDir"); dir.is(kindText) {
-		if e.CheckpointDir = dir.v.text(); !path.IsAbs(e.CheckpointDir) {
+		if e.CheckpointDir = dir.fill(r.global()); !path.IsAbs(e.CheckpointDir) {
 			dir.report("job/path", "the folder is not an absolute path", "write a path that begins with /, on a storage of the job")
 		}
 	}

@@ -320,13 +320,13 @@ func TestExtrasAreRead(t *testing.T) {
 hostNetwork: true
 gracePeriodSec: 5
 maxDurationSec: 3600
-checkpointDir: /mnt/a/checkpoints
+checkpointDir: /mnt/a/<% $parameters.dir %>
 storages: [{name: a}, {name: b, mountPath: /data}]
 hivedScheduler:
   jobPriorityClass: prod
   lazyPreemptionEnable: true
   taskRoles: {main: {skuType: A100, affinityGroupName: near}}
-`))
+`)+"parameters: {dir: checkpoints}\n")
 	yes := true
 	assert.Equal(t, Extras{Priority: "prod", LazyPreemption: &yes, HostNetwork: true, GracePeriodSec: 5, MaxDurationSec: 3600, CheckpointDir: "/mnt/a/checkpoints",
 		Storages: []Storage{{"a", "/mnt/a"}, {"b", "/data"}}}, j.Extras)

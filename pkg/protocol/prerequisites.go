@@ -88,13 +88,18 @@ func (p place) image() {
 	}
 }
 
+// global is what references outside of roles may name.
+func (r *reader) global() scope {
+	return scope{roots: map[string]*value{"$secrets": r.tree.root.field("secrets"), "$parameters": r.tree.root.field("parameters")}}
+}
+
 // readLogins fills the references in the logins of the images that roles use. Only those are needed.
 func (r *reader) readLogins() {
 	used := map[string]bool{}
 	for i := range r.job.Roles {
 		used[r.job.Roles[i].Image] = true
 	}
-	s := scope{roots: map[string]*value{"$secrets": r.tree.root.field("secrets"), "$parameters": r.tree.root.field("parameters")}}
+	s := r.global()
 	list := place{r: r, v: r.tree.root}.get("prerequisites")
 	if !list.there() || list.v.kind != kindList {
 		return
