@@ -28,6 +28,6 @@ NAME is a job of yours; USER/NAME or USER~NAME one of somebody else. Who you are
 	cmd.AddCommand(NewCmdInit(f, nil), NewCmdValidate(f, nil), NewCmdRender(f, nil), NewCmdSchema(f, nil))
 	cmd.AddCommand(NewCmdSubmit(f, nil), NewCmdList(f, nil), NewCmdGet(f, nil), NewCmdWhy(f, nil), NewCmdQueue(f, nil), NewCmdWait(f, nil))
 	cmd.AddCommand(NewCmdStop(f, nil), NewCmdDelete(f, nil), NewCmdRetry(f, nil), NewCmdScale(f, nil), NewCmdClone(f, nil))
-	cmd.AddCommand(NewCmdLogs(f, nil), NewCmdEvents(f, nil))
+	cmd.AddCommand(NewCmdLogs(f, nil), NewCmdEvents(f, nil), NewCmdExec(f, nil), NewCmdShell(f, nil), NewCmdPortForward(f, nil), NewCmdCopy(f, nil), NewCmdTop(f, nil))
 	return cmd
 }

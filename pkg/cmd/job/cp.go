@@ -1,0 +1,263 @@
+package job
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/job/code"
+	"github.com/openpai/paictl/pkg/job/stream"
+	runtimecode "github.com/openpai/paictl/pkg/runtime/code"
+	"github.com/openpai/paictl/pkg/runtime/transfer"
+)
+
+// CopyOptions are those of "paictl job cp".
+type CopyOptions struct {
+	Factory *cmdutil.Factory
+	Flags   Flags
+	Target  TargetFlags
+	Name    string
+	Out     bool // out of the task
+	Local   string
+	Remote  string
+}
+
+// NewCmdCopy returns "paictl job cp". runF replaces the run in tests.
+func NewCmdCopy(f *cmdutil.Factory, runF func(context.Context, *CopyOptions) error) *cobra.Command {
+	opts := &CopyOptions{Factory: f}
+	cmd := &cobra.Command{
+		Use:   "cp SOURCE DESTINATION",
+		Short: "Copy files between this machine and a task",
+		Long: `Copies a file or a folder into a task that runs, or out of it, as cp -r does: into DESTINATION where that
+is a folder, else as DESTINATION. The side in the task is NAME:PATH; a path that doesn't begin with / is
+below the folder in which the program started. The image needs no tar.
+
+Nothing is written outside of the destination, whatever the task sends: links that lead out are left out.`,
+		Example: `  paictl job cp train:/mnt/out/model.pt .
+  paictl job cp train:logs ./logs-of-3 --task worker[3]
+  paictl job cp ./conf.yaml train:/tmp/`,
+		Args:              cobra.ExactArgs(2),
+		ValidArgsFunction: opts.Flags.completeCopy(f),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := opts.complete(args[0], args[1]); err != nil {
+				return err
+			}
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return copyRun(cmd.Context(), opts)
+		},
+	}
+	opts.Flags.add(f, cmd)
+	opts.Target.add(f, &opts.Flags, cmd)
+	return cmd
+}
+
+// completeCopy completes names of jobs, and files of this machine.
+func (fl *Flags) completeCopy(f *cmdutil.Factory) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+		if strings.ContainsAny(word, ":/.") || len(args) > 1 {
+			return nil, cobra.ShellCompDirectiveDefault
+		}
+		names, _ := fl.completeJobs(f, 0)(cmd, nil, word)
+		for i := range names {
+			names[i] += ":"
+		}
+		return names, cobra.ShellCompDirectiveNoSpace
+	}
+}
+
+// complete tells which side is in the task.
+func (opts *CopyOptions) complete(source, destination string) error {
+	fromJob, fromPath, from := remote(source)
+	toJob, toPath, to := remote(destination)
+	switch {
+	case from && to:
+		return cmdutil.Usagef("copy to this machine first, then into the other task")
+	case !from && !to:
+		return cmdutil.Usagef("write the side in the task as NAME:PATH; a file of this machine with a colon as ./NAME")
+	case from:
+		opts.Name, opts.Remote, opts.Local, opts.Out = fromJob, fromPath, destination, true
+	default:
+		opts.Name, opts.Remote, opts.Local = toJob, toPath, source
+	}
+	if opts.Remote == "" || opts.Local == "" {
+		return cmdutil.Usagef("a path is missing: write NAME:PATH, such as %s:.", opts.Name)
+	}
+	return nil
+}
+
+// remote takes NAME:PATH apart. What has a slash before the colon is a file of this machine, except for
+// USER/NAME; so is C:\ on Windows.
+func remote(s string) (name, at string, ok bool) {
+	name, at, ok = strings.Cut(s, ":")
+	if !ok || name == "" || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "/") || strings.Count(name, "/") > 1 || filepath.VolumeName(s) != "" {
+		return "", "", false
+	}
+	return name, at, true
+}
+
+func copyRun(ctx context.Context, opts *CopyOptions) error {
+	if !opts.Out {
+		// What isn't there should be told before any cluster is asked.
+		if kind, err := transfer.KindOf(opts.Local); err != nil {
+			return err
+		} else if kind != transfer.File && kind != transfer.Folder {
+			return hint.Errorf("name a file or a folder of this machine", "there is no file %s", opts.Local)
+		}
+	}
+	c, j, err := opts.Flags.find(ctx, opts.Factory, opts.Name)
+	if err != nil {
+		return err
+	}
+	target, err := opts.Target.pick(ctx, opts.Factory, c, j)
+	if err != nil {
+		return err
+	}
+	if !target.OwnRuntime {
+		return hint.Errorf("use tar: paictl job exec "+opts.Name+" -i -- tar x", "%s has no job runtime, which copies", target.Task)
+	}
+	t := &copier{opts: opts, client: c, target: target}
+	kind, err := t.kind(ctx)
+	if err != nil {
+		return t.explain(err)
+	}
+	if opts.Out {
+		err = t.fetch(ctx, kind)
+	} else {
+		err = t.send(ctx, kind)
+	}
+	if err != nil {
+		return t.explain(err)
+	}
+	fmt.Fprintf(opts.Factory.IO.Err, "copied %s\n", code.Size(t.bytes))
+	return nil
+}
+
+// copier is one copy.
+type copier struct {
+	opts   *CopyOptions
+	client *job.Client
+	target *job.Target
+	bytes  int64 // packed
+}
+
+func (t *copier) explain(err error) error {
+	if _, ok := errors.AsType[*stream.ExitError](err); ok {
+		return cmdutil.ErrSilent // the runtime has said on stderr what is wrong
+	}
+	return t.client.Explain(fmt.Errorf("copy %s of %s: %w", t.opts.Remote, t.target.Task, err))
+}
+
+// run runs the runtime in the task.
+func (t *copier) run(ctx context.Context, in io.Reader, out io.Writer, args ...string) error {
+	return stream.Exec(ctx, t.client.Cluster, stream.Command{Namespace: t.target.Pod.Namespace, Pod: t.target.Pod.Name, Container: t.target.Container,
+		Args: t.target.Runtime(args...), Stdin: in, Stdout: out, Stderr: t.opts.Factory.IO.Err})
+}
+
+// kind asks what the path in the task is.
+func (t *copier) kind(ctx context.Context) (transfer.Kind, error) {
+	var b bytes.Buffer
+	err := t.run(ctx, nil, &b, "cp-kind", t.opts.Remote)
+	return transfer.Kind(strings.TrimSpace(b.String())), err
+}
+
+// fetch copies out of the task.
+func (t *copier) fetch(ctx context.Context, kind transfer.Kind) error {
+	switch kind {
+	case transfer.File, transfer.Folder:
+	case transfer.None:
+		return errors.New("there is no such file in the task")
+	default:
+		return errors.New("it is neither a file nor a folder")
+	}
+	here, err := transfer.KindOf(t.opts.Local)
+	if err != nil {
+		return err
+	}
+	dir, name := destination(filepath.Clean(t.opts.Local), here, path.Base(path.Clean(t.opts.Remote)), isFolder(t.opts.Local))
+	if kind == transfer.Folder && here == transfer.File {
+		return fmt.Errorf("%s is a file, and can't become a folder", t.opts.Local)
+	}
+	if name == "." || name == "/" || name == ".." {
+		name = t.opts.Name[strings.LastIndexAny(t.opts.Name, "/~")+1:]
+	}
+	read, write := io.Pipe()
+	done := make(chan error, 1)
+	go func() {
+		err := t.run(ctx, nil, write, "cp-out", t.opts.Remote, name)
+		write.CloseWithError(err)
+		done <- err
+	}()
+	counted := &counter{Reader: read}
+	err = runtimecode.Unpack(ctx, counted, dir)
+	read.CloseWithError(err)
+	t.bytes = counted.n
+	if sent := <-done; sent != nil && !errors.Is(sent, io.ErrClosedPipe) {
+		return sent
+	}
+	return err
+}
+
+// send copies into the task.
+func (t *copier) send(ctx context.Context, kind transfer.Kind) error {
+	whole, err := filepath.Abs(t.opts.Local)
+	if err != nil {
+		return err
+	}
+	dir, name := destination(path.Clean(t.opts.Remote), kind, filepath.Base(whole), isFolder(t.opts.Remote))
+	if local, err := transfer.KindOf(t.opts.Local); err == nil && local == transfer.Folder && kind == transfer.File {
+		return fmt.Errorf("%s of the task is a file, and can't become a folder", t.opts.Remote)
+	}
+	read, write := io.Pipe()
+	go func() {
+		write.CloseWithError(transfer.Pack(ctx, write, t.opts.Local, name, func(name, why string) {
+			fmt.Fprintf(t.opts.Factory.IO.Err, "left out: %s (%s)\n", name, why)
+		}))
+	}()
+	counted := &counter{Reader: read}
+	err = t.run(ctx, counted, t.opts.Factory.IO.Err, "cp-in", dir)
+	read.CloseWithError(io.ErrClosedPipe)
+	t.bytes = counted.n
+	if counted.err != nil && !errors.Is(counted.err, io.EOF) && !errors.Is(counted.err, io.ErrClosedPipe) {
+		return counted.err
+	}
+	return err
+}
+
+// destination says into which folder, and under which name, as cp does it.
+func destination(to string, kind transfer.Kind, base string, folder bool) (dir, name string) {
+	if kind == transfer.Folder || kind == transfer.None && folder {
+		return to, base
+	}
+	return filepath.Dir(to), filepath.Base(to)
+}
+
+func isFolder(name string) bool { return strings.HasSuffix(name, "/") || strings.HasSuffix(name, "/.") }
+
+// counter counts what is read, and keeps the error of its source.
+type counter struct {
+	io.Reader
+	n   int64
+	err error
+}
+
+// Read implements io.Reader.
+func (c *counter) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	c.n += int64(n)
+	if err != nil {
+		c.err = err
+	}
+	return n, err
+}

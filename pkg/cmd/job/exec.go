@@ -1,0 +1,156 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/job/stream"
+)
+
+// ExecOptions are those of "paictl job exec" and "paictl job shell".
+type ExecOptions struct {
+	Factory *cmdutil.Factory
+	Flags   Flags
+	Target  TargetFlags
+	Name    string
+	Command []string
+	Stdin   bool
+	TTY     bool
+}
+
+// TargetFlags choose one task that runs.
+type TargetFlags struct {
+	Role string
+	Task string
+}
+
+func (t *TargetFlags) add(f *cmdutil.Factory, fl *Flags, cmd *cobra.Command) {
+	cmd.Flags().StringVar(&t.Role, "role", "", "in a task of this role")
+	cmd.Flags().StringVar(&t.Task, "task", "", "in this task: its index, or ROLE[INDEX] (default: the first that runs)")
+	_ = cmd.RegisterFlagCompletionFunc("role", fl.completeRoles(f))
+}
+
+// pick finds the task, and says on stderr which it is where others would have fitted.
+func (t *TargetFlags) pick(ctx context.Context, f *cmdutil.Factory, c *job.Client, j *job.Job) (*job.Target, error) {
+	role, index, err := parseTask(t.Role, t.Task, -1)
+	if err != nil {
+		return nil, err
+	}
+	target, err := c.Pick(ctx, j, role, index)
+	if err == nil && target.Others > 0 {
+		fmt.Fprintf(f.IO.Err, "in %s, the first of %d tasks that run; choose with --role and --task\n", target.Task, target.Others+1)
+	}
+	return target, err
+}
+
+// NewCmdExec returns "paictl job exec". runF replaces the run in tests.
+func NewCmdExec(f *cmdutil.Factory, runF func(context.Context, *ExecOptions) error) *cobra.Command {
+	opts := &ExecOptions{Factory: f}
+	cmd := &cobra.Command{
+		Use:   "exec NAME -- COMMAND [ARG...]",
+		Short: "Run a command in a task of a job",
+		Long: `Runs a command in the container of a task that runs, with the environment that the task's program has.
+The exit code is the command's. Without --role and --task it is the first task that runs.`,
+		Example: `  paictl job exec train -- nvidia-smi
+  paictl job exec train --task worker[3] -- env
+  tar c conf | paictl job exec train -i -- tar x -C /tmp
+  paictl job exec train -it -- python3`,
+		Args:              cobra.MinimumNArgs(2),
+		ValidArgsFunction: opts.Flags.completeJobs(f, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if at := cmd.ArgsLenAtDash(); at > 1 {
+				return cmdutil.Usagef("name one job, then -- and the command (see %s --help)", cmd.CommandPath())
+			}
+			opts.Name, opts.Command = args[0], args[1:]
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return execRun(cmd.Context(), opts)
+		},
+	}
+	opts.Flags.add(f, cmd)
+	opts.Target.add(f, &opts.Flags, cmd)
+	cmd.Flags().BoolVarP(&opts.Stdin, "stdin", "i", false, "pass standard input on")
+	cmd.Flags().BoolVarP(&opts.TTY, "tty", "t", false, "give the command a terminal")
+	return cmd
+}
+
+// NewCmdShell returns "paictl job shell". runF replaces the run in tests.
+func NewCmdShell(f *cmdutil.Factory, runF func(context.Context, *ExecOptions) error) *cobra.Command {
+	opts := &ExecOptions{Factory: f}
+	cmd := &cobra.Command{
+		Use:   "shell NAME",
+		Short: "Open a shell in a task of a job",
+		Long: `Opens bash, or sh where there is none, in the container of a task that runs, with the environment that
+the task's program has. It needs neither an SSH server nor the address of a machine.`,
+		Example: `  paictl job shell train
+  paictl job shell train --task worker[3]`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: opts.Flags.completeJobs(f, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.Name = args[0]
+			opts.Stdin, opts.TTY = true, f.IO.CanPrompt() && f.IO.IsOutTTY()
+			opts.Command = shellCommand(f.Getenv("TERM"))
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return execRun(cmd.Context(), opts)
+		},
+	}
+	opts.Flags.add(f, cmd)
+	opts.Target.add(f, &opts.Flags, cmd)
+	return cmd
+}
+
+// shellCommand starts the best shell that there is. Images don't know the terminal's type.
+func shellCommand(terminal string) []string {
+	return []string{"sh", "-c", `test -z "$1" || export TERM="$1"; command -v bash >/dev/null && exec bash; exec sh`, "sh", terminal}
+}
+
+func execRun(ctx context.Context, opts *ExecOptions) error {
+	c, j, err := opts.Flags.find(ctx, opts.Factory, opts.Name)
+	if err != nil {
+		return err
+	}
+	target, err := opts.Target.pick(ctx, opts.Factory, c, j)
+	if err != nil {
+		return err
+	}
+	io := opts.Factory.IO
+	e := stream.Command{Namespace: target.Pod.Namespace, Pod: target.Pod.Name, Container: target.Container,
+		Args: target.Command(opts.Command...), Stdout: io.Out, Stderr: io.Err}
+	if opts.Stdin {
+		e.Stdin = io.In
+	}
+	if opts.TTY {
+		in, ok := io.In.(*os.File)
+		if !ok || !term.IsTerminal(int(in.Fd())) {
+			return cmdutil.Usagef("there is no terminal to give: leave out -t")
+		}
+		restore, sizes, err := rawTerminal(ctx, in)
+		if err != nil {
+			return fmt.Errorf("prepare the terminal: %w", err)
+		}
+		defer restore()
+		e.TTY, e.Sizes = true, sizes
+	}
+	return ended(c, j, target, stream.Exec(ctx, c.Cluster, e))
+}
+
+// ended makes the exit code of a command that of the program.
+func ended(c *job.Client, j *job.Job, target *job.Target, err error) error {
+	if exit, ok := errors.AsType[*stream.ExitError](err); ok {
+		return &cmdutil.CodeError{Err: exit, Code: exit.Code, Silent: true}
+	}
+	if err == nil {
+		return nil
+	}
+	return c.Explain(fmt.Errorf("run a command in %s of %s: %w", target.Task, j.Title(), err))
+}

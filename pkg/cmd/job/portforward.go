@@ -1,0 +1,175 @@
+package job
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/openpai/paictl/pkg/cmdutil"
+	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/job/stream"
+	"github.com/openpai/paictl/pkg/runtime/peers"
+	"github.com/openpai/paictl/pkg/runtime/spec"
+)
+
+// PortForwardOptions are those of "paictl job port-forward".
+type PortForwardOptions struct {
+	Factory *cmdutil.Factory
+	Flags   Flags
+	Target  TargetFlags
+	Name    string
+	Ports   []string
+	Address string
+}
+
+// NewCmdPortForward returns "paictl job port-forward". runF replaces the run in tests.
+func NewCmdPortForward(f *cmdutil.Factory, runF func(context.Context, *PortForwardOptions) error) *cobra.Command {
+	opts := &PortForwardOptions{Factory: f}
+	cmd := &cobra.Command{
+		Use:   "port-forward NAME [LOCAL:]REMOTE...",
+		Short: "Make ports of a task reachable on this machine",
+		Long: `Listens at ports of this machine and forwards each connection to a port of a task that runs, through the
+API server. REMOTE is a number, or a label of the role's ports such as http or tensorboard. LOCAL is by
+default the same number; 0 takes any that is free. It ends with Ctrl-C.`,
+		Example: `  paictl job port-forward train 6006
+  paictl job port-forward train 8080:http --task worker[3]
+  paictl job port-forward train 0:tensorboard`,
+		Args:              cobra.MinimumNArgs(2),
+		ValidArgsFunction: opts.Flags.completeJobs(f, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.Name, opts.Ports = args[0], args[1:]
+			if net.ParseIP(opts.Address) == nil && opts.Address != "localhost" {
+				return cmdutil.Usagef("--address %s: give an IP address of this machine", opts.Address)
+			}
+			for _, p := range opts.Ports {
+				if _, _, err := splitPort(p); err != nil {
+					return err
+				}
+			}
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return portForwardRun(cmd.Context(), opts)
+		},
+	}
+	opts.Flags.add(f, cmd)
+	opts.Target.add(f, &opts.Flags, cmd)
+	cmd.Flags().StringVar(&opts.Address, "address", "127.0.0.1", "listen at this address; 0.0.0.0 lets other machines in")
+	return cmd
+}
+
+// splitPort reads [LOCAL:]REMOTE; local is -1 where it isn't given.
+func splitPort(s string) (local int, remote string, err error) {
+	before, after, two := strings.Cut(s, ":")
+	if !two {
+		before, after = "-1", s
+	}
+	local, err = strconv.Atoi(before)
+	number, notNumber := strconv.Atoi(after)
+	if err != nil || local < -1 || local > 65535 || after == "" || notNumber == nil && (number < 1 || number > 65535) {
+		return 0, "", cmdutil.Usagef("%s: write [LOCAL:]REMOTE, such as 8080:http or 6006", s)
+	}
+	return local, after, nil
+}
+
+// forwarded is one port that is listened at.
+type forwarded struct {
+	net.Listener
+	port stream.Port
+	what string
+}
+
+func portForwardRun(ctx context.Context, opts *PortForwardOptions) error {
+	c, j, err := opts.Flags.find(ctx, opts.Factory, opts.Name)
+	if err != nil {
+		return err
+	}
+	target, err := opts.Target.pick(ctx, opts.Factory, c, j)
+	if err != nil {
+		return err
+	}
+	var all []forwarded
+	defer func() {
+		for _, l := range all {
+			_ = l.Close() // it is closed already where it was served
+		}
+	}()
+	for _, p := range opts.Ports {
+		l, err := opts.listen(ctx, j, target, p)
+		if err != nil {
+			return err
+		}
+		all = append(all, *l)
+	}
+	io := opts.Factory.IO
+	g, serving := errgroup.WithContext(ctx)
+	for _, l := range all {
+		fmt.Fprintf(io.Out, "%s -> %s of %s\n", l.Addr(), l.what, target.Task)
+		g.Go(func() error {
+			return stream.Serve(serving, c.Cluster, l, l.port, func(err error) { fmt.Fprintf(io.Err, "warning: %v\n", c.Explain(err)) })
+		})
+	}
+	err = g.Wait()
+	if ctx.Err() != nil {
+		return nil // Ctrl-C is how one leaves
+	}
+	return err
+}
+
+func (opts *PortForwardOptions) listen(ctx context.Context, j *job.Job, target *job.Target, text string) (*forwarded, error) {
+	local, remote, err := splitPort(text)
+	if err != nil {
+		return nil, err
+	}
+	f := &forwarded{port: stream.Port{Namespace: target.Pod.Namespace, Pod: target.Pod.Name}, what: "port " + remote}
+	if f.port.Number, err = strconv.Atoi(remote); err != nil {
+		if f.port.Number, err = labelled(j, target, remote); err != nil {
+			return nil, err
+		}
+		f.what = fmt.Sprintf("port %d (%s)", f.port.Number, remote)
+	}
+	if local < 0 {
+		local = f.port.Number
+	}
+	var lc net.ListenConfig
+	if f.Listener, err = lc.Listen(ctx, "tcp", net.JoinHostPort(opts.Address, strconv.Itoa(local))); err != nil {
+		return nil, hint.Wrap(fmt.Errorf("listen at port %d: %w", local, err), fmt.Sprintf("take another with LOCAL:%s; 0:%[1]s takes any that is free", remote))
+	}
+	return f, nil
+}
+
+// labelled finds the first port of a label, as the runtime hands them out.
+func labelled(j *job.Job, target *job.Target, label string) (int, error) {
+	var asked struct {
+		Start int `json:"schedulePortStart"`
+		End   int `json:"schedulePortEnd"`
+		Ports map[string]struct {
+			Count int `json:"count"`
+		} `json:"ports"`
+	}
+	if err := json.Unmarshal([]byte(target.Pod.Annotations[v1.AnnotationPorts]), &asked); err != nil {
+		return 0, hint.Errorf("give its number", "the ports of %s have no labels", target.Task)
+	}
+	var list []spec.Port
+	for _, l := range slices.Sorted(maps.Keys(asked.Ports)) {
+		list = append(list, spec.Port{Label: l, Count: asked.Ports[l].Count})
+	}
+	ports := peers.PodPorts(list)
+	if j.Framework.Annotations[v1.AnnotationHostNetwork] == "true" {
+		ports = peers.HostPorts(string(target.Pod.UID), list, asked.Start, asked.End)
+	}
+	if len(ports[label]) == 0 {
+		return 0, hint.Errorf("there are: "+strings.Join(slices.Sorted(maps.Keys(ports)), ", ")+"; or give a number", "%s has no ports with the label %q", target.Task, label)
+	}
+	return ports[label][0], nil
+}

@@ -1,0 +1,131 @@
+package job
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/job/code"
+	"github.com/openpai/paictl/pkg/job/usage"
+)
+
+// TopOptions are those of "paictl job top".
+type TopOptions struct {
+	Factory *cmdutil.Factory
+	Flags   Flags
+	Output  cmdutil.Output
+	Name    string
+	Watch   time.Duration
+}
+
+// NewCmdTop returns "paictl job top". runF replaces the run in tests.
+func NewCmdTop(f *cmdutil.Factory, runF func(context.Context, *TopOptions) error) *cobra.Command {
+	opts := &TopOptions{Factory: f}
+	cmd := &cobra.Command{
+		Use:   "top NAME",
+		Short: "Show what the tasks of a job use: CPU, memory, GPUs",
+		Long: `Shows for each task that runs what it uses of the CPU and the memory that it asked for, as the kubelet of
+its machine measures it, and which GPUs the scheduler gave it. How busy GPUs are the kubelet doesn't know:
+see it with "paictl job exec NAME -- nvidia-smi", or in the dashboards of the cluster.`,
+		Example: `  paictl job top train
+  paictl job top train --watch 5s
+  paictl job top train -o json`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: opts.Flags.completeJobs(f, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.Name = args[0]
+			if opts.Watch < 0 || opts.Watch > 0 && opts.Watch < time.Second {
+				return cmdutil.Usagef("--watch %s: give a second or more", opts.Watch)
+			}
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return topRun(cmd.Context(), opts)
+		},
+	}
+	opts.Flags.add(f, cmd)
+	cmd.Flags().DurationVarP(&opts.Watch, "watch", "w", 0, "show it again every so often, such as 5s")
+	cmdutil.AddOutputFlag(cmd, &opts.Output, "table", "json", "yaml")
+	return cmd
+}
+
+func topRun(ctx context.Context, opts *TopOptions) error {
+	c, j, err := opts.Flags.find(ctx, opts.Factory, opts.Name)
+	if err != nil {
+		return err
+	}
+	for {
+		if err := topOnce(ctx, opts, c, j); err != nil || opts.Watch == 0 {
+			return err
+		}
+		timer := time.NewTimer(opts.Watch)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return nil // Ctrl-C is how one leaves
+		}
+		if j, err = c.Get(ctx, j); err != nil {
+			return err
+		}
+	}
+}
+
+func topOnce(ctx context.Context, opts *TopOptions, c *job.Client, j *job.Job) error {
+	list, problems, err := usage.Of(ctx, c, j)
+	if err != nil {
+		return err
+	}
+	io := opts.Factory.IO
+	for _, p := range problems {
+		fmt.Fprintf(io.Err, "warning: %v\n", p)
+	}
+	if len(list) == 0 && opts.Output.Is("table") {
+		fmt.Fprintf(io.Err, "no task of %s runs; see: paictl job why %s\n", j.Title(), j.Name)
+		return nil
+	}
+	t := cmdutil.Table{Header: []string{"TASK", "NODE", "CPU", "OF", "MEMORY", "OF", "GPUS", "GPU INDICES"}}
+	gpus := false
+	for _, u := range list {
+		indices := "-"
+		if len(u.GPUIndices) > 0 {
+			indices = strings.Join(u.GPUIndices, ",")
+		}
+		gpus = gpus || u.GPUs > 0
+		t.Rows = append(t.Rows, []string{u.Task, u.Node, cores(u.CPU), limit(u.CPULimit > 0, cores(&u.CPULimit)), bytesText(u.Memory),
+			limit(u.MemoryLimit > 0, code.Size(u.MemoryLimit)), fmt.Sprint(u.GPUs), indices})
+	}
+	if err := opts.Output.Write(io.Out, list, t); err != nil {
+		return err
+	}
+	if gpus && opts.Output.Is("table") {
+		fmt.Fprintf(io.Err, "how busy the GPUs are: paictl job exec %s -- nvidia-smi\n", opts.Name)
+	}
+	return nil
+}
+
+func cores(n *float64) string {
+	if n == nil {
+		return "?"
+	}
+	return fmt.Sprintf("%.2f", *n)
+}
+
+func bytesText(n *int64) string {
+	if n == nil {
+		return "?"
+	}
+	return code.Size(*n)
+}
+
+func limit(there bool, text string) string {
+	if !there {
+		return "-"
+	}
+	return text
+}

@@ -1,0 +1,146 @@
+// Package usage measures what the tasks of a job use.
+// In: a job that runs. Out: CPU and memory as the kubelets measure them, and the GPUs that the scheduler
+// gave; nothing where nobody measures, and why.
+package usage
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/scheduler/annotation"
+)
+
+// parallel is how many kubelets are asked at once.
+const parallel = 16
+
+// Task is what one task uses.
+type Task struct {
+	Task string `json:"task"`
+	Pod  string `json:"pod"`
+	Node string `json:"node"`
+	// CPU are cores and Memory bytes in use; nil where the kubelet doesn't say.
+	CPU         *float64 `json:"cpu"`
+	CPULimit    float64  `json:"cpuLimit,omitempty"`
+	Memory      *int64   `json:"memoryBytes"`
+	MemoryLimit int64    `json:"memoryLimitBytes,omitempty"`
+	GPUs        int      `json:"gpus"`
+	// GPUIndices are those of the node; empty where no scheduler gave them.
+	GPUIndices []string `json:"gpuIndices"`
+	// GPUUtilization is always nil: kubelets don't measure it.
+	GPUUtilization *float64 `json:"gpuUtilization"`
+}
+
+// summary is the part that is read of a kubelet's /stats/summary.
+type summary struct {
+	Pods []struct {
+		Ref struct {
+			UID string `json:"uid"`
+		} `json:"podRef"`
+		Containers []struct {
+			Name string `json:"name"`
+			CPU  struct {
+				NanoCores *uint64 `json:"usageNanoCores"`
+			} `json:"cpu"`
+			Memory struct {
+				WorkingSet *int64 `json:"workingSetBytes"`
+			} `json:"memory"`
+		} `json:"containers"`
+	} `json:"pods"`
+}
+
+// Of measures the tasks of a job that run, in the order of roles. problems are nodes that don't answer.
+func Of(ctx context.Context, c *job.Client, j *job.Job) (list []Task, problems []error, err error) {
+	targets, err := c.Targets(ctx, j)
+	if err != nil {
+		return nil, nil, err
+	}
+	nodes := map[string]*summary{}
+	for _, t := range targets {
+		nodes[t.Pod.Spec.NodeName] = nil
+	}
+	var mu sync.Mutex
+	g, asking := errgroup.WithContext(ctx)
+	g.SetLimit(parallel)
+	for name := range nodes {
+		g.Go(func() error {
+			s, err := ask(asking, c, name)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				problems = append(problems, fmt.Errorf("ask the kubelet of %s: %w", name, err))
+			}
+			nodes[name] = s
+			return nil
+		})
+	}
+	_ = g.Wait() // each keeps its own error
+	if err := context.Cause(ctx); err != nil {
+		return nil, nil, err
+	}
+	slices.SortFunc(problems, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	list = []Task{}
+	for _, t := range targets {
+		list = append(list, measure(t, nodes[t.Pod.Spec.NodeName]))
+	}
+	return list, problems, nil
+}
+
+func ask(ctx context.Context, c *job.Client, node string) (*summary, error) {
+	body, err := c.Client.CoreV1().RESTClient().Get().Resource("nodes").Name(node).SubResource("proxy").Suffix("stats/summary").DoRaw(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s := &summary{}
+	return s, json.Unmarshal(body, s)
+}
+
+func measure(t *job.Target, s *summary) Task {
+	u := Task{Task: t.Task, Pod: t.Pod.Name, Node: t.Pod.Spec.NodeName, GPUIndices: []string{}}
+	for i := range t.Pod.Spec.Containers {
+		if k := &t.Pod.Spec.Containers[i]; k.Name == t.Container {
+			u.CPULimit, u.MemoryLimit = k.Resources.Limits.Cpu().AsApproximateFloat64(), k.Resources.Limits.Memory().Value()
+			u.GPUs = devices(k)
+		}
+	}
+	if indices := t.Pod.Annotations[annotation.IsolationKey]; indices != "" {
+		u.GPUIndices = strings.Split(indices, ",")
+		u.GPUs = len(u.GPUIndices)
+	}
+	if s == nil {
+		return u
+	}
+	for _, p := range s.Pods {
+		if p.Ref.UID != string(t.Pod.UID) {
+			continue
+		}
+		for _, k := range p.Containers {
+			if k.Name == t.Container {
+				u.Memory = k.Memory.WorkingSet
+				if k.CPU.NanoCores != nil {
+					n := float64(*k.CPU.NanoCores) / 1e9
+					u.CPU = &n
+				}
+			}
+		}
+	}
+	return u
+}
+
+// devices counts GPUs that the kubelet gave by itself, without our scheduler.
+func devices(k *corev1.Container) int {
+	n := int64(0)
+	for name, q := range k.Resources.Limits {
+		if strings.HasSuffix(string(name), "/gpu") {
+			n += q.Value()
+		}
+	}
+	return int(n)
+}
