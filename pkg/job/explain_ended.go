@@ -25,6 +25,9 @@ func (e *evidence) ended(w *Why) {
 			w.Sentence = "It was stopped on request before it had begun to run."
 		}
 		w.Remedy = []string{"run it again: paictl job retry " + e.Name}
+		if !e.Live {
+			w.Remedy = []string{"make a job file of it, to run it again: paictl job clone " + e.Name}
+		}
 	case Deleted:
 		w.Sentence = "It was removed before it had ended; only the history has it."
 	default:
@@ -80,8 +83,15 @@ func (e *evidence) failure(w *Why, a *api.Attempt) {
 	if task != nil {
 		w.Sentence = fmt.Sprintf("%s failed%s%s: %s", TaskName(task.Role, task.Index), on(task.Node), ranFor(task), lowerFirst(reason))
 	}
-	w.Sentence = sentence(fmt.Sprintf("%s (%s, code %d)", w.Sentence, c.Phrase, c.Code))
+	code := fmt.Sprintf("code %d", c.Code)
+	if c.Phrase != "" {
+		code = c.Phrase + ", " + code
+	}
+	w.Sentence = sentence(fmt.Sprintf("%s (%s)", w.Sentence, code))
 	w.Remedy = rule.Solution
+	if rule.Code != int(c.Code) {
+		w.Remedy = []string{"look at the end of its log: paictl job logs " + e.Name}
+	}
 	e.failureFacts(w, a, task)
 }
 
@@ -137,7 +147,7 @@ func (e *evidence) failureFacts(w *Why, a *api.Attempt, task *api.TaskAttempt) {
 		w.fact("diagnostics", clip(d))
 	}
 	if t := a.Completion.Trigger; t != nil {
-		w.fact("rule", t.Message)
+		w.fact("which ended all", t.Message)
 	}
 	if task != nil && Phase(e.State) == Failed {
 		w.fact("log", fmt.Sprintf("paictl job logs %s --role %s --task %d", e.Name, task.Role, task.Index))
@@ -166,7 +176,7 @@ func (e *evidence) retries(w *Why) {
 	attributes := a.Completion.Type.Attributes
 	switch n := e.Retries; {
 	case slices.Contains(attributes, v1.Permanent):
-		w.fact("retries", fmt.Sprintf("%d; this failure comes back whenever the same is run again", n))
+		w.fact("retries", fmt.Sprintf("%d: this failure comes back whenever the same is run again", n))
 	case n == 0:
 		w.fact("retries", "none: jobRetryCount of the job file is 0")
 	default:

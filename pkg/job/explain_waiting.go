@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -79,11 +80,10 @@ func (e *evidence) onItsWay(w *Why) {
 			w.Sentence = fmt.Sprintf("%d of %d tasks wait for %s to start.", len(tasks[Barrier]), len(e.Tasks), e.list(late))
 		}
 	default:
-		w.Sentence = "It runs"
+		w.Sentence = "It runs; it waits for nothing."
 		if e.Started != nil {
-			w.Sentence += ", since " + Duration(e.now.Sub(*e.Started))
+			w.Sentence = "It has run for " + Duration(e.now.Sub(*e.Started)) + "; it waits for nothing."
 		}
-		w.Sentence += "; it waits for nothing."
 	}
 	for _, p := range []Phase{Waiting, Queued, Pulling, Barrier, Running, Retry, Succeeded, Failed} {
 		if n := len(tasks[p]); n > 0 && n < len(e.Tasks) {
@@ -148,7 +148,7 @@ func (e *evidence) queued(w *Why) {
 	w.fact("missing", strings.Join(missing, ", "))
 	w.fact("held by", strings.Join(holders, ", "))
 	if s := x.Smaller; s != nil {
-		w.fact("would start now", fmt.Sprintf("%s of %s each", count(s.Pods, "pod"), count(s.GPUsPerPod, "GPU")))
+		w.fact("would start now", fmt.Sprintf("%s of %s", count(s.Pods, "pod"), count(s.GPUsPerPod, "GPU")))
 	}
 }
 
@@ -263,7 +263,7 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// sentence ends a text with a full stop, and begins it with a capital.
+// sentence ends a text with a full stop, and begins it with a capital, unless it begins with a name.
 func sentence(s string) string {
 	s = strings.TrimSpace(s)
 	if s == "" {
@@ -271,6 +271,10 @@ func sentence(s string) string {
 	}
 	if !strings.HasSuffix(s, ".") {
 		s += "."
+	}
+	first, _, _ := strings.Cut(s, " ")
+	if strings.ContainsFunc(first, func(r rune) bool { return !unicode.IsLetter(r) }) {
+		return s
 	}
 	return strings.ToUpper(s[:1]) + s[1:]
 }

@@ -171,6 +171,8 @@ func understand(err error, body []byte) error {
 	switch {
 	case spoke && apierrors.IsNotFound(err):
 		return err // the caller knows what it asked for
+	case spoke && apierrors.IsForbidden(err):
+		return hint.Wrap(fmt.Errorf("%w you: %s", ErrNoController, said.Message), "use a kubeconfig of an administrator (--kubeconfig, --context)")
 	case spoke:
 		return fmt.Errorf("ask the job controller: %s", said.Message)
 	case apierrors.IsNotFound(err):

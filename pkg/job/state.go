@@ -41,6 +41,21 @@ func (p Phase) Done() bool {
 	return p == Succeeded || p == Failed || p == Stopped || p == Deleted
 }
 
+// Verb is the phase as the end of a sentence about a job: "has failed", "was stopped", "is running".
+func (p Phase) Verb() string {
+	switch p {
+	case Succeeded, Failed:
+		return "has " + string(p)
+	case Stopped, Deleted:
+		return "was " + string(p)
+	case Retry:
+		return "waits for its next attempt"
+	case Barrier:
+		return "waits for its last tasks"
+	}
+	return "is " + string(p)
+}
+
 // State is where a job is on its way.
 type State struct {
 	Phase Phase

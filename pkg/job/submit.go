@@ -102,12 +102,12 @@ func conflict(j *Job) error {
 			when = " on " + at.Local().Format(time.DateOnly)
 		}
 		return hint.Errorf("give this one another name, or submit it with --replace; the old one stays in the history",
-			"user %s had a job %s already, which %s%s", j.User, j.Name, j.Archived.State, when)
+			"user %s had a job %s already, which %s%s", j.User, j.Name, archivedState(&j.Archived.Job).Phase.Verb(), when)
 	}
 	switch s := api.StateOf(j.Framework); {
 	case Phase(s).Done():
 		return hint.Errorf("give this one another name, or submit it with --replace; to run the old one again: paictl job retry "+j.Name,
-			"user %s has a job %s already, which has %s", j.User, j.Name, s)
+			"user %s has a job %s already, which %s", j.User, j.Name, Phase(s).Verb())
 	case s == api.Stopping:
 		return hint.Errorf("wait for its end, then submit this one with --replace: paictl job wait "+j.Name,
 			"user %s has a job %s already, which is stopping", j.User, j.Name)

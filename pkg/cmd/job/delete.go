@@ -57,9 +57,9 @@ func deleteRun(ctx context.Context, opts *DeleteOptions) error {
 			return nil
 		}
 		state := job.StateOf(j.Framework, nil, nil)
-		question := fmt.Sprintf("Delete %s, which has %s?", j.Title(), state.Phase)
+		question := fmt.Sprintf("Delete %s, which %s?", j.Title(), state.Phase.Verb())
 		if !state.Phase.Done() {
-			question = fmt.Sprintf("Delete %s, which is %s? Its tasks are ended.", j.Title(), state.Phase)
+			question = fmt.Sprintf("Delete %s, which %s? Its tasks are ended.", j.Title(), state.Phase.Verb())
 		}
 		if err := prompt.Confirm(io, opts.Yes, "the removal of "+j.Title(), question); err != nil {
 			return err

@@ -116,7 +116,7 @@ func progressText(d *job.Detail, now time.Time) string {
 	if begun, total := d.Progress(); begun > 0 && begun < total && !job.Phase(d.State).Done() {
 		text += fmt.Sprintf(", %d of %d tasks have begun", begun, total)
 	}
-	if d.Message != "" {
+	if p := job.Phase(d.State); d.Message != "" && (p == job.Waiting || p == job.Retry) {
 		text += ": " + d.Message
 	}
 	return text
@@ -131,5 +131,5 @@ func exitOf(d *job.Detail) error {
 	if d.Code != nil && *d.Code > 0 {
 		code = min(int(*d.Code), 255)
 	}
-	return &cmdutil.CodeError{Err: fmt.Errorf("%s/%s has %s", d.User, d.Name, d.State), Code: code, Silent: true}
+	return &cmdutil.CodeError{Err: fmt.Errorf("%s/%s %s", d.User, d.Name, job.Phase(d.State).Verb()), Code: code, Silent: true}
 }

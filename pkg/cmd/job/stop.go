@@ -56,7 +56,7 @@ func stopRun(ctx context.Context, opts *StopOptions) error {
 		io := opts.Factory.IO
 		switch {
 		case before.Done():
-			fmt.Fprintf(io.Err, "%s had %s already\n", j.Title(), before)
+			fmt.Fprintf(io.Err, "%s %s already\n", j.Title(), before.Verb())
 			return nil
 		case !opts.Wait:
 			fmt.Fprintf(io.Err, "%s is stopping\n", j.Title())
@@ -66,7 +66,7 @@ func stopRun(ctx context.Context, opts *StopOptions) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(io.Err, "%s has %s\n", j.Title(), last.State)
+		fmt.Fprintf(io.Err, "%s %s\n", j.Title(), job.Phase(last.State).Verb())
 		return nil
 	})
 }

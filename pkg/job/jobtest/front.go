@@ -1,0 +1,110 @@
+// Package jobtest stands in front of a test's API server and answers for services behind its proxy.
+// In: a real API server, handlers for the job controller and the scheduler. Out: a kubeconfig of
+// something that behaves as if both ran in the cluster.
+package jobtest
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/openpai/paictl/pkg/framework/api"
+	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/kube"
+)
+
+// Services are the handlers behind the API server's proxy, by name of the service. A service without
+// one is answered by the API server itself.
+type Services map[string]http.Handler
+
+// Front returns a kubeconfig for commands.
+func Front(t testing.TB, c *kube.Cluster, services Services) string {
+	t.Helper()
+	h, err := Handler(c.Config, services)
+	require.NoError(t, err)
+	srv := httptest.NewServer(h)
+	t.Cleanup(srv.Close)
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	text := fmt.Sprintf("{apiVersion: v1, kind: Config, current-context: test, clusters: [{name: test, cluster: {server: %q}}], users: [{name: test, user: {}}], contexts: [{name: test, context: {cluster: test, user: test}}]}\n", srv.URL)
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+	return file
+}
+
+// Handler is the front itself.
+func Handler(config *rest.Config, services Services) (http.Handler, error) {
+	to, err := url.Parse(config.Host)
+	if err != nil {
+		return nil, err
+	}
+	transport, err := rest.TransportFor(config)
+	if err != nil {
+		return nil, err
+	}
+	forward := &httputil.ReverseProxy{Transport: transport, FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }}
+	const before = "/api/v1/namespaces/" + kube.SystemNamespace + "/services/"
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if rest, ok := strings.CutPrefix(r.URL.Path, before); ok {
+			name, path, _ := strings.Cut(rest, "/proxy/")
+			name, _, _ = strings.Cut(name, ":")
+			if h := services[name]; h != nil {
+				r.URL.Path, r.URL.RawPath = "/"+path, ""
+				h.ServeHTTP(w, r)
+				return
+			}
+		}
+		forward.ServeHTTP(w, r)
+	}), nil
+}
+
+// Prepare makes what jobs need of an empty cluster: the type Framework, the namespaces, what the job
+// controller's chart makes. It may be called again.
+func Prepare(t testing.TB, c *kube.Cluster) {
+	t.Helper()
+	ctx := context.Background()
+	fine := func(err error) {
+		t.Helper()
+		if !apierrors.IsAlreadyExists(err) {
+			require.NoError(t, err)
+		}
+	}
+	for _, name := range []string{kube.SystemNamespace, kube.JobNamespace} {
+		_, err := c.Client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+		fine(err)
+	}
+	crds, err := dynamic.NewForConfig(c.Config)
+	require.NoError(t, err)
+	crd := &unstructured.Unstructured{}
+	require.NoError(t, yaml.Unmarshal(v1.CRD, &crd.Object))
+	resource := crds.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
+	_, err = resource.Create(ctx, crd, metav1.CreateOptions{})
+	fine(err)
+	require.NoError(t, wait.PollUntilContextTimeout(ctx, pollEvery, pollFor, true, func(ctx context.Context) (bool, error) {
+		_, err := crds.Resource(v1.Resource).Namespace(kube.JobNamespace).List(ctx, metav1.ListOptions{})
+		return err == nil, nil
+	}))
+	_, err = c.Client.CoreV1().ConfigMaps(kube.SystemNamespace).Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: api.ConfigMap},
+		Data: map[string]string{"runtime-image": "pai-runtime:test", "dns-domain": "cluster.local", "job-namespace": kube.JobNamespace, "code-url": "http://job-controller/v1/code"}}, metav1.CreateOptions{})
+	fine(err)
+	_, err = c.Client.CoreV1().Secrets(kube.SystemNamespace).Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: api.TokenSecret},
+		StringData: map[string]string{api.TokenKey: Token}}, metav1.CreateOptions{})
+	fine(err)
+}

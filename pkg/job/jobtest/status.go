@@ -1,0 +1,35 @@
+package jobtest
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/kube"
+)
+
+// Token opens the history in tests.
+const Token = "test"
+
+const (
+	pollEvery = 50 * time.Millisecond
+	pollFor   = 20 * time.Second
+)
+
+// SetStatus writes a Framework's status, as the controller would.
+func SetStatus(t testing.TB, c *kube.Cluster, name string, s *v1.FrameworkStatus) {
+	t.Helper()
+	client, err := dynamic.NewForConfig(c.Config)
+	require.NoError(t, err)
+	patch, err := json.Marshal(map[string]any{"status": s})
+	require.NoError(t, err)
+	_, err = client.Resource(v1.Resource).Namespace(kube.JobNamespace).Patch(context.Background(), name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+	require.NoError(t, err)
+}

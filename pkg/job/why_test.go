@@ -1,0 +1,254 @@
+package job
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/openpai/paictl/pkg/framework/api"
+	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/runtime/report"
+	"github.com/openpai/paictl/pkg/runtime/rules"
+	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
+	"github.com/openpai/paictl/pkg/scheduler/cell"
+	"github.com/openpai/paictl/pkg/scheduler/vc"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// situation is one thing that may keep a job, as an evidence.
+type situation struct {
+	f      *v1.Framework
+	pods   []corev1.Pod
+	queue  Queue
+	change func(*evidence)
+}
+
+// withTasks gives a Framework's two tasks a status; their pods are train-worker-0 and -1.
+func withTasks(states ...v1.State) func(*v1.Framework) {
+	return func(f *v1.Framework) {
+		for i, s := range states {
+			f.Status.AttemptStatus.TaskRoleStatuses[0].TaskStatuses = append(f.Status.AttemptStatus.TaskRoleStatuses[0].TaskStatuses, &v1.TaskStatus{
+				Index: int32(i), State: s, StartTime: metav1.NewTime(noon.Add(-2 * time.Minute)), TransitionTime: metav1.NewTime(noon.Add(-2 * time.Minute)),
+				AttemptStatus: v1.TaskAttemptStatus{PodName: v1.PodName(f.Name, "worker", int32(i)), StartTime: metav1.NewTime(noon.Add(-2 * time.Minute))},
+			})
+		}
+	}
+}
+
+// taskPod is the pod of task i.
+func taskPod(i int, node string, phase corev1.PodPhase, change ...func(*corev1.Pod)) corev1.Pod {
+	p := pod(node, phase)
+	p.Name, p.UID = v1.PodName(v1.ObjectName("alice", "train"), "worker", int32(i)), "pod-uid"
+	p.Spec.Containers = []corev1.Container{{Name: "app", Image: "registry.example/train:1"}}
+	for _, c := range change {
+		c(&p)
+	}
+	return p
+}
+
+func waitingFor(container, reason, message string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		s := corev1.ContainerStatus{Name: container, Image: "registry.example/" + container + ":1", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}}
+		if container == "init" {
+			p.Status.InitContainerStatuses = append(p.Status.InitContainerStatuses, s)
+			return
+		}
+		p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, s)
+	}
+}
+
+func unscheduledBecause(message string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: message})
+	}
+}
+
+func told(kind, reason, message string, ago time.Duration) func(*evidence) {
+	return func(e *evidence) {
+		e.events = append(e.events, corev1.Event{Type: kind, Reason: reason, Message: message, LastTimestamp: metav1.NewTime(noon.Add(-ago)),
+			InvolvedObject: corev1.ObjectReference{Kind: "Pod", Name: e.pods[0].Name, UID: e.pods[0].UID}})
+	}
+}
+
+// ended completes the attempt with a code, by task 1 on gpu-2, which left a report.
+func endedBy(code int32, phrase string, r *report.Report, attributes ...v1.CompletionTypeAttribute) func(*v1.Framework) {
+	return func(f *v1.Framework) {
+		withTasks(v1.Completed, v1.Completed)(f)
+		index, node := int32(1), "gpu-2"
+		run, end := metav1.NewTime(noon.Add(-4*time.Minute)), metav1.NewTime(noon.Add(-time.Minute))
+		c := &v1.CompletionStatus{Code: code, Phrase: phrase, Type: v1.CompletionType{Name: v1.Failed, Attributes: attributes}, Diagnostics: "Pod failed: containers said nothing"}
+		t := &f.Status.AttemptStatus.TaskRoleStatuses[0].TaskStatuses[1].AttemptStatus
+		t.RunTime, t.CompletionTime, t.PodNodeName = &run, &end, &node
+		t.CompletionStatus = &v1.TaskAttemptCompletionStatus{CompletionStatus: c, Pod: &v1.PodCompletionStatus{}}
+		if r != nil {
+			t.CompletionStatus.Pod.Containers = []v1.ContainerCompletionStatus{{Name: "app", Code: code, Message: string(report.Encode(*r))}}
+		}
+		f.Status.AttemptStatus.CompletionStatus = &v1.FrameworkAttemptCompletionStatus{CompletionStatus: c,
+			Trigger: &v1.CompletionTrigger{Message: "FailedTaskCount 1 has reached MinFailedTaskCount 1 in the TaskRole", TaskRoleName: "worker", TaskIndex: &index}}
+		f.Status.RunTime, f.Status.CompletionTime = &run, &end
+	}
+}
+
+func (s situation) evidence() *evidence {
+	j := &Job{User: "alice", Name: "train", Object: s.f.Name, Framework: s.f}
+	e := &evidence{Detail: liveDetail(j, s.pods, s.queue), now: noon, rules: rules.Builtin()}
+	if s.change != nil {
+		s.change(e)
+	}
+	return e
+}
+
+func situations() map[string]situation {
+	unplaced := []corev1.Pod{taskPod(0, "", corev1.PodPending), taskPod(1, "", corev1.PodPending)}
+	on := func(change ...func(*corev1.Pod)) []corev1.Pod {
+		return []corev1.Pod{taskPod(0, "gpu-1", corev1.PodPending, change...)}
+	}
+	preparing := framework(withTasks(v1.AttemptPreparing, v1.AttemptPreparing))
+	queue := NewQueue(&schedulerapi.Queue{Items: []schedulerapi.Queued{{VC: "vision", Group: "alice~train/default", Position: 5, PositionInVC: 3}}})
+	absent := func(e *evidence) { e.controllerErr = noController("none of its pods is ready") }
+	oom := &report.Report{ExitCode: 226, UserExitCode: 1, MatchedUserLog: "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 GiB",
+		UserLog: []string{"epoch 3", "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 GiB"}}
+	lost := func(e *evidence) {
+		e.nodes = map[string]*corev1.Node{"gpu-2": {ObjectMeta: metav1.ObjectMeta{Name: "gpu-2"}, Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{
+			{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastTransitionTime: metav1.NewTime(noon.Add(-3 * time.Minute))}}}}}
+	}
+	running := framework(state(v1.AttemptRunning), counts(v1.TaskCounts{Total: 2, Running: 2}), published, withTasks(v1.AttemptRunning, v1.AttemptRunning), func(f *v1.Framework) {
+		at, node := metav1.NewTime(noon.Add(-90*time.Minute)), "gpu-2"
+		f.Status.RunTime = &at
+		f.Status.AttemptStatus.TaskRoleStatuses[0].TaskStatuses[1].AttemptStatus.PodNodeName = &node
+	})
+	delay := func(f *v1.Framework) {
+		d := int64(240)
+		f.Status.RetryPolicyStatus = v1.RetryPolicyStatus{TotalRetriedCount: 2, RetryDelaySec: &d}
+		f.Status.AttemptStatus.ID = 2
+	}
+	return map[string]situation{
+		"waiting: cut off":                {f: preparing, change: func(e *evidence) { e.cutOff = true }},
+		"waiting: no controller":          {f: framework(func(f *v1.Framework) { f.Status = nil }), change: absent},
+		"waiting: the controller is slow": {f: framework(func(f *v1.Framework) { f.Status = nil })},
+		"waiting: submitted just now": {f: framework(func(f *v1.Framework) {
+			f.Status, f.CreationTimestamp = nil, metav1.NewTime(noon.Add(-time.Second))
+		})},
+		"waiting: quota of the namespace": {f: framework(state(v1.AttemptPreparing), func(f *v1.Framework) {
+			f.Status.Message = `worker[0] can't be made: pods "x" is forbidden: exceeded quota: pai-jobs, requested: pods=1, used: pods=100, limited: pods=100`
+		})},
+		"waiting: pods are made":           {f: preparing},
+		"waiting: nobody makes the pods":   {f: preparing, change: absent},
+		"waiting: no scheduler":            {f: preparing, pods: unplaced, change: func(e *evidence) { e.schedulerErr = fmt.Errorf("%w: it isn't installed", vc.ErrNotRunning) }},
+		"waiting: the scheduler is silent": {f: preparing, pods: unplaced},
+		"waiting: no machine is free": {f: preparing, pods: []corev1.Pod{taskPod(0, "", corev1.PodPending,
+			unscheduledBecause("0/3 nodes are available: 3 Insufficient cpu."))}},
+		"waiting: no storage of that name": {f: preparing, pods: []corev1.Pod{taskPod(0, "", corev1.PodPending,
+			unscheduledBecause(`0/3 nodes are available: persistentvolumeclaim "team" not found.`))}},
+		"waiting: all machines are cordoned": {f: preparing, pods: []corev1.Pod{taskPod(0, "", corev1.PodPending,
+			unscheduledBecause("0/3 nodes are available: 3 node(s) had untolerated taint {node.kubernetes.io/unschedulable: }."))}},
+		"queued": {f: preparing, pods: unplaced, queue: queue, change: func(e *evidence) {
+			e.gang = &schedulerapi.Why{VC: "vision", Group: "alice~train/default", State: schedulerapi.Waiting, Since: noon.Add(-20 * time.Minute),
+				Sentence: "The gang needs 16 GPUs of vision, and 4 are free; number 5 of 7 waiting gangs", Explanation: &cell.Explanation{GPUs: 16, Pods: 2, OwnedGPUs: 16, UsedGPUs: 12, FreeGPUs: 4,
+					Missing: []cell.LevelCount{{CellType: "NODE", Count: 1}}, Holders: []cell.Holder{{VC: "vision", Gang: "bob~big/default", GPUs: 8}, {VC: "vision", Gang: "carol~small/default", GPUs: 4}},
+					Smaller: &cell.Smaller{Pods: 1, GPUsPerPod: 4}}}
+		}},
+		"queued: over the user's quota": {f: preparing, pods: unplaced, queue: queue, change: func(e *evidence) {
+			e.gang = &schedulerapi.Why{VC: "vision", Since: noon.Add(-time.Minute), Sentence: "User alice holds 8 of the 8 GPUs that the quota of vision allows"}
+		}},
+		"pulling": {f: preparing, pods: on(), change: told("Normal", "Pulling", `Pulling image "registry.example/train:1"`, time.Minute)},
+		"pulling: no such image": {f: preparing, pods: on(waitingFor("app", "ImagePullBackOff", `Back-off pulling image "registry.example/app:1"`)),
+			change: told("Warning", "Failed", `Failed to pull image "registry.example/app:1": failed to resolve reference: registry.example/app:1: not found`, time.Minute)},
+		"pulling: a private image":      {f: preparing, pods: on(waitingFor("app", "ErrImagePull", "pull access denied, authorization failed: server message: insufficient_scope"))},
+		"pulling: the registry is far":  {f: preparing, pods: on(waitingFor("app", "ErrImagePull", `failed to pull and unpack image: failed to do request: Head "https://registry.example/v2/": dial tcp: lookup registry.example: no such host`))},
+		"pulling: no name of an image":  {f: preparing, pods: on(waitingFor("app", "InvalidImageName", "couldn't parse image name"))},
+		"pulling: the runtime's image":  {f: preparing, pods: on(waitingFor("init", "ImagePullBackOff", `Back-off pulling image: ErrImagePull: not found`))},
+		"pulling: a Secret is missing":  {f: preparing, pods: on(), change: told("Warning", "FailedMount", `MountVolume.SetUp failed for volume "pai-spec" : secret "x-spec" not found`, time.Minute)},
+		"pulling: no program mounts it": {f: preparing, pods: on(), change: told("Warning", "FailedMount", `MountVolume.SetUp failed for volume "team" : mount failed: bad option; for several filesystems you might need a /sbin/mount.<type> helper program.`, time.Minute)},
+		"pulling: a Secret was missing": {f: preparing, pods: on(), change: func(e *evidence) {
+			told("Normal", "Pulling", "", time.Second)(e)
+			told("Warning", "FailedMount", "secret not found", time.Minute)(e)
+		}},
+		"pulling: a variable of a Secret": {f: preparing, pods: on(waitingFor("app", "CreateContainerConfigError", `secret "token" not found`))},
+		"barrier":                         {f: framework(state(v1.AttemptRunning), counts(v1.TaskCounts{Total: 2, Running: 2}), withTasks(v1.AttemptRunning, v1.AttemptRunning))},
+		"running":                         {f: running},
+		"running: a machine is lost":      {f: running, change: lost},
+		"stopping":                        {f: framework(state(v1.AttemptRunning), stop, withTasks(v1.AttemptDeleting, v1.Completed))},
+		"stopping: nobody does it":        {f: framework(state(v1.AttemptRunning), stop, withTasks(v1.AttemptRunning)), change: absent},
+		"retry: evicted":                  {f: framework(state(v1.AttemptCompleted), endedBy(-1000, "PodEvicted", nil, v1.Transient), delay)},
+		"failed: out of GPU memory":       {f: framework(state(v1.Completed), endedBy(226, "ContainerCudaOOMKilled", oom, v1.Permanent))},
+		"failed: a code without a rule":   {f: framework(state(v1.Completed), endedBy(42, "ContainerUnrecognizedFailed", &report.Report{ExitCode: 42, UserExitCode: 42, UserLog: []string{"bye"}}))},
+		"failed: no task is to blame":     {f: framework(state(v1.Completed), completed(-200))},
+		"failed: retries are used up":     {f: framework(state(v1.Completed), endedBy(255, "PAIRuntimeUnknownFailed", &report.Report{ExitCode: 255, UserExitCode: 3}), func(f *v1.Framework) { f.Status.RetryPolicyStatus.TotalRetriedCount = 2 })},
+		"succeeded":                       {f: framework(state(v1.Completed), endedBy(0, "Succeeded", nil))},
+		"stopped":                         {f: framework(state(v1.Completed), endedBy(-210, "StopFrameworkRequested", nil), stop)},
+		"stopped before it ran":           {f: framework(state(v1.Completed), completed(-210), stop)},
+	}
+}
+
+func TestOneSentenceSaysWhy(t *testing.T) {
+	t.Setenv("TZ", "UTC")
+	for name, s := range situations() {
+		t.Run(name, func(t *testing.T) {
+			w := s.evidence().explain()
+			assert.Equal(t, "alice/train", w.Job)
+			assert.True(t, strings.HasSuffix(w.Sentence, "."), "%q is no sentence", w.Sentence)
+			assert.NotContains(t, w.Sentence, "..", w.Sentence)
+			var b strings.Builder
+			fmt.Fprintf(&b, "%s: %s\n", w.State, w.Sentence)
+			for _, r := range w.Remedy {
+				assert.NotEmpty(t, r)
+				fmt.Fprintf(&b, "  -> %s\n", r)
+			}
+			for _, f := range w.Facts {
+				fmt.Fprintf(&b, "%s: %s\n", f.What, strings.ReplaceAll(f.Text, localNoon(), "NOON"))
+			}
+			for _, l := range w.Log {
+				fmt.Fprintf(&b, "| %s\n", l)
+			}
+			golden(t, strings.NewReplacer(": ", "-", " ", "-", "'", "").Replace(name), b.String())
+		})
+	}
+}
+
+// localNoon is how a time of the tests is printed on this machine.
+func localNoon() string { return noon.Local().Format(time.DateOnly) }
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", "why", name+".golden")
+	if *update {
+		require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o755))
+		require.NoError(t, os.WriteFile(file, []byte(got), 0o644))
+	}
+	want, err := os.ReadFile(file)
+	require.NoError(t, err)
+	assert.Equal(t, string(want), got)
+}
+
+func TestAnEndedJobIsExplainedFromTheHistory(t *testing.T) {
+	index, code := int32(0), int32(226)
+	started, end := noon.Add(-time.Hour), noon.Add(-time.Minute)
+	c := &v1.CompletionStatus{Code: code, Phrase: "ContainerCudaOOMKilled", Type: v1.CompletionType{Name: v1.Failed, Attributes: []v1.CompletionTypeAttribute{v1.Permanent}}}
+	d := &api.JobDetail{Job: api.Job{User: "alice", Name: "train", State: "failed", Code: &code, Phrase: c.Phrase, Submitted: started, Started: &started, Completed: &end},
+		Attempts: []api.Attempt{{Completion: &v1.FrameworkAttemptCompletionStatus{CompletionStatus: c, Trigger: &v1.CompletionTrigger{TaskRoleName: "psserver", TaskIndex: &index}},
+			Tasks: []api.TaskAttempt{{Role: "ps_server", RoleObject: "psserver", Node: "gpu-1", Run: &started, Completed: &end, Completion: &v1.TaskAttemptCompletionStatus{CompletionStatus: c}}}}}}
+	w := (&evidence{Detail: archivedDetail(&Job{User: "alice", Name: "train", Archived: d}), now: noon, rules: rules.Builtin()}).explain()
+	assert.Equal(t, "ps_server[0] failed on gpu-1 after 59m: the program needs more memory of the GPU than there is (ContainerCudaOOMKilled, code 226).", w.Sentence)
+	assert.NotEmpty(t, w.Remedy)
+
+	d.State = "running"
+	w = (&evidence{Detail: archivedDetail(&Job{User: "alice", Name: "train", Archived: d}), now: noon, rules: rules.Builtin()}).explain()
+	assert.Equal(t, "deleted", w.State)
+}
+
+func TestErrorsOfAbsentServicesAreToldApart(t *testing.T) {
+	assert.ErrorIs(t, noController("x"), ErrNoController)
+	assert.False(t, IsNotFound(errors.New("x")))
+}
