@@ -26,8 +26,11 @@ import (
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 )
 
-// name is the controller's in leases, events and metrics.
-const name = "pai-controller"
+// name is the controller's in events and metrics, leaseName the lease that its replicas share.
+const (
+	name      = "pai-controller"
+	leaseName = "job-controller"
+)
 
 // Controller is one replica. Replicas elect one that works; the others keep their caches warm.
 type Controller struct {

@@ -13,7 +13,7 @@ func (c *Controller) lock() (resourcelock.Interface, error) {
 	// Its own connection: the lease must not wait behind thousands of pods.
 	config := rest.CopyConfig(c.o.Config)
 	config.UserAgent = name + "-lease"
-	inner, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, c.o.SystemNamespace, name,
+	inner, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, c.o.SystemNamespace, leaseName,
 		resourcelock.ResourceLockConfig{Identity: c.o.Identity}, config, renewDeadline)
 	if err != nil {
 		return nil, fmt.Errorf("set the lease up: %w", err)
