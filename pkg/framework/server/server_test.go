@@ -1,0 +1,369 @@
+package server_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/openpai/paictl/pkg/framework/api"
+	"github.com/openpai/paictl/pkg/framework/archive"
+	"github.com/openpai/paictl/pkg/framework/server"
+	v1 "github.com/openpai/paictl/pkg/framework/v1"
+)
+
+const token = "open-sesame"
+
+// harness is a server over an archive in a file.
+type harness struct {
+	store   archive.Store
+	options server.Options
+}
+
+func newHarness(t *testing.T) *harness {
+	t.Helper()
+	s, err := archive.Open(t.Context(), archive.Options{Path: filepath.Join(t.TempDir(), "archive.db")})
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, s.Close()) })
+	registry := prometheus.NewRegistry()
+	return &harness{s, server.Options{
+		Store: archive.Observe(s, registry), Ready: func(context.Context) error { return nil }, Metrics: registry, Token: token, Log: slog.New(slog.DiscardHandler),
+	}}
+}
+
+// ask sends a request to the API with its token.
+func (h *harness) ask(t *testing.T, method, path string, body io.Reader) *http.Response {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), method, path, body)
+	r.Header.Set(api.TokenHeader, token)
+	w := httptest.NewRecorder()
+	server.New(h.options).Handler().ServeHTTP(w, r)
+	return w.Result()
+}
+
+// get decodes an answer.
+func get[T any](t *testing.T, h *harness, path string) T {
+	t.Helper()
+	resp := h.ask(t, "GET", path, nil)
+	require.Equal(t, http.StatusOK, resp.StatusCode)
+	require.Equal(t, "application/json", resp.Header.Get("Content-Type"))
+	var out T
+	require.NoError(t, json.NewDecoder(resp.Body).Decode(&out))
+	return out
+}
+
+// failure decodes an answer that is an error.
+func failure(t *testing.T, resp *http.Response) api.Error {
+	t.Helper()
+	require.Equal(t, "application/json", resp.Header.Get("Content-Type"))
+	var e api.Error
+	require.NoError(t, json.NewDecoder(resp.Body).Decode(&e))
+	return e
+}
+
+// save archives a job that has no status yet.
+func (h *harness) save(t *testing.T, user, name string, n int) *v1.Framework {
+	t.Helper()
+	f := &v1.Framework{}
+	f.Name, f.UID = v1.ObjectName(user, name), types.UID("uid-of-"+name)
+	f.CreationTimestamp = metav1.NewTime(time.Date(2026, 3, 1, 12, 0, n, 0, time.UTC))
+	f.Labels = map[string]string{v1.LabelUser: user, v1.LabelVC: "default"}
+	f.Annotations = map[string]string{v1.AnnotationJobName: name, v1.AnnotationConfig: "name: " + name}
+	f.Status = &v1.FrameworkStatus{State: v1.AttemptPreparing}
+	require.NoError(t, h.store.SaveJob(t.Context(), f))
+	return f
+}
+
+func TestJobsAreListedAPageAtATime(t *testing.T) {
+	h := newHarness(t)
+	for i, name := range []string{"a", "b", "c"} {
+		h.save(t, "alice", name, i)
+	}
+	page := get[api.JobPage](t, h, "/v1/jobs?user=alice&vc=default&state=waiting,running&state=failed&keyword=&since=2026-03-01T12:00:00Z&before=2026-03-01T13:00:00%2B00:30&limit=2")
+	require.Len(t, page.Items, 2)
+	assert.Equal(t, "c", page.Items[0].Name)
+	rest := get[api.JobPage](t, h, "/v1/jobs?limit=2&cursor="+page.Next)
+	require.Len(t, rest.Items, 1)
+	assert.Empty(t, rest.Next)
+	assert.Equal(t, []api.Job{}, get[api.JobPage](t, h, "/v1/jobs?user=nobody").Items, "an empty list is a list")
+}
+
+func TestAJobIsToldWithItsEventsAndLogs(t *testing.T) {
+	h := newHarness(t)
+	f := h.save(t, "alice", "train", 0)
+	key := api.LogKey{Framework: f.Name, Role: "worker", Task: 3, Attempt: 1, TaskAttempt: 2}
+	require.NoError(t, h.store.SaveLog(t.Context(), key, []byte("<script>\xff"), true))
+	require.NoError(t, h.store.SaveEvents(t.Context(), f.Name, []api.Event{{UID: "e", Time: f.CreationTimestamp.Time, Reason: "Pulled"}}))
+
+	d := get[api.JobDetail](t, h, "/v1/jobs/"+f.Name)
+	assert.Equal(t, "name: train", d.Config)
+	assert.Equal(t, d, get[api.JobDetail](t, h, "/v1/jobs/"+string(f.UID)))
+	assert.Equal(t, "Pulled", get[[]api.Event](t, h, "/v1/jobs/"+f.Name+"/events")[0].Reason)
+
+	resp := h.ask(t, "GET", "/v1/jobs/"+f.Name+"/logs?role=worker&task=3&attempt=1&taskAttempt=2", nil)
+	require.Equal(t, http.StatusOK, resp.StatusCode)
+	text, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	assert.Equal(t, "<script>\xff", string(text))
+	assert.Equal(t, "true", resp.Header.Get(server.HeaderTruncated))
+	assert.Equal(t, "text/plain; charset=utf-8", resp.Header.Get("Content-Type"))
+	assert.Equal(t, "nosniff", resp.Header.Get("X-Content-Type-Options"))
+}
+
+func TestErrorsAreJSONWithACodeAndASentence(t *testing.T) {
+	h := newHarness(t)
+	f := h.save(t, "alice", "train", 0)
+	sum := strings.Repeat("0", 64)
+	for name, c := range map[string]struct {
+		method, path string
+		status       int
+		code, says   string
+	}{
+		"no such job":           {"GET", "/v1/jobs/nobody", 404, "NotFound", "job nobody"},
+		"events of no job":      {"GET", "/v1/jobs/nobody/events", 404, "NotFound", "job nobody"},
+		"no such log":           {"GET", "/v1/jobs/" + f.Name + "/logs?role=worker", 404, "NotFound", "log of worker 0"},
+		"a log of no role":      {"GET", "/v1/jobs/" + f.Name + "/logs", 400, "BadRequest", "which role"},
+		"a log of a word":       {"GET", "/v1/jobs/" + f.Name + "/logs?role=worker&task=first", 400, "BadRequest", `task "first" is no number`},
+		"no such state":         {"GET", "/v1/jobs?state=done", 400, "BadRequest", `no state "done"`},
+		"no such filter":        {"GET", "/v1/jobs?usr=alice", 400, "BadRequest", `no parameter "usr"`},
+		"no time":               {"GET", "/v1/jobs?since=yesterday", 400, "BadRequest", "2026-01-31T12:00:00Z"},
+		"a page too large":      {"GET", "/v1/jobs?limit=1001", 400, "BadRequest", "1 to 1000"},
+		"a cursor of one's own": {"GET", "/v1/jobs?cursor=x", 400, "BadRequest", "from the page before"},
+		"no such code":          {"GET", "/v1/code/" + sum, 404, "NotFound", sum},
+		"no checksum":           {"GET", "/v1/code/abc", 400, "BadRequest", "64 hex digits"},
+		"no such path":          {"GET", "/v1/tasks", 404, "NotFound", "/v1/tasks"},
+		"no path at all":        {"GET", "/index.html", 404, "NotFound", "/index.html"},
+		"a method not meant":    {"DELETE", "/v1/jobs/" + f.Name, 405, "BadRequest", "DELETE"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			resp := h.ask(t, c.method, c.path, nil)
+			assert.Equal(t, c.status, resp.StatusCode)
+			e := failure(t, resp)
+			assert.Equal(t, c.code, e.Code)
+			assert.Contains(t, e.Message, c.says)
+		})
+	}
+}
+
+func TestWithoutTheTokenNothingIsToldOfJobs(t *testing.T) {
+	h := newHarness(t)
+	f := h.save(t, "alice", "train", 0)
+	code := h.put(t, "code")
+	for _, wrong := range []string{"", "Open-Sesame"} {
+		for _, path := range []string{"/v1/jobs", "/v1/jobs/" + f.Name, "/v1/jobs/" + f.Name + "/logs?role=worker", "/v1/code/" + code} {
+			r := httptest.NewRequestWithContext(t.Context(), "GET", path, nil)
+			r.Header.Set(api.TokenHeader, wrong)
+			w := httptest.NewRecorder()
+			server.New(h.options).Handler().ServeHTTP(w, r)
+			assert.Equal(t, http.StatusForbidden, w.Code, path)
+			assert.Equal(t, "Forbidden", failure(t, w.Result()).Code)
+		}
+	}
+	h.options.Token = ""
+	r := httptest.NewRequestWithContext(t.Context(), "GET", "/v1/jobs", nil)
+	w := httptest.NewRecorder()
+	server.New(h.options).Handler().ServeHTTP(w, r)
+	assert.Equal(t, http.StatusForbidden, w.Code, "a server without a token is closed")
+}
+
+// put uploads code and returns its name.
+func (h *harness) put(t *testing.T, content string) string {
+	t.Helper()
+	sum := sha256.Sum256([]byte(content))
+	name := hex.EncodeToString(sum[:])
+	resp := h.ask(t, "PUT", "/v1/code/"+name, strings.NewReader(content))
+	require.Equal(t, http.StatusCreated, resp.StatusCode)
+	return name
+}
+
+func TestCodeIsReceivedAndSent(t *testing.T) {
+	h := newHarness(t)
+	content := strings.Repeat("code", 1<<19)
+	name := h.put(t, content)
+	assert.Equal(t, name, h.put(t, content), "twice is once")
+	for _, handler := range []http.Handler{server.New(h.options).Handler(), server.New(h.options).CodeHandler()} {
+		for _, method := range []string{"GET", "HEAD"} {
+			r := httptest.NewRequestWithContext(t.Context(), method, "/v1/code/"+name, nil)
+			r.Header.Set(api.TokenHeader, token)
+			w := httptest.NewRecorder()
+			handler.ServeHTTP(w, r)
+			require.Equal(t, http.StatusOK, w.Code)
+			assert.Equal(t, "2097152", w.Header().Get("Content-Length"))
+			assert.Equal(t, `"`+name+`"`, w.Header().Get("ETag"))
+			assert.Equal(t, method == "GET", w.Body.String() == content)
+			assert.Equal(t, method == "HEAD", w.Body.Len() == 0)
+		}
+	}
+}
+
+func TestTasksMayFetchCodeAndNothingElse(t *testing.T) {
+	h := newHarness(t)
+	f := h.save(t, "alice", "train", 0)
+	name := h.put(t, "code")
+	for _, c := range []struct {
+		method, path string
+		status       int
+	}{
+		{"GET", "/v1/code/" + name, 200}, {"PUT", "/v1/code/" + name, 405}, {"GET", "/v1/code/", 404}, {"GET", "/v1/jobs", 404},
+		{"GET", "/v1/jobs/" + f.Name, 404}, {"GET", "/v1/jobs/" + f.Name + "/logs?role=worker", 404}, {"GET", "/metrics", 404},
+	} {
+		w := httptest.NewRecorder()
+		server.New(h.options).CodeHandler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), c.method, c.path, nil))
+		assert.Equal(t, c.status, w.Code, "%s %s", c.method, c.path)
+	}
+}
+
+func TestCodeThatIsWrongIsRefused(t *testing.T) {
+	h := newHarness(t)
+	name := h.put(t, "code")
+	other := strings.Repeat("1", 64)
+	resp := h.ask(t, "PUT", "/v1/code/"+other, strings.NewReader("code"))
+	assert.Equal(t, http.StatusBadRequest, resp.StatusCode)
+	assert.Contains(t, failure(t, resp).Message, name, "it says what came")
+	resp = h.ask(t, "PUT", "/v1/code/"+other, io.MultiReader(strings.NewReader("code")))
+	assert.Equal(t, http.StatusBadRequest, resp.StatusCode, "its size isn't said")
+
+	r := httptest.NewRequestWithContext(t.Context(), "PUT", "/v1/code/"+other, strings.NewReader("code"))
+	r.ContentLength = archive.MaxCode + 1
+	r.Header.Set(api.TokenHeader, token)
+	w := httptest.NewRecorder()
+	server.New(h.options).Handler().ServeHTTP(w, r)
+	assert.Equal(t, http.StatusRequestEntityTooLarge, w.Code)
+	e := failure(t, w.Result())
+	assert.Equal(t, "TooLarge", e.Code)
+	assert.Contains(t, e.Message, ".gitignore")
+}
+
+func TestOnlySomeUploadsAreReceivedAtATime(t *testing.T) {
+	h := newHarness(t)
+	s := server.New(h.options)
+	handler := s.Handler()
+	put := func(body io.Reader) *httptest.ResponseRecorder {
+		r := httptest.NewRequestWithContext(t.Context(), "PUT", "/v1/code/"+strings.Repeat("1", 64), body)
+		r.ContentLength = 4
+		r.Header.Set(api.TokenHeader, token)
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r)
+		return w
+	}
+	// Uploads that have begun, and go on when they are told to.
+	const under = 4
+	begun, done := make(chan struct{}), make(chan int, under)
+	release := make(chan struct{})
+	for range under {
+		go func() { done <- put(&slow{begun: begun, release: release}).Code }()
+	}
+	for range under {
+		<-begun
+	}
+	w := put(strings.NewReader("code"))
+	assert.Equal(t, http.StatusServiceUnavailable, w.Code)
+	assert.Equal(t, "Unavailable", failure(t, w.Result()).Code)
+	assert.NotEmpty(t, w.Header().Get("Retry-After"))
+	close(release)
+	for range under {
+		assert.Equal(t, http.StatusBadRequest, <-done, "they were no code of that name")
+	}
+	assert.Equal(t, http.StatusBadRequest, put(strings.NewReader("code")).Code, "there is room again")
+}
+
+// slow says that it is read, and waits.
+type slow struct {
+	begun   chan<- struct{}
+	release <-chan struct{}
+	asked   bool
+}
+
+func (s *slow) Read(p []byte) (int, error) {
+	if s.asked {
+		return 0, io.EOF
+	}
+	s.asked = true
+	s.begun <- struct{}{}
+	<-s.release
+	return copy(p, "code"), nil
+}
+
+func TestHealthIsToldWithoutAToken(t *testing.T) {
+	h := newHarness(t)
+	h.options.Ready = func(context.Context) error { return errors.New("the archive doesn't answer") }
+	ask := func(path string) (int, string) {
+		w := httptest.NewRecorder()
+		server.New(h.options).Handler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", path, nil))
+		return w.Code, w.Body.String()
+	}
+	status, text := ask("/readyz")
+	assert.Equal(t, http.StatusServiceUnavailable, status)
+	assert.Contains(t, text, "the archive doesn't answer")
+	status, _ = ask("/healthz")
+	assert.Equal(t, http.StatusOK, status, "a restart would not help")
+	h.save(t, "alice", "train", 0)
+	h.ask(t, "GET", "/v1/jobs", nil)
+	status, text = ask("/metrics")
+	assert.Equal(t, http.StatusOK, status)
+	assert.Contains(t, text, `pai_archive_operation_duration_seconds_count{operation="list"} 1`)
+	assert.Contains(t, text, `pai_archive_errors_total{operation="list"} 0`)
+}
+
+func TestAFailureOfTheArchiveIsCountedAndToldAsOurs(t *testing.T) {
+	h := newHarness(t)
+	require.NoError(t, h.store.Close())
+	resp := h.ask(t, "GET", "/v1/jobs", nil)
+	assert.Equal(t, http.StatusInternalServerError, resp.StatusCode)
+	assert.Equal(t, "Internal", failure(t, resp).Code)
+	h.ask(t, "GET", "/v1/jobs?limit=-1", nil) // whoever asks is at fault
+	w := httptest.NewRecorder()
+	server.New(h.options).Handler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "/metrics", nil))
+	assert.Contains(t, w.Body.String(), `pai_archive_errors_total{operation="list"} 1`)
+}
+
+func TestTheServerEndsWithItsContextAndItsLastAnswer(t *testing.T) {
+	h := newHarness(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	s := server.New(h.options)
+	begun, release := make(chan struct{}), make(chan struct{})
+	ended := make(chan error, 1)
+	go func() {
+		ended <- s.Serve(ctx, l, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			close(begun)
+			<-release
+			_, _ = w.Write([]byte("the end"))
+		}))
+	}()
+	answer := make(chan []byte, 1)
+	go func() {
+		r, _ := http.NewRequestWithContext(context.WithoutCancel(ctx), http.MethodGet, "http://"+l.Addr().String(), nil)
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			answer <- nil
+			return
+		}
+		defer resp.Body.Close()
+		text, _ := io.ReadAll(resp.Body)
+		answer <- text
+	}()
+	<-begun
+	cancel()
+	close(release)
+	assert.True(t, bytes.Equal([]byte("the end"), <-answer))
+	require.NoError(t, <-ended)
+}
