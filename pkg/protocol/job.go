@@ -37,7 +37,6 @@ type Job struct {
 	Extras         Extras
 
 	tree *tree
-	hash string
 }
 
 // Image is a docker image of the prerequisites.

@@ -47,7 +47,7 @@ func (j *Job) WithoutSecrets() (*Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	masked, findings := parse(j.File, text, j.hash, true)
+	masked, findings := parse(j.File, text, true)
 	return masked, findings.Err()
 }
 

@@ -1,8 +1,6 @@
 package protocol
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"regexp"
 	"slices"
@@ -36,16 +34,15 @@ type reader struct {
 
 // Parse reads a job file. The job is nil where there are errors; warnings come along with a job.
 func Parse(file string, data []byte) (*Job, strictyaml.Findings) {
-	sum := sha256.Sum256(data)
-	return parse(file, data, hex.EncodeToString(sum[:]), false)
+	return parse(file, data, false)
 }
 
-func parse(file string, data []byte, hash string, masked bool) (*Job, strictyaml.Findings) {
+func parse(file string, data []byte, masked bool) (*Job, strictyaml.Findings) {
 	t, findings := readTree(file, data)
 	if len(findings) > 0 {
 		return nil, findings
 	}
-	r := &reader{file: file, tree: t, masked: masked, job: &Job{File: file, tree: t, hash: hash},
+	r := &reader{file: file, tree: t, masked: masked, job: &Job{File: file, tree: t},
 		prerequisites: map[string]map[string]*value{}, deployments: map[string]place{}}
 	r.read()
 	r.findings.Sort()
@@ -54,9 +51,6 @@ func parse(file string, data []byte, hash string, masked bool) (*Job, strictyaml
 	}
 	return r.job, r.findings
 }
-
-// Hash is that of the submitted text, so that a submission that was cut off is told from another job.
-func (j *Job) Hash() string { return j.hash }
 
 // String names the job. It shows nothing of its commands, which hold secrets.
 func (j *Job) String() string { return "job " + j.Name }

@@ -27,8 +27,8 @@ const (
 	// service account that may watch the attempt's ConfigMap and nothing else, and the addresses of
 	// all tasks in it. Its value is "v1". Frameworks of others don't have it and get none of these.
 	AnnotationRuntime = "paictl.openpai.org/runtime"
-	// AnnotationConfigHash is the sha256 of the submitted text with its secrets, so that a submission
-	// that was cut off can be told from another job of that name.
+	// AnnotationConfigHash is the sha256 of AnnotationConfig as it was submitted, so that a submission that
+	// was cut off can be told from another job of that name.
 	AnnotationConfigHash = "paictl.openpai.org/config-hash"
 	// AnnotationGang is "false" where the tasks don't wait for each other.
 	AnnotationGang = "paictl.openpai.org/gang"

@@ -1,6 +1,8 @@
 package render
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -93,6 +95,13 @@ func (r *renderer) labels() map[string]string {
 	return l
 }
 
+// hash tells a submission that was cut off from another job of its name. It is that of the text
+// without its secrets: a hash with them in an annotation would let its readers try guesses.
+func hash(masked []byte) string {
+	sum := sha256.Sum256(masked)
+	return hex.EncodeToString(sum[:])
+}
+
 func (r *renderer) framework() *v1.Framework {
 	j := r.job
 	masked, err := j.Masked()
@@ -103,7 +112,7 @@ func (r *renderer) framework() *v1.Framework {
 		TypeMeta: metav1.TypeMeta{APIVersion: apiVersion, Kind: "Framework"},
 		ObjectMeta: metav1.ObjectMeta{Name: r.object, Namespace: r.Namespace, Labels: r.labels(), Annotations: map[string]string{
 			v1.AnnotationJobName: j.Name, v1.AnnotationLogInfix: r.object, v1.AnnotationConfig: string(masked),
-			v1.AnnotationGPUs: strconv.Itoa(j.GPUs()), v1.AnnotationRuntime: v1.RuntimeV1, v1.AnnotationConfigHash: j.Hash(),
+			v1.AnnotationGPUs: strconv.Itoa(j.GPUs()), v1.AnnotationRuntime: v1.RuntimeV1, v1.AnnotationConfigHash: hash(masked),
 			v1.AnnotationGang: strconv.FormatBool(j.Extras.Gang), v1.AnnotationPriority: j.Extras.Priority,
 			v1.AnnotationHostNetwork: strconv.FormatBool(j.Extras.HostNetwork),
 		}},
