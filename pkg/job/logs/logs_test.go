@@ -1,0 +1,415 @@
+package logs
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/openpai/paictl/pkg/framework/api"
+	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/kube"
+)
+
+const object = "0123456789abcdef0123456789abcdef"
+
+// fake is an API server with one job, whose pods and logs tests set.
+type fake struct {
+	t *testing.T
+
+	mu        sync.Mutex
+	changed   *sync.Cond
+	framework *v1.Framework
+	pods      []*corev1.Pod
+	logs      map[types.UID]string // with stamps
+	open      map[types.UID]bool   // goes on
+	archive   map[string]string    // by role/task/attempt/taskAttempt
+	history   *api.JobDetail
+	tails     []string // queries of logs
+}
+
+func newFake(t *testing.T, roles map[string]int32) (*fake, *job.Client) {
+	t.Helper()
+	f := &fake{t: t, logs: map[types.UID]string{}, open: map[types.UID]bool{}, archive: map[string]string{}, framework: &v1.Framework{
+		ObjectMeta: metav1.ObjectMeta{Name: object, UID: "f", Labels: map[string]string{v1.LabelUser: "ann"}, Annotations: map[string]string{v1.AnnotationJobName: "train"}},
+		Spec:       v1.FrameworkSpec{ExecutionType: v1.ExecutionStart}, Status: &v1.FrameworkStatus{State: v1.AttemptRunning}}}
+	f.changed = sync.NewCond(&f.mu)
+	for _, name := range []string{"master", "worker"} {
+		if n := roles[name]; n > 0 {
+			f.framework.Spec.TaskRoles = append(f.framework.Spec.TaskRoles, v1.TaskRole{Name: name, TaskNumber: n})
+		}
+	}
+	s := httptest.NewServer(f)
+	t.Cleanup(func() { s.CloseClientConnections(); s.Close() })
+	config := &rest.Config{Host: s.URL, QPS: -1}
+	client, err := kubernetes.NewForConfig(config)
+	require.NoError(t, err)
+	c, err := job.New(&kube.Cluster{Config: config, Client: client})
+	require.NoError(t, err)
+	return f, c
+}
+
+// pod adds or changes a pod; waiting pods have not begun.
+func (f *fake) pod(role string, index, attempt int, state string, lines ...string) types.UID {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	name := v1.PodName(object, role, int32(index))
+	uid := types.UID(fmt.Sprintf("%s-%d", name, attempt))
+	p := &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: kube.JobNamespace, UID: uid,
+		Labels:      map[string]string{v1.LabelFramework: object, v1.LabelTaskRole: role, v1.LabelTaskIndex: strconv.Itoa(index)},
+		Annotations: map[string]string{v1.AnnotationFrameworkAttempt: strconv.Itoa(attempt), v1.AnnotationTaskAttempt: "0"}},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app"}}}}
+	status := corev1.ContainerStatus{Name: "app"}
+	switch state {
+	case "running":
+		status.State.Running = &corev1.ContainerStateRunning{}
+	case "ended":
+		status.State.Terminated = &corev1.ContainerStateTerminated{}
+	default:
+		status.State.Waiting = &corev1.ContainerStateWaiting{}
+	}
+	p.Status.ContainerStatuses = []corev1.ContainerStatus{status}
+	f.pods = append(without(f.pods, name), p)
+	f.logs[uid] += strings.Join(lines, "")
+	f.open[uid] = state == "running"
+	f.changed.Broadcast()
+	return uid
+}
+
+func without(pods []*corev1.Pod, name string) []*corev1.Pod {
+	var out []*corev1.Pod
+	for _, p := range pods {
+		if p.Name != name {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+func (f *fake) change(what func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	what()
+	f.changed.Broadcast()
+}
+
+// at is a line of a log as the kubelet writes it.
+func at(second int, text string) string {
+	return fmt.Sprintf("2026-01-02T03:04:%02d.000000001Z %s\n", second, text)
+}
+
+func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	path := r.URL.Path
+	switch {
+	case strings.HasSuffix(path, "/log"):
+		f.serveLog(w, r)
+	case strings.HasSuffix(path, "/frameworks/"+object):
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.answer(w, f.framework, f.framework != nil)
+	case strings.HasSuffix(path, "/frameworks") && r.URL.Query().Get("watch") != "":
+		f.wait(r, func() bool { return false })
+	case strings.HasSuffix(path, "/pods") && r.URL.Query().Get("watch") != "":
+		f.watchPods(w, r)
+	case strings.HasSuffix(path, "/pods"):
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		list := corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}}
+		for _, p := range f.pods {
+			list.Items = append(list.Items, *p)
+		}
+		f.answer(w, list, true)
+	case strings.Contains(path, "/pods/"):
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		p := f.find(path[strings.LastIndex(path, "/")+1:])
+		f.answer(w, p, p != nil)
+	case strings.HasSuffix(path, "/logs"):
+		q := r.URL.Query()
+		text, ok := f.archive[strings.Join([]string{q.Get("role"), q.Get("task"), q.Get("attempt"), q.Get("taskAttempt")}, "/")]
+		if !ok {
+			f.notFound(w)
+			return
+		}
+		w.Header().Set("X-Pai-Truncated", "true")
+		_, _ = io.WriteString(w, text)
+	case strings.HasSuffix(path, "/proxy/v1/jobs/"+object), strings.HasSuffix(path, "/proxy/v1/jobs/f"):
+		f.answer(w, f.history, f.history != nil)
+	default:
+		f.notFound(w)
+	}
+}
+
+func (f *fake) answer(w http.ResponseWriter, v any, ok bool) {
+	if !ok {
+		f.notFound(w)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(v)
+}
+
+func (f *fake) notFound(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusNotFound)
+	_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404,"message":"not found"}`)
+}
+
+func (f *fake) find(name string) *corev1.Pod {
+	for _, p := range f.pods {
+		if p.Name == name {
+			return p
+		}
+	}
+	return nil
+}
+
+// wait holds the lock and lets it go until something is so, or the client hangs up.
+func (f *fake) wait(r *http.Request, so func() bool) {
+	done := false
+	go func() {
+		<-r.Context().Done()
+		f.change(func() { done = true })
+	}()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for !done && !so() {
+		f.changed.Wait()
+	}
+}
+
+func (f *fake) serveLog(w http.ResponseWriter, r *http.Request) {
+	parts := strings.Split(r.URL.Path, "/")
+	f.mu.Lock()
+	p := f.find(parts[len(parts)-2])
+	f.tails = append(f.tails, r.URL.Query().Get("tailLines"))
+	f.mu.Unlock()
+	if p == nil {
+		f.notFound(w)
+		return
+	}
+	if p.Status.ContainerStatuses[0].State.Waiting != nil {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"BadRequest","code":400,"message":"container \"app\" in pod is waiting to start: ContainerCreating"}`)
+		return
+	}
+	sent := 0
+	for {
+		more := false
+		f.wait(r, func() bool { more = f.open[p.UID]; return len(f.logs[p.UID]) > sent || !more })
+		f.mu.Lock()
+		text := f.logs[p.UID][sent:]
+		f.mu.Unlock()
+		sent += len(text)
+		if _, err := io.WriteString(w, text); err != nil || r.Context().Err() != nil {
+			return
+		}
+		w.(http.Flusher).Flush()
+		if !more || r.URL.Query().Get("follow") == "" {
+			return
+		}
+	}
+}
+
+func (f *fake) watchPods(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	w.(http.Flusher).Flush()
+	seen := map[*corev1.Pod]bool{}
+	for r.Context().Err() == nil {
+		var fresh []*corev1.Pod
+		f.wait(r, func() bool {
+			for _, p := range f.pods {
+				if !seen[p] {
+					fresh = append(fresh, p)
+					seen[p] = true
+				}
+			}
+			return len(fresh) > 0
+		})
+		for _, p := range fresh {
+			_ = json.NewEncoder(w).Encode(map[string]any{"type": "MODIFIED", "object": p})
+		}
+		w.(http.Flusher).Flush()
+	}
+}
+
+// result is what was written.
+type result struct {
+	mu       sync.Mutex
+	out      bytes.Buffer
+	problems []string
+	notes    []string
+}
+
+func (r *result) Write(p []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.out.Write(p)
+}
+
+func (r *result) String() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.out.String()
+}
+
+func options(s Selection) (Options, *result) {
+	r := &result{}
+	return Options{Selection: s, Tail: -1, Out: r, Prefix: func(task string) string { return task + "| " },
+		Problem: func(err error) { r.mu.Lock(); r.problems = append(r.problems, err.Error()); r.mu.Unlock() },
+		Note:    func(text string) { r.mu.Lock(); r.notes = append(r.notes, text); r.mu.Unlock() }}, r
+}
+
+func resolve(t *testing.T, c *job.Client) *job.Job {
+	t.Helper()
+	j, err := c.Resolve(t.Context(), "ann", object)
+	require.NoError(t, err)
+	return j
+}
+
+var all = Selection{Task: All, Attempt: All}
+
+func TestLogsOfSeveralTasksAreMergedByTime(t *testing.T) {
+	f, c := newFake(t, map[string]int32{"master": 1, "worker": 2})
+	f.pod("worker", 1, 0, "ended", at(2, "two"), at(5, "five"))
+	f.pod("worker", 0, 0, "ended", at(3, "three"))
+	f.pod("master", 0, 0, "ended", at(1, "one"), at(4, ""))
+	o, r := options(all)
+	require.NoError(t, Write(t.Context(), c, resolve(t, c), o))
+	assert.Equal(t, "master[0]| one\nworker[1]| two\nworker[0]| three\nmaster[0]| \nworker[1]| five\n", r.String())
+	assert.Empty(t, r.problems)
+}
+
+func TestOneTaskIsWrittenAsItIs(t *testing.T) {
+	f, c := newFake(t, map[string]int32{"worker": 2})
+	f.pod("worker", 0, 0, "ended", at(1, "zero"))
+	f.pod("worker", 1, 0, "ended", at(1, "one"), "no stamp\n", at(2, "end"))
+	o, r := options(Selection{Role: "worker", Task: 1, Attempt: All})
+	o.Tail = 7
+	require.NoError(t, Write(t.Context(), c, resolve(t, c), o))
+	assert.Equal(t, "one\nno stamp\nend\n", r.String())
+	assert.Equal(t, []string{"7"}, f.tails)
+}
+
+func TestWhatNoPodHasComesFromTheArchive(t *testing.T) {
+	f, c := newFake(t, map[string]int32{"worker": 1})
+	f.pod("worker", 0, 1, "ended", at(1, "second"))
+	f.archive["worker/0/0/0"] = "a\nb\nc\n"
+	f.history = &api.JobDetail{Job: api.Job{UID: "f"}, Attempts: []api.Attempt{{ID: 1, Tasks: []api.TaskAttempt{{Role: "worker", RoleObject: "worker", HasLog: true}}},
+		{ID: 0, Tasks: []api.TaskAttempt{{Role: "worker", RoleObject: "worker", HasLog: true}}}}}
+	for name, s := range map[string]Selection{"previous": {Task: All, Attempt: All, Previous: true}, "attempt": {Task: All, Attempt: 0}} {
+		t.Run(name, func(t *testing.T) {
+			o, r := options(s)
+			o.Tail = 2
+			require.NoError(t, Write(t.Context(), c, resolve(t, c), o))
+			assert.Equal(t, "[... the archive keeps only the end of the log ...]\nb\nc\n", r.String())
+		})
+	}
+	o, _ := options(Selection{Task: All, Attempt: 7})
+	require.EqualError(t, Write(t.Context(), c, resolve(t, c), o), "ann/train has no attempt 7")
+	f.change(func() { f.framework, f.pods = nil, nil })
+	f.history.User, f.history.Name = "ann", "train"
+	f.archive["worker/0/1/0"] = "kept\n"
+	o, r := options(all)
+	require.NoError(t, Write(t.Context(), c, resolve(t, c), o))
+	assert.Contains(t, r.String(), "kept\n")
+}
+
+func TestWhatIsNotThereIsExplained(t *testing.T) {
+	f, c := newFake(t, map[string]int32{"worker": 2})
+	for name, x := range map[string]struct {
+		s    Selection
+		want string
+	}{
+		"no pods":     {all, "no task of ann/train has started yet"},
+		"no role":     {Selection{Role: "boss", Task: All, Attempt: All}, `ann/train has no task role "boss"`},
+		"no index":    {Selection{Task: 2, Attempt: All}, "ann/train has no task 2"},
+		"no previous": {Selection{Task: All, Attempt: All, Previous: true}, "look for logs of earlier attempts: the job controller doesn't answer: it isn't installed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o, _ := options(x.s)
+			err := Write(t.Context(), c, resolve(t, c), o)
+			if name == "no pods" || name == "no previous" { // the archive is asked in vain
+				require.Error(t, err)
+				return
+			}
+			require.EqualError(t, err, x.want)
+			assert.NotEmpty(t, hint.Of(err))
+		})
+	}
+	f.pod("worker", 0, 0, "waiting")
+	f.pod("worker", 1, 0, "ended", at(1, "x"))
+	o, r := options(all)
+	require.NoError(t, Write(t.Context(), c, resolve(t, c), o))
+	assert.Equal(t, "worker[1]| x\n", r.String())
+	assert.Equal(t, []string{"worker[0]: it hasn't started"}, r.problems)
+}
+
+func TestFollowingGoesOnOverRetriesUntilTheJobHasEnded(t *testing.T) {
+	f, c := newFake(t, map[string]int32{"worker": 2})
+	f.pod("worker", 0, 0, "running", at(1, "a"))
+	o, r := options(all)
+	o.Follow = true
+	done := make(chan error, 1)
+	j := resolve(t, c)
+	go func() { done <- Write(t.Context(), c, j, o) }()
+	until := func(text string) {
+		t.Helper()
+		require.Eventually(t, func() bool { return strings.Contains(r.String(), text) }, 20*time.Second, 5*time.Millisecond, "%q", text)
+	}
+	until("worker[0]| a\n")
+	f.pod("worker", 1, 0, "waiting")
+	f.pod("worker", 1, 0, "running", at(2, "b"))
+	until("worker[1]| b\n")
+	f.pod("worker", 0, 0, "ended", at(3, "c"))
+	until("worker[0]| c\n")
+	f.pod("worker", 1, 0, "ended")
+	f.pod("worker", 0, 1, "ended", at(4, "again"))
+	until("worker[0]| again\n")
+	f.change(func() {
+		f.framework.Status.State = v1.Completed
+		f.framework.Status.AttemptStatus.CompletionStatus = &v1.FrameworkAttemptCompletionStatus{CompletionStatus: &v1.CompletionStatus{}}
+	})
+	select {
+	case err := <-done:
+		require.NoError(t, err)
+	case <-time.After(60 * time.Second):
+		t.Fatal("following goes on after the job has ended")
+	}
+	assert.Equal(t, []string{"attempt 1 of ann/train"}, r.notes)
+	assert.Equal(t, 1, strings.Count(r.String(), "| a\n"))
+}
+
+func TestLinesOfMegabytesAreCut(t *testing.T) {
+	var got []int
+	require.NoError(t, lines(strings.NewReader(strings.Repeat("x", maxLine*2+5)+"\nend\r\n\n"), func(s string) error {
+		got = append(got, len(s))
+		return nil
+	}))
+	assert.Equal(t, 3, got[len(got)-2])
+	assert.Equal(t, 0, got[len(got)-1])
+	for _, n := range got {
+		assert.LessOrEqual(t, n, maxLine+64<<10)
+	}
+	stop := errors.New("stop")
+	require.ErrorIs(t, lines(strings.NewReader("a\nb\n"), func(string) error { return stop }), stop)
+}
