@@ -43,7 +43,7 @@ func newHost(t *testing.T) *host {
 	t.Helper()
 	h := &host{reaper: reaper(t), lines: make(chan string, 100)}
 	h.signals = process.Listen(t.Context(), func(f string, a ...any) { fmt.Fprintf(&h.said, f+"\n", a...) })
-	t.Cleanup(h.signals.Close)
+	t.Cleanup(func() { h.signals.Close() })
 	return h
 }
 
@@ -63,13 +63,19 @@ func (h *host) start(t *testing.T, script string) *process.Process {
 	return p
 }
 
+// await returns when the line was printed; shells print of their own who was killed.
 func (h *host) await(t *testing.T, line string) {
 	t.Helper()
-	select {
-	case got := <-h.lines:
-		require.Equal(t, line, got)
-	case <-time.After(20 * time.Second):
-		require.FailNow(t, "nothing came", "expected %q", line)
+	limit := time.After(20 * time.Second)
+	for {
+		select {
+		case got := <-h.lines:
+			if got == line {
+				return
+			}
+		case <-limit:
+			require.FailNow(t, "it didn't come", "%q", line)
+		}
 	}
 }
 
@@ -223,6 +229,32 @@ func TestASignalBeforeTheProgramReachesIt(t *testing.T) {
 	<-h.signals.Context().Done()
 	p := h.start(t, `sleep 1000`)
 	assert.Equal(t, process.Outcome{Code: 143, Stopped: true}, h.signals.Supervise(p, 30*time.Second))
+}
+
+func TestNoSIGTERMIsLostBetweenAShellAndTheProgramThatItStarts(t *testing.T) {
+	h := newHost(t)
+	// The signal comes again and again at the moment when a shell with a trap starts a program.
+	const script = `trap 'exit 143' TERM; echo up; sleep 1000`
+	for range 40 {
+		h.signals.Close()
+		h.signals = process.Listen(t.Context(), func(string, ...any) {})
+		p := h.start(t, script)
+		h.await(t, "up")
+		require.NoError(t, unix.Kill(os.Getpid(), unix.SIGTERM))
+		o := h.signals.Supervise(p, 20*time.Second)
+		require.False(t, o.Killed, "it waited for a program that nobody asked to end")
+		require.Equal(t, 143, o.Code)
+	}
+}
+
+func TestWhatATrapRunsAtTheEndIsLeftAlone(t *testing.T) {
+	h := newHost(t)
+	p := h.start(t, `trap 'sleep 0.5; echo copied; exit 0' TERM; echo up; while :; do :; done`)
+	h.await(t, "up")
+	require.NoError(t, unix.Kill(os.Getpid(), unix.SIGTERM))
+	assert.Equal(t, process.Outcome{Stopped: true}, h.signals.Supervise(p, 30*time.Second))
+	require.NoError(t, h.stream.Drain())
+	assert.Contains(t, h.out.String(), "copied")
 }
 
 func TestOutputComesThroughByteForByte(t *testing.T) {

@@ -102,6 +102,10 @@ type Command struct {
 type Process struct {
 	PID  int
 	done chan unix.WaitStatus
+
+	// Written when it is asked to end, before anybody reads them.
+	asked    unix.Signal
+	children []child
 }
 
 // Start starts a program. Its errors carry the codes that shells give: 127 for one that isn't

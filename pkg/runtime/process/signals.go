@@ -70,11 +70,16 @@ func (s *Signals) handle(got os.Signal) {
 	again := s.first != 0
 	stops := n == unix.SIGTERM || n == unix.SIGINT
 	var err error
-	if s.current != nil && !(stops && again) {
+	switch {
+	case s.current == nil || stops && again:
+	case stops:
+		err = s.current.stop(n)
+	default:
 		err = s.current.Signal(n)
 	}
 	if stops && !again {
 		s.first = n
+		s.cancel(ErrStopped) // before the lock is given up: Supervise may have seen the end already
 	}
 	running := s.current != nil
 	s.mu.Unlock()
@@ -87,9 +92,6 @@ func (s *Signals) handle(got os.Signal) {
 	case stops:
 		s.tell("%s received", unix.SignalName(n))
 	}
-	if stops {
-		s.cancel(ErrStopped)
-	}
 	if err != nil {
 		s.tell("%v", err)
 	}
@@ -101,8 +103,16 @@ func (s *Signals) attach(p *Process) {
 	defer s.mu.Unlock()
 	s.current = p
 	if p != nil && s.first != 0 {
-		_ = p.Signal(s.first) // its group exists: nobody has waited for it yet
+		_ = p.stop(s.first) // its group exists: nobody has waited for it yet
 	}
+}
+
+// stopped tells whether the task was asked to end. What just ended may have done so for that signal,
+// which is still being handled.
+func (s *Signals) stopped() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.first != 0
 }
 
 // groupPoll is how often the runtime looks whether what a program left behind has ended too. Only
@@ -126,7 +136,7 @@ func (s *Signals) Supervise(p *Process, grace time.Duration) Outcome {
 	select {
 	case status := <-p.done:
 		o.Code = Code(status)
-		if s.ctx.Err() == nil {
+		if !s.stopped() {
 			return o
 		}
 		p.done <- status
@@ -153,13 +163,18 @@ func (s *Signals) Supervise(p *Process, grace time.Duration) Outcome {
 // put back then.
 func (p *Process) ended(over <-chan time.Time) (unix.WaitStatus, bool) {
 	var status unix.WaitStatus
-	select {
-	case status = <-p.done:
-	case <-over:
-		return 0, false
-	}
 	tick := time.NewTicker(groupPoll)
 	defer tick.Stop()
+	for leader := true; leader; {
+		select {
+		case status = <-p.done:
+			leader = false
+		case <-tick.C:
+			p.resend()
+		case <-over:
+			return 0, false
+		}
+	}
 	for p.Alive() {
 		select {
 		case <-tick.C:

@@ -54,6 +54,28 @@ func sshParameters(t *testing.T, more map[string]any, private string) string {
 	return string(data)
 }
 
+// freeUID returns a UID of a pod whose ports, as the host network draws them, nobody has.
+func freeUID(t *testing.T) string {
+	t.Helper()
+	for range 1000 {
+		uid := "uid-" + strings.ToLower(rand.Text())
+		var open []net.Listener
+		for _, label := range []string{"ssh", "http", peers.MasterLabel} {
+			if l, err := net.Listen("tcp", fmt.Sprintf(":%d", peers.HostPort(uid, label, 0, 20000, 32000))); err == nil {
+				open = append(open, l)
+			}
+		}
+		for _, l := range open {
+			_ = l.Close()
+		}
+		if len(open) == 3 {
+			return uid
+		}
+	}
+	require.FailNow(t, "no free ports")
+	return ""
+}
+
 // sshHost is a task with the ssh plugin whose program waits for a file. The host network draws its
 // port, so that tests can run side by side.
 func sshHost(t *testing.T, parameters string) (*container, string) {
@@ -61,7 +83,7 @@ func sshHost(t *testing.T, parameters string) (*container, string) {
 	c := newContainer(t, "")
 	done := c.path("done")
 	c.role().Command = "echo ready; until [ -e " + done + " ]; do sleep 0.05; done"
-	uid := fmt.Sprintf("uid-%d-%d", os.Getpid(), time.Now().UnixNano())
+	uid := freeUID(t)
 	c.env = append(c.env, "FC_POD_UID="+uid)
 	c.spec.HostNetwork, c.spec.PortStart, c.spec.PortEnd = true, 20000, 32000
 	c.plugin("ssh", parameters)
@@ -253,7 +275,7 @@ func TestTheSSHBarrierWaitsForAllServers(t *testing.T) {
 	p := &peers.Peers{Attempt: 2, Roles: []peers.Role{{Name: "mainrole"}}}
 	var all []*container
 	for i := range 2 {
-		uid := fmt.Sprintf("barrier-%d-%d-%d", os.Getpid(), time.Now().UnixNano(), i)
+		uid := freeUID(t)
 		p.Roles[0].PodIPs = append(p.Roles[0].PodIPs, "127.0.0.1")
 		p.Roles[0].HostIPs = append(p.Roles[0].HostIPs, "127.0.0.1")
 		p.Roles[0].PodUIDs = append(p.Roles[0].PodUIDs, uid)
@@ -283,7 +305,7 @@ func TestAnSSHBarrierThatTimesOutHasItsCode(t *testing.T) {
 	c := newContainer(t, "echo NOT")
 	c.role().Instances = 2
 	c.spec.HostNetwork, c.spec.PortStart, c.spec.PortEnd = true, 20000, 32000
-	uid := fmt.Sprintf("alone-%d", time.Now().UnixNano())
+	uid := freeUID(t)
 	c.env = append(c.env, "FC_POD_UID="+uid)
 	c.plugin("ssh", sshParameters(t, map[string]any{"sshbarrier": true, "sshbarrierTimeout": 0.02}, private))
 	a.join(c)

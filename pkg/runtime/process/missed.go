@@ -1,0 +1,114 @@
+package process
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// child is a process that was there when its group was asked to end.
+type child struct {
+	pid   int
+	start uint64 // in clock ticks since the machine started: another process of this number has another
+}
+
+// ticks is the unit of start: USER_HZ, which is 100 for all programs on all machines.
+const ticks = uint64(time.Second / 100)
+
+// stop asks the group to end.
+//
+// A shell with a trap may have forked a program that hasn't begun to run: the signal goes to the
+// shell's handler in that process, which forgets it when the program begins. The shell then waits
+// for a program that nobody asked to end. So its children of this moment are remembered, and those
+// that the signal must have ended but didn't get it once more (resend). Programs that begin later
+// are left alone: they are what a trap of the user's does at the end.
+func (p *Process) stop(s unix.Signal) error {
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {
+		return err
+	}
+	if err := p.Signal(s); err != nil {
+		return err
+	}
+	p.asked = s
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", p.PID, p.PID))
+	if err != nil {
+		return nil //nolint:nilerr // the program is gone, or this kernel doesn't tell
+	}
+	for field := range strings.FieldsSeq(string(data)) {
+		pid, err := strconv.Atoi(field)
+		if err != nil {
+			continue
+		}
+		if start, ok := startTime(pid); ok && start <= uint64(now.Nano())/ticks {
+			p.children = append(p.children, child{pid, start})
+		}
+	}
+	return nil
+}
+
+// resend gives the signal once more to children that didn't get it: those whom it would have ended,
+// since they do nothing about it, and who are there still.
+func (p *Process) resend() {
+	left := p.children[:0]
+	for _, c := range p.children {
+		start, ok := startTime(c.pid)
+		if !ok || start != c.start {
+			continue
+		}
+		left = append(left, c)
+		if byDefault(c.pid, p.asked) {
+			_ = unix.Kill(c.pid, p.asked) // it may have ended meanwhile
+		}
+	}
+	p.children = left
+}
+
+// startTime reads when a process began; false where there is none.
+func startTime(pid int) (uint64, bool) {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, false
+	}
+	// The second field is the program's name, in parentheses and with any bytes in it.
+	_, rest, ok := cutLast(string(data), ") ")
+	fields := strings.Fields(rest)
+	if !ok || len(fields) < 20 || fields[0] == "Z" {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(fields[19], 10, 64)
+	return n, err == nil
+}
+
+// byDefault tells whether a process neither handles nor ignores nor holds back a signal.
+func byDefault(pid int, s unix.Signal) bool {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return false
+	}
+	found := 0
+	for line := range strings.Lines(string(data)) {
+		name, value, _ := strings.Cut(line, ":")
+		if name != "SigBlk" && name != "SigIgn" && name != "SigCgt" {
+			continue
+		}
+		mask, err := strconv.ParseUint(strings.TrimSpace(value), 16, 64)
+		if err != nil || mask&(1<<(uint(s)-1)) != 0 {
+			return false
+		}
+		found++
+	}
+	return found == 3
+}
+
+func cutLast(s, sep string) (before, after string, found bool) {
+	i := strings.LastIndex(s, sep)
+	if i < 0 {
+		return s, "", false
+	}
+	return s[:i], s[i+len(sep):], true
+}
