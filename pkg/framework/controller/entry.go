@@ -23,13 +23,16 @@ type entry struct {
 	maps   mapView
 
 	// What of the status isn't written down yet, and since when.
-	dirty       bool
-	dirtyTasks  []status.Task
-	dirtyChunks []int32
-	newAttempt  bool
-	decided     bool
-	dirtySince  time.Time
-	notes       []machine.Note // for the user, once the status is written
+	dirty        bool
+	dirtyTasks   []status.Task
+	dirtyChunks  []int32
+	newAttempt   bool
+	decided      bool
+	decisive     bool // not without losing a decision
+	dirtySince   time.Time
+	lastWrite    time.Time
+	recentWrites int            // one soon after the other
+	notes        []machine.Note // for the user, once the status is written
 
 	savedAttempts map[int32]bool
 	savedTasks    map[savedTask]bool
@@ -64,6 +67,7 @@ func (e *entry) mark(r *machine.Result, now time.Time) {
 		e.view.Forget()
 	}
 	e.decided = e.decided || r.Decided
+	e.decisive = e.decisive || r.Decisive
 	for _, t := range r.Tasks {
 		e.dirtyTasks = append(e.dirtyTasks, status.Task(t))
 	}
@@ -75,6 +79,7 @@ func (e *entry) mark(r *machine.Result, now time.Time) {
 }
 
 func (e *entry) clean() {
+	e.decisive = false
 	e.dirty, e.dirtyTasks, e.dirtyChunks, e.newAttempt, e.decided = false, nil, nil, false, false
 }
 

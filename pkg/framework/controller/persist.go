@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -48,6 +49,11 @@ func (r *reconciler) persist(ctx context.Context, f *v1.Framework, e *entry) err
 		}
 	}
 	e.clean()
+	now := r.now()
+	if e.recentWrites++; now.Sub(e.lastWrite) > 5*time.Second {
+		e.recentWrites = 0
+	}
+	e.lastWrite = now
 	return nil
 }
 

@@ -130,16 +130,25 @@ func (r *reconciler) drive(ctx context.Context, f *v1.Framework, e *entry) (time
 		if wait := r.coalesce(e, result); wait > 0 {
 			return soonest(wait, untilWake(result, r.now())), nil
 		}
-		if err := r.persist(ctx, f, e); err != nil {
-			return 0, err
+		if e.decisive || !result.Acts() {
+			if err := r.persist(ctx, f, e); err != nil {
+				return 0, err
+			}
+			r.tell(f, e)
 		}
-		r.tell(f, e)
 		if !result.Acts() {
 			return untilWake(result, r.now()), nil
 		}
 		wait, err := r.act(ctx, f, e, result)
-		if err != nil || wait > 0 {
-			return wait, err
+		if err != nil {
+			return 0, err
+		}
+		if wait > 0 {
+			if err := r.persist(ctx, f, e); err != nil {
+				return 0, err
+			}
+			r.tell(f, e)
+			return wait, nil
 		}
 	}
 	return time.Millisecond, nil
@@ -193,7 +202,8 @@ func (r *reconciler) coalesce(e *entry, result *machine.Result) time.Duration {
 	if !e.dirty || result.Acts() || e.status.State == v1.AttemptCreationPending {
 		return 0
 	}
-	window := max(100*time.Millisecond, settle(e.tasks.Load()))
+	// The more there is to write, the longer the wait: what a person sees is a second old at most.
+	window := min(time.Second, max(200*time.Millisecond<<min(e.recentWrites, 3), settle(e.tasks.Load())))
 	return max(0, window-r.now().Sub(e.dirtySince))
 }
 

@@ -31,6 +31,7 @@ func (s *step) newAttempt(id int32) v1.FrameworkAttemptStatus {
 
 func (s *step) move(to v1.State) {
 	if s.status.State != to {
+		s.Decisive = s.Decisive || decides(to)
 		s.status.State, s.status.TransitionTime = to, metav1.NewTime(s.Now)
 	}
 }

@@ -109,6 +109,9 @@ type LogOf struct {
 type Result struct {
 	// Changed: something of the status differs, tasks included.
 	Changed bool
+	// Decisive: some of that can't be found out again from the pods and the ConfigMap, so it has to be
+	// written down before anything is done. The rest may wait for the next write.
+	Decisive bool
 	// Tasks are those that changed.
 	Tasks []Task
 	// NewAttempt: the status begins another attempt. Decided: the attempt's outcome was decided.
@@ -160,7 +163,7 @@ func Step(in Input) (*v1.FrameworkStatus, Result) {
 	}
 	if s.status == nil {
 		s.begin()
-		s.Changed = true
+		s.Changed, s.Decisive = true, true
 	}
 	for range maxPasses {
 		if !s.pass() {
@@ -175,7 +178,7 @@ func Step(in Input) (*v1.FrameworkStatus, Result) {
 // out anew in each.
 func (s *step) pass() bool {
 	tasks := len(s.Tasks)
-	s.Result = Result{Changed: s.Changed, Tasks: s.Tasks, NewAttempt: s.NewAttempt, Decided: s.Decided, Notes: s.Notes}
+	s.Result = Result{Changed: s.Changed, Decisive: s.Decisive, Tasks: s.Tasks, NewAttempt: s.NewAttempt, Decided: s.Decided, Notes: s.Notes}
 	before := s.header()
 	s.configMap()
 	if s.live() {
@@ -197,6 +200,15 @@ func (s *step) pass() bool {
 // live tells whether the outcome of the attempt is still open.
 func (s *step) live() bool {
 	return s.status.AttemptStatus.CompletionStatus == nil
+}
+
+// decides tells whether coming to a state is a decision, and not just something that was seen.
+func decides(to v1.State) bool {
+	switch to {
+	case v1.AttemptCreationPending, v1.AttemptDeletionPending, v1.AttemptCompleted, v1.Completed:
+		return true
+	}
+	return false
 }
 
 // wake asks for another step at t.

@@ -56,7 +56,7 @@ func (s *step) resize(r *v1.TaskRoleStatus, n int32) {
 	for i, t := range r.TaskStatuses {
 		switch {
 		case t.Index >= n && !t.DeletionPending:
-			t.DeletionPending = true
+			t.DeletionPending, s.Decisive = true, true
 			s.touch(r.Name, t.Index)
 		case t.Index < n && t.DeletionPending && s.leaves(r, t):
 			// It was to go and is wanted again: another task, since the decision stands.
@@ -88,6 +88,7 @@ func (s *step) leaves(r *v1.TaskRoleStatus, t *v1.TaskStatus) bool {
 }
 
 func (s *step) added(role string, index int32) {
+	s.Decisive = true
 	s.touch(role, index)
 	s.status.AttemptStatus.PeersTime = nil
 }

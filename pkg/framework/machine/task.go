@@ -238,6 +238,7 @@ func (s *step) remove(r *v1.TaskRoleStatus, log *LogOf, p *corev1.Pod) {
 
 func (s *step) moveTask(t *v1.TaskStatus, to v1.State) {
 	if t.State != to {
+		s.Decisive = s.Decisive || decides(to)
 		t.State, t.TransitionTime = to, metav1.NewTime(s.Now)
 	}
 }
