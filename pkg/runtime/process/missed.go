@@ -25,7 +25,8 @@ const ticks = uint64(time.Second / 100)
 // shell's handler in that process, which forgets it when the program begins. The shell then waits
 // for a program that nobody asked to end. So its children of this moment are remembered, and those
 // that the signal must have ended but didn't get it once more (resend). Programs that begin later
-// are left alone: they are what a trap of the user's does at the end.
+// are left alone: they are what a trap of the user's does at the end. So one that a shell forks in
+// the microseconds between the signal and its look at it still has the whole grace period.
 func (p *Process) stop(s unix.Signal) error {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {

@@ -67,7 +67,7 @@ func TestAProgramThatDoesNotEndIsKilledAfterItsGracePeriod(t *testing.T) {
 }
 
 func TestAStopIsNotTakenForAFailureOfTheProgram(t *testing.T) {
-	c := newContainer(t, "echo 'SyntaxError: invalid syntax'\necho ready\nsleep 1000")
+	c := newContainer(t, "echo 'SyntaxError: invalid syntax'\nsh -c 'echo ready; exec sleep 1000'")
 	c.start()
 	c.await("ready")
 	c.signal(unix.SIGTERM)
@@ -114,7 +114,7 @@ func TestAStopBeforeTheProgramRunsIsAStop(t *testing.T) {
 	})
 	t.Run("in a plugin", func(t *testing.T) {
 		c := newContainer(t, "echo NOT")
-		c.plugin("cmd", `{"preCommands":["echo ready","sleep 1000"]}`)
+		c.plugin("cmd", `{"preCommands":["sh -c 'echo ready; exec sleep 1000'"]}`)
 		c.role().Plugins[0].IgnoreFailure = true
 		c.start()
 		c.await("ready")
@@ -124,7 +124,7 @@ func TestAStopBeforeTheProgramRunsIsAStop(t *testing.T) {
 	})
 	t.Run("after the program", func(t *testing.T) {
 		c := newContainer(t, "echo main")
-		c.plugin("cmd", `{"postCommands":["echo ready","sleep 1000"]}`)
+		c.plugin("cmd", `{"postCommands":["sh -c 'echo ready; exec sleep 1000'"]}`)
 		c.start()
 		c.await("ready")
 		c.signal(unix.SIGTERM)
