@@ -1,0 +1,57 @@
+package usage
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/kube"
+)
+
+const pods = `{"kind":"PodList","apiVersion":"v1","items":[` +
+	`{"metadata":{"name":"f-worker-1","uid":"u1","labels":{"FC_TASKROLE_NAME":"worker","FC_TASK_INDEX":"1"},"annotations":{"hivedscheduler.microsoft.com/pod-leaf-cell-isolation":"0,3"}},` +
+	`"spec":{"nodeName":"n1","containers":[{"name":"app","resources":{"limits":{"cpu":"2","memory":"1Gi"}}}]},"status":{"containerStatuses":[{"name":"app","state":{"running":{}}}]}},` +
+	`{"metadata":{"name":"f-worker-0","uid":"u0","labels":{"FC_TASKROLE_NAME":"worker","FC_TASK_INDEX":"0"}},` +
+	`"spec":{"nodeName":"n2","containers":[{"name":"app","resources":{"limits":{"nvidia.com/gpu":"4"}}}]},"status":{"containerStatuses":[{"name":"app","state":{"running":{}}}]}},` +
+	`{"metadata":{"name":"f-worker-2","uid":"u2","labels":{"FC_TASKROLE_NAME":"worker","FC_TASK_INDEX":"2"}},` +
+	`"spec":{"nodeName":"n1","containers":[{"name":"app"}]},"status":{"containerStatuses":[{"name":"app","state":{"waiting":{}}}]}}]}`
+
+func TestTasksThatRunAreMeasuredAndNodesThatDontAnswerAreNamed(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/pods"):
+			_, _ = io.WriteString(w, pods)
+		case r.URL.Path == "/api/v1/nodes/n1/proxy/stats/summary":
+			_, _ = io.WriteString(w, `{"pods":[{"podRef":{"uid":"u1"},"containers":[{"name":"app","cpu":{"usageNanoCores":1500000000},"memory":{"workingSetBytes":1048576}}]}]}`)
+		default:
+			w.WriteHeader(http.StatusForbidden)
+		}
+	}))
+	defer s.Close()
+	config := &rest.Config{Host: s.URL}
+	client, err := kubernetes.NewForConfig(config)
+	require.NoError(t, err)
+	c, err := job.New(&kube.Cluster{Config: config, Client: client})
+	require.NoError(t, err)
+	j := &job.Job{User: "ann", Name: "train", Object: "f", Framework: &v1.Framework{ObjectMeta: metav1.ObjectMeta{Name: "f"},
+		Spec: v1.FrameworkSpec{TaskRoles: []v1.TaskRole{{Name: "worker", TaskNumber: 3}}}}}
+	list, problems, err := Of(t.Context(), c, j)
+	require.NoError(t, err)
+	require.Len(t, list, 2, "a task that waits uses nothing")
+	cpu, memory := 1.5, int64(1<<20)
+	assert.Equal(t, Task{Task: "worker[0]", Pod: "f-worker-0", Node: "n2", GPUs: 4, GPUIndices: []string{}}, list[0])
+	assert.Equal(t, Task{Task: "worker[1]", Pod: "f-worker-1", Node: "n1", CPU: &cpu, CPULimit: 2, Memory: &memory, MemoryLimit: 1 << 30, GPUs: 2, GPUIndices: []string{"0", "3"}}, list[1])
+	require.Len(t, problems, 1)
+	assert.ErrorContains(t, problems[0], "ask the kubelet of n2")
+}
