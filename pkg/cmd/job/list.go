@@ -69,7 +69,6 @@ and is tried again), succeeded, failed, stopped, deleted.`,
 	fl.IntVar(&opts.Filter.Limit, "limit", defaultLimit, "so many jobs; 0 is all")
 	fl.StringVar(&opts.Filter.Cursor, "cursor", "", "go on where a list before this one ended")
 	fl.StringSliceVar(&opts.Columns, "columns", nil, "these columns: "+strings.Join(columnNames(), ","))
-	cmd.MarkFlagsMutuallyExclusive("all-users", "user")
 	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(phaseNames(), cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("columns", cobra.FixedCompletions(columnNames(), cobra.ShellCompDirectiveNoFileComp))
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "table", "wide", "json", "yaml", "name")
@@ -90,6 +89,9 @@ func (opts *ListOptions) complete(cmd *cobra.Command, states []string, since str
 	}
 	if opts.Filter.Since, err = readSince(since, time.Now()); err != nil {
 		return err
+	}
+	if opts.AllUsers && opts.Flags.User != "" {
+		return cmdutil.Usagef("give --user or --all-users, not both (see %s --help)", cmd.CommandPath())
 	}
 	if opts.Filter.Limit < 0 {
 		return cmdutil.Usagef("--limit %d: give a number from 0", opts.Filter.Limit)

@@ -113,6 +113,9 @@ each other from the start.`,
 		ValidArgsFunction: opts.Flags.completeJobs(f, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.Name = args[0]
+			if !cmd.Flags().Changed("tasks") {
+				return cmdutil.Usagef("say how many tasks with --tasks N (see %s --help)", cmd.CommandPath())
+			}
 			if opts.Tasks < 0 {
 				return cmdutil.Usagef("--tasks %d: give a number from 0", opts.Tasks)
 			}
@@ -125,7 +128,6 @@ each other from the start.`,
 	opts.Flags.add(f, cmd)
 	cmd.Flags().StringVar(&opts.Role, "role", "", "the task role; may be left out where there is only one")
 	cmd.Flags().IntVar(&opts.Tasks, "tasks", 0, "how many tasks it shall have")
-	_ = cmd.MarkFlagRequired("tasks")
 	_ = cmd.RegisterFlagCompletionFunc("role", opts.Flags.completeRoles(f))
 	return cmd
 }

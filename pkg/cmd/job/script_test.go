@@ -2,12 +2,20 @@ package job_test
 
 import (
 	"context"
+	"crypto/rand"
+	"fmt"
+	"net/http"
 	"os"
+	"path/filepath"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/openpai/paictl/pkg/cmd"
 	"github.com/openpai/paictl/pkg/cmd/cmdtest"
 	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/framework/api"
+	"github.com/openpai/paictl/pkg/job/jobtest"
 	"github.com/openpai/paictl/pkg/kube/kubetest"
 )
 
@@ -17,3 +25,22 @@ func TestMain(m *testing.M) {
 
 // The scripts need no cluster.
 func TestScripts(t *testing.T) { cmdtest.Run(t) }
+
+func TestScriptsOnAServer(t *testing.T) {
+	cluster := kubetest.Start(t)
+	jobtest.Prepare(t, cluster)
+	garbage := filepath.Join(t.TempDir(), "garbage.yaml")
+	noise := make([]byte, 1<<20)
+	_, _ = rand.Read(noise) // never fails
+	require.NoError(t, os.WriteFile(garbage, noise, 0o600))
+	archive := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/v1/jobs" {
+			fmt.Fprint(w, `{"items":[]}`)
+			return
+		}
+		w.WriteHeader(http.StatusNotFound)
+		fmt.Fprint(w, `{"code":"NotFound","message":"no such job"}`)
+	})
+	cmdtest.RunIn(t, "testdata/server", map[string]string{
+		"KUBECONFIG": jobtest.Front(t, cluster, jobtest.Services{api.Service: archive}), "GARBAGE": garbage})
+}

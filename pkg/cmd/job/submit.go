@@ -88,7 +88,6 @@ What .gitignore names stays here. The same folder is sent once.`,
 	fl.BoolVarP(&opts.Watch, "watch", "w", false, "tell each state and follow the logs, until the end; the exit code is the job's")
 	fl.BoolVar(&opts.Wait, "wait", false, "wait for the end in silence; the exit code is the job's")
 	fl.DurationVar(&opts.Timeout, "timeout", 0, "with --watch or --wait: no longer than this")
-	cmd.MarkFlagsMutuallyExclusive("watch", "wait", "dry-run")
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json", "yaml", "name")
 	return cmd
 }
@@ -96,6 +95,9 @@ What .gitignore names stays here. The same folder is sent once.`,
 func (opts *SubmitOptions) check(cmd *cobra.Command) error {
 	if opts.Name != "" && len(opts.Files) > 1 {
 		return cmdutil.Usagef("--name is for one file (see %s --help)", cmd.CommandPath())
+	}
+	if opts.Watch && opts.Wait || opts.Submit.DryRun && (opts.Watch || opts.Wait) {
+		return cmdutil.Usagef("give one of --watch, --wait and --dry-run (see %s --help)", cmd.CommandPath())
 	}
 	for _, p := range opts.Parameters {
 		if name, _, ok := strings.Cut(p, "="); !ok || name == "" {
