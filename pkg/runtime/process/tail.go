@@ -12,8 +12,9 @@ type Tail struct {
 	cut  bool
 }
 
-// NewTail returns one that keeps max bytes.
-func NewTail(max int) *Tail { return &Tail{max: max} }
+// NewTail returns one that keeps max bytes. All of it is allocated at once: pages that nobody has
+// written to cost nothing, and a buffer that grows leaves its smaller ones behind.
+func NewTail(max int) *Tail { return &Tail{buf: make([]byte, 0, max), max: max} }
 
 // Write keeps the end of p; it never fails.
 func (t *Tail) Write(p []byte) (int, error) {
@@ -25,7 +26,6 @@ func (t *Tail) Write(p []byte) (int, error) {
 	}
 	if room := t.max - len(t.buf); room > 0 {
 		k := min(room, len(p))
-		t.grow(k)
 		t.buf = append(t.buf, p[:k]...)
 		p = p[k:]
 	}
@@ -38,15 +38,6 @@ func (t *Tail) Write(p []byte) (int, error) {
 		p = p[k:]
 	}
 	return n, nil
-}
-
-// grow doubles the buffer, never past max: append would add a quarter more.
-func (t *Tail) grow(k int) {
-	if need := len(t.buf) + k; need > cap(t.buf) {
-		bigger := make([]byte, len(t.buf), min(t.max, max(need, 2*cap(t.buf), 64<<10)))
-		copy(bigger, t.buf)
-		t.buf = bigger
-	}
 }
 
 // Bytes returns what is kept. No copy is made: nothing may be written afterwards.
