@@ -120,7 +120,9 @@ func (r *reconciler) prepareJob(ctx context.Context, f *v1.Framework, e *entry) 
 		return nil
 	}
 	meta := owned(f, f.Name)
-	objects := []client.Object{
+	// What the binding refers to comes first: the API server looks whether we have the rights of the role
+	// that we give.
+	first := []client.Object{
 		&corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{
 			ClusterIP: corev1.ClusterIPNone, PublishNotReadyAddresses: true, Selector: map[string]string{v1.LabelFramework: f.Name},
 		}},
@@ -129,33 +131,39 @@ func (r *reconciler) prepareJob(ctx context.Context, f *v1.Framework, e *entry) 
 			APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch"},
 			ResourceNames: []string{v1.ConfigMapName(f.Name)},
 		}}},
-		&rbacv1.RoleBinding{
-			ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: f.Name},
-			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: f.Name, Namespace: f.Namespace}},
-		},
 	}
-	group, ctx := errgroup.WithContext(ctx)
-	for _, o := range objects {
-		group.Go(func() error {
-			err := r.api.Create(ctx, o)
-			_, service := o.(*corev1.Service)
-			switch {
-			case err == nil, apierrors.IsAlreadyExists(err):
-				return nil
-			case service && apierrors.IsInvalid(err):
-				// Kubernetes before 1.35 refuses names that begin with a digit. Tasks find each other
-				// through their own /etc/hosts then.
-				r.o.Log.V(1).Info("no DNS names for a job", "framework", f.Name, "reason", err.Error())
-				return nil
-			}
-			return fmt.Errorf("make the %T of %s: %w", o, f.Name, err)
-		})
+	binding := &rbacv1.RoleBinding{
+		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: f.Name},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: f.Name, Namespace: f.Namespace}},
+	}
+	group, inner := errgroup.WithContext(ctx)
+	for _, o := range first {
+		group.Go(func() error { return r.ensure(inner, f, o) })
 	}
 	if err := group.Wait(); err != nil {
 		return err
 	}
+	if err := r.ensure(ctx, f, binding); err != nil {
+		return err
+	}
 	e.setUp = true
 	return nil
+}
+
+// ensure makes one of a job's objects, unless it is there.
+func (r *reconciler) ensure(ctx context.Context, f *v1.Framework, o client.Object) error {
+	err := r.api.Create(ctx, o)
+	_, service := o.(*corev1.Service)
+	switch {
+	case err == nil, apierrors.IsAlreadyExists(err):
+		return nil
+	case service && apierrors.IsInvalid(err):
+		// Kubernetes before 1.35 refuses names that begin with a digit. Tasks find each other
+		// through their own /etc/hosts then.
+		r.o.Log.V(1).Info("no DNS names for a job", "framework", f.Name, "reason", err.Error())
+		return nil
+	}
+	return fmt.Errorf("make the %T of %s: %w", o, f.Name, err)
 }
 
 // publish writes all addresses into the attempt's ConfigMap, from where the runtimes have them pushed.

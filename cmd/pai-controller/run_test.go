@@ -1,0 +1,213 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/openpai/paictl/pkg/framework/api"
+	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/kube/kubetest"
+)
+
+func TestMain(m *testing.M) { os.Exit(kubetest.Wrap(m).Run()) }
+
+// installed is a cluster with what the chart makes, but without its pods.
+func installed(t *testing.T) (client.Client, *kube.Cluster) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("an API server with nodes: not with -short")
+	}
+	cluster := kubetest.StartNodes(t)
+	s := runtime.NewScheme()
+	require.NoError(t, scheme.AddToScheme(s))
+	require.NoError(t, v1.AddToScheme(s))
+	c, err := client.New(cluster.Config, client.Options{Scheme: s})
+	require.NoError(t, err)
+	for _, name := range []string{kube.SystemNamespace, kube.JobNamespace} {
+		ensure(t, c, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	}
+	manifest, err := os.ReadFile("../../templates/testdata/golden/job-controller.yaml")
+	require.NoError(t, err)
+	for doc := range strings.SplitSeq(string(manifest), "\n---\n") {
+		o := &unstructured.Unstructured{}
+		require.NoError(t, yaml.Unmarshal([]byte(doc), &o.Object))
+		switch o.GetKind() {
+		case "CustomResourceDefinition", "ServiceAccount", "Role", "RoleBinding", "ConfigMap":
+			ensure(t, c, o)
+		}
+	}
+	eventually(t, "the definition is served", func() bool { return c.List(t.Context(), &v1.FrameworkList{}) == nil })
+	return c, cluster
+}
+
+func ensure(t *testing.T, c client.Client, o client.Object) {
+	t.Helper()
+	if err := c.Create(t.Context(), o); !apierrors.IsAlreadyExists(err) {
+		require.NoError(t, err)
+	}
+}
+
+func eventually(t *testing.T, what string, f func() bool) {
+	t.Helper()
+	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) { return f(), nil })
+	require.NoError(t, err, what)
+}
+
+// asService writes a kubeconfig for the chart's service account.
+func asService(t *testing.T, cluster *kube.Cluster) string {
+	t.Helper()
+	config := cluster.Raw.DeepCopy()
+	for _, user := range config.AuthInfos {
+		user.Impersonate = "system:serviceaccount:" + kube.SystemNamespace + ":job-controller"
+		user.ImpersonateGroups = []string{"system:serviceaccounts", "system:serviceaccounts:" + kube.SystemNamespace, "system:authenticated"}
+	}
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	require.NoError(t, clientcmd.WriteToFile(*config, file))
+	return file
+}
+
+// log is what the program says; two of its parts may speak at a time.
+type log struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// The program, with the rights that the chart gives it and no others, runs a job from its submission to
+// the archive.
+func TestAJobRunsWithTheRightsOfTheChart(t *testing.T) {
+	c, cluster := installed(t)
+	o, err := parse([]string{
+		"--kubeconfig", asService(t, cluster), "--database", filepath.Join(t.TempDir(), "archive.db"), "--listen", freeAddress(t), "--code-listen", freeAddress(t),
+	}, os.Stderr)
+	require.NoError(t, err)
+	said := &log{}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- run(ctx, o, slog.New(slog.NewTextHandler(said, nil))) }()
+	t.Cleanup(func() {
+		cancel()
+		require.NoError(t, <-ended)
+		assert.NotContains(t, said.String(), "forbidden", "a right is missing")
+		if t.Failed() {
+			t.Log(said.String())
+		}
+	})
+
+	f := twoTasks()
+	require.NoError(t, c.Create(t.Context(), f))
+	for i := range int32(2) {
+		succeed(t, c, v1.PodName(f.Name, "worker", i))
+	}
+	eventually(t, "the job is archived", func() bool {
+		have := &v1.Framework{}
+		require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(f), have))
+		return have.Status != nil && have.Status.State == v1.Completed && have.Status.ArchivedTime != nil
+	})
+	lease, err := cluster.Client.CoordinationV1().Leases(kube.SystemNamespace).Get(t.Context(), api.Lease, metav1.GetOptions{})
+	require.NoError(t, err)
+	assert.Equal(t, o.identity, *lease.Spec.HolderIdentity)
+
+	secret, err := cluster.Client.CoreV1().Secrets(kube.SystemNamespace).Get(t.Context(), api.TokenSecret, metav1.GetOptions{})
+	require.NoError(t, err)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+o.listen+"/v1/jobs/"+f.Name, nil)
+	require.NoError(t, err)
+	r.Header.Set(api.TokenHeader, string(secret.Data[api.TokenKey]))
+	resp, err := http.DefaultClient.Do(r)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	var d api.JobDetail
+	require.NoError(t, json.NewDecoder(resp.Body).Decode(&d))
+	assert.Equal(t, api.Succeeded, d.State)
+	require.Len(t, d.Attempts, 1)
+	assert.Len(t, d.Attempts[0].Tasks, 2)
+}
+
+// twoTasks is a job whose tasks look for each other, so that it gets a service, an account and a role.
+func twoTasks() *v1.Framework {
+	name := v1.ObjectName("alice", fmt.Sprint("job", time.Now().UnixNano()))
+	return &v1.Framework{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, Namespace: kube.JobNamespace, Finalizers: []string{v1.Finalizer}, Labels: map[string]string{v1.LabelUser: "alice"},
+			Annotations: map[string]string{v1.AnnotationRuntime: v1.RuntimeV1, v1.AnnotationJobName: "train"},
+		},
+		Spec: v1.FrameworkSpec{ExecutionType: v1.ExecutionStart, TaskRoles: []v1.TaskRole{{
+			Name: "worker", TaskNumber: 2, FrameworkAttemptCompletionPolicy: v1.CompletionPolicy{MinFailedTaskCount: 1, MinSucceededTaskCount: 2},
+			Task: v1.Task{Pod: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "busybox"}}}}},
+		}}},
+	}
+}
+
+// succeed ends a pod, as its kubelet would.
+func succeed(t *testing.T, c client.Client, name string) {
+	t.Helper()
+	p := &corev1.Pod{}
+	eventually(t, name+" runs", func() bool {
+		err := c.Get(t.Context(), client.ObjectKey{Namespace: kube.JobNamespace, Name: name}, p)
+		return err == nil && p.Status.Phase == corev1.PodRunning
+	})
+	p.Status.Phase = corev1.PodSucceeded
+	now := metav1.Now()
+	for i := range p.Status.ContainerStatuses {
+		p.Status.ContainerStatuses[i].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{StartedAt: now, FinishedAt: now}}
+	}
+	require.NoError(t, c.Status().Update(t.Context(), p))
+}
+
+func TestLiveCodeIsThatOfAllJobs(t *testing.T) {
+	c, cluster := installed(t)
+	f := twoTasks()
+	f.Annotations[v1.AnnotationCode] = "0123"
+	f.Spec.ExecutionType = v1.ExecutionCreate
+	require.NoError(t, c.Create(t.Context(), f))
+	objects, err := metadata.NewForConfig(cluster.Config)
+	require.NoError(t, err)
+	found, err := liveCode(t.Context(), objects, kube.JobNamespace)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"0123"}, found)
+}
