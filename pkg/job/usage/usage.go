@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -69,7 +70,7 @@ func Of(ctx context.Context, c *job.Client, j *job.Job) (list []Task, problems [
 	var mu sync.Mutex
 	g, asking := errgroup.WithContext(ctx)
 	g.SetLimit(parallel)
-	for name := range nodes {
+	for _, name := range slices.Sorted(maps.Keys(nodes)) {
 		g.Go(func() error {
 			s, err := ask(asking, c, name)
 			mu.Lock()
