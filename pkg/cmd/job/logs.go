@@ -21,7 +21,7 @@ type LogsOptions struct {
 	Flags   Flags
 	Name    string
 	Logs    logs.Options
-	// Plain leaves out colours, and NoPrefix the names of tasks.
+	// NoPrefix leaves out the names of tasks.
 	NoPrefix bool
 
 	task string
