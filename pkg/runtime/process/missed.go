@@ -23,10 +23,11 @@ const ticks = uint64(time.Second / 100)
 //
 // A shell with a trap may have forked a program that hasn't begun to run: the signal goes to the
 // shell's handler in that process, which forgets it when the program begins. The shell then waits
-// for a program that nobody asked to end. So its children of this moment are remembered, and those
-// that the signal must have ended but didn't get it once more (resend). Programs that begin later
-// are left alone: they are what a trap of the user's does at the end. So one that a shell forks in
-// the microseconds between the signal and its look at it still has the whole grace period.
+// for a program that nobody asked to end. So its children of this moment that aren't another program
+// yet are remembered, and get it once more when they are (resend). Programs that ran already had it,
+// and those that begin later are left alone: they are what a trap of the user's does at the end. So
+// one that a shell forks in the microseconds between the signal and its look at it still has the
+// whole grace period.
 func (p *Process) stop(s unix.Signal) error {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {
@@ -36,8 +37,9 @@ func (p *Process) stop(s unix.Signal) error {
 		return err
 	}
 	p.asked = s
+	p.program = program(p.PID)
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", p.PID, p.PID))
-	if err != nil {
+	if err != nil || p.program == "" {
 		return nil //nolint:nilerr // the program is gone, or this kernel doesn't tell
 	}
 	for field := range strings.FieldsSeq(string(data)) {
@@ -45,15 +47,15 @@ func (p *Process) stop(s unix.Signal) error {
 		if err != nil {
 			continue
 		}
-		if start, ok := startTime(pid); ok && start <= uint64(now.Nano())/ticks {
+		if start, ok := startTime(pid); ok && start <= uint64(now.Nano())/ticks && program(pid) == p.program {
 			p.children = append(p.children, child{pid, start})
 		}
 	}
 	return nil
 }
 
-// resend gives the signal once more to children that didn't get it: those whom it would have ended,
-// since they do nothing about it, and who are there still.
+// resend gives the signal once more to children that didn't get it: who have become another program,
+// do nothing about the signal, and are there still.
 func (p *Process) resend() {
 	left := p.children[:0]
 	for _, c := range p.children {
@@ -62,11 +64,20 @@ func (p *Process) resend() {
 			continue
 		}
 		left = append(left, c)
-		if byDefault(c.pid, p.asked) {
+		if now := program(c.pid); now != "" && now != p.program && byDefault(c.pid, p.asked) {
 			_ = unix.Kill(c.pid, p.asked) // it may have ended meanwhile
 		}
 	}
 	p.children = left
+}
+
+// program is the file that a process runs; "" where that can't be seen.
+func program(pid int) string {
+	name, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
+	if err != nil {
+		return ""
+	}
+	return name
 }
 
 // startTime reads when a process began; false where there is none.

@@ -247,6 +247,25 @@ func TestAChildThatForgotTheSignalGetsItAgain(t *testing.T) {
 	assert.Equal(t, process.Outcome{Code: 143, Stopped: true}, <-done)
 }
 
+func TestAProgramThatHandledTheSignalIsNotDisturbed(t *testing.T) {
+	h := newHost(t)
+	// At its end it handles signals no more, as Python does while it cleans up.
+	p := h.start(t, `trap : TERM; python3 -u -c '
+import signal, time
+def stop(*_): raise SystemExit
+signal.signal(signal.SIGTERM, stop)
+try:
+    print("up"); time.sleep(1000)
+finally:
+    signal.signal(signal.SIGTERM, signal.SIG_DFL); time.sleep(0.5); print("cleaned up")
+'`)
+	h.await(t, "up")
+	require.NoError(t, unix.Kill(os.Getpid(), unix.SIGTERM))
+	assert.Equal(t, process.Outcome{Stopped: true}, h.signals.Supervise(p, 30*time.Second))
+	require.NoError(t, h.stream.Drain())
+	assert.Contains(t, h.out.String(), "cleaned up")
+}
+
 func TestWhatATrapRunsAtTheEndIsLeftAlone(t *testing.T) {
 	h := newHost(t)
 	p := h.start(t, `trap 'sleep 0.5; echo copied; exit 0' TERM; echo up; while :; do :; done`)

@@ -105,6 +105,7 @@ type Process struct {
 
 	// Written when it is asked to end, before anybody reads them.
 	asked    unix.Signal
+	program  string // the leader's
 	children []child
 }
 
