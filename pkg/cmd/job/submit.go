@@ -14,12 +14,9 @@ import (
 
 	"github.com/openpai/paictl/pkg/cmdutil"
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
-	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/job"
-	"github.com/openpai/paictl/pkg/job/code"
 	"github.com/openpai/paictl/pkg/protocol"
 	"github.com/openpai/paictl/pkg/protocol/render"
-	"github.com/openpai/paictl/pkg/runtime/spec"
 	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
@@ -155,44 +152,6 @@ func submitRun(ctx context.Context, opts *SubmitOptions) error {
 	return nil
 }
 
-// workspace is where the folder that goes along lies in a task.
-const workspace = spec.Home + "/workspace"
-
-// pack packs the folder that goes along and brings it to the cluster; a dry run only packs.
-func (opts *SubmitOptions) pack(ctx context.Context, c *job.Client, facts *job.Facts) (*spec.Code, error) {
-	if opts.Code == "" {
-		return nil, nil
-	}
-	if facts.Configuration.CodeURL == "" {
-		return nil, hint.Errorf("update it: paictl service start -n job-controller", "the job controller of this cluster takes no code")
-	}
-	a, err := code.Pack(ctx, opts.Code)
-	if err != nil {
-		return nil, err
-	}
-	defer a.Close() //nolint:errcheck // a temporary file
-	say := func(format string, args ...any) { fmt.Fprintf(opts.Factory.IO.Err, format+"\n", args...) }
-	for _, name := range a.Left {
-		say("warning: %s doesn't go along: it is no file, or a link out of the folder", name)
-	}
-	out := &spec.Code{URL: strings.TrimSuffix(facts.Configuration.CodeURL, "/") + "/" + a.SHA256, SHA256: a.SHA256, Size: a.Size, Dir: workspace}
-	what := fmt.Sprintf("%s: %s, %s (%s packed)", opts.Code, counted(a.Files, "file"), code.Size(a.Bytes), code.Size(a.Size))
-	if opts.Submit.DryRun {
-		say("%s would go along", what)
-		return out, nil
-	}
-	sent, err := code.Upload(ctx, c.History, a)
-	switch {
-	case err != nil:
-		return nil, c.Explain(err)
-	case sent:
-		say("%s sent", what)
-	default:
-		say("%s; the cluster has it already", what)
-	}
-	return out, nil
-}
-
 func (opts *SubmitOptions) group() string {
 	if opts.Group != "" {
 		return opts.Group
@@ -253,74 +212,6 @@ func (opts *SubmitOptions) text(name string) ([]byte, error) {
 		data, err = job.SetName(name, data, opts.Name)
 	}
 	return data, err
-}
-
-// sent is one line of "submit -o json".
-type sent struct {
-	File           string      `json:"file"`
-	User           string      `json:"user"`
-	Name           string      `json:"name"`
-	Framework      string      `json:"framework"`
-	VirtualCluster string      `json:"virtualCluster"`
-	Tasks          int         `json:"tasks"`
-	GPUs           int         `json:"gpus"`
-	Outcome        job.Outcome `json:"outcome"`
-}
-
-// send submits all. What was submitted before one that is refused stays submitted, and is told.
-func (opts *SubmitOptions) send(ctx context.Context, c *job.Client, all []submission) error {
-	var done []sent
-	var failed error
-	for i := range all {
-		s := &all[i]
-		outcome, err := c.Submit(ctx, s.objects, opts.Submit)
-		if err != nil {
-			failed = err
-			break
-		}
-		s.outcome = outcome
-		done = append(done, sent{File: s.file, User: s.objects.Framework.Labels[v1.LabelUser], Name: s.job.Name, Framework: s.objects.Framework.Name,
-			VirtualCluster: s.job.VirtualCluster, Tasks: s.job.Tasks(), GPUs: s.job.GPUs(), Outcome: outcome})
-		if opts.Output.Is("text") {
-			fmt.Fprintln(opts.Factory.IO.Out, done[i].text())
-		}
-	}
-	if !opts.Output.Is("text") {
-		var t cmdutil.Table
-		for _, d := range done {
-			t.Rows = append(t.Rows, []string{d.Name})
-		}
-		if err := opts.Output.Write(opts.Factory.IO.Out, done, t); err != nil {
-			return err
-		}
-	}
-	if failed != nil && len(done) > 0 {
-		return &cmdutil.CodeError{Err: failed, Code: cmdutil.ExitPartial}
-	}
-	return failed
-}
-
-func (s *sent) text() string {
-	size := fmt.Sprintf("%s in %s", counted(s.Tasks, "task"), s.VirtualCluster)
-	if s.GPUs > 0 {
-		size = fmt.Sprintf("%s with %s in %s", counted(s.Tasks, "task"), counted(s.GPUs, "GPU"), s.VirtualCluster)
-	}
-	switch s.Outcome {
-	case job.Checked:
-		return fmt.Sprintf("%s/%s could be submitted: %s", s.User, s.Name, size)
-	case job.Completed:
-		return fmt.Sprintf("%s/%s submitted: an earlier submission was cut off, and is complete now", s.User, s.Name)
-	case job.Repeated:
-		return fmt.Sprintf("%s/%s had been submitted already, the same", s.User, s.Name)
-	}
-	return fmt.Sprintf("%s/%s submitted: %s", s.User, s.Name, size)
-}
-
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // follow waits for all jobs at once. The command's exit code is that of the first, in their order, that
