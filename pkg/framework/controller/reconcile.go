@@ -63,10 +63,11 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	after, err := r.drive(ctx, f, e)
 	if apierrors.IsConflict(err) {
-		// Someone changed the Framework or its status. What wasn't written down was not acted upon,
-		// so it is found out again.
+		// Someone changed the Framework or its status meanwhile. No decision was acted upon that isn't
+		// written down, so all is found out again, as after a restart.
 		r.metrics.conflicts.Inc()
-		return reconcile.Result{}, r.reload(ctx, f.Name, e)
+		r.count(r.entries.drop(f.Name), "")
+		return reconcile.Result{RequeueAfter: 50 * time.Millisecond}, nil
 	}
 	return reconcile.Result{RequeueAfter: after}, err
 }
@@ -82,15 +83,9 @@ func (r *reconciler) entry(ctx context.Context, f *v1.Framework) (*entry, error)
 	}
 	e = &entry{uid: f.UID, rv: f.ResourceVersion, layout: &status.Layout{}}
 	if f.Status != nil {
-		own := &v1.Framework{ObjectMeta: f.ObjectMeta, Status: f.Status.DeepCopy()}
-		if f.Status.ArchivedTime == nil {
-			layout, err := status.Complete(ctx, r.api, own)
-			if err != nil {
-				return nil, err
-			}
-			e.layout = layout
+		if err := r.read(ctx, f, e); err != nil {
+			return nil, err
 		}
-		e.status = own.Status
 		e.mark(&machine.Result{}, r.now())
 		r.count(e, e.status.State)
 	}
@@ -98,23 +93,26 @@ func (r *reconciler) entry(ctx context.Context, f *v1.Framework) (*entry, error)
 	return e, nil
 }
 
-// reload reads a Framework from the API itself.
-func (r *reconciler) reload(ctx context.Context, name string, e *entry) error {
-	f := &v1.Framework{}
-	if err := r.api.Get(ctx, client.ObjectKey{Namespace: r.o.Namespace, Name: name}, f); err != nil {
-		return client.IgnoreNotFound(err)
-	}
-	if f.UID != e.uid {
-		r.entries.drop(name)
+// read takes the status of a Framework that another process began. What that wrote last may not be
+// in the cache yet, and to act on less would kill what runs; only the end is the end.
+func (r *reconciler) read(ctx context.Context, f *v1.Framework, e *entry) error {
+	if f.Status.ArchivedTime != nil {
+		e.status = f.Status.DeepCopy()
 		return nil
 	}
-	layout, err := status.Complete(ctx, r.api, f)
+	live := &v1.Framework{}
+	if err := r.api.Get(ctx, client.ObjectKeyFromObject(f), live); err != nil {
+		return fmt.Errorf("read the status of %s: %w", f.Name, err)
+	}
+	if live.UID != f.UID || live.Status == nil {
+		return fmt.Errorf("%s is another by now; it is looked at again", f.Name)
+	}
+	layout, err := status.Complete(ctx, r.api, live)
 	if err != nil {
 		return err
 	}
-	e.status, e.rv, e.layout = f.Status, f.ResourceVersion, layout
-	e.clean()
-	return fmt.Errorf("the status of %s was written by someone else; it is looked at again", name)
+	e.status, e.rv, e.layout = live.Status, live.ResourceVersion, layout
+	return nil
 }
 
 // drive steps until nothing is left to do now, and returns when something will be.
