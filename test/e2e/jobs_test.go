@@ -204,7 +204,7 @@ func newJobs(t testing.TB, name string) *jobs {
 		"quota":        map[string]any{"users": map[string]any{"eve": 2}},
 	}}})
 	g.set("storage", map[string]any{"local": map[string]any{"volumes": []any{map[string]any{
-		"claim": "team", "namespace": "pai-jobs", "node": g.names[1], "path": "/srv/jobs/team", "size": "1Gi",
+		"claim": "team", "namespace": "pai-jobs", "node": g.names[1], "path": "/srv/jobs/team", "owner": 1000, "size": "1Gi",
 	}}}})
 	g.push()
 	g.start(0, "-n", "scheduler", "-n", "storage", "-n", "job-controller")
