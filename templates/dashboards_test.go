@@ -28,7 +28,7 @@ func queries(t *testing.T) []query {
 	t.Helper()
 	files, err := fs.Glob(Charts, "charts/grafana/files/dashboards/*.json")
 	require.NoError(t, err)
-	require.Len(t, files, 5)
+	require.Len(t, files, 6)
 	var out []query
 	uids := map[string]bool{}
 	for _, file := range files {
@@ -156,6 +156,27 @@ func TestTheSchedulersMetricsAreAsRecorded(t *testing.T) {
 		told = append(told, "pai_scheduler_"+m[1]+m[2])
 	}
 	recorded, err := os.ReadFile("testdata/metrics/scheduler.txt")
+	require.NoError(t, err)
+	var names []string
+	for line := range strings.Lines(string(recorded)) {
+		if name, _, _ := strings.Cut(line, " "); name != "#" {
+			names = append(names, name)
+		}
+	}
+	require.ElementsMatch(t, names, told)
+}
+
+// Metrics with labels are told only once something has happened, so that the sources are asked.
+func TestTheJobControllersMetricsAreAsRecorded(t *testing.T) {
+	var told []string
+	for file, prefix := range map[string]string{"controller/metrics.go": "pai_controller_", "archive/observe.go": "", "../../cmd/pai-controller/metrics.go": ""} {
+		source, err := os.ReadFile(filepath.Join("../pkg/framework", file))
+		require.NoError(t, err)
+		for _, m := range regexp.MustCompile(`(?:opts\(|Name: )"([a-z_]+)"`).FindAllStringSubmatch(string(source), -1) {
+			told = append(told, prefix+m[1])
+		}
+	}
+	recorded, err := os.ReadFile("testdata/metrics/job-controller.txt")
 	require.NoError(t, err)
 	var names []string
 	for line := range strings.Lines(string(recorded)) {

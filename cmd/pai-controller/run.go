@@ -8,8 +8,6 @@ import (
 	"net"
 
 	"github.com/go-logr/logr"
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
@@ -41,8 +39,7 @@ func run(ctx context.Context, o *options, log *slog.Logger) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry := newRegistry()
 	watched := archive.Observe(store, registry)
 	c, err := controller.New(controller.Options{
 		Config: config, Namespace: o.namespace, SystemNamespace: o.system, Identity: o.identity, LeaderElection: o.leaderElection,
@@ -68,6 +65,7 @@ func run(ctx context.Context, o *options, log *slog.Logger) (err error) {
 	}
 	s := server.New(server.Options{Store: watched, Ready: ready(store), Metrics: registry, Token: secret, Log: log})
 	leads := func() bool { return !o.leaderElection || c.Leader() == o.identity }
+	tellLeader(registry, leads)
 	return together(ctx,
 		c.Run,
 		func(ctx context.Context) error { return s.Serve(ctx, api, s.Handler()) },

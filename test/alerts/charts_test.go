@@ -59,7 +59,7 @@ func configMaps(t *testing.T, service, values string) map[string]configMap {
 
 const everyGroupOff = `
 alerts:
-  groups: {nodes: false, disks: false, gpus: false, jobs: false, services: false, scheduler: false, certificates: false, kubernetes: false}
+  groups: {nodes: false, disks: false, gpus: false, jobs: false, services: false, scheduler: false, job-controller: false, certificates: false, kubernetes: false}
 `
 
 const ownRulesAndJobs = `
