@@ -101,6 +101,7 @@ func (t try) refused() bool {
 func (w *Wait) loop(ctx context.Context) (*peers.Peers, error) {
 	var got *peers.Peers
 	var refused time.Time // when the API began to refuse
+	var before try
 	backoff := minBackoff
 	for {
 		var t try
@@ -117,8 +118,12 @@ func (w *Wait) loop(ctx context.Context) (*peers.Peers, error) {
 			return got, nil
 		}
 		if ctx.Err() != nil {
+			if !t.opened && !before.opened && before.err != nil {
+				t = before // the time was over in the middle of this try; that one says what is wrong
+			}
 			return nil, w.timeout(t)
 		}
+		before = t
 		if t.opened {
 			backoff = minBackoff
 		}

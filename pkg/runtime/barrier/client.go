@@ -110,6 +110,10 @@ func (c *Client) get(ctx context.Context, query url.Values) (*http.Response, err
 	req.Header.Set("Accept", "application/json")
 	req.Header.Set("User-Agent", "pai-runtime")
 	res, err := c.http.Do(req)
+	var where *url.Error
+	if errors.As(err, &where) {
+		return nil, fmt.Errorf("%s: %w", c.Base, where.Err) // the query says nothing to people
+	}
 	if err != nil {
 		return nil, err
 	}

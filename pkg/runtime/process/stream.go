@@ -97,22 +97,31 @@ func (s *Stream) buffered() (int, error) {
 // Drain returns when all that was written before the call has been passed on. It doesn't wait for
 // the pipe's end: a program in the background may hold it open.
 func (s *Stream) Drain() error {
+	open, err := s.drain()
+	if open {
+		s.start()
+	}
+	return err
+}
+
+// drain leaves nothing running; open tells whether more may come.
+func (s *Stream) drain() (open bool, err error) {
 	if err := s.read.SetReadDeadline(time.Unix(1, 0)); err != nil {
-		return err
+		return false, err
 	}
 	<-s.done
 	if s.eof {
-		return nil
+		return false, nil
 	}
 	if err := s.read.SetReadDeadline(time.Time{}); err != nil {
-		return err
+		return false, err
 	}
 	// Never more than a full pipe: what was there at the call is at most that.
 	if err := s.copy(s.capacity()); err != nil {
-		return nil //nolint:nilerr // the pipe's end, or one that can't be read: no more will come
+		s.eof = true
+		return false, nil //nolint:nilerr // the pipe's end, or one that can't be read: no more will come
 	}
-	s.start()
-	return nil
+	return true, nil
 }
 
 func (s *Stream) capacity() int {
@@ -127,8 +136,8 @@ func (s *Stream) capacity() int {
 	return size
 }
 
-// Close drains and ends the stream.
+// Close drains and ends the stream: nothing is written to either side afterwards.
 func (s *Stream) Close() error {
-	err := s.Drain()
+	_, err := s.drain()
 	return errors.Join(err, s.read.Close())
 }
