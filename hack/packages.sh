@@ -5,7 +5,7 @@
 set -eu
 
 # Two columns: how one sees that it is there, and the package that brings it.
-# A word is a program, a word with a slash a file.
+# A word is a program, a word with a slash a file, by its pattern.
 needs() {
 	cat <<-'LIST'
 		gcc gcc
@@ -24,13 +24,17 @@ needs() {
 		ssh-keygen openssh-client
 		unshare util-linux
 	LIST
-	# The transport is tested with the real thing, too.
-	[ "$1" != test ] || printf '%s\n' "sshd openssh-server" "sudo sudo"
+	# The transport and the archive of jobs are tested with the real things, too.
+	[ "$1" != test ] || printf '%s\n' "sshd openssh-server" "sudo sudo" "/usr/lib/postgresql/*/bin/postgres postgresql"
 }
 
 present() {
 	case $1 in
-	/*) [ -e "$1" ] ;;
+	/*)
+		# shellcheck disable=SC2086 # a pattern, of which any match will do
+		set -- $1
+		[ -e "$1" ]
+		;;
 	# /usr/sbin is not on everybody's PATH.
 	*) command -v "$1" >/dev/null || [ -x "/usr/sbin/$1" ] || [ -x "/sbin/$1" ] ;;
 	esac
