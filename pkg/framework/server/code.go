@@ -49,8 +49,13 @@ func (s *Server) receiveCode(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set("Connection", "close")
 		return fmt.Errorf("%w: %d uploads are under way; try again in a while", errUnavailable, cap(s.uploads))
 	}
-	if err := s.o.Store.PutCode(r.Context(), sum, r.ContentLength, http.MaxBytesReader(w, r.Body, archive.MaxCode)); err != nil {
+	body := http.MaxBytesReader(w, r.Body, archive.MaxCode)
+	if err := s.o.Store.PutCode(r.Context(), sum, r.ContentLength, body); err != nil {
 		return err
+	}
+	// Where it was there already, nobody has read it: whoever sends it must come to the answer.
+	if _, err := io.Copy(io.Discard, body); err != nil {
+		return fmt.Errorf("receive the code: %w", err)
 	}
 	w.WriteHeader(http.StatusCreated)
 	return nil

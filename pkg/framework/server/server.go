@@ -64,9 +64,17 @@ func (s *Server) Handler() http.Handler {
 
 	mux := http.NewServeMux()
 	mux.Handle("/v1/", s.guard(jsonErrors(api)))
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) }) // a client that is gone
-	mux.HandleFunc("GET /readyz", s.readyz)
-	mux.Handle("GET /metrics", promhttp.HandlerFor(s.o.Metrics, promhttp.HandlerOpts{}))
+	// These have limits, too: a connection keeps those of its last answer.
+	metrics := promhttp.HandlerFor(s.o.Metrics, promhttp.HandlerOpts{})
+	mux.Handle("GET /healthz", within(readTime, func(w http.ResponseWriter, _ *http.Request) error {
+		_, _ = w.Write([]byte("ok\n")) // a client that is gone
+		return nil
+	}))
+	mux.Handle("GET /readyz", within(readTime, s.readyz))
+	mux.Handle("GET /metrics", within(readTime, func(w http.ResponseWriter, r *http.Request) error {
+		metrics.ServeHTTP(w, r)
+		return nil
+	}))
 	mux.Handle("/", jsonErrors(http.NotFoundHandler()))
 	return mux
 }
@@ -96,12 +104,13 @@ func within(limit time.Duration, serve func(w http.ResponseWriter, r *http.Reque
 }
 
 // readyz says whether this replica can answer and could lead.
-func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
+func (s *Server) readyz(w http.ResponseWriter, r *http.Request) error {
 	if err := s.o.Ready(r.Context()); err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
-		return
+		return nil
 	}
 	_, _ = w.Write([]byte("ok\n")) // a client that is gone
+	return nil
 }
 
 // Serve answers on a listener until the context ends.
