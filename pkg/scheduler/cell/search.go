@@ -44,8 +44,19 @@ func (v *view) place(sh *shape) ([]spot, bool) {
 		s.filled = []int{0}
 	}
 	ok := s.part(area{scope: v.all(), level: v.top() + 1}, sh.root)
+	if !ok && sh.loose != nil {
+		v.rollback(0)
+		s.restart()
+		ok = s.flat(area{scope: v.all(), level: v.top() + 1}, sh.loose)
+	}
 	v.rollback(0)
 	return s.spots, ok
+}
+
+// restart forgets what a try has placed.
+func (s *search) restart() {
+	clear(s.filled)
+	s.buf, s.budget = s.buf[:0], maxCandidates
 }
 
 func (s *search) part(a area, p *part) bool {
@@ -133,13 +144,35 @@ func (s *search) candidates(a area, level, need int) []candidate {
 	return out
 }
 
-// fill puts a part into an area: its children, then its own pods.
+// fill puts a part into an area: its children, then its own pods; the other way round where that
+// doesn't go.
 func (s *search) fill(a area, p *part) bool {
+	if len(p.kids) == 0 {
+		return s.own(a, p)
+	}
+	mark, filled := len(s.undo), slices.Clone(s.filled)
+	if s.children(a, p) && s.own(a, p) {
+		return true
+	}
+	s.rollback(mark)
+	copy(s.filled, filled)
+	if s.budget--; s.budget < 0 || len(p.sets) == 0 {
+		return false
+	}
+	return s.own(a, p) && s.children(a, p)
+}
+
+func (s *search) children(a area, p *part) bool {
 	for _, kid := range p.kids {
 		if !s.part(a, kid) {
 			return false
 		}
 	}
+	return true
+}
+
+// own places the pods that a part has beside its children.
+func (s *search) own(a area, p *part) bool {
 	if a.level > s.node {
 		return s.many(a.scope, p)
 	}

@@ -10,8 +10,11 @@ type shape struct {
 	sets   []setShape
 	starts []int // the first slot of each set
 	root   *part
-	pods   int
-	total  int // leaves of the whole gang
+	// loose is root without its groups, where they are only wishes to be close: no group has to lie in
+	// one cell. It is nil where the root has no groups, or one of them must.
+	loose *part
+	pods  int
+	total int // leaves of the whole gang
 }
 
 // setShape is a set of equal pods: count pods of n leaves, as whole cells of level unit.
@@ -39,7 +42,31 @@ func (t *tree) shapeOf(r *Request) (*shape, error) {
 		return nil, err
 	}
 	s.root, s.total = root, root.leaves
+	if len(root.kids) > 0 && len(s.sets) > 0 && !root.bound() {
+		s.loose = &part{within: -1, leaves: root.leaves, unit: s.sets[0].unit}
+		for i, set := range s.sets {
+			s.loose.sets = append(s.loose.sets, i)
+			if set.unit != s.loose.unit {
+				s.loose.unit = -1
+			}
+		}
+		s.order(s.loose.sets)
+	}
 	return s, nil
+}
+
+// bound tells whether a part, or one inside, has to lie in one cell.
+func (p *part) bound() bool { return p.within >= 0 || slices.ContainsFunc(p.kids, (*part).bound) }
+
+// order brings large pods to the front: what is placed last finds the smallest holes. Of equal ones
+// those come first that ask for whole cells, since fewer places suit them.
+func (s *shape) order(sets []int) {
+	slices.SortStableFunc(sets, func(a, b int) int {
+		if by := s.sets[b].n - s.sets[a].n; by != 0 {
+			return by
+		}
+		return s.sets[b].unit - s.sets[a].unit
+	})
 }
 
 const maxDepth = 64
@@ -84,10 +111,7 @@ func (t *tree) partOf(g *Group, s *shape, depth int) (*part, error) {
 		p.kids = append(p.kids, kid)
 		p.leaves += kid.leaves
 	}
-	// Large pieces first: what is placed last finds the smallest holes.
-	if len(p.sets) > 1 {
-		slices.SortStableFunc(p.sets, func(a, b int) int { return s.sets[b].n - s.sets[a].n })
-	}
+	s.order(p.sets)
 	if len(p.kids) > 1 {
 		slices.SortStableFunc(p.kids, func(a, b *part) int { return b.leaves - a.leaves })
 	}
