@@ -40,6 +40,12 @@ func Front(t testing.TB, c *kube.Cluster, services Services) string {
 	t.Helper()
 	h, err := Handler(c.Config, services)
 	require.NoError(t, err)
+	return Kubeconfig(t, h)
+}
+
+// Kubeconfig serves a handler and returns the kubeconfig of it.
+func Kubeconfig(t testing.TB, h http.Handler) string {
+	t.Helper()
 	srv := httptest.NewServer(h)
 	t.Cleanup(srv.Close)
 	file := filepath.Join(t.TempDir(), "kubeconfig")

@@ -1,43 +1,28 @@
 // Package stream opens what flows to and from containers through the API server: commands with their
-// input, output and terminal, and connections to ports. It speaks Kubernetes' channels over WebSocket
-// (v5.channel.k8s.io), which proxies let pass.
+// input, output and terminal, and connections to ports. It is client-go's code that speaks to the
+// server, over WebSockets, and over SPDY where something between lets no WebSocket pass.
 // In: a cluster, a container. Out: bytes, and the exit code of a command.
 package stream
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
-	"sync"
-	"time"
+	"net/http"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/remotecommand"
+	utilexec "k8s.io/client-go/util/exec"
+	"k8s.io/klog/v2"
+	"k8s.io/streaming/pkg/httpstream"
 
 	"github.com/openpai/paictl/pkg/kube"
 )
-
-// Channels of a command: the first byte of each message.
-const (
-	channelStdin  = 0
-	channelStdout = 1
-	channelStderr = 2
-	channelStatus = 3
-	channelSize   = 4
-	channelClose  = 255 // since v5: the second byte is the channel that ends
-)
-
-const (
-	channelsV5 = "v5.channel.k8s.io"
-	channelsV4 = "v4.channel.k8s.io"
-)
-
-// keepAlive is how often an idle connection is used, so that nothing between drops it.
-const keepAlive = 20 * time.Second
 
 // Size is that of a terminal.
 type Size struct{ Width, Height uint16 }
@@ -59,130 +44,108 @@ func (e *ExitError) Error() string { return fmt.Sprintf("the command ended with 
 
 // Exec runs a command and returns when it has ended.
 func Exec(ctx context.Context, c *kube.Cluster, cmd Command) error {
-	r := c.Client.CoreV1().RESTClient().Get().Namespace(cmd.Namespace).Resource("pods").Name(cmd.Pod).SubResource("exec").
+	r := c.Client.CoreV1().RESTClient().Post().Namespace(cmd.Namespace).Resource("pods").Name(cmd.Pod).SubResource("exec").
 		VersionedParams(&corev1.PodExecOptions{Container: cmd.Container, Command: cmd.Args, TTY: cmd.TTY,
 			Stdin: cmd.Stdin != nil, Stdout: true, Stderr: !cmd.TTY}, scheme.ParameterCodec)
-	ws, err := dial(ctx, c.Config, r, channelsV5, channelsV4)
+	e, err := executor(c.Config, r)
 	if err != nil {
 		return err
 	}
-	defer ws.close()
-	ctx, cancel := context.WithCancel(ctx)
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	defer cancel()
-	wg.Go(func() { ws.stayAlive(ctx) })
+	ctx, cancel := context.WithCancelCause(quiet(ctx))
+	defer cancel(nil)
+	o := remotecommand.StreamOptions{Stdin: cmd.Stdin, Tty: cmd.TTY, Stdout: &output{cmd.Stdout, cancel}}
+	if !cmd.TTY {
+		o.Stderr = &output{cmd.Stderr, cancel}
+	}
 	if cmd.Sizes != nil {
-		wg.Go(func() { ws.sendSizes(ctx, cmd.Sizes) })
+		o.TerminalSizeQueue = &sizes{ctx, cmd.Sizes}
 	}
-	if cmd.Stdin != nil {
-		go ws.sendInput(cmd.Stdin) // a terminal can't be told to stop being read
+	err = e.StreamWithContext(ctx, o)
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
 	}
-	err = ws.receive(cmd.Stdout, cmd.Stderr)
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
+	return told(err)
+}
+
+func executor(config *rest.Config, r *rest.Request) (remotecommand.Executor, error) {
+	ws, err := remotecommand.NewWebSocketExecutor(config, http.MethodGet, r.URL().String())
+	if err != nil {
+		return nil, err
+	}
+	spdy, err := remotecommand.NewSPDYExecutor(config, http.MethodPost, r.URL())
+	if err != nil {
+		return nil, err
+	}
+	return remotecommand.NewFallbackExecutor(ws, spdy, noWebSockets)
+}
+
+// noWebSockets tells whether another way may be open. What the API server refuses by itself, it would
+// refuse again, and in words that have no reason in them any more.
+func noWebSockets(err error) bool {
+	if s := refusal(err); s != nil && (apierrors.IsNotFound(s) || apierrors.IsForbidden(s) || apierrors.IsUnauthorized(s)) {
+		return false
+	}
+	return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
+}
+
+// refusal is the API server's own answer to what should have been a connection, or nil.
+func refusal(err error) *apierrors.StatusError {
+	if failure, ok := errors.AsType[*httpstream.UpgradeFailureError](err); ok { // it has no Unwrap
+		if s, ok := errors.AsType[*apierrors.StatusError](failure.Cause); ok {
+			return s
+		}
+	}
+	return nil
+}
+
+// told makes of client-go's errors what the rest of paictl knows.
+func told(err error) error {
+	if exit, ok := errors.AsType[utilexec.CodeExitError](err); ok {
+		return &ExitError{exit.Code}
+	}
+	if s := refusal(err); s != nil {
+		return s
 	}
 	return err
 }
 
-// receive hands out what the command writes, until its status comes.
-func (c *conn) receive(stdout, stderr io.Writer) error {
-	for {
-		message, err := c.read()
-		if errors.Is(err, io.EOF) {
-			return errLost
-		}
-		if err != nil {
-			return err
-		}
-		if len(message) < 2 {
-			continue // the server opens each channel with an empty message
-		}
-		switch message[0] {
-		case channelStdout:
-			err = writeTo(stdout, message[1:])
-		case channelStderr:
-			err = writeTo(stderr, message[1:])
-		case channelStatus:
-			return status(message[1:])
-		}
-		if err != nil {
-			return err
-		}
-	}
+// quiet keeps client-go from logging to a terminal that belongs to the command: what it logs are errors
+// that it returns too.
+func quiet(ctx context.Context) context.Context { return klog.NewContext(ctx, logr.Discard()) }
+
+// output ends a command whose output nobody takes any more. client-go would read it to its end, which
+// may be hours away.
+type output struct {
+	to  io.Writer
+	end context.CancelCauseFunc
 }
 
-func writeTo(w io.Writer, b []byte) error {
-	if w == nil {
-		return nil
+// Write implements io.Writer.
+func (o *output) Write(p []byte) (int, error) {
+	if o.to == nil {
+		return len(p), nil
 	}
-	_, err := w.Write(b)
-	return err
+	n, err := o.to.Write(p)
+	if err != nil {
+		o.end(err)
+	}
+	return n, err
 }
 
-// status is how a command ended, in the words of the API.
-func status(body []byte) error {
-	var s metav1.Status
-	if err := json.Unmarshal(body, &s); err != nil {
-		return fmt.Errorf("the command's status isn't understood: %w", err)
-	}
-	if s.Status == metav1.StatusSuccess {
-		return nil
-	}
-	if s.Reason == "NonZeroExitCode" && s.Details != nil {
-		for _, c := range s.Details.Causes {
-			if code, err := strconv.Atoi(c.Message); err == nil && c.Type == "ExitCode" {
-				return &ExitError{code}
-			}
-		}
-	}
-	return errors.New(s.Message)
+// sizes hands on a terminal's sizes until the command has ended.
+type sizes struct {
+	ctx  context.Context
+	from <-chan Size
 }
 
-func (c *conn) sendInput(stdin io.Reader) {
-	buffer := make([]byte, 32<<10)
-	for {
-		n, err := stdin.Read(buffer)
-		if n > 0 && c.write(opBinary, []byte{channelStdin}, buffer[:n]) != nil {
-			return
+// Next implements remotecommand.TerminalSizeQueue.
+func (s *sizes) Next() *remotecommand.TerminalSize {
+	select {
+	case size, ok := <-s.from:
+		if ok {
+			return &remotecommand.TerminalSize{Width: size.Width, Height: size.Height}
 		}
-		if err != nil {
-			break
-		}
+	case <-s.ctx.Done():
 	}
-	if c.protocol == channelsV5 {
-		_ = c.write(opBinary, []byte{channelClose, channelStdin}) // receive tells of a lost connection
-	}
-}
-
-func (c *conn) sendSizes(ctx context.Context, sizes <-chan Size) {
-	for {
-		select {
-		case s, ok := <-sizes:
-			if !ok {
-				return
-			}
-			body, _ := json.Marshal(s) // two numbers
-			if c.write(opBinary, []byte{channelSize}, body) != nil {
-				return
-			}
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-func (c *conn) stayAlive(ctx context.Context) {
-	tick := time.NewTicker(keepAlive)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-			if c.write(opPing) != nil {
-				return
-			}
-		case <-ctx.Done():
-			return
-		}
-	}
+	return nil
 }

@@ -6,17 +6,18 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"strconv"
 	"sync"
-	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/httpstream"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/portforward"
+	"k8s.io/client-go/transport/spdy"
+	"k8s.io/klog/v2"
 
 	"github.com/openpai/paictl/pkg/kube"
-)
-
-// Channels of a forwarded port. The first message of each is the port's number.
-const (
-	channelData  = 0
-	channelError = 1
 )
 
 // Port is one port of a pod.
@@ -25,8 +26,10 @@ type Port struct {
 	Number         int
 }
 
-// Serve forwards the connections that a listener accepts to a port of a pod, each over a WebSocket of
-// its own, until ctx ends. problem is told why a connection can't be forwarded.
+// Serve forwards the connections that a listener accepts to a port of a pod, until ctx ends. problem is
+// told why a connection can't be forwarded. Each has its own connection to the API server: client-go's
+// PortForwarder has one for all, and gives up, with its listeners, when a single one fails because the
+// program in the pod doesn't listen yet.
 func Serve(ctx context.Context, c *kube.Cluster, l net.Listener, p Port, problem func(error)) error {
 	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
 	defer stop()
@@ -49,68 +52,98 @@ func Serve(ctx context.Context, c *kube.Cluster, l net.Listener, p Port, problem
 	}
 }
 
-// halfClosed is how long the pod may go on to answer a client that has said all. The API has no way to
-// tell the pod so.
-const halfClosed = 2 * time.Second
-
 // connect forwards one connection.
 func connect(ctx context.Context, c *kube.Cluster, from net.Conn, p Port) error {
-	r := c.Client.CoreV1().RESTClient().Get().Namespace(p.Namespace).Resource("pods").Name(p.Pod).SubResource("portforward").
-		Param("ports", strconv.Itoa(p.Number))
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	ws, err := dial(ctx, c.Config, r, channelsV4)
+	to, err := dial(ctx, c, p)
+	if err != nil {
+		return told(err)
+	}
+	defer func() { _ = to.Close() }()
+	stop := context.AfterFunc(ctx, func() { _ = to.Close() })
+	defer stop()
+	headers := http.Header{}
+	headers.Set(corev1.PortHeader, strconv.Itoa(p.Number))
+	headers.Set(corev1.PortForwardRequestIDHeader, "0")
+	headers.Set(corev1.StreamType, corev1.StreamTypeError)
+	failed, err := to.CreateStream(headers)
 	if err != nil {
 		return err
 	}
-	defer ws.close()
-	go ws.stayAlive(ctx)
+	_ = failed.Close() // nothing is written to it
+	problem := make(chan error, 1)
 	go func() {
-		ws.sendConnection(from)
-		time.AfterFunc(halfClosed, cancel) // closes the WebSocket, which ends receiving
+		text, err := io.ReadAll(failed)
+		if len(text) > 0 {
+			err = errors.New(string(text))
+		}
+		problem <- err
 	}()
-	err = ws.receiveConnection(from)
-	if ctx.Err() != nil {
-		return nil // the client has hung up
+	headers.Set(corev1.StreamType, corev1.StreamTypeData)
+	data, err := to.CreateStream(headers)
+	if err != nil {
+		return err
 	}
-	return err
-}
-
-func (c *conn) sendConnection(from net.Conn) {
-	buffer := make([]byte, 32<<10)
-	for {
-		n, err := from.Read(buffer)
-		if n > 0 && c.write(opBinary, []byte{channelData}, buffer[:n]) != nil || err != nil {
-			return
-		}
+	exchange(from, data)
+	_ = data.Reset() // what is still on its way would keep the other stream from ending
+	select {
+	case err := <-problem:
+		return err
+	case <-to.CloseChan():
+		return nil
 	}
 }
 
-func (c *conn) receiveConnection(to net.Conn) error {
-	opened := [2]bool{}
-	for {
-		message, err := c.read()
-		if errors.Is(err, io.EOF) {
-			return nil
+// exchange copies both ways until the pod has said all, or the client takes no more.
+func exchange(from net.Conn, data httpstream.Stream) {
+	go func() {
+		_, _ = io.Copy(data, from) // a broken connection ends the other direction too
+		_ = data.Close()           // the pod hears that the client has said all, and may go on to answer
+	}()
+	_, _ = io.Copy(from, data)
+}
+
+// dial opens a connection to a pod. client-go's dialers know no context; theirs ends at the latest when
+// the API server doesn't answer in time.
+func dial(ctx context.Context, c *kube.Cluster, p Port) (httpstream.Connection, error) {
+	r := c.Client.CoreV1().RESTClient().Post().Namespace(p.Namespace).Resource("pods").Name(p.Pod).SubResource("portforward")
+	d, err := dialer(ctx, c.Config, r)
+	if err != nil {
+		return nil, err
+	}
+	type result struct {
+		to  httpstream.Connection
+		err error
+	}
+	dialled := make(chan result, 1)
+	go func() {
+		to, protocol, err := d.Dial(portforward.PortForwardProtocolV1Name)
+		if err == nil && protocol != portforward.PortForwardProtocolV1Name {
+			_ = to.Close()
+			err = fmt.Errorf("the API server forwards ports in an unknown way: %q", protocol)
 		}
-		if err != nil {
-			return err
-		}
-		if len(message) < 1 || message[0] > channelError {
-			continue
-		}
-		channel, body := message[0], message[1:]
-		if !opened[channel] && len(body) >= 2 {
-			opened[channel], body = true, body[2:] // the port's number
-		}
-		switch {
-		case len(body) == 0:
-		case channel == channelError:
-			return errors.New(string(body))
-		default:
-			if _, err := to.Write(body); err != nil {
-				return nil // the client has hung up
+		dialled <- result{to, err}
+	}()
+	select {
+	case r := <-dialled:
+		return r.to, r.err
+	case <-ctx.Done():
+		go func() {
+			if r := <-dialled; r.err == nil {
+				_ = r.to.Close()
 			}
-		}
+		}()
+		return nil, context.Cause(ctx)
 	}
+}
+
+func dialer(ctx context.Context, config *rest.Config, r *rest.Request) (httpstream.Dialer, error) {
+	ws, err := portforward.NewSPDYOverWebsocketDialerWithLogger(klog.FromContext(quiet(ctx)), r.URL(), config)
+	if err != nil {
+		return nil, err
+	}
+	transport, upgrader, err := spdy.RoundTripperFor(config)
+	if err != nil {
+		return nil, err
+	}
+	return portforward.NewFallbackDialer(ws, spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, r.URL()), noWebSockets), nil
 }

@@ -1,281 +1,245 @@
-package stream
+package stream_test
 
 import (
-	"bufio"
 	"bytes"
 	"context"
-	"encoding/binary"
-	"fmt"
+	"encoding/json"
+	"errors"
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/openpai/paictl/pkg/job/jobtest"
+	"github.com/openpai/paictl/pkg/job/stream"
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// peer is the server's end of a WebSocket.
-type peer struct {
-	t    *testing.T
-	conn net.Conn
-	r    *bufio.Reader
-}
-
-// server answers every request with a WebSocket that handle serves.
-func server(t *testing.T, handle func(*peer, *http.Request)) *kube.Cluster {
+// open returns a cluster as paictl opens it, with its time-out.
+func open(t *testing.T, h http.Handler) *kube.Cluster {
 	t.Helper()
-	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		c, buffered, err := w.(http.Hijacker).Hijack()
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		defer c.Close()
-		protocol, _, _ := strings.Cut(r.Header.Get("Sec-WebSocket-Protocol"), ",")
-		fmt.Fprintf(c, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: %s\r\nSec-WebSocket-Protocol: %s\r\n\r\n",
-			accept(r.Header.Get("Sec-WebSocket-Key")), protocol)
-		handle(&peer{t, c, buffered.Reader}, r)
-	}))
-	t.Cleanup(s.Close)
-	return cluster(t, s)
-}
-
-func cluster(t *testing.T, s *httptest.Server) *kube.Cluster {
-	t.Helper()
-	config := &rest.Config{Host: s.URL, BearerToken: "token", TLSClientConfig: rest.TLSClientConfig{Insecure: true}}
-	client, err := kubernetes.NewForConfig(config)
+	c, err := kube.Open(kube.Options{Kubeconfig: jobtest.Kubeconfig(t, h)})
 	require.NoError(t, err)
-	return &kube.Cluster{Config: config, Client: client}
+	return c
 }
 
-func (p *peer) send(final bool, op byte, body []byte) {
-	b := []byte{op}
-	if final {
-		b[0] |= 0x80
+// both runs a test with WebSockets, and without.
+func both(t *testing.T, k jobtest.Kubelet, test func(*testing.T, *kube.Cluster)) {
+	t.Helper()
+	for name, without := range map[string]bool{"WebSockets": false, "SPDY": true} {
+		t.Run(name, func(t *testing.T) {
+			k := k
+			k.NoWebSockets = without
+			test(t, open(t, k.Before(http.NotFoundHandler())))
+		})
 	}
-	switch n := len(body); {
-	case n < 126:
-		b = append(b, byte(n))
-	case n < 1<<16:
-		b = binary.BigEndian.AppendUint16(append(b, 126), uint16(n))
-	default:
-		b = binary.BigEndian.AppendUint64(append(b, 127), uint64(n))
-	}
-	_, _ = p.conn.Write(append(b, body...))
 }
-
-func (p *peer) message(channel byte, text string) {
-	p.send(true, opBinary, append([]byte{channel}, text...))
-}
-
-// receive reads one frame of the client, which must be masked.
-func (p *peer) receive() (op byte, body []byte, ok bool) {
-	var head [2]byte
-	if _, err := io.ReadFull(p.r, head[:]); err != nil {
-		return 0, nil, false
-	}
-	assert.NotZero(p.t, head[1]&0x80, "a client's frame is masked")
-	n := int(head[1] & 0x7f)
-	switch n {
-	case 126:
-		var b [2]byte
-		_, _ = io.ReadFull(p.r, b[:])
-		n = int(binary.BigEndian.Uint16(b[:]))
-	case 127:
-		var b [8]byte
-		_, _ = io.ReadFull(p.r, b[:])
-		n = int(binary.BigEndian.Uint64(b[:]))
-	}
-	var mask [4]byte
-	_, _ = io.ReadFull(p.r, mask[:])
-	body = make([]byte, n)
-	_, err := io.ReadFull(p.r, body)
-	for i := range body {
-		body[i] ^= mask[i&3]
-	}
-	return head[0] & 0x0f, body, err == nil
-}
-
-const success = `{"metadata":{},"status":"Success"}`
 
 func TestACommandGetsItsInputAndGivesItsOutputAndExitCode(t *testing.T) {
-	large := strings.Repeat("x", 70_000)
-	c := server(t, func(p *peer, r *http.Request) {
-		assert.Equal(t, "/api/v1/namespaces/n/pods/p/exec", r.URL.Path)
-		assert.Equal(t, []string{"cat", "-"}, r.URL.Query()["command"])
-		assert.Equal(t, "true", r.URL.Query().Get("stdin"))
-		assert.Equal(t, "app", r.URL.Query().Get("container"))
-		assert.Equal(t, "Bearer token", r.Header.Get("Authorization"))
-		for _, channel := range []byte{channelStdout, channelStderr, channelStatus} {
-			p.message(channel, "")
-		}
-		p.send(true, opPing, []byte("are you there"))
-		var got bytes.Buffer
-		for {
-			op, body, ok := p.receive()
-			if !ok {
-				t.Error("the client hung up")
-				return
-			}
-			if op == opPong {
-				assert.Equal(t, "are you there", string(body))
-				continue
-			}
-			if body[0] == channelClose {
-				assert.Equal(t, []byte{channelClose, channelStdin}, body)
-				break
-			}
-			got.Write(body[1:])
-		}
-		p.send(false, opBinary, append([]byte{channelStdout}, got.Bytes()[:10]...)) // in two frames
-		p.send(true, opContinuation, got.Bytes()[10:])
-		p.message(channelStderr, "oh")
-		p.message(channelStatus, `{"status":"Failure","reason":"NonZeroExitCode","message":"exit 3","details":{"causes":[{"reason":"ExitCode","message":"3"}]}}`)
+	large := strings.Repeat("x", 300_000)
+	k := jobtest.Kubelet{Exec: func(p *jobtest.Process) *metav1.Status {
+		assert.Equal(t, []string{"cat", "-"}, p.Args)
+		assert.Equal(t, "app", p.Query.Get("container"))
+		input, err := io.ReadAll(p.Stdin)
+		assert.NoError(t, err)
+		_, _ = p.Stdout.Write(input)
+		_, _ = io.WriteString(p.Stderr, "oh")
+		return jobtest.Exited(3)
+	}}
+	both(t, k, func(t *testing.T, c *kube.Cluster) {
+		var out, errOut bytes.Buffer
+		err := stream.Exec(t.Context(), c, stream.Command{Namespace: "n", Pod: "p", Container: "app", Args: []string{"cat", "-"},
+			Stdin: strings.NewReader(large), Stdout: &out, Stderr: &errOut})
+		var exit *stream.ExitError
+		require.ErrorAs(t, err, &exit)
+		assert.Equal(t, 3, exit.Code)
+		assert.Equal(t, large, out.String())
+		assert.Equal(t, "oh", errOut.String())
 	})
-	var out, errOut bytes.Buffer
-	err := Exec(t.Context(), c, Command{Namespace: "n", Pod: "p", Container: "app", Args: []string{"cat", "-"}, Stdin: strings.NewReader(large), Stdout: &out, Stderr: &errOut})
-	var exit *ExitError
-	require.ErrorAs(t, err, &exit)
-	assert.Equal(t, 3, exit.Code)
-	assert.Equal(t, large, out.String())
-	assert.Equal(t, "oh", errOut.String())
 }
 
-func TestATerminalTellsItsSize(t *testing.T) {
-	c := server(t, func(p *peer, r *http.Request) {
-		assert.Equal(t, "true", r.URL.Query().Get("tty"))
-		_, body, _ := p.receive()
-		assert.Equal(t, append([]byte{channelSize}, `{"Width":80,"Height":24}`...), body)
-		p.message(channelStatus, success)
+func TestATerminalTellsItsSizes(t *testing.T) {
+	k := jobtest.Kubelet{Exec: func(p *jobtest.Process) *metav1.Status {
+		assert.Equal(t, "true", p.Query.Get("tty"))
+		sizes := json.NewDecoder(p.Sizes)
+		for _, want := range []stream.Size{{Width: 80, Height: 24}, {Width: 100, Height: 30}} {
+			var s stream.Size
+			assert.NoError(t, sizes.Decode(&s))
+			assert.Equal(t, want, s)
+		}
+		return jobtest.Exited(0)
+	}}
+	both(t, k, func(t *testing.T, c *kube.Cluster) {
+		sizes := make(chan stream.Size, 2)
+		sizes <- stream.Size{Width: 80, Height: 24}
+		sizes <- stream.Size{Width: 100, Height: 30}
+		require.NoError(t, stream.Exec(t.Context(), c, stream.Command{Namespace: "n", Pod: "p", Args: []string{"sh"}, TTY: true, Sizes: sizes}))
 	})
-	sizes := make(chan Size, 1)
-	sizes <- Size{80, 24}
-	require.NoError(t, Exec(t.Context(), c, Command{Namespace: "n", Pod: "p", Args: []string{"sh"}, TTY: true, Sizes: sizes}))
 }
 
 func TestACommandThatCannotStartSaysWhy(t *testing.T) {
-	c := server(t, func(p *peer, _ *http.Request) {
-		p.message(channelStatus, `{"status":"Failure","reason":"InternalError","message":"no such container"}`)
+	k := jobtest.Kubelet{Exec: func(*jobtest.Process) *metav1.Status { return jobtest.NotStarted("no such container") }}
+	both(t, k, func(t *testing.T, c *kube.Cluster) {
+		require.EqualError(t, stream.Exec(t.Context(), c, stream.Command{Namespace: "n", Pod: "p"}), "no such container")
 	})
-	require.EqualError(t, Exec(t.Context(), c, Command{Namespace: "n", Pod: "p"}), "no such container")
 }
 
-func TestALostConnectionIsAnError(t *testing.T) {
-	for name, end := range map[string]func(*peer){
-		"in silence": func(*peer) {}, "properly, but too early": func(p *peer) { p.send(true, opClose, nil) },
-		"in the middle": func(p *peer) { _, _ = p.conn.Write([]byte{0x82, 5, 1}) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			c := server(t, func(p *peer, _ *http.Request) { end(p) })
-			require.ErrorIs(t, Exec(t.Context(), c, Command{Namespace: "n", Pod: "p"}), errLost)
-		})
-	}
-}
-
-func TestWhatIsNoWebSocketIsRefused(t *testing.T) {
-	for name, c := range map[string]struct {
-		frame []byte
-		want  string
-	}{
-		"masked":    {[]byte{0x82, 0x81, 0, 0, 0, 0, 1}, "the server masks its WebSocket frames"},
-		"huge":      {append([]byte{0x82, 127}, 0xff, 0, 0, 0, 0, 0, 0, 0), "a WebSocket message that is too large"},
-		"of a kind": {[]byte{0x8b, 0}, "a WebSocket frame of unknown kind 11"},
-		"no status": {append([]byte{0x82, 4, channelStatus}, "{{{"...), "the command's status isn't understood: invalid character '{' looking for beginning of object key string"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := server(t, func(p *peer, _ *http.Request) {
-				_, _ = p.conn.Write(c.frame)
-				p.receive()
-			})
-			require.EqualError(t, Exec(t.Context(), s, Command{Namespace: "n", Pod: "p"}), c.want)
-		})
-	}
-}
-
-func TestTheAPIServersRefusalIsTold(t *testing.T) {
-	for body, want := range map[string]string{
-		`{"kind":"Status","apiVersion":"v1","status":"Failure","message":"pods \"p\" not found","reason":"NotFound","code":404}`: `pods "p" not found`,
-		"bad gateway\n": "the API server answers: bad gateway",
-		"":              "the API server answers: 404 Not Found",
-	} {
-		s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			w.WriteHeader(http.StatusNotFound)
-			_, _ = io.WriteString(w, body)
+func TestTheAPIServersRefusalKeepsItsReasonAndIsNotAskedForTwice(t *testing.T) {
+	for reason, is := range map[metav1.StatusReason]func(error) bool{metav1.StatusReasonNotFound: apierrors.IsNotFound, metav1.StatusReasonForbidden: apierrors.IsForbidden} {
+		asked := 0
+		s := metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Reason: reason, Message: "pods \"p\": no"}
+		c := open(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			asked++
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusForbidden)
+			_ = json.NewEncoder(w).Encode(s)
 		}))
-		require.EqualError(t, Exec(t.Context(), cluster(t, s), Command{Namespace: "n", Pod: "p"}), want)
-		s.Close()
+		err := stream.Exec(t.Context(), c, stream.Command{Namespace: "n", Pod: "p"})
+		require.EqualError(t, err, `pods "p": no`)
+		assert.True(t, is(err))
+		assert.Equal(t, 1, asked)
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		told := serve(t, c, l)
+		conn, err := net.Dial("tcp", l.Addr().String())
+		require.NoError(t, err)
+		err = <-told
+		assert.True(t, is(err), err)
+		assert.Equal(t, 2, asked)
+		require.NoError(t, conn.Close())
 	}
+}
+
+func TestAConnectionThatBreaksIsAnError(t *testing.T) {
+	c := open(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { panic(http.ErrAbortHandler) }))
+	require.Error(t, stream.Exec(t.Context(), c, stream.Command{Namespace: "n", Pod: "p"}))
 }
 
 func TestCancellingEndsACommand(t *testing.T) {
-	started := make(chan struct{})
-	c := server(t, func(p *peer, _ *http.Request) {
-		close(started)
-		p.receive() // until the client hangs up
+	started := make(chan struct{}, 1)
+	k := jobtest.Kubelet{Exec: func(p *jobtest.Process) *metav1.Status {
+		started <- struct{}{}
+		_, _ = io.ReadAll(p.Sizes) // until the client hangs up
+		return nil
+	}}
+	both(t, k, func(t *testing.T, c *kube.Cluster) {
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			<-started
+			cancel()
+		}()
+		sizes := make(chan stream.Size)
+		require.ErrorIs(t, stream.Exec(ctx, c, stream.Command{Namespace: "n", Pod: "p", Stdout: io.Discard, TTY: true, Sizes: sizes}), context.Canceled)
 	})
-	ctx, cancel := context.WithCancel(t.Context())
+}
+
+// full takes nothing.
+type full struct{}
+
+var errFull = errors.New("no space left")
+
+func (full) Write([]byte) (int, error) { return 0, errFull }
+
+func TestACommandEndsWhenNobodyTakesItsOutput(t *testing.T) {
+	k := jobtest.Kubelet{Exec: func(p *jobtest.Process) *metav1.Status {
+		for {
+			if _, err := p.Stdout.Write(make([]byte, 1000)); err != nil {
+				return nil
+			}
+		}
+	}}
+	both(t, k, func(t *testing.T, c *kube.Cluster) {
+		require.ErrorIs(t, stream.Exec(t.Context(), c, stream.Command{Namespace: "n", Pod: "p", Stdout: full{}}), errFull)
+	})
+}
+
+// serve forwards to port 8080 of a pod until the test ends, and tells of problems.
+func serve(t *testing.T, c *kube.Cluster, l net.Listener) <-chan error {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	told, done := make(chan error, 8), make(chan error, 1)
 	go func() {
-		<-started
+		done <- stream.Serve(ctx, c, l, stream.Port{Namespace: "n", Pod: "p", Number: 8080}, func(err error) { told <- err })
+	}()
+	t.Cleanup(func() {
 		cancel()
-	}()
-	require.ErrorIs(t, Exec(ctx, c, Command{Namespace: "n", Pod: "p", Stdout: io.Discard}), context.Canceled)
+		require.ErrorIs(t, <-done, context.Canceled)
+	})
+	return told
 }
 
-func TestAPortIsForwarded(t *testing.T) {
-	c := server(t, func(p *peer, r *http.Request) {
-		assert.Equal(t, "/api/v1/namespaces/n/pods/p/portforward", r.URL.Path)
-		assert.Equal(t, "8080", r.URL.Query().Get("ports"))
-		p.message(channelData, "\x90\x1f")
-		p.message(channelError, "\x90\x1f")
-		_, body, _ := p.receive()
-		assert.Equal(t, "\x00ping", string(body))
-		p.message(channelData, "pong")
-		p.send(true, opClose, nil)
+func TestAPortIsForwardedAndTheAnswerComesAfterTheClientHasSaidAll(t *testing.T) {
+	k := jobtest.Kubelet{Port: func(number string, conn io.ReadWriter) error {
+		assert.Equal(t, "8080", number)
+		asked, err := io.ReadAll(conn)
+		assert.NoError(t, err)
+		_, err = io.WriteString(conn, strings.ToUpper(string(asked)))
+		return err
+	}}
+	both(t, k, func(t *testing.T, c *kube.Cluster) {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		told := serve(t, c, l)
+		for range 2 {
+			conn, err := net.Dial("tcp", l.Addr().String())
+			require.NoError(t, err)
+			_, err = io.WriteString(conn, "ping")
+			require.NoError(t, err)
+			require.NoError(t, conn.(*net.TCPConn).CloseWrite())
+			require.NoError(t, conn.SetReadDeadline(time.Now().Add(20*time.Second)))
+			answer, err := io.ReadAll(conn)
+			require.NoError(t, err)
+			assert.Equal(t, "PING", string(answer))
+		}
+		assert.Empty(t, told)
 	})
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	ctx, cancel := context.WithCancel(t.Context())
-	served := make(chan error, 1)
-	go func() {
-		served <- Serve(ctx, c, l, Port{Namespace: "n", Pod: "p", Number: 8080}, func(err error) { t.Error(err) })
-	}()
-	conn, err := net.Dial("tcp", l.Addr().String())
-	require.NoError(t, err)
-	_, err = io.WriteString(conn, "ping")
-	require.NoError(t, err)
-	require.NoError(t, conn.SetReadDeadline(time.Now().Add(10*time.Second)))
-	answer, err := io.ReadAll(conn)
-	require.NoError(t, err)
-	assert.Equal(t, "pong", string(answer))
-	cancel()
-	require.ErrorIs(t, <-served, context.Canceled)
 }
 
-func TestAPortThatNobodyServesIsTold(t *testing.T) {
-	c := server(t, func(p *peer, _ *http.Request) {
-		p.message(channelData, "\x90\x1f")
-		p.message(channelError, "\x90\x1f")
-		p.message(channelError, "connection refused")
-		p.receive()
+func TestAPortThatNobodyServesIsToldAndTheNextConnectionIsTried(t *testing.T) {
+	k := jobtest.Kubelet{Port: func(string, io.ReadWriter) error { return errors.New("connection refused") }}
+	both(t, k, func(t *testing.T, c *kube.Cluster) {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		told := serve(t, c, l)
+		for range 2 {
+			conn, err := net.Dial("tcp", l.Addr().String())
+			require.NoError(t, err)
+			require.EqualError(t, <-told, "forward a connection to port 8080 of p: connection refused")
+			require.NoError(t, conn.Close())
+		}
 	})
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	told := make(chan error, 1)
-	go func() {
-		_ = Serve(ctx, c, l, Port{Namespace: "n", Pod: "p", Number: 8080}, func(err error) { told <- err })
-	}()
-	conn, err := net.Dial("tcp", l.Addr().String())
-	require.NoError(t, err)
-	defer conn.Close()
-	require.EqualError(t, <-told, "forward a connection to port 8080 of p: connection refused")
 }
+
+func TestAConnectionOutlivesTheTimeForAnAnswer(t *testing.T) {
+	// The time-out of kube ends with the answer; what it closes then must not be the connection.
+	slow := make(chan struct{})
+	k := jobtest.Kubelet{Exec: func(p *jobtest.Process) *metav1.Status {
+		_, _ = io.WriteString(p.Stdout, "begun")
+		<-slow
+		_, _ = io.WriteString(p.Stdout, ", ended")
+		return jobtest.Exited(0)
+	}}
+	c := open(t, k.Before(http.NotFoundHandler()))
+	read, write := io.Pipe()
+	done := make(chan error, 1)
+	go func() {
+		done <- stream.Exec(t.Context(), c, stream.Command{Namespace: "n", Pod: "p", Stdout: write})
+		write.Close()
+	}()
+	first := make([]byte, 5)
+	_, err := io.ReadFull(read, first)
+	require.NoError(t, err)
+	close(slow) // all timers of the request are stopped by now
+	rest, err := io.ReadAll(read)
+	require.NoError(t, err)
+	assert.Equal(t, "begun, ended", string(first)+string(rest))
+	require.NoError(t, <-done)
+}
+
