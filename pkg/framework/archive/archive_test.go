@@ -330,6 +330,21 @@ func TestJobsOfOneNameAreToldApart(t *testing.T) {
 	})
 }
 
+func TestEventsOfAJobThatRunsAreToldBeforeItIsArchived(t *testing.T) {
+	onBoth(t, func(t *testing.T, p place) {
+		s := p.open(t)
+		f := job("alice", "train", 0, 1)
+		require.NoError(t, s.SaveEvents(t.Context(), f.Name, []api.Event{{UID: "e", Time: at(10).UTC()}}))
+		got, err := s.Events(t.Context(), f.Name)
+		require.NoError(t, err)
+		assert.Len(t, got, 1)
+		require.NoError(t, s.SaveJob(t.Context(), job("alice", "other", 0, 1)))
+		got, err = s.Events(t.Context(), v1.ObjectName("alice", "other"))
+		require.NoError(t, err)
+		assert.Empty(t, got, "a job may have none")
+	})
+}
+
 func TestEventsAreKeptAsTheyWereLast(t *testing.T) {
 	onBoth(t, func(t *testing.T, p place) {
 		s := p.open(t)

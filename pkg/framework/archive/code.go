@@ -154,7 +154,7 @@ func (d *database) Code(ctx context.Context, sum string) (io.ReadCloser, int64, 
 // codeReader reads one chunk after the other. It holds no connection between them, so that a slow
 // reader is in nobody's way.
 type codeReader struct {
-	ctx    context.Context //nolint:containedctx // a reader's methods have none
+	ctx    context.Context // a reader's methods have none
 	d      *database
 	upload string
 	n      int

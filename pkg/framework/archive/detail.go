@@ -112,11 +112,13 @@ func (d *database) incarnation(ctx context.Context, framework string) (name, uid
 	return name, uid, from, to, nil
 }
 
-// Events implements Store.
+// Events implements Store. Those of a job that runs are there before its row is.
 func (d *database) Events(ctx context.Context, framework string) ([]api.Event, error) {
-	name, _, from, to, err := d.incarnation(ctx, framework)
-	if err != nil {
-		return nil, err
+	name, _, from, to, unknown := d.incarnation(ctx, framework)
+	if errors.Is(unknown, ErrNotFound) {
+		name, from, to = framework, math.MinInt64, math.MaxInt64
+	} else if unknown != nil {
+		return nil, unknown
 	}
 	rows, err := d.read.QueryContext(ctx, d.rebind(`SELECT uid, time, type, reason, message, object, count, source
 		FROM events WHERE framework = ? AND time >= ? AND time < ? ORDER BY time, uid`), name, from, to)
@@ -132,6 +134,9 @@ func (d *database) Events(ctx context.Context, framework string) ([]api.Event, e
 		out = append(out, e)
 		return err
 	})
+	if err == nil && len(out) == 0 {
+		return out, unknown
+	}
 	return out, err
 }
 

@@ -3,7 +3,6 @@ package archive
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -138,5 +137,5 @@ func TestAnErrorOfTheDiskIsEverybodys(t *testing.T) {
 	require.NoError(t, s.db.Close()) // as bad as a disk that is gone
 	err := s.write(t.Context(), []statement{{"DELETE FROM jobs", nil}})
 	require.Error(t, err)
-	assert.False(t, errors.Is(err, ErrNotFound))
+	assert.NotErrorIs(t, err, ErrNotFound)
 }
