@@ -155,7 +155,10 @@ func (r *reconciler) drive(ctx context.Context, f *v1.Framework, e *entry) (time
 // step asks the machine what follows.
 func (r *reconciler) step(ctx context.Context, f *v1.Framework, e *entry) (*machine.Result, error) {
 	now := r.now()
-	pods, err := e.view.Pods(r.cache.podsOf(f.Name), e.status, func(name string) (*corev1.Pod, error) { return r.lookup(ctx, name) }, now)
+	pods, err := e.view.Pods(r.cache.podsOf(f.Name), e.status, machine.Live{
+		Pod: func(name string) (*corev1.Pod, error) { return r.lookup(ctx, name) },
+		All: func() ([]*corev1.Pod, error) { return r.list(ctx, f.Name) },
+	}, now)
 	if err != nil {
 		return nil, err
 	}
@@ -192,6 +195,20 @@ func (r *reconciler) lookup(ctx context.Context, name string) (*corev1.Pod, erro
 		return nil, fmt.Errorf("look for pod %s: %w", name, err)
 	}
 	return p, nil
+}
+
+// list asks the API for all pods of a Framework.
+func (r *reconciler) list(ctx context.Context, framework string) ([]*corev1.Pod, error) {
+	all := &corev1.PodList{}
+	if err := r.api.List(ctx, all, client.InNamespace(r.o.Namespace), client.MatchingLabels{v1.LabelFramework: framework}); err != nil {
+		return nil, fmt.Errorf("list the pods of %s: %w", framework, err)
+	}
+	out := make([]*corev1.Pod, 0, len(all.Items))
+	for i := range all.Items {
+		slim, _ := slimPod(&all.Items[i]) //nolint:errcheck // it has no errors
+		out = append(out, slim.(*corev1.Pod))
+	}
+	return out, nil
 }
 
 // coalesce says how long to wait before a status is written, so that changes of many tasks share one

@@ -547,3 +547,38 @@ func TestAJobWithoutTasksSaysSo(t *testing.T) {
 	w.run()
 	assert.Contains(t, w.status.Message, "no task")
 }
+
+func TestOnlyAPodOfThisVeryAttemptIsTakenOver(t *testing.T) {
+	for name, change := range map[string]func(*corev1.Pod){
+		"of another attempt of the job":         func(p *corev1.Pod) { p.Annotations[v1.AnnotationFrameworkAttempt] = "7" },
+		"of another attempt of the task":        func(p *corev1.Pod) { p.Annotations[v1.AnnotationTaskAttempt] = "7" },
+		"of a task that had the index before":   func(p *corev1.Pod) { p.Annotations[machine.AnnotationTaskUID] = "other" },
+		"under another ConfigMap":               func(p *corev1.Pod) { p.OwnerReferences[0].UID = "other" },
+		"of nobody":                             func(p *corev1.Pod) { p.OwnerReferences = nil },
+		"whose controller was killed just then": func(*corev1.Pod) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, role("worker", 1))
+			w.crash = func() bool { return len(w.pods) > 0 } // before the answer arrives
+			w.reconcile()
+			for len(w.pods) == 0 {
+				w.reconcile()
+			}
+			w.crash = nil
+			require.Nil(t, w.persisted.AttemptStatus.TaskRoleStatuses[0].TaskStatuses[0].AttemptStatus.PodUID)
+			p := w.pods["f-worker-0"].DeepCopy()
+			change(p)
+			w.pods[p.Name] = p
+			w.run()
+			if name == "whose controller was killed just then" {
+				assert.Equal(t, string(p.UID), *w.task("worker", 0).AttemptStatus.PodUID)
+				assert.Equal(t, 1, w.creates)
+				return
+			}
+			assert.NotNil(t, w.pods[p.Name].DeletionTimestamp, "it has to go first")
+			w.reap()
+			w.run()
+			assert.NotEqual(t, string(p.UID), *w.task("worker", 0).AttemptStatus.PodUID)
+		})
+	}
+}

@@ -27,7 +27,7 @@ func chaos(t *testing.T, seed uint64) {
 		w.f.Spec.TaskRoles = append(w.f.Spec.TaskRoles, one)
 	}
 	w.f.Spec.RetryPolicy = v1.RetryPolicy{FancyRetryPolicy: r.IntN(2) == 0, MaxRetryCount: r.Int32N(4)}
-	w.lag = true
+	w.lag, w.rescales = true, seed%2 == 0
 	w.crash = func() bool { return r.IntN(40) == 0 }
 	w.lose = func() bool { return r.IntN(20) == 0 }
 	for range 150 {
@@ -46,7 +46,7 @@ func chaos(t *testing.T, seed uint64) {
 		w.reap()
 		for _, name := range w.names() {
 			if p := w.pods[name]; p.DeletionTimestamp == nil && !done(p) {
-				if _, ran := w.ran[identity(p)]; !ran {
+				if _, ran := w.ran[w.identity(p)]; !ran {
 					w.starts(name)
 				}
 				w.exits(name, 0)
@@ -76,7 +76,7 @@ func (w *world) event() {
 	switch n := r.IntN(40); {
 	case n == 0:
 		w.f.Spec.ExecutionType = v1.ExecutionStop
-	case n < 3 && len(w.f.Spec.TaskRoles) > 0:
+	case n < 3 && w.rescales && len(w.f.Spec.TaskRoles) > 0:
 		w.f.Spec.TaskRoles[r.IntN(len(w.f.Spec.TaskRoles))].TaskNumber = r.Int32N(5)
 	case n == 3:
 		w.f.Annotations[v1.AnnotationRestart] = fmt.Sprint(r.IntN(1000))
@@ -118,7 +118,7 @@ func (w *world) kubelet(name string) {
 	if done(p) {
 		return
 	}
-	if _, ran := w.ran[identity(p)]; !ran || w.ran[identity(p)] != p.UID {
+	if _, ran := w.ran[w.identity(p)]; !ran || w.ran[w.identity(p)] != p.UID {
 		w.starts(name)
 		return
 	}

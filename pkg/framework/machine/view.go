@@ -21,6 +21,7 @@ type View struct {
 	deleted map[types.UID]time.Time
 	forced  map[types.UID]bool
 	refused map[string]Refusal
+	listed  bool // what others made before is known
 }
 
 type made struct {
@@ -28,8 +29,13 @@ type made struct {
 	when time.Time
 }
 
-// Lookup asks the API itself for a pod; nil where there is none.
-type Lookup func(name string) (*corev1.Pod, error)
+// Live asks the API itself, where the cache isn't enough.
+type Live struct {
+	// Pod returns a pod by its name; nil where there is none.
+	Pod func(name string) (*corev1.Pod, error)
+	// All returns all pods of the Framework.
+	All func() ([]*corev1.Pod, error)
+}
 
 // Made records a pod that the API has made.
 func (v *View) Made(p *corev1.Pod, now time.Time) {
@@ -52,7 +58,7 @@ func (v *View) Deleted(d Deletion, gone bool, now time.Time) {
 func (v *View) Refuse(name string, r Refusal) { set(&v.refused, name, r) }
 
 // Forget begins anew, after an attempt that left nothing behind.
-func (v *View) Forget() { *v = View{} }
+func (v *View) Forget() { *v = View{listed: true} }
 
 func set[K comparable, V any](m *map[K]V, k K, value V) {
 	if *m == nil {
@@ -62,8 +68,9 @@ func set[K comparable, V any](m *map[K]V, k K, value V) {
 }
 
 // Pods puts together what the cache has, what this process made, and what the API says where neither
-// is enough. Calls of lookup are rare: after a restart, and for pods that the cache is long missing.
-func (v *View) Pods(cached []*corev1.Pod, status *v1.FrameworkStatus, lookup Lookup, now time.Time) (Pods, error) {
+// is enough: once where another process began the Framework, and for pods that the cache is long
+// missing.
+func (v *View) Pods(cached []*corev1.Pod, status *v1.FrameworkStatus, live Live, now time.Time) (Pods, error) {
 	out := Pods{ByName: make(map[string]*corev1.Pod, len(cached)), Fresh: map[string]bool{}, Deleted: map[types.UID]bool{}, Forced: v.forced, Refused: v.refused}
 	for _, p := range cached {
 		out.ByName[p.Name] = p
@@ -76,21 +83,42 @@ func (v *View) Pods(cached []*corev1.Pod, status *v1.FrameworkStatus, lookup Loo
 			out.Deleted[uid] = true
 		}
 	}
-	if err := v.addMade(&out, lookup, now); err != nil {
+	if err := v.list(status, live, now); err != nil {
 		return out, err
 	}
-	return out, v.addRecorded(&out, status, lookup)
+	return out, v.addMade(&out, live, now)
+}
+
+// list asks once for the pods of a Framework that another process began: the cache may lack some that
+// this one made last, and to take those for missing would be to run them twice.
+func (v *View) list(status *v1.FrameworkStatus, live Live, now time.Time) error {
+	if v.listed {
+		return nil
+	}
+	if status != nil && status.State != v1.Completed {
+		pods, err := live.All()
+		if err != nil {
+			return err
+		}
+		for _, p := range pods {
+			if !v.known[p.UID] {
+				v.Made(p, now)
+			}
+		}
+	}
+	v.listed = true
+	return nil
 }
 
 // addMade adds pods that the cache doesn't have yet.
-func (v *View) addMade(out *Pods, lookup Lookup, now time.Time) error {
+func (v *View) addMade(out *Pods, live Live, now time.Time) error {
 	for name, m := range v.made {
 		if v.known[m.pod.UID] {
 			delete(v.made, name) // the cache has it, or had it and it is gone
 			continue
 		}
 		if now.Sub(m.when) >= notSeenAfter {
-			p, err := lookup(name)
+			p, err := live.Pod(name)
 			if err != nil {
 				return err
 			}
@@ -103,34 +131,6 @@ func (v *View) addMade(out *Pods, lookup Lookup, now time.Time) error {
 			v.made[name] = m
 		}
 		out.ByName[name], out.Fresh[name] = m.pod, true
-	}
-	return nil
-}
-
-// addRecorded looks for pods that the status tells of and this process has never seen.
-func (v *View) addRecorded(out *Pods, status *v1.FrameworkStatus, lookup Lookup) error {
-	if status == nil || status.State == v1.Completed {
-		return nil
-	}
-	for _, r := range status.AttemptStatus.TaskRoleStatuses {
-		for _, t := range r.TaskStatuses {
-			a := &t.AttemptStatus
-			if t.State == v1.Completed || t.State == v1.AttemptCompleted || a.PodUID == nil || v.known[types.UID(*a.PodUID)] {
-				continue
-			}
-			if p := out.ByName[a.PodName]; p != nil && string(p.UID) == *a.PodUID {
-				continue
-			}
-			p, err := lookup(a.PodName)
-			switch {
-			case err != nil:
-				return err
-			case p == nil || string(p.UID) != *a.PodUID:
-				set(&v.known, types.UID(*a.PodUID), true)
-			default:
-				out.ByName[a.PodName] = p
-			}
-		}
 	}
 	return nil
 }

@@ -88,6 +88,8 @@ type world struct {
 	crash func() bool
 	lose  func() bool // a write that fails
 	lag   bool        // the cache is late
+	// rescales: the user changes the numbers of tasks.
+	rescales bool
 }
 
 type crashed struct{}
@@ -148,7 +150,16 @@ func (w *world) reconcile() (again bool) {
 	if w.status == nil && w.persisted != nil {
 		w.status = w.persisted.DeepCopy()
 	}
-	pods, err := w.view.Pods(w.cachedPods(), w.status, func(name string) (*corev1.Pod, error) { return w.pods[name], nil }, w.now)
+	pods, err := w.view.Pods(w.cachedPods(), w.status, machine.Live{
+		Pod: func(name string) (*corev1.Pod, error) { return w.pods[name], nil },
+		All: func() ([]*corev1.Pod, error) {
+			var all []*corev1.Pod
+			for _, name := range w.names() {
+				all = append(all, w.pods[name])
+			}
+			return all, nil
+		},
+	}, w.now)
 	require.NoError(w.t, err)
 	cm := w.cm
 	cm.Fresh = !w.cached
@@ -264,7 +275,9 @@ func (w *world) create(ref machine.Task) {
 
 func (w *world) restart() {
 	w.status, w.dirty, w.decisive, w.view, w.cached = nil, false, false, machine.View{}, true
-	w.deliverAll() // informers list
+	if !w.lag || w.random.IntN(2) == 0 {
+		w.deliverAll()
+	} // else the API server answers the list from a cache of its own, which is late
 }
 
 func (w *world) deliverAll() {
@@ -306,9 +319,14 @@ func (w *world) task(role string, index int32) *v1.TaskStatus {
 	return nil
 }
 
-// identity is what may run once: an attempt of a task.
-func identity(p *corev1.Pod) string {
-	return strings.Join([]string{p.Name, p.Annotations[machine.AnnotationTaskUID], p.Annotations[v1.AnnotationFrameworkAttempt], p.Annotations[v1.AnnotationTaskAttempt]}, "/")
+// identity is what may run once: an attempt of a task. Where tasks are removed and added again, they
+// have the same numbers and are others.
+func (w *world) identity(p *corev1.Pod) string {
+	uid := ""
+	if w.rescales {
+		uid = p.Annotations[machine.AnnotationTaskUID]
+	}
+	return strings.Join([]string{p.Name, uid, p.Annotations[v1.AnnotationFrameworkAttempt], p.Annotations[v1.AnnotationTaskAttempt]}, "/")
 }
 
 // The kubelet.
@@ -323,10 +341,10 @@ func (w *world) starts(name string) {
 	p.Status.PodIP, p.Status.HostIP = "10.0.0.1", "192.168.0.1"
 	p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(w.now)}}}}
 	w.pods[name] = p
-	if before, ok := w.ran[identity(p)]; ok && before != p.UID && !w.took[before] {
-		w.t.Errorf("task attempt %s runs twice", identity(p))
+	if before, ok := w.ran[w.identity(p)]; ok && before != p.UID && !w.took[before] {
+		w.t.Errorf("task attempt %s runs twice", w.identity(p))
 	}
-	w.ran[identity(p)] = p.UID
+	w.ran[w.identity(p)] = p.UID
 }
 
 func (w *world) exits(name string, code int32) {

@@ -1,0 +1,74 @@
+package controller
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+	clientfake "sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/openpai/paictl/pkg/framework/api"
+	"github.com/openpai/paictl/pkg/framework/archive"
+	"github.com/openpai/paictl/pkg/framework/machine"
+	v1 "github.com/openpai/paictl/pkg/framework/v1"
+)
+
+// logStore is an archive that only takes logs.
+type logStore struct {
+	archive.Store
+	saved chan api.LogKey
+}
+
+// SaveLog implements archive.Store.
+func (s logStore) SaveLog(_ context.Context, key api.LogKey, data []byte, _ bool) error {
+	if string(data) == "fake logs" { // what the fake kubelet says
+		s.saved <- key
+	}
+	return nil
+}
+
+func TestALogIsKeptBeforeItsPodGoes(t *testing.T) {
+	m, err := newMetrics(nil)
+	require.NoError(t, err)
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "f-worker-1", Namespace: "jobs", UID: "u",
+			Labels:      map[string]string{v1.LabelFramework: "f", v1.LabelTaskRole: "worker", v1.LabelTaskIndex: "1"},
+			Annotations: map[string]string{v1.AnnotationFrameworkAttempt: "2", v1.AnnotationTaskAttempt: "3"}},
+		Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: "app",
+			State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{StartedAt: metav1.Now()}}}}},
+	}
+	cache, err := newCaches(clientfake.NewClientBuilder().Build(), "jobs")
+	require.NoError(t, err)
+	require.NoError(t, cache.pods.GetIndexer().Add(pod))
+	store := logStore{saved: make(chan api.LogKey, 1)}
+	now := time.Now()
+	r := &reconciler{o: Options{Namespace: "jobs", Store: store, LogBytes: 1 << 20, Log: logr.Discard()}, cache: cache, metrics: m,
+		pods: fake.NewClientset(pod).CoreV1(), now: func() time.Time { return now }}
+	r.logs = newLogSaver(r)
+	log := logOf(pod)
+	require.NotNil(t, log)
+	d := machine.Deletion{Name: pod.Name, UID: pod.UID, Log: log}
+	assert.False(t, r.logs.saved("f", d), "it has to be read first")
+
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- r.logs.run(ctx) }()
+	assert.Equal(t, api.LogKey{Framework: "f", Role: "worker", Task: 1, Attempt: 2, TaskAttempt: 3}, <-store.saved)
+	assert.Equal(t, "f", (<-r.logs.done).Object.GetName(), "the job is looked at again")
+	assert.True(t, r.logs.saved("f", d))
+	cancel()
+	require.NoError(t, <-ended)
+
+	other := machine.Deletion{Name: "f-worker-2", UID: "v", Log: log}
+	assert.False(t, r.logs.saved("f", other))
+	now = now.Add(time.Minute)
+	assert.True(t, r.logs.saved("f", other), "a kubelet that doesn't answer delays a pod's end and no more")
+	r.o.LogBytes = -1
+	assert.True(t, r.logs.saved("f", machine.Deletion{UID: "w", Log: log}))
+}
