@@ -230,12 +230,42 @@ func (w *world) delete(d machine.Deletion) {
 		w.view.Deleted(d, true, w.now)
 		return
 	}
+	if t := w.written(string(p.UID)); t != nil && t.AttemptStatus.CompletionStatus == nil {
+		w.t.Errorf("%s is deleted before its outcome is written down", p.Name)
+	}
 	w.view.Deleted(d, false, w.now)
 	if d.Force || done(p) {
 		delete(w.pods, d.Name)
 		return
 	}
 	w.deletePod(p)
+}
+
+// written is the task that has this pod, as it was written down last.
+func (w *world) written(uid string) *v1.TaskStatus {
+	for _, r := range w.persisted.AttemptStatus.TaskRoleStatuses {
+		for _, t := range r.TaskStatuses {
+			if t.AttemptStatus.PodUID != nil && *t.AttemptStatus.PodUID == uid {
+				return t
+			}
+		}
+	}
+	return nil
+}
+
+// begun tells whether just this attempt of a task is written down.
+func (w *world) begun(want *v1.TaskStatus) bool {
+	if w.persisted == nil || w.persisted.AttemptStatus.ID != w.status.AttemptStatus.ID {
+		return false
+	}
+	for _, r := range w.persisted.AttemptStatus.TaskRoleStatuses {
+		for _, t := range r.TaskStatuses {
+			if t.InstanceUID == want.InstanceUID && t.AttemptStatus.ID == want.AttemptStatus.ID {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func done(p *corev1.Pod) bool {
@@ -260,6 +290,9 @@ func (w *world) create(ref machine.Task) {
 		return // AlreadyExists; the cache will show it
 	}
 	w.creates++
+	if !w.begun(t) {
+		w.t.Errorf("%s is made before its attempt is written down", name)
+	}
 	yes := true
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: w.uid(),
 		Labels: map[string]string{v1.LabelTaskRole: ref.Role},
