@@ -358,6 +358,37 @@ func BenchmarkBarrier(b *testing.B) {
 	}
 }
 
+// BenchmarkDelivery is the part of it that tasks of a cluster share: until the last of a thousand has
+// the message. What each then computes (BenchmarkDecode of pkg/runtime/peers) it does on its own
+// machine.
+func BenchmarkDelivery(b *testing.B) {
+	const n = 1000
+	var total, totalCPU time.Duration
+	for b.Loop() {
+		a := newAPI(b)
+		a.set(b, map[string]any{})
+		var wg sync.WaitGroup
+		for range n {
+			c := a.wait(b, 0).Client
+			wg.Go(func() {
+				defer c.Close()
+				for done := false; !done && b.Context().Err() == nil; {
+					done, _ = c.watch(b.Context(), Key, 5*time.Minute, func() {}, func([]byte) bool { return true }) // again where a handshake took too long
+				}
+			})
+		}
+		for a.messages.Load() < n {
+			time.Sleep(10 * time.Millisecond)
+		}
+		began, used := time.Now(), cpuTime(b)
+		a.publish(b, workers(2, n))
+		wg.Wait()
+		total, totalCPU = total+time.Since(began), totalCPU+cpuTime(b)-used
+	}
+	b.ReportMetric(float64(total.Milliseconds())/float64(b.N), "ms/delivery")
+	b.ReportMetric(float64(totalCPU.Microseconds())/float64(b.N*n), "cpu-us/task")
+}
+
 func TestErrorsOfAWatchAreErrors(t *testing.T) {
 	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintln(w, `{"type":"ERROR","object":{"kind":"Status","code":410,"message":"too old"}}`)

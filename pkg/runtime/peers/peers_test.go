@@ -124,6 +124,15 @@ func TestABombIsNotUnpacked(t *testing.T) {
 	require.ErrorContains(t, err, "more than")
 }
 
+func BenchmarkDecode(b *testing.B) {
+	data, err := peers.Encode(large(1000))
+	require.NoError(b, err)
+	for b.Loop() {
+		_, err := peers.Decode(data)
+		require.NoError(b, err)
+	}
+}
+
 func FuzzDecode(f *testing.F) {
 	data, err := peers.Encode(large(3))
 	require.NoError(f, err)
