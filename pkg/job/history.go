@@ -13,6 +13,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -170,7 +171,10 @@ func understand(err error, body []byte) error {
 	spoke := json.Unmarshal(body, &said) == nil && said.Code != "" && said.Message != ""
 	switch {
 	case spoke && apierrors.IsNotFound(err):
-		return err // the caller knows what it asked for
+		// Not the API server's own words for it, which also mean that there is no such API.
+		return &apierrors.StatusError{ErrStatus: metav1.Status{
+			Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound, Message: "the job controller's history: " + said.Message,
+		}}
 	case spoke && apierrors.IsForbidden(err):
 		return hint.Wrap(fmt.Errorf("%w you: %s", ErrNoController, said.Message), "use a kubeconfig of an administrator (--kubeconfig, --context)")
 	case spoke:

@@ -56,6 +56,6 @@ func (d *database) openSQLite(ctx context.Context, path string) error {
 
 // sqliteName is a file's name for the driver. Another process, such as a backup, is waited for.
 func sqliteName(path string, pragmas ...string) string {
-	v := url.Values{"_txlock": {"immediate"}, "_pragma": append([]string{"busy_timeout(10000)"}, pragmas...)}
+	v := url.Values{"_txlock": {"immediate"}, "_pragma": append([]string{"busy_timeout(10000)", "temp_store(memory)"}, pragmas...)}
 	return (&url.URL{Scheme: "file", Path: path, RawQuery: v.Encode()}).String()
 }
