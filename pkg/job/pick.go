@@ -14,8 +14,8 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// runtime is the job runtime in a task's container.
-const runtime = "/usr/local/pai/runtime"
+// RuntimePath is where the job runtime is in a task's container.
+const RuntimePath = "/usr/local/pai/runtime"
 
 // Target is a task whose program runs.
 type Target struct {
@@ -32,12 +32,12 @@ func (r *Target) Command(args ...string) []string {
 	if !r.OwnRuntime {
 		return args
 	}
-	return append([]string{runtime, "exec", "--"}, args...)
+	return append([]string{RuntimePath, "exec", "--"}, args...)
 }
 
 // Runtime makes a command of the runtime itself.
 func (r *Target) Runtime(args ...string) []string {
-	return r.Command(append([]string{runtime}, args...)...)
+	return r.Command(append([]string{RuntimePath}, args...)...)
 }
 
 // Pick finds a task that runs: the one of a role and index, or with index -1 the first.

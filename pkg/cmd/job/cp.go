@@ -153,6 +153,9 @@ type copier struct {
 }
 
 func (t *copier) explain(err error) error {
+	if lacksRuntime(err) {
+		return noRuntime(t.target)
+	}
 	if _, ok := errors.AsType[*stream.ExitError](err); ok {
 		return cmdutil.ErrSilent // the runtime has said on stderr what is wrong
 	}
@@ -168,8 +171,10 @@ func (t *copier) run(ctx context.Context, in io.Reader, out io.Writer, args ...s
 // kind asks what the path in the task is.
 func (t *copier) kind(ctx context.Context) (transfer.Kind, error) {
 	var b bytes.Buffer
-	err := t.run(ctx, nil, &b, "cp-kind", t.opts.Remote)
-	return transfer.Kind(strings.TrimSpace(b.String())), err
+	if err := t.run(ctx, nil, &b, "cp-kind", t.opts.Remote); err != nil {
+		return "", err
+	}
+	return transfer.Kind(strings.TrimSpace(b.String())), nil
 }
 
 // fetch copies out of the task.

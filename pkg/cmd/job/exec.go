@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
 	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/job/stream"
 )
@@ -152,5 +155,24 @@ func ended(c *job.Client, j *job.Job, target *job.Target, err error) error {
 	if err == nil {
 		return nil
 	}
+	if target.OwnRuntime && lacksRuntime(err) {
+		return noRuntime(target)
+	}
 	return c.Explain(fmt.Errorf("run a command in %s of %s: %w", target.Task, j.Title(), err))
+}
+
+// lacksRuntime tells whether a command could not be started because the runtime isn't where it was put.
+// Container runtimes say it in words of their own, with the name and the system's reason in them.
+func lacksRuntime(err error) bool {
+	if _, ok := errors.AsType[*stream.ExitError](err); ok || err == nil {
+		return false // it has run
+	}
+	text := err.Error()
+	return strings.Contains(text, job.RuntimePath) && (strings.Contains(text, "no such file or directory") || strings.Contains(text, "not found"))
+}
+
+func noRuntime(target *job.Target) error {
+	return hint.Errorf("something in the task removed it, or a volume of the job hides it: keep both off "+path.Dir(job.RuntimePath)+
+		"; until then use: kubectl exec -n "+target.Pod.Namespace+" "+target.Pod.Name,
+		"the container of %s has no job runtime at %s", target.Task, job.RuntimePath)
 }

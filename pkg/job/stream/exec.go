@@ -47,7 +47,7 @@ func Exec(ctx context.Context, c *kube.Cluster, cmd Command) error {
 	r := c.Client.CoreV1().RESTClient().Post().Namespace(cmd.Namespace).Resource("pods").Name(cmd.Pod).SubResource("exec").
 		VersionedParams(&corev1.PodExecOptions{Container: cmd.Container, Command: cmd.Args, TTY: cmd.TTY,
 			Stdin: cmd.Stdin != nil, Stdout: true, Stderr: !cmd.TTY}, scheme.ParameterCodec)
-	e, err := executor(c.Config, r)
+	e, err := executor(heeding(c.Config), r)
 	if err != nil {
 		return err
 	}

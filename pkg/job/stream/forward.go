@@ -106,7 +106,7 @@ func exchange(from net.Conn, data httpstream.Stream) {
 // the API server doesn't answer in time.
 func dial(ctx context.Context, c *kube.Cluster, p Port) (httpstream.Connection, error) {
 	r := c.Client.CoreV1().RESTClient().Post().Namespace(p.Namespace).Resource("pods").Name(p.Pod).SubResource("portforward")
-	d, err := dialer(ctx, c.Config, r)
+	d, err := dialer(ctx, heeding(c.Config), r)
 	if err != nil {
 		return nil, err
 	}

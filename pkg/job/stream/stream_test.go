@@ -217,29 +217,13 @@ func TestAPortThatNobodyServesIsToldAndTheNextConnectionIsTried(t *testing.T) {
 	})
 }
 
-func TestAConnectionOutlivesTheTimeForAnAnswer(t *testing.T) {
-	// The time-out of kube ends with the answer; what it closes then must not be the connection.
-	slow := make(chan struct{})
-	k := jobtest.Kubelet{Exec: func(p *jobtest.Process) *metav1.Status {
-		_, _ = io.WriteString(p.Stdout, "begun")
-		<-slow
-		_, _ = io.WriteString(p.Stdout, ", ended")
-		return jobtest.Exited(0)
-	}}
-	c := open(t, k.Before(http.NotFoundHandler()))
-	read, write := io.Pipe()
-	done := make(chan error, 1)
-	go func() {
-		done <- stream.Exec(t.Context(), c, stream.Command{Namespace: "n", Pod: "p", Stdout: write})
-		write.Close()
-	}()
-	first := make([]byte, 5)
-	_, err := io.ReadFull(read, first)
-	require.NoError(t, err)
-	close(slow) // all timers of the request are stopped by now
-	rest, err := io.ReadAll(read)
-	require.NoError(t, err)
-	assert.Equal(t, "begun, ended", string(first)+string(rest))
-	require.NoError(t, <-done)
+func TestCancellingEndsAnUpgradeThatIsNotAnswered(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	end := make(chan struct{})
+	c := open(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		cancel()
+		<-end
+	}))
+	t.Cleanup(func() { close(end) })
+	require.ErrorIs(t, stream.Exec(ctx, c, stream.Command{Namespace: "n", Pod: "p"}), context.Canceled)
 }
-

@@ -1,0 +1,53 @@
+package stream
+
+import (
+	"context"
+	"net/http"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/transport/websocket"
+)
+
+// heeding makes the upgrade of a connection end with its context, and so with the time-out of kube and
+// with Ctrl-C: client-go's upgrades wait for the server's answer whatever the context says.
+func heeding(config *rest.Config) *rest.Config {
+	out := rest.CopyConfig(config)
+	outer := config.WrapTransport
+	out.WrapTransport = func(next http.RoundTripper) http.RoundTripper {
+		next = upgrade{next}
+		if outer != nil {
+			next = outer(next) // it is its context that has the time-out
+		}
+		return next
+	}
+	return out
+}
+
+type upgrade struct{ next http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (u upgrade) RoundTrip(req *http.Request) (*http.Response, error) {
+	type answer struct {
+		resp *http.Response
+		err  error
+	}
+	answered := make(chan answer, 1)
+	go func() {
+		resp, err := u.next.RoundTrip(req)
+		answered <- answer{resp, err}
+	}()
+	select {
+	case a := <-answered:
+		return a.resp, a.err
+	case <-req.Context().Done():
+		go func() {
+			if a := <-answered; a.err == nil { // too late
+				_ = a.resp.Body.Close()
+				if ws, ok := u.next.(websocket.ConnectionHolder); ok {
+					_ = ws.Connection().Close()
+				}
+			}
+		}()
+		return nil, context.Cause(req.Context())
+	}
+}

@@ -1,0 +1,11 @@
+package kube
+
+import (
+	"net/http"
+	"time"
+)
+
+// Patient wraps the transports of a cluster's configuration in a limit of its own for tests.
+var Patient = func(c *Cluster, limit time.Duration) {
+	c.Config.WrapTransport = func(next http.RoundTripper) http.RoundTripper { return patience{next, limit} }
+}
