@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -153,117 +152,6 @@ func (r *reconciler) deletePod(ctx context.Context, d machine.Deletion) (gone bo
 		return true, nil
 	}
 	return false, fmt.Errorf("delete pod %s: %w", d.Name, err)
-}
-
-// createPods makes some of the pods. The first one goes alone: where a quota is used up, one call
-// says so and not two hundred.
-func (r *reconciler) createPods(ctx context.Context, f *v1.Framework, e *entry, tasks []machine.Task) (time.Duration, error) {
-	if err := r.prepareJob(ctx, f, e); err != nil {
-		return 0, err
-	}
-	avoid := machine.Avoided(e.status, r.policy, r.now())
-	tasks = tasks[:min(len(tasks), maxCreate)]
-	if err := r.createPod(ctx, f, e, tasks[0], avoid, &sync.Mutex{}); err != nil {
-		return r.block(f, e, err)
-	}
-	var mu sync.Mutex
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(parallel)
-	for _, t := range tasks[1:] {
-		group.Go(func() error { return r.createPod(ctx, f, e, t, avoid, &mu) })
-	}
-	if err := group.Wait(); err != nil {
-		return r.block(f, e, err)
-	}
-	e.blocked, e.blockedTimes = "", 0
-	return 0, nil
-}
-
-// errInTheWay is a pod of an earlier attempt, or somebody else's.
-var errInTheWay = errors.New("a pod of that name is still there")
-
-func (r *reconciler) createPod(ctx context.Context, f *v1.Framework, e *entry, ref machine.Task, avoid []string, mu *sync.Mutex) error {
-	t := e.task(ref)
-	p, err := makePod(f, e.status, ref.Role, t, avoid)
-	if err != nil {
-		mu.Lock()
-		defer mu.Unlock()
-		e.view.Refuse(t.AttemptStatus.PodName, machine.Refusal{Code: machine.CodePodCreationPermanent, Message: err.Error()})
-		return nil
-	}
-	made, err := r.pods.Pods(r.o.Namespace).Create(ctx, p, metav1.CreateOptions{})
-	if apierrors.IsAlreadyExists(err) {
-		made, err = r.existing(ctx, p)
-	}
-	mu.Lock()
-	defer mu.Unlock()
-	if code, refused := refusal(err); refused {
-		e.view.Refuse(p.Name, machine.Refusal{Code: code, Message: err.Error()})
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	slim, _ := slimPod(made) //nolint:errcheck // it has no errors
-	e.view.Made(slim.(*corev1.Pod), r.now())
-	return nil
-}
-
-// existing finds out whether the pod that has the name is the very one that should be made: an
-// earlier call may have made it although its answer was lost.
-func (r *reconciler) existing(ctx context.Context, want *corev1.Pod) (*corev1.Pod, error) {
-	have, err := r.lookup(ctx, want.Name)
-	if err != nil {
-		return nil, err
-	}
-	if have == nil {
-		return nil, errInTheWay
-	}
-	for _, k := range []string{v1.AnnotationFrameworkAttempt, v1.AnnotationTaskAttempt, machine.AnnotationTaskUID} {
-		if have.Annotations[k] != want.Annotations[k] {
-			return nil, fmt.Errorf("%w: %s", errInTheWay, want.Name)
-		}
-	}
-	if o := metav1.GetControllerOf(have); o == nil || o.UID != want.OwnerReferences[0].UID {
-		return nil, fmt.Errorf("%w, and belongs to something else: %s", errInTheWay, want.Name)
-	}
-	return have, nil
-}
-
-// refusal tells which answers of the API mean that a pod is wrong in itself.
-func refusal(err error) (int32, bool) {
-	text := ""
-	if err != nil {
-		text = err.Error()
-	}
-	switch {
-	case err == nil, strings.Contains(text, "exceeded quota"), strings.Contains(text, "object provided is unrecognized"),
-		strings.Contains(text, "being terminated"):
-		return 0, false
-	case apierrors.IsInvalid(err), apierrors.IsRequestEntityTooLargeError(err):
-		return machine.CodePodCreationPermanent, true
-	case apierrors.IsForbidden(err), apierrors.IsBadRequest(err):
-		return machine.CodePodCreationUnknown, true
-	}
-	return 0, false
-}
-
-// block notes why no pod can be made for now.
-func (r *reconciler) block(f *v1.Framework, e *entry, err error) (time.Duration, error) {
-	if errors.Is(err, context.Canceled) {
-		return 0, err
-	}
-	if errors.Is(err, errInTheWay) && e.blockedTimes < 5 {
-		e.blockedTimes++ // the cache will soon show it, and the machine removes it
-		return 200 * time.Millisecond, nil
-	}
-	if e.blocked != err.Error() {
-		e.blocked = err.Error()
-		r.recorder.Eventf(f, nil, corev1.EventTypeWarning, "PodsNotMade", "PodsNotMade", "%s", clip(err.Error()))
-	}
-	wait := time.Second << min(e.blockedTimes, 5)
-	e.blockedTimes++
-	return wait, nil
 }
 
 // completed sees a job off: it is archived before its end is written down, so that both cost one
