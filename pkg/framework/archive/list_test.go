@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -197,6 +198,26 @@ func BenchmarkListPage(b *testing.B) {
 					}
 				})
 			}
+		})
+	}
+}
+
+// Jobs of four tasks each that end at the same time.
+func BenchmarkSaveJob(b *testing.B) {
+	for name, place := range map[string]func(testing.TB) place{"SQLite": sqlitePlace, "PostgreSQL": postgresPlace} {
+		b.Run(name, func(b *testing.B) {
+			s := place(b).open(b)
+			var n atomic.Int64
+			b.SetParallelism(32)
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					i := int(n.Add(1))
+					if err := s.SaveJob(b.Context(), end(run(job("alice", fmt.Sprint("job-", i), i, 4), 0, i), 0, i+10, false)); err != nil {
+						b.Error(err)
+						return
+					}
+				}
+			})
 		})
 	}
 }
