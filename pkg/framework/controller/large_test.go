@@ -123,3 +123,22 @@ func TestManyJobsCostFewCallsEach(t *testing.T) {
 	assert.InDelta(t, tasks, calls["POST pods"], 0)
 	assert.LessOrEqual(t, calls["PUT frameworks/status"], float64(8*n))
 }
+
+// The barrier is what a gang waits for after its last task has an address.
+func TestTheAddressesOfALargeGangArePublishedAtOnce(t *testing.T) {
+	w := begin(t)
+	n := number("PAICTL_TEST_GANG", 60)
+	w.submit("gang", workers(int32(n))) //nolint:gosec // a test's own size
+	w.until("gang", "has told its tasks of each other", func(f *v1.Framework) bool { return f.Status.AttemptStatus.PeersTime != nil })
+	families, err := w.o.Registry.(*prometheus.Registry).Gather()
+	require.NoError(t, err)
+	for _, f := range families {
+		if f.GetName() == "pai_controller_barrier_duration_seconds" {
+			h := f.GetMetric()[0].GetHistogram()
+			require.Equal(t, uint64(1), h.GetSampleCount(), "published once")
+			t.Logf("%d tasks: %.0f ms after the last address", n, 1000*h.GetSampleSum())
+			return
+		}
+	}
+	t.Fatal("no metric of the barrier")
+}
