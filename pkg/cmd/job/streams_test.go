@@ -1,0 +1,151 @@
+package job_test
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/openpai/paictl/pkg/cmd/cmdtest"
+	"github.com/openpai/paictl/pkg/framework/api"
+	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/job/jobtest"
+	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/kube/kubetest"
+	"github.com/openpai/paictl/pkg/runtime/code"
+	"github.com/openpai/paictl/pkg/runtime/transfer"
+)
+
+// TestScriptsWithTasks has jobs whose containers are played here: what runs in them works on a folder
+// of this machine.
+func TestScriptsWithTasks(t *testing.T) {
+	cluster := kubetest.Start(t)
+	jobtest.Prepare(t, cluster)
+	makeJob(t, cluster, "runs", "app")
+	makeJob(t, cluster, "bare", "bare")
+	makeJob(t, cluster, "idle", "")
+	kubelet := &jobtest.Kubelet{Exec: (&container{t.TempDir()}).exec}
+	history := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/v1/jobs/"+v1.ObjectName("bob", "over") {
+			fmt.Fprint(w, `{"user":"bob","name":"over","state":"Succeeded","attempts":[]}`)
+			return
+		}
+		w.WriteHeader(http.StatusNotFound)
+		fmt.Fprint(w, `{"code":"NotFound","message":"no such job"}`)
+	})
+	h, err := jobtest.Handler(cluster.Config, jobtest.Services{api.Service: history})
+	require.NoError(t, err)
+	cmdtest.RunIn(t, "testdata/streams", map[string]string{"KUBECONFIG": jobtest.Kubeconfig(t, kubelet.Before(h)), "PAICTL_USER": "bob"})
+}
+
+// makeJob makes a job of bob with two tasks, of which the first runs in a container, and the second has
+// ended. Without a container neither has begun.
+func makeJob(t *testing.T, c *kube.Cluster, name, image string) {
+	t.Helper()
+	ctx, object := context.Background(), v1.ObjectName("bob", name)
+	f := &v1.Framework{TypeMeta: metav1.TypeMeta{APIVersion: v1.Resource.GroupVersion().String(), Kind: "Framework"},
+		ObjectMeta: metav1.ObjectMeta{Name: object, Labels: map[string]string{v1.LabelUser: "bob"}, Annotations: map[string]string{v1.AnnotationJobName: name, v1.AnnotationRuntime: "test"}},
+		Spec: v1.FrameworkSpec{ExecutionType: v1.ExecutionStart, TaskRoles: []v1.TaskRole{{Name: "worker", TaskNumber: 2,
+			Task: v1.Task{Pod: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "i"}}}}}}}}}
+	text, err := runtime.DefaultUnstructuredConverter.ToUnstructured(f)
+	require.NoError(t, err)
+	client, err := dynamic.NewForConfig(c.Config)
+	require.NoError(t, err)
+	_, err = client.Resource(v1.Resource).Namespace(kube.JobNamespace).Create(ctx, &unstructured.Unstructured{Object: text}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	if image == "" {
+		return
+	}
+	for index, state := range []corev1.ContainerState{{Running: &corev1.ContainerStateRunning{}}, {Terminated: &corev1.ContainerStateTerminated{}}} {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", name, index), Labels: map[string]string{
+			v1.LabelFramework: object, v1.LabelTaskRole: "worker", v1.LabelTaskIndex: fmt.Sprint(index)}},
+			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: image}}}}
+		p, err := c.Client.CoreV1().Pods(kube.JobNamespace).Create(ctx, p, metav1.CreateOptions{})
+		require.NoError(t, err)
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", State: state}}
+		_, err = c.Client.CoreV1().Pods(kube.JobNamespace).UpdateStatus(ctx, p, metav1.UpdateOptions{})
+		require.NoError(t, err)
+	}
+}
+
+// container is the task runs-0, whose files lie in a folder.
+type container struct{ root string }
+
+func (c *container) exec(p *jobtest.Process) *metav1.Status {
+	if slices.Contains(p.Args, "bare") {
+		return jobtest.NotStarted(`OCI runtime exec failed: unable to start container process: exec: "` + job.RuntimePath + `": stat ` + job.RuntimePath + `: no such file or directory`)
+	}
+	args := p.Args[3:] // runtime exec --
+	at := func(i int) string { return filepath.Join(c.root, args[i]) }
+	if args[0] != job.RuntimePath {
+		fmt.Fprintln(p.Stdout, args)
+		return jobtest.Exited(7)
+	}
+	err := error(nil)
+	switch args = args[1:]; {
+	case args[0] == "cp-kind" && evil[args[1]] != nil:
+		fmt.Fprintln(p.Stdout, transfer.Folder)
+	case args[0] == "cp-kind":
+		var kind transfer.Kind
+		kind, err = transfer.KindOf(at(1))
+		fmt.Fprintln(p.Stdout, kind)
+	case args[0] == "cp-out" && evil[args[1]] != nil:
+		err = send(p.Stdout, evil[args[1]])
+	case args[0] == "cp-out":
+		err = transfer.Pack(context.Background(), p.Stdout, at(1), args[2], func(name, why string) { fmt.Fprintf(p.Stderr, "left out: %s (%s)\n", name, why) })
+	case args[0] == "cp-in":
+		err = code.Unpack(context.Background(), p.Stdin, at(1))
+	}
+	if err != nil {
+		fmt.Fprintln(p.Stderr, "pai-runtime:", err)
+		return jobtest.Exited(1)
+	}
+	return jobtest.Exited(0)
+}
+
+// evil is what a task sends that would write elsewhere, by the path that is asked for.
+var evil = map[string][]tar.Header{
+	"/up":       {{Name: "../escaped", Typeflag: tar.TypeReg}},
+	"/deep":     {{Name: "deep/", Typeflag: tar.TypeDir, Mode: 0o755}, {Name: "deep/../../escaped", Typeflag: tar.TypeReg}},
+	"/absolute": {{Name: "/tmp/escaped", Typeflag: tar.TypeReg}},
+	"/link":     {{Name: "link", Linkname: "..", Typeflag: tar.TypeSymlink}, {Name: "link/escaped", Typeflag: tar.TypeReg}},
+	"/inner":    {{Name: "in", Linkname: ".", Typeflag: tar.TypeSymlink}, {Name: "in/escaped", Typeflag: tar.TypeReg}},
+	"/hard":     {{Name: "hard", Linkname: "../outside", Typeflag: tar.TypeLink}},
+	"/device":   {{Name: "device", Typeflag: tar.TypeBlock}},
+}
+
+// send goes on for long after the bad entry, as a task might that wants to fill the disk.
+func send(w io.Writer, headers []tar.Header) error {
+	z := gzip.NewWriter(w)
+	t := tar.NewWriter(z)
+	for i := range headers {
+		if err := t.WriteHeader(&headers[i]); err != nil {
+			return err
+		}
+	}
+	for i := range 100 {
+		if err := t.WriteHeader(&tar.Header{Name: fmt.Sprintf("after-%d", i), Typeflag: tar.TypeReg, Size: 1 << 16, Mode: 0o644}); err != nil {
+			return err
+		}
+		if _, err := t.Write(make([]byte, 1<<16)); err != nil {
+			return err
+		}
+	}
+	if err := t.Close(); err != nil {
+		return err
+	}
+	return z.Close()
+}
