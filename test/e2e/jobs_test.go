@@ -32,7 +32,7 @@ func (j *jobs) examplesEndAsTheySay(t *testing.T) {
 		check func(*testing.T, string)
 	}{
 		{"hello", func(t *testing.T, name string) {
-			j.submit(t, example(t, name), "--watch")
+			j.submit(t, example(t, name), "--watch", "--timeout", "3m")
 			assert.Contains(t, j.log(t, name), "Hello ann, this is main-0 of ann~hello")
 			j.ended(t, name, "succeeded", "Succeeded")
 		}},
