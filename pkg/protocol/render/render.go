@@ -110,7 +110,7 @@ func (r *renderer) framework() *v1.Framework {
 	}
 	f := &v1.Framework{
 		TypeMeta: metav1.TypeMeta{APIVersion: apiVersion, Kind: "Framework"},
-		ObjectMeta: metav1.ObjectMeta{Name: r.object, Namespace: r.Namespace, Labels: r.labels(), Annotations: map[string]string{
+		ObjectMeta: metav1.ObjectMeta{Name: r.object, Namespace: r.Namespace, Labels: r.labels(), Finalizers: []string{v1.Finalizer}, Annotations: map[string]string{
 			v1.AnnotationJobName: j.Name, v1.AnnotationLogInfix: r.object, v1.AnnotationConfig: string(masked),
 			v1.AnnotationGPUs: strconv.Itoa(j.GPUs()), v1.AnnotationRuntime: v1.RuntimeV1, v1.AnnotationConfigHash: hash(masked),
 			v1.AnnotationGang: strconv.FormatBool(j.Extras.Gang), v1.AnnotationPriority: j.Extras.Priority,
