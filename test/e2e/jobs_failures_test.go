@@ -26,7 +26,7 @@ func (j *jobs) failuresAreExplained(t *testing.T) {
 	})
 	t.Run("more than the user's quota", func(t *testing.T) {
 		_ = run(t, j.args("job", "delete", "gpu", "--user", "eve", "--yes")...)
-		r := run(t, j.args("job", "submit", example(t, "gpu"), "--user", "eve")...)
+		r := run(t, j.args("job", "submit", example(t, "gpu"), "--user", "eve", "--replace")...)
 		text := r.stdout + r.stderr
 		if r.code == 0 {
 			eventually(t, time.Minute, "it says that the quota is too small", func() bool {

@@ -56,7 +56,7 @@ func (j *jobs) mayDoLittle(t *testing.T) {
 	// Another user's job, with a secret.
 	bob := jobFile(t, fmt.Sprintf(sleepers, "theirs", 1))
 	_ = run(t, j.args("job", "delete", "theirs", "--user", "bob", "--yes")...)
-	ok(t, j.args("job", "submit", bob, "--user", "bob")...)
+	ok(t, j.args("job", "submit", bob, "--user", "bob", "--replace")...)
 	defer func() { _ = run(t, j.args("job", "delete", "theirs", "--user", "bob", "--yes")...) }()
 	for _, name := range []string{"alone", "pair"} {
 		eventually(t, 2*time.Minute, name+" runs", func() bool { return strings.Contains(j.log(t, name), "ready") })

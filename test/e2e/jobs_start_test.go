@@ -31,7 +31,7 @@ func (j *jobs) startsSoon(t *testing.T) {
 		name := fmt.Sprintf("start-%d", i)
 		j.forget(t, name)
 		start := time.Now()
-		ok(t, j.job("submit", example(t, "hello"), "--name", name)...)
+		ok(t, j.job("submit", example(t, "hello"), "--name", name, "--replace")...)
 		eventually(t, 2*time.Minute, name+" has printed", func() bool { return strings.Contains(j.log(t, name), "Hello") })
 		made := j.podsOf(t, name)
 		require.Len(t, made, 1)

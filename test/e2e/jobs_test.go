@@ -79,7 +79,7 @@ func (j *jobs) examplesEndAsTheySay(t *testing.T) {
 			j.submit(t, example(t, name))
 			j.ended(t, name, "succeeded", "Succeeded")
 			assert.Contains(t, j.log(t, name), "the file has 1 lines")
-			j.submit(t, example(t, name), "--replace")
+			j.submit(t, example(t, name))
 			j.ended(t, name, "succeeded", "Succeeded")
 			assert.Contains(t, j.log(t, name), "found what was left here:\nann~storage was here")
 			assert.Contains(t, j.log(t, name), "the file has 2 lines")
@@ -120,7 +120,7 @@ func (j *jobs) waitsForGPUs(t *testing.T, name string) {
 	why := j.why(t, name)
 	assert.Contains(t, why, "GPU", "what it waits for")
 	assert.Contains(t, why, "gpu", "who has it")
-	assert.Contains(t, ok(t, j.job("queue")...).stdout, name)
+	assert.Contains(t, ok(t, j.args("job", "queue")...).stdout, name)
 	for _, p := range j.podsOf(t, name) {
 		assert.Empty(t, p.Spec.NodeName, "a gang that waits holds no machine")
 	}
@@ -156,7 +156,7 @@ func (j *jobs) goesOnFromItsCheckpoint(t *testing.T, name string) {
 	_, err := fmt.Sscan(after, &saved)
 	require.NoError(t, err)
 
-	j.submit(t, example(t, name), "--set", "steps=100", "--replace")
+	j.submit(t, example(t, name), "--set", "steps=100")
 	j.ended(t, name, "succeeded", "Succeeded")
 	log = j.log(t, name)
 	assert.Contains(t, log, fmt.Sprintf("resumed at step %d\n", saved))
@@ -241,7 +241,8 @@ func (j *jobs) job(verb string, args ...string) []string {
 
 func (j *jobs) submit(t testing.TB, file string, flags ...string) {
 	t.Helper()
-	ok(t, j.job("submit", append([]string{file}, flags...)...)...)
+	// The history keeps the names of jobs that are gone.
+	ok(t, j.job("submit", append([]string{file, "--replace"}, flags...)...)...)
 }
 
 // forget deletes a job that an earlier run of the test has left.

@@ -4,7 +4,7 @@
 //	GET  /v1/jobs?user=&vc=&state=&keyword=&since=&before=&limit=&cursor=   JobPage
 //	GET  /v1/jobs/{framework}                                              JobDetail; also by UID
 //	GET  /v1/jobs/{framework}/events                                       []Event
-//	GET  /v1/jobs/{framework}/logs?role=&task=&attempt=&taskAttempt=        text; header X-Pai-Truncated: true
+//	GET  /v1/jobs/{framework}/logs?uid=&role=&task=&attempt=&taskAttempt=   text; header X-Pai-Truncated: true
 //	HEAD, PUT, GET /v1/code/{sha256}                                       a gzipped tar archive
 //
 // Who asks sends the token of the Secret TokenSecret in TokenHeader. Errors are {"code": "NotFound", "message": "…"}; the codes are BadRequest, NotFound, TooLarge,

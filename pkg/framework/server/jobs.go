@@ -104,10 +104,10 @@ func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) error {
 
 func (s *Server) serveLog(w http.ResponseWriter, r *http.Request) error {
 	v := r.URL.Query()
-	if err := onlyKnown(v, "role", "task", "attempt", "taskAttempt"); err != nil {
+	if err := onlyKnown(v, "uid", "role", "task", "attempt", "taskAttempt"); err != nil {
 		return err
 	}
-	key := api.LogKey{Framework: r.PathValue("framework"), Role: v.Get("role")}
+	key := api.LogKey{Framework: r.PathValue("framework"), UID: v.Get("uid"), Role: v.Get("role")}
 	if key.Role == "" {
 		return fmt.Errorf("%w: say which role's", archive.ErrBadQuery)
 	}
