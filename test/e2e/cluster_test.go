@@ -76,7 +76,7 @@ func (l *lab) isReady(nodes int) {
 		return strings.Count(out, " Ready ") == nodes
 	})
 	eventually(l.t, 2*time.Minute, "all system pods run", func() bool {
-		out := l.kubectl("get pods -A --no-headers --field-selector status.phase!=Succeeded")
+		out := l.kubectl("get pods -A --no-headers --field-selector status.phase!=Succeeded,metadata.namespace!=pai-jobs")
 		return !strings.Contains(out, "ContainerCreating") && !strings.Contains(out, "Pending") && !strings.Contains(out, "0/1")
 	})
 }
