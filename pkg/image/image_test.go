@@ -92,7 +92,7 @@ func TestAPlanThatCannotBeIsRefused(t *testing.T) {
 	}{
 		"an unknown name":               {Destination{Registry: "r.io/x", Tag: "v1"}, []string{"nothing"}, false, "holds no image nothing", "image list"},
 		"upstream images and no mirror": {Destination{Registry: "r.io/x", Tag: "v1"}, nil, true, upstreamRef, "cluster.docker-registry.mirror"},
-		"own images and no registry":    {Destination{Mirror: "m.io"}, nil, false, "no registry is named for pai-scheduler", "--registry"},
+		"own images and no registry":    {Destination{Mirror: "m.io"}, nil, false, "no registry is named for pai-controller", "--registry"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Plan(b, tt.d, tt.names, tt.all)
