@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -49,7 +50,7 @@ func main() {
 
 func run(args []string) (int, error) {
 	if len(args) == 0 {
-		return 2, errors.New("a command is missing\n\n" + usage)
+		return 2, errors.New("a command is missing\n\n" + strings.TrimSpace(usage))
 	}
 	switch name, rest := args[0], args[1:]; {
 	case name == "install" && len(rest) == 1:

@@ -94,12 +94,12 @@ func (f *Frameworks) List(ctx context.Context, selector string) ([]v1.Framework,
 }
 
 // Create makes one. With dryRun the API server checks it and keeps nothing.
-func (f *Frameworks) Create(ctx context.Context, new *v1.Framework, dryRun bool) (*v1.Framework, error) {
+func (f *Frameworks) Create(ctx context.Context, one *v1.Framework, dryRun bool) (*v1.Framework, error) {
 	r := f.on(f.rest.Post(), "").Param("fieldManager", "paictl")
 	if dryRun {
 		r = r.Param("dryRun", metav1.DryRunAll)
 	}
-	body, err := json.Marshal(new)
+	body, err := json.Marshal(one)
 	if err != nil {
 		return nil, err
 	}

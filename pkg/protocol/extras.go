@@ -23,7 +23,7 @@ func extraKeys() []string {
 	return []string{"gangAllocation", "hivedScheduler", pluginKey, "storages", "hostNetwork", "gracePeriodSec", "maxDurationSec", "checkpointDir"}
 }
 
-func (r *reader) readExtras(p, roles place) {
+func (r *reader) readExtras(p place) {
 	e := &r.job.Extras
 	e.Gang, e.Priority, e.GracePeriodSec = true, "test", defaultGrace
 	if !p.is(kindMap) {

@@ -88,7 +88,7 @@ func (r *reader) read() {
 	roles := top.get("taskRoles")
 	if roles.is(kindMap) {
 		r.checkRoleNames(roles)
-		r.readExtras(top.get("extras"), roles)
+		r.readExtras(top.get("extras"))
 		r.readRoles(roles)
 	}
 	r.readLogins()

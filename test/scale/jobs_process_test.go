@@ -83,7 +83,7 @@ func (w *jobsWorld) start() {
 			return fmt.Errorf("it has ended: %s", c.text())
 		default:
 		}
-		resp, err := http.Get(c.url + "/readyz") //nolint:noctx // of this machine
+		resp, err := http.Get(c.url + "/readyz")
 		if err != nil {
 			return err
 		}
@@ -122,7 +122,7 @@ func (c *controller) memory() int64 {
 
 func freeAddress(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // of this machine
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer l.Close()
 	return l.Addr().String()

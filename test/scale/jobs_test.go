@@ -260,11 +260,11 @@ func (w *jobsWorld) submit(name string, tasks int) error {
 taskRoles: {worker: {instances: %d, dockerImage: i, commands: ["true"], resourcePerInstance: {cpu: 1, memoryMB: 128, gpu: 0}}}}`, name, tasks)
 	j, findings := protocol.Parse(name+".yaml", []byte(text))
 	if len(findings) > 0 {
-		return fmt.Errorf("%v", findings)
+		return fmt.Errorf("read the job: %w", findings.Err())
 	}
 	objects, findings := render.Render(j, render.Options{User: "ann", Namespace: kube.JobNamespace, Cluster: render.Cluster{RuntimeImage: "none"}, Now: time.Now()})
 	if objects == nil {
-		return fmt.Errorf("%v", findings)
+		return fmt.Errorf("render the job: %w", findings.Err())
 	}
 	for i := range objects.Framework.Spec.TaskRoles {
 		pod := &objects.Framework.Spec.TaskRoles[i].Task.Pod

@@ -46,19 +46,19 @@ func TestCopiesLandWhereCpPutsThem(t *testing.T) {
 }
 
 func TestTasksAndPortsAreReadAsPeopleWriteThem(t *testing.T) {
-	role, index, err := parseTask("", "worker[3]", -1)
+	role, index, err := parseTask("", "worker[3]")
 	require.NoError(t, err)
 	assert.Equal(t, "worker", role)
 	assert.EqualValues(t, 3, index)
-	role, index, err = parseTask("worker", "2", -1)
+	role, index, err = parseTask("worker", "2")
 	require.NoError(t, err)
 	assert.Equal(t, "worker", role)
 	assert.EqualValues(t, 2, index)
-	_, index, err = parseTask("worker", "", -1)
+	_, index, err = parseTask("worker", "")
 	require.NoError(t, err)
 	assert.EqualValues(t, -1, index)
 	for _, c := range [][2]string{{"", "x"}, {"boss", "worker[1]"}, {"", "-1"}} {
-		_, _, err = parseTask(c[0], c[1], -1)
+		_, _, err = parseTask(c[0], c[1])
 		require.Error(t, err, c)
 	}
 	for text, want := range map[string]struct {

@@ -42,7 +42,7 @@ func (t *TargetFlags) add(f *cmdutil.Factory, fl *Flags, cmd *cobra.Command) {
 
 // pick finds the task, and says on stderr which it is where others would have fitted.
 func (t *TargetFlags) pick(ctx context.Context, f *cmdutil.Factory, c *job.Client, j *job.Job) (*job.Target, error) {
-	role, index, err := parseTask(t.Role, t.Task, -1)
+	role, index, err := parseTask(t.Role, t.Task)
 	if err != nil {
 		return nil, err
 	}

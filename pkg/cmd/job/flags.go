@@ -68,10 +68,10 @@ func (fl *Flags) find(ctx context.Context, f *cmdutil.Factory, name string) (*jo
 	return c, j, err
 }
 
-// completeJobs completes up to max names of jobs; max 0 is any number.
-func (fl *Flags) completeJobs(f *cmdutil.Factory, max int) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+// completeJobs completes up to most names of jobs; 0 is any number.
+func (fl *Flags) completeJobs(f *cmdutil.Factory, most int) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		if max > 0 && len(args) >= max {
+		if most > 0 && len(args) >= most {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		names := fl.known(cmd.Context(), f, fl.selector(f), func(w *v1.Framework) string { return w.Annotations[v1.AnnotationJobName] })
@@ -115,7 +115,7 @@ func (fl *Flags) known(ctx context.Context, f *cmdutil.Factory, selector string,
 	}
 	list, err := c.Frameworks.List(ctx, selector)
 	if err != nil {
-		f.Log.Debug("complete names of jobs", "error", err)
+		f.Log.DebugContext(ctx, "complete names of jobs", "error", err)
 		return nil
 	}
 	var out []string

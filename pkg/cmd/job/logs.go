@@ -75,7 +75,7 @@ Logs of pods that are gone come from the job controller's archive, which keeps t
 
 func (opts *LogsOptions) complete() (err error) {
 	o := &opts.Logs
-	if o.Role, o.Task, err = parseTask(o.Role, opts.task, logs.All); err != nil {
+	if o.Role, o.Task, err = parseTask(o.Role, opts.task); err != nil {
 		return err
 	}
 	switch {
@@ -91,10 +91,10 @@ func (opts *LogsOptions) complete() (err error) {
 	return nil
 }
 
-// parseTask reads --role and --task together.
-func parseTask(role, task string, none int32) (string, int32, error) {
+// parseTask reads --role and --task together; the index is -1 where there is none.
+func parseTask(role, task string) (string, int32, error) {
 	if task == "" {
-		return role, none, nil
+		return role, -1, nil
 	}
 	if n, err := strconv.ParseInt(task, 10, 32); err == nil && n >= 0 {
 		return role, int32(n), nil
@@ -128,7 +128,7 @@ func logsRun(ctx context.Context, opts *LogsOptions) error {
 	}
 	err = logs.Write(ctx, c, j, o)
 	if o.Follow && ctx.Err() != nil {
-		return nil // Ctrl-C is how one leaves
+		return nil //nolint:nilerr // Ctrl-C is how one leaves
 	}
 	return c.Explain(err)
 }

@@ -55,7 +55,7 @@ func TestScriptsWithTasks(t *testing.T) {
 // ended. Without a container neither has begun.
 func makeJob(t *testing.T, c *kube.Cluster, name, image string) {
 	t.Helper()
-	ctx, object := context.Background(), v1.ObjectName("bob", name)
+	ctx, object := t.Context(), v1.ObjectName("bob", name)
 	f := &v1.Framework{TypeMeta: metav1.TypeMeta{APIVersion: v1.Resource.GroupVersion().String(), Kind: "Framework"},
 		ObjectMeta: metav1.ObjectMeta{Name: object, Labels: map[string]string{v1.LabelUser: "bob"}, Annotations: map[string]string{v1.AnnotationJobName: name, v1.AnnotationRuntime: "test"}},
 		Spec: v1.FrameworkSpec{ExecutionType: v1.ExecutionStart, TaskRoles: []v1.TaskRole{{Name: "worker", TaskNumber: 2,

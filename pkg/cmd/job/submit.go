@@ -185,13 +185,13 @@ func (opts *SubmitOptions) read() ([]submission, error) {
 
 // text is a file with what the flags change in it.
 func (opts *SubmitOptions) text(name string) ([]byte, error) {
-	var r io.Reader = opts.Factory.IO.In
+	r := io.Reader(opts.Factory.IO.In)
 	if name != "-" {
 		f, err := os.Open(name)
 		if err != nil {
 			return nil, err
 		}
-		defer f.Close() //nolint:errcheck // it was only read
+		defer f.Close()
 		r = f
 	}
 	data, err := io.ReadAll(io.LimitReader(r, protocol.MaxBytes+1))

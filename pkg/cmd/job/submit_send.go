@@ -28,7 +28,7 @@ func (opts *SubmitOptions) pack(ctx context.Context, c *job.Client, facts *job.F
 	if err != nil {
 		return nil, err
 	}
-	defer a.Close() //nolint:errcheck // a temporary file
+	defer a.Close()
 	say := func(format string, args ...any) { fmt.Fprintf(opts.Factory.IO.Err, format+"\n", args...) }
 	for _, name := range a.Left {
 		say("warning: %s doesn't go along: it is no file, or a link out of the folder", name)

@@ -10,9 +10,9 @@ const (
 	// Lease is held by the replica that leads; its holder is HOST:PORT of that replica's HTTP API.
 	Lease = "job-controller"
 	// TokenSecret holds what opens the HTTP API, under TokenKey; it is sent in TokenHeader.
-	TokenSecret = "job-controller-token" //nolint:gosec // the name of a Secret
+	TokenSecret = "job-controller-token"
 	TokenKey    = "token"
-	TokenHeader = "X-Pai-Token" //nolint:gosec // the name of a header
+	TokenHeader = "X-Pai-Token"
 	// RulesConfigMap is the administrator's set of failure rules, and RulesKey its key.
 	RulesConfigMap = "job-failure-rules"
 	RulesKey       = "rules.yaml"
@@ -31,7 +31,7 @@ type Configuration struct {
 // Keys of the ConfigMap.
 const (
 	keyRuntimeImage  = "runtime-image"
-	keyPullSecret    = "pull-secret" //nolint:gosec // the name of a Secret
+	keyPullSecret    = "pull-secret"
 	keySchedulerName = "scheduler-name"
 	keyCodeURL       = "code-url"
 	keyDNSDomain     = "dns-domain"

@@ -35,7 +35,7 @@ func scanJob(scan func(...any) error, more ...any) (api.Job, error) {
 		&j.GPUs, &j.Tasks, &j.Retries, &submitted, &started, &completed,
 	}, more...)...)
 	if code.Valid {
-		c := int32(code.Int64) //nolint:gosec // it was an int32 when it was written
+		c := int32(code.Int64)
 		j.Code = &c
 	}
 	j.Submitted, j.Started, j.Completed = instant(submitted), instantOf(started), instantOf(completed)

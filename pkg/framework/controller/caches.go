@@ -91,13 +91,13 @@ func (c *caches) start(ctx context.Context) error {
 }
 
 func (c *caches) framework(name string) *v1.Framework {
-	o, _, _ := c.frameworks.GetIndexer().GetByKey(c.namespace + "/" + name) //nolint:errcheck // the index of keys has no errors
+	o, _, _ := c.frameworks.GetIndexer().GetByKey(c.namespace + "/" + name)
 	f, _ := o.(*v1.Framework)
 	return f
 }
 
 func (c *caches) podsOf(framework string) []*corev1.Pod {
-	all, _ := c.pods.GetIndexer().ByIndex(byFramework, framework) //nolint:errcheck // only an unknown index is an error
+	all, _ := c.pods.GetIndexer().ByIndex(byFramework, framework)
 	out := make([]*corev1.Pod, 0, len(all))
 	for _, o := range all {
 		out = append(out, o.(*corev1.Pod))
@@ -106,7 +106,7 @@ func (c *caches) podsOf(framework string) []*corev1.Pod {
 }
 
 func (c *caches) configMap(name string) *metav1.PartialObjectMetadata {
-	o, _, _ := c.configMaps.GetIndexer().GetByKey(c.namespace + "/" + name) //nolint:errcheck // as above
+	o, _, _ := c.configMaps.GetIndexer().GetByKey(c.namespace + "/" + name)
 	cm, _ := o.(*metav1.PartialObjectMetadata)
 	return cm
 }

@@ -41,7 +41,7 @@ func (b *ruleBook) Failed(p *corev1.Pod) machine.Outcome {
 	}
 	m := b.set.Load().ClassifyPod(in)
 	o := outcomeOf(m.Rule)
-	o.Code = int32(m.Code) //nolint:gosec // codes are small
+	o.Code = int32(m.Code)
 	return o
 }
 
@@ -53,7 +53,7 @@ func (b *ruleBook) Code(code int32) machine.Outcome {
 }
 
 func outcomeOf(r rules.Rule) machine.Outcome {
-	o := machine.Outcome{Code: int32(r.Code), Phrase: r.Phrase, Reason: r.Reason, NodeFault: nodeFault(r)} //nolint:gosec // codes are small
+	o := machine.Outcome{Code: int32(r.Code), Phrase: r.Phrase, Reason: r.Reason, NodeFault: nodeFault(r)}
 	for _, a := range r.Attributes() {
 		o.Attributes = append(o.Attributes, v1.CompletionTypeAttribute(a))
 	}

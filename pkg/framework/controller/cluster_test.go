@@ -168,7 +168,7 @@ func (w *cluster) until(name, what string, ok func(*v1.Framework) bool) *v1.Fram
 		return f.Status != nil && ok(f), nil
 	})
 	if err != nil {
-		text, _ := yaml.Marshal(f.Status) //nolint:errcheck // for a person
+		text, _ := yaml.Marshal(f.Status)
 		w.t.Fatalf("job %s never %s:\n%s", name, what, text)
 	}
 	return f

@@ -93,7 +93,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if err := caches.start(ctx); err != nil {
-		return nil //nolint:nilerr // it only ends early when the context does
+		return nil
 	}
 	if !c.o.LeaderElection {
 		c.leader.Store(c.o.Identity)

@@ -66,7 +66,7 @@ func (r *reconciler) createPod(ctx context.Context, f *v1.Framework, e *entry, r
 	if err != nil {
 		return err
 	}
-	slim, _ := slimPod(made) //nolint:errcheck // it has no errors
+	slim, _ := slimPod(made)
 	e.view.Made(slim.(*corev1.Pod), r.now())
 	return nil
 }

@@ -64,7 +64,7 @@ func TestALargeJobCostsFewWritesPerTask(t *testing.T) {
 	w := begin(t)
 	n := number("PAICTL_TEST_TASKS", 200)
 	k := w.kubelet(func(*corev1.Pod) int32 { return 0 })
-	r := workers(int32(n)) //nolint:gosec // a test's own size
+	r := workers(int32(n))
 	r.FrameworkAttemptCompletionPolicy.MinFailedTaskCount = -1
 	begun := time.Now()
 	w.submit("large", r)
@@ -79,7 +79,7 @@ func TestALargeJobCostsFewWritesPerTask(t *testing.T) {
 	}
 	t.Logf("%d tasks in %s", n, time.Since(begun).Round(time.Millisecond))
 	f := w.job("large")
-	assert.Equal(t, int32(n), f.Status.AttemptStatus.TaskRoleStatuses[0].Counts.Succeeded) //nolint:gosec // as above
+	assert.Equal(t, int32(n), f.Status.AttemptStatus.TaskRoleStatuses[0].Counts.Succeeded)
 	assert.Len(t, w.store.job("large").Status.AttemptStatus.TaskRoleStatuses[0].TaskStatuses, n)
 	calls := w.calls()
 	report(t, calls, n)
@@ -98,7 +98,7 @@ func TestManyJobsCostFewCallsEach(t *testing.T) {
 	begun := time.Now()
 	tasks := 0
 	for i := range n {
-		w.submit(fmt.Sprintf("many%d", i), workers(int32(1+i%8))) //nolint:gosec // small
+		w.submit(fmt.Sprintf("many%d", i), workers(int32(1+i%8)))
 		tasks += 1 + i%8
 	}
 	submitted := time.Since(begun)
@@ -128,7 +128,7 @@ func TestManyJobsCostFewCallsEach(t *testing.T) {
 func TestTheAddressesOfALargeGangArePublishedAtOnce(t *testing.T) {
 	w := begin(t)
 	n := number("PAICTL_TEST_GANG", 60)
-	w.submit("gang", workers(int32(n))) //nolint:gosec // a test's own size
+	w.submit("gang", workers(int32(n)))
 	w.until("gang", "has told its tasks of each other", func(f *v1.Framework) bool { return f.Status.AttemptStatus.PeersTime != nil })
 	families, err := w.o.Registry.(*prometheus.Registry).Gather()
 	require.NoError(t, err)

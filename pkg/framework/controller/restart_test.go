@@ -115,7 +115,7 @@ func TestKillingTheControllerLosesNoTaskAndRunsNoneTwice(t *testing.T) {
 	w.start()
 	go func() {
 		for i := range jobs {
-			w.submit(fmt.Sprintf("job%d", i), workers(int32(1+i%8))) //nolint:gosec // small
+			w.submit(fmt.Sprintf("job%d", i), workers(int32(1+i%8)))
 		}
 	}()
 	for range 10 {

@@ -60,7 +60,7 @@ func (r *reconciler) runRules(ctx context.Context) error {
 		if stop {
 			return nil
 		}
-		o, _, _ := informer.GetIndexer().GetByKey(r.o.SystemNamespace + "/" + RulesConfigMap) //nolint:errcheck // the index of keys has no errors
+		o, _, _ := informer.GetIndexer().GetByKey(r.o.SystemNamespace + "/" + RulesConfigMap)
 		cm, _ := o.(*corev1.ConfigMap)
 		if err := r.takeRules(ctx, cm); err != nil && ctx.Err() == nil {
 			r.o.Log.Error(err, "spread the failure rules")
@@ -81,7 +81,7 @@ func (r *reconciler) takeRules(ctx context.Context, cm *corev1.ConfigMap) error 
 	}
 	text := cm.Data[rules.Key]
 	set, findings := rules.Parse("ConfigMap "+RulesConfigMap, []byte(text))
-	if findings.Err() != nil || set == nil {
+	if len(findings.Errors()) > 0 || set == nil {
 		r.metrics.rulesGood.Set(0)
 		r.recorder.Eventf(cm, nil, corev1.EventTypeWarning, "RulesRefused", "RulesRefused",
 			"The rules are wrong, and the ones of before stay in use: %s", clip(findings.Summary()))

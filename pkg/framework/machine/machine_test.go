@@ -282,7 +282,7 @@ func TestPodsThatOthersTakeAway(t *testing.T) {
 		code  int32
 		blame bool
 	}{
-		"deleted": {func(w *world, p *corev1.Pod) *corev1.Pod { return deleting(w, p) }, -101, false},
+		"deleted": {deleting, -101, false},
 		"gone":    {func(*world, *corev1.Pod) *corev1.Pod { return nil }, -101, false},
 		"its node is lost": {func(w *world, p *corev1.Pod) *corev1.Pod {
 			return disrupted(deleting(w, p), "DeletionByTaintManager")

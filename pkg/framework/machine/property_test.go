@@ -17,7 +17,7 @@ import (
 // are lost, the controller is killed between any two steps, the user rescales, restarts and stops.
 func chaos(t *testing.T, seed uint64) {
 	w := newWorld(t)
-	w.random = rand.New(rand.NewPCG(seed, seed)) //nolint:gosec // a story that can be told again
+	w.random = rand.New(rand.NewPCG(seed, seed))
 	r := w.random
 	for i := range 1 + r.IntN(3) {
 		one := role(string(rune('a'+i)), r.Int32N(4))
@@ -145,7 +145,7 @@ func (w *world) invariants() {
 	}
 	for _, r := range s.AttemptStatus.TaskRoleStatuses {
 		for i, t := range r.TaskStatuses {
-			assert.Equal(w.t, int32(i), t.Index) //nolint:gosec // few
+			assert.Equal(w.t, int32(i), t.Index)
 			if t.State == v1.Completed {
 				p := w.pods[t.AttemptStatus.PodName]
 				assert.True(w.t, p == nil || done(p) || t.DeletionPending, "%s runs after its task's end", t.AttemptStatus.PodName)

@@ -39,7 +39,7 @@ func (s *step) tasks() {
 		case v1.AttemptCreationPending:
 			s.creationPending(r, t)
 		case v1.AttemptCreationRequested, v1.AttemptPreparing, v1.AttemptRunning:
-			s.observe(r, t)
+			s.observe(t)
 		}
 		if t.DeletionPending && t.AttemptStatus.CompletionStatus == nil {
 			s.cut(t, CodeTaskDeleted)
@@ -81,7 +81,7 @@ func (s *step) creationPending(r *v1.TaskRoleStatus, t *v1.TaskStatus) {
 		instance := itoa(t.AttemptStatus.ID) + "_" + uid
 		t.AttemptStatus.PodUID, t.AttemptStatus.InstanceUID = &uid, &instance
 		s.moveTask(t, v1.AttemptCreationRequested)
-		s.observe(r, t)
+		s.observe(t)
 	case p != nil:
 		s.remove(r, nil, p)
 	default:
@@ -92,7 +92,7 @@ func (s *step) creationPending(r *v1.TaskRoleStatus, t *v1.TaskStatus) {
 }
 
 // observe moves a task whose pod should exist.
-func (s *step) observe(r *v1.TaskRoleStatus, t *v1.TaskStatus) {
+func (s *step) observe(t *v1.TaskStatus) {
 	p := s.pod(t)
 	if p == nil {
 		code := int32(CodePodDeleted)

@@ -95,7 +95,7 @@ type world struct {
 type crashed struct{}
 
 func newWorld(t testing.TB, roles ...v1.TaskRole) *world {
-	w := &world{t: t, random: rand.New(rand.NewPCG(1, 2)), now: time.Unix(1_800_000_000, 0), pods: map[string]*corev1.Pod{}, //nolint:gosec // a test's own dice
+	w := &world{t: t, random: rand.New(rand.NewPCG(1, 2)), now: time.Unix(1_800_000_000, 0), pods: map[string]*corev1.Pod{},
 		cache: map[string]*corev1.Pod{}, attempts: map[int32]bool{}, tasks: map[string]bool{}, ran: map[string]types.UID{}, took: map[types.UID]bool{}}
 	w.f = &v1.Framework{
 		ObjectMeta: metav1.ObjectMeta{Name: "f", UID: "fuid", Annotations: map[string]string{v1.AnnotationRuntime: v1.RuntimeV1}},

@@ -19,7 +19,7 @@ func (s *Server) serveCode(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	defer data.Close() //nolint:errcheck // it was only read
+	defer data.Close()
 	w.Header().Set("Content-Type", "application/gzip")
 	w.Header().Set("Content-Length", strconv.FormatInt(size, 10))
 	w.Header().Set("ETag", `"`+sum+`"`)

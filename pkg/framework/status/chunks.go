@@ -63,7 +63,7 @@ type Layout struct {
 }
 
 // Chunks is how many there are; 0: all tasks lie in the status.
-func (l *Layout) Chunks() int32 { return int32(len(l.size)) } //nolint:gosec // at most a task each
+func (l *Layout) Chunks() int32 { return int32(len(l.size)) }
 
 // Update makes the layout that of a status, and returns the chunks of these tasks. It stays empty
 // while the tasks fit into the status.
@@ -84,7 +84,7 @@ func (l *Layout) Update(s *v1.FrameworkStatus, changed []Task) []int32 {
 		}
 		all := make([]int32, l.Chunks())
 		for k := range all {
-			all[k] = int32(k) //nolint:gosec // few
+			all[k] = int32(k)
 		}
 		return all
 	}
@@ -117,7 +117,7 @@ func (l *Layout) place(t Task) int32 {
 		k = len(l.size) - 1
 	}
 	l.size[k]++
-	l.of[t] = int32(k) //nolint:gosec // few
+	l.of[t] = int32(k)
 	return l.of[t]
 }
 

@@ -32,9 +32,9 @@ func job(counts ...int) *v1.Framework {
 
 func grow(r *v1.TaskRoleStatus, n int) (added []status.Task) {
 	for i := len(r.TaskStatuses); i < n; i++ {
-		r.TaskStatuses = append(r.TaskStatuses, &v1.TaskStatus{Index: int32(i), State: v1.AttemptPreparing, //nolint:gosec // few
+		r.TaskStatuses = append(r.TaskStatuses, &v1.TaskStatus{Index: int32(i), State: v1.AttemptPreparing,
 			AttemptStatus: v1.TaskAttemptStatus{PodName: fmt.Sprintf("f-%s-%d", r.Name, i)}})
-		added = append(added, status.Task{Role: r.Name, Index: int32(i)}) //nolint:gosec // few
+		added = append(added, status.Task{Role: r.Name, Index: int32(i)})
 	}
 	return added
 }
@@ -95,7 +95,7 @@ func TestOnlyChunksOfTasksThatChangedAreWritten(t *testing.T) {
 func TestATaskStaysInItsChunkWhenOthersComeAndGo(t *testing.T) {
 	f := job(50, 100)
 	l, s := &status.Layout{}, store{}
-	header := s.write(t, l, f, l.Update(f.Status, nil))
+	s.write(t, l, f, l.Update(f.Status, nil))
 	before := s["f-tasks-1"]
 	added := grow(f.Status.AttemptStatus.TaskRoleStatuses[0], 80)
 	dirty := l.Update(f.Status, added)
@@ -108,7 +108,7 @@ func TestATaskStaysInItsChunkWhenOthersComeAndGo(t *testing.T) {
 	r.TaskStatuses = r.TaskStatuses[:99]
 	dirty = l.Update(f.Status, []status.Task{gone})
 	require.Len(t, dirty, 1)
-	header = s.write(t, l, f, dirty)
+	header := s.write(t, l, f, dirty)
 	again := s.fill(t, header)
 	assert.Len(t, header.AttemptStatus.TaskRoleStatuses[0].TaskStatuses, 80)
 	assert.Len(t, header.AttemptStatus.TaskRoleStatuses[1].TaskStatuses, 99)

@@ -84,7 +84,7 @@ func Handler(config *rest.Config, services Services) (http.Handler, error) {
 // controller's chart makes. It may be called again.
 func Prepare(t testing.TB, c *kube.Cluster) {
 	t.Helper()
-	ctx := context.Background()
+	ctx := t.Context()
 	fine := func(err error) {
 		t.Helper()
 		if !apierrors.IsAlreadyExists(err) {

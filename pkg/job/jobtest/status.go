@@ -1,7 +1,6 @@
 package jobtest
 
 import (
-	"context"
 	"encoding/json"
 	"testing"
 	"time"
@@ -30,6 +29,6 @@ func SetStatus(t testing.TB, c *kube.Cluster, name string, s *v1.FrameworkStatus
 	require.NoError(t, err)
 	patch, err := json.Marshal(map[string]any{"status": s})
 	require.NoError(t, err)
-	_, err = client.Resource(v1.Resource).Namespace(kube.JobNamespace).Patch(context.Background(), name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+	_, err = client.Resource(v1.Resource).Namespace(kube.JobNamespace).Patch(t.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
 	require.NoError(t, err)
 }

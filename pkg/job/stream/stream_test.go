@@ -163,7 +163,7 @@ func TestACommandEndsWhenNobodyTakesItsOutput(t *testing.T) {
 // serve forwards to port 8080 of a pod until the test ends, and tells of problems.
 func serve(t *testing.T, c *kube.Cluster, l net.Listener) <-chan error {
 	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(t.Context())
 	told, done := make(chan error, 8), make(chan error, 1)
 	go func() {
 		done <- stream.Serve(ctx, c, l, stream.Port{Namespace: "n", Pod: "p", Number: 8080}, func(err error) { told <- err })

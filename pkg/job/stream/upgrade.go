@@ -33,7 +33,7 @@ func (u upgrade) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	answered := make(chan answer, 1)
 	go func() {
-		resp, err := u.next.RoundTrip(req)
+		resp, err := u.next.RoundTrip(req) //nolint:bodyclose // the caller's, or closed below
 		answered <- answer{resp, err}
 	}()
 	select {

@@ -27,7 +27,7 @@ const (
 	volumeRules = "pai-rules"
 	volumeToken = "pai-token"
 
-	tokenPath = "/var/run/secrets/kubernetes.io/serviceaccount" //nolint:gosec // where every pod has it
+	tokenPath = "/var/run/secrets/kubernetes.io/serviceaccount"
 	// tokenSeconds is the shortest life that Kubernetes gives a token of ours without a warning; the
 	// kubelet renews it.
 	tokenSeconds = 3607

@@ -11,7 +11,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"strings"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -119,7 +119,7 @@ func (a *api) set(tb testing.TB, data map[string]any) {
 	require.NoError(tb, err)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.object = append(e, '\n')
+	a.object = slices.Concat(e, []byte{'\n'})
 	close(a.changed)
 	a.changed = make(chan struct{})
 }
@@ -400,5 +400,5 @@ func TestErrorsOfAWatchAreErrors(t *testing.T) {
 	c := &Client{Base: s.URL, Folder: folder, Namespace: "n", Name: "x"}
 	_, err := c.watch(t.Context(), Key, time.Minute, func() {}, func([]byte) bool { return true })
 	require.ErrorContains(t, err, "too old")
-	assert.True(t, strings.Contains(err.Error(), "410"))
+	assert.Contains(t, err.Error(), "410")
 }

@@ -107,7 +107,7 @@ func (s *ssh) serve(ctx context.Context, r *Run, keys []string) error {
 	if err != nil {
 		return exit.With(exit.PortConflict, fmt.Errorf("the ssh server can't have its port: %w", err))
 	}
-	defer l.Close()
+	defer func() { _ = l.Close() }()
 	tcp, ok := l.(*net.TCPListener)
 	if !ok {
 		return errors.New("the port isn't one of TCP")
@@ -135,9 +135,9 @@ func (r *Run) startServer(l *os.File, c sshd.Config) error {
 		return err
 	}
 	go func() {
-		defer l.Close()
+		defer func() { _ = l.Close() }()
 		for range restarts {
-			code, err := p.Wait(context.Background())
+			code, _ := p.Wait(context.Background())
 			_ = pipe.Close()
 			r.Tell("the ssh server ended with code %d: starting it again", code)
 			if p, pipe, err = r.server(l, c); err != nil {

@@ -160,7 +160,7 @@ func startError(name string, err error) error {
 	case errors.Is(err, unix.E2BIG):
 		cause = fmt.Errorf("%w: its arguments and the environment are larger than Linux takes", err)
 	case errors.Is(err, unix.ENOEXEC):
-		cause = fmt.Errorf("%w: it is no program of this kind of machine, or a script without #!", err)
+		cause = fmt.Errorf("%w: it is no program of this kind of machine, or a script whose first line names no interpreter", err)
 	}
 	return exit.OfProgram(code, fmt.Errorf("%s can't be run: %w", name, cause))
 }

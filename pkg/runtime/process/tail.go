@@ -12,9 +12,9 @@ type Tail struct {
 	cut  bool
 }
 
-// NewTail returns one that keeps max bytes. All of it is allocated at once: pages that nobody has
+// NewTail returns one that keeps so many bytes. All of it is allocated at once: pages that nobody has
 // written to cost nothing, and a buffer that grows leaves its smaller ones behind.
-func NewTail(max int) *Tail { return &Tail{buf: make([]byte, 0, max), max: max} }
+func NewTail(size int) *Tail { return &Tail{buf: make([]byte, 0, size), max: size} }
 
 // Write keeps the end of p; it never fails.
 func (t *Tail) Write(p []byte) (int, error) {

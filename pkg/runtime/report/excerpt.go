@@ -1,6 +1,7 @@
 package report
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/openpai/paictl/pkg/runtime/rules"
@@ -15,23 +16,23 @@ const (
 	maxMatched       = 1024
 )
 
-// excerpt returns at most max lines of a log: some before and the rest after the place at of the cleaned
+// excerpt returns at most that many lines of a log: some before and the rest after the place at of the cleaned
 // log, else the last ones. at of the result is the line with the match.
-func excerpt(log []byte, at, max int) (lines []string, match int) {
+func excerpt(log []byte, at, most int) (lines []string, match int) {
 	text := rules.Clean(log)
 	if at < 0 || at > len(text) {
-		return tail(text, max), -1
+		return tail(text, most), -1
 	}
 	// A match of ^\s+ may begin at the end of the line above.
 	for at < len(text) && text[at] == '\n' {
 		at++
 	}
 	head := tail(text[:lineStart(text, at)], linesBefore)
-	rest := strings.SplitN(text[lineStart(text, at):], "\n", max-len(head)+1)
-	if len(rest) > max-len(head) {
-		rest = rest[:max-len(head)]
+	rest := strings.SplitN(text[lineStart(text, at):], "\n", most-len(head)+1)
+	if len(rest) > most-len(head) {
+		rest = rest[:most-len(head)]
 	}
-	out := append(head, rest...)
+	out := slices.Concat(head, rest)
 	match = len(head)
 	for i := range out {
 		out[i] = line(out[i])

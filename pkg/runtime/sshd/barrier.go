@@ -134,7 +134,7 @@ func login(ctx context.Context, t *env.Task, config *xssh.ClientConfig) error {
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	if err := conn.SetDeadline(time.Now().Add(dialTime)); err != nil {
 		return err
 	}

@@ -9,7 +9,6 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -133,7 +132,7 @@ func TestTasksThatDoNotWaitStartWithoutTheOthers(t *testing.T) {
 	c.spec.Gang = false
 	assert.Equal(t, 0, c.run(), c.errors())
 	assert.Equal(t, "127.0.0.1 unknown\n", c.out())
-	assert.False(t, strings.Contains(c.errors(), "panic"))
+	assert.NotContains(t, c.errors(), "panic")
 	_, err := os.Stat(c.path(spec.TerminationLog))
 	require.ErrorIs(t, err, os.ErrNotExist)
 }

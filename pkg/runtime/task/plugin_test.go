@@ -207,7 +207,7 @@ func TestPeopleLogInToATaskByKeyOnly(t *testing.T) {
 	t.Run("ports are forwarded", func(t *testing.T) {
 		web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "inside") }))
 		defer web.Close()
-		through := http.Client{Transport: &http.Transport{Dial: client.Dial}}
+		through := http.Client{Transport: &http.Transport{DialContext: client.DialContext}}
 		res, err := through.Get(web.URL)
 		require.NoError(t, err)
 		defer res.Body.Close()

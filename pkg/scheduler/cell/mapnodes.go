@@ -24,7 +24,7 @@ func (m *mapper) nodeRoots(roots []*vcell) bool {
 // tooDear says that n nodes of one cell end more gangs than half as many as there are nodes, while as
 // many nodes are idle elsewhere.
 func (m *mapper) tooDear(up *pcell, n int) bool {
-	return m.chain.clean >= n && m.killsIn(up, n)*2 > uint64(n)
+	return m.clean >= n && m.killsIn(up, n)*2 > uint64(n)
 }
 
 // upperFor returns the best cell of a level that has n free nodes: one where they are idle, that is

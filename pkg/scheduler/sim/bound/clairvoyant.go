@@ -265,9 +265,7 @@ func (c *Clairvoyant) try(h history, job int16) []tried {
 	gpus, priority := c.jobs[job].GPUs(), c.jobs[job].Priority
 	var free [8]int
 	inUse := 0
-	for p, n := range c.places {
-		free[p] = n
-	}
+	copy(free[:], c.places[:])
 	for _, r := range h.running {
 		free[r.place] -= c.jobs[r.job].GPUs()
 		if c.jobs[r.job].Priority >= priority {
@@ -307,7 +305,7 @@ func (c *Clairvoyant) try(h history, job int16) []tried {
 
 // sameEmpty says that an earlier place is empty and as large, so that this one needn't be tried.
 func (c *Clairvoyant) sameEmpty(free []int, p int) bool {
-	return free[p] == c.places[p] && p > 0 && c.places[p-1] == c.places[p] && free[p-1] == free[p]
+	return p > 0 && free[p] == c.places[p] && c.places[p-1] == c.places[p] && free[p-1] == free[p] //nolint:gosec // p > 0
 }
 
 // victims lists the sets of jobs of lower priority in a place that are enough and none of which could stay.
