@@ -51,9 +51,12 @@ func (j *jobs) failuresAreExplained(t *testing.T) {
 	t.Run("the image does not exist", func(t *testing.T) {
 		j.forget(t, "no-image")
 		j.submit(t, example(t, "hello", "examples-python:3", "no-such-image:1"), "--name", "no-image")
-		eventually(t, 2*time.Minute, "the image is named", func() bool { return strings.Contains(j.why(t, "no-image"), "no-such-image:1") })
+		defer j.forget(t, "no-image")
+		eventually(t, 2*time.Minute, "it says that the image can't be pulled", func() bool {
+			why := j.why(t, "no-image")
+			return strings.Contains(why, "no-such-image:1") && strings.Contains(why, "pull")
+		})
 		t.Logf("%s: %s", j.state(t, "no-image"), j.why(t, "no-image"))
-		j.forget(t, "no-image")
 	})
 	t.Run("its Secret is gone", j.missesItsSecret)
 	t.Run("its pod is evicted", func(t *testing.T) {
@@ -84,14 +87,17 @@ func (j *jobs) missesItsSecret(t *testing.T) {
 	j.forget(t, name)
 	j.submit(t, example(t, "gpu"), "--set", "seconds=3600")
 	j.is(t, "gpu", "running")
-	j.submit(t, example(t, "waits", "instances: 2", "instances: 4"), "--name", name)
+	submit := func() { j.submit(t, example(t, "waits", "instances: 2", "instances: 4"), "--name", name) }
+	submit()
 	j.is(t, name, "queued")
 	secret := v1.SpecSecretName(v1.ObjectName("ann", name))
 	j.kubectl("-n pai-jobs delete secret " + secret)
 	j.forget(t, "gpu")
-	eventually(t, 3*time.Minute, "the Secret is named", func() bool { return strings.Contains(j.why(t, name), secret) })
+	defer j.forget(t, name)
+	eventually(t, 3*time.Minute, "it says what to do", func() bool { return strings.Contains(j.why(t, name), "submit the same file again") })
 	t.Logf("%s: %s", j.state(t, name), j.why(t, name))
-	j.forget(t, name)
+	submit()
+	j.ended(t, name, "succeeded", "Succeeded")
 }
 
 // losesItsMachine unplugs the machine of a running job. Kubernetes waits for it to come back, and "why"
