@@ -73,7 +73,7 @@ var corpus = map[string]struct {
 	"dynamic_rnn":                       {1, "TypeError: dynamic_rnn() got multiple values for keyword argument 'dtype'", 228},
 	"lua argument":                      {1, "bad argument #2 to '?' (out of range)", 228},
 	"no file":                           {1, "FileNotFoundError: [Errno 2] No such file or directory: '/data/train.csv'", 229},
-	"no script":                         {2, "python: can't open file '/work/train.py': [Errno 2] No such file or directory", 229},
+	"no script":                         {2, "python: can't open file '/data/train.py': [Errno 2] No such file or directory", 229},
 	"no file, bash":                     {1, "bash: bd5/bd5_bar-train.ids: No such file or directory", 229},
 	"unicode":                           {1, "UnicodeDecodeError: 'utf-8' codec can't decode byte 0xff in position 0", 229},
 	"empty pickle":                      {1, "EOFError: Ran out of input", 229},
