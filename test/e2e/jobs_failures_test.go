@@ -54,7 +54,7 @@ func (j *jobs) failuresAreExplained(t *testing.T) {
 		defer j.forget(t, "no-image")
 		eventually(t, 2*time.Minute, "it says that the image can't be pulled", func() bool {
 			why := j.why(t, "no-image")
-			return strings.Contains(why, "no-such-image:1") && strings.Contains(why, "pull")
+			return strings.Contains(why, "can't get docker.io/openpai/no-such-image:1")
 		})
 		t.Logf("%s: %s", j.state(t, "no-image"), j.why(t, "no-image"))
 	})
