@@ -12,7 +12,7 @@ import (
 
 // readJob reads and checks one job file; "-" is stdin. Files that are too long are not read whole.
 func readJob(s *iostreams.IOStreams, name string) (*protocol.Job, strictyaml.Findings, error) {
-	r := io.Reader(s.In)
+	r := s.In
 	if name != "-" {
 		f, err := os.Open(name)
 		if err != nil {

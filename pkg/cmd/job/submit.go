@@ -185,7 +185,7 @@ func (opts *SubmitOptions) read() ([]submission, error) {
 
 // text is a file with what the flags change in it.
 func (opts *SubmitOptions) text(name string) ([]byte, error) {
-	r := io.Reader(opts.Factory.IO.In)
+	r := opts.Factory.IO.In
 	if name != "-" {
 		f, err := os.Open(name)
 		if err != nil {

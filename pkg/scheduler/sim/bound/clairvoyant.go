@@ -265,7 +265,7 @@ func (c *Clairvoyant) try(h history, job int16) []tried {
 	gpus, priority := c.jobs[job].GPUs(), c.jobs[job].Priority
 	var free [8]int
 	inUse := 0
-	copy(free[:], c.places[:])
+	copy(free[:], c.places)
 	for _, r := range h.running {
 		free[r.place] -= c.jobs[r.job].GPUs()
 		if c.jobs[r.job].Priority >= priority {
