@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/kube"
 )
 
 // plain is an error whose text was made one line; its chain is kept.
@@ -99,7 +100,8 @@ func (v survey) refusal(o object, err error) error {
 
 func (v survey) tolerated(o object, err error) bool {
 	if apierrors.IsNotFound(err) && o.namespace != "" {
-		return v.creates[o.namespace] || v.rehearsal && o.namespace == v.namespace
+		// In a plan the namespace of the jobs is one that an earlier service is going to make.
+		return v.creates[o.namespace] || v.rehearsal && (o.namespace == v.namespace || o.namespace == kube.JobNamespace)
 	}
 	// A webhook that has side effects can't be asked without them.
 	return apierrors.IsBadRequest(err) && strings.Contains(err.Error(), "does not support dry run")
