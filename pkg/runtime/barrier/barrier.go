@@ -118,7 +118,7 @@ func (w *Wait) loop(ctx context.Context) (*peers.Peers, error) {
 			return got, nil
 		}
 		if ctx.Err() != nil {
-			if !t.opened && !before.opened && before.err != nil {
+			if !t.opened && (before.opened || before.err != nil) {
 				t = before // the time was over in the middle of this try; that one says what is wrong
 			}
 			return nil, w.timeout(t)
