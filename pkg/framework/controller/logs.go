@@ -23,6 +23,7 @@ const (
 	logTimeout  = 10 * time.Second
 	logPatience = 20 * time.Second // after which a pod goes without its log
 	logQueue    = 4096
+	logFollowed = 64       // logs of programs that are being ended, at a time; what is beyond that is lost
 	logLines    = 20_000   // asked for of the kubelet, which counts lines from the end but not bytes
 	logRead     = 64 << 20 // read at most, however long the lines
 	appName     = "app"
@@ -33,6 +34,7 @@ const (
 type logSaver struct {
 	r    *reconciler
 	work chan logJob
+	open chan struct{}           // has room for the logs that are followed
 	done chan event.GenericEvent // Frameworks whose logs are saved
 
 	mu    sync.Mutex
@@ -50,7 +52,7 @@ type logState struct {
 }
 
 func newLogSaver(r *reconciler) *logSaver {
-	return &logSaver{r: r, work: make(chan logJob, logQueue), done: make(chan event.GenericEvent, logQueue), state: map[types.UID]*logState{}}
+	return &logSaver{r: r, work: make(chan logJob, logQueue), open: make(chan struct{}, logFollowed), done: make(chan event.GenericEvent, logQueue), state: map[types.UID]*logState{}}
 }
 
 // saved tells whether the pod may go: its log is kept, or there is no hope for it. Else it begins to
@@ -93,7 +95,11 @@ func (l *logSaver) run(ctx context.Context) error {
 				case <-ctx.Done():
 					return
 				case j := <-l.work:
-					l.save(ctx, j)
+					if p := podIn(l.r.cache.podsOf(j.framework), j.d.UID); p != nil && !terminated(p) {
+						group.Go(func() { l.follow(ctx, j, p) })
+						continue
+					}
+					l.ended(ctx, j, l.copy(ctx, j))
 				}
 			}
 		})
@@ -102,25 +108,77 @@ func (l *logSaver) run(ctx context.Context) error {
 	return nil
 }
 
-func (l *logSaver) save(ctx context.Context, j logJob) {
+// ended counts what became of a log, and lets the pod go.
+func (l *logSaver) ended(ctx context.Context, j logJob, err error) {
 	result := "ok"
-	if err := l.copy(ctx, j); errors.Is(err, errNoLog) {
+	if errors.Is(err, errNoLog) {
 		result = "none"
 	} else if err != nil {
 		result = "error"
 		l.r.o.Log.V(1).Info("a log is lost", "pod", j.d.Name, "reason", err.Error())
 	}
 	l.r.metrics.logs.WithLabelValues(result).Inc()
+	l.release(ctx, j)
+}
+
+// release lets the pod go, and has its Framework looked at again.
+func (l *logSaver) release(ctx context.Context, j logJob) {
 	l.mu.Lock()
-	if s := l.state[j.d.UID]; s != nil {
-		s.done = true
+	waited := false
+	if s := l.state[j.d.UID]; s != nil && !s.done {
+		s.done, waited = true, true
 	}
 	l.mu.Unlock()
+	if !waited {
+		return
+	}
 	f := &v1.Framework{ObjectMeta: metav1.ObjectMeta{Name: j.framework, Namespace: l.r.o.Namespace}}
 	select {
 	case l.done <- event.GenericEvent{Object: f}:
 	case <-ctx.Done():
 	}
+}
+
+// follow keeps what a program says while it is being ended: a pod that is deleted takes its log along
+// as soon as its program has gone. The pod goes once its log is being read.
+func (l *logSaver) follow(ctx context.Context, j logJob, p *corev1.Pod) {
+	select {
+	case l.open <- struct{}{}:
+		defer func() { <-l.open }()
+	default:
+		l.ended(ctx, j, errors.New("too many are being read"))
+		return
+	}
+	l.ended(ctx, j, func() error {
+		container := logContainer(p)
+		if container == "" {
+			return errNoLog
+		}
+		grace := time.Duration(corev1.DefaultTerminationGracePeriodSeconds) * time.Second
+		if s := p.Spec.TerminationGracePeriodSeconds; s != nil {
+			grace = time.Duration(*s) * time.Second
+		}
+		reading, cancel := context.WithTimeout(ctx, grace+logPatience)
+		defer cancel()
+		lines := int64(logLines)
+		o := &corev1.PodLogOptions{Container: container, TailLines: &lines, Follow: true}
+		stream, err := l.r.pods.Pods(l.r.o.Namespace).GetLogs(j.d.Name, o).Stream(reading)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = stream.Close() }()
+		l.release(ctx, j)
+		data, truncated, err := tail(stream, l.r.o.LogBytes)
+		if err != nil && len(data) == 0 {
+			return err
+		}
+		return l.r.o.Store.SaveLog(ctx, logKey(j.framework, *j.d.Log), data, truncated)
+	}())
+}
+
+// terminated tells whether nothing of a pod runs any more.
+func terminated(p *corev1.Pod) bool {
+	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }
 
 var errNoLog = errors.New("nothing ran that could have written a log")

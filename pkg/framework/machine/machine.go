@@ -95,7 +95,8 @@ type Deletion struct {
 	Name  string
 	UID   types.UID
 	Force bool // at once, although it may still run on a machine that doesn't answer
-	// Log names the attempt whose log should be kept first; nil where there is none to keep.
+	// Log names the attempt whose log should be kept: first, or, of a program that still runs, as it
+	// ends. Nil where there is none to keep.
 	Log *LogOf
 }
 

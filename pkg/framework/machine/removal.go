@@ -25,7 +25,7 @@ func (s *step) await(r *v1.TaskRoleStatus, t *v1.TaskStatus) {
 	} else if s.Pods.Deleted[p.UID] {
 		s.moveTask(t, v1.AttemptDeletionRequested)
 	}
-	s.remove(r, nil, p)
+	s.remove(r, s.logOf(r.Name, t), p)
 }
 
 // remove asks for the deletion of a pod, and by force once it takes longer than the role allows.
