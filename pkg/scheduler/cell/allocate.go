@@ -47,10 +47,13 @@ func (s *Scheduler) Allocate(pod PodID, r *Request, at *Placement, slot int) ([]
 	g.slots[i].pod = pod
 	g.running++
 	s.pods[pod] = seat{g, i}
-	if g.opportunistic() && g.priority >= MinGuaranteed && !at.Downgraded {
+	if g.priority >= MinGuaranteed && g.opportunistic() != at.Downgraded {
 		// The pod's annotation, as it was or will be written, says otherwise.
 		change := g.downgrade(g.reason)
-		change.Pods = []PodID{pod}
+		change.Pods, change.Restored = []PodID{pod}, at.Downgraded
+		if change.Restored {
+			change.Reason = "the gang had its guarantee back before this pod was bound"
+		}
 		lost = append(lost, change)
 	}
 	return append(lost, s.restoreGuarantees()...), nil
@@ -101,6 +104,21 @@ func (g *gang) downgrade(reason string) Downgrade {
 	return d
 }
 
+// unassigned says that the leaves are expressly in no cell of a virtual cluster: HiveD's way to write that
+// a gang lost its guarantee.
+func (p *Placement) unassigned() bool {
+	named := false
+	for i := range p.Pods {
+		for _, t := range p.Pods[i].Preassigned {
+			if t != "" {
+				return false
+			}
+			named = true
+		}
+	}
+	return named
+}
+
 // isAt says that a placement is the gang's own, with or without its guarantee.
 func (g *gang) isAt(at *Placement) bool {
 	return at.Order == g.order && slices.EqualFunc(g.slots, at.Pods, func(sl slot, p PodPlacement) bool {
@@ -133,7 +151,7 @@ func (s *Scheduler) takeOver(r *Request, at *Placement) (*gang, []Downgrade, err
 		g.order = s.order + 1
 	}
 	g.slots = make([]slot, len(at.Pods))
-	guaranteed := r.Priority >= MinGuaranteed && !at.Downgraded
+	guaranteed := r.Priority >= MinGuaranteed && !at.Downgraded && !at.unassigned()
 	for i := range at.Pods {
 		sl := &g.slots[i]
 		sl.at = at.Pods[i]
@@ -169,7 +187,7 @@ func (s *Scheduler) takeOver(r *Request, at *Placement) (*gang, []Downgrade, err
 	s.enter(g)
 	g.placement = g.describe()
 	if !guaranteed {
-		g.placement.Downgraded = at.Downgraded
+		g.placement.Downgraded = r.Priority >= MinGuaranteed
 	}
 	s.settleLater()
 	return g, lost, nil
