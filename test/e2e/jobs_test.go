@@ -148,8 +148,8 @@ func (j *jobs) retries(t *testing.T, name string) {
 }
 
 func (j *jobs) goesOnFromItsCheckpoint(t *testing.T, name string) {
-	j.submit(t, example(t, name), "--set", "steps=100")
-	eventually(t, 2*time.Minute, "it works", func() bool { return strings.Contains(j.log(t, name), "step 20") })
+	j.submit(t, example(t, name), "--set", "steps=200")
+	eventually(t, 2*time.Minute, "it works", func() bool { return strings.Contains(j.log(t, name), "\nstep ") })
 	ok(t, j.job("stop", name)...)
 	j.ended(t, name, "stopped", "")
 	var saved int
@@ -159,7 +159,7 @@ func (j *jobs) goesOnFromItsCheckpoint(t *testing.T, name string) {
 	_, err := fmt.Sscan(after, &saved)
 	require.NoError(t, err)
 
-	j.submit(t, example(t, name), "--set", "steps=100")
+	j.submit(t, example(t, name), "--set", "steps=200")
 	j.ended(t, name, "succeeded", "Succeeded")
 	log = j.log(t, name)
 	assert.Contains(t, log, fmt.Sprintf("resumed at step %d\n", saved))
