@@ -124,7 +124,6 @@ workers=$(kubectl get nodes -l pai-worker=true --no-headers | wc -l | tr -d ' ')
 title "Jobs: each of the $workers workers has eight GPUs, simulated ones"
 run paictl job validate examples/jobs/*.yaml
 run paictl job submit examples/jobs/hello.yaml --replace --watch
-run paictl job logs hello
 if [ "$workers" -gt 1 ]; then
 	title "Two roles that find each other; their logs as they come"
 	run paictl job submit examples/jobs/two-roles.yaml --replace
