@@ -100,7 +100,7 @@ func TestOneJobOfManyTasks(t *testing.T) {
 	w.start()
 	before, start := w.calls(), time.Now()
 	require.NoError(t, w.submit("large", tasks))
-	w.killed(3, tasks)
+	w.killed(10, tasks)
 	w.waitEnded(1, tasks)
 	calls := w.calls().since(before)
 	t.Logf("one job of %d tasks: ended %.1f s after its submission, controller's memory at most %d MiB, %.1f calls of the API per task: %s",

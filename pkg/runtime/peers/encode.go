@@ -9,16 +9,52 @@ import (
 	"io"
 	"net/netip"
 	"regexp"
+	"strings"
 )
 
 // maxSize bounds what Decode unpacks. Ten thousand tasks with UIDs are 1 MB.
 const maxSize = 32 << 20
 
-var (
-	rolePattern = regexp.MustCompile(`^[a-z0-9]{1,63}$`)
-	// A UID is hashed and printed, nothing else.
-	uidPattern = regexp.MustCompile(`^[a-zA-Z0-9-]{1,63}$`)
-)
+var rolePattern = regexp.MustCompile(`^[a-z0-9]{1,63}$`)
+
+// validUID tells whether s may be one. A UID is hashed and printed, nothing else.
+func validUID(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		if (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && c != '-' {
+			return false
+		}
+	}
+	return len(s) > 0 && len(s) <= 63
+}
+
+// message is Peers as it is sent. A list is one text, each entry with a comma after it: two thousand
+// small strings of JSON would take most of a task's time.
+type message struct {
+	Attempt int32         `json:"attempt"`
+	Roles   []messageRole `json:"roles"`
+}
+
+type messageRole struct {
+	Name    string `json:"name"`
+	PodIPs  string `json:"podIPs"`
+	HostIPs string `json:"hostIPs"`
+	PodUIDs string `json:"podUIDs,omitempty"`
+}
+
+func join(list []string) string {
+	if len(list) == 0 {
+		return ""
+	}
+	return strings.Join(list, ",") + ","
+}
+
+func split(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return strings.Split(strings.TrimSuffix(text, ","), ",")
+}
 
 // Encode returns gzipped JSON. The same peers give the same bytes.
 func Encode(p *Peers) ([]byte, error) {
@@ -30,7 +66,11 @@ func Encode(p *Peers) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := json.NewEncoder(z).Encode(p); err != nil {
+	m := message{Attempt: p.Attempt}
+	for _, r := range p.Roles {
+		m.Roles = append(m.Roles, messageRole{r.Name, join(r.PodIPs), join(r.HostIPs), join(r.PodUIDs)})
+	}
+	if err := json.NewEncoder(z).Encode(m); err != nil {
 		return nil, err
 	}
 	if err := z.Close(); err != nil {
@@ -53,9 +93,13 @@ func Decode(data []byte) (*Peers, error) {
 	if len(plain) > maxSize {
 		return nil, fmt.Errorf("peers: more than %d bytes", maxSize)
 	}
-	p := &Peers{}
-	if err := json.Unmarshal(plain, p); err != nil {
+	var m message
+	if err := json.Unmarshal(plain, &m); err != nil {
 		return nil, fmt.Errorf("peers: %w", err)
+	}
+	p := &Peers{Attempt: m.Attempt}
+	for _, r := range m.Roles {
+		p.Roles = append(p.Roles, Role{r.Name, split(r.PodIPs), split(r.HostIPs), split(r.PodUIDs)})
 	}
 	return p, p.check()
 }
@@ -81,7 +125,7 @@ func (p *Peers) check() error {
 			if _, err := netip.ParseAddr(r.HostIPs[i]); err != nil && r.HostIPs[i] != "" {
 				return fmt.Errorf("peers: machine of task %s-%d: %w", r.Name, i, err)
 			}
-			if len(r.PodUIDs) > 0 && !uidPattern.MatchString(r.PodUIDs[i]) {
+			if len(r.PodUIDs) > 0 && !validUID(r.PodUIDs[i]) {
 				return fmt.Errorf("peers: task %s-%d has no UID", r.Name, i)
 			}
 		}

@@ -6,16 +6,16 @@ package peers
 // Peers is the message. It is published once per attempt, so its cost is one message per task.
 type Peers struct {
 	// Attempt is the Framework attempt that it belongs to; a task of another ignores it.
-	Attempt int32  `json:"attempt"`
-	Roles   []Role `json:"roles"`
+	Attempt int32
+	Roles   []Role
 }
 
 // Role has one entry per task in each list, by index.
 type Role struct {
-	Name   string   `json:"name"` // in the Framework
-	PodIPs []string `json:"podIPs"`
+	Name   string // in the Framework
+	PodIPs []string
 	// HostIPs are those of the machines.
-	HostIPs []string `json:"hostIPs"`
+	HostIPs []string
 	// PodUIDs are only there with the host network: ports are drawn by them.
-	PodUIDs []string `json:"podUIDs,omitempty"`
+	PodUIDs []string
 }

@@ -125,11 +125,17 @@ func TestABombIsNotUnpacked(t *testing.T) {
 }
 
 func BenchmarkDecode(b *testing.B) {
-	data, err := peers.Encode(large(1000))
-	require.NoError(b, err)
-	for b.Loop() {
-		_, err := peers.Decode(data)
+	pod, host := large(1000), large(1000)
+	pod.Roles[0].PodUIDs = nil
+	for name, p := range map[string]*peers.Peers{"pod network": pod, "host network": host} {
+		data, err := peers.Encode(p)
 		require.NoError(b, err)
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				_, err := peers.Decode(data)
+				require.NoError(b, err)
+			}
+		})
 	}
 }
 
