@@ -17,7 +17,12 @@ const (
 	Succeeded = "succeeded"
 	Failed    = "failed"
 	Stopped   = "stopped"
+	// Deleted: its Framework was gone before the controller saw its end. Only the history has such jobs.
+	Deleted = "deleted"
 )
+
+// PhraseGone is the phrase of such a job. It has no code, and its completion is when that was found.
+const PhraseGone = "FrameworkGone"
 
 // The codes with which somebody's wish ends a job.
 const (

@@ -25,7 +25,7 @@ type Job struct {
 	Name           string     `json:"name"`
 	VirtualCluster string     `json:"virtualCluster"`
 	Priority       string     `json:"priority,omitempty"`
-	State          string     `json:"state"` // waiting, running, stopping, succeeded, failed, stopped
+	State          string     `json:"state"` // waiting, running, stopping, succeeded, failed, stopped, deleted
 	Phrase         string     `json:"phrase,omitempty"`
 	Code           *int32     `json:"code,omitempty"`
 	GPUs           int        `json:"gpus"`

@@ -23,7 +23,7 @@ func Observe(s Store, r prometheus.Registerer) Store {
 	}, []string{"operation"})
 	r.MustRegister(took, failed)
 	o := &observed{Store: s, took: took, failed: failed}
-	for _, name := range []string{"save", "save_events", "save_log", "list", "get", "events", "log", "put_code", "code", "prune"} {
+	for _, name := range []string{"save", "save_events", "save_log", "list", "get", "events", "log", "put_code", "code", "prune", "unended", "end_gone"} {
 		took.WithLabelValues(name)
 		failed.WithLabelValues(name)
 	}
@@ -75,6 +75,18 @@ func (o *observed) SaveEvents(ctx context.Context, framework string, events []ap
 func (o *observed) SaveLog(ctx context.Context, key api.LogKey, data []byte, truncated bool) (err error) {
 	defer o.note("save_log", time.Now(), &err)
 	return o.Store.SaveLog(ctx, key, data, truncated)
+}
+
+// Unended implements Store.
+func (o *observed) Unended(ctx context.Context) (_ []api.Job, err error) {
+	defer o.note("unended", time.Now(), &err)
+	return o.Store.Unended(ctx)
+}
+
+// EndGone implements Store.
+func (o *observed) EndGone(ctx context.Context, uids []string) (err error) {
+	defer o.note("end_gone", time.Now(), &err)
+	return o.Store.EndGone(ctx, uids)
 }
 
 // Jobs implements Store.

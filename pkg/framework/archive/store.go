@@ -31,6 +31,11 @@ type Store interface {
 	// SaveLog keeps the end of a task attempt's log.
 	SaveLog(ctx context.Context, key api.LogKey, data []byte, truncated bool) error
 
+	// Unended returns the jobs whose end isn't known.
+	Unended(ctx context.Context) ([]api.Job, error)
+	// EndGone ends jobs whose Frameworks are gone, by UID, where nobody has written their end.
+	EndGone(ctx context.Context, uids []string) error
+
 	// Jobs returns a page of a list. An error that wraps ErrBadQuery is the asker's.
 	Jobs(ctx context.Context, q api.JobQuery) (*api.JobPage, error)
 	// Job, Events and Log take the name of a Framework, which means the last job of that name, or

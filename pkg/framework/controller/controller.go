@@ -85,6 +85,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	r := &reconciler{
 		o: c.o, api: api, pods: clients.CoreV1(), cache: caches, metrics: c.metrics, recorder: mgr.GetEventRecorder(name),
 		entries: entries{m: map[string]*entry{}}, rules: newRuleBook(c.metrics), policy: c.o.policy, now: time.Now,
+		vanished: make(chan struct{}, 1),
 	}
 	r.logs = newLogSaver(r)
 	if err := r.register(mgr); err != nil {
@@ -149,7 +150,7 @@ func (r *reconciler) register(mgr manager.Manager) error {
 			return fmt.Errorf("watch: %w", err)
 		}
 	}
-	for _, run := range []manager.RunnableFunc{r.runRules, r.runEvents, r.logs.run} {
+	for _, run := range []manager.RunnableFunc{r.runRules, r.runEvents, r.runGone, r.logs.run} {
 		if err := mgr.Add(run); err != nil {
 			return fmt.Errorf("set the controller up: %w", err)
 		}

@@ -32,6 +32,7 @@ type reconciler struct {
 	logs     *logSaver
 	policy   machine.Policy
 	now      func() time.Time
+	vanished chan struct{} // with room for one
 }
 
 // maxSteps bounds what is done for one Framework at a time, so that others get their turn.
@@ -45,6 +46,9 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if f == nil {
 		if e := r.entries.drop(req.Name); e != nil {
 			r.count(e, "")
+			if e.status == nil || e.status.ArchivedTime == nil {
+				r.vanish()
+			}
 		}
 		return reconcile.Result{}, nil
 	}

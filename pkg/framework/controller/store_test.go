@@ -21,6 +21,8 @@ type memory struct {
 	tasks    map[string]v1.TaskStatus
 	events   map[string]map[string]api.Event
 	logs     map[api.LogKey]string
+	open     map[string]*v1.Framework // by UID; nil where the end is known
+	gone     map[string]bool          // by UID
 	down     bool
 }
 
@@ -28,7 +30,7 @@ var _ archive.Store = &memory{}
 
 func newMemory() *memory {
 	return &memory{jobs: map[string]*v1.Framework{}, attempts: map[string]*v1.Framework{}, tasks: map[string]v1.TaskStatus{},
-		events: map[string]map[string]api.Event{}, logs: map[api.LogKey]string{}}
+		events: map[string]map[string]api.Event{}, logs: map[api.LogKey]string{}, open: map[string]*v1.Framework{}, gone: map[string]bool{}}
 }
 
 func (m *memory) save(f func()) error {
@@ -61,17 +63,62 @@ func (m *memory) attempt(name string, id int) *v1.Framework {
 
 // SaveJob implements Store.
 func (m *memory) SaveJob(_ context.Context, f *v1.Framework) error {
-	return m.save(func() { m.jobs[f.Name] = f.DeepCopy() })
+	return m.save(func() {
+		m.jobs[f.Name] = f.DeepCopy()
+		m.open[string(f.UID)] = nil
+	})
+}
+
+// Unended implements Store.
+func (m *memory) Unended(context.Context) ([]api.Job, error) {
+	var out []api.Job
+	err := m.save(func() {
+		for _, f := range m.open {
+			if f != nil {
+				out = append(out, api.Summary(f))
+			}
+		}
+	})
+	return out, err
+}
+
+// EndGone implements Store.
+func (m *memory) EndGone(_ context.Context, uids []string) error {
+	return m.save(func() {
+		for _, uid := range uids {
+			if m.open[uid] != nil {
+				m.open[uid], m.gone[uid] = nil, true
+			}
+		}
+	})
+}
+
+// isGone tells whether a job was ended without its Framework.
+func (m *memory) isGone(f *v1.Framework) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.gone[string(f.UID)]
+}
+
+// begun notes that a job has a row before its end.
+func (m *memory) begun(f *v1.Framework) {
+	if _, known := m.open[string(f.UID)]; !known {
+		m.open[string(f.UID)] = f.DeepCopy()
+	}
 }
 
 // SaveAttempt implements Store.
 func (m *memory) SaveAttempt(_ context.Context, f *v1.Framework) error {
-	return m.save(func() { m.attempts[fmt.Sprint(f.Name, "/", f.Status.AttemptStatus.ID)] = f.DeepCopy() })
+	return m.save(func() {
+		m.attempts[fmt.Sprint(f.Name, "/", f.Status.AttemptStatus.ID)] = f.DeepCopy()
+		m.begun(f)
+	})
 }
 
 // SaveTaskAttempts implements Store.
 func (m *memory) SaveTaskAttempts(_ context.Context, f *v1.Framework, tasks []archive.TaskAttempt) error {
 	return m.save(func() {
+		m.begun(f)
 		for _, t := range tasks {
 			m.tasks[fmt.Sprintf("%s/%d/%s-%d/%d", f.Name, f.Status.AttemptStatus.ID, t.Role, t.Status.Index, t.Status.AttemptStatus.ID)] = t.Status
 		}
@@ -95,7 +142,7 @@ func (m *memory) SaveLog(_ context.Context, key api.LogKey, data []byte, _ bool)
 	return m.save(func() { m.logs[key] = string(data) })
 }
 
-// The controller only writes.
+// The controller reads nothing else.
 
 // Jobs implements Store.
 func (*memory) Jobs(context.Context, api.JobQuery) (*api.JobPage, error) { return nil, errUnused }

@@ -38,7 +38,7 @@ func jobQuery(v url.Values) (api.JobQuery, error) {
 	for _, states := range v["state"] { // several, or several with commas
 		for state := range strings.SplitSeq(states, ",") {
 			switch state {
-			case api.Waiting, api.Running, api.Stopping, api.Succeeded, api.Failed, api.Stopped:
+			case api.Waiting, api.Running, api.Stopping, api.Succeeded, api.Failed, api.Stopped, api.Deleted:
 				q.States = append(q.States, state)
 			default:
 				return q, fmt.Errorf("%w: there is no state %q", archive.ErrBadQuery, state)

@@ -1,0 +1,89 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/openpai/paictl/pkg/framework/v1"
+)
+
+const (
+	// goneEvery is how often the archive is compared with the API, beside the start and whenever a
+	// Framework is seen to vanish.
+	goneEvery = 10 * time.Minute
+	goneRetry = 10 * time.Second // after an error
+)
+
+// runGone ends jobs in the archive whose Frameworks are gone and whose end nobody saw: removed by force,
+// or while no controller ran, or with their namespace.
+func (r *reconciler) runGone(ctx context.Context) error {
+	for {
+		next := goneEvery
+		if err := r.endGone(ctx); err != nil && ctx.Err() == nil {
+			r.o.Log.Error(err, "look for jobs that are gone")
+			next = goneRetry
+		}
+		timer := time.NewTimer(next)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		case <-r.vanished:
+			timer.Stop()
+		case <-timer.C:
+		}
+	}
+}
+
+// endGone asks the archive first and the API after it: a row is written of a Framework that is there,
+// so that one which isn't there later is gone for good, whatever is submitted meanwhile. Its name may
+// be another's by now; the UID tells.
+func (r *reconciler) endGone(ctx context.Context) error {
+	open, err := r.o.Store.Unended(ctx)
+	if err != nil {
+		return fmt.Errorf("read which jobs of the archive have not ended: %w", err)
+	}
+	var gone []string
+	for i := range open {
+		there, err := r.exists(ctx, open[i].Framework, open[i].UID)
+		if err != nil {
+			return err
+		}
+		if !there {
+			gone = append(gone, open[i].UID)
+			r.o.Log.Info("a job is gone, and nobody saw its end", "framework", open[i].Framework, "uid", open[i].UID)
+		}
+	}
+	if len(gone) == 0 {
+		return nil
+	}
+	return r.archive(ctx, func(ctx context.Context) error { return r.o.Store.EndGone(ctx, gone) })
+}
+
+// exists asks the API where the cache doesn't know: that may be late.
+func (r *reconciler) exists(ctx context.Context, name, uid string) (bool, error) {
+	if f := r.cache.framework(name); f != nil && string(f.UID) == uid {
+		return true, nil
+	}
+	f := &v1.Framework{}
+	err := r.api.Get(ctx, client.ObjectKey{Namespace: r.o.Namespace, Name: name}, f)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look for job %s: %w", name, err)
+	}
+	return string(f.UID) == uid, nil
+}
+
+// vanish notes that a Framework is gone whose end isn't in the archive.
+func (r *reconciler) vanish() {
+	select {
+	case r.vanished <- struct{}{}:
+	default: // it will be looked for anyway
+	}
+}
