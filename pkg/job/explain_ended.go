@@ -29,7 +29,8 @@ func (e *evidence) ended(w *Why) {
 			w.Remedy = []string{"make a job file of it, to run it again: paictl job clone " + e.Name}
 		}
 	case Deleted:
-		w.Sentence = "It was removed before it had ended; only the history has it."
+		e.removed(w)
+		return
 	default:
 		e.failure(w, e.lastAttempt())
 		e.retries(w)
@@ -37,6 +38,18 @@ func (e *evidence) ended(w *Why) {
 	if e.Completed != nil {
 		w.fact("ended", e.Completed.Local().Format("2006-01-02 15:04:05")+", "+Duration(e.now.Sub(*e.Completed))+" ago")
 	}
+}
+
+// removed explains a job whose Framework was gone before its end.
+func (e *evidence) removed(w *Why) {
+	w.Sentence = "Its Framework was removed before the job had ended; only the history has it."
+	w.Remedy = []string{"make a job file of it, to run it again: paictl job clone " + e.Name}
+	if e.Phrase != api.PhraseGone || e.Completed == nil {
+		return
+	}
+	w.Sentence = "Its Framework was removed past the job controller, before the job had ended: what became of its tasks isn't known."
+	w.fact("found missing", e.Completed.Local().Format("2006-01-02 15:04:05")+", "+Duration(e.now.Sub(*e.Completed))+" ago")
+	w.fact("happens", "when a Framework or its namespace is removed by force, or the cluster is restored from a backup")
 }
 
 // retrying explains a job that failed and is tried again.

@@ -27,8 +27,9 @@ const (
 	Succeeded Phase = "succeeded"
 	Failed    Phase = "failed"
 	Stopped   Phase = "stopped"
-	// Deleted: its Framework was removed before it had ended. Only the history has such jobs.
-	Deleted Phase = "deleted"
+	// Deleted: its Framework was removed before it had ended. Only the history has such jobs, and says so
+	// itself once the job controller has looked.
+	Deleted Phase = api.Deleted
 )
 
 // Phases are all of them.

@@ -246,6 +246,15 @@ func TestAnEndedJobIsExplainedFromTheHistory(t *testing.T) {
 	d.State = "running"
 	w = (&evidence{Detail: archivedDetail(&Job{User: "alice", Name: "train", Archived: d}), now: noon, rules: rules.Builtin()}).explain()
 	assert.Equal(t, "deleted", w.State)
+	assert.Equal(t, "Its Framework was removed before the job had ended; only the history has it.", w.Sentence)
+
+	d.State, d.Phrase, d.Code = api.Deleted, api.PhraseGone, nil
+	w = (&evidence{Detail: archivedDetail(&Job{User: "alice", Name: "train", Archived: d}), now: noon, rules: rules.Builtin()}).explain()
+	assert.Equal(t, "deleted", w.State)
+	assert.Equal(t, "Its Framework was removed past the job controller, before the job had ended: what became of its tasks isn't known.", w.Sentence)
+	assert.Equal(t, []string{"make a job file of it, to run it again: paictl job clone train"}, w.Remedy)
+	assert.Equal(t, "found missing", w.Facts[0].What)
+	assert.Contains(t, w.Facts[0].Text, "1m ago")
 }
 
 func TestErrorsOfAbsentServicesAreToldApart(t *testing.T) {

@@ -94,7 +94,11 @@ func writePage(out io.Writer, d *job.Detail, now time.Time, allTasks bool) error
 	line("Virtual cluster", vcLine(d))
 	line("Submitted", stamp(&d.Submitted, now))
 	line("Started", stamp(d.Started, now))
-	line("Ended", stamp(d.Completed, now))
+	if job.Phase(d.State) == job.Deleted {
+		line("Found missing", stamp(d.Completed, now))
+	} else {
+		line("Ended", stamp(d.Completed, now))
+	}
 	line("Asks for", askLine(d))
 	if d.Retries > 0 {
 		line("Retries", strconv.Itoa(int(d.Retries)))
@@ -119,7 +123,7 @@ func writePage(out io.Writer, d *job.Detail, now time.Time, allTasks bool) error
 		fmt.Fprintln(out, "\n"+d.Note)
 	}
 	switch p := job.Phase(d.State); p {
-	case job.Running, job.Succeeded, job.Stopped, job.Deleted:
+	case job.Running, job.Succeeded, job.Stopped:
 	default:
 		fmt.Fprintf(out, "\nwhy: paictl job why %s\n", d.Name)
 	}
@@ -130,7 +134,7 @@ func stateLine(d *job.Detail, now time.Time) string {
 	text := d.At().Text(now)
 	if p := job.Phase(d.State); p == job.Running && d.Started != nil {
 		text += " for " + job.Duration(now.Sub(*d.Started))
-	} else if p.Done() && d.Started != nil && d.Completed != nil {
+	} else if p.Done() && p != job.Deleted && d.Started != nil && d.Completed != nil {
 		text += " after " + job.Duration(d.Completed.Sub(*d.Started))
 	}
 	if job.Phase(d.State) == job.Failed {

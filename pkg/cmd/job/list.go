@@ -245,7 +245,7 @@ func (opts *ListOptions) names(page *job.Page) (t cmdutil.Table) {
 
 // duration is how long a job has run, with what lay between its attempts.
 func duration(r *job.Row, now time.Time) string {
-	if r.Started == nil {
+	if r.Started == nil || job.Phase(r.State) == job.Deleted { // when it ended isn't known
 		return "-"
 	}
 	end := now
@@ -257,7 +257,7 @@ func duration(r *job.Row, now time.Time) string {
 
 func exitText(code *int32, phrase string) string {
 	if code == nil {
-		return "-"
+		return dash(phrase)
 	}
 	return strings.TrimSpace(strconv.Itoa(int(*code)) + " " + phrase)
 }
