@@ -79,6 +79,8 @@ type Explanation struct {
 	OwnedGPUs int `json:"ownedGPUs"`
 	UsedGPUs  int `json:"usedGPUs"`
 	FreeGPUs  int `json:"freeGPUs"`
+	// Nodes are where a gang that is Ready would go. Nothing but GPUs was looked at.
+	Nodes []string `json:"nodes,omitempty"`
 	// Free are the largest cells that the request could use, Missing what it lacks.
 	Free    []LevelCount `json:"free,omitempty"`
 	Missing []LevelCount `json:"missing,omitempty"`

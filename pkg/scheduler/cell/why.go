@@ -35,6 +35,7 @@ func (s *Scheduler) Why(r *Request) Explanation {
 	switch {
 	case p != nil && len(p.victims) == 0:
 		e.Code, e.Sentence = "Ready", fmt.Sprintf("The gang can start now on %s.", nodesText(p.gang))
+		e.Nodes = nodesOf(p.gang)
 		return e
 	case p != nil:
 		e.Code = "PreemptionUnderWay"
@@ -93,12 +94,7 @@ func goneText(victims []*gang) string {
 }
 
 func nodesText(g *gang) string {
-	var names []string
-	for i := range g.slots {
-		if n := g.slots[i].at.Node; !slices.Contains(names, n) {
-			names = append(names, n)
-		}
-	}
+	names := nodesOf(g)
 	switch len(names) {
 	case 0:
 		return "no node"
@@ -106,6 +102,16 @@ func nodesText(g *gang) string {
 		return "node " + names[0]
 	}
 	return fmt.Sprintf("%d nodes, %s first", len(names), names[0])
+}
+
+func nodesOf(g *gang) []string {
+	var names []string
+	for i := range g.slots {
+		if n := g.slots[i].at.Node; !slices.Contains(names, n) {
+			names = append(names, n)
+		}
+	}
+	return names
 }
 
 // figures fills in what is owned, used and free as the request sees it.

@@ -54,6 +54,17 @@ func TestTheInspectAPIAnswersAsHiveDDoes(t *testing.T) {
 	golden(t, "inspect.txt", out.String())
 }
 
+func TestWhySaysWhereAGangWouldGo(t *testing.T) {
+	c := newCluster(t, twoTeams)
+	c.create(newPod("w", spec("B", 1, "ready:1:1")))
+	var why api.Why
+	c.get("/v1/why/ready", &why)
+	require.Equal(t, "Ready", why.Explanation.Code)
+	require.Len(t, why.Explanation.Nodes, 1)
+	assert.Contains(t, why.Sentence, "The gang can start now on node "+why.Explanation.Nodes[0]+";")
+	assert.Contains(t, why.Sentence, "kube-scheduler hasn't asked for it yet")
+}
+
 func TestWhySaysWhatAGangWaitsFor(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	c.run(newPod("r", spec("B", 5, "runs:1:2")))
