@@ -163,7 +163,7 @@ func configRemedy(message string) []string {
 func unschedulable(p *corev1.Pod) string {
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason != corev1.PodReasonSchedulingGated {
-			return clip(c.Message)
+			return clip(withoutPreemption(c.Message))
 		}
 	}
 	return ""
@@ -171,6 +171,8 @@ func unschedulable(p *corev1.Pod) string {
 
 func remedyUnschedulable(why string) []string {
 	switch {
+	case strings.Contains(why, "volume node affinity conflict"):
+		return []string{"its storage lies on machines that have no room, or don't take it: it starts when there is room there, or without that storage (extras.storages of the job file)"}
 	case strings.Contains(why, "persistentvolumeclaim"):
 		return configRemedy(why)
 	case strings.Contains(why, "Insufficient"):

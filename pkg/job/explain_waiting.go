@@ -102,6 +102,7 @@ func (e *evidence) unplaced(w *Why) {
 		if why := unschedulable(&e.pods[i]); why != "" {
 			w.Sentence = "No machine takes " + e.nameOf(&e.pods[i]) + ": " + sentence(why)
 			w.Remedy = remedyUnschedulable(why)
+			e.pinned(w)
 			return
 		}
 	}
@@ -133,6 +134,10 @@ func (e *evidence) queued(w *Why) {
 		w.fact("queue", fmt.Sprintf("%s in %s, for %s", ordinal(e.Position), g.VC, Duration(e.now.Sub(g.Since))))
 	}
 	x := g.Explanation
+	if x != nil && x.Code == "Ready" {
+		e.kept(w, x.Nodes)
+	}
+	e.pinned(w)
 	if x == nil {
 		return
 	}

@@ -48,6 +48,8 @@ type evidence struct {
 	now    time.Time
 	events []corev1.Event // of the job and its pods, latest first
 	nodes  map[string]*corev1.Node
+	// volumes says on which machines the storages of its pods lie, where that isn't all.
+	volumes map[string]*corev1.NodeSelector
 	// gang is what the scheduler says; its error is why it says nothing.
 	gang         *schedulerapi.Why
 	schedulerErr error
@@ -83,7 +85,10 @@ func (c *Client) evidence(ctx context.Context, j *Job) (*evidence, error) {
 		} else {
 			_, e.schedulerErr = c.Scheduler.Queue(ctx, e.VirtualCluster)
 		}
-		e.events, err = c.events(ctx, e.suspects())
+		if e.events, err = c.events(ctx, e.suspects()); err != nil {
+			return err
+		}
+		e.volumes, err = c.volumes(ctx, e.pods)
 		return err
 	})
 	g.Go(func() (err error) {

@@ -162,6 +162,38 @@ func situations() map[string]situation {
 		"queued: over the user's quota": {f: preparing, pods: unplaced, queue: queue, change: func(e *evidence) {
 			e.gang = &schedulerapi.Why{VC: "vision", Since: noon.Add(-time.Minute), Sentence: "User alice holds 8 of the 8 GPUs that the quota of vision allows"}
 		}},
+		"queued: has its place":                  {f: preparing, pods: unplaced, queue: queue, change: ready()},
+		"queued: its storage lies elsewhere":     {f: preparing, pods: mounting(), queue: queue, change: ready(machines(), dataOn("gpu-3"), said(elsewhere))},
+		"queued: its storage lies nowhere":       {f: preparing, pods: mounting(), queue: queue, change: ready(machines(), dataOn("gone"))},
+		"queued: its storage lies on one of two": {f: preparing, pods: mounting(), queue: queue, change: ready(machines(), dataOn("gpu-2"))},
+		"queued: another role has no storage": {f: preparing, pods: append(mounting(), taskPod(1, "", corev1.PodPending, func(p *corev1.Pod) {
+			p.Labels = map[string]string{v1.LabelTaskRole: "other"}
+		})), queue: queue, change: ready(machines(), dataOn("gpu-2"))},
+		"queued: the machine is cordoned": {f: preparing, pods: unplaced, queue: queue, change: ready(machines(), taint(corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}))},
+		"queued: the machine is tainted":  {f: preparing, pods: unplaced, queue: queue, change: ready(machines(), taint(corev1.Taint{Key: "team", Value: "b", Effect: corev1.TaintEffectNoExecute}))},
+		"queued: the machine is avoided": {f: framework(withTasks(v1.AttemptPreparing), func(f *v1.Framework) {
+			f.Status.AvoidedNodes = []v1.AvoidedNode{{Name: "gpu-1", Failures: 2}, {Name: "gpu-2", Failures: 3}}
+		}), pods: []corev1.Pod{taskPod(0, "", corev1.PodPending, avoiding("gpu-1", "gpu-2"))}, queue: queue, change: ready(machines())},
+		"queued: no label of workers": {f: preparing, pods: []corev1.Pod{taskPod(0, "", corev1.PodPending, func(p *corev1.Pod) {
+			p.Spec.NodeSelector = map[string]string{"pai-worker": "true"}
+		})}, queue: queue, change: ready(machines())},
+		"queued: no processors": {f: preparing, pods: []corev1.Pod{taskPod(0, "", corev1.PodPending, unscheduledBecause(
+			"0/3 nodes are available: 3 Insufficient cpu. preemption: 0/3 nodes are available: 3 No preemption victims found for incoming pod."))}, queue: queue, change: ready(machines())},
+		"queued: by an event": {f: preparing, pods: []corev1.Pod{taskPod(0, "", corev1.PodPending)}, queue: queue, change: func(e *evidence) {
+			ready(machines())(e)
+			told("Warning", "FailedScheduling", "0/3 nodes are available: 3 Insufficient memory.", time.Minute)(e)
+		}},
+		"queued: Kubernetes repeats the scheduler of GPUs": {f: preparing, pods: []corev1.Pod{taskPod(0, "", corev1.PodPending, unscheduledBecause(
+			"0/3 nodes are available: 1 Not enough GPUs are free: 8 are missing, 2 node(s) had untolerated taint {a: b}."))}, queue: queue, change: ready(machines(), func(e *evidence) {
+			e.gang.Pods = []schedulerapi.Pod{{UID: "pod-uid", Reason: "Not enough GPUs are free: 8 are missing"}}
+		})},
+		"queued: no GPUs and a pinned storage": {f: preparing, pods: mounting(), queue: queue, change: ready(machines(), dataOn("gpu-3"), func(e *evidence) {
+			e.gang.Sentence, e.gang.Explanation = "The gang needs 16 GPUs of vision, and 4 are free", &cell.Explanation{Code: "NoCapacity", GPUs: 16, Pods: 2, OwnedGPUs: 16, FreeGPUs: 4}
+		})},
+		"waiting: its storage is on a full machine": {f: preparing, pods: []corev1.Pod{mounting(unscheduledBecause(elsewhere))[0]}, change: func(e *evidence) {
+			machines()(e)
+			dataOn("gpu-3")(e)
+		}},
 		"pulling": {f: preparing, pods: on(), change: told("Normal", "Pulling", `Pulling image "registry.example/train:1"`, time.Minute)},
 		"pulling: no such image": {f: preparing, pods: on(waitingFor("app", "ImagePullBackOff", `Back-off pulling image "registry.example/app:1"`)),
 			change: told("Warning", "Failed", `Failed to pull image "registry.example/app:1": failed to resolve reference: registry.example/app:1: not found`, time.Minute)},
@@ -189,6 +221,81 @@ func situations() map[string]situation {
 		"succeeded":                       {f: framework(state(v1.Completed), endedBy(0, "Succeeded", nil))},
 		"stopped":                         {f: framework(state(v1.Completed), endedBy(-210, "StopFrameworkRequested", nil), stop)},
 		"stopped before it ran":           {f: framework(state(v1.Completed), completed(-210), stop)},
+	}
+}
+
+// elsewhere is what kube-scheduler says of a pod whose volume lies on one machine.
+const elsewhere = "0/3 nodes are available: 1 Insufficient memory, 2 node(s) had volume node affinity conflict."
+
+// ready is a gang of which the scheduler of GPUs says that it could go to gpu-1 and gpu-2.
+func ready(more ...func(*evidence)) func(*evidence) {
+	return func(e *evidence) {
+		e.gang = &schedulerapi.Why{VC: "vision", Group: "alice~train/default", State: schedulerapi.Waiting, Since: noon.Add(-20 * time.Minute),
+			Sentence: "The gang can start now on 2 nodes, gpu-1 first.", Explanation: &cell.Explanation{Code: "Ready", GPUs: 16, Pods: 2, OwnedGPUs: 16, FreeGPUs: 16, Nodes: []string{"gpu-1", "gpu-2"}}}
+		for _, f := range more {
+			f(e)
+		}
+	}
+}
+
+// machines are gpu-1, gpu-2 and gpu-3.
+func machines() func(*evidence) {
+	return func(e *evidence) {
+		e.nodes = map[string]*corev1.Node{}
+		for _, name := range []string{"gpu-1", "gpu-2", "gpu-3"} {
+			e.nodes[name] = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name}}}
+		}
+	}
+}
+
+func taint(t corev1.Taint) func(*evidence) {
+	return func(e *evidence) {
+		for _, n := range e.nodes {
+			n.Spec.Taints = append(n.Spec.Taints, t)
+		}
+	}
+}
+
+// mounting is a pod that mounts the storage data.
+func mounting(change ...func(*corev1.Pod)) []corev1.Pod {
+	return []corev1.Pod{taskPod(0, "", corev1.PodPending, append(change, func(p *corev1.Pod) {
+		p.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}
+	})...)}
+}
+
+func onHosts(op corev1.NodeSelectorOperator, names ...string) *corev1.NodeSelector {
+	return &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: op, Values: names}}}}}
+}
+
+// dataOn lets the storage data lie on one machine.
+func dataOn(node string) func(*evidence) {
+	return func(e *evidence) {
+		e.volumes = map[string]*corev1.NodeSelector{"data": onHosts(corev1.NodeSelectorOpIn, node)}
+	}
+}
+
+func said(message string) func(*evidence) {
+	return func(e *evidence) { unscheduledBecause(message)(&e.pods[0]) }
+}
+
+func avoiding(nodes ...string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: onHosts(corev1.NodeSelectorOpNotIn, nodes...)}}
+	}
+}
+
+func TestASelectorMeansTheMachinesThatKubernetesTakesItFor(t *testing.T) {
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "gpu-1", Labels: map[string]string{"a": "5"}}}
+	term := func(key string, op corev1.NodeSelectorOperator, values ...string) *corev1.NodeSelector {
+		return &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{}, {MatchExpressions: []corev1.NodeSelectorRequirement{{Key: key, Operator: op, Values: values}}}}}
+	}
+	for _, fits := range []*corev1.NodeSelector{term("a", "In", "4", "5"), term("a", "NotIn", "4"), term("b", "NotIn", "4"), term("a", "Exists"), term("b", "DoesNotExist"), term("a", "Gt", "4"), term("a", "Lt", "6"),
+		{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: "In", Values: []string{"gpu-1"}}}}}}} {
+		assert.True(t, selects(fits, n), "%v", fits)
+	}
+	for _, other := range []*corev1.NodeSelector{{}, {NodeSelectorTerms: []corev1.NodeSelectorTerm{{}}}, term("a", "In", "4"), term("a", "NotIn", "5"), term("b", "In", "5"), term("b", "Exists"), term("a", "DoesNotExist"),
+		term("a", "Gt", "5"), term("a", "Lt", "5"), term("b", "Gt", "1"), term("a", "Gt"), term("a", "Near", "5")} {
+		assert.False(t, selects(other, n), "%v", other)
 	}
 }
 

@@ -1,0 +1,278 @@
+package job
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	v1 "github.com/openpai/paictl/pkg/framework/v1"
+)
+
+// volumes reads on which machines the storages of pods lie, by claim. Those that lie on all machines, and
+// those that may not be read, are left out.
+func (c *Client) volumes(ctx context.Context, pods []corev1.Pod) (map[string]*corev1.NodeSelector, error) {
+	claims := map[string]bool{}
+	for i := range pods {
+		for _, name := range claimsOf(&pods[i]) {
+			claims[name] = pods[i].Spec.NodeName == "" || claims[name]
+		}
+	}
+	out := map[string]*corev1.NodeSelector{}
+	for _, name := range slices.Sorted(maps.Keys(claims)) {
+		if !claims[name] {
+			continue
+		}
+		claim, err := c.Client.CoreV1().PersistentVolumeClaims(c.Namespace).Get(ctx, name, metav1.GetOptions{})
+		if err == nil && claim.Spec.VolumeName != "" {
+			var volume *corev1.PersistentVolume
+			volume, err = c.Client.CoreV1().PersistentVolumes().Get(ctx, claim.Spec.VolumeName, metav1.GetOptions{})
+			if err == nil && volume.Spec.NodeAffinity != nil && volume.Spec.NodeAffinity.Required != nil {
+				out[name] = volume.Spec.NodeAffinity.Required
+			}
+		}
+		if err != nil && !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) {
+			return nil, fmt.Errorf("read where the storage %s lies: %w", name, err)
+		}
+	}
+	return out, nil
+}
+
+func claimsOf(p *corev1.Pod) []string {
+	var out []string
+	for i := range p.Spec.Volumes {
+		if claim := p.Spec.Volumes[i].PersistentVolumeClaim; claim != nil {
+			out = append(out, claim.ClaimName)
+		}
+	}
+	return out
+}
+
+// kept explains a gang whose GPUs are free on machines that one of its pods can't go to: the scheduler of
+// GPUs knows nothing of storages, taints and processors.
+func (e *evidence) kept(w *Why, nodes []string) {
+	free := "GPUs for it are free"
+	if len(nodes) > 0 {
+		free += " on " + some(nodes)
+	}
+	pods := e.unplacedRoles()
+	for _, p := range pods {
+		if why, remedy := e.barred([]*corev1.Pod{p}, nodes); why != "" {
+			w.Sentence = sentenceEnd(fmt.Sprintf("%s, but %s can't go there: %s", free, e.nameOf(p), why))
+			w.Remedy = []string{remedy}
+			return
+		}
+	}
+	for _, node := range nodes {
+		if why, remedy := e.barred(pods, []string{node}); why != "" {
+			w.Sentence = sentenceEnd(fmt.Sprintf("%s, but none of its pods can go to %s: %s", free, node, why))
+			w.Remedy = []string{remedy}
+			return
+		}
+	}
+	if p, said := e.kubernetesSays(); said != "" {
+		w.Sentence = fmt.Sprintf("%s, but Kubernetes found no machine for %s: %s", free, e.nameOf(p), sentence(said))
+		w.Remedy = remedyUnschedulable(said)
+	}
+}
+
+// pinned adds what is known of where pods may go.
+func (e *evidence) pinned(w *Why) {
+	for _, claim := range slices.Sorted(maps.Keys(e.volumes)) {
+		w.fact("storage", claim+" "+e.lies(claim))
+	}
+	if _, said := e.kubernetesSays(); said != "" && !strings.Contains(w.Sentence, strings.TrimRight(said, ".")) {
+		w.fact("Kubernetes says", said)
+	}
+}
+
+// kubernetesSays is why Kubernetes' own scheduler found no machine for a pod. What it only repeats of the
+// scheduler of GPUs is left out.
+func (e *evidence) kubernetesSays() (*corev1.Pod, string) {
+	for i := range e.pods {
+		p := &e.pods[i]
+		if p.Spec.NodeName != "" {
+			continue
+		}
+		said := unschedulable(p)
+		for k := range e.events {
+			ev := &e.events[k]
+			if said == "" && ev.Reason == "FailedScheduling" && ev.InvolvedObject.UID == p.UID && e.now.Sub(EventTime(ev)) < troubleAge {
+				said = clip(withoutPreemption(ev.Message))
+			}
+		}
+		if said != "" && !e.repeats(p, said) {
+			return p, said
+		}
+	}
+	return nil, ""
+}
+
+// repeats tells whether Kubernetes' words are those of the scheduler of GPUs.
+func (e *evidence) repeats(p *corev1.Pod, said string) bool {
+	if e.gang == nil {
+		return false
+	}
+	for _, known := range e.gang.Pods {
+		reason := strings.TrimRight(clip(known.Reason), ".")
+		if known.UID == string(p.UID) && reason != "" && strings.Contains(said, reason[:min(len(reason), len(said), 100)]) {
+			return true
+		}
+	}
+	return false
+}
+
+// unplacedRoles is one pod without a machine of each role: those of a role are alike.
+func (e *evidence) unplacedRoles() []*corev1.Pod {
+	var out []*corev1.Pod
+	seen := map[string]bool{}
+	for i := range e.pods {
+		if p := &e.pods[i]; p.Spec.NodeName == "" && !seen[p.Labels[v1.LabelTaskRole]] {
+			seen[p.Labels[v1.LabelTaskRole]] = true
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// barred says what keeps all of some pods from all of some machines; "" where one may go to one of them,
+// or where nobody may look.
+func (e *evidence) barred(pods []*corev1.Pod, nodes []string) (why, remedy string) {
+	for _, name := range nodes {
+		n := e.nodes[name]
+		if n == nil {
+			return "", "" // nobody may look, or it is just going or coming
+		}
+		for _, p := range pods {
+			reason, what := e.bar(p, n)
+			if reason == "" {
+				return "", ""
+			}
+			if why == "" {
+				why, remedy = reason, what
+			}
+		}
+	}
+	return why, remedy
+}
+
+// bar says what keeps a pod from a machine that has its GPUs.
+func (e *evidence) bar(p *corev1.Pod, n *corev1.Node) (why, remedy string) {
+	for _, claim := range claimsOf(p) {
+		if s := e.volumes[claim]; s != nil && !selects(s, n) {
+			return fmt.Sprintf("its storage %s %s", claim, e.lies(claim)),
+				"it starts when enough GPUs are free there (paictl job queue), or without that storage: extras.storages of the job file"
+		}
+	}
+	for i := range n.Spec.Taints {
+		if t := &n.Spec.Taints[i]; t.Effect != corev1.TaintEffectPreferNoSchedule && !slices.ContainsFunc(p.Spec.Tolerations, func(o corev1.Toleration) bool { return tolerates(&o, t) }) {
+			return tainted(n.Name, t)
+		}
+	}
+	if a := p.Spec.Affinity; a != nil && a.NodeAffinity != nil && a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil &&
+		!selects(a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution, n) {
+		for _, avoided := range e.AvoidedNodes {
+			if avoided.Name == n.Name {
+				return fmt.Sprintf("%s failed it %d times, and is avoided for some hours", n.Name, avoided.Failures),
+					"it starts when GPUs of another machine are free; submitted under another name it knows nothing of " + n.Name
+			}
+		}
+		return "its node affinity leaves " + n.Name + " out", "change the affinity of the Framework's pods"
+	}
+	if !labels.SelectorFromSet(p.Spec.NodeSelector).Matches(labels.Set(n.Labels)) {
+		return fmt.Sprintf("it asks for machines with the label %s, which %s lacks", labels.SelectorFromSet(p.Spec.NodeSelector), n.Name),
+			"machines are marked for jobs by: paictl service start; an administrator sees them with paictl cluster status"
+	}
+	return "", ""
+}
+
+// tainted says what a taint means.
+func tainted(node string, t *corev1.Taint) (why, remedy string) {
+	switch t.Key {
+	case corev1.TaintNodeUnschedulable:
+		return node + " is cordoned", "an administrator lets jobs go there again with: kubectl uncordon " + node
+	case corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable:
+		return node + " doesn't answer", "an administrator sees more with: paictl cluster status"
+	case corev1.TaintNodeDiskPressure:
+		return "the disk of " + node + " is full", "tell the administrator"
+	case corev1.TaintNodeMemoryPressure:
+		return node + " has run short of memory", "tell the administrator"
+	}
+	return fmt.Sprintf("%s keeps pods away by the taint %s", node, t.ToString()), "ask the administrator what the taint is for"
+}
+
+func tolerates(o *corev1.Toleration, t *corev1.Taint) bool {
+	return (o.Effect == "" || o.Effect == t.Effect) && (o.Key == t.Key || o.Key == "" && o.Operator == corev1.TolerationOpExists) &&
+		(o.Operator == corev1.TolerationOpExists || o.Value == t.Value)
+}
+
+// lies says on which machines a storage lies.
+func (e *evidence) lies(claim string) string {
+	var on []string
+	for _, name := range slices.Sorted(maps.Keys(e.nodes)) {
+		if selects(e.volumes[claim], e.nodes[name]) {
+			on = append(on, name)
+		}
+	}
+	if len(on) == 0 {
+		return "lies on no machine that the cluster has now"
+	}
+	return "lies on " + some(on)
+}
+
+// some names the first of many.
+func some(names []string) string {
+	if n := len(names); n > 4 {
+		return fmt.Sprintf("%s and %d more machines", strings.Join(names[:3], ", "), n-3)
+	}
+	if n := len(names); n > 1 {
+		return strings.Join(names[:n-1], ", ") + " and " + names[n-1]
+	}
+	return strings.Join(names, "")
+}
+
+// selects tells whether a node is one of those that a selector means: one of its terms fits.
+func selects(s *corev1.NodeSelector, n *corev1.Node) bool {
+	return slices.ContainsFunc(s.NodeSelectorTerms, func(t corev1.NodeSelectorTerm) bool {
+		if len(t.MatchExpressions)+len(t.MatchFields) == 0 {
+			return false
+		}
+		misses := func(has labels.Set) func(corev1.NodeSelectorRequirement) bool {
+			return func(r corev1.NodeSelectorRequirement) bool { return !requires(&r, has) }
+		}
+		return !slices.ContainsFunc(t.MatchExpressions, misses(n.Labels)) &&
+			!slices.ContainsFunc(t.MatchFields, misses(labels.Set{metav1.ObjectNameField: n.Name}))
+	})
+}
+
+func requires(r *corev1.NodeSelectorRequirement, has labels.Set) bool {
+	value, there := has[r.Key]
+	switch r.Operator {
+	case corev1.NodeSelectorOpIn:
+		return there && slices.Contains(r.Values, value)
+	case corev1.NodeSelectorOpNotIn:
+		return !there || !slices.Contains(r.Values, value)
+	case corev1.NodeSelectorOpExists:
+		return there
+	case corev1.NodeSelectorOpDoesNotExist:
+		return !there
+	case corev1.NodeSelectorOpGt, corev1.NodeSelectorOpLt:
+		is, err := strconv.Atoi(value)
+		limit, limitErr := strconv.Atoi(strings.Join(r.Values, ","))
+		return err == nil && limitErr == nil && (r.Operator == corev1.NodeSelectorOpGt) == (is > limit) && is != limit
+	}
+	return false
+}
+
+// withoutPreemption leaves out what kube-scheduler says of its own preemption, which has no part in jobs.
+func withoutPreemption(message string) string {
+	text, _, _ := strings.Cut(message, " preemption: ")
+	return text
+}
