@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/openpai/paictl/pkg/runtime/exit"
 	"github.com/openpai/paictl/pkg/runtime/process"
 	"github.com/openpai/paictl/pkg/runtime/sshd"
@@ -73,8 +75,14 @@ func (s *ssh) pre(ctx context.Context, r *Run) error {
 		}
 		keys = append(keys, own)
 		files := sshd.Files{Dir: filepath.Join(r.Home, "ssh"), Key: s.JobKey.PrivateKey}
-		if err := files.Write(r.Layout, r.UserHome); err != nil {
+		if err := files.Write(r.Layout); err != nil {
 			return fmt.Errorf("write the configuration of ssh: %w", err)
+		}
+		if r.UserHome != "" {
+			// A folder .ssh may be mounted, and not for writing.
+			if err := files.Include(r.UserHome); err != nil {
+				r.Tell("ssh knows the job's tasks only with -F %s: %v", files.Config(), err)
+			}
 		}
 	}
 	if err := s.serve(ctx, r, keys); err != nil {
@@ -104,8 +112,11 @@ func (s *ssh) serve(ctx context.Context, r *Run, keys []string) error {
 	}
 	listen := net.ListenConfig{}
 	l, err := listen.Listen(ctx, "tcp", fmt.Sprintf(":%d", ports[0]))
-	if err != nil {
+	if errors.Is(err, unix.EADDRINUSE) {
 		return exit.With(exit.PortConflict, fmt.Errorf("the ssh server can't have its port: %w", err))
+	}
+	if err != nil {
+		return fmt.Errorf("the ssh server can't listen: %w", err)
 	}
 	defer func() { _ = l.Close() }()
 	tcp, ok := l.(*net.TCPListener)
@@ -124,8 +135,12 @@ func (s *ssh) serve(ctx context.Context, r *Run, keys []string) error {
 	return nil
 }
 
-// restarts of a server that ended; more would be a loop.
-const restarts = 5
+// A server that ends again and again isn't started for ever; one that ends after it has worked, as by
+// the kernel for want of memory, is as if it were the first.
+const (
+	restarts = 5
+	worked   = 10 * time.Minute
+)
 
 // startServer starts the server's process and starts it again when it ends. It keeps the listening
 // socket, so that clients only wait.
@@ -136,10 +151,19 @@ func (r *Run) startServer(l *os.File, c sshd.Config) error {
 	}
 	go func() {
 		defer func() { _ = l.Close() }()
-		for range restarts {
+		began := time.Now()
+		for n := 1; ; n++ {
 			code, _ := p.Wait(context.Background())
 			_ = pipe.Close()
+			if time.Since(began) > worked {
+				n = 1
+			}
+			if n > restarts {
+				r.Tell("the ssh server ended with code %d, %d times in a row: there is none any more", code, n)
+				return
+			}
 			r.Tell("the ssh server ended with code %d: starting it again", code)
+			began = time.Now()
 			if p, pipe, err = r.server(l, c); err != nil {
 				r.Tell("the ssh server can't be started: %v", err)
 				return
@@ -161,7 +185,7 @@ func (r *Run) server(l *os.File, c sshd.Config) (*process.Process, *os.File, err
 		return nil, nil, errors.Join(err, send.Close())
 	}
 	defer closeOut()
-	p, err := r.Reaper.Start(process.Command{Args: []string{r.Self, "sshd"}, Env: r.Environ, Stdin: in, Stdout: out, Stderr: out, Extra: []*os.File{l}})
+	p, err := r.Reaper.Start(process.Command{Args: []string{r.Self, "sshd"}, Dir: c.Folder(), Env: r.Environ, Stdin: in, Stdout: out, Stderr: out, Extra: []*os.File{l}})
 	if err != nil {
 		return nil, nil, errors.Join(err, send.Close())
 	}

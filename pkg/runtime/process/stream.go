@@ -41,6 +41,14 @@ func NewStream(dst, tail io.Writer) (*Stream, *os.File, error) {
 	return s, os.NewFile(uintptr(fds[1]), "output"), nil
 }
 
+// Through returns a stream of what comes from a file that doesn't block, such as the near side of a
+// terminal. The file is the stream's from then on.
+func Through(read *os.File, dst io.Writer) *Stream {
+	s := &Stream{read: read, dst: dst, tail: io.Discard}
+	s.start()
+	return s
+}
+
 func (s *Stream) start() {
 	s.done = make(chan struct{})
 	go func() {
@@ -49,18 +57,20 @@ func (s *Stream) start() {
 	}()
 }
 
-// copy passes on what comes, until there is no more, or, where limit isn't negative, until the pipe
-// is empty or limit bytes have come.
+// copy passes on what comes, until there is no more, or, where limit isn't negative, until nothing
+// waits to be read or limit bytes have come.
 func (s *Stream) copy(limit int) error {
 	buf := make([]byte, 64<<10)
+	read := s.read.Read
+	if limit >= 0 {
+		read = s.readNow
+	}
 	for limit != 0 {
-		if limit > 0 {
-			if n, err := s.buffered(); n == 0 || err != nil {
-				return err
-			}
-		}
-		n, err := s.read.Read(buf)
+		n, err := read(buf)
 		s.pass(buf[:n])
+		if errors.Is(err, unix.EAGAIN) {
+			return nil
+		}
 		if err != nil {
 			return err
 		}
@@ -71,6 +81,29 @@ func (s *Stream) copy(limit int) error {
 	return nil
 }
 
+// readNow is Read without the wait: EAGAIN where there is nothing. To ask how much waits would be
+// wrong of a terminal, which brings the rest only when it is read.
+func (s *Stream) readNow(p []byte) (int, error) {
+	c, err := s.read.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var n int
+	if cerr := c.Read(func(fd uintptr) bool {
+		for {
+			if n, err = unix.Read(int(fd), p); !errors.Is(err, unix.EINTR) {
+				return true
+			}
+		}
+	}); cerr != nil {
+		return 0, cerr
+	}
+	if n == 0 && err == nil {
+		err = io.EOF
+	}
+	return max(0, n), err
+}
+
 // pass writes to both. Where nobody reads the log any more the program goes on, as it would not if
 // the pipe were closed before it.
 func (s *Stream) pass(p []byte) {
@@ -78,20 +111,6 @@ func (s *Stream) pass(p []byte) {
 		_, s.lost = s.dst.Write(p)
 	}
 	_, _ = s.tail.Write(p)
-}
-
-// buffered is the number of bytes that wait in the pipe.
-func (s *Stream) buffered() (int, error) {
-	var n int
-	var err error
-	c, cerr := s.read.SyscallConn()
-	if cerr != nil {
-		return 0, cerr
-	}
-	if cerr := c.Control(func(fd uintptr) { n, err = unix.IoctlGetInt(int(fd), unix.TIOCINQ) }); cerr != nil {
-		return 0, cerr
-	}
-	return n, err
 }
 
 // Drain returns when all that was written before the call has been passed on. It doesn't wait for
@@ -140,4 +159,16 @@ func (s *Stream) capacity() int {
 func (s *Stream) Close() error {
 	_, err := s.drain()
 	return errors.Join(err, s.read.Close())
+}
+
+// Finish ends the stream at its end, or after d with all that was written by then, however long that
+// takes who reads it.
+func (s *Stream) Finish(d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-s.done:
+	case <-t.C:
+	}
+	return s.Close()
 }

@@ -41,12 +41,7 @@ func (b Barrier) Wait(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var left []*env.Task
-	for i := range b.Layout.Tasks {
-		if t := &b.Layout.Tasks[i]; i != b.Layout.Own {
-			left = append(left, t)
-		}
-	}
+	left := others(b.Layout)
 	limited, cancel := context.WithTimeout(ctx, b.Timeout)
 	defer cancel()
 	pause, told := retryTime, time.Now()
@@ -74,6 +69,16 @@ func (b Barrier) Wait(ctx context.Context) error {
 		t.Stop()
 		pause = min(pause*2, retryMax)
 	}
+}
+
+// others are all tasks but this one. Each begins with the next after itself, so that they don't all
+// knock at one door.
+func others(l *env.Layout) []*env.Task {
+	var out []*env.Task
+	for i := 1; i < len(l.Tasks); i++ {
+		out = append(out, &l.Tasks[(l.Own+i)%len(l.Tasks)])
+	}
+	return out
 }
 
 func clientConfig(key string) (*xssh.ClientConfig, error) {
@@ -108,7 +113,7 @@ func round(ctx context.Context, tasks []*env.Task, config *xssh.ClientConfig) ([
 		slot <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slot }()
-			if err := login(ctx, t, config); err != nil {
+			if err := knock(ctx, t, config); err != nil {
 				mu.Lock()
 				defer mu.Unlock()
 				left, last = append(left, t), err
@@ -119,8 +124,8 @@ func round(ctx context.Context, tasks []*env.Task, config *xssh.ClientConfig) ([
 	return left, last
 }
 
-// login logs in and out.
-func login(ctx context.Context, t *env.Task, config *xssh.ClientConfig) error {
+// knock logs in and out.
+func knock(ctx context.Context, t *env.Task, config *xssh.ClientConfig) error {
 	host, ports := t.Address, t.Ports["ssh"]
 	if host == "" {
 		host = t.Name
@@ -135,6 +140,8 @@ func login(ctx context.Context, t *env.Task, config *xssh.ClientConfig) error {
 		return err
 	}
 	defer func() { _ = conn.Close() }()
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	defer stop()
 	if err := conn.SetDeadline(time.Now().Add(dialTime)); err != nil {
 		return err
 	}

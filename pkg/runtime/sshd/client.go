@@ -19,9 +19,8 @@ type Files struct {
 	Key string // the job's private key, PEM; "" where tasks don't log in to each other
 }
 
-// Write writes the key, the hosts' keys and the client configuration, and has the user's own
-// configuration include it.
-func (f Files) Write(l *env.Layout, userHome string) error {
+// Write writes the key, the hosts' keys and the client configuration.
+func (f Files) Write(l *env.Layout) error {
 	if err := os.MkdirAll(f.Dir, 0o700); err != nil {
 		return err
 	}
@@ -45,11 +44,11 @@ func (f Files) Write(l *env.Layout, userHome string) error {
 			return err
 		}
 	}
-	if userHome == "" {
-		return nil
-	}
-	return include(filepath.Join(userHome, ".ssh"), filepath.Join(f.Dir, "config"))
+	return nil
 }
+
+// Config is the file of the client configuration, for ssh -F.
+func (f Files) Config() string { return filepath.Join(f.Dir, "config") }
 
 // config has an entry for every task under its names and its address.
 func (f Files) config(l *env.Layout) []byte {
@@ -85,19 +84,33 @@ func writePrivate(name string, data []byte) error {
 	return os.WriteFile(name, data, 0o600)
 }
 
-// include puts our configuration before the user's; the first value that ssh finds wins.
-func include(dir, config string) error {
-	name := filepath.Join(dir, "config")
+// Include has the configuration of a user include ours, before all else: the first value that ssh
+// finds wins. The user's file is replaced whole: homes are shared by tasks that all do this.
+func (f Files) Include(userHome string) error {
+	dir := filepath.Join(userHome, ".ssh")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
+	}
+	name := filepath.Join(dir, "config")
+	if target, err := filepath.EvalSymlinks(name); err == nil {
+		name = target
 	}
 	old, err := os.ReadFile(name)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	line := "Include " + config + "\n"
+	line := "Include " + f.Config() + "\n"
 	if bytes.Contains(old, []byte(line)) {
 		return nil
 	}
-	return os.WriteFile(name, append([]byte(line), old...), 0o600)
+	tmp, err := os.CreateTemp(filepath.Dir(name), ".config-*") // 0600, as ssh wants it
+	if err != nil {
+		return err
+	}
+	defer os.Remove(tmp.Name()) // it is gone where all went well
+	_, err = tmp.Write(append([]byte(line), old...))
+	if err := errors.Join(err, tmp.Close()); err != nil {
+		return err
+	}
+	return os.Rename(tmp.Name(), name)
 }

@@ -12,6 +12,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/gliderlabs/ssh"
@@ -25,11 +27,13 @@ type Config struct {
 	Authorized []string `json:"authorized"`
 	Environ    []string `json:"environ"` // of sessions
 	Dir        string   `json:"dir"`     // where they begin
+
+	delay time.Duration
 }
 
 // ReadConfig reads what the runtime sends its server.
 func ReadConfig(r io.Reader) (*Config, error) {
-	c := &Config{}
+	c := &Config{delay: outputDelay}
 	if err := json.NewDecoder(io.LimitReader(r, 16<<20)).Decode(c); err != nil {
 		return nil, fmt.Errorf("the server's configuration: %w", err)
 	}
@@ -46,37 +50,22 @@ func Serve(ctx context.Context, l net.Listener, c *Config, tell func(format stri
 	if err != nil {
 		return err
 	}
+	waiting := make(chan struct{}, maxLogins)
 	s := &ssh.Server{
-		Handler: func(s ssh.Session) { session(s, c) },
 		PublicKeyHandler: func(_ ssh.Context, key ssh.PublicKey) bool {
-			for _, k := range keys {
-				if ssh.KeysEqual(k, key) {
-					return true
-				}
-			}
-			return false
+			return slices.ContainsFunc(keys, func(k xssh.PublicKey) bool { return ssh.KeysEqual(k, key) })
 		},
-		HostSigners:       []ssh.Signer{hostKey},
-		SubsystemHandlers: map[string]ssh.SubsystemHandler{"sftp": files},
-		ChannelHandlers: map[string]ssh.ChannelHandler{
-			"session":      ssh.DefaultSessionHandler,
-			"direct-tcpip": ssh.DirectTCPIPHandler,
-		},
-		// Who may log in may also connect from here by hand.
-		LocalPortForwardingCallback: func(ssh.Context, string, uint32) bool { return true },
-		Version:                     "pai-runtime",
-		// Ports of tasks are open to others: those who don't log in don't stay.
-		ConnCallback: func(ctx ssh.Context, conn net.Conn) net.Conn {
-			ctx.SetValue(loginTimer{}, time.AfterFunc(loginTime, func() { _ = conn.Close() }))
-			return conn
-		},
+		HostSigners:     []ssh.Signer{hostKey},
+		ChannelHandlers: map[string]ssh.ChannelHandler{"session": sessions(c), "direct-tcpip": forward},
+		Version:         "pai-runtime",
+		ConnCallback:    func(ctx ssh.Context, conn net.Conn) net.Conn { return login(ctx, conn, waiting) },
 	}
 	s.ServerConfigCallback = func(ctx ssh.Context) *xssh.ServerConfig {
 		return &xssh.ServerConfig{
 			MaxAuthTries: 10, // agents offer all their keys
 			AuthLogCallback: func(_ xssh.ConnMetadata, method string, err error) {
-				if t, ok := ctx.Value(loginTimer{}).(*time.Timer); ok && err == nil && method == "publickey" {
-					t.Stop()
+				if proven, ok := ctx.Value(provenKey{}).(func()); ok && err == nil && method == "publickey" {
+					proven()
 				}
 			},
 		}
@@ -90,11 +79,12 @@ func Serve(ctx context.Context, l net.Listener, c *Config, tell func(format stri
 	return nil
 }
 
-// files is what scp and sftp talk to.
-func files(s ssh.Session) {
-	server, err := sftp.NewServer(s)
+// files is what scp and sftp talk to. Names without a folder are in the server's own: the library's
+// option for another would change what links lead to.
+func files(s ssh.Session, ch *channel) {
+	server, err := sftp.NewServer(ch.raw)
 	if err != nil {
-		fmt.Fprintln(s.Stderr(), err)
+		fmt.Fprintln(ch.raw.Stderr(), err)
 		_ = s.Exit(1) // the connection is gone, or will be
 		return
 	}
@@ -106,8 +96,29 @@ func files(s ssh.Session) {
 	_ = server.Close()
 }
 
-// loginTime is what a client has to prove who it is.
-const loginTime = 60 * time.Second
+// Ports of tasks are open to others, so those who don't log in neither stay nor crowd others out of
+// the task's memory.
+const (
+	loginTime = 60 * time.Second
+	maxLogins = 128
+)
 
-// loginTimer is the key of a connection's timer.
-type loginTimer struct{}
+// provenKey is where a connection's context has the function that ends its login.
+type provenKey struct{}
+
+// login begins a connection's login; nil where too many others are at it.
+func login(ctx ssh.Context, conn net.Conn, waiting chan struct{}) net.Conn {
+	select {
+	case waiting <- struct{}{}:
+	default:
+		return nil
+	}
+	timer := time.AfterFunc(loginTime, func() { _ = conn.Close() })
+	proven := sync.OnceFunc(func() {
+		timer.Stop()
+		<-waiting
+	})
+	context.AfterFunc(ctx, proven) // the connection ended
+	ctx.SetValue(provenKey{}, proven)
+	return conn
+}

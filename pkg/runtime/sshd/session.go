@@ -16,8 +16,10 @@ import (
 
 	"github.com/creack/pty"
 	"github.com/gliderlabs/ssh"
+	"golang.org/x/sys/unix"
 
 	rexit "github.com/openpai/paictl/pkg/runtime/exit"
+	"github.com/openpai/paictl/pkg/runtime/process"
 )
 
 // outputDelay is how long a session outlives its program where others hold its output open, as what
@@ -25,18 +27,17 @@ import (
 const outputDelay = time.Second
 
 // session runs one shell or command.
-func session(s ssh.Session, c *Config) {
+func session(s ssh.Session, ch *channel, c *Config) {
 	cmd, err := command(s, c)
 	if err != nil {
-		fmt.Fprintln(s.Stderr(), "[pai-runtime]", err)
+		fmt.Fprintln(ch.raw.Stderr(), "[pai-runtime]", err)
 		_ = s.Exit(rexit.NotFound) // here and below: a client that is gone needs no code
 		return
 	}
-	request, resized, terminal := s.Pty()
-	if terminal {
-		err = runTerminal(s, cmd, request, resized)
+	if request, _, terminal := s.Pty(); terminal {
+		err = runTerminal(cmd, ch, request.Window)
 	} else {
-		err = runPipes(s, cmd)
+		err = runPipes(cmd, ch)
 	}
 	var ended *exec.ExitError
 	switch {
@@ -46,8 +47,8 @@ func session(s ssh.Session, c *Config) {
 			code = rexit.Signal(int(status.Signal()))
 		}
 		_ = s.Exit(code)
-	case err != nil && !errors.Is(err, exec.ErrWaitDelay):
-		fmt.Fprintln(s.Stderr(), "[pai-runtime]", err)
+	case err != nil:
+		fmt.Fprintln(ch.raw.Stderr(), "[pai-runtime]", err)
 		_ = s.Exit(rexit.CannotExecute)
 	default:
 		_ = s.Exit(0)
@@ -56,7 +57,7 @@ func session(s ssh.Session, c *Config) {
 
 // command is what the client asks for: a login shell, or a command for the shell.
 func command(s ssh.Session, c *Config) (*exec.Cmd, error) {
-	shell, err := loginShell(c.Environ)
+	shell, err := loginShell(c.Environ, passwdFile)
 	if err != nil {
 		return nil, err
 	}
@@ -64,17 +65,22 @@ func command(s ssh.Session, c *Config) (*exec.Cmd, error) {
 	if raw := s.RawCommand(); raw != "" {
 		args = []string{"-c", raw}
 	}
-	cmd := exec.CommandContext(s.Context(), shell, args...)
-	// The connection's end is a hang-up, as with any server.
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGHUP) }
-	cmd.WaitDelay = outputDelay
-	cmd.Dir = c.Dir
-	if home := lookup(c.Environ, "HOME"); cmd.Dir == "" && home != "" {
-		cmd.Dir = home
-	}
+	cmd := exec.Command(shell, args...) //nolint:noctx // it may outlive the session, see attend
+	cmd.Dir = c.Folder()
 	cmd.Env = append(append([]string(nil), c.Environ...), sessionVars(s, shell)...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	return cmd, nil
+}
+
+// Folder is where sessions begin, and where the server should: "" is the image's. Images name homes
+// that aren't there.
+func (c *Config) Folder() string {
+	for _, dir := range []string{c.Dir, lookup(c.Environ, "HOME")} {
+		if info, err := os.Stat(dir); err == nil && info.IsDir() {
+			return dir
+		}
+	}
+	return ""
 }
 
 // sessionVars are those that a client may set, and what OpenSSH tells of the connection.
@@ -99,9 +105,12 @@ func sessionVars(s ssh.Session, shell string) []string {
 	return out
 }
 
+// passwdFile has the users of the image.
+const passwdFile = "/etc/passwd"
+
 // loginShell is the user's of the password file, else bash or sh.
-func loginShell(environ []string) (string, error) {
-	if shell := passwdShell(); shell != "" {
+func loginShell(environ []string, passwd string) (string, error) {
+	if shell := passwdShell(passwd, strconv.Itoa(os.Getuid())); shell != "" {
 		return shell, nil
 	}
 	for _, name := range []string{lookup(environ, "SHELL"), "bash", "sh"} {
@@ -115,14 +124,13 @@ func loginShell(environ []string) (string, error) {
 	return "", errors.New("the image has no shell")
 }
 
-// passwdShell reads the shell of this process's user.
-func passwdShell() string {
-	f, err := os.Open("/etc/passwd")
+// passwdShell reads the shell of a user.
+func passwdShell(passwd, uid string) string {
+	f, err := os.Open(passwd)
 	if err != nil {
 		return ""
 	}
 	defer f.Close()
-	uid := strconv.Itoa(os.Getuid())
 	for lines := bufio.NewScanner(f); lines.Scan(); {
 		fields := strings.Split(lines.Text(), ":")
 		if len(fields) != 7 || fields[2] != uid {
@@ -150,49 +158,106 @@ func lookup(environ []string, name string) string {
 	return value
 }
 
-func runPipes(s ssh.Session, cmd *exec.Cmd) error {
+// runPipes runs a program without a terminal. A client that is gone hangs up; a program that goes on
+// nevertheless, as with nohup, may.
+func runPipes(cmd *exec.Cmd, ch *channel) error {
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return err
 	}
-	cmd.Stdout, cmd.Stderr = s, s.Stderr()
-	if err := cmd.Start(); err != nil {
+	stdout, outPipe, err := process.NewStream(ch.raw, io.Discard)
+	if err != nil {
 		return err
 	}
+	stderr, errPipe, err := process.NewStream(ch.raw.Stderr(), io.Discard)
+	if err != nil {
+		return errors.Join(err, outPipe.Close(), stdout.Close())
+	}
+	cmd.Stdout, cmd.Stderr = outPipe, errPipe
+	err = cmd.Start()
+	_, _ = outPipe.Close(), errPipe.Close() // the program has them, or there is none
+	if err != nil {
+		return errors.Join(err, stdout.Close(), stderr.Close())
+	}
 	go func() {
-		_, _ = io.Copy(in, s) // ends with the program or the client, whichever is first
+		_, _ = io.Copy(in, ch.raw) // ends with the program or the client, whichever is first
 		_ = in.Close()
 	}()
-	return cmd.Wait()
-}
-
-func runTerminal(s ssh.Session, cmd *exec.Cmd, request ssh.Pty, resized <-chan ssh.Window) error {
-	f, err := pty.StartWithAttrs(cmd, size(request.Window), &syscall.SysProcAttr{Setsid: true, Setctty: true})
-	if err != nil {
-		return fmt.Errorf("open a terminal: %w", err)
-	}
-	defer f.Close()
-	go func() {
-		for w := range resized {
-			_ = pty.Setsize(f, size(w)) // the terminal may be closed already
-		}
-	}()
-	go func() { _, _ = io.Copy(f, s) }()
-	copied := make(chan struct{})
-	go func() {
-		defer close(copied)
-		_, _ = io.Copy(s, f) // EIO when the last program closes the terminal
-	}()
-	err = cmd.Wait()
-	select {
-	case <-copied:
-	case <-time.After(outputDelay):
-	}
+	err = ch.wait(cmd, func(ssh.Window) {}, func() { _ = unix.Kill(-cmd.Process.Pid, unix.SIGHUP) })
+	limit := time.Now().Add(ch.delay)
+	_ = stdout.Finish(time.Until(limit)) // a client that is gone lacks nothing
+	_ = stderr.Finish(time.Until(limit))
 	return err
 }
 
-func size(w ssh.Window) *pty.Winsize {
-	return &pty.Winsize{Rows: clampSize(w.Height), Cols: clampSize(w.Width)}
+// wait waits for a program that runs.
+func (c *channel) wait(cmd *exec.Cmd, resize func(ssh.Window), hangUp func()) error {
+	ended := make(chan struct{})
+	attended := make(chan struct{})
+	go func() {
+		defer close(attended)
+		c.attend(ended, cmd.Process.Pid, resize, hangUp)
+	}()
+	err := cmd.Wait()
+	close(ended)
+	<-attended
+	return err
+}
+
+// runTerminal runs a program in a terminal of its own. Where the client is gone the terminal is, and
+// Linux tells the programs.
+func runTerminal(cmd *exec.Cmd, ch *channel, w ssh.Window) error {
+	near, far, err := openTerminal(w)
+	if err != nil {
+		return fmt.Errorf("open a terminal: %w", err)
+	}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = far, far, far
+	cmd.SysProcAttr.Setctty = true
+	err = cmd.Start()
+	_ = far.Close() // the program has it
+	if err != nil {
+		return errors.Join(err, near.Close())
+	}
+	out := process.Through(near, ch.raw)
+	go func() { _, _ = io.Copy(near, ch.raw) }() // ends with the terminal or the client
+	err = ch.wait(cmd, func(w ssh.Window) { _ = resize(near, w) }, func() { _ = near.Close() })
+	_ = out.Finish(ch.delay) // closed already where the client is gone
+	return err
+}
+
+// openTerminal opens one. The near side doesn't block: else it would stay open, and its programs
+// unaware, for as long as somebody reads from it.
+func openTerminal(w ssh.Window) (near, far *os.File, err error) {
+	blocking, far, err := pty.Open()
+	if err != nil {
+		return nil, nil, err
+	}
+	defer blocking.Close()
+	fd, err := unix.FcntlInt(blocking.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, errors.Join(err, far.Close())
+	}
+	if err := unix.SetNonblock(fd, true); err != nil {
+		return nil, nil, errors.Join(err, unix.Close(fd), far.Close())
+	}
+	near = os.NewFile(uintptr(fd), "terminal")
+	if err := resize(near, w); err != nil {
+		return nil, nil, errors.Join(err, near.Close(), far.Close())
+	}
+	return near, far, nil
+}
+
+// resize leaves the file as it is; pty.Setsize would make it block.
+func resize(f *os.File, w ssh.Window) error {
+	c, err := f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	size := &unix.Winsize{Row: clampSize(w.Height), Col: clampSize(w.Width)}
+	if cerr := c.Control(func(fd uintptr) { err = unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, size) }); cerr != nil {
+		return cerr
+	}
+	return err
 }
 
 func clampSize(n int) uint16 { return uint16(min(max(n, 0), 1<<16-1)) }

@@ -1,0 +1,115 @@
+package sshd
+
+import (
+	"context"
+	"time"
+
+	"github.com/gliderlabs/ssh"
+	xssh "golang.org/x/crypto/ssh"
+	"golang.org/x/sys/unix"
+)
+
+// channel is that of one session. The library knows when a connection ends, but not when one of its
+// sessions does; it has no signals, and what it writes to a terminal's client it changes.
+type channel struct {
+	xssh.NewChannel
+	raw     xssh.Channel
+	gone    context.Context //nolint:containedctx // it is the state that this type is for
+	cancel  context.CancelFunc
+	delay   time.Duration    // outputDelay but in tests
+	sizes   chan ssh.Window  // the latest
+	signals chan unix.Signal // that the client sends
+}
+
+func newChannel(ctx context.Context, asked xssh.NewChannel, delay time.Duration) *channel {
+	c := &channel{NewChannel: asked, delay: delay, sizes: make(chan ssh.Window, 1), signals: make(chan unix.Signal, 16)}
+	c.gone, c.cancel = context.WithCancel(ctx)
+	return c
+}
+
+// sessions is the handler of channels for sessions.
+func sessions(c *Config) ssh.ChannelHandler {
+	return func(_ *ssh.Server, conn *xssh.ServerConn, asked xssh.NewChannel, ctx ssh.Context) {
+		n := newChannel(ctx, asked, c.delay)
+		defer n.cancel()
+		// A server of its own, since the library hands over no more than the session.
+		one := &ssh.Server{
+			Handler:           func(s ssh.Session) { session(s, n, c) },
+			SubsystemHandlers: map[string]ssh.SubsystemHandler{"sftp": func(s ssh.Session) { files(s, n) }},
+		}
+		ssh.DefaultSessionHandler(one, conn, n, ctx)
+	}
+}
+
+// Accept takes out the requests that are answered here.
+func (c *channel) Accept() (xssh.Channel, <-chan *xssh.Request, error) {
+	raw, all, err := c.NewChannel.Accept()
+	if err != nil {
+		return nil, nil, err
+	}
+	c.raw = raw
+	rest := make(chan *xssh.Request)
+	go func() {
+		defer c.cancel() // the channel is closed
+		defer close(rest)
+		for r := range all {
+			if !c.take(r) {
+				rest <- r
+			}
+		}
+	}()
+	return raw, rest, nil
+}
+
+// take answers a request, or leaves it.
+func (c *channel) take(r *xssh.Request) bool {
+	ok := false
+	switch r.Type {
+	case "window-change":
+		var w struct{ Width, Height, X, Y uint32 }
+		if ok = xssh.Unmarshal(r.Payload, &w) == nil; ok {
+			select {
+			case <-c.sizes: // nobody has asked for it, and won't
+			default:
+			}
+			c.sizes <- ssh.Window{Width: int(w.Width), Height: int(w.Height)}
+		}
+	case "signal":
+		var s struct{ Name string }
+		if xssh.Unmarshal(r.Payload, &s) == nil {
+			if n := unix.SignalNum("SIG" + s.Name); n != 0 {
+				select {
+				case c.signals <- n:
+					ok = true
+				default: // more than any program would want
+				}
+			}
+		}
+	case "auth-agent-req@openssh.com":
+		// The library would say yes and do nothing.
+	default:
+		return false
+	}
+	if r.WantReply {
+		_ = r.Reply(ok, nil) // a client that is gone needs none
+	}
+	return true
+}
+
+// attend does for a program what its client asks for, until the program has ended.
+func (c *channel) attend(ended <-chan struct{}, pid int, resize func(ssh.Window), hangUp func()) {
+	gone := c.gone.Done()
+	for {
+		select {
+		case <-ended:
+			return
+		case w := <-c.sizes:
+			resize(w)
+		case s := <-c.signals:
+			_ = unix.Kill(-pid, s) // it may have ended meanwhile
+		case <-gone:
+			hangUp()
+			gone = nil
+		}
+	}
+}
