@@ -21,6 +21,7 @@ func TestJobs(t *testing.T) {
 	j := newJobs(t, "e2ej")
 	t.Run("examples", j.examplesEndAsTheySay)
 	t.Run("submit to first line", j.startsSoon)
+	t.Run("access", j.isReachable)
 	t.Run("rights", j.mayDoLittle)
 	t.Run("failures", j.failuresAreExplained)
 }
@@ -77,8 +78,9 @@ func (j *jobs) examplesEndAsTheySay(t *testing.T) {
 		{"secrets", j.keepsItsSecret},
 		{"storage", func(t *testing.T, name string) {
 			var lines [2]int
-			for i := range lines {
-				j.submit(t, example(t, name))
+			// The second asks for what the cluster has for everybody, which is the same.
+			for i, file := range []string{example(t, name), example(t, name, "storages:\n    - name: team\n      mountPath: /data\n", "storages: []\n", "/data", "/mnt/team")} {
+				j.submit(t, file)
 				j.ended(t, name, "succeeded", "Succeeded")
 				_, after, _ := strings.Cut(j.log(t, name), "the file has ")
 				_, err := fmt.Sscan(after, &lines[i])
@@ -207,7 +209,7 @@ func newJobs(t testing.TB, name string) *jobs {
 		"quota":        map[string]any{"users": map[string]any{"eve": 2}},
 	}}})
 	g.set("storage", map[string]any{"local": map[string]any{"volumes": []any{map[string]any{
-		"claim": "team", "namespace": "pai-jobs", "node": g.names[1], "path": "/srv/jobs/team", "owner": 1000, "size": "1Gi",
+		"claim": "team", "namespace": "pai-jobs", "node": g.names[1], "path": "/srv/jobs/team", "owner": 1000, "size": "1Gi", "default": true,
 	}}}})
 	g.push()
 	g.start(0, "-n", "scheduler", "-n", "storage", "-n", "job-controller")
