@@ -22,6 +22,7 @@ type RenderOptions struct {
 	Factory     *cmdutil.Factory
 	Flags       Flags
 	File        string
+	Source      Source
 	ShowSecrets bool
 	Output      cmdutil.Output
 }
@@ -32,16 +33,21 @@ func NewCmdRender(f *cmdutil.Factory, runF func(context.Context, *RenderOptions)
 	cmd := &cobra.Command{
 		Use:   "render FILE",
 		Short: "Show the objects that the submission of a job file would create",
-		Long: `Prints the Framework and the Secrets that "paictl job submit" creates of a job file. Nothing is created,
-and unless --kubeconfig or --context is given no cluster is asked: then names of images are those of
-this release, and what only a cluster knows is not checked.
+		Long: `Prints the Framework and the Secrets that "paictl job submit" creates of a job file with the same --user,
+--set, --name, --group and --code. Nothing is created or sent. Unless --kubeconfig or --context is given no
+cluster is asked: then names of images are those of this release, and what only a cluster knows (its
+virtual clusters, storages, machines) is neither checked nor filled in. FILE may be - for standard input.
 
 Secrets are masked, in commands too, unless --show-secrets is given.`,
 		Example: `  paictl job render train.yaml
+  paictl job render train.yaml --name train-lr2 --set lr=0.01
   paictl job render train.yaml --user alice --kubeconfig ~/.kube/config -o json`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.File = args[0]
+			if err := opts.Source.check(); err != nil {
+				return err
+			}
 			if runF != nil {
 				return runF(cmd.Context(), opts)
 			}
@@ -49,31 +55,29 @@ Secrets are masked, in commands too, unless --show-secrets is given.`,
 		},
 	}
 	opts.Flags.add(f, cmd)
+	opts.Source.add(cmd)
 	cmd.Flags().BoolVar(&opts.ShowSecrets, "show-secrets", false, "print secrets in clear")
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "yaml", "json")
 	return cmd
 }
 
 func renderRun(ctx context.Context, opts *RenderOptions) error {
-	j, findings, err := readJob(opts.Factory.IO, opts.File)
+	all, err := opts.Source.read(opts.Factory, []string{opts.File})
 	if err != nil {
 		return err
-	}
-	if j == nil {
-		return report(opts.Factory, findings)
 	}
 	o, err := opts.options(ctx)
 	if err != nil {
 		return err
 	}
-	objects, more := render.Render(j, o)
-	if err := report(opts.Factory, append(findings, more...)); err != nil {
+	objects, findings := render.Render(all[0].job, o)
+	if err := report(opts.Factory, findings); err != nil {
 		return err
 	}
 	if opts.ShowSecrets {
 		return opts.write(objects)
 	}
-	if objects, err = withoutSecrets(j, o); err != nil {
+	if objects, err = withoutSecrets(all[0].job, o); err != nil {
 		return err
 	}
 	return opts.write(objects)
@@ -95,21 +99,22 @@ func (opts *RenderOptions) options(ctx context.Context) (render.Options, error) 
 	if err != nil {
 		return render.Options{}, err
 	}
-	o := render.Options{User: user, Namespace: kube.JobNamespace, Now: time.Now()}
-	if opts.Flags.Kube == (kube.Options{}) {
-		o.Cluster = render.Cluster{RuntimeImage: "pai-runtime:" + opts.Factory.Version, SchedulerName: "pai-scheduler"}
-		return o, nil
+	o := render.Options{User: user, Group: opts.Source.group(opts.Factory), Namespace: kube.JobNamespace, Now: time.Now()}
+	o.Cluster = render.Cluster{RuntimeImage: "pai-runtime:" + opts.Factory.Version, SchedulerName: "pai-scheduler"}
+	codeURL := defaultCodeURL
+	if opts.Flags.Kube != (kube.Options{}) {
+		c, err := job.Open(opts.Flags.Kube)
+		if err != nil {
+			return o, err
+		}
+		facts, err := c.Facts(ctx)
+		if err != nil {
+			return o, err
+		}
+		o.Cluster, codeURL = facts.Cluster, facts.Configuration.CodeURL
 	}
-	c, err := job.Open(opts.Flags.Kube)
-	if err != nil {
-		return o, err
-	}
-	facts, err := c.Facts(ctx)
-	if err != nil {
-		return o, err
-	}
-	o.Cluster = facts.Cluster
-	return o, nil
+	o.Code, err = opts.Source.pack(ctx, opts.Factory, codeURL, nil)
+	return o, err
 }
 
 // withoutSecrets renders the job with a mask in place of each secret, so that all else may be read.

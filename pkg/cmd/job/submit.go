@@ -3,10 +3,6 @@ package job
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
-	"os"
-	"strings"
 	"sync"
 	"time"
 
@@ -14,6 +10,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/job/code"
 	"github.com/openpai/paictl/pkg/protocol"
 	"github.com/openpai/paictl/pkg/protocol/render"
 	"github.com/openpai/paictl/pkg/strictyaml"
@@ -24,12 +21,7 @@ type SubmitOptions struct {
 	Factory *cmdutil.Factory
 	Flags   Flags
 	Files   []string
-	// Parameters replace those of the files; Name replaces the name of the only one.
-	Parameters []string
-	Name       string
-	Group      string
-	// Code is a folder that goes along.
-	Code    string
+	Source  Source
 	Submit  job.SubmitOptions
 	Watch   bool
 	Wait    bool
@@ -73,12 +65,8 @@ What .gitignore names stays here. The same folder is sent once.`,
 		},
 	}
 	opts.Flags.add(f, cmd)
+	opts.Source.add(cmd)
 	fl := cmd.Flags()
-	fl.StringArrayVar(&opts.Parameters, "set", nil, "NAME=VALUE: another value for a parameter of the file; may be repeated")
-	fl.StringVar(&opts.Name, "name", "", "another name than the file's")
-	fl.StringVar(&opts.Group, "group", "", "your group, for its quota (default: the setting group)")
-	fl.StringVar(&opts.Code, "code", "", "folder that goes along, to be the tasks' working directory")
-	_ = cmd.MarkFlagDirname("code")
 	fl.BoolVar(&opts.Submit.DryRun, "dry-run", false, "check everything, also with the cluster, and submit nothing")
 	fl.BoolVar(&opts.Submit.Replace, "replace", false, "take the name of a job that has ended")
 	fl.BoolVarP(&opts.Watch, "watch", "w", false, "tell each state and follow the logs, until the end; the exit code is the job's")
@@ -89,18 +77,13 @@ What .gitignore names stays here. The same folder is sent once.`,
 }
 
 func (opts *SubmitOptions) check(cmd *cobra.Command) error {
-	if opts.Name != "" && len(opts.Files) > 1 {
+	if opts.Source.Name != "" && len(opts.Files) > 1 {
 		return cmdutil.Usagef("--name is for one file (see %s --help)", cmd.CommandPath())
 	}
 	if opts.Watch && opts.Wait || opts.Submit.DryRun && (opts.Watch || opts.Wait) {
 		return cmdutil.Usagef("give one of --watch, --wait and --dry-run (see %s --help)", cmd.CommandPath())
 	}
-	for _, p := range opts.Parameters {
-		if name, _, ok := strings.Cut(p, "="); !ok || name == "" {
-			return cmdutil.Usagef("--set %s: write NAME=VALUE", p)
-		}
-	}
-	return nil
+	return opts.Source.check()
 }
 
 // submission is one file on its way.
@@ -116,7 +99,7 @@ func submitRun(ctx context.Context, opts *SubmitOptions) error {
 	if err != nil {
 		return err
 	}
-	all, err := opts.read()
+	all, err := opts.Source.read(opts.Factory, opts.Files)
 	if err != nil {
 		return err
 	}
@@ -128,11 +111,18 @@ func submitRun(ctx context.Context, opts *SubmitOptions) error {
 	if err != nil {
 		return err
 	}
-	folder, err := opts.pack(ctx, c, facts)
+	send := func(a *code.Archive) (bool, error) {
+		sent, err := code.Upload(ctx, c.History, a)
+		return sent, c.Explain(err)
+	}
+	if opts.Submit.DryRun {
+		send = nil
+	}
+	folder, err := opts.Source.pack(ctx, opts.Factory, facts.Configuration.CodeURL, send)
 	if err != nil {
 		return err
 	}
-	o := render.Options{User: owner, Code: folder, Group: opts.group(), Namespace: c.Namespace, Cluster: facts.Cluster, Now: c.Now()}
+	o := render.Options{User: owner, Code: folder, Group: opts.Source.group(opts.Factory), Namespace: c.Namespace, Cluster: facts.Cluster, Now: c.Now()}
 	var findings strictyaml.Findings
 	for i := range all {
 		var found strictyaml.Findings
@@ -149,68 +139,6 @@ func submitRun(ctx context.Context, opts *SubmitOptions) error {
 		return opts.follow(ctx, c, owner, all)
 	}
 	return nil
-}
-
-func (opts *SubmitOptions) group() string {
-	if opts.Group != "" {
-		return opts.Group
-	}
-	settings, err := opts.Factory.Settings()
-	if err != nil {
-		return ""
-	}
-	return settings.GetString("group")
-}
-
-// read reads all files, and reports all that is wrong in any.
-func (opts *SubmitOptions) read() ([]submission, error) {
-	var out []submission
-	var findings strictyaml.Findings
-	for _, name := range opts.Files {
-		data, err := opts.text(name)
-		if err != nil {
-			return nil, err
-		}
-		j, found := protocol.Parse(name, data)
-		findings = append(findings, found...)
-		for i := range out {
-			if j != nil && out[i].job != nil && out[i].job.Name == j.Name {
-				findings = append(findings, j.Finding(strictyaml.Path{"name"}, "job/name", "the name is that of "+out[i].file, "give each job another name"))
-			}
-		}
-		out = append(out, submission{file: name, job: j})
-	}
-	return out, report(opts.Factory, findings)
-}
-
-// text is a file with what the flags change in it.
-func (opts *SubmitOptions) text(name string) ([]byte, error) {
-	r := opts.Factory.IO.In
-	if name != "-" {
-		f, err := os.Open(name)
-		if err != nil {
-			return nil, err
-		}
-		defer f.Close()
-		r = f
-	}
-	data, err := io.ReadAll(io.LimitReader(r, protocol.MaxBytes+1))
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", name, err)
-	}
-	if len(data) > protocol.MaxBytes {
-		return data, nil // which Parse refuses
-	}
-	for _, p := range opts.Parameters {
-		parameter, value, _ := strings.Cut(p, "=")
-		if data, err = job.SetParameter(name, data, parameter, value); err != nil {
-			return nil, err
-		}
-	}
-	if opts.Name != "" {
-		data, err = job.SetName(name, data, opts.Name)
-	}
-	return data, err
 }
 
 // follow waits for all jobs at once. The command's exit code is that of the first, in their order, that

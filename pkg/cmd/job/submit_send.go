@@ -3,53 +3,11 @@ package job
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/openpai/paictl/pkg/cmdutil"
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
-	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/job"
-	"github.com/openpai/paictl/pkg/job/code"
-	"github.com/openpai/paictl/pkg/runtime/spec"
 )
-
-// workspace is where the folder that goes along lies in a task.
-const workspace = spec.Home + "/workspace"
-
-// pack packs the folder that goes along and brings it to the cluster; a dry run only packs.
-func (opts *SubmitOptions) pack(ctx context.Context, c *job.Client, facts *job.Facts) (*spec.Code, error) {
-	if opts.Code == "" {
-		return nil, nil
-	}
-	if facts.Configuration.CodeURL == "" {
-		return nil, hint.Errorf("update it: paictl service start -n job-controller", "the job controller of this cluster takes no code")
-	}
-	a, err := code.Pack(ctx, opts.Code)
-	if err != nil {
-		return nil, err
-	}
-	defer a.Close()
-	say := func(format string, args ...any) { fmt.Fprintf(opts.Factory.IO.Err, format+"\n", args...) }
-	for _, name := range a.Left {
-		say("warning: %s doesn't go along: it is no file, or a link out of the folder", name)
-	}
-	out := &spec.Code{URL: strings.TrimSuffix(facts.Configuration.CodeURL, "/") + "/" + a.SHA256, SHA256: a.SHA256, Size: a.Size, Dir: workspace}
-	what := fmt.Sprintf("%s: %s, %s (%s packed)", opts.Code, counted(a.Files, "file"), code.Size(a.Bytes), code.Size(a.Size))
-	if opts.Submit.DryRun {
-		say("%s would go along", what)
-		return out, nil
-	}
-	sent, err := code.Upload(ctx, c.History, a)
-	switch {
-	case err != nil:
-		return nil, c.Explain(err)
-	case sent:
-		say("%s sent", what)
-	default:
-		say("%s; the cluster has it already", what)
-	}
-	return out, nil
-}
 
 // sent is one line of "submit -o json".
 type sent struct {

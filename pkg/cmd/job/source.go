@@ -1,0 +1,153 @@
+package job
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/framework/api"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/job/code"
+	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/protocol"
+	"github.com/openpai/paictl/pkg/runtime/spec"
+	"github.com/openpai/paictl/pkg/strictyaml"
+)
+
+// Source is what decides, beside the file, which objects a submission creates. submit and render have
+// the same flags for it.
+type Source struct {
+	// Parameters replace those of the files; Name replaces the name of the only one.
+	Parameters []string
+	Name       string
+	Group      string
+	// Code is a folder that goes along.
+	Code string
+}
+
+func (s *Source) add(cmd *cobra.Command) {
+	fl := cmd.Flags()
+	fl.StringArrayVar(&s.Parameters, "set", nil, "NAME=VALUE: another value for a parameter of the file; may be repeated")
+	fl.StringVar(&s.Name, "name", "", "another name than the file's")
+	fl.StringVar(&s.Group, "group", "", "your group, for its quota (default: the setting group)")
+	fl.StringVar(&s.Code, "code", "", "folder that goes along, to be the tasks' working directory")
+	_ = cmd.MarkFlagDirname("code")
+}
+
+func (s *Source) check() error {
+	for _, p := range s.Parameters {
+		if name, _, ok := strings.Cut(p, "="); !ok || name == "" {
+			return cmdutil.Usagef("--set %s: write NAME=VALUE", p)
+		}
+	}
+	return nil
+}
+
+func (s *Source) group(f *cmdutil.Factory) string {
+	if s.Group != "" {
+		return s.Group
+	}
+	settings, err := f.Settings()
+	if err != nil {
+		return ""
+	}
+	return settings.GetString("group")
+}
+
+// read reads files, and reports all that is wrong in any.
+func (s *Source) read(f *cmdutil.Factory, files []string) ([]submission, error) {
+	var out []submission
+	var findings strictyaml.Findings
+	for _, name := range files {
+		data, err := s.text(f, name)
+		if err != nil {
+			return nil, err
+		}
+		j, found := protocol.Parse(name, data)
+		findings = append(findings, found...)
+		for i := range out {
+			if j != nil && out[i].job != nil && out[i].job.Name == j.Name {
+				findings = append(findings, j.Finding(strictyaml.Path{"name"}, "job/name", "the name is that of "+out[i].file, "give each job another name"))
+			}
+		}
+		out = append(out, submission{file: name, job: j})
+	}
+	return out, report(f, findings)
+}
+
+// text is a file with what the flags change in it.
+func (s *Source) text(f *cmdutil.Factory, name string) ([]byte, error) {
+	r := f.IO.In
+	if name != "-" {
+		file, err := os.Open(name)
+		if err != nil {
+			return nil, err
+		}
+		defer file.Close()
+		r = file
+	}
+	data, err := io.ReadAll(io.LimitReader(r, protocol.MaxBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	if len(data) > protocol.MaxBytes {
+		return data, nil // which Parse refuses
+	}
+	for _, p := range s.Parameters {
+		parameter, value, _ := strings.Cut(p, "=")
+		if data, err = job.SetParameter(name, data, parameter, value); err != nil {
+			return nil, err
+		}
+	}
+	if s.Name != "" {
+		data, err = job.SetName(name, data, s.Name)
+	}
+	return data, err
+}
+
+// workspace is where the folder that goes along lies in a task.
+const workspace = spec.Home + "/workspace"
+
+// defaultCodeURL is where tasks get code in a cluster that nobody has asked.
+const defaultCodeURL = "http://" + api.Service + "." + kube.SystemNamespace + ".svc.cluster.local/v1/code"
+
+// pack packs the folder that goes along. send brings it to the cluster; without it the folder stays here.
+func (s *Source) pack(ctx context.Context, f *cmdutil.Factory, url string, send func(*code.Archive) (bool, error)) (*spec.Code, error) {
+	if s.Code == "" {
+		return nil, nil
+	}
+	if url == "" {
+		return nil, hint.Errorf("update it: paictl service start -n job-controller", "the job controller of this cluster takes no code")
+	}
+	a, err := code.Pack(ctx, s.Code)
+	if err != nil {
+		return nil, err
+	}
+	defer a.Close()
+	say := func(format string, args ...any) { fmt.Fprintf(f.IO.Err, format+"\n", args...) }
+	for _, name := range a.Left {
+		say("warning: %s doesn't go along: it is no file, or a link out of the folder", name)
+	}
+	out := &spec.Code{URL: strings.TrimSuffix(url, "/") + "/" + a.SHA256, SHA256: a.SHA256, Size: a.Size, Dir: workspace}
+	what := fmt.Sprintf("%s: %s, %s (%s packed)", s.Code, counted(a.Files, "file"), code.Size(a.Bytes), code.Size(a.Size))
+	if send == nil {
+		say("%s would go along", what)
+		return out, nil
+	}
+	sent, err := send(a)
+	switch {
+	case err != nil:
+		return nil, err
+	case sent:
+		say("%s sent", what)
+	default:
+		say("%s; the cluster has it already", what)
+	}
+	return out, nil
+}
