@@ -94,10 +94,20 @@ func follow(ctx context.Context, f *cmdutil.Factory, c *job.Client, j *job.Job, 
 		return last, &cmdutil.CodeError{Code: exitTimeout, Err: hint.Errorf("the job goes on; see why with: paictl job why "+j.Name,
 			"%s is %s after %s", j.Title(), at, o.timeout)}
 	case ctx.Err() != nil:
-		fmt.Fprintf(f.IO.Err, "\n%s goes on without you. See it with: paictl job get %s; stop it with: paictl job stop %s\n", j.Title(), j.Name, j.Name)
-		return last, &cmdutil.CodeError{Err: context.Canceled, Code: cmdutil.ExitCancelled, Silent: true}
+		return last, left(f, j, last)
 	}
 	return last, err
+}
+
+// left is the end of a command by Ctrl-C. It says what becomes of the job that was looked at, and how to
+// look at it again; last is what was seen of it.
+func left(f *cmdutil.Factory, j *job.Job, last *job.Detail) error {
+	goesOn := "goes on"
+	if last != nil && job.Phase(last.State) == job.Stopping {
+		goesOn = "goes on stopping"
+	}
+	fmt.Fprintf(f.IO.Err, "\n%[1]s %[2]s. Look at it again with: paictl job get %[1]s; follow it with: paictl job logs %[1]s -f; end it with: paictl job stop %[1]s\n", j.Title(), goesOn)
+	return &cmdutil.CodeError{Err: context.Canceled, Code: cmdutil.ExitCancelled, Silent: true}
 }
 
 // progressText is a state with what a person who watches wants to know. Times that pass are left out:

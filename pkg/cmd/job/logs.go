@@ -39,7 +39,8 @@ func NewCmdLogs(f *cmdutil.Factory, runF func(context.Context, *LogsOptions) err
 		Short: "Print what the programs of a job wrote, and follow it",
 		Long: `Prints the logs of a job's tasks: of all, in the order of time and with the task before each line, or of
 those that are chosen. Of several tasks it is the last 200 lines each, unless --tail or --since says
-otherwise. -f goes on with what comes, over retries and restarts, and ends when the job has ended.
+otherwise. -f goes on with what comes, over retries and restarts, and ends when the job has ended. Ctrl-C
+ends it with exit code 130, and never the job.
 
 Logs of pods that are gone come from the job controller's archive, which keeps the end of each.`,
 		Example: `  paictl job logs train -f
@@ -128,7 +129,7 @@ func logsRun(ctx context.Context, opts *LogsOptions) error {
 	}
 	err = logs.Write(ctx, c, j, o)
 	if o.Follow && ctx.Err() != nil {
-		return nil //nolint:nilerr // Ctrl-C is how one leaves
+		return left(opts.Factory, j, nil)
 	}
 	return c.Explain(err)
 }

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"os/signal"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -20,7 +22,11 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	cmdtest.Main(kubetest.Wrap(m), func() { os.Exit(cmd.Main(context.Background(), cmdutil.New("v0.0.0-test"), os.Args[1:])) })
+	cmdtest.Main(kubetest.Wrap(m), func() {
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM) // as in cmd/paictl
+		context.AfterFunc(ctx, stop)
+		os.Exit(cmd.Main(ctx, cmdutil.New("v0.0.0-test"), os.Args[1:]))
+	})
 }
 
 // The scripts need no cluster.
