@@ -138,7 +138,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 		if i < 0 && len(w.partial) < maxLine {
 			return len(p), nil
 		}
-		if i < 0 {
+		if i < 0 || i >= maxLine {
 			i = maxLine - 1
 		}
 		w.journal.line(bytes.TrimRight(w.partial[:i+1], "\r\n"), true)
