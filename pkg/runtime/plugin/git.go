@@ -9,6 +9,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/openpai/paictl/pkg/runtime/env"
@@ -34,6 +36,10 @@ func (g *git) check() error {
 	if g.Repo == "" {
 		return errors.New("parameter repo_uri is missing")
 	}
+	// One that can't be taken apart may hold a password, which would be shown with it.
+	if _, err := url.Parse(g.Repo); err != nil && strings.Contains(g.Repo, "://") {
+		return errors.New("parameter repo_uri is no address; in a login %, #, / and @ are written as %25, %23, %2F and %40")
+	}
 	g.backoff = cloneBackoff
 	return nil
 }
@@ -41,41 +47,55 @@ func (g *git) check() error {
 func (g *git) post(context.Context, *Run) error { return nil }
 
 func (g *git) pre(ctx context.Context, r *Run) error {
-	dir, err := g.target(r)
+	dir, there, err := g.target(r)
 	if err != nil {
 		return err
 	}
 	if _, err := exec.LookPath("git"); err != nil {
 		return errors.New("git: command not found: the image has no git; install it there, or submit the code along")
 	}
-	// Beside its place, so that a try that was cut off leaves nothing where the job looks.
-	tmp, err := os.MkdirTemp(filepath.Dir(dir), ".clone-")
+	// Beside its place, so that a try that was cut off leaves nothing where the job looks. A folder that
+	// is there may be all that this user may write to, or a volume's, which can't be renamed.
+	beside := filepath.Dir(dir)
+	if there {
+		beside = dir
+	}
+	tmp, err := os.MkdirTemp(beside, ".clone-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(tmp)
-	repo, secret := hideLogin(g.Repo)
+	clone, err := g.clone(ctx, r, tmp)
+	switch {
+	case err != nil:
+		return err
+	case there:
+		return moveInto(clone, dir)
+	}
+	return os.Rename(clone, dir)
+}
+
+// clone clones into a folder below tmp and returns it.
+func (g *git) clone(ctx context.Context, r *Run, tmp string) (string, error) {
+	repo, secret := hideLogin(g.Repo, r.Environ)
 	environ := env.Merge(r.Environ, append(secret, env.Var{Name: "GIT_TERMINAL_PROMPT", Value: "0"}))
 	backoff := g.backoff
 	for n := 1; ; n++ {
-		clone := filepath.Join(tmp, fmt.Sprint(n))
+		to := filepath.Join(tmp, strconv.Itoa(n))
 		args := append([]string{"git", "clone"}, g.Options...)
-		err := r.command(append(args, "--", repo, clone), environ)
+		err := r.command(append(args, "--", repo, to), environ)
 		if err == nil {
-			if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return err
-			}
-			return os.Rename(clone, dir)
+			return to, nil
 		}
 		if ctx.Err() != nil || n == cloneTries {
-			return fmt.Errorf("clone %s, tried %d times: %w", repo, n, err)
+			return "", fmt.Errorf("clone %s, tried %d times: %w", repo, n, err)
 		}
 		r.Tell("git: try %d of %d failed, the next in %s", n, cloneTries, backoff)
 		t := time.NewTimer(backoff)
 		select {
 		case <-ctx.Done():
 			t.Stop()
-			return process.ErrStopped
+			return "", process.ErrStopped
 		case <-t.C:
 		}
 		backoff = min(2*backoff, cloneMax)
@@ -83,8 +103,8 @@ func (g *git) pre(ctx context.Context, r *Run) error {
 }
 
 // target is where the clone goes; it may be there, but empty.
-func (g *git) target(r *Run) (string, error) {
-	dir := g.CloneDir
+func (g *git) target(r *Run) (dir string, there bool, err error) {
+	dir = g.CloneDir
 	if dir == "" {
 		dir = filepath.Join(r.Home, "code")
 	}
@@ -92,23 +112,43 @@ func (g *git) target(r *Run) (string, error) {
 		dir = filepath.Join(r.Dir, dir)
 	}
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
-		return "", err
+		return "", false, err
 	}
 	list, err := os.ReadDir(dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", err
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return dir, false, nil
+	case err != nil:
+		return "", false, err
+	case len(list) > 0:
+		return "", false, fmt.Errorf("clone_dir %s isn't empty", dir)
 	}
-	if len(list) > 0 {
-		return "", fmt.Errorf("clone_dir %s isn't empty", dir)
+	return dir, true, nil
+}
+
+// moveInto moves what is in a folder into another of the same file system.
+func moveInto(from, to string) error {
+	list, err := os.ReadDir(from)
+	if err != nil {
+		return err
 	}
-	return dir, nil
+	for _, e := range list {
+		if err := os.Rename(filepath.Join(from, e.Name()), filepath.Join(to, e.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // hideLogin takes user and password out of an address. git gets them from its environment, where
-// neither a list of processes nor its own messages show them.
-func hideLogin(repo string) (string, []env.Var) {
+// neither a list of processes nor its own messages show them. A user alone may be a token, but with
+// ssh.
+func hideLogin(repo string, environ []string) (string, []env.Var) {
 	u, err := url.Parse(repo)
-	if err != nil || u.User == nil || (u.Scheme != "https" && u.Scheme != "http") {
+	if err != nil || u.User == nil {
+		return repo, nil
+	}
+	if _, password := u.User.Password(); !password && u.Scheme != "https" && u.Scheme != "http" {
 		return repo, nil
 	}
 	full := *u
@@ -116,9 +156,21 @@ func hideLogin(repo string) (string, []env.Var) {
 	bare := full
 	bare.User = nil
 	u.User = nil
+	n := configured(environ)
 	return u.String(), []env.Var{
-		{Name: "GIT_CONFIG_COUNT", Value: "1"},
-		{Name: "GIT_CONFIG_KEY_0", Value: "url." + full.String() + ".insteadOf"},
-		{Name: "GIT_CONFIG_VALUE_0", Value: bare.String()},
+		{Name: "GIT_CONFIG_COUNT", Value: strconv.Itoa(n + 1)},
+		{Name: fmt.Sprintf("GIT_CONFIG_KEY_%d", n), Value: "url." + full.String() + ".insteadOf"},
+		{Name: fmt.Sprintf("GIT_CONFIG_VALUE_%d", n), Value: bare.String()},
 	}
+}
+
+// configured is how many settings of git the environment has already.
+func configured(environ []string) int {
+	n := 0
+	for _, e := range environ {
+		if v, ok := strings.CutPrefix(e, "GIT_CONFIG_COUNT="); ok {
+			n, _ = strconv.Atoi(v) // git refuses what is no number
+		}
+	}
+	return max(0, n)
 }

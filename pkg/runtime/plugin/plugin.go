@@ -208,6 +208,9 @@ func (r *Run) script(name, text string) error {
 type flag bool
 
 func (f *flag) UnmarshalJSON(data []byte) error {
+	if string(data) == "null" {
+		return nil
+	}
 	v, err := strconv.ParseBool(string(bytes.Trim(data, `"`)))
 	if err != nil {
 		return errors.New("true or false expected")
