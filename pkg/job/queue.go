@@ -2,9 +2,11 @@ package job
 
 import (
 	"context"
+	"strings"
 
 	"github.com/openpai/paictl/pkg/framework/api"
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/hint"
 	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
 )
 
@@ -25,6 +27,11 @@ func (c *Client) Waiting(ctx context.Context, vc string) (*WaitingList, error) {
 	if err != nil {
 		return nil, err
 	}
+	if vc != "" && len(q.Items) == 0 {
+		if err := c.checkVC(ctx, vc); err != nil {
+			return nil, err
+		}
+	}
 	out := &WaitingList{Items: []WaitingGang{}}
 	alone := map[string]string{} // names of jobs whose gangs don't tell them
 	for _, g := range q.Items {
@@ -39,6 +46,22 @@ func (c *Client) Waiting(ctx context.Context, vc string) (*WaitingList, error) {
 		out.Items = append(out.Items, WaitingGang{title, g})
 	}
 	return out, nil
+}
+
+// checkVC tells a virtual cluster in which nothing waits from one that isn't there.
+func (c *Client) checkVC(ctx context.Context, name string) error {
+	all, err := c.Scheduler.VirtualClusters(ctx)
+	if err != nil {
+		return err
+	}
+	var names []string
+	for i := range all.Items {
+		if all.Items[i].Name == name {
+			return nil
+		}
+		names = append(names, all.Items[i].Name)
+	}
+	return hint.Errorf("there are: "+strings.Join(names, ", "), "there is no virtual cluster %q", name)
 }
 
 // titleOf names the job of a Framework; other is for what belongs to none.

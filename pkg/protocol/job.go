@@ -159,6 +159,16 @@ func priorities() map[string]int {
 	return map[string]int{"crit": 120, "prod": 100, "test": 10, "oppo": -1}
 }
 
+// PriorityClass is the class that has a number; other schedulers' users may give numbers of their own.
+func PriorityClass(number int) (class string, ok bool) {
+	for class, n := range priorities() {
+		if n == number {
+			return class, true
+		}
+	}
+	return "", false
+}
+
 // Finding makes a finding at a field of the file, or at its nearest ancestor that is there.
 func (j *Job) Finding(path strictyaml.Path, rule, message, remedy string) strictyaml.Finding {
 	f := strictyaml.Finding{File: j.File, Line: 1, Column: 1, Field: path.String(), Rule: rule,

@@ -1,10 +1,13 @@
 package job
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,6 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/protocol"
 	"github.com/openpai/paictl/pkg/scheduler/vc"
 )
 
@@ -30,7 +34,8 @@ func NewCmdQueue(f *cmdutil.Factory, runF func(context.Context, *QueueOptions) e
 		Use:   "queue",
 		Short: "Show which jobs wait for GPUs, in their order",
 		Long: `Shows the queue of every virtual cluster: who comes next, how many GPUs it asks for, and why it waits. The
-order is that of priority, then of arrival; a smaller job may start before one that finds no place.`,
+order is that of priority, then of arrival; a smaller job may start before one that finds no place. GPUS is
+what the job asks for in all, PODS how many of its tasks have no place yet. "paictl job why" tells more of a job.`,
 		Example: `  paictl job queue
   paictl job queue --vc vision -o json`,
 		Args: cobra.NoArgs,
@@ -61,15 +66,53 @@ func queueRun(ctx context.Context, opts *QueueOptions) error {
 	}
 	io := opts.Factory.IO
 	if len(waiting.Items) == 0 && opts.Output.Is("table") {
+		if opts.VC != "" {
+			fmt.Fprintf(io.Err, "nothing waits for GPUs of %s\n", opts.VC)
+			return nil
+		}
 		fmt.Fprintln(io.Err, "nothing waits for GPUs")
 		return nil
 	}
-	t := cmdutil.Table{Header: []string{"JOB", "VC", "POSITION", "GPUS", "PODS", "PRIORITY", "WAITS", "REASON"}}
-	for i := range waiting.Items {
-		w := &waiting.Items[i]
-		t.Rows = append(t.Rows, []string{w.Job, w.VC, strconv.Itoa(w.PositionInVC), strconv.Itoa(w.GPUs), strconv.Itoa(w.Pods), strconv.Itoa(w.Priority), waits(w.Since, c.Now()), dash(w.Reason)})
+	if opts.Output.Is("name") {
+		return opts.Output.Write(io.Out, waiting, queueNames(waiting))
 	}
-	return opts.Output.Write(io.Out, waiting, t)
+	return opts.Output.Write(io.Out, waiting, queueTable(waiting, c.Now()))
+}
+
+// queueNames has each job once, in their order.
+func queueNames(waiting *job.WaitingList) (t cmdutil.Table) {
+	seen := map[string]bool{}
+	for i := range waiting.Items {
+		if name := waiting.Items[i].Job; !seen[name] {
+			seen[name] = true
+			t.Rows = append(t.Rows, []string{name})
+		}
+	}
+	return t
+}
+
+// queueTable has one virtual cluster after the other: positions count within each.
+func queueTable(waiting *job.WaitingList, now time.Time) cmdutil.Table {
+	t := cmdutil.Table{Header: []string{"JOB", "VC", "POSITION", "PRIORITY", "GPUS", "PODS", "WAITS", "REASON"}}
+	gangs := map[string]int{}
+	for i := range waiting.Items {
+		gangs[waiting.Items[i].Job]++
+	}
+	items := slices.Clone(waiting.Items)
+	slices.SortStableFunc(items, func(a, b job.WaitingGang) int { return strings.Compare(a.VC, b.VC) })
+	for i := range items {
+		w := &items[i]
+		name := w.Job
+		if _, gang, ok := strings.Cut(w.Group, "/"); ok && gangs[w.Job] > 1 {
+			name += " (" + gang + ")"
+		}
+		priority := strconv.Itoa(w.Priority)
+		if class, ok := protocol.PriorityClass(w.Priority); ok {
+			priority = class
+		}
+		t.Rows = append(t.Rows, []string{name, w.VC, strconv.Itoa(w.PositionInVC), priority, strconv.Itoa(w.GPUs), strconv.Itoa(w.Pods), waits(w.Since, now), cmp.Or(w.Reason, "not looked at yet")})
+	}
+	return t
 }
 
 func waits(since, now time.Time) string {

@@ -1,0 +1,201 @@
+package job
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/job/jobtest"
+	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/kube/kubetest"
+	"github.com/openpai/paictl/pkg/scheduler/annotation"
+	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
+	"github.com/openpai/paictl/pkg/scheduler/extender"
+)
+
+// twoTeams is two machines of two GPUs: one is speech's, one is vision's.
+const twoTeams = `physicalCluster:
+  cellTypes:
+    NODE: {childCellType: G, childCellNumber: 2, isNodeLevel: true}
+  physicalCells:
+    - {cellType: NODE, cellAddress: gpu-1}
+    - {cellType: NODE, cellAddress: gpu-2}
+virtualClusters:
+  speech:
+    virtualCells: [{cellType: NODE, cellNumber: 1}]
+  vision:
+    virtualCells: [{cellType: NODE, cellNumber: 1}]
+`
+
+// gpuScheduler is pai-scheduler, on a real API server; its kube-scheduler is the test.
+type gpuScheduler struct {
+	t       *testing.T
+	cluster *kube.Cluster
+	verbs   string
+	api     http.Handler
+}
+
+func startScheduler(t *testing.T, cluster *kube.Cluster) *gpuScheduler {
+	t.Helper()
+	core := cluster.Client.CoreV1()
+	for _, name := range []string{"gpu-1", "gpu-2"} {
+		n, err := core.Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+		require.NoError(t, err)
+		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+		_, err = core.Nodes().UpdateStatus(t.Context(), n, metav1.UpdateOptions{})
+		require.NoError(t, err)
+	}
+	_, err := core.ConfigMaps(kube.SystemNamespace).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "scheduler-configuration"},
+		Data: map[string]string{"hivedscheduler.yaml": twoTeams}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	t.Cleanup(func() { // others use this server, too
+		ctx := context.WithoutCancel(t.Context())
+		_ = core.ConfigMaps(kube.SystemNamespace).Delete(ctx, "scheduler-configuration", metav1.DeleteOptions{})
+		_ = core.Nodes().DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
+	})
+	var lc net.ListenConfig
+	listen := func() net.Listener {
+		l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		return l
+	}
+	verbs, reads := listen(), listen()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan error, 1)
+	go func() {
+		ended <- extender.Start(ctx, cluster.Config, extender.Options{Namespace: kube.SystemNamespace, ConfigMap: "scheduler-configuration", ConfigKey: "hivedscheduler.yaml", Identity: "me"},
+			slog.New(slog.DiscardHandler), verbs, reads)
+	}()
+	t.Cleanup(func() { cancel(); <-ended })
+	to, err := url.Parse("http://" + reads.Addr().String())
+	require.NoError(t, err)
+	return &gpuScheduler{t, cluster, "http://" + verbs.Addr().String(), httputil.NewSingleHostReverseProxy(to)}
+}
+
+// pod makes one pod of a gang, as the job controller does.
+func (s *gpuScheduler) pod(name, vc string, priority int, group string, pods, gpus int) *corev1.Pod {
+	s.t.Helper()
+	request := fmt.Sprintf("virtualCluster: %s\npriority: %d\nleafCellType: G\nleafCellNumber: %d\naffinityGroup:\n  name: %s\n  members: [{podNumber: %d, leafCellNumber: %d}]\n", vc, priority, gpus, group, pods, gpus)
+	p, err := s.cluster.Client.CoreV1().Pods(kube.JobNamespace).Create(s.t.Context(), &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{annotation.SpecKey: request}},
+		Spec: corev1.PodSpec{AutomountServiceAccountToken: new(false), Containers: []corev1.Container{{Name: "app", Image: "i",
+			Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{annotation.EnableKey: resource.MustParse("1")}}}}}}, metav1.CreateOptions{})
+	require.NoError(s.t, err)
+	s.t.Cleanup(func() {
+		now := int64(0)
+		_ = s.cluster.Client.CoreV1().Pods(kube.JobNamespace).Delete(context.WithoutCancel(s.t.Context()), name, metav1.DeleteOptions{GracePeriodSeconds: &now})
+	})
+	return p
+}
+
+// filter asks for a place, as kube-scheduler does.
+func (s *gpuScheduler) filter(p *corev1.Pod) (nodes []string) {
+	s.t.Helper()
+	body, err := json.Marshal(map[string]any{"Pod": p, "NodeNames": []string{"gpu-1", "gpu-2"}})
+	require.NoError(s.t, err)
+	var out struct {
+		NodeNames []string
+		Error     string
+	}
+	require.Eventually(s.t, func() bool {
+		r, err := http.NewRequestWithContext(s.t.Context(), http.MethodPost, s.verbs+"/v1/extender/filter", bytes.NewReader(body))
+		require.NoError(s.t, err)
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			return false
+		}
+		defer resp.Body.Close()
+		text, _ := io.ReadAll(resp.Body)
+		out.Error = ""
+		return json.Unmarshal(text, &out) == nil && out.Error == "" && resp.StatusCode == http.StatusOK
+	}, 20*time.Second, 50*time.Millisecond, "it leads")
+	return out.NodeNames
+}
+
+func TestTheQueueIsThatOfTheScheduler(t *testing.T) {
+	cluster := kubetest.Start(t)
+	jobtest.Prepare(t, cluster)
+	s := startScheduler(t, cluster)
+	kubeconfig := jobtest.Front(t, cluster, jobtest.Services{"scheduler": s.api})
+	run := func(args ...string) (string, string, error) {
+		return paictl(t, nil, append([]string{"queue", "--kubeconfig", kubeconfig}, args...)...)
+	}
+	require.Len(t, s.filter(s.pod("runs", "vision", 10, "ann~runs/default", 1, 2)), 1, "it has all of vision")
+	for i, w := range []struct {
+		vc, group string
+		priority  int
+		gpus      int
+	}{
+		{"vision", "ann~first/default", 10, 2}, {"speech", "bob~two/ps", 10, 2}, {"vision", "carol~urgent/default", 100, 2},
+		{"speech", "bob~two/worker", 10, 2}, {"vision", "dan~odd/default", 42, 1}, {"vision", "eve~later/default", 10, 1},
+	} {
+		p := s.pod(fmt.Sprint("waits-", i), w.vc, w.priority, w.group, 1, w.gpus)
+		if w.vc == "vision" {
+			require.Empty(t, s.filter(p), w.group)
+		}
+	}
+	object := v1.ObjectName("fay", "alone")
+	s.pod(object+"-worker-0", "speech", -1, "jobs/"+object+"-worker-0", 1, 1)
+
+	out, _, err := run("-o", "json")
+	require.NoError(t, err)
+	var got job.WaitingList
+	require.NoError(t, json.Unmarshal([]byte(out), &got))
+	w := httptest.NewRecorder()
+	s.api.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, schedulerapi.PathQueue, nil))
+	var said schedulerapi.Queue
+	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &said))
+	require.Len(t, got.Items, len(said.Items))
+	for i := range said.Items {
+		assert.Equal(t, said.Items[i], got.Items[i].Queued)
+	}
+
+	out, _, err = run()
+	require.NoError(t, err)
+	var rows []string
+	for line := range strings.Lines(out) {
+		rows = append(rows, strings.Join(strings.Fields(line)[:6], " "))
+	}
+	assert.Equal(t, []string{
+		"JOB VC POSITION PRIORITY GPUS PODS",
+		"bob/two (ps) speech 1 test 2",
+		"bob/two (worker) speech 2 test 2",
+		"jobs/" + object + "-worker-0 speech 3 oppo 1 1",
+		"carol/urgent vision 1 prod 2 1",
+		"dan/odd vision 2 42 1 1",
+		"ann/first vision 3 test 2 1",
+		"eve/later vision 4 test 1 1",
+	}, rows)
+	assert.Regexp(t, `(?m)^bob/two \(ps\) .* not looked at yet$`, out)
+	assert.Regexp(t, `(?m)^ann/first .* virtual cluster vision has 0 GPUs for priority 10`, out)
+
+	out, _, err = run("--vc", "vision", "-o", "name")
+	require.NoError(t, err)
+	assert.Equal(t, "carol/urgent\ndan/odd\nann/first\neve/later\n", out)
+	out, _, err = run("-o", "name")
+	require.NoError(t, err)
+	assert.Equal(t, 1, strings.Count(out, "bob/two"), "a job of two gangs is one")
+	_, _, err = run("--vc", "visoin")
+	require.EqualError(t, err, `there is no virtual cluster "visoin"`)
+	assert.Equal(t, "there are: speech, vision", hint.Of(err))
+}
