@@ -2,13 +2,11 @@ package task
 
 import (
 	"context"
-	"encoding/xml"
-	"io"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
-	"time"
+
+	"github.com/openpai/paictl/pkg/runtime/rules"
 )
 
 // memoryEvents are where the kernel counts what it killed in this container: control groups of
@@ -16,8 +14,8 @@ import (
 var memoryEvents = []string{"/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"}
 
 // oomKills is the number of processes of this container that the kernel killed for want of memory.
-func oomKills() int {
-	for _, name := range memoryEvents {
+func oomKills(files []string) int {
+	for _, name := range files {
 		if data, err := os.ReadFile(name); err == nil {
 			return parseKills(string(data))
 		}
@@ -25,62 +23,36 @@ func oomKills() int {
 	return 0
 }
 
+// parseKills reads the line oom_kill. Others are of something else: oom counts how often memory was
+// short, oom_group_kill how often all were killed for one, oom_kill_disable is a setting. Kernels
+// before 4.13 have no such line.
 func parseKills(text string) int {
 	for line := range strings.Lines(text) {
 		if f := strings.Fields(line); len(f) == 2 && f[0] == "oom_kill" {
 			n, err := strconv.Atoi(f[1])
 			if err == nil {
-				return n
+				return max(0, n)
 			}
 		}
 	}
 	return 0
 }
 
-// smiLimit is what the driver's tool may take: on a broken GPU it hangs.
-const smiLimit = time.Second
-
-// gpuErrors tells whether a GPU of this task counts memory errors that can't be corrected.
-func gpuErrors(ctx context.Context, environ []string) bool {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), smiLimit)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, "nvidia-smi", "-q", "-x") // the reaper has stopped
-	cmd.Env = environ
-	cmd.WaitDelay = smiLimit
-	out, err := cmd.Output()
-	return err == nil && parseECC(string(out))
-}
-
-// parseECC sums the counters below volatile that are of errors which can't be corrected. Older
-// drivers call them double_bit with a total, newer ones by where they were: dram_uncorrectable,
-// sram_uncorrectable and parts of it.
-func parseECC(text string) bool {
-	d := xml.NewDecoder(strings.NewReader(text))
-	d.Strict = false // a doctype that isn't there to be read
-	var path []string
-	for {
-		token, err := d.Token()
-		if err == io.EOF || err != nil { //nolint:errorlint // the end, as it comes
-			return false
-		}
-		switch e := token.(type) {
-		case xml.StartElement:
-			path = append(path, e.Name.Local)
-		case xml.EndElement:
-			path = path[:max(0, len(path)-1)]
-		case xml.CharData:
-			if n, err := strconv.Atoi(strings.TrimSpace(string(e))); err == nil && n > 0 && uncorrectable(path) {
-				return true
-			}
-		}
+// facts asks the machine what else may have ended the program.
+func (t *task) facts(e *rules.Exit) {
+	if n := oomKills(memoryEvents); n > t.oomKills {
+		e.OOMKilled = true
+		t.journal.Printf("the kernel killed %d process(es) of this container: the memory limit of %d MB was reached", n-t.oomKills, t.role.MemoryMB)
 	}
-}
-
-func uncorrectable(path []string) bool {
-	volatile, double := false, false
-	for _, p := range path {
-		volatile = volatile || p == "volatile"
-		double = double || p == "double_bit" || strings.Contains(p, "uncorrectable")
+	if t.role.GPU == 0 {
+		return
 	}
-	return volatile && double
+	s, ok := waitSMI(smiLimit, func(ctx context.Context) smi { return askSMI(ctx, t.environ) })
+	if !ok {
+		t.journal.Printf("nvidia-smi gave no answer for %s", smiLimit)
+	}
+	if s.complaints != "" {
+		t.journal.Printf("%s", s.complaints) // the failure rules know what it says of GPUs that are lost
+	}
+	e.GPUECC = parseECC(s.document)
 }

@@ -1,7 +1,6 @@
 package task
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -22,13 +21,13 @@ func (t *task) finish(r result) int {
 	e := rules.Exit{Code: r.code}
 	m := rules.Match{Rule: set.ByCode(r.code), Code: r.code, UserLogAt: -1, PlatformLogAt: -1, Known: true}
 	if !r.own {
-		if t.role != nil {
-			t.facts(context.Background(), &e)
-		}
 		if !r.stopped {
 			// A program that was asked to end is judged by its code alone: a warning of hours ago would
 			// make a permanent failure of it, and nothing would start it again.
 			e.UserLog = t.userTail.Bytes()
+			if t.role != nil {
+				t.facts(&e)
+			}
 		}
 		e.PlatformLog = t.journal.Tail()
 		m = set.ClassifyExit(e)

@@ -1,7 +1,6 @@
 package task
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -42,7 +41,7 @@ func (t *task) program() (result, error) {
 	if err != nil {
 		return result{}, errors.Join(err, stdout.Close(), outPipe.Close())
 	}
-	t.oomKills = oomKills()
+	t.oomKills = oomKills(memoryEvents)
 	p, err := t.reaper.Start(process.Command{Args: args, Dir: t.dir, Env: t.environ, Stdout: outPipe, Stderr: errPipe})
 	_, _ = outPipe.Close(), errPipe.Close() // the program has them, or there is none
 	t.streams = []*process.Stream{stdout, stderr}
@@ -102,15 +101,4 @@ func (t *task) pluginOutput() (*os.File, func(), error) {
 		}
 		w.Flush()
 	}, nil
-}
-
-// facts asks the machine what else may have ended the program.
-func (t *task) facts(ctx context.Context, e *rules.Exit) {
-	if n := oomKills(); n > t.oomKills {
-		e.OOMKilled = true
-		t.journal.Printf("the kernel killed %d process(es) of this container: the memory limit of %d MB was reached", n-t.oomKills, t.role.MemoryMB)
-	}
-	if t.role.GPU > 0 {
-		e.GPUECC = gpuErrors(ctx, t.environ)
-	}
 }

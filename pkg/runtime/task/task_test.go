@@ -308,3 +308,13 @@ func TestATaskOfNobodyRunsWhereItMayNotWriteHosts(t *testing.T) {
 	assert.Contains(t, c.log(), "come from DNS only")
 	assert.Equal(t, "127.0.0.1 localhost\n", c.read("/etc/hosts"))
 }
+
+func TestAGPUThatIsLostIsSeenThoughTheProgramSaysNothing(t *testing.T) {
+	c := newContainer(t, "exit 1")
+	c.role().GPU = 1
+	c.write("/bin/nvidia-smi", "#!/bin/sh\necho 'Unable to determine the device handle for GPU 0000:41:00.0: GPU is lost.  Reboot the system to recover this GPU'; exit 15\n")
+	require.NoError(t, os.Chmod(c.path("/bin/nvidia-smi"), 0o755))
+	c.env[0] = "PATH=" + c.path("/bin") + ":" + os.Getenv("PATH")
+	assert.Equal(t, 118, c.run(), c.errors())
+	assert.Contains(t, c.errors(), "[pai-runtime] Unable to determine the device handle")
+}

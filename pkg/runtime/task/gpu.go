@@ -1,0 +1,120 @@
+package task
+
+import (
+	"bytes"
+	"context"
+	"encoding/xml"
+	"io"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	// smiLimit is what the driver's tool may take. Where the driver isn't kept loaded each question
+	// loads it, which takes seconds; on a broken GPU it hangs.
+	smiLimit = 5 * time.Second
+	// maxSMI bounds what it may say; sixteen GPUs with all their processes are some hundred KB.
+	maxSMI = 8 << 20
+)
+
+// smi is what nvidia-smi said: its document, and complaints in words.
+type smi struct{ document, complaints string }
+
+// askSMI runs nvidia-smi. It ends with the context, but for a program that hangs within the driver.
+func askSMI(ctx context.Context, environ []string) smi {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var words bytes.Buffer
+	cmd := exec.CommandContext(ctx, "nvidia-smi", "-q", "-x") // the reaper has stopped
+	cmd.Env = environ
+	cmd.WaitDelay = time.Second
+	cmd.Stderr = &words
+	out, err := cmd.StdoutPipe()
+	if err != nil || cmd.Start() != nil {
+		return smi{} // the image has none
+	}
+	data, _ := io.ReadAll(io.LimitReader(out, maxSMI)) // what came counts
+	if len(data) == maxSMI {
+		cancel()
+	}
+	if cmd.Wait() == nil || ctx.Err() != nil {
+		return smi{document: string(data)}
+	}
+	// It tells errors on standard output, alone or beside the document, which counts even so.
+	return smi{string(data), complaints(words.String() + "\n" + outside(string(data)))}
+}
+
+// outside is what of a text stands before and after its document.
+func outside(text string) string {
+	begin, end := strings.IndexByte(text, '<'), strings.LastIndexByte(text, '>')
+	if begin < 0 || end < begin {
+		return text
+	}
+	return text[:begin] + "\n" + text[end+1:]
+}
+
+// complaints are the first few lines of a text.
+func complaints(text string) string {
+	const lines, long = 3, 300
+	var out []string
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line == "" {
+			continue
+		}
+		if out = append(out, line[:min(len(line), long)]); len(out) == lines {
+			break
+		}
+	}
+	return strings.Join(out, "\n")
+}
+
+// waitSMI asks, and waits no longer than the limit: not even SIGKILL ends what hangs in the driver.
+func waitSMI(limit time.Duration, ask func(context.Context) smi) (smi, bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	answer := make(chan smi, 1)
+	go func() { answer <- ask(ctx) }()
+	select {
+	case s := <-answer:
+		return s, ctx.Err() == nil
+	case <-ctx.Done():
+		return smi{}, false
+	}
+}
+
+// parseECC tells whether a GPU counts memory errors that can't be corrected, since its driver was
+// loaded. Up to Volta such are called double_bit, with a total, later by where they were:
+// dram_uncorrectable, sram_uncorrectable and parts of it. With MIG the GPU has no counts and each of
+// its devices has its own. What isn't a number isn't counted: "N/A", "[Not Supported]".
+func parseECC(text string) bool {
+	d := xml.NewDecoder(strings.NewReader(text))
+	d.Strict = false // a doctype that isn't there to be read
+	var path []string
+	for {
+		token, err := d.Token()
+		if err != nil {
+			return false // the end, whether as it should be or not
+		}
+		switch e := token.(type) {
+		case xml.StartElement:
+			path = append(path, e.Name.Local)
+		case xml.EndElement:
+			path = path[:max(0, len(path)-1)]
+		case xml.CharData:
+			if n, err := strconv.Atoi(strings.TrimSpace(string(e))); err == nil && n > 0 && uncorrectable(path) {
+				return true
+			}
+		}
+	}
+}
+
+func uncorrectable(path []string) bool {
+	volatile, double := false, false
+	for _, p := range path {
+		volatile = volatile || p == "volatile" || p == "volatile_count"
+		double = double || p == "double_bit" || strings.Contains(p, "uncorrectable")
+	}
+	return volatile && double
+}
