@@ -95,6 +95,14 @@ func (h *History) Job(ctx context.Context, framework string) (*api.JobDetail, er
 	return out, nil
 }
 
+// Delete removes all jobs of a Framework's name that have ended, with their logs, and says how many. One
+// that the history doesn't have is a NotFound error of the API.
+func (h *History) Delete(ctx context.Context, framework string) (jobs int, err error) {
+	out := api.Deletion{}
+	err = h.ask(ctx, h.request(h.client.Delete(), "/v1/jobs/"+path(framework)), &out)
+	return out.Jobs, err
+}
+
 // Events reads what Kubernetes told of a job and its pods, as far as it was kept.
 func (h *History) Events(ctx context.Context, framework string) ([]api.Event, error) {
 	var out []api.Event
@@ -177,6 +185,10 @@ func understand(err error, body []byte) error {
 		}}
 	case spoke && apierrors.IsForbidden(err):
 		return hint.Wrap(fmt.Errorf("%w you: %s", ErrNoController, said.Message), "use a kubeconfig of an administrator (--kubeconfig, --context)")
+	case spoke && apierrors.IsConflict(err):
+		return hint.Errorf("a job that is gone from the cluster is ended in the history within ten minutes; try again then", "ask the job controller: %s", said.Message)
+	case spoke && apierrors.IsMethodNotSupported(err):
+		return hint.Errorf("it is older than this paictl; update it: paictl service start -n job-controller", "ask the job controller: %s", said.Message)
 	case spoke:
 		return fmt.Errorf("ask the job controller: %s", said.Message)
 	case apierrors.IsNotFound(err):

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/openpai/paictl/pkg/cmd/prompt"
 	"github.com/openpai/paictl/pkg/cmdutil"
@@ -14,54 +15,49 @@ import (
 
 // DeleteOptions are those of "paictl job delete".
 type DeleteOptions struct {
-	Factory *cmdutil.Factory
-	Flags   Flags
-	Names   []string
+	Several
+	// History removes what the history has, too.
+	History bool
 	Yes     bool
 	Timeout time.Duration
 }
 
 // NewCmdDelete returns "paictl job delete". runF replaces the run in tests.
 func NewCmdDelete(f *cmdutil.Factory, runF func(context.Context, *DeleteOptions) error) *cobra.Command {
-	opts := &DeleteOptions{Factory: f}
+	opts := &DeleteOptions{Several: Several{Factory: f}}
 	cmd := &cobra.Command{
 		Use:     "delete NAME...",
 		Aliases: []string{"rm"},
-		Short:   "End jobs and remove them from Kubernetes; the history keeps them",
+		Short:   "End jobs and remove them from Kubernetes; with --history, from the history, too",
 		Long: `Ends a job's tasks, as "paictl job stop" does, and removes its Framework, pods and secrets. The history
 keeps what became of it, and the end of its logs. Jobs that have ended are removed by themselves after
-some time; this is for those whose name or pods are in the way.`,
+some time; this is for those whose name or pods are in the way.
+
+With --history nothing is kept: what the history has of all your jobs of that name goes as well, logs
+included, also of those that Kubernetes has forgotten long ago. It can't be brought back.`,
 		Example: `  paictl job delete train
-  paictl job delete train-1 train-2 --yes`,
-		Args:              cobra.MinimumNArgs(1),
-		ValidArgsFunction: opts.Flags.completeJobs(f, 0),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			opts.Names = args
-			if runF != nil {
-				return runF(cmd.Context(), opts)
-			}
-			return deleteRun(cmd.Context(), opts)
-		},
+  paictl job delete train-1 train-2 --yes
+  paictl job delete secret-experiment --history`,
 	}
-	opts.Flags.add(f, cmd)
+	opts.takes(cmd, func(ctx context.Context) error {
+		if runF != nil {
+			return runF(ctx, opts)
+		}
+		return deleteRun(ctx, opts)
+	})
+	cmd.Flags().BoolVar(&opts.History, "history", false, "remove the jobs of that name, and their logs, from the history as well")
 	cmd.Flags().BoolVarP(&opts.Yes, "yes", "y", false, "don't ask")
 	cmd.Flags().DurationVar(&opts.Timeout, "timeout", 2*time.Minute, "wait so long until a job is gone; 0 is without end")
 	return cmd
 }
 
 func deleteRun(ctx context.Context, opts *DeleteOptions) error {
-	return each(ctx, opts.Factory, &opts.Flags, opts.Names, func(c *job.Client, j *job.Job) error {
-		io := opts.Factory.IO
-		if !j.Live() {
-			fmt.Fprintf(io.Err, "%s is gone already; the history keeps it\n", j.Title())
+	return opts.each(ctx, func(ctx context.Context, c *job.Client, j *job.Job) error {
+		if !j.Live() && !opts.History {
+			fmt.Fprintf(opts.Factory.IO.Err, "%s is gone already; the history keeps it (--history removes it there)\n", j.Title())
 			return nil
 		}
-		state := job.StateOf(j.Framework, nil, nil)
-		question := fmt.Sprintf("Delete %s, which %s?", j.Title(), state.Phase.Verb())
-		if !state.Phase.Done() {
-			question = fmt.Sprintf("Delete %s, which %s? Its tasks are ended.", j.Title(), state.Phase.Verb())
-		}
-		if err := prompt.Confirm(io, opts.Yes, "the removal of "+j.Title(), question); err != nil {
+		if err := prompt.Confirm(opts.Factory.IO, opts.Yes, "the removal of "+j.Title(), opts.question(j)); err != nil {
 			return err
 		}
 		if opts.Timeout > 0 {
@@ -69,10 +65,49 @@ func deleteRun(ctx context.Context, opts *DeleteOptions) error {
 			defer cancel()
 			ctx = limited
 		}
-		if err := c.Remove(ctx, j); err != nil {
-			return err
+		if j.Live() {
+			if err := c.Remove(ctx, j); err != nil {
+				return err
+			}
+			fmt.Fprintf(opts.Factory.IO.Err, "%s is deleted\n", j.Title())
 		}
-		fmt.Fprintf(io.Err, "%s is deleted\n", j.Title())
-		return nil
+		if !opts.History {
+			return nil
+		}
+		return opts.forget(ctx, c, j)
 	})
+}
+
+// question says what is lost.
+func (opts *DeleteOptions) question(j *job.Job) string {
+	past := "what the history has of jobs of that name, with their logs? It can't be brought back."
+	if !j.Live() {
+		return fmt.Sprintf("Delete %s: %s", j.Title(), past)
+	}
+	state := job.StateOf(j.Framework, nil, nil)
+	text := fmt.Sprintf("Delete %s, which %s?", j.Title(), state.Phase.Verb())
+	if opts.History {
+		text = fmt.Sprintf("Delete %s, which %s, and %s", j.Title(), state.Phase.Verb(), past)
+	}
+	if !state.Phase.Done() {
+		text += " Its tasks are ended."
+	}
+	return text
+}
+
+// forget removes a job from the history.
+func (opts *DeleteOptions) forget(ctx context.Context, c *job.Client, j *job.Job) error {
+	n, err := c.History.Delete(ctx, j.Object)
+	switch {
+	case apierrors.IsNotFound(err):
+		fmt.Fprintf(opts.Factory.IO.Err, "the history has nothing of %s\n", j.Title())
+		return nil
+	case err != nil:
+		return c.Explain(fmt.Errorf("remove %s from the history: %w", j.Title(), err))
+	case n > 1:
+		fmt.Fprintf(opts.Factory.IO.Err, "%d jobs of the name %s are removed from the history\n", n, j.Title())
+		return nil
+	}
+	fmt.Fprintf(opts.Factory.IO.Err, "%s is removed from the history\n", j.Title())
+	return nil
 }

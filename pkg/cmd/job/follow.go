@@ -14,40 +14,6 @@ import (
 // exitTimeout is the exit code of a command whose --timeout is over, as timeout(1) has it.
 const exitTimeout = 124
 
-// each runs a verb on jobs by name.
-func each(ctx context.Context, f *cmdutil.Factory, flags *Flags, names []string, run func(*job.Client, *job.Job) error) error {
-	return eachName(ctx, f, names, func(name string) error {
-		c, j, err := flags.find(ctx, f, name)
-		if err != nil {
-			return err
-		}
-		return run(c, j)
-	})
-}
-
-// eachName runs a verb on names. Where there are several, one that fails doesn't keep the others.
-func eachName(ctx context.Context, f *cmdutil.Factory, names []string, run func(string) error) error {
-	failed, last := 0, error(nil)
-	for _, name := range names {
-		err := run(name)
-		if err == nil {
-			continue
-		}
-		if len(names) == 1 || ctx.Err() != nil {
-			return err
-		}
-		cmdutil.PrintError(f.IO.Err, err)
-		failed, last = failed+1, err
-	}
-	switch {
-	case failed == 0:
-		return nil
-	case failed == len(names):
-		return &cmdutil.CodeError{Err: last, Code: cmdutil.ExitFailure, Silent: true}
-	}
-	return &cmdutil.CodeError{Err: fmt.Errorf("%d of %d jobs: %w", failed, len(names), last), Code: cmdutil.ExitPartial, Silent: true}
-}
-
 // followOptions say how a job is followed.
 type followOptions struct {
 	until   func(job.Phase) bool

@@ -12,15 +12,13 @@ import (
 
 // RetryOptions are those of "paictl job retry".
 type RetryOptions struct {
-	Factory *cmdutil.Factory
-	Flags   Flags
-	Names   []string
-	Watch   bool
+	Several
+	Watch bool
 }
 
 // NewCmdRetry returns "paictl job retry". runF replaces the run in tests.
 func NewCmdRetry(f *cmdutil.Factory, runF func(context.Context, *RetryOptions) error) *cobra.Command {
-	opts := &RetryOptions{Factory: f}
+	opts := &RetryOptions{Several: Several{Factory: f}}
 	cmd := &cobra.Command{
 		Use:   "retry NAME...",
 		Short: "Run jobs again, as they were submitted",
@@ -34,20 +32,16 @@ Jobs whose Framework is gone (the controller removes it some time after the end)
 their secrets are gone as well: see "paictl job clone".`,
 		Example: `  paictl job retry train
   paictl job list --state failed --since 1d -o name | xargs paictl job retry`,
-		Args:              cobra.MinimumNArgs(1),
-		ValidArgsFunction: opts.Flags.completeJobs(f, 0),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			opts.Names = args
-			if opts.Watch && len(args) > 1 {
-				return cmdutil.Usagef("--watch is for one job")
-			}
-			if runF != nil {
-				return runF(cmd.Context(), opts)
-			}
-			return retryRun(cmd.Context(), opts)
-		},
 	}
-	opts.Flags.add(f, cmd)
+	opts.takes(cmd, func(ctx context.Context) error {
+		if opts.Watch && len(opts.Names) > 1 {
+			return cmdutil.Usagef("--watch is for one job")
+		}
+		if runF != nil {
+			return runF(ctx, opts)
+		}
+		return retryRun(ctx, opts)
+	})
 	cmd.Flags().BoolVarP(&opts.Watch, "watch", "w", false, "tell each state and follow the logs, until the end; the exit code is the job's")
 	return cmd
 }

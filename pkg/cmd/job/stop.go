@@ -13,16 +13,14 @@ import (
 
 // StopOptions are those of "paictl job stop".
 type StopOptions struct {
-	Factory *cmdutil.Factory
-	Flags   Flags
-	Names   []string
+	Several
 	Wait    bool
 	Timeout time.Duration
 }
 
 // NewCmdStop returns "paictl job stop". runF replaces the run in tests.
 func NewCmdStop(f *cmdutil.Factory, runF func(context.Context, *StopOptions) error) *cobra.Command {
-	opts := &StopOptions{Factory: f}
+	opts := &StopOptions{Several: Several{Factory: f}}
 	cmd := &cobra.Command{
 		Use:   "stop NAME...",
 		Short: "Stop jobs: their programs get SIGTERM and time to save what they have",
@@ -31,24 +29,20 @@ extras.gracePeriodSec of the job file). A job that waits stops at once. Its logs
 "paictl job retry" runs it again.`,
 		Example: `  paictl job stop train
   paictl job stop train-1 train-2 --wait`,
-		Args:              cobra.MinimumNArgs(1),
-		ValidArgsFunction: opts.Flags.completeJobs(f, 0),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			opts.Names = args
-			if runF != nil {
-				return runF(cmd.Context(), opts)
-			}
-			return stopRun(cmd.Context(), opts)
-		},
 	}
-	opts.Flags.add(f, cmd)
+	opts.takes(cmd, func(ctx context.Context) error {
+		if runF != nil {
+			return runF(ctx, opts)
+		}
+		return stopRun(ctx, opts)
+	})
 	cmd.Flags().BoolVar(&opts.Wait, "wait", false, "wait until nothing of them runs any more")
 	cmd.Flags().DurationVar(&opts.Timeout, "timeout", 0, "wait no longer than this; 0 is without end")
 	return cmd
 }
 
 func stopRun(ctx context.Context, opts *StopOptions) error {
-	return each(ctx, opts.Factory, &opts.Flags, opts.Names, func(c *job.Client, j *job.Job) error {
+	return opts.each(ctx, func(ctx context.Context, c *job.Client, j *job.Job) error {
 		before, err := c.Stop(ctx, j)
 		if err != nil {
 			return err

@@ -3,12 +3,13 @@
 //
 //	GET  /v1/jobs?user=&vc=&state=&keyword=&since=&before=&limit=&cursor=   JobPage
 //	GET  /v1/jobs/{framework}                                              JobDetail; also by UID
+//	DELETE /v1/jobs/{framework}                                            Deletion; those that have ended
 //	GET  /v1/jobs/{framework}/events                                       []Event
 //	GET  /v1/jobs/{framework}/logs?uid=&role=&task=&attempt=&taskAttempt=   text; header X-Pai-Truncated: true
 //	HEAD, PUT, GET /v1/code/{sha256}                                       a gzipped tar archive
 //
-// Who asks sends the token of the Secret TokenSecret in TokenHeader. Errors are {"code": "NotFound", "message": "…"}; the codes are BadRequest, NotFound, TooLarge,
-// Unavailable and Internal.
+// Who asks sends the token of the Secret TokenSecret in TokenHeader. Errors are {"code": "NotFound", "message": "…"};
+// the codes are BadRequest, Forbidden, NotFound, Conflict, TooLarge, Unavailable and Internal.
 package api
 
 import (
@@ -58,6 +59,11 @@ type JobDetail struct {
 	Job
 	Config   string    `json:"config"` // the submitted text, secrets masked
 	Attempts []Attempt `json:"attempts"`
+}
+
+// Deletion is what a DELETE has removed.
+type Deletion struct {
+	Jobs int `json:"jobs"`
 }
 
 // Attempt is one attempt of a job, latest first.

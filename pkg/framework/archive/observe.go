@@ -23,7 +23,7 @@ func Observe(s Store, r prometheus.Registerer) Store {
 	}, []string{"operation"})
 	r.MustRegister(took, failed)
 	o := &observed{Store: s, took: took, failed: failed}
-	for _, name := range []string{"save", "save_events", "save_log", "list", "get", "events", "log", "put_code", "code", "prune", "unended", "end_gone"} {
+	for _, name := range []string{"save", "save_events", "save_log", "list", "get", "events", "log", "put_code", "code", "prune", "unended", "end_gone", "delete"} {
 		took.WithLabelValues(name)
 		failed.WithLabelValues(name)
 	}
@@ -39,7 +39,7 @@ type observed struct {
 // note is deferred around an operation.
 func (o *observed) note(operation string, start time.Time, err *error) {
 	o.took.WithLabelValues(operation).Observe(time.Since(start).Seconds())
-	for _, own := range []error{nil, ErrNotFound, ErrBadQuery, ErrMismatch, ErrTooLarge, context.Canceled} {
+	for _, own := range []error{nil, ErrNotFound, ErrNotEnded, ErrBadQuery, ErrMismatch, ErrTooLarge, context.Canceled} {
 		if errors.Is(*err, own) {
 			return
 		}
@@ -87,6 +87,12 @@ func (o *observed) Unended(ctx context.Context) (_ []api.Job, err error) {
 func (o *observed) EndGone(ctx context.Context, uids []string) (err error) {
 	defer o.note("end_gone", time.Now(), &err)
 	return o.Store.EndGone(ctx, uids)
+}
+
+// Delete implements Store.
+func (o *observed) Delete(ctx context.Context, framework string) (_ int, err error) {
+	defer o.note("delete", time.Now(), &err)
+	return o.Store.Delete(ctx, framework)
 }
 
 // Jobs implements Store.

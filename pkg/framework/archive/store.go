@@ -44,6 +44,10 @@ type Store interface {
 	Events(ctx context.Context, framework string) ([]api.Event, error)
 	Log(ctx context.Context, key api.LogKey) (data []byte, truncated bool, err error)
 
+	// Delete removes jobs that have ended, with their logs and events: all of a Framework's name, or the
+	// one of a UID. Its errors wrap ErrNotFound, and ErrNotEnded where there are only others.
+	Delete(ctx context.Context, framework string) (jobs int, err error)
+
 	// PutCode keeps an archive of code under its SHA-256, and refuses another content: its errors
 	// wrap ErrMismatch, ErrTooLarge or ErrBadQuery where the sender is at fault.
 	PutCode(ctx context.Context, sha256 string, size int64, r io.Reader) error

@@ -16,7 +16,9 @@ func (w *cluster) inArchive(name string) *v1.Framework {
 	w.submit(name, workers(1))
 	w.reaches(name, v1.AttemptRunning)
 	w.exits(name+"-worker-0", 200)
-	f := w.until(name, "runs again", func(f *v1.Framework) bool { return f.Status.AttemptStatus.ID == 1 && f.Status.State == v1.AttemptRunning })
+	f := w.until(name, "runs again", func(f *v1.Framework) bool {
+		return f.Status.AttemptStatus.ID == 1 && f.Status.State == v1.AttemptRunning
+	})
 	require.NotNil(w.t, w.store.attempt(name, 0))
 	return f
 }

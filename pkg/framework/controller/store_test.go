@@ -156,6 +156,9 @@ func (*memory) Events(context.Context, string) ([]api.Event, error) { return nil
 // Log implements Store.
 func (*memory) Log(context.Context, api.LogKey) ([]byte, bool, error) { return nil, false, errUnused }
 
+// Delete implements Store.
+func (*memory) Delete(context.Context, string) (int, error) { return 0, errUnused }
+
 // PutCode implements Store.
 func (*memory) PutCode(context.Context, string, int64, io.Reader) error { return errUnused }
 

@@ -22,6 +22,8 @@ func statusOf(err error) (status int, code string) {
 	switch {
 	case errors.Is(err, archive.ErrNotFound):
 		return http.StatusNotFound, "NotFound"
+	case errors.Is(err, archive.ErrNotEnded):
+		return http.StatusConflict, "Conflict"
 	case errors.Is(err, archive.ErrTooLarge), errors.As(err, &large):
 		return http.StatusRequestEntityTooLarge, "TooLarge"
 	case errors.Is(err, archive.ErrBadQuery), errors.Is(err, archive.ErrMismatch):

@@ -93,6 +93,18 @@ func (s *Server) serveJob(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
+// deleteJob is for whoever may read: the token opens both.
+func (s *Server) deleteJob(w http.ResponseWriter, r *http.Request) error {
+	name := r.PathValue("framework")
+	n, err := s.o.Store.Delete(r.Context(), name)
+	if err != nil {
+		return err
+	}
+	s.o.Log.InfoContext(r.Context(), "deleted from the history on request", "framework", name, "jobs", n)
+	write(w, http.StatusOK, api.Deletion{Jobs: n})
+	return nil
+}
+
 func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) error {
 	events, err := s.o.Store.Events(r.Context(), r.PathValue("framework"))
 	if err != nil {

@@ -57,6 +57,7 @@ func (s *Server) Handler() http.Handler {
 	api := http.NewServeMux()
 	api.Handle("GET /v1/jobs", within(readTime, s.serveJobs))
 	api.Handle("GET /v1/jobs/{framework}", within(readTime, s.serveJob))
+	api.Handle("DELETE /v1/jobs/{framework}", within(readTime, s.deleteJob))
 	api.Handle("GET /v1/jobs/{framework}/events", within(readTime, s.serveEvents))
 	api.Handle("GET /v1/jobs/{framework}/logs", within(readTime, s.serveLog))
 	api.Handle("GET /v1/code/{sha256}", within(codeTime, s.serveCode)) // HEAD, too

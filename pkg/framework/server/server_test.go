@@ -149,7 +149,9 @@ func TestErrorsAreJSONWithACodeAndASentence(t *testing.T) {
 		"no checksum":           {"GET", "/v1/code/abc", 400, "BadRequest", "64 hex digits"},
 		"no such path":          {"GET", "/v1/tasks", 404, "NotFound", "/v1/tasks"},
 		"no path at all":        {"GET", "/index.html", 404, "NotFound", "/index.html"},
-		"a method not meant":    {"DELETE", "/v1/jobs/" + f.Name, 405, "BadRequest", "DELETE"},
+		"a method not meant":    {"POST", "/v1/jobs/" + f.Name, 405, "BadRequest", "POST"},
+		"to delete nobody":      {"DELETE", "/v1/jobs/nobody", 404, "NotFound", "nobody"},
+		"to delete all":         {"DELETE", "/v1/jobs", 405, "BadRequest", "DELETE"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			resp := h.ask(t, c.method, c.path, nil)
@@ -159,6 +161,23 @@ func TestErrorsAreJSONWithACodeAndASentence(t *testing.T) {
 			assert.Contains(t, e.Message, c.says)
 		})
 	}
+}
+
+func TestAJobIsDeletedFromTheHistoryOnceItHasEnded(t *testing.T) {
+	h := newHarness(t)
+	f := h.save(t, "alice", "train", 0)
+	resp := h.ask(t, "DELETE", "/v1/jobs/"+f.Name, nil)
+	assert.Equal(t, http.StatusConflict, resp.StatusCode)
+	e := failure(t, resp)
+	assert.Equal(t, api.Error{Code: "Conflict", Message: "job " + f.Name + " has not ended"}, e)
+	require.NoError(t, h.store.EndGone(t.Context(), []string{string(f.UID)}))
+	assert.Len(t, get[api.JobPage](t, h, "/v1/jobs?state=deleted").Items, 1)
+	resp = h.ask(t, "DELETE", "/v1/jobs/"+f.Name, nil)
+	require.Equal(t, http.StatusOK, resp.StatusCode)
+	var done api.Deletion
+	require.NoError(t, json.NewDecoder(resp.Body).Decode(&done))
+	assert.Equal(t, api.Deletion{Jobs: 1}, done)
+	assert.Equal(t, http.StatusNotFound, h.ask(t, "GET", "/v1/jobs/"+f.Name, nil).StatusCode)
 }
 
 func TestWithoutTheTokenNothingIsToldOfJobs(t *testing.T) {
@@ -174,6 +193,11 @@ func TestWithoutTheTokenNothingIsToldOfJobs(t *testing.T) {
 			assert.Equal(t, http.StatusForbidden, w.Code, path)
 			assert.Equal(t, "Forbidden", failure(t, w.Result()).Code)
 		}
+		r := httptest.NewRequestWithContext(t.Context(), "DELETE", "/v1/jobs/"+f.Name, nil)
+		r.Header.Set(api.TokenHeader, wrong)
+		w := httptest.NewRecorder()
+		server.New(h.options).Handler().ServeHTTP(w, r)
+		assert.Equal(t, http.StatusForbidden, w.Code, "nor deleted")
 	}
 	h.options.Token = ""
 	r := httptest.NewRequestWithContext(t.Context(), "GET", "/v1/jobs", nil)
