@@ -2,60 +2,19 @@ package watchdog
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"net"
-	"net/http"
 	"net/url"
-	"os"
-	"path/filepath"
 	"strconv"
-	"strings"
-	"time"
+
+	"github.com/openpai/paictl/pkg/podapi"
 )
 
-// API is what the watchdog asks the API server. client-go would make the program five times
-// as large for these three requests.
-type API struct {
-	URL string // https://10.96.0.1:443
-	// TokenFile is read for each request: the kubelet renews it.
-	TokenFile string
-	Client    *http.Client
-}
-
-// accountDir is where the kubelet puts a pod's account.
-const accountDir = "/var/run/secrets/kubernetes.io/serviceaccount"
-
-// InCluster returns the API of the cluster in which this pod runs.
-func InCluster(getenv func(string) string, dir string) (API, error) {
-	host, port := getenv("KUBERNETES_SERVICE_HOST"), getenv("KUBERNETES_SERVICE_PORT")
-	if host == "" || port == "" {
-		return API{}, errors.New("KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set: the watchdog runs in a pod")
-	}
-	ca, err := os.ReadFile(filepath.Join(dir, "ca.crt"))
-	if err != nil {
-		return API{}, err
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(ca) {
-		return API{}, fmt.Errorf("%s/ca.crt holds no certificate", dir)
-	}
-	return API{
-		URL:       "https://" + net.JoinHostPort(host, port),
-		TokenFile: filepath.Join(dir, "token"),
-		Client: &http.Client{Transport: &http.Transport{
-			TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12},
-			IdleConnTimeout: time.Minute,
-		}},
-	}, nil
-}
+// API is what the watchdog asks the API server.
+type API struct{ *podapi.API }
 
 // Ready asks /readyz.
-func (a API) Ready(ctx context.Context) error { return a.get(ctx, "/readyz", nil) }
+func (a API) Ready(ctx context.Context) error { return a.Read(ctx, "/readyz", nil) }
 
 // Node is a node and where its kubelet serves.
 type Node struct{ Name, Address string }
@@ -73,7 +32,7 @@ func (a API) Nodes(ctx context.Context) ([]Node, error) {
 		if next != "" {
 			query.Set("continue", next)
 		}
-		if err := a.get(ctx, "/api/v1/nodes?"+query.Encode(), &page); err != nil {
+		if err := a.Read(ctx, "/api/v1/nodes?"+query.Encode(), &page); err != nil {
 			return nil, fmt.Errorf("list nodes: %w", err)
 		}
 		for _, item := range page.Items {
@@ -128,7 +87,7 @@ func (a API) Servers(ctx context.Context) ([]string, error) {
 		} `json:"items"`
 	}
 	path := "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices?labelSelector=" + url.QueryEscape("kubernetes.io/service-name=kubernetes")
-	if err := a.get(ctx, path, &slices); err != nil {
+	if err := a.Read(ctx, path, &slices); err != nil {
 		return nil, fmt.Errorf("list the API servers: %w", err)
 	}
 	var out []string
@@ -142,33 +101,4 @@ func (a API) Servers(ctx context.Context) ([]string, error) {
 		}
 	}
 	return out, nil
-}
-
-// get asks for a path and decodes the answer, unless into is nil.
-func (a API) get(ctx context.Context, path string, into any) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, a.URL+path, nil)
-	if err != nil {
-		return err
-	}
-	if a.TokenFile != "" {
-		token, err := os.ReadFile(a.TokenFile)
-		if err != nil {
-			return err
-		}
-		req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
-	}
-	res, err := a.Client.Do(req)
-	if err != nil {
-		return err
-	}
-	defer res.Body.Close()
-	if res.StatusCode != http.StatusOK {
-		text, _ := io.ReadAll(io.LimitReader(res.Body, 500))
-		return fmt.Errorf("%s: %s", res.Status, strings.TrimSpace(string(text)))
-	}
-	if into == nil {
-		_, err = io.Copy(io.Discard, io.LimitReader(res.Body, 1<<20))
-		return err
-	}
-	return json.NewDecoder(res.Body).Decode(into)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/openpai/paictl/pkg/podapi"
 	"github.com/openpai/paictl/pkg/version"
 )
 
@@ -34,7 +35,7 @@ func Run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	api, err := InCluster(os.Getenv, accountDir)
+	api, err := podapi.InCluster(os.Getenv, podapi.Folder, "pai-watchdog")
 	if err != nil {
 		return err
 	}
@@ -43,7 +44,7 @@ func Run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	w := New(config, api, slog.New(slog.NewTextHandler(out, nil)).Warn)
+	w := New(config, API{api}, slog.New(slog.NewTextHandler(out, nil)).Warn)
 	w.results.version = version.Version
 	return Serve(ctx, l, w)
 }

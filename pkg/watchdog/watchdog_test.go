@@ -28,6 +28,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/pkg/podapi"
 )
 
 // certificateUntil makes a self-signed certificate.
@@ -114,8 +116,14 @@ func (c *cluster) serveNodes(w http.ResponseWriter, r *http.Request) {
 // watch returns a watchdog of a cluster, whose kubelets all serve at one address.
 func watch(t *testing.T, c *cluster, kubelet string, change func(*Config)) *Watchdog {
 	t.Helper()
-	s := httptest.NewServer(c)
+	s := httptest.NewUnstartedServer(c)
+	s.Config.ErrorLog = quiet()
+	s.StartTLS()
 	t.Cleanup(s.Close)
+	account := t.TempDir()
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
+	require.NoError(t, os.WriteFile(filepath.Join(account, "ca.crt"), authority, 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(account, "token"), []byte("token"), 0o600))
 	config := defaults()
 	config.Timeout = Duration(time.Minute) // of a machine that is busy with other tests
 	if kubelet != "" {
@@ -128,7 +136,7 @@ func watch(t *testing.T, c *cluster, kubelet string, change func(*Config)) *Watc
 		change(&config)
 	}
 	require.NoError(t, config.check())
-	return New(config, API{URL: s.URL, Client: s.Client()}, func(string, ...any) {})
+	return New(config, API{&podapi.API{URL: s.URL, Folder: account}}, func(string, ...any) {})
 }
 
 // scrape returns the metrics as Prometheus reads them.
@@ -327,30 +335,6 @@ func TestServeWatchesAndAnswersUntilItIsEnded(t *testing.T) {
 	}, time.Minute, 10*time.Millisecond)
 	cancel()
 	require.NoError(t, <-ended)
-}
-
-func TestTheAccountOfThePodIsUsed(t *testing.T) {
-	c := &cluster{}
-	s := httptest.NewTLSServer(c)
-	defer s.Close()
-	dir := t.TempDir()
-	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "ca.crt"), ca, 0o600))
-	host, port, err := net.SplitHostPort(s.Listener.Addr().String())
-	require.NoError(t, err)
-	env := map[string]string{"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port}
-
-	api, err := InCluster(func(k string) string { return env[k] }, dir)
-	require.NoError(t, err)
-	for _, token := range []string{"first", "renewed"} {
-		require.NoError(t, os.WriteFile(filepath.Join(dir, "token"), []byte(token+"\n"), 0o600))
-		require.NoError(t, api.Ready(t.Context()))
-		got, _ := c.seen.Load("/readyz")
-		require.Equal(t, "Bearer "+token, got)
-	}
-
-	_, err = InCluster(func(string) string { return "" }, dir)
-	require.ErrorContains(t, err, "the watchdog runs in a pod")
 }
 
 func TestConfigurationsAreReadStrictly(t *testing.T) {

@@ -57,7 +57,7 @@ func (w *Wait) For(ctx context.Context) (*peers.Peers, error) {
 	if w.refusedFor == 0 {
 		w.refusedFor = refusedFor
 	}
-	defer w.Client.Close()
+	defer w.Client.API.Close()
 	w.waited = time.Now()
 	limited, cancel := context.WithTimeout(ctx, w.Timeout)
 	defer cancel()
@@ -93,9 +93,7 @@ type try struct {
 }
 
 func (t try) refused() bool {
-	var status *statusError
-	refused := errors.As(t.err, &status) && status.refused()
-	return !t.opened && (refused || errors.Is(t.err, fs.ErrNotExist)) // no token is mounted
+	return !t.opened && (refusal(t.err) || errors.Is(t.err, fs.ErrNotExist)) // no token is mounted
 }
 
 func (w *Wait) loop(ctx context.Context) (*peers.Peers, error) {

@@ -22,6 +22,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/openpai/paictl/pkg/podapi"
 	"github.com/openpai/paictl/pkg/runtime/exit"
 	"github.com/openpai/paictl/pkg/runtime/peers"
 	"github.com/openpai/paictl/pkg/runtime/process"
@@ -127,7 +128,7 @@ func (a *api) set(tb testing.TB, data map[string]any) {
 func (a *api) wait(tb testing.TB, index int) *Wait {
 	tb.Helper()
 	return &Wait{
-		Client:  &Client{Base: a.URL, Folder: a.folder, Namespace: "pai-jobs", Name: "job-attempt"},
+		Client:  &Client{API: &podapi.API{URL: a.URL, Folder: a.folder}, Namespace: "pai-jobs", Name: "job-attempt"},
 		Attempt: 2, Role: "worker", Index: index, PodIP: address(index), Timeout: 30 * time.Second,
 		Tell: func(format string, args ...any) { tb.Logf(format, args...) },
 	}
@@ -232,7 +233,7 @@ func TestTheCodeTellsWhyThereAreNoPeers(t *testing.T) {
 	}{
 		"others have no place":    {func(*testing.T, *api, *Wait) {}, 251, "not all tasks of the job have a place"},
 		"watches that end":        {func(_ *testing.T, a *api, _ *Wait) { a.cut.Store(true) }, 251, "not all tasks"},
-		"no API server":           {func(_ *testing.T, _ *api, w *Wait) { w.Client.Base = "https://127.0.0.1:1" }, 250, "can't be reached"},
+		"no API server":           {func(_ *testing.T, _ *api, w *Wait) { w.Client.API.URL = "https://127.0.0.1:1" }, 250, "can't be reached"},
 		"an API server's error":   {func(_ *testing.T, a *api, _ *Wait) { a.fail.Store(500) }, 250, "told to say 500"},
 		"a refusal":               {func(_ *testing.T, a *api, w *Wait) { a.fail.Store(403); w.refusedFor = time.Millisecond }, 252, "told to say 403"},
 		"a refusal until the end": {func(_ *testing.T, a *api, _ *Wait) { a.fail.Store(403) }, 252, "told to say 403"},
@@ -278,16 +279,6 @@ func TestAStoppedTaskWaitsNoLonger(t *testing.T) {
 	err := <-done
 	require.ErrorIs(t, err, process.ErrStopped)
 	assert.Equal(t, 143, exit.Code(err))
-}
-
-func TestOutsideAPodThereIsNoAPI(t *testing.T) {
-	_, err := InCluster(func(string) string { return "" }, "", "ns", "name")
-	require.ErrorContains(t, err, "KUBERNETES_SERVICE_HOST")
-	c, err := InCluster(func(k string) string {
-		return map[string]string{"KUBERNETES_SERVICE_HOST": "fd00::1", "KUBERNETES_SERVICE_PORT": "443"}[k]
-	}, "", "ns", "name")
-	require.NoError(t, err)
-	assert.Equal(t, "https://[fd00::1]:443", c.Base)
 }
 
 // crowd opens n watches, and returns how long after publishing the last task has its peers, and
@@ -371,7 +362,7 @@ func BenchmarkDelivery(b *testing.B) {
 		for range n {
 			c := a.wait(b, 0).Client
 			wg.Go(func() {
-				defer c.Close()
+				defer c.API.Close()
 				for done := false; !done && b.Context().Err() == nil; {
 					done, _ = c.watch(b.Context(), Key, 5*time.Minute, func() {}, func([]byte) bool { return true }) // again where a handshake took too long
 				}
@@ -397,7 +388,7 @@ func TestErrorsOfAWatchAreErrors(t *testing.T) {
 	folder := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "ca.crt"), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "token"), []byte(token), 0o600))
-	c := &Client{Base: s.URL, Folder: folder, Namespace: "n", Name: "x"}
+	c := &Client{API: &podapi.API{URL: s.URL, Folder: folder}, Namespace: "n", Name: "x"}
 	_, err := c.watch(t.Context(), Key, time.Minute, func() {}, func([]byte) bool { return true })
 	require.ErrorContains(t, err, "too old")
 	assert.Contains(t, err.Error(), "410")

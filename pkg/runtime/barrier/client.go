@@ -2,137 +2,41 @@ package barrier
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
-	"os"
-	"path/filepath"
 	"strconv"
-	"strings"
 	"time"
+
+	"github.com/openpai/paictl/pkg/podapi"
 )
 
-// ServiceAccount is where a pod's token and the API server's certificate authority are mounted.
-const ServiceAccount = "/var/run/secrets/kubernetes.io/serviceaccount"
-
-// Client reads one ConfigMap of one API server. It is plain HTTP: client-go would be ten times the
-// rest of the runtime.
+// Client reads one ConfigMap of one API server.
 type Client struct {
-	Base      string // https://ADDRESS:PORT
-	Folder    string // of the service account
+	API       *podapi.API
 	Namespace string
 	Name      string // of the ConfigMap
-
-	http *http.Client
 }
 
 // InCluster returns a client by what the kubelet tells every container.
 func InCluster(getenv func(string) string, folder, namespace, name string) (*Client, error) {
-	host, port := getenv("KUBERNETES_SERVICE_HOST"), getenv("KUBERNETES_SERVICE_PORT")
-	if host == "" || port == "" {
-		return nil, errors.New("KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT aren't set: this is no pod, or its services are switched off")
-	}
-	return &Client{Base: "https://" + net.JoinHostPort(host, port), Folder: folder, Namespace: namespace, Name: name}, nil
-}
-
-// open makes the HTTP client; the certificate authority is read when it is first needed.
-func (c *Client) open() error {
-	if c.http != nil {
-		return nil
-	}
-	pem, err := os.ReadFile(filepath.Join(c.Folder, "ca.crt"))
-	if err != nil {
-		return err
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(pem) {
-		return fmt.Errorf("%s has no certificate", filepath.Join(c.Folder, "ca.crt"))
-	}
-	c.http = &http.Client{
-		// No proxy of the image's environment: the API server is in the cluster. No HTTP/2: there is
-		// one request at a time, and its buffers are larger.
-		Transport: &http.Transport{
-			TLSClientConfig:     &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12},
-			DialContext:         (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
-			TLSHandshakeTimeout: 10 * time.Second,
-			ForceAttemptHTTP2:   false,
-			MaxIdleConns:        1,
-			ReadBufferSize:      16 << 10,
-		},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
-	return nil
-}
-
-// Close gives back the connection.
-func (c *Client) Close() {
-	if c.http != nil {
-		c.http.CloseIdleConnections()
-	}
-}
-
-// statusError is an answer other than 200.
-type statusError struct {
-	code    int
-	message string
-}
-
-func (e *statusError) Error() string {
-	return fmt.Sprintf("the API server answers %d: %s", e.code, e.message)
-}
-
-// refused tells whether asking again is of no use, unless what it allows is still on its way.
-func (e *statusError) refused() bool {
-	return e.code == http.StatusUnauthorized || e.code == http.StatusForbidden || e.code == http.StatusNotFound
-}
-
-// get sends one request. The token is read each time: the kubelet renews it.
-func (c *Client) get(ctx context.Context, query url.Values) (*http.Response, error) {
-	if err := c.open(); err != nil {
-		return nil, err
-	}
-	token, err := os.ReadFile(filepath.Join(c.Folder, "token"))
+	api, err := podapi.InCluster(getenv, folder, "pai-runtime")
 	if err != nil {
 		return nil, err
 	}
-	address := c.Base + "/api/v1/namespaces/" + url.PathEscape(c.Namespace) + "/configmaps?" + query.Encode()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
-	if err != nil {
-		return nil, err
-	}
-	req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
-	req.Header.Set("Accept", "application/json")
-	req.Header.Set("User-Agent", "pai-runtime")
-	res, err := c.http.Do(req)
-	var where *url.Error
-	if errors.As(err, &where) {
-		return nil, fmt.Errorf("%s: %w", c.Base, where.Err) // the query says nothing to people
-	}
-	if err != nil {
-		return nil, err
-	}
-	if res.StatusCode == http.StatusOK {
-		return res, nil
-	}
-	defer res.Body.Close()
-	return nil, readStatus(res)
+	return &Client{API: api, Namespace: namespace, Name: name}, nil
 }
 
-func readStatus(res *http.Response) error {
-	var status struct {
-		Message string `json:"message"`
+// refusal tells whether asking again is of no use, unless what it allows is still on its way.
+func refusal(err error) bool {
+	var status *podapi.StatusError
+	if !errors.As(err, &status) {
+		return false
 	}
-	body, err := io.ReadAll(io.LimitReader(res.Body, 4<<10))
-	if err == nil && json.Unmarshal(body, &status) == nil && status.Message != "" {
-		return &statusError{res.StatusCode, status.Message}
-	}
-	return &statusError{res.StatusCode, http.StatusText(res.StatusCode)}
+	return status.Code == http.StatusUnauthorized || status.Code == http.StatusForbidden || status.Code == http.StatusNotFound
 }
 
 // event is one line of a watch.
@@ -149,19 +53,21 @@ type event struct {
 const maxEvent = 4 << 20
 
 // watch calls opened once the server has answered, and found with each version of the ConfigMap's
-// peers, at first with the one that is there, until found says that it is done, the server ends the watch, or an error comes. period is
-// how long the server keeps it open; a connection that died without a word is given up soon after.
+// peers, at first with the one that is there, until found says that it is done, the server ends the
+// watch, or an error comes. period is how long the server keeps it open; a connection that died
+// without a word is given up soon after.
 func (c *Client) watch(ctx context.Context, key string, period time.Duration, opened func(), found func([]byte) bool) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, period+10*time.Second)
 	defer cancel()
-	res, err := c.get(ctx, url.Values{
+	query := url.Values{
 		"watch":         {"true"},
 		"fieldSelector": {"metadata.name=" + c.Name},
 		// From the API server's memory, not etcd: a thousand tasks ask at once, and what it doesn't
 		// know yet comes as an event.
 		"resourceVersion": {"0"},
 		"timeoutSeconds":  {strconv.Itoa(int(period.Seconds()))},
-	})
+	}
+	res, err := c.API.Get(ctx, "/api/v1/namespaces/"+url.PathEscape(c.Namespace)+"/configmaps?"+query.Encode())
 	if err != nil {
 		return false, err
 	}
@@ -178,7 +84,7 @@ func (c *Client) watch(ctx context.Context, key string, period time.Duration, op
 		case err != nil:
 			return false, fmt.Errorf("watch: %w", err)
 		case e.Type == "ERROR":
-			return false, &statusError{e.Object.Code, e.Object.Message}
+			return false, &podapi.StatusError{Code: e.Object.Code, Message: e.Object.Message}
 		case e.Type == "DELETED":
 			continue
 		}

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/openpai/paictl/pkg/runtime/barrier"
+	"github.com/openpai/paictl/pkg/podapi"
 	"github.com/openpai/paictl/pkg/runtime/peers"
 	"github.com/openpai/paictl/pkg/runtime/spec"
 )
@@ -68,8 +68,8 @@ func (a *api) join(c *container) {
 	host, port, err := net.SplitHostPort(u.Host)
 	require.NoError(c.t, err)
 	c.env = append(c.env, "KUBERNETES_SERVICE_HOST="+host, "KUBERNETES_SERVICE_PORT="+port)
-	c.write(barrier.ServiceAccount+"/ca.crt", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.Certificate().Raw})))
-	c.write(barrier.ServiceAccount+"/token", "token")
+	c.write(podapi.Folder+"/ca.crt", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.Certificate().Raw})))
+	c.write(podapi.Folder+"/token", "token")
 }
 
 func (a *api) opened(t *testing.T) {

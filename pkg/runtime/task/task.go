@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/openpai/paictl/pkg/podapi"
 	"github.com/openpai/paictl/pkg/runtime/barrier"
 	"github.com/openpai/paictl/pkg/runtime/env"
 	"github.com/openpai/paictl/pkg/runtime/exit"
@@ -215,7 +216,7 @@ func (t *task) peers(ctx context.Context, self env.Self) (*peers.Peers, error) {
 	if name == "" {
 		name = t.spec.Framework + "-attempt"
 	}
-	client, err := barrier.InCluster(t.get, t.path(barrier.ServiceAccount), namespace, name)
+	client, err := barrier.InCluster(t.get, t.path(podapi.Folder), namespace, name)
 	if err != nil {
 		return nil, exit.With(exit.BarrierPermanent, err)
 	}

@@ -1,0 +1,175 @@
+// Package podapi asks the API server from within a pod, by the pod's own account.
+// In: what the kubelet tells and mounts. Out: answers, or why there are none.
+//
+// It is plain HTTP: in the small programs that need it client-go would be most of the program.
+package podapi
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Folder is where a pod's token and the API server's certificate authority are mounted.
+const Folder = "/var/run/secrets/kubernetes.io/serviceaccount"
+
+const (
+	dialTime = 10 * time.Second
+	idleTime = time.Minute
+	// maxAnswer bounds what Read takes: 250 nodes with the names of their images are some 20 MB.
+	maxAnswer = 64 << 20
+	// maxReason bounds what is read of an answer that says why there is none.
+	maxReason = 4 << 10
+)
+
+// API is an API server.
+type API struct {
+	URL    string // https://ADDRESS:PORT
+	Folder string // of the account
+	Agent  string // the program that asks
+
+	mu        sync.Mutex
+	authority []byte // that the client trusts
+	client    *http.Client
+}
+
+// InCluster returns the API server of the cluster that this pod is in.
+func InCluster(getenv func(string) string, folder, agent string) (*API, error) {
+	host, port := getenv("KUBERNETES_SERVICE_HOST"), getenv("KUBERNETES_SERVICE_PORT")
+	if host == "" || port == "" {
+		return nil, errors.New("KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT aren't set: this is no pod, or its services are switched off")
+	}
+	return &API{URL: "https://" + net.JoinHostPort(host, port), Folder: folder, Agent: agent}, nil
+}
+
+// StatusError is an answer other than 200.
+type StatusError struct {
+	Code    int
+	Message string
+}
+
+func (e *StatusError) Error() string {
+	return fmt.Sprintf("the API server answers %d: %s", e.Code, e.Message)
+}
+
+// Get asks for a path with its query. The caller closes the answer's body. Token and authority are
+// read each time: the kubelet renews them.
+func (a *API) Get(ctx context.Context, path string) (*http.Response, error) {
+	client, err := a.open()
+	if err != nil {
+		return nil, err
+	}
+	token, err := os.ReadFile(filepath.Join(a.Folder, "token"))
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, a.URL+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
+	req.Header.Set("Accept", "application/json")
+	req.Header.Set("User-Agent", a.Agent)
+	res, err := client.Do(req)
+	var where *url.Error
+	if errors.As(err, &where) {
+		return nil, fmt.Errorf("%s: %w", a.URL, where.Err) // the query says nothing to people
+	}
+	if err != nil {
+		return nil, err
+	}
+	if res.StatusCode == http.StatusOK {
+		return res, nil
+	}
+	defer res.Body.Close()
+	return nil, readStatus(res)
+}
+
+// Read asks for a path and decodes the answer, unless into is nil.
+func (a *API) Read(ctx context.Context, path string, into any) error {
+	res, err := a.Get(ctx, path)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	body := io.LimitReader(res.Body, maxAnswer)
+	if into == nil {
+		_, err = io.Copy(io.Discard, body) // so that the connection can be used again
+		return err
+	}
+	return json.NewDecoder(body).Decode(into)
+}
+
+// Close gives back the connections that nobody uses.
+func (a *API) Close() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.client != nil {
+		a.client.CloseIdleConnections()
+	}
+}
+
+// open returns a client that trusts the authority as it is mounted now.
+func (a *API) open() (*http.Client, error) {
+	name := filepath.Join(a.Folder, "ca.crt")
+	authority, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.client != nil && bytes.Equal(a.authority, authority) {
+		return a.client, nil
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(authority) {
+		return nil, fmt.Errorf("%s has no certificate", name)
+	}
+	if a.client != nil {
+		a.client.CloseIdleConnections()
+	}
+	a.authority, a.client = authority, &http.Client{
+		// No proxy of the image's environment: the API server is in the cluster. No HTTP/2: there are few
+		// requests at a time, and its buffers are larger.
+		Transport: &http.Transport{
+			TLSClientConfig:     &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12},
+			DialContext:         (&net.Dialer{Timeout: dialTime}).DialContext,
+			TLSHandshakeTimeout: dialTime,
+			IdleConnTimeout:     idleTime,
+			MaxIdleConns:        1,
+			ReadBufferSize:      16 << 10,
+		},
+		// The token is for this server only.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return a.client, nil
+}
+
+// readStatus reads why there is no answer: an object of Kubernetes, or words, as of /readyz.
+func readStatus(res *http.Response) error {
+	var status struct {
+		Message string `json:"message"`
+	}
+	body, err := io.ReadAll(io.LimitReader(res.Body, maxReason))
+	words := strings.TrimSpace(strings.ToValidUTF8(string(body), ""))
+	switch {
+	case json.Unmarshal(body, &status) == nil && status.Message != "":
+		words = status.Message
+	case err != nil || words == "" || strings.HasPrefix(words, "{") || strings.HasPrefix(words, "<"):
+		words = http.StatusText(res.StatusCode) // what is cut off, or a page for people
+	}
+	return &StatusError{res.StatusCode, words}
+}
