@@ -25,6 +25,8 @@ func (c *Client) Explain(err error) error {
 		return hint.Errorf("start it: paictl service start -n job-controller", "this cluster doesn't know jobs: the job controller was never started")
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota"):
 		return hint.Wrap(err, "wait until other jobs end or stop some (paictl job stop), or ask an administrator for more")
+	case apierrors.IsForbidden(err):
+		return hint.Wrap(err, remedyRight)
 	}
 	return c.Cluster.Explain(err)
 }
@@ -37,6 +39,9 @@ type NotFoundError struct {
 }
 
 func notFound(user, name string, unsure error) error {
+	if errors.Is(unsure, errClosed) {
+		return hint.Wrap(&NotFoundError{user, name, unsure}, hint.Of(unsure))
+	}
 	return hint.Wrap(&NotFoundError{user, name, unsure}, "see the names with: paictl job list; those of everybody with: paictl job list --all-users")
 }
 

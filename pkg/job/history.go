@@ -30,6 +30,20 @@ var ErrNoController = errors.New("the job controller doesn't answer")
 // remedyController is what to do about it.
 const remedyController = "look at it with: paictl service status -n job-controller; start it with: paictl service start -n job-controller"
 
+// remedyRight is what to do about a right that is missing.
+const remedyRight = "ask an administrator for the role job-user: docs/jobs.md, \"Who may\", has it"
+
+// errClosed is returned where the job controller may be well, and whoever asks has no right to know.
+var errClosed = errors.New("the history of jobs is closed to you")
+
+// closed is such an error. Jobs that the API still has are shown in spite of it, as without a controller.
+type closed struct{ why string }
+
+func (e *closed) Error() string { return errClosed.Error() + ": " + e.why }
+
+// Is makes it one of errClosed, and of ErrNoController.
+func (*closed) Is(target error) bool { return target == errClosed || target == ErrNoController }
+
 // historyTimeout bounds one question, so that a hung controller doesn't keep a list from being shown.
 const historyTimeout = 15 * time.Second
 
@@ -184,7 +198,9 @@ func understand(err error, body []byte) error {
 			Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound, Message: "the job controller's history: " + said.Message,
 		}}
 	case spoke && apierrors.IsForbidden(err):
-		return hint.Wrap(fmt.Errorf("%w you: %s", ErrNoController, said.Message), "use a kubeconfig of an administrator (--kubeconfig, --context)")
+		return hint.Wrap(&closed{"your account may not read the Secret " + api.TokenSecret + " in the namespace " + kube.SystemNamespace}, remedyRight)
+	case apierrors.IsForbidden(err):
+		return hint.Wrap(&closed{"your account may not reach the job controller (" + lacks(err) + ")"}, remedyRight)
 	case spoke && apierrors.IsConflict(err):
 		return hint.Errorf("a job that is gone from the cluster is ended in the history within ten minutes; try again then", "ask the job controller: %s", said.Message)
 	case spoke && apierrors.IsMethodNotSupported(err):
@@ -197,6 +213,15 @@ func understand(err error, body []byte) error {
 		return noController("none of its pods is ready")
 	}
 	return fmt.Errorf("ask the job controller: %w", err)
+}
+
+// lacks is the right that the API server misses: what stands behind the name of the user.
+func lacks(err error) string {
+	text := err.Error()
+	if i := strings.Index(text, " cannot "); i >= 0 {
+		return text[i+1:]
+	}
+	return text
 }
 
 func noController(why string) error {

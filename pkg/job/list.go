@@ -176,7 +176,11 @@ func (c *Client) ended(ctx context.Context, o Filter, after cursor) (jobs []api.
 	for {
 		page, err := c.History.Jobs(ctx, q)
 		if errors.Is(err, ErrNoController) {
-			return nil, "jobs that ended long ago are not shown: " + err.Error(), nil
+			note := "jobs that ended long ago are not shown: " + err.Error()
+			if errors.Is(err, errClosed) {
+				note += "; " + hint.Of(err)
+			}
+			return nil, note, nil
 		}
 		if err != nil {
 			return nil, "", err

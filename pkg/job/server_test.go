@@ -271,6 +271,11 @@ func TestStopAndScaleChangeWhatTheControllerReads(t *testing.T) {
 	s, err := c.Client.CoreV1().Secrets(c.Namespace).Get(ctx, v1.SpecSecretName(f.Name), metav1.GetOptions{})
 	require.NoError(t, err)
 	assert.Contains(t, string(s.Data[v1.SpecKey]), `"instances":5`)
+	gang := get()
+	gang.Framework.Annotations[v1.AnnotationGang] = "true"
+	_, err = c.Scale(ctx, gang, "", 6)
+	require.EqualError(t, err, "change/train can't be scaled: its tasks are a gang, which gets its machines together and is told of all its members when it starts")
+	assert.Contains(t, hint.Of(err), "paictl job clone change/train -o job.yaml")
 	_, err = c.Scale(ctx, get(), "nobody", 5)
 	require.ErrorContains(t, err, `has no role "nobody"`)
 

@@ -96,7 +96,7 @@ func (c *Client) evidence(ctx context.Context, j *Job) (*evidence, error) {
 		return err
 	})
 	g.Go(func() error {
-		if _, err := c.History.Jobs(ctx, api.JobQuery{Limit: 1}); errors.Is(err, ErrNoController) {
+		if _, err := c.History.Jobs(ctx, api.JobQuery{Limit: 1}); errors.Is(err, ErrNoController) && !errors.Is(err, errClosed) {
 			e.controllerErr = err
 		}
 		return nil
