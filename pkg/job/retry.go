@@ -34,9 +34,9 @@ func (c *Client) Retry(ctx context.Context, j *Job) (before Phase, err error) {
 		if j.Framework.Spec.ExecutionType == v1.ExecutionStop {
 			return before, hint.Errorf("wait for its end first: paictl job wait "+j.Name, "%s is stopping", j.Title())
 		}
-		if kept, err := c.kept(ctx, j.Object); err != nil {
+		if kept, err := c.keptOf(ctx, j.Framework); err != nil {
 			return before, c.Explain(err)
-		} else if kept != nil && same(kept.Framework, j.Framework) {
+		} else if kept != nil {
 			return before, c.bringBack(ctx, kept)
 		}
 		patch := map[string]any{"metadata": map[string]any{"annotations": map[string]string{v1.AnnotationRestart: c.Now().UTC().Format("2006-01-02T15:04:05.000Z")}}}
@@ -127,12 +127,29 @@ func (c *Client) kept(ctx context.Context, object string) (*render.Objects, erro
 	return out, nil
 }
 
+// keptOf is what keep has stored of a job that is back already; nil where it is of another.
+func (c *Client) keptOf(ctx context.Context, f *v1.Framework) (*render.Objects, error) {
+	kept, err := c.kept(ctx, f.Name)
+	if kept == nil || err != nil {
+		return nil, err
+	}
+	equal, err := c.same(ctx, f, kept)
+	if !equal || err != nil {
+		return nil, err
+	}
+	return kept, nil
+}
+
 // bringBack makes the job anew and forgets what was kept.
 func (c *Client) bringBack(ctx context.Context, o *render.Objects) error {
 	made, err := c.Frameworks.Create(ctx, o.Framework, false)
 	if apierrors.IsAlreadyExists(err) {
 		made, err = c.Frameworks.Get(ctx, o.Framework.Name)
-		if err == nil && !same(made, o.Framework) {
+		equal := false
+		if err == nil {
+			equal, err = c.same(ctx, made, o)
+		}
+		if err == nil && !equal {
 			row := api.Summary(made)
 			err = conflict(&Job{User: row.User, Name: row.Name, Object: made.Name, Framework: made})
 		}

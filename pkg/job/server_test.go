@@ -76,7 +76,12 @@ func onServer(t *testing.T, services jobtest.Services) (*Client, *kube.Cluster) 
 // objects renders a job of one user; each test has one of its own.
 func objects(t *testing.T, user, name, command string) *render.Objects {
 	t.Helper()
-	text := "protocolVersion: 2\nname: " + name + "\ntype: job\nprerequisites: [{name: i, type: dockerimage, uri: 'busybox:1'}]\nsecrets: {token: hunter2}\n" +
+	return secretly(t, user, name, command, "hunter2")
+}
+
+func secretly(t *testing.T, user, name, command, secret string) *render.Objects {
+	t.Helper()
+	text := "protocolVersion: 2\nname: " + name + "\ntype: job\nprerequisites: [{name: i, type: dockerimage, uri: 'busybox:1'}]\nsecrets: {token: " + secret + "}\n" +
 		"taskRoles: {Worker_1: {instances: 2, dockerImage: i, resourcePerInstance: {cpu: 1, memoryMB: 64, gpu: 0}, commands: ['" + command + " <% $secrets.token %>']}}\nextras: {gangAllocation: false}\n"
 	j, found := protocol.Parse("job.yaml", []byte(text))
 	require.NoError(t, found.Err())
@@ -115,6 +120,10 @@ func TestAJobIsSubmittedOnceHoweverOftenItIsSent(t *testing.T) {
 	_, err = c.Submit(ctx, objects(t, "once", "train", "another"), SubmitOptions{Replace: true})
 	require.ErrorContains(t, err, "which has not ended", "only the name of an ended job is taken")
 
+	for _, opts := range []SubmitOptions{{DryRun: true}, {}} {
+		_, err = c.Submit(ctx, secretly(t, "once", "train", "echo", "hunter3"), opts)
+		require.EqualError(t, err, "user once has another job train, which has not ended", "another secret makes another job")
+	}
 	for _, name := range []string{"once~train", "once/train", j.Object} {
 		other, err := c.Resolve(ctx, "somebody", name)
 		require.NoError(t, err, name)
@@ -378,11 +387,37 @@ func TestARetryThatWasKilledGoesOn(t *testing.T) {
 	require.NoError(t, err, "its commands are back")
 	f, err := c.Frameworks.Get(ctx, object)
 	require.NoError(t, err)
-	assert.True(t, same(f, kept.Framework))
+	equal, err := c.same(ctx, f, kept)
+	require.NoError(t, err)
+	assert.True(t, equal)
 	j.Framework = nil
 	other := &Job{User: "halfway", Name: "never", Object: v1.ObjectName("halfway", "never")}
 	_, err = c.Retry(ctx, other)
 	assert.True(t, IsNotFound(err))
+}
+
+func TestARetryThatWasKilledIsNotTakenForAJobWithAnotherSecret(t *testing.T) {
+	c, cluster := onServer(t, nil)
+	ctx := t.Context()
+	_, err := c.Submit(ctx, objects(t, "stalekept", "train", "echo"), SubmitOptions{})
+	require.NoError(t, err)
+	object := v1.ObjectName("stalekept", "train")
+	jobtest.SetStatus(t, cluster, object, completedStatus())
+	j, err := c.Resolve(ctx, "stalekept", "train")
+	require.NoError(t, err)
+	collect(t, c, object)
+	_, err = c.keep(ctx, j)
+	require.NoError(t, err)
+	require.NoError(t, c.Remove(ctx, j)) // and here it was killed
+	_, err = c.Submit(ctx, secretly(t, "stalekept", "train", "echo", "hunter3"), SubmitOptions{})
+	require.NoError(t, err)
+	j, err = c.Resolve(ctx, "stalekept", "train")
+	require.NoError(t, err)
+	_, err = c.Retry(ctx, j)
+	require.NoError(t, err)
+	f, err := c.Frameworks.Get(ctx, object)
+	require.NoError(t, err)
+	assert.NotEmpty(t, f.Annotations[v1.AnnotationRestart], "it got another attempt")
 }
 
 func TestFollowingSurvivesAServerThatIsAway(t *testing.T) {

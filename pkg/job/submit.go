@@ -1,6 +1,7 @@
 package job
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -42,7 +43,7 @@ type SubmitOptions struct {
 // and repeated: what is missing is made, and nothing is made twice.
 func (c *Client) Submit(ctx context.Context, o *render.Objects, opts SubmitOptions) (Outcome, error) {
 	user, name := o.Framework.Labels[v1.LabelUser], o.Framework.Annotations[v1.AnnotationJobName]
-	if err := c.checkName(ctx, o.Framework, opts); err != nil {
+	if err := c.checkName(ctx, o, opts); err != nil {
 		return "", err
 	}
 	made, err := c.Frameworks.Create(ctx, o.Framework, opts.DryRun)
@@ -67,16 +68,27 @@ func (c *Client) Submit(ctx context.Context, o *render.Objects, opts SubmitOptio
 }
 
 // checkName finds a job that has the name. One that is the same, and has not ended, is no obstacle.
-func (c *Client) checkName(ctx context.Context, f *v1.Framework, opts SubmitOptions) error {
+func (c *Client) checkName(ctx context.Context, o *render.Objects, opts SubmitOptions) error {
+	f := o.Framework
 	j, err := c.brief(ctx, f.Labels[v1.LabelUser], f.Annotations[v1.AnnotationJobName], f.Name)
 	switch {
 	case IsNotFound(err):
 		return nil
 	case err != nil:
 		return err
-	case j.Live() && same(j.Framework, f) && !Phase(api.StateOf(j.Framework)).Done():
-		return nil
-	case !opts.Replace || j.Live() && !Phase(api.StateOf(j.Framework)).Done():
+	}
+	running := j.Live() && !Phase(api.StateOf(j.Framework)).Done()
+	if running {
+		equal, err := c.same(ctx, j.Framework, o)
+		if err != nil {
+			return c.Explain(err)
+		}
+		if equal {
+			return nil
+		}
+	}
+	switch {
+	case !opts.Replace || running:
 		return conflict(j)
 	case !j.Live() || opts.DryRun:
 		return nil
@@ -84,14 +96,30 @@ func (c *Client) checkName(ctx context.Context, f *v1.Framework, opts SubmitOpti
 	return c.Remove(ctx, j)
 }
 
-// same tells whether two Frameworks come of the same text and code.
-func same(a, b *v1.Framework) bool {
+// same tells whether a job comes of the same text, secrets and code.
+func (c *Client) same(ctx context.Context, there *v1.Framework, o *render.Objects) (bool, error) {
 	for _, key := range []string{v1.AnnotationConfigHash, v1.AnnotationCode} {
-		if a.Annotations[key] != b.Annotations[key] {
-			return false
+		if there.Annotations[key] != o.Framework.Annotations[key] {
+			return false, nil
 		}
 	}
-	return a.Annotations[v1.AnnotationConfigHash] != ""
+	if there.Annotations[v1.AnnotationConfigHash] == "" {
+		return false, nil
+	}
+	held, err := c.Client.CoreV1().Secrets(c.Namespace).Get(ctx, v1.SpecSecretName(there.Name), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) || err == nil && !metav1.IsControlledBy(held, there) {
+		return true, nil // its submission was cut off: nobody knows its secrets
+	}
+	if err != nil {
+		return false, fmt.Errorf("compare the job with the one of that name: %w", err)
+	}
+	for _, s := range o.Secrets {
+		if s.Name == held.Name {
+			a, b := held.Data[v1.FingerprintKey], s.Data[v1.FingerprintKey]
+			return len(a) == 0 || len(b) == 0 || bytes.Equal(a, b), nil // older ones have none
+		}
+	}
+	return true, nil
 }
 
 // conflict says which job has the name.
@@ -118,7 +146,11 @@ func conflict(j *Job) error {
 
 // complete makes what a submission of the same job has left out.
 func (c *Client) complete(ctx context.Context, there *v1.Framework, o *render.Objects) (Outcome, error) {
-	if !same(there, o.Framework) || there.DeletionTimestamp != nil {
+	equal, err := c.same(ctx, there, o)
+	if err != nil {
+		return "", c.Explain(err)
+	}
+	if !equal || there.DeletionTimestamp != nil {
 		row := api.Summary(there)
 		return "", conflict(&Job{User: row.User, Name: row.Name, Object: there.Name, Framework: there})
 	}

@@ -2,6 +2,8 @@ package protocol
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"strings"
 
@@ -15,28 +17,43 @@ const Masked = "******"
 // registries, replaced. It goes by the parsed file, so that quoting, flow style, anchors and merges
 // hide nothing. Comments are left out, since people keep old passwords in them.
 func (j *Job) Masked() ([]byte, error) {
-	// The tree is read anew, since masking changes it.
+	return j.encode(func(t *tree) {
+		t.root.field("secrets").mask()
+		if list := t.root.field("prerequisites"); list != nil {
+			for _, p := range list.items {
+				if auth := p.field("auth"); auth != nil {
+					auth.maskLiterals()
+				}
+			}
+		}
+	})
+}
+
+// Fingerprint is the SHA-256 of the job file without its comments. Secrets are in it: it belongs to where
+// they are, since whoever reads it can try guesses.
+func (j *Job) Fingerprint() (string, error) {
+	text, err := j.encode(func(*tree) {})
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:]), err
+}
+
+// encode writes the parsed file after a change.
+func (j *Job) encode(change func(*tree)) ([]byte, error) {
+	// The tree is read anew, since it is changed.
 	t, findings := readTree(j.File, j.tree.doc.Text())
 	if err := findings.Err(); err != nil {
 		return nil, err
 	}
-	t.root.field("secrets").mask()
-	if list := t.root.field("prerequisites"); list != nil {
-		for _, p := range list.items {
-			if auth := p.field("auth"); auth != nil {
-				auth.maskLiterals()
-			}
-		}
-	}
+	change(t)
 	tidy(t.top, map[*yaml.Node]bool{})
 	var b bytes.Buffer
 	enc := yaml.NewEncoder(&b)
 	enc.SetIndent(2)
 	if err := enc.Encode(t.top); err != nil {
-		return nil, fmt.Errorf("write the job file without its secrets: %w", err)
+		return nil, fmt.Errorf("write the job file anew: %w", err)
 	}
 	if err := enc.Close(); err != nil {
-		return nil, fmt.Errorf("write the job file without its secrets: %w", err)
+		return nil, fmt.Errorf("write the job file anew: %w", err)
 	}
 	return b.Bytes(), nil
 }

@@ -176,3 +176,17 @@ parameters:
     x y
   g: ''`, maskedSecrets.ReplaceAllString(out, ""))
 }
+
+func TestTheFingerprintChangesWithASecretAndWithNoComment(t *testing.T) {
+	of := func(secret, comment string) string {
+		j, found := Parse("job.yaml", []byte("protocolVersion: 2\nname: train\ntype: job"+comment+"\nprerequisites: [{name: i, type: dockerimage, uri: 'busybox:1'}]\nsecrets: {token: "+secret+"}\n"+
+			"taskRoles: {main: {dockerImage: i, resourcePerInstance: {cpu: 1, memoryMB: 64, gpu: 0}, commands: ['login <% $secrets.token %>']}}\n"))
+		require.NoError(t, found.Err())
+		sum, err := j.Fingerprint()
+		require.NoError(t, err)
+		return sum
+	}
+	assert.Len(t, of("a", ""), 64)
+	assert.Equal(t, of("a", ""), of("a", " # of Monday"))
+	assert.NotEqual(t, of("a", ""), of("b", ""))
+}

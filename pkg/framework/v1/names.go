@@ -84,5 +84,9 @@ func SpecSecretName(framework string) string { return framework + "-spec" }
 // SpecKey is the key in it.
 const SpecKey = "spec.json"
 
+// FingerprintKey beside it is the sha256 of the submitted text with its secrets. AnnotationConfigHash can't
+// tell jobs apart that differ only in those, and must not: annotations are read by more people.
+const FingerprintKey = "job.sha256"
+
 // RegistrySecretName is the Secret with the logins to the job's registries.
 func RegistrySecretName(framework string) string { return framework + "-regcred" }

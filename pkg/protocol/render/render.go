@@ -96,7 +96,8 @@ func (r *renderer) labels() map[string]string {
 }
 
 // hash tells a submission that was cut off from another job of its name. It is that of the text
-// without its secrets: a hash with them in an annotation would let its readers try guesses.
+// without its secrets: a hash with them in an annotation would let its readers try guesses. What differs in
+// secrets only is told apart by the fingerprint in the Secret.
 func hash(masked []byte) string {
 	sum := sha256.Sum256(masked)
 	return hex.EncodeToString(sum[:])

@@ -40,7 +40,14 @@ func (r *renderer) specSecret() *corev1.Secret {
 		r.fail(nil, "job/size", "the job's spec can't be written as JSON", "")
 		return nil
 	}
-	return r.secret(v1.SpecSecretName(r.object), corev1.SecretTypeOpaque, v1.SpecKey, data)
+	fingerprint, err := r.job.Fingerprint()
+	if err != nil {
+		r.fail(nil, "job/mask", err.Error(), "write the file without anchors and unusual characters")
+		return nil
+	}
+	s := r.secret(v1.SpecSecretName(r.object), corev1.SecretTypeOpaque, v1.SpecKey, data)
+	s.Data[v1.FingerprintKey] = []byte(fingerprint)
+	return s
 }
 
 // login is one entry of a Docker configuration file.
