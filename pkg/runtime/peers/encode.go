@@ -3,6 +3,7 @@ package peers
 import (
 	"bytes"
 	"compress/gzip"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -28,18 +29,11 @@ func validUID(s string) bool {
 	return len(s) > 0 && len(s) <= 63
 }
 
-// message is Peers as it is sent. A list is one text, each entry with a comma after it: two thousand
-// small strings of JSON would take most of a task's time.
-type message struct {
-	Attempt int32         `json:"attempt"`
-	Roles   []messageRole `json:"roles"`
-}
-
-type messageRole struct {
-	Name    string `json:"name"`
-	PodIPs  string `json:"podIPs"`
-	HostIPs string `json:"hostIPs"`
-	PodUIDs string `json:"podUIDs,omitempty"`
+// header is the first line of the message, JSON. The lists follow, three lines for each role: pods,
+// machines, UIDs, each entry with a comma after it. As JSON they would take most of a task's time.
+type header struct {
+	Attempt int32    `json:"attempt"`
+	Roles   []string `json:"roles"`
 }
 
 func join(list []string) string {
@@ -56,21 +50,29 @@ func split(text string) []string {
 	return strings.Split(strings.TrimSuffix(text, ","), ",")
 }
 
-// Encode returns gzipped JSON. The same peers give the same bytes.
+// Encode returns the message, gzipped. The same peers give the same bytes.
 func Encode(p *Peers) ([]byte, error) {
 	if err := p.check(); err != nil {
 		return nil, err
+	}
+	h := header{Attempt: p.Attempt}
+	for _, r := range p.Roles {
+		h.Roles = append(h.Roles, r.Name)
+	}
+	first, err := json.Marshal(h)
+	if err != nil {
+		return nil, err
+	}
+	lines := []string{string(first)}
+	for _, r := range p.Roles {
+		lines = append(lines, join(r.PodIPs), join(r.HostIPs), join(r.PodUIDs))
 	}
 	var buf bytes.Buffer
 	z, err := gzip.NewWriterLevel(&buf, gzip.BestCompression)
 	if err != nil {
 		return nil, err
 	}
-	m := message{Attempt: p.Attempt}
-	for _, r := range p.Roles {
-		m.Roles = append(m.Roles, messageRole{r.Name, join(r.PodIPs), join(r.HostIPs), join(r.PodUIDs)})
-	}
-	if err := json.NewEncoder(z).Encode(m); err != nil {
+	if _, err := io.WriteString(z, strings.Join(lines, "\n")+"\n"); err != nil {
 		return nil, err
 	}
 	if err := z.Close(); err != nil {
@@ -82,26 +84,52 @@ func Encode(p *Peers) ([]byte, error) {
 // Decode reads what Encode wrote, and believes nothing: addresses go into /etc/hosts and into
 // files that shells read.
 func Decode(data []byte) (*Peers, error) {
-	z, err := gzip.NewReader(bytes.NewReader(data))
+	text, err := unpack(data)
 	if err != nil {
 		return nil, fmt.Errorf("peers: %w", err)
 	}
-	plain, err := io.ReadAll(io.LimitReader(z, maxSize+1))
-	if err != nil {
+	first, rest, _ := strings.Cut(text, "\n")
+	var h header
+	if err := json.Unmarshal([]byte(first), &h); err != nil {
 		return nil, fmt.Errorf("peers: %w", err)
 	}
-	if len(plain) > maxSize {
-		return nil, fmt.Errorf("peers: more than %d bytes", maxSize)
-	}
-	var m message
-	if err := json.Unmarshal(plain, &m); err != nil {
-		return nil, fmt.Errorf("peers: %w", err)
-	}
-	p := &Peers{Attempt: m.Attempt}
-	for _, r := range m.Roles {
-		p.Roles = append(p.Roles, Role{r.Name, split(r.PodIPs), split(r.HostIPs), split(r.PodUIDs)})
+	p := &Peers{Attempt: h.Attempt}
+	for _, name := range h.Roles {
+		var lists [3][]string
+		for i := range lists {
+			line, after, ok := strings.Cut(rest, "\n")
+			if !ok {
+				return nil, fmt.Errorf("peers: role %.63q lacks a line", name)
+			}
+			lists[i], rest = split(line), after
+		}
+		p.Roles = append(p.Roles, Role{name, lists[0], lists[1], lists[2]})
 	}
 	return p, p.check()
+}
+
+// unpack returns the text that was packed. gzip says at its end how long that is, so all of it is
+// read into one piece, and nothing longer.
+func unpack(data []byte) (string, error) {
+	z, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		return "", err
+	}
+	size := binary.LittleEndian.Uint32(data[len(data)-4:])
+	if size > maxSize {
+		return "", fmt.Errorf("more than %d bytes", maxSize)
+	}
+	text := make([]byte, size)
+	if _, err := io.ReadFull(z, text); err != nil {
+		return "", err
+	}
+	switch n, err := z.Read(make([]byte, 1)); {
+	case n > 0 || err == nil:
+		return "", errors.New("longer than its end says")
+	case !errors.Is(err, io.EOF): // its checksum is another
+		return "", err
+	}
+	return string(text), nil
 }
 
 func (p *Peers) check() error {
@@ -119,11 +147,14 @@ func (p *Peers) check() error {
 			return fmt.Errorf("peers: role %s has %d addresses, %d of machines and %d UIDs", r.Name, n, len(r.HostIPs), len(r.PodUIDs))
 		}
 		for i := range n {
-			if _, err := netip.ParseAddr(r.PodIPs[i]); err != nil {
+			if err := address(r.PodIPs[i]); err != nil {
 				return fmt.Errorf("peers: task %s-%d: %w", r.Name, i, err)
 			}
-			if _, err := netip.ParseAddr(r.HostIPs[i]); err != nil && r.HostIPs[i] != "" {
-				return fmt.Errorf("peers: machine of task %s-%d: %w", r.Name, i, err)
+			// Neighbours often share a machine.
+			if host := r.HostIPs[i]; host != "" && (i == 0 || host != r.HostIPs[i-1]) {
+				if err := address(host); err != nil {
+					return fmt.Errorf("peers: machine of task %s-%d: %w", r.Name, i, err)
+				}
 			}
 			if len(r.PodUIDs) > 0 && !validUID(r.PodUIDs[i]) {
 				return fmt.Errorf("peers: task %s-%d has no UID", r.Name, i)
@@ -131,6 +162,15 @@ func (p *Peers) check() error {
 		}
 	}
 	return nil
+}
+
+// address refuses what is no address, and one with a zone: that may hold anything.
+func address(s string) error {
+	a, err := netip.ParseAddr(s)
+	if err == nil && a.Zone() != "" {
+		err = fmt.Errorf("the address %q has a zone", s)
+	}
+	return err
 }
 
 // Role finds a role by its name in the Framework, or nil.

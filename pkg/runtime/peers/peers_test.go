@@ -99,6 +99,8 @@ func TestPeersThatCannotBeAreRefused(t *testing.T) {
 		"a name that a file of hosts would break at": one(func(r *peers.Role) { r.Name = "a\nb" }),
 		"no address":                one(func(r *peers.Role) { r.PodIPs[0] = "" }),
 		"an address with a command": one(func(r *peers.Role) { r.PodIPs[0] = "10.0.0.1 evil" }),
+		"an address with a zone":    one(func(r *peers.Role) { r.PodIPs[0] = "fe80::1%$(evil)" }),
+		"a machine with a zone":     one(func(r *peers.Role) { r.HostIPs[0] = "fe80::1%a\nb" }),
 		"a machine that is none":    one(func(r *peers.Role) { r.HostIPs[0] = "x" }),
 		"too few machines":          one(func(r *peers.Role) { r.HostIPs = nil }),
 		"too many UIDs":             one(func(r *peers.Role) { r.PodUIDs = []string{"a", "b"} }),
@@ -109,6 +111,39 @@ func TestPeersThatCannotBeAreRefused(t *testing.T) {
 		_, err := peers.Encode(p)
 		assert.Error(t, err, name)
 	}
+}
+
+func TestAMessageThatIsCutOffOrAnotherIsRefused(t *testing.T) {
+	for name, c := range map[string]struct{ text, want string }{
+		"no line":             {"", "unexpected end"},
+		"no header":           {"x\n", "invalid character"},
+		"a line too few":      {`{"roles":["a"]}` + "\n10.0.0.1,\n10.0.0.1,\n", `role "a" lacks a line`},
+		"a line without end":  {`{"roles":["a"]}` + "\n10.0.0.1,\n10.0.0.1,\nu", `role "a" lacks a line`},
+		"an entry in between": {`{"roles":["a"]}` + "\n10.0.0.1,,10.0.0.2,\n1.1.1.1,1.1.1.1,1.1.1.1,\n\n", "task a-1"},
+	} {
+		var buf bytes.Buffer
+		z := gzip.NewWriter(&buf)
+		_, err := z.Write([]byte(c.text))
+		require.NoError(t, err)
+		require.NoError(t, z.Close())
+		_, err = peers.Decode(buf.Bytes())
+		require.ErrorContains(t, err, c.want, name)
+		_, err = peers.Decode(buf.Bytes()[:buf.Len()-5])
+		require.Error(t, err, "%s: cut off", name)
+	}
+	good, err := peers.Encode(large(3))
+	require.NoError(t, err)
+	for end, change := range map[string]int{"another length": len(good) - 4, "another checksum": len(good) - 8} {
+		for _, by := range []byte{1, 0xff} {
+			bad := bytes.Clone(good)
+			bad[change] += by
+			_, err := peers.Decode(bad)
+			require.Error(t, err, "%s by %d", end, by)
+			assert.NotContains(t, err.Error(), "%!")
+		}
+	}
+	_, err = peers.Decode(append(bytes.Clone(good), good...))
+	require.ErrorContains(t, err, "longer than")
 }
 
 func TestABombIsNotUnpacked(t *testing.T) {
