@@ -57,7 +57,7 @@ const Finalizer = "paictl.openpai.org/archive"
 // RuntimeV1 is the value of AnnotationRuntime.
 const RuntimeV1 = "v1"
 
-// PeersKey is the key of the attempt's ConfigMap, in binaryData, that holds the peers: gzipped JSON
+// PeersKey is the key of the attempt's ConfigMap, in binaryData, that holds the peers: gzipped text
 // of pkg/runtime/peers.
 const PeersKey = "peers"
 
