@@ -82,7 +82,7 @@ func oneNode(victims []cell.Victim) (string, []metaPod) {
 func (s *state) preempt(p *pod, d *cell.Decision, except string) map[string]string {
 	p.state = api.Preempting
 	gangs := victimGangs(d.Victims)
-	p.reason = fmt.Sprintf("%s of %s have to go first", plural(len(d.Victims), "pod"), strings.Join(gangs, ", "))
+	p.reason = fmt.Sprintf("%s of %s must go first", plural(len(d.Victims), "pod"), strings.Join(gangs, ", "))
 	s.tell(p, corev1.EventTypeNormal, api.ReasonPreempting, p.reason)
 	failed := map[string]string{}
 	for _, v := range d.Victims {
