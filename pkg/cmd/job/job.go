@@ -25,9 +25,20 @@ NAME is a job of yours; USER/NAME or USER~NAME one of somebody else. Who you are
   paictl job why hello
   paictl job logs hello -f`,
 	}
-	cmd.AddCommand(NewCmdInit(f, nil), NewCmdValidate(f, nil), NewCmdRender(f, nil), NewCmdSchema(f, nil))
-	cmd.AddCommand(NewCmdSubmit(f, nil), NewCmdList(f, nil), NewCmdGet(f, nil), NewCmdWhy(f, nil), NewCmdQueue(f, nil), NewCmdWait(f, nil))
-	cmd.AddCommand(NewCmdStop(f, nil), NewCmdDelete(f, nil), NewCmdRetry(f, nil), NewCmdScale(f, nil), NewCmdClone(f, nil))
-	cmd.AddCommand(NewCmdLogs(f, nil), NewCmdEvents(f, nil), NewCmdExec(f, nil), NewCmdShell(f, nil), NewCmdPortForward(f, nil), NewCmdCopy(f, nil), NewCmdTop(f, nil))
+	for _, g := range []struct {
+		id, title string
+		verbs     []*cobra.Command
+	}{
+		{"run", "Run jobs:", []*cobra.Command{NewCmdSubmit(f, nil), NewCmdWait(f, nil), NewCmdStop(f, nil), NewCmdRetry(f, nil), NewCmdScale(f, nil), NewCmdDelete(f, nil)}},
+		{"look", "Look at them:", []*cobra.Command{NewCmdList(f, nil), NewCmdGet(f, nil), NewCmdWhy(f, nil), NewCmdLogs(f, nil), NewCmdEvents(f, nil), NewCmdQueue(f, nil), NewCmdTop(f, nil)}},
+		{"inside", "Go into a task:", []*cobra.Command{NewCmdShell(f, nil), NewCmdExec(f, nil), NewCmdCopy(f, nil), NewCmdPortForward(f, nil)}},
+		{"file", "Write job files:", []*cobra.Command{NewCmdInit(f, nil), NewCmdValidate(f, nil), NewCmdRender(f, nil), NewCmdClone(f, nil), NewCmdSchema(f, nil)}},
+	} {
+		cmd.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
+		for _, verb := range g.verbs {
+			verb.GroupID = g.id
+			cmd.AddCommand(verb)
+		}
+	}
 	return cmd
 }

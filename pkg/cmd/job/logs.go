@@ -67,9 +67,12 @@ Logs of pods that are gone come from the job controller's archive, which keeps t
 	fl.StringVar(&opts.task, "task", "", "only this task: its index, or ROLE[INDEX]")
 	fl.Int32Var(&opts.Logs.Attempt, "attempt", logs.All, "of this attempt of the job, from 0 (default: the latest)")
 	fl.BoolVar(&opts.Logs.Previous, "previous", false, "of the attempt before the latest")
-	fl.Int64Var(&opts.Logs.Tail, "tail", -1, "only so many last lines of each task; -1 is all")
+	fl.Int64Var(&opts.Logs.Tail, "tail", -1, "only so many last lines of each task (default: all, or 200 of each of several)")
 	fl.DurationVar(&opts.Logs.Since, "since", 0, "only lines of the last time, such as 10m")
 	fl.BoolVar(&opts.NoPrefix, "no-prefix", false, "leave out the names of tasks")
+	for _, name := range []string{"attempt", "tail"} { // -1 is no default that a person could make sense of
+		fl.Lookup(name).DefValue = "0"
+	}
 	_ = cmd.RegisterFlagCompletionFunc("role", opts.Flags.completeRoles(f))
 	return cmd
 }
