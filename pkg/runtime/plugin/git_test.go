@@ -204,10 +204,8 @@ func TestATaskThatIsStoppedClonesNoMore(t *testing.T) {
 	r, log := newRun(t)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	done := make(chan error, 1)
-	go func() {
-		p := plugins(t, r, named("git", `{"repo_uri":"file:///no/such/repo.git"}`)) // two seconds before the next try
-		done <- p.Pre(ctx)
-	}()
+	p := plugins(t, r, named("git", `{"repo_uri":"file:///no/such/repo.git"}`)) // two seconds before the next try
+	go func() { done <- p.Pre(ctx) }()
 	log.await(t, "try 1 of 10")
 	cancel(process.ErrStopped)
 	require.ErrorIs(t, <-done, process.ErrStopped)

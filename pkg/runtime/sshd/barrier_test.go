@@ -50,7 +50,8 @@ func TestATaskThatIsStoppedLeavesTheBarrierAtOnce(t *testing.T) {
 	defer silent.Close()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- h.barrier(t, time.Hour, h.address, silent.Addr().String()).Wait(ctx) }()
+	b := h.barrier(t, time.Hour, h.address, silent.Addr().String())
+	go func() { done <- b.Wait(ctx) }()
 	conn, err := silent.Accept() // it is in the middle of a login
 	require.NoError(t, err)
 	defer conn.Close()

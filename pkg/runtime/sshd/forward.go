@@ -31,12 +31,12 @@ func forward(_ *ssh.Server, _ *xssh.ServerConn, asked xssh.NewChannel, ctx ssh.C
 		_ = asked.Reject(xssh.ConnectionFailed, err.Error())
 		return
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	ch, requests, err := asked.Accept()
 	if err != nil {
 		return
 	}
-	defer ch.Close()
+	defer func() { _ = ch.Close() }()
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
 	go func() {

@@ -84,13 +84,11 @@ func (h *host) run(t *testing.T, command string) (stdout, stderr string, code in
 	s.Stdout, s.Stderr = &out, &errs
 	err := s.Run(command)
 	var ended *xssh.ExitError
-	switch {
-	case err == nil:
+	if err == nil {
 		return out.String(), errs.String(), 0
-	default:
-		require.ErrorAs(t, err, &ended)
-		return out.String(), errs.String(), ended.ExitStatus()
 	}
+	require.ErrorAs(t, err, &ended)
+	return out.String(), errs.String(), ended.ExitStatus()
 }
 
 func appears(t *testing.T, name string) {
