@@ -50,8 +50,7 @@ func (c *channel) Accept() (xssh.Channel, <-chan *xssh.Request, error) {
 	c.raw = raw
 	rest := make(chan *xssh.Request)
 	go func() {
-		defer c.cancel() // the channel is closed
-		defer close(rest)
+		defer close(rest) // the channel is closed: the session ends
 		for r := range all {
 			if !c.take(r) {
 				rest <- r
