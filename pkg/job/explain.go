@@ -25,7 +25,7 @@ func (c *Client) Explain(err error) error {
 		return hint.Errorf("start it: paictl service start -n job-controller", "this cluster doesn't know jobs: the job controller was never started")
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota"):
 		return hint.Wrap(err, "wait until other jobs end or stop some (paictl job stop), or ask an administrator for more")
-	case apierrors.IsForbidden(err):
+	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), " cannot "): // not what an admission refuses
 		return hint.Wrap(err, remedyRight)
 	}
 	return c.Cluster.Explain(err)
