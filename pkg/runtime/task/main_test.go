@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -131,7 +132,22 @@ func (c *container) start() {
 	c.cmd.Stdout, c.cmd.Stderr = &collector{c: c, to: &c.stdout}, &collector{c: c, to: &c.stderr}
 	c.cmd.WaitDelay = 5 * time.Second // what a program leaves in the background may hold the pipes
 	require.NoError(c.t, c.cmd.Start())
-	c.t.Cleanup(func() { _ = unix.Kill(-c.cmd.Process.Pid, unix.SIGKILL) })
+	c.t.Cleanup(c.end)
+}
+
+// end ends the runtime and all that it started: in a container they would end with it.
+func (c *container) end() {
+	_ = unix.Kill(-c.cmd.Process.Pid, unix.SIGKILL)
+	mark := []byte(rootEnv + "=" + c.root + "\x00")
+	list, err := filepath.Glob("/proc/[0-9]*/environ")
+	require.NoError(c.t, err)
+	for _, name := range list {
+		environ, err := os.ReadFile(name)
+		pid, perr := strconv.Atoi(filepath.Base(filepath.Dir(name)))
+		if err == nil && perr == nil && bytes.Contains(append(environ, 0), mark) {
+			_ = unix.Kill(pid, unix.SIGKILL)
+		}
+	}
 }
 
 // wait returns the exit code.
