@@ -9,10 +9,12 @@ import (
 
 	"github.com/openpai/paictl/pkg/cmd"
 	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/iostreams/noquery"
 	"github.com/openpai/paictl/pkg/version"
 )
 
 func main() {
+	noquery.Over()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// The second signal ends the program at once: the first only asks.
 	context.AfterFunc(ctx, stop)

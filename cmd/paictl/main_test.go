@@ -1,0 +1,34 @@
+package main
+
+import (
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/creack/pty"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// A terminal that is asked something answers on standard input, where a command's own input comes from.
+func TestTheTerminalIsAskedNothing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the program: not with -short")
+	}
+	program := filepath.Join(t.TempDir(), "paictl")
+	out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	for _, terminal := range []string{"TERM=xterm-256color", "TERM=linux", "TERM="} {
+		cmd := exec.Command(program, "version")
+		cmd.Env = append(os.Environ(), terminal, "CI=")
+		tty, err := pty.Start(cmd)
+		require.NoError(t, err)
+		shown, _ := io.ReadAll(tty) // the end of a terminal is an error
+		require.NoError(t, cmd.Wait())
+		assert.Contains(t, string(shown), "paictl", terminal)
+		assert.NotContains(t, string(shown), "\x1b", terminal)
+		assert.NoError(t, tty.Close())
+	}
+}
