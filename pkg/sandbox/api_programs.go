@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	_ "embed" // for kwok.yaml
 	"fmt"
@@ -99,7 +100,8 @@ func (s *Sandbox) arguments(name string) []string {
 		return []string{"--kubeconfig=" + kubeconfig, "--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig,
 			"--bind-address=127.0.0.1", "--secure-port=" + strconv.Itoa(p.ControllerManager), "--cert-dir=" + s.apiFile(name), "--leader-elect=false",
 			"--use-service-account-credentials=true", "--service-account-private-key-file=" + pki("sa.key"), "--root-ca-file=" + pki("ca.crt"),
-			"--cluster-signing-cert-file=" + pki("ca.crt"), "--cluster-signing-key-file=" + pki("ca.key"), "--profiling=false"}
+			"--cluster-signing-cert-file=" + pki("ca.crt"), "--cluster-signing-key-file=" + pki("ca.key"), "--profiling=false",
+			"--controllers=" + cmp.Or(s.controllers, "*")}
 	case "kube-scheduler":
 		return []string{"--kubeconfig=" + kubeconfig, "--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig,
 			"--bind-address=127.0.0.1", "--secure-port=" + strconv.Itoa(p.Scheduler), "--cert-dir=" + s.apiFile(name), "--leader-elect=false", "--profiling=false"}

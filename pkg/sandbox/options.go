@@ -44,6 +44,9 @@ type Options struct {
 	Subnet   string // IPv4 /24; the first free one from 10.77.0.0/24 on
 	CacheDir string // where base images are kept; DefaultCache
 	Bundle   string // directory of the bundle that quick-start.yaml names
+	// Controllers are those that the kube-controller-manager of ServeAPI runs, as its flag has them; "*" where
+	// nothing is said.
+	Controllers string
 
 	InstallPackages bool // install missing Debian packages instead of refusing
 

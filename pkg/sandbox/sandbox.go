@@ -33,6 +33,8 @@ type Sandbox struct {
 	dir      string
 	progress func(string)
 	bound    bool // its programs end with the thread that started them
+	// controllers are those that run; all where it is empty.
+	controllers string
 }
 
 // ErrNone is returned where a directory holds no sandbox.

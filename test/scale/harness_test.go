@@ -71,6 +71,10 @@ func newWorld(t testing.TB, nodes int) *world {
 	return w
 }
 
+// controllers leaves out those of Endpoints. Nobody looks up a service here, and they look at all pods of the
+// namespace for each that changes: with 20,000 pods they would be most of what is measured.
+const controllers = "*,-endpoints-controller,-endpointslice-controller,-endpointslice-mirroring-controller"
+
 // serve starts a control plane with simulated nodes; it ends with the test.
 func serve(t testing.TB, nodes int) *kube.Cluster {
 	t.Helper()
@@ -82,7 +86,7 @@ func serve(t testing.TB, nodes int) *kube.Cluster {
 		runtime.LockOSThread() // the programs end with the thread
 		var err error
 		s, err = sandbox.ServeAPI(context.WithoutCancel(t.Context()),
-			sandbox.Options{Dir: dir, Name: "n", Bundle: filepath.Dir(filepath.Dir(scheduler)), Hosts: nodes})
+			sandbox.Options{Dir: dir, Name: "n", Bundle: filepath.Dir(filepath.Dir(scheduler)), Hosts: nodes, Controllers: controllers})
 		ready <- err
 		<-done
 	}()
