@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/runtime/rules"
 )
 
 // kubelet ends the pods of a cluster as they come to run, with the code that exit says, and notes
@@ -75,18 +76,21 @@ func (k *kubelet) note(p *corev1.Pod) {
 }
 
 func (w *cluster) end(clients kubernetes.Interface, p *corev1.Pod, code int32) {
-	for range 5 { // where the pod is gone, every try is a conflict
-		p := p.DeepCopy()
-		p.ResourceVersion = ""
+	for range 5 {
+		now, err := clients.CoreV1().Pods(w.namespace).Get(context.Background(), p.Name, metav1.GetOptions{})
+		if err != nil || now.UID != p.UID || now.DeletionTimestamp != nil {
+			return // as a real one leaves alone what isn't its pod any more
+		}
+		p = now
 		p.Status.Phase = corev1.PodSucceeded
 		if code != 0 {
 			p.Status.Phase = corev1.PodFailed
 		}
-		now := metav1.Now()
+		at := metav1.Now()
 		for i := range p.Status.ContainerStatuses {
-			p.Status.ContainerStatuses[i].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, StartedAt: now, FinishedAt: now}}
+			p.Status.ContainerStatuses[i].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, StartedAt: at, FinishedAt: at}}
 		}
-		_, err := clients.CoreV1().Pods(w.namespace).UpdateStatus(context.Background(), p, metav1.UpdateOptions{})
+		_, err = clients.CoreV1().Pods(w.namespace).UpdateStatus(context.Background(), p, metav1.UpdateOptions{})
 		if !apierrors.IsConflict(err) {
 			return
 		}
@@ -132,8 +136,12 @@ func TestKillingTheControllerLosesNoTaskAndRunsNoneTwice(t *testing.T) {
 		c := w.store.job(name).Status.AttemptStatus.TaskRoleStatuses[0].Counts
 		assert.Equal(t, c.Total, c.Succeeded, name)
 		if i%5 == 0 {
-			assert.Equal(t, int32(1), f.Status.AttemptStatus.ID, name)
 			assert.NotNil(t, w.store.attempt(name, 0), name)
+			// KWOK deletes by name, so that it may take the successor of a pod that has gone already.
+			for id := int32(1); id < f.Status.AttemptStatus.ID; id++ {
+				assert.Equal(t, int32(rules.CodePodDeleted), w.store.attempt(name, int(id)).Status.AttemptStatus.CompletionStatus.Code, name)
+			}
+			assert.GreaterOrEqual(t, f.Status.AttemptStatus.ID, int32(1), name)
 		}
 	}
 	k.mu.Lock()
