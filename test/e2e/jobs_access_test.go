@@ -171,7 +171,7 @@ func (j *jobs) takesFiles(t *testing.T, name string) {
 // forwards runs "job port-forward" until the test ends, and returns where it listens.
 func (j *jobs) forwards(t *testing.T, name, port string, flags ...string) string {
 	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context())) // until it is told to leave
 	cmd, _, stderr := command(ctx, t, j.job("port-forward", append([]string{name, port}, flags...)...)...)
 	cmd.Stdout = nil
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) }
@@ -193,7 +193,7 @@ func (j *jobs) forwards(t *testing.T, name, port string, flags ...string) string
 // acceptsLogins logs in with the user's key, runs a command, and is refused with another key.
 func acceptsLogins(t *testing.T, at string, signer ssh.Signer) {
 	config := &ssh.ClientConfig{User: "root", Auth: []ssh.AuthMethod{ssh.PublicKeys(signer)}, Timeout: 20 * time.Second,
-		HostKeyCallback: ssh.InsecureIgnoreHostKey()} //nolint:gosec // the connection goes through the API server
+		HostKeyCallback: ssh.InsecureIgnoreHostKey()} // the connection goes through the API server
 	c, err := ssh.Dial("tcp", at, config)
 	require.NoError(t, err)
 	defer c.Close()
