@@ -96,6 +96,12 @@ func (c *caches) framework(name string) *v1.Framework {
 	return f
 }
 
+func (c *caches) pod(name string) *corev1.Pod {
+	o, _, _ := c.pods.GetIndexer().GetByKey(c.namespace + "/" + name)
+	p, _ := o.(*corev1.Pod)
+	return p
+}
+
 func (c *caches) podsOf(framework string) []*corev1.Pod {
 	all, _ := c.pods.GetIndexer().ByIndex(byFramework, framework)
 	out := make([]*corev1.Pod, 0, len(all))

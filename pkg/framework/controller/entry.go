@@ -21,6 +21,7 @@ type entry struct {
 	layout *status.Layout
 	view   machine.View
 	maps   mapView
+	again  bool // this process has worked on the Framework before, and has lost what it knew
 
 	// What of the status isn't written down yet, and since when.
 	dirty        bool
@@ -96,8 +97,9 @@ func (e *entry) saved() machine.Saved {
 // entries are those of all Frameworks. One entry is only changed by the worker that has its
 // Framework.
 type entries struct {
-	mu sync.RWMutex
-	m  map[string]*entry
+	mu    sync.RWMutex
+	m     map[string]*entry
+	begun map[string]bool // those that ever had one
 }
 
 func (e *entries) get(name string) *entry {
@@ -110,6 +112,23 @@ func (e *entries) put(name string, one *entry) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.m[name] = one
+	e.begun[name] = true
+}
+
+// known tells whether the Framework ever had an entry.
+func (e *entries) known(name string) bool {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	return e.begun[name]
+}
+
+// forget drops the entry of a Framework that is gone.
+func (e *entries) forget(name string) *entry {
+	one := e.drop(name)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.begun, name)
+	return one
 }
 
 func (e *entries) drop(name string) *entry {

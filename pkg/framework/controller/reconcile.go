@@ -32,6 +32,7 @@ type reconciler struct {
 	logs     *logSaver
 	policy   machine.Policy
 	now      func() time.Time
+	earlier  earlier
 	vanished chan struct{} // with room for one
 }
 
@@ -44,7 +45,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	defer func() { r.metrics.reconcile.Observe(time.Since(begin).Seconds()) }()
 	f := r.cache.framework(req.Name)
 	if f == nil {
-		if e := r.entries.drop(req.Name); e != nil {
+		if e := r.entries.forget(req.Name); e != nil {
 			r.count(e, "")
 			if e.status == nil || e.status.ArchivedTime == nil {
 				r.vanish()
@@ -85,7 +86,7 @@ func (r *reconciler) entry(ctx context.Context, f *v1.Framework) (*entry, error)
 	if e != nil {
 		r.count(e, "")
 	}
-	e = &entry{uid: f.UID, rv: f.ResourceVersion, layout: &status.Layout{}}
+	e = &entry{uid: f.UID, rv: f.ResourceVersion, layout: &status.Layout{}, again: r.entries.known(f.Name)}
 	if f.Status != nil {
 		if err := r.read(ctx, f, e); err != nil {
 			return nil, err
@@ -161,7 +162,12 @@ func (r *reconciler) step(ctx context.Context, f *v1.Framework, e *entry) (*mach
 	now := r.now()
 	pods, err := e.view.Pods(r.cache.podsOf(f.Name), e.status, machine.Live{
 		Pod: func(name string) (*corev1.Pod, error) { return r.lookup(ctx, name) },
-		All: func() ([]*corev1.Pod, error) { return r.list(ctx, f.Name) },
+		All: func() ([]*corev1.Pod, error) {
+			if e.again {
+				return r.list(ctx, f.Name)
+			}
+			return r.before(ctx, f.Name)
+		},
 	}, now)
 	if err != nil {
 		return nil, err
@@ -201,7 +207,7 @@ func (r *reconciler) lookup(ctx context.Context, name string) (*corev1.Pod, erro
 	return p, nil
 }
 
-// list asks the API for all pods of a Framework.
+// list asks the API for all pods of a Framework, some of which this process may have made.
 func (r *reconciler) list(ctx context.Context, framework string) ([]*corev1.Pod, error) {
 	all := &corev1.PodList{}
 	if err := r.api.List(ctx, all, client.InNamespace(r.o.Namespace), client.MatchingLabels{v1.LabelFramework: framework}); err != nil {

@@ -156,6 +156,26 @@ func TestKillingTheControllerLosesNoTaskAndRunsNoneTwice(t *testing.T) {
 	}
 }
 
+// A list per job is a look at all pods per job: with thousands of jobs a restart would bring the API server down.
+func TestARestartAsksOnceForThePodsOfAllJobs(t *testing.T) {
+	w := begin(t)
+	const jobs = 20
+	for i := range jobs {
+		w.submit(fmt.Sprintf("once%d", i), workers(2))
+	}
+	for i := range jobs {
+		w.reaches(fmt.Sprintf("once%d", i), v1.AttemptRunning)
+	}
+	w.stop()
+	w.start()
+	w.kubelet(func(*corev1.Pod) int32 { return 0 })
+	for i := range jobs {
+		w.reaches(fmt.Sprintf("once%d", i), v1.Completed)
+	}
+	calls := w.calls()
+	assert.Less(t, calls["GET pods"], float64(jobs)/2, "%v", calls)
+}
+
 func TestANewLeaderTakesOver(t *testing.T) {
 	w := simulate(t)
 	w.o.LeaderElection, w.o.Identity = true, "a"
