@@ -63,6 +63,8 @@ if [ -n "$why" ]; then
 	exit 0
 fi
 
+# Where the hosts were taken down, the folder belongs to a cluster that is no more.
+[ -f /var/lib/paictl/sandbox/sandbox.json ] || rm -rf "$work/cluster" "$work/kubeconfig"
 title "$hosts hosts on this machine, each with its own address, sshd and systemd"
 run paictl sandbox up --hosts "$hosts" --bundle "$PAICTL_BUNDLE"
 # Each worker pretends to have eight GPUs, which the scheduler gives to jobs.
