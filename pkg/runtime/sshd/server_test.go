@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -17,9 +18,16 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	xssh "golang.org/x/crypto/ssh"
+	"golang.org/x/sys/unix"
 )
 
 const patience = 20 * time.Second
+
+func TestMain(m *testing.M) {
+	// Who runs the tests under nohup would hand down that nobody hears a hang-up, and a shell keeps to it.
+	signal.Notify(make(chan os.Signal, 1), unix.SIGHUP)
+	os.Exit(m.Run())
+}
 
 // host is a server in this process and a client's key for it.
 type host struct {
