@@ -121,6 +121,13 @@ func TestWhyOfAGangWhoseNodeIsNoLongerConfigured(t *testing.T) {
 	assert.NotPanics(t, func() { n.Why(r) })
 }
 
+func TestWhySaysWhatWouldStartNow(t *testing.T) {
+	s := freshScheduler(t, quads(2, VirtualCluster{Name: "A", Cells: []Virtual{{"NODE", 2}}}))
+	mustRun(t, s, flatGang("A", "runs", 0, 1, 4))
+	assert.Contains(t, s.Why(flatGang("A", "waits", 0, 2, 4)).Sentence, " 1 pod of 4 GPUs would start now.")
+	assert.Contains(t, s.Why(flatGang("A", "waits", 0, 8, 1)).Sentence, " 4 pods of 1 GPU would start now.")
+}
+
 func TestAGangThatComesWithoutItsGuaranteeIsReportedWithItsPod(t *testing.T) {
 	s := freshScheduler(t, quads(2, VirtualCluster{Name: "A", Cells: []Virtual{{"NODE", 1}}}))
 	r := flatGang("A", "first", 0, 1, 4)

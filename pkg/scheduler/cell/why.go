@@ -188,8 +188,15 @@ func (s *Scheduler) whyWait(e *Explanation, r *Request, targets []target) {
 		e.Sentence = fmt.Sprintf("%s has %d GPUs free for the gang's %d, but not in cells that hold it (%s).", where, e.FreeGPUs, e.GPUs, levelsText(e.Free))
 	}
 	if e.Smaller != nil {
-		e.Sentence += fmt.Sprintf(" %d pods of %d GPUs would start now.", e.Smaller.Pods, e.Smaller.GPUsPerPod)
+		e.Sentence += fmt.Sprintf(" %s of %s would start now.", several(e.Smaller.Pods, "pod"), several(e.Smaller.GPUsPerPod, "GPU"))
 	}
+}
+
+func several(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
 func levelsText(free []LevelCount) string {
