@@ -3,12 +3,19 @@ package fetch
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/iotest"
 
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/static"
+	"github.com/google/go-containerregistry/pkg/v1/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -351,4 +358,18 @@ func TestAFetchEndsWhenItIsCancelled(t *testing.T) {
 	}
 	_, err := Run(ctx, Options{Dir: t.TempDir(), Mirror: u.URL, Catalogue: catalogue(), Wait: noWait})
 	require.ErrorIs(t, err, context.Canceled)
+}
+
+// brokenLayer ends before it has said anything, as a download does whose connection is lost.
+type brokenLayer struct{ v1.Layer }
+
+func (brokenLayer) Uncompressed() (io.ReadCloser, error) {
+	return io.NopCloser(iotest.ErrReader(io.ErrUnexpectedEOF)), nil
+}
+
+func TestAnImageThatBreaksOffIsNotTakenForOneWithoutTheFile(t *testing.T) {
+	img, err := mutate.AppendLayers(empty.Image, brokenLayer{static.NewLayer([]byte("x"), types.OCIUncompressedLayer)})
+	require.NoError(t, err)
+	err = memberOfImage(t.Context(), img, "usr/local/bin/kwok", filepath.Join(t.TempDir(), "kwok"))
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 }

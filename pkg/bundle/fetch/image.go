@@ -81,6 +81,10 @@ func memberOfImage(ctx context.Context, img v1.Image, member, dst string) error 
 	r := mutate.Extract(img)
 	defer r.Close()
 	found, err := members(ctx, r, map[string]string{member: dst})
+	if err == nil {
+		// Where a download breaks, Extract ends the tar properly and tells only after that.
+		_, err = io.Copy(io.Discard, r)
+	}
 	if err != nil {
 		return err
 	}

@@ -37,6 +37,9 @@ func newSerial(db *sql.DB) *serial {
 }
 
 func (s *serial) write(ctx context.Context, statements []statement) error {
+	if err := ctx.Err(); err != nil {
+		return err // where the writer waits, too, select could choose it
+	}
 	r := request{statements, make(chan error, 1)}
 	select {
 	case s.queue <- r:

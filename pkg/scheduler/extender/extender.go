@@ -185,6 +185,7 @@ func (e *Extender) newState(config *configuration, pods []*corev1.Pod) (*state, 
 	s := &state{
 		core: core, types: config.cells.Types, pods: map[types.UID]*pod{}, named: map[string]*pod{}, gangs: map[gangKey]*gang{}, nodes: map[string]*node{},
 		generation: config.generation, log: e.log, events: e.events, todo: e.work.add, now: e.now, count: e.count,
+		looked: e.now(),
 	}
 	e.syncNodes(s)
 	s.replay(pods)
