@@ -32,8 +32,9 @@ type upstream struct {
 	mu    sync.Mutex
 	files map[string][]byte
 	seen  []string
-	// hook may answer a request itself and returns whether it did.
-	hook func(w http.ResponseWriter, r *http.Request) bool
+	// hook may answer a request itself and returns whether it did. It has one request at a time.
+	hook  func(w http.ResponseWriter, r *http.Request) bool
+	hooks sync.Mutex
 }
 
 func newUpstream(t *testing.T) *upstream {
@@ -52,7 +53,7 @@ func newUpstream(t *testing.T) *upstream {
 		hook := u.hook
 		u.mu.Unlock()
 		switch {
-		case hook != nil && hook(w, r):
+		case hook != nil && u.hooked(hook, w, r):
 		case ok:
 			http.ServeContent(w, r, "", zeroTime, bytes.NewReader(data))
 		default:
@@ -61,6 +62,12 @@ func newUpstream(t *testing.T) *upstream {
 	}))
 	t.Cleanup(u.Close)
 	return u
+}
+
+func (u *upstream) hooked(hook func(http.ResponseWriter, *http.Request) bool, w http.ResponseWriter, r *http.Request) bool {
+	u.hooks.Lock()
+	defer u.hooks.Unlock()
+	return hook(w, r)
 }
 
 func (u *upstream) note(r *http.Request) {
