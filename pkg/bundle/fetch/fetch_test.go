@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/iotest"
 
@@ -278,12 +279,11 @@ func TestABrokenDownloadGoesOnWhereItWas(t *testing.T) {
 	u := newUpstream(t)
 	stock(t, u)
 	data := u.files["/dl.example.org/release/kubelet"]
-	broken := false
+	var broken atomic.Bool
 	u.hook = func(w http.ResponseWriter, r *http.Request) bool {
-		if broken || r.URL.Path != "/dl.example.org/release/kubelet" {
+		if r.URL.Path != "/dl.example.org/release/kubelet" || broken.Swap(true) {
 			return false
 		}
-		broken = true
 		w.Header().Set("Content-Length", fmt.Sprint(len(data)))
 		_, _ = w.Write(data[:3000])
 		panic(http.ErrAbortHandler)
@@ -297,13 +297,12 @@ func TestAServerWithoutRangesSendsAllAgain(t *testing.T) {
 	u := newUpstream(t)
 	stock(t, u)
 	data := u.files["/dl.example.org/release/kubelet"]
-	n := 0
+	var broken atomic.Bool
 	u.hook = func(w http.ResponseWriter, r *http.Request) bool {
 		if r.URL.Path != "/dl.example.org/release/kubelet" {
 			return false
 		}
-		n++
-		if n == 1 {
+		if !broken.Swap(true) {
 			w.Header().Set("Content-Length", fmt.Sprint(len(data)))
 			_, _ = w.Write(data[:3000])
 			panic(http.ErrAbortHandler)
@@ -319,14 +318,14 @@ func TestAServerWithoutRangesSendsAllAgain(t *testing.T) {
 func TestAServerThatIsBusyIsAskedAgainButNotForever(t *testing.T) {
 	u := newUpstream(t)
 	stock(t, u)
-	left, asked := 2, 0
+	var left, asked atomic.Int32
+	left.Store(2)
 	u.hook = func(w http.ResponseWriter, r *http.Request) bool {
 		if r.URL.Path != "/dl.example.org/release/kubelet" {
 			return false
 		}
-		asked++
-		if left > 0 {
-			left--
+		asked.Add(1)
+		if left.Add(-1) >= 0 {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return true
 		}
@@ -334,14 +333,15 @@ func TestAServerThatIsBusyIsAskedAgainButNotForever(t *testing.T) {
 	}
 	_, _, err := fetchAll(t, u, t.TempDir())
 	require.NoError(t, err)
-	assert.Equal(t, 3, asked)
+	assert.EqualValues(t, 3, asked.Load())
 
-	left, asked = 1000, 0
+	left.Store(1000)
+	asked.Store(0)
 	_, _, err = fetchAll(t, u, t.TempDir())
 	var status *StatusError
 	require.ErrorAs(t, err, &status)
 	assert.Equal(t, http.StatusServiceUnavailable, status.Code)
-	assert.LessOrEqual(t, asked, attempts)
+	assert.LessOrEqual(t, int(asked.Load()), attempts)
 }
 
 func TestAFetchEndsWhenItIsCancelled(t *testing.T) {
