@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/openpai/paictl/pkg/framework/archive"
+	"github.com/openpai/paictl/pkg/framework/controller"
 	"github.com/openpai/paictl/pkg/kube"
 )
 
@@ -28,6 +29,7 @@ type options struct {
 	workers, logBytes     int
 	qps                   float64
 	ttl, keep             time.Duration
+	delivery              string
 }
 
 func parse(args []string, out io.Writer) (*options, error) {
@@ -48,6 +50,7 @@ func parse(args []string, out io.Writer) (*options, error) {
 	fs.DurationVar(&o.ttl, "ttl", 24*time.Hour, "time after which an ended job's Framework and pods are removed; what is archived stays")
 	fs.DurationVar(&o.keep, "keep", 0, "time after which an ended job is removed from the archive; 0 means never")
 	fs.IntVar(&o.logBytes, "log-bytes", 1<<20, "what is kept of a task's log, from its end; -1 means nothing")
+	fs.StringVar(&o.delivery, "runtime-delivery", string(controller.DeliverAuto), "how the runtime comes into pods: image-volume, init-container, or auto: the first where all machines can")
 	fs.BoolVar(&o.debug, "debug", false, "log each decision")
 	if err := fs.Parse(args); err != nil {
 		return nil, err
@@ -68,6 +71,9 @@ func (o *options) complete() error {
 		if d < 0 {
 			return fmt.Errorf("%s %s is negative", name, d)
 		}
+	}
+	if _, err := controller.ParseDelivery(o.delivery); err != nil {
+		return fmt.Errorf("--runtime-delivery: %w", err)
 	}
 	if o.workers < 1 || o.qps <= 0 {
 		return fmt.Errorf("--workers %d and --qps %g must be above 0", o.workers, o.qps)

@@ -43,7 +43,7 @@ func run(ctx context.Context, o *options, log *slog.Logger) (err error) {
 	watched := archive.Observe(store, registry)
 	c, err := controller.New(controller.Options{
 		Config: config, Namespace: o.namespace, SystemNamespace: o.system, Identity: o.identity, LeaderElection: o.leaderElection,
-		Workers: o.workers, QPS: float32(o.qps), TTL: o.ttl, LogBytes: o.logBytes, Store: watched,
+		Workers: o.workers, QPS: float32(o.qps), TTL: o.ttl, Delivery: controller.Delivery(o.delivery), LogBytes: o.logBytes, Store: watched,
 		Log: logr.FromSlogHandler(log.Handler()), Registry: registry,
 	})
 	if err != nil {

@@ -58,7 +58,7 @@ func installed(t *testing.T) (client.Client, *kube.Cluster) {
 		o := &unstructured.Unstructured{}
 		require.NoError(t, yaml.Unmarshal([]byte(doc), &o.Object))
 		switch o.GetKind() {
-		case "CustomResourceDefinition", "ServiceAccount", "Role", "RoleBinding", "ConfigMap":
+		case "CustomResourceDefinition", "ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding", "ConfigMap":
 			ensure(t, c, o)
 		}
 	}

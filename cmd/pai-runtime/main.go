@@ -20,6 +20,7 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/env"
 	"github.com/openpai/paictl/pkg/runtime/exit"
 	"github.com/openpai/paictl/pkg/runtime/install"
+	"github.com/openpai/paictl/pkg/runtime/spec"
 	"github.com/openpai/paictl/pkg/runtime/sshd"
 	"github.com/openpai/paictl/pkg/runtime/task"
 	"github.com/openpai/paictl/pkg/runtime/transfer"
@@ -56,6 +57,12 @@ func run(args []string) (int, error) {
 	case name == "install" && len(rest) == 1:
 		return 0, install.Into("/proc/self/exe", rest[0])
 	case name == "run" && len(rest) == 0:
+		if self, _ := os.Executable(); self == spec.ImageRuntime {
+			// Without it the task runs all the same, but "paictl job exec" doesn't find the way.
+			if err := install.Link(self, spec.Home); err != nil {
+				fmt.Fprintln(os.Stderr, "[pai-runtime]", err)
+			}
+		}
 		return task.Run(context.Background(), task.Options{
 			Environ: os.Environ(), Stdout: os.Stdout, Stderr: os.Stderr, Self: "/proc/self/exe", Now: time.Now,
 		}), nil

@@ -47,7 +47,8 @@ func sentenceEnd(s string) string { return strings.TrimRight(strings.TrimSpace(s
 func (e *evidence) podTrouble(p *corev1.Pod) (text string, remedy []string) {
 	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
 		if w := s.State.Waiting; w != nil {
-			if text, remedy := containerTrouble(&s, w, e.detailOf(p, w.Message)); text != "" {
+			detail := e.detailOf(p, w.Message)
+			if text, remedy := containerTrouble(&s, w, detail, platformImage(p, &s, detail)); text != "" {
 				return text, remedy
 			}
 		}
@@ -83,18 +84,30 @@ func (e *evidence) detailOf(p *corev1.Pod, message string) string {
 	return message
 }
 
-func containerTrouble(s *corev1.ContainerStatus, w *corev1.ContainerStateWaiting, detail string) (text string, remedy []string) {
-	ours := ""
+// platformImage is the image of the platform that a container waits for, or "": that of an init
+// container, or of a volume that what was said names.
+func platformImage(p *corev1.Pod, s *corev1.ContainerStatus, said string) string {
 	if s.Name != appContainer {
-		ours = "the platform's own image "
+		return s.Image
 	}
+	for _, v := range p.Spec.Volumes {
+		if v.Image != nil && strings.Contains(said, v.Image.Reference) {
+			return v.Image.Reference
+		}
+	}
+	return ""
+}
+
+// containerTrouble says what a container waits for in vain; ours is the image if that is the platform's.
+func containerTrouble(s *corev1.ContainerStatus, w *corev1.ContainerStateWaiting, detail, ours string) (text string, remedy []string) {
 	switch w.Reason {
 	case "ErrImagePull", "ImagePullBackOff", "RegistryUnavailable":
 		what, remedy := pullTrouble(detail)
 		if ours != "" {
-			remedy = []string{"tell the administrator: the image of the job runtime must be on the machines, or in a registry that they reach"}
+			return fmt.Sprintf("can't get the platform's own image %s: %s", ours, what),
+				[]string{"tell the administrator: the image of the job runtime must be on the machines, or in a registry that they reach"}
 		}
-		return fmt.Sprintf("can't get %s%s: %s", ours, s.Image, what), remedy
+		return fmt.Sprintf("can't get %s: %s", s.Image, what), remedy
 	case "InvalidImageName":
 		return fmt.Sprintf("can't start: %q is no name of an image", s.Image), []string{"correct uri of the prerequisite in the job file: [registry/]name[:tag]"}
 	case "ErrImageNeverPull":
@@ -102,6 +115,10 @@ func containerTrouble(s *corev1.ContainerStatus, w *corev1.ContainerStateWaiting
 	case "CreateContainerConfigError":
 		return "can't start: " + clip(w.Message), configRemedy(w.Message)
 	case "CreateContainerError", "RunContainerError":
+		if failure, ok := strings.CutPrefix(w.Message, "ImageVolumeMountFailed"); ok {
+			return "can't start: its machine doesn't mount the image of the job runtime" + clip(failure),
+				[]string{"tell the administrator: with runtimeImage.delivery: init-container in the configuration of job-controller nothing is mounted"}
+		}
 		return "can't start: " + clip(w.Message), []string{"look at the message; a job file asks for what this image or this machine hasn't got"}
 	}
 	return "", nil

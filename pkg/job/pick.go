@@ -12,10 +12,11 @@ import (
 
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/runtime/spec"
 )
 
 // RuntimePath is where the job runtime is in a task's container.
-const RuntimePath = "/usr/local/pai/runtime"
+const RuntimePath = spec.Runtime
 
 // Target is a task whose program runs.
 type Target struct {

@@ -68,6 +68,11 @@ func waitingFor(container, reason, message string) func(*corev1.Pod) {
 	}
 }
 
+func runtimeVolume(p *corev1.Pod) {
+	p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: "pai-runtime", VolumeSource: corev1.VolumeSource{
+		Image: &corev1.ImageVolumeSource{Reference: "registry.example/pai-runtime:1"}}})
+}
+
 func unscheduledBecause(message string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: message})
@@ -201,6 +206,9 @@ func situations() map[string]situation {
 		"pulling: the registry is far":  {f: preparing, pods: on(waitingFor("app", "ErrImagePull", `failed to pull and unpack image: failed to do request: Head "https://registry.example/v2/": dial tcp: lookup registry.example: no such host`))},
 		"pulling: no name of an image":  {f: preparing, pods: on(waitingFor("app", "InvalidImageName", "couldn't parse image name"))},
 		"pulling: the runtime's image":  {f: preparing, pods: on(waitingFor("init", "ImagePullBackOff", `Back-off pulling image: ErrImagePull: not found`))},
+		"pulling: the runtime's volume": {f: preparing, pods: on(runtimeVolume, waitingFor("app", "ImagePullBackOff", `Back-off pulling image "registry.example/pai-runtime:1": ErrImagePull: not found`))},
+		"pulling: not the volume":       {f: preparing, pods: on(runtimeVolume, waitingFor("app", "ImagePullBackOff", `Back-off pulling image "registry.example/app:1": ErrImagePull: not found`))},
+		"pulling: no volumes of images": {f: preparing, pods: on(runtimeVolume, waitingFor("app", "CreateContainerError", "ImageVolumeMountFailed: failed to mount image volume component"))},
 		"pulling: a Secret is missing":  {f: preparing, pods: on(), change: told("Warning", "FailedMount", `MountVolume.SetUp failed for volume "pai-spec" : secret "x-spec" not found`, time.Minute)},
 		"pulling: no program mounts it": {f: preparing, pods: on(), change: told("Warning", "FailedMount", `MountVolume.SetUp failed for volume "team" : mount failed: bad option; for several filesystems you might need a /sbin/mount.<type> helper program.`, time.Minute)},
 		"pulling: a Secret was missing": {f: preparing, pods: on(), change: func(e *evidence) {

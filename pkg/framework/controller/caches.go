@@ -30,6 +30,8 @@ type caches struct {
 	frameworks toolscache.SharedIndexInformer
 	pods       toolscache.SharedIndexInformer
 	configMaps toolscache.SharedIndexInformer // metadata of the attempts' ConfigMaps
+	nodes      toolscache.SharedIndexInformer // nothing waits for them: without them jobs run, too
+	machines   *machines
 }
 
 func newCaches(api client.WithWatch, namespace string) (*caches, error) {
@@ -50,8 +52,12 @@ func newCaches(api client.WithWatch, namespace string) (*caches, error) {
 		frameworks: informer(api, namespace, &v1.FrameworkList{}, &v1.Framework{}, labels.Everything()),
 		pods:       informer(api, namespace, &corev1.PodList{}, &corev1.Pod{}, labels.NewSelector().Add(*ours)),
 		configMaps: informer(api, namespace, metadata, one, labels.NewSelector().Add(*attempts)),
+		nodes:      informer(api, "", &corev1.NodeList{}, &corev1.Node{}, labels.Everything()),
+		machines:   &machines{lacking: map[string]bool{}},
 	}
+	_, err = c.nodes.AddEventHandler(c.machines.handler())
 	return c, errors.Join(
+		err, c.nodes.SetTransform(slimNode),
 		c.frameworks.SetTransform(slimFramework), c.pods.SetTransform(slimPod), c.configMaps.SetTransform(slimMetadata),
 		c.pods.AddIndexers(toolscache.Indexers{byFramework: func(o any) ([]string, error) {
 			return []string{o.(*corev1.Pod).Labels[v1.LabelFramework]}, nil
@@ -81,7 +87,7 @@ func informer(api client.WithWatch, namespace string, list client.ObjectList, on
 
 // start fills the caches and keeps them up to date until the context ends.
 func (c *caches) start(ctx context.Context) error {
-	for _, i := range []toolscache.SharedIndexInformer{c.frameworks, c.pods, c.configMaps} {
+	for _, i := range []toolscache.SharedIndexInformer{c.frameworks, c.pods, c.configMaps, c.nodes} {
 		go i.RunWithContext(ctx)
 	}
 	if !toolscache.WaitForCacheSync(ctx.Done(), c.frameworks.HasSynced, c.pods.HasSynced, c.configMaps.HasSynced) {

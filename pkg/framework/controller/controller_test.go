@@ -1,6 +1,7 @@
 package controller_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -11,8 +12,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/openpai/paictl/pkg/framework/controller"
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 	"github.com/openpai/paictl/pkg/runtime/peers"
+	"github.com/openpai/paictl/pkg/runtime/spec"
 )
 
 func TestAJobRunsToItsEnd(t *testing.T) {
@@ -204,4 +207,23 @@ func TestTheFinalizerIsAddedWhereASubmissionDidNot(t *testing.T) {
 		return w.get(got, "plain") && len(got.Finalizers) == 1
 	})
 	w.reaches("plain", v1.AttemptRunning)
+}
+
+func TestPodsMountTheRuntimeOrCopyIt(t *testing.T) {
+	role := workers(1)
+	p := &role.Task.Pod.Spec
+	p.InitContainers = []corev1.Container{{Name: spec.InitContainer, Image: "pai-runtime", Args: []string{"install", spec.Home}}}
+	p.Containers[0].Command = []string{spec.Runtime, "run"}
+	for delivery, inits := range map[controller.Delivery]int{controller.DeliverImageVolume: 0, controller.DeliverInitContainer: 1} {
+		w := simulate(t)
+		w.o.Delivery = delivery
+		w.start()
+		w.submit("a", role)
+		w.until("a", "runs", func(f *v1.Framework) bool { return f.Status.State == v1.AttemptRunning })
+		made := w.pod(v1.PodName("a", "worker", 0))
+		assert.Len(t, made.Spec.InitContainers, inits)
+		assert.Equal(t, inits == 0, slices.ContainsFunc(made.Spec.Volumes, func(v corev1.Volume) bool { return v.Image != nil }))
+		w.exits(made.Name, 0)
+		w.reaches("a", v1.Completed)
+	}
 }

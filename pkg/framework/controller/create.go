@@ -53,6 +53,9 @@ func (r *reconciler) createPod(ctx context.Context, f *v1.Framework, e *entry, r
 		e.view.Refuse(t.AttemptStatus.PodName, machine.Refusal{Code: machine.CodePodCreationPermanent, Message: err.Error()})
 		return nil
 	}
+	if f.Annotations[v1.AnnotationRuntime] == v1.RuntimeV1 && r.useImageVolumes() {
+		mountRuntime(&p.Spec)
+	}
 	made, err := r.pods.Pods(r.o.Namespace).Create(ctx, p, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
 		made, err = r.existing(ctx, p)

@@ -23,6 +23,7 @@ type Options struct {
 	Workers         int           // Frameworks at a time; 64
 	QPS             float32       // calls of the API per second; 400, in bursts of twice as many
 	TTL             time.Duration // after which finished Frameworks are removed; 24 h
+	Delivery        Delivery      // of the runtime; DeliverAuto
 	LogBytes        int           // kept of each task's log; 1 MiB; below 0: none
 	Store           archive.Store
 	Log             logr.Logger
@@ -46,6 +47,7 @@ func (o *Options) fill() error {
 	setDefault(&o.QPS, 400)
 	setDefault(&o.TTL, 24*time.Hour)
 	setDefault(&o.LogBytes, 1<<20)
+	setDefault(&o.Delivery, DeliverAuto)
 	setDefault(&o.policy, machine.DefaultPolicy())
 	return nil
 }

@@ -18,8 +18,7 @@ import (
 )
 
 const (
-	appContainer  = "app"
-	initContainer = "init"
+	appContainer = "app"
 
 	volumeHome  = "pai-vol"
 	volumeShm   = "dshm"
@@ -85,12 +84,12 @@ func (r *renderer) podSpec(role *protocol.Role) corev1.PodSpec {
 		Affinity:           r.affinity(),
 		ImagePullSecrets:   r.pullSecrets(role),
 		InitContainers: []corev1.Container{{
-			Name: initContainer, Image: r.Cluster.RuntimeImage, ImagePullPolicy: corev1.PullIfNotPresent, Args: []string{"install", spec.Home},
+			Name: spec.InitContainer, Image: r.Cluster.RuntimeImage, ImagePullPolicy: corev1.PullIfNotPresent, Args: []string{"install", spec.Home},
 			VolumeMounts: []corev1.VolumeMount{{Name: volumeHome, MountPath: spec.Home}},
 			Resources:    corev1.ResourceRequirements{Limits: hostResources(role)},
 		}},
 		Containers: []corev1.Container{{
-			Name: appContainer, Image: role.Image, Command: []string{spec.Home + "/runtime", "run"},
+			Name: appContainer, Image: role.Image, Command: []string{spec.Runtime, "run"},
 			Env: r.env(role), VolumeMounts: r.mounts(), Resources: corev1.ResourceRequirements{Limits: r.limits(role)},
 			TerminationMessagePath: spec.TerminationLog, TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 		}},

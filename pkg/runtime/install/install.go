@@ -1,5 +1,5 @@
 // Package install puts the runtime where the user's container finds it.
-// In: the running program. Out: a copy of it in a folder.
+// In: the running program. Out: a copy of it in a folder, or a link to it.
 package install
 
 import (
@@ -35,4 +35,12 @@ func Into(self, dir string) (err error) {
 		return fmt.Errorf("copy the runtime into %s: %w", dir, err)
 	}
 	return out.CloseAtomicallyReplace()
+}
+
+// Link makes dir/runtime lead to the program at self, unless something is there already.
+func Link(self, dir string) error {
+	if err := os.Symlink(self, filepath.Join(dir, Name)); err != nil && !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	return nil
 }

@@ -49,3 +49,19 @@ func TestAFolderThatCannotBeMadeIsAnError(t *testing.T) {
 	require.NoError(t, os.WriteFile(name, nil, 0o600))
 	require.Error(t, install.Into(name, filepath.Join(name, "below")))
 }
+
+func TestALinkLeadsToTheProgramUnlessThereIsOne(t *testing.T) {
+	self, dir := filepath.Join(t.TempDir(), "self"), t.TempDir()
+	require.NoError(t, os.WriteFile(self, []byte("program"), 0o600))
+	for range 2 {
+		require.NoError(t, install.Link(self, dir))
+		got, err := os.ReadFile(filepath.Join(dir, "runtime"))
+		require.NoError(t, err)
+		assert.Equal(t, "program", string(got))
+	}
+	require.NoError(t, install.Link("other", dir))
+	to, err := os.Readlink(filepath.Join(dir, "runtime"))
+	require.NoError(t, err)
+	assert.Equal(t, self, to)
+	require.Error(t, install.Link(self, filepath.Join(dir, "missing")))
+}

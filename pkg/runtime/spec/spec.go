@@ -10,8 +10,15 @@ const Version = 1
 
 // Where things lie in a task's container.
 const (
-	// Home holds the runtime itself (Home/runtime), its files, and the code and logs of plugins.
+	// Home holds the runtime itself, its files, and the code and logs of plugins.
 	Home = "/usr/local/pai"
+	// Runtime is the runtime's program: a copy by the init container, or a link to that in Image.
+	Runtime = Home + "/runtime"
+	// InitContainer is the name of the container that makes the copy.
+	InitContainer = "init"
+	// Image is the runtime's own image where the cluster can mount it, and ImageRuntime the program in it.
+	Image        = "/usr/local/pai-image"
+	ImageRuntime = Image + "/pai-runtime"
 	// File is the spec, on a volume of the job's Secret.
 	File = "/usr/local/pai-spec/spec.json"
 	// Rules is the failure rules' file, on a volume of a ConfigMap that follows changes.

@@ -1,0 +1,150 @@
+package controller
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/version"
+	toolscache "k8s.io/client-go/tools/cache"
+
+	"github.com/openpai/paictl/pkg/runtime/spec"
+)
+
+// Delivery is how the runtime comes into a pod.
+type Delivery string
+
+// The ways. An init container that copies the program works everywhere; but the kubelet notices its
+// end only when it looks at all pods again, once a second. A volume of the image needs neither.
+const (
+	DeliverAuto          Delivery = "auto" // an image volume where all machines can mount one
+	DeliverImageVolume   Delivery = "image-volume"
+	DeliverInitContainer Delivery = "init-container"
+)
+
+// ParseDelivery refuses what is none.
+func ParseDelivery(text string) (Delivery, error) {
+	all := []string{string(DeliverAuto), string(DeliverImageVolume), string(DeliverInitContainer)}
+	if !slices.Contains(all, text) {
+		return "", fmt.Errorf("the delivery of the runtime is %q; use %s", text, strings.Join(all, ", "))
+	}
+	return Delivery(text), nil
+}
+
+// Since when volumes of images hold programs that may be executed: Kubernetes had forbidden that
+// before. Of other engines nothing is known here.
+var (
+	imageVolumeKubelet    = version.MustParseGeneric("1.36.0")
+	imageVolumeContainerd = version.MustParseGeneric("2.1.0")
+)
+
+const containerd = "containerd://"
+
+// mountsImages tells whether a machine can mount images. Jobs run on Linux: what others can doesn't matter.
+func mountsImages(n *corev1.NodeSystemInfo) bool {
+	if n.OperatingSystem != "" && n.OperatingSystem != "linux" {
+		return true
+	}
+	engine, ours := strings.CutPrefix(n.ContainerRuntimeVersion, containerd)
+	return ours && atLeast(engine, imageVolumeContainerd) && atLeast(n.KubeletVersion, imageVolumeKubelet)
+}
+
+func atLeast(text string, least *version.Version) bool {
+	v, err := version.ParseGeneric(text)
+	return err == nil && v.AtLeast(least)
+}
+
+// machines knows which nodes can't mount images.
+type machines struct {
+	mu      sync.Mutex
+	known   int
+	lacking map[string]bool
+}
+
+func (m *machines) handler() toolscache.ResourceEventHandler {
+	return toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    func(o any) { m.put(o.(*corev1.Node), 1) },
+		UpdateFunc: func(_, o any) { m.put(o.(*corev1.Node), 0) },
+		DeleteFunc: func(o any) {
+			if name, err := toolscache.DeletionHandlingObjectToName(o); err == nil {
+				m.remove(name.Name)
+			}
+		},
+	}
+}
+
+func (m *machines) put(n *corev1.Node, more int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.known += more
+	delete(m.lacking, n.Name)
+	if !mountsImages(&n.Status.NodeInfo) {
+		m.lacking[n.Name] = true
+	}
+}
+
+func (m *machines) remove(name string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.known--
+	delete(m.lacking, name)
+}
+
+// mountImages tells whether every node can mount images: which of them a pod will get isn't known yet.
+func (m *machines) mountImages() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.known > 0 && len(m.lacking) == 0
+}
+
+// slimNode keeps what mountsImages looks at.
+func slimNode(o any) (any, error) {
+	n, ok := o.(*corev1.Node)
+	if !ok {
+		return o, nil
+	}
+	slim := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name, UID: n.UID, ResourceVersion: n.ResourceVersion}}
+	slim.Status.NodeInfo = corev1.NodeSystemInfo{
+		OperatingSystem: n.Status.NodeInfo.OperatingSystem, KubeletVersion: n.Status.NodeInfo.KubeletVersion,
+		ContainerRuntimeVersion: n.Status.NodeInfo.ContainerRuntimeVersion,
+	}
+	return slim, nil
+}
+
+func (r *reconciler) useImageVolumes() bool {
+	switch r.o.Delivery {
+	case DeliverImageVolume:
+		return true
+	case DeliverInitContainer:
+		return false
+	}
+	return r.cache.machines.mountImages()
+}
+
+// volumeRuntime is the name of the volume.
+const volumeRuntime = "pai-runtime"
+
+// mountRuntime puts a volume of the runtime's image in place of the init container that copies the
+// runtime. A pod that has no such init container stays as it is.
+func mountRuntime(p *corev1.PodSpec) {
+	i := slices.IndexFunc(p.InitContainers, func(c corev1.Container) bool {
+		return c.Name == spec.InitContainer && slices.Equal(c.Args, []string{"install", spec.Home})
+	})
+	app := slices.IndexFunc(p.Containers, func(c corev1.Container) bool {
+		return c.Name == appName && len(c.Command) > 0 && c.Command[0] == spec.Runtime
+	})
+	if i < 0 || app < 0 {
+		return
+	}
+	image := p.InitContainers[i]
+	p.InitContainers = slices.Delete(p.InitContainers, i, i+1)
+	p.Volumes = append(p.Volumes, corev1.Volume{Name: volumeRuntime, VolumeSource: corev1.VolumeSource{
+		Image: &corev1.ImageVolumeSource{Reference: image.Image, PullPolicy: image.ImagePullPolicy},
+	}})
+	c := &p.Containers[app]
+	c.Command[0] = spec.ImageRuntime
+	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: volumeRuntime, MountPath: spec.Image, ReadOnly: true})
+}
