@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -54,6 +55,28 @@ func (j *jobs) startsSoon(t *testing.T) {
 	t.Logf("to the first line, median of %d: job %.2f s (%.2f to %.2f), pod %.2f s (%.2f to %.2f), overhead %.2f s", len(jobs),
 		jobs[len(jobs)/2].Seconds(), jobs[0].Seconds(), jobs[len(jobs)-1].Seconds(),
 		pods[len(pods)/2].Seconds(), pods[0].Seconds(), pods[len(pods)-1].Seconds(), overhead.Seconds())
+}
+
+// copiesItsRuntime runs a job as on machines that can't mount the runtime's image, and shows that
+// the same jobs mount it elsewhere.
+func (j *jobs) copiesItsRuntime(t *testing.T) {
+	deliver := func(how string) {
+		j.set("job-controller", map[string]any{"runtimeImage": map[string]any{"delivery": how}})
+		j.push()
+		j.start(0, "-n", "job-controller")
+	}
+	t.Cleanup(func() { deliver("auto") })
+	for how, inits := range map[string]int{"auto": 0, "init-container": 1} {
+		deliver(how)
+		j.forget(t, "hello")
+		j.submit(t, example(t, "hello"), "--watch", "--timeout", "3m")
+		j.ended(t, "hello", "succeeded", "Succeeded")
+		assert.Contains(t, j.log(t, "hello"), "Hello ann")
+		made := j.podsOf(t, "hello")
+		require.Len(t, made, 1)
+		assert.Len(t, made[0].Spec.InitContainers, inits, how)
+		assert.Equal(t, inits == 0, slices.ContainsFunc(made[0].Spec.Volumes, func(v corev1.Volume) bool { return v.Image != nil }), how)
+	}
 }
 
 // bareOf is a pod like that of a job, as one would write it by hand: the same image, resources and

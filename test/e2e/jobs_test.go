@@ -21,6 +21,7 @@ func TestJobs(t *testing.T) {
 	j := newJobs(t, "e2ej")
 	t.Run("examples", j.examplesEndAsTheySay)
 	t.Run("submit to first line", j.startsSoon)
+	t.Run("without volumes of images", j.copiesItsRuntime)
 	t.Run("access", j.isReachable)
 	t.Run("rights", j.mayDoLittle)
 	t.Run("failures", j.failuresAreExplained)
