@@ -138,7 +138,7 @@ func slimPod(o any) (any, error) {
 				machine.AnnotationTaskUID),
 			OwnerReferences: p.OwnerReferences,
 		},
-		Spec: corev1.PodSpec{NodeName: p.Spec.NodeName},
+		Spec: corev1.PodSpec{NodeName: p.Spec.NodeName, TerminationGracePeriodSeconds: p.Spec.TerminationGracePeriodSeconds},
 		Status: corev1.PodStatus{
 			Phase: p.Status.Phase, Reason: p.Status.Reason, Message: p.Status.Message, PodIP: p.Status.PodIP, HostIP: p.Status.HostIP,
 			InitContainerStatuses: slimContainers(p.Status.InitContainerStatuses), ContainerStatuses: slimContainers(p.Status.ContainerStatuses),

@@ -22,6 +22,9 @@ const (
 	logWorkers  = 8
 	logTimeout  = 10 * time.Second
 	logPatience = 20 * time.Second // after which a pod goes without its log
+	// logRest is how long a job's end waits for the rest of logs: a kubelet sees only once a second that
+	// a program whose log it sends has ended, and by then its pod may be gone.
+	logRest     = 3 * time.Second
 	logQueue    = 4096
 	logFollowed = 64       // logs of programs that are being ended, at a time; what is beyond that is lost
 	logLines    = 20_000   // asked for of the kubelet, which counts lines from the end but not bytes
@@ -37,8 +40,15 @@ type logSaver struct {
 	open chan struct{}           // has room for the logs that are followed
 	done chan event.GenericEvent // Frameworks whose logs are saved
 
-	mu    sync.Mutex
-	state map[types.UID]*logState
+	mu      sync.Mutex
+	state   map[types.UID]*logState
+	reading map[string]*logReading // by Framework
+}
+
+// logReading is how many logs of a Framework are followed.
+type logReading struct {
+	n     int
+	since time.Time // when its end began to wait for them; zero: it doesn't
 }
 
 type logJob struct {
@@ -52,7 +62,10 @@ type logState struct {
 }
 
 func newLogSaver(r *reconciler) *logSaver {
-	return &logSaver{r: r, work: make(chan logJob, logQueue), open: make(chan struct{}, logFollowed), done: make(chan event.GenericEvent, logQueue), state: map[types.UID]*logState{}}
+	return &logSaver{
+		r: r, work: make(chan logJob, logQueue), open: make(chan struct{}, logFollowed), done: make(chan event.GenericEvent, logQueue),
+		state: map[types.UID]*logState{}, reading: map[string]*logReading{},
+	}
 }
 
 // saved tells whether the pod may go: its log is kept, or there is no hope for it. Else it begins to
@@ -83,6 +96,46 @@ func (l *logSaver) forget(uid types.UID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.state, uid)
+}
+
+// rest tells how long the end of a Framework has to wait for logs that are still read. It is looked at again
+// when they have been.
+func (l *logSaver) rest(framework string) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	reading := l.reading[framework]
+	if reading == nil {
+		return 0
+	}
+	now := l.r.now()
+	if reading.since.IsZero() {
+		reading.since = now
+	}
+	return max(0, logRest-now.Sub(reading.since))
+}
+
+func (l *logSaver) begin(framework string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.reading[framework] == nil {
+		l.reading[framework] = &logReading{}
+	}
+	l.reading[framework].n++
+}
+
+func (l *logSaver) finish(ctx context.Context, framework string) {
+	l.mu.Lock()
+	reading := l.reading[framework]
+	reading.n--
+	last := reading.n == 0
+	if last {
+		delete(l.reading, framework)
+	}
+	waited := !reading.since.IsZero()
+	l.mu.Unlock()
+	if last && waited {
+		l.lookAgain(ctx, framework)
+	}
 }
 
 // run saves logs until the context ends.
@@ -129,10 +182,13 @@ func (l *logSaver) release(ctx context.Context, j logJob) {
 		s.done, waited = true, true
 	}
 	l.mu.Unlock()
-	if !waited {
-		return
+	if waited {
+		l.lookAgain(ctx, j.framework)
 	}
-	f := &v1.Framework{ObjectMeta: metav1.ObjectMeta{Name: j.framework, Namespace: l.r.o.Namespace}}
+}
+
+func (l *logSaver) lookAgain(ctx context.Context, framework string) {
+	f := &v1.Framework{ObjectMeta: metav1.ObjectMeta{Name: framework, Namespace: l.r.o.Namespace}}
 	select {
 	case l.done <- event.GenericEvent{Object: f}:
 	case <-ctx.Done():
@@ -151,8 +207,11 @@ func (l *logSaver) follow(ctx context.Context, j logJob, p *corev1.Pod) {
 	}
 	l.ended(ctx, j, func() error {
 		container := logContainer(p)
-		if container == "" {
+		switch {
+		case container == "" && p.Spec.NodeName == "":
 			return errNoLog
+		case container == "":
+			container = appName // its machine may know more than it has told so far
 		}
 		grace := time.Duration(corev1.DefaultTerminationGracePeriodSeconds) * time.Second
 		if s := p.Spec.TerminationGracePeriodSeconds; s != nil {
@@ -167,6 +226,8 @@ func (l *logSaver) follow(ctx context.Context, j logJob, p *corev1.Pod) {
 			return err
 		}
 		defer func() { _ = stream.Close() }()
+		l.begin(j.framework)
+		defer l.finish(ctx, j.framework)
 		l.release(ctx, j)
 		data, truncated, err := tail(stream, l.r.o.LogBytes)
 		if err != nil && len(data) == 0 {

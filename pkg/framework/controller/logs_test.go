@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -71,4 +72,63 @@ func TestALogIsKeptBeforeItsPodGoes(t *testing.T) {
 	assert.True(t, r.logs.saved("f", other), "a kubelet that doesn't answer delays a pod's end and no more")
 	r.o.LogBytes = -1
 	assert.True(t, r.logs.saved("f", machine.Deletion{UID: "w", Log: log}))
+}
+
+// slowStore is asked to save a log, and does it when it is told.
+type slowStore struct {
+	archive.Store
+	asked chan api.LogKey
+	may   chan struct{}
+}
+
+func (s slowStore) SaveLog(_ context.Context, key api.LogKey, _ []byte, _ bool) error {
+	s.asked <- key
+	<-s.may
+	return nil
+}
+
+func TestTheEndOfAJobWaitsForTheRestOfItsLogs(t *testing.T) {
+	m, err := newMetrics(nil)
+	require.NoError(t, err)
+	// Its machine has not told yet that it runs.
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "f-worker-1", Namespace: "jobs", UID: "u",
+			Labels:      map[string]string{v1.LabelFramework: "f", v1.LabelTaskRole: "worker", v1.LabelTaskIndex: "1"},
+			Annotations: map[string]string{v1.AnnotationFrameworkAttempt: "2", v1.AnnotationTaskAttempt: "3"}},
+		Spec:   corev1.PodSpec{NodeName: "n"},
+		Status: corev1.PodStatus{Phase: corev1.PodPending},
+	}
+	cache, err := newCaches(clientfake.NewClientBuilder().Build(), "jobs")
+	require.NoError(t, err)
+	require.NoError(t, cache.pods.GetIndexer().Add(pod))
+	store := slowStore{asked: make(chan api.LogKey, 1), may: make(chan struct{})}
+	var now atomic.Pointer[time.Time]
+	begin := time.Now()
+	now.Store(&begin)
+	r := &reconciler{o: Options{Namespace: "jobs", Store: store, LogBytes: 1 << 20, Log: logr.Discard()}, cache: cache, metrics: m,
+		pods: fake.NewClientset(pod).CoreV1(), now: func() time.Time { return *now.Load() }}
+	r.logs = newLogSaver(r)
+	assert.Zero(t, r.logs.rest("f"))
+	d := machine.Deletion{Name: pod.Name, UID: pod.UID, Log: logOf(pod)}
+	assert.False(t, r.logs.saved("f", d))
+
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- r.logs.run(ctx) }()
+	assert.Equal(t, int32(1), (<-store.asked).Task)
+	assert.Equal(t, "f", (<-r.logs.done).Object.GetName())
+	assert.True(t, r.logs.saved("f", d), "the pod may go while its log is read")
+	assert.Equal(t, logRest, r.logs.rest("f"))
+	later := begin.Add(2 * time.Second)
+	now.Store(&later)
+	assert.Equal(t, logRest-2*time.Second, r.logs.rest("f"))
+	later2 := begin.Add(logRest)
+	now.Store(&later2)
+	assert.Zero(t, r.logs.rest("f"), "but not for ever")
+	assert.Zero(t, r.logs.rest("other"))
+	close(store.may)
+	assert.Equal(t, "f", (<-r.logs.done).Object.GetName(), "the job is looked at again")
+	assert.Zero(t, r.logs.rest("f"))
+	cancel()
+	require.NoError(t, <-ended)
 }

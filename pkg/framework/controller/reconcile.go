@@ -128,6 +128,9 @@ func (r *reconciler) drive(ctx context.Context, f *v1.Framework, e *entry) (time
 			return 0, err
 		}
 		if e.status.State == v1.Completed {
+			if wait := r.logs.rest(f.Name); wait > 0 {
+				return wait, nil
+			}
 			return r.completed(ctx, f, e, result)
 		}
 		if wait := r.coalesce(e, result); wait > 0 {
