@@ -222,6 +222,17 @@ func TestWhatIsNotThereIsSaidSo(t *testing.T) {
 	})
 }
 
+func TestALogMayComeBeforeItsJob(t *testing.T) {
+	onBoth(t, func(t *testing.T, p place) {
+		s, ctx, f := p.open(t), t.Context(), job("alice", "train", 0, 1)
+		require.NoError(t, s.SaveLog(ctx, api.LogKey{Framework: f.Name, UID: string(f.UID), Role: "worker"}, []byte("said"), false))
+		require.NoError(t, s.SaveJob(ctx, f))
+		data, _, err := s.Log(ctx, api.LogKey{Framework: f.Name, Role: "worker"})
+		require.NoError(t, err)
+		assert.Equal(t, "said", string(data))
+	})
+}
+
 func TestARepeatedWriteChangesNothing(t *testing.T) {
 	onBoth(t, func(t *testing.T, p place) {
 		s := p.open(t)

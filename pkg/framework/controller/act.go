@@ -11,7 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/openpai/paictl/pkg/framework/api"
 	"github.com/openpai/paictl/pkg/framework/archive"
 	"github.com/openpai/paictl/pkg/framework/machine"
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
@@ -114,7 +113,7 @@ func (e *entry) task(ref machine.Task) *v1.TaskStatus {
 func (r *reconciler) deletePods(ctx context.Context, f *v1.Framework, e *entry, all []machine.Deletion) (bool, error) {
 	ready := make([]machine.Deletion, 0, len(all))
 	for _, d := range all {
-		if d.Log == nil || r.logs.saved(f.Name, d) {
+		if d.Log == nil || r.logs.saved(f, d) {
 			ready = append(ready, d)
 		}
 	}
@@ -180,9 +179,4 @@ func (r *reconciler) completed(ctx context.Context, f *v1.Framework, e *entry, r
 		}
 	}
 	return r.afterlife(ctx, f, e)
-}
-
-// logKey is the archive's name of a log.
-func logKey(framework string, l machine.LogOf) api.LogKey {
-	return api.LogKey{Framework: framework, Role: l.Role, Task: l.Index, Attempt: l.Attempt, TaskAttempt: l.TaskAttempt}
 }

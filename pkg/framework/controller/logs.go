@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
+	"github.com/openpai/paictl/pkg/framework/api"
 	"github.com/openpai/paictl/pkg/framework/machine"
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 )
@@ -53,7 +54,13 @@ type logReading struct {
 
 type logJob struct {
 	framework string
+	uid       types.UID // of the Framework: what runs may not be in the archive yet
 	d         machine.Deletion
+}
+
+func (j *logJob) key() api.LogKey {
+	l := j.d.Log
+	return api.LogKey{Framework: j.framework, UID: string(j.uid), Role: l.Role, Task: l.Index, Attempt: l.Attempt, TaskAttempt: l.TaskAttempt}
 }
 
 type logState struct {
@@ -70,7 +77,7 @@ func newLogSaver(r *reconciler) *logSaver {
 
 // saved tells whether the pod may go: its log is kept, or there is no hope for it. Else it begins to
 // save, and the Framework is looked at again when that has ended.
-func (l *logSaver) saved(framework string, d machine.Deletion) bool {
+func (l *logSaver) saved(f *v1.Framework, d machine.Deletion) bool {
 	if l.r.o.LogBytes < 0 {
 		return true
 	}
@@ -82,7 +89,7 @@ func (l *logSaver) saved(framework string, d machine.Deletion) bool {
 		s = &logState{asked: now}
 		l.state[d.UID] = s
 		select {
-		case l.work <- logJob{framework, d}:
+		case l.work <- logJob{f.Name, f.UID, d}:
 		default:
 			l.r.metrics.logs.WithLabelValues("dropped").Inc()
 			s.done = true
@@ -233,7 +240,7 @@ func (l *logSaver) follow(ctx context.Context, j logJob, p *corev1.Pod) {
 		if err != nil && len(data) == 0 {
 			return err
 		}
-		return l.r.o.Store.SaveLog(ctx, logKey(j.framework, *j.d.Log), data, truncated)
+		return l.r.o.Store.SaveLog(ctx, j.key(), data, truncated)
 	}())
 }
 
@@ -263,7 +270,7 @@ func (l *logSaver) copy(ctx context.Context, j logJob) error {
 	if err != nil && len(data) == 0 {
 		return err
 	}
-	return l.r.o.Store.SaveLog(ctx, logKey(j.framework, *j.d.Log), data, truncated)
+	return l.r.o.Store.SaveLog(ctx, j.key(), data, truncated)
 }
 
 func podIn(pods []*corev1.Pod, uid types.UID) *corev1.Pod {
@@ -342,7 +349,7 @@ func (r *reconciler) afterlife(ctx context.Context, f *v1.Framework, e *entry) (
 func (r *reconciler) keepLogs(f *v1.Framework) bool {
 	ok := true
 	for _, p := range r.cache.podsOf(f.Name) {
-		if l := logOf(p); l != nil && p.DeletionTimestamp == nil && !r.logs.saved(f.Name, machine.Deletion{Name: p.Name, UID: p.UID, Log: l}) {
+		if l := logOf(p); l != nil && p.DeletionTimestamp == nil && !r.logs.saved(f, machine.Deletion{Name: p.Name, UID: p.UID, Log: l}) {
 			ok = false
 		}
 	}

@@ -52,26 +52,27 @@ func TestALogIsKeptBeforeItsPodGoes(t *testing.T) {
 	r := &reconciler{o: Options{Namespace: "jobs", Store: store, LogBytes: 1 << 20, Log: logr.Discard()}, cache: cache, metrics: m,
 		pods: fake.NewClientset(pod).CoreV1(), now: func() time.Time { return now }}
 	r.logs = newLogSaver(r)
+	f := &v1.Framework{ObjectMeta: metav1.ObjectMeta{Name: "f", UID: "fuid"}}
 	log := logOf(pod)
 	require.NotNil(t, log)
 	d := machine.Deletion{Name: pod.Name, UID: pod.UID, Log: log}
-	assert.False(t, r.logs.saved("f", d), "it has to be read first")
+	assert.False(t, r.logs.saved(f, d), "it has to be read first")
 
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() { ended <- r.logs.run(ctx) }()
-	assert.Equal(t, api.LogKey{Framework: "f", Role: "worker", Task: 1, Attempt: 2, TaskAttempt: 3}, <-store.saved)
+	assert.Equal(t, api.LogKey{Framework: "f", UID: "fuid", Role: "worker", Task: 1, Attempt: 2, TaskAttempt: 3}, <-store.saved)
 	assert.Equal(t, "f", (<-r.logs.done).Object.GetName(), "the job is looked at again")
-	assert.True(t, r.logs.saved("f", d))
+	assert.True(t, r.logs.saved(f, d))
 	cancel()
 	require.NoError(t, <-ended)
 
 	other := machine.Deletion{Name: "f-worker-2", UID: "v", Log: log}
-	assert.False(t, r.logs.saved("f", other))
+	assert.False(t, r.logs.saved(f, other))
 	now = now.Add(time.Minute)
-	assert.True(t, r.logs.saved("f", other), "a kubelet that doesn't answer delays a pod's end and no more")
+	assert.True(t, r.logs.saved(f, other), "a kubelet that doesn't answer delays a pod's end and no more")
 	r.o.LogBytes = -1
-	assert.True(t, r.logs.saved("f", machine.Deletion{UID: "w", Log: log}))
+	assert.True(t, r.logs.saved(f, machine.Deletion{UID: "w", Log: log}))
 }
 
 // slowStore is asked to save a log, and does it when it is told.
@@ -108,16 +109,17 @@ func TestTheEndOfAJobWaitsForTheRestOfItsLogs(t *testing.T) {
 	r := &reconciler{o: Options{Namespace: "jobs", Store: store, LogBytes: 1 << 20, Log: logr.Discard()}, cache: cache, metrics: m,
 		pods: fake.NewClientset(pod).CoreV1(), now: func() time.Time { return *now.Load() }}
 	r.logs = newLogSaver(r)
+	f := &v1.Framework{ObjectMeta: metav1.ObjectMeta{Name: "f", UID: "fuid"}}
 	assert.Zero(t, r.logs.rest("f"))
 	d := machine.Deletion{Name: pod.Name, UID: pod.UID, Log: logOf(pod)}
-	assert.False(t, r.logs.saved("f", d))
+	assert.False(t, r.logs.saved(f, d))
 
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() { ended <- r.logs.run(ctx) }()
 	assert.Equal(t, int32(1), (<-store.asked).Task)
 	assert.Equal(t, "f", (<-r.logs.done).Object.GetName())
-	assert.True(t, r.logs.saved("f", d), "the pod may go while its log is read")
+	assert.True(t, r.logs.saved(f, d), "the pod may go while its log is read")
 	assert.Equal(t, logRest, r.logs.rest("f"))
 	later := begin.Add(2 * time.Second)
 	now.Store(&later)
