@@ -97,7 +97,11 @@ func (r *reader) nothing(sel Selection) error {
 	case sel.Attempt >= 0:
 		return hint.Errorf("see the attempts with: paictl job get "+r.job.Name, "%s has no attempt %d", r.job.Title(), sel.Attempt)
 	}
-	return hint.Errorf("see what it waits for with: paictl job why "+r.job.Name, "no task of %s has started yet", r.job.Title())
+	return hint.Errorf(r.hint(), "no task of %s has started yet", r.job.Title())
+}
+
+func (r *reader) hint() string {
+	return "see what it waits for, or what became of it, with: paictl job why " + r.job.Name
 }
 
 // one writes a single log as it is.
@@ -110,7 +114,7 @@ func (r *reader) one(ctx context.Context, s *source, w *writer) error {
 }
 
 func (r *reader) explain(s *source, err error) error {
-	return hint.Wrap(r.problem(s, err), "see what it waits for with: paictl job why "+r.job.Name)
+	return hint.Wrap(r.problem(s, err), r.hint())
 }
 
 // several writes the logs of many tasks in the order of time. Lines of the archive have none; they come
@@ -149,7 +153,7 @@ func (r *reader) several(ctx context.Context, list []*source, w *writer) error {
 		}
 	}
 	if read == 0 {
-		return hint.Errorf("see what it waits for with: paictl job why "+r.job.Name, "no task of %s has a log", r.job.Title())
+		return hint.Errorf(r.hint(), "no task of %s has a log", r.job.Title())
 	}
 	return nil
 }
