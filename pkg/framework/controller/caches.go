@@ -53,7 +53,7 @@ func newCaches(api client.WithWatch, namespace string) (*caches, error) {
 		pods:       informer(api, namespace, &corev1.PodList{}, &corev1.Pod{}, labels.NewSelector().Add(*ours)),
 		configMaps: informer(api, namespace, metadata, one, labels.NewSelector().Add(*attempts)),
 		nodes:      informer(api, "", &corev1.NodeList{}, &corev1.Node{}, labels.Everything()),
-		machines:   &machines{lacking: map[string]bool{}},
+		machines:   newMachines(),
 	}
 	_, err = c.nodes.AddEventHandler(c.machines.handler())
 	return c, errors.Join(

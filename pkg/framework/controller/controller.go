@@ -88,6 +88,11 @@ func (c *Controller) Run(ctx context.Context) error {
 		vanished: make(chan struct{}, 1),
 	}
 	r.logs = newLogSaver(r)
+	if c.o.Delivery == DeliverAuto {
+		caches.machines.changed = func(mount bool, why string) {
+			c.o.Log.Info("how the runtime comes into pods", "imageVolume", mount, "why", why)
+		}
+	}
 	if err := r.register(mgr); err != nil {
 		return err
 	}

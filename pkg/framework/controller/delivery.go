@@ -2,6 +2,7 @@ package controller
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -59,10 +60,15 @@ func atLeast(text string, least *version.Version) bool {
 
 // machines knows which nodes can't mount images.
 type machines struct {
+	changed func(mount bool, why string) // may be nil; it is called under the lock
+
 	mu      sync.Mutex
 	known   int
-	lacking map[string]bool
+	lacking map[string]string // what each one has
+	told    bool
 }
+
+func newMachines() *machines { return &machines{lacking: map[string]string{}} }
 
 func (m *machines) handler() toolscache.ResourceEventHandler {
 	return toolscache.ResourceEventHandlerFuncs{
@@ -81,9 +87,10 @@ func (m *machines) put(n *corev1.Node, more int) {
 	defer m.mu.Unlock()
 	m.known += more
 	delete(m.lacking, n.Name)
-	if !mountsImages(&n.Status.NodeInfo) {
-		m.lacking[n.Name] = true
+	if i := &n.Status.NodeInfo; !mountsImages(i) {
+		m.lacking[n.Name] = fmt.Sprintf("kubelet %s, %s", i.KubeletVersion, i.ContainerRuntimeVersion)
 	}
+	m.tell()
 }
 
 func (m *machines) remove(name string) {
@@ -91,6 +98,25 @@ func (m *machines) remove(name string) {
 	defer m.mu.Unlock()
 	m.known--
 	delete(m.lacking, name)
+	m.tell()
+}
+
+// tell says it when what all nodes can has changed.
+func (m *machines) tell() {
+	mount := m.known > 0 && len(m.lacking) == 0
+	if m.changed == nil || mount == m.told {
+		return
+	}
+	m.told = mount
+	why := "all nodes mount images"
+	if m.known == 0 {
+		why = "there is no node"
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.lacking)) {
+		why = fmt.Sprintf("node %s doesn't mount images that programs may be run from: it has %s", name, m.lacking[name])
+		break
+	}
+	m.changed(mount, why)
 }
 
 // mountImages tells whether every node can mount images: which of them a pod will get isn't known yet.

@@ -41,7 +41,9 @@ func TestMachinesThatMountImages(t *testing.T) {
 }
 
 func TestOneMachineThatCannotMountImagesIsEnough(t *testing.T) {
-	m := &machines{lacking: map[string]bool{}}
+	m := newMachines()
+	var said []string
+	m.changed = func(_ bool, why string) { said = append(said, why) }
 	h := m.handler()
 	assert.False(t, m.mountImages(), "nothing is known yet")
 	h.OnAdd(nodeOf("new", "v1.36.3", "containerd://2.4.2"), true)
@@ -54,6 +56,8 @@ func TestOneMachineThatCannotMountImagesIsEnough(t *testing.T) {
 	h.OnUpdate(old, old)
 	h.OnDelete(toolscache.DeletedFinalStateUnknown{Key: "old", Obj: old})
 	assert.True(t, m.mountImages(), "it is gone")
+	assert.Equal(t, []string{"all nodes mount images",
+		"node old doesn't mount images that programs may be run from: it has kubelet v1.35.0, containerd://2.4.2", "all nodes mount images"}, said[:3])
 	h.OnDelete(nodeOf("new", "", ""))
 	assert.False(t, m.mountImages())
 }
@@ -90,7 +94,7 @@ func TestTheRuntimesImageIsMountedInPlaceOfItsCopy(t *testing.T) {
 }
 
 func TestDeliveryCanBeSet(t *testing.T) {
-	c := &caches{machines: &machines{lacking: map[string]bool{}}}
+	c := &caches{machines: newMachines()}
 	c.machines.put(nodeOf("new", "v1.36.3", "containerd://2.4.2"), 1)
 	for d, want := range map[Delivery]bool{DeliverAuto: true, DeliverImageVolume: true, DeliverInitContainer: false} {
 		assert.Equal(t, want, (&reconciler{o: Options{Delivery: d}, cache: c}).useImageVolumes(), d)
