@@ -175,7 +175,7 @@ func (l *logSaver) ended(ctx context.Context, j logJob, err error) {
 		result = "none"
 	} else if err != nil {
 		result = "error"
-		l.r.o.Log.V(1).Info("a log is lost", "pod", j.d.Name, "reason", err.Error())
+		l.r.o.Log.Info("a log is lost", "pod", j.d.Name, "reason", err.Error())
 	}
 	l.r.metrics.logs.WithLabelValues(result).Inc()
 	l.release(ctx, j)
