@@ -25,7 +25,7 @@ have() { command -v "$1" >/dev/null 2>&1; }
 
 # A program that may hang (a broken driver) gets 20 seconds.
 limited() {
-  if have timeout; then timeout 20 "$@"; else "$@"; fi
+  if have timeout; then timeout -k 5 20 "$@"; else "$@"; fi
 }
 
 facts_time() {

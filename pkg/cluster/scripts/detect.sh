@@ -120,7 +120,7 @@ d_images() {
 	command -v ctr >/dev/null 2>&1 || return 0
 	list=
 	if [ -S "$R/run/containerd/containerd.sock" ] || [ -n "$R" ]; then
-		list=$(timeout 30 ctr -n k8s.io images ls 2>/dev/null) || list=
+		list=$(timeout -k 5 30 ctr -n k8s.io images ls 2>/dev/null) || list=
 	fi
 	if [ -n "$list" ]; then
 		printf '%s\n' "$list" | awk 'NR > 1 { printf "image\t%s\t%s\n", $1, $NF ~ /cri-containerd\.pinned=pinned/ ? $3 : "unpinned" }'
