@@ -204,7 +204,10 @@ func TestATaskThatIsStoppedClonesNoMore(t *testing.T) {
 	r, log := newRun(t)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	done := make(chan error, 1)
-	p := plugins(t, r, named("git", `{"repo_uri":"file:///no/such/repo.git"}`)) // two seconds before the next try
+	p := plugins(t, r, named("git", `{"repo_uri":"file:///no/such/repo.git"}`))
+	g, ok := p.list[0].plugin.(*git)
+	require.True(t, ok)
+	g.backoff = time.Hour
 	go func() { done <- p.Pre(ctx) }()
 	log.await(t, "try 1 of 10")
 	cancel(process.ErrStopped)

@@ -26,7 +26,7 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/sshd"
 )
 
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // TestMain also is the ssh server, as the command pai-runtime runs it, and a server of repositories.
 func TestMain(m *testing.M) {
@@ -92,6 +92,11 @@ func newRun(t *testing.T) (*Run, *said) {
 	t.Cleanup(func() {
 		signals.Close()
 		reaper.Stop()
+		for _, pid := range servers(t) { // they would be counted in the next test
+			assert.NoError(t, unix.Kill(pid, unix.SIGKILL))
+			_, err := unix.Wait4(pid, nil, 0, nil)
+			assert.NoError(t, err)
+		}
 	})
 	r := &Run{
 		Layout:  &env.Layout{Spec: &spec.Spec{Gang: true}, Tasks: []env.Task{{Role: "worker", Object: "worker"}}},

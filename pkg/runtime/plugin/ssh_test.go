@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
+	mathrand "math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -45,15 +46,18 @@ func sshParameters(t *testing.T, key string, more map[string]any) string {
 	return string(data)
 }
 
-// freePort is one that nobody has at this moment.
+// freePort is one that nobody has at this moment, and below those that the kernel gives to whoever wants any.
 func freePort(t *testing.T) int {
 	t.Helper()
-	l, err := net.Listen("tcp", ":0")
-	require.NoError(t, err)
-	defer l.Close()
-	a, ok := l.Addr().(*net.TCPAddr)
-	require.True(t, ok)
-	return a.Port
+	for range 1000 {
+		port := 12_000 + mathrand.IntN(8000)
+		if l, err := net.Listen("tcp", fmt.Sprintf(":%d", port)); err == nil {
+			require.NoError(t, l.Close())
+			return port
+		}
+	}
+	require.FailNow(t, "no free port")
+	return 0
 }
 
 // sshRun is a task whose port of ssh is free.

@@ -66,7 +66,7 @@ func (h *host) start(t *testing.T, script string) *process.Process {
 // await returns when the line was printed; shells print of their own who was killed.
 func (h *host) await(t *testing.T, line string) {
 	t.Helper()
-	limit := time.After(20 * time.Second)
+	limit := time.After(time.Minute)
 	for {
 		select {
 		case got := <-h.lines:
@@ -143,12 +143,12 @@ func TestOrphansAreReapedWhileTheProgramRuns(t *testing.T) {
 	h := newHost(t)
 	// Twenty children whose parent ends first; their ends come to this process.
 	p := h.start(t, `for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do (sh -c 'echo $$' & ); done; read x < /dev/zero || true; sleep 1000`)
-	require.Eventually(t, func() bool { return strings.Count(h.out.String(), "\n") == 20 }, 20*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Count(h.out.String(), "\n") == 20 }, time.Minute, 10*time.Millisecond)
 	for pid := range strings.FieldsSeq(h.out.String()) {
 		require.Eventually(t, func() bool {
 			_, err := os.Stat("/proc/" + pid)
 			return errors.Is(err, os.ErrNotExist)
-		}, 20*time.Second, 10*time.Millisecond, "process %s is a zombie", pid)
+		}, time.Minute, 10*time.Millisecond, "process %s is a zombie", pid)
 	}
 	require.NoError(t, p.Signal(unix.SIGKILL))
 	assert.Equal(t, 137, h.signals.Supervise(p, time.Second).Code)
@@ -159,7 +159,7 @@ func TestSIGTERMReachesTheWholeGroupAndTheProgramEndsInItsTime(t *testing.T) {
 	p := h.start(t, `trap 'echo saved; exit 3' TERM; (trap 'echo child; exit 0' TERM; echo up; while :; do sleep 0.01; done) & wait; wait`)
 	h.await(t, "up")
 	go func() { _ = unix.Kill(os.Getpid(), unix.SIGTERM) }()
-	o := h.signals.Supervise(p, 30*time.Second)
+	o := h.signals.Supervise(p, time.Minute)
 	assert.Equal(t, process.Outcome{Code: 3, Stopped: true}, o)
 	require.NoError(t, h.stream.Drain())
 	assert.Contains(t, h.out.String(), "saved")
@@ -173,7 +173,7 @@ func TestAChildThatOutlivesItsShellHasTheGracePeriodToo(t *testing.T) {
 	p := h.start(t, `(trap 'sleep 0.3; echo saved; exit 0' TERM; echo up; while :; do sleep 0.01; done) & wait`)
 	h.await(t, "up")
 	require.NoError(t, unix.Kill(os.Getpid(), unix.SIGTERM))
-	o := h.signals.Supervise(p, 30*time.Second)
+	o := h.signals.Supervise(p, time.Minute)
 	assert.Equal(t, process.Outcome{Code: 143, Stopped: true}, o)
 	assert.False(t, p.Alive())
 	require.NoError(t, h.stream.Drain())
@@ -194,15 +194,17 @@ func TestAProgramThatIgnoresSIGTERMIsKilledAfterTheGracePeriod(t *testing.T) {
 
 func TestASecondSIGTERMNeitherReachesTheProgramNorShortensItsTime(t *testing.T) {
 	h := newHost(t)
-	p := h.start(t, `n=0; trap 'n=$((n+1)); echo got $n' TERM; echo up; while [ $n -lt 1 ]; do sleep 0.01; done; sleep 0.5; exit $n`)
+	mark := filepath.Join(t.TempDir(), "mark")
+	p := h.start(t, `n=0; trap 'n=$((n+1)); echo got $n' TERM; echo up; until [ -e `+mark+` ]; do sleep 0.01; done; sleep 0.5; exit $n`)
 	h.await(t, "up")
 	done := make(chan process.Outcome, 1)
-	go func() { done <- h.signals.Supervise(p, 30*time.Second) }()
+	go func() { done <- h.signals.Supervise(p, time.Minute) }()
 	require.NoError(t, unix.Kill(os.Getpid(), unix.SIGTERM))
 	h.await(t, "got 1")
 	require.NoError(t, unix.Kill(os.Getpid(), unix.SIGTERM))
+	require.Eventually(t, func() bool { return strings.Contains(h.said.String(), "once more") }, time.Minute, time.Millisecond)
+	require.NoError(t, os.WriteFile(mark, nil, 0o600))
 	assert.Equal(t, process.Outcome{Code: 1, Stopped: true}, <-done)
-	assert.Contains(t, h.said.String(), "once more")
 }
 
 func TestOtherSignalsGoToTheProgramAndStopNothing(t *testing.T) {
@@ -228,7 +230,7 @@ func TestASignalBeforeTheProgramReachesIt(t *testing.T) {
 	require.NoError(t, unix.Kill(os.Getpid(), unix.SIGTERM))
 	<-h.signals.Context().Done()
 	p := h.start(t, `sleep 1000`)
-	assert.Equal(t, process.Outcome{Code: 143, Stopped: true}, h.signals.Supervise(p, 30*time.Second))
+	assert.Equal(t, process.Outcome{Code: 143, Stopped: true}, h.signals.Supervise(p, time.Minute))
 }
 
 func TestAChildThatForgotTheSignalGetsItAgain(t *testing.T) {
@@ -240,9 +242,9 @@ func TestAChildThatForgotTheSignalGetsItAgain(t *testing.T) {
 	h.await(t, "up")
 	done := make(chan process.Outcome, 1)
 	require.NoError(t, unix.Kill(os.Getpid(), unix.SIGTERM))
-	go func() { done <- h.signals.Supervise(p, 20*time.Second) }()
+	go func() { done <- h.signals.Supervise(p, time.Minute) }()
 	<-h.signals.Context().Done()
-	require.Eventually(t, func() bool { return strings.Contains(h.said.String(), "SIGTERM") }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(h.said.String(), "SIGTERM") }, time.Minute, time.Millisecond)
 	require.NoError(t, os.WriteFile(mark, nil, 0o600))
 	assert.Equal(t, process.Outcome{Code: 143, Stopped: true}, <-done)
 }
@@ -255,13 +257,14 @@ import signal, time
 def stop(*_): raise SystemExit
 signal.signal(signal.SIGTERM, stop)
 try:
-    print("up"); time.sleep(1000)
+    print("up")
+    while True: time.sleep(0.02) # a signal on the way into a sleep is handled after it
 finally:
     signal.signal(signal.SIGTERM, signal.SIG_DFL); time.sleep(0.5); print("cleaned up")
 '`)
 	h.await(t, "up")
 	require.NoError(t, unix.Kill(os.Getpid(), unix.SIGTERM))
-	assert.Equal(t, process.Outcome{Stopped: true}, h.signals.Supervise(p, 30*time.Second))
+	assert.Equal(t, process.Outcome{Stopped: true}, h.signals.Supervise(p, time.Minute))
 	require.NoError(t, h.stream.Drain())
 	assert.Contains(t, h.out.String(), "cleaned up")
 }
@@ -271,7 +274,7 @@ func TestWhatATrapRunsAtTheEndIsLeftAlone(t *testing.T) {
 	p := h.start(t, `trap 'sleep 0.5; echo copied; exit 0' TERM; echo up; while :; do :; done`)
 	h.await(t, "up")
 	require.NoError(t, unix.Kill(os.Getpid(), unix.SIGTERM))
-	assert.Equal(t, process.Outcome{Stopped: true}, h.signals.Supervise(p, 30*time.Second))
+	assert.Equal(t, process.Outcome{Stopped: true}, h.signals.Supervise(p, time.Minute))
 	require.NoError(t, h.stream.Drain())
 	assert.Contains(t, h.out.String(), "copied")
 }

@@ -21,7 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const patience = 20 * time.Second
+const patience = time.Minute
 
 func TestMain(m *testing.M) {
 	// Who runs the tests under nohup would hand down that nobody hears a hang-up, and a shell keeps to it.

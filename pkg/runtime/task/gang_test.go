@@ -74,7 +74,7 @@ func (a *api) join(c *container) {
 
 func (a *api) opened(t *testing.T) {
 	t.Helper()
-	require.Eventually(t, func() bool { return a.watches.Load() > 0 }, 30*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return a.watches.Load() > 0 }, time.Minute, 5*time.Millisecond)
 }
 
 func (a *api) release(p *peers.Peers) {
@@ -94,7 +94,7 @@ func TestTasksStartTogetherAndKnowEachOther(t *testing.T) {
 		c.start()
 		all = append(all, c)
 	}
-	require.Eventually(t, func() bool { return a.watches.Load() == 2 }, 30*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return a.watches.Load() == 2 }, time.Minute, 5*time.Millisecond)
 	for _, c := range all {
 		assert.Empty(t, c.out())
 	}
@@ -110,11 +110,16 @@ func TestTasksStartTogetherAndKnowEachOther(t *testing.T) {
 
 func TestAGangThatIsNeverCompleteEndsWithItsCode(t *testing.T) {
 	a := newAPI(t)
-	c := newContainer(t, "echo NOT")
-	c.role().Instances = 2
-	c.spec.BarrierTimeoutSec = 1
-	a.join(c)
-	assert.Equal(t, 251, c.run())
+	var c *container
+	code := 250
+	for limit := 1; code == 250 && limit < 60; limit *= 3 { // on a busy machine the first isn't enough to ask once
+		c = newContainer(t, "echo NOT")
+		c.role().Instances = 2
+		c.spec.BarrierTimeoutSec = limit
+		a.join(c)
+		code = c.run()
+	}
+	assert.Equal(t, 251, code, c.errors())
 	assert.Contains(t, c.errors(), "not all tasks of the job have a place to run")
 	assert.Equal(t, 251, c.report().ExitCode)
 }

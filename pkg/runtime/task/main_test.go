@@ -171,7 +171,7 @@ func (c *container) signal(s unix.Signal) {
 // await returns when a line with the text was written.
 func (c *container) await(text string) {
 	c.t.Helper()
-	limit := time.After(30 * time.Second)
+	limit := time.After(time.Minute)
 	for {
 		select {
 		case line := <-c.lines:

@@ -110,7 +110,7 @@ func TestPeopleLogInToATaskByKeyOnly(t *testing.T) {
 		"userssh": map[string]string{"type": "custom", "value": "# mine\n" + sshd.AuthorizedKey(user)},
 	}, private))
 	dial := func(methods ...xssh.AuthMethod) (*xssh.Client, error) {
-		return xssh.Dial("tcp", address, &xssh.ClientConfig{User: "anybody", Auth: methods, HostKeyCallback: hostKey(t, private), Timeout: 10 * time.Second})
+		return xssh.Dial("tcp", address, &xssh.ClientConfig{User: "anybody", Auth: methods, HostKeyCallback: hostKey(t, private), Timeout: time.Minute})
 	}
 	for _, s := range []xssh.Signer{job, user} {
 		client, err := dial(xssh.PublicKeys(s))
@@ -191,7 +191,7 @@ func TestPeopleLogInToATaskByKeyOnly(t *testing.T) {
 		_, err = io.ReadFull(pipe, make([]byte, 3))
 		require.NoError(t, err)
 		require.NoError(t, own.Close())
-		require.Eventually(t, func() bool { _, err := os.Stat(mark); return err == nil }, 20*time.Second, 20*time.Millisecond)
+		require.Eventually(t, func() bool { _, err := os.Stat(mark); return err == nil }, time.Minute, 20*time.Millisecond)
 	})
 	t.Run("files go both ways", func(t *testing.T) {
 		f, err := sftp.NewClient(client)
@@ -224,7 +224,7 @@ func TestTheServerIsStartedAgainWhenItEnds(t *testing.T) {
 	private, job := keyPair(t)
 	c, address := sshHost(t, sshParameters(t, nil, private))
 	login := func() error {
-		client, err := xssh.Dial("tcp", address, &xssh.ClientConfig{Auth: []xssh.AuthMethod{xssh.PublicKeys(job)}, HostKeyCallback: hostKey(t, private), Timeout: 10 * time.Second})
+		client, err := xssh.Dial("tcp", address, &xssh.ClientConfig{Auth: []xssh.AuthMethod{xssh.PublicKeys(job)}, HostKeyCallback: hostKey(t, private), Timeout: time.Minute})
 		if err == nil {
 			_ = client.Close()
 		}

@@ -76,7 +76,7 @@ func TestAStopIsNotTakenForAFailureOfTheProgram(t *testing.T) {
 
 func TestSIGINTStopsToo(t *testing.T) {
 	c := newContainer(t, "")
-	c.role().Exec = []string{"python3", "-c", "import time\nprint('ready', flush=True)\ntime.sleep(1000)"}
+	c.role().Exec = []string{"python3", "-c", "import time\nprint('ready', flush=True)\nwhile True: time.sleep(0.02)"}
 	c.start()
 	c.await("ready")
 	c.signal(unix.SIGINT)
