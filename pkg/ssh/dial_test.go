@@ -30,24 +30,22 @@ func after(t *testing.T, d time.Duration) <-chan time.Time {
 
 func TestAHostThatCannotBeReachedIsNamedWithARemedy(t *testing.T) {
 	t.Parallel()
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	port := closed.Addr().(*net.TCPAddr).Port
-	require.NoError(t, closed.Close())
 	hanging := sshtest.NewServer(t, sshtest.Config{Fault: sshtest.Fault{HangBanner: true}})
 	dropping := sshtest.NewServer(t, sshtest.Config{Fault: sshtest.Fault{DropDials: 1000}})
 	tests := map[string]struct {
-		target ssh.Target
-		remedy string
+		target  ssh.Target
+		timeout time.Duration
+		remedy  string
 	}{
-		"nothing listens":        {ssh.Target{Name: "node1", Address: "127.0.0.1", Port: port}, "no SSH server listens"},
-		"it says nothing":        {hanging.Target(), "no SSH server answers"},
-		"it hangs up every time": {dropping.Target(), "MaxStartups"},
+		// Another program may take a port that was free a moment ago, but not this one.
+		"nothing listens":        {ssh.Target{Name: "node1", Address: "127.0.0.1", Port: 1}, time.Minute, "no SSH server listens"},
+		"it says nothing":        {hanging.Target(), 5 * time.Second, "no SSH server answers"},
+		"it hangs up every time": {dropping.Target(), time.Minute, "MaxStartups"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			o := sshtest.Options(t, hanging, dropping)
-			o.DialTimeout = 200 * time.Millisecond
+			o.DialTimeout = test.timeout
 			test.target.Name = "node1"
 			_, err := sshtest.NewClient(t, o).Dial(t.Context(), test.target)
 			require.ErrorIs(t, err, ssh.ErrUnreachable)
@@ -71,7 +69,7 @@ func TestDialingEndsWithItsContext(t *testing.T) {
 	start := time.Now()
 	_, err := sshtest.Dialer(t, s).Dial(ctx, s.Target())
 	require.ErrorIs(t, err, context.DeadlineExceeded)
-	assert.Less(t, time.Since(start), 2*time.Second)
+	assert.Less(t, time.Since(start), 30*time.Second, "sooner than the limit of a dial")
 }
 
 func TestSomebodyElsesCancellationIsNotOurs(t *testing.T) {
@@ -120,12 +118,13 @@ func TestASilentConnectionIsDeclaredLost(t *testing.T) {
 }
 
 func TestAnAnsweringConnectionIsKept(t *testing.T) {
+	t.Parallel()
 	s := sshtest.NewServer(t, sshtest.Config{Handler: sshtest.Shell{Root: t.TempDir()}})
 	o := sshtest.Options(t, s)
-	o.KeepAlive = 5 * time.Millisecond
+	o.KeepAlive = time.Second // a busy machine answers later than at once
 	h, err := sshtest.NewClient(t, o).Dial(t.Context(), s.Target())
 	require.NoError(t, err)
-	_, err = h.Run(t.Context(), ssh.Script{Name: "slow", Body: "sleep 0.3"})
+	_, err = h.Run(t.Context(), ssh.Script{Name: "slow", Body: "sleep 6"})
 	require.NoError(t, err)
 }
 
@@ -169,22 +168,25 @@ func TestAtMostEightDialsGoThroughAJumpHostAtATime(t *testing.T) {
 	door := sshtest.NewServer(t, sshtest.Config{})
 	busy := sshtest.NewServer(t, sshtest.Config{Fault: sshtest.Fault{HangBanner: true}})
 	o := sshtest.Options(t, door, busy)
-	o.DialTimeout = 300 * time.Millisecond
 	c := sshtest.NewClient(t, o)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
 	errs := make(chan error)
 	for i := range 20 {
 		target := busy.Target()
 		target.JumpHosts = jump(door, "root")
 		target.User = fmt.Sprint("user", i) // another connection each
 		go func() {
-			_, err := c.Dial(t.Context(), target)
+			_, err := c.Dial(ctx, target)
 			errs <- err
 		}()
 	}
-	require.ErrorIs(t, <-errs, ssh.ErrUnreachable)
-	assert.LessOrEqual(t, busy.Dials(), 16, "eight at first, eight more at most since the first failed")
-	for range 19 {
-		require.ErrorIs(t, <-errs, ssh.ErrUnreachable)
+	require.Eventually(t, func() bool { return busy.Dials() >= 8 }, time.Minute, time.Millisecond)
+	<-after(t, 300*time.Millisecond) // in which a ninth would come
+	assert.Equal(t, 8, busy.Dials())
+	cancel()
+	for range 20 {
+		require.ErrorIs(t, <-errs, context.Canceled)
 	}
 	assert.Equal(t, 1, door.Dials())
 }

@@ -109,12 +109,13 @@ func TestAPersonIsAskedOncePerHost(t *testing.T) {
 }
 
 func TestTheTimeToThinkCountsAgainstNoLimit(t *testing.T) {
+	t.Parallel()
 	s := sshtest.NewServer(t, sshtest.Config{})
 	o := sshtest.Options(t)
 	o.HostKeys = ssh.HostKeyAsk
-	o.DialTimeout = time.Second
+	o.DialTimeout = 5 * time.Second
 	o.Confirm = func(string, string) (bool, error) {
-		<-after(t, 1500*time.Millisecond)
+		<-after(t, 6*time.Second)
 		return true, nil
 	}
 	_, err := sshtest.NewClient(t, o).Dial(t.Context(), s.Target())

@@ -86,7 +86,7 @@ func TestRunQuotesEveryByteOfTheScript(t *testing.T) {
 func TestRunReportsASyntaxErrorAtOnce(t *testing.T) {
 	h, _, _ := dial(t, shell(t))
 	for _, body := range []string{"if true; then", "echo 'open", "echo )", "}"} {
-		r, err := h.Run(t.Context(), ssh.Script{Name: "test", Body: body, Timeout: 5 * time.Second})
+		r, err := h.Run(t.Context(), ssh.Script{Name: "test", Body: body, Timeout: time.Minute})
 		require.NoError(t, err, body)
 		assert.NotZero(t, r.ExitCode, body)
 	}
@@ -209,9 +209,9 @@ func TestCancellationEndsTheScriptOnTheHost(t *testing.T) {
 	cancel()
 	start := time.Now()
 	require.ErrorIs(t, <-ended, context.Canceled)
-	assert.Less(t, time.Since(start), 2*time.Second)
+	assert.Less(t, time.Since(start), 30*time.Second)
 	s.Wait() // would take ten minutes if the sleeps lived on
-	assert.Less(t, time.Since(start), 10*time.Second)
+	assert.Less(t, time.Since(start), time.Minute)
 }
 
 func TestCancellationAlsoEndsAScriptThatIgnoresTheFirstSignal(t *testing.T) {
@@ -229,18 +229,19 @@ func TestCancellationAlsoEndsAScriptThatIgnoresTheFirstSignal(t *testing.T) {
 	require.ErrorIs(t, <-ended, context.Canceled)
 	start := time.Now()
 	s.Wait()
-	assert.Less(t, time.Since(start), 15*time.Second)
+	assert.Less(t, time.Since(start), time.Minute)
 }
 
 // waitFor returns when a file is there.
 func waitFor(t *testing.T, path string) {
 	t.Helper()
-	require.Eventually(t, func() bool { _, err := os.Stat(path); return err == nil }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { _, err := os.Stat(path); return err == nil }, time.Minute, time.Millisecond)
 }
 
 func TestATimeoutIsNamed(t *testing.T) {
+	t.Parallel()
 	h, s, _ := dial(t, shell(t))
-	r, err := h.Run(t.Context(), ssh.Script{Name: "slow", Body: "echo first; sleep 600", Timeout: 300 * time.Millisecond})
+	r, err := h.Run(t.Context(), ssh.Script{Name: "slow", Body: "echo first; sleep 600", Timeout: 5 * time.Second})
 	require.ErrorIs(t, err, ssh.ErrTimeout)
 	assert.ErrorContains(t, err, "slow on node1")
 	assert.Equal(t, "first\n", string(r.Stdout), "what was printed so far is kept")
@@ -353,7 +354,7 @@ func TestAHeldScriptThatHangsEndsWithTheConnection(t *testing.T) {
 	s.Drop()
 	start := time.Now()
 	s.Wait()
-	assert.Less(t, time.Since(start), 20*time.Second)
+	assert.Less(t, time.Since(start), time.Minute)
 }
 
 func TestHoldExplainsAScriptThatSaysNothing(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/openpai/paictl/pkg/ssh"
 )
@@ -25,6 +26,7 @@ func Options(t testing.TB, servers ...*Server) ssh.Options {
 	return ssh.Options{
 		Home: home, LocalUser: "tester", ConfigFile: ssh.None, AgentSocket: ssh.None,
 		KnownHosts: known, SystemKnownHosts: ssh.None, HostKeys: ssh.HostKeyStrict,
+		DialTimeout: time.Minute, // the machine that runs the tests may be busy
 	}
 }
 

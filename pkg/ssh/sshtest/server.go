@@ -275,7 +275,7 @@ func (s *Server) drop(nc net.Conn) {
 
 // serve runs one connection.
 func (s *Server) serve(nc net.Conn) {
-	_ = nc.SetDeadline(time.Now().Add(time.Minute))
+	_ = nc.SetDeadline(time.Now().Add(2 * time.Minute))
 	sc, channels, requests, err := cssh.NewServerConn(nc, s.config)
 	if err != nil {
 		return

@@ -45,7 +45,7 @@ func (h Shell) Exec(_ context.Context, e *Exec) int {
 	cmd.Dir = h.Root
 	cmd.Env = h.environment()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.WaitDelay = 2 * time.Second
+	cmd.WaitDelay = 20 * time.Second // less, and a busy machine loses output
 	cmd.Stdout, cmd.Stderr = e.Stdout, e.Stderr
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
