@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -49,16 +50,23 @@ func TestServicesStartAfterThoseThatTheyRequire(t *testing.T) {
 func TestIndependentServicesStartAtTheSameTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)
-		var now, most atomic.Int32
+		var mu sync.Mutex
+		now, most := 0, 0
+		count := func(n int) {
+			mu.Lock()
+			defer mu.Unlock()
+			now += n
+			most = max(most, now)
+		}
 		l.ready.wait = func(context.Context, string) error {
-			most.Store(max(most.Load(), now.Add(1)))
+			count(1)
 			time.Sleep(10 * time.Second) // the bubble's time
-			now.Add(-1)
+			count(-1)
 			return nil
 		}
 		began := time.Now()
 		require.NoError(t, l.start())
-		assert.Equal(t, int32(3), most.Load(), "storage, alerts and node-exporter")
+		assert.Equal(t, 3, most, "storage, alerts and node-exporter")
 		assert.Equal(t, 30*time.Second, time.Since(began), "three steps deep")
 	})
 }
