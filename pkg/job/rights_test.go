@@ -1,18 +1,21 @@
 package job
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	authv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
@@ -92,6 +95,22 @@ func apply(t *testing.T, cluster *kube.Cluster, text string) {
 	}
 }
 
+// allowed waits until the API server knows of a right that was given: it watches roles, and learns of
+// them a moment after they are made.
+func allowed(t *testing.T, cluster *kube.Cluster, user, verb, namespace, resource, name string) {
+	t.Helper()
+	resource, sub, _ := strings.Cut(resource, "/")
+	group := ""
+	if resource == "frameworks" {
+		group = v1.Resource.Group
+	}
+	require.NoError(t, wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		review, err := cluster.Client.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authv1.SubjectAccessReview{Spec: authv1.SubjectAccessReviewSpec{User: user,
+			ResourceAttributes: &authv1.ResourceAttributes{Namespace: namespace, Verb: verb, Group: group, Resource: resource, Subresource: sub, Name: name}}}, metav1.CreateOptions{})
+		return err == nil && review.Status.Allowed, err
+	}), "%s may not %s %s/%s in %q", user, verb, resource, sub, namespace)
+}
+
 // roles is the part of docs/jobs.md that administrators apply.
 func roles(t *testing.T) string {
 	t.Helper()
@@ -117,6 +136,10 @@ func TestWhoMayNotReadTheHistoryIsToldSoAndWhatToAskFor(t *testing.T) {
 {apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: proxy, namespace: pai-system}, rules: [{apiGroups: [""], resources: [services/proxy], resourceNames: ["job-controller:http"], verbs: [get]}]}
 ---
 {apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: proxy, namespace: pai-system}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: proxy}, subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: reaches}]}`)
+	for _, user := range []string{"ann", "reaches"} {
+		allowed(t, cluster, user, "list", kube.JobNamespace, "frameworks", "")
+	}
+	allowed(t, cluster, "reaches", "get", kube.SystemNamespace, "services/proxy", "job-controller:http")
 	for user, why := range map[string]string{
 		"ann":     `the history of jobs is closed to you: your account may not reach the job controller (cannot get resource "services/proxy" in API group "" in the namespace "pai-system")`,
 		"reaches": "the history of jobs is closed to you: your account may not read the Secret job-controller-token in the namespace pai-system",
@@ -148,6 +171,9 @@ func TestTheRoleOfTheDocumentationIsEnough(t *testing.T) {
 		apply(t, cluster, `{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: carol, namespace: `+namespace+`}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: job-user}, subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: carol}]}`)
 	}
 	apply(t, cluster, `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: carol}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: job-user}, subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: carol}]}`)
+	allowed(t, cluster, "carol", "create", kube.JobNamespace, "frameworks", "")
+	allowed(t, cluster, "carol", "get", kube.SystemNamespace, "services/proxy", "scheduler:http")
+	allowed(t, cluster, "carol", "list", "", "nodes", "")
 	h := &history{jobs: []api.JobDetail{{Job: api.Job{Framework: v1.ObjectName("carol", "old"), UID: "u", User: "carol", Name: "old", State: "failed"}}}}
 	scheduler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"items":[]}`)) })
 	c := as(t, cluster, "carol", jobtest.Services{api.Service: proxied(t, cluster, "job-controller:http", guarded(h)), "scheduler": proxied(t, cluster, "scheduler:http", scheduler)})
