@@ -128,7 +128,7 @@ func (g git) run(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, g.program, args...)
 	cmd.Dir = g.dir
 	cmd.Env = g.environ()
-	cmd.WaitDelay = time.Second // the programs that git has started may outlive it
+	cmd.WaitDelay = 5 * time.Second // the programs that git has started may outlive it; less, and a busy machine loses its words
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if g.options.Ask {
