@@ -40,7 +40,7 @@ func (l *lab) down(ctx context.Context, purge bool, edit ...func(*Options, *ssh.
 	if c := l.crash.Load(); c != nil {
 		so.NetDial = c.dial
 	}
-	o := Options{Sink: events, Clock: time.Now, Owner: "tester@here, pid 1", Command: "paictl cluster down -p conf", StepTimeout: time.Minute}
+	o := Options{Sink: events, Clock: time.Now, Owner: "tester@here, pid 1", Command: "paictl cluster down -p conf", StepTimeout: 5 * time.Minute}
 	for _, f := range edit {
 		f(&o, &so)
 	}

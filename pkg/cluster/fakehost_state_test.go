@@ -155,7 +155,7 @@ func assertNoRunIsLeft(t *testing.T) {
 		return ""
 	}
 	deadline := stopwatch()
-	for running() != "" && deadline() < 5 {
+	for running() != "" && deadline() < 60 {
 		runtime.Gosched()
 	}
 	assert.Empty(t, running(), "a goroutine that nobody ends")

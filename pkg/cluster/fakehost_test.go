@@ -151,7 +151,7 @@ func (l *lab) up(ctx context.Context, edit ...func(*Options, *ssh.Options)) *out
 	}
 	o := Options{
 		Sink: events, Clock: time.Now, Owner: "tester@here, pid 1", Command: "paictl cluster up -p conf",
-		StepTimeout: time.Minute, RoundTrips: func(h string) int { return counter.Host(h).RoundTrips },
+		StepTimeout: 5 * time.Minute, RoundTrips: func(h string) int { return counter.Host(h).RoundTrips },
 	}
 	for _, f := range edit {
 		f(&o, &so)

@@ -30,7 +30,7 @@ func (l *lab) removeNodes(ctx context.Context, ro RemoveOptions, names ...string
 		left = append(left, n.Hostname)
 		return nil
 	}
-	o := Options{Dialer: client, Sink: events, Clock: time.Now, Owner: "tester", Command: "paictl node remove", StepTimeout: time.Minute, Limit: names}
+	o := Options{Dialer: client, Sink: events, Clock: time.Now, Owner: "tester", Command: "paictl node remove", StepTimeout: 5 * time.Minute, Limit: names}
 	err := RemoveNodes(ctx, l.spec(), o, ro)
 	return &outcome{err: err, events: events.events}, left
 }

@@ -30,7 +30,7 @@ func (l *lab) options() Options {
 	client := ssh.NewClient(so)
 	l.t.Cleanup(func() { _ = client.Close() })
 	return Options{
-		Dialer: client, Sink: &sink{}, Clock: time.Now, StepTimeout: time.Minute, Command: "paictl cluster status",
+		Dialer: client, Sink: &sink{}, Clock: time.Now, StepTimeout: 5 * time.Minute, Command: "paictl cluster status",
 		RoundTrips: func(h string) int { return counter.Host(h).RoundTrips },
 	}
 }
