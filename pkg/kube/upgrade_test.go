@@ -17,7 +17,7 @@ import (
 )
 
 // limit is long enough for a busy machine to open a connection.
-const limit = 2 * time.Second
+const limit = 10 * time.Second
 
 func TestAnUpgradedConnectionOutlivesTheTimeForAnAnswer(t *testing.T) {
 	for name, without := range map[string]bool{"WebSockets": false, "SPDY": true} {
