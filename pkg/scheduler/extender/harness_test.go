@@ -105,7 +105,7 @@ func (c *cluster) start(opts Options) {
 	c.cancel = cancel
 	c.t.Cleanup(cancel)
 	c.events = record.NewFakeRecorder(1000)
-	c.e = New(c.client, opts, slog.New(slog.NewTextHandler(testLog{c.t}, nil)), c.events, c.clock.now)
+	c.e = New(c.client, opts, slog.New(slog.NewTextHandler(newTestLog(c.t), nil)), c.events, c.clock.now)
 	require.NoError(c.t, c.e.startWatching(ctx))
 	c.e.work.run(ctx)
 	c.eventually(func() bool {
@@ -115,11 +115,26 @@ func (c *cluster) start(opts Options) {
 	})
 }
 
-// testLog shows the log of a test that failed.
-type testLog struct{ t *testing.T }
+// testLog shows the log of a test that failed. What still writes after the test is not heard.
+type testLog struct {
+	mu sync.Mutex
+	t  *testing.T // nil after its end
+}
 
-func (l testLog) Write(p []byte) (int, error) {
-	if l.t.Context().Err() == nil {
+func newTestLog(t *testing.T) *testLog {
+	l := &testLog{t: t}
+	t.Cleanup(func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.t = nil
+	})
+	return l
+}
+
+func (l *testLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.t != nil {
 		l.t.Log(strings.TrimRight(string(p), "\n"))
 	}
 	return len(p), nil
@@ -146,7 +161,7 @@ func (c *cluster) reactBind(action clienttesting.Action) (bool, runtime.Object, 
 
 func (c *cluster) eventually(ok func() bool) {
 	c.t.Helper()
-	require.Eventually(c.t, ok, 20*time.Second, 2*time.Millisecond)
+	require.Eventually(c.t, ok, time.Minute, 2*time.Millisecond)
 }
 
 func readyNode(name string) *corev1.Node {

@@ -153,7 +153,9 @@ func TestTheReservationOfAGangThatLeavesIsGivenBack(t *testing.T) {
 	}
 	c.get("/v1/inspect/affinitygroups/o", &status)
 	assert.Equal(t, "BeingPreempted", status.Status.State)
+	c.client.Lock()
 	c.client.ReactionChain = c.client.ReactionChain[1:] // deletes work again
+	c.client.Unlock()
 	c.delete(p)
 	c.get("/v1/inspect/affinitygroups/o", &status)
 	assert.Equal(t, "Allocated", status.Status.State)

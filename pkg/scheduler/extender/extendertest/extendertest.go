@@ -202,7 +202,7 @@ func (p *Pair) Stop() {
 
 // Get asks the read-only API.
 func (p *Pair) Get(path string) (int, string, error) {
-	ctx, cancel := context.WithTimeout(p.t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(p.t.Context(), time.Minute)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.API+path, nil)
 	if err != nil {
@@ -279,7 +279,7 @@ func (p *process) waitFor(t testing.TB, what *regexp.Regexp) []string {
 		case <-next:
 		case <-p.ended:
 			t.Fatalf("%s ended: %s", p.name, p.tail(10))
-		case <-time.After(30 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatalf("%s didn't start: %s", p.name, p.tail(10))
 		}
 	}
