@@ -265,6 +265,7 @@ func TestADownThatIsCutOffAnywhereIsFinishedByTheNext(t *testing.T) {
 	copyTree(t, l.host("m1").root, up+"/m1")
 	copyTree(t, l.cluster, up+"/cluster")
 	restore := func() {
+		l.rest()
 		copyTree(t, up+"/m1", l.host("m1").root)
 		copyTree(t, up+"/cluster", l.cluster)
 	}

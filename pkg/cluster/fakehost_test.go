@@ -190,6 +190,13 @@ func (l *lab) servers() []*sshtest.Server {
 	return out
 }
 
+// rest waits until nothing runs on any machine, not even what a paictl that died has started.
+func (l *lab) rest() {
+	for _, h := range l.hosts {
+		h.server.Wait()
+	}
+}
+
 // Exec runs one command of paictl on the machine, unless a crash comes in between.
 func (h *fakeHost) Exec(ctx context.Context, e *sshtest.Exec) int {
 	n := int(h.lab.commands.Add(1))

@@ -138,6 +138,7 @@ func TestARemovalThatIsCutOffIsFinishedByTheNext(t *testing.T) {
 			if k%3 != i && os.Getenv("PAICTL_TEST_CRASH") != "all" {
 				continue
 			}
+			l.rest()
 			for _, h := range l.hosts {
 				copyTree(t, up+"/"+h.name, h.root)
 			}
