@@ -70,7 +70,7 @@ func (l *apiLab) configure(sections string) {
 
 func (l *apiLab) options(only ...string) Options {
 	l.story = &story{}
-	return Options{Names: only, Wait: 2 * time.Minute, Sink: l.story, Command: "paictl service", WithDependents: true}
+	return Options{Names: only, Wait: 5 * time.Minute, Sink: l.story, Command: "paictl service", WithDependents: true}
 }
 
 func (l *apiLab) start() *Summary {

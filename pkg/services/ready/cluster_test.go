@@ -41,11 +41,13 @@ func TestOnARealCluster(t *testing.T) {
 	require.NoError(t, yaml.Unmarshal([]byte(sleeper), &d))
 	deployments := c.Client.AppsV1().Deployments(place)
 	checker := New(c.Client)
-	o := WaitOptions{Timeout: 2 * time.Minute, Grace: time.Second}
+	o := WaitOptions{Timeout: 5 * time.Minute, Grace: time.Second}
+	// What was mended is final no longer once the controllers have seen it, however slow they are.
+	mended := WaitOptions{Timeout: o.Timeout, Grace: o.Timeout}
 
 	_, err = deployments.Create(ctx, &d, metav1.CreateOptions{})
 	require.NoError(t, err)
-	state, err := checker.Wait(ctx, place, sleeper, o)
+	state, err := checker.Wait(ctx, place, sleeper, mended)
 	require.NoError(t, err)
 	assert.Equal(t, 2, state.ReadyPods)
 	state, err = checker.Check(ctx, place, sleeper)
@@ -92,7 +94,7 @@ func TestOnARealCluster(t *testing.T) {
 
 	require.NoError(t, c.Client.CoreV1().ResourceQuotas(place).Delete(ctx, "small", metav1.DeleteOptions{}))
 	change(func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Resources.Requests = nil })
-	state, err = checker.Wait(ctx, place, sleeper, o)
+	state, err = checker.Wait(ctx, place, sleeper, mended)
 	require.NoError(t, err)
 	assert.Equal(t, 2, state.ReadyPods)
 
@@ -117,7 +119,7 @@ spec:
 	now.Spec.Template.Spec.NodeSelector = nil
 	_, err = c.Client.AppsV1().DaemonSets(place).Update(ctx, now, metav1.UpdateOptions{})
 	require.NoError(t, err)
-	state, err = checker.Wait(ctx, place, daemons, o)
+	state, err = checker.Wait(ctx, place, daemons, mended)
 	require.NoError(t, err)
 	assert.Equal(t, kubetest.Nodes, state.ReadyPods)
 }
