@@ -176,7 +176,7 @@ func TestWhatTheAPIServerRefusesLeavesNothing(t *testing.T) {
 	require.Eventually(t, func() bool {
 		_, err := c.Frameworks.Get(ctx, o.Framework.Name)
 		return apierrors.IsNotFound(err)
-	}, 10*time.Second, 20*time.Millisecond, "the name is free again")
+	}, time.Minute, 20*time.Millisecond, "the name is free again")
 	o = objects(t, "refused", "train", "echo")
 	o.Framework.Spec.TaskRoles[0].TaskNumber = -1
 	_, err = c.Submit(ctx, o, SubmitOptions{DryRun: true})

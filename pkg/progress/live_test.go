@@ -189,7 +189,7 @@ func TestLiveShowsThatACancelledRunFinishesItsSteps(t *testing.T) {
 		l.Emit(e)
 	}
 	cancel()
-	require.Eventually(t, func() bool { return strings.Contains(out.String(), "finishing the running steps") }, 10*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(out.String(), "finishing the running steps") }, time.Minute, 10*time.Millisecond)
 	require.NoError(t, l.Close())
 }
 

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	eventually = 10 * time.Second
+	eventually = time.Minute
 	tick       = 5 * time.Millisecond
 )
 

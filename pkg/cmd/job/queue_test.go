@@ -128,7 +128,7 @@ func (s *gpuScheduler) filter(p *corev1.Pod) (nodes []string) {
 		text, _ := io.ReadAll(resp.Body)
 		out.Error = ""
 		return json.Unmarshal(text, &out) == nil && out.Error == "" && resp.StatusCode == http.StatusOK
-	}, 20*time.Second, 50*time.Millisecond, "it leads")
+	}, time.Minute, 50*time.Millisecond, "it leads")
 	return out.NodeNames
 }
 

@@ -19,7 +19,7 @@ const Token = "test"
 
 const (
 	pollEvery = 50 * time.Millisecond
-	pollFor   = 20 * time.Second
+	pollFor   = time.Minute
 )
 
 // SetStatus writes a Framework's status, as the controller would.

@@ -374,7 +374,7 @@ func TestFollowingGoesOnOverRetriesUntilTheJobHasEnded(t *testing.T) {
 	go func() { done <- Write(t.Context(), c, j, o) }()
 	until := func(text string) {
 		t.Helper()
-		require.Eventually(t, func() bool { return strings.Contains(r.String(), text) }, 20*time.Second, 5*time.Millisecond, "%q", text)
+		require.Eventually(t, func() bool { return strings.Contains(r.String(), text) }, time.Minute, 5*time.Millisecond, "%q", text)
 	}
 	until("worker[0]| a\n")
 	f.pod("worker", 1, 0, "waiting")
