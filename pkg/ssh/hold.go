@@ -44,6 +44,9 @@ func (h *host) Hold(ctx context.Context, s Script) (Session, error) {
 }
 
 func (h *host) hold(ctx context.Context, s Script, program string) (*session, error) {
+	if ctx.Err() != nil {
+		return nil, h.conn.explain(ctx, s.Name, context.Cause(ctx))
+	}
 	line := &firstLine{max: h.client.o.MaxOutput, complete: make(chan struct{})}
 	started := make(chan *process, 1)
 	failed := make(chan error, 1)

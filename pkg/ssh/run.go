@@ -52,6 +52,9 @@ func (h *host) Run(ctx context.Context, s Script) (Result, error) {
 // run sends the program and collects the answer. Everything that may block happens in
 // a goroutine of its own, so that the end of ctx is answered even on a dead network.
 func (h *host) run(ctx context.Context, s Script, program string) (Result, error) {
+	if ctx.Err() != nil {
+		return Result{ExitCode: -1}, h.conn.explain(ctx, s.Name, context.Cause(ctx))
+	}
 	stdout := &output{max: h.client.o.MaxOutput}
 	started := make(chan *process, 1)
 	failed := make(chan error, 1)

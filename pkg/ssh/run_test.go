@@ -386,12 +386,18 @@ func TestSessionsStayBelowTheServersLimit(t *testing.T) {
 }
 
 func TestErrorsKeepTheirCause(t *testing.T) {
-	h, _, _ := dial(t, shell(t))
+	h, s, _ := dial(t, shell(t))
 	_, err := h.Run(t.Context(), ssh.Script{Name: "bad", Body: "echo \x00"})
 	require.ErrorContains(t, err, "NUL")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	stop := errors.New("stop")
 	cancel(stop)
-	_, err = h.Run(ctx, ssh.Script{Name: "test", Body: "true"})
-	require.ErrorIs(t, err, stop)
+	for range 20 {
+		_, err = h.Run(ctx, ssh.Script{Name: "test", Body: "true"})
+		require.ErrorIs(t, err, stop)
+		_, err = h.Hold(ctx, ssh.Script{Name: "test", Body: "echo held; cat"})
+		require.ErrorIs(t, err, stop)
+	}
+	s.Wait()
+	assert.Empty(t, s.Execs(), "nothing begins that nobody waits for")
 }
