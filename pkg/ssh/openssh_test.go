@@ -94,7 +94,7 @@ func startOpenSSH(t *testing.T, settings ...string) *openssh {
 func freeAddress(t *testing.T) *net.TCPAddr {
 	t.Helper()
 	for range 100 {
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(20_000)))
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(10_000)))
 		if err == nil {
 			require.NoError(t, l.Close())
 			return l.Addr().(*net.TCPAddr)
