@@ -9,8 +9,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
-	"k8s.io/klog/v2"
-	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/openpai/paictl/pkg/framework/api"
 	"github.com/openpai/paictl/pkg/framework/archive"
@@ -22,9 +20,6 @@ import (
 // run works until the context ends, or until something of it fails: then all of it ends, and the kubelet
 // starts it anew.
 func run(ctx context.Context, o *options, log *slog.Logger) (err error) {
-	// What the libraries say looks like the rest.
-	klog.SetSlogLogger(log)
-	ctrllog.SetLogger(logr.FromSlogHandler(log.Handler()))
 	config, err := o.config()
 	if err != nil {
 		return fmt.Errorf("find the cluster: %w", err)

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -111,7 +112,7 @@ func (w *cluster) start() {
 
 func (w *cluster) eventually(what string, f func() bool) {
 	w.t.Helper()
-	err := wait.PollUntilContextTimeout(w.t.Context(), 20*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) { return f(), nil })
+	err := wait.PollUntilContextTimeout(w.t.Context(), 20*time.Millisecond, 2*time.Minute, true, func(context.Context) (bool, error) { return f(), nil })
 	require.NoError(w.t, err, what)
 }
 
@@ -163,7 +164,7 @@ func (w *cluster) reaches(name string, state v1.State) *v1.Framework {
 func (w *cluster) until(name, what string, ok func(*v1.Framework) bool) *v1.Framework {
 	w.t.Helper()
 	var f *v1.Framework
-	err := wait.PollUntilContextTimeout(w.t.Context(), 20*time.Millisecond, 60*time.Second, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(w.t.Context(), 20*time.Millisecond, 3*time.Minute, true, func(context.Context) (bool, error) {
 		f = w.job(name)
 		return f.Status != nil && ok(f), nil
 	})
@@ -188,14 +189,17 @@ func (w *cluster) exits(name string, code int32) {
 		p := &corev1.Pod{}
 		return w.get(p, name) && p.Status.Phase == corev1.PodRunning
 	})
-	p := w.pod(name)
-	p.Status.Phase = corev1.PodSucceeded
-	if code != 0 {
-		p.Status.Phase = corev1.PodFailed
-	}
-	now := metav1.Now()
-	for i := range p.Status.ContainerStatuses {
-		p.Status.ContainerStatuses[i].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, StartedAt: now, FinishedAt: now}}
-	}
-	require.NoError(w.t, w.c.Status().Update(w.t.Context(), p))
+	// KWOK may play a stage once more meanwhile.
+	require.NoError(w.t, retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		p := w.pod(name)
+		p.Status.Phase = corev1.PodSucceeded
+		if code != 0 {
+			p.Status.Phase = corev1.PodFailed
+		}
+		now := metav1.Now()
+		for i := range p.Status.ContainerStatuses {
+			p.Status.ContainerStatuses[i].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, StartedAt: now, FinishedAt: now}}
+		}
+		return w.c.Status().Update(w.t.Context(), p)
+	}))
 }

@@ -37,7 +37,7 @@ func open(t *testing.T) client.Client {
 	if err := c.Create(t.Context(), crd); !apierrors.IsAlreadyExists(err) {
 		require.NoError(t, err)
 	}
-	require.NoError(t, wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+	require.NoError(t, wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
 		return c.List(ctx, &v1.FrameworkList{}) == nil, nil
 	}))
 	return c
