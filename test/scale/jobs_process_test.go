@@ -3,8 +3,8 @@ package scale
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -13,7 +13,6 @@ import (
 	"strings"
 	"sync"
 	"syscall"
-	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -67,21 +66,23 @@ func (w *jobsWorld) start() {
 	dir := w.t.TempDir()
 	kubeconfig := filepath.Join(dir, "kubeconfig")
 	require.NoError(w.t, clientcmd.WriteToFile(w.c.Raw, kubeconfig))
-	address := freeAddress(w.t)
-	cmd := exec.CommandContext(context.WithoutCancel(w.t.Context()), program, "--kubeconfig="+kubeconfig, "--database="+w.archive, "--listen="+address, "--code-listen="+freeAddress(w.t), "--leader-election=false")
+	cmd := exec.CommandContext(context.WithoutCancel(w.t.Context()), program, "--kubeconfig="+kubeconfig, "--database="+w.archive, "--listen=127.0.0.1:0", "--code-listen=127.0.0.1:0", "--leader-election=false")
 	// It ends with this process, too.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	c := &controller{cmd: cmd, url: "http://" + address, ended: make(chan struct{})}
+	c := &controller{cmd: cmd, ended: make(chan struct{})}
 	cmd.Stdout, cmd.Stderr = c, c
 	require.NoError(w.t, cmd.Start())
 	w.controller = c
 	go func() { _ = cmd.Wait(); close(c.ended) }()
 	w.t.Cleanup(func() { _ = cmd.Process.Kill(); <-c.ended })
-	require.NoError(w.t, w.wait(time.After(time.Minute), func() error {
+	require.NoError(w.t, w.wait(time.After(2*time.Minute), func() error {
 		select {
 		case <-c.ended:
 			return fmt.Errorf("it has ended: %s", c.text())
 		default:
+		}
+		if c.url = c.address(); c.url == "" {
+			return errors.New("it doesn't listen yet")
 		}
 		resp, err := http.Get(c.url + "/readyz")
 		if err != nil {
@@ -120,10 +121,14 @@ func (c *controller) memory() int64 {
 	return 0
 }
 
-func freeAddress(t testing.TB) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer l.Close()
-	return l.Addr().String()
+// address is where it says that it listens, "" before.
+func (c *controller) address() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, rest, found := strings.Cut(c.output.String(), " listen=")
+	address, _, whole := strings.Cut(rest, " ")
+	if !found || !whole {
+		return ""
+	}
+	return "http://" + address
 }
