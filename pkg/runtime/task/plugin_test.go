@@ -16,6 +16,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -348,6 +349,8 @@ func gitServer(t *testing.T, fail int) (string, string) {
 	}
 	path, err := exec.Command("git", "--exec-path").Output()
 	require.NoError(t, err)
+	var left atomic.Int32
+	left.Store(int32(fail))
 	backend := &cgi.Handler{Path: strings.TrimSpace(string(path)) + "/git-http-backend", Env: []string{"GIT_PROJECT_ROOT=" + dir, "GIT_HTTP_EXPORT_ALL=1"}}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		user, password, _ := r.BasicAuth()
@@ -356,7 +359,7 @@ func gitServer(t *testing.T, fail int) (string, string) {
 			w.WriteHeader(http.StatusUnauthorized)
 			return
 		}
-		if fail--; fail >= 0 {
+		if left.Add(-1) >= 0 {
 			w.WriteHeader(http.StatusInternalServerError)
 			return
 		}
