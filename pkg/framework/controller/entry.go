@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/openpai/paictl/pkg/framework/machine"
@@ -45,6 +46,37 @@ type entry struct {
 
 	tasks       atomic.Int32
 	lastAddress atomic.Int64
+
+	mu   sync.Mutex
+	last map[types.UID]*corev1.Pod // pods that have ended, or are gone, as they were seen last
+}
+
+// seen remembers a pod.
+func (e *entry) seen(p *corev1.Pod) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.last == nil {
+		e.last = map[types.UID]*corev1.Pod{}
+	}
+	e.last[p.UID] = p
+}
+
+// gone takes out the pods that aren't there any more; what is there may still vanish unseen.
+func (e *entry) gone(there map[string]*corev1.Pod) map[types.UID]*corev1.Pod {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var out map[types.UID]*corev1.Pod
+	for uid, p := range e.last {
+		if have := there[p.Name]; have != nil && have.UID == uid {
+			continue
+		}
+		if out == nil {
+			out = map[types.UID]*corev1.Pod{}
+		}
+		out[uid] = p
+		delete(e.last, uid)
+	}
+	return out
 }
 
 type savedTask struct {

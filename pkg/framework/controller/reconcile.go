@@ -58,6 +58,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, err
 	}
 	if e.status != nil && e.status.ArchivedTime != nil && !e.dirty {
+		e.gone(nil)
 		after, err := r.afterlife(ctx, f, e)
 		return reconcile.Result{RequeueAfter: after}, err
 	}
@@ -179,6 +180,7 @@ func (r *reconciler) step(ctx context.Context, f *v1.Framework, e *entry) (*mach
 	if err != nil {
 		return nil, err
 	}
+	pods.Last = e.gone(pods.ByName)
 	st, result := machine.Step(machine.Input{
 		Framework: f, Status: e.status, ConfigMap: cm, Pods: pods, Saved: e.saved(), Blocked: e.blocked,
 		Now: now, Rules: r.rules, Random: rand.Float64, Policy: r.policy,

@@ -57,14 +57,23 @@ func (r *reconciler) handler(of func(client.Object) string) handler.EventHandler
 			if unchanged(e.ObjectOld, e.ObjectNew) {
 				return
 			}
+			if p, ok := e.ObjectNew.(*corev1.Pod); ok && ending(p) {
+				r.entries.seen(of(p), p)
+			}
 			add(e.ObjectNew, q)
 		},
 		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) {
 			r.logs.forget(e.Object.GetUID())
+			if p, ok := e.Object.(*corev1.Pod); ok {
+				r.entries.seen(of(p), p)
+			}
 			add(e.Object, q)
 		},
 	}
 }
+
+// ending tells whether a pod says how it ended, or who takes it away.
+func ending(p *corev1.Pod) bool { return terminated(p) || len(p.Status.Conditions) > 0 }
 
 // addressed tells whether a pod got its address just now.
 func addressed(before, after client.Object) bool {
@@ -98,5 +107,11 @@ func (e *entries) settle(name string) time.Duration {
 func (e *entries) addressed(name string, at time.Time) {
 	if one := e.get(name); one != nil {
 		one.lastAddress.Store(at.UnixNano())
+	}
+}
+
+func (e *entries) seen(name string, p *corev1.Pod) {
+	if one := e.get(name); one != nil {
+		one.seen(p)
 	}
 }

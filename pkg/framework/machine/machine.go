@@ -52,6 +52,9 @@ type Pods struct {
 	Forced map[types.UID]bool
 	// Refused are those that the API will never make as they are.
 	Refused map[string]Refusal
+	// Last is how pods that are gone were seen last: one that ends and is removed at once may never be
+	// in ByName like that. It may be nil.
+	Last map[types.UID]*corev1.Pod
 }
 
 // Refusal is the API's answer to a pod that is wrong in itself.

@@ -325,6 +325,36 @@ func TestPodsThatOthersTakeAway(t *testing.T) {
 	}
 }
 
+func TestAPodThatVanishesAtOnceCountsByItsLastState(t *testing.T) {
+	for name, tt := range map[string]struct {
+		last  func(w *world, p *corev1.Pod)
+		code  int32
+		blame bool
+	}{
+		"it had succeeded": {func(_ *world, p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }, 0, false},
+		"its node was lost": {func(_ *world, p *corev1.Pod) {
+			p.Status.Phase = corev1.PodFailed
+			disrupted(p, "DeletionByPodGC")
+		}, -1001, true},
+		"it ran": {func(*world, *corev1.Pod) {}, -101, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, role("worker", 1))
+			w.run()
+			w.starts("f-worker-0")
+			w.run()
+			last := w.pods["f-worker-0"].DeepCopy()
+			tt.last(w, last)
+			w.seenLast[last.UID] = last
+			delete(w.pods, last.Name)
+			w.run()
+			assert.Equal(t, tt.code, w.status.AttemptStatus.CompletionStatus.Code)
+			assert.Equal(t, tt.blame, len(w.status.AvoidedNodes) == 1)
+			assert.Empty(t, w.seenLast)
+		})
+	}
+}
+
 func deleting(w *world, p *corev1.Pod) *corev1.Pod {
 	grace := int64(30)
 	p.DeletionGracePeriodSeconds = &grace

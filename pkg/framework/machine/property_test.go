@@ -89,7 +89,7 @@ func (w *world) event() {
 	case n < 9 && len(names) > 0: // someone deletes a pod
 		name := names[r.IntN(len(names))]
 		w.took[w.pods[name].UID] = true
-		delete(w.pods, name)
+		w.remove(name)
 	case n < 12 && len(names) > 0:
 		p := w.pods[names[r.IntN(len(names))]]
 		w.took[p.UID] = true

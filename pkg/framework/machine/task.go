@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 )
@@ -94,6 +95,12 @@ func (s *step) creationPending(r *v1.TaskRoleStatus, t *v1.TaskStatus) {
 // observe moves a task whose pod should exist.
 func (s *step) observe(t *v1.TaskStatus) {
 	p := s.pod(t)
+	if p == nil && t.AttemptStatus.PodUID != nil {
+		if last := s.Pods.Last[types.UID(*t.AttemptStatus.PodUID)]; last != nil {
+			s.gone(t, last)
+			return
+		}
+	}
 	if p == nil {
 		code := int32(CodePodDeleted)
 		if t.State == v1.AttemptCreationRequested && s.Now.Sub(t.TransitionTime.Time) >= notSeenAfter {
@@ -121,6 +128,23 @@ func (s *step) observe(t *v1.TaskStatus) {
 		s.moveTask(t, v1.AttemptPreparing)
 	case s.Pods.Fresh[p.Name] && t.State == v1.AttemptCreationRequested:
 		s.wake(t.TransitionTime.Add(notSeenAfter))
+	}
+}
+
+// gone ends a task whose pod isn't there any more, by what it was last.
+func (s *step) gone(t *v1.TaskStatus, last *corev1.Pod) {
+	s.where(t, last)
+	o, ok := s.ended(last)
+	why := ""
+	if !ok {
+		o, why = s.taken(last)
+	}
+	if terminal(last) || last.Status.Phase == corev1.PodRunning {
+		s.ran(t, last)
+	}
+	s.complete(t, o, why, last)
+	if t.State == v1.AttemptDeletionPending {
+		s.attemptCompleted(t, s.Now) // nothing is left to delete
 	}
 }
 

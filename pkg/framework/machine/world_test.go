@@ -72,6 +72,8 @@ type world struct {
 	tasks     map[string]bool
 	ran       map[string]types.UID // identity of a task's attempt → pod that ran it
 	took      map[types.UID]bool   // pods that others deleted
+	// seenLast are pods that are gone, as the watch said with their removal; half of them got lost.
+	seenLast map[types.UID]*corev1.Pod
 
 	// Of the process.
 	status   *v1.FrameworkStatus
@@ -96,7 +98,7 @@ type crashed struct{}
 
 func newWorld(t testing.TB, roles ...v1.TaskRole) *world {
 	w := &world{t: t, random: rand.New(rand.NewPCG(1, 2)), now: time.Unix(1_800_000_000, 0), pods: map[string]*corev1.Pod{},
-		cache: map[string]*corev1.Pod{}, attempts: map[int32]bool{}, tasks: map[string]bool{}, ran: map[string]types.UID{}, took: map[types.UID]bool{}}
+		cache: map[string]*corev1.Pod{}, attempts: map[int32]bool{}, tasks: map[string]bool{}, ran: map[string]types.UID{}, took: map[types.UID]bool{}, seenLast: map[types.UID]*corev1.Pod{}}
 	w.f = &v1.Framework{
 		ObjectMeta: metav1.ObjectMeta{Name: "f", UID: "fuid", Annotations: map[string]string{v1.AnnotationRuntime: v1.RuntimeV1}},
 		Spec:       v1.FrameworkSpec{ExecutionType: v1.ExecutionStart, RetryPolicy: v1.RetryPolicy{FancyRetryPolicy: true}, TaskRoles: roles},
@@ -161,6 +163,13 @@ func (w *world) reconcile() (again bool) {
 		},
 	}, w.now)
 	require.NoError(w.t, err)
+	pods.Last = map[types.UID]*corev1.Pod{}
+	for uid, p := range w.seenLast {
+		if have := pods.ByName[p.Name]; have == nil || have.UID != uid {
+			pods.Last[uid] = p
+			delete(w.seenLast, uid)
+		}
+	}
 	cm := w.cm
 	cm.Fresh = !w.cached
 	status, r := machine.Step(machine.Input{
@@ -235,7 +244,7 @@ func (w *world) delete(d machine.Deletion) {
 	}
 	w.view.Deleted(d, false, w.now)
 	if d.Force || done(p) {
-		delete(w.pods, d.Name)
+		w.remove(d.Name)
 		return
 	}
 	w.deletePod(p)
@@ -270,6 +279,14 @@ func (w *world) begun(want *v1.TaskStatus) bool {
 
 func done(p *corev1.Pod) bool {
 	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+}
+
+// remove takes a pod out of the API; its last state is told along, where nothing goes wrong.
+func (w *world) remove(name string) {
+	if p := w.pods[name]; p != nil && w.random.IntN(2) == 0 {
+		w.seenLast[p.UID] = p
+	}
+	delete(w.pods, name)
 }
 
 func (w *world) deletePod(p *corev1.Pod) {
@@ -308,6 +325,7 @@ func (w *world) create(ref machine.Task) {
 
 func (w *world) restart() {
 	w.status, w.dirty, w.decisive, w.view, w.cached = nil, false, false, machine.View{}, true
+	clear(w.seenLast)
 	if !w.lag || w.random.IntN(2) == 0 {
 		w.deliverAll()
 	} // else the API server answers the list from a cache of its own, which is late
@@ -398,7 +416,7 @@ func (w *world) exits(name string, code int32) {
 func (w *world) reap() {
 	for name, p := range w.pods {
 		if p.DeletionTimestamp != nil {
-			delete(w.pods, name)
+			w.remove(name)
 		}
 	}
 }
