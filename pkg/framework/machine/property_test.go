@@ -84,6 +84,9 @@ func (w *world) event() {
 		w.restart()
 	case n == 5 && w.cm.UID != "":
 		w.cm.UID = w.uid() // deleted, and another is there
+		for _, p := range w.pods {
+			w.took[p.UID] = true // Kubernetes removes what it owned
+		}
 	case n == 6:
 		w.pass(20 * time.Minute)
 	case n < 9 && len(names) > 0: // someone deletes a pod
@@ -100,7 +103,7 @@ func (w *world) event() {
 		w.kubelet(names[r.IntN(len(names))])
 	}
 	// The watch delivers some of what happened.
-	for name := range w.cache {
+	for _, name := range slices.Sorted(mapKeys(w.cache)) {
 		if _, ok := w.pods[name]; !ok && r.IntN(3) == 0 {
 			delete(w.cache, name)
 		}

@@ -414,8 +414,8 @@ func (w *world) exits(name string, code int32) {
 
 // kubelet ends pods that are being deleted.
 func (w *world) reap() {
-	for name, p := range w.pods {
-		if p.DeletionTimestamp != nil {
+	for _, name := range w.names() {
+		if p := w.pods[name]; p.DeletionTimestamp != nil {
 			w.remove(name)
 		}
 	}
