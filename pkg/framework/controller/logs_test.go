@@ -34,16 +34,21 @@ func (s logStore) SaveLog(_ context.Context, key api.LogKey, data []byte, _ bool
 	return nil
 }
 
-func TestALogIsKeptBeforeItsPodGoes(t *testing.T) {
-	m, err := newMetrics(nil)
-	require.NoError(t, err)
-	pod := &corev1.Pod{
+// worker1 is the pod of a task's attempt.
+func worker1() *corev1.Pod {
+	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "f-worker-1", Namespace: "jobs", UID: "u",
 			Labels:      map[string]string{v1.LabelFramework: "f", v1.LabelTaskRole: "worker", v1.LabelTaskIndex: "1"},
 			Annotations: map[string]string{v1.AnnotationFrameworkAttempt: "2", v1.AnnotationTaskAttempt: "3"}},
-		Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: "app",
-			State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{StartedAt: metav1.Now()}}}}},
 	}
+}
+
+func TestALogIsKeptBeforeItsPodGoes(t *testing.T) {
+	m, err := newMetrics(nil)
+	require.NoError(t, err)
+	pod := worker1()
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app",
+		State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{StartedAt: metav1.Now()}}}}
 	cache, err := newCaches(clientfake.NewClientBuilder().Build(), "jobs")
 	require.NoError(t, err)
 	require.NoError(t, cache.pods.GetIndexer().Add(pod))
@@ -92,13 +97,8 @@ func TestTheEndOfAJobWaitsForTheRestOfItsLogs(t *testing.T) {
 	m, err := newMetrics(nil)
 	require.NoError(t, err)
 	// Its machine has not told yet that it runs.
-	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "f-worker-1", Namespace: "jobs", UID: "u",
-			Labels:      map[string]string{v1.LabelFramework: "f", v1.LabelTaskRole: "worker", v1.LabelTaskIndex: "1"},
-			Annotations: map[string]string{v1.AnnotationFrameworkAttempt: "2", v1.AnnotationTaskAttempt: "3"}},
-		Spec:   corev1.PodSpec{NodeName: "n"},
-		Status: corev1.PodStatus{Phase: corev1.PodPending},
-	}
+	pod := worker1()
+	pod.Spec.NodeName, pod.Status.Phase = "n", corev1.PodPending
 	cache, err := newCaches(clientfake.NewClientBuilder().Build(), "jobs")
 	require.NoError(t, err)
 	require.NoError(t, cache.pods.GetIndexer().Add(pod))
