@@ -30,9 +30,10 @@ const (
 // The lease of a run that was killed ends after leaseDuration; one that can't be renewed
 // is given up before, so that two runs never work at a time.
 const (
-	leaseDuration = 15 * time.Second
+	leaseDuration = 30 * time.Second
 	leaseRenewal  = 3 * time.Second
-	leaseGiveUp   = 10 * time.Second
+	leaseGiveUp   = 25 * time.Second // an API server that is restarted is back before
+	leaseTouch    = 8 * time.Second  // for one attempt; of a server that is busy, too
 	// leaseWatch is longer than leaseRenewal: a lease that doesn't change meanwhile has no
 	// living holder, whatever the clocks of the two hosts say.
 	leaseWatch = 4 * time.Second
@@ -175,10 +176,10 @@ func (l *Lock) renew(ctx context.Context) error {
 			return nil
 		case <-time.After(wait):
 		}
-		err := l.touch(ctx)
+		err := l.touch(ctx, min(leaseTouch, leaseGiveUp-l.clock().Sub(last)))
 		switch {
 		case err == nil:
-			last, wait = l.clock(), leaseRenewal
+			last, wait = renewed(l.lease), leaseRenewal // by this clock, if not always just now
 		case errors.Is(err, context.Canceled):
 			wait = 0 // released meanwhile: the loop ends above
 		case apierrors.IsConflict(err) || apierrors.IsNotFound(err):
@@ -192,8 +193,8 @@ func (l *Lock) renew(ctx context.Context) error {
 }
 
 // touch writes the time of renewal. Whoever has changed the lease meanwhile makes it fail.
-func (l *Lock) touch(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, leaseRenewal)
+func (l *Lock) touch(ctx context.Context, limit time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	next := l.lease.DeepCopy()
 	now := metav1.NewMicroTime(l.clock())
