@@ -167,16 +167,21 @@ func TestTheLeaseIsRenewedAlsoWhileACancelledRunTidiesUp(t *testing.T) {
 	})
 }
 
+// unsteady is a server that doesn't renew leases while it is away.
+func unsteady() (*fake.Clientset, *atomic.Bool) {
+	client, away := fake.NewClientset(), &atomic.Bool{}
+	client.PrependReactor("update", "leases", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		if away.Load() {
+			return unavailable(a)
+		}
+		return false, nil, nil
+	})
+	return client, away
+}
+
 func TestALockThatCannotBeRenewedIsGivenUpBeforeItEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		client := fake.NewClientset()
-		var away atomic.Bool
-		client.PrependReactor("update", "leases", func(a clienttesting.Action) (bool, runtime.Object, error) {
-			if away.Load() {
-				return unavailable(a)
-			}
-			return false, nil, nil
-		})
+		client, away := unsteady()
 		held, release := hold(t, NewLock(client, person("ann", "a"), "x", time.Now))
 		defer release()
 		away.Store(true)
@@ -189,14 +194,7 @@ func TestALockThatCannotBeRenewedIsGivenUpBeforeItEnds(t *testing.T) {
 
 func TestALockOutlivesARestartOfTheAPIServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		client := fake.NewClientset()
-		var away atomic.Bool
-		client.PrependReactor("update", "leases", func(a clienttesting.Action) (bool, runtime.Object, error) {
-			if away.Load() {
-				return unavailable(a)
-			}
-			return false, nil, nil
-		})
+		client, away := unsteady()
 		held, release := hold(t, NewLock(client, person("ann", "a"), "x", time.Now))
 		defer release()
 		away.Store(true)

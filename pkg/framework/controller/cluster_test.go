@@ -182,6 +182,18 @@ func (w *cluster) pod(name string) *corev1.Pod {
 	return p
 }
 
+// end is what a kubelet writes of a pod whose containers have ended.
+func end(p *corev1.Pod, code int32) {
+	p.Status.Phase = corev1.PodSucceeded
+	if code != 0 {
+		p.Status.Phase = corev1.PodFailed
+	}
+	now := metav1.Now()
+	for i := range p.Status.ContainerStatuses {
+		p.Status.ContainerStatuses[i].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, StartedAt: now, FinishedAt: now}}
+	}
+}
+
 // exits ends a pod, as its kubelet would.
 func (w *cluster) exits(name string, code int32) {
 	w.t.Helper()
@@ -192,14 +204,7 @@ func (w *cluster) exits(name string, code int32) {
 	// KWOK may play a stage once more meanwhile.
 	require.NoError(w.t, retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		p := w.pod(name)
-		p.Status.Phase = corev1.PodSucceeded
-		if code != 0 {
-			p.Status.Phase = corev1.PodFailed
-		}
-		now := metav1.Now()
-		for i := range p.Status.ContainerStatuses {
-			p.Status.ContainerStatuses[i].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, StartedAt: now, FinishedAt: now}}
-		}
+		end(p, code)
 		return w.c.Status().Update(w.t.Context(), p)
 	}))
 }

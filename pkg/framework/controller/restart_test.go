@@ -84,14 +84,7 @@ func (w *cluster) end(clients kubernetes.Interface, p *corev1.Pod, code int32) {
 			return // as a real one leaves alone what isn't its pod any more
 		}
 		p = now
-		p.Status.Phase = corev1.PodSucceeded
-		if code != 0 {
-			p.Status.Phase = corev1.PodFailed
-		}
-		at := metav1.Now()
-		for i := range p.Status.ContainerStatuses {
-			p.Status.ContainerStatuses[i].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, StartedAt: at, FinishedAt: at}}
-		}
+		end(p, code)
 		_, err = clients.CoreV1().Pods(w.namespace).UpdateStatus(context.Background(), p, metav1.UpdateOptions{})
 		if !apierrors.IsConflict(err) {
 			return
