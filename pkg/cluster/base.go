@@ -14,10 +14,10 @@ type base struct{ spec *Spec }
 
 const phaseBase = "base"
 
-func (*base) name() string        { return phaseBase }
-func (*base) applies(*Node) bool  { return true }
-func (*base) waits(*Node) []step  { return nil }
-func (*base) verify(*Node) string { return "" }
+func (*base) name() string              { return phaseBase }
+func (*base) applies(*Node) bool        { return true }
+func (*base) waits(*Node, *plan) []step { return nil }
+func (*base) verify(*Node) string       { return "" }
 
 // keepsSwap tells whether the operator's kubelet settings allow swap.
 func (p *base) keepsSwap() bool {

@@ -27,9 +27,9 @@ const (
 //go:embed files/containerd.service
 var containerdService []byte
 
-func (*containerd) name() string       { return phaseContainerd }
-func (*containerd) applies(*Node) bool { return true }
-func (*containerd) waits(*Node) []step { return nil }
+func (*containerd) name() string              { return phaseContainerd }
+func (*containerd) applies(*Node) bool        { return true }
+func (*containerd) waits(*Node, *plan) []step { return nil }
 
 // binaries returns the artifacts that one phase installs into the bin folder.
 func (s *Spec) binaries(n *Node, names ...string) ([]artifact, error) {

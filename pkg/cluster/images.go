@@ -21,10 +21,10 @@ const (
 	kubeStateMetrics = "kube-state-metrics/"
 )
 
-func (*images) name() string        { return phaseImages }
-func (*images) applies(*Node) bool  { return true }
-func (*images) waits(*Node) []step  { return nil }
-func (*images) verify(*Node) string { return "" }
+func (*images) name() string              { return phaseImages }
+func (*images) applies(*Node) bool        { return true }
+func (*images) waits(*Node, *plan) []step { return nil }
+func (*images) verify(*Node) string       { return "" }
 
 // imageRef returns the name that nodes use for one of the bundle's images. Kubernetes' own
 // have kubernetes.docker-registry in place of upstream's registry, paictl's own have

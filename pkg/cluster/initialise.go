@@ -32,9 +32,9 @@ var renewCertificatesService []byte
 //go:embed files/paictl-certificates.timer
 var renewCertificatesTimer []byte
 
-func (*initialise) name() string         { return phaseInit }
-func (*initialise) applies(n *Node) bool { return n.ControlPlane }
-func (*initialise) waits(*Node) []step   { return nil }
+func (*initialise) name() string              { return phaseInit }
+func (*initialise) applies(n *Node) bool      { return n.ControlPlane }
+func (*initialise) waits(*Node, *plan) []step { return nil }
 
 func (p *initialise) resources(n *Node) (resources, error) {
 	conf, err := p.spec.kubeadmConfig(n)

@@ -22,7 +22,7 @@ const phaseJoin = "join"
 func (*join) name() string         { return phaseJoin }
 func (*join) applies(n *Node) bool { return !n.First }
 
-func (p *join) waits(n *Node) []step {
+func (p *join) waits(n *Node, _ *plan) []step {
 	out := []step{{host: p.spec.First().Hostname, phase: phaseInit, must: true}}
 	if !n.ControlPlane {
 		return out

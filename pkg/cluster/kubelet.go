@@ -25,10 +25,10 @@ const (
 //go:embed files/kubelet.service
 var kubeletService []byte
 
-func (*kubelet) name() string        { return phaseKubelet }
-func (*kubelet) applies(*Node) bool  { return true }
-func (*kubelet) waits(*Node) []step  { return nil }
-func (*kubelet) verify(*Node) string { return "" }
+func (*kubelet) name() string              { return phaseKubelet }
+func (*kubelet) applies(*Node) bool        { return true }
+func (*kubelet) waits(*Node, *plan) []step { return nil }
+func (*kubelet) verify(*Node) string       { return "" }
 
 func (p *kubelet) resources(n *Node) (resources, error) {
 	bins, err := p.spec.binaries(n, "kubelet", "kubeadm", "kubectl")

@@ -26,7 +26,7 @@ func (*labels) applies(n *Node) bool         { return n.First }
 func (*labels) detect(*Node) (string, error) { return ":\n", nil }
 func (*labels) verify(*Node) string          { return "" }
 
-func (p *labels) waits(n *Node) []step {
+func (p *labels) waits(n *Node, _ *plan) []step {
 	out := []step{{host: n.Hostname, phase: phaseInit, must: true}}
 	for _, o := range p.spec.Nodes {
 		if !o.First {

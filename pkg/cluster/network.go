@@ -49,7 +49,7 @@ func (p *network) applies(*Node) bool {
 
 func (p *network) plugin() string { return p.spec.Config.Kubernetes.Kubernetes.NetworkPlugin }
 
-func (p *network) waits(n *Node) []step {
+func (p *network) waits(n *Node, _ *plan) []step {
 	if n.First {
 		return []step{{host: n.Hostname, phase: phaseInit, must: true}}
 	}

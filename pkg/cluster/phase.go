@@ -25,8 +25,9 @@ type phase interface {
 	// verify returns shell that exits with status 0 once the node is what apply promised,
 	// and else prints why not; "" where apply itself has seen it.
 	verify(n *Node) string
-	// waits names the steps that must have ended before this phase's apply may begin.
-	waits(n *Node) []step
+	// waits names the steps that must have ended before this phase's apply may begin. The plan
+	// tells what the run is about to change, and what it found.
+	waits(n *Node, pl *plan) []step
 }
 
 // step is a phase on a node.

@@ -12,6 +12,7 @@ import (
 
 // plan is what a run would change: by node and phase.
 type plan struct {
+	world  *world
 	phases []phase
 	todo   map[string]map[string][]Change // host name, phase
 }
@@ -19,7 +20,7 @@ type plan struct {
 // plan compares every node with the configuration. A node that is only reached, not meant,
 // gets no changes but those that it makes for others.
 func (r *run) plan(w *world, nodes []*Node, phases []phase) (*plan, error) {
-	p := &plan{phases: phases, todo: map[string]map[string][]Change{}}
+	p := &plan{world: w, phases: phases, todo: map[string]map[string][]Change{}}
 	for _, n := range r.alive(nodes) {
 		p.todo[n.Hostname] = map[string][]Change{}
 		for _, ph := range phases {
@@ -38,6 +39,9 @@ func (r *run) plan(w *world, nodes []*Node, phases []phase) (*plan, error) {
 	}
 	return p, nil
 }
+
+// of returns what is to be done on a node in a phase.
+func (p *plan) of(n *Node, phase string) []Change { return p.todo[n.Hostname][phase] }
 
 // changes lists all changes in the order of nodes and phases.
 func (p *plan) changes(nodes []*Node) []Change {
@@ -135,7 +139,7 @@ func (r *run) step(ctx context.Context, p *plan, pr *progress, n *Node, ph phase
 		r.emit(Event{Kind: EventPhaseSkipped, Host: n.Hostname, Phase: ph.name()})
 		return nil
 	}
-	for _, s := range ph.waits(n) {
+	for _, s := range ph.waits(n, p) {
 		if err := pr.wait(ctx, s); err != nil {
 			return err
 		}
