@@ -192,7 +192,7 @@ func changeMuch(l *lab) {
 	k.Extra.Sysctl = map[string]string{"vm.swappiness": "10"}
 	k.Extra.Containerd = map[string]any{"debug": map[string]any{"level": "debug"}}
 	k.Extra.Kubelet = map[string]any{"maxPods": 200}
-	k.Extra.Kubeadm = map[string]any{"certificatesDir": "/etc/kubernetes/pki"}
+	k.Extra.Kubeadm = map[string]any{"scheduler": map[string]any{"extraArgs": args("v", "4")}}
 	l.conf.Layout.MachineList[1].Labels = map[string]string{"rack": "b"}
 	l.conf.Layout.MachineList[1].Taints = []string{"dedicated=dl:NoSchedule"}
 	l.host("w1").remove("/opt/cni/bin/bridge")

@@ -55,9 +55,7 @@ func Down(ctx context.Context, s *Spec, o Options, purgeData bool) ([]Change, er
 		if err := u.apply(ctx, r, nodes, found); err != nil {
 			return nil, err
 		}
-		if slices.Contains(nodes, s.First()) {
-			r.removeLock(ctx)
-		}
+		r.removeLock(ctx, nodes)
 	} else {
 		for _, n := range nodes {
 			for _, c := range found[n] {
@@ -145,7 +143,8 @@ func (u *undo) ask(ctx context.Context, r *run, n *Node) ([]Change, error) {
 // undoChanges reads the script's lines: undo, action, target, detail.
 func undoChanges(n *Node, out []byte) []Change {
 	var cs []Change
-	for _, f := range parseFacts(append([]byte("@@ undo\n"), out...))["undo"].all("undo") {
+	a, _ := parseAnswer(out) // a line is a path and a few words
+	for _, f := range a.all("undo") {
 		for len(f) < 3 {
 			f = append(f, "")
 		}
@@ -203,7 +202,7 @@ func (u *undo) run(ctx context.Context, r *run, n *Node) ([]Change, error) {
 }
 
 // reach dials hosts for work that must also go on without some of them: those that don't
-// answer are set aside, the first of the control plane too. One that answers and refuses us
+// answer are set aside, those of the control plane too. One that answers and refuses us
 // is a mistake to be repaired before anything is changed.
 func (r *run) reach(ctx context.Context, nodes []*Node) error {
 	errs := r.each(ctx, nodes, r.dial)
@@ -241,26 +240,33 @@ func (r *run) setAsideAll(ctx context.Context, phase string, errs map[*Node]erro
 	return nil
 }
 
-// lockIfReached takes the cluster's lock. Without the first machine there is none to take,
-// and the machines' own locks must do.
+// lockIfReached takes the cluster's lock. Without a machine of the control plane there is none to
+// take, and the machines' own locks must do.
 func (r *run) lockIfReached(ctx context.Context) (context.Context, func(), error) {
-	if r.host(r.spec.First()) == nil {
-		r.emit(Event{Kind: EventWarning, Host: r.spec.First().Hostname, Phase: phaseDown,
-			Message: "it does not answer, so the cluster's lock could not be taken", Hint: "make sure that nobody else works on this cluster now"})
+	masters := r.spec.ControlPlane()
+	if len(r.alive(masters)) == 0 {
+		r.emit(Event{Kind: EventWarning, Host: masters[0].Hostname, Phase: phaseDown,
+			Message: "no machine of the control plane answers, so the cluster's lock could not be taken", Hint: "make sure that no one else works on this cluster now"})
 		return ctx, func() {}, nil
 	}
 	return r.lock(ctx)
 }
 
-// removeLock deletes the lock's file while it is still held; it is the last trace of
-// paictl on the first machine. Where that fails, the file goes with the next restart.
-func (r *run) removeLock(ctx context.Context) {
-	n := r.spec.First()
-	if r.host(n) == nil || r.isAside(n) {
-		return
+// removeLock deletes the lock's file while it is still held; it is the last trace of paictl on
+// a machine of the control plane. Where that fails, the file goes with the next restart.
+func (r *run) removeLock(ctx context.Context, nodes []*Node) {
+	var masters []*Node
+	for _, n := range r.alive(nodes) {
+		if n.ControlPlane {
+			masters = append(masters, n)
+		}
 	}
-	_, err := r.exec(ctx, n, ssh.Script{Name: "down/unlock", Mutates: true, Body: preludeScript + "rm -f \"$R" + clusterLock + "\"\n"})
-	if err != nil && ctx.Err() == nil {
-		r.emit(Event{Kind: EventWarning, Host: n.Hostname, Phase: phaseDown, Message: err.Error()})
+	for n, err := range r.each(ctx, masters, func(ctx context.Context, n *Node) error {
+		_, err := r.exec(ctx, n, ssh.Script{Name: "down/unlock", Mutates: true, Body: preludeScript + "rm -f \"$R" + clusterLock + "\"\n"})
+		return err
+	}) {
+		if ctx.Err() == nil {
+			r.emit(Event{Kind: EventWarning, Host: n.Hostname, Phase: phaseDown, Message: err.Error()})
+		}
 	}
 }

@@ -318,7 +318,7 @@ func TestScriptsOfThisHalfAreSound(t *testing.T) {
 	s := newLab(t, 1, 1).spec()
 	odd := `it's "$(odd)"`
 	scripts := map[string]string{
-		"status": statusProgram(s, s.First()),
+		"status": statusProgram(s, s.ControlPlane()[0]),
 		"list":   (&undo{etcdDir: "/var/lib/" + odd, podCIDR: "10.1.0.0/16"}).script("ab12", "list"),
 		"run":    (&undo{etcdDir: "/var/lib/" + odd, dataDir: odd}).script("ab12", "run"),
 		"remove": preludeScript + removeScript + "NODE=" + quote(odd) + "\nr_drain\nr_member\nr_delete\n",

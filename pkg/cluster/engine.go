@@ -71,6 +71,8 @@ type run struct {
 	emitMu sync.Mutex
 	joinMu sync.Mutex
 	ticket *ticket
+	// leader is the control plane machine through which cluster-wide work is done.
+	leader *Node
 }
 
 func newRun(s *Spec, o Options) *run {
@@ -158,13 +160,11 @@ func (r *run) limit() map[string]bool {
 	return out
 }
 
-// reached returns the selected nodes and, always, the first control plane node, which
-// cluster-wide work needs.
+// reached returns the selected nodes and, always, all of the control plane: whether there is a
+// cluster, and who may lead a run, only all of them together know.
 func (r *run) reached(nodes []*Node) []*Node {
-	if slices.Contains(nodes, r.spec.First()) {
-		return nodes
-	}
-	return append([]*Node{r.spec.First()}, nodes...)
+	out := slices.DeleteFunc(r.spec.ControlPlane(), func(n *Node) bool { return slices.Contains(nodes, n) })
+	return append(out, nodes...)
 }
 
 // each works on all nodes at once, as many as there are slots, and returns what failed

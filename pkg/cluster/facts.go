@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/base64"
+	"fmt"
 	"strings"
 	"time"
 )
@@ -24,8 +25,12 @@ type answer struct {
 	failed string
 }
 
+// maxAnswerLine bounds one line of an answer, in bytes. The longest are images' and files'
+// content; a node of the cluster takes some hundred bytes.
+const maxAnswerLine = 1 << 26
+
 // parseFacts splits the output of a detect script into sections.
-func parseFacts(out []byte) map[string]answer {
+func parseFacts(out []byte) (map[string]answer, error) {
 	sections := map[string]answer{}
 	name, cur := "", answer{}
 	flush := func() {
@@ -35,7 +40,7 @@ func parseFacts(out []byte) map[string]answer {
 		cur = answer{}
 	}
 	sc := bufio.NewScanner(bytes.NewReader(out))
-	sc.Buffer(make([]byte, 0, 1<<16), 1<<26)
+	sc.Buffer(make([]byte, 0, 1<<16), maxAnswerLine)
 	for sc.Scan() {
 		line := sc.Text()
 		if n, ok := strings.CutPrefix(line, "@@ "); ok {
@@ -51,7 +56,16 @@ func parseFacts(out []byte) map[string]answer {
 		cur.raw = append(append(cur.raw, line...), '\n')
 	}
 	flush()
-	return sections
+	if err := sc.Err(); err != nil {
+		return nil, fmt.Errorf("read the answer, of which the section %q has a line of over %d bytes: %w", name, maxAnswerLine, err)
+	}
+	return sections, nil
+}
+
+// parseAnswer reads the lines of a script that has no sections.
+func parseAnswer(out []byte) (answer, error) {
+	sections, err := parseFacts(append([]byte("@@ answer\n"), out...))
+	return sections["answer"], err
 }
 
 // row returns the fields after those given of the first line that begins with them, and

@@ -160,3 +160,12 @@ func assertNoRunIsLeft(t *testing.T) {
 	}
 	assert.Empty(t, running(), "a goroutine that nobody ends")
 }
+
+// sectionsOf reads an answer that is known to be readable.
+func sectionsOf(out []byte) map[string]answer {
+	sections, err := parseFacts(out)
+	if err != nil {
+		panic(err)
+	}
+	return sections
+}

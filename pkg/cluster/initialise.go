@@ -4,10 +4,14 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/openpai/paictl/pkg/hint"
 )
 
-// initialise makes the first control plane machine a cluster by "kubeadm init", and brings
-// a changed configuration to the control plane of a cluster that exists.
+// initialise makes a cluster by "kubeadm init" on one control plane machine, and brings a changed
+// configuration to the control plane of a cluster that exists: to one machine after the other.
 type initialise struct{ spec *Spec }
 
 const (
@@ -32,9 +36,31 @@ var renewCertificatesService []byte
 //go:embed files/paictl-certificates.timer
 var renewCertificatesTimer []byte
 
-func (*initialise) name() string              { return phaseInit }
-func (*initialise) applies(n *Node) bool      { return n.ControlPlane }
-func (*initialise) waits(*Node, *plan) []step { return nil }
+func (*initialise) name() string         { return phaseInit }
+func (*initialise) applies(n *Node) bool { return n.ControlPlane }
+
+// waits puts the machines whose settings change in a row: the next one begins when the one
+// before it is healthy again.
+func (*initialise) waits(n *Node, pl *plan) []step {
+	if !reconfigures(pl, n) {
+		return nil
+	}
+	var out []step
+	for _, m := range pl.world.controlPlane() {
+		if m == n {
+			break
+		}
+		if reconfigures(pl, m) {
+			out = []step{{host: m.Hostname, phase: phaseInit, must: true}}
+		}
+	}
+	return out
+}
+
+// reconfigures reports whether a run restarts the control plane on a machine.
+func reconfigures(pl *plan, n *Node) bool {
+	return slices.ContainsFunc(pl.of(n, phaseInit), func(c Change) bool { return c.Target == runReconfigure })
+}
 
 func (p *initialise) resources(n *Node) (resources, error) {
 	conf, err := p.spec.kubeadmConfig(n)
@@ -55,16 +81,13 @@ func (p *initialise) resources(n *Node) (resources, error) {
 
 func (p *initialise) detect(n *Node) (string, error) {
 	res, err := p.resources(n)
-	body := res.detect() + "d_member\n"
-	if n.First {
-		body += "d_cluster\n"
-	}
-	return body, err
+	return res.detect() + selfAPI(p.spec, n) + "d_applied\nd_cluster\n", err
 }
 
 const (
 	runInit        = "kubeadm init"
 	runReconfigure = "kubeadm init phase control-plane"
+	runUpload      = "kubeadm init phase upload-config"
 )
 
 func (p *initialise) diff(n *Node, w *world) ([]Change, error) {
@@ -78,13 +101,37 @@ func (p *initialise) diff(n *Node, w *world) ([]Change, error) {
 	}
 	a := w.of(n, phaseInit)
 	cs := res.diff(a)
-	switch {
-	case n.First && a.value("member") != "yes":
-		return append(cs, Change{Action: "run", Target: runInit, Detail: p.spec.Config.Kubernetes.Kubernetes.Version}), nil
-	case a.value("member") == "yes" && a.value("applied") != want:
-		return append(cs, Change{Action: "run", Target: runReconfigure, Detail: "the control plane's settings have changed"}), nil
+	if !w.member(n) {
+		if n == w.leader {
+			cs = append(cs, Change{Action: "run", Target: runInit, Detail: p.spec.Config.Kubernetes.Kubernetes.Version})
+		}
+		return cs, nil
+	}
+	if a.value("applied") != want {
+		if err := p.sameData(n, a); err != nil {
+			return nil, err
+		}
+		cs = append(cs, Change{Action: "run", Target: runReconfigure, Detail: "the control plane's settings have changed"})
+	}
+	stored, err := p.spec.storedHash()
+	if err != nil {
+		return nil, err
+	}
+	// An API server that is silent is asked again by the run that finds it.
+	if n == w.leader && a.value("api") == "up" && a.value("stored") != stored {
+		cs = append(cs, Change{Action: "run", Target: runUpload, Detail: "the cluster's copy of the settings, CoreDNS and kube-proxy"})
 	}
 	return cs, nil
+}
+
+// sameData refuses to send etcd to another folder: it would begin there with nothing.
+func (p *initialise) sameData(n *Node, a answer) error {
+	have, want := a.value("etcd-data"), strings.TrimSuffix(p.spec.etcdData(), "/")
+	if have == "" || have == want {
+		return nil
+	}
+	return hint.Errorf("write etcd-data-path: "+have+" in kubernetes-configuration.yaml; to move the data where there are several masters: node remove each of them and add it again, one after the other",
+		"etcd on %s keeps its data in %s, the configuration says %s: there it would begin empty", n.Hostname, have, want)
 }
 
 func (p *initialise) apply(ctx context.Context, r *run, n *Node, cs []Change) error {
@@ -96,31 +143,46 @@ func (p *initialise) apply(ctx context.Context, r *run, n *Node, cs []Change) er
 	if err != nil {
 		return err
 	}
+	stored, err := p.spec.storedHash()
+	if err != nil {
+		return err
+	}
+	res.setup += selfAPI(p.spec, n) + fmt.Sprintf("NODE=%s\n", quote(n.Hostname))
 	for _, c := range cs {
 		switch c.Target {
 		case runInit:
-			res.after += fmt.Sprintf("p_encryption\nk_init %s %s\n", quote(p.spec.ignoredChecks()), want)
+			res.after += fmt.Sprintf("p_encryption\n%sk_init %s %s\nk_stored %s\n", p.spec.clear(), quote(p.spec.ignoredChecks()), want, stored)
 		case runReconfigure:
-			first := 0
-			if n.First {
-				first = 1
-			}
-			res.after += fmt.Sprintf("k_reconfigure %d %s\n", first, want)
+			res.after += fmt.Sprintf("k_reconfigure %s\n", want)
+		case runUpload:
+			res.after += fmt.Sprintf("k_upload\nk_stored %s\n", stored)
 		}
 	}
 	_, err = r.script(ctx, n, phaseInit, "apply", kubeadmScript+res.script(cs))
 	return err
 }
 
-// verify waits for the API server: what follows needs it.
-func (*initialise) verify(*Node) string {
-	return `
-[ -f "$KUBECONFIG" ] || exit 0
+// clear is shell that takes away what an attempt that was cut off has left.
+func (s *Spec) clear() string {
+	return fmt.Sprintf("ETCD_DIR=%s\nk_clear\n", quote(strings.TrimSuffix(s.etcdData(), "/")))
+}
+
+// verify waits for the API server, first the machine's own and then the one at the address that
+// all machines use: what follows needs it.
+func (p *initialise) verify(n *Node) string {
+	return selfAPI(p.spec, n) + fmt.Sprintf(`
+[ -f "$KUBECONFIG" ] && [ -f "$S/member" ] || exit 0
 i=0
-until kubectl get --raw /readyz >/dev/null 2>&1; do
+until self get --raw /readyz --request-timeout=10s >/dev/null 2>&1; do
 	i=$((i + 1))
 	[ "$i" -lt 240 ] || { echo "the API server is not ready after two minutes -> see journalctl -u kubelet and /var/log/pods on the host" >&2; exit 1; }
 	sleep 0.5
 done
-`
+i=0
+until kubectl get --raw /readyz --request-timeout=5s >/dev/null 2>&1; do
+	i=$((i + 1))
+	[ "$i" -lt 120 ] || { echo "the API server answers on this machine, but not at the API's address "%[1]s" -> look at the load balancer of load-balance-ip: it must forward that port to all masters" >&2; exit 1; }
+	sleep 0.5
+done
+`, quote(p.spec.endpoint()))
 }

@@ -3,39 +3,40 @@ package cluster
 import (
 	"context"
 	"crypto/x509"
-	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// join takes all machines but the first into the cluster: workers at once, further control
+// join takes machines into the cluster that the leader is a member of: workers at once, control
 // plane machines one after the other, since each becomes an etcd member.
 type join struct{ spec *Spec }
 
 const phaseJoin = "join"
 
-func (*join) name() string         { return phaseJoin }
-func (*join) applies(n *Node) bool { return !n.First }
+func (*join) name() string       { return phaseJoin }
+func (*join) applies(*Node) bool { return true }
 
-func (p *join) waits(n *Node, _ *plan) []step {
-	out := []step{{host: p.spec.First().Hostname, phase: phaseInit, must: true}}
+// waits: etcd's members change one at a time, and not while one of them restarts.
+func (*join) waits(n *Node, pl *plan) []step {
+	out := []step{{host: pl.world.leader.Hostname, phase: phaseInit, must: true}}
 	if !n.ControlPlane {
 		return out
 	}
-	var before *Node
-	for _, c := range p.spec.ControlPlane() {
-		if c == n {
-			break
+	passed := false
+	for _, m := range pl.world.controlPlane()[1:] {
+		passed = passed || m == n
+		if !passed {
+			out = append(out, step{host: m.Hostname, phase: phaseJoin})
 		}
-		before = c
-	}
-	if before != nil && !before.First {
-		out = append(out, step{host: before.Hostname, phase: phaseJoin})
+		if m != n && reconfigures(pl, m) {
+			out = append(out, step{host: m.Hostname, phase: phaseInit})
+		}
 	}
 	return out
 }
@@ -45,25 +46,24 @@ func (*join) detect(*Node) (string, error) { return "d_member\n", nil }
 const runJoin = "kubeadm join"
 
 func (p *join) diff(n *Node, w *world) ([]Change, error) {
+	if n == w.leader {
+		return nil, nil
+	}
+	if w.founding() {
+		return []Change{{Action: "run", Target: runJoin}}, nil
+	}
 	a := w.of(n, phaseJoin)
-	first := w.of(p.spec.First(), phaseInit)
-	nodes, err := w.nodes(p.spec)
+	nodes, err := w.nodes()
 	if err != nil {
 		return nil, err
 	}
 	_, known := nodes[n.Hostname]
 	why := ""
 	switch {
-	case first.value("member") != "yes":
-		// All nodes of an earlier cluster went with its database.
-		if a.value("member") == "yes" {
-			why = "the cluster is made anew"
-		}
-		return []Change{{Action: "run", Target: runJoin, Detail: why}}, nil
-	case a.value("member") != "yes":
-	case a.value("ca") != first.value("ca"):
+	case !w.member(n):
+	case a.value("ca") != w.of(w.leader, phaseJoin).value("ca"):
 		why = "it belongs to an earlier cluster"
-	case known || first.value("api") != "up": // of a silent API nothing can be said; init tells
+	case known || !w.healthy(w.leader): // of a silent API nothing can be said; init tells
 		return nil, nil
 	default:
 		why = "the cluster does not know it any more"
@@ -75,28 +75,15 @@ func (p *join) diff(n *Node, w *world) ([]Change, error) {
 	return append(out, Change{Action: "run", Target: runJoin, Detail: why}), nil
 }
 
-// nodes returns the cluster's nodes by name, as the API had them when it was asked.
-func (w *world) nodes(s *Spec) (map[string]corev1.Node, error) {
-	out := map[string]corev1.Node{}
-	raw := decoded(w.of(s.First(), phaseInit).value("nodes"))
-	if len(raw) == 0 {
-		return out, nil
-	}
-	var list corev1.NodeList
-	if err := json.Unmarshal(raw, &list); err != nil {
-		return nil, fmt.Errorf("read the cluster's nodes: %w", err)
-	}
-	for _, n := range list.Items {
-		out[n.Name] = n
-	}
-	return out, nil
+// nodes returns the cluster's nodes by name, as the leader's API server had them when it was
+// asked.
+func (w *world) nodes() (map[string]corev1.Node, error) {
+	return readNodes(w.of(w.leader, phaseInit))
 }
 
 func (p *join) apply(ctx context.Context, r *run, n *Node, cs []Change) error {
-	if cs[0].Target != runJoin {
-		if err := p.forget(ctx, r, n); err != nil {
-			return err
-		}
+	if err := p.forget(ctx, r, n, cs[0].Target != runJoin); err != nil {
+		return err
 	}
 	t, err := r.joinTicket(ctx)
 	if err != nil {
@@ -116,19 +103,30 @@ func (p *join) apply(ctx context.Context, r *run, n *Node, cs []Change) error {
 			return err
 		}
 	}
-	body += heredoc("k_join "+quote(p.spec.ignoredChecks())+" "+quote(applied), conf)
+	body += p.spec.clear() + heredoc("k_join "+quote(p.spec.ignoredChecks())+" "+quote(applied), conf)
 	_, err = r.script(ctx, n, phaseJoin, "apply", body)
 	return err
 }
 
-// forget removes the node's object: kubeadm refuses a machine whose name belongs to a node
-// that is Ready, and it stays so for a while after its kubelet has ended. The kubelet ends
-// first, for one that is just starting would register the node again.
-func (p *join) forget(ctx context.Context, r *run, n *Node) error {
-	if _, err := r.script(ctx, n, phaseJoin, "clear", kubeadmScript+"k_clear\n"); err != nil {
-		return err
+// forget removes what the cluster still has of the machine. The node's object: kubeadm refuses a
+// machine whose name belongs to a node that is Ready, and it stays so for a while after its
+// kubelet has ended. The kubelet ends first, for one that is just starting would register the
+// node again. And etcd's member, of which the data went with the machine's disk: a new one
+// under its identity would break the others.
+func (p *join) forget(ctx context.Context, r *run, n *Node, node bool) error {
+	if !node && !n.ControlPlane {
+		return nil
 	}
-	_, err := r.script(ctx, r.spec.First(), phaseJoin, "forget", fmt.Sprintf("kubectl delete node %s --ignore-not-found >&2\n", quote(n.Hostname)))
+	if node {
+		if _, err := r.script(ctx, n, phaseJoin, "clear", kubeadmScript+p.spec.clear()); err != nil {
+			return err
+		}
+	}
+	body := selfAPI(p.spec, r.leader) + removeScript + fmt.Sprintf("NODE=%s ADDRESS=%s LEADER=%s\n", quote(n.Hostname), quote(n.HostIP), quote(r.leader.Hostname))
+	if n.ControlPlane {
+		body += "r_member >&2\nr_mirrors\n"
+	}
+	_, err := r.script(ctx, r.leader, phaseJoin, "forget", body+"r_delete\n")
 	return err
 }
 
@@ -139,41 +137,52 @@ func (p *join) verify(n *Node) string {
 	return waitReady(n)
 }
 
-// ticket is what a machine needs to join: one for all machines of a run.
+// ticket is what a machine needs to join. Machines share one until it is halfway to its end.
 type ticket struct {
+	made           time.Time
+	issuer         string // the API server of the machine that made it
 	token          secret.String
 	caHash         string
 	certificateKey secret.String // only where further control plane machines join
 	encryption     secret.String // the key file for secrets at rest, likewise
 }
 
-// joinTicket asks the first machine for a ticket, once per run.
+// ticketLife is how long a ticket is handed out: half of its token's hour, so that a machine
+// has the other half to use it.
+const ticketLife = 30 * time.Minute
+
+// joinTicket asks the leader for a ticket, and again when the one at hand grows old.
 func (r *run) joinTicket(ctx context.Context) (*ticket, error) {
 	r.joinMu.Lock()
 	defer r.joinMu.Unlock()
-	if r.ticket != nil {
+	now := r.opts.Clock()
+	if r.ticket != nil && now.Sub(r.ticket.made) < ticketLife {
 		return r.ticket, nil
 	}
 	more := 0
 	if len(r.spec.ControlPlane()) > 1 {
 		more = 1
 	}
-	res, err := r.script(ctx, r.spec.First(), phaseJoin, "token", kubeadmScript+fmt.Sprintf("k_ticket %d\n", more))
+	res, err := r.script(ctx, r.leader, phaseJoin, "token", selfAPI(r.spec, r.leader)+kubeadmScript+fmt.Sprintf("k_ticket %d\n", more))
 	if err != nil {
 		return nil, err
 	}
-	a := parseFacts(append([]byte("@@ ticket\n"), res.Stdout...))["ticket"]
+	a, err := parseAnswer(res.Stdout)
+	if err != nil {
+		return nil, err
+	}
 	caHash, err := publicKeyHash(decoded(a.value("ca")))
 	if err != nil {
-		return nil, fmt.Errorf("read the certificate authority of %s: %w", r.spec.First().Hostname, err)
+		return nil, fmt.Errorf("read the certificate authority of %s: %w", r.leader.Hostname, err)
 	}
 	t := &ticket{
+		made: now, issuer: r.spec.ownEndpoint(r.leader),
 		token: secret.String(a.value("token")), caHash: caHash,
 		certificateKey: secret.String(a.value("certificate-key")),
 		encryption:     secret.String(decoded(a.value("encryption"))),
 	}
 	if !t.token.IsSet() {
-		return nil, fmt.Errorf("make a join token on %s: unexpected answer", r.spec.First().Hostname)
+		return nil, fmt.Errorf("make a join token on %s: unexpected answer", r.leader.Hostname)
 	}
 	r.ticket = t
 	return t, nil

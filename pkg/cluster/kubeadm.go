@@ -38,6 +38,37 @@ func (s *Spec) controlPlaneHash(n *Node) (string, error) {
 	return hash(b), err
 }
 
+// storedHash stands for what the cluster itself keeps of the settings, for all machines.
+func (s *Spec) storedHash() (string, error) {
+	cluster, err := s.clusterConfiguration()
+	if err != nil {
+		return "", err
+	}
+	b, err := yamlDocuments(cluster, s.kubeProxy())
+	return hash(b), err
+}
+
+// etcdData is the folder of etcd's data on control plane machines.
+func (s *Spec) etcdData() string {
+	k := s.Config.Kubernetes.Kubernetes
+	etcd, _ := k.Extra.Kubeadm["etcd"].(map[string]any)
+	local, _ := etcd["local"].(map[string]any)
+	if dir, ok := local["dataDir"].(string); ok {
+		return dir
+	}
+	return k.EtcdDataPath
+}
+
+func (s *Spec) kubeProxy() map[string]any {
+	k := s.Config.Kubernetes.Kubernetes
+	return merge(map[string]any{
+		"apiVersion":  "kubeproxy.config.k8s.io/v1alpha1",
+		"kind":        "KubeProxyConfiguration",
+		"mode":        "nftables",
+		"clusterCIDR": k.PodCIDR,
+	}, k.Extra.KubeProxy)
+}
+
 func (s *Spec) controlPlaneDocuments(n *Node) ([]map[string]any, error) {
 	cluster, err := s.clusterConfiguration()
 	if err != nil {
@@ -52,13 +83,7 @@ func (s *Spec) controlPlaneDocuments(n *Node) ([]map[string]any, error) {
 		// The token that kubeadm insists on is never used: joins get one of their own.
 		"bootstrapTokens": []any{map[string]any{"ttl": "1m0s", "usages": []any{"signing", "authentication"}, "groups": []any{"system:bootstrappers:kubeadm:default-node-token"}}},
 	}
-	proxy := merge(map[string]any{
-		"apiVersion":  "kubeproxy.config.k8s.io/v1alpha1",
-		"kind":        "KubeProxyConfiguration",
-		"mode":        "nftables",
-		"clusterCIDR": k.PodCIDR,
-	}, k.Extra.KubeProxy)
-	return []map[string]any{initial, cluster, proxy}, nil
+	return []map[string]any{initial, cluster, s.kubeProxy()}, nil
 }
 
 // clusterConfiguration is what all control plane machines have in common.
@@ -143,7 +168,7 @@ func (s *Spec) joinConfig(n *Node, t *ticket) ([]byte, error) {
 		"kind":             "JoinConfiguration",
 		"nodeRegistration": s.nodeRegistration(n),
 		"discovery": map[string]any{"bootstrapToken": map[string]any{
-			"apiServerEndpoint": s.endpoint(),
+			"apiServerEndpoint": s.discovery(n, t),
 			"token":             t.token.Reveal(),
 			"caCertHashes":      []any{t.caHash},
 		}},
@@ -155,6 +180,15 @@ func (s *Spec) joinConfig(n *Node, t *ticket) ([]byte, error) {
 		}
 	}
 	return yamlDocuments(conf)
+}
+
+// discovery is where a machine that joins finds the cluster: at the API's address, unless that
+// is its own, where nothing answers yet.
+func (s *Spec) discovery(n *Node, t *ticket) string {
+	if s.endpoint() == s.ownEndpoint(n) {
+		return t.issuer
+	}
+	return s.endpoint()
 }
 
 // ignoredChecks are kubeadm's own checks that must not stop it: those that the operator

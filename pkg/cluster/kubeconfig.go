@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/google/renameio/v2"
 	"k8s.io/client-go/tools/clientcmd"
@@ -17,14 +18,14 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// Kubeconfig fetches the administrator's kubeconfig from the first machine of the control
-// plane and names its entries after the cluster: cluster and context NAME, user NAME-admin.
-// It holds a private key.
+// Kubeconfig fetches the administrator's kubeconfig from a machine of the control plane, a
+// healthy one where there is one, and names its entries after the cluster: cluster and context
+// NAME, user NAME-admin. It holds a private key.
 func Kubeconfig(ctx context.Context, s *Spec, o Options) (*api.Config, error) {
 	r := newRun(s, o)
 	defer r.close()
-	n := s.First()
-	if err := r.dial(ctx, n); err != nil {
+	n, err := r.reachLeader(ctx)
+	if err != nil {
 		return nil, err
 	}
 	res, err := r.exec(ctx, n, ssh.Script{Name: "kubeconfig", Timeout: o.StepTimeout, Body: preludeScript + `
@@ -35,13 +36,57 @@ base64 <"$KUBECONFIG" | tr -d '\n'
 		return nil, err
 	}
 	if len(res.Stdout) == 0 {
-		return nil, hint.Errorf("run first: paictl cluster up", "there is no cluster on %s yet: it has no /etc/kubernetes/admin.conf", n.Hostname)
+		return nil, noClusterYet(n)
 	}
 	raw, err := base64.StdEncoding.DecodeString(string(res.Stdout))
 	if err != nil {
 		return nil, fmt.Errorf("fetch the kubeconfig from %s: %w", n.Hostname, err)
 	}
-	return renameKubeconfig(raw, s.Config.Kubernetes.Kubernetes.ClusterName, "https://"+s.endpoint())
+	return renameKubeconfig(raw, s.Config.Kubernetes.Kubernetes.ClusterName, s.serverOf(raw))
+}
+
+func noClusterYet(n *Node) error {
+	return hint.Errorf("run first: paictl cluster up", "there is no cluster on %s yet: it has no /etc/kubernetes/admin.conf", n.Hostname)
+}
+
+// reachLeader dials all machines of the control plane and chooses one that is a member of the
+// cluster, a healthy one where there is one.
+func (r *run) reachLeader(ctx context.Context) (*Node, error) {
+	masters := r.spec.ControlPlane()
+	errs := r.each(ctx, masters, r.dial)
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	for _, n := range masters {
+		if errs[n] != nil && len(errs) == len(masters) {
+			return nil, errs[n]
+		}
+	}
+	n, err := r.findLeader(ctx, nil)
+	if err != nil || n != nil {
+		return n, err
+	}
+	for _, m := range masters {
+		if errs[m] != nil {
+			return nil, fmt.Errorf("no machine of the control plane that answers is a member of a cluster, and %w", errs[m])
+		}
+	}
+	return nil, noClusterYet(masters[0])
+}
+
+// serverOf returns the API's address for people: the configured one, unless that is a master
+// that the cluster's own kubeconfig doesn't name.
+func (s *Spec) serverOf(raw []byte) string {
+	configured := "https://" + s.configuredEndpoint()
+	isMaster := slices.ContainsFunc(s.ControlPlane(), func(n *Node) bool { return s.ownEndpoint(n) == s.configuredEndpoint() })
+	c, err := clientcmd.Load(raw)
+	if err != nil || !isMaster {
+		return configured
+	}
+	for _, cl := range c.Clusters {
+		return cl.Server
+	}
+	return configured
 }
 
 // renameKubeconfig takes the current context of a kubeconfig, with its cluster and user,

@@ -3,6 +3,7 @@ package cluster
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -140,7 +141,8 @@ func TestKubeconfigOfAMachineWithoutAClusterSaysWhatToRun(t *testing.T) {
 	require.ErrorContains(t, err, "there is no cluster on m1 yet")
 	assert.Equal(t, "run first: paictl cluster up", hint.Of(err))
 
-	l.host("m1").write("/etc/kubernetes/admin.conf", adminConf)
+	l.host("m1").write("/etc/kubernetes/admin.conf", strings.ReplaceAll(adminConf, "10.0.0.1", "10.9.0.1"))
+	l.host("m1").write(memberFile, "")
 	c, err := Kubeconfig(t.Context(), l.spec(), o)
 	require.NoError(t, err)
 	assert.Equal(t, "https://10.9.0.1:6443", c.Clusters["pai"].Server)

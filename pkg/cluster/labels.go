@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// labels brings the labels and taints of the layout's roles to the cluster's nodes. It
-// works on the first machine, for all nodes, once they have joined.
+// labels brings the labels and taints of the layout's roles to the cluster's nodes. The leader
+// sets them, for all nodes, once they have joined.
 type labels struct{ spec *Spec }
 
 const (
@@ -22,16 +22,14 @@ const (
 )
 
 func (*labels) name() string                 { return phaseLabels }
-func (*labels) applies(n *Node) bool         { return n.First }
+func (*labels) applies(n *Node) bool         { return n.ControlPlane }
 func (*labels) detect(*Node) (string, error) { return ":\n", nil }
 func (*labels) verify(*Node) string          { return "" }
 
 func (p *labels) waits(n *Node, _ *plan) []step {
 	out := []step{{host: n.Hostname, phase: phaseInit, must: true}}
 	for _, o := range p.spec.Nodes {
-		if !o.First {
-			out = append(out, step{host: o.Hostname, phase: phaseJoin})
-		}
+		out = append(out, step{host: o.Hostname, phase: phaseJoin})
 	}
 	return out
 }
@@ -103,8 +101,11 @@ func (p *labels) compare(want *Node, have corev1.Node) relabel {
 	return x
 }
 
-func (p *labels) diff(_ *Node, w *world) ([]Change, error) {
-	nodes, err := w.nodes(p.spec)
+func (p *labels) diff(n *Node, w *world) ([]Change, error) {
+	if n != w.leader {
+		return nil, nil
+	}
+	nodes, err := w.nodes()
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +117,7 @@ func (p *labels) diff(_ *Node, w *world) ([]Change, error) {
 		have := nodes[o.Hostname]
 		if again, err := (&join{spec: p.spec}).diff(o, w); err != nil {
 			return nil, err
-		} else if !o.First && w.facts[o.Hostname] != nil && len(again) > 0 {
+		} else if w.facts[o.Hostname] != nil && len(again) > 0 {
 			have = corev1.Node{} // it joins as a new node
 		}
 		if x := p.compare(o, have); !x.untouched {
@@ -132,14 +133,15 @@ func (p *labels) apply(ctx context.Context, r *run, n *Node, cs []Change) error 
 		todo[c.Target] = true
 	}
 	// The nodes as they are now: those that joined in this run were not there before.
-	res, err := r.read(ctx, n, phaseLabels, "read", "kubectl get nodes -o json\n")
+	res, err := r.read(ctx, n, phaseLabels, "read", selfAPI(p.spec, n)+detectScript+"d_nodes\n")
 	if err != nil {
 		return err
 	}
-	w := &world{spec: p.spec, facts: map[string]*facts{n.Hostname: {sections: map[string]answer{
-		phaseInit: {rows: [][]string{{"nodes", encoded(res.Stdout)}}},
-	}}}}
-	nodes, err := w.nodes(p.spec)
+	a, err := parseAnswer(res.Stdout)
+	if err != nil {
+		return err
+	}
+	nodes, err := readNodes(a)
 	if err != nil {
 		return err
 	}
@@ -153,7 +155,7 @@ func (p *labels) apply(ctx context.Context, r *run, n *Node, cs []Change) error 
 			groups[c] = append(groups[c], o.Hostname)
 		}
 	}
-	_, err = r.script(ctx, n, phaseLabels, "apply", relabelScript(groups))
+	_, err = r.script(ctx, n, phaseLabels, "apply", selfAPI(p.spec, n)+relabelScript(groups))
 	return err
 }
 
@@ -164,7 +166,7 @@ func relabelScript(groups map[string][]string) string {
 	for _, wanted := range []string{"label", "taint", "annotate"} {
 		for _, c := range slices.Sorted(maps.Keys(groups)) {
 			if verb, rest, _ := strings.Cut(c, " "); verb == wanted {
-				fmt.Fprintf(&b, "kubectl %s node %s %s >&2\n", verb, quoteAll(groups[c]), rest)
+				fmt.Fprintf(&b, "self %s node %s %s >&2\n", verb, quoteAll(groups[c]), rest)
 			}
 		}
 	}

@@ -11,7 +11,8 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// clusterLock is the file on the first control plane machine that a run holds locked.
+// clusterLock is the file that a run holds locked, on each machine of the control plane that
+// answers: two runs that don't see the same machines still meet on one of them.
 const clusterLock = "/run/paictl.lock"
 
 // ErrLockLost says that the session that held the cluster's lock has ended. The run stops,
@@ -57,35 +58,79 @@ rm -f "$f"
 `, quote(owner+"\t"+since.UTC().Format(time.RFC3339)), clusterLock)
 }
 
-// lock takes the cluster's lock. The returned context ends when the lock is lost.
+// lock takes the cluster's lock on all machines of the control plane that answer, by address.
+// The returned context ends when the lock is lost: when too few of the sessions are left to keep
+// every other run out.
 func (r *run) lock(ctx context.Context) (context.Context, func(), error) {
-	n := r.spec.First()
+	var held []ssh.Session
+	release := func() {
+		for _, s := range held {
+			_ = s.Close() // the lock goes with the session, however that ends
+		}
+	}
+	machines := r.alive(r.spec.ControlPlane())
+	for _, n := range machines {
+		s, err := r.lockOn(ctx, n)
+		if err != nil {
+			release()
+			return ctx, nil, err
+		}
+		held = append(held, s)
+	}
+	if len(held) == 0 {
+		return ctx, nil, hint.Errorf("see that one of them answers: paictl cluster status",
+			"take the cluster's lock: no machine of the control plane answers")
+	}
+	watched, cancel := context.WithCancelCause(ctx)
+	released := make(chan struct{})
+	go func() {
+		// Another run takes the lock on all machines that answer it, so one held session
+		// refuses it; a majority is what it can't miss.
+		need := min(len(held), len(r.spec.ControlPlane())/2+1)
+		lost := make(chan string, len(held))
+		for i, s := range held {
+			go func() {
+				select {
+				case <-s.Done():
+					lost <- machines[i].Hostname
+				case <-released:
+				}
+			}()
+		}
+		for left := len(held); ; {
+			select {
+			case host := <-lost:
+				if left--; left < need {
+					cancel(fmt.Errorf("%w on %s", ErrLockLost, host))
+					return
+				}
+			case <-released:
+				return
+			}
+		}
+	}()
+	return watched, func() {
+		close(released)
+		release()
+		cancel(nil)
+	}, nil
+}
+
+// lockOn takes the lock on one machine.
+func (r *run) lockOn(ctx context.Context, n *Node) (ssh.Session, error) {
 	s, err := r.host(n).Hold(ctx, ssh.Script{Name: "lock", Mutates: true, Body: lockScript(r.opts.Owner, r.opts.Clock())})
 	if err != nil {
-		return ctx, nil, fmt.Errorf("take the cluster's lock on %s: %w", n.Hostname, err)
+		return nil, fmt.Errorf("take the cluster's lock on %s: %w", n.Hostname, err)
 	}
 	if rest, locked := strings.CutPrefix(s.FirstLine(), "locked\t"); locked {
 		_ = s.Close()
 		owner, since, _ := strings.Cut(rest, "\t")
-		return ctx, nil, hint.Wrap(&LockedError{Host: n.Hostname, Owner: owner, Since: since},
+		return nil, hint.Wrap(&LockedError{Host: n.Hostname, Owner: owner, Since: since},
 			"wait for it to end, or end that process; the lock goes with it")
 	}
 	if s.FirstLine() != "held" {
 		_ = s.Close()
-		return ctx, nil, fmt.Errorf("take the cluster's lock on %s: unexpected answer %q", n.Hostname, s.FirstLine())
+		return nil, fmt.Errorf("take the cluster's lock on %s: unexpected answer %q", n.Hostname, s.FirstLine())
 	}
-	held, cancel := context.WithCancelCause(ctx)
-	released := make(chan struct{})
-	go func() {
-		select {
-		case <-s.Done():
-			cancel(fmt.Errorf("%w on %s", ErrLockLost, n.Hostname))
-		case <-released:
-		}
-	}()
-	return held, func() {
-		close(released)
-		_ = s.Close()
-		cancel(nil)
-	}, nil
+	return s, nil
 }

@@ -50,7 +50,7 @@ func (p *network) applies(*Node) bool {
 func (p *network) plugin() string { return p.spec.Config.Kubernetes.Kubernetes.NetworkPlugin }
 
 func (p *network) waits(n *Node, _ *plan) []step {
-	if n.First {
+	if n.ControlPlane {
 		return []step{{host: n.Hostname, phase: phaseInit, must: true}}
 	}
 	return nil
@@ -69,7 +69,7 @@ func (p *network) resources(n *Node) (resources, error) {
 			{name: "paictl-cni.service", reads: []string{cniScript, cniService}, later: true},
 		}
 	}
-	if !n.First {
+	if !n.ControlPlane {
 		return res, nil
 	}
 	manifest, err := p.manifest()
@@ -123,7 +123,7 @@ func (p *network) diff(n *Node, w *world) ([]Change, error) {
 		return nil, err
 	}
 	cs := res.diff(w.of(n, phaseNetwork))
-	if !n.First {
+	if n != w.leader || !w.founding() && !w.healthy(n) {
 		return cs, nil
 	}
 	if manifest := res.files[len(res.files)-1]; w.of(n, phaseInit).value("network") != hash(manifest.body) {
@@ -142,9 +142,10 @@ func (p *network) apply(ctx context.Context, r *run, n *Node, cs []Change) error
 			continue
 		}
 		sum := hash(res.files[len(res.files)-1].body)
+		res.setup += selfAPI(p.spec, n) + kubeadmScript
 		res.after += fmt.Sprintf(`
-kubectl apply -f "$R%s" >&2
-kubectl create configmap -n kube-system paictl --from-literal=network=%s --dry-run=client -o yaml | kubectl apply -f - >&2
+self apply -f "$R%s" >&2
+k_remember network %s
 note change "network plugin"
 `, networkFile, sum)
 	}
@@ -152,13 +153,13 @@ note change "network plugin"
 	return err
 }
 
-// verify waits until the first machine is Ready, which says that the network works there.
-// The others are waited for when they join.
+// verify waits until a control plane machine that is a member is Ready, which says that the
+// network works there. The others are waited for when they join.
 func (p *network) verify(n *Node) string {
-	if !n.First || p.plugin() != flannelPlugin {
+	if !n.ControlPlane || p.plugin() != flannelPlugin {
 		return ""
 	}
-	return waitReady(n)
+	return "[ -f \"$S/member\" ] || exit 0\n" + waitReady(n)
 }
 
 // waitReady is shell that waits until the node that it runs on is Ready, asking with the

@@ -15,7 +15,7 @@ import (
 type phase interface {
 	// name is the phase's name in --phases, events and the journal.
 	name() string
-	// applies tells whether the phase concerns the node.
+	// applies reports whether the phase concerns the node.
 	applies(n *Node) bool
 	// detect returns shell that prints the node's state, for answer.
 	detect(n *Node) (string, error)
@@ -43,6 +43,15 @@ type world struct {
 	facts map[string]*facts // by host name
 	// limit holds the host names of --limit; nil means all.
 	limit map[string]bool
+	// leader is the control plane machine through which cluster-wide work is done.
+	leader *Node
+	// mayFound says that the phases of this run would make a cluster where there is none.
+	mayFound bool
+	// outside holds the machines outside of --limit that are members of a cluster; it is
+	// filled only where this run would make one.
+	outside map[string]bool
+	// findings are what speaks against working on the cluster at all.
+	findings []Finding
 }
 
 // concerns tells whether the run is about a node.

@@ -28,6 +28,7 @@ func TestUpMakesExactlyTheChangesThatADifferenceCallsFor(t *testing.T) {
 	reconfigured := []string{
 		"m1 init update /etc/paictl/kubeadm.yaml",
 		"m1 init run kubeadm init phase control-plane the control plane's settings have changed",
+		"m1 init run kubeadm init phase upload-config the cluster's copy of the settings, CoreDNS and kube-proxy",
 	}
 	for _, c := range []struct {
 		name  string
@@ -83,8 +84,9 @@ func TestUpMakesExactlyTheChangesThatADifferenceCallsFor(t *testing.T) {
 			do:   func() { k.Extra.Kubeadm = map[string]any{"scheduler": map[string]any{"extraArgs": args("v", "4")}} },
 			want: reconfigured,
 			calls: map[string][]string{"m1": {
-				"kubeadm init phase certs apiserver", "kubeadm init phase control-plane all", "kubeadm init phase upload-config all",
-				"kubeadm init phase addon all", "kubectl -n kube-system rollout restart daemonset/kube-proxy",
+				"kubeadm init phase certs apiserver", "kubeadm init phase certs etcd-server", "kubeadm init phase certs etcd-peer",
+				"kubeadm init phase etcd local", "kubeadm init phase control-plane all", "kubeadm init phase upload-config all",
+				"kubeadm init phase addon all", "kubectl -n kube-system rollout restart daemonset/kube-proxy", "kubectl patch configmap paictl stored",
 			}},
 		},
 		{

@@ -94,7 +94,7 @@ func TestAnswersAreReadWhateverAHostSays(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := map[string]string{}
-			for name, a := range parseFacts([]byte(c.out)) {
+			for name, a := range sectionsOf([]byte(c.out)) {
 				for _, r := range a.rows {
 					got[name] += strings.Join(r, "=")
 				}
@@ -111,11 +111,14 @@ func TestAnswersAreReadWhateverAHostSays(t *testing.T) {
 
 func FuzzParseFactsTakesAnything(f *testing.F) {
 	f.Add([]byte("@@ base\nsysctl\tnet.ipv4.ip_forward\t1\n@! 3\n"))
-	f.Add([]byte("@@ init\nnodes\t!!!\nmember\tyes\n"))
+	f.Add([]byte("@@ init\nnode\t!!!\napi\tup\n@@ join\nmember\tyes\n"))
+	f.Add([]byte("@@ init\nnode\tm1\t\tTrue\tv1\ta=b:c,\t\"x\"\tl=v,\napi\tup\n@@ join\nmember\tyes\n"))
 	l := testSpec(f, 1, 1)
 	f.Fuzz(func(t *testing.T, out []byte) {
-		sections := parseFacts(out)
+		sections := sectionsOf(out)
 		w := &world{spec: l, facts: map[string]*facts{"m1": {sections: sections}, "w1": {sections: sections}}}
+		w.elect()
+		w.againstFounding()
 		for _, p := range upPhases(l) {
 			for _, n := range l.Nodes {
 				if p.applies(n) {

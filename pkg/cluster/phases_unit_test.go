@@ -82,7 +82,7 @@ func TestLabelsAndTaintsOfANode(t *testing.T) {
 
 func TestTheRecordOfLabelsIsWrittenLast(t *testing.T) {
 	got := relabelScript(map[string][]string{"annotate --overwrite z": {"w1", "w2"}, "taint --overwrite y": {"w1"}, "label --overwrite x": {"w2"}})
-	assert.Equal(t, "kubectl label node 'w2' --overwrite x >&2\nkubectl taint node 'w1' --overwrite y >&2\nkubectl annotate node 'w1' 'w2' --overwrite z >&2\n", got)
+	assert.Equal(t, "self label node 'w2' --overwrite x >&2\nself taint node 'w1' --overwrite y >&2\nself annotate node 'w1' 'w2' --overwrite z >&2\n", got)
 }
 
 func TestResourcesAreComparedWithWhatAHostAnswers(t *testing.T) {
@@ -117,7 +117,7 @@ func TestResourcesAreComparedWithWhatAHostAnswers(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			require.Contains(t, whole, c.old)
-			a := parseFacts([]byte("@@ p\n" + strings.Replace(whole, c.old, c.new, 1)))["p"]
+			a := sectionsOf([]byte("@@ p\n" + strings.Replace(whole, c.old, c.new, 1)))["p"]
 			var got []string
 			cs := res.diff(a)
 			for _, x := range cs {
@@ -131,7 +131,7 @@ func TestResourcesAreComparedWithWhatAHostAnswers(t *testing.T) {
 		})
 	}
 	assert.Empty(t, res.script(nil))
-	secretDiff := res.diff(parseFacts([]byte("@@ p\n" + strings.Replace(whole, "600\t"+hash(body), "600\t"+sha+"\t"+encoded([]byte("old")), 1)))["p"])
+	secretDiff := res.diff(sectionsOf([]byte("@@ p\n" + strings.Replace(whole, "600\t"+hash(body), "600\t"+sha+"\t"+encoded([]byte("old")), 1)))["p"])
 	require.Len(t, secretDiff, 1)
 	assert.Empty(t, secretDiff[0].Diff, "a secret file is never shown")
 }

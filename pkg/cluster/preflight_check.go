@@ -21,9 +21,11 @@ type subject struct {
 	// touched says that phases of paictl have worked here before: what they left must not
 	// be held against the host. joined says that it is a member of a cluster by them.
 	touched, joined bool
-	// asked says that the run is about this host; the first of the control plane also
-	// answers where it is not.
+	// asked says that the run is about this host; those of the control plane also answer
+	// where it is not.
 	asked bool
+	// leader is the run's leader.
+	leader *Node
 }
 
 // hostCheck examines one host.
@@ -47,6 +49,7 @@ func hostChecks() (always, joining []hostCheck) {
 // the same answers give the same findings in the same order.
 func (r *run) check(w *world, nodes []*Node) []Finding {
 	subjects, findings := r.subjects(w, nodes)
+	findings = append(findings, w.findings...)
 	always, joining := hostChecks()
 	for _, s := range subjects {
 		if !s.asked {
@@ -76,7 +79,7 @@ func (r *run) subjects(w *world, nodes []*Node) (all []*subject, broken []Findin
 		if f == nil || r.isAside(n) {
 			continue
 		}
-		s := &subject{run: r, spec: r.spec, node: n, seen: f, probe: f.sections[phasePreflight], asked: slices.Contains(nodes, n)}
+		s := &subject{run: r, spec: r.spec, node: n, seen: f, probe: f.sections[phasePreflight], asked: slices.Contains(nodes, n), leader: w.leader}
 		var err error
 		if s.facts, err = layout.ParseFacts(f.sections["facts"].raw); err != nil {
 			broken = append(broken, s.fail("facts", "what the machine answered cannot be read: "+err.Error(),

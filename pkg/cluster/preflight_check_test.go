@@ -28,6 +28,7 @@ func examine(t *testing.T, s *Spec, limit []string, edit func(map[string]*machin
 			w.facts[name] = m.seen()
 		}
 	}
+	w.elect()
 	r := newRun(s, Options{Sink: &storySink{}, Clock: func() time.Time { return preflightNow }, Limit: limit})
 	nodes, err := r.selected()
 	require.NoError(t, err)

@@ -57,20 +57,25 @@ func checkOwner(s *subject) []Finding {
 	if !s.touched || !s.has("/etc/kubernetes/kubelet.conf") {
 		return nil
 	}
-	leave := "take it out of that cluster first, with its configuration: paictl node remove " + s.node.Hostname + " (or paictl cluster down)"
+	leave := "take it out of that cluster first, with its configuration: paictl node remove " + s.node.Hostname +
+		"; or, where nothing of that cluster is needed any more: paictl cluster down --limit " + s.node.Hostname
+	own := s.probe.value("ca")
+	for _, o := range s.others {
+		if o.node != s.leader || !o.joined || !s.joined {
+			continue
+		}
+		// The authority decides: addresses of load balancers and masters may change.
+		if leads := o.probe.value("ca"); own != "" && leads != "" {
+			if own == leads {
+				return nil
+			}
+			return []Finding{s.fail("cluster", "the machine is a member of another cluster: its certificate authority is not that of "+o.node.Hostname, leave)}
+		}
+	}
 	server := strings.TrimPrefix(s.probe.value("server"), "https://")
 	host, _, err := net.SplitHostPort(server)
 	if err == nil && server != s.spec.endpoint() && !slices.ContainsFunc(s.spec.ControlPlane(), func(n *Node) bool { return n.HostIP == host }) {
 		return []Finding{s.fail("cluster", "the machine is a member of another cluster, that of https://"+server, leave)}
-	}
-	for _, o := range s.others {
-		if !o.node.First || o == s || !o.joined || !s.joined {
-			continue
-		}
-		own, first := s.probe.value("ca"), o.probe.value("ca")
-		if own != "" && first != "" && own != first {
-			return []Finding{s.fail("cluster", "the machine is a member of another cluster: its certificate authority is not that of "+o.node.Hostname, leave)}
-		}
 	}
 	return nil
 }

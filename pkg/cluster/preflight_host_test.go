@@ -71,6 +71,7 @@ func preflightSpec(t testing.TB, workers int) *Spec {
 type machine struct {
 	facts, probe, journal, images []string
 	asked, answered               time.Time
+	member                        []string
 }
 
 // fitMachine has everything that preflight wants of a node that is new to the cluster.
@@ -117,6 +118,7 @@ func memberMachine(s *Spec, n *Node) *machine {
 	m.say("ca", "aaaa")
 	m.say("route", "10.144.7.0/24", "eth0")
 	m.fact("address", "flannel.1 10.144.1.0/32", true)
+	m.member = []string{"member\tyes", "ca\taaaa", "server\thttps://10.0.0.1:6443"}
 	for _, a := range s.artifacts(n, bundle.KindImage) {
 		m.images = append(m.images, "imported\t"+a.Image+"\t"+a.SHA256+"\tsha256:1", "image\t"+a.Image+"\tsha256:1")
 	}
@@ -168,7 +170,7 @@ func (m *machine) answer() string {
 	for _, s := range []struct {
 		name  string
 		lines []string
-	}{{"facts", m.facts}, {phasePreflight, m.probe}, {"journal", m.journal}, {phaseImages, m.images}} {
+	}{{"facts", m.facts}, {phasePreflight, m.probe}, {"journal", m.journal}, {phaseImages, m.images}, {phaseJoin, m.member}} {
 		b.WriteString("@@ " + s.name + "\n")
 		for _, l := range s.lines {
 			b.WriteString(l + "\n")
@@ -178,7 +180,7 @@ func (m *machine) answer() string {
 }
 
 func (m *machine) seen() *facts {
-	return &facts{sections: parseFacts([]byte(m.answer())), asked: m.asked, answered: m.answered}
+	return &facts{sections: sectionsOf([]byte(m.answer())), asked: m.asked, answered: m.answered}
 }
 
 // storySink keeps the events of a run.

@@ -76,7 +76,7 @@ func (f *fakeRoot) probe(s *Spec, n *Node, sh ...string) answer {
 	cmd.Stdout, cmd.Stderr = &out, &complaints
 	require.NoError(f.t, cmd.Run(), "%s", complaints.String())
 	assert.Empty(f.t, complaints.String())
-	a := parseFacts(out.Bytes())[phasePreflight]
+	a := sectionsOf(out.Bytes())[phasePreflight]
 	require.Equal(f.t, "ok", a.value("end"), "%s", out.String())
 	require.Empty(f.t, a.failed)
 	return a
@@ -122,7 +122,7 @@ func TestTheProbeTellsWhatIsMissing(t *testing.T) {
 	cmd.Stdin = strings.NewReader(detectProgram([]section{{phasePreflight, body}}))
 	out, err := cmd.Output()
 	require.NoError(t, err)
-	assert.Equal(t, [][]string{{"paictl-no-such-program"}}, parseFacts(out)[phasePreflight].all("missing"))
+	assert.Equal(t, [][]string{{"paictl-no-such-program"}}, sectionsOf(out)[phasePreflight].all("missing"))
 }
 
 func TestTheProbeNamesWhoHoldsAPort(t *testing.T) {
@@ -236,7 +236,7 @@ esac`)
 	cmd.Stdin = strings.NewReader(detectProgram([]section{{phasePreflight, body}}))
 	out, err := cmd.Output()
 	require.NoError(t, err)
-	a := parseFacts(out)[phasePreflight]
+	a := sectionsOf(out)[phasePreflight]
 	for target, state := range map[string]string{
 		"10.0.0.1:6443": "refused", "10.0.0.2:6443": "timeout", "10.0.0.3:6443": "no route", "10.0.0.4:6443": "open",
 	} {

@@ -63,6 +63,12 @@ func RemoveNodes(ctx context.Context, s *Spec, o Options, ro RemoveOptions) erro
 		return err
 	}
 	defer unlock()
+	if r.leader, err = r.findLeader(ctx, nodes); err != nil {
+		return err
+	}
+	if err := r.noLeader(nodes); err != nil {
+		return err
+	}
 	m := &removal{run: r, opts: ro, undo: u, dead: dead}
 	if err := m.all(ctx, nodes); err != nil {
 		return err
@@ -86,34 +92,60 @@ func Removable(s *Spec, names []string) ([]*Node, error) {
 	if len(nodes) == 0 {
 		return nil, errors.New("no machine to remove was named")
 	}
+	masters := s.ControlPlane()
+	stay := slices.DeleteFunc(slices.Clone(masters), func(n *Node) bool { return slices.Contains(nodes, n) })
+	switch {
+	case len(stay) == 0 && len(masters) == 1:
+		return nil, hint.Errorf("to end the cluster: paictl cluster down", "%s is the only machine of the control plane: without it there is no cluster", masters[0].Hostname)
+	case len(stay) == 0:
+		return nil, hint.Errorf("to end the cluster: paictl cluster down", "these are all machines of the control plane: without them there is no cluster")
+	}
 	for _, n := range nodes {
-		if !n.First {
-			continue
+		if n.ControlPlane && s.configuredEndpoint() == s.ownEndpoint(n) {
+			return nil, hint.Errorf("set load-balance-ip in kubernetes-configuration.yaml to an address that stays (a load balancer in front of all masters), run paictl cluster up, then remove this one",
+				"%s has the address at which all machines use the API (load-balance-ip %s)", n.Hostname, n.HostIP)
 		}
-		if len(s.ControlPlane()) == 1 {
-			return nil, hint.Errorf("to end the cluster: paictl cluster down", "%s is the only machine of the control plane: without it there is no cluster", n.Hostname)
-		}
-		return nil, hint.Errorf("put another machine of the control plane first in layout.yaml, with load-balance-ip in kubernetes-configuration.yaml set to an address that stays, run paictl cluster up, then remove this one",
-			"%s is the first machine of the control plane, through which the cluster is managed", n.Hostname)
 	}
 	return nodes, nil
 }
 
-// reachForRemoval dials the first machine, which must answer, and those that are to be
-// removed. It returns those that can't be worked on, with the reason.
+// noLeader refuses to go on where the cluster can't be asked, although there may be one. Without
+// a cluster the machines are only given back.
+func (r *run) noLeader(nodes []*Node) error {
+	if r.leader != nil {
+		return nil
+	}
+	for _, n := range r.spec.ControlPlane() {
+		if !slices.Contains(nodes, n) && r.host(n) == nil {
+			return hint.Errorf("bring it back: paictl cluster status shows what is wrong with it",
+				"no machine of the control plane that answers is a member of the cluster, and %s does not answer", n.Hostname)
+		}
+	}
+	return nil
+}
+
+// reachForRemoval dials the machines of the control plane, of which one that stays must answer,
+// and those that are to be removed. It returns those of them that can't be worked on, with the
+// reason.
 func (r *run) reachForRemoval(ctx context.Context, nodes []*Node, force bool) (map[*Node]error, error) {
 	all := r.reached(nodes)
 	dead := map[*Node]error{}
 	var findings []Finding
 	errs := r.each(ctx, all, r.dial)
+	leads := slices.ContainsFunc(all, func(n *Node) bool {
+		return n.ControlPlane && errs[n] == nil && !slices.Contains(nodes, n)
+	})
 	for _, n := range all {
 		err := errs[n]
+		gone := errors.Is(err, ssh.ErrUnreachable)
 		switch {
 		case err == nil:
 		case isCancel(ctx, err):
 			return nil, context.Canceled
-		case !n.First && (errors.Is(err, ssh.ErrUnreachable) || force):
+		case slices.Contains(nodes, n) && (gone || force):
 			dead[n] = err
+		case !slices.Contains(nodes, n) && gone && leads:
+			r.emit(Event{Kind: EventWarning, Host: n.Hostname, Phase: "connect", Message: err.Error(), Hint: hint.Of(err)})
 		default:
 			findings = append(findings, Finding{Host: n.Hostname, Check: "connect", Severity: SeverityError, Message: err.Error(), Remedy: hint.Of(err)})
 		}
@@ -137,11 +169,7 @@ type removal struct {
 // all removes the nodes one after the other: pods that leave one must not be sent to the
 // next, and etcd must not lose two members at once.
 func (m *removal) all(ctx context.Context, nodes []*Node) error {
-	res, err := m.read(ctx, m.spec.First(), phaseDrain, "look", `[ ! -f "$KUBECONFIG" ] || echo yes`+"\n")
-	if err != nil {
-		return err
-	}
-	m.cluster = len(res.Stdout) > 0
+	m.cluster = m.leader != nil
 	if m.cluster {
 		if err := m.cordon(ctx, nodes); err != nil {
 			return err
@@ -177,21 +205,21 @@ func (m *removal) phaseOf(err error) string {
 func (m *removal) cordon(ctx context.Context, nodes []*Node) error {
 	body := ""
 	for _, n := range nodes {
-		body += fmt.Sprintf("kubectl get node %[1]s >/dev/null 2>&1 && kubectl cordon %[1]s >/dev/null\n", quote(n.Hostname))
+		body += fmt.Sprintf("self get node %[1]s >/dev/null 2>&1 && self cordon %[1]s >/dev/null\n", quote(n.Hostname))
 	}
-	_, err := m.onFirst(ctx, "cordon", body+":\n", time.Minute)
+	_, err := m.onLeader(ctx, "cordon", body+":\n", time.Minute)
 	return err
 }
 
-// onFirst runs a mutating script on the first machine. It doesn't take the machine's own
-// lock: it changes the cluster, not the machine, and may wait long for pods to end.
-func (m *removal) onFirst(ctx context.Context, what, body string, limit time.Duration) (answer, error) {
-	first := m.spec.First()
-	res, err := m.exec(ctx, first, ssh.Script{Name: "remove/" + what, Mutates: true, Timeout: limit, Body: preludeScript + removeScript + body})
+// onLeader runs a mutating script on the leader. It doesn't take the machine's own lock: it
+// changes the cluster, not the machine, and may wait long for pods to end.
+func (m *removal) onLeader(ctx context.Context, what, body string, limit time.Duration) (answer, error) {
+	res, err := m.exec(ctx, m.leader, ssh.Script{Name: "remove/" + what, Mutates: true, Timeout: limit,
+		Body: preludeScript + selfAPI(m.spec, m.leader) + removeScript + body})
 	if err != nil {
 		return answer{}, err
 	}
-	return parseFacts(append([]byte("@@ remove\n"), res.Stdout...))["remove"], nil
+	return parseAnswer(res.Stdout)
 }
 
 // node removes one node.
@@ -259,7 +287,7 @@ func (m *removal) drain(ctx context.Context, n *Node) ([]Change, error) {
 		force = 1
 	}
 	limit := m.opts.DrainTimeout
-	a, err := m.onFirst(ctx, phaseDrain, fmt.Sprintf("NODE=%s FORCE=%d SECONDS_MAX=%d\nr_drain\n", quote(n.Hostname), force, int(limit.Seconds())), limit+2*time.Minute)
+	a, err := m.onLeader(ctx, phaseDrain, fmt.Sprintf("NODE=%s FORCE=%d SECONDS_MAX=%d\nr_drain\n", quote(n.Hostname), force, int(limit.Seconds())), limit+2*time.Minute)
 	if err != nil {
 		return nil, err
 	}
@@ -273,7 +301,7 @@ func (m *removal) drain(ctx context.Context, n *Node) ([]Change, error) {
 }
 
 func (m *removal) member(ctx context.Context, n *Node) ([]Change, error) {
-	a, err := m.onFirst(ctx, phaseMember, fmt.Sprintf("NODE=%s ADDRESS=%s FIRST=%s\nr_member\n", quote(n.Hostname), quote(n.HostIP), quote(m.spec.First().Hostname)), 2*time.Minute)
+	a, err := m.onLeader(ctx, phaseMember, fmt.Sprintf("NODE=%s ADDRESS=%s LEADER=%s\nr_member\n", quote(n.Hostname), quote(n.HostIP), quote(m.leader.Hostname)), 2*time.Minute)
 	if err != nil {
 		return nil, err
 	}
@@ -293,7 +321,7 @@ func (m *removal) giveBack(ctx context.Context, n *Node) ([]Change, error) {
 }
 
 func (m *removal) delete(ctx context.Context, n *Node) ([]Change, error) {
-	_, err := m.onFirst(ctx, phaseDelete, fmt.Sprintf("NODE=%s\nr_delete\n", quote(n.Hostname)), 2*time.Minute)
+	_, err := m.onLeader(ctx, phaseDelete, fmt.Sprintf("NODE=%s\nr_delete\n", quote(n.Hostname)), 2*time.Minute)
 	if err != nil {
 		return nil, err
 	}

@@ -1,7 +1,9 @@
 package cluster
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/openpai/paictl/pkg/bundle"
 	"github.com/openpai/paictl/pkg/config"
@@ -11,11 +13,15 @@ import (
 )
 
 // Spec is what a cluster shall be: the configuration, resolved per node, and the bundle
-// that its programs come from. It does not change during a run.
+// that its programs come from. A run settles the API's address once, after it has looked at
+// the machines; the rest does not change.
 type Spec struct {
 	Config *config.Cluster
 	Bundle *bundle.Bundle
 	Nodes  []*Node
+	// apiHost is the address at which the members of a running cluster reach the API, where it
+	// isn't the configured one; "" otherwise.
+	apiHost string
 }
 
 // labelWorker is on the machines on which jobs run, as OpenPAI names it.
@@ -28,9 +34,6 @@ type Node struct {
 	ControlPlane bool
 	// Worker: jobs run there. On the one machine of a small cluster they do beside the control plane.
 	Worker bool
-	// First marks the control plane machine on which the cluster is initialised and
-	// where cluster-wide work is done.
-	First  bool
 	Labels map[string]string
 	Taints []string
 }
@@ -44,29 +47,17 @@ func NewSpec(c *config.Cluster, b *bundle.Bundle) (*Spec, error) {
 			Labels: c.LabelsOf(m), Taints: c.TaintsOf(m),
 		}
 		n.Worker = !n.ControlPlane || n.Labels[labelWorker] == "true"
-		if n.ControlPlane && s.First() == nil {
-			n.First = true
-		}
 		s.Nodes = append(s.Nodes, n)
 	}
-	if s.First() == nil {
+	if len(s.ControlPlane()) == 0 {
 		return nil, hint.Errorf("give one machine of layout.yaml the role master",
 			"no machine runs the control plane")
 	}
 	return s, nil
 }
 
-// First returns the node on which the cluster is initialised.
-func (s *Spec) First() *Node {
-	for _, n := range s.Nodes {
-		if n.First {
-			return n
-		}
-	}
-	return nil
-}
-
-// ControlPlane returns the nodes that run the control plane, the first one first.
+// ControlPlane returns the nodes that run the control plane, by address: their order in
+// layout.yaml means nothing.
 func (s *Spec) ControlPlane() []*Node {
 	var out []*Node
 	for _, n := range s.Nodes {
@@ -74,6 +65,7 @@ func (s *Spec) ControlPlane() []*Node {
 			out = append(out, n)
 		}
 	}
+	slices.SortFunc(out, func(a, b *Node) int { return layout.CompareAddresses(a.HostIP, b.HostIP) })
 	return out
 }
 
@@ -110,10 +102,20 @@ func (s *Spec) image(name string) (string, error) {
 
 // endpoint is the API server's address for all nodes.
 func (s *Spec) endpoint() string {
-	k := s.Config.Kubernetes.Kubernetes
-	ip := k.LoadBalanceIP
-	if ip == "" {
-		ip = s.First().HostIP
+	if s.apiHost == "" {
+		return s.configuredEndpoint()
 	}
-	return fmt.Sprintf("%s:%d", ip, k.APIServerPort)
+	return s.atPort(s.apiHost)
+}
+
+// configuredEndpoint is the API server's address by the configuration alone.
+func (s *Spec) configuredEndpoint() string {
+	return s.atPort(cmp.Or(s.Config.Kubernetes.Kubernetes.LoadBalanceIP, s.ControlPlane()[0].HostIP))
+}
+
+// ownEndpoint is the address of a control plane machine's own API server.
+func (s *Spec) ownEndpoint(n *Node) string { return s.atPort(n.HostIP) }
+
+func (s *Spec) atPort(host string) string {
+	return fmt.Sprintf("%s:%d", host, s.Config.Kubernetes.Kubernetes.APIServerPort)
 }

@@ -133,8 +133,8 @@ func (r *run) askStatus(ctx context.Context, nodes []*Node) (map[*Node]answer, m
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		answers[n] = parseFacts(append([]byte("@@ status\n"), res.Stdout...))["status"]
-		return nil
+		answers[n], err = parseAnswer(res.Stdout)
+		return err
 	})
 	return answers, errs
 }
@@ -156,8 +156,10 @@ func newStatus(s *Spec, nodes []*Node, answers map[*Node]answer, errs map[*Node]
 		Machines: []MachineStatus{}, Components: []ComponentStatus{}, Certificates: []Certificate{},
 	}
 	api := st.chooseAPI(s, answers)
-	if f, ok := answers[s.First()].row("lock"); ok && len(f) >= 2 {
-		st.Lock = &LockOwner{Owner: f[0], Since: f[1]}
+	for _, n := range s.ControlPlane() {
+		if f, ok := answers[n].row("lock"); ok && len(f) >= 2 && st.Lock == nil {
+			st.Lock = &LockOwner{Owner: f[0], Since: f[1]}
+		}
 	}
 	st.addComponents(api)
 	st.Renewal = Renewal{Kubelet: true, ControlPlane: true}

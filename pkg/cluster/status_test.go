@@ -113,7 +113,7 @@ func TestStatusNamesWhoHoldsTheLock(t *testing.T) {
 	held.Dialer, held.Owner = client, "bob@desk, pid 9"
 	r := newRun(l.spec(), held)
 	defer r.close()
-	require.NoError(t, r.dial(t.Context(), r.spec.First()))
+	require.NoError(t, r.dial(t.Context(), r.spec.ControlPlane()[0]))
 	_, unlock, err := r.lock(t.Context())
 	require.NoError(t, err)
 	defer unlock()
@@ -133,10 +133,10 @@ func TestStatusJoinsWhatMachinesAndAPISay(t *testing.T) {
 	answers := map[*Node]answer{}
 	for _, n := range s.Nodes {
 		text := "member\tyes\nkubelet\tv1.36.3\tactive\ncontainerd\tv2.4.2\tfailed\nrenewal\tkubelet\ton\n"
-		if n.First {
+		if n.ControlPlane {
 			text = string(golden)
 		}
-		answers[n] = parseFacts([]byte("@@ status\n" + text))["status"]
+		answers[n] = sectionsOf([]byte("@@ status\n" + text))["status"]
 	}
 	errs := map[*Node]error{s.Nodes[3]: errors.New("reach w3: sudo refused")}
 	st := newStatus(s, s.Nodes, answers, errs, time.Now())
@@ -165,7 +165,7 @@ func TestStatusKnowsADownAPIFromNone(t *testing.T) {
 	s := preflightSpec(t, 1)
 	answers := map[*Node]answer{}
 	for _, n := range s.Nodes {
-		answers[n] = parseFacts([]byte("@@ status\nmember\tyes\napi\tdown\tconnection refused\n"))["status"]
+		answers[n] = sectionsOf([]byte("@@ status\nmember\tyes\napi\tdown\tconnection refused\n"))["status"]
 	}
 	st := newStatus(s, s.Nodes, answers, nil, time.Now())
 	assert.Equal(t, "down", st.API)

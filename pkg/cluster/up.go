@@ -53,8 +53,8 @@ func Up(ctx context.Context, s *Spec, o Options) ([]Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(p.changes(r.reached(nodes))) > len(p.changes(nodes)) {
-		nodes = r.reached(nodes) // labels of the nodes under --limit are set on the first machine
+	if !slices.Contains(nodes, r.leader) && len(p.changes([]*Node{r.leader})) > 0 {
+		nodes = append([]*Node{r.leader}, nodes...) // it sets the labels of the nodes under --limit
 	}
 	if !o.DryRun {
 		if err := r.applyAll(ctx, p, nodes); err != nil {
@@ -117,16 +117,18 @@ func (r *run) scope() ([]*Node, []phase, error) {
 	return nodes, out, nil
 }
 
-// connect dials all hosts. A machine that doesn't answer is set aside, unless it is the
-// first of the control plane; one that answers and refuses us is a mistake to be repaired
-// before anything is changed anywhere.
+// connect dials all hosts. A machine that doesn't answer is set aside, unless no machine of the
+// control plane does; one that answers and refuses us is a mistake to be repaired before
+// anything is changed anywhere.
 func (r *run) connect(ctx context.Context, nodes []*Node) error {
 	var findings []Finding
-	for n, err := range r.each(ctx, nodes, r.dial) {
+	errs := r.each(ctx, nodes, r.dial)
+	noMaster := !slices.ContainsFunc(nodes, func(n *Node) bool { return n.ControlPlane && errs[n] == nil })
+	for n, err := range errs {
 		if isCancel(ctx, err) {
 			return context.Canceled
 		}
-		if errors.Is(err, ssh.ErrUnreachable) && !n.First {
+		if errors.Is(err, ssh.ErrUnreachable) && (!n.ControlPlane || !noMaster) {
 			r.setAside(n, "connect", err)
 			continue
 		}
@@ -142,7 +144,8 @@ func (r *run) connect(ctx context.Context, nodes []*Node) error {
 
 // survey asks each host everything at once: one script, one round trip.
 func (r *run) survey(ctx context.Context, nodes []*Node) (*world, error) {
-	w := &world{spec: r.spec, facts: map[string]*facts{}, limit: r.limit()}
+	w := &world{spec: r.spec, facts: map[string]*facts{}, limit: r.limit(), outside: map[string]bool{},
+		mayFound: len(r.opts.Phases) == 0 || slices.Contains(r.opts.Phases, phaseInit)}
 	var mu sync.Mutex
 	var findings []Finding
 	errs := r.each(ctx, r.alive(nodes), func(ctx context.Context, n *Node) error {
@@ -160,7 +163,7 @@ func (r *run) survey(ctx context.Context, nodes []*Node) (*world, error) {
 		switch {
 		case isCancel(ctx, err):
 			return nil, context.Canceled
-		case errors.Is(err, ssh.ErrClosed) && !n.First:
+		case errors.Is(err, ssh.ErrClosed):
 			r.setAside(n, "preflight", err)
 		default:
 			findings = append(findings, Finding{Host: n.Hostname, Check: "detect", Severity: SeverityError, Message: err.Error(), Remedy: hint.Of(err)})
@@ -169,6 +172,14 @@ func (r *run) survey(ctx context.Context, nodes []*Node) (*world, error) {
 	if len(findings) > 0 {
 		return nil, r.refuse(findings)
 	}
+	w.elect()
+	if w.founding() && w.mayFound && w.concerns(w.leader) {
+		if err := r.lookBeyond(ctx, w); err != nil {
+			return nil, context.Cause(ctx)
+		}
+		w.findings = w.againstFounding()
+	}
+	r.leader = w.leader
 	return w, nil
 }
 
@@ -195,7 +206,9 @@ func (r *run) ask(ctx context.Context, n *Node) (*facts, error) {
 		return nil, err
 	}
 	f.answered = r.opts.Clock()
-	f.sections = parseFacts(res.Stdout)
+	if f.sections, err = parseFacts(res.Stdout); err != nil {
+		return nil, fmt.Errorf("detect on %s: %w", n.Hostname, err)
+	}
 	for _, p := range upPhases(r.spec) {
 		if a := f.sections[p.name()]; a.failed != "" {
 			return nil, fmt.Errorf("detect %s on %s: exit status %s: %s", p.name(), n.Hostname, a.failed, lastLine(res.Stderr))

@@ -91,7 +91,10 @@ func (c *Cluster) fillKubernetes() {
 	k.DockerRegistry = cmp.Or(k.DockerRegistry, defaultImages)
 	k.NetworkPlugin = cmp.Or(k.NetworkPlugin, defaultNetwork)
 	if masters := c.ControlPlane(); k.LoadBalanceIP == "" && len(masters) > 0 {
-		k.LoadBalanceIP = masters[0].HostIP
+		// By address: the order in layout.yaml means nothing.
+		k.LoadBalanceIP = slices.MinFunc(masters, func(a, b layout.Machine) int {
+			return layout.CompareAddresses(a.HostIP, b.HostIP)
+		}).HostIP
 	}
 }
 

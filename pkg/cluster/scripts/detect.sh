@@ -130,31 +130,45 @@ d_images() {
 	if [ -f "$S/images" ]; then awk -F '\t' '{ printf "imported\t%s\t%s\t%s\n", $1, $2, $3 }' "$S/images"; fi
 }
 
-# d_member: whether this machine was taken into a cluster, by which certificate authority,
-# and with which control plane settings.
+# d_member: whether this machine was taken into a cluster, by which certificate authority, and
+# on control plane machines at which address the members reach the API. "once yes" is a machine
+# that was a member and has lost what it needs to be one.
 d_member() {
 	if [ -f "$S/member" ] && [ -f "$R/etc/kubernetes/kubelet.conf" ]; then
 		printf 'member\tyes\n'
 		printf 'ca\t%s\n' "$(sha256sum <"$R/etc/kubernetes/pki/ca.crt" 2>/dev/null | cut -c1-64)"
+		if [ -f "$KUBECONFIG" ]; then printf 'server\t%s\n' "$(sed -n 's/^ *server: *//p' "$KUBECONFIG" | head -n 1)"; fi
 	else
 		printf 'member\tno\n'
+		if [ -f "$S/member" ]; then printf 'once\tyes\n'; fi
 		# Of an attempt to join that was cut off, the kubelet may live on and register the node.
 		for f in /etc/kubernetes/kubelet.conf /etc/kubernetes/bootstrap-kubelet.conf /var/lib/kubelet/config.yaml; do
 			if [ -e "$R$f" ]; then printf 'left\t%s\n' "$f"; fi
 		done
 	fi
-	if [ -f "$S/kubeadm-applied" ]; then printf 'applied\t%s\n' "$(cat "$S/kubeadm-applied")"; fi
 }
 
-# d_cluster: what the API says of the nodes and of the network plugin.
+# d_applied: with which settings the control plane runs here, and where etcd keeps its data.
+d_applied() {
+	if [ -f "$S/kubeadm-applied" ]; then printf 'applied\t%s\n' "$(cat "$S/kubeadm-applied")"; fi
+	f=$R/etc/kubernetes/manifests/etcd.yaml
+	if [ -f "$f" ]; then printf 'etcd-data\t%s\n' "$(sed -n 's/^ *- --data-dir=//p' "$f" | head -n 1)"; fi
+}
+
+# d_cluster: what this machine's own API server says of the nodes, and of what paictl has
+# stored. The caller gives "self".
 d_cluster() {
 	[ -f "$KUBECONFIG" ] && [ -f "$S/member" ] || return 0
-	nodes=$(kubectl get nodes -o json --request-timeout=10s 2>/dev/null | base64 | tr -d '\n') || nodes=
-	if [ -z "$nodes" ]; then
+	nodes=$(d_nodes 2>/dev/null) || {
 		printf 'api\tdown\n'
 		return 0
-	fi
-	printf 'api\tup\n'
-	printf 'nodes\t%s\n' "$nodes"
-	printf 'network\t%s\n' "$(kubectl get configmap -n kube-system paictl -o 'jsonpath={.data.network}' --request-timeout=10s 2>/dev/null || true)"
+	}
+	printf 'api\tup\n%s\n' "$nodes"
+	self get configmap -n kube-system paictl --request-timeout=10s -o 'go-template={{range $k, $v := .data}}{{$k}}{{"\t"}}{{$v}}{{"\n"}}{{end}}' 2>/dev/null || true
+}
+
+# d_nodes: "node name pod-cidr ready version taints owned labels", taints and labels with a comma
+# after each. The annotation is quoted: a kubelet can write into it what it likes.
+d_nodes() {
+	self get nodes --request-timeout=30s -o 'go-template={{range .items}}node{{"\t"}}{{.metadata.name}}{{"\t"}}{{with .spec.podCIDR}}{{.}}{{end}}{{"\t"}}{{range .status.conditions}}{{if eq .type "Ready"}}{{.status}}{{end}}{{end}}{{"\t"}}{{.status.nodeInfo.kubeletVersion}}{{"\t"}}{{range .spec.taints}}{{.key}}{{with .value}}={{.}}{{end}}:{{.effect}},{{end}}{{"\t"}}{{with .metadata.annotations}}{{with index . "paictl.openpai.org/owned"}}{{printf "%q" .}}{{else}}""{{end}}{{else}}""{{end}}{{"\t"}}{{range $k, $v := .metadata.labels}}{{$k}}={{$v}},{{end}}{{"\n"}}{{end}}'
 }

@@ -9,11 +9,13 @@ k_left() {
 
 # k_clear takes away what an attempt of ours that was cut off has left. Preflight has made
 # sure that there is no Kubernetes of somebody else.
+# Given by the caller: ETCD_DIR.
 k_clear() {
+	rm -f "$S/member"
 	k_left || return 0
 	note change "kubeadm reset"
 	kubeadm reset -f --cri-socket "$CRI" >&2
-	rm -rf "$R/etc/kubernetes/pki"
+	rm -rf "$R/etc/kubernetes/pki" "$R$ETCD_DIR/member" "$S/kubeadm-applied" "$S/manifests"
 }
 
 # p_encryption makes the key that encrypts secrets at rest. It never leaves the control
@@ -42,41 +44,120 @@ EOF
 }
 
 # k_applied HASH: remembers which configuration the control plane runs with.
-k_applied() { printf '%s\n' "$1" >"$S/kubeadm-applied"; }
+k_applied() {
+	printf '%s\n' "$1" >"$S/kubeadm-applied.new"
+	mv -f "$S/kubeadm-applied.new" "$S/kubeadm-applied"
+}
+
+# k_remember KEY VALUE: keeps in the cluster what was done for all of its machines.
+k_remember() {
+	self get configmap -n kube-system paictl --request-timeout=10s >/dev/null 2>&1 || self create configmap -n kube-system paictl >&2
+	self patch configmap -n kube-system paictl --type merge -p "{\"data\":{\"$1\":\"$2\"}}" >&2
+}
+
+# k_stored HASH: what the cluster keeps of the settings is what this stands for.
+k_stored() { k_remember stored "$1"; }
 
 # k_init IGNORED-CHECKS HASH
 k_init() {
-	k_clear
 	kubeadm init --config "$R/etc/paictl/kubeadm.yaml" --skip-token-print ${1:+--ignore-preflight-errors="$1"} >&2
 	k_applied "$2"
 	: >"$S/member"
 }
 
-# k_reconfigure FIRST HASH: static pods are written again, and with them the API server's
-# certificate, whose names may have changed. The first machine also brings the stored
-# configuration and kube-proxy up to date.
-k_reconfigure() {
-	c=$R/etc/paictl/kubeadm.yaml
-	rm -f "$R/etc/kubernetes/pki/apiserver.crt" "$R/etc/kubernetes/pki/apiserver.key"
-	kubeadm init phase certs apiserver --config "$c" >&2
-	kubeadm init phase control-plane all --config "$c" >&2
-	if [ "$1" = 1 ]; then
+# k_certificate NAME...: makes certificates again, whose names may have changed. They are made
+# beside the old ones, which stay until both files of a pair are there.
+k_certificate() {
+	pki=$R/etc/kubernetes/pki new=$S/pki
+	rm -rf "$new"
+	(umask 077; mkdir -p "$new/etcd")
+	cp -p "$pki/ca.crt" "$pki/ca.key" "$new/"
+	cp -p "$pki/etcd/ca.crt" "$pki/etcd/ca.key" "$new/etcd/"
+	(umask 077; sed "s|^kind: ClusterConfiguration\$|&\ncertificatesDir: $new|" "$c" >"$S/certificates.yaml")
+	for n; do
+		kubeadm init phase certs "$n" --config "$S/certificates.yaml" >&2
+		f=$(printf %s "$n" | sed 's|^etcd-|etcd/|')
+		mv -f "$new/$f.key" "$pki/$f.key"
+		mv -f "$new/$f.crt" "$pki/$f.crt"
+	done
+	rm -rf "$new" "$S/certificates.yaml"
+}
+
+# k_pod COMPONENT FIELD: of the static pod that the kubelet shows to the API.
+k_pod() { self -n kube-system get pod "$1-$NODE" --request-timeout=10s -o "jsonpath={$2}" 2>/dev/null || true; }
+
+# k_static PHASE COMPONENT...: writes manifests by a phase of kubeadm, and waits until each
+# component whose manifest has changed runs by the new one. Where one doesn't come up, the
+# manifests that worked are put back.
+k_static() {
+	phase_=$1
+	shift
+	m=$R/etc/kubernetes/manifests
+	old=
+	for x; do old="$old $x=$(k_pod "$x" '.metadata.annotations.kubernetes\.io/config\.hash')"; done
+	# shellcheck disable=SC2086 # two words
+	kubeadm init phase $phase_ --config "$c" >&2
+	for x; do
+		if cmp -s "$m/$x.yaml" "$S/manifests/$x.yaml"; then continue; fi
+		was=$(printf '%s\n' "$old" | tr ' ' '\n' | sed -n "s/^$x=//p")
 		i=0
-		until kubectl get --raw /readyz >/dev/null 2>&1; do
+		until k_runs "$x" "$was"; do
 			i=$((i + 1))
-			[ "$i" -lt 240 ] || { echo "the API server did not come back with the new settings -> see /var/log/pods on the host" >&2; exit 1; }
+			[ "$i" -lt 240 ] || k_put_back "$x"
 			sleep 0.5
 		done
-		kubeadm init phase upload-config all --config "$c" >&2
-		kubeadm init phase addon all --config "$c" >&2
-		kubectl -n kube-system rollout restart daemonset/kube-proxy >&2
+		note change "static pod $x"
+	done
+}
+
+# k_runs COMPONENT HASH: whether it is ready, by another manifest than that of the hash.
+k_runs() {
+	now=$(k_pod "$1" '.metadata.annotations.kubernetes\.io/config\.hash') || return 1
+	[ -n "$now" ] && [ "$now" != "$2" ] || return 1
+	[ "$(k_pod "$1" '.status.conditions[?(@.type=="Ready")].status')" = True ] || return 1
+	self get --raw /readyz --request-timeout=10s >/dev/null 2>&1
+}
+
+# k_put_back COMPONENT: ends the script.
+k_put_back() {
+	said=$(tail -n 1 "$(ls -t "$R/var/log/pods/kube-system_$1-"*/"$1"/*.log 2>/dev/null | head -n 1)" 2>/dev/null | cut -c1-300) || said=
+	for f in "$S"/manifests/*.yaml; do
+		# A file whose name begins with a dot is none for the kubelet.
+		cp -p "$f" "$m/.${f##*/}.paictl-new"
+		mv -f "$m/.${f##*/}.paictl-new" "$m/${f##*/}"
+	done
+	rm -rf "$S/manifests"
+	echo "$1 did not come up with the new settings, so the earlier ones are back in force; it said: ${said:-nothing} -> correct what has changed in kubernetes-configuration.yaml (extra.kubeadm), and run the same command again" >&2
+	exit 1
+}
+
+# k_reconfigure HASH: brings changed settings to the static pods of this machine, etcd's first.
+k_reconfigure() {
+	c=$R/etc/paictl/kubeadm.yaml
+	# What works is kept until the new has proved itself, also across an attempt that was cut off.
+	if [ ! -d "$S/manifests" ]; then
+		rm -rf "$S/manifests.new"
+		(umask 077; mkdir "$S/manifests.new")
+		cp -p "$R"/etc/kubernetes/manifests/*.yaml "$S/manifests.new/"
+		mv "$S/manifests.new" "$S/manifests"
 	fi
-	k_applied "$2"
+	k_certificate apiserver etcd-server etcd-peer
+	k_static "etcd local" etcd
+	k_static "control-plane all" kube-apiserver kube-controller-manager kube-scheduler
+	k_applied "$1"
+	rm -rf "$S/manifests"
+}
+
+# k_upload brings the cluster's copy of the settings, CoreDNS and kube-proxy up to date.
+k_upload() {
+	c=$R/etc/paictl/kubeadm.yaml
+	kubeadm init phase upload-config all --config "$c" >&2
+	kubeadm init phase addon all --config "$c" >&2
+	self -n kube-system rollout restart daemonset/kube-proxy >&2
 }
 
 # k_join IGNORED-CHECKS HASH: the configuration with its token comes on standard input (base64).
 k_join() {
-	k_clear
 	f=$S/join.yaml
 	(umask 077; base64 -d >"$f")
 	code=0
@@ -91,6 +172,16 @@ k_join() {
 # certificates are put into the cluster, encrypted, for further control plane machines.
 k_ticket() {
 	c=$R/etc/paictl/kubeadm.yaml
+	if [ ! -f "$S/member" ] || [ ! -f "$KUBECONFIG" ]; then
+		echo "there is no cluster yet that a machine could join -> run paictl cluster up without --limit and --phases first" >&2
+		exit 1
+	fi
+	i=0
+	until self get --raw /readyz --request-timeout=10s >/dev/null 2>&1; do
+		i=$((i + 1))
+		[ "$i" -lt 60 ] || { echo "the API server does not answer, so no machine can join; with several masters, more than half of them must run -> see paictl cluster status, and journalctl -u kubelet on the host" >&2; exit 1; }
+		sleep 0.5
+	done
 	printf 'token\t%s\n' "$(kubeadm token create --ttl 1h --description 'made by paictl for one run')"
 	printf 'ca\t%s\n' "$(base64 <"$R/etc/kubernetes/pki/ca.crt" | tr -d '\n')"
 	if [ "$1" = 1 ]; then

@@ -1,13 +1,12 @@
-# What "node remove" does on the first machine of the control plane, for another node.
-# Given by the caller: NODE, ADDRESS, FIRST (the machine's
-# own node), FORCE (0, 1,
+# What "node remove" and a join do on the leader, for another node. Given by the caller: self,
+# NODE, ADDRESS, LEADER (the machine's own node), FORCE (0, 1,
 # or 2 for a dead machine), SECONDS_MAX.
 
 # r_drain cordons the node and moves its pods away. Prints "absent" where the cluster does
 # not know the node, "drained", or "stuck" and then what is still there, for the caller to
 # explain.
 r_drain() {
-	if ! out=$(kubectl get node "$NODE" -o name --request-timeout=15s 2>&1); then
+	if ! out=$(self get node "$NODE" -o name --request-timeout=15s 2>&1); then
 		case $out in
 		*NotFound*)
 			printf 'absent\n'
@@ -17,7 +16,7 @@ r_drain() {
 		echo "the cluster's API does not answer: $out" | tr '\n' ' ' >&2
 		exit 1
 	fi
-	kubectl cordon "$NODE" >/dev/null
+	self cordon "$NODE" >/dev/null
 	more=
 	case $FORCE in
 	# Without eviction no disruption budget is asked.
@@ -26,17 +25,17 @@ r_drain() {
 	2) more='--force --disable-eviction --grace-period=0' ;;
 	esac
 	# shellcheck disable=SC2086
-	if out=$(kubectl drain "$NODE" --ignore-daemonsets --delete-emptydir-data --timeout="${SECONDS_MAX}s" $more 2>&1); then
+	if out=$(self drain "$NODE" --ignore-daemonsets --delete-emptydir-data --timeout="${SECONDS_MAX}s" $more 2>&1); then
 		printf 'drained\t%s\n' "$(printf '%s\n' "$out" | grep -c '^pod/.* evicted\|^pod/.* deleted\|^pod .* deleted' || true)"
 		return 0
 	fi
 	printf 'stuck\t%s\n' "$(printf '%s\n' "$out" | grep -i '^error' | tail -n 1 | tr '\t' ' ' | cut -c1-400)"
-	printf 'pods\t%s\n' "$(kubectl get pods -A --field-selector "spec.nodeName=$NODE" -o json | base64 | tr -d '\n')"
-	printf 'budgets\t%s\n' "$(kubectl get poddisruptionbudgets -A -o json | base64 | tr -d '\n')"
+	printf 'pods\t%s\n' "$(self get pods -A --field-selector "spec.nodeName=$NODE" -o json | base64 | tr -d '\n')"
+	printf 'budgets\t%s\n' "$(self get poddisruptionbudgets -A -o json | base64 | tr -d '\n')"
 }
 
 etcdctl_() {
-	kubectl -n kube-system exec "etcd-$FIRST" -- etcdctl --endpoints=https://127.0.0.1:2379 \
+	self -n kube-system exec "etcd-$LEADER" -- etcdctl --endpoints=https://127.0.0.1:2379 \
 		--cacert=/etc/kubernetes/pki/etcd/ca.crt --cert=/etc/kubernetes/pki/etcd/server.crt \
 		--key=/etc/kubernetes/pki/etcd/server.key "$@"
 }
@@ -53,4 +52,10 @@ r_member() {
 	printf 'removed\t%s\n' "$id"
 }
 
-r_delete() { kubectl delete node "$NODE" --ignore-not-found --timeout=60s >/dev/null; }
+# r_mirrors removes what the API shows of the node's static pods: kubeadm asks all members of etcd
+# that it finds there for their health.
+r_mirrors() {
+	self delete pods -n kube-system -l tier=control-plane --field-selector "spec.nodeName=$NODE" --grace-period=0 --force --ignore-not-found >/dev/null
+}
+
+r_delete() { self delete node "$NODE" --ignore-not-found --timeout=60s >/dev/null; }

@@ -1,0 +1,231 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"strings"
+
+	"github.com/openpai/paictl/pkg/hint"
+)
+
+// The leader of a run is the machine of the control plane through which it does what concerns
+// the whole cluster: tickets to join, labels, the network's manifest. Any healthy member will
+// do, so no machine is special, and the order of layout.yaml means nothing.
+
+// member reports whether a machine answered that it belongs to a cluster that paictl made.
+func (w *world) member(n *Node) bool { return w.of(n, phaseJoin).value("member") == "yes" }
+
+// members returns the control plane machines that are members, by address.
+func (w *world) members() []*Node {
+	return slices.DeleteFunc(w.spec.ControlPlane(), func(n *Node) bool { return !w.member(n) })
+}
+
+// healthy reports whether the API server of a control plane machine answered.
+func (w *world) healthy(n *Node) bool { return w.of(n, phaseInit).value("api") == "up" }
+
+// founding reports whether this run makes the cluster, on the leader.
+func (w *world) founding() bool { return w.leader != nil && !w.member(w.leader) }
+
+// controlPlane returns the control plane machines, the leader first, the others by address. In
+// this order their settings change and they join.
+func (w *world) controlPlane() []*Node {
+	out := []*Node{w.leader}
+	for _, n := range w.spec.ControlPlane() {
+		if n != w.leader {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// elect chooses the leader, or where there is no cluster yet, the machine on which it will be
+// made.
+func (w *world) elect() {
+	members := w.members()
+	if len(members) == 0 {
+		w.leader = w.founder()
+		w.spec.apiHost = ""
+		return
+	}
+	// Machines with another authority belong to another cluster, which the checks report; the
+	// larger group leads.
+	authorities := map[string]int{}
+	for _, n := range members {
+		authorities[w.of(n, phaseJoin).value("ca")]++
+	}
+	w.leader = slices.MinFunc(members, func(a, b *Node) int {
+		return cmp.Or(
+			cmp.Compare(authorities[w.of(b, phaseJoin).value("ca")], authorities[w.of(a, phaseJoin).value("ca")]),
+			compareBool(w.healthy(b), w.healthy(a)),
+		)
+	})
+	w.spec.apiHost = w.reachedAt()
+}
+
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}
+
+// reachedAt returns the API's address for the members where the configuration names a machine
+// that has none: a master that is about to join, listed beside those that are there.
+func (w *world) reachedAt() string {
+	configured, _, _ := net.SplitHostPort(w.spec.configuredEndpoint())
+	isNew := slices.ContainsFunc(w.spec.ControlPlane(), func(n *Node) bool {
+		return n.HostIP == configured && w.facts[n.Hostname] != nil && !w.member(n)
+	})
+	host, _, err := net.SplitHostPort(strings.TrimPrefix(w.of(w.leader, phaseJoin).value("server"), "https://"))
+	if !isNew || err != nil || host == configured {
+		return ""
+	}
+	return host
+}
+
+// founder returns the machine on which the cluster is made: one where an attempt was cut off, or
+// the one with the lowest address.
+func (w *world) founder() *Node {
+	return slices.MinFunc(w.spec.ControlPlane(), func(a, b *Node) int {
+		_, leftA := w.of(a, phaseJoin).row("left")
+		_, leftB := w.of(b, phaseJoin).row("left")
+		return cmp.Or(compareBool(w.concerns(b), w.concerns(a)), compareBool(leftB, leftA))
+	})
+}
+
+// againstFounding are the signs of a cluster that is there already, or was.
+func (w *world) againstFounding() []Finding {
+	var out []Finding
+	for _, n := range w.spec.ControlPlane() {
+		switch {
+		case w.facts[n.Hostname] == nil:
+			out = append(out, Finding{
+				Host: n.Hostname, Check: "control-plane", Severity: SeverityError,
+				Message: "the machine doesn't answer, and no other machine of the control plane is a member of a cluster: if there is a cluster, it is here, and a second one must not be made",
+				Remedy:  fmt.Sprintf("bring %s back and run the same command again; only where it never was a member, take it out of layout.yaml", n.Hostname),
+			})
+		case w.of(n, phaseJoin).value("once") == "yes":
+			out = append(out, Finding{
+				Host: n.Hostname, Check: "control-plane", Severity: SeverityError,
+				Message: "the machine was a member of the cluster, but its /etc/kubernetes/kubelet.conf is missing; its database is not thrown away for that",
+				Remedy:  "put the file back (kubeadm init phase kubeconfig kubelet --config " + kubeadmConf + " on the host makes it); to give the cluster up: paictl cluster recreate",
+			})
+		}
+	}
+	return append(out, w.orphans()...)
+}
+
+// orphans finds machines that belong to a cluster of which no control plane machine is left.
+func (w *world) orphans() []Finding {
+	var names []string
+	for _, n := range w.spec.Nodes {
+		if !n.ControlPlane && (w.member(n) || w.outside[n.Hostname]) {
+			names = append(names, n.Hostname)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return []Finding{{
+		Host: names[0], Check: "control-plane", Severity: SeverityError,
+		Message: fmt.Sprintf("%s of a cluster whose control plane is on none of the masters of layout.yaml", membersText(names)),
+		Remedy:  "if another machine is its master, add it to layout.yaml; if the master's disk was lost and nothing of the cluster is needed any more: paictl cluster recreate",
+	}}
+}
+
+func membersText(names []string) string {
+	if len(names) == 1 {
+		return "the machine is a member"
+	}
+	return fmt.Sprintf("the machine and %d others are members", len(names)-1)
+}
+
+// lookBeyond asks the machines outside of --limit whether they belong to a cluster, before one
+// is made. Those that don't answer can't be asked.
+func (r *run) lookBeyond(ctx context.Context, w *world) error {
+	var rest []*Node
+	for _, n := range r.spec.Nodes {
+		if w.facts[n.Hostname] == nil && !n.ControlPlane && !r.isAside(n) {
+			rest = append(rest, n)
+		}
+	}
+	found := make(chan string, len(rest))
+	r.each(ctx, rest, func(ctx context.Context, n *Node) error {
+		if err := r.dial(ctx, n); err != nil {
+			return err
+		}
+		res, err := r.read(ctx, n, phaseJoin, "member", detectScript+"d_member\n")
+		if err != nil {
+			return err
+		}
+		if a, err := parseAnswer(res.Stdout); err == nil && a.value("member") == "yes" {
+			found <- n.Hostname
+		}
+		return nil
+	})
+	close(found)
+	for name := range found {
+		w.outside[name] = true
+	}
+	return ctx.Err()
+}
+
+// findLeader chooses the leader where no survey is made: a control plane machine that is a member
+// and whose API server answers, or else any member. None is nil: then there is no cluster, as
+// far as the machines that answered know. Machines in without are not chosen.
+func (r *run) findLeader(ctx context.Context, without []*Node) (*Node, error) {
+	machines := slices.DeleteFunc(r.alive(r.spec.ControlPlane()), func(n *Node) bool { return slices.Contains(without, n) })
+	said := make(chan leaderAnswer, len(machines))
+	errs := r.each(ctx, machines, func(ctx context.Context, n *Node) error {
+		res, err := r.read(ctx, n, "leader", "look", selfAPI(r.spec, n)+`
+[ -f "$S/member" ] && [ -f "$KUBECONFIG" ] || exit 0
+if self get --raw /readyz --request-timeout=10s >/dev/null 2>&1; then echo ready; else echo member; fi
+`)
+		said <- leaderAnswer{n, strings.TrimSpace(string(res.Stdout))}
+		return err
+	})
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	close(said)
+	states := map[*Node]string{}
+	for a := range said {
+		states[a.node] = a.state
+	}
+	for _, want := range []string{"ready", "member"} {
+		for _, n := range machines {
+			if states[n] == want {
+				return n, nil
+			}
+		}
+	}
+	for _, n := range slices.SortedFunc(maps.Keys(errs), func(a, b *Node) int { return cmp.Compare(a.Hostname, b.Hostname) }) {
+		return nil, errs[n]
+	}
+	return nil, nil
+}
+
+type leaderAnswer struct {
+	node  *Node
+	state string
+}
+
+// selfAPI is shell by which a control plane machine asks its own API server: a load balancer in
+// front of all may be away, or lead to another one.
+func selfAPI(s *Spec, n *Node) string {
+	return fmt.Sprintf("\nself() { kubectl --server=%s \"$@\"; }\n",
+		quote("https://"+s.ownEndpoint(n)))
+}
+
+// noCluster is the error of what needs a cluster where none was made yet.
+func noCluster(what string) error {
+	return hint.Errorf("run first: paictl cluster up, without --limit or with a machine of the control plane in it",
+		"%s: there is no cluster yet", what)
+}

@@ -1,0 +1,22 @@
+package layout
+
+import (
+	"cmp"
+	"net/netip"
+)
+
+// CompareAddresses orders IP addresses by their value, 10.0.0.9 before 10.0.0.10. What is no
+// address comes last, as text.
+func CompareAddresses(a, b string) int {
+	x, errA := netip.ParseAddr(a)
+	y, errB := netip.ParseAddr(b)
+	switch {
+	case errA == nil && errB == nil:
+		return x.Compare(y)
+	case errA == nil:
+		return -1
+	case errB == nil:
+		return 1
+	}
+	return cmp.Compare(a, b)
+}
