@@ -32,6 +32,8 @@ type Options struct {
 	// Phases limits a run to some phases and Limit to some hosts; empty means all.
 	Phases []string
 	Limit  []string
+	// Recreate takes all machines out of their cluster before a new one is made.
+	Recreate bool
 	// Fix lets preflight make the safe repairs.
 	Fix bool
 	// Parallel is how many hosts are worked on at once, Uploads how many receive files.

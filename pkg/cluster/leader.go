@@ -17,7 +17,9 @@ import (
 // do, so no machine is special, and the order of layout.yaml means nothing.
 
 // member reports whether a machine answered that it belongs to a cluster that paictl made.
-func (w *world) member(n *Node) bool { return w.of(n, phaseJoin).value("member") == "yes" }
+func (w *world) member(n *Node) bool {
+	return !w.forgotten && w.of(n, phaseJoin).value("member") == "yes"
+}
 
 // members returns the control plane machines that are members, by address.
 func (w *world) members() []*Node {

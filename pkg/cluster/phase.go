@@ -45,6 +45,9 @@ type world struct {
 	limit map[string]bool
 	// leader is the control plane machine through which cluster-wide work is done.
 	leader *Node
+	// forgotten says that the machines are taken for no members: a dry run of making the
+	// cluster again.
+	forgotten bool
 	// mayFound says that the phases of this run would make a cluster where there is none.
 	mayFound bool
 	// outside holds the machines outside of --limit that are members of a cluster; it is

@@ -22,7 +22,11 @@ func Up(ctx context.Context, s *Spec, o Options) ([]Change, error) {
 		return nil, err
 	}
 	r.started = o.Clock()
-	r.emit(Event{Kind: EventRunStarted, Message: "cluster up", Hosts: hostnames(nodes), Phases: PhaseNames()})
+	command, names := "cluster up", PhaseNames()
+	if o.Recreate {
+		command, names = "cluster recreate", slices.Insert(names, 1, phaseReset)
+	}
+	r.emit(Event{Kind: EventRunStarted, Message: command, Hosts: hostnames(nodes), Phases: names})
 	if err := r.connect(ctx, r.reached(nodes)); err != nil {
 		return nil, err
 	}
@@ -46,6 +50,12 @@ func Up(ctx context.Context, s *Spec, o Options) ([]Change, error) {
 	if err != nil {
 		return nil, err
 	}
+	var reset []Change
+	if o.Recreate {
+		if w, reset, err = r.resetAll(ctx, w, nodes); err != nil {
+			return nil, err
+		}
+	}
 	if w, err = r.preflight(ctx, w, nodes); err != nil {
 		return nil, err
 	}
@@ -56,16 +66,17 @@ func Up(ctx context.Context, s *Spec, o Options) ([]Change, error) {
 	if !slices.Contains(nodes, r.leader) && len(p.changes([]*Node{r.leader})) > 0 {
 		nodes = append([]*Node{r.leader}, nodes...) // it sets the labels of the nodes under --limit
 	}
+	changes := append(reset, p.changes(nodes)...)
 	if !o.DryRun {
 		if err := r.applyAll(ctx, p, nodes); err != nil {
-			return p.changes(nodes), err
+			return changes, err
 		}
 	} else {
-		for _, c := range p.changes(nodes) {
+		for _, c := range changes {
 			r.emit(Event{Kind: EventPlanned, Host: c.Host, Phase: c.Phase, Change: &c})
 		}
 	}
-	return p.changes(nodes), r.summary("cluster up", nodes, p.changes(nodes))
+	return changes, r.summary(command, nodes, changes)
 }
 
 // Preflight runs only the checks, on all hosts, and changes nothing unless Fix is set.

@@ -9,12 +9,12 @@ k_left() {
 
 # k_clear takes away what an attempt of ours that was cut off has left. Preflight has made
 # sure that there is no Kubernetes of somebody else.
-# Given by the caller: ETCD_DIR.
+# Given by the caller: ETCD_DIR, and ALONE=1 where the cluster isn't told.
 k_clear() {
 	rm -f "$S/member"
 	k_left || return 0
 	note change "kubeadm reset"
-	kubeadm reset -f --cri-socket "$CRI" >&2
+	kubeadm reset -f --cri-socket "$CRI" ${ALONE:+--skip-phases=remove-etcd-member} >&2
 	rm -rf "$R/etc/kubernetes/pki" "$R$ETCD_DIR/member" "$S/kubeadm-applied" "$S/manifests"
 }
 

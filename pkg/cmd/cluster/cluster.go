@@ -24,6 +24,6 @@ configuration, so that any of them can be run again after any failure.`,
   paictl cluster up -p ./cluster
   paictl cluster kubeconfig -p ./cluster`,
 	}
-	cmd.AddCommand(NewCmdUp(f, nil), NewCmdPlan(f, nil), NewCmdPreflight(f, nil), NewCmdStatus(f, nil), NewCmdKubeconfig(f, nil), NewCmdDown(f, nil))
+	cmd.AddCommand(NewCmdUp(f, nil), NewCmdPlan(f, nil), NewCmdPreflight(f, nil), NewCmdStatus(f, nil), NewCmdKubeconfig(f, nil), NewCmdRecreate(f, nil), NewCmdDown(f, nil))
 	return cmd
 }

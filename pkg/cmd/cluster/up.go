@@ -34,7 +34,11 @@ all machines; where one fails, nothing is changed anywhere (exit 4).
 
 A machine that fails is set aside and the others go on; the end names it with the command that
 retries it (exit 3). Interrupted runs are continued by running the same command again. A lock on the
-first machine of the control plane keeps two runs apart (exit 5).
+machines of the control plane keeps two runs apart (exit 5).
+
+Any healthy machine of the control plane leads the run; the order of layout.yaml means nothing. A
+machine that has lost its disk joins again. A cluster is made only where no machine of the control
+plane is a member of one, and all of them say so; to give one up: paictl cluster recreate.
 
 Phases: preflight, base, containerd, kubelet, images, init, network, join, labels; --phases takes a few.`,
 		Example: `  paictl cluster up -p ./cluster

@@ -1,0 +1,94 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/cluster"
+	"github.com/openpai/paictl/pkg/cmd/cluster/session"
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/progress"
+)
+
+// RecreateOptions are those of "paictl cluster recreate".
+type RecreateOptions struct {
+	Factory *cmdutil.Factory
+	Flags   session.Flags
+	Output  cmdutil.Output
+	DryRun  bool
+	Confirm string
+}
+
+// NewCmdRecreate returns "paictl cluster recreate". runF replaces the run in tests.
+func NewCmdRecreate(f *cmdutil.Factory, runF func(context.Context, *RecreateOptions) error) *cobra.Command {
+	opts := &RecreateOptions{Factory: f}
+	cmd := &cobra.Command{
+		Use:   "recreate",
+		Short: "Give the cluster up and make it again on the same machines",
+		Long: `Takes all machines out of their cluster, deletes etcd's data with all Kubernetes objects, and makes a
+new cluster by "cluster up". It is for a control plane that is lost: "cluster up" itself never makes
+a cluster while a machine of the control plane is a member of one, or may be.
+
+It first shows what is lost, and wants the cluster's name typed; without a terminal, --confirm NAME is
+needed. The folders with the services' data stay on the machines. All machines of the control plane
+must answer. Killed anywhere, it is finished by running it again.`,
+		Example: `  paictl cluster recreate -p ./cluster --dry-run
+  paictl cluster recreate -p ./cluster
+  paictl cluster recreate -p ./cluster --confirm pai   in a script`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return recreateRun(cmd.Context(), opts)
+		},
+	}
+	opts.Flags.AddConfig(cmd, f)
+	opts.Flags.AddConnection(cmd)
+	opts.Flags.AddBundle(cmd)
+	cmd.Flags().BoolVar(&opts.DryRun, "dry-run", false, "only show what would be lost")
+	cmd.Flags().StringVar(&opts.Confirm, "confirm", "", "the cluster's `NAME`, in place of the question")
+	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json")
+	return cmd
+}
+
+func recreateRun(ctx context.Context, opts *RecreateOptions) error {
+	s, err := session.Open(ctx, opts.Factory, &opts.Flags, session.Needs{
+		Bundle: true, ReadOnly: opts.DryRun, Format: opts.Output.String(),
+	})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	name := s.Config.Kubernetes.Kubernetes.ClusterName
+	if !opts.DryRun && opts.Confirm == "" && !opts.Factory.IO.CanPrompt() {
+		return cmdutil.Usagef("paictl cluster recreate must be confirmed and there is no terminal to ask at: add --confirm %s", name)
+	}
+	if opts.Confirm != "" && opts.Confirm != name {
+		return cmdutil.Usagef("--confirm %s: the cluster's name is %s", opts.Confirm, name)
+	}
+	loss, err := cluster.WhatIsLost(ctx, s.Spec, s.Options)
+	if err != nil {
+		return err
+	}
+	switch {
+	case opts.DryRun || opts.Confirm != "":
+		fmt.Fprintln(opts.Factory.IO.Err, loss)
+	default:
+		if err := s.ConfirmName(loss.String(), name); err != nil {
+			return err
+		}
+	}
+	o := s.Options
+	o.Recreate = true
+	changes, err := cluster.Up(ctx, s.Spec, o)
+	if cerr := s.CloseSink(); err == nil {
+		err = cerr
+	}
+	if opts.DryRun && changes != nil && !opts.Output.Is("json") {
+		return firstError(progress.WritePlan(opts.Factory.IO.Out, changes), err)
+	}
+	return err
+}
