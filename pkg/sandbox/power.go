@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/openpai/paictl/pkg/hint"
 )
 
 const (
@@ -27,6 +30,45 @@ func (s *Sandbox) Start(ctx context.Context, names ...string) error {
 	}
 	defer unlock()
 	return s.start(ctx, names)
+}
+
+// Replace gives hosts that are off an empty disk: they begin as they did when they were made, with
+// the same name, address and host key.
+func (s *Sandbox) Replace(names ...string) error {
+	unlock, err := s.lockFor(names)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	for _, name := range names {
+		if off, err := s.isGone(name); err != nil || !off {
+			return errors.Join(err, hint.Errorf("paictl sandbox stop "+name, "replace the disk of %s: the host runs", name))
+		}
+		if err := s.replaceDisk(name); err != nil {
+			return fmt.Errorf("replace the disk of %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// replaceDisk removes what tells that the host was furnished first, so that an interrupted
+// replacement is finished at the next start.
+func (s *Sandbox) replaceDisk(name string) error {
+	dir := s.hostDir(name)
+	key := filepath.Join(dir, "upper", hostKeyPath)
+	b, err := os.ReadFile(key)
+	if err != nil {
+		return err
+	}
+	for _, part := range []string{"provisioned", "var", "work", "upper"} {
+		if err := removeTree(filepath.Join(dir, part)); err != nil {
+			return err
+		}
+	}
+	if err := os.MkdirAll(filepath.Dir(key), 0o755); err != nil {
+		return err
+	}
+	return writeFile(key, b, 0o600)
 }
 
 // Stop shuts hosts down in order.

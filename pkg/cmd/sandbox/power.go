@@ -13,10 +13,11 @@ import (
 
 // PowerOptions are those of "paictl sandbox stop", "start" and "reboot".
 type PowerOptions struct {
-	IO     *iostreams.IOStreams
-	Dir    string
-	Unplug bool
-	Hosts  []string
+	IO      *iostreams.IOStreams
+	Dir     string
+	Unplug  bool
+	NewDisk bool
+	Hosts   []string
 }
 
 // powerRun is what one of the three verbs does.
@@ -38,10 +39,17 @@ func NewCmdStop(f *cmdutil.Factory, runF func(context.Context, *PowerOptions) er
 
 // NewCmdStart returns "paictl sandbox start". runF replaces the run in tests.
 func NewCmdStart(f *cmdutil.Factory, runF func(context.Context, *PowerOptions) error) *cobra.Command {
-	cmd, _ := newPowerCmd(f, runF, func(ctx context.Context, s *sandbox.Sandbox, o *PowerOptions) error {
+	cmd, opts := newPowerCmd(f, runF, func(ctx context.Context, s *sandbox.Sandbox, o *PowerOptions) error {
+		if o.NewDisk {
+			if err := s.Replace(o.Hosts...); err != nil {
+				return err
+			}
+		}
 		return s.Start(ctx, o.Hosts...)
 	})
 	cmd.Use, cmd.Short = "start NAME...", "Power hosts on and wait for their sshd"
+	cmd.Example = "  paictl sandbox start pai-2\n  paictl sandbox stop pai-2 --unplug && paictl sandbox start pai-2 --new-disk"
+	cmd.Flags().BoolVar(&opts.NewDisk, "new-disk", false, "first replace the disk by an empty one, as after a failure")
 	return cmd
 }
 

@@ -1,0 +1,165 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestNoMasterIsSpecial runs three real masters behind a TCP load balancer, and takes each of them
+// away: its disk is replaced, it is removed and comes back, the settings change and its
+// certificates are renewed. What was stored before is there after each step.
+func TestNoMasterIsSpecial(t *testing.T) {
+	l := newLab(t, "e2em", 4)
+	balancer := l.balance(3)
+	l.masters(balancer, 0, 1, 2)
+	l.up(0)
+	l.isReady(4)
+	l.kubectl("create configmap kept --from-literal=word=kept")
+
+	t.Run("a master that lost its disk joins again, whichever it is", func(t *testing.T) {
+		for i := range 3 {
+			l.replaceDisk(i)
+			s := l.up(0)
+			assert.Equal(t, 1, s.Changed, "only the machine with the new disk is changed, and the leader")
+			l.keeps(i)
+		}
+		assert.Zero(t, l.up(0).Changes)
+	})
+	t.Run("each master can be removed, and comes back", func(t *testing.T) {
+		for i := range 3 {
+			ok(t, "node", "remove", l.names[i], "-p", l.cluster, "--yes")
+			assert.Len(t, l.etcd((i+1)%3), 2)
+			assert.NotContains(t, l.from((i+1)%3, "get nodes -o name"), l.names[i])
+			ok(t, "node", "add", l.names[i]+"="+l.address(i), "--role", "master", "-p", l.cluster)
+			l.keeps(i)
+		}
+	})
+	t.Run("a changed setting reaches one master after the other, etcd too", func(t *testing.T) {
+		edit(t, l.conf(), "extra:\n", "extra:\n    kubeadm:\n      etcd: {local: {extraArgs: [{name: snapshot-count, value: \"5000\"}]}}\n      scheduler: {extraArgs: [{name: v, value: \"3\"}]}\n")
+		l.up(0)
+		for i := range 3 {
+			args := l.on(l.names[i], "ps -eo args | grep -e '[e]tcd --' -e '[k]ube-scheduler --'")
+			assert.Contains(t, args, "--snapshot-count=5000")
+			assert.Contains(t, args, "--v=3")
+			l.keeps(i)
+		}
+		assert.Zero(t, l.up(0).Changes)
+	})
+	t.Run("a setting that breaks the API server is taken back, and only one master saw it", func(t *testing.T) {
+		before := read(t, l.conf())
+		edit(t, l.conf(), "extra:\n    kubeadm:\n", "extra:\n    kubeadm:\n      apiServer: {extraArgs: [{name: no-such-flag, value: \"1\"}]}\n")
+		r := run(t, "cluster", "up", "-p", l.cluster)
+		assert.Equal(t, 3, r.code, "%s", r)
+		assert.Contains(t, r.stderr, "the earlier ones are back in force")
+		assert.Contains(t, r.stderr, "unknown flag: --no-such-flag")
+		for i := range 3 {
+			l.keeps(i)
+		}
+		require.NoError(t, os.WriteFile(l.conf(), []byte(before), 0o600))
+		l.up(0)
+		assert.Zero(t, l.up(0).Changes)
+	})
+}
+
+// TestAMasterListedAboveTheOthersJoinsThem grows a cluster of one master, without a load balancer:
+// the new one stands above it in layout.yaml and has the lower address.
+func TestAMasterListedAboveTheOthersJoinsThem(t *testing.T) {
+	l := newLab(t, "e2en", 2)
+	l.masters(l.address(1), 1)
+	layout := filepath.Join(l.cluster, "layout.yaml")
+	one := read(t, layout)
+	require.Regexp(t, `load-balance-ip: "?`+l.address(1), read(t, l.conf()))
+	edit(t, l.conf(), "load-balance-ip:", "# load-balance-ip:")
+	require.NoError(t, os.WriteFile(layout, []byte(withoutMachine(t, one, l.names[0])), 0o600))
+	l.up(0)
+	l.from(1, "create configmap kept --from-literal=word=kept")
+
+	l.masters(l.address(0), 0, 1)
+	edit(t, l.conf(), "load-balance-ip:", "# load-balance-ip:")
+	text := read(t, layout)
+	require.Less(t, strings.Index(text, l.names[0]), strings.Index(text, l.names[1]))
+	l.up(0)
+	for i := range 2 {
+		assert.Equal(t, "kept", l.from(i, "get configmap kept -o jsonpath={.data.word}"))
+		assert.Len(t, l.etcd(i), 2)
+	}
+	assert.Zero(t, l.up(0).Changes)
+}
+
+// withoutMachine takes a machine out of the text of a layout.
+func withoutMachine(t testing.TB, text, name string) string {
+	t.Helper()
+	var out []string
+	skip := false
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "  - ") {
+			skip = strings.Contains(line, name)
+		} else if !strings.HasPrefix(line, "   ") {
+			skip = false
+		}
+		if !skip {
+			out = append(out, line)
+		}
+	}
+	return strings.Join(out, "")
+}
+
+// masters makes the configuration, with those hosts as masters behind the balancer.
+func (l *lab) masters(balancer string, hosts ...int) {
+	l.t.Helper()
+	quick := filepath.Join(filepath.Dir(l.cluster), "quick-start.yaml")
+	text := read(l.t, filepath.Join(l.dir, "quick-start.yaml")) + "load-balance-ip: " + balancer + "\nmasters:\n"
+	for _, i := range hosts {
+		text += "  - " + l.address(i) + "\n"
+	}
+	require.NoError(l.t, os.WriteFile(quick, []byte(text), 0o600))
+	ok(l.t, "config", "generate", "-f", "-i", quick, "-o", l.cluster)
+}
+
+func (l *lab) conf() string { return filepath.Join(l.cluster, "kubernetes-configuration.yaml") }
+
+// replaceDisk pulls a host's plug and starts it with an empty disk.
+func (l *lab) replaceDisk(i int) {
+	l.t.Helper()
+	ok(l.t, "sandbox", "stop", "--dir", l.dir, "--unplug", l.names[i])
+	ok(l.t, "sandbox", "start", "--dir", l.dir, "--new-disk", l.names[i])
+}
+
+// from runs kubectl on a master, against its own API server.
+func (l *lab) from(i int, args string) string {
+	l.t.Helper()
+	return l.on(l.names[i], fmt.Sprintf("KUBECONFIG=/etc/kubernetes/admin.conf kubectl --server=https://%s:6443 %s 2>&1", l.address(i), args))
+}
+
+// keeps sees that the object made first is there, by a master's own API server, and that etcd has
+// three started members.
+func (l *lab) keeps(i int) {
+	l.t.Helper()
+	eventually(l.t, 2*time.Minute, "the API server of "+l.names[i]+" has what was stored", func() bool {
+		out, err := l.try(l.names[i], fmt.Sprintf("KUBECONFIG=/etc/kubernetes/admin.conf kubectl --server=https://%s:6443 get configmap kept -o jsonpath={.data.word}", l.address(i)))
+		return err == nil && out == "kept"
+	})
+	members := l.etcd(i)
+	assert.Len(l.t, members, 3)
+	for _, m := range members {
+		assert.Contains(l.t, m, ", started, ")
+		assert.Contains(l.t, m, ", false", "a learner has no vote")
+	}
+}
+
+// etcd lists etcd's members as one of them knows them.
+func (l *lab) etcd(i int) []string {
+	l.t.Helper()
+	out := l.from(i, "-n kube-system exec etcd-"+l.names[i]+" -- etcdctl --endpoints=https://127.0.0.1:2379 --cacert=/etc/kubernetes/pki/etcd/ca.crt --cert=/etc/kubernetes/pki/etcd/server.crt --key=/etc/kubernetes/pki/etcd/server.key member list")
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	slices.Sort(lines)
+	return lines
+}
