@@ -136,7 +136,7 @@ func (r *run) prepare(ctx context.Context, chosen []*catalogue.Service) error {
 			return err
 		}
 	}
-	if err := r.nodeLabels(ctx); err != nil {
+	if err := r.nodeLabels(ctx, chosen); err != nil {
 		return err
 	}
 	if err := r.pullSecrets(ctx, append(spaces, kube.JobNamespace)); err != nil {
