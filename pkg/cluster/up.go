@@ -60,6 +60,7 @@ func Up(ctx context.Context, s *Spec, o Options) ([]Change, error) {
 		if err := r.applyAll(ctx, p, nodes); err != nil {
 			return p.changes(nodes), err
 		}
+		r.tellCopy(ctx)
 	} else {
 		for _, c := range p.changes(nodes) {
 			r.emit(Event{Kind: EventPlanned, Host: c.Host, Phase: c.Phase, Change: &c})
