@@ -42,6 +42,8 @@ type Options struct {
 	StepTimeout time.Duration
 	// RoundTrips returns how many round trips a host needed so far; may be nil.
 	RoundTrips func(host string) int
+	// Copy is compared with the folder at the end of a run; nil where nobody asks for it.
+	Copy *Copy
 }
 
 func (o *Options) defaults() {

@@ -8,18 +8,15 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/openpai/paictl/pkg/nodelabels"
 )
 
 // labels brings the labels and taints of the layout's roles to the cluster's nodes. The leader
 // sets them, for all nodes, once they have joined.
 type labels struct{ spec *Spec }
 
-const (
-	phaseLabels = "labels"
-	// ownedAnnotation lists, on a node, the labels and taints that paictl has set, so that
-	// those which the layout no longer names are removed, and nobody else's.
-	ownedAnnotation = "paictl.openpai.org/owned"
-)
+const phaseLabels = "labels"
 
 func (*labels) name() string                 { return phaseLabels }
 func (*labels) applies(n *Node) bool         { return n.ControlPlane }
@@ -36,69 +33,14 @@ func (p *labels) waits(n *Node, _ *plan) []step {
 
 // relabel is what one node's labels and taints lack, and have too much.
 type relabel struct {
-	set, drop           []string // key=value; key
-	taint, untaint      []string // key[=value]:Effect; key:Effect
-	owned               string   // the annotation's new value
-	setOwned, untouched bool
+	nodelabels.Difference
+	untouched bool
 }
 
-func (x relabel) String() string {
-	var out []string
-	for _, s := range x.set {
-		out = append(out, "label "+s)
-	}
-	for _, s := range x.drop {
-		out = append(out, "label "+s+"-")
-	}
-	for _, s := range x.taint {
-		out = append(out, "taint "+s)
-	}
-	for _, s := range x.untaint {
-		out = append(out, "taint "+s+"-")
-	}
-	return strings.Join(out, ", ")
-}
-
-// compare tells what has to be done on a node. An unknown node has nothing yet.
+// compare says what has to be done on a node. An unknown node has nothing yet.
 func (p *labels) compare(want *Node, have corev1.Node) relabel {
-	var x relabel
-	owned := map[string]bool{}
-	for _, s := range strings.Fields(strings.ReplaceAll(have.Annotations[ownedAnnotation], ",", " ")) {
-		owned[s] = true
-	}
-	var keep []string
-	for _, k := range slices.Sorted(maps.Keys(want.Labels)) {
-		keep = append(keep, k)
-		if v, ok := have.Labels[k]; !ok || v != want.Labels[k] {
-			x.set = append(x.set, k+"="+want.Labels[k])
-		}
-		delete(owned, k)
-	}
-	// kubectl refuses to remove a taint that is not there, or that it sets as well: key
-	// and effect name it, a new value replaces the old one.
-	has, stays := map[string]bool{}, map[string]bool{}
-	for _, t := range have.Spec.Taints {
-		has[taintString(t)], has[t.Key+":"+string(t.Effect)] = true, true
-	}
-	for _, t := range want.Taints {
-		keep = append(keep, t)
-		stays[taintKeyEffect(t)] = true
-		if !has[canonicalTaint(t)] {
-			x.taint = append(x.taint, t)
-		}
-		delete(owned, t)
-	}
-	for _, o := range slices.Sorted(maps.Keys(owned)) {
-		if !strings.Contains(o, ":") {
-			x.drop = append(x.drop, o)
-		} else if t := taintKeyEffect(o); has[t] && !stays[t] {
-			x.untaint = append(x.untaint, t)
-		}
-	}
-	x.owned = strings.Join(keep, ",")
-	x.setOwned = have.Annotations[ownedAnnotation] != x.owned
-	x.untouched = len(x.set)+len(x.drop)+len(x.taint)+len(x.untaint) == 0 && !x.setOwned
-	return x
+	d := nodelabels.Compare(want.Labels, want.Taints, nodelabels.Of(&have))
+	return relabel{Difference: d, untouched: d.Empty()}
 }
 
 func (p *labels) diff(n *Node, w *world) ([]Change, error) {
@@ -183,28 +125,11 @@ func (x relabel) commands() []string {
 		}
 		return quoteAll(all)
 	}
-	if len(x.set)+len(x.drop) > 0 {
-		out = append(out, "label --overwrite "+words(x.set, x.drop))
+	if len(x.Set)+len(x.Drop) > 0 {
+		out = append(out, "label --overwrite "+words(x.Set, x.Drop))
 	}
-	if len(x.taint)+len(x.untaint) > 0 {
-		out = append(out, "taint --overwrite "+words(x.taint, x.untaint))
+	if len(x.Taint)+len(x.Untaint) > 0 {
+		out = append(out, "taint --overwrite "+words(x.Taint, x.Untaint))
 	}
-	return append(out, "annotate --overwrite "+quote(ownedAnnotation+"="+x.owned))
-}
-
-// canonicalTaint writes key=:Effect as key:Effect.
-func canonicalTaint(t string) string { return strings.Replace(t, "=:", ":", 1) }
-
-func taintString(t corev1.Taint) string {
-	if t.Value == "" {
-		return t.Key + ":" + string(t.Effect)
-	}
-	return t.Key + "=" + t.Value + ":" + string(t.Effect)
-}
-
-// taintKeyEffect is how kubectl wants a taint named that shall go.
-func taintKeyEffect(t string) string {
-	key, effect, _ := strings.Cut(t, ":")
-	key, _, _ = strings.Cut(key, "=")
-	return key + ":" + effect
+	return append(out, "annotate --overwrite "+quote(nodelabels.Annotation+"="+x.Owned))
 }

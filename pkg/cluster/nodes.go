@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/openpai/paictl/pkg/nodelabels"
 )
 
 // readNodes reads what the script's d_nodes printed: of each node only what paictl looks at,
@@ -18,7 +20,7 @@ func readNodes(a answer) (map[string]corev1.Node, error) {
 		}
 		owned, err := strconv.Unquote(f[5])
 		if err != nil {
-			return nil, fmt.Errorf("read the annotation %s of node %s: %w", ownedAnnotation, f[0], err)
+			return nil, fmt.Errorf("read the annotation %s of node %s: %w", nodelabels.Annotation, f[0], err)
 		}
 		var n corev1.Node
 		n.Name, n.Spec.PodCIDR = f[0], f[1]
@@ -36,7 +38,7 @@ func readNodes(a answer) (map[string]corev1.Node, error) {
 			}
 		}
 		if owned != "" {
-			n.Annotations = map[string]string{ownedAnnotation: owned}
+			n.Annotations = map[string]string{nodelabels.Annotation: owned}
 		}
 		out[n.Name] = n
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/bundle"
 	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/nodelabels"
 )
 
 // testSpec is a cluster without machines behind it.
@@ -33,7 +34,7 @@ func testSpec(t testing.TB, masters, workers int) *Spec {
 
 func TestLabelsAndTaintsOfANode(t *testing.T) {
 	node := func(labels, owned string, taints ...string) corev1.Node {
-		n := corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{}, Annotations: map[string]string{ownedAnnotation: owned}}}
+		n := corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{}, Annotations: map[string]string{nodelabels.Annotation: owned}}}
 		for _, kv := range strings.Fields(labels) {
 			k, v, _ := strings.Cut(kv, "=")
 			n.Labels[k] = v

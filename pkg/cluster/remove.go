@@ -73,6 +73,7 @@ func RemoveNodes(ctx context.Context, s *Spec, o Options, ro RemoveOptions) erro
 	if err := m.all(ctx, nodes); err != nil {
 		return err
 	}
+	r.tellCopy(ctx)
 	return r.summary("node remove", nodes, nil)
 }
 

@@ -71,6 +71,7 @@ func Up(ctx context.Context, s *Spec, o Options) ([]Change, error) {
 		if err := r.applyAll(ctx, p, nodes); err != nil {
 			return changes, err
 		}
+		r.tellCopy(ctx)
 	} else {
 		for _, c := range changes {
 			r.emit(Event{Kind: EventPlanned, Host: c.Host, Phase: c.Phase, Change: &c})

@@ -188,7 +188,7 @@ func (e *evidence) bar(p *corev1.Pod, n *corev1.Node) (why, remedy string) {
 	}
 	if !labels.SelectorFromSet(p.Spec.NodeSelector).Matches(labels.Set(n.Labels)) {
 		return fmt.Sprintf("it asks for machines with the label %s, which %s lacks", labels.SelectorFromSet(p.Spec.NodeSelector), n.Name),
-			"machines are marked for jobs by: paictl service start; an administrator sees them with paictl cluster status"
+			"an administrator marks machines for jobs with: paictl cluster up -p DIR; or, where paictl did not install Kubernetes, with: paictl service start"
 	}
 	return "", ""
 }

@@ -45,7 +45,8 @@ func newAPILab(t *testing.T) *apiLab {
 	return l
 }
 
-// configure writes a configuration for the simulated nodes: the first one is the master.
+// configure writes a configuration for the simulated nodes: the first one is the master. paictl
+// did not install their Kubernetes, so that a start labels them.
 func (l *apiLab) configure(sections string) {
 	l.t.Helper()
 	list, err := l.cluster.Client.CoreV1().Nodes().List(l.t.Context(), metav1.ListOptions{})
@@ -62,7 +63,7 @@ func (l *apiLab) configure(sections string) {
 	for name, text := range map[string]string{
 		config.LayoutFile: strings.Replace(layout, "machine-list:", "ssh: {username: root, password: pass-of-ssh}\nmachine-list:", 1) + machines,
 		config.RolesFile:  rolesText, config.ServicesFile: fmt.Sprintf(servicesText, "") + sections,
-		config.KubernetesFile: "apiVersion: paictl.openpai.org/v1\nkind: KubernetesConfiguration\nkubernetes: {version: v1.36.3, cluster-name: lab, cluster-dns: [10.0.0.53], load-balance-ip: 10.99.0.1}\n",
+		config.KubernetesFile: "apiVersion: paictl.openpai.org/v1\nkind: KubernetesConfiguration\nkubernetes: {managed: false, version: v1.36.3, cluster-name: lab, cluster-dns: [10.0.0.53], load-balance-ip: 10.99.0.1}\n",
 	} {
 		require.NoError(l.t, os.WriteFile(l.dir+"/"+name, []byte(text), 0o600))
 	}

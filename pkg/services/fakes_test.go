@@ -316,6 +316,18 @@ func (l *lab) configure(registry, sections string) {
 	l.Load = func(context.Context) (*Desired, error) { return desired(l.t, registry, sections), nil }
 }
 
+// foreign makes the cluster one that paictl did not install.
+func (l *lab) foreign() {
+	load := l.Load
+	l.Load = func(ctx context.Context) (*Desired, error) {
+		d, err := load(ctx)
+		if err == nil {
+			d.Config.Kubernetes.Kubernetes.Managed = ptr(false)
+		}
+		return d, err
+	}
+}
+
 // options of a run whose story is kept.
 func (l *lab) options(only ...string) Options {
 	l.story = &story{}

@@ -1,6 +1,7 @@
 package services
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -12,75 +13,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/openpai/paictl/pkg/layout"
+	"github.com/openpai/paictl/pkg/nodelabels"
+	"github.com/openpai/paictl/pkg/services/catalogue"
 	"github.com/openpai/paictl/pkg/services/release"
 )
-
-// annotationOwned lists, on a node, the labels and taints that paictl has set. "cluster up"
-// keeps the same annotation (pkg/cluster/labels.go); taints are its affair and stay.
-const annotationOwned = "paictl.openpai.org/owned"
 
 // patchesAtOnce bounds the nodes that are written at a time.
 const patchesAtOnce = 16
 
-// relabel is what a node's labels lack, and have too much.
-type relabel struct {
-	node   string
-	labels map[string]*string // nil removes
-	owned  string
-}
-
-func (x relabel) String() string {
-	var out []string
-	for _, k := range slices.Sorted(maps.Keys(x.labels)) {
-		if v := x.labels[k]; v != nil {
-			out = append(out, k+"="+*v)
-		} else {
-			out = append(out, k+"-")
-		}
-	}
-	if len(out) == 0 {
-		return "note which labels are of the layout"
-	}
-	return "label " + strings.Join(out, ", ")
-}
-
-// compareLabels tells what has to be done on a node, nil where nothing. Labels that the
-// layout no longer names go where paictl had set them; nobody else's are touched.
-func compareLabels(node *corev1.Node, want map[string]string) *relabel {
-	x := &relabel{node: node.Name, labels: map[string]*string{}}
-	owned := slices.Sorted(maps.Keys(want))
-	for _, k := range owned {
-		if v, ok := node.Labels[k]; !ok || v != want[k] {
-			x.labels[k] = ptr(want[k])
-		}
-	}
-	for _, o := range strings.FieldsFunc(node.Annotations[annotationOwned], func(c rune) bool { return c == ',' || c == ' ' }) {
-		_, wanted := want[o]
-		_, there := node.Labels[o]
-		switch {
-		case strings.Contains(o, ":"): // a taint: key[=value]:Effect
-			owned = append(owned, o)
-		case !wanted && there:
-			x.labels[o] = nil
-		}
-	}
-	x.owned = strings.Join(owned, ",")
-	if len(x.labels) == 0 && node.Annotations[annotationOwned] == x.owned {
-		return nil
-	}
-	return x
-}
-
-// patch is a merge patch: null removes a label.
-func (x *relabel) patch() ([]byte, error) {
-	return json.Marshal(map[string]any{"metadata": map[string]any{
-		"labels": x.labels, "annotations": map[string]string{annotationOwned: x.owned},
-	}})
-}
-
-// nodeLabels makes the labels of the cluster's nodes those of the layout. Services find
-// their machines by them.
-func (r *run) nodeLabels(ctx context.Context) error {
+// nodeLabels looks at the labels of the cluster's nodes, by which services find their machines. On
+// a Kubernetes that paictl installed "cluster up" writes them, from the operator's folder, and a start
+// only says where they differ from the cluster's copy: two writers with two sources would undo each
+// other's work. On every other Kubernetes the start is the one that writes them.
+func (r *run) nodeLabels(ctx context.Context, chosen []*catalogue.Service) error {
 	list, err := r.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
 		return fmt.Errorf("list the nodes: %w", err)
@@ -89,28 +35,198 @@ func (r *run) nodeLabels(ctx context.Context) error {
 	for i := range list.Items {
 		nodes[list.Items[i].Name] = &list.Items[i]
 	}
-	var todo []*relabel
-	var missing []string
-	for _, m := range r.desired.Config.Layout.MachineList {
-		node, ok := nodes[m.Hostname]
-		if !ok {
-			missing = append(missing, m.Hostname)
-		} else if x := compareLabels(node, r.desired.Config.LabelsOf(m)); x != nil {
-			todo = append(todo, x)
-		}
+	r.tellAbsent(nodes)
+	if r.desired.Config.IsManaged() {
+		r.tellDifferent(nodes, r.tellUnlabelled(nodes, chosen))
+		return nil
 	}
-	if len(missing) > 0 {
-		r.warn(plural(len(missing), "machine")+" of the layout not in the cluster: "+strings.Join(missing, ", "),
-			"bring them up with: paictl cluster up -p DIR; or take them out of the layout and push it")
-	}
+	todo := r.toLabel(nodes)
 	if r.o.DryRun {
 		r.planLabels(todo)
 		return nil
 	}
-	return each(todo, patchesAtOnce, func(x *relabel) error { return r.relabel(ctx, x) })
+	return each(todo, patchesAtOnce, func(x relabel) error { return r.relabel(ctx, x) })
 }
 
-func (r *run) planLabels(todo []*relabel) {
+// tellAbsent names machines of the layout that are no nodes.
+func (r *run) tellAbsent(nodes map[string]*corev1.Node) {
+	var absent []string
+	for _, m := range r.desired.Config.Layout.MachineList {
+		if nodes[m.Hostname] == nil {
+			absent = append(absent, m.Hostname)
+		}
+	}
+	if len(absent) == 0 {
+		return
+	}
+	remedy := "bring them up with: paictl cluster up -p DIR; or take them out of the layout and push it"
+	if !r.desired.Config.IsManaged() {
+		remedy = "let them join the cluster, or take them out of the layout and push it"
+	}
+	r.warn(plural(len(absent), "machine")+" of the layout not in the cluster: "+strings.Join(absent, ", "), remedy)
+}
+
+const remedyLabels = "bring the nodes to the layout with: paictl cluster up -p DIR"
+
+// tellUnlabelled names the nodes that services won't find, before their pods hang or are missing there.
+// It returns the labels that it told of, by node.
+func (r *run) tellUnlabelled(nodes map[string]*corev1.Node, chosen []*catalogue.Service) map[string]map[string]bool {
+	lacks := map[string][]string{} // by what is lacking and for whom, the nodes
+	told := map[string]map[string]bool{}
+	for _, m := range r.desired.Config.Layout.MachineList {
+		node := nodes[m.Hostname]
+		if node == nil {
+			continue
+		}
+		missing, unplaced := map[string]bool{}, []string(nil)
+		for _, s := range chosen {
+			if lost := r.lost(s, m, node); len(lost) > 0 {
+				unplaced = append(unplaced, s.Name)
+				for _, l := range lost {
+					missing[l] = true
+				}
+			}
+		}
+		if len(unplaced) > 0 {
+			what := fmt.Sprintf("%s, so no pod of %s is placed there", strings.Join(sorted(missing), ", "), strings.Join(unplaced, ", "))
+			lacks[what] = append(lacks[what], m.Hostname)
+			told[m.Hostname] = missing
+		}
+	}
+	for _, what := range slices.Sorted(maps.Keys(lacks)) {
+		r.warn(someNodes(lacks[what])+" without the label "+what, remedyLabels)
+	}
+	return told
+}
+
+// lost returns the labels for want of which a node takes no pods of a service, although its machine has
+// a role of the service's placement. One of such roles is enough.
+func (r *run) lost(s *catalogue.Service, m layout.Machine, node *corev1.Node) []string {
+	var out []string
+	for _, role := range s.Placement {
+		if !m.HasRole(role) {
+			continue
+		}
+		var missing []string
+		for k, v := range r.desired.Config.Roles.Roles[role].Labels {
+			if have, ok := node.Labels[k]; !ok || have != v {
+				missing = append(missing, k+"="+v)
+			}
+		}
+		if len(missing) == 0 {
+			return nil
+		}
+		out = append(out, missing...)
+	}
+	return out
+}
+
+// tellDifferent names the nodes whose labels or taints are not those of the cluster's copy, but for
+// labels that were told of already. Which of the two is older can't be known here.
+func (r *run) tellDifferent(nodes map[string]*corev1.Node, told map[string]map[string]bool) {
+	cfg := r.desired.Config
+	by := map[string][]string{} // by difference, the nodes
+	for _, m := range cfg.Layout.MachineList {
+		if node := nodes[m.Hostname]; node != nil {
+			d := nodelabels.Compare(cfg.LabelsOf(m), cfg.TaintsOf(m), nodelabels.Of(node))
+			d.Set = slices.DeleteFunc(d.Set, func(label string) bool { return told[m.Hostname][label] })
+			if !d.Same() {
+				by[lacksAndHas(d)] = append(by[lacksAndHas(d)], m.Hostname)
+			}
+		}
+	}
+	if len(by) == 0 {
+		return
+	}
+	differences := slices.SortedFunc(maps.Keys(by), func(a, b string) int {
+		return cmp.Or(len(by[b])-len(by[a]), strings.Compare(a, b))
+	})
+	var parts []string
+	for i, d := range differences {
+		if i == maxTold {
+			parts = append(parts, fmt.Sprintf("and %d more differences", len(differences)-i))
+			break
+		}
+		parts = append(parts, someNodes(by[d])+" "+d)
+	}
+	r.warn("labels or taints differ from the cluster's copy of the layout, and are left as they are: "+strings.Join(parts, "; "),
+		"where layout.yaml was edited and not pushed: paictl config push -p DIR; where it was pushed and the nodes don't follow it: paictl cluster up -p DIR")
+}
+
+// lacksAndHas says how a node differs: "lacks label a=1, has label b".
+func lacksAndHas(d nodelabels.Difference) string {
+	lacks := nodelabels.Difference{Set: d.Set, Taint: d.Taint}
+	var parts []string
+	if !lacks.Same() {
+		parts = append(parts, "lacks "+lacks.String())
+	}
+	var has []string
+	for _, l := range d.Drop {
+		has = append(has, "label "+l)
+	}
+	for _, t := range d.Untaint {
+		has = append(has, "taint "+t)
+	}
+	if len(has) > 0 {
+		parts = append(parts, "has "+strings.Join(has, ", ")+" of an earlier or newer layout")
+	}
+	return strings.Join(parts, " and ")
+}
+
+// maxTold bounds what one warning lists: a cluster may have thousands of nodes.
+const maxTold = 5
+
+// someNodes names a few nodes and counts the others.
+func someNodes(names []string) string {
+	if len(names) <= maxTold {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:maxTold], ", "), len(names)-maxTold)
+}
+
+// relabel is what is to be done on one node.
+type relabel struct {
+	nodelabels.Difference
+	node string
+}
+
+// String says it to a person.
+func (x relabel) String() string {
+	if x.Same() {
+		return "note which labels are of the layout"
+	}
+	return x.Difference.String()
+}
+
+// toLabel returns the nodes whose labels are not those of the layout. Taints there are not paictl's affair.
+func (r *run) toLabel(nodes map[string]*corev1.Node) []relabel {
+	var todo []relabel
+	for _, m := range r.desired.Config.Layout.MachineList {
+		if node := nodes[m.Hostname]; node != nil {
+			if d := nodelabels.CompareLabels(r.desired.Config.LabelsOf(m), nodelabels.Of(node)); !d.Empty() {
+				todo = append(todo, relabel{d, m.Hostname})
+			}
+		}
+	}
+	return todo
+}
+
+// patch is a merge patch: null removes a label.
+func (x relabel) patch() ([]byte, error) {
+	labels := map[string]*string{}
+	for _, kv := range x.Set {
+		k, v, _ := strings.Cut(kv, "=")
+		labels[k] = &v
+	}
+	for _, k := range x.Drop {
+		labels[k] = nil
+	}
+	return json.Marshal(map[string]any{"metadata": map[string]any{
+		"labels": labels, "annotations": map[string]string{nodelabels.Annotation: x.Owned},
+	}})
+}
+
+func (r *run) planLabels(todo []relabel) {
 	if len(todo) == 0 {
 		return
 	}
@@ -121,7 +237,7 @@ func (r *run) planLabels(todo []*relabel) {
 	r.plan("", p)
 }
 
-func (r *run) relabel(ctx context.Context, x *relabel) error {
+func (r *run) relabel(ctx context.Context, x relabel) error {
 	body, err := x.patch()
 	if err == nil {
 		_, err = r.Client.CoreV1().Nodes().Patch(ctx, x.node, types.MergePatchType, body, metav1.PatchOptions{})

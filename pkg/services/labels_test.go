@@ -12,6 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/openpai/paictl/pkg/layout"
+	"github.com/openpai/paictl/pkg/nodelabels"
 )
 
 func unavailable(clienttesting.Action) (bool, runtime.Object, error) {
@@ -25,55 +28,89 @@ func conflict(clienttesting.Action) (bool, runtime.Object, error) {
 func node(name string, labels map[string]string, owned string) *corev1.Node {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
 	if owned != "" {
-		n.Annotations = map[string]string{annotationOwned: owned}
+		n.Annotations = map[string]string{nodelabels.Annotation: owned}
 	}
 	return n
 }
 
-func TestNodeLabelsFollowTheLayout(t *testing.T) {
-	want := map[string]string{"pai-worker": "true", "disk": "big"}
-	for _, tc := range []struct {
-		name  string
-		node  *corev1.Node
-		did   string // "" where nothing is done
-		owned string
-	}{
-		{"a new node gets all", node("n", nil, ""), "label disk=big, pai-worker=true", "disk,pai-worker"},
-		{"a node as it should be is left alone", node("n", want, "disk,pai-worker"), "", ""},
-		{"a value that differs is set", node("n", map[string]string{"pai-worker": "true", "disk": "small"}, "disk,pai-worker"), "label disk=big", "disk,pai-worker"},
-		{"what the layout lost goes", node("n", map[string]string{"pai-worker": "true", "disk": "big", "old": "1"}, "disk,old,pai-worker"), "label old-", "disk,pai-worker"},
-		{"labels of others stay", node("n", map[string]string{"pai-worker": "true", "disk": "big", "theirs": "1"}, "disk,pai-worker"), "", ""},
-		{"a label that is gone already needs no removal", node("n", want, "disk,gone,pai-worker"), "note which labels are of the layout", "disk,pai-worker"},
-		{"taints are the affair of cluster up", node("n", want, "disk,pai-worker,gpu=yes:NoSchedule"), "", ""},
-		{"taints stay in the annotation", node("n", map[string]string{"disk": "big"}, "disk,gpu:NoSchedule"), "label pai-worker=true", "disk,pai-worker,gpu:NoSchedule"},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			x := compareLabels(tc.node, want)
-			if tc.did == "" {
-				require.Nil(t, x)
-				return
-			}
-			require.NotNil(t, x)
-			assert.Equal(t, tc.did, x.String())
-			assert.Equal(t, tc.owned, x.owned)
-		})
-	}
-}
-
-func TestAStartLabelsTheNodesAndNamesThoseThatAreMissing(t *testing.T) {
-	l := newLab(t, node("w1", map[string]string{"old": "1", "theirs": "1"}, "old"))
+func TestAStartLabelsTheNodesOfAKubernetesThatPaictlDidNotInstall(t *testing.T) {
+	l := newLab(t, node("w1", map[string]string{"old": "1", "theirs": "1"}, "gpu=yes:NoSchedule,old"))
+	l.foreign()
 	require.NoError(t, l.start("storage"))
 	n, err := l.client.CoreV1().Nodes().Get(t.Context(), "w1", metav1.GetOptions{})
 	require.NoError(t, err)
 	assert.Equal(t, map[string]string{"pai-worker": "true", "disk": "big", "theirs": "1"}, n.Labels)
-	assert.Equal(t, "disk,pai-worker", n.Annotations[annotationOwned])
-	assert.Equal(t, "1 machine of the layout not in the cluster: m1", l.story.of(EventWarning)[0].Message)
+	assert.Equal(t, "disk,pai-worker,gpu=yes:NoSchedule", n.Annotations[nodelabels.Annotation])
+	absent := l.story.of(EventWarning)[0]
+	assert.Equal(t, "1 machine of the layout not in the cluster: m1", absent.Message)
+	assert.NotContains(t, absent.Hint, "cluster up", "it refuses such a cluster")
+	assert.Equal(t, "label disk=big, label pai-worker=true, label old- on node w1", l.story.of(EventChanged)[1].Message)
+
+	require.NoError(t, l.start("storage"))
+	assert.Empty(t, l.story.of(EventChanged), "a second start changes nothing")
 }
 
 func TestNodesThatCannotBeLabelledStopTheStart(t *testing.T) {
 	l := newLab(t, node("w1", nil, ""))
+	l.foreign()
 	l.client.PrependReactor("patch", "nodes", unavailable)
 	require.ErrorContains(t, l.start("storage"), "label the node w1")
 	assert.Empty(t, l.releases.changes(), "services find their machines by the labels")
 	assert.Contains(t, l.story.summary().Error, "label the node w1", "the story has an end all the same")
+}
+
+func TestAStartLeavesTheLabelsThatClusterUpSet(t *testing.T) {
+	// The folder's layout has rack=b and a taint; nobody pushed it. disk=big was taken out of it.
+	w1 := node("w1", map[string]string{"pai-worker": "true", "rack": "b"}, "pai-worker,rack,gpu=yes:NoSchedule")
+	w1.Spec.Taints = []corev1.Taint{{Key: "gpu", Value: "yes", Effect: corev1.TaintEffectNoSchedule}}
+	l := newLab(t, node("m1", map[string]string{"pai-master": "true"}, "pai-master"), w1)
+	before := w1.DeepCopy()
+	for name, run := range map[string]func(*Options){"start": func(*Options) {}, "dry run": func(o *Options) { o.DryRun = true }} {
+		o := l.options("storage")
+		run(&o)
+		require.NoError(t, l.Start(t.Context(), o), name)
+		now, err := l.client.CoreV1().Nodes().Get(t.Context(), "w1", metav1.GetOptions{})
+		require.NoError(t, err)
+		assert.Equal(t, before, now, name)
+		require.Len(t, l.story.of(EventWarning), 1, name)
+		told := l.story.of(EventWarning)[0]
+		assert.Equal(t, "labels or taints differ from the cluster's copy of the layout, and are left as they are: "+
+			"w1 lacks label disk=big and has label rack, taint gpu:NoSchedule of an earlier or newer layout", told.Message)
+		assert.Contains(t, told.Hint, "paictl config push -p DIR")
+		assert.Contains(t, told.Hint, "paictl cluster up -p DIR")
+	}
+}
+
+func TestAStartSaysNothingOfNodesThatAreAsTheCopySays(t *testing.T) {
+	l := newLab(t, node("m1", map[string]string{"pai-master": "true"}, ""), node("w1", map[string]string{"pai-worker": "true", "disk": "big", "theirs": "1"}, "disk,pai-worker"))
+	require.NoError(t, l.start())
+	assert.Empty(t, l.story.of(EventWarning), "that a record is missing is cluster up's affair")
+}
+
+func TestNodesThatServicesWillNotFindAreNamedBeforeTheirPodsHang(t *testing.T) {
+	l := newLab(t, node("m1", map[string]string{"pai-master": "true"}, "pai-master"), node("w1", map[string]string{"pai-worker": "yes", "disk": "big"}, ""))
+	require.NoError(t, l.start("grafana"))
+	require.Len(t, l.story.of(EventWarning), 1, "one word on one label")
+	told := l.story.of(EventWarning)[0]
+	assert.Equal(t, "w1 without the label pai-worker=true, so no pod of alerts, storage, prometheus, grafana is placed there", told.Message)
+	assert.Equal(t, "bring the nodes to the layout with: paictl cluster up -p DIR", told.Hint)
+	kinds := []string{}
+	for _, e := range l.story.events {
+		kinds = append(kinds, e.Kind)
+	}
+	before(t, kinds, EventWarning, EventStarted)
+}
+
+func TestOneRoleOfThePlacementIsEnough(t *testing.T) {
+	d := desired(t, "", "storage: {placement: [master, worker]}\n")
+	both := layout.Machine{Hostname: "b", Roles: []string{"master", "worker"}}
+	s, r := d.Catalogue.Get("storage"), &run{desired: d}
+	assert.Empty(t, r.lost(s, both, node("b", map[string]string{"pai-worker": "true"}, "")))
+	assert.Equal(t, []string{"pai-master=true", "pai-worker=true"}, r.lost(s, both, node("b", nil, "")))
+	assert.Empty(t, r.lost(s, layout.Machine{Hostname: "c", Roles: []string{"other"}}, node("c", nil, "")), "it is not meant to run there")
+}
+
+func TestAWarningOfThousandsOfNodesIsShort(t *testing.T) {
+	assert.Equal(t, "a, b, c, d, e and 2 more", someNodes([]string{"a", "b", "c", "d", "e", "f", "g"}))
+	assert.Equal(t, "a, b", someNodes([]string{"a", "b"}))
 }

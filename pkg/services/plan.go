@@ -15,7 +15,10 @@ func (r *run) planStart(ctx context.Context, chosen []*catalogue.Service) error 
 	if err := r.unmoved(ctx, chosen); err != nil {
 		return err
 	}
-	if err := r.nodeLabels(ctx); err != nil {
+	if err := r.reachable(chosen); err != nil {
+		return err
+	}
+	if err := r.nodeLabels(ctx, chosen); err != nil {
 		return err
 	}
 	plans := make([]release.Plan, len(chosen))

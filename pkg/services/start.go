@@ -59,7 +59,7 @@ func (p *Platform) start(ctx context.Context, verb string, o Options) error {
 // choose loads the configuration and selects the services. Nothing is changed before its
 // findings are known.
 func (r *run) choose(ctx context.Context) (catalogue.Selection, error) {
-	d, err := r.Load(ctx)
+	d, err := r.LoadPlaced(ctx)
 	if err != nil {
 		return catalogue.Selection{}, err
 	}
@@ -130,13 +130,16 @@ func (r *run) prepare(ctx context.Context, chosen []*catalogue.Service) error {
 	if err := r.unmoved(ctx, chosen); err != nil {
 		return err
 	}
+	if err := r.reachable(chosen); err != nil {
+		return err
+	}
 	spaces := namespaces(chosen)
 	for _, ns := range spaces {
 		if err := r.ensureNamespace(ctx, ns); err != nil {
 			return err
 		}
 	}
-	if err := r.nodeLabels(ctx); err != nil {
+	if err := r.nodeLabels(ctx, chosen); err != nil {
 		return err
 	}
 	if err := r.pullSecrets(ctx, append(spaces, kube.JobNamespace)); err != nil {

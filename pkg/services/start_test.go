@@ -290,6 +290,7 @@ func TestFindingsKeepARunFromChangingAnything(t *testing.T) {
 func TestADryRunTellsPlansAndChangesNothing(t *testing.T) {
 	l := newLab(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "w1"}})
 	l.configure("", "alerts: {password: s3cr3t-word}\n")
+	l.foreign()
 	o := l.options("alerts", "storage")
 	o.DryRun = true
 	require.NoError(t, l.Start(t.Context(), o))

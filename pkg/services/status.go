@@ -117,7 +117,7 @@ func (p *Platform) check(ctx context.Context, snap *snapshot, order []string, se
 func (p *Platform) look(ctx context.Context) (*snapshot, error) {
 	s := &snapshot{releases: map[string][]release.Release{}, claims: map[string][]corev1.PersistentVolumeClaim{}, secrets: map[string]*corev1.Secret{}}
 	err := each([]func() error{
-		func() (err error) { s.desired, err = p.Load(ctx); return err },
+		func() (err error) { s.desired, err = p.LoadPlaced(ctx); return err },
 		func() (err error) { s.inventory, err = readInventory(ctx, p.Client); return err },
 		func() error { return s.readReleases(ctx, p, kube.SystemNamespace) },
 		func() error { return s.readClaims(ctx, p, kube.SystemNamespace) },

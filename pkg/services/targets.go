@@ -44,7 +44,7 @@ func (r *run) known(ctx context.Context) (map[string]*target, error) {
 			return nil, err
 		}
 	}
-	d, err := r.Load(ctx)
+	d, err := r.LoadPlaced(ctx)
 	switch {
 	case err == nil:
 		r.use(d)

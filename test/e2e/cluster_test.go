@@ -26,10 +26,10 @@ func TestClusterComesUpAndWorks(t *testing.T) {
 	l.isReady(3)
 	l.podsReachEachOther()
 
-	t.Run("a second up changes nothing within two round trips", func(t *testing.T) {
+	t.Run("a second up changes nothing within three round trips", func(t *testing.T) {
 		s := l.up(0)
 		assert.Zero(t, s.Changes)
-		assert.LessOrEqual(t, s.RoundTrips, 2)
+		assert.LessOrEqual(t, s.RoundTrips, 3) // lock, detect, the pushed copy
 	})
 	t.Run("secrets are encrypted at rest and requests are audited", func(t *testing.T) {
 		l.kubectl("create secret generic e2e --from-literal=word=plainly-visible")

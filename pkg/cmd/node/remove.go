@@ -114,5 +114,6 @@ func settle(ctx context.Context, opts *RemoveOptions, s *session.Session, edit *
 	if err := s.Use(ctx, edit.Cluster); err != nil {
 		return err
 	}
+	s.Options.Copy = nil // the removal has told it
 	return converge(ctx, s)
 }

@@ -139,7 +139,8 @@ func (fl *Flags) load(ctx context.Context) (*services.Desired, *connection, erro
 	if err != nil {
 		return nil, nil, err
 	}
-	d, err := services.FromCluster(store.New(c.Client), "")(ctx)
+	p := services.Platform{Client: c.Client, Load: services.FromCluster(store.New(c.Client), "")}
+	d, err := p.LoadPlaced(ctx) // the values with which a start would go on
 	return d, &connection{cluster: c}, err
 }
 

@@ -31,7 +31,8 @@ func NewCmdStart(f *cmdutil.Factory, runF func(context.Context, *StartOptions) e
 		Long: `Starts the services in the order of what they require, in parallel where that allows it. What is as
 the configuration says is not touched: a second start changes nothing. It uses the configuration
 that the cluster holds ("paictl config push" brings it there); with -p it warns where a folder
-differs from it. Labels of the nodes are made those of the layout first.
+differs from it. Nodes are labelled by "paictl cluster up"; where their labels differ from the pushed
+layout, start says so. On a Kubernetes that paictl did not install, start labels them first.
 
 While a service isn't ready, the reason is printed as soon as it is known: an image that can't be
 pulled, a pod that fits nowhere, a container that crashes with its last lines. A service that fails

@@ -110,6 +110,7 @@ func (s *Service) ShownValues() map[string]any { return merge(s.Values, masked(s
 type Catalogue struct {
 	cfg      *config.Cluster
 	services map[string]*Service
+	volumes  []LocalVolume
 }
 
 // Services returns all services by name, those that are disabled too.

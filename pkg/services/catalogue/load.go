@@ -78,7 +78,7 @@ func (b *builder) load() *Catalogue {
 	b.checkPlacement()
 	b.configureScheduler()
 	b.configureJobs()
-	b.giveVolumes()
+	c.volumes = b.giveVolumes()
 	b.checkValues()
 	b.findings.Sort()
 	return c

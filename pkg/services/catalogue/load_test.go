@@ -2,6 +2,7 @@ package catalogue
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -130,7 +131,7 @@ func TestClaimsBecomeVolumesOfTheStorageService(t *testing.T) {
 		sections string
 		want     []any
 	}{
-		"on the first machine of the placement":  {"", []any{volume}},
+		"on the machine of the placement":        {"", []any{volume}},
 		"where the section places it":            {"metrics: {placement: worker, persistence: {size: 1Ti}}\n", []any{moved}},
 		"not for a service that is disabled":     {"metrics: {enabled: false}\n", []any{}},
 		"not without persistence":                {"metrics: {persistence: {enabled: false}}\n", []any{}},
@@ -141,6 +142,53 @@ func TestClaimsBecomeVolumesOfTheStorageService(t *testing.T) {
 			assert.Equal(t, c.want, storage.Values["local"].(map[string]any)["serviceVolumes"])
 		})
 	}
+}
+
+// volumeNodes loads the test configuration with other machines and returns where metrics keeps its data.
+func volumeNodes(t *testing.T, machines, sections string) (*Catalogue, any) {
+	t.Helper()
+	head, _, _ := strings.Cut(testLayout, "  - {")
+	cfg, err := parseFiles(map[string]string{config.LayoutFile: head + machines, config.RolesFile: testRoles, config.ServicesFile: testServices + sections})
+	require.NoError(t, err)
+	c, _, err := Load(t.Context(), cfg, Options{Charts: testCharts()})
+	require.NoError(t, err)
+	return c, nodeInValues(c)
+}
+
+func nodeInValues(c *Catalogue) any {
+	return c.Get("storage").Values["local"].(map[string]any)["serviceVolumes"].([]any)[0].(map[string]any)["node"]
+}
+
+func TestANewVolumeLiesOnTheLowestAddressWhateverTheOrder(t *testing.T) {
+	lines := []string{
+		"  - {hostname: m1, hostip: 10.0.0.10, machine-type: cpu, roles: [master]}\n",
+		"  - {hostname: m2, hostip: 10.0.0.9, machine-type: cpu, roles: [master]}\n",
+		"  - {hostname: a, machine-type: cpu, roles: [master]}\n",
+		"  - {hostname: w1, hostip: 10.0.0.1, machine-type: cpu, roles: [worker]}\n",
+	}
+	for i := range lines {
+		_, node := volumeNodes(t, strings.Join(lines[i:], "")+strings.Join(lines[:i], ""), "")
+		assert.Equal(t, "m2", node, "9 is less than 10, and a machine without an address comes last")
+	}
+}
+
+func TestAVolumeStaysWhereItLies(t *testing.T) {
+	const m1, m2 = "  - {hostname: m1, hostip: 10.0.0.10, machine-type: cpu, roles: [master]}\n", "  - {hostname: m2, hostip: 10.0.0.9, machine-type: cpu, roles: [master]}\n"
+	c, _ := volumeNodes(t, m2+m1, "storage: {resources: {}}\n")
+	require.Equal(t, []string{"m2", "m1"}, c.LocalVolumes()[0].Machines)
+	c.Place(func(v LocalVolume) string {
+		assert.Equal(t, "metrics metrics-data pai-system /data/metrics/metrics-data m2", strings.Join([]string{v.Service, v.Claim, v.Namespace, v.Path, v.Node}, " "))
+		return "m1"
+	})
+	assert.Equal(t, "m1", nodeInValues(c))
+	assert.Equal(t, "m1", c.LocalVolumes()[0].Node)
+	c.Place(func(LocalVolume) string { return "" })
+	assert.Equal(t, "m1", nodeInValues(c), "of what nothing is known nothing changes")
+
+	c, _ = volumeNodes(t, m1, "storage: {local: {serviceVolumes: [{service: a, claim: a, namespace: a, owner: 1, size: 1Gi, node: x, path: /a}]}}\n")
+	assert.Empty(t, c.LocalVolumes(), "what the operator lists is the operator's")
+	c.Place(func(LocalVolume) string { return "m1" })
+	assert.Equal(t, "x", nodeInValues(c))
 }
 
 func TestSecretsLeaveTheValues(t *testing.T) {

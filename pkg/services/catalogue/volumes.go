@@ -1,10 +1,14 @@
 package catalogue
 
 import (
+	"cmp"
 	"maps"
+	"net/netip"
 	"path"
+	"slices"
 
 	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/layout"
 )
 
 const (
@@ -14,36 +18,115 @@ const (
 	localClass = "pai-local"
 )
 
+// LocalVolume is a folder on one machine that the storage service makes for a claim of a service.
+type LocalVolume struct {
+	Service, Namespace, Claim string
+	Path                      string
+	// Node is the machine on which the folder lies, or will lie.
+	Node string
+	// Machines are those on which the service's placement allows pods.
+	Machines []string
+
+	owner int64
+	size  any
+}
+
+func (v LocalVolume) value() map[string]any {
+	return map[string]any{
+		"service": v.Service, "claim": v.Claim, "namespace": v.Namespace, "owner": v.owner, "size": v.size, "node": v.Node, "path": v.Path,
+	}
+}
+
+// LocalVolumes returns the volumes that the enabled services claim; none where the section of the
+// storage service lists them itself.
+func (c *Catalogue) LocalVolumes() []LocalVolume { return slices.Clone(c.volumes) }
+
+// Place says on which machines volumes lie already: nothing moves data, so that a volume stays where it
+// is, whatever the layout would choose for a new one. node returns "" for a volume that is new.
+func (c *Catalogue) Place(node func(LocalVolume) string) {
+	for i, v := range c.volumes {
+		c.volumes[i].Node = cmp.Or(node(v), v.Node)
+	}
+	if len(c.volumes) > 0 {
+		storage := c.services[storageService]
+		storage.Values = merge(storage.Values, localValues(c.volumes))
+	}
+}
+
+func localValues(volumes []LocalVolume) map[string]any {
+	list := []any{}
+	for _, v := range volumes {
+		list = append(list, v.value())
+	}
+	return map[string]any{"local": map[string]any{"serviceVolumes": list}}
+}
+
 // giveVolumes tells the storage service which volumes the enabled services claim.
-func (b *builder) giveVolumes() {
+func (b *builder) giveVolumes() []LocalVolume {
 	storage := b.services[storageService]
 	if storage == nil || storage.Upstream != nil {
-		return
+		return nil
 	}
-	volumes := []any{}
+	var volumes []LocalVolume
 	for _, name := range sorted(maps.Keys(b.services)) {
 		if s := b.services[name]; s.Enabled && len(s.Claims) > 0 {
 			volumes = append(volumes, volumesOf(b.cfg, s)...)
 		}
 	}
-	storage.Values = mergeComputed(map[string]any{"local": map[string]any{"serviceVolumes": volumes}}, storage.Values)
+	theirs := listsVolumes(storage.Values)
+	storage.Values = mergeComputed(localValues(volumes), storage.Values)
+	if theirs {
+		return nil
+	}
+	return volumes
 }
 
-// volumesOf lists the local volumes of a service. They lie on the first machine of its
-// placement: the place must not move when a machine is added at the end of the layout.
-func volumesOf(cfg *config.Cluster, s *Service) []any {
+// listsVolumes reports whether the section of the storage service has a list of its own, or something
+// in that place that checkValues will refuse.
+func listsVolumes(section map[string]any) bool {
+	local, isMap := section["local"].(map[string]any)
+	if !isMap {
+		return section["local"] != nil
+	}
+	list, isList := local["serviceVolumes"].([]any)
+	return len(list) > 0 || !isList && local["serviceVolumes"] != nil
+}
+
+// volumesOf lists the local volumes of a service, as they would lie if all of them were new: on the
+// machine with the lowest address of its placement. The order of a list must not decide it, for people
+// sort lists.
+func volumesOf(cfg *config.Cluster, s *Service) []LocalVolume {
 	persistence, _ := merge(s.Chart.Values, s.Values)["persistence"].(map[string]any)
 	machines := machinesOf(cfg, s.Placement)
 	if persistence["storageClass"] != localClass || persistence["enabled"] == false || len(machines) == 0 {
 		return nil
 	}
-	var out []any
+	slices.SortFunc(machines, byAddress)
+	var names []string
+	for _, m := range machines {
+		names = append(names, m.Hostname)
+	}
+	var out []LocalVolume
 	for _, claim := range s.Claims {
-		out = append(out, map[string]any{
-			"service": s.Name, "claim": claim.Name, "namespace": s.Namespace, "owner": claim.Owner,
-			"size": persistence["size"], "node": machines[0].Hostname,
-			"path": path.Join(cfg.Services.Cluster.Common.DataPath, s.Name, claim.Name),
+		out = append(out, LocalVolume{
+			Service: s.Name, Namespace: s.Namespace, Claim: claim.Name, Node: names[0], Machines: names,
+			Path:  path.Join(cfg.Services.Cluster.Common.DataPath, s.Name, claim.Name),
+			owner: claim.Owner, size: persistence["size"],
 		})
 	}
 	return out
+}
+
+// byAddress compares addresses as numbers. A machine without one, as nodes of others may be, comes last;
+// names decide the rest.
+func byAddress(a, b layout.Machine) int {
+	x, errX := netip.ParseAddr(a.HostIP)
+	y, errY := netip.ParseAddr(b.HostIP)
+	switch {
+	case errX == nil && errY != nil:
+		return -1
+	case errX != nil && errY == nil:
+		return 1
+	}
+	return cmp.Or(x.Compare(y), cmp.Compare(a.Hostname, b.Hostname))
 }

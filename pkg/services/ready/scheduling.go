@@ -61,6 +61,10 @@ type clause struct {
 	room       bool // it goes away when others end
 }
 
+// remedyPlacement is for pods whose role no node has.
+const remedyPlacement = "give a machine the role in layout.yaml, push it, and label the nodes with: paictl cluster up -p DIR " +
+	"(paictl service start does, where paictl did not install Kubernetes); or change placement in the service's section"
+
 func explainClause(p *corev1.Pod, part string) clause {
 	n, what := "", part
 	if m := perNodes.FindStringSubmatch(part); m != nil {
@@ -73,7 +77,7 @@ func explainClause(p *corev1.Pod, part string) clause {
 		}
 		return clause{
 			text: n + " without the label " + wantedLabels(p), first: true,
-			hint: "give a machine the role in layout.yaml and run paictl config push and paictl service start, which label the nodes; or change placement in the service's section",
+			hint: remedyPlacement,
 		}
 	case strings.HasPrefix(what, "Insufficient "):
 		name := corev1.ResourceName(strings.TrimPrefix(what, "Insufficient "))

@@ -166,7 +166,7 @@ func noNode(t target, d *appsv1.DaemonSet) Problem {
 	if labels := wanted(d.Spec.Template.Spec.NodeSelector, d.Spec.Template.Spec.Affinity); labels != "" {
 		out.Message = "no node has the label " + labels + ", or those that do have a taint or are cordoned"
 	}
-	out.Hint = "give a machine the role in layout.yaml and run paictl config push and paictl service start, which label the nodes; or change placement in the service's section"
+	out.Hint = remedyPlacement
 	return out
 }
 

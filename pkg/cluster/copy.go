@@ -1,0 +1,45 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+)
+
+// Copy is the cluster's own copy of the configuration: a ConfigMap, from which services are started.
+type Copy struct {
+	Namespace, Name string
+	// Compare returns the copy's revision and the files of the folder that differ from it.
+	Compare func(configMap []byte) (revision int, files []string, err error)
+	// Push is the command that brings the folder there.
+	Push string
+}
+
+const phaseCopy = "copy"
+
+// tellCopy warns at the end of a run where the cluster's copy is not what the machines were made to be:
+// nobody who edits the layout should forget that services follow the copy. A cluster to which nothing was
+// ever pushed has no services, and is not reminded. What can't be compared is no failure of the run.
+func (r *run) tellCopy(ctx context.Context) {
+	c, n := r.opts.Copy, r.leader
+	if c == nil || n == nil || r.host(n) == nil || r.isAside(n) {
+		return
+	}
+	res, err := r.read(ctx, n, phaseCopy, "read", selfAPI(r.spec, n)+copyScript(c))
+	if err != nil || len(bytes.TrimSpace(res.Stdout)) == 0 {
+		return
+	}
+	revision, files, err := c.Compare(res.Stdout)
+	if err != nil || len(files) == 0 {
+		return
+	}
+	r.emit(Event{Kind: EventWarning,
+		Message: fmt.Sprintf("the cluster's copy of the configuration (revision %d) differs: %s; services don't know it yet", revision, strings.Join(files, ", ")),
+		Hint:    c.Push})
+}
+
+// copyScript prints the ConfigMap, or nothing: also where the API doesn't answer.
+func copyScript(c *Copy) string {
+	return fmt.Sprintf("self get configmap -n %s %s --ignore-not-found --request-timeout=10s -o json || :\n", quote(c.Namespace), quote(c.Name))
+}

@@ -1,0 +1,36 @@
+package session
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/openpai/paictl/pkg/cluster"
+	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/config/store"
+	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/services/catalogue"
+)
+
+// pushedCopy says how a run recognises the cluster's copy of a folder's configuration. The folder is read
+// when it is compared: node add and node remove change it.
+func pushedCopy(dir string) *cluster.Copy {
+	return &cluster.Copy{
+		Namespace: kube.SystemNamespace, Name: store.ConfigMapName,
+		Push: "paictl config push -p " + Quote(dir),
+		Compare: func(configMap []byte) (int, []string, error) {
+			files := map[string][]byte{}
+			for _, name := range config.Files() {
+				b, err := os.ReadFile(filepath.Join(dir, name))
+				if err != nil {
+					return 0, nil, fmt.Errorf("read the configuration: %w", err)
+				}
+				files[name] = b
+			}
+			s := store.New(nil) // the run asks the cluster
+			s.SecretPaths = catalogue.SecretPaths
+			r, differ, err := s.Differing(configMap, dir, files)
+			return r.Number, differ, err
+		},
+	}
+}

@@ -1,0 +1,44 @@
+package store
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/openpai/paictl/pkg/config"
+)
+
+// Differing compares files of a folder with the ConfigMap, as JSON, that somebody else has read, and returns
+// the revision and the files that differ. Secrets are not compared: the ConfigMap holds none, so that
+// whoever may look at it need not be one who may read secrets.
+func (s *Store) Differing(configMap []byte, dir string, files map[string][]byte) (Revision, []string, error) {
+	var cm corev1.ConfigMap
+	if err := json.Unmarshal(configMap, &cm); err != nil {
+		return Revision{}, nil, fmt.Errorf("read ConfigMap %s: %w", ConfigMapName, err)
+	}
+	r, err := revisionOf(&cm)
+	if err != nil {
+		return Revision{}, nil, err
+	}
+	shown, err := unpack(&cm)
+	if err != nil {
+		return r, nil, err
+	}
+	cluster, err := config.Parse(dir, files)
+	if err != nil {
+		return r, nil, err
+	}
+	folder, err := s.splitAll(cluster, dir, files)
+	if err != nil {
+		return r, nil, err
+	}
+	var out []string
+	for _, name := range config.Files() {
+		if !bytes.Equal(shown[name], folder.shown[name]) {
+			out = append(out, name)
+		}
+	}
+	return r, out, nil
+}

@@ -1,0 +1,133 @@
+// Package nodelabels compares what the layout says of a node with what the node has.
+// In: the labels and taints of a machine's roles; a node of the API. Out: what the node lacks, and
+// what it has too much. It asks nothing and writes nothing: pkg/cluster writes by kubectl, pkg/services
+// by the API.
+package nodelabels
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Annotation lists, on a node, the keys of the labels and the taints that paictl has set. What is in it
+// and not in the layout any more is removed; labels and taints of others are left alone.
+const Annotation = "paictl.openpai.org/owned"
+
+// State is what a node has.
+type State struct {
+	Labels map[string]string
+	Taints []string // key[=value]:Effect
+	Owned  string   // Annotation
+}
+
+// Of returns what a node of the API has.
+func Of(n *corev1.Node) State {
+	s := State{Labels: n.Labels, Owned: n.Annotations[Annotation]}
+	for _, t := range n.Spec.Taints {
+		s.Taints = append(s.Taints, canonical(t.Key+"="+t.Value+":"+string(t.Effect)))
+	}
+	return s
+}
+
+// Difference is what a node lacks, and has too much.
+type Difference struct {
+	Set     []string // labels, key=value
+	Drop    []string // labels, key
+	Taint   []string // key[=value]:Effect
+	Untaint []string // key:Effect
+	// Owned is Annotation as it should be; Record says that it isn't so.
+	Owned  string
+	Record bool
+}
+
+// Compare says what is to be done so that a node has the labels and taints.
+func Compare(labels map[string]string, taints []string, have State) Difference {
+	var d Difference
+	gone := map[string]bool{} // owned, and not wanted
+	for _, o := range have.owned() {
+		gone[o] = true
+	}
+	var keep []string
+	for _, k := range slices.Sorted(maps.Keys(labels)) {
+		keep = append(keep, k)
+		if v, ok := have.Labels[k]; !ok || v != labels[k] {
+			d.Set = append(d.Set, k+"="+labels[k])
+		}
+		delete(gone, k)
+	}
+	// A taint is removed only where it is there and none of that key and effect is set: kubectl
+	// refuses the rest, and a new value replaces the old one.
+	has, stays := map[string]bool{}, map[string]bool{}
+	for _, t := range have.Taints {
+		has[canonical(t)], has[keyAndEffect(t)] = true, true
+	}
+	for _, t := range taints {
+		keep = append(keep, t)
+		stays[keyAndEffect(t)] = true
+		if !has[canonical(t)] {
+			d.Taint = append(d.Taint, t)
+		}
+		delete(gone, t)
+	}
+	for _, o := range slices.Sorted(maps.Keys(gone)) {
+		_, there := have.Labels[o]
+		switch t := keyAndEffect(o); {
+		case isTaint(o) && has[t] && !stays[t]:
+			d.Untaint = append(d.Untaint, t)
+		case !isTaint(o) && there:
+			d.Drop = append(d.Drop, o)
+		}
+	}
+	d.Owned = strings.Join(keep, ",")
+	d.Record = have.Owned != d.Owned
+	return d
+}
+
+// CompareLabels is Compare where taints are not paictl's to change: those that it owns stay owned.
+func CompareLabels(labels map[string]string, have State) Difference {
+	taints := slices.DeleteFunc(have.owned(), func(o string) bool { return !isTaint(o) })
+	d := Compare(labels, taints, have)
+	d.Taint = nil
+	return d
+}
+
+// Same reports whether the node has the labels and taints, whatever the record says.
+func (d Difference) Same() bool { return len(d.Set)+len(d.Drop)+len(d.Taint)+len(d.Untaint) == 0 }
+
+// Empty reports whether nothing is to be done.
+func (d Difference) Empty() bool { return d.Same() && !d.Record }
+
+// String lists what is to be done, as kubectl writes it: "label a=1, label b-, taint k:NoSchedule-".
+func (d Difference) String() string {
+	var out []string
+	add := func(verb, end string, words []string) {
+		for _, w := range words {
+			out = append(out, verb+w+end)
+		}
+	}
+	add("label ", "", d.Set)
+	add("label ", "-", d.Drop)
+	add("taint ", "", d.Taint)
+	add("taint ", "-", d.Untaint)
+	return strings.Join(out, ", ")
+}
+
+func (s State) owned() []string {
+	return strings.FieldsFunc(s.Owned, func(c rune) bool { return c == ',' || c == ' ' })
+}
+
+// isTaint tells an owned taint from an owned label, whose key has no colon.
+func isTaint(owned string) bool { return strings.Contains(owned, ":") }
+
+// canonical writes key=:Effect as key:Effect.
+func canonical(t string) string { return strings.Replace(t, "=:", ":", 1) }
+
+// keyAndEffect is how kubectl wants a taint named that is to go.
+func keyAndEffect(t string) string {
+	key, effect, _ := strings.Cut(t, ":")
+	key, _, _ = strings.Cut(key, "=")
+	return key + ":" + effect
+}
