@@ -115,7 +115,7 @@ func GetStatus(ctx context.Context, s *Spec, o Options) (*Status, error) {
 		}
 	}
 	if len(failed) > 0 {
-		return st, &PartialError{Failed: failed, Hosts: len(nodes), Retry: o.Command}
+		return st, &PartialError{Failed: failed, Hosts: len(nodes), Retry: r.retry(failed, len(nodes))}
 	}
 	return st, nil
 }

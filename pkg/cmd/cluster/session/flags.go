@@ -25,6 +25,7 @@ type Flags struct {
 	Yes       bool
 
 	command, verb string
+	again         func(args []string) string
 }
 
 // AddConfig adds -p, and takes its default from PAICTL_CONFIG or paictl's settings.
@@ -81,7 +82,8 @@ func (fl *Flags) complete(cmd *cobra.Command, f *cmdutil.Factory, args []string)
 	if fl.Parallel < 0 {
 		return cmdutil.Usagef("--parallel %d: give a number of hosts, at least 1", fl.Parallel)
 	}
-	fl.command, fl.verb = Typed(cmd, args, "limit"), cmd.CommandPath()
+	fl.again = func(args []string) string { return Typed(cmd, args, "limit") }
+	fl.command, fl.verb = fl.again(args), cmd.CommandPath()
 	return nil
 }
 

@@ -55,6 +55,11 @@ func TestTheRetryIsWhatWasTypedWithoutTheLimit(t *testing.T) {
 	}
 }
 
+func TestTheCommandIsTypedAgainForOtherMachines(t *testing.T) {
+	s := &Session{flags: parse(t, "-p", "conf", "w1", "w2", "-y")}
+	assert.Equal(t, "paictl up w2 -p conf -y", s.Again([]string{"w2"}))
+}
+
 func TestTheFolderComesFromTheFlagThenTheEnvironment(t *testing.T) {
 	assert.Equal(t, ".", parse(t).Dir)
 	t.Setenv("PAICTL_CONFIG", "from-env")
