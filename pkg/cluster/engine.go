@@ -38,8 +38,9 @@ type Options struct {
 	Limit  []string
 	// Fix lets preflight make the safe repairs.
 	Fix bool
-	// Parallel is how many hosts are worked on at once, Uploads how many receive files.
-	Parallel, Uploads int
+	// Parallel is how many hosts are worked on at once; the Dialer limits how many of them
+	// receive files.
+	Parallel int
 	// StepTimeout limits one script on one host.
 	StepTimeout time.Duration
 	// RoundTrips returns how many round trips a host needed so far; may be nil.
@@ -49,9 +50,6 @@ type Options struct {
 func (o *Options) defaults() {
 	if o.Parallel <= 0 {
 		o.Parallel = 64
-	}
-	if o.Uploads <= 0 {
-		o.Uploads = 8
 	}
 	if o.StepTimeout <= 0 {
 		o.StepTimeout = 10 * time.Minute
@@ -64,7 +62,6 @@ type run struct {
 	spec    *Spec
 	opts    Options
 	slots   chan struct{} // hosts being worked on
-	uploads chan struct{} // hosts receiving files
 	started time.Time
 
 	mu      sync.Mutex
@@ -83,7 +80,7 @@ func newRun(s *Spec, o Options) *run {
 	_, _ = rand.Read(b) // never fails, by its documentation
 	return &run{
 		id: hex.EncodeToString(b), spec: s, opts: o, started: o.Clock(),
-		slots: make(chan struct{}, o.Parallel), uploads: make(chan struct{}, o.Uploads),
+		slots: make(chan struct{}, o.Parallel),
 		hosts: map[string]ssh.Host{}, failed: map[string]Failed{}, changes: map[string]int{},
 	}
 }
