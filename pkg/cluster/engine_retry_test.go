@@ -67,3 +67,22 @@ func TestALimitedRunThatFailedIsRetriedLimited(t *testing.T) {
 		assert.True(t, strings.HasSuffix(partial.Retry, " --limit w2"), "%s: %s", name, partial.Retry)
 	}
 }
+
+func TestPreflightDoesNotCallAHostReadyThatItCouldNotAsk(t *testing.T) {
+	l := newWholeLab(t, 1, 2)
+	l.host("w2").server.Close()
+	findings, err := Preflight(t.Context(), l.spec(), l.options())
+	partial, ok := errors.AsType[*PartialError](err)
+	require.True(t, ok, "%v", err)
+	assert.Equal(t, 3, partial.ExitCode())
+	last := findings[len(findings)-1]
+	assert.Equal(t, []string{"w2", "connect", SeverityError}, []string{last.Host, last.Check, last.Severity})
+	assert.Contains(t, last.Message, "not checked: ")
+	assert.Contains(t, last.Remedy, "sshd")
+
+	l.host("m1").write("/proc/1/comm", "init\n")
+	findings, err = Preflight(t.Context(), l.spec(), l.options())
+	_, refused := errors.AsType[*PreflightError](err)
+	require.True(t, refused, "%v", err)
+	assert.Equal(t, "w2", findings[len(findings)-1].Host, "it is not forgotten beside a check that failed")
+}
