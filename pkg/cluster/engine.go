@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -25,6 +26,9 @@ type Options struct {
 	Clock func() time.Time
 	// Command is what the operator typed, without --limit; the summary's retry is made from it.
 	Command string
+	// Retry makes the command that goes on with some hosts, for commands that take no --limit;
+	// may be nil.
+	Retry func(hosts []string) string
 	// Owner names the run in the cluster's lock: user@host, pid.
 	Owner string
 	// DryRun stops after the plan. The Dialer's gate refuses changes all the same.
@@ -36,8 +40,9 @@ type Options struct {
 	Recreate bool
 	// Fix lets preflight make the safe repairs.
 	Fix bool
-	// Parallel is how many hosts are worked on at once, Uploads how many receive files.
-	Parallel, Uploads int
+	// Parallel is how many hosts are worked on at once; the Dialer limits how many of them
+	// receive files.
+	Parallel int
 	// StepTimeout limits one script on one host.
 	StepTimeout time.Duration
 	// RoundTrips returns how many round trips a host needed so far; may be nil.
@@ -50,9 +55,6 @@ func (o *Options) defaults() {
 	if o.Parallel <= 0 {
 		o.Parallel = 64
 	}
-	if o.Uploads <= 0 {
-		o.Uploads = 8
-	}
 	if o.StepTimeout <= 0 {
 		o.StepTimeout = 10 * time.Minute
 	}
@@ -64,7 +66,6 @@ type run struct {
 	spec    *Spec
 	opts    Options
 	slots   chan struct{} // hosts being worked on
-	uploads chan struct{} // hosts receiving files
 	started time.Time
 
 	mu      sync.Mutex
@@ -85,7 +86,7 @@ func newRun(s *Spec, o Options) *run {
 	_, _ = rand.Read(b) // never fails, by its documentation
 	return &run{
 		id: hex.EncodeToString(b), spec: s, opts: o, started: o.Clock(),
-		slots: make(chan struct{}, o.Parallel), uploads: make(chan struct{}, o.Uploads),
+		slots: make(chan struct{}, o.Parallel),
 		hosts: map[string]ssh.Host{}, failed: map[string]Failed{}, changes: map[string]int{},
 	}
 }
@@ -242,10 +243,7 @@ func (r *run) summary(command string, nodes []*Node, planned []Change) error {
 		}
 	}
 	if len(s.Failed) > 0 {
-		s.Retry = r.opts.Command
-		if len(s.Failed) < len(nodes) {
-			s.Retry += " --limit " + joinHosts(s.Failed)
-		}
+		s.Retry = r.retry(s.Failed, len(nodes))
 	}
 	r.emit(Event{Kind: EventRunDone, Summary: &s, Elapsed: s.Elapsed})
 	if len(s.Failed) > 0 {
@@ -254,16 +252,32 @@ func (r *run) summary(command string, nodes []*Node, planned []Change) error {
 	return nil
 }
 
-func joinHosts(fs []Failed) string {
-	out := ""
+// retry returns the command that goes on with the hosts that failed. It never reaches
+// further than the command that failed: a limited run's retry is limited.
+func (r *run) retry(failed []Failed, hosts int) string {
+	limited := r.limit()
+	outside := func(f Failed) bool { return limited != nil && !limited[f.Host] }
+	switch {
+	case r.opts.Retry != nil:
+		return r.opts.Retry(failedHosts(failed))
+	case limited == nil && len(failed) == hosts:
+		return r.opts.Command
+	case slices.ContainsFunc(failed, outside):
+		// The first machine failed while it worked for those under --limit.
+		return r.opts.Command + " --limit " + strings.Join(r.opts.Limit, ",")
+	}
+	return r.opts.Command + " --limit " + joinHosts(failed)
+}
+
+func failedHosts(fs []Failed) []string {
+	out := make([]string, len(fs))
 	for i, f := range fs {
-		if i > 0 {
-			out += ","
-		}
-		out += f.Host
+		out[i] = f.Host
 	}
 	return out
 }
+
+func joinHosts(fs []Failed) string { return strings.Join(failedHosts(fs), ",") }
 
 // PartialError says that some hosts were set aside and the others are done.
 type PartialError struct {
@@ -292,7 +306,7 @@ func (r *run) uploadFile(path string, a bundle.Artifact) ssh.File {
 	}
 }
 
-// isCancel tells whether a run ended because somebody asked for it.
+// isCancel reports whether a run ended because somebody asked for it.
 func isCancel(ctx context.Context, err error) bool {
 	return ctx.Err() != nil || errors.Is(err, context.Canceled)
 }

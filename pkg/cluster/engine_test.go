@@ -125,6 +125,19 @@ func TestADryRunChangesNothingAndPlansWhatUpDoes(t *testing.T) {
 	assert.Empty(t, plan().changes, "after up nothing is planned")
 }
 
+func TestReadingLeavesNoCacheOfKubectl(t *testing.T) {
+	l := newLab(t, 1, 1)
+	l.mustUp()
+	m1 := l.host("m1")
+	assert.NotEmpty(t, m1.read(stateDir+"/kubectl-cache/discovery/servergroups.json"), "up itself keeps one")
+	m1.remove(stateDir + "/kubectl-cache")
+	before := l.bytes()
+	o := l.up(t.Context(), func(o *Options, so *ssh.Options) { o.DryRun, so.Gate = true, ssh.DryRunGate{} })
+	require.NoError(t, o.err, "%s", l.story(o))
+	assert.Equal(t, before, l.bytes())
+	assert.NoDirExists(t, m1.root+stateDir+"/kubectl-cache")
+}
+
 type gates []ssh.Gate
 
 func (gs gates) Check(host string, s ssh.Script) error {

@@ -8,6 +8,9 @@ const (
 	SeverityWarning = "warning"
 )
 
+// checkUnchecked is the check of a finding that says that a host could not be checked.
+const checkUnchecked = "connect"
+
 // Finding is what a preflight check says about a host, or about all of them.
 type Finding struct {
 	Host     string `json:"host,omitempty"`
@@ -17,7 +20,7 @@ type Finding struct {
 	Remedy   string `json:"remedy,omitempty"`
 	// Fix is shell that repairs it safely, for --fix; empty where a person must decide.
 	Fix string `json:"-"`
-	// Fixable tells whether --fix would repair it.
+	// Fixable reports whether --fix would repair it.
 	Fixable bool `json:"fixable,omitempty"`
 }
 

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
@@ -23,7 +24,8 @@ type Status struct {
 	ClusterID  string `json:"clusterId"`
 	Endpoint   string `json:"endpoint"`
 	Kubernetes string `json:"kubernetes"` // the version that the configuration wants
-	// API is up, down, or absent where no machine has a control plane yet.
+	// API is up, down, absent where no machine has a control plane yet, or unknown where the
+	// machines of the control plane could not be asked.
 	API        string            `json:"api"`
 	APIMessage string            `json:"apiMessage,omitempty"`
 	Lock       *LockOwner        `json:"lock,omitempty"`
@@ -31,7 +33,7 @@ type Status struct {
 	Components []ComponentStatus `json:"components"`
 	// Certificates in the order of their expiry, the first to expire first.
 	Certificates []Certificate `json:"certificates"`
-	// Renewal tells whether expiring certificates are renewed without a person.
+	// Renewal reports whether expiring certificates are renewed without a person.
 	Renewal Renewal `json:"renewal"`
 	// Pending is how many changes "cluster up" would make; absent where nobody asked.
 	Pending *int `json:"pendingChanges,omitempty"`
@@ -60,7 +62,9 @@ type MachineStatus struct {
 	SKU     string   `json:"sku"`
 	State   string   `json:"state"`
 	// Message says why a machine isn't ready or reachable.
-	Message  string `json:"message,omitempty"`
+	Message string `json:"message,omitempty"`
+	// Hint says what to do about it.
+	Hint     string `json:"hint,omitempty"`
 	Cordoned bool   `json:"cordoned,omitempty"`
 	// Pressure lists the node conditions that are true and should not be: DiskPressure …
 	Pressure   []string       `json:"pressure,omitempty"`
@@ -111,11 +115,11 @@ func GetStatus(ctx context.Context, s *Spec, o Options) (*Status, error) {
 	var failed []Failed
 	for _, n := range nodes {
 		if err := errs[n]; err != nil {
-			failed = append(failed, Failed{Host: n.Hostname, Phase: "status", Error: err.Error()})
+			failed = append(failed, Failed{Host: n.Hostname, Phase: "status", Error: err.Error(), Hint: hint.Of(err)})
 		}
 	}
 	if len(failed) > 0 {
-		return st, &PartialError{Failed: failed, Hosts: len(nodes), Retry: o.Command}
+		return st, &PartialError{Failed: failed, Hosts: len(nodes), Retry: r.retry(failed, len(nodes))}
 	}
 	return st, nil
 }
@@ -155,7 +159,7 @@ func newStatus(s *Spec, nodes []*Node, answers map[*Node]answer, errs map[*Node]
 		Endpoint: "https://" + s.endpoint(), Kubernetes: k.Version, API: "absent",
 		Machines: []MachineStatus{}, Components: []ComponentStatus{}, Certificates: []Certificate{},
 	}
-	api := st.chooseAPI(s, answers)
+	api := st.chooseAPI(s, answers, errs)
 	for _, n := range s.ControlPlane() {
 		if f, ok := answers[n].row("lock"); ok && len(f) >= 2 && st.Lock == nil {
 			st.Lock = &LockOwner{Owner: f[0], Since: f[1]}
@@ -180,8 +184,11 @@ func newStatus(s *Spec, nodes []*Node, answers map[*Node]answer, errs map[*Node]
 }
 
 // chooseAPI takes the answer of the first API server that is up.
-func (st *Status) chooseAPI(s *Spec, answers map[*Node]answer) answer {
+func (st *Status) chooseAPI(s *Spec, answers map[*Node]answer, errs map[*Node]error) answer {
 	for _, n := range s.ControlPlane() {
+		if err := errs[n]; err != nil && st.API == "absent" {
+			st.API, st.APIMessage = "unknown", err.Error()
+		}
 		f, ok := answers[n].row("api")
 		if !ok || len(f) < 1 {
 			continue
@@ -190,7 +197,7 @@ func (st *Status) chooseAPI(s *Spec, answers map[*Node]answer) answer {
 			st.API, st.APIMessage = "up", ""
 			return answers[n]
 		}
-		st.API = "down"
+		st.API, st.APIMessage = "down", ""
 		if len(f) > 1 {
 			st.APIMessage = f[1]
 		}
@@ -219,7 +226,7 @@ func machineStatus(n *Node, a answer, err error, api answer, apiState string) Ma
 	}
 	switch {
 	case err != nil:
-		m.State, m.Message = StateUnreachable, err.Error()
+		m.State, m.Message, m.Hint = StateUnreachable, err.Error(), hint.Of(err)
 		if !errors.Is(err, ssh.ErrUnreachable) {
 			m.State = StateUnknown
 		}
@@ -228,7 +235,9 @@ func machineStatus(n *Node, a answer, err error, api answer, apiState string) Ma
 	case known:
 		m.State, m.Message = StateNotReady, node[3]
 	case apiState == "up" || a.value("member") != "yes":
-		m.State = StateOutside
+		m.State, m.Message, m.Hint = StateOutside, "not in the cluster", "paictl cluster up brings it into the cluster"
+	case apiState == "unknown":
+		m.State, m.Message = StateUnknown, "the control plane could not be asked"
 	default:
 		m.State, m.Message = StateUnknown, "the API server does not answer"
 	}

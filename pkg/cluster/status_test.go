@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/ssh"
 	"github.com/openpai/paictl/pkg/ssh/sshtest"
 )
@@ -102,6 +103,21 @@ func TestStatusOfAMachineThatIsOffIsPartOfTheAnswer(t *testing.T) {
 	assert.Equal(t, StateOutside, st.Machines[0].State)
 	assert.Equal(t, StateUnreachable, st.Machines[1].State)
 	assert.NotEmpty(t, st.Machines[1].Message)
+	assert.Equal(t, "absent", st.API)
+	assert.Contains(t, st.Machines[0].Hint, "paictl cluster up")
+	assert.Contains(t, st.Machines[1].Hint, "sshd")
+	assert.Contains(t, partial.Failed[0].Hint, "sshd")
+}
+
+func TestStatusDoesNotGuessAboutAnAPIThatItCouldNotAsk(t *testing.T) {
+	s := preflightSpec(t, 1)
+	refused := hint.Errorf("give the password", "login on m1: %w", ssh.ErrAuth)
+	answers := map[*Node]answer{s.Nodes[1]: sectionsOf([]byte("@@ status\nmember\tyes\n"))["status"]}
+	st := newStatus(s, s.Nodes, answers, map[*Node]error{s.Nodes[0]: refused}, time.Now())
+	assert.Equal(t, "unknown", st.API)
+	assert.Contains(t, st.APIMessage, "login on m1")
+	assert.Equal(t, []string{StateUnknown, "give the password"}, []string{st.Machines[0].State, st.Machines[0].Hint})
+	assert.Equal(t, StateUnknown, st.Machines[1].State)
 }
 
 func TestStatusNamesWhoHoldsTheLock(t *testing.T) {

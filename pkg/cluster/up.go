@@ -80,7 +80,8 @@ func Up(ctx context.Context, s *Spec, o Options) ([]Change, error) {
 	return changes, r.summary(command, nodes, changes)
 }
 
-// Preflight runs only the checks, on all hosts, and changes nothing unless Fix is set.
+// Preflight runs only the checks, on all hosts, and changes nothing unless Fix is set. A
+// host that could not be checked is a finding too, and named in a *PartialError.
 func Preflight(ctx context.Context, s *Spec, o Options) ([]Finding, error) {
 	r := newRun(s, o)
 	defer r.close()
@@ -98,11 +99,24 @@ func Preflight(ctx context.Context, s *Spec, o Options) ([]Finding, error) {
 	}
 	if w, err = r.preflight(ctx, w, nodes); err != nil {
 		if pf, ok := errors.AsType[*PreflightError](err); ok {
-			return pf.Findings, err
+			return append(pf.Findings, r.unchecked(nodes)...), err
 		}
 		return nil, err
 	}
-	return r.check(w, nodes), r.summary("cluster preflight", nodes, nil)
+	return append(r.check(w, nodes), r.unchecked(nodes)...), r.summary("cluster preflight", nodes, nil)
+}
+
+// unchecked are findings about the hosts that were set aside.
+func (r *run) unchecked(nodes []*Node) []Finding {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var out []Finding
+	for _, n := range nodes {
+		if f, ok := r.failed[n.Hostname]; ok {
+			out = append(out, Finding{Host: f.Host, Check: checkUnchecked, Severity: SeverityError, Message: "not checked: " + f.Error, Remedy: f.Hint})
+		}
+	}
+	return out
 }
 
 // scope resolves --limit and --phases.

@@ -25,7 +25,7 @@ type Factory struct {
 	// Log is the debug log. It goes to --log-file, else nowhere.
 	Log *slog.Logger
 
-	settings *viper.Viper
+	settings *Settings
 }
 
 // New returns the factory of the program.
@@ -38,16 +38,29 @@ func New(version string) *Factory {
 	}
 }
 
-// Settings returns paictl's own settings, from ~/.config/paictl/config.yaml and
-// PAICTL_* variables. Cluster files never go through viper: it lower-cases keys.
-func (f *Factory) Settings() (*viper.Viper, error) {
+// Settings are paictl's own, from ~/.config/paictl/config.yaml and PAICTL_* variables.
+// Cluster files never go through viper: it lower-cases keys.
+type Settings struct {
+	file   *viper.Viper
+	getenv func(string) string
+}
+
+// GetString returns a setting: the variable's value where it has one, else the file's. Viper
+// itself would read the process's environment past Factory.Getenv.
+func (s *Settings) GetString(key string) string {
+	name := "PAICTL_" + strings.ToUpper(strings.ReplaceAll(key, "-", "_"))
+	if v := s.getenv(name); v != "" {
+		return v
+	}
+	return s.file.GetString(key)
+}
+
+// Settings returns paictl's own settings.
+func (f *Factory) Settings() (*Settings, error) {
 	if f.settings != nil {
 		return f.settings, nil
 	}
 	v := viper.New()
-	v.SetEnvPrefix("PAICTL")
-	v.SetEnvKeyReplacer(strings.NewReplacer("-", "_"))
-	v.AutomaticEnv()
 	path := filepath.Join(f.configHome(), "paictl", "config.yaml")
 	v.SetConfigFile(path)
 	if _, err := os.Stat(path); err == nil {
@@ -55,8 +68,8 @@ func (f *Factory) Settings() (*viper.Viper, error) {
 			return nil, err
 		}
 	}
-	f.settings = v
-	return v, nil
+	f.settings = &Settings{file: v, getenv: f.Getenv}
+	return f.settings, nil
 }
 
 func (f *Factory) configHome() string {

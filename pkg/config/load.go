@@ -44,7 +44,7 @@ func LoadValid(dir string, checks ...Check) (*Cluster, Findings, error) {
 
 func readFiles(dir string) (map[string][]byte, error) {
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return nil, hint.Errorf("make one with: paictl config generate -i quick-start.yaml -o "+dir,
+		return nil, hint.Errorf(nameFolder+"; a new one is made with: paictl config generate -i quick-start.yaml -o "+dir,
 			"there is no configuration folder %s", dir)
 	}
 	if g, err := Detect(dir); err == nil && g != Current {
@@ -64,11 +64,29 @@ func readFiles(dir string) (map[string][]byte, error) {
 			data[name] = b
 		}
 	}
+	if len(missing) == len(Files()) {
+		return nil, hint.Errorf(nameFolder+"; a new one is made with: paictl config generate -i quick-start.yaml -o ./cluster",
+			"there is no configuration in %s: it has no %s", place(dir), Files()[0])
+	}
 	if len(missing) > 0 {
-		return nil, hint.Errorf("make all four with: paictl config generate -i quick-start.yaml -o "+dir+
-			" (-f replaces those that are there)", "%s is missing in %s", strings.Join(missing, ", "), dir)
+		return nil, hint.Errorf(nameFolder+", or make all four with: paictl config generate -i quick-start.yaml -o "+dir+
+			" (-f replaces those that are there)", "%s is missing in %s", strings.Join(missing, ", "), place(dir))
 	}
 	return data, nil
+}
+
+// nameFolder is what to do where the wrong folder was looked at.
+const nameFolder = "name the configuration's folder with -p or PAICTL_CONFIG"
+
+// place names a folder so that a person knows which it is.
+func place(dir string) string {
+	if filepath.Clean(dir) != "." {
+		return dir
+	}
+	if abs, err := filepath.Abs(dir); err == nil {
+		return "the current folder, " + abs
+	}
+	return dir
 }
 
 // Parse decodes the four files. dir is where they lie: it names them in findings.

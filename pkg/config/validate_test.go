@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
@@ -225,6 +226,20 @@ func TestAMissingFileIsNamed(t *testing.T) {
 	require.ErrorContains(t, err, RolesFile+" is missing in ")
 	_, err = Load(filepath.Join(t.TempDir(), "nowhere"))
 	require.ErrorContains(t, err, "there is no configuration folder")
+	assert.Contains(t, hint.Of(err), "with -p or PAICTL_CONFIG")
+}
+
+func TestAFolderWithoutConfigurationIsNamedAndHowToNameAnother(t *testing.T) {
+	here, err := filepath.EvalSymlinks(t.TempDir())
+	require.NoError(t, err)
+	t.Chdir(here)
+	_, err = Load(".")
+	require.EqualError(t, err, "there is no configuration in the current folder, "+here+": it has no layout.yaml")
+	assert.Contains(t, hint.Of(err), "with -p or PAICTL_CONFIG")
+	require.NoError(t, os.WriteFile(LayoutFile, nil, 0o600))
+	_, err = Load(".")
+	require.ErrorContains(t, err, "is missing in the current folder, "+here)
+	assert.Contains(t, hint.Of(err), "with -p or PAICTL_CONFIG")
 }
 
 func TestMistakesOfFormInAllFilesComeTogether(t *testing.T) {

@@ -60,7 +60,7 @@ type Options struct {
 	Dials        int   // connections being made at a time; 64 where zero
 	DialsPerJump int   // of these, through or to one jump host; 8 where zero
 	Sessions     int   // open at a time on one connection; 8 where zero
-	Uploads      int   // hosts that receive files at a time; 16 where zero
+	Uploads      int   // hosts that receive files at a time; 8 where zero
 	UploadFiles  int   // files in flight to one host; 4 where zero
 	MaxOutput    int64 // bytes of stdout, and of stderr, of one script; 64 MiB where zero
 
@@ -94,7 +94,7 @@ func (o Options) withDefaults() Options {
 	setDefault(&o.Dials, 64)
 	setDefault(&o.DialsPerJump, 8)
 	setDefault(&o.Sessions, 8)
-	setDefault(&o.Uploads, 16)
+	setDefault(&o.Uploads, 8)
 	setDefault(&o.UploadFiles, 4)
 	setDefault(&o.MaxOutput, 64<<20)
 	if o.Gate == nil {

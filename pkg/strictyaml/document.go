@@ -5,9 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
-	"strconv"
-	"strings"
 	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
@@ -67,13 +64,13 @@ func Parse(file string, data []byte) (doc *Document, findings Findings) {
 		return fail(1, 1, "yaml/empty", "the file is empty", "")
 	}
 	if err != nil {
-		line, text := syntaxError(err)
-		return fail(line, 1, "yaml/syntax", text, syntaxRemedy(text))
+		line, column, text := syntaxError(data, err)
+		return fail(line, column, "yaml/syntax", text, syntaxRemedy(text))
 	}
 	if err := dec.Decode(&second); !errors.Is(err, io.EOF) {
 		if err != nil {
-			line, text := syntaxError(err)
-			return fail(line, 1, "yaml/syntax", text, syntaxRemedy(text))
+			line, column, text := syntaxError(data, err)
+			return fail(line, column, "yaml/syntax", text, syntaxRemedy(text))
 		}
 		return fail(second.Line, max(second.Column, 1), "yaml/several-documents", "the file holds several documents",
 			"remove the line --- and what follows it")
@@ -186,39 +183,6 @@ func nestingLine(data []byte) int {
 	return 0
 }
 
-var yamlLine = regexp.MustCompile(`^line (\d+): `)
-
-func syntaxError(err error) (line int, text string) {
-	text = strings.TrimPrefix(err.Error(), "yaml: ")
-	if i := strings.IndexByte(text, '\n'); i >= 0 {
-		text = text[:i]
-	}
-	line = 1
-	if m := yamlLine.FindStringSubmatch(text); m != nil {
-		line, _ = strconv.Atoi(m[1])
-		text = text[len(m[0]):]
-	}
-	// The parser quotes what follows * and !, which may be the middle of a password.
-	if i := strings.IndexByte(text, '\''); i >= 0 && strings.Contains(text, "anchor") {
-		text = "unknown anchor"
-	}
-	return line, text
-}
-
-func syntaxRemedy(text string) string {
-	switch {
-	case strings.Contains(text, "tab"), strings.Contains(text, "cannot start any token"):
-		return "indent with spaces, never with tabs, and put values that begin with a special character such as @ or ` in quotes"
-	case strings.Contains(text, "mapping values are not allowed"):
-		return "put a value that contains a colon followed by a space in single quotes, and check the indentation of the line"
-	case strings.Contains(text, "unknown anchor"):
-		return "put a value that begins with * in single quotes"
-	case strings.Contains(text, "did not find expected"):
-		return "check quotes and indentation on this line and the one before it"
-	}
-	return "put values with special characters in single quotes, and write a single quote inside them twice"
-}
-
 // Position returns where the field stands, or its nearest ancestor that is in the file:
 // the value's line and column, and whether the field itself is there. An empty document
 // has no positions: line 0.
@@ -237,7 +201,7 @@ func (d *Document) Position(path Path) (line, column int, exact bool) {
 	return n.Line, n.Column, true
 }
 
-// Has tells whether the field is in the file with a value.
+// Has reports whether the field is in the file with a value.
 func (d *Document) Has(path ...any) bool {
 	n := d.node(path)
 	return n != nil && !isNull(n)

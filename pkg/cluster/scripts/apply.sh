@@ -2,6 +2,7 @@
 # while one that a lost connection orphaned is still at work.
 mkdir -p "$S" "$R/run"
 chmod 700 "$S"
+KUBECACHEDIR=$S/kubectl-cache
 exec 9>>"$LOCK"
 flock -w 300 9 || { echo "a script of another paictl run is still at work on this host" >&2; exit 75; }
 reload=0

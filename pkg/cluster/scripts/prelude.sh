@@ -9,8 +9,9 @@ S=$R/var/lib/paictl
 TAB=$(printf '\t')
 LOCK=$R/run/paictl-host.lock
 KUBECONFIG=$R/etc/kubernetes/admin.conf
-# kubectl would leave a cache in the home of whoever it runs as.
-KUBECACHEDIR=$S/kubectl-cache
+# kubectl would leave a cache in the home of whoever it runs as. A script that only reads
+# gets none: kubectl can't make a folder there, and goes on without.
+KUBECACHEDIR=/dev/null/kubectl
 export KUBECONFIG KUBECACHEDIR
 
 # unit_hash PATH...: stands for the content of the files that a unit reads at its start.

@@ -137,12 +137,13 @@ func TestFlagsReachTheRun(t *testing.T) {
 
 func TestTheFolderIsTheGivenOneOrThatOfTheSettingsOrTheDefault(t *testing.T) {
 	f := cmdutil.New("test")
-	f.Getenv = func(string) string { return "" }
+	env := map[string]string{}
+	f.Getenv = func(k string) string { return env[k] }
 	dir, err := folder(f, "")
 	require.NoError(t, err)
 	assert.Equal(t, bundle.DefaultDir, dir)
 
-	t.Setenv("PAICTL_BUNDLE", "/srv/bundle")
+	env["PAICTL_BUNDLE"] = "/srv/bundle"
 	dir, err = folder(f, "")
 	require.NoError(t, err)
 	assert.Equal(t, "/srv/bundle", dir)
@@ -152,10 +153,9 @@ func TestTheFolderIsTheGivenOneOrThatOfTheSettingsOrTheDefault(t *testing.T) {
 }
 
 func TestTheMirrorCanComeFromTheEnvironment(t *testing.T) {
-	t.Setenv("PAICTL_MIRROR", "https://env.example.org")
 	f := cmdutil.New("test")
 	f.IO, _, _, _ = iostreams.Test()
-	f.Getenv = func(string) string { return "" }
+	f.Getenv = func(k string) string { return map[string]string{"PAICTL_MIRROR": "https://env.example.org"}[k] }
 	var got *fetchOptions
 	cmd := newCmdFetch(f, func(_ context.Context, o *fetchOptions) error { got = o; return nil })
 	cmd.SetArgs(nil)

@@ -28,7 +28,9 @@ func NewCmdPreflight(f *cmdutil.Factory, runF func(context.Context, *PreflightOp
 		Short: "Check whether the machines can become a cluster",
 		Long: `Runs the checks of "cluster up" on all machines at once and changes nothing: operating system, rights,
 names and addresses, clocks, ports, disk, memory, swap, kernel modules, cgroups, and whether the
-machines reach each other. Each finding says what to do. With --fix the repairs that are safe are made.`,
+machines reach each other. Each finding says what to do. With --fix the repairs that are safe are made.
+
+A machine that can't be reached is a finding too; where the others pass, the exit code is 3.`,
 		Example: `  paictl cluster preflight -p ./cluster
   paictl cluster preflight -p ./cluster --fix
   paictl cluster preflight -p ./cluster -o json`,
@@ -62,16 +64,23 @@ func preflightRun(ctx context.Context, opts *PreflightOptions) error {
 		findings = failed.Findings
 		// The findings themselves are printed below, each with its remedy.
 		err = &cmdutil.CodeError{Err: err, Code: cmdutil.ExitPreflight, Silent: true}
-	} else if err != nil && cmdutil.ExitCode(err) != cmdutil.ExitPartial {
+	}
+	partial, _ := errors.AsType[*cluster.PartialError](err)
+	switch {
+	case partial != nil:
+		err = &cmdutil.CodeError{Err: err, Code: partial.ExitCode(), Silent: true}
+	case err != nil && cmdutil.ExitCode(err) != cmdutil.ExitPreflight:
 		return err
 	}
-	if werr := writeFindings(opts, findings); werr != nil {
+	if werr := writeFindings(opts, findings, partial); werr != nil {
 		return werr
 	}
 	return err
 }
 
-func writeFindings(opts *PreflightOptions, findings []cluster.Finding) error {
+// writeFindings prints them and what follows from them. partial names the hosts that could
+// not be checked, where the others passed.
+func writeFindings(opts *PreflightOptions, findings []cluster.Finding, partial *cluster.PartialError) error {
 	w := opts.Factory.IO.Out
 	if !opts.Output.Is("table") {
 		if findings == nil {
@@ -99,12 +108,24 @@ func writeFindings(opts *PreflightOptions, findings []cluster.Finding) error {
 		}
 	}
 	switch {
+	case partial != nil && len(partial.Failed) == partial.Hosts:
+		fmt.Fprintln(w, "not ready: no host could be checked")
+	case partial != nil:
+		fmt.Fprintf(w, "%d of %s ready, with %s; %d could not be checked\n",
+			partial.Hosts-len(partial.Failed), count(partial.Hosts, "host"), count(warnings, "warning"), len(partial.Failed))
 	case errs > 0:
-		fmt.Fprintf(w, "%d errors, %d warnings; nothing was changed\n", errs, warnings)
+		fmt.Fprintf(w, "%s, %s; nothing was changed\n", count(errs, "error"), count(warnings, "warning"))
 	case warnings > 0:
-		fmt.Fprintf(w, "ready, with %d warnings\n", warnings)
+		fmt.Fprintf(w, "ready, with %s\n", count(warnings, "warning"))
 	default:
 		fmt.Fprintln(w, "ready: all checks passed")
 	}
 	return nil
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }

@@ -76,7 +76,7 @@ func statusRun(ctx context.Context, opts *StatusOptions) error {
 		return werr
 	}
 	if partial, ok := errors.AsType[*cluster.PartialError](err); ok {
-		// Each machine's line tells why.
+		// What is below the machines says why.
 		return &cmdutil.CodeError{Err: err, Code: partial.ExitCode(), Silent: true}
 	}
 	return err
@@ -101,6 +101,7 @@ func writeStatus(opts *StatusOptions, st *cluster.Status) error {
 	if err := opts.Output.Write(w, nil, machineTable(st)); err != nil {
 		return err
 	}
+	session.WriteTroubles(w, st.Machines)
 	if len(st.Components) > 0 {
 		fmt.Fprintln(w)
 		if err := opts.Output.Write(w, nil, componentTable(st)); err != nil {

@@ -101,9 +101,8 @@ taskRoles:
 			flags := append([]string{file, "--name", "render-" + name, "--kubeconfig", kubeconfig}, flags...)
 			env := map[string]string{"PAICTL_USER": "carol"}
 			if name == "a" { // its group is a setting
-				t.Setenv("PAICTL_GROUP", "speech")
+				env["PAICTL_GROUP"] = "speech"
 			}
-			t.Setenv("PAICTL_USER", "carol")
 			out, _, err := paictl(t, env, append([]string{"render", "--show-secrets", "-o", "json"}, flags...)...)
 			require.NoError(t, err)
 			var list struct{ Items []json.RawMessage }

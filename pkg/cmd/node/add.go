@@ -146,6 +146,7 @@ func tellAdded(opts *AddOptions, edit *config.LayoutEdit) {
 }
 
 func showAdd(ctx context.Context, opts *AddOptions, s *session.Session) error {
+	s.Options.Retry = func([]string) string { return s.Options.Command } // add knows no --limit
 	changes, err := cluster.Up(ctx, s.Spec, s.Options)
 	if cerr := s.CloseSink(); err == nil {
 		err = cerr

@@ -70,8 +70,11 @@ func listRun(ctx context.Context, opts *ListOptions) error {
 	if werr := opts.Output.Write(opts.Factory.IO.Out, machines, t); werr != nil {
 		return werr
 	}
+	if opts.Output.Is("table") {
+		session.WriteTroubles(opts.Factory.IO.Out, machines)
+	}
 	if partial, ok := errors.AsType[*cluster.PartialError](err); ok {
-		// Each machine's line tells why.
+		// What is below the machines says why.
 		return &cmdutil.CodeError{Err: err, Code: partial.ExitCode(), Silent: true}
 	}
 	return err

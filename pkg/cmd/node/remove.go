@@ -84,6 +84,7 @@ func removeRun(ctx context.Context, opts *RemoveOptions) error {
 	if err != nil {
 		return err
 	}
+	s.Options.Retry = s.Again // machines are arguments here; those that have left are unknown by then
 	err = cluster.RemoveNodes(ctx, s.Spec, s.Options, cluster.RemoveOptions{
 		Force: opts.Force, DrainTimeout: opts.DrainTimeout,
 		Removed: func(n *cluster.Node) error { return forget(&edit, s.Config.Dir, n.Hostname) },

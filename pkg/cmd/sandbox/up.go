@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/viper"
 
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/iostreams"
@@ -15,7 +14,7 @@ import (
 // UpOptions are those of "paictl sandbox up".
 type UpOptions struct {
 	IO       *iostreams.IOStreams
-	Settings func() (*viper.Viper, error)
+	Settings func() (*cmdutil.Settings, error)
 	Output   cmdutil.Output
 	Sandbox  sandbox.Options
 	Light    bool

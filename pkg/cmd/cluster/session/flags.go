@@ -1,7 +1,6 @@
 package session
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -25,10 +24,13 @@ type Flags struct {
 	Yes       bool
 
 	command, verb string
+	factory       *cmdutil.Factory
+	again         func(args []string) string
 }
 
 // AddConfig adds -p, and takes its default from PAICTL_CONFIG or paictl's settings.
 func (fl *Flags) AddConfig(cmd *cobra.Command, f *cmdutil.Factory) {
+	fl.factory = f
 	cmd.Flags().StringVarP(&fl.Dir, "config-path", "p", ".", "folder with the configuration (setting: config, PAICTL_CONFIG)")
 	_ = cmd.MarkFlagDirname("config-path")
 	before := cmd.PreRunE
@@ -81,7 +83,8 @@ func (fl *Flags) complete(cmd *cobra.Command, f *cmdutil.Factory, args []string)
 	if fl.Parallel < 0 {
 		return cmdutil.Usagef("--parallel %d: give a number of hosts, at least 1", fl.Parallel)
 	}
-	fl.command, fl.verb = Typed(cmd, args, "limit"), cmd.CommandPath()
+	fl.again = func(args []string) string { return Typed(cmd, args, "limit") }
+	fl.command, fl.verb = fl.again(args), cmd.CommandPath()
 	return nil
 }
 
@@ -144,10 +147,10 @@ func (fl *Flags) bundleDir(c *config.Cluster) string {
 }
 
 // CompleteHosts completes host names of the layout, for comma-separated values too.
-func (fl *Flags) CompleteHosts(_ *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+func (fl *Flags) CompleteHosts(cmd *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 	dir := fl.Dir
-	if env := os.Getenv("PAICTL_CONFIG"); dir == "." && env != "" {
-		dir = env
+	if settings, err := fl.factory.Settings(); err == nil && !cmd.Flags().Changed("config-path") && settings.GetString("config") != "" {
+		dir = settings.GetString("config")
 	}
 	c, err := config.Load(filepath.Clean(dir))
 	if err != nil {

@@ -25,7 +25,13 @@ func testFactory(env map[string]string) (*cmdutil.Factory, *strings.Builder) {
 // parse runs a command line through the flags of a command like "cluster up".
 func parse(t *testing.T, args ...string) *Flags {
 	t.Helper()
-	f, _ := testFactory(map[string]string{"HOME": t.TempDir()})
+	return parseIn(t, "", args...)
+}
+
+// parseIn does so where PAICTL_CONFIG names a folder.
+func parseIn(t *testing.T, folder string, args ...string) *Flags {
+	t.Helper()
+	f, _ := testFactory(map[string]string{"HOME": t.TempDir(), "PAICTL_CONFIG": folder})
 	fl := &Flags{}
 	root := &cobra.Command{Use: "paictl"}
 	cmd := &cobra.Command{Use: "up", RunE: func(*cobra.Command, []string) error { return nil }}
@@ -55,11 +61,17 @@ func TestTheRetryIsWhatWasTypedWithoutTheLimit(t *testing.T) {
 	}
 }
 
+func TestTheCommandIsTypedAgainForOtherMachines(t *testing.T) {
+	s := &Session{flags: parse(t, "-p", "conf", "w1", "w2", "-y")}
+	assert.Equal(t, "paictl up w2 -p conf -y", s.Again([]string{"w2"}))
+}
+
 func TestTheFolderComesFromTheFlagThenTheEnvironment(t *testing.T) {
 	assert.Equal(t, ".", parse(t).Dir)
-	t.Setenv("PAICTL_CONFIG", "from-env")
-	assert.Equal(t, "from-env", parse(t).Dir)
-	assert.Equal(t, "typed", parse(t, "-p", "typed").Dir)
+	assert.Equal(t, "from-env", parseIn(t, "from-env").Dir)
+	assert.Equal(t, "typed", parseIn(t, "from-env", "-p", "typed").Dir)
+	t.Setenv("PAICTL_CONFIG", "past the factory")
+	assert.Equal(t, ".", parse(t).Dir)
 }
 
 func TestCompletionGoesOnWithAList(t *testing.T) {

@@ -1,0 +1,149 @@
+package strictyaml
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"regexp"
+	"sort"
+	"strconv"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+// searchBytes bounds the files in which the place of a mistake is searched for: that parses
+// them some 20 times.
+const searchBytes = 8 << 20
+
+var yamlLine = regexp.MustCompile(`^line (\d+): `)
+
+// syntaxError returns where a person made the mistake that the parser complains of, and what
+// the parser says.
+func syntaxError(data []byte, err error) (line, column int, text string) {
+	line, text = parserError(err)
+	if len(data) <= searchBytes {
+		line = mistake(data, err, line, text)
+	}
+	return line, column1(data, line), text
+}
+
+// parserError takes the parser's message apart.
+func parserError(err error) (line int, text string) {
+	text = strings.TrimPrefix(err.Error(), "yaml: ")
+	if i := strings.IndexByte(text, '\n'); i >= 0 {
+		text = text[:i]
+	}
+	line = 1
+	if m := yamlLine.FindStringSubmatch(text); m != nil {
+		line, _ = strconv.Atoi(m[1])
+		text = text[len(m[0]):]
+	}
+	// The parser quotes what follows * and !, which may be the middle of a password.
+	if i := strings.IndexByte(text, '\''); i >= 0 && strings.Contains(text, "anchor") {
+		text = "unknown anchor"
+	}
+	return line, text
+}
+
+// mistake returns the line of the mistake. Of some, the parser names the line on which the
+// block around it begins, or the line before. It reads from the front, so that the shortest
+// beginning of the file that fails in the same way ends with the line that it fell over.
+func mistake(data []byte, err error, line int, text string) int {
+	switch {
+	case strings.Contains(text, "did not find expected ',' or"):
+		// The bracket that isn't closed: its line is counted from 0.
+		if i := strings.IndexAny(lineOf(data, line+1), "[{"); i >= 0 {
+			return line + 1
+		}
+		return line
+	case !strings.Contains(text, "did not find expected") && !strings.Contains(text, "tab character"):
+		return line
+	}
+	ends := lineEnds(data)
+	first := sort.Search(len(ends), func(i int) bool {
+		e := parseError(data[:ends[i]])
+		return e != nil && e.Error() == err.Error()
+	})
+	if first == len(ends) {
+		return line
+	}
+	if first > 0 {
+		// A quote that isn't closed ends at the next one, and what follows that makes no sense.
+		if e := parseError(data[:ends[first-1]]); e != nil && strings.Contains(e.Error(), "unexpected end of stream") {
+			line, _ = parserError(e)
+			return line
+		}
+	}
+	return first + 1
+}
+
+// parseError is what the parser says of a file.
+func parseError(data []byte) error {
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	for range 2 { // the second document is refused as such
+		var n yaml.Node
+		if err := dec.Decode(&n); err != nil {
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// lineEnds returns the length of the first line, of the first two, and so on.
+func lineEnds(data []byte) []int {
+	var out []int
+	for i, c := range data {
+		if c == '\n' {
+			out = append(out, i+1)
+		}
+	}
+	if n := len(data); n > 0 && data[n-1] != '\n' {
+		out = append(out, n)
+	}
+	return out
+}
+
+// lineOf returns a line, counted from 1; "" where there is none.
+func lineOf(data []byte, line int) string {
+	i := 1
+	for l := range bytes.Lines(data) {
+		if i == line {
+			return string(l)
+		}
+		i++
+	}
+	return ""
+}
+
+// column1 returns the column at which a line's text begins.
+func column1(data []byte, line int) int {
+	l := strings.TrimRight(lineOf(data, line), "\r\n")
+	if indent := len(l) - len(strings.TrimLeft(l, " ")); indent < len(l) {
+		return indent + 1
+	}
+	return 1
+}
+
+func syntaxRemedy(text string) string {
+	switch {
+	case strings.Contains(text, "tab"), strings.Contains(text, "cannot start any token"):
+		return "indent with spaces, never with tabs, and put values that begin with a special character such as @ or ` in quotes"
+	case strings.Contains(text, "mapping values are not allowed"):
+		return "check the indentation of the line, and put a value that contains a colon followed by a space in single quotes"
+	case strings.Contains(text, "could not find expected ':'"):
+		return "write the key, a colon, a space and the value"
+	case strings.Contains(text, "unexpected end of stream"):
+		return "close the quote that is opened on this line"
+	case strings.Contains(text, "expected ',' or"):
+		return "close the bracket that is opened on this line, and put a comma between its values"
+	case strings.Contains(text, "unknown anchor"):
+		return "put a value that begins with * in single quotes"
+	case strings.Contains(text, "did not find expected"):
+		return "check this line's quotes, and its indentation: the keys of one map, and the items of one list, begin in the same column"
+	}
+	return "put values with special characters in single quotes, and write a single quote inside them twice"
+}
