@@ -15,6 +15,10 @@ type checker struct {
 	kube    *reporter
 	roles   *reporter
 	service *reporter
+	// extra reports about the section extra, which begins at extraAt: before the files are
+	// written it stands in the quick-start file.
+	extra   *reporter
+	extraAt fieldPath
 }
 
 // Check is a rule of another package, such as what the charts say about the services'
@@ -39,6 +43,10 @@ func Validate(c *Cluster, checks ...Check) Findings {
 		return &reporter{file: filepath.Join(c.Dir, name), doc: c.docs[name]}
 	}
 	k := &checker{c: c, layout: rep(LayoutFile), kube: rep(KubernetesFile), roles: rep(RolesFile), service: rep(ServicesFile)}
+	k.extra, k.extraAt = k.kube, where("kubernetes", "extra")
+	if q := c.quick; q != nil && q.doc.Has("extra") {
+		k.extra, k.extraAt = &reporter{file: q.doc.File, doc: q.doc}, where("extra")
+	}
 	k.checkSKUs()
 	k.checkMachineList()
 	k.checkGPUVendors()
@@ -55,7 +63,11 @@ func Validate(c *Cluster, checks ...Check) Findings {
 	k.checkServices()
 	k.checkPermissions()
 	var out Findings
-	for _, r := range []*reporter{k.layout, k.kube, k.roles, k.service} {
+	reporters := []*reporter{k.layout, k.kube, k.roles, k.service}
+	if k.extra != k.kube {
+		reporters = append(reporters, k.extra)
+	}
+	for _, r := range reporters {
 		r.findings.Sort()
 		out = append(out, r.findings...)
 	}
