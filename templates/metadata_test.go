@@ -22,6 +22,7 @@ const (
 	annotationPlacement = "paictl.openpai.org/placement"
 	annotationClaims    = "paictl.openpai.org/claims"
 	annotationEnabled   = "paictl.openpai.org/enabled"
+	annotationHostPorts = "paictl.openpai.org/host-ports"
 )
 
 func TestChartsPassHelmLint(t *testing.T) {
@@ -48,7 +49,7 @@ func TestChartsDescribeTheirService(t *testing.T) {
 		require.NotEmpty(t, m.AppVersion)
 		require.Greater(t, len(m.Description), 20, "say what the service is for")
 		for key := range m.Annotations {
-			require.Contains(t, []string{annotationRequires, annotationPlacement, annotationClaims, annotationEnabled}, key)
+			require.Contains(t, []string{annotationRequires, annotationPlacement, annotationClaims, annotationEnabled, annotationHostPorts}, key)
 		}
 		require.Contains(t, m.Annotations, annotationRequires)
 		require.Regexp(t, roles, m.Annotations[annotationPlacement])

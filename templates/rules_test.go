@@ -510,3 +510,22 @@ func TestTheMachineIsUsedOnlyWithAReason(t *testing.T) {
 		}
 	}
 }
+
+// paictl compares the ports on machines with those of Kubernetes and of other services; it
+// reads them from the values that the annotation names.
+func TestPortsOnTheMachinesAreAnnounced(t *testing.T) {
+	eachRendering(t, func(t *testing.T, c *chart.Chart, all []unstructured.Unstructured) {
+		announced := list(c.Metadata.Annotations[annotationHostPorts])
+		ports := 0
+		for _, w := range workloads(t, all) {
+			for _, container := range w.containers() {
+				for _, p := range container.Ports {
+					if w.template.Spec.HostNetwork || p.HostPort != 0 {
+						ports++
+					}
+				}
+			}
+		}
+		require.Len(t, announced, ports, "the annotation %s", annotationHostPorts)
+	})
+}

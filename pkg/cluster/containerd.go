@@ -62,10 +62,11 @@ func (p *containerd) resources(n *Node) (resources, error) {
 		artifacts: bins,
 		files: []file{
 			{path: containerdConf, mode: 0o644, body: conf},
+			{path: containerdEnv, mode: 0o600, body: p.spec.containerdEnvironment(), secret: true},
 			{path: containerdUnit, mode: 0o644, body: containerdService},
 		},
 		units: []unit{{name: "containerd.service", reads: []string{
-			containerdConf, containerdUnit, path.Join(binDir, "containerd"),
+			containerdConf, containerdEnv, containerdUnit, path.Join(binDir, "containerd"),
 		}}},
 	}, nil
 }

@@ -24,11 +24,23 @@ import (
 // newBundle makes a bundle of small files that stand for programs and images.
 func newBundle(t testing.TB) *bundle.Bundle {
 	t.Helper()
+	return newBundleOf(t, version.Kubernetes, "")
+}
+
+// newBundleOf is one of a release of Kubernetes. Bundles of another build have other files.
+func newBundleOf(t testing.TB, release, build string) *bundle.Bundle {
+	t.Helper()
 	dir := t.TempDir()
-	m := bundle.Manifest{APIVersion: bundle.APIVersion, Kind: bundle.ManifestKind, Kubernetes: version.Kubernetes, Arch: "amd64", Origin: bundle.OriginBuild}
+	m := bundle.Manifest{APIVersion: bundle.APIVersion, Kind: bundle.ManifestKind, Kubernetes: release, Arch: "amd64", Origin: bundle.OriginBuild}
 	add := func(kind, name, image string, roles ...string) {
 		a := bundle.Artifact{Name: name, Version: "v1", Kind: kind, Path: bundle.PathOf(kind, name), Source: "test", Roles: roles}
 		text := "#!/bin/sh\n# " + name + "\n"
+		if name == "kubelet" {
+			text += "[ \"$*\" != --version ] || echo Kubernetes " + release + "\n"
+		}
+		if build != "" {
+			text += "# build " + build + "\n"
+		}
 		if kind == bundle.KindImage {
 			a.Image, a.Digest = image, "sha256:"+hash([]byte(name))
 			text = fmt.Sprintf("ref %s\ndigest %s\n", a.Image, a.Digest)
@@ -47,10 +59,10 @@ func newBundle(t testing.TB) *bundle.Bundle {
 	}
 	k8s := "registry.k8s.io/"
 	for _, name := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler"} {
-		add(bundle.KindImage, name, k8s+name+":"+version.Kubernetes, "master")
+		add(bundle.KindImage, name, k8s+name+":"+release, "master")
 	}
 	add(bundle.KindImage, "etcd", k8s+"etcd:3.6.1-0", "master")
-	add(bundle.KindImage, "kube-proxy", k8s+"kube-proxy:"+version.Kubernetes)
+	add(bundle.KindImage, "kube-proxy", k8s+"kube-proxy:"+release)
 	add(bundle.KindImage, "pause", k8s+"pause:3.10.1")
 	add(bundle.KindImage, "coredns", k8s+"coredns/coredns:v1.12.1")
 	add(bundle.KindImage, "flannel", "ghcr.io/flannel-io/flannel:v0.27.0")

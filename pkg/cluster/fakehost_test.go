@@ -202,12 +202,18 @@ func (h *fakeHost) Exec(ctx context.Context, e *sshtest.Exec) int {
 	n := int(h.lab.commands.Add(1))
 	shell := sshtest.Shell{Root: h.root, Path: h.lab.path, Env: []string{
 		"FAKE_CLUSTER=" + h.lab.cluster, "FAKE_STUBS=" + h.lab.path[0],
+		// What pam_env makes of a machine's /etc/environment. The stubs refuse to see any of it.
+		"http_proxy=" + machineProxy, "https_proxy=" + machineProxy, "all_proxy=" + machineProxy, "no_proxy=localhost",
+		"HTTP_PROXY=" + machineProxy, "HTTPS_PROXY=" + machineProxy, "ALL_PROXY=" + machineProxy, "NO_PROXY=localhost",
 	}}
 	if c := h.lab.crash.Load(); c != nil {
 		return c.exec(ctx, h, shell, n, e)
 	}
 	return shell.Exec(ctx, e)
 }
+
+// machineProxy is the proxy that each machine gives to its users.
+const machineProxy = "http://10.9.255.1:3128"
 
 // install writes what a fresh Debian has, as far as paictl looks at it.
 func (h *fakeHost) install() {

@@ -76,7 +76,16 @@ func (s *Spec) kubeletSettings() map[string]any {
 
 func (p *kubelet) detect(n *Node) (string, error) {
 	res, err := p.resources(n)
-	return res.detect(), err
+	if err != nil {
+		return "", err
+	}
+	var version string
+	for _, a := range res.artifacts {
+		if a.src.Name == "kubelet" {
+			version = fmt.Sprintf("d_kubernetes %s %s\n", quote(a.path), a.src.SHA256)
+		}
+	}
+	return res.detect() + version, nil
 }
 
 func (p *kubelet) diff(n *Node, w *world) ([]Change, error) {

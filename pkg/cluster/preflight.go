@@ -149,6 +149,7 @@ func (r *run) fix(ctx context.Context, nodes []*Node, findings []Finding) (map[s
 func (r *run) fixHost(ctx context.Context, n *Node, fs []Finding) error {
 	var b strings.Builder
 	b.WriteString(repairScript)
+	b.WriteString(r.spec.aptProxy())
 	for _, f := range fs {
 		fmt.Fprintf(&b, "%s\nnote change %s\n", f.Fix, quote("repair "+f.Check))
 	}

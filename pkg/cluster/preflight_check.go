@@ -66,6 +66,7 @@ func (r *run) check(w *world, nodes []*Node) []Finding {
 		}
 	}
 	findings = append(findings, checkUnique(subjects)...)
+	findings = append(findings, checkVersions(subjects)...)
 	findings = append(findings, checkClocks(subjects)...)
 	r.sortFindings(findings)
 	return findings

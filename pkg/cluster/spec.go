@@ -41,6 +41,9 @@ type Node struct {
 // NewSpec resolves a configuration. The bundle may be nil for runs that install nothing.
 func NewSpec(c *config.Cluster, b *bundle.Bundle) (*Spec, error) {
 	s := &Spec{Config: c, Bundle: b}
+	if err := s.checkVersion(); err != nil {
+		return nil, err
+	}
 	for _, m := range c.Layout.MachineList {
 		n := &Node{
 			Machine: m, Target: c.Target(m), ControlPlane: c.IsControlPlane(m),

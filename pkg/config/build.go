@@ -29,6 +29,7 @@ func (q *QuickStart) build(facts map[string]layout.Facts, outDir string) (*Clust
 	k.ClusterDNS = q.dnsServers(facts, c)
 	k.LoadBalanceIP = q.LoadBalanceIP
 	k.Bundle = portable(q.Bundle)
+	k.Proxy = q.Proxy
 	k.Extra = q.Extra
 	c.Services.Cluster.Common.ClusterID = q.ClusterID
 	c.Services.Sections = q.sections()

@@ -71,7 +71,18 @@ type KubernetesSpec struct {
 	NetworkPlugin string `yaml:"network-plugin" json:"network-plugin"`
 	// Bundle is the folder with the artifacts, relative to the file's folder or absolute.
 	Bundle string `yaml:"bundle,omitempty" json:"bundle,omitempty"`
-	Extra  Extra  `yaml:"extra,omitempty" json:"extra,omitempty"`
+	// Proxy is how machines reach what is outside of the cluster.
+	Proxy Proxy `yaml:"proxy,omitempty" json:"proxy,omitzero"`
+	Extra Extra `yaml:"extra,omitempty" json:"extra,omitempty"`
+}
+
+// Proxy is for containerd and apt, and for nothing else on the machines. The URLs may hold a
+// password, so they are secrets whole.
+type Proxy struct {
+	HTTP  secret.String `yaml:"http,omitempty" json:"http,omitempty"`
+	HTTPS secret.String `yaml:"https,omitempty" json:"https,omitempty"`
+	// NoProxy is asked directly, beside the cluster's own addresses and names.
+	NoProxy []string `yaml:"no-proxy,omitempty" json:"no-proxy,omitempty"`
 }
 
 // Extra are settings handed through, merged over what paictl writes.

@@ -87,10 +87,22 @@ func kubernetesDocs() map[string]string {
 		"kubernetes.bundle":                   "Folder with the programs and images to install (paictl bundle build); relative paths start in this folder.",
 		"kubernetes.extra":                    "Settings handed through, merged over what paictl writes.",
 	}
+	for field, text := range proxyDocs() {
+		docs["kubernetes."+field] = text
+	}
 	for field, text := range extraDocs() {
 		docs["kubernetes.extra."+field] = text
 	}
 	return docs
+}
+
+func proxyDocs() map[string]string {
+	return map[string]string{
+		"proxy":          "How machines reach what is outside of the cluster: containerd when it pulls images, apt in repairs, and nothing else. Pods get none of it.",
+		"proxy.http":     "Proxy for http:// addresses, such as http://proxy.example.org:3128; a user and password may stand before the host, with % escapes.",
+		"proxy.https":    "Proxy for https:// addresses, which registries have; its own address mostly begins with http:// too.",
+		"proxy.no-proxy": "Hosts, domains (.example.org) and ranges that are reached directly. The machines, load-balance-ip, service-cluster-ip-range, pod-cidr and the cluster's names always are.",
+	}
 }
 
 func extraDocs() map[string]string {
@@ -168,6 +180,9 @@ func quickStartDocs() map[string]string {
 	}
 	for field, text := range machine {
 		docs[field], docs["machines[]."+field] = text, text
+	}
+	for field, text := range proxyDocs() {
+		docs[field] = text
 	}
 	for field, text := range extraDocs() {
 		docs["extra."+field] = text

@@ -41,6 +41,7 @@ type QuickStart struct {
 	SimulatedGPU  string   `yaml:"simulated-gpu" json:"simulated-gpu,omitempty"` // 8xA100
 	ClusterID     string   `yaml:"cluster-id" json:"cluster-id,omitempty"`
 	ClusterName   string   `yaml:"cluster-name" json:"cluster-name,omitempty"`
+	Proxy         Proxy    `yaml:"proxy" json:"proxy"`
 	Extra         Extra    `yaml:"extra" json:"extra"`
 	// Services are sections of services-configuration.yaml, by service.
 	Services map[string]map[string]any `yaml:"services" json:"services,omitempty"`

@@ -117,6 +117,8 @@ func (c *Cluster) Masked(secrets ...strictyaml.Path) *Cluster {
 			m.Layout.MachineList[i].SSH = &masked
 		}
 	}
+	mask(&m.Kubernetes.Kubernetes.Proxy.HTTP)
+	mask(&m.Kubernetes.Kubernetes.Proxy.HTTPS)
 	mask(&m.Services.Cluster.DockerRegistry.Password)
 	m.Services.Sections = maskSections(c.Services.Sections)
 	for _, p := range secrets {
@@ -228,6 +230,9 @@ func (c *Cluster) HoldsSecret(name string) bool {
 			}
 		}
 		return false
+	case KubernetesFile:
+		p := c.Kubernetes.Kubernetes.Proxy
+		return hasPassword(p.HTTP) || hasPassword(p.HTTPS)
 	case ServicesFile:
 		return true // services keep passwords there, sooner or later
 	}

@@ -15,6 +15,19 @@ type checker struct {
 	kube    *reporter
 	roles   *reporter
 	service *reporter
+	quick   *reporter // nil where there is no quick-start file
+	// extra reports about the section extra, which begins at extraAt.
+	extra   *reporter
+	extraAt fieldPath
+}
+
+// place is where a section of kubernetes-configuration.yaml stands: before the files are
+// written, in the quick-start file.
+func (k *checker) place(section string) (*reporter, fieldPath) {
+	if k.quick != nil && k.quick.doc.Has(section) {
+		return k.quick, where(section)
+	}
+	return k.kube, where("kubernetes", section)
 }
 
 // Check is a rule of another package, such as what the charts say about the services'
@@ -39,6 +52,10 @@ func Validate(c *Cluster, checks ...Check) Findings {
 		return &reporter{file: filepath.Join(c.Dir, name), doc: c.docs[name]}
 	}
 	k := &checker{c: c, layout: rep(LayoutFile), kube: rep(KubernetesFile), roles: rep(RolesFile), service: rep(ServicesFile)}
+	if c.quick != nil {
+		k.quick = &reporter{file: c.quick.doc.File, doc: c.quick.doc}
+	}
+	k.extra, k.extraAt = k.place("extra")
 	k.checkSKUs()
 	k.checkMachineList()
 	k.checkGPUVendors()
@@ -48,6 +65,7 @@ func Validate(c *Cluster, checks ...Check) Findings {
 		k.checkControlPlane()
 		k.checkKubernetes()
 		k.checkNetworks()
+		k.checkProxy()
 		k.checkExtra()
 	} else {
 		k.checkExisting()
@@ -55,7 +73,11 @@ func Validate(c *Cluster, checks ...Check) Findings {
 	k.checkServices()
 	k.checkPermissions()
 	var out Findings
-	for _, r := range []*reporter{k.layout, k.kube, k.roles, k.service} {
+	reporters := []*reporter{k.layout, k.kube, k.roles, k.service}
+	if k.quick != nil {
+		reporters = append(reporters, k.quick)
+	}
+	for _, r := range reporters {
 		r.findings.Sort()
 		out = append(out, r.findings...)
 	}
@@ -82,12 +104,14 @@ func ValidateDir(dir string, checks ...Check) (findings Findings, err error) {
 
 // checkPermissions warns about passwords that everyone on the operator's machine can read.
 func (k *checker) checkPermissions() {
-	if k.layout.doc == nil || !k.c.HoldsSecret(LayoutFile) {
-		return
-	}
-	info, err := os.Stat(k.layout.file)
-	if err == nil && info.Mode().Perm()&0o077 != 0 {
-		k.layout.warn(nil, "file/permissions", fmt.Sprintf("the file holds a password and others may read it (mode %04o)", info.Mode().Perm()), "run: chmod 600 "+k.layout.file)
+	for name, r := range map[string]*reporter{LayoutFile: k.layout, KubernetesFile: k.kube} {
+		if r.doc == nil || !k.c.HoldsSecret(name) {
+			continue
+		}
+		info, err := os.Stat(r.file)
+		if err == nil && info.Mode().Perm()&0o077 != 0 {
+			r.warn(nil, "file/permissions", fmt.Sprintf("the file holds a password and others may read it (mode %04o)", info.Mode().Perm()), "run: chmod 600 "+r.file)
+		}
 	}
 }
 

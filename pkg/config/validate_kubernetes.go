@@ -19,14 +19,6 @@ func fileExists(p string) bool {
 	return err == nil
 }
 
-// portsInUse are ports that the machines of a cluster listen on anyway.
-func portsInUse() map[int]string {
-	return map[int]string{
-		22: "SSH", 53: "DNS", 2379: "etcd", 2380: "etcd", 2381: "etcd's metrics", 10248: "kubelet", 10249: "kube-proxy", 10250: "kubelet",
-		10256: "kube-proxy", 10257: "kube-controller-manager", 10259: "kube-scheduler",
-	}
-}
-
 var kubernetesVersion = regexp.MustCompile(`^v1\.[0-9]+\.[0-9]+$`)
 
 func (k *checker) checkKubernetes() {
@@ -67,9 +59,9 @@ func (k *checker) checkAPI() {
 	s, r, p := k.c.Kubernetes.Kubernetes, k.kube, where("kubernetes")
 	if message := badPort(s.APIServerPort); message != "" {
 		r.fail(p.With("api-servers-port"), "kubernetes/api-servers-port", message, fmt.Sprintf("the default is %d", defaultAPIPort))
-	} else if user, taken := portsInUse()[s.APIServerPort]; taken {
+	} else if user, taken := k.c.fixedPortUser(s.APIServerPort); taken {
 		r.fail(p.With("api-servers-port"), "kubernetes/reserved-port", fmt.Sprintf("port %d is used by %s", s.APIServerPort, user), fmt.Sprintf("the default is %d", defaultAPIPort))
-	} else if s.APIServerPort >= 30000 && s.APIServerPort <= 32767 {
+	} else if IsNodePort(s.APIServerPort) {
 		r.fail(p.With("api-servers-port"), "kubernetes/reserved-port", fmt.Sprintf("port %d lies in the range of node ports (30000 to 32767)", s.APIServerPort), fmt.Sprintf("the default is %d", defaultAPIPort))
 	}
 	masters := k.c.ControlPlane()
@@ -151,33 +143,3 @@ func (k *checker) checkRange(field, cidr string) {
 		}
 	}
 }
-
-var sysctlName = regexp.MustCompile(`^[a-z0-9_*-]+([./][a-zA-Z0-9_*:@-]+)+$`)
-
-func (k *checker) checkExtra() {
-	e, r, p := k.c.Kubernetes.Kubernetes.Extra, k.kube, where("kubernetes", "extra")
-	for _, name := range sortedKeys(e.Sysctl) {
-		if !sysctlName.MatchString(name) {
-			r.fail(p.With("sysctl", name), "extra/sysctl", fmt.Sprintf("%q is not the name of a kernel setting", name), "write it as sysctl -a does, such as net.core.somaxconn")
-		}
-		if strings.ContainsAny(e.Sysctl[name], "\n\r") {
-			r.fail(p.With("sysctl", name), "extra/sysctl", "the value has more than one line", "write one value")
-		}
-	}
-	for i, name := range e.KubeadmIgnorePreflight {
-		if !ignoreName.MatchString(name) {
-			r.fail(p.With("kubeadm-ignore-preflight-errors", i), "extra/kubeadm-check", fmt.Sprintf("%q is not the name of a check", name), "write it as kubeadm does, such as Swap")
-		}
-	}
-	// What paictl decides itself must not be changed behind its back.
-	for section, fields := range map[string][]string{"kubelet": {"apiVersion", "kind"}, "kube-proxy": {"apiVersion", "kind"}, "kubeadm": {"apiVersion", "kind", "kubernetesVersion", "controlPlaneEndpoint", "imageRepository", "clusterName", "networking"}} {
-		settings := map[string]map[string]any{"kubelet": e.Kubelet, "kube-proxy": e.KubeProxy, "kubeadm": e.Kubeadm}[section]
-		for _, f := range fields {
-			if _, ok := settings[f]; ok {
-				r.fail(p.With(section, f), "extra/owned", fmt.Sprintf("%s is set by paictl from the rest of the configuration", f), "set the field of its own in this file instead")
-			}
-		}
-	}
-}
-
-var ignoreName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]*$`)

@@ -140,6 +140,55 @@ func TestEveryRuleNamesPlaceAndRemedy(t *testing.T) {
 		"kernel setting":         {kube("extra: {sysctl: {'a b': 1}}"), "2:27: kubernetes.extra.sysctl[\"a b\"] [extra/sysctl]"},
 		"a setting of ours":      {kube("extra: {kubelet: {kind: x}}"), "2:27: kubernetes.extra.kubelet.kind [extra/owned]"},
 
+		"a kubelet field misspelt":    {kube("extra: {kubelet: {cgroupDrive: systemd}}"), "2:34: kubernetes.extra.kubelet.cgroupDrive [extra/unknown-key]"},
+		"a kubelet field of text":     {kube("extra: {kubelet: {maxPods: many}}"), "2:30: kubernetes.extra.kubelet.maxPods [extra/type]"},
+		"a kubelet number in quotes":  {kube("extra: {kubelet: {maxPods: '200'}}"), "2:30: kubernetes.extra.kubelet.maxPods [extra/type]"},
+		"a number out of range":       {kube("extra: {kubelet: {maxPods: 99999999999}}"), "extra/value"},
+		"a kubelet map":               {kube("extra: {kubelet: {authentication: true}}"), "2:37: kubernetes.extra.kubelet.authentication [extra/type]"},
+		"a kubelet list":              {kube("extra: {kubelet: {allowedUnsafeSysctls: net.a}}"), "2:43: kubernetes.extra.kubelet.allowedUnsafeSysctls [extra/type]"},
+		"a duration":                  {kube("extra: {kubelet: {shutdownGracePeriod: 30}}"), "2:42: kubernetes.extra.kubelet.shutdownGracePeriod [extra/value]"},
+		"a duration without its unit": {kube("extra: {kubelet: {shutdownGracePeriod: '30'}}"), "2:42: kubernetes.extra.kubelet.shutdownGracePeriod [extra/value]"},
+		"a word":                      {kube("extra: {kubelet: {cgroupDriver: systemD}}"), "2:35: kubernetes.extra.kubelet.cgroupDriver [extra/value]"},
+		"a quantity":                  {kube("extra: {kubelet: {logging: {options: {json: {infoBufferSize: x y}}}}}"), "2:64: kubernetes.extra.kubelet.logging.options.json.infoBufferSize [extra/value]"},
+		"a threshold":                 {kube("extra: {kubelet: {evictionHard: {memory.available: some}}}"), "2:54: kubernetes.extra.kubelet.evictionHard[\"memory.available\"] [extra/value]"},
+		"a signal":                    {kube("extra: {kubelet: {evictionHard: {memory: 5%}}}"), "2:44: kubernetes.extra.kubelet.evictionHard.memory [extra/unknown-key]"},
+		"a reservation":               {kube("extra: {kubelet: {systemReserved: {cpu: 1}}}"), "2:43: kubernetes.extra.kubelet.systemReserved.cpu [extra/type]"},
+		"a field deep down":           {kube("extra: {kubelet: {authentication: {x509: {clientCAFiles: /x}}}}"), "2:60: kubernetes.extra.kubelet.authentication.x509.clientCAFiles [extra/unknown-key]"},
+		"more pods than addresses":    {kube("extra: {kubelet: {maxPods: 300}}"), "2:30: kubernetes.extra.kubelet.maxPods [extra/value]"},
+		"anonymous kubelet":           {kube("extra: {kubelet: {authentication: {anonymous: {enabled: true}}}}"), "2:59: kubernetes.extra.kubelet.authentication.anonymous.enabled [extra/owned]"},
+		"static pods":                 {kube("extra: {kubelet: {staticPodPath: /x}}"), "2:36: kubernetes.extra.kubelet.staticPodPath [extra/owned]"},
+		"resolver":                    {kube("extra: {kubelet: {resolvConf: /x}}"), "2:33: kubernetes.extra.kubelet.resolvConf [extra/owned]"},
+		"read-only port":              {kube("extra: {kubelet: {readOnlyPort: 10255}}"), "2:35: kubernetes.extra.kubelet.readOnlyPort [extra/owned]"},
+		"kubelet on etcd's port":      {kube("extra: {kubelet: {port: 2379}}"), "2:27: kubernetes.extra.kubelet.port [extra/port]"},
+		"kubelet on its own port":     {kube("extra: {kubelet: {healthzPort: 10250}}"), "2:34: kubernetes.extra.kubelet.healthzPort [extra/port]"},
+		"kubelet on the API's port":   {kube("extra: {kubelet: {port: 6443}}"), "2:27: kubernetes.extra.kubelet.port [extra/port]"},
+		"kubelet on a node port":      {kube("extra: {kubelet: {port: 31000}}"), "2:27: kubernetes.extra.kubelet.port [extra/port]"},
+		"kubelet without a port":      {kube("extra: {kubelet: {port: 0}}"), "2:27: kubernetes.extra.kubelet.port [extra/value]"},
+		"kube-proxy's field":          {kube("extra: {kube-proxy: {mod: ipvs}}"), "2:29: kubernetes.extra.kube-proxy.mod [extra/unknown-key]"},
+		"kube-proxy's mode":           {kube("extra: {kube-proxy: {mode: ebpf}}"), "2:30: kubernetes.extra.kube-proxy.mode [extra/value]"},
+		"kube-proxy's range":          {kube("extra: {kube-proxy: {clusterCIDR: 10.1.0.0/16}}"), "2:37: kubernetes.extra.kube-proxy.clusterCIDR [extra/owned]"},
+		"kube-proxy on kubelet's":     {kube("extra: {kube-proxy: {metricsBindAddress: '0.0.0.0:10250'}}"), "2:44: kubernetes.extra.kube-proxy.metricsBindAddress [extra/port]"},
+		"kube-proxy's address":        {kube("extra: {kube-proxy: {healthzBindAddress: '10256'}}"), "2:44: kubernetes.extra.kube-proxy.healthzBindAddress [extra/value]"},
+		"kubeadm's field":             {kube("extra: {kubeadm: {apiserver: {certSANs: [a]}}}"), "2:32: kubernetes.extra.kubeadm.apiserver [extra/unknown-key]"},
+		"kubeadm's old arguments":     {kube("extra: {kubeadm: {apiServer: {extraArgs: {v: '4'}}}}"), "2:44: kubernetes.extra.kubeadm.apiServer.extraArgs [extra/type]"},
+		"an argument's number":        {kube("extra: {kubeadm: {scheduler: {extraArgs: [{name: v, value: 4}]}}}"), "2:62: kubernetes.extra.kubeadm.scheduler.extraArgs[0].value [extra/type]"},
+		"an argument's dashes":        {kube("extra: {kubeadm: {apiServer: {extraArgs: [{name: --v, value: '4'}]}}}"), "2:52: kubernetes.extra.kubeadm.apiServer.extraArgs[0].name [extra/value]"},
+		"an argument of ours":         {kube("extra: {kubeadm: {apiServer: {extraArgs: [{name: secure-port, value: '1'}]}}}"), "2:45: kubernetes.extra.kubeadm.apiServer.extraArgs[0] [extra/owned]"},
+		"no anonymous health":         {kube("extra: {kubeadm: {apiServer: {extraArgs: [{name: anonymous-auth, value: 'false'}]}}}"), "2:45: kubernetes.extra.kubeadm.apiServer.extraArgs[0] [extra/owned]"},
+		"another etcd":                {kube("extra: {kubeadm: {etcd: {external: {endpoints: ['https://x:2379']}}}}"), "2:38: kubernetes.extra.kubeadm.etcd.external [extra/owned]"},
+		"two folders for etcd":        {kube("extra: {kubeadm: {etcd: {local: {dataDir: /x}}}}"), "2:45: kubernetes.extra.kubeadm.etcd.local.dataDir [extra/owned]"},
+		"etcd's folder as a flag":     {kube("extra: {kubeadm: {etcd: {local: {extraArgs: [{name: data-dir, value: /x}]}}}}"), "2:48: kubernetes.extra.kubeadm.etcd.local.extraArgs[0] [extra/owned]"},
+		"certificates elsewhere":      {kube("extra: {kubeadm: {certificatesDir: /x}}"), "2:38: kubernetes.extra.kubeadm.certificatesDir [extra/owned]"},
+
+		"proxy of another kind":       {kube("proxy: {https: 'socks5://10.0.0.9:1080'}"), "2:18: kubernetes.proxy.https [kubernetes/proxy]"},
+		"proxy without a scheme":      {kube("proxy: {https: '10.0.0.9:3128'}"), "2:18: kubernetes.proxy.https [kubernetes/proxy]"},
+		"proxy with a path":           {kube("proxy: {https: 'http://10.0.0.9:3128/x'}"), "2:18: kubernetes.proxy.https [kubernetes/proxy]"},
+		"proxy with a line break":     {kube("proxy: {https: \"http://10.0.0.9:3128\\nA=b\"}"), "2:18: kubernetes.proxy.https [kubernetes/proxy]"},
+		"proxy for http alone":        {kube("proxy: {http: 'http://10.0.0.9:3128'}"), "2:17: kubernetes.proxy.http [kubernetes/proxy]"},
+		"nothing to go around":        {kube("proxy: {no-proxy: [a]}"), "2:21: kubernetes.proxy.no-proxy [kubernetes/no-proxy]"},
+		"around a list in one":        {kube("proxy: {https: 'http://10.0.0.9:3128', no-proxy: ['a,b']}"), "2:53: kubernetes.proxy.no-proxy[0] [kubernetes/no-proxy]"},
+		"around a URL":                {kube("proxy: {https: 'http://10.0.0.9:3128', no-proxy: ['http://a']}"), "2:53: kubernetes.proxy.no-proxy[0] [kubernetes/no-proxy]"},
+
 		"partial control plane": {edit{r, "etcd, apiserver", "apiserver"}, "3:21: k8s-role.master.component-list [role/partial-control-plane]"},
 		"unknown component":     {edit{r, "etcd, apiserver", "etcd, haproxy, apiserver"}, "3:28: k8s-role.master.component-list[1] [role/unknown-component]"},
 		"component twice":       {edit{r, "etcd, apiserver", "etcd, etcd, apiserver"}, "3:28: k8s-role.master.component-list[1] [role/duplicate-component]"},
@@ -258,7 +307,7 @@ func TestMistakesOfFormInAllFilesComeTogether(t *testing.T) {
 func TestRulesHaveStableNames(t *testing.T) {
 	// Scripts match on these names: a change here is a change of interface.
 	rules := map[string]bool{}
-	for _, file := range []string{"build.go", "existing.go", "existing_nodes.go", "generate.go", "load.go", "quickstart_check.go", "validate.go", "validate_existing.go", "validate_layout.go", "validate_kubernetes.go", "validate_services.go"} {
+	for _, file := range []string{"build.go", "existing.go", "existing_nodes.go", "generate.go", "load.go", "quickstart_check.go", "validate.go", "validate_existing.go", "validate_layout.go", "validate_kubernetes.go", "validate_services.go", "typed.go", "validate_extra.go", "validate_proxy.go"} {
 		b, err := os.ReadFile(file)
 		require.NoError(t, err)
 		for word := range strings.SplitSeq(string(b), `"`) {

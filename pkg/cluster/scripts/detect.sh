@@ -24,8 +24,18 @@ d_files() {
 	done
 }
 
-# d_artifacts: paths on standard input. Prints "art path mode sha". The hash comes from the
-# stamp that apply left, while size, change time and inode are still the same.
+# sha_of PATH: sets sha. The hash comes from the stamp that apply left, while size, change
+# time and inode are still the same.
+sha_of() {
+	now=$(stat -c '%s %.9Z %i' "$R$1")
+	sha=
+	if [ -f "$S/stamps" ]; then
+		sha=$(awk -F '\t' -v p="$1" -v now="$now" '$1 == p && $3 == now { s = $2 } END { print s }' "$S/stamps")
+	fi
+	[ -n "$sha" ] || sha=$(sha256sum <"$R$1" | cut -c1-64)
+}
+
+# d_artifacts: paths on standard input. Prints "art path mode sha".
 d_artifacts() {
 	while read -r p; do
 		f=$R$p
@@ -33,14 +43,26 @@ d_artifacts() {
 			printf 'art\t%s\tabsent\n' "$p"
 			continue
 		fi
-		now=$(stat -c '%s %.9Z %i' "$f")
-		sha=
-		if [ -f "$S/stamps" ]; then
-			sha=$(awk -F '\t' -v p="$p" -v now="$now" '$1 == p && $3 == now { s = $2 } END { print s }' "$S/stamps")
-		fi
-		[ -n "$sha" ] || sha=$(sha256sum <"$f" | cut -c1-64)
+		sha_of "$p"
 		printf 'art\t%s\t%s\t%s\n' "$p" "$(stat -c %a "$f")" "$sha"
 	done
+}
+
+# d_kubernetes PATH SHA: which Kubernetes a member of a cluster runs, "kubernetes program
+# version". The kubelet at PATH is asked only where it is another file than the bundle's.
+d_kubernetes() {
+	[ -f "$S/member" ] || return 0
+	if [ -x "$R$1" ]; then
+		sha_of "$1"
+		if [ "$sha" != "$2" ]; then
+			v=$(timeout -k 5 30 "$R$1" --version 2>/dev/null | sed -n 's/^Kubernetes \(v[0-9][^ ]*\)$/\1/p') || v=
+			printf 'kubernetes\tkubelet\t%s\n' "$v"
+		fi
+	fi
+	f=$R/etc/kubernetes/manifests/kube-apiserver.yaml
+	if [ -r "$f" ]; then
+		printf 'kubernetes\tAPI server\t%s\n' "$(sed -n 's/^ *image: .*:\(v[0-9][^@"]*\).*/\1/p' "$f" | head -n 1)"
+	fi
 }
 
 # d_block PATH: prints the managed block of a file.

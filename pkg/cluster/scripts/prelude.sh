@@ -3,6 +3,9 @@ LC_ALL=C
 export LC_ALL
 PATH=${PATH:-}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 umask 022
+# A proxy of the machine's /etc/environment is for its users: kubectl would ask it for the
+# cluster's own addresses, and kubeadm would write it into the control plane's pods.
+unset http_proxy https_proxy ftp_proxy all_proxy no_proxy HTTP_PROXY HTTPS_PROXY FTP_PROXY ALL_PROXY NO_PROXY
 # R is empty on a host and the root of a pretended one in tests.
 R=${PAICTL_ROOT:-}
 S=$R/var/lib/paictl

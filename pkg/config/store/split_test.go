@@ -166,3 +166,12 @@ func FuzzSplice(f *testing.F) {
 		}
 	})
 }
+
+func TestAProxysAddressIsASecret(t *testing.T) {
+	text := "kubernetes: {proxy: {https: 'http://u:hunter2@p:1', no-proxy: [a]}}\n"
+	shown, parts, err := split(config.KubernetesFile, []byte(text), secretsOf(config.KubernetesFile, nil))
+	require.NoError(t, err)
+	assert.Equal(t, "kubernetes: {proxy: {https: "+R+", no-proxy: [a]}}\n", string(shown))
+	require.Len(t, parts, 1)
+	assert.Equal(t, "kubernetes.proxy.https", parts[0].Field)
+}

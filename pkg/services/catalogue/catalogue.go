@@ -26,6 +26,9 @@ const (
 	AnnotationClaims = "paictl.openpai.org/claims"
 	// AnnotationEnabled is "false" on a service that runs only where its section says so.
 	AnnotationEnabled = "paictl.openpai.org/enabled"
+	// AnnotationHostPorts lists values, by dotted path and with commas, that are ports on the
+	// machines: those of pods with the machine's network.
+	AnnotationHostPorts = "paictl.openpai.org/host-ports"
 )
 
 // Service is one entry of the catalogue.

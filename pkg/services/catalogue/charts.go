@@ -25,6 +25,7 @@ type embeddedChart struct {
 	requires   []string
 	placement  []string
 	claims     []Claim
+	hostPorts  []string // dotted paths of values
 	enabled    bool
 	schema     *valuesSchema
 }
@@ -95,6 +96,7 @@ func readChart(files fs.FS, dir string) (*embeddedChart, error) {
 func (c *embeddedChart) readAnnotations() error {
 	a := c.Metadata.Annotations
 	c.requires = words(a[AnnotationRequires])
+	c.hostPorts = words(a[AnnotationHostPorts])
 	if c.placement = words(a[AnnotationPlacement]); len(c.placement) == 0 {
 		return fmt.Errorf("the annotation %s is missing", AnnotationPlacement)
 	}

@@ -80,6 +80,7 @@ func (b *builder) load() *Catalogue {
 	b.configureJobs()
 	c.volumes = b.giveVolumes()
 	b.checkValues()
+	b.checkHostPorts()
 	b.findings.Sort()
 	return c
 }

@@ -1,0 +1,54 @@
+package cluster
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// containerdEnv is what containerd's unit reads beside itself. The unit's own Environment= would
+// show the proxy's password to everyone on the machine.
+const containerdEnv = confDir + "/containerd.env"
+
+// containerdEnvironment is the file containerdEnv. Without a proxy it is there all the same, so
+// that taking a proxy away is a change like any other.
+func (s *Spec) containerdEnvironment() []byte {
+	var b strings.Builder
+	b.WriteString("# Written by paictl; change proxy in kubernetes-configuration.yaml instead.\n")
+	p := s.Config.Kubernetes.Kubernetes.Proxy
+	if p.HTTP.IsSet() {
+		fmt.Fprintf(&b, "HTTP_PROXY=%s\n", p.HTTP.Reveal())
+	}
+	if p.HTTPS.IsSet() {
+		fmt.Fprintf(&b, "HTTPS_PROXY=%s\n", p.HTTPS.Reveal())
+	}
+	if p.HTTP.IsSet() || p.HTTPS.IsSet() {
+		fmt.Fprintf(&b, "NO_PROXY=%s\n", s.noProxy())
+	}
+	return []byte(b.String())
+}
+
+// aptProxy is shell that sets the variables of the function apt.
+func (s *Spec) aptProxy() string {
+	p := s.Config.Kubernetes.Kubernetes.Proxy
+	if !p.HTTP.IsSet() && !p.HTTPS.IsSet() {
+		return ""
+	}
+	return fmt.Sprintf("APT_HTTP_PROXY=%s APT_HTTPS_PROXY=%s APT_NO_PROXY=%s\n", quote(p.HTTP.Reveal()), quote(p.HTTPS.Reveal()), quote(s.noProxy()))
+}
+
+// noProxy is what never goes through a proxy: the cluster's own addresses and names, and what
+// the operator adds.
+func (s *Spec) noProxy() string {
+	k := s.Config.Kubernetes.Kubernetes
+	out := []string{"localhost", "127.0.0.0/8", "kubernetes.default", ".svc", "." + k.DNSDomain, k.ServiceClusterIPRange, k.PodCIDR}
+	if k.LoadBalanceIP != "" {
+		out = append(out, k.LoadBalanceIP)
+	}
+	for _, n := range s.Nodes {
+		if !slices.Contains(out, n.HostIP) {
+			out = append(out, n.HostIP)
+		}
+	}
+	return strings.Join(append(out, k.Proxy.NoProxy...), ",")
+}

@@ -1,0 +1,91 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// HostPort is a TCP port on which something of a cluster listens on its machines.
+type HostPort struct {
+	Port int
+	User string // "kubelet"
+
+	extra fieldPath // where extra sets it, empty where it is a default
+}
+
+// apiPortUser is the user of the API server's port.
+const apiPortUser = "the API server"
+
+// IsNodePort reports whether a port is in the range that Kubernetes gives to services.
+func IsNodePort(port int) bool { return port >= 30000 && port <= 32767 }
+
+// defaultPorts are those that extra can move.
+func defaultPorts() map[string]int {
+	return map[string]int{
+		"kubelet.port": 10250, "kubelet.healthzPort": 10248, "kubelet.readOnlyPort": 0,
+		"kube-proxy.metricsBindAddress": 10249, "kube-proxy.healthzBindAddress": 10256,
+	}
+}
+
+// HostPorts are the ports that the machines listen on before any service runs: fixed ones
+// first, then those that extra can move.
+func (c *Cluster) HostPorts() []HostPort {
+	out := []HostPort{{Port: 22, User: "SSH"}, {Port: 53, User: "DNS"}}
+	ssh := []int{c.Layout.SSH.Port}
+	for _, m := range c.Layout.MachineList {
+		ssh = append(ssh, c.Layout.SSHFor(m).Port)
+	}
+	slices.Sort(ssh)
+	for _, p := range slices.Compact(ssh) {
+		if p != 0 && p != 22 {
+			out = append(out, HostPort{Port: p, User: "SSH"})
+		}
+	}
+	k := c.Kubernetes.Kubernetes
+	out = append(out,
+		HostPort{Port: 2379, User: "etcd"}, HostPort{Port: 2380, User: "etcd"}, HostPort{Port: 2381, User: "etcd's metrics"},
+		HostPort{Port: 10257, User: "kube-controller-manager"}, HostPort{Port: 10259, User: "kube-scheduler"},
+		HostPort{Port: cmp.Or(k.APIServerPort, defaultAPIPort), User: apiPortUser},
+	)
+	for _, name := range []string{"port", "healthzPort", "readOnlyPort"} {
+		out = append(out, movable(extraKubelet, name, k.Extra.Kubelet, number)...)
+	}
+	for _, name := range []string{"metricsBindAddress", "healthzBindAddress"} {
+		out = append(out, movable(extraKubeProxy, name, k.Extra.KubeProxy, addressPort)...)
+	}
+	return out
+}
+
+func movable(program, field string, settings map[string]any, read func(any) (int, bool)) []HostPort {
+	if port, ok := read(settings[field]); ok {
+		if port == 0 && field != "port" {
+			return nil // 0 switches it off
+		}
+		return []HostPort{{Port: port, User: fmt.Sprintf("%s (extra.%s.%s)", program, program, field), extra: fieldPath{program, field}}}
+	}
+	if port := defaultPorts()[program+"."+field]; port != 0 {
+		return []HostPort{{Port: port, User: program}}
+	}
+	return nil
+}
+
+// HostPortUser names what of the cluster listens on a port of the machines.
+func (c *Cluster) HostPortUser(port int) (string, bool) {
+	for _, p := range c.HostPorts() {
+		if p.Port == port {
+			return p.User, true
+		}
+	}
+	return "", false
+}
+
+// fixedPortUser names what has a port that nothing moves, other than the API server.
+func (c *Cluster) fixedPortUser(port int) (string, bool) {
+	for _, p := range c.HostPorts() {
+		if p.Port == port && p.User != apiPortUser && len(p.extra) == 0 {
+			return p.User, true
+		}
+	}
+	return "", false
+}
