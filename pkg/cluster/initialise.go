@@ -15,22 +15,10 @@ const (
 	kubeadmConf     = confDir + "/kubeadm.yaml"
 	auditPolicyFile = confDir + "/audit-policy.yaml"
 	encryptionFile  = confDir + "/encryption.yaml"
-	renewScript     = "/usr/local/libexec/paictl/renew-certificates"
-	renewUnit       = "/etc/systemd/system/paictl-certificates.service"
-	renewTimer      = "/etc/systemd/system/paictl-certificates.timer"
 )
 
 //go:embed files/audit-policy.yaml
 var auditPolicy []byte
-
-//go:embed files/renew-certificates.sh
-var renewCertificates []byte
-
-//go:embed files/paictl-certificates.service
-var renewCertificatesService []byte
-
-//go:embed files/paictl-certificates.timer
-var renewCertificatesTimer []byte
 
 func (*initialise) name() string              { return phaseInit }
 func (*initialise) applies(n *Node) bool      { return n.ControlPlane }
@@ -42,20 +30,17 @@ func (p *initialise) resources(n *Node) (resources, error) {
 		return resources{}, err
 	}
 	return resources{
-		files: []file{
+		files: append([]file{
 			{path: auditPolicyFile, mode: 0o600, body: auditPolicy},
 			{path: kubeadmConf, mode: 0o600, body: conf},
-			{path: renewScript, mode: 0o755, body: renewCertificates},
-			{path: renewUnit, mode: 0o644, body: renewCertificatesService},
-			{path: renewTimer, mode: 0o644, body: renewCertificatesTimer},
-		},
-		units: []unit{{name: "paictl-certificates.timer", reads: []string{renewTimer}}},
+		}, renewal().files...),
+		units: renewal().units,
 	}, nil
 }
 
 func (p *initialise) detect(n *Node) (string, error) {
 	res, err := p.resources(n)
-	body := res.detect() + "d_member\n"
+	body := res.detect() + "d_member\nd_renewal\n"
 	if n.First {
 		body += "d_cluster\n"
 	}
@@ -77,7 +62,7 @@ func (p *initialise) diff(n *Node, w *world) ([]Change, error) {
 		return nil, err
 	}
 	a := w.of(n, phaseInit)
-	cs := res.diff(a)
+	cs := append(restorations(a), res.diff(a)...)
 	switch {
 	case n.First && a.value("member") != "yes":
 		return append(cs, Change{Action: "run", Target: runInit, Detail: p.spec.Config.Kubernetes.Kubernetes.Version}), nil
@@ -98,6 +83,8 @@ func (p *initialise) apply(ctx context.Context, r *run, n *Node, cs []Change) er
 	}
 	for _, c := range cs {
 		switch c.Target {
+		case restoreRenewal:
+			res.setup += certificatesScript + "c_restore\n"
 		case runInit:
 			res.after += fmt.Sprintf("p_encryption\nk_init %s %s\n", quote(p.spec.ignoredChecks()), want)
 		case runReconfigure:

@@ -158,3 +158,11 @@ d_cluster() {
 	printf 'nodes\t%s\n' "$nodes"
 	printf 'network\t%s\n' "$(kubectl get configmap -n kube-system paictl -o 'jsonpath={.data.network}' --request-timeout=10s 2>/dev/null || true)"
 }
+
+# d_renewal: what a renewal of certificates that was cut off has left to put back.
+d_renewal() {
+	for f in "$R"/etc/kubernetes/renew.*/*.yaml; do
+		if [ -f "$f" ]; then printf 'aside\t%s\n' "${f#"$R"}"; fi
+	done
+	if [ -d "$S/certificates/undo" ]; then printf 'aside\t/var/lib/paictl/certificates/undo\n'; fi
+}
