@@ -66,7 +66,7 @@ type Failed struct {
 type Change struct {
 	Host  string `json:"host"`
 	Phase string `json:"phase"`
-	// Action is create, update, delete, load, set, enable, restart, import or run.
+	// Action is create, update, delete, load, set, enable, restart, import, restore or run.
 	Action string `json:"action"`
 	// Target is the file, unit, module, kernel setting, image or command.
 	Target string `json:"target"`

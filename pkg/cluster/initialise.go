@@ -19,22 +19,10 @@ const (
 	kubeadmConf     = confDir + "/kubeadm.yaml"
 	auditPolicyFile = confDir + "/audit-policy.yaml"
 	encryptionFile  = confDir + "/encryption.yaml"
-	renewScript     = "/usr/local/libexec/paictl/renew-certificates"
-	renewUnit       = "/etc/systemd/system/paictl-certificates.service"
-	renewTimer      = "/etc/systemd/system/paictl-certificates.timer"
 )
 
 //go:embed files/audit-policy.yaml
 var auditPolicy []byte
-
-//go:embed files/renew-certificates.sh
-var renewCertificates []byte
-
-//go:embed files/paictl-certificates.service
-var renewCertificatesService []byte
-
-//go:embed files/paictl-certificates.timer
-var renewCertificatesTimer []byte
 
 func (*initialise) name() string         { return phaseInit }
 func (*initialise) applies(n *Node) bool { return n.ControlPlane }
@@ -68,20 +56,17 @@ func (p *initialise) resources(n *Node) (resources, error) {
 		return resources{}, err
 	}
 	return resources{
-		files: []file{
+		files: append([]file{
 			{path: auditPolicyFile, mode: 0o600, body: auditPolicy},
 			{path: kubeadmConf, mode: 0o600, body: conf},
-			{path: renewScript, mode: 0o755, body: renewCertificates},
-			{path: renewUnit, mode: 0o644, body: renewCertificatesService},
-			{path: renewTimer, mode: 0o644, body: renewCertificatesTimer},
-		},
-		units: []unit{{name: "paictl-certificates.timer", reads: []string{renewTimer}}},
+		}, renewal().files...),
+		units: renewal().units,
 	}, nil
 }
 
 func (p *initialise) detect(n *Node) (string, error) {
 	res, err := p.resources(n)
-	return res.detect() + selfAPI(p.spec, n) + "d_applied\nd_cluster\n", err
+	return res.detect() + selfAPI(p.spec, n) + "d_applied\nd_cluster\nd_renewal\n", err
 }
 
 const (
@@ -100,7 +85,7 @@ func (p *initialise) diff(n *Node, w *world) ([]Change, error) {
 		return nil, err
 	}
 	a := w.of(n, phaseInit)
-	cs := res.diff(a)
+	cs := append(restorations(a), res.diff(a)...)
 	if !w.member(n) {
 		if n == w.leader {
 			cs = append(cs, Change{Action: "run", Target: runInit, Detail: p.spec.Config.Kubernetes.Kubernetes.Version})
@@ -150,6 +135,8 @@ func (p *initialise) apply(ctx context.Context, r *run, n *Node, cs []Change) er
 	res.setup += selfAPI(p.spec, n) + fmt.Sprintf("NODE=%s\n", quote(n.Hostname))
 	for _, c := range cs {
 		switch c.Target {
+		case restoreRenewal:
+			res.setup += certificatesScript + "c_restore\n"
 		case runInit:
 			res.after += fmt.Sprintf("p_encryption\n%sk_init %s %s\nk_stored %s\n", p.spec.clear(), quote(p.spec.ignoredChecks()), want, stored)
 		case runReconfigure:

@@ -45,7 +45,7 @@ func TestEveryScriptThatIsSentIsPOSIXShell(t *testing.T) {
 			bodies[preludeScript+p.verify(n)] = true
 		}
 	}
-	for _, s := range []string{preludeScript, detectScript, applyScript, kubeadmScript, repairScript, string(flannelCNI), string(renewCertificates)} {
+	for _, s := range []string{preludeScript, detectScript, applyScript, kubeadmScript, repairScript, string(flannelCNI), string(renewProgram()), certificatesScript} {
 		bodies[s] = true
 	}
 	require.Greater(t, len(bodies), 50)

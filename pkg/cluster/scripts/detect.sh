@@ -194,3 +194,11 @@ d_cluster() {
 d_nodes() {
 	self get nodes --request-timeout=30s -o 'go-template={{range .items}}node{{"\t"}}{{.metadata.name}}{{"\t"}}{{with .spec.podCIDR}}{{.}}{{end}}{{"\t"}}{{range .status.conditions}}{{if eq .type "Ready"}}{{.status}}{{end}}{{end}}{{"\t"}}{{.status.nodeInfo.kubeletVersion}}{{"\t"}}{{range .spec.taints}}{{.key}}{{with .value}}={{.}}{{end}}:{{.effect}},{{end}}{{"\t"}}{{with .metadata.annotations}}{{with index . "paictl.openpai.org/owned"}}{{printf "%q" .}}{{else}}""{{end}}{{else}}""{{end}}{{"\t"}}{{range $k, $v := .metadata.labels}}{{$k}}={{$v}},{{end}}{{"\n"}}{{end}}'
 }
+
+# d_renewal: what a renewal of certificates that was cut off has left to put back.
+d_renewal() {
+	for f in "$R"/etc/kubernetes/renew.*/*.yaml; do
+		if [ -f "$f" ]; then printf 'aside\t%s\n' "${f#"$R"}"; fi
+	done
+	if [ -d "$S/certificates/undo" ]; then printf 'aside\t/var/lib/paictl/certificates/undo\n'; fi
+}

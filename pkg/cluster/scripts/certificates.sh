@@ -1,0 +1,48 @@
+# What a renewal of certificates that was cut off has left, and how it is put back. It is
+# part of the program that renews them, and of "cluster up". R is the host's root.
+K=$R/etc/kubernetes
+W=$R/var/lib/paictl/certificates
+
+# c_restore may itself be cut off anywhere, and repeated.
+c_restore() {
+	c_manifests
+	c_undo
+}
+
+# c_manifests: earlier versions restarted the control plane by moving its manifests into a
+# folder renew.XXXXXX for 25 seconds. One that has been written again since stays.
+c_manifests() {
+	for d in "$K"/renew.*; do
+		[ -d "$d" ] || continue
+		mkdir -p "$K/manifests"
+		for f in "$d"/*.yaml; do
+			[ -f "$f" ] || continue
+			if [ -e "$K/manifests/${f##*/}" ]; then
+				rm -f "$f"
+			else
+				mv "$f" "$K/manifests/"
+				echo "put back /etc/kubernetes/manifests/${f##*/}" >&2
+			fi
+		done
+		rmdir "$d" 2>/dev/null || true
+	done
+}
+
+# c_undo puts back a certificate and its key as they were before their renewal: kubeadm
+# writes one after the other. The folder "undo" is there from before the first byte is
+# written until both are on the disk. What an earlier cluster has left is of no use.
+c_undo() {
+	if [ -d "$W/undo" ]; then
+		if cmp -s "$W/undo/ca.crt" "$K/pki/ca.crt"; then
+			(cd "$W/undo/files" && find . -type f) | while IFS= read -r f; do
+				cp -p "$W/undo/files/$f" "$K/$f.paictl-new"
+				sync "$K/$f.paictl-new"
+				mv -f "$K/$f.paictl-new" "$K/$f"
+				sync "$K/${f%/*}"
+				echo "put back /etc/kubernetes/${f#./}, whose renewal was cut off" >&2
+			done
+		fi
+		mv "$W/undo" "$W/gone.$$"
+	fi
+	rm -rf "$W"/gone.* "$W/new"
+}
