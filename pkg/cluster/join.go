@@ -75,8 +75,14 @@ func (p *join) diff(n *Node, w *world) ([]Change, error) {
 	return append(out, Change{Action: "run", Target: runJoin, Detail: why}), nil
 }
 
-// nodes returns the cluster's nodes by name, as the API had them when it was asked.
+// nodes returns the cluster's nodes by name, as the API had them when it was asked. The answer
+// is long in a large cluster, so it is read once.
 func (w *world) nodes(s *Spec) (map[string]corev1.Node, error) {
+	w.nodesOnce.Do(func() { w.nodesRead, w.nodesErr = w.readNodes(s) })
+	return w.nodesRead, w.nodesErr
+}
+
+func (w *world) readNodes(s *Spec) (map[string]corev1.Node, error) {
 	out := map[string]corev1.Node{}
 	raw := decoded(w.of(s.First(), phaseInit).value("nodes"))
 	if len(raw) == 0 {

@@ -161,25 +161,33 @@ func (p *network) verify(n *Node) string {
 	return waitReady(n)
 }
 
-// waitReady is shell that waits until the node that it runs on is Ready, asking with the
-// kubelet's own credentials.
-func waitReady(n *Node) string {
+// nodeReady is shell: a function that prints whether the node that it runs on is Ready, and
+// why not, asking with the kubelet's own credentials; and one that ends the script when it
+// wasn't for too long.
+func nodeReady(n *Node) string {
 	return fmt.Sprintf(`
 node=%s
 ready() {
 	kubectl --kubeconfig "$R/etc/kubernetes/kubelet.conf" get node "$node" --request-timeout=10s \
 		-o 'jsonpath={range .status.conditions[?(@.type=="Ready")]}{.status}{"\t"}{.message}{end}' 2>&1 || true
 }
+never_ready() {
+	echo "node $node is not Ready after three minutes: $(printf %%s "$1" | tr '\t\n' '  ' | cut -c1-300) -> see journalctl -u kubelet on the host" >&2
+	exit 1
+}
+`, quote(n.Hostname))
+}
+
+// waitReady is shell that waits until the node that it runs on is Ready.
+func waitReady(n *Node) string {
+	return nodeReady(n) + `
 i=0
 while :; do
 	s=$(ready)
 	case $s in True*) break ;; esac
 	i=$((i + 1))
-	if [ "$i" -ge 360 ]; then
-		echo "node $node is not Ready after three minutes: $(printf %%s "$s" | tr '\t\n' '  ' | cut -c1-300) -> see journalctl -u kubelet on the host" >&2
-		exit 1
-	fi
+	[ "$i" -lt 360 ] || never_ready "$s"
 	sleep 0.5
 done
-`, quote(n.Hostname))
+`
 }

@@ -4,6 +4,9 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/ssh"
@@ -35,6 +38,9 @@ type step struct {
 	host, phase string
 	// must says that the step has to have succeeded; otherwise its end is enough.
 	must bool
+	// rolls says that the step makes the same change as the waiting one: where it fails, the
+	// waiting machine is left as it is. That its machine was set aside before says nothing.
+	rolls bool
 }
 
 // world is what detection found on all nodes.
@@ -43,6 +49,10 @@ type world struct {
 	facts map[string]*facts // by host name
 	// limit holds the host names of --limit; nil means all.
 	limit map[string]bool
+
+	nodesOnce sync.Once
+	nodesRead map[string]corev1.Node
+	nodesErr  error
 }
 
 // concerns tells whether the run is about a node.

@@ -56,6 +56,7 @@ func Up(ctx context.Context, s *Spec, o Options) ([]Change, error) {
 	if len(p.changes(r.reached(nodes))) > len(p.changes(nodes)) {
 		nodes = r.reached(nodes) // labels of the nodes under --limit are set on the first machine
 	}
+	r.warnNotReady(p, nodes)
 	if !o.DryRun {
 		if err := r.applyAll(ctx, p, nodes); err != nil {
 			return p.changes(nodes), err

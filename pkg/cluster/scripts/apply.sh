@@ -167,7 +167,11 @@ p_unit() {
 	if systemctl is-active --quiet "$u" && [ "$(cat "$stamp" 2>/dev/null)" = "$want" ]; then
 		return 0
 	fi
-	systemctl restart "$u"
+	systemctl restart "$u" || {
+		why=$(unit_cause "$u")
+		[ -z "$why" ] || echo "$u does not start: $why -> see journalctl -u $u on the host" >&2
+		exit 1
+	}
 	printf '%s\n' "$want" >"$stamp"
 	note change "unit $u"
 }

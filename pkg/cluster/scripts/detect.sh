@@ -82,6 +82,16 @@ d_unit() {
 	printf 'unit\t%s\t%s\t%s\t%s\n' "$u" "$e" "$a" "$st"
 }
 
+# d_looping UNIT: prints "looping unit count" where systemd has just restarted a program that
+# had ended by itself: between two ends such a unit looks active.
+d_looping() {
+	[ -r "$R/proc/uptime" ] || return 0
+	read -r up _ <"$R/proc/uptime"
+	systemctl show -p NRestarts -p ActiveEnterTimestampMonotonic "$1" 2>/dev/null |
+		awk -F = -v up="$up" -v u="$1" '$1 == "NRestarts" { n = $2 } $1 == "ActiveEnterTimestampMonotonic" { at = $2 / 1e6 }
+			END { if (n > 0 && up - at < 10) printf "looping\t%s\t%s\n", u, n }'
+}
+
 # d_journal: which phases the journal says were begun and finished, the last word of each.
 d_journal() {
 	[ -f "$S/journal" ] || return 0
@@ -133,7 +143,7 @@ d_images() {
 # d_member: whether this machine was taken into a cluster, by which certificate authority,
 # and with which control plane settings.
 d_member() {
-	if [ -f "$S/member" ] && [ -f "$R/etc/kubernetes/kubelet.conf" ]; then
+	if is_member; then
 		printf 'member\tyes\n'
 		printf 'ca\t%s\n' "$(sha256sum <"$R/etc/kubernetes/pki/ca.crt" 2>/dev/null | cut -c1-64)"
 	else

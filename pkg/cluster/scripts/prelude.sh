@@ -19,3 +19,22 @@ unit_hash() {
 		[ ! -f "$R$p" ] || sha256sum <"$R$p"
 	done | sha256sum | cut -c1-64
 }
+
+# is_member: whether this machine was taken into a cluster.
+is_member() { [ -f "$S/member" ] && [ -f "$R/etc/kubernetes/kubelet.conf" ]; }
+
+# unit_cause UNIT: what the kubelet or containerd said last about why it ended, in one line.
+unit_cause() {
+	journalctl -u "$1" -n 60 -o cat --no-pager 2>/dev/null | awk '
+		/^containerd: / { last = $0 }
+		/^[EF][0-9]+ / {
+			sub(/^[^]]*\] /, "")
+			last = $0
+			if (sub(/^"command failed" err="/, "")) {
+				sub(/"$/, "")
+				gsub(/\\"/, "\"")
+				failed = $0
+			}
+		}
+		END { print failed != "" ? failed : last }' | tr '\t' ' ' | cut -c1-400
+}
