@@ -112,6 +112,9 @@ func (p *network) manifest() ([]byte, error) {
 
 func (p *network) detect(n *Node) (string, error) {
 	res, err := p.resources(n)
+	if p.plugin() == flannelPlugin {
+		return res.detect() + "pod_network\n", err
+	}
 	return res.detect() + ":\n", err
 }
 
@@ -123,6 +126,11 @@ func (p *network) diff(n *Node, w *world) ([]Change, error) {
 		return nil, err
 	}
 	cs := res.diff(w.of(n, phaseNetwork))
+	repair, err := p.diffPods(n, w)
+	if err != nil {
+		return nil, err
+	}
+	cs = append(cs, repair...)
 	if !n.First {
 		return cs, nil
 	}
@@ -137,6 +145,10 @@ func (p *network) apply(ctx context.Context, r *run, n *Node, cs []Change) error
 	if err != nil {
 		return err
 	}
+	repair, err := p.repairPods(n, r.planned.world, cs)
+	if err != nil {
+		return err
+	}
 	for _, c := range cs {
 		if c.Target != runApplyNetwork {
 			continue
@@ -148,8 +160,15 @@ kubectl create configmap -n kube-system paictl --from-literal=network=%s --dry-r
 note change "network plugin"
 `, networkFile, sum)
 	}
-	_, err = r.script(ctx, n, phaseNetwork, "apply", res.script(cs))
-	return err
+	out, err := r.script(ctx, n, phaseNetwork, "apply", res.script(cs)+repair)
+	if err != nil {
+		return err
+	}
+	if k := parseFacts(append([]byte("@@ pods\n"), out.Stdout...))["pods"].value("restarted"); k != "" && k != "0" {
+		r.emit(Event{Kind: EventWarning, Host: n.Hostname, Phase: phaseNetwork,
+			Message: "pods that had addresses of another subnet, at which nothing reached them, were ended and start again: " + k})
+	}
+	return nil
 }
 
 // verify waits until the first machine is Ready, which says that the network works there.

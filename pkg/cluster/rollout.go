@@ -12,8 +12,9 @@ import (
 // A new setting, unit or program of the kubelet or of containerd may be one with which it does
 // not run. On machines that are members already, and have pods to lose, it therefore rolls out:
 // to one machine, and when that works to two, four and so on, up to a tenth of the workers at
-// once; then to the masters, one by one. Where it fails in one wave, the later ones are left as
-// they are. Machines that are yet to join have nothing to lose and don't wait.
+// once; then to the masters, one by one (first to them while no API answers). Where it fails in
+// one wave, the later ones are left as they are. Machines that are yet to join have nothing to
+// lose and don't wait.
 
 // heldBack says that a machine was left as it is, since the same change has failed elsewhere.
 type heldBack struct{ phase, host string }
@@ -102,10 +103,15 @@ func (s *Spec) waves(pl *plan, phase, unit string) [][]*Node {
 		k := min(size, len(workers))
 		out, workers = append(out, workers[:k]), workers[k:]
 	}
+	var last [][]*Node
 	for _, m := range masters {
-		out = append(out, []*Node{m})
+		last = append(last, []*Node{m})
 	}
-	return out
+	if pl.world.of(s.First(), phaseInit).value("api") != "up" {
+		// No worker becomes Ready before the control plane is back, which may take this very change.
+		return append(last, out...)
+	}
+	return append(out, last...)
 }
 
 func byAddress(a, b *Node) int {

@@ -161,6 +161,10 @@ func TestTheWavesOfARollout(t *testing.T) {
 		{"one worker, then two at once, then the masters one by one", 3, 6, nil, "w1 | w2 w3 | w4 w5 | w6 | m1 | m2 | m3"},
 		{"a tenth of many workers at once", 1, 45, nil, "1 2 4 5 5 5 5 5 5 5 3 1"},
 		{"a single machine", 1, 0, nil, "m1"},
+		{"the masters first while no API answers", 2, 3, func(w *world, n *Node, cs []Change) []Change {
+			w.facts["m1"].sections[phaseInit] = answer{rows: [][]string{{"member", "yes"}, {"api", "down"}}}
+			return cs
+		}, "m1 | m2 | w1 | w2 w3"},
 		{"only what is not done yet", 1, 4, func(_ *world, n *Node, cs []Change) []Change {
 			if n.Hostname == "w1" || n.Hostname == "w3" {
 				return nil
@@ -190,7 +194,7 @@ func TestTheWavesOfARollout(t *testing.T) {
 			s := testSpec(t, c.masters, c.workers)
 			w := &world{spec: s, facts: map[string]*facts{}}
 			pl := &plan{world: w, todo: map[string]map[string][]Change{}}
-			member := answer{rows: [][]string{{"member", "yes"}}}
+			member := answer{rows: [][]string{{"member", "yes"}, {"api", "up"}}}
 			for _, n := range s.Nodes {
 				w.facts[n.Hostname] = &facts{sections: map[string]answer{phaseKubelet: member, phaseJoin: member, phaseInit: member}}
 			}

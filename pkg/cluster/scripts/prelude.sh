@@ -38,3 +38,20 @@ unit_cause() {
 		}
 		END { print failed != "" ? failed : last }' | tr '\t' ' ' | cut -c1-400
 }
+
+# pod_links: the interfaces of the pods' network that are there: the pods' ends of the bridge,
+# the bridge, the tunnel.
+pod_links() {
+	command -v ip >/dev/null 2>&1 || return 0
+	for l in $(ip -o link show master cni0 2>/dev/null | sed 's/^[0-9]*: \([^@:]*\).*/\1/') cni0 flannel.1 flannel-v6.1; do
+		if ip link show "$l" >/dev/null 2>&1; then echo "$l"; fi
+	done
+}
+
+# flannel_was_given NAME: NETWORK, or SUBNET, as flannel has written it down.
+flannel_was_given() { sed -n "s/^FLANNEL_$1=//p" "$R/run/flannel/subnet.env" 2>/dev/null || true; }
+
+# pod_network: prints "podnet address subnet": what the pods' bridge has, and what flannel has.
+pod_network() {
+	printf 'podnet\t%s\t%s\n' "$(ip -o -4 addr show dev cni0 2>/dev/null | awk '{ print $4; exit }')" "$(flannel_was_given SUBNET)"
+}
