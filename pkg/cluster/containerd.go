@@ -27,9 +27,12 @@ const (
 //go:embed files/containerd.service
 var containerdService []byte
 
-func (*containerd) name() string              { return phaseContainerd }
-func (*containerd) applies(*Node) bool        { return true }
-func (*containerd) waits(*Node, *plan) []step { return nil }
+func (*containerd) name() string       { return phaseContainerd }
+func (*containerd) applies(*Node) bool { return true }
+
+func (p *containerd) waits(n *Node, pl *plan) []step {
+	return p.spec.rollout(n, pl, phaseContainerd, "containerd.service")
+}
 
 // binaries returns the artifacts that one phase installs into the bin folder.
 func (s *Spec) binaries(n *Node, names ...string) ([]artifact, error) {
@@ -109,7 +112,7 @@ func (p *containerd) config() ([]byte, error) {
 
 func (p *containerd) detect(n *Node) (string, error) {
 	res, err := p.resources(n)
-	return res.detect(), err
+	return res.detect() + "d_looping containerd.service\n", err
 }
 
 func (p *containerd) diff(n *Node, w *world) ([]Change, error) {

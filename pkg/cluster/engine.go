@@ -67,6 +67,7 @@ type run struct {
 	opts    Options
 	slots   chan struct{} // hosts being worked on
 	started time.Time
+	planned *plan // what is being applied
 
 	mu      sync.Mutex
 	hosts   map[string]ssh.Host
@@ -114,7 +115,7 @@ func (r *run) close() {
 
 // setAside records that a host failed; the others go on without it.
 func (r *run) setAside(n *Node, phase string, err error) {
-	f := Failed{Host: n.Hostname, Phase: phase, Error: err.Error(), Hint: hint.Of(err)}
+	f := Failed{Host: n.Hostname, Phase: phase, Error: err.Error(), Hint: hint.Of(err), Untouched: errors.As(err, new(*heldBack))}
 	r.mu.Lock()
 	_, known := r.failed[n.Hostname]
 	if !known {
@@ -290,9 +291,9 @@ func (e *PartialError) Error() string {
 	return fmt.Sprintf("%d of %d hosts failed: %s", len(e.Failed), e.Hosts, joinHosts(e.Failed))
 }
 
-// ExitCode is 3: partial; 1 when no host is left.
+// ExitCode is 3: partial; 1 when no host is left. One that was only held back is as it was.
 func (e *PartialError) ExitCode() int {
-	if len(e.Failed) >= e.Hosts {
+	if len(e.Failed) >= e.Hosts && !slices.ContainsFunc(e.Failed, func(f Failed) bool { return f.Untouched }) {
 		return 1
 	}
 	return 3

@@ -60,13 +60,15 @@ type Failed struct {
 	Phase string `json:"phase"`
 	Error string `json:"error"`
 	Hint  string `json:"hint,omitempty"`
+	// Untouched says that the host was left as it is, since the same change failed on another.
+	Untouched bool `json:"untouched,omitempty"`
 }
 
 // Change is one thing that differs between a host and the configuration.
 type Change struct {
 	Host  string `json:"host"`
 	Phase string `json:"phase"`
-	// Action is create, update, delete, load, set, enable, restart, import, restore or run.
+	// Action is create, update, delete, load, set, enable, start, restart, import, restore or run.
 	Action string `json:"action"`
 	// Target is the file, unit, module, kernel setting, image or command.
 	Target string `json:"target"`

@@ -228,6 +228,7 @@ func (h *fakeHost) install() {
 		"/proc/meminfo":                     "MemTotal: 16000000 kB\nSwapTotal: 0 kB\n",
 		"/proc/mounts":                      "/dev/vda1 / ext4 rw 0 0\n",
 		"/proc/net/tcp":                     "  sl  local_address rem_address   st\n",
+		"/proc/uptime":                      "1000.00 900.00\n",
 		"/proc/swaps":                       "Filename Type Size Used Priority\n",
 		"/proc/sys/kernel/hostname":         h.name + "\n",
 		"/proc/sys/kernel/osrelease":        "6.1.0-fake\n",

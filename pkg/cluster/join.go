@@ -76,9 +76,10 @@ func (p *join) diff(n *Node, w *world) ([]Change, error) {
 }
 
 // nodes returns the cluster's nodes by name, as the leader's API server had them when it was
-// asked.
+// asked. The answer is long in a large cluster, so it is read once.
 func (w *world) nodes() (map[string]corev1.Node, error) {
-	return readNodes(w.of(w.leader, phaseInit))
+	w.nodesOnce.Do(func() { w.nodesRead, w.nodesErr = readNodes(w.of(w.leader, phaseInit)) })
+	return w.nodesRead, w.nodesErr
 }
 
 func (p *join) apply(ctx context.Context, r *run, n *Node, cs []Change) error {

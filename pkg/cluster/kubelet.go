@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -25,10 +26,13 @@ const (
 //go:embed files/kubelet.service
 var kubeletService []byte
 
-func (*kubelet) name() string              { return phaseKubelet }
-func (*kubelet) applies(*Node) bool        { return true }
-func (*kubelet) waits(*Node, *plan) []step { return nil }
-func (*kubelet) verify(*Node) string       { return "" }
+func (*kubelet) name() string        { return phaseKubelet }
+func (*kubelet) applies(*Node) bool  { return true }
+func (*kubelet) verify(*Node) string { return "" } // apply does, on members
+
+func (p *kubelet) waits(n *Node, pl *plan) []step {
+	return p.spec.rollout(n, pl, phaseKubelet, "kubelet.service")
+}
 
 func (p *kubelet) resources(n *Node) (resources, error) {
 	bins, err := p.spec.binaries(n, "kubelet", "kubeadm", "kubectl")
@@ -85,11 +89,21 @@ func (p *kubelet) detect(n *Node) (string, error) {
 			version = fmt.Sprintf("d_kubernetes %s %s\n", quote(a.path), a.src.SHA256)
 		}
 	}
-	return res.detect() + version, nil
+	return res.detect() + version + "d_looping kubelet.service\n", nil
+}
+
+// wanted returns the resources of a machine. Where it is a member and stays one the kubelet
+// shall run; else "kubeadm init" or "kubeadm join" starts it.
+func (p *kubelet) wanted(n *Node, w *world) (resources, error) {
+	res, err := p.resources(n)
+	if err == nil && p.spec.stays(n, w) {
+		res.units[0].later = false
+	}
+	return res, err
 }
 
 func (p *kubelet) diff(n *Node, w *world) ([]Change, error) {
-	res, err := p.resources(n)
+	res, err := p.wanted(n, w)
 	if err != nil {
 		return nil, err
 	}
@@ -97,9 +111,30 @@ func (p *kubelet) diff(n *Node, w *world) ([]Change, error) {
 }
 
 func (p *kubelet) apply(ctx context.Context, r *run, n *Node, cs []Change) error {
-	res, err := p.resources(n)
+	res, err := p.wanted(n, r.planned.world)
 	if err != nil {
 		return err
 	}
-	return r.applyResources(ctx, n, phaseKubelet, res, cs)
+	if err := r.applyResources(ctx, n, phaseKubelet, res, cs); err != nil {
+		return err
+	}
+	starts := slices.ContainsFunc(cs, func(c Change) bool { return c.Target == res.units[0].name })
+	if !starts || res.units[0].later {
+		return nil
+	}
+	_, err = r.read(ctx, n, phaseKubelet, "verify", p.staysUp(n))
+	return err
+}
+
+//go:embed scripts/kubelet.sh
+var kubeletScript string
+
+// staysUp is shell that waits until the kubelet, which has just started, stays up and says that
+// its node is Ready. Without a network plugin of paictl's own nobody knows whether it can be.
+func (p *kubelet) staysUp(n *Node) string {
+	wait := 0
+	if p.spec.Config.Kubernetes.Kubernetes.NetworkPlugin == flannelPlugin {
+		wait = 1
+	}
+	return nodeReady(n) + kubeletScript + fmt.Sprintf("v_kubelet %d\n", wait)
 }

@@ -112,6 +112,9 @@ func (p *network) manifest() ([]byte, error) {
 
 func (p *network) detect(n *Node) (string, error) {
 	res, err := p.resources(n)
+	if p.plugin() == flannelPlugin {
+		return res.detect() + "pod_network\n", err
+	}
 	return res.detect() + ":\n", err
 }
 
@@ -123,6 +126,11 @@ func (p *network) diff(n *Node, w *world) ([]Change, error) {
 		return nil, err
 	}
 	cs := res.diff(w.of(n, phaseNetwork))
+	repair, err := p.diffPods(n, w)
+	if err != nil {
+		return nil, err
+	}
+	cs = append(cs, repair...)
 	if n != w.leader || !w.founding() && !w.healthy(n) {
 		return cs, nil
 	}
@@ -134,6 +142,10 @@ func (p *network) diff(n *Node, w *world) ([]Change, error) {
 
 func (p *network) apply(ctx context.Context, r *run, n *Node, cs []Change) error {
 	res, err := p.resources(n)
+	if err != nil {
+		return err
+	}
+	repair, err := p.repairPods(n, r.planned.world, cs)
 	if err != nil {
 		return err
 	}
@@ -149,8 +161,19 @@ k_remember network %s
 note change "network plugin"
 `, networkFile, sum)
 	}
-	_, err = r.script(ctx, n, phaseNetwork, "apply", res.script(cs))
-	return err
+	out, err := r.script(ctx, n, phaseNetwork, "apply", res.script(cs)+repair)
+	if err != nil {
+		return err
+	}
+	a, err := parseAnswer(out.Stdout)
+	if err != nil {
+		return err
+	}
+	if k := a.value("restarted"); k != "" && k != "0" {
+		r.emit(Event{Kind: EventWarning, Host: n.Hostname, Phase: phaseNetwork,
+			Message: "pods that had addresses of another subnet, at which nothing reached them, were ended and start again: " + k})
+	}
+	return nil
 }
 
 // verify waits until a control plane machine that is a member is Ready, which says that the
@@ -162,25 +185,33 @@ func (p *network) verify(n *Node) string {
 	return "[ -f \"$S/member\" ] || exit 0\n" + waitReady(n)
 }
 
-// waitReady is shell that waits until the node that it runs on is Ready, asking with the
-// kubelet's own credentials.
-func waitReady(n *Node) string {
+// nodeReady is shell: a function that prints whether the node that it runs on is Ready, and
+// why not, asking with the kubelet's own credentials; and one that ends the script when it
+// wasn't for too long.
+func nodeReady(n *Node) string {
 	return fmt.Sprintf(`
 node=%s
 ready() {
 	kubectl --kubeconfig "$R/etc/kubernetes/kubelet.conf" get node "$node" --request-timeout=10s \
 		-o 'jsonpath={range .status.conditions[?(@.type=="Ready")]}{.status}{"\t"}{.message}{end}' 2>&1 || true
 }
+never_ready() {
+	echo "node $node is not Ready after three minutes: $(printf %%s "$1" | tr '\t\n' '  ' | cut -c1-300) -> see journalctl -u kubelet on the host" >&2
+	exit 1
+}
+`, quote(n.Hostname))
+}
+
+// waitReady is shell that waits until the node that it runs on is Ready.
+func waitReady(n *Node) string {
+	return nodeReady(n) + `
 i=0
 while :; do
 	s=$(ready)
 	case $s in True*) break ;; esac
 	i=$((i + 1))
-	if [ "$i" -ge 360 ]; then
-		echo "node $node is not Ready after three minutes: $(printf %%s "$s" | tr '\t\n' '  ' | cut -c1-300) -> see journalctl -u kubelet on the host" >&2
-		exit 1
-	fi
+	[ "$i" -lt 360 ] || never_ready "$s"
 	sleep 0.5
 done
-`, quote(n.Hostname))
+`
 }

@@ -15,16 +15,18 @@ import (
 func readNodes(a answer) (map[string]corev1.Node, error) {
 	out := map[string]corev1.Node{}
 	for _, f := range a.all("node") {
-		if len(f) != 7 {
-			return nil, fmt.Errorf("read the cluster's nodes: a line of %d fields where 7 are expected", len(f))
+		if len(f) != 8 {
+			return nil, fmt.Errorf("read the cluster's nodes: a line of %d fields where 8 are expected", len(f))
 		}
 		owned, err := strconv.Unquote(f[5])
 		if err != nil {
 			return nil, fmt.Errorf("read the annotation %s of node %s: %w", nodelabels.Annotation, f[0], err)
 		}
+		// A node that has just registered has no conditions yet.
+		message, _ := strconv.Unquote(f[7])
 		var n corev1.Node
 		n.Name, n.Spec.PodCIDR = f[0], f[1]
-		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionStatus(f[2])}}
+		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionStatus(f[2]), Message: message}}
 		n.Status.NodeInfo.KubeletVersion = f[3]
 		for t := range strings.SplitSeq(f[4], ",") {
 			if t != "" {

@@ -4,6 +4,9 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/ssh"
@@ -35,6 +38,9 @@ type step struct {
 	host, phase string
 	// must says that the step has to have succeeded; otherwise its end is enough.
 	must bool
+	// rolls says that the step makes the same change as the waiting one: where it fails, the
+	// waiting machine is left as it is. That its machine was set aside before says nothing.
+	rolls bool
 }
 
 // world is what detection found on all nodes.
@@ -55,6 +61,10 @@ type world struct {
 	outside map[string]bool
 	// findings are what speaks against working on the cluster at all.
 	findings []Finding
+
+	nodesOnce sync.Once
+	nodesRead map[string]corev1.Node
+	nodesErr  error
 }
 
 // concerns tells whether the run is about a node.

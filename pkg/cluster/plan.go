@@ -15,6 +15,9 @@ type plan struct {
 	world  *world
 	phases []phase
 	todo   map[string]map[string][]Change // host name, phase
+
+	mu    sync.Mutex
+	rolls map[string][][]*Node // by phase, the waves of its rollout
 }
 
 // plan compares every node with the configuration. A node that is only reached, not meant,
@@ -94,16 +97,27 @@ func (pr *progress) wait(ctx context.Context, s step) error {
 	}
 	pr.mu.Lock()
 	defer pr.mu.Unlock()
-	if err := pr.err[key]; err != nil && s.must {
+	err := pr.err[key]
+	if held, ok := errors.AsType[*heldBack](err); ok && (s.must || s.rolls) {
+		return newHeldBack(held.phase, held.host)
+	}
+	if err != nil && s.rolls && !errors.Is(err, errSetAside) {
+		return newHeldBack(s.phase, s.host)
+	}
+	if err != nil && s.must {
 		return hint.Errorf("repair "+s.host+" first", "phase %s on %s, which this one needs, has failed", s.phase, s.host)
 	}
 	return nil
 }
 
+// errSetAside stands at the steps that a machine doesn't come to, since an earlier one failed.
+var errSetAside = errors.New("set aside")
+
 // applyAll takes each node through its phases. A node waits for others only where a phase
 // says so; a node that fails is set aside and the others go on.
 func (r *run) applyAll(ctx context.Context, p *plan, nodes []*Node) error {
 	pr := newProgress(p, nodes)
+	r.planned = p
 	var wg sync.WaitGroup
 	for _, n := range nodes {
 		wg.Go(func() { r.walk(ctx, p, pr, n) })
@@ -120,7 +134,7 @@ func (r *run) walk(ctx context.Context, p *plan, pr *progress, n *Node) {
 	for _, ph := range p.phases {
 		var err error
 		if r.isAside(n) {
-			err = errors.New("set aside")
+			err = errSetAside
 		} else if err = r.step(ctx, p, pr, n, ph); err != nil && !isCancel(ctx, err) {
 			r.emit(Event{Kind: EventPhaseFailed, Host: n.Hostname, Phase: ph.name(), Error: err.Error(), Hint: hint.Of(err)})
 			r.setAside(n, ph.name(), err)

@@ -161,6 +161,10 @@ func (x artifact) diff(a answer) (Change, bool) {
 	return Change{Action: "update", Target: x.path, Detail: x.src.Name + " " + x.src.Version}, true
 }
 
+// activating is systemd's word for a unit that is about to start, such as one whose program
+// ends as soon as it has begun.
+const activating = "activating"
+
 func (r resources) diffUnits(a answer, written bool) []Change {
 	var out []Change
 	for _, u := range r.units {
@@ -169,6 +173,9 @@ func (r resources) diffUnits(a answer, written bool) []Change {
 			row = append(row, "absent")
 		}
 		enabled, active, fresh := row[0], row[1], row[2] == "fresh"
+		if _, looping := a.row("looping", u.name); looping && active == "active" {
+			active = activating
+		}
 		switch {
 		case enabled != "enabled":
 			out = append(out, Change{Action: "enable", Target: u.name})
@@ -178,6 +185,8 @@ func (r resources) diffUnits(a answer, written bool) []Change {
 			if !fresh || written && r.touches(u, a) {
 				out = append(out, Change{Action: "enable", Target: u.name, Detail: "its files change before it starts"})
 			}
+		case active == activating:
+			out = append(out, Change{Action: "start", Target: u.name, Detail: "it ends again and again"})
 		case active != "active":
 			out = append(out, Change{Action: "start", Target: u.name})
 		case !fresh:

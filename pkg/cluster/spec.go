@@ -68,7 +68,7 @@ func (s *Spec) ControlPlane() []*Node {
 			out = append(out, n)
 		}
 	}
-	slices.SortFunc(out, func(a, b *Node) int { return layout.CompareAddresses(a.HostIP, b.HostIP) })
+	slices.SortFunc(out, byAddress)
 	return out
 }
 

@@ -61,7 +61,7 @@ type MachineStatus struct {
 	Roles   []string `json:"roles"`
 	SKU     string   `json:"sku"`
 	State   string   `json:"state"`
-	// Message says why a machine isn't ready or reachable.
+	// Message says why a machine isn't ready or reachable, or why no pod can start on it.
 	Message string `json:"message,omitempty"`
 	// Hint says what to do about it.
 	Hint     string `json:"hint,omitempty"`
@@ -210,7 +210,7 @@ func machineStatus(n *Node, a answer, err error, api answer, apiState string) Ma
 	m := MachineStatus{Host: n.Hostname, Address: n.HostIP, Roles: n.Roles, SKU: n.SKU, Kernel: a.value("kernel")}
 	m.Kubelet, m.Containerd = programStatus(a, "kubelet"), programStatus(a, "containerd")
 	node, known := api.row("node", n.Hostname)
-	for len(node) < 4 {
+	for len(node) < 5 {
 		node = append(node, "")
 	}
 	m.Cordoned = node[0] == "cordoned"
@@ -232,6 +232,9 @@ func machineStatus(n *Node, a answer, err error, api answer, apiState string) Ma
 		}
 	case known && ready == "True":
 		m.State = StateReady
+		if _, bridge := podNetwork(a); differs(bridge, node[4]) {
+			m.Message = fmt.Sprintf("no pod starts: cni0 has %s, the node's subnet is %s; cluster up repairs it", bridge, node[4])
+		}
 	case known:
 		m.State, m.Message = StateNotReady, node[3]
 	case apiState == "up" || a.value("member") != "yes":

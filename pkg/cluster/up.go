@@ -66,6 +66,7 @@ func Up(ctx context.Context, s *Spec, o Options) ([]Change, error) {
 	if !slices.Contains(nodes, r.leader) && len(p.changes([]*Node{r.leader})) > 0 {
 		nodes = append([]*Node{r.leader}, nodes...) // it sets the labels of the nodes under --limit
 	}
+	r.warnNotReady(p, nodes)
 	changes := append(reset, p.changes(nodes)...)
 	if !o.DryRun {
 		if err := r.applyAll(ctx, p, nodes); err != nil {

@@ -168,7 +168,11 @@ p_unit() {
 	if systemctl is-active --quiet "$u" && [ "$(cat "$stamp" 2>/dev/null)" = "$want" ]; then
 		return 0
 	fi
-	systemctl restart "$u"
+	systemctl restart "$u" || {
+		why=$(unit_cause "$u")
+		[ -z "$why" ] || echo "$u does not start: $why -> see journalctl -u $u on the host" >&2
+		exit 1
+	}
 	printf '%s\n' "$want" >"$stamp"
 	note change "unit $u"
 }
@@ -208,6 +212,45 @@ p_timesync() {
 	fi
 	systemctl enable --quiet --now systemd-timesyncd.service
 	note change timesync
+}
+
+# in_subnet SUBNET: of lines "address rest", those whose address is in it. Both may have a length.
+in_subnet() {
+	awk -v s="$1" '
+		function number(a, b) { split(a, b, /[.\/]/); return ((b[1] * 256 + b[2]) * 256 + b[3]) * 256 + b[4] }
+		BEGIN { split(s, p, "/"); size = 2 ^ (32 - p[2]); net = int(number(s) / size) }
+		int(number($1) / size) == net'
+}
+
+# p_pod_network SUBNET FLANNEL(0 or 1): gives the pods' bridge the node's subnet, after flannel
+# has it: with FLANNEL that is started again first. What runs with an address of another subnet
+# is reached by nobody any more: its sandbox ends, and the kubelet makes it again. The bridge
+# goes last: while it is there, a run that follows one that was cut off finds the work undone.
+# Prints "restarted COUNT".
+p_pod_network() {
+	if [ "$2" = 1 ]; then
+		for c in $(ctr -n k8s.io containers ls -q 'labels."io.kubernetes.container.name"==flannel'); do
+			ctr -n k8s.io tasks kill -s SIGKILL "$c" 2>/dev/null || true
+		done
+		note change flannel
+	fi
+	i=0
+	until flannel_was_given SUBNET | in_subnet "$1" | grep -q .; do
+		i=$((i + 1))
+		[ "$i" -le 240 ] || { echo "flannel has not taken the node's subnet $1 within two minutes -> see the log of its pod on this machine: kubectl -n kube-flannel get pods -o wide" >&2; exit 1; }
+		sleep 0.5
+	done
+	# The unit that does it when flannel writes its file may not have come to it yet.
+	systemctl start paictl-cni.service
+	n=0
+	for f in "$R"/var/lib/cni/networks/paictl-flannel/*.*.*.*; do
+		[ -f "$f" ] || continue
+		if echo "${f##*/}" | in_subnet "$1" | grep -q .; then continue; fi
+		if ctr -n k8s.io tasks kill -s SIGKILL "$(head -n 1 "$f" | tr -d '\r')" 2>/dev/null; then n=$((n + 1)); fi
+	done
+	if ip link show cni0 >/dev/null 2>&1; then ip link delete cni0; fi
+	note change "interface cni0"
+	printf 'restarted\t%s\n' "$n"
 }
 
 # p_images: lines "sha<TAB>name<TAB>ref" on standard input. All staged images are imported at

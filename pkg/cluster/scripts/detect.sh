@@ -104,6 +104,16 @@ d_unit() {
 	printf 'unit\t%s\t%s\t%s\t%s\n' "$u" "$e" "$a" "$st"
 }
 
+# d_looping UNIT: prints "looping unit count" where systemd has just restarted a program that
+# had ended by itself: between two ends such a unit looks active.
+d_looping() {
+	[ -r "$R/proc/uptime" ] || return 0
+	read -r up _ <"$R/proc/uptime"
+	systemctl show -p NRestarts -p ActiveEnterTimestampMonotonic "$1" 2>/dev/null |
+		awk -F = -v up="$up" -v u="$1" '$1 == "NRestarts" { n = $2 } $1 == "ActiveEnterTimestampMonotonic" { at = $2 / 1e6 }
+			END { if (n > 0 && up - at < 10) printf "looping\t%s\t%s\n", u, n }'
+}
+
 # d_journal: which phases the journal says were begun and finished, the last word of each.
 d_journal() {
 	[ -f "$S/journal" ] || return 0
@@ -156,7 +166,7 @@ d_images() {
 # on control plane machines at which address the members reach the API. "once yes" is a machine
 # that was a member and has lost what it needs to be one.
 d_member() {
-	if [ -f "$S/member" ] && [ -f "$R/etc/kubernetes/kubelet.conf" ]; then
+	if is_member; then
 		printf 'member\tyes\n'
 		printf 'ca\t%s\n' "$(sha256sum <"$R/etc/kubernetes/pki/ca.crt" 2>/dev/null | cut -c1-64)"
 		if [ -f "$KUBECONFIG" ]; then printf 'server\t%s\n' "$(sed -n 's/^ *server: *//p' "$KUBECONFIG" | head -n 1)"; fi
@@ -189,10 +199,10 @@ d_cluster() {
 	self get configmap -n kube-system paictl --request-timeout=10s -o 'go-template={{range $k, $v := .data}}{{$k}}{{"\t"}}{{$v}}{{"\n"}}{{end}}' 2>/dev/null || true
 }
 
-# d_nodes: "node name pod-cidr ready version taints owned labels", taints and labels with a comma
-# after each. The annotation is quoted: a kubelet can write into it what it likes.
+# d_nodes: "node name pod-cidr ready version taints owned labels message", taints and labels with
+# a comma after each. Annotation and message are quoted: a kubelet writes there what it likes.
 d_nodes() {
-	self get nodes --request-timeout=30s -o 'go-template={{range .items}}node{{"\t"}}{{.metadata.name}}{{"\t"}}{{with .spec.podCIDR}}{{.}}{{end}}{{"\t"}}{{range .status.conditions}}{{if eq .type "Ready"}}{{.status}}{{end}}{{end}}{{"\t"}}{{.status.nodeInfo.kubeletVersion}}{{"\t"}}{{range .spec.taints}}{{.key}}{{with .value}}={{.}}{{end}}:{{.effect}},{{end}}{{"\t"}}{{with .metadata.annotations}}{{with index . "paictl.openpai.org/owned"}}{{printf "%q" .}}{{else}}""{{end}}{{else}}""{{end}}{{"\t"}}{{range $k, $v := .metadata.labels}}{{$k}}={{$v}},{{end}}{{"\n"}}{{end}}'
+	self get nodes --request-timeout=30s -o 'go-template={{range .items}}node{{"\t"}}{{.metadata.name}}{{"\t"}}{{with .spec.podCIDR}}{{.}}{{end}}{{"\t"}}{{range .status.conditions}}{{if eq .type "Ready"}}{{.status}}{{end}}{{end}}{{"\t"}}{{.status.nodeInfo.kubeletVersion}}{{"\t"}}{{range .spec.taints}}{{.key}}{{with .value}}={{.}}{{end}}:{{.effect}},{{end}}{{"\t"}}{{with .metadata.annotations}}{{with index . "paictl.openpai.org/owned"}}{{printf "%q" .}}{{else}}""{{end}}{{else}}""{{end}}{{"\t"}}{{range $k, $v := .metadata.labels}}{{$k}}={{$v}},{{end}}{{"\t"}}{{range .status.conditions}}{{if eq .type "Ready"}}{{with .message}}{{printf "%q" .}}{{else}}""{{end}}{{end}}{{end}}{{"\n"}}{{end}}'
 }
 
 # d_renewal: what a renewal of certificates that was cut off has left to put back.

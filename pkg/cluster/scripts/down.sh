@@ -106,8 +106,7 @@ pod_cgroups() {
 # u_links removes the bridge, the tunnel and the pods' ends of the bridge.
 u_links() {
 	command -v ip >/dev/null 2>&1 || return 0
-	for l in $(ip -o link show master cni0 2>/dev/null | sed 's/^[0-9]*: \([^@:]*\).*/\1/') cni0 flannel.1 flannel-v6.1; do
-		ip link show "$l" >/dev/null 2>&1 || continue
+	for l in $(pod_links); do
 		# The kernel takes a pod's end away by itself when its namespace has gone.
 		if step delete "interface $l"; then ip link delete "$l" 2>/dev/null || true; fi
 	done

@@ -12,10 +12,26 @@ k_left() {
 # Given by the caller: ETCD_DIR, and ALONE=1 where the cluster isn't told.
 k_clear() {
 	rm -f "$S/member"
-	k_left || return 0
-	note change "kubeadm reset"
-	kubeadm reset -f --cri-socket "$CRI" ${ALONE:+--skip-phases=remove-etcd-member} >&2
+	if k_left; then
+		note change "kubeadm reset"
+		kubeadm reset -f --cri-socket "$CRI" ${ALONE:+--skip-phases=remove-etcd-member} >&2
+	fi
 	rm -rf "$R/etc/kubernetes/pki" "$R$ETCD_DIR/member" "$S/kubeadm-applied" "$S/manifests"
+	k_pod_network
+}
+
+# k_pod_network takes away the pods' network of an earlier node, whose pods "kubeadm reset" has
+# ended. The next node has another subnet, and with the bridge's old address no pod would start.
+# The configuration goes last: it says that there is something to take away.
+k_pod_network() {
+	conf=$R/etc/cni/net.d/10-paictl-flannel.conflist
+	[ -e "$conf" ] || return 0
+	net=$(flannel_was_given NETWORK)
+	[ -z "$net" ] || ip -4 route flush root "$net" 2>/dev/null || true
+	for l in $(pod_links); do ip link delete "$l" 2>/dev/null || true; done
+	rm -rf "$R/run/flannel" "$R/var/lib/cni/networks/paictl-flannel"
+	rm -f "$conf.new" "$conf"
+	note change "pod network"
 }
 
 # p_encryption makes the key that encrypts secrets at rest. It never leaves the control

@@ -23,3 +23,39 @@ unit_hash() {
 		[ ! -f "$R$p" ] || sha256sum <"$R$p"
 	done | sha256sum | cut -c1-64
 }
+
+# is_member: whether this machine was taken into a cluster.
+is_member() { [ -f "$S/member" ] && [ -f "$R/etc/kubernetes/kubelet.conf" ]; }
+
+# unit_cause UNIT: what the kubelet or containerd said last about why it ended, in one line.
+unit_cause() {
+	journalctl -u "$1" -n 60 -o cat --no-pager 2>/dev/null | awk '
+		/^containerd: / { last = $0 }
+		/^[EF][0-9]+ / {
+			sub(/^[^]]*\] /, "")
+			last = $0
+			if (sub(/^"command failed" err="/, "")) {
+				sub(/"$/, "")
+				gsub(/\\"/, "\"")
+				failed = $0
+			}
+		}
+		END { print failed != "" ? failed : last }' | tr '\t' ' ' | cut -c1-400
+}
+
+# pod_links: the interfaces of the pods' network that are there: the pods' ends of the bridge,
+# the bridge, the tunnel.
+pod_links() {
+	command -v ip >/dev/null 2>&1 || return 0
+	for l in $(ip -o link show master cni0 2>/dev/null | sed 's/^[0-9]*: \([^@:]*\).*/\1/') cni0 flannel.1 flannel-v6.1; do
+		if ip link show "$l" >/dev/null 2>&1; then echo "$l"; fi
+	done
+}
+
+# flannel_was_given NAME: NETWORK, or SUBNET, as flannel has written it down.
+flannel_was_given() { sed -n "s/^FLANNEL_$1=//p" "$R/run/flannel/subnet.env" 2>/dev/null || true; }
+
+# pod_network: prints "podnet address subnet": what the pods' bridge has, and what flannel has.
+pod_network() {
+	printf 'podnet\t%s\t%s\n' "$(ip -o -4 addr show dev cni0 2>/dev/null | awk '{ print $4; exit }')" "$(flannel_was_given SUBNET)"
+}

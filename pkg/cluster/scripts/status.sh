@@ -61,7 +61,7 @@ s_api() {
 		return 0
 	fi
 	printf 'api\tup\t\n'
-	s_kubectl get nodes -o go-template='{{range .items}}node{{"\t"}}{{.metadata.name}}{{"\t"}}{{if .spec.unschedulable}}cordoned{{end}}{{"\t"}}{{.status.nodeInfo.kubeletVersion}}{{"\t"}}{{range .status.conditions}}{{.type}}={{.status}};{{end}}{{"\t"}}{{range .status.conditions}}{{if eq .type "Ready"}}{{if ne .status "True"}}{{.reason}}: {{.message}}{{end}}{{end}}{{end}}{{"\n"}}{{end}}'
+	s_kubectl get nodes -o go-template='{{range .items}}node{{"\t"}}{{.metadata.name}}{{"\t"}}{{if .spec.unschedulable}}cordoned{{end}}{{"\t"}}{{.status.nodeInfo.kubeletVersion}}{{"\t"}}{{range .status.conditions}}{{.type}}={{.status}};{{end}}{{"\t"}}{{range .status.conditions}}{{if eq .type "Ready"}}{{if ne .status "True"}}{{.reason}}: {{.message}}{{end}}{{end}}{{end}}{{"\t"}}{{.spec.podCIDR}}{{"\n"}}{{end}}'
 	s_kubectl get pods -n kube-system -l tier=control-plane -o go-template='{{range .items}}pod{{"\t"}}{{index .metadata.labels "component"}}{{"\t"}}{{.spec.nodeName}}{{"\t"}}{{range .status.containerStatuses}}{{if .ready}}ready{{else}}{{range $k, $v := .state}}{{$k}} {{with $v.reason}}{{.}}{{end}}{{end}}{{end}}{{"\t"}}{{.restartCount}}{{end}}{{"\n"}}{{end}}'
 	for ns in kube-system kube-flannel; do
 		s_kubectl get deployments -n "$ns" -o go-template='{{range .items}}workload{{"\t"}}{{.metadata.name}}{{"\t"}}{{or .status.readyReplicas 0}}{{"\t"}}{{or .spec.replicas 0}}{{"\n"}}{{end}}'
@@ -74,6 +74,7 @@ status() {
 	s_program containerd containerd
 	printf 'kernel\t%s\n' "$(uname -r)"
 	if [ -f "$R/etc/kubernetes/kubelet.conf" ]; then printf 'member\tyes\n'; fi
+	pod_network
 	s_certs
 	s_renewal
 	s_lock

@@ -1,0 +1,43 @@
+package cluster
+
+import (
+	corev1 "k8s.io/api/core/v1"
+)
+
+// warnNotReady names the machines that are NotReady though nothing is to be changed in what
+// makes a node Ready. That is no change for a plan to list, and no reason to be silent either.
+// Without a network plugin of paictl's own a node may be NotReady by intention.
+func (r *run) warnNotReady(p *plan, nodes []*Node) {
+	if r.spec.Config.Kubernetes.Kubernetes.NetworkPlugin != flannelPlugin {
+		return
+	}
+	known, err := p.world.nodes()
+	if err != nil {
+		return // the plan has failed of it before
+	}
+	for _, n := range r.alive(nodes) {
+		node, ok := known[n.Hostname]
+		if !ok || !r.spec.stays(n, p.world) || p.mends(n) {
+			continue
+		}
+		for _, c := range node.Status.Conditions {
+			if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue {
+				r.emit(Event{
+					Kind: EventWarning, Host: n.Hostname, Phase: phaseKubelet,
+					Message: "the node is NotReady, and nothing on its machine differs from the configuration: " + c.Message,
+					Hint:    "see journalctl -u kubelet -u containerd on " + n.Hostname,
+				})
+			}
+		}
+	}
+}
+
+// mends reports whether the run changes on a machine what its node needs to be Ready.
+func (p *plan) mends(n *Node) bool {
+	for _, ph := range []string{phaseContainerd, phaseKubelet, phaseInit, phaseNetwork} {
+		if len(p.of(n, ph)) > 0 {
+			return true
+		}
+	}
+	return false
+}

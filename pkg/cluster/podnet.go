@@ -1,0 +1,83 @@
+package cluster
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+)
+
+// A node has the same subnet for its pods as long as its object lives in the cluster. When that
+// is deleted and made again the subnet is another one, and the machine is not told: the bridge
+// cni0 keeps its address, and the CNI plugin refuses to start a pod on it. The node is Ready all
+// the same.
+
+const (
+	podBridge  = "interface cni0"
+	podFlannel = "flannel"
+)
+
+// differs reports whether an address, or a subnet, is known not to belong to a subnet.
+func differs(address, subnet string) bool {
+	a, errA := netip.ParsePrefix(address)
+	s, errS := netip.ParsePrefix(subnet)
+	return errA == nil && errS == nil && a.Masked() != s.Masked()
+}
+
+// podSubnet returns the node's subnet, as the API has it; where that is silent, as flannel has it.
+func (p *network) podSubnet(n *Node, w *world) (string, error) {
+	nodes, err := w.nodes()
+	if err != nil {
+		return "", err
+	}
+	if have := nodes[n.Hostname].Spec.PodCIDR; have != "" {
+		return have, nil
+	}
+	given, _ := podNetwork(w.of(n, phaseNetwork))
+	return given, nil
+}
+
+// podNetwork reads what a machine said of its pods' network.
+func podNetwork(a answer) (flannel, bridge string) {
+	row, _ := a.row("podnet")
+	if len(row) < 2 {
+		return "", ""
+	}
+	return row[1], row[0]
+}
+
+// diffPods compares the pods' bridge, and what flannel was given, with the node's subnet. A
+// machine that is about to join is cleaned before.
+func (p *network) diffPods(n *Node, w *world) ([]Change, error) {
+	if p.plugin() != flannelPlugin || !p.spec.stays(n, w) {
+		return nil, nil
+	}
+	want, err := p.podSubnet(n, w)
+	if err != nil {
+		return nil, err
+	}
+	given, bridge := podNetwork(w.of(n, phaseNetwork))
+	var cs []Change
+	if differs(given, want) {
+		cs = append(cs, Change{Action: "restart", Target: podFlannel, Detail: fmt.Sprintf("it has %s, the node's subnet is %s", given, want)})
+	}
+	if differs(bridge, want) {
+		cs = append(cs, Change{Action: "delete", Target: podBridge, Detail: fmt.Sprintf("it has %s, the node's subnet is %s; its pods start again", bridge, want)})
+	}
+	return cs, nil
+}
+
+// repairPods is the shell for these changes.
+func (p *network) repairPods(n *Node, w *world, cs []Change) (string, error) {
+	has := func(target string) bool {
+		return slices.ContainsFunc(cs, func(c Change) bool { return c.Target == target })
+	}
+	if !has(podFlannel) && !has(podBridge) {
+		return "", nil
+	}
+	want, err := p.podSubnet(n, w)
+	flannel := 0
+	if has(podFlannel) {
+		flannel = 1
+	}
+	return fmt.Sprintf("p_pod_network %s %d\n", quote(want), flannel), err
+}

@@ -1,0 +1,112 @@
+package cluster
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/layout"
+)
+
+// A new setting, unit or program of the kubelet or of containerd may be one with which it does
+// not run. On machines that are members already, and have pods to lose, it therefore rolls out:
+// to one machine, and when that works to two, four and so on, up to a tenth of the workers at
+// once; then to the masters, one by one (first to them while no API answers). Where it fails in
+// one wave, the later ones are left as they are. Machines that are yet to join have nothing to
+// lose and don't wait.
+
+// heldBack says that a machine was left as it is, since the same change has failed elsewhere.
+type heldBack struct{ phase, host string }
+
+func (e *heldBack) Error() string {
+	return fmt.Sprintf("not changed: the new %s settings failed on %s", e.phase, e.host)
+}
+
+func newHeldBack(phase, host string) error {
+	return hint.Wrap(&heldBack{phase: phase, host: host},
+		fmt.Sprintf("repair %s, or the setting, and run the same command again; --limit goes on without a machine that is broken by itself", host))
+}
+
+// stays reports whether the machine is a member of the cluster and nothing in this run makes
+// it join again.
+func (s *Spec) stays(n *Node, w *world) bool {
+	if !w.member(n) {
+		return false
+	}
+	again, err := (&join{spec: s}).diff(n, w)
+	return err == nil && len(again) == 0
+}
+
+// rollout returns the steps of a phase that a machine waits for: those of the wave before its
+// own. The unit is the one whose restart the waves are for.
+func (s *Spec) rollout(n *Node, pl *plan, phase, unit string) []step {
+	var before []*Node
+	for _, wave := range pl.waves(s, phase, unit) {
+		if !slices.Contains(wave, n) {
+			before = wave
+			continue
+		}
+		var out []step
+		for _, o := range before {
+			out = append(out, step{host: o.Hostname, phase: phase, rolls: true})
+		}
+		return out
+	}
+	return nil
+}
+
+// waves returns the waves of a phase's rollout, which are the same for all machines.
+func (p *plan) waves(s *Spec, phase, unit string) [][]*Node {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, known := p.rolls[phase]; !known {
+		if p.rolls == nil {
+			p.rolls = map[string][][]*Node{}
+		}
+		p.rolls[phase] = s.waves(p, phase, unit)
+	}
+	return p.rolls[phase]
+}
+
+// waves returns the members whose unit starts from other files than before, in the order in
+// which they are changed. One that only has to be started again tries nothing new; beside such a
+// change it counts, for it may be the one on which the last run has failed.
+func (s *Spec) waves(pl *plan, phase, unit string) [][]*Node {
+	var workers, masters []*Node
+	fresh := false
+	for _, n := range s.Nodes {
+		cs := pl.of(n, phase)
+		i := slices.IndexFunc(cs, func(c Change) bool { return c.Target == unit && c.Action != "enable" })
+		if i < 0 || !s.stays(n, pl.world) {
+			continue
+		}
+		fresh = fresh || len(cs) > 1 || cs[i].Action == "restart"
+		if n.ControlPlane {
+			masters = append(masters, n)
+		} else {
+			workers = append(workers, n)
+		}
+	}
+	if !fresh {
+		return nil
+	}
+	slices.SortFunc(workers, byAddress)
+	slices.SortFunc(masters, byAddress)
+	var out [][]*Node
+	most := max(2, (len(workers)+9)/10)
+	for size := 1; len(workers) > 0; size = min(2*size, most) {
+		k := min(size, len(workers))
+		out, workers = append(out, workers[:k]), workers[k:]
+	}
+	var last [][]*Node
+	for _, m := range masters {
+		last = append(last, []*Node{m})
+	}
+	if !pl.world.healthy(pl.world.leader) {
+		// No worker becomes Ready before the control plane is back, which may take this very change.
+		return append(last, out...)
+	}
+	return append(out, last...)
+}
+
+func byAddress(a, b *Node) int { return layout.CompareAddresses(a.HostIP, b.HostIP) }

@@ -1,0 +1,92 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestNodesThatLostTheirSubnetOrTheirKubeletAreRepaired breaks a worker in four ways, one after
+// the other on the same hosts.
+func TestNodesThatLostTheirSubnetOrTheirKubeletAreRepaired(t *testing.T) {
+	l := newLab(t, "e2en", 2)
+	l.generate()
+	l.up(0)
+	worker := l.names[1]
+	manifest, err := os.ReadFile("../../examples/demo/netcheck.yaml")
+	require.NoError(t, err)
+	l.on(l.names[0], "KUBECONFIG=/etc/kubernetes/admin.conf kubectl apply -f - <<'EOM'\n"+string(manifest)+"EOM\n")
+	// podsRun waits until the worker's pod answers at an address of the node's subnet, asked from
+	// the other machine: its route has followed.
+	podsRun := func(but string) string {
+		t.Helper()
+		subnet := ""
+		eventually(t, 90*time.Second, "the pod answers at its node's subnet", func() bool {
+			subnet = l.kubectl("get node " + worker + " -o jsonpath={.spec.podCIDR}")
+			prefix := strings.TrimSuffix(subnet, "0/24")
+			ip := l.kubectl("-n paictl-demo get pods -o jsonpath={.items[0].status.podIP}")
+			if subnet == but || prefix == subnet || !strings.HasPrefix(ip, prefix) {
+				return false
+			}
+			_, err := l.try(l.names[0], "bash -c 'exec 3<>/dev/tcp/"+ip+"/8080'")
+			return err == nil
+		})
+		return subnet
+	}
+	subnet := podsRun("")
+
+	// The node's object goes, and its kubelet registers it again at once: flannel and the pods
+	// go on with what they had.
+	l.kubectl("delete node " + worker)
+	l.on(worker, "systemctl restart kubelet")
+	eventually(t, time.Minute, "the node is back", func() bool {
+		got := l.kubectl("get node " + worker + " --ignore-not-found -o jsonpath={.spec.podCIDR}")
+		return got != "" && got != subnet
+	})
+	r := ok(t, "cluster", "status", "-p", l.cluster)
+	assert.Contains(t, r.stdout, "no pod starts: cni0 has ")
+	r = ok(t, "cluster", "up", "-p", l.cluster)
+	assert.Contains(t, r.stdout+r.stderr, "delete interface cni0")
+	assert.Contains(t, r.stdout+r.stderr, "were ended and start again: 1")
+	subnet = podsRun(subnet)
+
+	// The node's object goes for good: the machine joins again.
+	l.kubectl("delete node " + worker)
+	l.up(0)
+	podsRun(subnet)
+	assert.Zero(t, l.up(0).Changes)
+
+	// Its kubelet is stopped.
+	l.on(worker, "systemctl stop kubelet")
+	assert.Equal(t, 6, run(t, "cluster", "plan", "-p", l.cluster, "--exit-code").code)
+	assert.Equal(t, 1, l.up(0).Changes)
+	assert.Equal(t, "active", l.on(worker, "systemctl is-active kubelet"))
+
+	// Its kubelet does not take a setting; the other machine is left as it is.
+	file := filepath.Join(l.cluster, "kubernetes-configuration.yaml")
+	good, err := os.ReadFile(file)
+	require.NoError(t, err)
+	bad := strings.Replace(string(good), "    kubelet:\n", "    kubelet:\n      imageGCHighThresholdPercent: 300\n", 1)
+	require.NotEqual(t, string(good), bad)
+	require.NoError(t, os.WriteFile(file, []byte(bad), 0o600))
+	s := l.up(3)
+	require.Len(t, s.Failed, 2)
+	for _, f := range s.Failed {
+		if f.Host == worker {
+			assert.Contains(t, f.Error, "the kubelet does not stay up: failed to validate kubelet configuration")
+			assert.Contains(t, f.Error, "300 must be between 0 and 100")
+		} else {
+			assert.Equal(t, "not changed: the new kubelet settings failed on "+worker, f.Error)
+		}
+	}
+	assert.Equal(t, "active", l.on(l.names[0], "systemctl is-active kubelet && ! grep -q imageGC /etc/paictl/kubelet.conf.d/*"))
+	require.NoError(t, os.WriteFile(file, good, 0o600))
+	l.up(0)
+	l.isReady(2)
+	assert.Zero(t, l.up(0).Changes)
+}
