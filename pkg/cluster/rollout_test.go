@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -9,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 const badMaxPods = "the kubelet does not stay up: failed to merge kubelet configs: failed to unmarshal merged JSON into kubelet configuration: " +
@@ -194,7 +197,13 @@ func TestTheWavesOfARollout(t *testing.T) {
 			s := testSpec(t, c.masters, c.workers)
 			w := &world{spec: s, facts: map[string]*facts{}}
 			pl := &plan{world: w, todo: map[string]map[string][]Change{}}
-			member := answer{rows: [][]string{{"member", "yes"}, {"api", "up"}}}
+			var known corev1.NodeList
+			for _, n := range s.Nodes {
+				known.Items = append(known.Items, corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Hostname}})
+			}
+			nodes, err := json.Marshal(known)
+			require.NoError(t, err)
+			member := answer{rows: [][]string{{"member", "yes"}, {"api", "up"}, {"nodes", encoded(nodes)}}}
 			for _, n := range s.Nodes {
 				w.facts[n.Hostname] = &facts{sections: map[string]answer{phaseKubelet: member, phaseJoin: member, phaseInit: member}}
 			}
