@@ -12,7 +12,14 @@ import (
 // synchronisation and the names of all machines in /etc/hosts.
 type base struct{ spec *Spec }
 
-const phaseBase = "base"
+const (
+	phaseBase = "base"
+	// sysctlFile sorts behind what distributions and images bring: systemd-sysctl reads all files
+	// in the order of their names, whatever folder they lie in, and the last word counts.
+	// 99-sysctl.conf leads to /etc/sysctl.conf, where hardened images switch forwarding off.
+	sysctlFile    = "/etc/sysctl.d/99-zz-paictl.conf"
+	oldSysctlFile = "/etc/sysctl.d/90-paictl.conf" // of earlier releases
+)
 
 func (*base) name() string              { return phaseBase }
 func (*base) applies(*Node) bool        { return true }
@@ -52,14 +59,17 @@ func (p *base) resources() resources {
 		sysctls: sysctls,
 		files: []file{
 			{path: "/etc/modules-load.d/paictl.conf", mode: 0o644, body: []byte(load.String())},
-			{path: "/etc/sysctl.d/90-paictl.conf", mode: 0o644, body: []byte(set.String())},
+			{path: sysctlFile, mode: 0o644, body: []byte(set.String())},
 		},
+		gone:   []string{oldSysctlFile},
 		blocks: []block{{path: "/etc/hosts", body: []byte(hosts.String())}},
 	}
 }
 
 func (p *base) detect(*Node) (string, error) {
-	return p.resources().detect() + "d_swap\nd_timesync\n", nil
+	res := p.resources()
+	later := fmt.Sprintf("d_sysctl_later %s %s\n", quote(sysctlFile), quoteAll(slices.Sorted(maps.Keys(res.sysctls))))
+	return res.detect() + later + "d_swap\nd_timesync\n", nil
 }
 
 func (p *base) diff(n *Node, w *world) ([]Change, error) {

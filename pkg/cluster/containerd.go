@@ -146,8 +146,8 @@ done
 }
 
 // merge returns a with b's values over it: maps are merged key by key, lists of named things
-// (kubeadm's extraArgs and extraVolumes) name by name, all else is replaced. Neither is
-// changed.
+// (kubeadm's extraArgs and extraVolumes) name by name, all else is replaced; nothing and an
+// empty list of named things take nothing away. Neither is changed.
 func merge(a, b map[string]any) map[string]any {
 	out := map[string]any{}
 	for k, v := range a {
@@ -157,7 +157,9 @@ func merge(a, b map[string]any) map[string]any {
 		am, aok := out[k].(map[string]any)
 		bm, bok := v.(map[string]any)
 		an, bn := namesIn(out[k]), namesIn(v)
+		list, isList := v.([]any)
 		switch {
+		case v == nil || isList && len(list) == 0 && an != nil:
 		case aok && bok:
 			out[k] = merge(am, bm)
 		case an != nil && bn != nil:

@@ -118,7 +118,14 @@ func (s *Spec) clusterConfiguration() (map[string]any, error) {
 		"controllerManager": map[string]any{"extraArgs": args("profiling", "false")},
 		"scheduler":         map[string]any{"extraArgs": args("profiling", "false")},
 	}
-	return merge(conf, k.Extra.Kubeadm), nil
+	ours := conf["apiServer"].(map[string]any)["certSANs"].([]any)
+	merged := merge(conf, k.Extra.Kubeadm)
+	// Further names are added: without ours the machines don't trust their own API.
+	if api, ok := merged["apiServer"].(map[string]any); ok {
+		theirs, _ := api["certSANs"].([]any)
+		api["certSANs"] = unique(slices.Concat(ours, theirs))
+	}
+	return merged, nil
 }
 
 // apiServer switches on encryption of secrets at rest and the audit log.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"path/filepath"
 	"text/template"
 
 	"github.com/openpai/paictl/pkg/hint"
@@ -84,11 +83,7 @@ func (p *network) resources(n *Node) (resources, error) {
 func (p *network) manifest() ([]byte, error) {
 	k := p.spec.Config.Kubernetes.Kubernetes
 	if p.plugin() != flannelPlugin {
-		name := p.plugin()
-		if !filepath.IsAbs(name) {
-			name = filepath.Join(p.spec.Config.Dir, name)
-		}
-		b, err := os.ReadFile(name)
+		b, err := os.ReadFile(p.spec.Config.NetworkManifest())
 		return b, hint.Wrap(err, "network-plugin in kubernetes-configuration.yaml is flannel, none, or the path of a manifest")
 	}
 	image, err := p.spec.image("flannel")

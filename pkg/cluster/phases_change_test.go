@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/ssh"
 )
@@ -270,12 +271,24 @@ func TestTheNetworkPluginMayBeTheOperatorsOwn(t *testing.T) {
 	t.Run("a manifest: it is applied, and again when it changes", func(t *testing.T) {
 		l := newLab(t, 1, 1)
 		l.conf.Kubernetes.Kubernetes.NetworkPlugin = "calico.yaml"
+		files, err := l.conf.Render()
+		require.NoError(t, err)
+		require.NoError(t, config.WriteFolder(l.conf.Dir, files, l.conf.HoldsSecret, false))
+		load := func() *config.Cluster { // as the commands do
+			c, err := config.Load(l.conf.Dir)
+			require.NoError(t, err)
+			return c
+		}
+		found := config.Validate(load()).Errors()
+		require.ErrorContains(t, found, "there is no file "+filepath.Join(l.conf.Dir, "calico.yaml"))
+		l.conf = load()
 		o := l.up(t.Context())
 		require.ErrorContains(t, o.err, "calico.yaml: no such file or directory (nothing was changed)")
 		assert.Contains(t, hint.Of(o.err), "network-plugin in kubernetes-configuration.yaml")
-		require.NoError(t, os.MkdirAll(l.conf.Dir, 0o755))
 		manifest := filepath.Join(l.conf.Dir, "calico.yaml")
 		require.NoError(t, os.WriteFile(manifest, []byte("kind: List\n"), 0o644))
+		l.conf = load()
+		require.NotContains(t, config.Validate(l.conf).Error(), "network-plugin")
 		l.mustUp()
 		assert.NoFileExists(t, l.host("w1").root+cniScript)
 		require.NoError(t, os.WriteFile(manifest, []byte("kind: List\nitems: []\n"), 0o644))

@@ -37,6 +37,7 @@ func hostChecks() (always, joining []hostCheck) {
 	always = []hostCheck{
 		checkArch, checkRoot, checkInit, checkCommands, checkHostname, checkAddress,
 		checkMachineID, checkPorts, checkDisk, checkMounts, checkModules, checkCgroup, checkOwner, checkGPU,
+		checkEtcHosts, checkSysctl,
 	}
 	joining = []hostCheck{
 		checkOS, checkKernel, checkMemory, checkCPUs, checkSwap, checkTimeSource, checkKubernetes,

@@ -20,6 +20,7 @@ type resources struct {
 	modules   []module
 	sysctls   map[string]string
 	files     []file
+	gone      []string // files of earlier releases of paictl that are to go
 	blocks    []block
 	artifacts []artifact
 	units     []unit
@@ -81,6 +82,9 @@ func (r resources) detect() string {
 		}
 		b.WriteString("PAICTL_DATA\n")
 	}
+	for _, p := range r.gone {
+		fmt.Fprintf(&b, "d_gone %s\n", quote(p))
+	}
 	for _, f := range r.blocks {
 		fmt.Fprintf(&b, "d_block %s\n", quote(f.path))
 	}
@@ -114,6 +118,11 @@ func (r resources) diff(a answer) []Change {
 	for _, f := range r.files {
 		if c, differs := f.diff(a); differs {
 			add(c)
+		}
+	}
+	for _, p := range r.gone {
+		if a.value("gone", p) == "there" {
+			add(Change{Action: "delete", Target: p, Detail: "paictl doesn't use it any more"})
 		}
 	}
 	for _, b := range r.blocks {
@@ -229,6 +238,11 @@ func (r resources) script(cs []Change) string {
 	for _, f := range r.files {
 		if todo[f.path] {
 			b.WriteString(heredoc(fmt.Sprintf("p_file %s %o", quote(f.path), f.mode), f.body))
+		}
+	}
+	for _, p := range r.gone {
+		if todo[p] {
+			fmt.Fprintf(&b, "p_gone %s\n", quote(p))
 		}
 	}
 	for _, f := range r.blocks {

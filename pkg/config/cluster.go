@@ -67,7 +67,8 @@ type KubernetesSpec struct {
 	// DockerRegistry is where Kubernetes images come from. The bundle's images are
 	// imported under that name, so that nothing is pulled.
 	DockerRegistry string `yaml:"docker-registry" json:"docker-registry"`
-	// NetworkPlugin is flannel, or none when the operator installs another.
+	// NetworkPlugin is flannel, or none when the operator installs another, or the path of a
+	// manifest to apply, relative to the file's folder or absolute.
 	NetworkPlugin string `yaml:"network-plugin" json:"network-plugin"`
 	// Bundle is the folder with the artifacts, relative to the file's folder or absolute.
 	Bundle string `yaml:"bundle,omitempty" json:"bundle,omitempty"`

@@ -83,7 +83,7 @@ func kubernetesDocs() map[string]string {
 		"kubernetes.api-server-cert-sans":     "Further names and addresses in the API server's certificate.",
 		"kubernetes.etcd-data-path":           "Folder on the masters that holds the cluster's state. Fast, durable disks matter here.",
 		"kubernetes.docker-registry":          "Where Kubernetes' own images come from. The bundle's are imported under this name, so nothing is pulled.",
-		"kubernetes.network-plugin":           "flannel, or none where you install another.",
+		"kubernetes.network-plugin":           "flannel; none where you install another; or the path of a manifest (.yaml, .yml or .json) that is applied instead, relative paths start in this folder.",
 		"kubernetes.bundle":                   "Folder with the programs and images to install (paictl bundle build); relative paths start in this folder.",
 		"kubernetes.extra":                    "Settings handed through, merged over what paictl writes.",
 	}

@@ -153,7 +153,7 @@ func schemaRules(name string) map[string]func(*jsonschema.Schema) {
 		rules["machine-sku.*.gpu"] = required("type", "count")
 		rules["ssh.port"], rules["machine-list[].ssh.port"] = port, port
 	case KubernetesFile:
-		rules["kubernetes.network-plugin"] = enum("flannel", "none")
+		rules["kubernetes.network-plugin"] = func(s *jsonschema.Schema) { s.Pattern = `^(flannel|none|.+\.(yaml|yml|json))$` }
 		rules["kubernetes.api-servers-port"] = port
 	case RolesFile:
 		rules["k8s-role.*.component-list[]"] = func(s *jsonschema.Schema) {

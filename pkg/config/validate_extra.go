@@ -60,6 +60,7 @@ func (k *checker) checkExtra() {
 	}
 	k.checkKubeletAmounts()
 	k.checkFlags()
+	k.checkVolumes()
 	k.checkPorts()
 }
 
@@ -289,6 +290,8 @@ func (k *checker) checkFlags() {
 			}
 			p = p.With("extraArgs", i)
 			switch fix := ours[component][name]; {
+			case name == "" && arg != nil:
+				k.extra.fail(p, "extra/value", "the argument has no name", "write {name: FLAG, value: \"VALUE\"}")
 			case fix != "":
 				k.extra.fail(p, "extra/owned", fmt.Sprintf("the flag %s is set by paictl", name), fix)
 			case strings.HasPrefix(name, "-"):
@@ -296,6 +299,22 @@ func (k *checker) checkFlags() {
 			case component == "apiServer" && name == "anonymous-auth" && arg["value"] == "false":
 				k.extra.fail(p, "extra/owned", "the kubelet asks the API server for its health without a name, and would restart it for ever", "remove it")
 			}
+		}
+	}
+}
+
+// checkVolumes refuses volumes that would take the place of paictl's own.
+func (k *checker) checkVolumes() {
+	v, _ := lookUp(k.c.Kubernetes.Kubernetes.Extra.Kubeadm, "apiServer.extraVolumes")
+	list, _ := v.([]any)
+	for i, x := range list {
+		volume, _ := x.(map[string]any)
+		p := k.extraAt.With(extraKubeadm, "apiServer", "extraVolumes", i)
+		switch volume["name"] {
+		case "paictl", "audit-log":
+			k.extra.fail(p, "extra/owned", fmt.Sprintf("the API server has a volume %v of paictl's", volume["name"]), "choose another name")
+		case nil:
+			k.extra.fail(p, "extra/value", "the volume has no name", "add name")
 		}
 	}
 }

@@ -40,9 +40,7 @@ func (k *checker) checkKubernetes() {
 		r.fail(p.With("etcd-data-path"), "kubernetes/etcd-data-path", fmt.Sprintf("%q is not an absolute path of a folder", s.EtcdDataPath), "the default is "+defaultEtcdPath)
 	}
 	r.failIf(badRegistry(s.DockerRegistry), p.With("docker-registry"), "kubernetes/docker-registry", "the default is "+defaultImages)
-	if s.NetworkPlugin != "flannel" && s.NetworkPlugin != "none" {
-		r.fail(p.With("network-plugin"), "kubernetes/network-plugin", fmt.Sprintf("there is no network plugin %q", s.NetworkPlugin), "write flannel, or none and install another yourself")
-	}
+	k.checkNetworkPlugin()
 	if s.Bundle != "" && r.doc != nil && !fileExists(s.Bundle) {
 		r.warn(p.With("bundle"), "kubernetes/no-bundle", fmt.Sprintf("there is no folder %s", s.Bundle), "make it with: paictl bundle build -o "+s.Bundle)
 	}

@@ -175,19 +175,22 @@ func TestEveryRuleNamesPlaceAndRemedy(t *testing.T) {
 		"an argument's dashes":        {kube("extra: {kubeadm: {apiServer: {extraArgs: [{name: --v, value: '4'}]}}}"), "2:52: kubernetes.extra.kubeadm.apiServer.extraArgs[0].name [extra/value]"},
 		"an argument of ours":         {kube("extra: {kubeadm: {apiServer: {extraArgs: [{name: secure-port, value: '1'}]}}}"), "2:45: kubernetes.extra.kubeadm.apiServer.extraArgs[0] [extra/owned]"},
 		"no anonymous health":         {kube("extra: {kubeadm: {apiServer: {extraArgs: [{name: anonymous-auth, value: 'false'}]}}}"), "2:45: kubernetes.extra.kubeadm.apiServer.extraArgs[0] [extra/owned]"},
+		"an argument without a name":  {kube("extra: {kubeadm: {apiServer: {extraArgs: [{value: '4'}]}}}"), "2:45: kubernetes.extra.kubeadm.apiServer.extraArgs[0] [extra/value]"},
+		"a volume of ours":            {kube("extra: {kubeadm: {apiServer: {extraVolumes: [{name: paictl, hostPath: /a, mountPath: /a}]}}}"), "2:48: kubernetes.extra.kubeadm.apiServer.extraVolumes[0] [extra/owned]"},
+		"manifest that is missing":    {kube("network-plugin: calico.yaml"), "2:19: kubernetes.network-plugin [kubernetes/network-plugin]"},
 		"another etcd":                {kube("extra: {kubeadm: {etcd: {external: {endpoints: ['https://x:2379']}}}}"), "2:38: kubernetes.extra.kubeadm.etcd.external [extra/owned]"},
 		"two folders for etcd":        {kube("extra: {kubeadm: {etcd: {local: {dataDir: /x}}}}"), "2:45: kubernetes.extra.kubeadm.etcd.local.dataDir [extra/owned]"},
 		"etcd's folder as a flag":     {kube("extra: {kubeadm: {etcd: {local: {extraArgs: [{name: data-dir, value: /x}]}}}}"), "2:48: kubernetes.extra.kubeadm.etcd.local.extraArgs[0] [extra/owned]"},
 		"certificates elsewhere":      {kube("extra: {kubeadm: {certificatesDir: /x}}"), "2:38: kubernetes.extra.kubeadm.certificatesDir [extra/owned]"},
 
-		"proxy of another kind":       {kube("proxy: {https: 'socks5://10.0.0.9:1080'}"), "2:18: kubernetes.proxy.https [kubernetes/proxy]"},
-		"proxy without a scheme":      {kube("proxy: {https: '10.0.0.9:3128'}"), "2:18: kubernetes.proxy.https [kubernetes/proxy]"},
-		"proxy with a path":           {kube("proxy: {https: 'http://10.0.0.9:3128/x'}"), "2:18: kubernetes.proxy.https [kubernetes/proxy]"},
-		"proxy with a line break":     {kube("proxy: {https: \"http://10.0.0.9:3128\\nA=b\"}"), "2:18: kubernetes.proxy.https [kubernetes/proxy]"},
-		"proxy for http alone":        {kube("proxy: {http: 'http://10.0.0.9:3128'}"), "2:17: kubernetes.proxy.http [kubernetes/proxy]"},
-		"nothing to go around":        {kube("proxy: {no-proxy: [a]}"), "2:21: kubernetes.proxy.no-proxy [kubernetes/no-proxy]"},
-		"around a list in one":        {kube("proxy: {https: 'http://10.0.0.9:3128', no-proxy: ['a,b']}"), "2:53: kubernetes.proxy.no-proxy[0] [kubernetes/no-proxy]"},
-		"around a URL":                {kube("proxy: {https: 'http://10.0.0.9:3128', no-proxy: ['http://a']}"), "2:53: kubernetes.proxy.no-proxy[0] [kubernetes/no-proxy]"},
+		"proxy of another kind":   {kube("proxy: {https: 'socks5://10.0.0.9:1080'}"), "2:18: kubernetes.proxy.https [kubernetes/proxy]"},
+		"proxy without a scheme":  {kube("proxy: {https: '10.0.0.9:3128'}"), "2:18: kubernetes.proxy.https [kubernetes/proxy]"},
+		"proxy with a path":       {kube("proxy: {https: 'http://10.0.0.9:3128/x'}"), "2:18: kubernetes.proxy.https [kubernetes/proxy]"},
+		"proxy with a line break": {kube("proxy: {https: \"http://10.0.0.9:3128\\nA=b\"}"), "2:18: kubernetes.proxy.https [kubernetes/proxy]"},
+		"proxy for http alone":    {kube("proxy: {http: 'http://10.0.0.9:3128'}"), "2:17: kubernetes.proxy.http [kubernetes/proxy]"},
+		"nothing to go around":    {kube("proxy: {no-proxy: [a]}"), "2:21: kubernetes.proxy.no-proxy [kubernetes/no-proxy]"},
+		"around a list in one":    {kube("proxy: {https: 'http://10.0.0.9:3128', no-proxy: ['a,b']}"), "2:53: kubernetes.proxy.no-proxy[0] [kubernetes/no-proxy]"},
+		"around a URL":            {kube("proxy: {https: 'http://10.0.0.9:3128', no-proxy: ['http://a']}"), "2:53: kubernetes.proxy.no-proxy[0] [kubernetes/no-proxy]"},
 
 		"partial control plane": {edit{r, "etcd, apiserver", "apiserver"}, "3:21: k8s-role.master.component-list [role/partial-control-plane]"},
 		"unknown component":     {edit{r, "etcd, apiserver", "etcd, haproxy, apiserver"}, "3:28: k8s-role.master.component-list[1] [role/unknown-component]"},
@@ -307,7 +310,7 @@ func TestMistakesOfFormInAllFilesComeTogether(t *testing.T) {
 func TestRulesHaveStableNames(t *testing.T) {
 	// Scripts match on these names: a change here is a change of interface.
 	rules := map[string]bool{}
-	for _, file := range []string{"build.go", "existing.go", "existing_nodes.go", "generate.go", "load.go", "quickstart_check.go", "validate.go", "validate_existing.go", "validate_layout.go", "validate_kubernetes.go", "validate_services.go", "typed.go", "validate_extra.go", "validate_proxy.go"} {
+	for _, file := range []string{"build.go", "existing.go", "existing_nodes.go", "generate.go", "load.go", "quickstart_check.go", "validate.go", "validate_existing.go", "validate_layout.go", "validate_kubernetes.go", "validate_services.go", "typed.go", "validate_extra.go", "validate_proxy.go", "network_plugin.go"} {
 		b, err := os.ReadFile(file)
 		require.NoError(t, err)
 		for word := range strings.SplitSeq(string(b), `"`) {

@@ -92,6 +92,21 @@ p_file() {
 	note change "$1"
 }
 
+# p_gone PATH: takes a file of ours away, or gives back what stood there. The record goes last:
+# cut off in between, a rerun finds it and does the rest.
+p_gone() {
+	rm -f "$R$1.paictl-new"
+	if [ -e "$S/backup$1" ]; then
+		cp -a "$S/backup$1" "$R$1.paictl-new"
+		mv -f "$R$1.paictl-new" "$R$1"
+	else
+		rm -f "$R$1"
+	fi
+	awk -F '\t' -v w="$1" '!($1 == "file" && $2 == w)' "$S/owned" >"$S/owned.new"
+	mv -f "$S/owned.new" "$S/owned"
+	note change "$1"
+}
+
 # p_artifact PATH MODE SHA: takes a staged upload into place and stamps it, so that the
 # next detect needs no hash. What is staged was hashed when it came, so it is not again. A
 # rerun finds the upload gone and the file already there, and hashes that.

@@ -92,6 +92,45 @@ d_sysctl() {
 	printf 'sysctl\t%s\t%s\n' "$1" "$v"
 }
 
+# d_sysctl_later FILE KEY...: prints "later key value file" where a file that systemd-sysctl reads
+# after FILE sets the key too. A file in /etc hides one of the same name in /run and /usr.
+d_sysctl_later() {
+	ours=$1
+	shift
+	for d in /etc /run /usr/local/lib /usr/lib /lib; do
+		for f in "$R$d"/sysctl.d/*.conf; do
+			if [ -e "$f" ] || [ -L "$f" ]; then printf '%s\t%s\n' "${f##*/}" "$f"; fi
+		done
+	done | awk -F '\t' -v ours="${ours##*/}" '!seen[$1]++ && $1 > ours' | sort | cut -f 2 | while read -r f; do
+		[ ! -f "$f" ] || { printf '@ %s\n' "${f#"$R"}"; cat "$f"; echo; }
+	done | awk -v keys="$*" '
+		# As systemd reads names: the first separator says which of the two it is.
+		function path(k) {
+			match(k, /[.\/]/)
+			if (substr(k, RSTART, 1) == ".") { gsub(/\//, "\001", k); gsub(/\./, "/", k); gsub(/\001/, ".", k) }
+			return k
+		}
+		function trim(s) { gsub(/^[ \t]+|[ \t]+$/, "", s); return s }
+		BEGIN { n = split(keys, names, " "); for (i = 1; i <= n; i++) want[path(names[i])] = names[i] }
+		/^@ / { file = substr($0, 3); next }
+		/^[ \t]*[#;]/ || !/=/ { next }
+		{
+			i = index($0, "=")
+			key = trim(substr($0, 1, i - 1))
+			sub(/^-/, "", key)
+			key = path(trim(key))
+			if (key in want) { last[key] = file; value = trim(substr($0, i + 1)); gsub(/[ \t]+/, " ", value); set[key] = value }
+		}
+		END { for (k in last) printf "later\t%s\t%s\t%s\n", want[k], set[k], last[k] }' | sort
+}
+
+# d_gone PATH: "gone path there" for a file that paictl has made, or replaced, and on record.
+d_gone() {
+	if [ -f "$S/owned" ] && awk -F '\t' -v w="$1" '$1 == "file" && $2 == w { f = 1 } END { exit !f }' "$S/owned"; then
+		printf 'gone\t%s\tthere\n' "$1"
+	fi
+}
+
 # d_unit NAME PATH...: prints "unit name enabled active fresh|stale"; stale is one that was
 # started from other files than those that are there now.
 d_unit() {

@@ -184,7 +184,21 @@ probe_reach() {
 	wait
 }
 
+# cloud-init writes /etc/hosts from its template at each boot where the last of these says so;
+# with "localhost" it only adds a line.
+probe_cloud() {
+	[ ! -e "$R/etc/cloud/cloud-init.disabled" ] || return 0
+	last=
+	for f in "$R"/etc/cloud/cloud.cfg "$R"/etc/cloud/cloud.cfg.d/*.cfg; do
+		[ -r "$f" ] || continue
+		v=$(sed -n "s/^manage_etc_hosts:[[:space:]]*[\"']\{0,1\}\([A-Za-z]*\).*/\1/p" "$f" | tail -n 1)
+		[ -z "$v" ] || last="$v$TAB${f#"$R"}"
+	done
+	[ -z "$last" ] || printf 'etc-hosts\t%s\n' "$last"
+}
+
 probe_system
+probe_cloud
 probe_units
 probe_filesystems
 probe_modules

@@ -1,0 +1,86 @@
+package cluster
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/pkg/ssh"
+)
+
+func TestAFileThatWinsAtTheNextBootIsNamed(t *testing.T) {
+	l := newLab(t, 1, 1)
+	w1 := l.host("w1")
+	// Read before ours, hidden, commented out, or saying the same: none of them matters.
+	w1.write("/etc/sysctl.d/99-sysctl.conf", "net.ipv4.ip_forward = 0\n")
+	w1.write("/usr/lib/sysctl.d/99-zzz-vendor.conf", "net.ipv4.ip_forward = 0\n")
+	w1.write("/etc/sysctl.d/99-zzz-vendor.conf", "# net.ipv4.ip_forward = 0\n;net.ipv4.ip_forward=0\n")
+	w1.write("/run/sysctl.d/zz-same.conf", "-net/bridge/bridge-nf-call-iptables=1\n")
+	w1.write("/etc/sysctl.d/zz-last.conf", "net.ipv4.ip_forward = 1\n\n  net/ipv4/ip_forward=0\n")
+	o := l.mustUp()
+	var warnings []string
+	for _, e := range o.events {
+		if e.Kind == EventWarning {
+			warnings = append(warnings, e.Host+": "+e.Message+" -> "+e.Hint)
+		}
+	}
+	assert.Equal(t, []string{"w1: /etc/sysctl.d/zz-last.conf sets net.ipv4.ip_forward to 0 at the next boot; the cluster needs 1 -> remove the line from /etc/sysctl.d/zz-last.conf: it is read after " + sysctlFile}, warnings)
+}
+
+func TestTheSettingsOfAnEarlierReleaseMoveToTheFileThatWins(t *testing.T) {
+	l := newLab(t, 1, 0)
+	l.mustUp()
+	m1 := l.host("m1")
+	text := m1.read(sysctlFile)
+	require.Contains(t, text, "net.ipv4.ip_forward = 1\n")
+	// As an earlier release left it.
+	m1.remove(sysctlFile)
+	m1.write(oldSysctlFile, text)
+	m1.write(stateDir+"/owned", strings.ReplaceAll(m1.read(stateDir+"/owned"), sysctlFile, oldSysctlFile))
+	assert.Equal(t, "m1 base create "+sysctlFile+" 644\nm1 base delete "+oldSysctlFile+" paictl doesn't use it any more\n", lines(l.mustUp().changes))
+	assert.Equal(t, text, m1.read(sysctlFile))
+	assert.NoFileExists(t, m1.root+oldSysctlFile)
+	assert.NotContains(t, m1.read(stateDir+"/owned"), oldSysctlFile)
+	assert.Contains(t, m1.read(stateDir+"/owned"), "file\t"+sysctlFile+"\tcreated")
+	assert.Empty(t, l.mustUp().changes)
+}
+
+func TestACloudInitThatWritesTheNamesOfMachinesAwayIsWarnedOf(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		files map[string]string
+		want  string
+	}{
+		{"none", nil, ""},
+		{"on", map[string]string{"cloud.cfg": "manage_etc_hosts: true\n"}, "true in /etc/cloud/cloud.cfg"},
+		{"a template, in quotes", map[string]string{"cloud.cfg.d/50-a.cfg": "#cloud-config\nmanage_etc_hosts: \"template\"\n"}, "template in /etc/cloud/cloud.cfg.d/50-a.cfg"},
+		{"only a line", map[string]string{"cloud.cfg": "manage_etc_hosts: localhost\n"}, ""},
+		{"off again", map[string]string{"cloud.cfg": "manage_etc_hosts: true\n", "cloud.cfg.d/99-zz-etc-hosts.cfg": "manage_etc_hosts: false\n"}, ""},
+		{"no cloud-init", map[string]string{"cloud.cfg": "manage_etc_hosts: true\n", "cloud-init.disabled": ""}, ""},
+		{"commented out", map[string]string{"cloud.cfg": "# manage_etc_hosts: true\n"}, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l := newLab(t, 1, 0)
+			for name, text := range c.files {
+				l.host("m1").write("/etc/cloud/"+name, text)
+			}
+			o := l.up(t.Context(), func(o *Options, _ *ssh.Options) { o.DryRun = true })
+			require.NoError(t, o.err)
+			var found []Event
+			for _, e := range o.events {
+				if e.Kind == EventWarning {
+					found = append(found, e)
+				}
+			}
+			if c.want == "" {
+				assert.Empty(t, found)
+				return
+			}
+			require.Len(t, found, 1)
+			assert.Contains(t, found[0].Message, "(manage_etc_hosts: "+c.want+")")
+			assert.Contains(t, found[0].Hint, "echo 'manage_etc_hosts: false' >")
+		})
+	}
+}

@@ -1,0 +1,66 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"gopkg.in/yaml.v3"
+)
+
+// NetworkManifest is the path of the manifest that network-plugin names, "" where it names none.
+func (c *Cluster) NetworkManifest() string {
+	plugin := c.Kubernetes.Kubernetes.NetworkPlugin
+	if !slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(plugin)) {
+		return ""
+	}
+	return c.resolve(plugin)
+}
+
+func (k *checker) checkNetworkPlugin() {
+	plugin, p := k.c.Kubernetes.Kubernetes.NetworkPlugin, where("kubernetes", "network-plugin")
+	const rule = "kubernetes/network-plugin"
+	if plugin == "flannel" || plugin == "none" {
+		return
+	}
+	manifest := k.c.NetworkManifest()
+	if manifest == "" {
+		k.kube.fail(p, rule, fmt.Sprintf("there is no network plugin %q", plugin), "write flannel; none and install another yourself; or the path of a manifest that ends in .yaml")
+		return
+	}
+	// The cluster's copy of the configuration lies in no folder: services don't need the manifest.
+	if info, err := os.Stat(k.c.Dir); k.c.Dir == "" || err != nil || !info.IsDir() {
+		return
+	}
+	text, err := os.ReadFile(manifest)
+	if err != nil {
+		k.kube.fail(p, rule, fmt.Sprintf("there is no file %s", manifest), "put the manifest there; a relative path starts in "+filepath.Clean(k.c.Dir))
+		return
+	}
+	k.kube.failIf(badManifest(text), p, rule, "give the plugin's own manifest, as for: kubectl apply -f "+manifest)
+}
+
+// badManifest checks that a file holds Kubernetes objects, as far as their kinds.
+func badManifest(text []byte) string {
+	objects := 0
+	for dec := yaml.NewDecoder(bytes.NewReader(text)); ; {
+		var o struct {
+			Kind string `yaml:"kind"`
+		}
+		err := dec.Decode(&o)
+		switch {
+		case errors.Is(err, io.EOF) && objects > 0:
+			return ""
+		case errors.Is(err, io.EOF):
+			return "the manifest holds no object"
+		case err != nil:
+			return "the manifest is no YAML with Kubernetes objects"
+		case o.Kind != "":
+			objects++
+		}
+	}
+}
