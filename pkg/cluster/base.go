@@ -51,7 +51,8 @@ func (p *base) resources() resources {
 	for _, k := range slices.Sorted(maps.Keys(sysctls)) {
 		fmt.Fprintf(&set, "%s = %s\n", k, sysctls[k])
 	}
-	for _, n := range p.spec.Nodes {
+	// By address: another order in layout.yaml is no change.
+	for _, n := range slices.SortedFunc(slices.Values(p.spec.Nodes), byAddress) {
 		fmt.Fprintf(&hosts, "%s %s\n", n.HostIP, n.Hostname)
 	}
 	return resources{

@@ -1,0 +1,302 @@
+package cluster
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/ssh"
+)
+
+// wipe gives a machine an empty disk.
+func (h *fakeHost) wipe() {
+	h.lab.t.Helper()
+	require.NoError(h.lab.t, os.RemoveAll(h.root))
+	h.install()
+}
+
+// keep stores an object in the cluster; kept reports whether it is still there.
+func (l *lab) keep() {
+	l.t.Helper()
+	require.NoError(l.t, os.WriteFile(filepath.Join(l.cluster, "objects", "kept"), nil, 0o600))
+}
+
+func (l *lab) kept() bool {
+	_, err := os.Stat(filepath.Join(l.cluster, "objects", "kept"))
+	return err == nil
+}
+
+// members are etcd's.
+func (l *lab) members() []string {
+	l.t.Helper()
+	entries, err := os.ReadDir(filepath.Join(l.cluster, "members"))
+	require.NoError(l.t, err)
+	var out []string
+	for _, e := range entries {
+		out = append(out, e.Name())
+	}
+	return out
+}
+
+// The stub of kubeadm ends a test that makes a cluster while another machine is a member of one,
+// and a machine that comes back under its old identity in etcd.
+func TestAMasterThatLostItsDiskJoinsTheClusterThatIsThere(t *testing.T) {
+	l := newLab(t, 3, 1)
+	l.conf.Kubernetes.Kubernetes.LoadBalanceIP = "10.9.0.100"
+	l.mustUp()
+	l.keep()
+	for _, name := range []string{"m1", "m2"} {
+		l.host(name).wipe()
+		o := l.mustUp()
+		assert.Contains(t, lines(o.changes), name+" join run kubeadm join")
+		assert.NotContains(t, lines(o.changes), "kubeadm init")
+		assert.True(t, l.kept())
+		assert.Equal(t, []string{"m1", "m2", "m3"}, l.members())
+		assert.Equal(t, l.host("m3").read(encryptionFile), l.host(name).read(encryptionFile))
+		assert.Empty(t, lines(l.mustUp().changes))
+	}
+}
+
+func TestAMasterListedAboveTheOthersJoinsThem(t *testing.T) {
+	l := newLab(t, 2, 1)
+	machines := l.conf.Layout.MachineList
+	k := &l.conf.Kubernetes.Kubernetes
+	l.conf.Layout.MachineList, k.LoadBalanceIP = machines[1:], ""
+	l.mustUp()
+	l.keep()
+	l.conf.Layout.MachineList = machines
+	k.LoadBalanceIP = "10.9.0.1" // as the defaults fill it in
+	o := l.mustUp()
+	assert.NotContains(t, lines(o.changes), "run kubeadm init v")
+	assert.True(t, l.kept())
+	assert.Equal(t, []string{"m1", "m2"}, l.members())
+	assert.Contains(t, l.host("m1").read("/etc/kubernetes/admin.conf"), "https://10.9.0.2:6443", "the address that the members use")
+	l.mustUp() // the names of two masters are in both certificates now
+	assert.Empty(t, lines(l.mustUp().changes))
+}
+
+func TestTheOrderOfTheLayoutMeansNothing(t *testing.T) {
+	l := newLab(t, 3, 2)
+	l.conf.Kubernetes.Kubernetes.LoadBalanceIP = "10.9.0.100"
+	l.mustUp()
+	slices.Reverse(l.conf.Layout.MachineList)
+	assert.Empty(t, lines(l.mustUp().changes))
+}
+
+// refused runs an up that has to be refused with nothing changed, and returns why.
+func (l *lab) refused(edit ...func(*Options, *ssh.Options)) error {
+	l.t.Helper()
+	before := l.bytes()
+	o := l.up(l.t.Context(), edit...)
+	require.ErrorAs(l.t, o.err, new(*PreflightError), "%s", l.story(o))
+	assert.Equal(l.t, before, l.bytes())
+	return o.err
+}
+
+func limited(hosts ...string) func(*Options, *ssh.Options) {
+	return func(o *Options, _ *ssh.Options) { o.Limit = hosts }
+}
+
+func TestNoClusterIsMadeWhereThereMayBeOne(t *testing.T) {
+	t.Run("a master that is off may be a member of it", func(t *testing.T) {
+		l := newLab(t, 2, 1)
+		machines := l.conf.Layout.MachineList
+		l.conf.Layout.MachineList = machines[1:]
+		l.mustUp()
+		l.conf.Layout.MachineList = machines
+		l.host("m2").server.Close()
+		err := l.refused(limited("m1"))
+		require.ErrorContains(t, err, "m2: the machine doesn't answer, and no other machine of the control plane is a member of a cluster")
+		pf, _ := errors.AsType[*PreflightError](err)
+		var remedies []string
+		for _, f := range pf.Findings {
+			remedies = append(remedies, f.Remedy)
+		}
+		assert.Contains(t, strings.Join(remedies, "\n"), "bring m2 back")
+	})
+	t.Run("workers are members, and the only master has a new disk", func(t *testing.T) {
+		l := newLab(t, 1, 2)
+		l.mustUp()
+		l.host("m1").wipe()
+		err := l.refused()
+		require.ErrorContains(t, err, "w1: the machine and 1 others are members of a cluster whose control plane is on none of the masters")
+		assert.Contains(t, hint.Of(err), "paictl cluster recreate")
+		require.ErrorContains(t, l.refused(limited("m1")), "members of a cluster whose control plane")
+	})
+	t.Run("a master lost one file", func(t *testing.T) {
+		l := newLab(t, 1, 0)
+		l.mustUp()
+		l.host("m1").remove("/etc/kubernetes/kubelet.conf")
+		err := l.refused()
+		require.ErrorContains(t, err, "its database is not thrown away for that")
+		assert.Contains(t, hint.Of(err), "kubeadm init phase kubeconfig kubelet")
+		assert.DirExists(t, l.host("m1").root+"/var/lib/etcd/member")
+	})
+	t.Run("a master of another cluster", func(t *testing.T) {
+		l := newLab(t, 3, 0)
+		l.conf.Kubernetes.Kubernetes.LoadBalanceIP = "10.9.0.100"
+		l.mustUp()
+		other, err := os.ReadFile(filepath.Join(l.cluster, "ca", "3.crt"))
+		require.NoError(t, err)
+		l.host("m1").write("/etc/kubernetes/pki/ca.crt", string(other))
+		err = l.refused()
+		require.ErrorContains(t, err, "m1: the machine is a member of another cluster: its certificate authority is not that of m2")
+		assert.Contains(t, hint.Of(err), "paictl cluster down --limit m1")
+	})
+}
+
+func TestAnyMasterLeadsARunWhenOthersAreOff(t *testing.T) {
+	l := newLab(t, 3, 1)
+	l.conf.Kubernetes.Kubernetes.LoadBalanceIP = "10.9.0.100"
+	l.mustUp()
+	l.host("m1").server.Close()
+	l.conf.Layout.MachineList[3].Labels = map[string]string{"rack": "a"}
+	o := l.up(t.Context())
+	var partial *PartialError
+	require.ErrorAs(t, o.err, &partial)
+	assert.Equal(t, 3, partial.ExitCode())
+	assert.Contains(t, lines(o.changes), "m2 labels set node w1 label rack=a")
+	_, left := l.removeNodes(t.Context(), RemoveOptions{}, "m1")
+	assert.Equal(t, []string{"m1"}, left, "the first one, and dead")
+	assert.Equal(t, []string{"m2", "m3"}, l.members())
+}
+
+func TestSettingsReachOneMasterAfterTheOtherEtcdToo(t *testing.T) {
+	l := newLab(t, 3, 1)
+	k := &l.conf.Kubernetes.Kubernetes
+	k.LoadBalanceIP = "10.9.0.100"
+	l.mustUp()
+	before := l.host("m2").read("/etc/kubernetes/manifests/etcd.yaml")
+	k.Extra.Kubeadm = map[string]any{"etcd": map[string]any{"local": map[string]any{"extraArgs": args("snapshot-count", "5000")}}}
+	o := l.mustUp()
+	assert.NotEqual(t, before, l.host("m2").read("/etc/kubernetes/manifests/etcd.yaml"))
+	assert.Less(t, o.at(EventPhaseDone, "m1", phaseInit), o.at(EventPhaseStarted, "m2", phaseInit))
+	assert.Less(t, o.at(EventPhaseDone, "m2", phaseInit), o.at(EventPhaseStarted, "m3", phaseInit))
+	assert.Empty(t, lines(l.mustUp().changes))
+
+	t.Run("the folder of etcd's data stays", func(t *testing.T) {
+		k.EtcdDataPath = "/data/etcd"
+		defer func() { k.EtcdDataPath = "/var/lib/etcd" }()
+		o := l.up(t.Context())
+		require.ErrorContains(t, o.err, "etcd on m1 keeps its data in /var/lib/etcd, the configuration says /data/etcd: there it would begin empty")
+		assert.Contains(t, hint.Of(o.err), "etcd-data-path: /var/lib/etcd")
+	})
+	t.Run("what breaks the API server is put back, and the other masters never see it", func(t *testing.T) {
+		manifest := "/etc/kubernetes/manifests/kube-apiserver.yaml"
+		good := l.host("m1").read(manifest)
+		l.host("m1").write("/.fake/bad/kube-apiserver", hash([]byte(good))[:32])
+		l.host("m1").write("/var/log/pods/kube-system_kube-apiserver-m1_x/kube-apiserver/0.log", "Error: unknown flag: --no-such-flag\n")
+		l.forgetCalls()
+		k.Extra.Kubeadm["apiServer"] = map[string]any{"extraArgs": args("no-such-flag", "1")}
+		o := l.up(t.Context())
+		var partial *PartialError
+		require.ErrorAs(t, o.err, &partial)
+		assert.Contains(t, l.story(o), "the earlier ones are back in force; it said: Error: unknown flag: --no-such-flag")
+		assert.Equal(t, good, l.host("m1").read(manifest))
+		assert.NotContains(t, l.host("m2").calls(), "kubeadm init phase control-plane all")
+		assert.NotContains(t, l.host("m3").calls(), "kubeadm init phase control-plane all")
+		l.host("m1").remove("/.fake/bad")
+		delete(k.Extra.Kubeadm, "apiServer")
+		l.mustUp()
+		assert.Empty(t, lines(l.mustUp().changes))
+	})
+}
+
+func TestATicketIsMadeAgainBeforeItsTokenEnds(t *testing.T) {
+	l := newLab(t, 1, 3)
+	now := time.Now()
+	l.up(t.Context(), func(o *Options, _ *ssh.Options) {
+		o.Clock = func() time.Time {
+			now = now.Add(ticketLife)
+			return now
+		}
+	})
+	tokens := 0
+	for _, c := range l.host("m1").calls() {
+		if c == "kubeadm token create" {
+			tokens++
+		}
+	}
+	assert.Equal(t, 3, tokens, "one for each machine, where half an hour lies between them")
+}
+
+func TestALimitedRunWithoutAClusterSaysWhatToRun(t *testing.T) {
+	l := newLab(t, 1, 1)
+	o := l.up(t.Context(), limited("w1"))
+	require.Error(t, o.err)
+	assert.Contains(t, l.story(o), "there is no cluster yet that a machine could join (run paictl cluster up without --limit and --phases first)")
+}
+
+func TestRecreateMakesTheClusterAgain(t *testing.T) {
+	again := func(o *Options, _ *ssh.Options) { o.Recreate = true }
+	prepare := func(l *lab) {
+		l.conf.Kubernetes.Kubernetes.LoadBalanceIP = "10.9.0.100"
+		l.mustUp()
+		l.keep()
+	}
+	t.Run("from a healthy one", func(t *testing.T) {
+		l := newLab(t, 2, 1)
+		prepare(l)
+		loss, err := WhatIsLost(t.Context(), l.spec(), l.options())
+		require.NoError(t, err)
+		assert.Equal(t, []string{"m1", "m2", "w1"}, loss.Members)
+		assert.Contains(t, loss.String(), "3 nodes, 4 namespaces")
+		before := l.bytes()
+		o := l.up(t.Context(), again, func(o *Options, _ *ssh.Options) { o.DryRun = true })
+		require.NoError(t, o.err)
+		assert.Contains(t, lines(o.changes), "m2 reset run kubeadm reset")
+		assert.Contains(t, lines(o.changes), "m1 init run kubeadm init")
+		assert.Equal(t, before, l.bytes())
+
+		o = l.up(t.Context(), again)
+		require.NoError(t, o.err, "%s", l.story(o))
+		assert.False(t, l.kept())
+		assert.Equal(t, []string{"m1", "m2", "w1"}, l.nodes())
+		assert.Empty(t, lines(l.mustUp().changes))
+	})
+	t.Run("whose only master lost its disk", func(t *testing.T) {
+		l := newLab(t, 1, 1)
+		prepare(l)
+		l.host("m1").wipe()
+		o := l.up(t.Context(), again)
+		require.NoError(t, o.err, "%s", l.story(o))
+		assert.Equal(t, []string{"m1", "w1"}, l.nodes())
+	})
+	t.Run("not while a master is off, nor for a part", func(t *testing.T) {
+		l := newLab(t, 2, 1)
+		prepare(l)
+		l.host("m2").server.Close()
+		o := l.up(t.Context(), again)
+		require.ErrorContains(t, o.err, "m2 of the control plane does not answer: it would go on as the old cluster")
+		o = l.up(t.Context(), again, limited("w1"))
+		require.ErrorContains(t, o.err, "a cluster is made again as a whole")
+		assert.True(t, l.kept())
+	})
+	t.Run("and killed anywhere it is finished by running it again", func(t *testing.T) {
+		for at := 1; at < 12; at += 2 {
+			l := newLab(t, 1, 1)
+			prepare(l)
+			c := &crash{lab: l, at: at, when: duringCommand}
+			l.crash.Store(c)
+			l.commands.Store(0)
+			_ = l.up(t.Context(), again)
+			if c.happened() {
+				c.now()
+			}
+			l.crash.Store(nil)
+			l.rest()
+			o := l.up(t.Context(), again)
+			require.NoError(t, o.err, "after command %d: %s", at, l.story(o))
+			assert.Equal(t, []string{"m1", "w1"}, l.nodes())
+			assert.Empty(t, strings.TrimSpace(lines(l.mustUp().changes)))
+		}
+	})
+}
