@@ -93,7 +93,7 @@ func TestUpMakesExactlyTheChangesThatADifferenceCallsFor(t *testing.T) {
 		{
 			name: "a kernel setting",
 			do:   func() { k.Extra.Sysctl = map[string]string{"vm.max_map_count": "262144"} },
-			want: onBoth("base set sysctl vm.max_map_count 65530 -> 262144", "base update /etc/sysctl.d/90-paictl.conf"),
+			want: onBoth("base set sysctl vm.max_map_count 65530 -> 262144", "base update "+sysctlFile),
 		},
 		{
 			name: "a damaged program of a running unit",
