@@ -57,13 +57,6 @@ sh hack/packages.sh test || echo "some tests will be skipped for that"
 
 check "gofmt" formatted
 check "sh -n" shells
-# What go vet checks is part of golangci-lint, and of "go test", which is told not to do it again.
-if [ "${PAICTL_TEST_LINT:-1}" = 0 ]; then
-	skip "golangci-lint: PAICTL_TEST_LINT=0"
-	check "go vet" go vet ./...
-else
-	check "golangci-lint" linted
-fi
 
 race=-race
 if ! command -v gcc >/dev/null; then
@@ -109,18 +102,36 @@ fi
 
 # It is also a setting of paictl, which must not reach the tests of commands.
 unset PAICTL_BUNDLE
+
+# Tests on hosts mostly wait, for machines to come up or to be missed: all else runs beside them. One after
+# the other: the hosts share this machine's cores and network names.
+log=bin/e2e.log
+if [ -z "$why" ]; then
+	say "go test, on sandbox hosts: begun; what it says goes to $log"
+	# shellcheck disable=SC2086 # a list of words
+	PAICTL_E2E=1 PAICTL_BUNDLE="$bundle" bin/gotest -vet=off -p 1 -timeout 45m -count 1 $e2e >"$log" 2>&1 &
+	hosts=$!
+fi
+
+# What go vet checks is part of golangci-lint, and of "go test", which is told not to do it again.
+if [ "${PAICTL_TEST_LINT:-1}" = 0 ]; then
+	skip "golangci-lint: PAICTL_TEST_LINT=0"
+	check "go vet" go vet ./...
+else
+	check "golangci-lint" linted
+fi
+
 # From here on only go test speaks: these are the lines that one looks for. What hasn't changed since it
 # passed says "(cached)".
 say "go test $race"
-# shellcheck disable=SC2086 # lists of words
+# shellcheck disable=SC2086
 bin/gotest $race -vet=off -timeout 30m $concurrent || status=$?
 say "go test, where nothing is concurrent"
 # shellcheck disable=SC2086
 bin/gotest -vet=off -timeout 30m $serial || status=$?
 if [ -z "$why" ]; then
+	wait "$hosts" || status=$?
 	say "go test, on sandbox hosts"
-	# One after the other: the hosts share this machine's cores and network names.
-	# shellcheck disable=SC2086
-	PAICTL_E2E=1 PAICTL_BUNDLE="$bundle" bin/gotest -vet=off -p 1 -timeout 45m -count 1 $e2e || status=$?
+	cat "$log"
 fi
 exit "$status"
