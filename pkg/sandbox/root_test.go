@@ -224,15 +224,18 @@ func TestSandboxesThatAreMadeAtOnceHaveSubnetsOfTheirOwn(t *testing.T) {
 			if err == nil {
 				s, err = openOrCreate(t.Context(), opts)
 			}
-			assert.NoError(t, err)
+			if !assert.NoError(t, err) {
+				s = nil
+			}
 			made <- s
 		}()
 	}
 	var all []*Sandbox
 	subnets := map[string]bool{}
 	for range n {
-		s := <-made
-		all, subnets[s.state.Subnet.String()] = append(all, s), true
+		if s := <-made; s != nil {
+			all, subnets[s.state.Subnet.String()] = append(all, s), true
+		}
 	}
 	for _, s := range all { // not before: a subnet that is free again may be chosen again
 		assert.NoError(t, s.Down(t.Context()))
