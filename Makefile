@@ -7,7 +7,7 @@ VCS     := $(shell git rev-parse HEAD >/dev/null 2>&1 && echo auto || echo false
 LDFLAGS := -s -w $(if $(VERSION),-X github.com/openpai/paictl/pkg/version.Version=$(VERSION))
 
 .DEFAULT_GOAL := help
-.PHONY: build test lint bench bundle demo clean help
+.PHONY: build test soak lint bench bundle demo clean help
 
 build: ## Build bin/paictl, one static binary
 	@mkdir -p bin
@@ -15,6 +15,9 @@ build: ## Build bin/paictl, one static binary
 
 test: ## Check and test all that this machine can run, and name what it can't
 	@sh hack/test.sh
+
+soak: ## Run the random stories, crashes and large jobs for an hour or more
+	@sh hack/soak.sh
 
 lint: ## Run golangci-lint (built once from the version that hack/tools pins)
 	@sh hack/lint.sh

@@ -3,11 +3,14 @@ package sandbox
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"os"
 	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/openpai/paictl/pkg/hint"
 )
@@ -29,6 +32,19 @@ func (s *Sandbox) table() string {
 func (s *Sandbox) alias() string { return aliasPrefix + s.dir }
 
 const aliasPrefix = "paictl-sandbox:"
+
+// lockSubnets makes those wait who choose a subnet meanwhile: what is chosen is seen by its bridge. It locks a
+// folder that every machine has, so that nothing is left of it.
+func lockSubnets() (unlock func(), err error) {
+	run, err := os.Open("/run")
+	if err != nil {
+		return nil, fmt.Errorf("lock the choice of a subnet: %w", err)
+	}
+	if err := unix.Flock(int(run.Fd()), unix.LOCK_EX); err != nil {
+		return nil, errors.Join(fmt.Errorf("lock the choice of a subnet: %w", err), run.Close())
+	}
+	return func() { _ = run.Close() }, nil
+}
 
 // chooseSubnet returns the wanted subnet if it is free on this machine, else an error;
 // without a wish the first free one.
@@ -200,8 +216,8 @@ func (s *Sandbox) ownBridge(ctx context.Context) (there bool, err error) {
 		"the interface %s exists and belongs to the sandbox in %s", s.bridge(), owner)
 }
 
-// networkUp makes the bridge, address translation and forwarding; what is there stays.
-func (s *Sandbox) networkUp(ctx context.Context) error {
+// bridgeUp makes the bridge and gives it its address.
+func (s *Sandbox) bridgeUp(ctx context.Context) error {
 	there, err := s.ownBridge(ctx)
 	if err != nil {
 		return err
@@ -217,6 +233,14 @@ func (s *Sandbox) networkUp(ctx context.Context) error {
 	batch := fmt.Sprintf("addr replace %s/%d dev %s\nlink set dev %[3]s up\n", s.state.gateway(), s.state.Subnet.Bits(), s.bridge())
 	if _, err := runInput(ctx, nil, batch, "ip", "-batch", "-"); err != nil {
 		return fmt.Errorf("set up the bridge %s: %w", s.bridge(), err)
+	}
+	return nil
+}
+
+// networkUp makes the bridge, address translation and forwarding; what is there stays.
+func (s *Sandbox) networkUp(ctx context.Context) error {
+	if err := s.bridgeUp(ctx); err != nil {
+		return err
 	}
 	if _, err := runInput(ctx, nil, s.rules(), "nft", "-f", "-"); err != nil {
 		return fmt.Errorf("set up address translation: %w", err)

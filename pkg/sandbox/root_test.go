@@ -210,6 +210,39 @@ func TestLightHostsComeUpAnswerAndLeaveNothing(t *testing.T) {
 	assert.Equal(t, before, machineTrace(t, opts.Dir))
 }
 
+func TestSandboxesThatAreMadeAtOnceHaveSubnetsOfTheirOwn(t *testing.T) {
+	requireHosts(t)
+	const n = 5
+	made := make(chan *Sandbox, n)
+	for i := range n {
+		opts := testOptions(t, Light, 1)
+		opts.Name += fmt.Sprint(i)
+		go func() {
+			// As Up begins; hosts would only make it longer.
+			s := &Sandbox{}
+			err := os.MkdirAll(opts.Dir, 0o700)
+			if err == nil {
+				s, err = openOrCreate(t.Context(), opts)
+			}
+			if !assert.NoError(t, err) {
+				s = nil
+			}
+			made <- s
+		}()
+	}
+	var all []*Sandbox
+	subnets := map[string]bool{}
+	for range n {
+		if s := <-made; s != nil {
+			all, subnets[s.state.Subnet.String()] = append(all, s), true
+		}
+	}
+	for _, s := range all { // not before: a subnet that is free again may be chosen again
+		assert.NoError(t, s.Down(t.Context()))
+	}
+	assert.Len(t, subnets, n)
+}
+
 func TestAFullHostBootsRebootsLosesPowerAndLeavesNothing(t *testing.T) {
 	requireHosts(t)
 	opts := testOptions(t, Full, 1)

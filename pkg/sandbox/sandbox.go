@@ -223,6 +223,11 @@ func openOrCreate(ctx context.Context, opts Options) (*Sandbox, error) {
 	if err := refuseRemains(ctx, opts.Dir); err != nil {
 		return nil, err
 	}
+	unlock, err := lockSubnets()
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
 	subnet, err := chooseSubnet(opts.Subnet)
 	if err != nil {
 		return nil, err
@@ -237,7 +242,10 @@ func openOrCreate(ctx context.Context, opts Options) (*Sandbox, error) {
 	if _, err := s.ownBridge(ctx); err != nil {
 		return nil, err
 	}
-	return s, s.save()
+	if err := s.save(); err != nil {
+		return nil, err
+	}
+	return s, s.bridgeUp(ctx) // others see by it what is taken
 }
 
 // refuseRemains refuses to start anew above a sandbox whose directory was deleted: its hosts

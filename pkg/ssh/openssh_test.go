@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -65,7 +66,7 @@ func startOpenSSH(t *testing.T, settings ...string) *openssh {
 	cmd.WaitDelay = 5 * time.Second // its children hold the log open
 	require.NoError(t, cmd.Start())
 	t.Cleanup(func() {
-		_ = cmd.Process.Signal(os.Interrupt)
+		_ = cmd.Process.Signal(syscall.SIGTERM) // a shell that runs tests in the background has SIGINT ignored
 		_ = cmd.Wait()
 		if t.Failed() {
 			t.Log(log.String())

@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// paictl is the program under test, bundle the folder with what it installs.
-var paictl, bundle string
+// paictl is the program under test, bundle the folder with what it installs, work what ends with the run.
+var paictl, bundle, work string
 
 func TestMain(m *testing.M) {
 	if os.Getenv("PAICTL_E2E") == "" {
@@ -35,6 +35,8 @@ func setUp(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
+	work = dir
+	defer endShared()
 	paictl = filepath.Join(dir, "paictl")
 	build := exec.Command("go", "build", "-o", paictl, "../../cmd/paictl")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -97,17 +99,30 @@ type lab struct {
 // next run of the test goes on with them: end them with "paictl sandbox down --dir DIR/NAME/sandbox".
 func newLab(t testing.TB, name string, hosts int, flags ...string) *lab {
 	t.Helper()
-	base, keep := t.TempDir(), os.Getenv("PAICTL_E2E_DIR")
-	if keep != "" {
-		base = filepath.Join(keep, name)
-		require.NoError(t, os.MkdirAll(base, 0o700))
+	base := kept(name)
+	if base == "" {
+		base = t.TempDir()
 	}
-	l := &lab{t: t, dir: filepath.Join(base, "sandbox"), cluster: filepath.Join(base, "cluster")}
-	if keep == "" {
+	l := labIn(t, base)
+	if kept(name) == "" {
 		t.Cleanup(l.destroy)
 	}
 	l.hosts(name, hosts, flags...)
 	return l
+}
+
+// kept is the folder of a lab that outlives the run, "" where it doesn't.
+func kept(name string) string {
+	if dir := os.Getenv("PAICTL_E2E_DIR"); dir != "" {
+		return filepath.Join(dir, name)
+	}
+	return ""
+}
+
+func labIn(t testing.TB, base string) *lab {
+	t.Helper()
+	require.NoError(t, os.MkdirAll(base, 0o700))
+	return &lab{t: t, dir: filepath.Join(base, "sandbox"), cluster: filepath.Join(base, "cluster")}
 }
 
 // destroy ends the hosts; a second time it does nothing.

@@ -126,8 +126,7 @@ func (j *jobs) hasAShell(t *testing.T, name string) {
 	expect("echo task=$PAI_TASK_INDEX term=$TERM\n", "task=1 term=xterm-256color")
 	expect("stty size | tr ' ' x\n", "33x121")
 	require.NoError(t, pty.Setsize(tty, &pty.Winsize{Rows: 44, Cols: 99}))
-	time.Sleep(time.Second) // until the new size is there
-	expect("stty size | tr ' ' x\n", "44x99")
+	expect("until stty size | tr ' ' x | grep 44x9''9; do sleep 0.1; done\n", "44x99")
 	expect("sleep 1000; echo ended=$((100+$?))\n\x03", "^C")
 	expect("echo status=$((1000+$?))\n", "status=1130")
 	_, err = tty.WriteString("exit 7\n")

@@ -18,9 +18,9 @@ import (
 // TestJobs runs every example of examples/jobs in real containers, on four machines that pretend to have
 // eight GPUs each, and then what goes wrong with jobs: each ends in a state and a sentence.
 func TestJobs(t *testing.T) {
-	j := newJobs(t, "e2ej")
+	j := newJobs(t)
 	t.Run("examples", j.examplesEndAsTheySay)
-	t.Run("submit to first line", j.startsSoon)
+	t.Run("submit to first line", func(t *testing.T) { j.startsSoon(t, 1) })
 	t.Run("without volumes of images", j.copiesItsRuntime)
 	t.Run("access", j.isReachable)
 	t.Run("rights", j.mayDoLittle)
@@ -202,9 +202,9 @@ func (j *jobs) takesAFolderAlong(t *testing.T, name string) {
 // virtual cluster default, and the storage "team" on the first.
 type jobs struct{ *gpus }
 
-func newJobs(t testing.TB, name string) *jobs {
+func newJobs(t testing.TB) *jobs {
 	t.Helper()
-	g := newGPUs(t, name, 5)
+	g := newGPUs(t)
 	g.set("scheduler", map[string]any{"virtualClusters": map[string]any{"default": map[string]any{
 		"virtualCells": []any{map[string]any{"cellType": g.cellType, "cellNumber": 4}},
 		"quota":        map[string]any{"users": map[string]any{"eve": 2}},

@@ -14,11 +14,11 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// TestTheSchedulerSharesGPUsBetweenTwoTeams is the main road of the scheduler, on three machines that
-// pretend to have eight GPUs each: vision owns two of them, nlp one.
+// TestTheSchedulerSharesGPUsBetweenTwoTeams is the main road of the scheduler, on four machines that
+// pretend to have eight GPUs each: vision owns three of them, nlp one.
 func TestTheSchedulerSharesGPUsBetweenTwoTeams(t *testing.T) {
-	g := newGPUs(t, "e2eg", 4)
-	g.divide(2, 1)
+	g := newGPUs(t)
+	g.divide(3, 1)
 	workers := g.names[1:]
 
 	t.Run("opportunistic work fills the cluster", func(t *testing.T) {
@@ -26,19 +26,19 @@ func TestTheSchedulerSharesGPUsBetweenTwoTeams(t *testing.T) {
 			g.submit(gang{vc: "vision", name: fmt.Sprintf("idle%d", i), pods: 1, gpus: 8, priority: -1})
 			g.runs(fmt.Sprintf("idle%d", i), 1)
 		}
-		assert.Equal(t, 24, g.virtualCluster("vision").Opportunistic)
+		assert.Equal(t, 32, g.virtualCluster("vision").Opportunistic)
 		assert.Zero(t, g.virtualCluster("vision").Used)
 	})
 	t.Run("guaranteed work starts, and no more than it needs has to go", func(t *testing.T) {
 		g.submit(gang{vc: "nlp", name: "train", pods: 1, gpus: 8, priority: 10})
 		g.runs("train", 1)
-		assert.Equal(t, []string{"idle0", "idle1", "train"}, g.gangs(), "the youngest gang went")
-		assert.Contains(t, g.events("idle2-0"), "makes room for the gang train of virtual cluster nlp")
+		assert.Equal(t, []string{"idle0", "idle1", "idle2", "train"}, g.gangs(), "the youngest gang went")
+		assert.Contains(t, g.events("idle3-0"), "makes room for the gang train of virtual cluster nlp")
 		assert.Equal(t, 8, g.virtualCluster("nlp").Used)
 	})
 	t.Run("a gang gets all that its team owns, and nothing of the other's", func(t *testing.T) {
-		g.submit(gang{vc: "vision", name: "big", pods: 2, gpus: 8, priority: 10})
-		g.runs("big", 2)
+		g.submit(gang{vc: "vision", name: "big", pods: 3, gpus: 8, priority: 10})
+		g.runs("big", 3)
 		assert.Equal(t, []string{"big", "train"}, g.gangs())
 		g.submit(gang{vc: "vision", name: "more", pods: 1, gpus: 1, priority: 10})
 		g.waits("more")
@@ -79,11 +79,13 @@ func (g *gpus) survivesADeadMachine(t *testing.T) {
 	g.kubectl("-n pai-jobs delete pods -l job=big --force --grace-period=0")
 	eventually(t, time.Minute, "its cell is bad", func() bool {
 		v := g.virtualCluster("vision")
-		return v.Bad == 8 && v.Free == 8
+		return v.Bad == 8 && v.Free == 16
 	})
-	g.submit(gang{vc: "vision", name: "again", pods: 1, gpus: 8, priority: 10})
-	g.runs("again", 1)
-	assert.NotEqual(t, dead, g.pods("again")[0].Node)
+	g.submit(gang{vc: "vision", name: "again", pods: 2, gpus: 8, priority: 10})
+	g.runs("again", 2)
+	for _, p := range g.pods("again") {
+		assert.NotEqual(t, dead, p.Node)
+	}
 
 	g.submit(gang{vc: "vision", name: "second", pods: 1, gpus: 8, priority: 5})
 	g.waits("second")
@@ -96,7 +98,7 @@ func (g *gpus) survivesADeadMachine(t *testing.T) {
 	assert.Equal(t, dead, g.pods("second")[0].Node)
 }
 
-// movesAMachine begins with vision using both of its machines.
+// movesAMachine begins with vision using all of its machines.
 func (g *gpus) movesAMachine(t *testing.T) {
 	set := []string{"vc", "set", "nlp", "--cells", g.cellType + "=2", "--take-from", "vision"}
 	dry := ok(t, g.args(append(set, "--dry-run")...)...)
@@ -131,11 +133,9 @@ type gpus struct {
 	pause    string // an image that every machine has
 }
 
-func newGPUs(t testing.TB, name string, hosts int) *gpus {
+func newGPUs(t testing.TB) *gpus {
 	t.Helper()
-	s := newServices(t, name, hosts, func(l *lab) {
-		edit(t, filepath.Join(l.dir, "quick-start.yaml"), "gpu: none", "gpu: simulate")
-	})
+	s := sharedServices(t)
 	g := &gpus{services: s}
 	var layout struct {
 		Machines []struct {

@@ -30,7 +30,7 @@ const mailPassword = "e2e-Mail-Password-7391"
 // metrics of every node, an alert that arrives, a change that touches one release, stop and
 // start with the data still there, delete.
 func TestServicesStartStopAndKeepTheirData(t *testing.T) {
-	s := newServices(t, "e2es", 3)
+	s := sharedServices(t)
 	s.set("alert-manager", map[string]any{"receivers": map[string]any{"email": map[string]any{
 		"smtpHost": "mail.invalid", "from": "pai@mail.invalid", "to": []any{"admin@mail.invalid"},
 		"authUsername": "pai", "authPassword": mailPassword,
@@ -48,8 +48,8 @@ func TestServicesStartStopAndKeepTheirData(t *testing.T) {
 	})
 	t.Run("Prometheus has targets up on every node", func(t *testing.T) {
 		for _, job := range []string{"kubelet", "node-exporter"} {
-			eventually(t, 2*time.Minute, job+" is up on three nodes", func() bool {
-				return len(s.query(`up{job=~".*`+job+`.*"} == 1`, time.Time{})) == 3
+			eventually(t, 2*time.Minute, job+" is up on all nodes", func() bool {
+				return len(s.query(`up{job=~".*`+job+`.*"} == 1`, time.Time{})) == len(s.names)
 			})
 		}
 		eventually(t, 2*time.Minute, "all targets are up", func() bool { return len(s.query("up == 0", time.Time{})) == 0 })
@@ -115,7 +115,7 @@ func TestServicesStartStopAndKeepTheirData(t *testing.T) {
 // TestServicesThatFailSayWhy breaks one thing after the other; each is told by its own
 // reason long before the time is over.
 func TestServicesThatFailSayWhy(t *testing.T) {
-	s := newServices(t, "e2et", 2)
+	s := sharedServices(t)
 	s.push()
 	s.start(0)
 
@@ -199,21 +199,25 @@ type services struct {
 	kubeconfig string
 }
 
-// newServices makes it; each of prepare may change the quick-start file before it is used.
-func newServices(t testing.TB, name string, hosts int, prepare ...func(*lab)) *services {
+// newServices makes one of the test's own.
+func newServices(t testing.TB, name string, hosts int) *services {
 	t.Helper()
-	s := &services{lab: newLab(t, name, hosts), kubeconfig: filepath.Join(t.TempDir(), "kubeconfig")}
-	for _, change := range prepare {
-		change(s.lab)
-	}
+	s := &services{lab: newLab(t, name, hosts)}
+	s.bringUp()
+	return s
+}
+
+// bringUp makes a cluster of the lab's hosts.
+func (s *services) bringUp() {
+	s.t.Helper()
+	s.kubeconfig = filepath.Join(filepath.Dir(s.cluster), "kubeconfig")
 	s.generate()
 	s.up(0)
-	s.isReady(hosts)
-	require.NoError(t, os.WriteFile(s.kubeconfig, nil, 0o600))
-	cmd, _, errOut := command(t.Context(), t, "cluster", "kubeconfig", "-p", s.cluster, "--use")
+	s.isReady(len(s.names))
+	require.NoError(s.t, os.WriteFile(s.kubeconfig, nil, 0o600))
+	cmd, _, errOut := command(s.t.Context(), s.t, "cluster", "kubeconfig", "-p", s.cluster, "--use")
 	cmd.Env = append(cmd.Env, "KUBECONFIG="+s.kubeconfig)
-	require.NoError(t, cmd.Run(), errOut)
-	return s
+	require.NoError(s.t, cmd.Run(), errOut)
 }
 
 // args adds what chooses the cluster.

@@ -17,6 +17,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/tools/clientcmd"
+
+	_ "github.com/openpai/paictl" // holds the source of pai-controller: where that changes, no cached result counts
 )
 
 // controller is cmd/pai-controller as a process.

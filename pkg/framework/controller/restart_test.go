@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -77,6 +76,13 @@ func (k *kubelet) note(p *corev1.Pod) {
 	k.ran[id][string(p.UID)] = true
 }
 
+// tasks is how many attempts of tasks have come to run.
+func (k *kubelet) tasks() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return len(k.ran)
+}
+
 func (w *cluster) end(clients kubernetes.Interface, p *corev1.Pod, code int32) {
 	for range 5 {
 		now, err := clients.CoreV1().Pods(w.namespace).Get(context.Background(), p.Name, metav1.GetOptions{})
@@ -117,8 +123,13 @@ func TestKillingTheControllerLosesNoTaskAndRunsNoneTwice(t *testing.T) {
 			w.submit(fmt.Sprintf("job%d", i), workers(int32(1+i%8)))
 		}
 	}()
-	for range 10 {
-		time.Sleep(400 * time.Millisecond) //nolint:forbidigo // the point is that it may be killed at any time
+	tasks := 0
+	for i := range jobs {
+		tasks += 1 + i%8
+	}
+	for i := range 10 {
+		// Spread over all that it does, whatever the machine does beside it.
+		w.eventually("more tasks have run", func() bool { return k.tasks() > i*tasks/10 })
 		w.stop()
 		w.start()
 	}

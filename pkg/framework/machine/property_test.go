@@ -3,7 +3,9 @@ package machine_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -182,10 +184,14 @@ func (w *world) final() {
 	assert.Equal(w.t, before.CompletionTime, w.persisted.CompletionTime, "nothing happens to a job that has ended")
 }
 
+// TestNoStoryBreaksThePromises plays as many stories as PAICTL_TEST_STORIES says.
 func TestNoStoryBreaksThePromises(t *testing.T) {
 	stories := uint64(1000)
 	if testing.Short() {
 		stories = 200
+	}
+	if n, err := strconv.ParseUint(os.Getenv("PAICTL_TEST_STORIES"), 10, 64); err == nil {
+		stories = n
 	}
 	for seed := range stories {
 		if !t.Run(fmt.Sprintf("story %d", seed), func(t *testing.T) { chaos(t, seed) }) {

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -147,9 +148,14 @@ func (w *world) learn(l *sim.Line, p *worldPod) {
 func (p *worldPod) wantsBind(w *world) bool { return w.steps[len(w.steps)-1]["phase"] != "Preempting" }
 
 // TestRandomStepsKeepTheBooksAndSurviveRestarts runs steps that no one would write, recounts the books
-// after each, and restarts now and then: what ran before runs after, where it ran.
+// after each, and restarts now and then: what ran before runs after, where it ran. PAICTL_SIM_SEEDS says
+// how many stories there are.
 func TestRandomStepsKeepTheBooksAndSurviveRestarts(t *testing.T) {
-	for seed := range uint64(60) {
+	seeds := uint64(60)
+	if n, err := strconv.ParseUint(os.Getenv("PAICTL_SIM_SEEDS"), 10, 64); err == nil {
+		seeds = n
+	}
+	for seed := range seeds {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) { randomSteps(t, seed, 400) })
 	}
 }

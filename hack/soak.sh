@@ -1,0 +1,29 @@
+#!/bin/sh
+# Runs the random stories, the crashes at every point and the large jobs as long as is worth an
+# hour or more; "make test" runs a few of each. A variable that is set already keeps its value.
+# Each test names the seed of what it finds.
+set -eu
+cd "$(dirname "$0")/.."
+
+# soak PACKAGE TEST VARIABLE=VALUE...
+status=0
+soak() {
+	package=$1 tests=$2
+	shift 2
+	for pair; do
+		eval "value=\${${pair%%=*}:-${pair#*=}}"
+		export "${pair%%=*}=$value"
+		printf '== %s: %s=%s\n' "$package" "${pair%%=*}" "$value"
+	done
+	# -count=1: the variables may be those of a run that has passed.
+	go test -count=1 -timeout 0 -run "$tests" "./$package" || status=$?
+}
+
+soak pkg/scheduler/cell . PAICTL_CELL_STEPS=10000000 PAICTL_CELL_HISTORIES=10000 PAICTL_CELL_PACKINGS=10000 PAICTL_CELL_SAFETY=2000 PAICTL_CELL_TWINS=1000
+soak pkg/scheduler/sim TestRandom PAICTL_SIM_SEEDS=10000
+soak pkg/scheduler/sim/bound . PAICTL_BOUND=1
+soak pkg/framework/machine TestNoStory PAICTL_TEST_STORIES=200000
+soak pkg/framework/controller 'TestKilling|TestALarge|TestMany|TestTheAddresses' PAICTL_TEST_JOBS=500 PAICTL_TEST_TASKS=10000 PAICTL_TEST_MANY=2000 PAICTL_TEST_GANG=1000
+soak pkg/cluster 'Crash|CutOff' PAICTL_TEST_CRASH=all
+soak test/scale . PAICTL_SCALE_NODES=256 PAICTL_SCALE_JOBS=1000 PAICTL_SCALE_TASKS=3000 PAICTL_SCALE_FRAMEWORKS=3000
+exit "$status"

@@ -1,0 +1,75 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// shared is the cluster of the tests of what runs on one, which use it one after the other: a master, and four
+// workers that pretend to have eight GPUs each. To make it takes as long as many a test.
+var shared *services
+
+const (
+	sharedName  = "e2es"
+	sharedHosts = 5
+	asGenerated = "services-configuration.yaml.generated"
+)
+
+// sharedServices returns the shared cluster without services, jobs and their data. After a test that has failed
+// the next gets a new one.
+func sharedServices(t testing.TB) *services {
+	t.Helper()
+	t.Cleanup(func() {
+		if t.Failed() {
+			endShared()
+		}
+	})
+	if shared != nil {
+		s := &services{lab: labIn(t, filepath.Dir(shared.cluster)), kubeconfig: shared.kubeconfig}
+		s.names = shared.names
+		s.empty()
+		return s
+	}
+	base := kept(sharedName)
+	if base == "" {
+		base = filepath.Join(work, sharedName)
+	}
+	s := &services{lab: labIn(t, base)}
+	shared = s // from here on there is something to end
+	s.hosts(sharedName, sharedHosts)
+	edit(t, filepath.Join(s.dir, "quick-start.yaml"), "gpu: none", "gpu: simulate")
+	s.bringUp()
+	file := filepath.Join(s.cluster, "services-configuration.yaml")
+	require.NoError(t, os.WriteFile(filepath.Join(base, asGenerated), []byte(read(t, file)), 0o600))
+	return s
+}
+
+// empty takes away all that a test can have left, but for the history of the configuration.
+func (s *services) empty() {
+	s.t.Helper()
+	s.isReady(len(s.names)) // a machine may be on its way back
+	// A Framework goes when its controller has let it go.
+	s.kubectl("-n pai-jobs delete frameworks --all --timeout=120s --ignore-not-found || true")
+	s.kubectl("-n pai-jobs delete pods --all --grace-period=1 --timeout=120s")
+	file := filepath.Join(s.cluster, "services-configuration.yaml")
+	require.NoError(s.t, os.WriteFile(file, []byte(read(s.t, filepath.Join(filepath.Dir(s.cluster), asGenerated))), 0o600))
+	ok(s.t, s.args("config", "push", "--yes", "--force", "-p", s.cluster)...)
+	s.run(0, "delete", "--yes")
+}
+
+// endShared ends the hosts of the shared cluster, unless they are kept.
+func endShared() {
+	if shared == nil || kept(sharedName) != "" {
+		return
+	}
+	if out, err := exec.Command(paictl, "sandbox", "down", "--dir", shared.dir).CombinedOutput(); err != nil {
+		fmt.Printf("sandbox down: %v\n%s", err, out)
+	}
+	_ = os.RemoveAll(filepath.Dir(shared.dir))
+	shared = nil
+}
