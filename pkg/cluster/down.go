@@ -213,7 +213,7 @@ func (r *run) reach(ctx context.Context, nodes []*Node) error {
 		case err == nil:
 		case isCancel(ctx, err):
 			return context.Canceled
-		case errors.Is(err, ssh.ErrUnreachable):
+		case errors.Is(err, ssh.ErrUnreachable), !n.ControlPlane && refusedAlone(err, len(errs), len(nodes)):
 			r.setAside(n, "connect", err)
 		default:
 			findings = append(findings, Finding{

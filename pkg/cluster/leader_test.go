@@ -1,7 +1,9 @@
 package cluster
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -300,3 +302,34 @@ func TestRecreateMakesTheClusterAgain(t *testing.T) {
 		}
 	})
 }
+
+func TestOneWorkerThatRefusesTheLoginKeepsNoOneFromWorking(t *testing.T) {
+	s := preflightSpec(t, 3)
+	f := newFleet(t, s)
+	o := f.options(&storySink{})
+	good := o.Dialer
+	for _, refused := range [][]string{{"w2"}, {"w1", "w2"}, {"m1"}} {
+		for _, why := range []error{ssh.ErrAuth, ssh.ErrHostKey} {
+			o.Dialer = dialerFunc(func(ctx context.Context, target ssh.Target) (ssh.Host, error) {
+				for _, n := range s.Nodes {
+					if n.Target == target && slices.Contains(refused, n.Hostname) {
+						return nil, fmt.Errorf("%s: %w", n.Hostname, why)
+					}
+				}
+				return good.Dial(ctx, target)
+			})
+			_, err := Preflight(t.Context(), s, o)
+			if len(refused) == 1 && refused[0] != "m1" {
+				require.ErrorAs(t, err, new(*PartialError), "%v", err)
+				assert.ErrorContains(t, err, "w2")
+				continue
+			}
+			require.ErrorAs(t, err, new(*PreflightError), "%v %v", refused, err)
+		}
+	}
+}
+
+type dialerFunc func(context.Context, ssh.Target) (ssh.Host, error)
+
+// Dial implements ssh.Dialer.
+func (f dialerFunc) Dial(ctx context.Context, t ssh.Target) (ssh.Host, error) { return f(ctx, t) }

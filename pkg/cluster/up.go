@@ -145,8 +145,9 @@ func (r *run) scope() ([]*Node, []phase, error) {
 }
 
 // connect dials all hosts. A machine that doesn't answer is set aside, unless no machine of the
-// control plane does; one that answers and refuses us is a mistake to be repaired before
-// anything is changed anywhere.
+// control plane does; so is a worker that refuses us while most others don't: one changed key
+// among a thousand keeps no one from working. Where many refuse, or a master does, that is a
+// mistake to be repaired before anything is changed anywhere.
 func (r *run) connect(ctx context.Context, nodes []*Node) error {
 	var findings []Finding
 	errs := r.each(ctx, nodes, r.dial)
@@ -155,7 +156,8 @@ func (r *run) connect(ctx context.Context, nodes []*Node) error {
 		if isCancel(ctx, err) {
 			return context.Canceled
 		}
-		if errors.Is(err, ssh.ErrUnreachable) && (!n.ControlPlane || !noMaster) {
+		unreachable := errors.Is(err, ssh.ErrUnreachable) && (!n.ControlPlane || !noMaster)
+		if unreachable || !n.ControlPlane && refusedAlone(err, len(errs), len(nodes)) {
 			r.setAside(n, "connect", err)
 			continue
 		}
@@ -167,6 +169,12 @@ func (r *run) connect(ctx context.Context, nodes []*Node) error {
 		return r.refuse(findings)
 	}
 	return nil
+}
+
+// refusedAlone reports whether a machine refused the login or showed another key than the known one,
+// while most of the others didn't. No connection is made to such a machine.
+func refusedAlone(err error, failed, of int) bool {
+	return 2*failed < of && (errors.Is(err, ssh.ErrAuth) || errors.Is(err, ssh.ErrHostKey))
 }
 
 // survey asks each host everything at once: one script, one round trip.
