@@ -8,8 +8,6 @@ import (
 	"net"
 	"slices"
 	"strings"
-
-	"github.com/openpai/paictl/pkg/hint"
 )
 
 // The leader of a run is the machine of the control plane through which it does what concerns
@@ -224,10 +222,4 @@ type leaderAnswer struct {
 func selfAPI(s *Spec, n *Node) string {
 	return fmt.Sprintf("\nself() { kubectl --server=%s \"$@\"; }\n",
 		quote("https://"+s.ownEndpoint(n)))
-}
-
-// noCluster is the error of what needs a cluster where none was made yet.
-func noCluster(what string) error {
-	return hint.Errorf("run first: paictl cluster up, without --limit or with a machine of the control plane in it",
-		"%s: there is no cluster yet", what)
 }

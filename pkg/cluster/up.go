@@ -67,7 +67,7 @@ func Up(ctx context.Context, s *Spec, o Options) ([]Change, error) {
 		nodes = append([]*Node{r.leader}, nodes...) // it sets the labels of the nodes under --limit
 	}
 	r.warnNotReady(p, nodes)
-	changes := append(reset, p.changes(nodes)...)
+	changes := slices.Concat(reset, p.changes(nodes))
 	if !o.DryRun {
 		if err := r.applyAll(ctx, p, nodes); err != nil {
 			return changes, err
