@@ -29,7 +29,7 @@ func NewCmdKubeconfig(f *cmdutil.Factory, runF func(context.Context, *Kubeconfig
 	cmd := &cobra.Command{
 		Use:   "kubeconfig",
 		Short: "Put the cluster into your kubeconfig",
-		Long: `Fetches the administrator's credentials from the first machine of the control plane and merges them
+		Long: `Fetches the administrator's credentials from a healthy machine of the control plane and merges them
 into ~/.kube/config (or the first file of KUBECONFIG, or --file) under the cluster's name: its cluster,
 user and context are replaced as a whole, all other entries stay. Your current context is switched only
 with --use. The file is written at once, with mode 0600.`,
