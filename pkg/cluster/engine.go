@@ -79,6 +79,8 @@ type run struct {
 	ticket *ticket
 	// leader is the control plane machine through which cluster-wide work is done.
 	leader *Node
+	// servers are the API's address by the masters' own kubeconfigs, where findLeader asked.
+	servers map[*Node]string
 }
 
 func newRun(s *Spec, o Options) *run {
@@ -88,7 +90,7 @@ func newRun(s *Spec, o Options) *run {
 	return &run{
 		id: hex.EncodeToString(b), spec: s, opts: o, started: o.Clock(),
 		slots: make(chan struct{}, o.Parallel),
-		hosts: map[string]ssh.Host{}, failed: map[string]Failed{}, changes: map[string]int{},
+		hosts: map[string]ssh.Host{}, failed: map[string]Failed{}, servers: map[*Node]string{}, changes: map[string]int{},
 	}
 }
 

@@ -6,9 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
+	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/google/renameio/v2"
 	"k8s.io/client-go/tools/clientcmd"
@@ -74,19 +75,26 @@ func (r *run) reachLeader(ctx context.Context) (*Node, error) {
 	return nil, noClusterYet(masters[0])
 }
 
-// serverOf returns the API's address for people: the configured one, unless that is a master
-// that the cluster's own kubeconfig doesn't name.
+// serverOf returns the API's address for people, by the cluster's own kubeconfig.
 func (s *Spec) serverOf(raw []byte) string {
-	configured := "https://" + s.configuredEndpoint()
-	isMaster := slices.ContainsFunc(s.ControlPlane(), func(n *Node) bool { return s.ownEndpoint(n) == s.configuredEndpoint() })
 	c, err := clientcmd.Load(raw)
-	if err != nil || !isMaster {
-		return configured
+	if err != nil {
+		return s.reachedBy("")
 	}
 	for _, cl := range c.Clusters {
-		return cl.Server
+		return s.reachedBy(cl.Server)
 	}
-	return configured
+	return s.reachedBy("")
+}
+
+// reachedBy returns the API's address: the configured one, unless that is a master's and the
+// members' kubeconfigs name another master.
+func (s *Spec) reachedBy(server string) string {
+	configured, _, _ := net.SplitHostPort(s.configuredEndpoint())
+	if u, err := url.Parse(server); err == nil && s.master(configured) != nil && s.master(u.Hostname()) != nil {
+		return server
+	}
+	return "https://" + s.configuredEndpoint()
 }
 
 // renameKubeconfig takes the current context of a kubeconfig, with its cluster and user,

@@ -76,18 +76,21 @@ func compareBool(a, b bool) int {
 	return 1
 }
 
-// reachedAt returns the API's address for the members where the configuration names a machine
-// that has none: a master that is about to join, listed beside those that are there.
+// reachedAt returns the API's address for the members where the configuration names another
+// master's: one that is about to join, or one that has become the first by its address. It moves
+// to a load balancer when the configuration says so, and from master to master never.
 func (w *world) reachedAt() string {
 	configured, _, _ := net.SplitHostPort(w.spec.configuredEndpoint())
-	isNew := slices.ContainsFunc(w.spec.ControlPlane(), func(n *Node) bool {
-		return n.HostIP == configured && w.facts[n.Hostname] != nil && !w.member(n)
-	})
 	host, _, err := net.SplitHostPort(strings.TrimPrefix(w.of(w.leader, phaseJoin).value("server"), "https://"))
-	if !isNew || err != nil || host == configured {
+	named := w.spec.master(configured)
+	if err != nil || host == configured || named == nil {
 		return ""
 	}
-	return host
+	now := w.spec.master(host)
+	if w.facts[named.Hostname] != nil && !w.member(named) || now != nil && w.member(now) {
+		return host
+	}
+	return ""
 }
 
 // founder returns the machine on which the cluster is made: one where an attempt was cut off, or
@@ -186,9 +189,11 @@ func (r *run) findLeader(ctx context.Context, without []*Node) (*Node, error) {
 	errs := r.each(ctx, machines, func(ctx context.Context, n *Node) error {
 		res, err := r.read(ctx, n, "leader", "look", selfAPI(r.spec, n)+`
 [ -f "$S/member" ] && [ -f "$KUBECONFIG" ] || exit 0
+sed -n 's/^ *server: *//p' "$KUBECONFIG" | head -n 1
 if self get --raw /readyz --request-timeout=10s >/dev/null 2>&1; then echo ready; else echo member; fi
 `)
-		said <- leaderAnswer{n, strings.TrimSpace(string(res.Stdout))}
+		server, state, _ := strings.Cut(strings.TrimSpace(string(res.Stdout)), "\n")
+		said <- leaderAnswer{n, strings.TrimPrefix(server, "https://"), state}
 		return err
 	})
 	if ctx.Err() != nil {
@@ -198,6 +203,7 @@ if self get --raw /readyz --request-timeout=10s >/dev/null 2>&1; then echo ready
 	states := map[*Node]string{}
 	for a := range said {
 		states[a.node] = a.state
+		r.servers[a.node] = a.server
 	}
 	for _, want := range []string{"ready", "member"} {
 		for _, n := range machines {
@@ -213,8 +219,8 @@ if self get --raw /readyz --request-timeout=10s >/dev/null 2>&1; then echo ready
 }
 
 type leaderAnswer struct {
-	node  *Node
-	state string
+	node          *Node
+	server, state string
 }
 
 // selfAPI is shell by which a control plane machine asks its own API server: a load balancer in

@@ -81,8 +81,15 @@ func TestAMasterListedAboveTheOthersJoinsThem(t *testing.T) {
 	assert.True(t, l.kept())
 	assert.Equal(t, []string{"m1", "m2"}, l.members())
 	assert.Contains(t, l.host("m1").read("/etc/kubernetes/admin.conf"), "https://10.9.0.2:6443", "the address that the members use")
-	l.mustUp() // the names of two masters are in both certificates now
 	assert.Empty(t, lines(l.mustUp().changes))
+
+	out, _ := l.removeNodes(t.Context(), RemoveOptions{}, "m2")
+	require.ErrorContains(t, out.err, "m2 has the address at which all machines use the API (10.9.0.2)")
+	assert.Contains(t, hint.Of(out.err), "load balancer")
+	assert.Equal(t, []string{"m1", "m2"}, l.members())
+	out, left := l.removeNodes(t.Context(), RemoveOptions{}, "m1")
+	require.NoError(t, out.err, "%s", l.story(out))
+	assert.Equal(t, []string{"m1"}, left)
 }
 
 func TestTheOrderOfTheLayoutMeansNothing(t *testing.T) {

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"errors"
@@ -66,7 +67,7 @@ func RemoveNodes(ctx context.Context, s *Spec, o Options, ro RemoveOptions) erro
 	if r.leader, err = r.findLeader(ctx, nodes); err != nil {
 		return err
 	}
-	if err := r.noLeader(nodes); err != nil {
+	if err := cmp.Or(r.noLeader(nodes), r.keepsAddress(nodes)); err != nil {
 		return err
 	}
 	m := &removal{run: r, opts: ro, undo: u, dead: dead}
@@ -101,13 +102,18 @@ func Removable(s *Spec, names []string) ([]*Node, error) {
 	case len(stay) == 0:
 		return nil, hint.Errorf("to end the cluster: paictl cluster down", "these are all machines of the control plane: without them there is no cluster")
 	}
+	return nodes, nil
+}
+
+// keepsAddress refuses to remove the machine at whose address all others use the API.
+func (r *run) keepsAddress(nodes []*Node) error {
 	for _, n := range nodes {
-		if n.ControlPlane && s.configuredEndpoint() == s.ownEndpoint(n) {
-			return nil, hint.Errorf("set load-balance-ip in kubernetes-configuration.yaml to an address that stays (a load balancer in front of all masters), run paictl cluster up, then remove this one",
-				"%s has the address at which all machines use the API (load-balance-ip %s)", n.Hostname, n.HostIP)
+		if n.ControlPlane && r.servers[r.leader] == r.spec.ownEndpoint(n) {
+			return hint.Errorf("set load-balance-ip in kubernetes-configuration.yaml to an address that stays (a load balancer in front of all masters), run paictl cluster up, then remove this one",
+				"%s has the address at which all machines use the API (%s)", n.Hostname, n.HostIP)
 		}
 	}
-	return nodes, nil
+	return nil
 }
 
 // noLeader refuses to go on where the cluster can't be asked, although there may be one. Without

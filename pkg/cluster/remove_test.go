@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-func TestTheLastMachineOfTheControlPlaneAndTheOneWithTheAPIsAddressStay(t *testing.T) {
+func TestTheLastMachineOfTheControlPlaneStays(t *testing.T) {
 	s := preflightSpec(t, 1)
 	_, err := Removable(s, []string{"m1"})
 	require.EqualError(t, err, "m1 is the only machine of the control plane: without it there is no cluster")
@@ -23,11 +23,8 @@ func TestTheLastMachineOfTheControlPlaneAndTheOneWithTheAPIsAddressStay(t *testi
 	s.Nodes[1].ControlPlane = true
 	_, err = Removable(s, []string{"w1", "10.0.0.1"})
 	require.EqualError(t, err, "these are all machines of the control plane: without them there is no cluster")
-	_, err = Removable(s, []string{"10.0.0.1"})
-	require.ErrorContains(t, err, "m1 has the address at which all machines use the API (load-balance-ip 10.0.0.1)")
-	s.Config.Kubernetes.Kubernetes.LoadBalanceIP = "10.0.0.100"
 	nodes, err := Removable(s, []string{"10.0.0.1"})
-	require.NoError(t, err, "behind a load balancer none is special")
+	require.NoError(t, err)
 	assert.Equal(t, []*Node{s.Nodes[0]}, nodes)
 	nodes, err = Removable(s, []string{"w1", s.Nodes[1].HostIP})
 	require.NoError(t, err)

@@ -72,6 +72,16 @@ func (s *Spec) ControlPlane() []*Node {
 	return out
 }
 
+// master returns the control plane node with that address, nil where there is none.
+func (s *Spec) master(address string) *Node {
+	for _, n := range s.ControlPlane() {
+		if n.HostIP == address {
+			return n
+		}
+	}
+	return nil
+}
+
 // Node returns the node of that host name or address.
 func (s *Spec) Node(name string) (*Node, error) {
 	for _, n := range s.Nodes {

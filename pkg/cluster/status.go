@@ -165,6 +165,7 @@ func newStatus(s *Spec, nodes []*Node, answers map[*Node]answer, errs map[*Node]
 			st.Lock = &LockOwner{Owner: f[0], Since: f[1]}
 		}
 	}
+	st.Endpoint = s.reachedBy(api.value("server"))
 	st.addComponents(api)
 	st.Renewal = Renewal{Kubelet: true, ControlPlane: true}
 	for _, n := range nodes {

@@ -61,6 +61,7 @@ s_api() {
 		return 0
 	fi
 	printf 'api\tup\t\n'
+	printf 'server\t%s\n' "$(sed -n 's/^ *server: *//p' "$KUBECONFIG" | head -n 1)"
 	s_kubectl get nodes -o go-template='{{range .items}}node{{"\t"}}{{.metadata.name}}{{"\t"}}{{if .spec.unschedulable}}cordoned{{end}}{{"\t"}}{{.status.nodeInfo.kubeletVersion}}{{"\t"}}{{range .status.conditions}}{{.type}}={{.status}};{{end}}{{"\t"}}{{range .status.conditions}}{{if eq .type "Ready"}}{{if ne .status "True"}}{{.reason}}: {{.message}}{{end}}{{end}}{{end}}{{"\t"}}{{.spec.podCIDR}}{{"\n"}}{{end}}'
 	s_kubectl get pods -n kube-system -l tier=control-plane -o go-template='{{range .items}}pod{{"\t"}}{{index .metadata.labels "component"}}{{"\t"}}{{.spec.nodeName}}{{"\t"}}{{range .status.containerStatuses}}{{if .ready}}ready{{else}}{{range $k, $v := .state}}{{$k}} {{with $v.reason}}{{.}}{{end}}{{end}}{{end}}{{"\t"}}{{.restartCount}}{{end}}{{"\n"}}{{end}}'
 	for ns in kube-system kube-flannel; do
