@@ -189,10 +189,10 @@ func (r *run) findLeader(ctx context.Context, without []*Node) (*Node, error) {
 	errs := r.each(ctx, machines, func(ctx context.Context, n *Node) error {
 		res, err := r.read(ctx, n, "leader", "look", selfAPI(r.spec, n)+`
 [ -f "$S/member" ] && [ -f "$KUBECONFIG" ] || exit 0
-sed -n 's/^ *server: *//p' "$KUBECONFIG" | head -n 1
 if self get --raw /readyz --request-timeout=10s >/dev/null 2>&1; then echo ready; else echo member; fi
+sed -n 's/^ *server: *//p' "$KUBECONFIG" | head -n 1
 `)
-		server, state, _ := strings.Cut(strings.TrimSpace(string(res.Stdout)), "\n")
+		state, server, _ := strings.Cut(strings.TrimSpace(string(res.Stdout)), "\n")
 		said <- leaderAnswer{n, strings.TrimPrefix(server, "https://"), state}
 		return err
 	})
