@@ -211,6 +211,31 @@ func TestSettingsReachOneMasterAfterTheOtherEtcdToo(t *testing.T) {
 	})
 }
 
+// What an earlier run wrote, the pods run with already: it is not waited for as if it were new.
+func TestSettingsThatCameUpBeforeARunWasCutOffStay(t *testing.T) {
+	l := newLab(t, 1, 0)
+	l.made()
+	m1 := l.host("m1")
+	k := &l.conf.Kubernetes.Kubernetes
+	old := map[string]string{}
+	for _, c := range components {
+		old[c] = m1.read("/etc/kubernetes/manifests/" + c + ".yaml")
+	}
+	k.Extra.Kubeadm = map[string]any{"scheduler": map[string]any{"extraArgs": args("v", "4")}}
+	l.mustUp()
+	want := m1.read("/etc/kubernetes/manifests/kube-scheduler.yaml")
+	require.NotEqual(t, old["kube-scheduler"], want)
+	// As a power failure leaves it after the scheduler came up, and before that was noted.
+	for c, text := range old {
+		m1.write(stateDir+"/manifests/"+c+".yaml", text)
+		m1.write(stateDir+"/manifests/"+c+".hash", hash([]byte(text))[:32])
+	}
+	m1.remove(stateDir + "/kubeadm-applied")
+	l.mustUp()
+	assert.Equal(t, want, m1.read("/etc/kubernetes/manifests/kube-scheduler.yaml"))
+	assert.Empty(t, lines(l.mustUp().changes))
+}
+
 func TestATicketIsMadeAgainBeforeItsTokenEnds(t *testing.T) {
 	l := newLab(t, 1, 3)
 	now := time.Now()
