@@ -70,7 +70,7 @@ const restoreRenewal = "/etc/kubernetes"
 // has left, which comes before all else: without it the control plane may be down for good.
 func restorations(a answer) []Change {
 	left := a.all("aside")
-	if len(left) == 0 || a.value("member") != "yes" {
+	if len(left) == 0 {
 		return nil
 	}
 	detail := left[0][0]

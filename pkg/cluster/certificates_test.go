@@ -335,13 +335,18 @@ func TestAMachineThatIsNoMasterIsLeftAlone(t *testing.T) {
 }
 
 // TestARenewalThatIsKilledAnywhereIsFinishedByTheNextStart kills the program with all that it
-// has started at each point in turn. Then the kubelet goes on, or, at every third of them, for
-// time's sake, the machine starts again as well.
+// has started at one point after the other. Then the kubelet goes on, or, at every third of
+// them, the machine starts again as well. For time's sake it takes every second point, and with
+// PAICTL_TEST_CRASH=all each, both ways.
 func TestARenewalThatIsKilledAnywhereIsFinishedByTheNextStart(t *testing.T) {
 	names := []string{"etcd-server", "scheduler.conf"}
-	for k := 1; ; k++ {
+	step := 2
+	if allCrashes() {
+		step = 1
+	}
+	for k := 1; ; k += step {
 		for _, boot := range []bool{false, true} {
-			if boot && k%3 != 0 {
+			if boot && k%3 != 0 && !allCrashes() {
 				continue
 			}
 			m := newMaster(t, "joined")
@@ -580,7 +585,7 @@ func TestTheStubOfKubeadmAnswersAsTheRealOne(t *testing.T) {
 // plane does not run.
 func TestUpPutsBackWhatARenewalHasLeft(t *testing.T) {
 	l := newLab(t, 1, 0)
-	l.mustUp()
+	l.made()
 	h := l.host("m1")
 	want := l.state()
 	const manifest, aside = "/etc/kubernetes/manifests/etcd.yaml", "/etc/kubernetes/renew.a1B2c3/etcd.yaml"

@@ -69,7 +69,7 @@ func TestARunEndsWithWhatServicesDoNotKnowYet(t *testing.T) {
 
 func TestARemovalEndsWithWhatServicesDoNotKnowYet(t *testing.T) {
 	l := newLab(t, 1, 1)
-	l.mustUp()
+	l.made()
 	require.NoError(t, os.WriteFile(filepath.Join(l.cluster, "objects", "pai-configuration"), []byte("{pushed}\n"), 0o644))
 	c, _ := compares([]string{"layout.yaml"}, nil)
 	client, events := ssh.NewClient(sshtest.Options(t, l.servers()...)), &sink{}

@@ -126,7 +126,7 @@ func TestDownLeavesAHalfInstalledMachineAsItWas(t *testing.T) {
 func TestDownSetsAsideAMachineThatIsOffAndFinishesTheOthers(t *testing.T) {
 	l := newWholeLab(t, 1, 2)
 	before := l.machines()
-	l.mustUp()
+	l.made()
 	l.host("w1").server.Close()
 	o := l.down(t.Context(), false)
 	var partial *PartialError
@@ -141,7 +141,7 @@ func TestDownSetsAsideAMachineThatIsOffAndFinishesTheOthers(t *testing.T) {
 
 func TestDownTakesAwayWhatPodsLeftButNotWhatIsForeign(t *testing.T) {
 	l := newWholeLab(t, 1, 0)
-	l.mustUp()
+	l.made()
 	h := l.host("m1")
 	h.write("/proc/self/mountinfo", strings.Join([]string{
 		`1 0 8:1 / / rw - ext4 /dev/vda1 rw`,
@@ -214,7 +214,7 @@ func names(t *testing.T, dir string) []string {
 
 func TestDownEndsThePodsProcessesAndNoOthers(t *testing.T) {
 	l := newWholeLab(t, 1, 0)
-	l.mustUp()
+	l.made()
 	h := l.host("m1")
 	h.write("/proc/1/cgroup", "0::/init.scope\n")
 	pod, other := sleeper(t, h, "0::/kubepods/burstable/pod1/c\n", ""), sleeper(t, h, "0::/user.slice\n", "")
@@ -260,7 +260,7 @@ func sleeper(t *testing.T, h *fakeHost, cgroup, cmdline string) <-chan struct{} 
 func TestADownThatIsCutOffAnywhereIsFinishedByTheNext(t *testing.T) {
 	l := newWholeLab(t, 1, 0)
 	before := l.machines()
-	l.mustUp()
+	l.made()
 	up := t.TempDir()
 	copyTree(t, l.host("m1").root, up+"/m1")
 	copyTree(t, l.cluster, up+"/cluster")
@@ -274,7 +274,7 @@ func TestADownThatIsCutOffAnywhereIsFinishedByTheNext(t *testing.T) {
 	points := l.crash.Load().hits()
 	require.Greater(t, points, 50)
 	step := 23
-	if os.Getenv("PAICTL_TEST_CRASH") == "all" {
+	if allCrashes() {
 		step = 1
 	}
 	for k := 1; k <= points; k += step {

@@ -127,7 +127,7 @@ func TestADryRunChangesNothingAndPlansWhatUpDoes(t *testing.T) {
 
 func TestReadingLeavesNoCacheOfKubectl(t *testing.T) {
 	l := newLab(t, 1, 1)
-	l.mustUp()
+	l.made()
 	m1 := l.host("m1")
 	assert.NotEmpty(t, m1.read(stateDir+"/kubectl-cache/discovery/servergroups.json"), "up itself keeps one")
 	m1.remove(stateDir + "/kubectl-cache")
@@ -151,7 +151,7 @@ func (gs gates) Check(host string, s ssh.Script) error {
 
 func TestAHostThatIsOffIsSetAsideAndJoinsLater(t *testing.T) {
 	whole := newLab(t, 1, 2)
-	whole.mustUp()
+	whole.made()
 
 	l := newLab(t, 1, 2)
 	w2 := l.host("w2")

@@ -1,11 +1,16 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -169,6 +174,46 @@ func (l *lab) mustUp() *outcome {
 	o := l.up(context.Background())
 	require.NoError(l.t, o.err, "%s", l.story(o))
 	return o
+}
+
+// madeLabs are what machines and cluster have after the up of a made lab, as an archive.
+var (
+	madeLabs   = map[string][]byte{}
+	madeLabsMu sync.Mutex
+)
+
+// made is mustUp for tests that begin behind it. Labs with the same configuration and the same
+// machines share one such run: the others get a copy of what it left.
+func (l *lab) made() {
+	l.t.Helper()
+	conf, err := json.Marshal([]any{l.conf.Layout, l.conf.Kubernetes})
+	require.NoError(l.t, err)
+	key := string(conf) + strings.Join(l.state(), "\n")
+	folders := []string{"cluster"}
+	for _, h := range l.hosts {
+		folders = append(folders, h.name)
+	}
+	madeLabsMu.Lock()
+	defer madeLabsMu.Unlock()
+	if archive, ok := madeLabs[key]; ok {
+		for _, f := range folders {
+			require.NoError(l.t, os.RemoveAll(filepath.Join(l.dir, f)))
+		}
+		l.tar(bytes.NewReader(archive), "-xp")
+		return
+	}
+	l.mustUp()
+	l.rest()
+	madeLabs[key] = l.tar(nil, append([]string{"-c", "--format=posix"}, folders...)...)
+}
+
+func (l *lab) tar(in io.Reader, args ...string) []byte {
+	l.t.Helper()
+	cmd := exec.CommandContext(l.t.Context(), "tar", append([]string{"-C", l.dir}, args...)...)
+	cmd.Stdin = in
+	out, err := cmd.Output()
+	require.NoError(l.t, err)
+	return out
 }
 
 // story tells what hosts were set aside for.

@@ -85,13 +85,14 @@ func (p *initialise) diff(n *Node, w *world) ([]Change, error) {
 		return nil, err
 	}
 	a := w.of(n, phaseInit)
-	cs := append(restorations(a), res.diff(a)...)
+	cs := res.diff(a)
 	if !w.member(n) {
 		if n == w.leader {
 			cs = append(cs, Change{Action: "run", Target: runInit, Detail: p.spec.Config.Kubernetes.Kubernetes.Version})
 		}
 		return cs, nil
 	}
+	cs = append(restorations(a), cs...)
 	if a.value("applied") != want {
 		if err := p.sameData(n, a); err != nil {
 			return nil, err

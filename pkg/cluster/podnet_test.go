@@ -26,7 +26,7 @@ func (h *fakeHost) podNet(bridge, subnet, pod string) {
 
 func TestAMachineThatJoinsAgainHasNothingOfItsOldPodNetwork(t *testing.T) {
 	l := newLab(t, 1, 1)
-	l.mustUp()
+	l.made()
 	w1 := l.host("w1")
 	w1.podNet("10.244.1.1/24", "10.244.1.1/24", "10.244.1.7")
 	w1.write("/var/lib/cni/networks/podman/10.88.0.2", "somebody's")
@@ -79,7 +79,7 @@ func TestTheBridgeGetsTheNodesSubnet(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l := newLab(t, 1, 1)
-			l.mustUp()
+			l.made()
 			w1 := l.host("w1")
 			w1.podNet(c.bridge, c.flannel, c.pod)
 			require.NoError(t, os.WriteFile(l.cluster+"/nodes/w1/podcidr", []byte("10.244.1.0/24\n"), 0o644))

@@ -31,7 +31,7 @@ func TestAFileThatWinsAtTheNextBootIsNamed(t *testing.T) {
 
 func TestTheSettingsOfAnEarlierReleaseMoveToTheFileThatWins(t *testing.T) {
 	l := newLab(t, 1, 0)
-	l.mustUp()
+	l.made()
 	m1 := l.host("m1")
 	text := m1.read(sysctlFile)
 	require.Contains(t, text, "net.ipv4.ip_forward = 1\n")

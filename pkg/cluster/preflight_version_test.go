@@ -38,7 +38,7 @@ func TestMembersAreBroughtToNoOtherKubernetes(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l := newLab(t, 1, 1)
-			l.mustUp()
+			l.made()
 			before := l.bytes()
 			l.release(c.bundle, "")
 			o := l.up(t.Context())
@@ -68,7 +68,7 @@ func TestANewMachineDoesNotJoinAClusterOfAnotherKubernetes(t *testing.T) {
 
 func TestAnAPIServerOfAnotherKubernetesIsSeenBeforeAnUpgradeThatBeganElsewhereGoesOn(t *testing.T) {
 	l := newLab(t, 1, 0)
-	l.mustUp()
+	l.made()
 	l.host("m1").write("/etc/kubernetes/manifests/kube-apiserver.yaml", "spec:\n  containers:\n  - command:\n    - kube-apiserver\n    image: registry.example.org:5000/k8s/kube-apiserver:v1.35.2\n    imagePullPolicy: IfNotPresent\n")
 	o := l.up(t.Context())
 	require.ErrorContains(t, o.err, "m1: the machine runs Kubernetes v1.35.2, the bundle has "+version.Kubernetes)
@@ -76,7 +76,7 @@ func TestAnAPIServerOfAnotherKubernetesIsSeenBeforeAnUpgradeThatBeganElsewhereGo
 
 func TestARebuiltBundleOfTheSameKubernetesIsInstalled(t *testing.T) {
 	l := newLab(t, 1, 1)
-	l.mustUp()
+	l.made()
 	l.release(version.Kubernetes, "2")
 	o := l.mustUp()
 	assert.Contains(t, lines(o.changes), "w1 kubelet update /usr/local/bin/kubelet kubelet v1")

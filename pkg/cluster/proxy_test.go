@@ -34,7 +34,7 @@ func TestTheProxyIsContainerdsAndItsPasswordStaysThere(t *testing.T) {
 	const password = "s3cr3t-of-the-proxy"
 	l := newLab(t, 1, 1)
 	k := &l.conf.Kubernetes.Kubernetes
-	l.mustUp()
+	l.made()
 	assert.Equal(t, "# Written by paictl; change proxy in kubernetes-configuration.yaml instead.\n", l.host("w1").read(containerdEnv))
 
 	k.Proxy = config.Proxy{HTTP: "http://10.9.9.9:3128", HTTPS: secret.String("http://u:" + password + "@10.9.9.9:3128"), NoProxy: []string{".example.org"}}

@@ -38,7 +38,7 @@ func (l *lab) removeNodes(ctx context.Context, ro RemoveOptions, names ...string
 func TestARemovedNodeIsDrainedGivenBackAndForgotten(t *testing.T) {
 	l := newWholeLab(t, 1, 2)
 	before := l.tree(l.host("w1").root, "w1")
-	l.mustUp()
+	l.made()
 	l.forgetCalls()
 	o, left := l.removeNodes(t.Context(), RemoveOptions{}, "w1")
 	require.NoError(t, o.err, "%s", l.story(o))
@@ -64,7 +64,7 @@ func withoutImages(lines []string) string {
 
 func TestADeadMachineLeavesTheClusterAndItIsSaidWhatStaysOnIt(t *testing.T) {
 	l := newWholeLab(t, 1, 2)
-	l.mustUp()
+	l.made()
 	l.forgetCalls()
 	l.host("w1").server.Close()
 	require.NoError(t, os.WriteFile(l.cluster+"/nodes/w1/pods", []byte("{}"), 0o600))
@@ -86,7 +86,7 @@ func TestADeadMachineLeavesTheClusterAndItIsSaidWhatStaysOnIt(t *testing.T) {
 
 func TestANodeWhosePodsDoNotLeaveStaysAndTheOthersGo(t *testing.T) {
 	l := newWholeLab(t, 1, 2)
-	l.mustUp()
+	l.made()
 	stuck := `{"items":[{"metadata":{"name":"p","namespace":"research"}}]}`
 	require.NoError(t, os.WriteFile(l.cluster+"/nodes/w1/pods", []byte(stuck), 0o600))
 	o, left := l.removeNodes(t.Context(), RemoveOptions{DrainTimeout: time.Minute}, "w1", "w2")
@@ -105,7 +105,7 @@ func TestANodeWhosePodsDoNotLeaveStaysAndTheOthersGo(t *testing.T) {
 
 func TestAMachineOfTheControlPlaneLeavesEtcdBeforeItIsCleaned(t *testing.T) {
 	l := newWholeLab(t, 2, 0)
-	l.mustUp()
+	l.made()
 	l.forgetCalls()
 	o, left := l.removeNodes(t.Context(), RemoveOptions{}, "m2")
 	require.NoError(t, o.err, "%s", l.story(o))
@@ -119,7 +119,7 @@ func TestAMachineOfTheControlPlaneLeavesEtcdBeforeItIsCleaned(t *testing.T) {
 func TestARemovalThatIsCutOffIsFinishedByTheNext(t *testing.T) {
 	l := newWholeLab(t, 1, 1)
 	before := l.tree(l.host("w1").root, "w1")
-	l.mustUp()
+	l.made()
 	up := t.TempDir()
 	for _, h := range l.hosts {
 		copyTree(t, h.root, up+"/"+h.name)
@@ -132,7 +132,7 @@ func TestARemovalThatIsCutOffIsFinishedByTheNext(t *testing.T) {
 	require.Greater(t, commands, 5)
 	for k := 1; k <= commands; k++ {
 		for i, when := range []moment{beforeCommand, duringCommand, afterCommand} {
-			if k%3 != i && os.Getenv("PAICTL_TEST_CRASH") != "all" {
+			if k%3 != i && !allCrashes() {
 				continue
 			}
 			l.rest()

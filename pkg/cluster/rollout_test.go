@@ -31,7 +31,7 @@ func failures(t *testing.T, o *outcome, exit int) map[string]Failed {
 // it stays up.
 func TestAKubeletThatDoesNotRunOnAMemberIsStarted(t *testing.T) {
 	l := newLab(t, 1, 2)
-	l.mustUp()
+	l.made()
 	w1 := l.host("w1")
 	for _, c := range []struct {
 		name, want string
@@ -67,7 +67,7 @@ func TestAKubeletThatDoesNotRunOnAMemberIsStarted(t *testing.T) {
 // others keep their settings, and a good setting brings all of them there.
 func TestABadSettingOfTheKubeletBreaksOneMachine(t *testing.T) {
 	l := newLab(t, 1, 3)
-	l.mustUp()
+	l.made()
 	k := &l.conf.Kubernetes.Kubernetes
 	k.Extra.Kubelet = map[string]any{"maxPods": "many"}
 	for _, run := range []string{"the first run", "a repeated one"} {
@@ -100,7 +100,7 @@ func TestABadSettingOfTheKubeletBreaksOneMachine(t *testing.T) {
 // TestABadSettingOfContainerdBreaksOneMachine: its own first words are the cause that is told.
 func TestABadSettingOfContainerdBreaksOneMachine(t *testing.T) {
 	l := newLab(t, 1, 2)
-	l.mustUp()
+	l.made()
 	l.host("w1").write("/.fake/fail/containerd.service", "")
 	l.host("w1").write("/.fake/journal", "containerd: failed to load TOML: /etc/containerd/config.toml: bad\n")
 	l.conf.Kubernetes.Kubernetes.Extra.Containerd = map[string]any{"debug": map[string]any{"level": "debug"}}
@@ -117,7 +117,7 @@ func TestABadSettingOfContainerdBreaksOneMachine(t *testing.T) {
 // TestAMachineThatFailedElsewhereHoldsNobodyBack: of the kubelet's settings that says nothing.
 func TestAMachineThatFailedElsewhereHoldsNobodyBack(t *testing.T) {
 	l := newLab(t, 1, 2)
-	l.mustUp()
+	l.made()
 	w1 := l.host("w1")
 	w1.remove("/sys/module/overlay")
 	w1.write("/.fake/fail/modprobe-overlay", "")
@@ -131,7 +131,7 @@ func TestAMachineThatFailedElsewhereHoldsNobodyBack(t *testing.T) {
 
 func TestANodeThatIsNotReadyWithoutADifferenceIsWarnedOf(t *testing.T) {
 	l := newLab(t, 1, 1)
-	l.mustUp()
+	l.made()
 	warnings := func(o *outcome) string {
 		var b strings.Builder
 		for _, e := range o.events {

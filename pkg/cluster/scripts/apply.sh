@@ -55,15 +55,16 @@ remember_before() {
 
 # own_dirs PATH: records each folder above PATH that paictl is about to make.
 own_dirs() {
-	d=$(dirname "$1")
+	d=${1%/*}
+	[ ! -d "$R$d/" ] || return 0
 	todo=
-	while [ "$d" != / ] && [ "$d" != . ] && [ ! -d "$R$d" ]; do
+	while [ ! -d "$R$d/" ]; do
 		todo="$todo$d
 "
-		d=$(dirname "$d")
+		d=${d%/*}
 	done
 	printf %s "$todo" | while read -r d; do own dir "$d" created; done
-	mkdir -p "$R$(dirname "$1")"
+	mkdir -p "$R${1%/*}"
 }
 
 # own_file PATH: before PATH is written, keeps what stood there.
@@ -75,9 +76,9 @@ own_file() {
 	if [ -e "$R$1" ]; then
 		mkdir -p "$S/backup$(dirname "$1")"
 		cp -a "$R$1" "$S/backup$1"
-		own file "$1" replaced
+		printf 'file\t%s\treplaced\n' "$1" >>"$S/owned"
 	else
-		own file "$1" created
+		printf 'file\t%s\tcreated\n' "$1" >>"$S/owned"
 	fi
 }
 

@@ -102,6 +102,9 @@ k_certificate() {
 # k_pod COMPONENT FIELD: of the static pod that the kubelet shows to the API.
 k_pod() { self -n kube-system get pod "$1-$NODE" --request-timeout=10s -o "jsonpath={$2}" 2>/dev/null || true; }
 
+# k_pod_hash COMPONENT: of the manifest by which it runs.
+k_pod_hash() { k_pod "$1" '.metadata.annotations.kubernetes\.io/config\.hash'; }
+
 # k_static PHASE COMPONENT...: writes manifests by a phase of kubeadm, and waits until each
 # component whose manifest has changed runs by the new one. Where one doesn't come up, the
 # manifests that worked are put back.
@@ -110,12 +113,17 @@ k_static() {
 	shift
 	m=$R/etc/kubernetes/manifests
 	old=
-	for x; do old="$old $x=$(k_pod "$x" '.metadata.annotations.kubernetes\.io/config\.hash')"; done
+	for x; do old="$old $x=$(k_pod_hash "$x")=$(sha256sum <"$m/$x.yaml" | cut -c1-64)"; done
 	# shellcheck disable=SC2086 # two words
 	kubeadm init phase $phase_ --config "$c" >&2
 	for x; do
 		if cmp -s "$m/$x.yaml" "$S/manifests/$x.yaml"; then continue; fi
 		was=$(printf '%s\n' "$old" | tr ' ' '\n' | sed -n "s/^$x=//p")
+		if [ "${was#*=}" = "$(sha256sum <"$m/$x.yaml" | cut -c1-64)" ]; then
+			# An attempt that was cut off wrote it, and the pod may run by it already.
+			was=$(cat "$S/manifests/$x.hash" 2>/dev/null) || was=
+		fi
+		was=${was%%=*}
 		i=0
 		until k_runs "$x" "$was"; do
 			i=$((i + 1))
@@ -128,7 +136,7 @@ k_static() {
 
 # k_runs COMPONENT HASH: whether it is ready, by another manifest than that of the hash.
 k_runs() {
-	now=$(k_pod "$1" '.metadata.annotations.kubernetes\.io/config\.hash') || return 1
+	now=$(k_pod_hash "$1") || return 1
 	[ -n "$now" ] && [ "$now" != "$2" ] || return 1
 	[ "$(k_pod "$1" '.status.conditions[?(@.type=="Ready")].status')" = True ] || return 1
 	self get --raw /readyz --request-timeout=10s >/dev/null 2>&1
@@ -155,6 +163,7 @@ k_reconfigure() {
 		rm -rf "$S/manifests.new"
 		(umask 077; mkdir "$S/manifests.new")
 		cp -p "$R"/etc/kubernetes/manifests/*.yaml "$S/manifests.new/"
+		for x in etcd kube-apiserver kube-controller-manager kube-scheduler; do k_pod_hash "$x" >"$S/manifests.new/$x.hash"; done
 		mv "$S/manifests.new" "$S/manifests"
 	fi
 	k_certificate apiserver etcd-server etcd-peer

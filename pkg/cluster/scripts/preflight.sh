@@ -47,8 +47,8 @@ probe_units() {
 # existing PATH: the path, or the nearest folder above it that is there.
 existing() {
 	d=$1
-	while [ "$d" != / ] && [ ! -e "$R$d" ]; do d=$(dirname "$d"); done
-	printf %s "$d"
+	while [ -n "$d" ] && [ ! -e "$R$d" ]; do d=${d%/*}; done
+	printf %s "${d:-/}"
 }
 
 # "fs path mountpoint free-kib device"; "mount path mountpoint ro|noexec" where such an

@@ -28,6 +28,22 @@ chmod:* | cp:* | date:* | mv:* | rm:*) ;;
 *:?*) refuse "$@" "(sees the machine's proxy)" ;;
 esac
 
+# first FILE: sets line to its first line, without a program; so are the others here, since a test
+# runs hundreds of them.
+first() { read -r line <"$1" || :; }
+
+# map STRING A B: sets mapped to the string with each A as B.
+map() {
+	mapped= rest=$1
+	while :; do
+		case $rest in
+		*"$2"*) mapped=$mapped${rest%%"$2"*}$3 rest=${rest#*"$2"} ;;
+		*) break ;;
+		esac
+	done
+	mapped=$mapped$rest
+}
+
 unit_is() { [ -e "$F/units/$1.$2" ]; }
 
 # effect ends a program that a test wants to end right after its effect.
