@@ -49,9 +49,13 @@ forget() {
 	mv -f "$S/owned.new" "$S/owned"
 }
 
-# u_stop_units stops what paictl has started, so that nothing comes back behind our back.
+# u_stop_units stops what paictl has started, so that nothing comes back behind our back: the units
+# that it has enabled, and those of its own that others pull in.
 u_stop_units() {
-	records unit | while IFS=$TAB read -r u how; do
+	{
+		records unit | cut -f 1
+		records file | sed -n "s|^/etc/systemd/system/\([^/]*\)${TAB}created\$|\1|p"
+	} | awk '!seen[$0]++' | while read -r u; do
 		if systemctl is-active --quiet "$u" 2>/dev/null; then
 			if step stop "$u"; then systemctl stop "$u"; fi
 		fi
