@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/openpai/paictl/pkg/hint"
@@ -19,6 +20,7 @@ const (
 	kubeadmConf     = confDir + "/kubeadm.yaml"
 	auditPolicyFile = confDir + "/audit-policy.yaml"
 	encryptionFile  = confDir + "/encryption.yaml"
+	adminKubeconfig = "/etc/kubernetes/admin.conf"
 )
 
 //go:embed files/audit-policy.yaml
@@ -93,6 +95,9 @@ func (p *initialise) diff(n *Node, w *world) ([]Change, error) {
 		return cs, nil
 	}
 	cs = append(restorations(a), cs...)
+	if a.value("admin") == "absent" {
+		cs = append(cs, Change{Action: "create", Target: adminKubeconfig, Detail: "the administrator's credentials are gone"})
+	}
 	if a.value("applied") != want {
 		if err := p.sameData(n, a); err != nil {
 			return nil, err
@@ -104,7 +109,7 @@ func (p *initialise) diff(n *Node, w *world) ([]Change, error) {
 		return nil, err
 	}
 	// An API server that is silent is asked again by the run that finds it.
-	if n == w.leader && a.value("api") == "up" && a.value("stored") != stored {
+	if n == w.leader && a.value("api") == "up" && a.value("stored") != strconv.Quote(stored) {
 		cs = append(cs, Change{Action: "run", Target: runUpload, Detail: "the cluster's copy of the settings, CoreDNS and kube-proxy"})
 	}
 	return cs, nil
@@ -138,6 +143,8 @@ func (p *initialise) apply(ctx context.Context, r *run, n *Node, cs []Change) er
 		switch c.Target {
 		case restoreRenewal:
 			res.setup += certificatesScript + "c_restore\n"
+		case adminKubeconfig:
+			res.setup += "kubeadm init phase kubeconfig admin --config \"$R" + kubeadmConf + "\" >&2\n"
 		case runInit:
 			res.after += fmt.Sprintf("p_encryption\n%sk_init %s %s\nk_stored %s\n", p.spec.clear(), quote(p.spec.ignoredChecks()), want, stored)
 		case runReconfigure:

@@ -6,6 +6,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -43,7 +44,10 @@ func (*join) waits(n *Node, pl *plan) []step {
 
 func (*join) detect(*Node) (string, error) { return "d_member\n", nil }
 
-const runJoin = "kubeadm join"
+const (
+	runJoin     = "kubeadm join"
+	unknownNode = "the cluster does not know it any more"
+)
 
 func (p *join) diff(n *Node, w *world) ([]Change, error) {
 	if n == w.leader {
@@ -66,7 +70,7 @@ func (p *join) diff(n *Node, w *world) ([]Change, error) {
 	case known || !w.healthy(w.leader): // of a silent API nothing can be said; init tells
 		return nil, nil
 	default:
-		why = "the cluster does not know it any more"
+		why = unknownNode
 	}
 	var out []Change
 	if _, left := a.row("left"); known || left {
@@ -83,6 +87,11 @@ func (w *world) nodes() (map[string]corev1.Node, error) {
 }
 
 func (p *join) apply(ctx context.Context, r *run, n *Node, cs []Change) error {
+	if slices.ContainsFunc(cs, func(c Change) bool { return c.Detail == unknownNode }) {
+		if err := p.isUnknown(ctx, r, n); err != nil {
+			return err
+		}
+	}
 	if err := p.forget(ctx, r, n, cs[0].Target != runJoin); err != nil {
 		return err
 	}
@@ -106,6 +115,16 @@ func (p *join) apply(ctx context.Context, r *run, n *Node, cs []Change) error {
 	}
 	body += p.spec.clear() + heredoc("k_join "+quote(p.spec.ignoredChecks())+" "+quote(applied), conf)
 	_, err = r.script(ctx, n, phaseJoin, "apply", body)
+	return err
+}
+
+// isUnknown asks for the node by its name, before a machine that runs as a member is reset for
+// not being in a list.
+func (p *join) isUnknown(ctx context.Context, r *run, n *Node) error {
+	_, err := r.read(ctx, r.leader, phaseJoin, "look", selfAPI(p.spec, r.leader)+fmt.Sprintf(`
+said=$(self get node %s --request-timeout=30s -o name 2>&1) && { echo "the cluster knows the node after all: nothing was done on its machine -> run the same command again" >&2; exit 1; }
+case $said in *NotFound*) ;; *) printf '%%s\n' "$said" >&2; exit 1 ;; esac
+`, quote(n.Hostname)))
 	return err
 }
 

@@ -371,3 +371,53 @@ type dialerFunc func(context.Context, ssh.Target) (ssh.Host, error)
 
 // Dial implements ssh.Dialer.
 func (f dialerFunc) Dial(ctx context.Context, t ssh.Target) (ssh.Host, error) { return f(ctx, t) }
+
+func TestWhatAReconfigurationThatWasCutOffLeftIsMendedByTheSettingsOfNow(t *testing.T) {
+	l := newLab(t, 1, 0)
+	l.mustUp()
+	m1 := l.host("m1")
+	good := m1.read("/etc/kubernetes/manifests/kube-apiserver.yaml")
+	// The power failed after a bad manifest was written; the operator then took the setting back.
+	m1.write(stateDir+"/manifests/kube-apiserver.yaml", good)
+	m1.write("/etc/kubernetes/manifests/kube-apiserver.yaml", "bad")
+	m1.write("/.fake/fail/api", "")
+	o := l.up(t.Context(), func(o *Options, _ *ssh.Options) { o.DryRun = true })
+	require.NoError(t, o.err)
+	assert.Contains(t, lines(o.changes), "m1 init run kubeadm init phase control-plane")
+	m1.remove("/.fake/fail/api")
+	l.mustUp()
+	assert.Equal(t, good, m1.read("/etc/kubernetes/manifests/kube-apiserver.yaml"))
+	assert.NoDirExists(t, m1.root+stateDir+"/manifests")
+	assert.Empty(t, lines(l.mustUp().changes))
+}
+
+func TestAMasterGetsItsAdministratorsCredentialsAgain(t *testing.T) {
+	l := newLab(t, 1, 0)
+	l.mustUp()
+	l.host("m1").remove("/etc/kubernetes/admin.conf")
+	assert.Contains(t, lines(l.mustUp().changes), "m1 init create /etc/kubernetes/admin.conf")
+	l.mustUp()
+	assert.Empty(t, lines(l.mustUp().changes))
+}
+
+func TestAMasterThatLostPaictlsMarkIsNotThrownAway(t *testing.T) {
+	l := newLab(t, 1, 0)
+	l.mustUp()
+	l.host("m1").remove(memberFile)
+	require.ErrorContains(t, l.refused(), "its database is not thrown away for that")
+}
+
+func TestAMachineIsResetOnlyWhenItsNodeIsAskedForByName(t *testing.T) {
+	l := newLab(t, 1, 1)
+	l.mustUp()
+	p := &join{spec: l.spec()}
+	r := newRun(p.spec, l.options())
+	defer r.close()
+	for _, n := range p.spec.Nodes {
+		require.NoError(t, r.dial(t.Context(), n))
+	}
+	r.leader = p.spec.ControlPlane()[0]
+	require.ErrorContains(t, p.isUnknown(t.Context(), r, p.spec.Nodes[1]), "the cluster knows the node after all: nothing was done on its machine")
+	require.NoError(t, os.RemoveAll(l.cluster+"/nodes/w1"))
+	require.NoError(t, p.isUnknown(t.Context(), r, p.spec.Nodes[1]))
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"strconv"
 	"text/template"
 
 	"github.com/openpai/paictl/pkg/hint"
@@ -129,7 +130,7 @@ func (p *network) diff(n *Node, w *world) ([]Change, error) {
 	if n != w.leader || !w.founding() && !w.healthy(n) {
 		return cs, nil
 	}
-	if manifest := res.files[len(res.files)-1]; w.of(n, phaseInit).value("network") != hash(manifest.body) {
+	if manifest := res.files[len(res.files)-1]; w.of(n, phaseInit).value("network") != strconv.Quote(hash(manifest.body)) {
 		cs = append(cs, Change{Action: "run", Target: runApplyNetwork, Detail: "network plugin " + p.plugin()})
 	}
 	return cs, nil

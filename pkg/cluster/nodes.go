@@ -18,16 +18,10 @@ func readNodes(a answer) (map[string]corev1.Node, error) {
 		if len(f) != 8 {
 			return nil, fmt.Errorf("read the cluster's nodes: a line of %d fields where 8 are expected", len(f))
 		}
-		owned, err := strconv.Unquote(f[5])
-		if err != nil {
-			return nil, fmt.Errorf("read the annotation %s of node %s: %w", nodelabels.Annotation, f[0], err)
-		}
-		// A node that has just registered has no conditions yet.
-		message, _ := strconv.Unquote(f[7])
 		var n corev1.Node
 		n.Name, n.Spec.PodCIDR = f[0], f[1]
-		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionStatus(f[2]), Message: message}}
-		n.Status.NodeInfo.KubeletVersion = f[3]
+		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionStatus(unquoted(f[2])), Message: unquoted(f[7])}}
+		n.Status.NodeInfo.KubeletVersion = unquoted(f[3])
 		for t := range strings.SplitSeq(f[4], ",") {
 			if t != "" {
 				n.Spec.Taints = append(n.Spec.Taints, readTaint(t))
@@ -39,12 +33,22 @@ func readNodes(a answer) (map[string]corev1.Node, error) {
 				n.Labels[k] = v
 			}
 		}
-		if owned != "" {
+		if owned := unquoted(f[5]); owned != "" {
 			n.Annotations = map[string]string{nodelabels.Annotation: owned}
 		}
 		out[n.Name] = n
 	}
 	return out, nil
+}
+
+// unquoted reads a field in Go's quotes; one that a node doesn't have, or that is no such text, is
+// empty: a node made by hand must keep no one from working.
+func unquoted(s string) string {
+	out, err := strconv.Unquote(s)
+	if err != nil {
+		return ""
+	}
+	return out
 }
 
 // readTaint reads key=value:Effect.

@@ -112,7 +112,7 @@ func TestAnswersAreReadWhateverAHostSays(t *testing.T) {
 func FuzzParseFactsTakesAnything(f *testing.F) {
 	f.Add([]byte("@@ base\nsysctl\tnet.ipv4.ip_forward\t1\n@! 3\n"))
 	f.Add([]byte("@@ init\nnode\t!!!\napi\tup\n@@ join\nmember\tyes\n"))
-	f.Add([]byte("@@ init\nnode\tm1\t\tTrue\tv1\ta=b:c,\t\"x\"\tl=v,\napi\tup\n@@ join\nmember\tyes\n"))
+	f.Add([]byte("@@ init\nnode\tm1\t\t\"True\"\t\"v1\"\ta=b:c,\t\"x\"\tl=v,\t\"\"\napi\tup\n@@ join\nmember\tyes\n"))
 	l := testSpec(f, 1, 1)
 	f.Fuzz(func(t *testing.T, out []byte) {
 		sections := sectionsOf(out)

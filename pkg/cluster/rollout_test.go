@@ -196,7 +196,7 @@ func TestTheWavesOfARollout(t *testing.T) {
 			pl := &plan{world: w, todo: map[string]map[string][]Change{}}
 			member := answer{rows: [][]string{{"member", "yes"}, {"api", "up"}}}
 			for _, n := range s.Nodes {
-				member.rows = append(member.rows, []string{"node", n.Hostname, "", "True", "v1", "", `""`, "", `""`})
+				member.rows = append(member.rows, []string{"node", n.Hostname, "", `"True"`, `"v1"`, "", `""`, "", `""`})
 			}
 			for _, n := range s.Nodes {
 				w.facts[n.Hostname] = &facts{sections: map[string]answer{phaseJoin: member, phaseInit: member}}

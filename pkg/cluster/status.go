@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"errors"
@@ -218,6 +219,7 @@ func machineStatus(n *Node, a answer, err error, api answer, apiState string) Ma
 	ready := ""
 	for _, c := range strings.Split(node[2], ";") {
 		kind, state, _ := strings.Cut(c, "=")
+		kind, state = strings.Trim(kind, `"`), strings.Trim(state, `"`)
 		switch {
 		case kind == "Ready":
 			ready = state
@@ -237,7 +239,7 @@ func machineStatus(n *Node, a answer, err error, api answer, apiState string) Ma
 			m.Message = fmt.Sprintf("no pod starts: cni0 has %s, the node's subnet is %s; cluster up repairs it", bridge, node[4])
 		}
 	case known:
-		m.State, m.Message = StateNotReady, node[3]
+		m.State, m.Message = StateNotReady, cmp.Or(unquoted(node[3]), node[3])
 	case apiState == "up" || a.value("member") != "yes":
 		m.State, m.Message, m.Hint = StateOutside, "not in the cluster", "paictl cluster up brings it into the cluster"
 	case apiState == "unknown":

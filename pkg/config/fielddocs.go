@@ -43,7 +43,7 @@ func layoutDocs() map[string]string {
 		"machine-sku.*.disks[].kind":  "ssd, hdd or nvme.",
 		"machine-sku.*.infiniband":    "RDMA devices, such as mlx5_0.",
 		"machine-sku.*.discovered":    "false where the values were not read from a machine and must be filled in by hand.",
-		"machine-list":                "The machines. The first one with a control-plane role is where the cluster begins.",
+		"machine-list":                "The machines, in any order.",
 		"machine-list[].hostname":     "The machine's host name; also the name of its Kubernetes node.",
 		"machine-list[].hostip":       "IPv4 address at which the other machines and the operator reach it.",
 		"machine-list[].machine-type": "Its SKU, one of machine-sku.",

@@ -52,6 +52,12 @@ func TestNoMasterIsSpecial(t *testing.T) {
 		l.keeps(1)
 		assert.Zero(t, l.up(0).Changes)
 	})
+	t.Run("a node that says what it likes of itself moves no other", func(t *testing.T) {
+		l.kubectl("create -f - <<'EOF'\napiVersion: v1\nkind: Node\nmetadata: {name: aghost}\nEOF\n")
+		l.kubectl(`patch node aghost --subresource=status --type merge -p '{"status":{"nodeInfo":{"kubeletVersion":"v1\n@@ zzz\nx\ty"}}}'`)
+		assert.Zero(t, l.up(0).Changes)
+		l.kubectl("delete node aghost")
+	})
 	t.Run("a changed setting reaches one master after the other, etcd too", func(t *testing.T) {
 		edit(t, l.conf(), "extra:\n", "extra:\n    kubeadm:\n      etcd: {local: {extraArgs: [{name: snapshot-count, value: \"5000\"}]}}\n      scheduler: {extraArgs: [{name: v, value: \"3\"}]}\n")
 		l.up(0)

@@ -211,7 +211,7 @@ d_member() {
 		if [ -f "$KUBECONFIG" ]; then printf 'server\t%s\n' "$(sed -n 's/^ *server: *//p' "$KUBECONFIG" | head -n 1)"; fi
 	else
 		printf 'member\tno\n'
-		if [ -f "$S/member" ]; then printf 'once\tyes\n'; fi
+		if [ -f "$S/member" ] || was_member; then printf 'once\tyes\n'; fi
 		# Of an attempt to join that was cut off, the kubelet may live on and register the node.
 		for f in /etc/kubernetes/kubelet.conf /etc/kubernetes/bootstrap-kubelet.conf /var/lib/kubelet/config.yaml; do
 			if [ -e "$R$f" ]; then printf 'left\t%s\n' "$f"; fi
@@ -219,9 +219,18 @@ d_member() {
 	fi
 }
 
-# d_applied: with which settings the control plane runs here, and where etcd keeps its data.
+# was_member: whether the journal says that the machine became a member, and was not reset since.
+was_member() {
+	[ -f "$S/journal" ] && awk -F '\t' '$4 == "change" && $5 == "kubeadm reset" { n = 0 } $4 == "change" && $5 == "member" { n = 1 } END { exit !n }' "$S/journal"
+}
+
+# d_applied: with which settings the control plane runs here, and where etcd keeps its data. Of a
+# change that was cut off nobody knows what runs.
 d_applied() {
-	if [ -f "$S/kubeadm-applied" ]; then printf 'applied\t%s\n' "$(cat "$S/kubeadm-applied")"; fi
+	if [ ! -f "$KUBECONFIG" ]; then printf 'admin\tabsent\n'; fi
+	if [ -d "$S/manifests" ]; then
+		printf 'applied\tinterrupted\n'
+	elif [ -f "$S/kubeadm-applied" ]; then printf 'applied\t%s\n' "$(cat "$S/kubeadm-applied")"; fi
 	f=$R/etc/kubernetes/manifests/etcd.yaml
 	if [ -f "$f" ]; then printf 'etcd-data\t%s\n' "$(sed -n 's/^ *- --data-dir=//p' "$f" | head -n 1)"; fi
 }
@@ -235,13 +244,13 @@ d_cluster() {
 		return 0
 	}
 	printf 'api\tup\n%s\n' "$nodes"
-	self get configmap -n kube-system paictl --request-timeout=10s -o 'go-template={{range $k, $v := .data}}{{$k}}{{"\t"}}{{$v}}{{"\n"}}{{end}}' 2>/dev/null || true
+	self get configmap -n kube-system paictl --request-timeout=10s -o 'go-template={{range $k, $v := .data}}{{$k}}{{"\t"}}{{printf "%q" $v}}{{"\n"}}{{end}}' 2>/dev/null || true
 }
 
 # d_nodes: "node name pod-cidr ready version taints owned labels message", taints and labels with
-# a comma after each. Annotation and message are quoted: a kubelet writes there what it likes.
+# a comma after each. What a kubelet may write as it likes is quoted, so that no line begins in it.
 d_nodes() {
-	self get nodes --request-timeout=30s -o 'go-template={{range .items}}node{{"\t"}}{{.metadata.name}}{{"\t"}}{{with .spec.podCIDR}}{{.}}{{end}}{{"\t"}}{{range .status.conditions}}{{if eq .type "Ready"}}{{.status}}{{end}}{{end}}{{"\t"}}{{.status.nodeInfo.kubeletVersion}}{{"\t"}}{{range .spec.taints}}{{.key}}{{with .value}}={{.}}{{end}}:{{.effect}},{{end}}{{"\t"}}{{with .metadata.annotations}}{{with index . "paictl.openpai.org/owned"}}{{printf "%q" .}}{{else}}""{{end}}{{else}}""{{end}}{{"\t"}}{{range $k, $v := .metadata.labels}}{{$k}}={{$v}},{{end}}{{"\t"}}{{range .status.conditions}}{{if eq .type "Ready"}}{{with .message}}{{printf "%q" .}}{{else}}""{{end}}{{end}}{{end}}{{"\n"}}{{end}}'
+	self get nodes --request-timeout=30s -o 'go-template={{range .items}}node{{"\t"}}{{.metadata.name}}{{"\t"}}{{with .spec.podCIDR}}{{.}}{{end}}{{"\t"}}{{range .status.conditions}}{{if eq .type "Ready"}}{{with .status}}{{printf "%q" .}}{{end}}{{end}}{{end}}{{"\t"}}{{with .status.nodeInfo}}{{with .kubeletVersion}}{{printf "%q" .}}{{end}}{{end}}{{"\t"}}{{range .spec.taints}}{{.key}}{{with .value}}={{.}}{{end}}:{{.effect}},{{end}}{{"\t"}}{{with .metadata.annotations}}{{with index . "paictl.openpai.org/owned"}}{{printf "%q" .}}{{else}}""{{end}}{{else}}""{{end}}{{"\t"}}{{range $k, $v := .metadata.labels}}{{$k}}={{$v}},{{end}}{{"\t"}}{{range .status.conditions}}{{if eq .type "Ready"}}{{with .message}}{{printf "%q" .}}{{else}}""{{end}}{{end}}{{end}}{{"\n"}}{{end}}'
 }
 
 # d_renewal: what a renewal of certificates that was cut off has left to put back.

@@ -79,6 +79,7 @@ k_init() {
 	kubeadm init --config "$R/etc/paictl/kubeadm.yaml" --skip-token-print ${1:+--ignore-preflight-errors="$1"} >&2
 	k_applied "$2"
 	: >"$S/member"
+	note change member
 }
 
 # k_certificate NAME...: makes certificates again, whose names may have changed. They are made
@@ -191,6 +192,7 @@ k_join() {
 	[ "$code" = 0 ] || exit "$code"
 	[ -z "$2" ] || k_applied "$2"
 	: >"$S/member"
+	note change member
 }
 
 # k_ticket MORE: what machines need to join. The token lives for an hour. With MORE the

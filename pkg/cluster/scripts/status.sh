@@ -62,7 +62,7 @@ s_api() {
 	fi
 	printf 'api\tup\t\n'
 	printf 'server\t%s\n' "$(sed -n 's/^ *server: *//p' "$KUBECONFIG" | head -n 1)"
-	s_kubectl get nodes -o go-template='{{range .items}}node{{"\t"}}{{.metadata.name}}{{"\t"}}{{if .spec.unschedulable}}cordoned{{end}}{{"\t"}}{{.status.nodeInfo.kubeletVersion}}{{"\t"}}{{range .status.conditions}}{{.type}}={{.status}};{{end}}{{"\t"}}{{range .status.conditions}}{{if eq .type "Ready"}}{{if ne .status "True"}}{{.reason}}: {{.message}}{{end}}{{end}}{{end}}{{"\t"}}{{.spec.podCIDR}}{{"\n"}}{{end}}'
+	s_kubectl get nodes -o go-template='{{range .items}}node{{"\t"}}{{.metadata.name}}{{"\t"}}{{if .spec.unschedulable}}cordoned{{end}}{{"\t"}}{{with .status.nodeInfo}}{{with .kubeletVersion}}{{printf "%q" .}}{{end}}{{end}}{{"\t"}}{{range .status.conditions}}{{printf "%q" .type}}={{printf "%q" .status}};{{end}}{{"\t"}}{{range .status.conditions}}{{if eq .type "Ready"}}{{if ne .status "True"}}{{printf "%q" (printf "%s: %s" .reason .message)}}{{end}}{{end}}{{end}}{{"\t"}}{{.spec.podCIDR}}{{"\n"}}{{end}}'
 	s_kubectl get pods -n kube-system -l tier=control-plane -o go-template='{{range .items}}pod{{"\t"}}{{index .metadata.labels "component"}}{{"\t"}}{{.spec.nodeName}}{{"\t"}}{{range .status.containerStatuses}}{{if .ready}}ready{{else}}{{range $k, $v := .state}}{{$k}} {{with $v.reason}}{{.}}{{end}}{{end}}{{end}}{{"\t"}}{{.restartCount}}{{end}}{{"\n"}}{{end}}'
 	for ns in kube-system kube-flannel; do
 		s_kubectl get deployments -n "$ns" -o go-template='{{range .items}}workload{{"\t"}}{{.metadata.name}}{{"\t"}}{{or .status.readyReplicas 0}}{{"\t"}}{{or .spec.replicas 0}}{{"\n"}}{{end}}'

@@ -135,7 +135,7 @@ func TestADiffShowsThatASecretChangedAndNotWhatItIs(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, 1, r.Number)
 	require.Len(t, changes, 2)
-	assert.Equal(t, "--- cluster/layout.yaml\n+++ folder/layout.yaml\n@@ -14,7 +14,7 @@\n   unknown:\n     mem: 64Gi\n     cpu:\n-      vcore: 16\n+      vcore: 32\n     os: debian12\n     discovered: true\n # The machines. The first one with a control-plane role is where the cluster begins.\n", changes[0].Diff)
+	assert.Equal(t, "--- cluster/layout.yaml\n+++ folder/layout.yaml\n@@ -14,7 +14,7 @@\n   unknown:\n     mem: 64Gi\n     cpu:\n-      vcore: 16\n+      vcore: 32\n     os: debian12\n     discovered: true\n # The machines, in any order.\n", changes[0].Diff)
 	assert.Equal(t, []store.SecretChange{{Field: "machine-list[ip-10-0-0-2].ssh.password", Action: "changed"}}, changes[0].Secrets)
 	assert.Equal(t, []store.SecretChange{{Field: "grafana.injected", Action: "removed"}}, changes[1].Secrets, "other quotes are no other secret")
 	assert.Contains(t, changes[1].Diff, "-  injected: ********\n")
