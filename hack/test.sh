@@ -109,7 +109,7 @@ log=bin/e2e.log
 if [ -z "$why" ]; then
 	say "go test, on sandbox hosts: begun; what it says goes to $log"
 	# shellcheck disable=SC2086 # a list of words
-	PAICTL_E2E=1 PAICTL_BUNDLE="$bundle" bin/gotest -vet=off -p 1 -timeout 45m -count 1 $e2e >"$log" 2>&1 &
+	PAICTL_E2E=1 PAICTL_BUNDLE="$bundle" bin/gotest -vet=off -p 1 -timeout 75m -count 1 $e2e >"$log" 2>&1 &
 	hosts=$!
 fi
 
@@ -125,7 +125,7 @@ fi
 # passed says "(cached)".
 say "go test $race"
 # shellcheck disable=SC2086
-bin/gotest $race -vet=off -timeout 30m $concurrent || status=$?
+bin/gotest $race -vet=off -timeout 45m $concurrent || status=$?
 say "go test, where nothing is concurrent"
 # shellcheck disable=SC2086
 bin/gotest -vet=off -timeout 30m $serial || status=$?
