@@ -233,7 +233,7 @@ func TestSettingsThatCameUpBeforeARunWasCutOffStay(t *testing.T) {
 	k.Extra.Kubeadm = map[string]any{"scheduler": map[string]any{"extraArgs": args("v", "4")}}
 	l.mustUp()
 	want := m1.read("/etc/kubernetes/manifests/kube-scheduler.yaml")
-	require.NotEqual(t, old["kube-scheduler"], want)
+	require.NotEqual(t, want, old["kube-scheduler"])
 	// As a power failure leaves it after the scheduler came up, and before that was noted.
 	for c, text := range old {
 		m1.write(stateDir+"/manifests/"+c+".yaml", text)
