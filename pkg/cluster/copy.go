@@ -19,7 +19,7 @@ type Copy struct {
 const phaseCopy = "copy"
 
 // tellCopy warns at the end of a run where the cluster's copy is not what the machines were made to be:
-// nobody who edits the layout should forget that services follow the copy. A cluster to which nothing was
+// no one who edits the layout should forget that services follow the copy. A cluster to which nothing was
 // ever pushed has no services, and is not reminded. What can't be compared is no failure of the run.
 func (r *run) tellCopy(ctx context.Context) {
 	c, n := r.opts.Copy, r.leader

@@ -309,7 +309,7 @@ func (r *run) uploadFile(path string, a bundle.Artifact) ssh.File {
 	}
 }
 
-// isCancel reports whether a run ended because somebody asked for it.
+// isCancel reports whether a run ended because someone asked for it.
 func isCancel(ctx context.Context, err error) bool {
 	return ctx.Err() != nil || errors.Is(err, context.Canceled)
 }
