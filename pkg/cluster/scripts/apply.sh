@@ -170,6 +170,13 @@ enable_unit() {
 	}
 }
 
+# restart_unit NAME: restarts the unit and counts its ends from now on. systemd keeps the count of a
+# unit that is restarted while it waits for its next try, and the new program would get the blame.
+restart_unit() {
+	systemctl reset-failed "$1" 2>/dev/null || true
+	systemctl restart "$1"
+}
+
 # p_unit NAME PATH...: enables the unit, and starts it, or restarts it where one of the
 # paths has changed since the unit was last started by paictl.
 p_unit() {
@@ -184,7 +191,7 @@ p_unit() {
 	if systemctl is-active --quiet "$u" && [ "$(cat "$stamp" 2>/dev/null)" = "$want" ]; then
 		return 0
 	fi
-	systemctl restart "$u" || {
+	restart_unit "$u" || {
 		why=$(unit_cause "$u")
 		[ -z "$why" ] || echo "$u does not start: $why -> see journalctl -u $u on the host" >&2
 		exit 1
@@ -202,7 +209,7 @@ p_unit_later() {
 	mkdir -p "$S/units"
 	want=$(unit_hash "$@")
 	if systemctl is-active --quiet "$u" && [ "$(cat "$S/units/$u" 2>/dev/null)" != "$want" ]; then
-		systemctl restart "$u"
+		restart_unit "$u"
 	fi
 	printf '%s\n' "$want" >"$S/units/$u"
 	note change "unit $u"

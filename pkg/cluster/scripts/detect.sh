@@ -144,13 +144,13 @@ d_unit() {
 }
 
 # d_looping UNIT: prints "looping unit count" where systemd has just restarted a program that
-# had ended by itself: between two ends such a unit looks active.
+# had ended by itself more than once: between two ends such a unit looks active.
 d_looping() {
 	[ -r "$R/proc/uptime" ] || return 0
 	read -r up _ <"$R/proc/uptime"
 	systemctl show -p NRestarts -p ActiveEnterTimestampMonotonic "$1" 2>/dev/null |
 		awk -F = -v up="$up" -v u="$1" '$1 == "NRestarts" { n = $2 } $1 == "ActiveEnterTimestampMonotonic" { at = $2 / 1e6 }
-			END { if (n > 0 && up - at < 10) printf "looping\t%s\t%s\n", u, n }'
+			END { if (n > 1 && up - at < 10) printf "looping\t%s\t%s\n", u, n }'
 }
 
 # d_journal: which phases the journal says were begun and finished, the last word of each.

@@ -157,14 +157,17 @@ func TestTheQueueIsThatOfTheScheduler(t *testing.T) {
 	object := v1.ObjectName("fay", "alone")
 	s.pod(object+"-worker-0", "speech", -1, "jobs/"+object+"-worker-0", 1, 1)
 
+	var said schedulerapi.Queue
+	require.Eventually(t, func() bool { // it hears of the pods that it wasn't asked for when its watch tells
+		w := httptest.NewRecorder()
+		s.api.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, schedulerapi.PathQueue, nil))
+		said = schedulerapi.Queue{}
+		return json.Unmarshal(w.Body.Bytes(), &said) == nil && len(said.Items) == 7
+	}, time.Minute, 20*time.Millisecond, "it knows of all pods")
 	out, _, err := run("-o", "json")
 	require.NoError(t, err)
 	var got job.WaitingList
 	require.NoError(t, json.Unmarshal([]byte(out), &got))
-	w := httptest.NewRecorder()
-	s.api.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, schedulerapi.PathQueue, nil))
-	var said schedulerapi.Queue
-	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &said))
 	require.Len(t, got.Items, len(said.Items))
 	for i := range said.Items {
 		assert.Equal(t, said.Items[i], got.Items[i].Queued)
