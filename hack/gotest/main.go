@@ -1,11 +1,12 @@
 // Command gotest runs "go test -json" with the given arguments and prints what a person and a
 // CI need of it: a line per package as go test writes it, the whole output of tests that
-// failed, and a line with the reason for each test that was skipped. Its exit code is go
-// test's.
+// failed, a line with the reason for each test that was skipped, and at the end the slowest
+// tests. Its exit code is go test's.
 package main
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,6 +25,7 @@ type event struct {
 	ImportPath string
 	Test       string
 	Output     string
+	Elapsed    float64 // seconds
 }
 
 func main() {
@@ -55,20 +57,35 @@ func main() {
 // render prints events until r ends.
 func render(r io.Reader, w io.Writer) error {
 	tests := map[string][]string{} // package and test: its lines so far
+	var ended []event
 	lines := bufio.NewReader(r)
 	for {
 		b, err := lines.ReadBytes('\n')
 		var e event
 		if len(b) > 0 && json.Unmarshal(b, &e) == nil {
 			one(w, e, tests)
+			if e.Test != "" && !strings.Contains(e.Test, "/") && (e.Action == "pass" || e.Action == "fail") {
+				ended = append(ended, e)
+			}
 		} else {
 			_, _ = w.Write(b) // not JSON: go itself says something
 		}
 		if errors.Is(err, io.EOF) {
+			slowest(w, ended)
 			return nil
 		}
 		if err != nil {
 			return err
+		}
+	}
+}
+
+// slowest prints the ten tests that took longest, of those that took noticeably long.
+func slowest(w io.Writer, ended []event) {
+	slices.SortStableFunc(ended, func(a, b event) int { return cmp.Compare(b.Elapsed, a.Elapsed) })
+	for _, e := range ended[:min(len(ended), 10)] {
+		if e.Elapsed >= 10 {
+			fmt.Fprintf(w, "slow\t%s\t%s: %.0fs\n", e.Package, e.Test, e.Elapsed)
 		}
 	}
 }

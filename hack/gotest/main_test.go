@@ -44,6 +44,19 @@ func TestASkipWithoutAReasonSaysSo(t *testing.T) {
 	assert.Equal(t, "no reason given", reason([]string{"=== RUN   TestX\n", "--- SKIP: TestX (0.00s)\n"}))
 }
 
+func TestTheSlowestTestsStandAtTheEnd(t *testing.T) {
+	in := strings.Join([]string{
+		`{"Action":"pass","Package":"p","Test":"TestFast","Elapsed":1.5}`,
+		`{"Action":"pass","Package":"p","Test":"TestSlow","Elapsed":12.4}`,
+		`{"Action":"pass","Package":"p","Test":"TestSlower/part","Elapsed":70}`,
+		`{"Action":"fail","Package":"p","Test":"TestSlower","Elapsed":80}`,
+		`{"Action":"output","Package":"p","Output":"ok\tp\t94s\n"}`,
+	}, "\n")
+	var out bytes.Buffer
+	require.NoError(t, render(strings.NewReader(in), &out))
+	assert.Equal(t, "ok\tp\t94s\nslow\tp\tTestSlower: 80s\nslow\tp\tTestSlow: 12s\n", out.String())
+}
+
 func TestAPackageThatDiesShowsWhatItsTestsSaid(t *testing.T) {
 	in := strings.Join([]string{
 		`{"Action":"output","Package":"p","Test":"TestHangs","Output":"panic: test timed out\n"}`,

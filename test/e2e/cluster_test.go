@@ -47,6 +47,7 @@ func TestClusterComesUpAndWorks(t *testing.T) {
 		})
 		assert.Zero(t, l.up(0).Changes)
 	})
+	t.Run("a worker that lost its subnet or its kubelet is repaired", l.lostNode)
 	t.Run("a fourth host is added and removed", func(t *testing.T) {
 		l.hosts("e2ea", 4)
 		fourth := l.snapshot(l.names[3])

@@ -4,16 +4,19 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/semaphore"
 )
 
 // paictl is the program under test, bundle the folder with what it installs, work what ends with the run.
@@ -24,7 +27,26 @@ func TestMain(m *testing.M) {
 		fmt.Println("skip: sandbox hosts are tested with PAICTL_E2E=1 as root (make test does it where it can)")
 		os.Exit(0)
 	}
+	// Tests wait for room among the hosts, which by default as few might do as there are cores.
+	flag.Parse()
+	if err := flag.Set("test.parallel", "32"); err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
 	os.Exit(setUp(m))
+}
+
+// room is for the hosts of all tests that run at the same time, which mostly wait: for machines to come up,
+// or to be missed. A full host takes up to 1 GiB of memory.
+const hostsAtOnce = 12
+
+var room = semaphore.NewWeighted(hostsAtOnce)
+
+// besides lets a test run beside others.
+func besides(t testing.TB) {
+	if t, ok := t.(*testing.T); ok {
+		t.Parallel()
+	}
 }
 
 func setUp(m *testing.M) int {
@@ -95,10 +117,13 @@ type lab struct {
 	names   []string
 }
 
-// newLab makes hosts; they are gone when the test ends. With PAICTL_E2E_DIR they stay there, and the
+// newLab makes hosts beside those of other tests; they are gone when the test ends. With PAICTL_E2E_DIR they stay there, and the
 // next run of the test goes on with them: end them with "paictl sandbox down --dir DIR/NAME/sandbox".
 func newLab(t testing.TB, name string, hosts int, flags ...string) *lab {
 	t.Helper()
+	besides(t)
+	require.NoError(t, room.Acquire(t.Context(), int64(hosts)))
+	t.Cleanup(func() { room.Release(int64(hosts)) })
 	base := kept(name)
 	if base == "" {
 		base = t.TempDir()
@@ -200,21 +225,42 @@ func lastSummary(t testing.TB, events string) summary {
 	return s
 }
 
+// output is what a command has printed so far.
+type output struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.String()
+}
+
 // start runs "cluster up" in the background, in a process group of its own.
-func (l *lab) start(flags ...string) (*exec.Cmd, *bytes.Buffer) {
+func (l *lab) start(flags ...string) (*exec.Cmd, *output) {
 	l.t.Helper()
-	cmd, out, errOut := command(l.t.Context(), l.t, append([]string{"cluster", "up", "-p", l.cluster, "-o", "json"}, flags...)...)
-	cmd.Stderr = out
-	_ = errOut
+	cmd, _, _ := command(l.t.Context(), l.t, append([]string{"cluster", "up", "-p", l.cluster, "-o", "json"}, flags...)...)
+	out := &output{}
+	cmd.Stdout, cmd.Stderr = out, out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	require.NoError(l.t, cmd.Start())
 	return cmd, out
 }
 
-// eventually asks until the answer is yes.
+// patience is how many times as long as alone on the machine something may take, beside other work.
+const patience = 4
+
+// eventually asks until the answer is yes. The limit is that of a machine with nothing else to do.
 func eventually(t testing.TB, limit time.Duration, what string, yes func() bool) {
 	t.Helper()
-	deadline := time.NewTimer(limit)
+	deadline := time.NewTimer(patience * limit)
 	defer deadline.Stop()
 	tick := time.NewTicker(500 * time.Millisecond)
 	defer tick.Stop()

@@ -11,16 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestNodesThatLostTheirSubnetOrTheirKubeletAreRepaired breaks a worker in four ways, one after
-// the other on the same hosts.
-func TestNodesThatLostTheirSubnetOrTheirKubeletAreRepaired(t *testing.T) {
-	l := newLab(t, "e2en", 2)
-	l.generate()
-	l.up(0)
+// lostNode breaks a worker in four ways, one after the other.
+func (l *lab) lostNode(t *testing.T) {
 	worker := l.names[1]
-	manifest, err := os.ReadFile("../../examples/demo/netcheck.yaml")
-	require.NoError(t, err)
-	l.on(l.names[0], "KUBECONFIG=/etc/kubernetes/admin.conf kubectl apply -f - <<'EOM'\n"+string(manifest)+"EOM\n")
+	l.on(l.names[0], "KUBECONFIG=/etc/kubernetes/admin.conf kubectl apply -f - <<'EOM'\n"+read(t, "../../examples/demo/netcheck.yaml")+"EOM\n")
 	// podsRun waits until the worker's pod answers at an address of the node's subnet, asked from
 	// the other machine: its route has followed.
 	podsRun := func(but string) string {
@@ -29,7 +23,7 @@ func TestNodesThatLostTheirSubnetOrTheirKubeletAreRepaired(t *testing.T) {
 		eventually(t, 90*time.Second, "the pod answers at its node's subnet", func() bool {
 			subnet = l.kubectl("get node " + worker + " -o jsonpath={.spec.podCIDR}")
 			prefix := strings.TrimSuffix(subnet, "0/24")
-			ip := l.kubectl("-n paictl-demo get pods -o jsonpath={.items[0].status.podIP}")
+			ip := l.kubectl("-n paictl-demo get pods --field-selector spec.nodeName=" + worker + " -o jsonpath={.items[0].status.podIP}")
 			if subnet == but || prefix == subnet || !strings.HasPrefix(ip, prefix) {
 				return false
 			}
@@ -67,7 +61,7 @@ func TestNodesThatLostTheirSubnetOrTheirKubeletAreRepaired(t *testing.T) {
 	assert.Equal(t, 1, l.up(0).Changes)
 	assert.Equal(t, "active", l.on(worker, "systemctl is-active kubelet"))
 
-	// Its kubelet does not take a setting; the other machine is left as it is.
+	// Its kubelet does not take a setting; the other machines are left as they are.
 	file := filepath.Join(l.cluster, "kubernetes-configuration.yaml")
 	good, err := os.ReadFile(file)
 	require.NoError(t, err)
@@ -75,7 +69,7 @@ func TestNodesThatLostTheirSubnetOrTheirKubeletAreRepaired(t *testing.T) {
 	require.NotEqual(t, string(good), bad)
 	require.NoError(t, os.WriteFile(file, []byte(bad), 0o600))
 	s := l.up(3)
-	require.Len(t, s.Failed, 2)
+	require.Len(t, s.Failed, 3)
 	for _, f := range s.Failed {
 		if f.Host == worker {
 			assert.Contains(t, f.Error, "the kubelet does not stay up: failed to validate kubelet configuration")
@@ -87,6 +81,7 @@ func TestNodesThatLostTheirSubnetOrTheirKubeletAreRepaired(t *testing.T) {
 	assert.Equal(t, "active", l.on(l.names[0], "systemctl is-active kubelet && ! grep -q imageGC /etc/paictl/kubelet.conf.d/*"))
 	require.NoError(t, os.WriteFile(file, good, 0o600))
 	l.up(0)
-	l.isReady(2)
+	l.isReady(3)
 	assert.Zero(t, l.up(0).Changes)
+	l.kubectl("delete namespace paictl-demo --wait")
 }

@@ -5,14 +5,21 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
 // shared is the cluster of the tests of what runs on one, which use it one after the other: a master, and four
-// workers that pretend to have eight GPUs each. To make it takes as long as many a test.
-var shared *services
+// workers that pretend to have eight GPUs each. To make it takes as long as many a test. It ends with the last
+// of them.
+var (
+	shared     *services
+	sharedTurn sync.Mutex
+	sharedLeft atomic.Int32
+)
 
 const (
 	sharedName  = "e2es"
@@ -20,14 +27,18 @@ const (
 	asGenerated = "services-configuration.yaml.generated"
 )
 
-// sharedServices returns the shared cluster without services, jobs and their data. After a test that has failed
+// sharedServices waits its turn, and returns the shared cluster without services, jobs and their data. After a test that has failed
 // the next gets a new one.
 func sharedServices(t testing.TB) *services {
 	t.Helper()
+	sharedLeft.Add(1) // all of them are counted before the first goes on: it is parallel
+	besides(t)
+	sharedTurn.Lock()
 	t.Cleanup(func() {
-		if t.Failed() {
+		if sharedLeft.Add(-1) == 0 || t.Failed() {
 			endShared()
 		}
+		sharedTurn.Unlock()
 	})
 	if shared != nil {
 		s := &services{lab: labIn(t, filepath.Dir(shared.cluster)), kubeconfig: shared.kubeconfig}
@@ -40,6 +51,7 @@ func sharedServices(t testing.TB) *services {
 		base = filepath.Join(work, sharedName)
 	}
 	s := &services{lab: labIn(t, base)}
+	require.NoError(t, room.Acquire(t.Context(), sharedHosts))
 	shared = s // from here on there is something to end
 	s.hosts(sharedName, sharedHosts)
 	edit(t, filepath.Join(s.dir, "quick-start.yaml"), "gpu: none", "gpu: simulate")
@@ -64,7 +76,12 @@ func (s *services) empty() {
 
 // endShared ends the hosts of the shared cluster, unless they are kept.
 func endShared() {
-	if shared == nil || kept(sharedName) != "" {
+	if shared == nil {
+		return
+	}
+	defer room.Release(sharedHosts)
+	if kept(sharedName) != "" {
+		shared = nil
 		return
 	}
 	if out, err := exec.Command(paictl, "sandbox", "down", "--dir", shared.dir).CombinedOutput(); err != nil {
