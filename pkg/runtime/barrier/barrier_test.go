@@ -315,9 +315,8 @@ func crowd(tb testing.TB, a *api, n int) (took, cpu time.Duration) {
 			}
 		})
 	}
-	for a.requests.Load() < start+int64(n) || a.messages.Load() < int64(n) {
-		time.Sleep(10 * time.Millisecond) // until all have seen the ConfigMap without peers
-	}
+	require.Eventually(tb, func() bool { return a.requests.Load() >= start+int64(n) && a.messages.Load() >= int64(n) },
+		5*time.Minute, 10*time.Millisecond, "all have seen the ConfigMap without peers")
 	began, used := time.Now(), cpuTime(tb)
 	a.publish(tb, workers(2, n))
 	wg.Wait()
@@ -383,9 +382,7 @@ func BenchmarkDelivery(b *testing.B) {
 				}
 			})
 		}
-		for a.messages.Load() < n {
-			time.Sleep(10 * time.Millisecond)
-		}
+		require.Eventually(b, func() bool { return a.messages.Load() >= n }, 5*time.Minute, 10*time.Millisecond)
 		began, used := time.Now(), cpuTime(b)
 		a.publish(b, workers(2, n))
 		wg.Wait()
