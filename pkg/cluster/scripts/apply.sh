@@ -21,9 +21,7 @@ finish() { note "done"; }
 # own KIND WHAT HOW: remembers what was there before paictl, for "cluster down". The first
 # record stays: later ones would describe paictl's own work.
 own() {
-	if [ -f "$S/owned" ] && awk -F '\t' -v k="$1" -v w="$2" '$1 == k && $2 == w { found = 1 } END { exit !found }' "$S/owned"; then
-		return 0
-	fi
+	if on_record "$1" "$2"; then return 0; fi
 	printf '%s\t%s\t%s\n' "$1" "$2" "$3" >>"$S/owned"
 }
 
@@ -46,8 +44,11 @@ remember_before() {
 		net.ipv4.conf.all.route_localnet net.ipv6.conf.all.forwarding net.netfilter.nf_conntrack_max \
 		net.netfilter.nf_conntrack_tcp_be_liberal net.netfilter.nf_conntrack_tcp_timeout_established \
 		net.netfilter.nf_conntrack_tcp_timeout_close_wait; do
-		f=$R/proc/sys/$(printf %s "$k" | tr . /)
-		if [ -r "$f" ]; then own sysctl "$k" "$(tr '\t\n' '  ' <"$f" | sed 's/ *$//')"; fi
+		sysctl_file "$k"
+		if [ -r "$f" ]; then
+			sysctl_in "$f"
+			own sysctl "$k" "$v"
+		fi
 	done
 	if command -v nft >/dev/null 2>&1; then nft list tables >"$S/nft-tables" 2>/dev/null || true; fi
 	: >"$S/before"
@@ -70,9 +71,7 @@ own_dirs() {
 # own_file PATH: before PATH is written, keeps what stood there.
 own_file() {
 	own_dirs "$1"
-	if [ -f "$S/owned" ] && grep -qF "file$TAB$1$TAB" "$S/owned"; then
-		return 0
-	fi
+	if on_record file "$1"; then return 0; fi
 	if [ -e "$R$1" ]; then
 		mkdir -p "$S/backup$(dirname "$1")"
 		cp -a "$R$1" "$S/backup$1"
@@ -121,8 +120,8 @@ p_artifact() {
 		mv -f "$R$1.paictl-new" "$R$1"
 	else
 		chmod "$2" "$R$1"
-		have=$(sha256sum <"$R$1" | cut -c1-64)
-		[ "$have" = "$3" ] || { echo "$1: content differs from the bundle's: has $have, want $3" >&2; exit 1; }
+		sha_in "$R$1"
+		[ "$sha" = "$3" ] || { echo "$1: content differs from the bundle's: has $sha, want $3" >&2; exit 1; }
 	fi
 	{ [ ! -f "$S/stamps" ] || grep -vF "$1$TAB" "$S/stamps" || true; printf '%s\t%s\t%s\n' "$1" "$3" "$(stat -c '%s %.9Z %i' "$R$1")"; } >"$S/stamps.new"
 	mv -f "$S/stamps.new" "$S/stamps"
@@ -155,8 +154,9 @@ p_module() {
 
 # p_sysctl KEY VALUE
 p_sysctl() {
-	f=$R/proc/sys/$(printf %s "$1" | tr . /)
-	own sysctl "$1" "$(tr '\t\n' '  ' <"$f" | sed 's/ *$//')"
+	sysctl_file "$1"
+	sysctl_in "$f"
+	own sysctl "$1" "$v"
 	printf '%s\n' "$2" >"$f"
 	note change "sysctl $1"
 }
@@ -188,7 +188,8 @@ p_unit() {
 	stamp=$S/units/$u
 	mkdir -p "$S/units"
 	want=$(unit_hash "$@")
-	if systemctl is-active --quiet "$u" && [ "$(cat "$stamp" 2>/dev/null)" = "$want" ]; then
+	line_in "$stamp"
+	if systemctl is-active --quiet "$u" && [ "$line" = "$want" ]; then
 		return 0
 	fi
 	restart_unit "$u" || {
@@ -208,7 +209,8 @@ p_unit_later() {
 	enable_unit "$u"
 	mkdir -p "$S/units"
 	want=$(unit_hash "$@")
-	if systemctl is-active --quiet "$u" && [ "$(cat "$S/units/$u" 2>/dev/null)" != "$want" ]; then
+	line_in "$S/units/$u"
+	if systemctl is-active --quiet "$u" && [ "$line" != "$want" ]; then
 		restart_unit "$u"
 	fi
 	printf '%s\n' "$want" >"$S/units/$u"

@@ -8,43 +8,67 @@ fi
 # d_files: lines "path<TAB>sha256<TAB>p|s" on standard input, p for public. Prints
 # "file path mode sha [base64]": the content only of public files that differ.
 d_files() {
+	set --
+	asked=
 	while IFS=$TAB read -r p want kind; do
-		f=$R$p
-		if [ ! -f "$f" ]; then
+		if [ -f "$R$p" ]; then
+			set -- "$@" "$R$p"
+			asked="$asked$p$TAB$want$TAB$kind
+"
+		else
 			printf 'file\t%s\tabsent\n' "$p"
-			continue
 		fi
-		have=$(sha256sum <"$f" | cut -c1-64)
-		mode=$(stat -c %a "$f")
+	done
+	[ $# -gt 0 ] || return 0
+	# Both print a line for each, in this order.
+	sums=$(sha256sum "$@") && stats=$(stat -c '%a %s' "$@") || exit 1
+	while IFS=$TAB read -r p want kind && read -r have _ <&3 && read -r mode size <&4; do
 		body=
-		if [ "$have" != "$want" ] && [ "$kind" = p ] && [ "$(stat -c %s "$f")" -lt 65536 ]; then
-			body=$(base64 <"$f" | tr -d '\n')
+		if [ "$have" != "$want" ] && [ "$kind" = p ] && [ "$size" -lt 65536 ]; then
+			body=$(base64 -w 0 <"$R$p")
 		fi
 		printf 'file\t%s\t%s\t%s\t%s\n' "$p" "$mode" "$have" "$body"
-	done
+	done 3<<SUMS 4<<STATS <<ASKED
+$sums
+SUMS
+$stats
+STATS
+${asked%?}
+ASKED
 }
 
-# sha_of PATH: sets sha. The hash comes from the stamp that apply left, while size, change
-# time and inode are still the same.
+# stamped PATH...: prints "mode sha path" of each, with tabs between. The hash comes from the stamp
+# that apply left, while size, change time and inode are still the same; else it is "-".
+stamped() {
+	for p; do
+		shift
+		set -- "$@" "$R$p"
+	done
+	stamps=$S/stamps
+	[ -f "$stamps" ] || stamps=/dev/null
+	stat -c "%a$TAB%s %.9Z %i$TAB%n" "$@" | awk -F '\t' -v skip="${#R}" '
+		!live { sha[$1 FS $3] = $2; next }
+		{ p = substr($3, skip + 1); k = p FS $2; print $1 FS (k in sha ? sha[k] : "-") FS p }' live=0 "$stamps" live=1 -
+}
+
+# sha_of PATH: sets sha.
 sha_of() {
-	now=$(stat -c '%s %.9Z %i' "$R$1")
-	sha=
-	if [ -f "$S/stamps" ]; then
-		sha=$(awk -F '\t' -v p="$1" -v now="$now" '$1 == p && $3 == now { s = $2 } END { print s }' "$S/stamps")
-	fi
-	[ -n "$sha" ] || sha=$(sha256sum <"$R$1" | cut -c1-64)
+	sha=$(stamped "$1")
+	sha=${sha#*"$TAB"}
+	sha=${sha%%"$TAB"*}
+	[ "$sha" != - ] || sha_in "$R$1"
 }
 
 # d_artifacts: paths on standard input. Prints "art path mode sha".
 d_artifacts() {
+	set --
 	while read -r p; do
-		f=$R$p
-		if [ ! -f "$f" ]; then
-			printf 'art\t%s\tabsent\n' "$p"
-			continue
-		fi
-		sha_of "$p"
-		printf 'art\t%s\t%s\t%s\n' "$p" "$(stat -c %a "$f")" "$sha"
+		if [ -f "$R$p" ]; then set -- "$@" "$p"; else printf 'art\t%s\tabsent\n' "$p"; fi
+	done
+	[ $# -gt 0 ] || return 0
+	stamped "$@" | while IFS=$TAB read -r mode sha p; do
+		[ "$sha" != - ] || sha_in "$R$p"
+		printf 'art\t%s\t%s\t%s\n' "$p" "$mode" "$sha"
 	done
 }
 
@@ -69,7 +93,7 @@ d_kubernetes() {
 d_block() {
 	body=
 	if [ -f "$R$1" ]; then
-		body=$(awk '/^# BEGIN paictl$/ { on = 1; next } /^# END paictl$/ { on = 0 } on' "$R$1" | base64 | tr -d '\n')
+		body=$(awk '/^# BEGIN paictl$/ { on = 1; next } /^# END paictl$/ { on = 0 } on' "$R$1" | base64 -w 0)
 	fi
 	printf 'block\t%s\t%s\n' "$1" "$body"
 }
@@ -84,11 +108,11 @@ d_module() {
 	fi
 }
 
-# d_sysctl KEY: a dot in a key is a slash in /proc/sys.
+# d_sysctl KEY
 d_sysctl() {
-	f=$R/proc/sys/$(printf %s "$1" | tr . /)
+	sysctl_file "$1"
 	v=absent
-	if [ -r "$f" ]; then v=$(tr '\t\n' '  ' <"$f" | sed 's/ *$//'); fi
+	if [ -r "$f" ]; then sysctl_in "$f"; fi
 	printf 'sysctl\t%s\t%s\n' "$1" "$v"
 }
 
@@ -101,7 +125,7 @@ d_sysctl_later() {
 		for f in "$R$d"/sysctl.d/*.conf; do
 			if [ -e "$f" ] || [ -L "$f" ]; then printf '%s\t%s\n' "${f##*/}" "$f"; fi
 		done
-	done | awk -F '\t' -v ours="${ours##*/}" '!seen[$1]++ && $1 > ours' | sort | cut -f 2 | while read -r f; do
+	done | awk -F '\t' -v ours="${ours##*/}" '!seen[$1]++ && $1 > ours' | sort | while IFS=$TAB read -r _ f; do
 		[ ! -f "$f" ] || { printf '@ %s\n' "${f#"$R"}"; cat "$f"; echo; }
 	done | awk -v keys="$*" '
 		# As systemd reads names: the first separator says which of the two it is.
@@ -126,7 +150,7 @@ d_sysctl_later() {
 
 # d_gone PATH: "gone path there" for a file that paictl has made, or replaced, and on record.
 d_gone() {
-	if [ -f "$S/owned" ] && awk -F '\t' -v w="$1" '$1 == "file" && $2 == w { f = 1 } END { exit !f }' "$S/owned"; then
+	if on_record file "$1"; then
 		printf 'gone\t%s\tthere\n' "$1"
 	fi
 }
@@ -139,7 +163,8 @@ d_unit() {
 	e=$(systemctl is-enabled "$u" 2>/dev/null) || e=${e:-absent}
 	a=$(systemctl is-active "$u" 2>/dev/null) || a=${a:-inactive}
 	st=stale
-	if [ "$(cat "$S/units/$u" 2>/dev/null)" = "$(unit_hash "$@")" ]; then st=fresh; fi
+	line_in "$S/units/$u"
+	if [ "$line" = "$(unit_hash "$@")" ]; then st=fresh; fi
 	printf 'unit\t%s\t%s\t%s\t%s\n' "$u" "$e" "$a" "$st"
 }
 
@@ -161,7 +186,7 @@ d_journal() {
 
 # d_swap: prints "swap on" where any swap is in use.
 d_swap() {
-	if [ -r "$R/proc/swaps" ] && [ "$(wc -l <"$R/proc/swaps")" -gt 1 ]; then
+	if [ -r "$R/proc/swaps" ] && { read -r _ && read -r _; } <"$R/proc/swaps"; then
 		printf 'swap\ton\n'
 	else
 		printf 'swap\toff\n'
@@ -173,12 +198,10 @@ d_swap() {
 d_timesync() {
 	state=other
 	if systemctl cat systemd-timesyncd.service >/dev/null 2>&1 && ! systemd-detect-virt -cq 2>/dev/null; then
-		state=on
-		busy=
-		for u in chrony chronyd ntp ntpd ntpsec openntpd; do
-			if systemctl is-active --quiet "$u.service" 2>/dev/null; then busy=$u; fi
-		done
-		if [ -z "$busy" ] && ! systemctl is-active --quiet systemd-timesyncd.service 2>/dev/null; then state=off; fi
+		state=off
+		# It succeeds where one of them is active.
+		if systemctl is-active --quiet systemd-timesyncd.service chrony.service chronyd.service ntp.service ntpd.service \
+			ntpsec.service openntpd.service 2>/dev/null; then state=on; fi
 	fi
 	printf 'timesync\t%s\n' "$state"
 }
@@ -207,8 +230,9 @@ d_images() {
 d_member() {
 	if is_member; then
 		printf 'member\tyes\n'
-		printf 'ca\t%s\n' "$(sha256sum <"$R/etc/kubernetes/pki/ca.crt" 2>/dev/null | cut -c1-64)"
-		if [ -f "$KUBECONFIG" ]; then printf 'server\t%s\n' "$(sed -n 's/^ *server: *//p' "$KUBECONFIG" | head -n 1)"; fi
+		sha_in "$R/etc/kubernetes/pki/ca.crt" 2>/dev/null
+		printf 'ca\t%s\n' "$sha"
+		if [ -f "$KUBECONFIG" ]; then printf 'server\t%s\n' "$(sed -n '/^ *server: */{s///p;q;}' "$KUBECONFIG")"; fi
 	else
 		printf 'member\tno\n'
 		if [ -f "$S/member" ] || was_member; then printf 'once\tyes\n'; fi
@@ -232,7 +256,7 @@ d_applied() {
 		printf 'applied\tinterrupted\n'
 	elif [ -f "$S/kubeadm-applied" ]; then printf 'applied\t%s\n' "$(cat "$S/kubeadm-applied")"; fi
 	f=$R/etc/kubernetes/manifests/etcd.yaml
-	if [ -f "$f" ]; then printf 'etcd-data\t%s\n' "$(sed -n 's/^ *- --data-dir=//p' "$f" | head -n 1)"; fi
+	if [ -f "$f" ]; then printf 'etcd-data\t%s\n' "$(sed -n '/^ *- --data-dir=/{s///p;q;}' "$f")"; fi
 }
 
 # d_cluster: what this machine's own API server says of the nodes, and of what paictl has

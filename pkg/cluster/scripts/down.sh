@@ -294,12 +294,12 @@ u_block() {
 # u_sysctl KEY OLD: the key is gone where its module is; a value that can't be written
 # belongs to a container's host.
 u_sysctl() {
-	f=$R/proc/sys/$(printf %s "$1" | tr . /)
+	sysctl_file "$1"
 	[ -e "$f" ] || return 0
-	now=$(tr '\t\n' '  ' <"$f" | sed 's/ *$//')
-	[ "$now" != "$2" ] || return 0
-	if step set "sysctl $1" "$now -> $2"; then
-		(printf '%s\n' "$2" >"$f") 2>/dev/null || echo "sysctl $1 stays $now: it cannot be written" >&2
+	sysctl_in "$f"
+	[ "$v" != "$2" ] || return 0
+	if step set "sysctl $1" "$v -> $2"; then
+		(printf '%s\n' "$2" >"$f") 2>/dev/null || echo "sysctl $1 stays $v: it cannot be written" >&2
 	fi
 }
 

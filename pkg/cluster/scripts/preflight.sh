@@ -44,27 +44,29 @@ probe_units() {
 	if grep -qs '^ENABLED=yes' "$R/etc/ufw/ufw.conf"; then printf 'active\tufw\n'; fi
 }
 
-# existing PATH: the path, or the nearest folder above it that is there.
-existing() {
-	d=$1
-	while [ -n "$d" ] && [ ! -e "$R$d" ]; do d=${d%/*}; done
-	printf %s "${d:-/}"
-}
-
-# "fs path mountpoint free-kib device"; "mount path mountpoint ro|noexec" where such an
-# option is in force.
+# "fs path mountpoint free-kib device" of each path, or of the nearest folder above it that is
+# there; "mount path mountpoint ro|noexec" where such an option is in force.
 probe_filesystems() {
+	mounts=$R/proc/mounts
+	[ -r "$mounts" ] || mounts=/dev/null
+	set --
 	for p in $want_paths; do
-		df -Pk "$R$(existing "$p")" 2>/dev/null | awk -v p="$p" 'NR == 2 { printf "fs\t%s\t%s\t%s\t%s\n", p, $NF, $(NF - 2), $1 }'
-		[ -r "$R/proc/mounts" ] || continue
-		awk -v p="$p" '
-			function under(m) { return m == "/" || p == m || index(p, m "/") == 1 }
-			under($2) && length($2) >= best { best = length($2); options = $4; point = $2 }
-			END {
-				n = split(options, o, ",")
-				for (i = 1; i <= n; i++) if (o[i] == "ro" || o[i] == "noexec") printf "mount\t%s\t%s\t%s\n", p, point, o[i]
-			}' "$R/proc/mounts"
+		d=$p
+		while [ -n "$d" ] && [ ! -e "$R$d" ]; do d=${d%/*}; done
+		set -- "$@" "$R${d:-/}"
 	done
+	df -k --output=source,avail,target,file "$@" 2>/dev/null | awk -v paths="$want_paths" -v folders="$*" '
+		function under(p, m) { return m == "/" || p == m || index(p, m "/") == 1 }
+		BEGIN { n = split(paths, path, " "); split(folders, folder, " ") }
+		df { for (i = 1; i <= n; i++) if (folder[i] == $NF) fs[i] = $(NF - 1) "\t" $(NF - 2) "\t" $1; next }
+		{ for (i = 1; i <= n; i++) if (under(path[i], $2) && length($2) >= best[i]) { best[i] = length($2); options[i] = $4; point[i] = $2 } }
+		END {
+			for (i = 1; i <= n; i++) {
+				if (i in fs) printf "fs\t%s\t%s\n", path[i], fs[i]
+				k = split(options[i], o, ",")
+				for (j = 1; j <= k; j++) if (o[j] == "ro" || o[j] == "noexec") printf "mount\t%s\t%s\t%s\n", path[i], point[i], o[j]
+			}
+		}' df=1 - df=0 "$mounts"
 }
 
 # The kernel's own configuration, where it shows one.

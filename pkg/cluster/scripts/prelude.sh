@@ -17,11 +17,63 @@ KUBECONFIG=$R/etc/kubernetes/admin.conf
 KUBECACHEDIR=/dev/null/kubectl
 export KUBECONFIG KUBECACHEDIR
 
+# A host runs these scripts often, and starting a program is what takes their time. So one program
+# looks at many files, and the shell does by itself what it can.
+
+# sha_in FILE: sets sha to its hash.
+sha_in() {
+	sha=$(sha256sum <"$1") || sha=
+	sha=${sha%% *}
+}
+
+# line_in FILE: sets line to its first one, or to nothing.
+line_in() {
+	line=
+	[ ! -f "$1" ] || read -r line <"$1" || :
+}
+
+# on_record KIND WHAT: whether paictl has noted that it made, or changed, this on the host.
+on_record() {
+	[ -f "$S/owned" ] || return 1
+	while IFS=$TAB read -r kind_ what_ _; do
+		if [ "$kind_" = "$1" ] && [ "$what_" = "$2" ]; then return 0; fi
+	done <"$S/owned"
+	return 1
+}
+
+# sysctl_file KEY: sets f to where the kernel keeps it. A dot in a key is a slash there.
+sysctl_file() {
+	f=$1
+	while :; do
+		case $f in
+		*.*) f=${f%%.*}/${f#*.} ;;
+		*) break ;;
+		esac
+	done
+	f=$R/proc/sys/$f
+}
+
+# sysctl_in FILE: sets v to the value, in one line without tabs and blanks at its end.
+sysctl_in() {
+	v=
+	while IFS= read -r line || [ -n "$line" ]; do v="$v$line "; done <"$1" || :
+	while :; do
+		case $v in
+		*"$TAB"*) v="${v%%"$TAB"*} ${v#*"$TAB"}" ;;
+		*" ") v=${v% } ;;
+		*) break ;;
+		esac
+	done
+}
+
 # unit_hash PATH...: stands for the content of the files that a unit reads at its start.
 unit_hash() {
 	for p; do
-		[ ! -f "$R$p" ] || sha256sum <"$R$p"
-	done | sha256sum | cut -c1-64
+		shift
+		[ ! -f "$R$p" ] || set -- "$@" "$R$p"
+	done
+	h=$({ [ $# -eq 0 ] || sha256sum "$@"; } | while read -r h _; do printf '%s  -\n' "$h"; done | sha256sum)
+	printf '%s\n' "${h%% *}"
 }
 
 # is_member: whether this machine was taken into a cluster.

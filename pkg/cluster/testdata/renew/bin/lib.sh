@@ -6,31 +6,45 @@
 K=$R/etc/kubernetes
 ALL="admin.conf apiserver apiserver-etcd-client apiserver-kubelet-client controller-manager.conf etcd-healthcheck-client
 	etcd-peer etcd-server front-proxy-client scheduler.conf super-admin.conf"
+# files_of CERTIFICATE: sets key and crt. Like the others here it starts no program: a test that
+# kills the machine everywhere calls them some thousand times.
 files_of() {
 	case $1 in
-	*.conf) echo "$1 $1" ;;
-	etcd-*) echo "pki/etcd/${1#etcd-}.key pki/etcd/${1#etcd-}.crt" ;;
-	*) echo "pki/$1.key pki/$1.crt" ;;
+	*.conf) key=$1 crt=$1 ;;
+	etcd-*) key=pki/etcd/${1#etcd-}.key crt=pki/etcd/${1#etcd-}.crt ;;
+	*) key=pki/$1.key crt=pki/$1.crt ;;
 	esac
 }
-left_of() { sed -n 's/^crt [^ ]* [^ ]* //p' "$1"; }
-next() {
-	n=$(($(cat "$F/next" 2>/dev/null || echo 0) + 1))
-	echo "$n" >"$F/next"
-	echo "$n"
+# numbers_in FILE: sets left and certified by its line "crt", keyed by its line "key".
+numbers_in() {
+	left= certified= keyed=
+	while read -r what _ number rest; do
+		case $what in
+		crt) certified=$number left=$rest ;;
+		key) keyed=$number ;;
+		esac
+	done <"$1"
 }
-# held_by COMPONENT: its certificates.
+# next: sets n.
+next() {
+	line=0
+	[ ! -e "$F/next" ] || first "$F/next"
+	n=$((line + 1))
+	echo "$n" >"$F/next"
+}
+# held_by COMPONENT: sets held to its certificates.
 held_by() {
 	case $1 in
-	etcd) echo etcd-server etcd-peer etcd-healthcheck-client ;;
-	kube-apiserver) echo apiserver apiserver-etcd-client apiserver-kubelet-client front-proxy-client ;;
-	*) echo "${1#kube-}.conf" ;;
+	etcd) held="etcd-server etcd-peer etcd-healthcheck-client" ;;
+	kube-apiserver) held="apiserver apiserver-etcd-client apiserver-kubelet-client front-proxy-client" ;;
+	*) held=${1#kube-}.conf ;;
 	esac
 }
-# pair CERTIFICATE: its number, where certificate and key belong together.
+# pair CERTIFICATE: sets k to its number, where certificate and key belong together.
 pair() {
-	set -- $(files_of "$1")
-	k=$(sed -n 's/^key [^ ]* //p' "$K/$1")
-	c=$(sed -n 's/^crt [^ ]* \([^ ]*\) .*/\1/p' "$K/$2")
-	[ -n "$k" ] && [ "$k" = "$c" ] && echo "$k"
+	files_of "$1"
+	numbers_in "$K/$key"
+	k=$keyed
+	numbers_in "$K/$crt"
+	[ -n "$k" ] && [ "$k" = "$certified" ]
 }
