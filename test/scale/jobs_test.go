@@ -55,7 +55,7 @@ func TestJobsSubmittedAsFastAsAcceptedAllFinish(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a control plane of its own: not with -short")
 	}
-	n := number(t, "PAICTL_SCALE_JOBS", 100)
+	n := number(t, "PAICTL_SCALE_JOBS", 30)
 	t.Run("undisturbed", func(t *testing.T) { newJobs(t).run(n, 0) })
 	t.Run("killed ten times", func(t *testing.T) { newJobs(t).run(n, 10) })
 }
@@ -93,7 +93,7 @@ func TestOneJobOfManyTasks(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a control plane of its own: not with -short")
 	}
-	tasks := number(t, "PAICTL_SCALE_TASKS", 300)
+	tasks := number(t, "PAICTL_SCALE_TASKS", 120)
 	w := newJobs(t)
 	w.start()
 	before, start := w.calls(), time.Now()
@@ -113,7 +113,7 @@ func TestJobsThatHaveEndedCostNothing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a control plane of its own: not with -short")
 	}
-	n := number(t, "PAICTL_SCALE_FRAMEWORKS", 200)
+	n := number(t, "PAICTL_SCALE_FRAMEWORKS", 100)
 	w := newJobs(t)
 	w.start()
 	require.NoError(t, w.submit("model", 4))

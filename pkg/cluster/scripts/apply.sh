@@ -1,6 +1,6 @@
 # One mutating script at a time per host. It also keeps a second run's scripts waiting
 # while one that a lost connection orphaned is still at work.
-mkdir -p "$S" "$R/run"
+[ -d "$S" ] && [ -d "$R/run" ] || mkdir -p "$S" "$R/run"
 chmod 700 "$S"
 KUBECACHEDIR=$S/kubectl-cache
 exec 9>>"$LOCK"
@@ -123,8 +123,8 @@ p_artifact() {
 		sha_in "$R$1"
 		[ "$sha" = "$3" ] || { echo "$1: content differs from the bundle's: has $sha, want $3" >&2; exit 1; }
 	fi
-	{ [ ! -f "$S/stamps" ] || grep -vF "$1$TAB" "$S/stamps" || true; printf '%s\t%s\t%s\n' "$1" "$3" "$(stat -c '%s %.9Z %i' "$R$1")"; } >"$S/stamps.new"
-	mv -f "$S/stamps.new" "$S/stamps"
+	# An earlier stamp is of a file with another change time, and says nothing any more.
+	printf '%s\t%s\t%s\n' "$1" "$3" "$(stat -c '%s %.9Z %i' "$R$1")" >>"$S/stamps"
 	note change "$1"
 }
 
@@ -285,9 +285,12 @@ p_pod_network() {
 # rerun does the whole once more.
 p_images() {
 	list=$(cat)
+	if [ -f "$S/images" ]; then
+		printf '%s\n' "$list" | awk -F '\t' 'here { gone[$3] = 1; next } !($1 in gone)' here=1 - here=0 "$S/images" >"$S/images.new"
+		mv -f "$S/images.new" "$S/images"
+	fi
 	jobs=
 	while IFS=$TAB read -r sha name ref; do
-		image_record "$ref"
 		[ -f "$S/staging/$sha" ] || continue
 		ctr -n k8s.io images import "$S/staging/$sha" >/dev/null </dev/null &
 		jobs="$jobs $!"
@@ -306,18 +309,9 @@ EOF
 		d=$(printf '%s\n' "$have" | awk -F '\t' -v n="$ref" '$1 == n { print $2 }')
 		[ -n "$d" ] || { echo "image $ref is not there after its import" >&2; exit 1; }
 		rm -f "$S/staging/$sha"
-		image_record "$ref" "$sha" "$d"
+		printf '%s\t%s\t%s\n' "$ref" "$sha" "$d" >>"$S/images"
 		note change "image $ref"
 	done <<EOF
 $list
 EOF
-}
-
-# image_record REF [SHA DIGEST]: replaces or removes what is remembered of an image.
-image_record() {
-	{
-		[ ! -f "$S/images" ] || grep -vF "$1$TAB" "$S/images" || true
-		[ $# -eq 1 ] || printf '%s\t%s\t%s\n' "$1" "$2" "$3"
-	} >"$S/images.new"
-	mv -f "$S/images.new" "$S/images"
 }

@@ -9,7 +9,7 @@ unset http_proxy https_proxy ftp_proxy all_proxy no_proxy HTTP_PROXY HTTPS_PROXY
 # R is empty on a host and the root of a pretended one in tests.
 R=${PAICTL_ROOT:-}
 S=$R/var/lib/paictl
-TAB=$(printf '\t')
+TAB='	'
 LOCK=$R/run/paictl-host.lock
 KUBECONFIG=$R/etc/kubernetes/admin.conf
 # kubectl would leave a cache in the home of whoever it runs as. A script that only reads
