@@ -373,7 +373,7 @@ func (f dialerFunc) Dial(ctx context.Context, t ssh.Target) (ssh.Host, error) { 
 
 func TestWhatAReconfigurationThatWasCutOffLeftIsMendedByTheSettingsOfNow(t *testing.T) {
 	l := newLab(t, 1, 0)
-	l.mustUp()
+	l.made()
 	m1 := l.host("m1")
 	good := m1.read("/etc/kubernetes/manifests/kube-apiserver.yaml")
 	// The power failed after a bad manifest was written; the operator then took the setting back.
@@ -392,7 +392,7 @@ func TestWhatAReconfigurationThatWasCutOffLeftIsMendedByTheSettingsOfNow(t *test
 
 func TestAMasterGetsItsAdministratorsCredentialsAgain(t *testing.T) {
 	l := newLab(t, 1, 0)
-	l.mustUp()
+	l.made()
 	l.host("m1").remove("/etc/kubernetes/admin.conf")
 	assert.Contains(t, lines(l.mustUp().changes), "m1 init create /etc/kubernetes/admin.conf")
 	l.mustUp()
@@ -401,14 +401,14 @@ func TestAMasterGetsItsAdministratorsCredentialsAgain(t *testing.T) {
 
 func TestAMasterThatLostPaictlsMarkIsNotThrownAway(t *testing.T) {
 	l := newLab(t, 1, 0)
-	l.mustUp()
+	l.made()
 	l.host("m1").remove(memberFile)
 	require.ErrorContains(t, l.refused(), "its database is not thrown away for that")
 }
 
 func TestAMachineIsResetOnlyWhenItsNodeIsAskedForByName(t *testing.T) {
 	l := newLab(t, 1, 1)
-	l.mustUp()
+	l.made()
 	p := &join{spec: l.spec()}
 	r := newRun(p.spec, l.options())
 	defer r.close()

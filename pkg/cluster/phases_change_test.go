@@ -16,7 +16,7 @@ import (
 
 // TestUpMakesExactlyTheChangesThatADifferenceCallsFor changes one thing after the other, in
 // the configuration or on a host, and wants the next up to answer with these changes and
-// no others, and the one after it to find nothing to do.
+// no others, so that also nothing is left of what the one before it had to do.
 func TestUpMakesExactlyTheChangesThatADifferenceCallsFor(t *testing.T) {
 	l := newLab(t, 1, 1)
 	k := &l.conf.Kubernetes.Kubernetes
@@ -183,9 +183,9 @@ func TestUpMakesExactlyTheChangesThatADifferenceCallsFor(t *testing.T) {
 			for host, calls := range c.calls {
 				assert.Equal(t, calls, l.host(host).calls())
 			}
-			assert.Empty(t, lines(l.mustUp().changes), "the second up")
 		})
 	}
+	assert.Empty(t, lines(l.mustUp().changes), "after the last; what another had left undone, the one after it found")
 	assert.Equal(t, "127.0.0.1 localhost\n10.1.1.1 mine\n# BEGIN paictl\n10.9.0.1 m1\n10.9.0.2 w1\n# END paictl\n", w1.read("/etc/hosts"))
 }
 

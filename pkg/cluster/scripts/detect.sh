@@ -46,7 +46,8 @@ stamped() {
 	done
 	stamps=$S/stamps
 	[ -f "$stamps" ] || stamps=/dev/null
-	stat -c "%a$TAB%s %.9Z %i$TAB%n" "$@" | awk -F '\t' -v skip="${#R}" '
+	live=$(stat -c "%a$TAB%s %.9Z %i$TAB%n" "$@") || exit 1
+	printf '%s\n' "$live" | awk -F '\t' -v skip="${#R}" '
 		!live { sha[$1 FS $3] = $2; next }
 		{ p = substr($3, skip + 1); k = p FS $2; print $1 FS (k in sha ? sha[k] : "-") FS p }' live=0 "$stamps" live=1 -
 }
@@ -66,10 +67,13 @@ d_artifacts() {
 		if [ -f "$R$p" ]; then set -- "$@" "$p"; else printf 'art\t%s\tabsent\n' "$p"; fi
 	done
 	[ $# -gt 0 ] || return 0
-	stamped "$@" | while IFS=$TAB read -r mode sha p; do
+	rows=$(stamped "$@") || exit 1
+	while IFS=$TAB read -r mode sha p; do
 		[ "$sha" != - ] || sha_in "$R$p"
 		printf 'art\t%s\t%s\t%s\n' "$p" "$mode" "$sha"
-	done
+	done <<ROWS
+$rows
+ROWS
 }
 
 # d_kubernetes PATH SHA: which Kubernetes a member of a cluster runs, "kubernetes program

@@ -93,7 +93,7 @@ func TestALargeJobCostsFewWritesPerTask(t *testing.T) {
 // Five thousand jobs take PAICTL_TEST_MANY=5000 and some minutes.
 func TestManyJobsCostFewCallsEach(t *testing.T) {
 	w := begin(t)
-	n := number("PAICTL_TEST_MANY", 40)
+	n := number("PAICTL_TEST_MANY", 24)
 	w.kubelet(func(*corev1.Pod) int32 { return 0 })
 	begun := time.Now()
 	tasks := 0

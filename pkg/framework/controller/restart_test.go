@@ -108,7 +108,7 @@ func number(name string, otherwise int) int {
 
 func TestKillingTheControllerLosesNoTaskAndRunsNoneTwice(t *testing.T) {
 	w := simulate(t)
-	jobs := number("PAICTL_TEST_JOBS", 30)
+	jobs := number("PAICTL_TEST_JOBS", 16)
 	k := w.kubelet(func(p *corev1.Pod) int32 {
 		// The first attempt of every fifth job fails in a way that is worth a retry.
 		n, _ := strconv.Atoi(strings.TrimPrefix(p.Labels[v1.LabelFramework], "job"))
