@@ -3,6 +3,7 @@ package cluster
 import (
 	"bytes"
 	"fmt"
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -130,4 +131,20 @@ func FuzzParseFactsTakesAnything(f *testing.F) {
 			assert.False(t, bytes.Contains(a.raw, []byte("\n@@ ")), "a section holds no other")
 		}
 	})
+}
+
+// TestASettingOfTheKernelIsReadWhole: it is said once, and a shell that reads byte by byte gets one digit.
+func TestASettingOfTheKernelIsReadWhole(t *testing.T) {
+	for key, file := range map[string]string{"vm.max_map_count": "/proc/sys/vm/max_map_count", "net.ipv4.tcp_rmem": "/proc/sys/net/ipv4/tcp_rmem"} {
+		want, err := os.ReadFile(file)
+		if os.IsNotExist(err) {
+			t.Skipf("this machine doesn't show %s", file)
+		}
+		require.NoError(t, err)
+		sh := exec.CommandContext(t.Context(), "/bin/sh")
+		sh.Stdin = strings.NewReader("PAICTL_ROOT=\n" + preludeScript + "sysctl_file " + key + "\nsysctl_in \"$f\"\nprintf %s \"$v\"\n")
+		got, err := sh.Output()
+		require.NoError(t, err)
+		assert.Equal(t, strings.ReplaceAll(strings.TrimSpace(string(want)), "\t", " "), string(got))
+	}
 }

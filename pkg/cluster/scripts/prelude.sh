@@ -10,6 +10,8 @@ unset http_proxy https_proxy ftp_proxy all_proxy no_proxy HTTP_PROXY HTTPS_PROXY
 R=${PAICTL_ROOT:-}
 S=$R/var/lib/paictl
 TAB='	'
+NL='
+'
 LOCK=$R/run/paictl-host.lock
 KUBECONFIG=$R/etc/kubernetes/admin.conf
 # kubectl would leave a cache in the home of whoever it runs as. A script that only reads
@@ -53,13 +55,14 @@ sysctl_file() {
 	f=$R/proc/sys/$f
 }
 
-# sysctl_in FILE: sets v to the value, in one line without tabs and blanks at its end.
+# sysctl_in FILE: sets v to the value, in one line without tabs and blanks at its end. A shell would
+# get no more than the first byte of a number: it reads byte by byte, and the kernel says it once.
 sysctl_in() {
-	v=
-	while IFS= read -r line || [ -n "$line" ]; do v="$v$line "; done <"$1" || :
+	v=$(cat "$1") || v=
 	while :; do
 		case $v in
 		*"$TAB"*) v="${v%%"$TAB"*} ${v#*"$TAB"}" ;;
+		*"$NL"*) v="${v%%"$NL"*} ${v#*"$NL"}" ;;
 		*" ") v=${v% } ;;
 		*) break ;;
 		esac
