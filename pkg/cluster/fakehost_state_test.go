@@ -77,7 +77,7 @@ func ignored(path string) bool {
 	for _, p := range []string{
 		"/.fake/calls", "/hits", "/tokens", "/certificate-key", "/ca", "/subnets", clusterLock,
 		// Stamps spare a hash, no more; what is being written beside a record counts for nothing.
-		stateDir + "/stamps", stateDir + "/stamps.new", stateDir + "/images.new",
+		stateDir + "/stamps", stateDir + "/images.new",
 	} {
 		if path == p || strings.HasPrefix(path, p+"/") {
 			return true

@@ -168,8 +168,8 @@ func TestTasksLearnTheirPeersWhenAllHaveAnAddress(t *testing.T) {
 	}
 	w := newJobs(t)
 	w.start()
-	t.Logf("a barrier of 200 tasks opens %s after the last address", w.barrier("gang", 200))
-	w.waitEnded(1, 200)
+	t.Logf("a barrier of 100 tasks opens %s after the last address", w.barrier("gang", 100))
+	w.waitEnded(1, 100)
 }
 
 // BenchmarkBarrier is how long after the last address 200 tasks may know it, by the same watcher.
