@@ -88,7 +88,7 @@ func (p *initialise) diff(n *Node, w *world) ([]Change, error) {
 	}
 	a := w.of(n, phaseInit)
 	cs := res.diff(a)
-	if !w.member(n) {
+	if !w.member(n) || w.expelled(n) {
 		if n == w.leader {
 			cs = append(cs, Change{Action: "run", Target: runInit, Detail: p.spec.Config.Kubernetes.Kubernetes.Version})
 		}

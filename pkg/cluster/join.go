@@ -6,11 +6,11 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/secret"
 )
 
@@ -45,8 +45,9 @@ func (*join) waits(n *Node, pl *plan) []step {
 func (*join) detect(*Node) (string, error) { return "d_member\n", nil }
 
 const (
-	runJoin     = "kubeadm join"
-	unknownNode = "the cluster does not know it any more"
+	runJoin       = "kubeadm join"
+	unknownNode   = "the cluster does not know it any more"
+	unknownMember = "etcd does not know it any more"
 )
 
 func (p *join) diff(n *Node, w *world) ([]Change, error) {
@@ -67,10 +68,14 @@ func (p *join) diff(n *Node, w *world) ([]Change, error) {
 	case !w.member(n):
 	case a.value("ca") != w.of(w.leader, phaseJoin).value("ca"):
 		why = "it belongs to an earlier cluster"
-	case known || !w.healthy(w.leader): // of a silent API nothing can be said; init tells
+	case !w.healthy(w.leader): // of a silent API nothing can be said; init tells
 		return nil, nil
-	default:
+	case !known:
 		why = unknownNode
+	case w.expelled(n):
+		why = unknownMember
+	default:
+		return nil, nil
 	}
 	var out []Change
 	if _, left := a.row("left"); known || left {
@@ -87,8 +92,15 @@ func (w *world) nodes() (map[string]corev1.Node, error) {
 }
 
 func (p *join) apply(ctx context.Context, r *run, n *Node, cs []Change) error {
-	if slices.ContainsFunc(cs, func(c Change) bool { return c.Detail == unknownNode }) {
-		if err := p.isUnknown(ctx, r, n); err != nil {
+	for _, c := range cs {
+		var err error
+		switch c.Detail {
+		case unknownNode:
+			err = p.isUnknown(ctx, r, n)
+		case unknownMember:
+			err = r.isExpelled(ctx, n)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -126,6 +138,19 @@ said=$(self get node %s --request-timeout=30s -o name 2>&1) && { echo "the clust
 case $said in *NotFound*) ;; *) printf '%%s\n' "$said" >&2; exit 1 ;; esac
 `, quote(n.Hostname)))
 	return err
+}
+
+// isExpelled asks etcd again, before a machine that runs as a member is reset for not being in its
+// list.
+func (r *run) isExpelled(ctx context.Context, n *Node) error {
+	v, err := r.lookAtEtcd(ctx, r.leader)
+	if err != nil {
+		return err
+	}
+	if v == nil || !v.quorum || v.has(n) {
+		return hint.Errorf("run the same command again", "etcd on %s does not say any more that %s is none of its members: nothing was done on the machine", r.leader.Hostname, n.Hostname)
+	}
+	return nil
 }
 
 // forget removes what the cluster still has of the machine. The node's object: kubeadm refuses a

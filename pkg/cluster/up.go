@@ -214,6 +214,12 @@ func (r *run) survey(ctx context.Context, nodes []*Node) (*world, error) {
 		}
 		w.findings = w.againstFounding()
 	}
+	if w.etcdMatters() {
+		w.etcd, _ = r.lookAtEtcd(ctx, w.leader) // without an answer nothing is known, and nothing follows
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+	}
 	r.leader = w.leader
 	return w, nil
 }

@@ -1,0 +1,21 @@
+# What etcd on this control plane machine says, asked without the API server, which needs an etcd
+# with a quorum. etcd serves the same calls as JSON, so kubectl can make them.
+etcd_() {
+	e=$R/etc/kubernetes/pki/etcd
+	kubectl --kubeconfig=/dev/null --server=https://127.0.0.1:2379 --certificate-authority="$e/ca.crt" \
+		--client-certificate="$e/server.crt" --client-key="$e/server.key" --request-timeout=15s "$@"
+}
+
+# e_list LINEARIZABLE: etcd's members; with "true" only where a majority of them agrees.
+e_list() { printf '{"linearizable":%s}\n' "$1" | etcd_ create --raw /v3/cluster/member/list -f - 2>/dev/null; }
+
+# e_members: prints "quorum yes|no", and "members" with the list as base64; nothing where etcd
+# doesn't answer.
+e_members() {
+	quorum=yes
+	list=$(e_list true) || {
+		quorum=no
+		list=$(e_list false) || return 0
+	}
+	printf 'quorum\t%s\nmembers\t%s\n' "$quorum" "$(printf %s "$list" | base64 | tr -d '\n')"
+}
