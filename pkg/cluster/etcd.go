@@ -4,8 +4,10 @@ import (
 	"context"
 	_ "embed"
 	"encoding/json"
+	"fmt"
 	"net/url"
 	"slices"
+	"strings"
 )
 
 //go:embed scripts/etcd.sh
@@ -31,6 +33,13 @@ func (m etcdMember) is(n *Node) bool {
 		u, err := url.Parse(s)
 		return err == nil && u.Hostname() == n.HostIP
 	})
+}
+
+func (m etcdMember) String() string {
+	if m.Name != "" {
+		return m.Name
+	}
+	return strings.Join(m.PeerURLs, ",")
 }
 
 func (v *etcdView) has(n *Node) bool {
@@ -73,4 +82,41 @@ func (w *world) etcdMatters() bool {
 func (w *world) expelled(n *Node) bool {
 	return w.etcd != nil && w.etcd.quorum && w.healthy(w.leader) &&
 		n != w.leader && n.ControlPlane && w.member(n) && !w.healthy(n) && !w.etcd.has(n)
+}
+
+// withoutQuorum speaks against a run where etcd has lost its majority for good, as far as the
+// machines that answered know: no machine can join, and nothing can be changed in the cluster.
+// Where enough of etcd's members have their data the run goes on, for it may be what brings them
+// back.
+func (w *world) withoutQuorum() []Finding {
+	if w.etcd == nil || w.etcd.quorum {
+		return nil
+	}
+	var have, lost, silent []string
+	for _, m := range w.etcd.members {
+		i := slices.IndexFunc(w.spec.Nodes, m.is)
+		switch {
+		case i < 0:
+			lost = append(lost, m.String()+" (not in layout.yaml)")
+		case w.member(w.spec.Nodes[i]):
+			have = append(have, m.String())
+		case w.facts[w.spec.Nodes[i].Hostname] == nil:
+			silent = append(silent, m.String())
+		default:
+			lost = append(lost, m.String())
+		}
+	}
+	if len(lost) == 0 || 2*len(have) > len(w.etcd.members) {
+		return nil
+	}
+	more := ""
+	if len(silent) > 0 {
+		more = "; no answer from " + strings.Join(silent, ", ")
+	}
+	return []Finding{{
+		Host: w.leader.Hostname, Check: "etcd", Severity: SeverityError,
+		Message: fmt.Sprintf("etcd has no quorum: only %d of %d members can answer (%s), the data of %s is gone%s; until more than half of them answer, no machine can join and nothing in the cluster can change",
+			len(have), len(w.etcd.members), strings.Join(have, ", "), strings.Join(lost, ", "), more),
+		Remedy: "bring the machines back with their old disks; or, where those are lost, restore etcd from a backup; to give the cluster up: paictl cluster recreate",
+	}}
 }

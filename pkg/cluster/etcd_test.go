@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/ssh/sshtest"
 )
 
@@ -81,4 +82,20 @@ func TestAMasterIsResetOnlyWhereEtcdSaysThatItIsNoMember(t *testing.T) {
 		l.host("m1").write("/.fake/fail/etcd", "")
 		require.ErrorContains(t, r.isExpelled(t.Context(), m2), "nothing was done on the machine")
 	})
+}
+
+func TestWithoutAQuorumNothingIsChanged(t *testing.T) {
+	l := newLab(t, 3, 1)
+	l.conf.Kubernetes.Kubernetes.LoadBalanceIP = "10.9.0.100"
+	l.made()
+	l.host("m1").wipe()
+	l.host("m3").wipe()
+	err := l.refused()
+	require.ErrorContains(t, err, "m2: etcd has no quorum: only 1 of 3 members can answer (m2), the data of m1, m3 is gone")
+	assert.Contains(t, hint.Of(err), "bring the machines back with their old disks")
+	assert.Contains(t, hint.Of(err), "paictl cluster recreate")
+	err = l.refused(limited("w1"))
+	require.ErrorContains(t, err, "etcd has no quorum")
+	l.host("m3").server.Close()
+	require.ErrorContains(t, l.refused(), "the data of m1 is gone; no answer from m3")
 }

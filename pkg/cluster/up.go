@@ -219,6 +219,7 @@ func (r *run) survey(ctx context.Context, nodes []*Node) (*world, error) {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
+		w.findings = append(w.findings, w.withoutQuorum()...)
 	}
 	r.leader = w.leader
 	return w, nil
