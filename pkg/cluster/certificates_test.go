@@ -325,9 +325,42 @@ func TestTheOrderOfRestartsIsThatInWhichTheyNeedEachOther(t *testing.T) {
 	assert.Equal(t, everything, m.calls())
 }
 
+func TestAMasterWithoutTheAdministratorsCredentialsRenewsItsCertificates(t *testing.T) {
+	for _, mode := range [][]string{nil, {"boot"}} {
+		m := newMaster(t, "expired")
+		m.remove("/etc/kubernetes/admin.conf")
+		if mode != nil {
+			m.remove("/.fake/run")
+			m.remove("/proc")
+		}
+		said, ok := m.renew(mode...)
+		assert.True(t, ok, "%s", said)
+		calls := m.calls()
+		require.NotEmpty(t, calls)
+		assert.Equal(t, "kubeadm init phase kubeconfig admin --config "+m.root+kubeadmConf+" --kubeconfig-dir "+m.root+stateDir+"/certificates/admin", calls[0])
+		assert.Contains(t, calls, "renew apiserver")
+		assert.Contains(t, m.read("/etc/kubernetes/admin.conf"), "crt admin.conf")
+		m.settle()
+		m.assertWhole()
+	}
+	t.Run("and goes on where they can't be made", func(t *testing.T) {
+		m := newMaster(t, "expired")
+		m.remove("/etc/kubernetes/admin.conf")
+		m.write("/.fake/fail/admin.conf", "")
+		said, ok := m.renew("boot")
+		assert.False(t, ok)
+		assert.Contains(t, said, "kubeadm did not make /etc/kubernetes/admin.conf again -> on this host:")
+	})
+	for _, u := range [][]byte{renewCertificatesService, renewCertificatesBoot} {
+		// With the bar, one of the two is enough.
+		assert.Contains(t, string(u), "\nConditionPathExists=|/etc/kubernetes/pki/ca.key\nConditionPathExists=|/etc/kubernetes/admin.conf\n")
+	}
+}
+
 func TestAMachineThatIsNoMasterIsLeftAlone(t *testing.T) {
 	m := newMaster(t, "expired")
 	m.remove("/etc/kubernetes/admin.conf")
+	m.remove("/etc/kubernetes/pki/ca.key")
 	said, ok := m.renew()
 	assert.True(t, ok, "%s", said)
 	assert.Empty(t, m.calls())

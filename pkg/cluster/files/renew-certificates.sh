@@ -22,7 +22,9 @@ daily | boot) ;;
 	;;
 *) days=$mode force=1 ;;
 esac
-[ -f "$K/admin.conf" ] || exit 0
+# A control plane machine has the authority's key, or the administrator's credentials where that key
+# is kept elsewhere.
+[ -f "$K/pki/ca.key" ] || [ -f "$K/admin.conf" ] || exit 0
 
 # No script of "cluster up" shall be at work at the same time. One that starts the kubelet
 # would wait for us, so before the kubelet nothing is waited for.
@@ -151,6 +153,21 @@ renew_all() {
 	done <<DATA
 $list
 DATA
+}
+
+# admin_conf makes the administrator's credentials again where somebody has removed them, as
+# "cluster up" does: without them no component could be asked whether it is healthy.
+admin_conf() {
+	if [ -f "$K/admin.conf" ] || [ ! -f "$CONF" ]; then return 0; fi
+	rm -rf "$W/admin"
+	if kubeadm init phase kubeconfig admin --config "$CONF" --kubeconfig-dir "$W/admin" >&2; then
+		sync "$W/admin/admin.conf"
+		mv "$W/admin/admin.conf" "$K/admin.conf"
+		rmdir "$W/admin"
+		echo "made /etc/kubernetes/admin.conf again, which was missing"
+	else
+		complain "kubeadm did not make /etc/kubernetes/admin.conf again -> on this host: kubeadm init phase kubeconfig admin --config $CONF"
+	fi
 }
 
 # kubelet_certificate: a kubelet whose client certificate has expired doesn't start, and
@@ -299,6 +316,7 @@ restart_due() {
 }
 
 c_restore
+admin_conf
 kubelet_certificate
 if [ "$mode" = boot ] && runs; then exit "$failed"; fi
 renew_all
