@@ -212,7 +212,11 @@ func (r *run) survey(ctx context.Context, nodes []*Node) (*world, error) {
 		if err := r.lookBeyond(ctx, w); err != nil {
 			return nil, context.Cause(ctx)
 		}
-		w.findings = w.againstFounding()
+		another, err := r.anotherCluster(ctx, w)
+		if err != nil {
+			return nil, err
+		}
+		w.findings = append(w.againstFounding(), another...)
 	}
 	if w.etcdMatters() {
 		w.etcd, _ = r.lookAtEtcd(ctx, w.leader) // without an answer nothing is known, and nothing follows

@@ -1,0 +1,44 @@
+package cluster
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"net"
+	"slices"
+)
+
+//go:embed scripts/endpoint.sh
+var endpointScript string
+
+// anotherCluster asks, before a cluster is made, whether one answers at the address that its API is
+// to have: that of a load balancer which leads to the masters of another cluster. The machines
+// that join would find that one. The checks have tried the address already; only where something
+// took the connection more is asked, through the machine on which the cluster would be made.
+func (r *run) anotherCluster(ctx context.Context, w *world) ([]Finding, error) {
+	host, port, err := net.SplitHostPort(r.spec.endpoint())
+	if err != nil || slices.ContainsFunc(r.spec.Nodes, func(n *Node) bool { return n.HostIP == host }) {
+		return nil, nil
+	}
+	for _, n := range r.spec.ControlPlane() {
+		if _, left := w.of(n, phaseJoin).row("left"); left {
+			return nil, nil // what answers may be what an attempt has left there
+		}
+	}
+	if w.of(w.leader, phasePreflight).value("reach", r.spec.endpoint()) != "open" {
+		return nil, nil
+	}
+	res, err := r.read(ctx, w.leader, phaseInit, "endpoint", endpointScript+fmt.Sprintf("p_endpoint %s %s\n", quote(host), quote(port)))
+	if err != nil {
+		return nil, err
+	}
+	a, err := parseAnswer(res.Stdout)
+	if err != nil || a.value("endpoint") != "tls" {
+		return nil, err
+	}
+	return []Finding{{
+		Host: w.leader.Hostname, Check: "control-plane", Severity: SeverityError,
+		Message: fmt.Sprintf("another cluster answers at %s, the address that the API of this one is to have, and no machine of layout.yaml is a member of it", r.spec.endpoint()),
+		Remedy:  "set load-balance-ip in kubernetes-configuration.yaml to an address of this cluster's own; to add the machines to that other cluster, list its masters in layout.yaml, too",
+	}}, nil
+}
