@@ -399,6 +399,15 @@ func TestAMasterGetsItsAdministratorsCredentialsAgain(t *testing.T) {
 	assert.Empty(t, lines(l.mustUp().changes))
 }
 
+func TestAMasterThatLostPaictlsRecordIsNotThrownAway(t *testing.T) {
+	l := newLab(t, 1, 0)
+	l.made()
+	l.host("m1").remove(stateDir)
+	err := l.refused()
+	require.ErrorContains(t, err, "m1: the machine holds the control plane of a cluster, and /var/lib/paictl, by which paictl knows it, is gone")
+	assert.NotContains(t, hint.Of(err), "rm -rf")
+}
+
 func TestAMasterThatLostPaictlsMarkIsNotThrownAway(t *testing.T) {
 	l := newLab(t, 1, 0)
 	l.made()

@@ -62,6 +62,10 @@ func (r *run) check(w *world, nodes []*Node) []Finding {
 		if s.joined {
 			continue
 		}
+		if own := s.unrecorded(); own != nil {
+			findings = append(findings, own...)
+			continue
+		}
 		for _, c := range joining {
 			findings = append(findings, c(s)...)
 		}

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -339,6 +340,51 @@ func TestAMachineWithAnotherCertificateAuthorityBelongsToAnotherCluster(t *testi
 	assert.Equal(t, "w2", got[0].Host)
 	assert.Equal(t, "cluster", got[0].Check)
 	assert.Contains(t, got[0].Message, "not that of m1")
+}
+
+// What a machine without paictl's record holds may be all that there is of the cluster.
+func TestAMemberThatLostPaictlsRecordIsNotToldToWipeItself(t *testing.T) {
+	// without makes the machines members, and takes the record of some away.
+	without := func(s *Spec, names ...string) []Finding {
+		return examine(t, s, nil, func(ms map[string]*machine) {
+			for _, n := range s.Nodes {
+				m := memberMachine(s, n)
+				if n.ControlPlane {
+					m.say("exists", "/etc/kubernetes/manifests/kube-apiserver.yaml")
+				}
+				if slices.Contains(names, n.Hostname) {
+					m.journal, m.member = nil, []string{"member\tno"}
+					m.unsay("exists")
+					m.say("exists", "/etc/kubernetes/kubelet.conf")
+					if n.ControlPlane {
+						m.say("exists", "/etc/kubernetes/manifests/kube-apiserver.yaml")
+					}
+				}
+				ms[n.Hostname] = m
+			}
+		})
+	}
+	one := func(got []Finding) Finding {
+		t.Helper()
+		require.Len(t, got, 1, "%+v", got)
+		assert.Equal(t, "kubernetes", got[0].Check)
+		assert.Equal(t, SeverityError, got[0].Severity)
+		assert.Contains(t, got[0].Remedy, "restore /var/lib/paictl from a backup")
+		return got[0]
+	}
+	f := one(without(preflightSpec(t, 2), "w1"))
+	assert.Contains(t, f.Message, "the machine is a member of the cluster of m1, and /var/lib/paictl, by which paictl knows it, is gone")
+	assert.Contains(t, f.Remedy, "paictl node remove w1, there at once kubeadm reset -f")
+	assert.Contains(t, f.Remedy, "then paictl node add w1=10.0.0.11")
+
+	f = one(without(preflightSpec(t, 0), "m1"))
+	assert.Contains(t, f.Message, "the machine holds the control plane of a cluster")
+	assert.Contains(t, f.Remedy, "take the machine out of layout.yaml")
+	assert.NotContains(t, f.Remedy, "rm -rf")
+
+	for _, f := range without(preflightSpec(t, 1), "m1", "w1") {
+		assert.NotContains(t, f.Remedy, "rm -rf", "%+v", f)
+	}
 }
 
 func TestOfTwoClocksThatDifferTheOperatorsTellsWhichIsWrong(t *testing.T) {

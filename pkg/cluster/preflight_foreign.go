@@ -27,6 +27,47 @@ func (s *subject) foreign() []string {
 	return out
 }
 
+const wipeKubernetes = "kubeadm reset -f && rm -rf /etc/cni/net.d /etc/kubernetes /var/lib/kubelet /var/lib/etcd"
+
+// unrecorded is the finding about a machine that is a member of this very cluster, or may be its
+// control plane, and has lost paictl's record: what it holds is not to be thrown away. Nothing else
+// that speaks against a new machine is of use there.
+func (s *subject) unrecorded() []Finding {
+	if s.touched {
+		return nil
+	}
+	lost := "and " + stateDir + ", by which paictl knows it, is gone"
+	restore := "restore " + stateDir + " from a backup"
+	ca := s.probe.value("ca")
+	for _, o := range s.others {
+		if o == s || ca == "" || o.probe.value("ca") != ca || !(o.joined && o.node.ControlPlane || o.holdsControlPlane()) {
+			continue
+		}
+		remedy := restore
+		if o.joined {
+			remedy += fmt.Sprintf("; or take the machine out and in again: paictl node remove %s, there at once %s, then paictl node add %[1]s=%[3]s",
+				s.node.Hostname, wipeKubernetes, s.node.HostIP)
+		}
+		return []Finding{s.fail("kubernetes", fmt.Sprintf("the machine is a member of the cluster of %s, %s", o.node.Hostname, lost), remedy)}
+	}
+	if !s.holdsControlPlane() || s.hasLeader() {
+		return nil
+	}
+	return []Finding{s.fail("kubernetes", "the machine holds the control plane of a cluster, "+lost+", or another tool has made it",
+		"where it is this cluster: "+restore+"; where it is another one: take the machine out of layout.yaml")}
+}
+
+// holdsControlPlane reports whether a control plane made by kubeadm is on the machine.
+func (s *subject) holdsControlPlane() bool {
+	return s.has("/etc/kubernetes/manifests/kube-apiserver.yaml") || s.has("/etc/kubernetes/pki/ca.key")
+}
+
+// hasLeader reports whether the run's leader is a member of a cluster, and not only the machine
+// on which one would be made.
+func (s *subject) hasLeader() bool {
+	return slices.ContainsFunc(s.others, func(o *subject) bool { return o.node == s.leader && o.joined })
+}
+
 // checkKubernetes refuses a machine that another Kubernetes has made or left.
 func checkKubernetes(s *subject) []Finding {
 	traces := s.foreign()
@@ -34,7 +75,7 @@ func checkKubernetes(s *subject) []Finding {
 		return nil
 	}
 	all := strings.Join(traces, " ")
-	remedy := "if nothing of it is needed any more: kubeadm reset -f && rm -rf /etc/cni/net.d /etc/kubernetes /var/lib/kubelet /var/lib/etcd"
+	remedy := "if nothing of it is needed any more: " + wipeKubernetes
 	switch {
 	case strings.Contains(all, "k3s"):
 		remedy = "if nothing of it is needed any more: k3s-uninstall.sh (k3s-agent-uninstall.sh on an agent)"
