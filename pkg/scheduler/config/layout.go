@@ -65,7 +65,7 @@ type rack struct {
 }
 
 // machinesOf returns the machines of a SKU by rack, racks in order of their names, and those without a
-// rack; machines are in the order of the layout.
+// rack; machines are in order of their names, so that moving lines of layout.yaml changes nothing.
 func machinesOf(l layout.Layout, sku string) (racks []rack, loose []string) {
 	byName := map[string][]string{}
 	for _, m := range l.MachineList {
@@ -78,7 +78,9 @@ func machinesOf(l layout.Layout, sku string) (racks []rack, loose []string) {
 			loose = append(loose, m.Hostname)
 		}
 	}
+	slices.Sort(loose)
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		slices.Sort(byName[name])
 		racks = append(racks, rack{name, byName[name]})
 	}
 	return racks, loose

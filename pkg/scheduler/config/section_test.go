@@ -1,6 +1,7 @@
 package config
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -35,6 +36,15 @@ func plain() layout.Layout {
 	return twoSKUs(master, machine("a2", "8x-a100"), machine("v1", "4x-v1.5"), machine("a1", "8x-a100"), machine("c1", "cpu"))
 }
 
+func TestTheOrderOfMachinesInTheLayoutMeansNothing(t *testing.T) {
+	l := twoSKUs(machine("b2", "8x-a100", "rack", "r1"), machine("a2", "8x-a100"), machine("b1", "8x-a100", "rack", "r1"), machine("a1", "8x-a100"))
+	want, findings := FromCluster(l, "services.yaml", nil)
+	require.NoError(t, findings.Err())
+	slices.Reverse(l.MachineList)
+	got, _ := FromCluster(l, "services.yaml", nil)
+	assert.Equal(t, want, got)
+}
+
 func TestFromClusterOfALayout(t *testing.T) {
 	want := cell.Config{
 		Types: []cell.Type{
@@ -43,8 +53,8 @@ func TestFromClusterOfALayout(t *testing.T) {
 		},
 		Physical: []cell.Physical{
 			{Type: "4x-v1-5-NODE", Address: "v1"},
-			{Type: "8x-a100-NODE", Address: "a2"},
 			{Type: "8x-a100-NODE", Address: "a1"},
+			{Type: "8x-a100-NODE", Address: "a2"},
 		},
 		VirtualClusters: []cell.VirtualCluster{{Name: "default", Cells: []cell.Virtual{{Type: "4x-v1-5-NODE", Count: 1}, {Type: "8x-a100-NODE", Count: 2}}}},
 	}
