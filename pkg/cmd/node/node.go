@@ -32,7 +32,7 @@ Comments and order of layout.yaml stay as they are.`,
 func converge(ctx context.Context, s *session.Session) error {
 	o := s.Options
 	o.Limit = nil
-	o.Command = "paictl cluster up -p " + session.Quote(s.Config.Dir)
+	o.Command = s.UpCommand()
 	_, err := cluster.Up(ctx, s.Spec, o)
 	if cerr := s.CloseSink(); err == nil {
 		err = cerr

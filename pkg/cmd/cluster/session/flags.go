@@ -24,6 +24,7 @@ type Flags struct {
 	Yes       bool
 
 	command, verb string
+	up            string // see Session.UpCommand
 	factory       *cmdutil.Factory
 	again         func(args []string) string
 }
@@ -77,7 +78,10 @@ func (fl *Flags) complete(cmd *cobra.Command, f *cmdutil.Factory, args []string)
 	if dir := settings.GetString("config"); dir != "" && !cmd.Flags().Changed("config-path") {
 		fl.Dir = dir
 	}
-	if fl.Bundle == "" {
+	fl.up = "paictl cluster up -p " + Quote(fl.Dir)
+	if fl.Bundle != "" {
+		fl.up += " --bundle " + Quote(fl.Bundle)
+	} else {
 		fl.Bundle = settings.GetString("bundle")
 	}
 	if fl.Parallel < 0 {

@@ -110,6 +110,9 @@ func (s *Session) UseBundle(ctx context.Context) error {
 	return err
 }
 
+// UpCommand returns the "cluster up" that works with the folders that this command was told.
+func (s *Session) UpCommand() string { return s.flags.up }
+
 // Again returns the command line as it would be typed again with other arguments.
 func (s *Session) Again(args []string) string { return s.flags.again(args) }
 

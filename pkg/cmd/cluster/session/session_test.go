@@ -66,6 +66,19 @@ func TestTheCommandIsTypedAgainForOtherMachines(t *testing.T) {
 	assert.Equal(t, "paictl up w2 -p conf -y", s.Again([]string{"w2"}))
 }
 
+func TestTheClusterIsBroughtUpWithTheSameFolders(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"w1", "-p", "my conf"}, "paictl cluster up -p 'my conf'"},
+		{[]string{"w1", "-p", "conf", "--bundle", "/media/my stick", "-y"}, "paictl cluster up -p conf --bundle '/media/my stick'"},
+	} {
+		s := &Session{flags: parse(t, c.args...)}
+		assert.Equal(t, c.want, s.UpCommand())
+	}
+}
+
 func TestTheFolderComesFromTheFlagThenTheEnvironment(t *testing.T) {
 	assert.Equal(t, ".", parse(t).Dir)
 	assert.Equal(t, "from-env", parseIn(t, "from-env").Dir)
