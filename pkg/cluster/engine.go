@@ -68,6 +68,8 @@ type run struct {
 	slots   chan struct{} // hosts being worked on
 	started time.Time
 	planned *plan // what is being applied
+	// returnsFindings says that the caller gets the findings, so that warnings are no events as well.
+	returnsFindings bool
 
 	mu      sync.Mutex
 	hosts   map[string]ssh.Host

@@ -41,7 +41,9 @@ func (r *run) preflight(ctx context.Context, w *world, nodes []*Node) (*world, e
 			failed[f.Host] = true
 			continue
 		}
-		r.emit(Event{Kind: EventWarning, Host: f.Host, Phase: phasePreflight, Message: f.Message, Hint: f.Remedy})
+		if !r.returnsFindings {
+			r.emit(Event{Kind: EventWarning, Host: f.Host, Phase: phasePreflight, Message: f.Message, Hint: f.Remedy})
+		}
 	}
 	for _, n := range nodes {
 		if w.facts[n.Hostname] != nil && !r.isAside(n) && !failed[n.Hostname] {

@@ -103,6 +103,17 @@ func TestOneUnfitMachineStopsUpBeforeAnythingIsChangedAnywhere(t *testing.T) {
 	assert.Empty(t, f.fixes)
 }
 
+func TestPreflightTellsAWarningOnce(t *testing.T) {
+	f := newFleet(t, preflightSpec(t, 1))
+	f.machines["w1"].fact("swap-kib", "1024")
+	sink := &storySink{}
+	found, err := Preflight(t.Context(), f.spec, f.options(sink))
+	require.NoError(t, err)
+	require.Len(t, found, 1)
+	assert.Equal(t, SeverityWarning, found[0].Severity)
+	assert.Empty(t, sink.of(EventWarning))
+}
+
 func TestFixRepairsWhatIsSafeAndLooksAgain(t *testing.T) {
 	f := newFleet(t, preflightSpec(t, 2))
 	f.machines["w1"].say("missing", "ip")

@@ -86,6 +86,7 @@ func Up(ctx context.Context, s *Spec, o Options) ([]Change, error) {
 func Preflight(ctx context.Context, s *Spec, o Options) ([]Finding, error) {
 	r := newRun(s, o)
 	defer r.close()
+	r.returnsFindings = true
 	nodes, _, err := r.scope()
 	if err != nil {
 		return nil, err
