@@ -62,6 +62,46 @@ func withoutImages(lines []string) string {
 	return strings.Join(out, "\n")
 }
 
+func TestTheDataOnAMachineIsNamedBeforeItLeaves(t *testing.T) {
+	l := newLab(t, 1, 2)
+	l.made()
+	volume := func(name, spec, labels string) string {
+		return `{"metadata":{"name":"` + name + `","labels":{` + labels + `}},"spec":{` + spec + `}}`
+	}
+	on := func(node, key string) string {
+		return `"nodeAffinity":{"required":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"` + key + `","operator":"In","values":["` + node + `"]}]}]}}`
+	}
+	const hostname = "kubernetes.io/hostname"
+	volumes := `{"items":[` + strings.Join([]string{
+		volume("pai-prometheus", on("w1", hostname)+`,"local":{"path":"/datastorage/prometheus/prometheus-data"}`, `"paictl.openpai.org/service":"prometheus"`),
+		volume("models", on("w1", hostname)+`,"local":{"path":"/models"},"claimRef":{"namespace":"pai-jobs","name":"m"}`, ""),
+		volume("elsewhere", on("w2", hostname)+`,"local":{"path":"/datastorage/grafana"}`, ""),
+		volume("in a zone", on("w1", "topology.kubernetes.io/zone")+`,"local":{"path":"/z"}`, ""),
+		volume("a share", `"nfs":{"server":"10.0.0.9","path":"/export"}`, ""),
+	}, ",") + `]}`
+	require.NoError(t, os.WriteFile(l.cluster+"/objects/persistentvolumes", []byte(volumes), 0o600))
+	before := l.bytes()
+	data, err := DataOn(t.Context(), l.spec(), l.options(), []string{"w1"})
+	require.NoError(t, err)
+	assert.Equal(t, before, l.bytes())
+	var said []string
+	for _, d := range data {
+		said = append(said, d.String())
+	}
+	assert.Equal(t, []string{
+		"pai-jobs/m: /models on w1 (volume models)",
+		"prometheus: /datastorage/prometheus/prometheus-data on w1 (volume pai-prometheus)",
+	}, said)
+	data, err = DataOn(t.Context(), l.spec(), l.options(), []string{"10.9.0.3"})
+	require.NoError(t, err)
+	require.Len(t, data, 1)
+	assert.Equal(t, "w2", data[0].Host)
+
+	l.host("m1").write("/.fake/fail/api", "")
+	_, err = DataOn(t.Context(), l.spec(), l.options(), []string{"w1"})
+	require.Error(t, err)
+}
+
 func TestADeadMachineLeavesTheClusterAndItIsSaidWhatStaysOnIt(t *testing.T) {
 	l := newWholeLab(t, 1, 2)
 	l.made()

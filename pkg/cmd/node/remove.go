@@ -33,6 +33,7 @@ func NewCmdRemove(f *cmdutil.Factory, runF func(context.Context, *RemoveOptions)
 		Short:   "Drain machines, take them out of the cluster and of the layout",
 		Long: `Moves the pods away (disruption budgets are respected), takes a machine of the control plane out of
 etcd, gives the machine back as it was before paictl, deletes the node, and takes it out of layout.yaml.
+Volumes in folders of the machine are named before you are asked: their data stays there.
 
 A machine that doesn't answer is removed from the cluster all the same; what stays on it is told. Pods
 that can't leave within --drain-timeout stop the removal and are named; --force deletes them.
@@ -76,7 +77,18 @@ func removeRun(ctx context.Context, opts *RemoveOptions) error {
 	for _, n := range nodes {
 		names = append(names, n.Hostname)
 	}
-	what := fmt.Sprintf("This removes %s from the cluster %s, with all that runs there.", strings.Join(names, ", "), s.Config.Kubernetes.Kubernetes.ClusterName)
+	if err := s.CanConfirm(); err != nil {
+		return err
+	}
+	data, err := cluster.DataOn(ctx, s.Spec, s.Options, s.Options.Limit)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	stays := whatStays(data, err)
+	if opts.Flags.Yes {
+		fmt.Fprint(opts.Factory.IO.Err, stays)
+	}
+	what := fmt.Sprintf("%sThis removes %s from the cluster %s, with all that runs there.", stays, strings.Join(names, ", "), s.Config.Kubernetes.Kubernetes.ClusterName)
 	if err := s.ConfirmName(what, strings.Join(names, ",")); err != nil {
 		return err
 	}
@@ -93,6 +105,23 @@ func removeRun(ctx context.Context, opts *RemoveOptions) error {
 		return err
 	}
 	return settle(ctx, opts, s, edit)
+}
+
+// whatStays says which data is not moved, or why nobody knows; nothing where there is none.
+func whatStays(data []cluster.Data, err error) string {
+	if err != nil {
+		return fmt.Sprintf("warning: whether services keep data on these machines could not be asked: %v\n", err)
+	}
+	if len(data) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("warning: this data is not moved; it stays in its folders, where nothing of the cluster can use it:\n")
+	for _, d := range data {
+		fmt.Fprintf(&b, "  %s\n", d)
+	}
+	b.WriteString("  -> to take it along: \"Moving data\" in docs/storage.md, before the machine leaves\n")
+	return b.String()
 }
 
 // forget takes one machine out of the layout. The last edit is the layout as it is.

@@ -11,13 +11,10 @@ import (
 // ConfirmName asks a person to type a name before something is destroyed. --yes answers
 // it; without a terminal --yes is needed.
 func (s *Session) ConfirmName(what, name string) error {
-	if s.flags.Yes {
-		return nil
+	if err := s.CanConfirm(); err != nil || s.flags.Yes {
+		return err
 	}
 	io := s.f.IO
-	if !io.CanPrompt() {
-		return cmdutil.Usagef("%s must be confirmed and there is no terminal to ask at: add --yes", s.flags.verb)
-	}
 	fmt.Fprintf(io.Err, "%s\nType %s to go on: ", what, name)
 	answer, err := prompt.Line(io.In)
 	if err != nil {
@@ -27,4 +24,12 @@ func (s *Session) ConfirmName(what, name string) error {
 		return hint.Errorf("nothing was changed", "%q is not %q: not confirmed", answer, name)
 	}
 	return nil
+}
+
+// CanConfirm refuses to go on where ConfirmName could ask no one.
+func (s *Session) CanConfirm() error {
+	if s.flags.Yes || s.f.IO.CanPrompt() {
+		return nil
+	}
+	return cmdutil.Usagef("%s must be confirmed and there is no terminal to ask at: add --yes", s.flags.verb)
 }

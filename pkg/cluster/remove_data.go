@@ -1,0 +1,90 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Data is a volume whose data lies in a folder of one machine.
+type Data struct {
+	Host, Volume, Folder string
+	// Of is the service that keeps its data there, else the claim, as namespace/name; else "".
+	Of string
+}
+
+func (d Data) String() string {
+	of := ""
+	if d.Of != "" {
+		of = d.Of + ": "
+	}
+	return fmt.Sprintf("%s%s on %s (volume %s)", of, d.Folder, d.Host, d.Volume)
+}
+
+// labelService stands on volumes that paictl made for a service.
+const labelService = "paictl.openpai.org/service"
+
+// DataOn asks the cluster which volumes lie on the machines of those host names or addresses.
+// RemoveNodes leaves them there. It changes nothing, and emits no events.
+func DataOn(ctx context.Context, s *Spec, o Options, names []string) ([]Data, error) {
+	nodes, err := Removable(s, names)
+	if err != nil {
+		return nil, err
+	}
+	o.DryRun, o.Sink = true, silent{}
+	r := newRun(s, o)
+	defer r.close()
+	r.each(ctx, s.ControlPlane(), r.dial) // any that answers will do
+	leader, err := r.findLeader(ctx, nodes)
+	if err != nil {
+		return nil, err
+	}
+	if leader == nil {
+		return nil, errors.New("no machine of the control plane that answers is a member of the cluster")
+	}
+	res, err := r.read(ctx, leader, "data", "look", selfAPI(s, leader)+"self get persistentvolumes --request-timeout=30s -o json\n")
+	if err != nil {
+		return nil, err
+	}
+	var list corev1.PersistentVolumeList
+	if err := json.Unmarshal(res.Stdout, &list); err != nil {
+		return nil, fmt.Errorf("read the cluster's volumes: %w", err)
+	}
+	var out []Data
+	for i := range list.Items {
+		pv := &list.Items[i]
+		n := slices.IndexFunc(nodes, func(n *Node) bool { return liesOn(pv, n.Hostname) })
+		if n >= 0 && pv.Spec.Local != nil {
+			out = append(out, Data{Host: nodes[n].Hostname, Volume: pv.Name, Folder: pv.Spec.Local.Path, Of: userOf(pv)})
+		}
+	}
+	slices.SortFunc(out, func(a, b Data) int { return strings.Compare(a.String(), b.String()) })
+	return out, nil
+}
+
+func userOf(pv *corev1.PersistentVolume) string {
+	if s := pv.Labels[labelService]; s != "" {
+		return s
+	}
+	if c := pv.Spec.ClaimRef; c != nil {
+		return c.Namespace + "/" + c.Name
+	}
+	return ""
+}
+
+// liesOn reports whether a volume can be used only on one node, and that is this one.
+func liesOn(pv *corev1.PersistentVolume, node string) bool {
+	if pv.Spec.NodeAffinity == nil || pv.Spec.NodeAffinity.Required == nil {
+		return false
+	}
+	return slices.ContainsFunc(pv.Spec.NodeAffinity.Required.NodeSelectorTerms, func(t corev1.NodeSelectorTerm) bool {
+		return slices.ContainsFunc(t.MatchExpressions, func(e corev1.NodeSelectorRequirement) bool {
+			return e.Key == corev1.LabelHostname && e.Operator == corev1.NodeSelectorOpIn && slices.Equal(e.Values, []string{node})
+		})
+	})
+}

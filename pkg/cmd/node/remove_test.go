@@ -1,0 +1,20 @@
+package node
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/openpai/paictl/pkg/cluster"
+)
+
+func TestWhoIsAskedKnowsWhichDataStays(t *testing.T) {
+	assert.Empty(t, whatStays(nil, nil))
+	assert.Equal(t, "warning: whether services keep data on these machines could not be asked: no route\n", whatStays(nil, errors.New("no route")))
+	got := whatStays([]cluster.Data{{Host: "w1", Volume: "pai-prometheus", Folder: "/datastorage/prometheus/data", Of: "prometheus"}}, nil)
+	assert.Equal(t, `warning: this data is not moved; it stays in its folders, where nothing of the cluster can use it:
+  prometheus: /datastorage/prometheus/data on w1 (volume pai-prometheus)
+  -> to take it along: "Moving data" in docs/storage.md, before the machine leaves
+`, got)
+}
