@@ -221,6 +221,26 @@ func TestSettingsReachOneMasterAfterTheOtherEtcdToo(t *testing.T) {
 	})
 }
 
+func TestAChangeOfAnotherComponentRestartsNoEtcd(t *testing.T) {
+	l := newLab(t, 2, 0)
+	k := &l.conf.Kubernetes.Kubernetes
+	k.LoadBalanceIP = "10.9.0.100"
+	l.made()
+	l.forgetCalls()
+	before := l.host("m2").read("/etc/kubernetes/manifests/etcd.yaml")
+	require.Contains(t, before, "--initial-cluster-state=existing")
+	k.Extra.Kubeadm = map[string]any{"scheduler": map[string]any{"extraArgs": args("v", "4")}}
+	o := l.mustUp()
+	assert.Contains(t, lines(o.changes), "m2 init run kubeadm init phase control-plane")
+	for _, name := range []string{"m1", "m2"} {
+		assert.Contains(t, l.host(name).calls(), "kubeadm init phase control-plane all")
+		assert.NotContains(t, l.host(name).calls(), "kubeadm init phase etcd local")
+	}
+	assert.Equal(t, before, l.host("m2").read("/etc/kubernetes/manifests/etcd.yaml"))
+	assert.NoDirExists(t, l.host("m2").root+stateDir+"/etcd.new")
+	assert.Empty(t, lines(l.mustUp().changes))
+}
+
 // What an earlier run wrote, the pods run with already: it is not waited for as if it were new.
 func TestSettingsThatCameUpBeforeARunWasCutOffStay(t *testing.T) {
 	l := newLab(t, 1, 0)

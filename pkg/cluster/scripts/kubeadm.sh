@@ -156,6 +156,21 @@ k_put_back() {
 	exit 1
 }
 
+# k_same_etcd: whether the new settings leave etcd's manifest as it is, but for the members that it is
+# first told of. etcd reads those when its data is empty, and "kubeadm join" writes others than
+# "kubeadm init" does: the first change of another component would restart a joined etcd for nothing.
+k_same_etcd() {
+	cmp -s "$m/etcd.yaml" "$S/manifests/etcd.yaml" || return 1
+	new=$S/etcd.new
+	rm -rf "$new"
+	(umask 077; mkdir "$new")
+	KUBEADM_INIT_DRYRUN_DIR=$new kubeadm init phase etcd local --config "$c" --dry-run >/dev/null || return 1
+	for f in "$m" "$new"; do grep -v -e '- --initial-cluster=' -e '- --initial-cluster-state=' "$f/etcd.yaml" | sha256sum; done | uniq | wc -l >"$new/differ"
+	same=$(cat "$new/differ")
+	rm -rf "$new"
+	[ "$same" -eq 1 ]
+}
+
 # k_reconfigure HASH: brings changed settings to the static pods of this machine, etcd's first.
 k_reconfigure() {
 	c=$R/etc/paictl/kubeadm.yaml
@@ -168,7 +183,8 @@ k_reconfigure() {
 		mv "$S/manifests.new" "$S/manifests"
 	fi
 	k_certificate apiserver etcd-server etcd-peer
-	k_static "etcd local" etcd
+	m=$R/etc/kubernetes/manifests
+	k_same_etcd || k_static "etcd local" etcd
 	k_static "control-plane all" kube-apiserver kube-controller-manager kube-scheduler
 	k_applied "$1"
 	rm -rf "$S/manifests"
