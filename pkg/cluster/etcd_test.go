@@ -3,6 +3,7 @@ package cluster
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -98,4 +99,39 @@ func TestWithoutAQuorumNothingIsChanged(t *testing.T) {
 	require.ErrorContains(t, err, "etcd has no quorum")
 	l.host("m3").server.Close()
 	require.ErrorContains(t, l.refused(), "the data of m1 is gone; no answer from m3")
+}
+
+// What up repairs may be what brings the quorum back, so it is not refused.
+func TestARunThatMayBringTheQuorumBackGoesOn(t *testing.T) {
+	s := preflightSpec(t, 0)
+	for _, name := range []string{"m2", "m3"} {
+		n := *s.Nodes[0]
+		n.Hostname, n.HostIP = name, "10.0.0."+name[1:]
+		s.Nodes = append(s.Nodes, &n)
+	}
+	for _, c := range []struct {
+		name            string
+		members, silent []string
+		refused         bool
+	}{
+		{"all have their data, and none runs", []string{"m1", "m2", "m3"}, nil, false},
+		{"two have theirs", []string{"m1", "m3"}, nil, false},
+		{"one has its own, the others are off", []string{"m1"}, []string{"m2", "m3"}, false},
+		{"one has its own, one is off", []string{"m1"}, []string{"m2"}, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := &world{spec: s, leader: s.Nodes[0], facts: map[string]*facts{}, etcd: &etcdView{}}
+			for _, n := range s.Nodes {
+				w.etcd.members = append(w.etcd.members, etcdMember{Name: n.Hostname})
+				member := "member\tno\n"
+				if slices.Contains(c.members, n.Hostname) {
+					member = "member\tyes\n"
+				}
+				if !slices.Contains(c.silent, n.Hostname) {
+					w.facts[n.Hostname] = &facts{sections: sectionsOf([]byte("@@ join\n" + member))}
+				}
+			}
+			assert.Equal(t, c.refused, len(w.withoutQuorum()) > 0)
+		})
+	}
 }
