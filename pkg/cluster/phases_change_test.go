@@ -86,7 +86,7 @@ func TestUpMakesExactlyTheChangesThatADifferenceCallsFor(t *testing.T) {
 			want: reconfigured,
 			calls: map[string][]string{"m1": {
 				"kubeadm init phase certs apiserver", "kubeadm init phase certs etcd-server", "kubeadm init phase certs etcd-peer",
-				"kubeadm init phase etcd local", "kubeadm init phase control-plane all", "kubeadm init phase upload-config all",
+				"kubeadm init phase control-plane all", "kubeadm init phase upload-config all",
 				"kubeadm init phase addon all", "kubectl -n kube-system rollout restart daemonset/kube-proxy", "kubectl patch configmap paictl stored",
 			}},
 		},
