@@ -51,15 +51,22 @@ func (p *labels) diff(n *Node, w *world) ([]Change, error) {
 	if err != nil {
 		return nil, err
 	}
+	silent := !w.founding() && !w.healthy(w.leader) // nothing is known of the nodes that there are
 	var out []Change
 	for _, o := range p.spec.Nodes {
 		if _, known := nodes[o.Hostname]; !w.concerns(o) || !known && w.facts[o.Hostname] == nil {
 			continue // not meant, or neither in the cluster nor about to join in this run
 		}
 		have := nodes[o.Hostname]
-		if again, err := (&join{spec: p.spec}).diff(o, w); err != nil {
+		again, err := (&join{spec: p.spec}).diff(o, w)
+		if err != nil {
 			return nil, err
-		} else if w.facts[o.Hostname] != nil && len(again) > 0 {
+		}
+		joins := w.facts[o.Hostname] != nil && len(again) > 0
+		if silent && !joins {
+			continue
+		}
+		if joins {
 			have = corev1.Node{} // it joins as a new node
 		}
 		if x := p.compare(o, have); !x.untouched {
