@@ -17,7 +17,10 @@ var endpointScript string
 // took the connection more is asked, through the machine on which the cluster would be made.
 func (r *run) anotherCluster(ctx context.Context, w *world) ([]Finding, error) {
 	host, port, err := net.SplitHostPort(r.spec.endpoint())
-	if err != nil || slices.ContainsFunc(r.spec.Nodes, func(n *Node) bool { return n.HostIP == host }) {
+	if err != nil {
+		return nil, fmt.Errorf("the API's address %q: %w", r.spec.endpoint(), err)
+	}
+	if slices.ContainsFunc(r.spec.Nodes, func(n *Node) bool { return n.HostIP == host }) {
 		return nil, nil
 	}
 	for _, n := range r.spec.ControlPlane() {

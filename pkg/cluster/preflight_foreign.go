@@ -40,7 +40,8 @@ func (s *subject) unrecorded() []Finding {
 	restore := "restore " + stateDir + " from a backup"
 	ca := s.probe.value("ca")
 	for _, o := range s.others {
-		if o == s || ca == "" || o.probe.value("ca") != ca || !(o.joined && o.node.ControlPlane || o.holdsControlPlane()) {
+		leads := o.joined && o.node.ControlPlane || o.holdsControlPlane()
+		if o == s || ca == "" || o.probe.value("ca") != ca || !leads {
 			continue
 		}
 		remedy := restore
