@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -99,6 +100,124 @@ func TestWithoutAQuorumNothingIsChanged(t *testing.T) {
 	require.ErrorContains(t, err, "etcd has no quorum")
 	l.host("m3").server.Close()
 	require.ErrorContains(t, l.refused(), "the data of m1 is gone; no answer from m3")
+}
+
+// A master that lost a file by which it is known has etcd's data still, and a majority may need it.
+func TestAMasterOnWhichEtcdCountsIsNotReset(t *testing.T) {
+	for _, file := range []string{"/etc/kubernetes/kubelet.conf", memberFile} {
+		t.Run(file, func(t *testing.T) {
+			l := newLab(t, 3, 1)
+			l.conf.Kubernetes.Kubernetes.LoadBalanceIP = "10.9.0.100"
+			l.made()
+			m2 := l.host("m2")
+			before := m2.read(file)
+			m2.remove(file)
+			err := l.refused()
+			require.ErrorContains(t, err, "m2: the machine was a member of the cluster")
+			assert.Contains(t, hint.Of(err), "kubeadm init phase kubeconfig kubelet")
+			assert.Contains(t, hint.Of(err), "paictl node add m2="+m2.ip+" --role master")
+			require.ErrorContains(t, l.refused(limited("w1")), "m2: the machine was a member", "a run for others changes nothing either")
+
+			l.host("m3").server.Close() // then a majority depends on it
+			err = l.refused()
+			require.ErrorContains(t, err, "m2: the machine was a member of the cluster")
+			assert.NotContains(t, err.Error(), "is gone")
+
+			l.host("m3").server = sshtest.NewServer(t, sshtest.Config{Name: "m3", Handler: l.host("m3")})
+			l.host("m1").write("/.fake/fail/etcd", "") // whoever can't be asked has not said that it may go
+			require.ErrorContains(t, l.refused(), "m2: the machine was a member of the cluster")
+			l.host("m1").remove("/.fake/fail/etcd")
+			m2.write(file, before)
+			assert.Empty(t, lines(l.mustUp().changes))
+		})
+	}
+	t.Run("it joins again when etcd has let it go", func(t *testing.T) {
+		l := newLab(t, 3, 1)
+		l.conf.Kubernetes.Kubernetes.LoadBalanceIP = "10.9.0.100"
+		l.made()
+		l.host("m2").remove("/etc/kubernetes/kubelet.conf")
+		require.NoError(t, os.Remove(filepath.Join(l.cluster, "members", "m2")))
+		assert.Contains(t, lines(l.mustUp().changes), "m2 join run kubeadm join")
+		assert.Equal(t, []string{"m1", "m2", "m3"}, l.members())
+	})
+}
+
+// etcd keeps a member without which too few would run; then nothing on the machine is lost.
+func TestWhatEtcdKeepsIsNotCleared(t *testing.T) {
+	l := newLab(t, 3, 1)
+	l.conf.Kubernetes.Kubernetes.LoadBalanceIP = "10.9.0.100"
+	l.made()
+	m2 := l.host("m2")
+	m2.remove(memberFile) // as of a join that was cut off before its end
+	var journal []string
+	for line := range strings.Lines(m2.read(stateDir + "/journal")) {
+		if !strings.HasSuffix(line, "\tchange\tmember\n") {
+			journal = append(journal, line)
+		}
+	}
+	m2.write(stateDir+"/journal", strings.Join(journal, ""))
+	l.host("m3").server.Close()
+	require.NoError(t, os.RemoveAll(l.host("m3").root+"/var/lib/etcd/member"))
+	o := l.up(t.Context())
+	partial := failures(t, o, 3)
+	assert.Contains(t, partial["m2"].Error, "etcd does not let its member m2 go: Error: etcdserver: unhealthy cluster")
+	assert.DirExists(t, m2.root+"/var/lib/etcd/member")
+	assert.FileExists(t, m2.root+"/etc/kubernetes/kubelet.conf")
+}
+
+func TestMastersThatWorkAreNotResetForBeingUnknown(t *testing.T) {
+	s := preflightSpec(t, 0)
+	n := *s.Nodes[0]
+	n.Hostname, n.HostIP = "m2", "10.0.0.2"
+	s.Nodes = append(s.Nodes, &n)
+	node := func(name string) string { return "node\t" + name + "\t\t\"True\"\t\"v1\"\t\t\"\"\t\t\"\"\n" }
+	for _, c := range []struct{ name, leader, other, want, remedy string }{
+		{"the leader's disk is of an earlier time", node("m1"), node("m1") + node("m2"), "m2: it and m1 have API servers of one cluster that don't know each other", "switch off the machine with the old data"},
+		{"they are strangers", node("m1"), node("m3"), "m2: it and m1 have API servers", "switch off"},
+		{"its node was deleted", node("m1"), node("m1"), "m2: its control plane works, but the cluster has no node of that name", "systemctl restart kubelet"},
+		{"all is well", node("m1") + node("m2"), node("m1") + node("m2"), "", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := &world{spec: s, facts: map[string]*facts{}}
+			for i, nodes := range []string{c.leader, c.other} {
+				w.facts[s.Nodes[i].Hostname] = &facts{sections: sectionsOf([]byte("@@ join\nmember\tyes\nca\tx\n@@ init\napi\tup\n" + nodes))}
+			}
+			w.elect()
+			require.Equal(t, s.Nodes[0], w.leader)
+			found, err := w.apart()
+			require.NoError(t, err)
+			if c.want == "" {
+				require.Empty(t, found)
+				return
+			}
+			require.Len(t, found, 1)
+			assert.Contains(t, found[0].Host+": "+found[0].Message, c.want)
+			assert.Contains(t, found[0].Remedy, c.remedy)
+		})
+	}
+	t.Run("in a run", func(t *testing.T) {
+		l := newLab(t, 2, 1)
+		l.made()
+		require.NoError(t, os.RemoveAll(l.cluster+"/nodes/m2"))
+		before := l.bytes()
+		require.ErrorContains(t, l.refused(), "m2: its control plane works")
+		assert.Equal(t, before, l.bytes())
+	})
+}
+
+func TestALearnerHasNoVote(t *testing.T) {
+	s := preflightSpec(t, 0)
+	w := &world{spec: s, leader: s.Nodes[0], facts: map[string]*facts{}, etcd: &etcdView{members: []etcdMember{
+		{Name: s.Nodes[0].Hostname}, {PeerURLs: []string{"https://10.9.0.4:2380"}, Learner: true},
+	}}}
+	w.facts[s.Nodes[0].Hostname] = &facts{sections: sectionsOf([]byte("@@ join\nmember\tyes\n"))}
+	n := *s.Nodes[0]
+	n.Hostname, n.HostIP = "m4", "10.9.0.4"
+	s.Nodes = append(s.Nodes, &n)
+	w.facts["m4"] = &facts{sections: sectionsOf([]byte("@@ join\nmember\tno\n"))}
+	assert.Empty(t, w.withoutQuorum())
+	w.etcd.members[1].Learner = false
+	assert.NotEmpty(t, w.withoutQuorum())
 }
 
 // What up repairs may be what brings the quorum back, so it is not refused.

@@ -24,11 +24,13 @@ type Finding struct {
 	Fixable bool `json:"fixable,omitempty"`
 }
 
-// PreflightError says that checks failed and that nothing was changed.
+// PreflightError says that checks failed, and what had been changed before, mostly nothing.
 type PreflightError struct {
 	Findings []Finding
 	// Repaired says that --fix has repaired something before.
 	Repaired bool
+	// Reset says that "cluster recreate" has taken machines out of their cluster before.
+	Reset bool
 }
 
 func (e *PreflightError) Error() string {
@@ -46,7 +48,10 @@ func (e *PreflightError) Error() string {
 		where = first.Host + ": "
 	}
 	rest := "nothing was changed"
-	if e.Repaired {
+	switch {
+	case e.Reset:
+		rest = "the machines have left their cluster; nothing else was changed"
+	case e.Repaired:
 		rest = "nothing but the repairs was changed"
 	}
 	if n == 1 {

@@ -6,6 +6,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -42,7 +43,9 @@ func (*join) waits(n *Node, pl *plan) []step {
 	return out
 }
 
-func (*join) detect(*Node) (string, error) { return "d_member\n", nil }
+func (p *join) detect(*Node) (string, error) {
+	return fmt.Sprintf("ETCD_DIR=%s\nd_member\n", quote(strings.TrimSuffix(p.spec.etcdData(), "/"))), nil
+}
 
 const (
 	runJoin       = "kubeadm join"
@@ -157,19 +160,25 @@ func (r *run) isExpelled(ctx context.Context, n *Node) error {
 // machine whose name belongs to a node that is Ready, and it stays so for a while after its
 // kubelet has ended. The kubelet ends first, for one that is just starting would register the
 // node again. And etcd's member, of which the data went with the machine's disk: a new one
-// under its identity would break the others.
+// under its identity would break the others. That is first: where etcd can't do without the member,
+// it says so before anything on the machine is lost.
 func (p *join) forget(ctx context.Context, r *run, n *Node, node bool) error {
 	if !node && !n.ControlPlane {
 		return nil
+	}
+	body := selfAPI(p.spec, r.leader) + removeScript + fmt.Sprintf("NODE=%s ADDRESS=%s LEADER=%s\n", quote(n.Hostname), quote(n.HostIP), quote(r.leader.Hostname))
+	if n.ControlPlane {
+		if _, err := r.script(ctx, r.leader, phaseJoin, "member", body+"r_member >&2\n"); err != nil {
+			return err
+		}
 	}
 	if node {
 		if _, err := r.script(ctx, n, phaseJoin, "clear", kubeadmScript+p.spec.clear()); err != nil {
 			return err
 		}
 	}
-	body := selfAPI(p.spec, r.leader) + removeScript + fmt.Sprintf("NODE=%s ADDRESS=%s LEADER=%s\n", quote(n.Hostname), quote(n.HostIP), quote(r.leader.Hostname))
 	if n.ControlPlane {
-		body += "r_member >&2\nr_mirrors\n"
+		body += "r_mirrors\n"
 	}
 	_, err := r.script(ctx, r.leader, phaseJoin, "forget", body+"r_delete\n")
 	return err

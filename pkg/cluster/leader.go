@@ -117,8 +117,8 @@ func (w *world) againstFounding() []Finding {
 		case w.of(n, phaseJoin).value("once") == "yes":
 			out = append(out, Finding{
 				Host: n.Hostname, Check: "control-plane", Severity: SeverityError,
-				Message: "the machine was a member of the cluster, but its /etc/kubernetes/kubelet.conf or " + memberFile + " is missing; its database is not thrown away for that",
-				Remedy:  "put the file back (on the host: kubeadm init phase kubeconfig kubelet --config " + kubeadmConf + ", touch " + memberFile + "); to give the cluster up: paictl cluster recreate",
+				Message: lostMark,
+				Remedy:  markAgain + "; to give the cluster up: paictl cluster recreate",
 			})
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/layout"
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
@@ -332,6 +333,19 @@ func TestRecreateMakesTheClusterAgain(t *testing.T) {
 		require.ErrorContains(t, o.err, "m2 of the control plane does not answer: it would go on as the old cluster")
 		o = l.up(t.Context(), again, limited("w1"))
 		require.ErrorContains(t, o.err, "a cluster is made again as a whole")
+		assert.True(t, l.kept())
+	})
+	t.Run("not beside a master that layout.yaml doesn't have", func(t *testing.T) {
+		l := newLab(t, 2, 1)
+		l.conf.Kubernetes.Kubernetes.LoadBalanceIP = "10.9.0.100"
+		prepare(l)
+		machines := l.conf.Layout.MachineList
+		l.conf.Layout.MachineList = slices.DeleteFunc(slices.Clone(machines), func(m layout.Machine) bool { return m.Hostname == "m2" })
+		for _, dry := range []bool{true, false} {
+			o := l.up(t.Context(), again, func(o *Options, _ *ssh.Options) { o.DryRun = dry })
+			require.ErrorContains(t, o.err, "m2 is a master of the cluster and is not in layout.yaml")
+			require.ErrorContains(t, o.err, "nothing was changed")
+		}
 		assert.True(t, l.kept())
 	})
 	t.Run("and killed anywhere it is finished by running it again", func(t *testing.T) {

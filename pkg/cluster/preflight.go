@@ -70,7 +70,7 @@ func (r *run) refuse(findings []Finding) error {
 		errs = append(errs, f)
 		r.emit(Event{Kind: EventPhaseFailed, Host: f.Host, Phase: phasePreflight, Error: f.Message, Hint: f.Remedy})
 	}
-	return hint.Wrap(&PreflightError{Findings: findings, Repaired: r.repaired()}, remedyOf(errs))
+	return hint.Wrap(&PreflightError{Findings: findings, Repaired: r.repaired(), Reset: r.opts.Recreate && r.repaired()}, remedyOf(errs))
 }
 
 // repaired tells whether this run's --fix has changed a host.

@@ -108,7 +108,11 @@ func (r *run) resetAll(ctx context.Context, w *world, nodes []*Node) (*world, []
 				"%s of the control plane does not answer: it would go on as the old cluster", n.Hostname)
 		}
 	}
-	w.findings = nil
+	behind, err := w.leftBehind()
+	if err != nil {
+		return nil, nil, err
+	}
+	w.findings = behind
 	if findings := r.check(w, nodes); slices.ContainsFunc(findings, func(f Finding) bool { return f.Severity == SeverityError && f.Check != "cluster" }) {
 		return nil, nil, r.refuse(findings)
 	}

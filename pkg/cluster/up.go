@@ -53,11 +53,11 @@ func Up(ctx context.Context, s *Spec, o Options) ([]Change, error) {
 	var reset []Change
 	if o.Recreate {
 		if w, reset, err = r.resetAll(ctx, w, nodes); err != nil {
-			return nil, err
+			return reset, err
 		}
 	}
 	if w, err = r.preflight(ctx, w, nodes); err != nil {
-		return nil, err
+		return reset, err
 	}
 	p, err := r.plan(w, r.reached(nodes), phases)
 	if err != nil {
@@ -224,8 +224,13 @@ func (r *run) survey(ctx context.Context, nodes []*Node) (*world, error) {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		w.findings = append(w.findings, w.withoutQuorum()...)
+		w.findings = slices.Concat(w.findings, w.withoutQuorum(), w.counted())
 	}
+	apart, err := w.apart()
+	if err != nil {
+		return nil, err
+	}
+	w.findings = append(w.findings, apart...)
 	r.leader = w.leader
 	return w, nil
 }

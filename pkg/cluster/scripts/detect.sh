@@ -230,7 +230,8 @@ d_images() {
 
 # d_member: whether this machine was taken into a cluster, by which certificate authority, and
 # on control plane machines at which address the members reach the API. "once yes" is a machine
-# that was a member and has lost what it needs to be one.
+# that was a member and has lost what it needs to be one, and "etcd there" that it has the data of
+# etcd still. The caller may give ETCD_DIR.
 d_member() {
 	if is_member; then
 		printf 'member\tyes\n'
@@ -239,7 +240,10 @@ d_member() {
 		if [ -f "$KUBECONFIG" ]; then printf 'server\t%s\n' "$(sed -n '/^ *server: */{s///p;q;}' "$KUBECONFIG")"; fi
 	else
 		printf 'member\tno\n'
-		if [ -f "$S/member" ] || was_member; then printf 'once\tyes\n'; fi
+		if [ -f "$S/member" ] || was_member; then
+			printf 'once\tyes\n'
+			if [ -n "${ETCD_DIR-}" ] && [ -d "$R$ETCD_DIR/member" ]; then printf 'etcd\tthere\n'; fi
+		fi
 		# Of an attempt to join that was cut off, the kubelet may live on and register the node.
 		for f in /etc/kubernetes/kubelet.conf /etc/kubernetes/bootstrap-kubelet.conf /var/lib/kubelet/config.yaml; do
 			if [ -e "$R$f" ]; then printf 'left\t%s\n' "$f"; fi

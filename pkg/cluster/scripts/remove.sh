@@ -48,7 +48,10 @@ r_member() {
 		printf 'absent\n'
 		return 0
 	fi
-	etcdctl_ member remove "$id" >/dev/null
+	out=$(etcdctl_ member remove "$id" 2>&1) || {
+		echo "etcd does not let its member $NODE go: $(printf '%s\n' "$out" | grep -v '^command terminated' | tail -n 1 | tr '\t' ' ' | cut -c1-300) -> see that the other masters run: paictl cluster status" >&2
+		exit 1
+	}
 	printf 'removed\t%s\n' "$id"
 }
 
