@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -120,6 +121,8 @@ func FuzzParseFactsTakesAnything(f *testing.F) {
 		w := &world{spec: l, facts: map[string]*facts{"m1": {sections: sections}, "w1": {sections: sections}}}
 		w.elect()
 		w.againstFounding()
+		_, _ = w.apart()
+		_, _ = w.leftBehind()
 		for _, p := range upPhases(l) {
 			for _, n := range l.Nodes {
 				if p.applies(n) {
@@ -147,4 +150,19 @@ func TestASettingOfTheKernelIsReadWhole(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, strings.ReplaceAll(strings.TrimSpace(string(want)), "\t", " "), string(got))
 	}
+}
+
+// TestAFileThatCantBeReadDiffers: one bad block must not keep the whole run from beginning.
+func TestAFileThatCantBeReadDiffers(t *testing.T) {
+	good := filepath.Join(t.TempDir(), "good")
+	require.NoError(t, os.WriteFile(good, []byte("x\n"), 0o600))
+	const sum = "73cb3858a687a8494ca3323053016282f3dad39d42cf62ca4e79dda2aac7d9ac"
+	sh := exec.CommandContext(t.Context(), "/bin/sh")
+	sh.Stdin = strings.NewReader("PAICTL_ROOT=\n" + preludeScript + detectScript +
+		"printf '%s\\t%s\\tp\\n' /proc/self/mem aaaa " + good + " " + sum + " | d_files\n")
+	got, err := sh.Output()
+	require.NoError(t, err, "%s", got)
+	require.Len(t, strings.Split(strings.TrimSpace(string(got)), "\n"), 2)
+	assert.Contains(t, string(got), "\tunreadable\t")
+	assert.Contains(t, string(got), "file\t"+good+"\t600\t"+sum+"\t")
 }

@@ -345,6 +345,7 @@ func TestAMachineWithAnotherCertificateAuthorityBelongsToAnotherCluster(t *testi
 // What a machine without paictl's record holds may be all that there is of the cluster.
 func TestAMemberThatLostPaictlsRecordIsNotToldToWipeItself(t *testing.T) {
 	// without makes the machines members, and takes the record of some away.
+	made := []string{kubeadmConf}
 	without := func(s *Spec, names ...string) []Finding {
 		return examine(t, s, nil, func(ms map[string]*machine) {
 			for _, n := range s.Nodes {
@@ -358,6 +359,9 @@ func TestAMemberThatLostPaictlsRecordIsNotToldToWipeItself(t *testing.T) {
 					m.say("exists", "/etc/kubernetes/kubelet.conf")
 					if n.ControlPlane {
 						m.say("exists", "/etc/kubernetes/manifests/kube-apiserver.yaml")
+						for _, f := range made {
+							m.say("exists", f)
+						}
 					}
 				}
 				ms[n.Hostname] = m
@@ -374,13 +378,20 @@ func TestAMemberThatLostPaictlsRecordIsNotToldToWipeItself(t *testing.T) {
 	}
 	f := one(without(preflightSpec(t, 2), "w1"))
 	assert.Contains(t, f.Message, "the machine is a member of the cluster of m1, and /var/lib/paictl, by which paictl knows it, is gone")
-	assert.Contains(t, f.Remedy, "paictl node remove w1, there at once kubeadm reset -f")
-	assert.Contains(t, f.Remedy, "then paictl node add w1=10.0.0.11")
+	assert.Contains(t, f.Remedy, "install its system again")
+	assert.Contains(t, f.Remedy, "paictl node remove w1, later paictl node add w1=10.0.0.11 --role worker")
+	assert.NotContains(t, f.Remedy, "rm -rf")
 
 	f = one(without(preflightSpec(t, 0), "m1"))
 	assert.Contains(t, f.Message, "the machine holds the control plane of a cluster")
-	assert.Contains(t, f.Remedy, "take the machine out of layout.yaml")
+	assert.NotContains(t, f.Message+f.Remedy, "another")
 	assert.NotContains(t, f.Remedy, "rm -rf")
+
+	made = nil // by another tool
+	f = one(without(preflightSpec(t, 0), "m1"))
+	assert.Contains(t, f.Message, "or another tool has made it")
+	assert.Contains(t, f.Remedy, "take the machine out of layout.yaml, or if nothing of that cluster is needed any more: kubeadm reset -f")
+	made = []string{kubeadmConf}
 
 	for _, f := range without(preflightSpec(t, 1), "m1", "w1") {
 		assert.NotContains(t, f.Remedy, "rm -rf", "%+v", f)

@@ -20,7 +20,7 @@ func (s *subject) foreign() []string {
 		}
 	}
 	for _, row := range s.probe.all("exists") {
-		if len(row) > 0 && row[0] != memberFile {
+		if len(row) > 0 && row[0] != memberFile && row[0] != kubeadmConf {
 			out = append(out, row[0])
 		}
 	}
@@ -46,16 +46,20 @@ func (s *subject) unrecorded() []Finding {
 		}
 		remedy := restore
 		if o.joined {
-			remedy += fmt.Sprintf("; or take the machine out and in again: paictl node remove %s, there at once %s, then paictl node add %[1]s=%[3]s",
-				s.node.Hostname, wipeKubernetes, s.node.HostIP)
+			remedy += fmt.Sprintf("; or take the machine out, install its system again, and take it in: paictl node remove %s, later paictl node add %s",
+				s.node.Hostname, s.node.asArgument())
 		}
 		return []Finding{s.fail("kubernetes", fmt.Sprintf("the machine is a member of the cluster of %s, %s", o.node.Hostname, lost), remedy)}
 	}
 	if !s.holdsControlPlane() || s.hasLeader() {
 		return nil
 	}
-	return []Finding{s.fail("kubernetes", "the machine holds the control plane of a cluster, "+lost+", or another tool has made it",
-		"where it is this cluster: "+restore+"; where it is another one: take the machine out of layout.yaml")}
+	message, remedy := "the machine holds the control plane of a cluster, "+lost, restore
+	if !s.has(kubeadmConf) {
+		message += ", or another tool has made it"
+		remedy = "where it is this cluster: " + restore + "; where it is another one: take the machine out of layout.yaml, or if nothing of that cluster is needed any more: " + wipeKubernetes
+	}
+	return []Finding{s.fail("kubernetes", message, remedy)}
 }
 
 // holdsControlPlane reports whether a control plane made by kubeadm is on the machine.

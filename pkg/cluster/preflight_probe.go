@@ -88,7 +88,7 @@ func kubernetesFiles() []string {
 		"/etc/kubernetes/admin.conf", "/etc/kubernetes/kubelet.conf", "/etc/kubernetes/bootstrap-kubelet.conf",
 		"/etc/kubernetes/pki/ca.crt", "/etc/kubernetes/pki/ca.key", "/var/lib/kubelet/config.yaml", "/var/lib/etcd/member",
 		"/etc/rancher/k3s", "/var/lib/rancher/k3s", "/etc/rancher/rke2", "/var/lib/k0s", "/var/snap/microk8s",
-		memberFile,
+		memberFile, kubeadmConf,
 	}
 }
 

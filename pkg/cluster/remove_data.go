@@ -59,9 +59,19 @@ func DataOn(ctx context.Context, s *Spec, o Options, names []string) ([]Data, er
 	for i := range list.Items {
 		pv := &list.Items[i]
 		n := slices.IndexFunc(nodes, func(n *Node) bool { return liesOn(pv, n.Hostname) })
-		if n >= 0 && pv.Spec.Local != nil {
-			out = append(out, Data{Host: nodes[n].Hostname, Volume: pv.Name, Folder: pv.Spec.Local.Path, Of: userOf(pv)})
+		if n < 0 {
+			continue
 		}
+		d := Data{Host: nodes[n].Hostname, Volume: pv.Name, Of: userOf(pv)}
+		switch {
+		case pv.Spec.Local != nil:
+			d.Folder = pv.Spec.Local.Path
+		case pv.Spec.HostPath != nil:
+			d.Folder = pv.Spec.HostPath.Path
+		default:
+			continue
+		}
+		out = append(out, d)
 	}
 	slices.SortFunc(out, func(a, b Data) int { return strings.Compare(a.String(), b.String()) })
 	return out, nil

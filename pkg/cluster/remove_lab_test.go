@@ -75,6 +75,7 @@ func TestTheDataOnAMachineIsNamedBeforeItLeaves(t *testing.T) {
 	volumes := `{"items":[` + strings.Join([]string{
 		volume("pai-prometheus", on("w1", hostname)+`,"local":{"path":"/datastorage/prometheus/prometheus-data"}`, `"paictl.openpai.org/service":"prometheus"`),
 		volume("models", on("w1", hostname)+`,"local":{"path":"/models"},"claimRef":{"namespace":"pai-jobs","name":"m"}`, ""),
+		volume("pvc-1", on("w1", hostname)+`,"hostPath":{"path":"/opt/local-path-provisioner/pvc-1"}`, ""),
 		volume("elsewhere", on("w2", hostname)+`,"local":{"path":"/datastorage/grafana"}`, ""),
 		volume("in a zone", on("w1", "topology.kubernetes.io/zone")+`,"local":{"path":"/z"}`, ""),
 		volume("a share", `"nfs":{"server":"10.0.0.9","path":"/export"}`, ""),
@@ -89,6 +90,7 @@ func TestTheDataOnAMachineIsNamedBeforeItLeaves(t *testing.T) {
 		said = append(said, d.String())
 	}
 	assert.Equal(t, []string{
+		"/opt/local-path-provisioner/pvc-1 on w1 (volume pvc-1)",
 		"pai-jobs/m: /models on w1 (volume models)",
 		"prometheus: /datastorage/prometheus/prometheus-data on w1 (volume pai-prometheus)",
 	}, said)

@@ -161,9 +161,11 @@ admin_conf() {
 	if [ -f "$K/admin.conf" ] || [ ! -f "$CONF" ]; then return 0; fi
 	rm -rf "$W/admin"
 	if kubeadm init phase kubeconfig admin --config "$CONF" --kubeconfig-dir "$W/admin" >&2; then
-		sync "$W/admin/admin.conf"
-		mv "$W/admin/admin.conf" "$K/admin.conf"
-		rmdir "$W/admin"
+		# The folders may be on two file systems, between which mv copies.
+		cp -p "$W/admin/admin.conf" "$K/admin.conf.paictl-new"
+		sync "$K/admin.conf.paictl-new"
+		mv -f "$K/admin.conf.paictl-new" "$K/admin.conf"
+		rm -rf "$W/admin"
 		echo "made /etc/kubernetes/admin.conf again, which was missing"
 	else
 		complain "kubeadm did not make /etc/kubernetes/admin.conf again -> on this host: kubeadm init phase kubeconfig admin --config $CONF"

@@ -21,11 +21,13 @@ d_files() {
 	done
 	[ $# -gt 0 ] || return 0
 	# Both print a line for each, in this order.
-	sums=$(sha256sum "$@") && stats=$(stat -c '%a %s' "$@") || exit 1
+	# A file that can't be read, of a bad disk for example, is one that differs.
+	sums=$(sha256sum "$@" 2>/dev/null) || sums=$(for f; do sha256sum <"$f" 2>/dev/null || echo unreadable; done)
+	stats=$(stat -c '%a %s' "$@") || exit 1
 	while IFS=$TAB read -r p want kind && read -r have _ <&3 && read -r mode size <&4; do
 		body=
 		if [ "$have" != "$want" ] && [ "$kind" = p ] && [ "$size" -lt 65536 ]; then
-			body=$(base64 -w 0 <"$R$p")
+			body=$(base64 -w 0 <"$R$p" 2>/dev/null) || body=
 		fi
 		printf 'file\t%s\t%s\t%s\t%s\n' "$p" "$mode" "$have" "$body"
 	done 3<<SUMS 4<<STATS <<ASKED
