@@ -252,7 +252,7 @@ func (m *removal) node(ctx context.Context, n *Node) error {
 	}
 	if err := m.dead[n]; err != nil {
 		m.emit(Event{Kind: EventWarning, Host: n.Hostname, Phase: phaseDown, Message: fmt.Sprintf("the machine could not be cleaned (%v): Kubernetes, its containers and their data are still on it", err),
-			Hint: "install the machine again before it returns, or run paictl cluster up then; as it is, its kubelet would register its node again"})
+			Hint: "install the machine again before it returns; as it is, its kubelet would join the cluster again"})
 	}
 	if m.opts.Removed != nil {
 		if err := m.opts.Removed(n); err != nil {
