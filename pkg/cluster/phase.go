@@ -59,7 +59,7 @@ type world struct {
 	// outside holds the machines outside of --limit that are members of a cluster; it is
 	// filled only where this run would make one.
 	outside map[string]bool
-	// etcd is what the leader's etcd says, nil where nobody had to ask it or it didn't answer.
+	// etcd is what the leader's etcd says, nil where no one had to ask it or it didn't answer.
 	etcd *etcdView
 	// findings are what speaks against working on the cluster at all.
 	findings []Finding

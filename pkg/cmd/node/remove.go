@@ -107,7 +107,7 @@ func removeRun(ctx context.Context, opts *RemoveOptions) error {
 	return settle(ctx, opts, s, edit)
 }
 
-// whatStays says which data is not moved, or why nobody knows; nothing where there is none.
+// whatStays says which data is not moved, or why no one knows; nothing where there is none.
 func whatStays(data []cluster.Data, err error) string {
 	if err != nil {
 		return fmt.Sprintf("warning: whether services keep data on these machines could not be asked: %v\n", err)

@@ -1,0 +1,150 @@
+package cluster
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// What speaks against a run because a master, or etcd's data, might be lost by it.
+
+// counted speaks against a run that would reset a machine on which etcd counts because a file is
+// missing there. A majority may depend on it.
+func (w *world) counted() []Finding {
+	var out []Finding
+	for _, n := range w.spec.ControlPlane() {
+		if !w.unmarked(n) || w.etcd != nil && w.etcd.quorum && !w.etcd.has(n) {
+			continue
+		}
+		out = append(out, Finding{
+			Host: n.Hostname, Check: "control-plane", Severity: SeverityError,
+			Message: lostMark,
+			Remedy:  markAgain + "; to take the machine in as a new one: paictl node remove " + n.Hostname + ", then paictl node add " + n.asArgument(),
+		})
+	}
+	return out
+}
+
+const (
+	lostMark  = "the machine was a member of the cluster, but its /etc/kubernetes/kubelet.conf or " + memberFile + " is missing; its database is not thrown away for that"
+	markAgain = "put the file back (on the host: kubeadm init phase kubeconfig kubelet --config " + kubeadmConf + ", touch " + memberFile + ")"
+)
+
+// asArgument returns the machine as "node add" takes it, with its roles.
+func (n *Node) asArgument() string {
+	role := "worker"
+	if n.ControlPlane {
+		role = "master"
+		if n.Worker {
+			role += ",worker"
+		}
+	}
+	return fmt.Sprintf("%s=%s --role %s", n.Hostname, n.HostIP, role)
+}
+
+// apart speaks against a run where a master whose API server answers is none of the leader's nodes. It
+// works, and whatever the reason, it is not the machine to be reset.
+func (w *world) apart() ([]Finding, error) {
+	nodes, err := w.living()
+	if err != nil || nodes == nil {
+		return nil, err
+	}
+	var out []Finding
+	for _, n := range w.members() {
+		same := w.of(n, phaseJoin).value("ca") == w.of(w.leader, phaseJoin).value("ca")
+		if _, known := nodes[n.Hostname]; known || !same || !w.healthy(n) {
+			continue
+		}
+		own, err := readNodes(w.of(n, phaseInit))
+		if err != nil {
+			return nil, err
+		}
+		_, itself := own[n.Hostname]
+		_, leader := own[w.leader.Hostname]
+		f := Finding{Host: n.Hostname, Check: "control-plane", Severity: SeverityError}
+		if itself || !leader {
+			f.Message = fmt.Sprintf("it and %s have API servers of one cluster that don't know each other: one of the two has the data of an earlier time, from a snapshot for example", w.leader.Hostname)
+			f.Remedy = "compare kubectl get nodes on both; switch off the machine with the old data, remove it (paictl node remove), and add it with an empty disk (paictl node add)"
+		} else {
+			f.Message = "its control plane works, but the cluster has no node of that name: it was deleted"
+			f.Remedy = "on the host: systemctl restart kubelet, and kubeadm init phase mark-control-plane --config " + kubeadmConf + "; then run the same command again. Or take the machine out: paictl node remove " + n.Hostname
+		}
+		out = append(out, f)
+	}
+	return out, nil
+}
+
+// leftBehind speaks against making a cluster again while a master that is not in layout.yaml goes on as
+// the old one.
+func (w *world) leftBehind() ([]Finding, error) {
+	nodes, err := w.living()
+	if err != nil {
+		return nil, err
+	}
+	var out []Finding
+	for _, name := range slices.Sorted(maps.Keys(nodes)) {
+		_, master := nodes[name].Labels["node-role.kubernetes.io/control-plane"]
+		if !master || slices.ContainsFunc(w.spec.Nodes, func(n *Node) bool { return n.Hostname == name }) {
+			continue
+		}
+		out = append(out, Finding{
+			Host: w.leader.Hostname, Check: "control-plane", Severity: SeverityError,
+			Message: name + " is a master of the cluster and is not in layout.yaml: it would go on as the old cluster, at the same address",
+			Remedy:  "list it in layout.yaml, and remove it: paictl node remove " + name,
+		})
+	}
+	return out, nil
+}
+
+// living returns the nodes of a cluster that there is and whose API answers, else nil.
+func (w *world) living() (map[string]corev1.Node, error) {
+	if w.leader == nil || w.founding() || !w.healthy(w.leader) {
+		return nil, nil
+	}
+	return w.nodes()
+}
+
+// withoutQuorum speaks against a run where etcd has lost its majority for good, as far as the
+// machines that answered know: no machine can join, and nothing can be changed in the cluster.
+// Where enough of etcd's members have their data the run goes on, for it may be what brings them
+// back.
+func (w *world) withoutQuorum() []Finding {
+	if w.etcd == nil || w.etcd.quorum {
+		return nil
+	}
+	var have, lost, silent []string
+	voters := 0
+	for _, m := range w.etcd.members {
+		if m.Learner {
+			continue
+		}
+		voters++
+		i := slices.IndexFunc(w.spec.Nodes, m.is)
+		switch {
+		case i < 0:
+			silent = append(silent, m.String()+" (not in layout.yaml)")
+		case w.member(w.spec.Nodes[i]) || w.unmarked(w.spec.Nodes[i]):
+			have = append(have, m.String())
+		case w.facts[w.spec.Nodes[i].Hostname] == nil:
+			silent = append(silent, m.String())
+		default:
+			lost = append(lost, m.String())
+		}
+	}
+	if len(lost) == 0 || 2*len(have) > voters {
+		return nil
+	}
+	more := ""
+	if len(silent) > 0 {
+		more = "; no answer from " + strings.Join(silent, ", ")
+	}
+	return []Finding{{
+		Host: w.leader.Hostname, Check: "etcd", Severity: SeverityError,
+		Message: fmt.Sprintf("etcd has no quorum: only %d of %d members can answer (%s), the data of %s is gone%s; until more than half of them answer, no machine can join and nothing in the cluster can change",
+			len(have), voters, strings.Join(have, ", "), strings.Join(lost, ", "), more),
+		Remedy: "bring the machines back with their old disks; or, where those are lost, restore etcd from a backup; to give the cluster up: paictl cluster recreate",
+	}}
+}
