@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -58,14 +59,19 @@ func installed(t *testing.T) (client.Client, *kube.Cluster) {
 	for _, name := range []string{kube.SystemNamespace, kube.JobNamespace} {
 		ensure(t, c, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
-	manifest, err := os.ReadFile("../../templates/testdata/golden/job-controller.yaml")
-	require.NoError(t, err)
-	for doc := range strings.SplitSeq(string(manifest), "\n---\n") {
-		o := &unstructured.Unstructured{}
-		require.NoError(t, yaml.Unmarshal([]byte(doc), &o.Object))
-		switch o.GetKind() {
-		case "CustomResourceDefinition", "ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding", "ConfigMap":
-			ensure(t, c, o)
+	kinds := map[string][]string{
+		"job-controller":        {"CustomResourceDefinition", "ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding", "ConfigMap"},
+		"cluster-configuration": {"PriorityClass"},
+	}
+	for chart, kinds := range kinds {
+		manifest, err := os.ReadFile("../../templates/testdata/golden/" + chart + ".yaml")
+		require.NoError(t, err)
+		for doc := range strings.SplitSeq(string(manifest), "\n---\n") {
+			o := &unstructured.Unstructured{}
+			require.NoError(t, yaml.Unmarshal([]byte(doc), &o.Object))
+			if slices.Contains(kinds, o.GetKind()) {
+				ensure(t, c, o)
+			}
 		}
 	}
 	eventually(t, "the definition is served", func() bool { return c.List(t.Context(), &v1.FrameworkList{}) == nil })

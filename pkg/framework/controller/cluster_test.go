@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -64,6 +65,12 @@ func simulate(t testing.TB) *cluster {
 	require.NoError(t, yaml.Unmarshal(v1.CRD, &crd.Object))
 	if err := c.Create(t.Context(), crd); !apierrors.IsAlreadyExists(err) {
 		require.NoError(t, err)
+	}
+	for i, name := range v1.Priorities() { // the chart cluster-configuration makes them
+		class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: v1.PriorityClass(name)}, Value: int32(100 - i)}
+		if err := c.Create(t.Context(), class); !apierrors.IsAlreadyExists(err) {
+			require.NoError(t, err)
+		}
 	}
 	w := &cluster{t: t, c: c, config: config, namespace: fmt.Sprintf("jobs-%d", namespaces.Add(1)), store: newMemory()}
 	require.NoError(t, c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}}))

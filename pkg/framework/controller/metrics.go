@@ -21,6 +21,7 @@ type metrics struct {
 	logs      *prometheus.CounterVec
 	rulesGood prometheus.Gauge
 	conflicts prometheus.Counter
+	lost      prometheus.Counter
 }
 
 func newMetrics(r prometheus.Registerer) (*metrics, error) {
@@ -40,12 +41,13 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 		logs:      prometheus.NewCounterVec(prometheus.CounterOpts(opts("logs_saved_total", "Logs of tasks, before their pods were removed.")), []string{"result"}),
 		rulesGood: prometheus.NewGauge(prometheus.GaugeOpts(opts("failure_rules_valid", "Whether the latest failure rules are in use."))),
 		conflicts: prometheus.NewCounter(prometheus.CounterOpts(opts("status_conflicts_total", "Statuses that someone else wrote meanwhile."))),
+		lost:      prometheus.NewCounter(prometheus.CounterOpts(opts("task_states_lost_total", "ConfigMaps of tasks that were missing, old or damaged, and made again from the pods."))),
 	}
 	if r == nil {
 		return m, nil
 	}
 	var err error
-	for _, c := range []prometheus.Collector{m.jobs, m.attempts, m.reconcile, m.writes, m.barrier, m.forced, m.archive, m.logs, m.rulesGood, m.conflicts} {
+	for _, c := range []prometheus.Collector{m.jobs, m.attempts, m.reconcile, m.writes, m.barrier, m.forced, m.archive, m.logs, m.rulesGood, m.conflicts, m.lost} {
 		err = errors.Join(err, r.Register(c))
 	}
 	if err != nil {

@@ -3,8 +3,10 @@ package controller
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -79,21 +81,59 @@ func (r *reconciler) writeChunks(ctx context.Context, f *v1.Framework, e *entry)
 	if err != nil {
 		return err
 	}
-	group, ctx := errgroup.WithContext(ctx)
+	group, inner := errgroup.WithContext(ctx)
 	group.SetLimit(8)
-	for _, cm := range cms {
-		group.Go(func() error { return r.put(ctx, cm) })
+	var going atomic.Int32
+	for i, cm := range cms {
+		group.Go(func() error {
+			// A job of ten thousand tasks is a hundred writes: its deletion is noticed between them.
+			if going.Add(1)%8 == 0 && r.deleted(f) {
+				return errGone
+			}
+			if err := r.put(inner, cm); err != nil {
+				return err
+			}
+			e.layout.Wrote(e.dirtyChunks[i], cm)
+			return nil
+		})
 	}
 	return group.Wait()
 }
 
-// put writes a ConfigMap whether it is there or not.
+// errGone ends the work on a Framework that isn't there any more.
+var errGone = errors.New("the Framework is gone")
+
+// deleted tells whether the cache knows that a Framework is gone.
+func (r *reconciler) deleted(f *v1.Framework) bool {
+	have := r.cache.framework(f.Name)
+	return have == nil || have.UID != f.UID
+}
+
+// put writes a ConfigMap on top of the version that is known, or makes it. Where another is there that
+// isn't known, of an attempt or a Framework of before, that is written over as it is now: whoever wrote
+// it last and still means to has a conflict.
 func (r *reconciler) put(ctx context.Context, cm *corev1.ConfigMap) error {
-	err := r.api.Update(ctx, cm)
-	if apierrors.IsNotFound(err) {
+	if cm.ResourceVersion != "" {
+		err := r.api.Update(ctx, cm)
+		if !apierrors.IsNotFound(err) {
+			return written(cm, err)
+		}
 		cm.ResourceVersion, cm.UID = "", ""
-		err = r.api.Create(ctx, cm)
 	}
+	err := r.api.Create(ctx, cm)
+	if !apierrors.IsAlreadyExists(err) {
+		return written(cm, err)
+	}
+	have := &metav1.PartialObjectMetadata{}
+	have.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
+	if err := r.api.Get(ctx, client.ObjectKeyFromObject(cm), have); err != nil {
+		return written(cm, err)
+	}
+	cm.ResourceVersion = have.ResourceVersion
+	return written(cm, r.api.Update(ctx, cm))
+}
+
+func written(cm *corev1.ConfigMap, err error) error {
 	if err != nil {
 		return fmt.Errorf("write ConfigMap %s: %w", cm.Name, err)
 	}

@@ -58,6 +58,7 @@ func makePod(f *v1.Framework, st *v1.FrameworkStatus, role string, t *v1.TaskSta
 			}
 		}
 	}
+	guard(p, f.Annotations[v1.AnnotationPriority])
 	return p, stayAway(p, avoid)
 }
 

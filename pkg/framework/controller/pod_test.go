@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	amount "k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -183,5 +184,65 @@ func TestCallsAreCountedByResource(t *testing.T) {
 		"/":                       "other",
 	} {
 		assert.Equal(t, want, resource(path), path)
+	}
+}
+
+func TestWhatATemplateSaysForThePlatformIsTakenOut(t *testing.T) {
+	template := app(corev1.Container{})
+	template.Finalizers = []string{"evil.example/x"}
+	template.Annotations = map[string]string{annotation.BindInfoKey: "x", annotation.IsolationKey: "0", annotation.LegacyIsolationKey: "0",
+		annotation.PlacementKey: "x", annotation.SpecKey: "virtualCluster: default\nleafCellNumber: 1\n"}
+	f, st, task := jobOf(1, template)
+	p, err := makePod(f, st, "worker", task, nil)
+	require.NoError(t, err)
+	assert.Empty(t, p.Finalizers)
+	for _, key := range []string{annotation.BindInfoKey, annotation.IsolationKey, annotation.LegacyIsolationKey, annotation.PlacementKey} {
+		assert.NotContains(t, p.Annotations, key)
+	}
+	assert.Contains(t, p.Annotations, annotation.SpecKey)
+	assert.Equal(t, []string{"evil.example/x"}, f.Spec.TaskRoles[0].Task.Pod.Finalizers, "the template itself isn't changed")
+}
+
+func TestWhatATemplateLeavesOutIsFilledInSafely(t *testing.T) {
+	gpus := func(c corev1.Container) string {
+		for _, e := range c.Env {
+			switch {
+			case e.Name != "NVIDIA_VISIBLE_DEVICES":
+			case e.ValueFrom != nil:
+				return e.ValueFrom.FieldRef.FieldPath
+			default:
+				return e.Value
+			}
+		}
+		return "unset"
+	}
+	limits := func(name corev1.ResourceName) corev1.ResourceRequirements {
+		return corev1.ResourceRequirements{Limits: corev1.ResourceList{name: amount.MustParse("1")}}
+	}
+	isolation := "metadata.annotations['" + annotation.IsolationKey + "']"
+	for name, test := range map[string]struct {
+		c    corev1.Container
+		want string
+	}{
+		"no GPU":              {corev1.Container{}, "none"},
+		"cells":               {corev1.Container{Resources: limits(annotation.EnableKey)}, isolation},
+		"the device plugin":   {corev1.Container{Resources: limits("nvidia.com/gpu")}, "unset"},
+		"its own word":        {corev1.Container{Env: []corev1.EnvVar{{Name: "NVIDIA_VISIBLE_DEVICES", Value: "all"}}}, "all"}, // the API server refuses it
+		"all taken from root": {corev1.Container{SecurityContext: &corev1.SecurityContext{Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}}, "none"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, st, task := jobOf(1, app(test.c))
+			p, err := makePod(f, st, "worker", task, nil)
+			require.NoError(t, err)
+			c := p.Spec.Containers[0]
+			assert.Equal(t, test.want, gpus(c))
+			assert.Len(t, c.SecurityContext.Capabilities.Drop, 1)
+			assert.Equal(t, corev1.SeccompProfileTypeRuntimeDefault, p.Spec.SecurityContext.SeccompProfile.Type)
+			assert.Equal(t, "pai-job-test", p.Spec.PriorityClassName)
+			f.Annotations[v1.AnnotationPriority] = "crit"
+			p, err = makePod(f, st, "worker", task, nil)
+			require.NoError(t, err)
+			assert.Equal(t, "pai-job-crit", p.Spec.PriorityClassName)
+		})
 	}
 }

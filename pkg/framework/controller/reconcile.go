@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -68,6 +69,9 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		}
 	}
 	after, err := r.drive(ctx, f, e)
+	if errors.Is(err, errGone) {
+		return reconcile.Result{}, nil // its deletion is the next event
+	}
 	if apierrors.IsConflict(err) {
 		// Someone changed the Framework or its status meanwhile. No decision was acted upon that isn't
 		// written down, so all is found out again, as after a restart.
@@ -92,7 +96,6 @@ func (r *reconciler) entry(ctx context.Context, f *v1.Framework) (*entry, error)
 		if err := r.read(ctx, f, e); err != nil {
 			return nil, err
 		}
-		e.mark(&machine.Result{}, r.now())
 		r.count(e, e.status.State)
 	}
 	r.entries.put(f.Name, e)
@@ -113,12 +116,12 @@ func (r *reconciler) read(ctx context.Context, f *v1.Framework, e *entry) error 
 	if live.UID != f.UID || live.Status == nil {
 		return fmt.Errorf("%s is another by now; it is looked at again", f.Name)
 	}
-	layout, err := status.Complete(ctx, r.api, live)
+	layout, lost, err := status.Complete(ctx, r.api, live)
 	if err != nil {
 		return err
 	}
 	e.status, e.rv, e.layout = live.Status, live.ResourceVersion, layout
-	return nil
+	return r.rebuild(ctx, f, e, lost)
 }
 
 // drive steps until nothing is left to do now, and returns when something will be.
@@ -182,7 +185,7 @@ func (r *reconciler) step(ctx context.Context, f *v1.Framework, e *entry) (*mach
 	}
 	pods.Last = e.gone(pods.ByName)
 	st, result := machine.Step(machine.Input{
-		Framework: f, Status: e.status, ConfigMap: cm, Pods: pods, Saved: e.saved(), Blocked: e.blocked,
+		Framework: f, Status: e.status, ConfigMap: cm, Pods: pods, Saved: e.saved(), Blocked: e.blocked, Invalid: f.Invalid(),
 		Now: now, Rules: r.rules, Random: rand.Float64, Policy: r.policy,
 	})
 	e.status = st

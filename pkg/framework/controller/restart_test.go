@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -21,6 +22,7 @@ import (
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/openpai/paictl/pkg/framework/status"
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 	"github.com/openpai/paictl/pkg/runtime/rules"
 )
@@ -229,4 +231,82 @@ func TestAnAttemptWhoseConfigMapIsDeletedIsBegunAnew(t *testing.T) {
 		return f.Status.AttemptStatus.ID == 1 && f.Status.AttemptStatus.TaskRoleStatuses[0].Counts.Running == 2
 	})
 	assert.Equal(t, int32(-100), w.store.attempt("cm", 0).Status.AttemptStatus.CompletionStatus.Code)
+}
+
+// Tasks whose states are lost look as if they had never begun: their pods would be removed, and run again.
+func TestStatesOfTasksThatAreLostAreFoundAgainInThePods(t *testing.T) {
+	const tasks = 150
+	all := func(f *v1.Framework) bool { return f.Status.AttemptStatus.TaskRoleStatuses[0].Counts.Running == tasks }
+	for name, lose := range map[string]func(w *cluster, early, now *corev1.ConfigMap){
+		"missing": func(w *cluster, _, now *corev1.ConfigMap) { require.NoError(w.t, w.c.Delete(w.t.Context(), now)) },
+		"older": func(w *cluster, early, now *corev1.ConfigMap) {
+			now.Data, now.BinaryData = early.Data, early.BinaryData
+			require.NoError(w.t, w.c.Update(w.t.Context(), now))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := begin(t)
+			w.submit("large", workers(tasks))
+			early, now := &corev1.ConfigMap{}, &corev1.ConfigMap{}
+			w.eventually("the states are written", func() bool { return w.get(early, status.Name("large", 0)) })
+			w.until("large", "runs", all)
+			w.stop()
+			pods := w.uids()
+			require.Len(t, pods, tasks)
+			require.True(t, w.get(now, status.Name("large", 0)))
+			lose(w, early, now)
+			w.start()
+			w.eventually("the states are written again", func() bool {
+				cm := &corev1.ConfigMap{}
+				return w.get(cm, now.Name) && cm.Data["generation"] != early.Data["generation"]
+			})
+			w.until("large", "has all its tasks", all)
+			w.eventually("an event tells of it", func() bool {
+				events := &corev1.EventList{}
+				require.NoError(t, w.c.List(t.Context(), events, client.InNamespace(w.namespace)))
+				return slices.ContainsFunc(events.Items, func(e corev1.Event) bool { return e.Reason == "TaskStatesLost" })
+			})
+			w.exits("large-worker-0", 200) // all else goes on, too
+			w.until("large", "is tried again", func(f *v1.Framework) bool { return f.Status.AttemptStatus.ID == 1 })
+			first := w.store.attempt("large", 0)
+			assert.Len(t, first.Status.AttemptStatus.TaskRoleStatuses[0].TaskStatuses, tasks)
+			for _, task := range first.Status.AttemptStatus.TaskRoleStatuses[0].TaskStatuses {
+				require.NotNil(t, task.AttemptStatus.PodUID)
+				assert.Equal(t, pods[task.AttemptStatus.PodName], *task.AttemptStatus.PodUID, "the pod that ran before")
+			}
+		})
+	}
+}
+
+// uids are those of all pods by name.
+func (w *cluster) uids() map[string]string {
+	pods := &corev1.PodList{}
+	require.NoError(w.t, w.c.List(w.t.Context(), pods, client.InNamespace(w.namespace)))
+	out := map[string]string{}
+	for i := range pods.Items {
+		out[pods.Items[i].Name] = string(pods.Items[i].UID)
+	}
+	return out
+}
+
+func TestAReplicaThatLostItsLeaseCannotOverwriteStatesOfTasks(t *testing.T) {
+	w := begin(t)
+	w.submit("large", workers(120))
+	w.until("large", "runs", func(f *v1.Framework) bool { return f.Status.AttemptStatus.TaskRoleStatuses[0].Counts.Running == 120 })
+	// What another wrote meanwhile is noticed, and read before anything is written.
+	cm := &corev1.ConfigMap{}
+	require.True(t, w.get(cm, status.Name("large", 1)))
+	cm.Labels["touched"] = "yes"
+	require.NoError(t, w.c.Update(t.Context(), cm))
+	w.exits("large-worker-110", 0)
+	w.until("large", "counts the end", func(f *v1.Framework) bool { return f.Status.AttemptStatus.TaskRoleStatuses[0].Counts.Succeeded == 1 })
+	conflicts := 0.0
+	families, err := w.o.Registry.(*prometheus.Registry).Gather()
+	require.NoError(t, err)
+	for _, f := range families {
+		if f.GetName() == "pai_controller_status_conflicts_total" {
+			conflicts = f.GetMetric()[0].GetCounter().GetValue()
+		}
+	}
+	assert.Positive(t, conflicts)
 }

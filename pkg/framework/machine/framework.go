@@ -74,6 +74,8 @@ func (s *step) decide() {
 	switch {
 	case s.stopping():
 		c = s.ofFramework(CodeStopped)
+	case s.Invalid != "":
+		c = &v1.FrameworkAttemptCompletionStatus{CompletionStatus: completion(s.outcome(CodeInvalid), s.Invalid)}
 	case s.lost():
 		c = s.ofFramework(CodeConfigMapDeleted)
 	case a.Restart != s.Framework.Annotations[v1.AnnotationRestart]:
@@ -137,7 +139,7 @@ func (s *step) retry() {
 		return
 	}
 	st, a := &s.status.RetryPolicyStatus, &s.status.AttemptStatus
-	if s.stopping() {
+	if s.stopping() || s.Invalid != "" {
 		s.completed()
 		return
 	}
@@ -207,7 +209,7 @@ func (s *step) completed() {
 
 // prepare asks for the ConfigMap and the pods that an open attempt lacks.
 func (s *step) prepare() {
-	if !s.live() || s.stopping() || s.Framework.Spec.ExecutionType == v1.ExecutionCreate {
+	if !s.live() || s.stopping() || s.Invalid != "" || s.Framework.Spec.ExecutionType == v1.ExecutionCreate {
 		return
 	}
 	if s.status.State == v1.AttemptCreationPending {

@@ -26,6 +26,8 @@ type Input struct {
 	Saved     Saved
 	// Blocked says why no pod can be made for now; it becomes the status's message.
 	Blocked string
+	// Invalid says why the Framework can't be run as it is; then it ends. Its spec is not looked at.
+	Invalid string
 	Now     time.Time
 	Rules   Rules
 	Random  func() float64 // in [0, 1)
@@ -185,7 +187,7 @@ func (s *step) pass() bool {
 	s.Result = Result{Changed: s.Changed, Decisive: s.Decisive, Tasks: s.Tasks, NewAttempt: s.NewAttempt, Decided: s.Decided, Notes: s.Notes}
 	before := s.header()
 	s.configMap()
-	if s.live() {
+	if s.live() && s.Invalid == "" {
 		s.rescale()
 	}
 	s.tasks()

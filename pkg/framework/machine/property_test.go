@@ -16,7 +16,8 @@ import (
 )
 
 // chaos plays one random story: pods start, end, are deleted and evicted, the cache is late, writes
-// are lost, the controller is killed between any two steps, the user rescales, restarts and stops.
+// are lost, the controller is killed between any two steps, states of tasks are lost with it, the user
+// rescales, restarts and stops.
 func chaos(t *testing.T, seed uint64) {
 	w := newWorld(t)
 	w.random = rand.New(rand.NewPCG(seed, seed))
@@ -29,7 +30,7 @@ func chaos(t *testing.T, seed uint64) {
 		w.f.Spec.TaskRoles = append(w.f.Spec.TaskRoles, one)
 	}
 	w.f.Spec.RetryPolicy = v1.RetryPolicy{FancyRetryPolicy: r.IntN(2) == 0, MaxRetryCount: r.Int32N(4)}
-	w.lag, w.rescales = true, seed%2 == 0
+	w.lag, w.rescales, w.forgets = true, seed%2 == 0, seed%3 == 0
 	w.crash = func() bool { return r.IntN(40) == 0 }
 	w.lose = func() bool { return r.IntN(20) == 0 }
 	for range 150 {

@@ -139,6 +139,8 @@ func (s *step) endMessage() string {
 		return ""
 	case c.Code == CodeStopped:
 		return "The job was stopped."
+	case c.Code == CodeInvalid:
+		return c.Diagnostics
 	case s.stopping():
 		return fmt.Sprintf("The job was stopped while it waited for a retry; its last attempt ended with %s (%d)%s.", c.Phrase, c.Code, because(c.Trigger))
 	}

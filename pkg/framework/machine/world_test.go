@@ -92,6 +92,9 @@ type world struct {
 	lag   bool        // the cache is late
 	// rescales: the user changes the numbers of tasks.
 	rescales bool
+	// forgets: what some tasks were written in is lost when the controller is killed.
+	forgets bool
+	invalid string
 }
 
 type crashed struct{}
@@ -151,6 +154,9 @@ func (w *world) reconcile() (again bool) {
 	}
 	if w.status == nil && w.persisted != nil {
 		w.status = w.persisted.DeepCopy()
+		if w.forgets {
+			w.forget()
+		}
 	}
 	pods, err := w.view.Pods(w.cachedPods(), w.status, machine.Live{
 		Pod: func(name string) (*corev1.Pod, error) { return w.pods[name], nil },
@@ -173,7 +179,7 @@ func (w *world) reconcile() (again bool) {
 	cm := w.cm
 	cm.Fresh = !w.cached
 	status, r := machine.Step(machine.Input{
-		Framework: w.f, Status: w.status, ConfigMap: cm, Pods: pods, Now: w.now, Rules: rules{}, Random: w.random.Float64, Policy: machine.DefaultPolicy(),
+		Framework: w.f, Status: w.status, ConfigMap: cm, Pods: pods, Now: w.now, Invalid: w.invalid, Rules: rules{}, Random: w.random.Float64, Policy: machine.DefaultPolicy(),
 		Saved: machine.Saved{
 			Attempt: func(a int32) bool { return w.attempts[a] },
 			Task: func(role string, i, a int32) bool {
@@ -312,7 +318,7 @@ func (w *world) create(ref machine.Task) {
 	}
 	yes := true
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: w.uid(),
-		Labels: map[string]string{v1.LabelTaskRole: ref.Role},
+		Labels: map[string]string{v1.LabelTaskRole: ref.Role, v1.LabelTaskIndex: fmt.Sprint(ref.Index)},
 		Annotations: map[string]string{
 			v1.AnnotationFrameworkAttempt: fmt.Sprint(w.status.AttemptStatus.ID),
 			v1.AnnotationTaskAttempt:      fmt.Sprint(t.AttemptStatus.ID), machine.AnnotationTaskUID: t.InstanceUID},
@@ -329,6 +335,15 @@ func (w *world) restart() {
 	if !w.lag || w.random.IntN(2) == 0 {
 		w.deliverAll()
 	} // else the API server answers the list from a cache of its own, which is late
+}
+
+// forget loses some tasks of the status that a new process has read, and rebuilds it as that does.
+func (w *world) forget() {
+	for _, r := range w.status.AttemptStatus.TaskRoleStatuses {
+		r.TaskStatuses = slices.DeleteFunc(r.TaskStatuses, func(*v1.TaskStatus) bool { return w.random.IntN(2) == 0 })
+	}
+	machine.Rebuild(machine.Input{Framework: w.f, Status: w.status, Pods: machine.Pods{ByName: w.pods}, Now: w.now, Rules: rules{}})
+	w.persisted = w.status.DeepCopy()
 }
 
 func (w *world) deliverAll() {
@@ -374,7 +389,7 @@ func (w *world) task(role string, index int32) *v1.TaskStatus {
 // have the same numbers and are others.
 func (w *world) identity(p *corev1.Pod) string {
 	uid := ""
-	if w.rescales {
+	if w.rescales || w.forgets {
 		uid = p.Annotations[machine.AnnotationTaskUID]
 	}
 	return strings.Join([]string{p.Name, uid, p.Annotations[v1.AnnotationFrameworkAttempt], p.Annotations[v1.AnnotationTaskAttempt]}, "/")

@@ -5,8 +5,9 @@ package status
 
 import (
 	"bytes"
-	"cmp"
 	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -29,9 +30,10 @@ const (
 )
 
 const (
-	key        = "tasks"     // in binaryData, gzipped JSON
-	maxContent = 16 << 20    // unpacked; a hundred tasks with long messages are 1 MB
-	attemptKey = "attemptID" // in data
+	key           = "tasks"      // in binaryData, gzipped JSON
+	maxContent    = 16 << 20     // unpacked; a hundred tasks with long messages are 1 MB
+	attemptKey    = "attemptID"  // in data
+	generationKey = "generation" // in data: how often the chunk was written, in decimal
 )
 
 // Name is that of one chunk.
@@ -58,8 +60,15 @@ type chunkRole struct {
 // Layout says which task lies in which chunk. A task stays where it is, so that no moment of a
 // rescale has it twice or nowhere.
 type Layout struct {
-	of   map[Task]int32
-	size []int
+	of    map[Task]int32
+	size  []int
+	parts []part // as many as size
+}
+
+// part is a chunk as it was last read or written.
+type part struct {
+	v1.TaskPart
+	version string // its resourceVersion, without which it isn't overwritten; empty where it isn't known
 }
 
 // Chunks is how many there are; 0: all tasks lie in the status.
@@ -113,7 +122,7 @@ func (l *Layout) Update(s *v1.FrameworkStatus, changed []Task) []int32 {
 func (l *Layout) place(t Task) int32 {
 	k := slices.IndexFunc(l.size, func(n int) bool { return n < PerChunk })
 	if k < 0 {
-		l.size = append(l.size, 0)
+		l.size, l.parts = append(l.size, 0), append(l.parts, part{})
 		k = len(l.size) - 1
 	}
 	l.size[k]++
@@ -134,7 +143,8 @@ func find(s *v1.FrameworkStatus, t Task) *v1.TaskStatus {
 	return nil
 }
 
-// Encode makes the ConfigMaps of these chunks.
+// Encode makes the ConfigMaps of these chunks, as they are written next. Each has the resourceVersion
+// that it was read with: a replica that lost its lease can't overwrite what its successor wrote.
 func (l *Layout) Encode(f *v1.Framework, s *v1.FrameworkStatus, chunks []int32) ([]*corev1.ConfigMap, error) {
 	content := make(map[int32]*chunk, len(chunks))
 	for _, k := range chunks {
@@ -161,15 +171,30 @@ func (l *Layout) Encode(f *v1.Framework, s *v1.FrameworkStatus, chunks []int32) 
 		}
 		out = append(out, &corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{
-				Name: Name(f.Name, k), Namespace: f.Namespace,
+				Name: Name(f.Name, k), Namespace: f.Namespace, ResourceVersion: l.parts[k].version,
 				Labels:          map[string]string{v1.LabelFramework: f.Name, LabelPart: PartTasks},
 				OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(f, v1.GroupVersion.WithKind(v1.Kind))},
 			},
-			Data:       map[string]string{attemptKey: strconv.Itoa(int(s.AttemptStatus.ID))},
+			Data: map[string]string{
+				attemptKey:    strconv.Itoa(int(s.AttemptStatus.ID)),
+				generationKey: strconv.FormatInt(l.parts[k].Generation+1, 10),
+			},
 			BinaryData: map[string][]byte{key: data},
 		})
 	}
 	return out, nil
+}
+
+// Wrote records that a chunk of Encode lies in the API, which has set its resourceVersion. Different
+// chunks may be recorded at a time.
+func (l *Layout) Wrote(k int32, cm *corev1.ConfigMap) {
+	l.parts[k] = part{v1.TaskPart{Generation: l.parts[k].Generation + 1, Sum: sum(cm)}, cm.ResourceVersion}
+}
+
+// sum tells a chunk's content from others.
+func sum(cm *corev1.ConfigMap) string {
+	h := sha256.Sum256(cm.BinaryData[key])
+	return hex.EncodeToString(h[:8])
 }
 
 func pack(c *chunk) ([]byte, error) {
@@ -189,7 +214,7 @@ func unpack(cm *corev1.ConfigMap) (*chunk, error) {
 	if err != nil {
 		return nil, fmt.Errorf("tasks in ConfigMap %s: %w", cm.Name, err)
 	}
-	data, err := io.ReadAll(io.LimitReader(z, maxContent))
+	data, err := io.ReadAll(io.LimitReader(z, maxContent)) // what is longer is cut, and no JSON then
 	if err != nil {
 		return nil, fmt.Errorf("tasks in ConfigMap %s: %w", cm.Name, err)
 	}
@@ -203,9 +228,12 @@ func unpack(cm *corev1.ConfigMap) (*chunk, error) {
 // Header returns a status as the Framework has it: without tasks where they lie in chunks.
 func (l *Layout) Header(s *v1.FrameworkStatus) *v1.FrameworkStatus {
 	out := *s
-	out.AttemptStatus.TaskChunks = l.Chunks()
+	out.AttemptStatus.TaskChunks, out.AttemptStatus.TaskParts = l.Chunks(), nil
 	if l.Chunks() == 0 {
 		return &out
+	}
+	for _, p := range l.parts {
+		out.AttemptStatus.TaskParts = append(out.AttemptStatus.TaskParts, p.TaskPart)
 	}
 	out.AttemptStatus.TaskRoleStatuses = nil
 	for _, r := range s.AttemptStatus.TaskRoleStatuses {
@@ -214,60 +242,6 @@ func (l *Layout) Header(s *v1.FrameworkStatus) *v1.FrameworkStatus {
 		out.AttemptStatus.TaskRoleStatuses = append(out.AttemptStatus.TaskRoleStatuses, &one)
 	}
 	return &out
-}
-
-// Fill puts the tasks of chunks into a status that was read without them. A chunk of another attempt
-// is left out: its tasks haven't been begun yet.
-func Fill(s *v1.FrameworkStatus, chunks []*corev1.ConfigMap) (*Layout, error) {
-	l := &Layout{}
-	if s == nil || s.AttemptStatus.TaskChunks == 0 {
-		return l, nil
-	}
-	l.of = map[Task]int32{}
-	l.size = make([]int, s.AttemptStatus.TaskChunks)
-	roles := map[string]*v1.TaskRoleStatus{}
-	for _, r := range s.AttemptStatus.TaskRoleStatuses {
-		r.TaskStatuses = []*v1.TaskStatus{}
-		roles[r.Name] = r
-	}
-	byName := map[string]*corev1.ConfigMap{}
-	for _, cm := range chunks {
-		byName[cm.Name] = cm
-	}
-	for k := range s.AttemptStatus.TaskChunks {
-		cm := byName[chunkOf(chunks, k)]
-		if cm == nil || cm.Data[attemptKey] != strconv.Itoa(int(s.AttemptStatus.ID)) {
-			continue
-		}
-		c, err := unpack(cm)
-		if err != nil {
-			return nil, err
-		}
-		for _, r := range c.Roles {
-			into := roles[r.Name]
-			if into == nil {
-				into = &v1.TaskRoleStatus{Name: r.Name}
-				roles[r.Name] = into
-				s.AttemptStatus.TaskRoleStatuses = append(s.AttemptStatus.TaskRoleStatuses, into)
-			}
-			for _, t := range r.Tasks {
-				into.TaskStatuses = append(into.TaskStatuses, t)
-				l.of[Task{r.Name, t.Index}] = k
-				l.size[k]++
-			}
-		}
-	}
-	for _, r := range roles {
-		slices.SortFunc(r.TaskStatuses, func(a, b *v1.TaskStatus) int { return cmp.Compare(a.Index, b.Index) })
-	}
-	return l, nil
-}
-
-func chunkOf(chunks []*corev1.ConfigMap, k int32) string {
-	if len(chunks) == 0 {
-		return ""
-	}
-	return Name(chunks[0].Labels[v1.LabelFramework], k)
 }
 
 // Reset forgets where tasks lie, for another attempt. Small ones lie in the status again.

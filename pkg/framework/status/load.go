@@ -17,23 +17,24 @@ func Load(ctx context.Context, c client.Reader, namespace, name string) (*v1.Fra
 	if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, f); err != nil {
 		return nil, fmt.Errorf("read Framework %s: %w", name, err)
 	}
-	_, err := Complete(ctx, c, f)
+	_, _, err := Complete(ctx, c, f)
 	return f, err
 }
 
 // Complete adds the tasks to a Framework that was read without them: from a list, or a cache. The
-// Framework must be the caller's own copy.
-func Complete(ctx context.Context, c client.Reader, f *v1.Framework) (*Layout, error) {
+// Framework must be the caller's own copy. What is lost is missing in it, see Fill.
+func Complete(ctx context.Context, c client.Reader, f *v1.Framework) (*Layout, []Lost, error) {
 	if f.Status == nil || f.Status.AttemptStatus.TaskChunks == 0 {
-		return &Layout{}, nil
+		return &Layout{}, nil, nil
 	}
 	list := &corev1.ConfigMapList{}
 	if err := c.List(ctx, list, client.InNamespace(f.Namespace), client.MatchingLabels{v1.LabelFramework: f.Name, LabelPart: PartTasks}); err != nil {
-		return nil, fmt.Errorf("read the tasks of Framework %s: %w", f.Name, err)
+		return nil, nil, fmt.Errorf("read the tasks of Framework %s: %w", f.Name, err)
 	}
 	chunks := make([]*corev1.ConfigMap, len(list.Items))
 	for i := range list.Items {
 		chunks[i] = &list.Items[i]
 	}
-	return Fill(f.Status, chunks)
+	layout, lost := Fill(f, chunks)
+	return layout, lost, nil
 }

@@ -61,6 +61,16 @@ const RuntimeV1 = "v1"
 // of pkg/runtime/peers.
 const PeersKey = "peers"
 
+// PriorityTest is the priority of jobs that name none.
+const PriorityTest = "test"
+
+// Priorities are those that there are, highest first.
+func Priorities() []string { return []string{"crit", "prod", PriorityTest, "oppo"} }
+
+// PriorityClass is the Kubernetes PriorityClass of a job's priority: crit, prod, test or oppo. The chart
+// cluster-configuration installs them; their values are the scheduler's.
+func PriorityClass(priority string) string { return "pai-job-" + priority }
+
 // FullName is what the reference calls the framework's name: USER~JOB.
 func FullName(user, job string) string { return user + "~" + job }
 

@@ -28,6 +28,10 @@ type Framework struct {
 	Spec FrameworkSpec `json:"spec"`
 	// Status is nil until the controller has seen the Framework.
 	Status *FrameworkStatus `json:"status,omitempty"`
+
+	// Unreadable says why the spec or the status couldn't be decoded; that part is empty then. It is
+	// never written.
+	Unreadable string `json:"-"`
 }
 
 // +kubebuilder:object:root=true
@@ -45,6 +49,7 @@ type FrameworkSpec struct {
 	ExecutionType ExecutionType `json:"executionType"`
 	RetryPolicy   RetryPolicy   `json:"retryPolicy,omitempty"`
 	// +kubebuilder:validation:MaxItems=1000
+	// +kubebuilder:validation:XValidation:rule="self.map(r, r.taskNumber).sum() <= 10000",message="a Framework has 10,000 tasks at most, over all of its roles"
 	// +listType=map
 	// +listMapKey=name
 
@@ -108,11 +113,8 @@ type Task struct {
 	// PodGracefulDeletionTimeoutSec: after that many seconds in deletion a pod is deleted by force,
 	// and availability wins over "at most one instance". Nil never does that.
 	PodGracefulDeletionTimeoutSec *int64 `json:"podGracefulDeletionTimeoutSec,omitempty"`
-	// +kubebuilder:validation:Schemaless
-	// +kubebuilder:pruning:PreserveUnknownFields
-	// +kubebuilder:validation:Type=object
-
-	// Pod is the template. What is wrong in it the API server says when a pod is made.
+	// Pod is the template. Its types are checked when the Framework is written; what else is wrong in it
+	// the API server says when a pod is made.
 	Pod corev1.PodTemplateSpec `json:"pod"`
 }
 
@@ -196,6 +198,17 @@ type FrameworkAttemptStatus struct {
 	// lie in that many ConfigMaps; pkg/framework/status puts them together.
 	TaskRoleStatuses []*TaskRoleStatus `json:"taskRoleStatuses"`
 	TaskChunks       int32             `json:"taskChunks,omitempty"`
+	// TaskParts says of each of these ConfigMaps what was last written into it; one that is older, or
+	// missing, is lost.
+	TaskParts []TaskPart `json:"taskParts,omitempty"`
+}
+
+// TaskPart is one ConfigMap of tasks.
+type TaskPart struct {
+	// Generation counts how often it was written in this attempt; 0: not yet.
+	Generation int64 `json:"generation"`
+	// Sum is the beginning of the SHA-256 of what it holds, in hexadecimal digits.
+	Sum string `json:"sum"`
 }
 
 // TaskRoleStatus is one role.

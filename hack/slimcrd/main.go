@@ -1,0 +1,73 @@
+// slimcrd takes the descriptions out of the pod template in a custom resource definition: they are
+// Kubernetes' own, and four fifths of the file.
+// In: the definition's file. Out: the same file.
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+func main() {
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "usage: slimcrd FILE")
+		os.Exit(2)
+	}
+	if err := slim(os.Args[1]); err != nil {
+		fmt.Fprintln(os.Stderr, "slimcrd:", err)
+		os.Exit(1)
+	}
+}
+
+func slim(file string) error {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	crd := map[string]any{}
+	if err := yaml.Unmarshal(data, &crd); err != nil {
+		return err
+	}
+	versions, _, err := unstructured.NestedSlice(crd, "spec", "versions")
+	if err != nil {
+		return err
+	}
+	for _, v := range versions {
+		pod, found, err := unstructured.NestedMap(v.(map[string]any), "schema", "openAPIV3Schema", "properties", "spec", "properties",
+			"taskRoles", "items", "properties", "task", "properties", "pod", "properties")
+		if err != nil || !found {
+			return fmt.Errorf("%s has no pod template: %w", file, err)
+		}
+		for _, field := range pod {
+			quiet(field.(map[string]any))
+		}
+		if err := unstructured.SetNestedMap(v.(map[string]any), pod, "schema", "openAPIV3Schema", "properties", "spec", "properties",
+			"taskRoles", "items", "properties", "task", "properties", "pod", "properties"); err != nil {
+			return err
+		}
+	}
+	crd["spec"].(map[string]any)["versions"] = versions
+	out, err := yaml.Marshal(crd)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, append([]byte("---\n"), out...), 0o644)
+}
+
+// quiet removes the descriptions of a schema, and not a field of that name.
+func quiet(schema map[string]any) {
+	delete(schema, "description")
+	if fields, ok := schema["properties"].(map[string]any); ok {
+		for _, f := range fields {
+			quiet(f.(map[string]any))
+		}
+	}
+	for _, key := range []string{"items", "additionalProperties"} {
+		if s, ok := schema[key].(map[string]any); ok {
+			quiet(s)
+		}
+	}
+}

@@ -1,0 +1,55 @@
+package v1
+
+import (
+	"encoding/json"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kjson "sigs.k8s.io/json"
+)
+
+// MaxTasks is how many tasks a Framework may have, over all of its roles.
+const MaxTasks = 10_000
+
+// UnmarshalJSON reads a Framework as far as it can be read. What users write is stored before anyone
+// decodes it into these types: an object that doesn't fit must not make a list unreadable that has
+// everyone else's jobs. Unreadable says what is wrong with it then.
+func (f *Framework) UnmarshalJSON(data []byte) error {
+	var p struct { // what is read piece by piece
+		metav1.TypeMeta   `json:",inline"`
+		metav1.ObjectMeta `json:"metadata"`
+
+		Spec   json.RawMessage `json:"spec"`
+		Status json.RawMessage `json:"status"`
+	}
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &p); err != nil {
+		return err
+	}
+	*f = Framework{TypeMeta: p.TypeMeta, ObjectMeta: p.ObjectMeta}
+	if len(p.Spec) > 0 {
+		if err := kjson.UnmarshalCaseSensitivePreserveInts(p.Spec, &f.Spec); err != nil {
+			f.Spec, f.Unreadable = FrameworkSpec{}, fmt.Sprintf("spec: %v", err)
+		}
+	}
+	if len(p.Status) > 0 {
+		if err := kjson.UnmarshalCaseSensitivePreserveInts(p.Status, &f.Status); err != nil {
+			f.Status, f.Unreadable = nil, fmt.Sprintf("status: %v", err)
+		}
+	}
+	return nil
+}
+
+// Invalid says why a Framework can't be run as it is, or is empty.
+func (f *Framework) Invalid() string {
+	if f.Unreadable != "" {
+		return "The job's object can't be read: " + f.Unreadable + "."
+	}
+	total := int64(0)
+	for _, r := range f.Spec.TaskRoles {
+		total += int64(max(0, r.TaskNumber))
+	}
+	if total > MaxTasks {
+		return fmt.Sprintf("The job asks for %d tasks; %d is the most.", total, MaxTasks)
+	}
+	return ""
+}
