@@ -59,6 +59,19 @@ func (a applier) apply(t *testing.T, o unstructured.Unstructured, dry bool) erro
 	return err
 }
 
+// remove deletes one object.
+func (a applier) remove(t *testing.T, o unstructured.Unstructured) {
+	t.Helper()
+	gvk := o.GroupVersionKind()
+	mapping, err := a.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	require.NoError(t, err)
+	var resource dynamic.ResourceInterface = a.client.Resource(mapping.Resource)
+	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+		resource = a.client.Resource(mapping.Resource).Namespace(o.GetNamespace())
+	}
+	require.NoError(t, resource.Delete(context.Background(), o.GetName(), metav1.DeleteOptions{}))
+}
+
 func ensureNamespaces(t *testing.T, c *kube.Cluster) {
 	t.Helper()
 	for _, name := range []string{kube.SystemNamespace, kube.JobNamespace} {

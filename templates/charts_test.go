@@ -102,9 +102,15 @@ var variants = []variant{
 // render returns the manifests of a chart, sorted as Helm's template engine names them.
 func render(t *testing.T, c *chart.Chart, vals map[string]any) (string, error) {
 	t.Helper()
+	return renderOn(t, c, vals, chartutil.DefaultCapabilities)
+}
+
+// renderOn renders for a Kubernetes that can do this.
+func renderOn(t *testing.T, c *chart.Chart, vals map[string]any, capabilities *chartutil.Capabilities) (string, error) {
+	t.Helper()
 	require.NoError(t, chartutil.ProcessDependencies(c, vals))
 	options := chartutil.ReleaseOptions{Name: c.Name(), Namespace: kube.SystemNamespace, Revision: 1, IsInstall: true}
-	all, err := chartutil.ToRenderValues(c, vals, options, chartutil.DefaultCapabilities)
+	all, err := chartutil.ToRenderValues(c, vals, options, capabilities)
 	if err != nil {
 		return "", err
 	}

@@ -71,6 +71,7 @@ func (s *Spec) kubeletSettings() map[string]any {
 		"apiVersion":         "kubelet.config.k8s.io/v1beta1",
 		"kind":               "KubeletConfiguration",
 		"rotateCertificates": true,
+		"seccompDefault":     true, // pods that don't say have the runtime's own profile
 	}
 	if len(k.ClusterDNS) > 0 {
 		conf["resolvConf"] = resolvConf

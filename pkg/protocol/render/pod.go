@@ -80,6 +80,7 @@ func (r *renderer) podSpec(role *protocol.Role) corev1.PodSpec {
 		EnableServiceLinks: &no,
 		SecurityContext:    &corev1.PodSecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
 		HostNetwork:        r.job.Extras.HostNetwork,
+		PriorityClassName:  v1.PriorityClass(r.job.Extras.Priority),
 		Volumes:            r.volumes(role),
 		Affinity:           r.affinity(),
 		ImagePullSecrets:   r.pullSecrets(role),
@@ -134,11 +135,14 @@ func (r *renderer) affinity() *corev1.Affinity {
 	}}}
 }
 
+// wholeCPUs is what programs are told, which count processors: at least one where there is a part of one.
+func wholeCPUs(milli int) int { return (milli + 999) / 1000 }
+
 // hostResources are processors and memory; 0 is no limit.
 func hostResources(role *protocol.Role) corev1.ResourceList {
 	l := corev1.ResourceList{}
-	if role.CPU > 0 {
-		l[corev1.ResourceCPU] = *resource.NewQuantity(int64(role.CPU), resource.DecimalSI)
+	if role.MilliCPU > 0 {
+		l[corev1.ResourceCPU] = *resource.NewMilliQuantity(int64(role.MilliCPU), resource.DecimalSI)
 	}
 	if role.MemoryMB > 0 {
 		l[corev1.ResourceMemory] = resource.MustParse(strconv.Itoa(role.MemoryMB) + "Mi")
