@@ -4,6 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"github.com/openpai/paictl/pkg/framework/archive"
 	"github.com/openpai/paictl/pkg/version"
 )
 
@@ -26,4 +27,11 @@ func tellLeader(r prometheus.Registerer, leads func() bool) {
 		}
 		return 0
 	}))
+}
+
+// tellBroken adds how many damaged archives lie beside the one in use.
+func tellBroken(r prometheus.Registerer, place archive.Options) {
+	r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "pai_archive_broken_files", Help: "Archives that were damaged and put aside, and that are still there.",
+	}, func() float64 { return float64(len(place.Broken())) }))
 }

@@ -16,11 +16,13 @@ import (
 
 const (
 	pruneInterval = time.Hour
+	copyInterval  = 24*time.Hour - pruneInterval/2
 	// page is how many Frameworks are listed at a time.
 	page = 500
 )
 
-// prune removes from the archive what is too old, and code that nobody needs, while this replica leads.
+// prune removes from the archive what is too old, and code that nobody needs, and copies it once a day,
+// while this replica leads.
 func prune(ctx context.Context, o *options, config *rest.Config, store archive.Store, leads func() bool, log *slog.Logger) error {
 	client, err := metadata.NewForConfig(config)
 	if err != nil {
@@ -40,7 +42,18 @@ func prune(ctx context.Context, o *options, config *rest.Config, store archive.S
 		if err := pruneOnce(ctx, o, client, store, log); err != nil && ctx.Err() == nil {
 			log.ErrorContext(ctx, "the archive was not pruned", "error", err.Error()) // the next turn tries again
 		}
+		if err := copyOnce(ctx, store, time.Now()); err != nil && ctx.Err() == nil {
+			log.ErrorContext(ctx, "the archive was not copied", "error", err.Error())
+		}
 	}
+}
+
+// copyOnce copies the archive once a day.
+func copyOnce(ctx context.Context, store archive.Store, now time.Time) error {
+	if now.Sub(store.Copied()) < copyInterval {
+		return nil
+	}
+	return store.Copy(ctx)
 }
 
 func pruneOnce(ctx context.Context, o *options, client metadata.Interface, store archive.Store, log *slog.Logger) error {

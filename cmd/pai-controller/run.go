@@ -29,6 +29,11 @@ func run(ctx context.Context, o *options, log *slog.Logger) (err error) {
 	if err != nil {
 		return err
 	}
+	var replaced *archive.Replaced
+	place.Replaced = func(r *archive.Replaced) {
+		replaced = r
+		log.ErrorContext(ctx, r.String(), "aside", r.Aside)
+	}
 	store, err := archive.Open(ctx, place)
 	if err != nil {
 		return err
@@ -38,7 +43,7 @@ func run(ctx context.Context, o *options, log *slog.Logger) (err error) {
 	watched := archive.Observe(store, registry)
 	c, err := controller.New(controller.Options{
 		Config: config, Namespace: o.namespace, SystemNamespace: o.system, Identity: o.identity, LeaderElection: o.leaderElection,
-		Workers: o.workers, QPS: float32(o.qps), TTL: o.ttl, Delivery: controller.Delivery(o.delivery), LogBytes: o.logBytes, Store: watched,
+		Workers: o.workers, QPS: float32(o.qps), TTL: o.ttl, Delivery: controller.Delivery(o.delivery), LogBytes: o.logBytes, Store: watched, Replaced: replaced,
 		Log: logr.FromSlogHandler(log.Handler()), Registry: registry,
 	})
 	if err != nil {
@@ -58,20 +63,32 @@ func run(ctx context.Context, o *options, log *slog.Logger) (err error) {
 	if err != nil {
 		return errors.Join(err, api.Close(), code.Close())
 	}
-	s := server.New(server.Options{Store: watched, Ready: ready(store), Metrics: registry, Token: secret, Log: log})
+	s := server.New(server.Options{Store: watched, Ready: ready(watched), Metrics: registry, Token: secret, Log: log})
 	leads := func() bool { return !o.leaderElection || c.Leader() == o.identity }
 	tellLeader(registry, leads)
+	tellBroken(registry, place)
 	return together(ctx,
 		c.Run,
 		func(ctx context.Context) error { return s.Serve(ctx, api, s.Handler()) },
 		func(ctx context.Context) error { return s.Serve(ctx, code, s.CodeHandler()) },
-		func(ctx context.Context) error { return prune(ctx, o, rest.CopyConfig(config), watched, leads, log) })
+		func(ctx context.Context) error { return prune(ctx, o, rest.CopyConfig(config), watched, leads, log) },
+		func(ctx context.Context) error { return failed(ctx, watched) })
 }
 
 // ready asks the archive: without it no job can be ended, and no question answered.
 func ready(store archive.Store) func(context.Context) error {
 	return func(ctx context.Context) error {
 		_, err := store.Jobs(ctx, api.JobQuery{Limit: 1})
+		return err
+	}
+}
+
+// failed waits until the archive is of no use any more.
+func failed(ctx context.Context, store archive.Store) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-store.Failed():
 		return err
 	}
 }

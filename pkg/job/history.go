@@ -44,6 +44,9 @@ func (e *closed) Error() string { return errClosed.Error() + ": " + e.why }
 // Is makes it one of errClosed, and of ErrNoController.
 func (*closed) Is(target error) bool { return target == errClosed || target == ErrNoController }
 
+// errFailing is returned where the job controller answers, and its archive doesn't.
+var errFailing = errors.New("the history of jobs fails")
+
 // historyTimeout bounds one question, so that a hung controller doesn't keep a list from being shown.
 const historyTimeout = 15 * time.Second
 
@@ -205,6 +208,8 @@ func understand(err error, body []byte) error {
 		return hint.Errorf("a job that is gone from the cluster is ended in the history within ten minutes; try again then", "ask the job controller: %s", said.Message)
 	case spoke && apierrors.IsMethodNotSupported(err):
 		return hint.Errorf("it is older than this paictl; update it: paictl service start -n job-controller", "ask the job controller: %s", said.Message)
+	case spoke && apierrors.IsInternalError(err):
+		return hint.Wrap(fmt.Errorf("%w: %s", errFailing, said.Message), "see its log: paictl service logs -n job-controller")
 	case spoke:
 		return fmt.Errorf("ask the job controller: %s", said.Message)
 	case apierrors.IsNotFound(err):

@@ -175,9 +175,9 @@ func (c *Client) ended(ctx context.Context, o Filter, after cursor) (jobs []api.
 	}
 	for {
 		page, err := c.History.Jobs(ctx, q)
-		if errors.Is(err, ErrNoController) {
+		if errors.Is(err, ErrNoController) || errors.Is(err, errFailing) {
 			note := "jobs that ended long ago are not shown: " + err.Error()
-			if errors.Is(err, errClosed) {
+			if errors.Is(err, errClosed) || errors.Is(err, errFailing) {
 				note += "; " + hint.Of(err)
 			}
 			return nil, note, nil

@@ -1,7 +1,6 @@
 package archive
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -13,11 +12,12 @@ import (
 	"time"
 
 	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/runtime/spec"
 )
 
 const (
-	// MaxCode bounds one archive of code, in bytes.
-	MaxCode = 256 << 20
+	// MaxCode bounds one archive of code, in bytes. No task fetches more.
+	MaxCode = spec.MaxCode
 	// chunk is what is in memory, and in one row, at a time.
 	chunk = 1 << 20
 	// uploadTime is longer than any upload lasts: the server ends them before.
@@ -137,18 +137,16 @@ func (d *database) complete(ctx context.Context, upload, sum string) error {
 }
 
 // Code implements Store.
-func (d *database) Code(ctx context.Context, sum string) (io.ReadCloser, int64, error) {
-	c := &codeReader{ctx: ctx, d: d}
-	var size int64
-	err := d.read.QueryRowContext(ctx, d.rebind("SELECT upload, size FROM code WHERE sha256 = ? AND complete"), sum).Scan(&c.upload, &size)
+func (d *database) Code(ctx context.Context, sum string) (io.ReadSeekCloser, int64, error) {
+	c := &codeReader{ctx: ctx, d: d, loaded: -1}
+	err := d.read.QueryRowContext(ctx, d.rebind("SELECT upload, size FROM code WHERE sha256 = ? AND complete"), sum).Scan(&c.upload, &c.size)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, 0, fmt.Errorf("code %s: %w", sum, ErrNotFound)
 	}
 	if err != nil {
 		return nil, 0, fmt.Errorf("read the archive: %w", err)
 	}
-	c.left = size
-	return c, size, nil
+	return c, c.size, nil
 }
 
 // codeReader reads one chunk after the other. It holds no connection between them, so that a slow
@@ -157,27 +155,58 @@ type codeReader struct {
 	ctx    context.Context // a reader's methods have none
 	d      *database
 	upload string
-	n      int
-	left   int64
-	chunk  bytes.Reader
+	size   int64
+	at     int64
+	loaded int64 // which chunk data is; -1: none
+	data   []byte
 }
 
+// Read implements io.Reader.
 func (c *codeReader) Read(p []byte) (int, error) {
-	if c.chunk.Len() == 0 && c.left > 0 {
-		var data []byte
-		err := c.d.read.QueryRowContext(c.ctx, c.d.rebind("SELECT data FROM code_chunks WHERE upload = ? AND n = ?"), c.upload, c.n).Scan(&data)
-		if errors.Is(err, sql.ErrNoRows) {
-			return 0, fmt.Errorf("the code was removed meanwhile: %w", io.ErrUnexpectedEOF)
-		}
-		if err != nil {
-			return 0, fmt.Errorf("read the archive: %w", err)
-		}
-		c.n++
-		c.left -= int64(len(data))
-		c.chunk.Reset(data)
+	if c.at >= c.size {
+		return 0, io.EOF
 	}
-	return c.chunk.Read(p)
+	if n := c.at / chunk; n != c.loaded {
+		if err := c.load(n); err != nil {
+			return 0, err
+		}
+	}
+	from := c.at % chunk
+	if from >= int64(len(c.data)) {
+		return 0, fmt.Errorf("the code is shorter than it was: %w", io.ErrUnexpectedEOF)
+	}
+	n := copy(p, c.data[from:])
+	c.at += int64(n)
+	return n, nil
+}
+
+func (c *codeReader) load(n int64) error {
+	c.loaded, c.data = -1, nil
+	err := c.d.read.QueryRowContext(c.ctx, c.d.rebind("SELECT data FROM code_chunks WHERE upload = ? AND n = ?"), c.upload, n).Scan(&c.data)
+	if errors.Is(err, sql.ErrNoRows) {
+		return fmt.Errorf("the code was removed meanwhile: %w", io.ErrUnexpectedEOF)
+	}
+	if err != nil {
+		return fmt.Errorf("read the archive: %w", err)
+	}
+	c.loaded = n
+	return nil
+}
+
+// Seek implements io.Seeker.
+func (c *codeReader) Seek(offset int64, whence int) (int64, error) {
+	switch whence {
+	case io.SeekCurrent:
+		offset += c.at
+	case io.SeekEnd:
+		offset += c.size
+	}
+	if offset < 0 {
+		return 0, errors.New("seek before the beginning of the code")
+	}
+	c.at = offset
+	return offset, nil
 }
 
 // Close implements io.Closer.
-func (c *codeReader) Close() error { return nil }
+func (*codeReader) Close() error { return nil }

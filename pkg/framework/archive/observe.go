@@ -23,7 +23,7 @@ func Observe(s Store, r prometheus.Registerer) Store {
 	}, []string{"operation"})
 	r.MustRegister(took, failed)
 	o := &observed{Store: s, took: took, failed: failed}
-	for _, name := range []string{"save", "save_events", "save_log", "list", "get", "events", "log", "put_code", "code", "prune", "unended", "end_gone", "delete"} {
+	for _, name := range []string{"save", "save_events", "save_log", "list", "get", "events", "log", "put_code", "code", "prune", "unended", "end_gone", "delete", "copy"} {
 		took.WithLabelValues(name)
 		failed.WithLabelValues(name)
 	}
@@ -45,6 +45,9 @@ func (o *observed) note(operation string, start time.Time, err *error) {
 		}
 	}
 	o.failed.WithLabelValues(operation).Inc()
+	if d, ok := o.Store.(*database); ok {
+		d.noticed(*err)
+	}
 }
 
 // SaveJob implements Store.
@@ -126,7 +129,7 @@ func (o *observed) PutCode(ctx context.Context, sha256 string, size int64, r io.
 }
 
 // Code implements Store.
-func (o *observed) Code(ctx context.Context, sha256 string) (_ io.ReadCloser, _ int64, err error) {
+func (o *observed) Code(ctx context.Context, sha256 string) (_ io.ReadSeekCloser, _ int64, err error) {
 	defer o.note("code", time.Now(), &err)
 	return o.Store.Code(ctx, sha256)
 }
@@ -135,4 +138,10 @@ func (o *observed) Code(ctx context.Context, sha256 string) (_ io.ReadCloser, _ 
 func (o *observed) Prune(ctx context.Context, before time.Time, liveCode []string) (_ int, err error) {
 	defer o.note("prune", time.Now(), &err)
 	return o.Store.Prune(ctx, before, liveCode)
+}
+
+// Copy implements Store.
+func (o *observed) Copy(ctx context.Context) (err error) {
+	defer o.note("copy", time.Now(), &err)
+	return o.Store.Copy(ctx)
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/pressly/goose/v3"
@@ -23,6 +24,8 @@ type Options struct {
 	DSN string
 	// Now is the clock; nil is the machine's.
 	Now func() time.Time
+	// Replaced is told where the file was damaged, and is another now; it may be nil.
+	Replaced func(*Replaced)
 }
 
 // Shared tells whether several replicas may use the archive at a time.
@@ -33,12 +36,12 @@ func Open(ctx context.Context, o Options) (Store, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	d := &database{now: o.Now}
+	d := &database{now: o.Now, failed: make(chan error, 1)}
 	var err error
 	if o.DSN != "" {
 		err = d.openPostgres(ctx, o.DSN)
 	} else {
-		err = d.openSQLite(ctx, o.Path)
+		err = d.openSQLite(ctx, o)
 	}
 	if err != nil {
 		return nil, err
@@ -54,6 +57,10 @@ type database struct {
 	dollars bool // parameters are $1, $2
 	// tidy gives space back after a prune.
 	tidy func(context.Context) error
+
+	path   string // of the file; empty for PostgreSQL
+	once   sync.Once
+	failed chan error // with room for one
 }
 
 // writer runs statements as one transaction.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/url"
 	"os"
-	"path/filepath"
 
 	"github.com/pressly/goose/v3"
 	_ "modernc.org/sqlite" // the driver "sqlite"
@@ -16,13 +15,9 @@ import (
 // readers is how many lists may be read at a time. Readers don't wait for the writer in WAL mode.
 const readers = 4
 
-// openSQLite opens a file. What is committed is on the disk, so that a Framework is never deleted on
+// openFile opens a file. What is committed is on the disk, so that a Framework is never deleted on
 // the strength of a row that a power cut takes back.
-func (d *database) openSQLite(ctx context.Context, path string) error {
-	path, err := filepath.Abs(path)
-	if err != nil {
-		return fmt.Errorf("archive: %w", err)
-	}
+func (d *database) openFile(ctx context.Context, path string) error {
 	// Nobody else's: it tells who ran what.
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

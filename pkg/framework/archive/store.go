@@ -51,11 +51,18 @@ type Store interface {
 	// PutCode keeps an archive of code under its SHA-256, and refuses another content: its errors
 	// wrap ErrMismatch, ErrTooLarge or ErrBadQuery where the sender is at fault.
 	PutCode(ctx context.Context, sha256 string, size int64, r io.Reader) error
-	Code(ctx context.Context, sha256 string) (io.ReadCloser, int64, error)
+	Code(ctx context.Context, sha256 string) (io.ReadSeekCloser, int64, error)
 
 	// Prune removes jobs that ended before, and code that no job of the archive or of live needs and
 	// nobody has asked for since a day.
 	Prune(ctx context.Context, before time.Time, liveCode []string) (jobs int, err error)
+
+	// Copy writes a copy of the whole beside it, which takes its place where it is damaged. Copied is when
+	// that was done last; zero: never. A database that has backups of its own needs neither.
+	Copy(ctx context.Context) error
+	Copied() time.Time
+	// Failed delivers why the store is of no use until the program starts again.
+	Failed() <-chan error
 	Close() error
 }
 

@@ -163,10 +163,21 @@ func (*memory) Delete(context.Context, string) (int, error) { return 0, errUnuse
 func (*memory) PutCode(context.Context, string, int64, io.Reader) error { return errUnused }
 
 // Code implements Store.
-func (*memory) Code(context.Context, string) (io.ReadCloser, int64, error) { return nil, 0, errUnused }
+func (*memory) Code(context.Context, string) (io.ReadSeekCloser, int64, error) {
+	return nil, 0, errUnused
+}
 
 // Prune implements Store.
 func (*memory) Prune(context.Context, time.Time, []string) (int, error) { return 0, errUnused }
+
+// Copy implements Store.
+func (*memory) Copy(context.Context) error { return errUnused }
+
+// Copied implements Store.
+func (*memory) Copied() time.Time { return time.Time{} }
+
+// Failed implements Store.
+func (*memory) Failed() <-chan error { return nil }
 
 // Close implements Store.
 func (*memory) Close() error { return nil }

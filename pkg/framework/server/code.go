@@ -1,10 +1,11 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"strconv"
+	"time"
 
 	"github.com/openpai/paictl/pkg/framework/archive"
 )
@@ -15,24 +16,37 @@ func (s *Server) serveCode(w http.ResponseWriter, r *http.Request) error {
 	if err := archive.CheckCode(sum, 0); err != nil {
 		return err
 	}
-	data, size, err := s.o.Store.Code(r.Context(), sum)
+	data, _, err := s.o.Store.Code(r.Context(), sum)
 	if err != nil {
 		return err
 	}
 	defer data.Close()
 	w.Header().Set("Content-Type", "application/gzip")
-	w.Header().Set("Content-Length", strconv.FormatInt(size, 10))
 	w.Header().Set("ETag", `"`+sum+`"`)
 	w.Header().Set("Cache-Control", "private, max-age=31536000, immutable")
-	w.WriteHeader(http.StatusOK)
-	if r.Method == http.MethodHead {
-		return nil
-	}
-	if _, err := io.Copy(w, data); err != nil {
+	// A task whose connection was cut asks for the rest.
+	noting := &notingReader{ReadSeeker: data}
+	http.ServeContent(w, r, "", time.Time{}, noting)
+	if noting.err != nil {
 		// Its length is said already: the client sees that it is cut, and so does the log.
-		s.o.Log.WarnContext(r.Context(), "code was not sent to its end", "sha256", sum, "error", err.Error())
+		s.o.Log.WarnContext(r.Context(), "code was not sent to its end", "sha256", sum, "error", noting.err.Error())
 	}
 	return nil
+}
+
+// notingReader remembers why a reading failed.
+type notingReader struct {
+	io.ReadSeeker
+	err error
+}
+
+// Read implements io.Reader.
+func (n *notingReader) Read(p []byte) (int, error) {
+	count, err := n.ReadSeeker.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		n.err = err
+	}
+	return count, err
 }
 
 // receiveCode keeps an archive of code, or refuses it before it is sent.

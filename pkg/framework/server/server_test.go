@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -234,6 +235,20 @@ func TestCodeIsReceivedAndSent(t *testing.T) {
 			assert.Len(t, w.Body.Bytes(), want)
 			assert.Equal(t, sha256.Sum256([]byte(content[:want])), sha256.Sum256(w.Body.Bytes()))
 		}
+	}
+}
+
+func TestCodeIsSentFromWhereAConnectionBrokeOff(t *testing.T) {
+	h := newHarness(t)
+	content := strings.Repeat("0123456789", 250_000) // three chunks of the archive
+	name := h.put(t, content)
+	for _, from := range []int{1, 1<<20 - 1, 1 << 20, 2<<20 + 7, len(content) - 1} {
+		r := httptest.NewRequestWithContext(t.Context(), "GET", "/v1/code/"+name, nil)
+		r.Header.Set("Range", fmt.Sprintf("bytes=%d-", from))
+		w := httptest.NewRecorder()
+		server.New(h.options).CodeHandler().ServeHTTP(w, r)
+		require.Equal(t, http.StatusPartialContent, w.Code)
+		assert.Equal(t, content[from:], w.Body.String())
 	}
 }
 

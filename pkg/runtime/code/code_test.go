@@ -297,7 +297,7 @@ func TestCodeThatIsNotWhatWasSubmittedIsNeverUnpacked(t *testing.T) {
 	c = s.code(t)
 	c.Size--
 	require.ErrorContains(t, code.Get(t.Context(), c, t.TempDir(), t.Logf), "more than")
-	c.Size = code.MaxSize + 1
+	c.Size = spec.MaxCode + 1
 	require.ErrorContains(t, code.Get(t.Context(), c, t.TempDir(), t.Logf), "more than")
 	assert.NoDirExists(t, c.Dir)
 }

@@ -19,9 +19,6 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/spec"
 )
 
-// MaxSize is the largest archive, in bytes; spec.Code.Size says what this one has.
-const MaxSize = 4 << 30
-
 const (
 	tries      = 8
 	minBackoff = 250 * time.Millisecond
@@ -36,8 +33,8 @@ type errFinal struct{ error }
 // Get downloads the archive, checks it and only then unpacks it into c.Dir. tmp is the folder for
 // the archive itself, which is removed.
 func Get(ctx context.Context, c *spec.Code, tmp string, tell func(format string, args ...any)) error {
-	if c.Size > MaxSize {
-		return fmt.Errorf("the code has %d bytes, more than %d", c.Size, int64(MaxSize))
+	if c.Size > spec.MaxCode {
+		return fmt.Errorf("the code has %d bytes, more than %d", c.Size, int64(spec.MaxCode))
 	}
 	if err := os.MkdirAll(tmp, 0o755); err != nil {
 		return err

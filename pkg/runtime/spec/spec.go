@@ -8,6 +8,9 @@ import "encoding/json"
 // Version is the only one so far.
 const Version = 1
 
+// MaxCode bounds an archive of code that is submitted along, in bytes.
+const MaxCode = 256 << 20
+
 // Where things lie in a task's container.
 const (
 	// Home holds the runtime itself, its files, and the code and logs of plugins.

@@ -1,0 +1,298 @@
+package archive
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"modernc.org/sqlite"
+	lib "modernc.org/sqlite/lib"
+
+	"github.com/openpai/paictl/pkg/hint"
+)
+
+// The files beside an SQLite archive.
+const (
+	copySuffix    = ".copy"     // what Copy wrote last
+	damagedSuffix = ".damaged"  // empty: a read or a write met damage; the next start has a look
+	brokenSuffix  = ".broken-"  // and the time: an archive that was put aside
+	replacedName  = ".replaced" // a Replaced in JSON, until what is missing is written again
+
+	// maxBroken bounds how many archives are put aside, so that a bad disk isn't filled up as well.
+	maxBroken = 3
+)
+
+// Replaced says that an archive was damaged and another is in its place. Each start tells it, until
+// Done is called.
+type Replaced struct {
+	// Aside is the file that the damaged one is now.
+	Aside string `json:"aside"`
+	// Copied is when the copy was made that took its place; zero where the archive begins empty.
+	Copied time.Time `json:"copied"`
+	Cause  string    `json:"cause"`
+
+	path string
+}
+
+// Done records that the archive has again what could be written again.
+func (r *Replaced) Done() error {
+	if err := os.Remove(r.path + replacedName); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("archive: %w", err)
+	}
+	return nil
+}
+
+func (r *Replaced) write() error {
+	text, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(r.path+replacedName, text, 0o600)
+}
+
+// readReplaced returns nil where nothing was replaced. What can't be read says as much.
+func readReplaced(path string) *Replaced {
+	text, err := os.ReadFile(path + replacedName)
+	if err != nil {
+		return nil
+	}
+	r := &Replaced{}
+	if err := json.Unmarshal(text, r); err != nil {
+		r.Cause = "the rest is not known"
+	}
+	r.path = path
+	return r
+}
+
+// String is one sentence for a log or an event.
+func (r *Replaced) String() string {
+	text := fmt.Sprintf("The archive of jobs was damaged (%v) and is %s now. ", r.Cause, filepath.Base(r.Aside))
+	if r.Copied.IsZero() {
+		return text + "Another begins empty; jobs that the cluster still has are written into it again."
+	}
+	return text + fmt.Sprintf("The copy of %s took its place; jobs that the cluster still has are written into it again.", r.Copied.UTC().Format(time.RFC3339))
+}
+
+// damaged tells whether an error means that the file isn't the database that it was.
+func damaged(err error) bool {
+	var found *unsound
+	if errors.As(err, &found) {
+		return true
+	}
+	var e *sqlite.Error
+	if !errors.As(err, &e) {
+		return false
+	}
+	code := e.Code() & 0xff // the rest says more
+	return code == lib.SQLITE_CORRUPT || code == lib.SQLITE_NOTADB
+}
+
+// openSQLite opens a file, or what takes its place where it is damaged.
+func (d *database) openSQLite(ctx context.Context, o Options) error {
+	path, err := filepath.Abs(o.Path)
+	if err != nil {
+		return fmt.Errorf("archive: %w", err)
+	}
+	d.path = path
+	cause := d.openSound(ctx, path)
+	if damaged(cause) {
+		if err := putAside(path, o.Now(), cause); err != nil {
+			return hint.Wrap(errors.Join(cause, err), "move "+path+" and the files beside it (-wal, -shm) away, and start the job controller again")
+		}
+		cause = d.openFile(ctx, path)
+	}
+	if cause != nil {
+		return cause
+	}
+	if r := readReplaced(path); r != nil && o.Replaced != nil {
+		o.Replaced(r)
+	}
+	return nil
+}
+
+// openSound opens a file, and looks at all of it where damage was met before.
+func (d *database) openSound(ctx context.Context, path string) error {
+	mark := path + damagedSuffix
+	_, err := os.Stat(mark)
+	marked := err == nil
+	if err := d.openFile(ctx, path); err != nil {
+		return err
+	}
+	if !marked {
+		return nil
+	}
+	if err := check(ctx, d.read); err != nil {
+		return errors.Join(err, d.Close())
+	}
+	return os.Remove(mark) // a disk that failed to answer once, or a repair by hand
+}
+
+// check reads the whole database. Its error is one of damage, unless it couldn't look.
+func check(ctx context.Context, db *sql.DB) error {
+	var said string
+	if err := db.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&said); err != nil {
+		return fmt.Errorf("check the archive: %w", err)
+	}
+	if said != "ok" {
+		return &unsound{said}
+	}
+	return nil
+}
+
+// unsound is what a check found. It is an error of damage.
+type unsound struct{ said string }
+
+func (u *unsound) Error() string { return "check the archive: " + u.said }
+
+// putAside renames a damaged archive, and puts the last copy in its place. What it does is written down
+// first, so that it is known whenever the program ends meanwhile.
+func putAside(path string, now time.Time, cause error) error {
+	r := &Replaced{Aside: path + brokenSuffix + now.UTC().Format("20060102T150405.000Z"), Cause: cause.Error(), path: path}
+	kept, err := os.Stat(path + copySuffix)
+	if err == nil {
+		r.Copied = kept.ModTime()
+	}
+	if err := r.write(); err != nil {
+		return err
+	}
+	for _, suffix := range []string{"", "-wal", "-shm"} {
+		if err := os.Rename(path+suffix, r.Aside+suffix); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("put the damaged archive aside: %w", err)
+		}
+	}
+	forgetBroken(path)
+	if kept != nil {
+		if err := restore(path+copySuffix, path); err != nil {
+			return errors.Join(fmt.Errorf("use the copy of the archive: %w", err), os.Remove(path))
+		}
+	}
+	if err := os.Remove(path + damagedSuffix); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// restore makes a file the same as a copy; the copy stays.
+func restore(from, to string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = in.Close() }()
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Sync(), out.Close())
+}
+
+// Broken are the archives beside this one that were damaged and put aside, oldest first.
+func (o Options) Broken() []string {
+	if o.Shared() {
+		return nil
+	}
+	return broken(o.Path)
+}
+
+func broken(path string) []string {
+	all, _ := filepath.Glob(escape(path) + brokenSuffix + "*Z")
+	slices.Sort(all)
+	return all
+}
+
+// escape is a path of which nothing is a pattern.
+func escape(path string) string {
+	out := make([]rune, 0, len(path))
+	for _, r := range path {
+		if r == '*' || r == '?' || r == '[' || r == '\\' {
+			out = append(out, '\\')
+		}
+		out = append(out, r)
+	}
+	return string(out)
+}
+
+// forgetBroken keeps the first that was put aside, and the last ones.
+func forgetBroken(path string) {
+	all := broken(path)
+	for len(all) > maxBroken {
+		for _, suffix := range []string{"", "-wal", "-shm"} {
+			_ = os.Remove(all[1] + suffix)
+		}
+		all = slices.Delete(all, 1, 2)
+	}
+}
+
+// Copy implements Store.
+func (d *database) Copy(ctx context.Context) error {
+	if d.path == "" {
+		return nil // PostgreSQL has backups of its own
+	}
+	next := d.path + copySuffix + ".new"
+	if err := os.Remove(next); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("copy the archive: %w", err)
+	}
+	db, err := sql.Open("sqlite", sqliteName(d.path))
+	if err != nil {
+		return fmt.Errorf("copy the archive: %w", err)
+	}
+	defer func() { _ = db.Close() }()
+	// It reads every page: a damaged archive doesn't replace the copy of one that was whole.
+	if _, err := db.ExecContext(ctx, "VACUUM INTO ?", next); err != nil {
+		return errors.Join(fmt.Errorf("copy the archive: %w", err), os.Remove(next))
+	}
+	if err := errors.Join(os.Chmod(next, 0o600), syncFile(next)); err != nil {
+		return fmt.Errorf("copy the archive: %w", err)
+	}
+	if err := os.Rename(next, d.path+copySuffix); err != nil {
+		return fmt.Errorf("copy the archive: %w", err)
+	}
+	return nil
+}
+
+// Copied implements Store.
+func (d *database) Copied() time.Time {
+	if d.path == "" {
+		return d.now()
+	}
+	info, err := os.Stat(d.path + copySuffix)
+	if err != nil {
+		return time.Time{}
+	}
+	return info.ModTime()
+}
+
+func syncFile(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// noticed remembers that an operation met damage. The program has to end: when it starts again the
+// archive is looked at, and put aside.
+func (d *database) noticed(err error) {
+	if d.path == "" || !damaged(err) {
+		return
+	}
+	d.once.Do(func() {
+		mark, openErr := os.OpenFile(d.path+damagedSuffix, os.O_CREATE|os.O_WRONLY, 0o600)
+		if openErr == nil {
+			openErr = mark.Close()
+		}
+		d.failed <- errors.Join(hint.Wrap(fmt.Errorf("the archive of jobs is damaged: %w", err),
+			"wait: the controller starts again, puts the file aside and goes on with the last copy"), openErr)
+	})
+}
+
+// Failed implements Store.
+func (d *database) Failed() <-chan error { return d.failed }
