@@ -2,7 +2,7 @@ package services
 
 import (
 	"context"
-	"fmt"
+	"errors"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -26,18 +26,17 @@ func (r *run) planStart(ctx context.Context, chosen []*catalogue.Service) error 
 	for i := range index {
 		index[i] = i
 	}
-	err := each(index, r.o.Parallel, func(i int) error {
-		var err error
-		plans[i], err = r.planOne(ctx, chosen[i])
-		return err
+	failed := make([]error, len(chosen)) // each service's failure is its own
+	_ = each(index, r.o.Parallel, func(i int) error {
+		plans[i], failed[i] = r.planOne(ctx, chosen[i])
+		return nil
 	})
-	if err != nil {
-		return err
-	}
 	for i, s := range chosen {
-		r.plan(s.Name, plans[i])
+		if failed[i] == nil {
+			r.plan(s.Name, plans[i])
+		}
 	}
-	return nil
+	return errors.Join(failed...)
 }
 
 func (r *run) planOne(ctx context.Context, s *catalogue.Service) (release.Plan, error) {
@@ -54,7 +53,7 @@ func (r *run) planOne(ctx context.Context, s *catalogue.Service) (release.Plan, 
 	}
 	p, err := r.Releases.Plan(ctx, request(s))
 	if err != nil {
-		return release.Plan{}, fmt.Errorf("plan %s: %w", s.Name, err)
+		return release.Plan{}, err // it says which service's
 	}
 	p.Changes = append(first, p.Changes...)
 	return p, nil

@@ -72,7 +72,7 @@ func TestServicesStartStopAndKeepTheirData(t *testing.T) {
 	t.Run("stop keeps the data", func(t *testing.T) {
 		at := time.Now()
 		assert.NotEmpty(t, s.query("up", at))
-		s.run(0, "stop")
+		s.run(0, "stop", "--all")
 		assert.Empty(t, s.revisions())
 		s.start(0)
 		s.allReady()

@@ -9,6 +9,7 @@ import (
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/config/store"
 	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/services"
 	"github.com/openpai/paictl/pkg/services/catalogue"
 )
 
@@ -24,7 +25,7 @@ func openStored(o kube.Options) (*stored, error) {
 		return nil, err
 	}
 	s := store.New(c.Client)
-	s.SecretPaths, s.Checks = catalogue.SecretPaths, []config.Check{catalogue.Check}
+	s.SecretPaths, s.Checks = catalogue.SecretPaths, []config.Check{services.Check}
 	return &stored{s, c}, nil
 }
 

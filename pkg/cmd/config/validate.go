@@ -9,7 +9,7 @@ import (
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/iostreams"
-	"github.com/openpai/paictl/pkg/services/catalogue"
+	"github.com/openpai/paictl/pkg/services"
 )
 
 // ValidateOptions are those of "paictl config validate".
@@ -53,7 +53,7 @@ The exit code is 1 where there are errors; warnings alone leave it 0.`,
 }
 
 func validateRun(opts *ValidateOptions) error {
-	findings, err := config.ValidateDir(opts.Dir, catalogue.Check)
+	findings, err := config.ValidateDir(opts.Dir, services.Check)
 	if err != nil {
 		return err
 	}

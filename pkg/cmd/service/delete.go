@@ -31,7 +31,7 @@ type DeleteOptions struct {
 func NewCmdDelete(f *cmdutil.Factory, runF func(context.Context, *DeleteOptions) error) *cobra.Command {
 	opts := &DeleteOptions{Factory: f}
 	cmd := &cobra.Command{
-		Use:   "delete",
+		Use:   "delete [NAME...]",
 		Short: "Stop services and remove their data",
 		Long: `Stops services as "paictl service stop" does, then removes their claims, the volumes behind them, and
 the folders of local volumes that paictl made on the machines. It shows what goes and asks for the
@@ -39,10 +39,9 @@ cluster-id; --yes answers that in scripts.
 
 What lies on NFS servers and in folders that you gave yourself stays, and so do the configuration,
 the namespaces and the jobs.`,
-		Example: `  paictl service delete -n prometheus --with-dependents
+		Example: `  paictl service delete prometheus --with-dependents
   paictl service delete --dry-run
   paictl service delete --yes`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if opts.Wait <= 0 {
 				return cmdutil.Usagef("--wait %s: data that pods use can't be removed; give a duration", opts.Wait)

@@ -38,7 +38,8 @@ func (fl *Flags) add(cmd *cobra.Command) {
 	cmdutil.AddKubeFlags(cmd, &fl.Kube)
 	before := cmd.PreRunE
 	cmd.PreRunE = func(c *cobra.Command, args []string) error {
-		fl.command, fl.again = session.Typed(c, args), session.Typed(c, args, "name", "except")
+		fl.command, fl.again = session.Typed(c, args), session.Typed(c, nil, "name", "except", "all")
+		fl.Names = append(fl.Names, args...)
 		if before != nil {
 			return before(c, args)
 		}
@@ -46,8 +47,9 @@ func (fl *Flags) add(cmd *cobra.Command) {
 	}
 }
 
-// addNames adds -n, and -x where a command works on all services by default.
+// addNames adds -n, and -x where a command works on several services. Names may stand without -n, too.
 func (fl *Flags) addNames(cmd *cobra.Command, names, except string) {
+	cmd.Args, cmd.ValidArgsFunction = cobra.ArbitraryArgs, completeNames
 	cmd.Flags().StringSliceVarP(&fl.Names, "name", "n", nil, names)
 	_ = cmd.RegisterFlagCompletionFunc("name", completeNames)
 	if except != "" {
@@ -80,7 +82,7 @@ func (fl *Flags) addDir(cmd *cobra.Command, f *cmdutil.Factory, usage string) {
 // one returns the only name, for commands about one service.
 func (fl *Flags) one(cmd *cobra.Command) (string, error) {
 	if len(fl.Names) != 1 {
-		return "", cmdutil.Usagef("name one service with -n (see %s --help)", cmd.CommandPath())
+		return "", cmdutil.Usagef("name one service (see %s --help)", cmd.CommandPath())
 	}
 	return fl.Names[0], nil
 }

@@ -29,14 +29,13 @@ const defaultTail = 200
 func NewCmdLogs(f *cmdutil.Factory, runF func(context.Context, *LogsOptions) error) *cobra.Command {
 	opts := &LogsOptions{Factory: f}
 	cmd := &cobra.Command{
-		Use:   "logs -n NAME",
+		Use:   "logs NAME",
 		Short: "Print the logs of a service's pods",
 		Long: `Prints the last lines of all pods of a service, in the order of their time, each with the name of its
 pod. -f goes on with what comes, also from pods that start later.`,
-		Example: `  paictl service logs -n prometheus
-  paictl service logs -n prometheus -f --since 10m
-  paictl service logs -n grafana --previous      of containers before they crashed`,
-		Args: cobra.NoArgs,
+		Example: `  paictl service logs prometheus
+  paictl service logs prometheus -f --since 10m
+  paictl service logs grafana --previous      of containers before they crashed`,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if opts.Name, err = opts.Flags.one(cmd); err != nil {
 				return err

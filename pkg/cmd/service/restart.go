@@ -24,7 +24,7 @@ type RestartOptions struct {
 func NewCmdRestart(f *cmdutil.Factory, runF func(context.Context, *RestartOptions) error) *cobra.Command {
 	opts := &RestartOptions{Factory: f}
 	cmd := &cobra.Command{
-		Use:   "restart",
+		Use:   "restart [NAME...]",
 		Short: "Bring a changed configuration to the services that it concerns",
 		Long: `Upgrades the services whose values were changed by the last "paictl config push", and says which
 they are. The others are not touched.
@@ -34,7 +34,6 @@ other as each service allows.`,
 		Example: `  paictl service restart
   paictl service restart -n prometheus --force
   paictl service restart --dry-run`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if opts.Wait < 0 {
 				return cmdutil.Usagef("--wait %s: give a duration, or 0 not to wait", opts.Wait)

@@ -26,7 +26,7 @@ type StartOptions struct {
 func NewCmdStart(f *cmdutil.Factory, runF func(context.Context, *StartOptions) error) *cobra.Command {
 	opts := &StartOptions{Factory: f}
 	cmd := &cobra.Command{
-		Use:   "start",
+		Use:   "start [NAME...]",
 		Short: "Make the services what the configuration says, and wait until they are ready",
 		Long: `Starts the services in the order of what they require, in parallel where that allows it. What is as
 the configuration says is not touched: a second start changes nothing. It uses the configuration
@@ -41,11 +41,10 @@ is. What requires it is not started, everything else is (exit 3).
 
 A lock in the cluster keeps two runs apart (exit 5).`,
 		Example: `  paictl service start
-  paictl service start -n grafana           and what it requires
+  paictl service start grafana           and what it requires
   paictl service start -x watchdog
   paictl service start --dry-run            what would be changed, with diffs
   paictl service start --wait 10m -o json   events as JSON lines on stdout`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if opts.Wait < 0 {
 				return cmdutil.Usagef("--wait %s: give a duration, or 0 not to wait", opts.Wait)

@@ -26,7 +26,7 @@ type StatusOptions struct {
 func NewCmdStatus(f *cmdutil.Factory, runF func(context.Context, *StatusOptions) error) *cobra.Command {
 	opts := &StatusOptions{Factory: f}
 	cmd := &cobra.Command{
-		Use:   "status",
+		Use:   "status [NAME...]",
 		Short: "Show which services run, and why others don't",
 		Long: `Shows the state of every service, its pods and revision, and whether its configuration is the one
 that the cluster holds. Below the table is a line per problem, with what to do.
@@ -36,7 +36,6 @@ disabled, and orphan (it runs, and the configuration no longer has it).`,
 		Example: `  paictl service status
   paictl service status -n prometheus -o yaml
   paictl service status --exit-code && echo all ready`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if runF != nil {
 				return runF(cmd.Context(), opts)

@@ -2,10 +2,13 @@ package service
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/openpai/paictl/pkg/cmd/prompt"
 	"github.com/openpai/paictl/pkg/cmdutil"
 )
 
@@ -17,26 +20,30 @@ type StopOptions struct {
 	Wait           time.Duration
 	DryRun         bool
 	WithDependents bool
+	All            bool
 }
 
 // NewCmdStop returns "paictl service stop". runF replaces the run in tests.
 func NewCmdStop(f *cmdutil.Factory, runF func(context.Context, *StopOptions) error) *cobra.Command {
 	opts := &StopOptions{Factory: f}
 	cmd := &cobra.Command{
-		Use:   "stop",
+		Use:   "stop NAME... | --all",
 		Short: "Stop services and keep their data",
 		Long: `Removes the services from the cluster, each after those that require it, and waits until their pods
 are gone. Volumes and the configuration stay: "paictl service start" brings everything back.
 
-Without -n all services stop, also those that the configuration no longer has. A service that others
-require is not stopped from under them; --with-dependents stops those too.`,
-		Example: `  paictl service stop
-  paictl service stop -n grafana
-  paictl service stop -n prometheus --with-dependents`,
-		Args: cobra.NoArgs,
+--all stops all services, also those that the configuration no longer has; without it and without a name
+paictl asks. A service that others require is not stopped from under them; --with-dependents stops those
+too.`,
+		Example: `  paictl service stop grafana
+  paictl service stop --all
+  paictl service stop prometheus --with-dependents`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if opts.Wait < 0 {
 				return cmdutil.Usagef("--wait %s: give a duration, or 0 not to wait", opts.Wait)
+			}
+			if opts.All && len(opts.Flags.Names) > 0 {
+				return cmdutil.Usagef("--all stops all services: leave out %s, or --all", strings.Join(opts.Flags.Names, ", "))
 			}
 			if runF != nil {
 				return runF(cmd.Context(), opts)
@@ -47,6 +54,7 @@ require is not stopped from under them; --with-dependents stops those too.`,
 	opts.Flags.add(cmd)
 	opts.Flags.addNames(cmd, "only these services, separated by commas", "not these services, separated by commas")
 	addWait(cmd, &opts.Wait)
+	cmd.Flags().BoolVar(&opts.All, "all", false, "stop all services")
 	cmd.Flags().BoolVar(&opts.WithDependents, "with-dependents", false, "also stop the services that require those named")
 	cmd.Flags().BoolVar(&opts.DryRun, "dry-run", false, "only show what would be stopped")
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json")
@@ -58,7 +66,25 @@ func stopRun(ctx context.Context, opts *StopOptions) error {
 	if err != nil {
 		return err
 	}
+	if err := opts.confirm(c.cluster.Context); err != nil {
+		return err
+	}
 	o := opts.Flags.options(opts.Wait)
 	o.DryRun, o.WithDependents = opts.DryRun, opts.WithDependents
 	return c.run(ctx, opts.Factory, opts.Output.String(), o, c.Stop)
+}
+
+// confirm asks before a run that would stop everything, since a forgotten name is enough for that.
+func (opts *StopOptions) confirm(kubeContext string) error {
+	if opts.All || opts.DryRun || len(opts.Flags.Names) > 0 {
+		return nil
+	}
+	if !opts.Factory.IO.CanPrompt() {
+		return cmdutil.Usagef("no service is named: name those to stop, or stop all of them with --all")
+	}
+	what := "all services"
+	if len(opts.Flags.Except) > 0 {
+		what += " but " + strings.Join(opts.Flags.Except, ", ")
+	}
+	return prompt.Confirm(opts.Factory.IO, false, "service stop", fmt.Sprintf("Stop %s of the cluster %s?", what, kubeContext))
 }

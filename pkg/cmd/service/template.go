@@ -20,15 +20,14 @@ type TemplateOptions struct {
 func NewCmdTemplate(f *cmdutil.Factory, runF func(context.Context, *TemplateOptions) error) *cobra.Command {
 	opts := &TemplateOptions{Factory: f}
 	cmd := &cobra.Command{
-		Use:   "template -n NAME",
+		Use:   "template NAME",
 		Short: "Print the manifests of a service as a first start would send them",
 		Long: `Renders the service's chart with the values of the configuration and prints the manifests. Secrets are
 masked. "paictl service start --dry-run" shows what they would change.
 
 Without -p it asks the cluster for its configuration; with -p it reads a folder and asks nobody.`,
-		Example: `  paictl service template -n prometheus
-  paictl service template -n prometheus -p ./cluster | kubectl apply --dry-run=server -f -`,
-		Args: cobra.NoArgs,
+		Example: `  paictl service template prometheus
+  paictl service template prometheus -p ./cluster | kubectl apply --dry-run=server -f -`,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if opts.Name, err = opts.Flags.one(cmd); err != nil {
 				return err

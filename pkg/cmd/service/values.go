@@ -21,15 +21,14 @@ type ValuesOptions struct {
 func NewCmdValues(f *cmdutil.Factory, runF func(context.Context, *ValuesOptions) error) *cobra.Command {
 	opts := &ValuesOptions{Factory: f}
 	cmd := &cobra.Command{
-		Use:   "values -n NAME",
+		Use:   "values NAME",
 		Short: "Show the values with which a service's chart is rendered",
 		Long: `Prints all values of a service: its section of services-configuration.yaml and what paictl adds from
 the layout, over the chart's own. Secrets are masked.
 
 Without -p it asks the cluster for its configuration; with -p it reads a folder and asks nobody.`,
-		Example: `  paictl service values -n prometheus
-  paictl service values -n prometheus -p ./cluster -o json | jq .retention`,
-		Args: cobra.NoArgs,
+		Example: `  paictl service values prometheus
+  paictl service values prometheus -p ./cluster -o json | jq .retention`,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if opts.Name, err = opts.Flags.one(cmd); err != nil {
 				return err

@@ -1,0 +1,49 @@
+package services
+
+import (
+	"cmp"
+	"context"
+	"strings"
+
+	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/services/catalogue"
+	"github.com/openpai/paictl/pkg/services/release"
+	"github.com/openpai/paictl/pkg/strictyaml"
+	"github.com/openpai/paictl/pkg/version"
+)
+
+// Check finds mistakes in the services' sections: those that the catalogue knows of, and then what the
+// charts themselves refuse, so that it isn't found first when they are started.
+func Check(cfg *config.Cluster) config.Findings {
+	findings := catalogue.Check(cfg)
+	if len(findings.Errors()) > 0 {
+		return findings // their values are no base for more
+	}
+	c, _, err := catalogue.Load(context.Background(), cfg, catalogue.Options{})
+	if err != nil {
+		return findings // it would be among them
+	}
+	for _, s := range c.Services() {
+		if !s.Enabled || s.Upstream != nil {
+			continue
+		}
+		_, err := release.RenderOffline(request(s), strings.TrimPrefix(cmp.Or(cfg.Kubernetes.Kubernetes.Version, version.Get().Kubernetes), "v"))
+		if err == nil {
+			continue
+		}
+		findings = append(findings, cfg.Finding(config.ServicesFile, strictyaml.Error, strictyaml.Path{s.Name}, "services/refused",
+			refusal(err), "correct the section; see: paictl service values "+s.Name))
+	}
+	findings.Sort()
+	return findings
+}
+
+// refusal is what a chart says, without where it says it.
+func refusal(err error) string {
+	text := err.Error()
+	const chart = "its chart says: "
+	if at := strings.Index(text, chart); at >= 0 {
+		return text[at+len(chart):]
+	}
+	return text
+}
