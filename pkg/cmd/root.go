@@ -43,10 +43,12 @@ A first cluster, from nothing but addresses:
 
 Three machines to try it on, made on this one (Linux, as root):
   paictl sandbox up --hosts 3`,
+		Version:           version.Line(),
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		DisableAutoGenTag: true,
 	}
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetIn(f.IO.In)
 	root.SetOut(f.IO.Out)
 	root.SetErr(f.IO.Err)

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/openpai/paictl/pkg/framework/api"
+	"github.com/openpai/paictl/pkg/framework/machine"
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 )
 
@@ -24,7 +25,7 @@ type Detail struct {
 	Tasks []Task `json:"taskList"`
 	// Attempts are all that are known, latest first.
 	Attempts []api.Attempt `json:"attempts"`
-	// AvoidedNodes are kept clear of by the job's pods, since they failed it before.
+	// AvoidedNodes are those that failed the job; Avoids says which of them its pods stay away from.
 	AvoidedNodes []v1.AvoidedNode `json:"avoidedNodes,omitempty"`
 	// Config is the job file, secrets masked.
 	Config string `json:"config,omitempty"`
@@ -281,4 +282,9 @@ func ParseTask(s string) (role string, index int32, ok bool) {
 	}
 	n, err := strconv.ParseInt(s[at+1:], 10, 32)
 	return s[:at], int32(n), err == nil && n >= 0
+}
+
+// Avoids tells whether new pods of a job stay away from a node that failed it.
+func Avoids(n v1.AvoidedNode, now time.Time) bool {
+	return len(machine.Avoided(&v1.FrameworkStatus{AvoidedNodes: []v1.AvoidedNode{n}}, machine.DefaultPolicy(), now)) > 0
 }

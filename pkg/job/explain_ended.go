@@ -160,11 +160,28 @@ func (e *evidence) failureFacts(w *Why, a *api.Attempt, task *api.TaskAttempt) {
 		w.fact("diagnostics", clip(d))
 	}
 	if t := a.Completion.Trigger; t != nil {
-		w.fact("which ended all", t.Message)
+		w.fact("which ended all", ending(t))
 	}
 	if task != nil && Phase(e.State) == Failed {
 		w.fact("log", fmt.Sprintf("paictl job logs %s --role %s --task %d", e.Name, task.Role, task.Index))
 	}
+}
+
+// ending says in words of the job file which condition was met; the controller's are FrameworkController's.
+func ending(t *v1.CompletionTrigger) string {
+	task := "a task"
+	if t.TaskIndex != nil {
+		task = TaskName(t.TaskRoleName, *t.TaskIndex)
+	}
+	switch {
+	case strings.HasPrefix(t.Message, "FailedTaskCount "):
+		return task + " failed, and the role's completion.minFailedInstances was reached"
+	case strings.HasPrefix(t.Message, "SucceededTaskCount "):
+		return task + " succeeded, and the role's completion.minSucceededInstances was reached"
+	case strings.HasPrefix(t.Message, "CompletedTaskCount "):
+		return "all tasks have ended"
+	}
+	return t.Message
 }
 
 // exitReport is what the job runtime left behind in a task's container.

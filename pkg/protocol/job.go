@@ -65,10 +65,11 @@ type Role struct {
 	MinSucceeded int // -1: only the completion of all tasks does
 	RetryCount   int // of one task; only without a gang
 
-	GPU, CPU, MemoryMB int
-	ShmMB              int // 0 where the file says nothing
-	Infiniband         bool
-	Ports              []Port // by label; ssh and http are always among them
+	GPU, MemoryMB int
+	MilliCPU      int // thousandths of a processor
+	ShmMB         int // 0 where the file says nothing
+	Infiniband    bool
+	Ports         []Port // by label; ssh and http are always among them
 
 	Image string // the URI
 	Auth  bool   // whether the image needs a login

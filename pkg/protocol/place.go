@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -184,6 +185,23 @@ func (p place) number(least, most, fallback int) int {
 		return fallback
 	}
 	return int(p.v.number)
+}
+
+// thousandths returns a number that may have three decimals, in thousandths.
+func (p place) thousandths(most int) int {
+	if !p.is(kindNumber) {
+		return 0
+	}
+	n := p.v.number * 1000
+	if p.v.number < 0 || p.v.number > float64(most) {
+		p.report("job/range", formatNumber(p.v.number)+" is not possible here", fmt.Sprintf("write a number from 0 to %d", most))
+		return 0
+	}
+	if whole := math.Round(n); math.Abs(n-whole) > 1e-6 {
+		p.report("job/range", formatNumber(p.v.number)+" has more than three decimals", "write a number such as 0.5 or 0.125")
+		return 0
+	}
+	return int(math.Round(n))
 }
 
 // boolean returns true or false, or fallback where there is none.

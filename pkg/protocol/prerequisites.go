@@ -1,6 +1,8 @@
 package protocol
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/openpai/paictl/pkg/secret"
@@ -47,6 +49,9 @@ func (r *reader) readPrerequisites(p place) {
 			one.checkFailurePolicy()
 		}
 		one.get("require").texts(0)
+		if kind != typeImage && !one.get("plugin").there() {
+			one.unused(imageKeys())
+		}
 		r.keep(one, kind, name)
 	}
 }
@@ -68,8 +73,22 @@ func (r *reader) keep(p place, kind, name string) {
 	of[name] = p.v
 }
 
+// imageKeys are those of an image, and, but for auth, of the others. Plugins have keys of their own.
+func imageKeys() []string {
+	return []string{"protocolVersion", "name", "type", "version", "contributor", "description", "uri", "auth", "plugin", "require"}
+}
+
+// unused warns of keys that nothing reads.
+func (p place) unused(known []string) {
+	for _, f := range p.each() {
+		if !slices.Contains(known, f.name()) {
+			f.warn("job/unused", fmt.Sprintf("nothing reads %q here", f.name()), oneOf(f.name(), "the keys here are ", known))
+		}
+	}
+}
+
 func (p place) image() {
-	p.object([]string{"protocolVersion", "name", "type", "version", "contributor", "description", "uri", "auth", "plugin", "require"}, "uri")
+	p.object(imageKeys(), "uri")
 	if uri := p.get("uri"); uri.is(kindText) {
 		text := uri.v.text()
 		switch {
@@ -80,6 +99,7 @@ func (p place) image() {
 		}
 	}
 	if auth := p.get("auth"); auth.is(kindMap) {
+		auth.unused([]string{"username", "password", "registryuri"})
 		for _, f := range auth.each() {
 			if name := f.name(); name == "username" || name == "password" || name == "registryuri" {
 				f.is(kindText)

@@ -85,7 +85,7 @@ func (p place) resources(role *Role) {
 	if !res.object([]string{"cpu", "memoryMB", "gpu", "ports"}, "cpu", "memoryMB", "gpu") {
 		return
 	}
-	role.CPU = res.get("cpu").number(0, most, 0)
+	role.MilliCPU = res.get("cpu").thousandths(most)
 	role.MemoryMB = res.get("memoryMB").number(0, most, 0)
 	role.GPU = res.get("gpu").number(0, MaxTasks, 0)
 	ports := res.get("ports")

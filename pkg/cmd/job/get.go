@@ -104,7 +104,9 @@ func writePage(out io.Writer, d *job.Detail, now time.Time, allTasks bool) error
 		line("Retries", strconv.Itoa(int(d.Retries)))
 	}
 	for _, n := range d.AvoidedNodes {
-		line("Avoids", fmt.Sprintf("%s, which failed it %d times", n.Name, n.Failures))
+		if job.Avoids(n, now) {
+			line("Avoids", fmt.Sprintf("%s, which failed it %d times", n.Name, n.Failures))
+		}
 	}
 	line("Framework", d.Framework)
 	fmt.Fprintln(tw)

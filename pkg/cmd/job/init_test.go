@@ -40,7 +40,7 @@ func TestInitAsksAPerson(t *testing.T) {
 	assert.Equal(t, "train", j.Name)
 	assert.Equal(t, "vision", j.VirtualCluster)
 	assert.Equal(t, "python3 train.py", j.Roles[0].Command.Reveal())
-	assert.Equal(t, []int{4, 0, 16, 1024}, []int{j.Roles[0].Instances, j.Roles[0].GPU, j.Roles[0].CPU, j.Roles[0].MemoryMB})
+	assert.Equal(t, []int{4, 0, 16000, 1024}, []int{j.Roles[0].Instances, j.Roles[0].GPU, j.Roles[0].MilliCPU, j.Roles[0].MemoryMB})
 }
 
 func TestInitAsksNothingThatFlagsSay(t *testing.T) {

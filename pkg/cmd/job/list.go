@@ -22,6 +22,7 @@ type ListOptions struct {
 	// AllUsers shows everybody's jobs.
 	AllUsers bool
 	Columns  []string
+	Watch    time.Duration
 	Output   cmdutil.Output
 }
 
@@ -47,7 +48,7 @@ and is tried again), succeeded, failed, stopped, deleted.`,
   paictl job list --all-users --vc vision --state queued,running
   paictl job list --since 7d --state failed -o wide
   paictl job list --keyword bert --columns name,state,submitted
-  paictl job list -o name --state running | xargs paictl job stop`,
+  paictl job list --watch 5s`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := opts.complete(cmd, states, since); err != nil {
@@ -68,6 +69,7 @@ and is tried again), succeeded, failed, stopped, deleted.`,
 	fl.StringVar(&since, "since", "", "only submitted since: 30m, 12h, 7d, or a date like 2026-01-31")
 	fl.IntVar(&opts.Filter.Limit, "limit", defaultLimit, "so many jobs; 0 is all")
 	fl.StringVar(&opts.Filter.Cursor, "cursor", "", "go on where a list before this one ended")
+	fl.DurationVarP(&opts.Watch, "watch", "w", 0, "show it again every so often, such as 5s")
 	fl.StringSliceVar(&opts.Columns, "columns", nil, "these columns: "+strings.Join(columnNames(), ","))
 	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(phaseNames(), cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("columns", cobra.FixedCompletions(columnNames(), cobra.ShellCompDirectiveNoFileComp))
@@ -92,6 +94,9 @@ func (opts *ListOptions) complete(cmd *cobra.Command, states []string, since str
 	}
 	if opts.AllUsers && opts.Flags.User != "" {
 		return cmdutil.Usagef("give --user or --all-users, not both (see %s --help)", cmd.CommandPath())
+	}
+	if opts.Watch < 0 || opts.Watch > 0 && opts.Watch < time.Second {
+		return cmdutil.Usagef("--watch %s: give a second or more", opts.Watch)
 	}
 	if opts.Filter.Limit < 0 {
 		return cmdutil.Usagef("--limit %d: give a number from 0", opts.Filter.Limit)
@@ -133,6 +138,10 @@ func listRun(ctx context.Context, opts *ListOptions) error {
 	if err != nil {
 		return err
 	}
+	return again(ctx, opts.Watch, func(bool) error { return listOnce(ctx, opts, c) })
+}
+
+func listOnce(ctx context.Context, opts *ListOptions, c *job.Client) error {
 	page, err := c.List(ctx, opts.Filter)
 	if err != nil {
 		return err

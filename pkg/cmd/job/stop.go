@@ -3,10 +3,12 @@ package job
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/openpai/paictl/pkg/cmd/prompt"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/job"
 )
@@ -14,6 +16,10 @@ import (
 // StopOptions are those of "paictl job stop".
 type StopOptions struct {
 	Several
+	// All stops all jobs of the filter; without a state, those that have not ended.
+	All     bool
+	Filter  job.Filter
+	Yes     bool
 	Wait    bool
 	Timeout time.Duration
 }
@@ -22,26 +28,94 @@ type StopOptions struct {
 func NewCmdStop(f *cmdutil.Factory, runF func(context.Context, *StopOptions) error) *cobra.Command {
 	opts := &StopOptions{Several: Several{Factory: f}}
 	cmd := &cobra.Command{
-		Use:   "stop NAME...",
+		Use:   "stop NAME... | --all",
 		Short: "Stop jobs: their programs get SIGTERM and time to save what they have",
 		Long: `Ends jobs for good. Each task's program gets SIGTERM, and SIGKILL after its grace period (30 seconds, or
 extras.gracePeriodSec of the job file). A job that waits stops at once. Its logs and its history stay;
-"paictl job retry" runs it again.`,
+"paictl job retry" runs it again.
+
+--all stops all of your jobs that have not ended; --state, --vc and --keyword leave out others.`,
 		Example: `  paictl job stop train
-  paictl job stop train-1 train-2 --wait`,
+  paictl job stop train-1 train-2 --wait
+  paictl job stop --all --state queued,waiting`,
 	}
+	var states []string
 	opts.takes(cmd, func(ctx context.Context) error {
+		if err := opts.check(cmd, states); err != nil {
+			return err
+		}
 		if runF != nil {
 			return runF(ctx, opts)
 		}
 		return stopRun(ctx, opts)
 	})
+	cmd.Args = cobra.ArbitraryArgs
+	fl := cmd.Flags()
+	fl.BoolVar(&opts.All, "all", false, "all of your jobs that have not ended")
+	fl.StringSliceVar(&states, "state", nil, "with --all: only those in these states")
+	fl.StringVar(&opts.Filter.VirtualCluster, "vc", "", "with --all: only those of this virtual cluster")
+	fl.StringVar(&opts.Filter.Keyword, "keyword", "", "with --all: only those with this in the name")
+	fl.BoolVarP(&opts.Yes, "yes", "y", false, "with --all: don't ask")
+	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(phaseNames(), cobra.ShellCompDirectiveNoFileComp))
 	cmd.Flags().BoolVar(&opts.Wait, "wait", false, "wait until nothing of them runs any more")
 	cmd.Flags().DurationVar(&opts.Timeout, "timeout", 0, "wait no longer than this; 0 is without end")
 	return cmd
 }
 
+func (opts *StopOptions) check(cmd *cobra.Command, states []string) (err error) {
+	filtered := len(states) > 0 || opts.Filter.VirtualCluster != "" || opts.Filter.Keyword != ""
+	switch {
+	case opts.All && len(opts.Names) > 0:
+		return cmdutil.Usagef("give names or --all, not both (see %s --help)", cmd.CommandPath())
+	case !opts.All && len(opts.Names) == 0:
+		return cmdutil.Usagef("name the jobs to stop, or stop all of yours with --all (see %s --help)", cmd.CommandPath())
+	case !opts.All && filtered:
+		return cmdutil.Usagef("--state, --vc and --keyword are for --all (see %s --help)", cmd.CommandPath())
+	}
+	if opts.Filter.Phases, err = job.ReadPhases(states); err != nil {
+		return cmdutil.Usagef("--state: %w", err)
+	}
+	return nil
+}
+
+// chosen asks for the jobs that --all means, and whether they are to stop.
+func (opts *StopOptions) chosen(ctx context.Context) (err error) {
+	if opts.Filter.User, err = opts.Flags.user(opts.Factory); err != nil {
+		return err
+	}
+	c, err := job.Open(opts.Flags.Kube)
+	if err != nil {
+		return err
+	}
+	page, err := c.List(ctx, opts.Filter)
+	if err != nil {
+		return err
+	}
+	for i := range page.Items {
+		if r := &page.Items[i]; r.Live && !job.Phase(r.State).Done() {
+			opts.Names = append(opts.Names, r.User+"/"+r.Name)
+		}
+	}
+	if len(opts.Names) == 0 {
+		return nil
+	}
+	question := fmt.Sprintf("Stop %d jobs of %s: %s?", len(opts.Names), opts.Filter.User, strings.Join(opts.Names, ", "))
+	if len(opts.Names) == 1 {
+		question = fmt.Sprintf("Stop %s?", opts.Names[0])
+	}
+	return prompt.Confirm(opts.Factory.IO, opts.Yes, "job stop --all", question)
+}
+
 func stopRun(ctx context.Context, opts *StopOptions) error {
+	if opts.All {
+		if err := opts.chosen(ctx); err != nil {
+			return err
+		}
+		if len(opts.Names) == 0 {
+			fmt.Fprintln(opts.Factory.IO.Err, "no job of yours has to be stopped")
+			return nil
+		}
+	}
 	return opts.each(ctx, func(ctx context.Context, c *job.Client, j *job.Job) error {
 		before, err := c.Stop(ctx, j)
 		if err != nil {

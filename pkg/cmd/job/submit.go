@@ -52,9 +52,8 @@ What .gitignore names stays here. The same folder is sent once.`,
   paictl job submit train.yaml --dry-run
   paictl job submit train.yaml --name train-lr2 --set lr=0.01 --set epochs=20
   paictl job submit a.yaml b.yaml --wait && echo "both succeeded"`,
-		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			opts.Files = args
+			opts.Files = append(args, opts.Files...)
 			if err := opts.check(cmd); err != nil {
 				return err
 			}
@@ -67,6 +66,8 @@ What .gitignore names stays here. The same folder is sent once.`,
 	opts.Flags.add(f, cmd)
 	opts.Source.add(cmd)
 	fl := cmd.Flags()
+	fl.StringSliceVarP(&opts.Files, "file", "f", nil, "a job file; FILE says the same")
+	_ = cmd.MarkFlagFilename("file", "yaml", "yml", "json")
 	fl.BoolVar(&opts.Submit.DryRun, "dry-run", false, "check everything, also with the cluster, and submit nothing")
 	fl.BoolVar(&opts.Submit.Replace, "replace", false, "take the name of a job that has ended")
 	fl.BoolVarP(&opts.Watch, "watch", "w", false, "tell each state and follow the logs, until the end; the exit code is the job's")
@@ -77,6 +78,9 @@ What .gitignore names stays here. The same folder is sent once.`,
 }
 
 func (opts *SubmitOptions) check(cmd *cobra.Command) error {
+	if len(opts.Files) == 0 {
+		return cmdutil.Usagef("name a job file, or - for standard input (see %s --help)", cmd.CommandPath())
+	}
 	if opts.Source.Name != "" && len(opts.Files) > 1 {
 		return cmdutil.Usagef("--name is for one file (see %s --help)", cmd.CommandPath())
 	}

@@ -59,21 +59,14 @@ func topRun(ctx context.Context, opts *TopOptions) error {
 	if err != nil {
 		return err
 	}
-	for {
-		if err := topOnce(ctx, opts, c, j); err != nil || opts.Watch == 0 {
-			return err
+	return again(ctx, opts.Watch, func(first bool) error {
+		if !first {
+			if j, err = c.Get(ctx, j); err != nil {
+				return err
+			}
 		}
-		timer := time.NewTimer(opts.Watch)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return nil // Ctrl-C is how one leaves
-		}
-		if j, err = c.Get(ctx, j); err != nil {
-			return err
-		}
-	}
+		return topOnce(ctx, opts, c, j)
+	})
 }
 
 func topOnce(ctx context.Context, opts *TopOptions, c *job.Client, j *job.Job) error {

@@ -41,8 +41,14 @@ func NewCmdVersion(f *cmdutil.Factory, runF func(context.Context, *Options) erro
 func versionRun(opts *Options) error {
 	b := version.Get()
 	if opts.Output.Is("text") {
-		_, err := fmt.Fprintf(opts.IO.Out, "paictl %s (%s, %s), Kubernetes %s\n", b.Version, b.Platform, b.Go, b.Kubernetes)
+		_, err := fmt.Fprintln(opts.IO.Out, Line())
 		return err
 	}
 	return opts.Output.Write(opts.IO.Out, b, cmdutil.Table{})
+}
+
+// Line is what a person is shown, also by "paictl --version".
+func Line() string {
+	b := version.Get()
+	return fmt.Sprintf("paictl %s (%s, %s), Kubernetes %s", b.Version, b.Platform, b.Go, b.Kubernetes)
 }

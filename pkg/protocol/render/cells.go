@@ -98,7 +98,7 @@ func (r *renderer) countCells() {
 	for i := range r.job.Roles {
 		role := &r.job.Roles[i]
 		unit := r.unit(role)
-		n := max(share(role.GPU, unit.GPU), share(role.CPU*1000, unit.MilliCPU), share(role.MemoryMB, unit.MemoryMB), 1)
+		n := max(share(role.GPU, unit.GPU), share(role.MilliCPU, unit.MilliCPU), share(role.MemoryMB, unit.MemoryMB), 1)
 		r.cells = append(r.cells, n)
 	}
 }

@@ -163,7 +163,7 @@ func (r *renderer) spec() *spec.Spec {
 
 func (r *renderer) specRole(role *protocol.Role) spec.Role {
 	out := spec.Role{
-		Name: role.Name, Object: role.Object, Instances: role.Instances, GPU: role.GPU, CPU: role.CPU, MemoryMB: role.MemoryMB, ShmMB: role.ShmMB,
+		Name: role.Name, Object: role.Object, Instances: role.Instances, GPU: role.GPU, CPU: wholeCPUs(role.MilliCPU), MemoryMB: role.MemoryMB, ShmMB: role.ShmMB,
 		MinFailed: role.MinFailed, MinSucceeded: role.MinSucceeded, Command: role.Command.Reveal(), Shell: role.Shell,
 	}
 	if out.Command == "" && len(role.Exec) == 0 {

@@ -429,3 +429,10 @@ func FuzzRender(f *testing.F) {
 		}
 	})
 }
+
+func TestATaskMayHaveAPartOfAProcessor(t *testing.T) {
+	out := mustRender(t, job(t, strings.Replace(worker("main", 1, 0), "cpu: ", "cpu: 0.", 1), ""), options())
+	cpu := out.Framework.Spec.TaskRoles[0].Task.Pod.Spec.Containers[0].Resources.Limits["cpu"]
+	assert.Positive(t, cpu.MilliValue())
+	assert.Less(t, cpu.MilliValue(), int64(1000))
+}

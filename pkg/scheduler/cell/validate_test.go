@@ -136,7 +136,9 @@ func TestValidate(t *testing.T) {
 		"a path with a hole": {func(c *cell.Config) {
 			c.VirtualClusters = []cell.VirtualCluster{vc("a", cell.Virtual{Type: "RACK.", Count: 1})}
 		}, []string{`virtualClusters.a.virtualCells[0].cellType: "RACK" has no type "" in it`}},
-		"no cells": {func(c *cell.Config) { c.VirtualClusters = []cell.VirtualCluster{vc("a", cell.Virtual{Type: "RACK"})} }, []string{"virtualClusters.a.virtualCells[0].cellNumber: the number of cells is 0"}},
+		"fewer than no cells": {func(c *cell.Config) {
+			c.VirtualClusters = []cell.VirtualCluster{vc("a", cell.Virtual{Type: "RACK", Count: -1})}
+		}, []string{"virtualClusters.a.virtualCells[0].cellNumber: the number of cells is -1"}},
 		"negative quotas": {func(c *cell.Config) {
 			c.VirtualClusters = []cell.VirtualCluster{{Name: "a", Quota: cell.Quota{PerUser: -1, PerGroup: -2, Users: map[string]int{"u": -3}, Groups: map[string]int{"": 1}}}}
 		}, []string{"virtualClusters.a.quota.perUser: the limit is -1", "virtualClusters.a.quota.perGroup: the limit is -2", "virtualClusters.a.quota.users.u: the limit is -3", "virtualClusters.a.quota.groups: a limit has no name"}},

@@ -30,7 +30,7 @@ func (v *validator) checkVirtualClusters() {
 
 // virtual checks one entry of virtualCells and notes what it claims.
 func (v *validator) virtual(vc string, cell Virtual, path []any) {
-	if cell.Count < 1 {
+	if cell.Count < 0 { // HiveD takes 0, too
 		v.fail(at(path, "cellNumber"), "write how many of them the virtual cluster owns, or remove the entry", "the number of cells is %d", cell.Count)
 	}
 	typePath := at(path, "cellType")

@@ -114,10 +114,23 @@ func (r *reader) check(c cell.Config) {
 		r.add(strictyaml.Error, p.Path, rule, p.Message, p.Remedy)
 	}
 	if len(problems) == 0 {
+		r.warnNoCells(c)
 		r.warnUnusedTypes(c)
 		r.warnHardware(c)
 	}
 	r.findings.Sort()
+}
+
+// warnNoCells finds entries that give a virtual cluster nothing. HiveD takes them.
+func (r *reader) warnNoCells(c cell.Config) {
+	for _, vc := range c.VirtualClusters {
+		for i, one := range vc.Cells {
+			if one.Count == 0 {
+				r.add(strictyaml.Warning, strictyaml.Path{"virtualClusters", vc.Name, "virtualCells", i, "cellNumber"}, "scheduler/no-cells",
+					fmt.Sprintf("the virtual cluster %s owns no cell of the type %s", vc.Name, one.Type), "write how many of them it owns, or remove the entry")
+			}
+		}
+	}
 }
 
 // warnUnusedTypes finds types that no physical cell has: a misspelt child type leaves its own behind.

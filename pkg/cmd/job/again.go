@@ -1,0 +1,26 @@
+package job
+
+import (
+	"context"
+	"time"
+)
+
+// again shows something, and shows it again every so often until the context ends; 0 is once.
+func again(ctx context.Context, every time.Duration, show func(first bool) error) error {
+	for first := true; ; first = false {
+		err := show(first)
+		if ctx.Err() != nil && every > 0 {
+			return nil // Ctrl-C is how one leaves
+		}
+		if err != nil || every == 0 {
+			return err
+		}
+		timer := time.NewTimer(every)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		}
+	}
+}
