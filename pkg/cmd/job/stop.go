@@ -2,7 +2,6 @@ package job
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -50,17 +49,17 @@ func stopRun(ctx context.Context, opts *StopOptions) error {
 		io := opts.Factory.IO
 		switch {
 		case before.Done():
-			fmt.Fprintf(io.Err, "%s %s already\n", j.Title(), before.Verb())
+			io.Say("%s %s already", j.Title(), before.Verb())
 			return nil
 		case !opts.Wait:
-			fmt.Fprintf(io.Err, "%s is stopping\n", j.Title())
+			io.Say("%s is stopping", j.Title())
 			return nil
 		}
 		last, err := follow(ctx, opts.Factory, c, j, followOptions{until: job.Phase.Done, timeout: opts.Timeout, quiet: true})
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(io.Err, "%s %s\n", j.Title(), job.Phase(last.State).Verb())
+		io.Say("%s %s", j.Title(), job.Phase(last.State).Verb())
 		return nil
 	})
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/services"
+	"github.com/openpai/paictl/pkg/terminal"
 )
 
 // StatusOptions are those of "paictl service status".
@@ -98,9 +99,9 @@ func writeProblems(w io.Writer, all []services.Status) error {
 	var b strings.Builder
 	for _, s := range all {
 		for _, p := range s.Problems {
-			fmt.Fprintf(&b, "%s: %s: %s: %s\n", s.Name, p.Object, p.Reason, oneLine(p.Message))
+			fmt.Fprintln(&b, terminal.Line(s.Name+": "+p.Object+": "+p.Reason+": "+p.Message))
 			if p.Hint != "" {
-				fmt.Fprintf(&b, "  -> %s\n", oneLine(p.Hint))
+				fmt.Fprintf(&b, "  -> %s\n", terminal.Line(p.Hint))
 			}
 		}
 	}
@@ -129,9 +130,4 @@ func orDash(s string) string {
 		return "-"
 	}
 	return s
-}
-
-// oneLine makes what a pod or an event said fit for one line of a terminal.
-func oneLine(s string) string {
-	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r < ' ' || r == ' ' || r == 0x7f }), " ")
 }
