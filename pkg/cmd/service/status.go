@@ -64,6 +64,11 @@ func statusRun(ctx context.Context, opts *StatusOptions) error {
 	if err := writeStatus(opts.Factory.IO.Out, &opts.Output, all, time.Now()); err != nil {
 		return err
 	}
+	if opts.Output.Is("table") {
+		if note := c.PolicyNote(ctx); note != nil {
+			opts.Factory.IO.Say("warning: %s\n  -> %s", note.Message, note.Remedy)
+		}
+	}
 	if opts.ExitCode && !allReady(all) {
 		return &cmdutil.CodeError{Err: errors.New("not all services are ready"), Code: cmdutil.ExitPartial, Silent: true}
 	}
