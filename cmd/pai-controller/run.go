@@ -63,7 +63,7 @@ func run(ctx context.Context, o *options, log *slog.Logger) (err error) {
 	if err != nil {
 		return errors.Join(err, api.Close(), code.Close())
 	}
-	s := server.New(server.Options{Store: watched, Ready: ready(watched), Metrics: registry, Token: secret, Log: log})
+	s := server.New(server.Options{Store: watched, Ready: ready(watched), Metrics: registry, MetricsAccess: o.accessFile, Token: secret, Log: log})
 	leads := func() bool { return !o.leaderElection || c.Leader() == o.identity }
 	tellLeader(registry, leads)
 	tellBroken(registry, place)

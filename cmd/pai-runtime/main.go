@@ -73,9 +73,10 @@ func run(args []string) (int, error) {
 		fmt.Println(kind)
 		return 0, err
 	case name == "cp-out" && len(rest) == 2:
-		return 0, transfer.Pack(context.Background(), os.Stdout, rest[0], rest[1], func(name, why string) {
+		_, err := transfer.Pack(context.Background(), os.Stdout, rest[0], rest[1], func(name, why string) {
 			fmt.Fprintf(os.Stderr, "left out: %s (%s)\n", name, why)
 		})
+		return 0, err
 	case name == "cp-in" && len(rest) == 1:
 		return 0, code.Unpack(context.Background(), os.Stdin, rest[0])
 	case name == "sshd" && len(rest) == 0:

@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/terminal"
 )
 
 // Exit codes of paictl. A library error chooses one through the method
@@ -80,8 +81,9 @@ func PrintError(w io.Writer, err error) {
 		fmt.Fprintln(w, "paictl: cancelled; run the same command again to go on")
 		return
 	}
-	fmt.Fprintf(w, "paictl: %v\n", err)
+	// Errors name what others called their objects.
+	fmt.Fprintf(w, "paictl: %s\n", terminal.Text(err.Error()))
 	if h := hint.Of(err); h != "" {
-		fmt.Fprintf(w, "  -> %s\n", h)
+		fmt.Fprintf(w, "  -> %s\n", terminal.Text(h))
 	}
 }

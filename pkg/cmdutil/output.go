@@ -1,6 +1,7 @@
 package cmdutil
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
+
+	"github.com/openpai/paictl/pkg/terminal"
 )
 
 // Output is the value of -o: table, json, yaml or name.
@@ -57,11 +60,14 @@ type Table struct {
 func (o *Output) Write(w io.Writer, v any, t Table) error {
 	switch o.format {
 	case "json":
-		enc := json.NewEncoder(w)
-		enc.SetIndent("", "  ")
-		return enc.Encode(v)
+		return writeJSON(w, v)
 	case "yaml":
-		b, err := yaml.Marshal(v)
+		// By way of JSON, as yaml.Marshal goes; that one refuses what isn't escaped.
+		var text bytes.Buffer
+		if err := writeJSON(&text, v); err != nil {
+			return err
+		}
+		b, err := yaml.JSONToYAML(text.Bytes())
 		if err != nil {
 			return err
 		}
@@ -69,7 +75,7 @@ func (o *Output) Write(w io.Writer, v any, t Table) error {
 		return err
 	case "name":
 		for _, r := range t.Rows {
-			fmt.Fprintln(w, r[0])
+			fmt.Fprintln(w, terminal.Word(r[0]))
 		}
 		return nil
 	default:
@@ -77,13 +83,52 @@ func (o *Output) Write(w io.Writer, v any, t Table) error {
 	}
 }
 
+// writeJSON prints v. encoding/json escapes half of the characters that a terminal obeys; here are the rest.
+func writeJSON(w io.Writer, v any) error {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(v); err != nil {
+		return err
+	}
+	var out bytes.Buffer
+	for _, r := range b.String() {
+		if r != '\n' && terminal.Hidden(r) { // only ends of lines stand outside of strings
+			fmt.Fprintf(&out, "\\u%04x", r)
+			continue
+		}
+		out.WriteRune(r)
+	}
+	_, err := w.Write(out.Bytes())
+	return err
+}
+
+// write prints the table. What is in it may come from objects that others wrote.
 func (t Table) write(w io.Writer) error {
-	tw := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
+	rows := NewRows(w)
 	if len(t.Header) > 0 {
-		fmt.Fprintln(tw, strings.Join(t.Header, "\t"))
+		rows.Add(t.Header...)
 	}
 	for _, r := range t.Rows {
-		fmt.Fprintln(tw, strings.Join(r, "\t"))
+		rows.Add(r...)
 	}
-	return tw.Flush()
+	return rows.Flush()
 }
+
+// Rows writes aligned columns. Each cell is one line of plain text, whoever wrote what is in it.
+type Rows struct{ tw *tabwriter.Writer }
+
+// NewRows writes to w once it is flushed.
+func NewRows(w io.Writer) *Rows { return &Rows{tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)} }
+
+// Add adds a row.
+func (r *Rows) Add(cells ...string) {
+	clean := make([]string, len(cells))
+	for i, c := range cells {
+		clean[i] = terminal.Line(c)
+	}
+	fmt.Fprintln(r.tw, strings.Join(clean, "\t"))
+}
+
+// Flush aligns the rows since the last time.
+func (r *Rows) Flush() error { return r.tw.Flush() }

@@ -5,10 +5,13 @@ package iostreams
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"os"
 
 	"golang.org/x/term"
+
+	"github.com/openpai/paictl/pkg/terminal"
 )
 
 // IOStreams are the three streams of a command. Out carries data, Err progress
@@ -41,6 +44,11 @@ func System(getenv func(string) string) *IOStreams {
 func Test() (s *IOStreams, in, out, errOut *bytes.Buffer) {
 	in, out, errOut = &bytes.Buffer{}, &bytes.Buffer{}, &bytes.Buffer{}
 	return &IOStreams{In: in, Out: out, Err: errOut}, in, out, errOut
+}
+
+// Say writes a message to a person, on lines of its own. Names and reasons in it may be others'.
+func (s *IOStreams) Say(format string, args ...any) {
+	fmt.Fprintln(s.Err, terminal.Text(fmt.Sprintf(format, args...)))
 }
 
 // CanPrompt tells whether a person can be asked a question.

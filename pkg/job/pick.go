@@ -26,6 +26,8 @@ type Target struct {
 	Others    int // further tasks that would have fitted
 	// OwnRuntime tells whether the runtime of jobs is in the container.
 	OwnRuntime bool
+	// Program is where it is.
+	Program string
 }
 
 // Command makes a command run with the environment of the task, where the runtime can do so.
@@ -33,12 +35,34 @@ func (r *Target) Command(args ...string) []string {
 	if !r.OwnRuntime {
 		return args
 	}
-	return append([]string{RuntimePath, "exec", "--"}, args...)
+	return append([]string{r.Program, "exec", "--"}, args...)
 }
 
 // Runtime makes a command of the runtime itself.
 func (r *Target) Runtime(args ...string) []string {
-	return r.Command(append([]string{RuntimePath}, args...)...)
+	return r.Command(append([]string{r.Program}, args...)...)
+}
+
+// runningRuntime is the program of a container's first process, whatever has become of its file since.
+const runningRuntime = "/proc/1/exe"
+
+// program is the runtime in a container. In Home the task may write, so what lies there may be the task's
+// own: taken is what it can't replace, the image where it is mounted, or the program that runs already.
+func program(p *corev1.Pod, container string) string {
+	i := slices.IndexFunc(p.Spec.Containers, func(c corev1.Container) bool { return c.Name == container })
+	if i < 0 {
+		return RuntimePath
+	}
+	c := &p.Spec.Containers[i]
+	mounted := slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == spec.Image && m.ReadOnly })
+	first := len(c.Command) > 0 && c.Command[0] == spec.Runtime
+	switch {
+	case mounted && len(c.Command) > 0 && c.Command[0] == spec.ImageRuntime:
+		return spec.ImageRuntime
+	case first && !p.Spec.HostPID && (p.Spec.ShareProcessNamespace == nil || !*p.Spec.ShareProcessNamespace):
+		return runningRuntime
+	}
+	return RuntimePath
 }
 
 // Pick finds a task that runs: the one of a role and index, or with index -1 the first.
@@ -122,7 +146,8 @@ func target(j *Job, p *corev1.Pod) *Target {
 				role = RoleName(r)
 			}
 		}
-		return &Target{Task: TaskName(role, int32(index)), Pod: p, Container: name, OwnRuntime: j.Framework.Annotations[v1.AnnotationRuntime] != ""}
+		return &Target{Task: TaskName(role, int32(index)), Pod: p, Container: name,
+			OwnRuntime: j.Framework.Annotations[v1.AnnotationRuntime] != "", Program: program(p, name)}
 	}
 	return nil
 }

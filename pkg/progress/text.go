@@ -2,11 +2,10 @@ package progress
 
 import (
 	"fmt"
-	"strings"
 	"time"
-	"unicode"
 
 	"github.com/openpai/paictl/pkg/cluster"
+	"github.com/openpai/paictl/pkg/terminal"
 )
 
 // stepsBelow separates the two meanings of an event's Total: a smaller one counts
@@ -99,32 +98,7 @@ func describe(c *cluster.Change) string {
 	return line(s)
 }
 
-// line makes s fit for one line of a terminal. What hosts answer ends up here, so
-// escape sequences and other control characters must not reach the screen.
-func line(s string) string {
-	return strings.Join(strings.Fields(strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsSpace(r):
-			return ' '
-		case unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == unicode.ReplacementChar:
-			return -1
-		default:
-			return r
-		}
-	}, s)), " ")
-}
+// What hosts answer ends up here, so escape sequences must not reach the screen.
+func line(s string) string { return terminal.Line(s) }
 
-// lines splits s into lines fit for a terminal, keeping indentation.
-func lines(s string) []string {
-	var out []string
-	for l := range strings.Lines(s) {
-		l = strings.TrimRight(l, "\r\n")
-		out = append(out, strings.Map(func(r rune) rune {
-			if r != '\t' && unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
-				return -1
-			}
-			return r
-		}, l))
-	}
-	return out
-}
+func lines(s string) []string { return terminal.Lines(s) }

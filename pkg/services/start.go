@@ -142,6 +142,9 @@ func (r *run) prepare(ctx context.Context, chosen []*catalogue.Service) error {
 	if err := r.nodeLabels(ctx, chosen); err != nil {
 		return err
 	}
+	if err := r.accessSecrets(ctx); err != nil {
+		return err
+	}
 	if err := r.pullSecrets(ctx, append(spaces, kube.JobNamespace)); err != nil {
 		return err
 	}
@@ -159,6 +162,9 @@ func (r *run) startAll(ctx context.Context, chosen catalogue.Selection) error {
 		return r.startOne(ctx, r.desired.Catalogue.Get(name), r.renews(name, chosen))
 	})
 	r.settle(order, errs)
+	if note := r.PolicyNote(ctx); note != nil && ctx.Err() == nil {
+		r.warn(note.Message, note.Remedy)
+	}
 	// The namespace of the jobs may be one of those that were just made.
 	if err := r.pullSecrets(ctx, []string{kube.JobNamespace}); err != nil && ctx.Err() == nil {
 		return r.abort(err)

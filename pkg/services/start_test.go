@@ -399,7 +399,7 @@ func TestPullSecretsAreWhereImagesArePulled(t *testing.T) {
 func TestWithoutARegistryUserThereIsNoPullSecret(t *testing.T) {
 	l := newLab(t)
 	require.NoError(t, l.start())
-	list, err := l.client.CoreV1().Secrets("").List(t.Context(), metav1.ListOptions{})
+	list, err := l.client.CoreV1().Secrets("").List(t.Context(), metav1.ListOptions{LabelSelector: labelManagedBy + "=" + manager})
 	require.NoError(t, err)
 	assert.Empty(t, list.Items)
 }

@@ -39,7 +39,7 @@ func TestServicesStopBeforeThoseThatTheyRequire(t *testing.T) {
 	left, err := readInventory(t.Context(), l.client)
 	require.NoError(t, err)
 	assert.Empty(t, left)
-	secrets, err := l.client.CoreV1().Secrets("").List(t.Context(), metav1.ListOptions{})
+	secrets, err := l.client.CoreV1().Secrets("").List(t.Context(), metav1.ListOptions{LabelSelector: labelManagedBy + "=" + manager})
 	require.NoError(t, err)
 	assert.Empty(t, secrets.Items, "credentials go with the service; the configuration has them")
 }

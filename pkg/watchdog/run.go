@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/openpai/paictl/pkg/access"
 	"github.com/openpai/paictl/pkg/podapi"
 	"github.com/openpai/paictl/pkg/version"
 )
@@ -24,6 +25,7 @@ func Run(ctx context.Context, args []string, out io.Writer) error {
 	fs := flag.NewFlagSet("pai-watchdog", flag.ContinueOnError)
 	fs.SetOutput(out)
 	listen := fs.String("listen", ":9101", "address to answer on, with /metrics and /healthz")
+	password := fs.String("access-file", "", "file with the password that opens /metrics; empty means that everybody may read them")
 	file := fs.String("config", "", "file with targets and intervals, as JSON")
 	if err := fs.Parse(args); err != nil {
 		return err
@@ -46,6 +48,7 @@ func Run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	w := New(config, API{api}, slog.New(slog.NewTextHandler(out, nil)).Warn)
 	w.results.version = version.Version
+	w.access = *password
 	return Serve(ctx, l, w)
 }
 
@@ -78,7 +81,7 @@ func (w *Watchdog) Handler() http.Handler {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(w.results)
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	mux.Handle("GET /metrics", access.Metrics(w.access, promhttp.HandlerFor(registry, promhttp.HandlerOpts{})))
 	mux.HandleFunc("GET /healthz", func(out http.ResponseWriter, _ *http.Request) { fmt.Fprintln(out, "ok") })
 	return mux
 }

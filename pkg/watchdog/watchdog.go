@@ -112,6 +112,7 @@ type Watchdog struct {
 	config  Config
 	api     API
 	results *results
+	access  string // the file with the password that opens its metrics
 	log     func(msg string, args ...any)
 }
 

@@ -148,6 +148,23 @@ func scrape(t *testing.T, w *Watchdog) string {
 	return rec.Body.String()
 }
 
+func TestMetricsAreForThoseWhoKnowThePassword(t *testing.T) {
+	w := New(defaults(), API{}, func(string, ...any) {})
+	w.access = filepath.Join(t.TempDir(), "password")
+	require.NoError(t, os.WriteFile(w.access, []byte("s3cret"), 0o600))
+	for path, codes := range map[string][2]int{"/metrics": {401, 200}, "/healthz": {200, 200}} {
+		for i, password := range []string{"", "s3cret"} {
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
+			if password != "" {
+				r.SetBasicAuth("pai", password)
+			}
+			rec := httptest.NewRecorder()
+			w.Handler().ServeHTTP(rec, r)
+			require.Equal(t, codes[i], rec.Code, path)
+		}
+	}
+}
+
 // expiry is the line of a certificate.
 func expiry(kind, name, address string, end time.Time) string {
 	return fmt.Sprintf("pai_certificate_expiry_timestamp_seconds{address=%q,kind=%q,name=%q} %s\n",

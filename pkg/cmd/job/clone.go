@@ -2,7 +2,6 @@ package job
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -70,10 +69,10 @@ func cloneRun(ctx context.Context, opts *CloneOptions) error {
 	} else if err := writeNew(opts.File, text, opts.Force, 0o600); err != nil { // secrets will be in it
 		return err
 	} else {
-		fmt.Fprintf(io.Err, "wrote %s, the job %s\n", opts.File, as)
+		io.Say("wrote %s, the job %s", opts.File, as)
 	}
 	if secrets {
-		fmt.Fprintln(io.Err, "its secrets are masked: write them into the file again before it is submitted")
+		io.Say("its secrets are masked: write them into the file again before it is submitted")
 	}
 	return nil
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/openpai/paictl/pkg/job/stream"
 	runtimecode "github.com/openpai/paictl/pkg/runtime/code"
 	"github.com/openpai/paictl/pkg/runtime/transfer"
+	"github.com/openpai/paictl/pkg/terminal"
 )
 
 // CopyOptions are those of "paictl job cp".
@@ -42,7 +43,9 @@ func NewCmdCopy(f *cmdutil.Factory, runF func(context.Context, *CopyOptions) err
 is a folder, else as DESTINATION. The side in the task is NAME:PATH; a path that doesn't begin with / is
 below the folder in which the program started. The image needs no tar.
 
-Nothing is written outside of the destination, whatever the task sends: links that lead out are left out.`,
+Whatever the task sends, only the file or the folder that was asked for is written, under its one name; all
+else is refused. Links that are in its place are replaced or refused, never followed, and links of a folder
+that lead out of it are left out.`,
 		Example: `  paictl job cp train:/mnt/out/model.pt .
   paictl job cp train:logs ./logs-of-3 --task worker[3]
   paictl job cp ./conf.yaml train:/tmp/`,
@@ -127,7 +130,7 @@ func copyRun(ctx context.Context, opts *CopyOptions) error {
 	if !target.OwnRuntime {
 		return hint.Errorf("use tar: paictl job exec "+opts.Name+" -i -- tar x", "%s has no job runtime, which copies", target.Task)
 	}
-	t := &copier{opts: opts, client: c, target: target}
+	t := &copier{opts: opts, client: c, target: target, said: terminal.Plain(opts.Factory.IO.Err)}
 	kind, err := t.kind(ctx)
 	if err != nil {
 		return t.explain(err)
@@ -140,7 +143,7 @@ func copyRun(ctx context.Context, opts *CopyOptions) error {
 	if err != nil {
 		return t.explain(err)
 	}
-	fmt.Fprintf(opts.Factory.IO.Err, "copied %s\n", code.Size(t.bytes))
+	opts.Factory.IO.Say("copied %s", code.Size(t.bytes))
 	return nil
 }
 
@@ -149,11 +152,12 @@ type copier struct {
 	opts   *CopyOptions
 	client *job.Client
 	target *job.Target
-	bytes  int64 // packed
+	bytes  int64     // of files
+	said   io.Writer // what the task says, for the terminal
 }
 
 func (t *copier) explain(err error) error {
-	if lacksRuntime(err) {
+	if lacksRuntime(t.target, err) {
 		return noRuntime(t.target)
 	}
 	if _, ok := errors.AsType[*stream.ExitError](err); ok {
@@ -165,16 +169,38 @@ func (t *copier) explain(err error) error {
 // run runs the runtime in the task.
 func (t *copier) run(ctx context.Context, in io.Reader, out io.Writer, args ...string) error {
 	return stream.Exec(ctx, t.client.Cluster, stream.Command{Namespace: t.target.Pod.Namespace, Pod: t.target.Pod.Name, Container: t.target.Container,
-		Args: t.target.Runtime(args...), Stdin: in, Stdout: out, Stderr: t.opts.Factory.IO.Err})
+		Args: t.target.Runtime(args...), Stdin: in, Stdout: out, Stderr: t.said})
 }
+
+// maxKind is longer than any kind, in bytes.
+const maxKind = 64
 
 // kind asks what the path in the task is.
 func (t *copier) kind(ctx context.Context) (transfer.Kind, error) {
 	var b bytes.Buffer
-	if err := t.run(ctx, nil, &b, "cp-kind", t.opts.Remote); err != nil {
+	if err := t.run(ctx, nil, &limited{&b, maxKind}, "cp-kind", t.opts.Remote); err != nil {
 		return "", err
 	}
 	return transfer.Kind(strings.TrimSpace(b.String())), nil
+}
+
+// limited refuses more than some bytes.
+type limited struct {
+	io.Writer
+	left int
+}
+
+// Write implements io.Writer.
+func (l *limited) Write(p []byte) (int, error) {
+	if l.left -= len(p); l.left < 0 {
+		return 0, errors.New("the task answers at length what takes a word")
+	}
+	return l.Writer.Write(p)
+}
+
+// leftOut tells of what isn't copied.
+func (t *copier) leftOut(name, why string) {
+	t.opts.Factory.IO.Say("left out: %s", terminal.Line(name+" ("+why+")"))
 }
 
 // fetch copies out of the task.
@@ -204,10 +230,8 @@ func (t *copier) fetch(ctx context.Context, kind transfer.Kind) error {
 		write.CloseWithError(err)
 		done <- err
 	}()
-	counted := &counter{Reader: read}
-	err = runtimecode.Unpack(ctx, counted, dir)
+	t.bytes, err = runtimecode.Receive(ctx, read, dir, runtimecode.Parcel{Name: name, Folder: kind == transfer.Folder, Skipped: t.leftOut})
 	read.CloseWithError(err)
-	t.bytes = counted.n
 	if sent := <-done; sent != nil && !errors.Is(sent, io.ErrClosedPipe) {
 		return sent
 	}
@@ -225,17 +249,19 @@ func (t *copier) send(ctx context.Context, kind transfer.Kind) error {
 		return fmt.Errorf("%s of the task is a file, and can't become a folder", t.opts.Remote)
 	}
 	read, write := io.Pipe()
+	packed := make(chan error, 1)
 	go func() {
-		write.CloseWithError(transfer.Pack(ctx, write, t.opts.Local, name, func(name, why string) {
-			fmt.Fprintf(t.opts.Factory.IO.Err, "left out: %s (%s)\n", name, why)
-		}))
+		n, err := transfer.Pack(ctx, write, t.opts.Local, name, t.leftOut)
+		t.bytes = n
+		write.CloseWithError(err)
+		packed <- err
 	}()
-	counted := &counter{Reader: read}
-	err = t.run(ctx, counted, t.opts.Factory.IO.Err, "cp-in", dir)
+	err = t.run(ctx, read, t.said, "cp-in", dir)
 	read.CloseWithError(io.ErrClosedPipe)
-	t.bytes = counted.n
-	if counted.err != nil && !errors.Is(counted.err, io.EOF) && !errors.Is(counted.err, io.ErrClosedPipe) {
-		return counted.err
+	if p := <-packed; p != nil && !errors.Is(p, io.ErrClosedPipe) {
+		return p
+	} else if err == nil && p != nil {
+		return errors.New("the task took only a part of it")
 	}
 	return err
 }
@@ -249,20 +275,3 @@ func destination(to string, kind transfer.Kind, base string, folder bool) (dir, 
 }
 
 func isFolder(name string) bool { return strings.HasSuffix(name, "/") || strings.HasSuffix(name, "/.") }
-
-// counter counts what is read, and keeps the error of its source.
-type counter struct {
-	io.Reader
-	n   int64
-	err error
-}
-
-// Read implements io.Reader.
-func (c *counter) Read(p []byte) (int, error) {
-	n, err := c.Reader.Read(p)
-	c.n += int64(n)
-	if err != nil {
-		c.err = err
-	}
-	return n, err
-}

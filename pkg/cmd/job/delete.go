@@ -54,7 +54,7 @@ included, also of those that Kubernetes has forgotten long ago. It can't be brou
 func deleteRun(ctx context.Context, opts *DeleteOptions) error {
 	return opts.each(ctx, func(ctx context.Context, c *job.Client, j *job.Job) error {
 		if !j.Live() && !opts.History {
-			fmt.Fprintf(opts.Factory.IO.Err, "%s is gone already; the history keeps it (--history removes it there)\n", j.Title())
+			opts.Factory.IO.Say("%s is gone already; the history keeps it (--history removes it there)", j.Title())
 			return nil
 		}
 		if err := prompt.Confirm(opts.Factory.IO, opts.Yes, "the removal of "+j.Title(), opts.question(j)); err != nil {
@@ -69,7 +69,7 @@ func deleteRun(ctx context.Context, opts *DeleteOptions) error {
 			if err := c.Remove(ctx, j); err != nil {
 				return err
 			}
-			fmt.Fprintf(opts.Factory.IO.Err, "%s is deleted\n", j.Title())
+			opts.Factory.IO.Say("%s is deleted", j.Title())
 		}
 		if !opts.History {
 			return nil
@@ -100,14 +100,14 @@ func (opts *DeleteOptions) forget(ctx context.Context, c *job.Client, j *job.Job
 	n, err := c.History.Delete(ctx, j.Object)
 	switch {
 	case apierrors.IsNotFound(err):
-		fmt.Fprintf(opts.Factory.IO.Err, "the history has nothing of %s\n", j.Title())
+		opts.Factory.IO.Say("the history has nothing of %s", j.Title())
 		return nil
 	case err != nil:
 		return c.Explain(fmt.Errorf("remove %s from the history: %w", j.Title(), err))
 	case n > 1:
-		fmt.Fprintf(opts.Factory.IO.Err, "%d jobs of the name %s are removed from the history\n", n, j.Title())
+		opts.Factory.IO.Say("%d jobs of the name %s are removed from the history", n, j.Title())
 		return nil
 	}
-	fmt.Fprintf(opts.Factory.IO.Err, "%s is removed from the history\n", j.Title())
+	opts.Factory.IO.Say("%s is removed from the history", j.Title())
 	return nil
 }

@@ -63,7 +63,7 @@ func eventsRun(ctx context.Context, opts *EventsOptions) error {
 		return err
 	}
 	if note != nil {
-		fmt.Fprintf(opts.Factory.IO.Err, "warning: %v\n", note)
+		opts.Factory.IO.Say("warning: %v", note)
 	}
 	list := []api.Event{}
 	for _, e := range all {
@@ -73,10 +73,10 @@ func eventsRun(ctx context.Context, opts *EventsOptions) error {
 	}
 	t := cmdutil.Table{Header: []string{"AGE", "TYPE", "REASON", "OBJECT", "COUNT", "MESSAGE"}}
 	for _, e := range list {
-		t.Rows = append(t.Rows, []string{ago(c.Now(), e.Time), e.Type, e.Reason, shortObject(j, e.Object), fmt.Sprint(e.Count), oneLine(e.Message)})
+		t.Rows = append(t.Rows, []string{ago(c.Now(), e.Time), e.Type, e.Reason, shortObject(j, e.Object), fmt.Sprint(e.Count), e.Message})
 	}
 	if len(list) == 0 && opts.Output.Is("table") {
-		fmt.Fprintf(opts.Factory.IO.Err, "%s has no events\n", j.Title())
+		opts.Factory.IO.Say("%s has no events", j.Title())
 		return nil
 	}
 	return opts.Output.Write(opts.Factory.IO.Out, list, t)
@@ -86,5 +86,3 @@ func eventsRun(ctx context.Context, opts *EventsOptions) error {
 func shortObject(j *job.Job, object string) string {
 	return strings.Replace(strings.Replace(object, "Framework/"+j.Object, "job", 1), "/"+j.Object+"-", "/", 1)
 }
-
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

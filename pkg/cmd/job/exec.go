@@ -48,7 +48,7 @@ func (t *TargetFlags) pick(ctx context.Context, f *cmdutil.Factory, c *job.Clien
 	}
 	target, err := c.Pick(ctx, j, role, index)
 	if err == nil && target.Others > 0 {
-		fmt.Fprintf(f.IO.Err, "in %s, the first of %d tasks that run; choose with --role and --task\n", target.Task, target.Others+1)
+		f.IO.Say("in %s, the first of %d tasks that run; choose with --role and --task", target.Task, target.Others+1)
 	}
 	return target, err
 }
@@ -155,7 +155,7 @@ func ended(c *job.Client, j *job.Job, target *job.Target, err error) error {
 	if err == nil {
 		return nil
 	}
-	if target.OwnRuntime && lacksRuntime(err) {
+	if target.OwnRuntime && lacksRuntime(target, err) {
 		return noRuntime(target)
 	}
 	return c.Explain(fmt.Errorf("run a command in %s of %s: %w", target.Task, j.Title(), err))
@@ -163,16 +163,16 @@ func ended(c *job.Client, j *job.Job, target *job.Target, err error) error {
 
 // lacksRuntime tells whether a command could not be started because the runtime isn't where it was put.
 // Container runtimes say it in words of their own, with the name and the system's reason in them.
-func lacksRuntime(err error) bool {
+func lacksRuntime(target *job.Target, err error) bool {
 	if _, ok := errors.AsType[*stream.ExitError](err); ok || err == nil {
 		return false // it has run
 	}
 	text := err.Error()
-	return strings.Contains(text, job.RuntimePath) && (strings.Contains(text, "no such file or directory") || strings.Contains(text, "not found"))
+	return strings.Contains(text, target.Program) && (strings.Contains(text, "no such file or directory") || strings.Contains(text, "not found"))
 }
 
 func noRuntime(target *job.Target) error {
-	return hint.Errorf("something in the task removed it, or a volume of the job hides it: keep both off "+path.Dir(job.RuntimePath)+
+	return hint.Errorf("something in the task removed it, or a volume of the job hides it: keep both off "+path.Dir(target.Program)+
 		"; until then use: kubectl exec -n "+target.Pod.Namespace+" "+target.Pod.Name,
-		"the container of %s has no job runtime at %s", target.Task, job.RuntimePath)
+		"the container of %s has no job runtime at %s", target.Task, target.Program)
 }

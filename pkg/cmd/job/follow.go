@@ -38,16 +38,16 @@ func follow(ctx context.Context, f *cmdutil.Factory, c *job.Client, j *job.Job, 
 	err := c.Follow(waiting, j, func(d *job.Detail) bool {
 		last = d
 		if text := progressText(d, c.Now()); !o.quiet && text != told {
-			fmt.Fprintf(f.IO.Err, "%s  %s  %s\n", c.Now().Local().Format(time.TimeOnly), j.Name, text)
+			f.IO.Say("%s  %s  %s", c.Now().Local().Format(time.TimeOnly), j.Name, text)
 			told = text
 		}
 		return !o.until(job.Phase(d.State)) && !job.Phase(d.State).Done()
 	}, func(problem error) {
 		if problem == nil {
-			fmt.Fprintf(f.IO.Err, "%s  the cluster answers again\n", c.Now().Local().Format(time.TimeOnly))
+			f.IO.Say("%s  the cluster answers again", c.Now().Local().Format(time.TimeOnly))
 			return
 		}
-		fmt.Fprintf(f.IO.Err, "%s  %v; trying again\n", c.Now().Local().Format(time.TimeOnly), problem)
+		f.IO.Say("%s  %v; trying again", c.Now().Local().Format(time.TimeOnly), problem)
 	})
 	switch {
 	case err == nil:
@@ -72,7 +72,7 @@ func left(f *cmdutil.Factory, j *job.Job, last *job.Detail) error {
 	if last != nil && job.Phase(last.State) == job.Stopping {
 		goesOn = "goes on stopping"
 	}
-	fmt.Fprintf(f.IO.Err, "\n%[1]s %[2]s. Look at it again with: paictl job get %[1]s; follow it with: paictl job logs %[1]s -f; end it with: paictl job stop %[1]s\n", j.Title(), goesOn)
+	f.IO.Say("\n%[1]s %[2]s. Look at it again with: paictl job get %[1]s; follow it with: paictl job logs %[1]s -f; end it with: paictl job stop %[1]s", j.Title(), goesOn)
 	return &cmdutil.CodeError{Err: context.Canceled, Code: cmdutil.ExitCancelled, Silent: true}
 }
 

@@ -6,13 +6,13 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/terminal"
 )
 
 // GetOptions are those of "paictl job get".
@@ -72,7 +72,11 @@ func getRun(ctx context.Context, opts *GetOptions) error {
 	out := opts.Factory.IO.Out
 	switch {
 	case opts.Config:
-		_, err := io.WriteString(out, strings.TrimRight(d.Config, "\n")+"\n")
+		text := strings.TrimRight(d.Config, "\n")
+		if opts.Factory.IO.IsOutTTY() {
+			text = terminal.Text(text)
+		}
+		_, err := io.WriteString(out, text+"\n")
 		return err
 	case !opts.Output.Is("text"):
 		return opts.Output.Write(out, d, cmdutil.Table{Rows: [][]string{{j.Title()}}})
@@ -82,10 +86,10 @@ func getRun(ctx context.Context, opts *GetOptions) error {
 
 // writePage is a job for a person.
 func writePage(out io.Writer, d *job.Detail, now time.Time, allTasks bool) error {
-	tw := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
+	rows := cmdutil.NewRows(out)
 	line := func(what, text string) {
 		if text != "" {
-			fmt.Fprintf(tw, "%s\t%s\n", what, text)
+			rows.Add(what, text)
 		}
 	}
 	line("Job", d.User+"/"+d.Name)
@@ -109,25 +113,25 @@ func writePage(out io.Writer, d *job.Detail, now time.Time, allTasks bool) error
 		}
 	}
 	line("Framework", d.Framework)
-	fmt.Fprintln(tw)
-	writeTasks(tw, d, now, allTasks)
-	if err := tw.Flush(); err != nil {
+	rows.Add()
+	writeTasks(rows, d, now, allTasks)
+	if err := rows.Flush(); err != nil {
 		return err
 	}
 	if len(d.Attempts) > 1 {
 		fmt.Fprintln(out)
-		writeAttempts(tw, d)
-		if err := tw.Flush(); err != nil {
+		writeAttempts(rows, d)
+		if err := rows.Flush(); err != nil {
 			return err
 		}
 	}
 	if d.Note != "" {
-		fmt.Fprintln(out, "\n"+d.Note)
+		fmt.Fprintln(out, "\n"+terminal.Line(d.Note))
 	}
 	switch p := job.Phase(d.State); p {
 	case job.Running, job.Succeeded, job.Stopped:
 	default:
-		fmt.Fprintf(out, "\nwhy: paictl job why %s\n", d.Name)
+		fmt.Fprintf(out, "\nwhy: paictl job why %s\n", terminal.Line(d.Name))
 	}
 	return nil
 }
@@ -172,11 +176,11 @@ func stamp(at *time.Time, now time.Time) string {
 }
 
 // writeTasks shows the tasks of the latest attempt, those that need a look first.
-func writeTasks(tw io.Writer, d *job.Detail, now time.Time, all bool) {
+func writeTasks(rows *cmdutil.Rows, d *job.Detail, now time.Time, all bool) {
 	if len(d.Tasks) == 0 {
-		fmt.Fprint(tw, "ROLE\tTASKS\tIMAGE\n")
+		rows.Add("ROLE", "TASKS", "IMAGE")
 		for _, r := range d.Roles {
-			fmt.Fprintf(tw, "%s\t%d\t%s\n", r.Name, r.Tasks, dash(r.Image))
+			rows.Add(r.Name, fmt.Sprint(r.Tasks), dash(r.Image))
 		}
 		return
 	}
@@ -184,17 +188,17 @@ func writeTasks(tw io.Writer, d *job.Detail, now time.Time, all bool) {
 	if !all && len(shown) > maxTasks {
 		shown = chosen(d.Tasks)
 	}
-	fmt.Fprint(tw, "TASK\tSTATE\tNODE\tIP\tRAN\tRETRIES\tEXIT\n")
+	rows.Add("TASK", "STATE", "NODE", "IP", "RAN", "RETRIES", "EXIT")
 	for i := range shown {
 		t := &shown[i]
 		exit := "-"
 		if code, ok := t.Code(); ok {
 			exit = exitText(&code, t.Completion.Phrase)
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%d\t%s\n", t.Name(), taskState(t, now), dash(t.Node), dash(t.IP), ran(t, now), t.Retries, exit)
+		rows.Add(t.Name(), taskState(t, now), dash(t.Node), dash(t.IP), ran(t, now), fmt.Sprint(t.Retries), exit)
 	}
 	if n := len(d.Tasks) - len(shown); n > 0 {
-		fmt.Fprintf(tw, "(%d more tasks: --all-tasks)\n", n)
+		rows.Add(fmt.Sprintf("(%d more tasks: --all-tasks)", n))
 	}
 }
 
@@ -236,8 +240,8 @@ func ran(t *job.Task, now time.Time) string {
 }
 
 // writeAttempts shows the attempts of the whole job.
-func writeAttempts(tw io.Writer, d *job.Detail) {
-	fmt.Fprint(tw, "ATTEMPT\tSTARTED\tRAN\tEXIT\tENDED BY\n")
+func writeAttempts(rows *cmdutil.Rows, d *job.Detail) {
+	rows.Add("ATTEMPT", "STARTED", "RAN", "EXIT", "ENDED BY")
 	for i := range d.Attempts {
 		a := &d.Attempts[i]
 		ranFor, exit, by := "-", "-", "-"
@@ -250,7 +254,7 @@ func writeAttempts(tw io.Writer, d *job.Detail) {
 				by = job.TaskName(roleName(d, c.Trigger.TaskRoleName), *c.Trigger.TaskIndex)
 			}
 		}
-		fmt.Fprintf(tw, "%d\t%s\t%s\t%s\t%s\n", a.ID, a.Started.Local().Format(time.DateTime), ranFor, exit, by)
+		rows.Add(fmt.Sprint(a.ID), a.Started.Local().Format(time.DateTime), ranFor, exit, by)
 	}
 }
 

@@ -97,7 +97,7 @@ func initRun(opts *InitOptions) error {
 	if err := writeNew(opts.File, text, opts.Force, 0o644); err != nil {
 		return err
 	}
-	fmt.Fprintf(opts.IO.Err, "%s is written; submit it with: paictl job submit %s\n", opts.File, opts.File)
+	opts.IO.Say("%s is written; submit it with: paictl job submit %s", opts.File, opts.File)
 	return nil
 }
 

@@ -148,18 +148,18 @@ func listOnce(ctx context.Context, opts *ListOptions, c *job.Client) error {
 	}
 	io := opts.Factory.IO
 	if page.Note != "" {
-		fmt.Fprintln(io.Err, page.Note)
+		io.Say("%s", page.Note)
 	}
 	person := opts.Output.Is("table") || opts.Output.Is("wide")
 	if len(page.Items) == 0 && person {
-		fmt.Fprintln(io.Err, opts.nothing())
+		io.Say("%s", opts.nothing())
 		return nil
 	}
 	if err := opts.Output.Write(io.Out, page, opts.table(page, c.Now())); err != nil {
 		return err
 	}
 	if page.Next != "" && person {
-		fmt.Fprintf(io.Err, "there are more: --limit 0 shows all, --cursor %s goes on\n", page.Next)
+		io.Say("there are more: --limit 0 shows all, --cursor %s goes on", page.Next)
 	}
 	return nil
 }
@@ -190,7 +190,7 @@ func columns() []column {
 		{"state", false, func(r *job.Row, now time.Time) string { return r.At().Text(now) }},
 		{"vc", false, func(r *job.Row, _ time.Time) string { return dash(r.VirtualCluster) }},
 		{"priority", true, func(r *job.Row, _ time.Time) string { return dash(r.Priority) }},
-		{"gpus", false, func(r *job.Row, _ time.Time) string { return strconv.Itoa(r.GPUs) }},
+		{"gpus", false, func(r *job.Row, _ time.Time) string { return gpusText(r.GPUs) }},
 		{"tasks", false, func(r *job.Row, _ time.Time) string { return strconv.Itoa(r.Tasks) }},
 		{"retries", true, func(r *job.Row, _ time.Time) string { return strconv.Itoa(int(r.Retries)) }},
 		{"submitted", false, func(r *job.Row, now time.Time) string { return job.Duration(now.Sub(r.Submitted)) + " ago" }},
@@ -262,6 +262,14 @@ func duration(r *job.Row, now time.Time) string {
 		end = *r.Completed
 	}
 	return job.Duration(end.Sub(*r.Started))
+}
+
+// gpusText is a number of GPUs, which may be unknown.
+func gpusText(n int) string {
+	if n < 0 {
+		return "?"
+	}
+	return strconv.Itoa(n)
 }
 
 func exitText(code *int32, phrase string) string {

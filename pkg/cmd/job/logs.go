@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
+	stdio "io"
 	"strconv"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/iostreams"
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/job/logs"
+	"github.com/openpai/paictl/pkg/terminal"
 )
 
 // LogsOptions are those of "paictl job logs".
@@ -21,8 +23,8 @@ type LogsOptions struct {
 	Flags   Flags
 	Name    string
 	Logs    logs.Options
-	// NoPrefix leaves out the names of tasks.
-	NoPrefix bool
+	// NoPrefix leaves out the names of tasks; Raw lets all bytes through to a terminal.
+	NoPrefix, Raw bool
 
 	task string
 	tail bool // --tail was given
@@ -42,7 +44,11 @@ those that are chosen. Of several tasks it is the last 200 lines each, unless --
 otherwise. -f goes on with what comes, over retries and restarts, and ends when the job has ended. Ctrl-C
 ends it with exit code 130, and never the job.
 
-Logs of pods that are gone come from the job controller's archive, which keeps the end of each.`,
+Logs of pods that are gone come from the job controller's archive, which keeps the end of each.
+
+On a terminal colours and carriage returns are shown as the program meant them; other control sequences,
+which could change the terminal's title, move the cursor or write to the clipboard, are left out unless
+--raw is given. Into a file or a pipe all bytes go as they are.`,
 		Example: `  paictl job logs train -f
   paictl job logs train --role worker --task 3 --tail 100
   paictl job logs train --task worker[3] --previous     of the attempt before
@@ -70,6 +76,7 @@ Logs of pods that are gone come from the job controller's archive, which keeps t
 	fl.Int64Var(&opts.Logs.Tail, "tail", -1, "only so many last lines of each task (default: all, or 200 of each of several)")
 	fl.DurationVar(&opts.Logs.Since, "since", 0, "only lines of the last time, such as 10m")
 	fl.BoolVar(&opts.NoPrefix, "no-prefix", false, "leave out the names of tasks")
+	fl.BoolVar(&opts.Raw, "raw", false, "on a terminal: all control sequences too; only for programs that you trust")
 	for _, name := range []string{"attempt", "tail"} { // -1 is no default that a person could make sense of
 		fl.Lookup(name).DefValue = "0"
 	}
@@ -119,9 +126,11 @@ func logsRun(ctx context.Context, opts *LogsOptions) error {
 		return err
 	}
 	io, o := opts.Factory.IO, opts.Logs
-	o.Out = io.Out
-	o.Problem = func(err error) { fmt.Fprintf(io.Err, "warning: %v\n", err) }
-	o.Note = func(text string) { fmt.Fprintf(io.Err, "--- %s ---\n", text) }
+	out := logScreen(io, opts.Raw)
+	defer out.Close()
+	o.Out = out
+	o.Problem = func(err error) { io.Say("warning: %v", err) }
+	o.Note = func(text string) { io.Say("--- %s ---", text) }
 	if logs.Tasks(c, j, o.Selection) > 1 {
 		if !opts.NoPrefix {
 			o.Prefix = prefixes(io)
@@ -137,12 +146,27 @@ func logsRun(ctx context.Context, opts *LogsOptions) error {
 	return c.Explain(err)
 }
 
+// logScreen is where logs go: what programs wrote may not command a terminal.
+func logScreen(io *iostreams.IOStreams, raw bool) stdio.WriteCloser {
+	if raw || !io.IsOutTTY() {
+		return asItIs{io.Out}
+	}
+	return terminal.Colours(io.Out)
+}
+
+// asItIs changes nothing.
+type asItIs struct{ stdio.Writer }
+
+// Close has nothing to end.
+func (asItIs) Close() error { return nil }
+
 // palette are colours that can be read on light and dark screens.
 var palette = []int{36, 33, 32, 35, 34, 96, 93, 92, 95, 94}
 
 // prefixes names tasks before their lines, each in a colour of its own where a person looks on.
 func prefixes(io *iostreams.IOStreams) func(string) string {
 	return func(task string) string {
+		task = terminal.Line(task)
 		if !io.IsOutTTY() || !io.ColourEnabled() {
 			return task + "  "
 		}

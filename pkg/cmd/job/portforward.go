@@ -20,6 +20,7 @@ import (
 	"github.com/openpai/paictl/pkg/job/stream"
 	"github.com/openpai/paictl/pkg/runtime/peers"
 	"github.com/openpai/paictl/pkg/runtime/spec"
+	"github.com/openpai/paictl/pkg/terminal"
 )
 
 // PortForwardOptions are those of "paictl job port-forward".
@@ -114,9 +115,9 @@ func portForwardRun(ctx context.Context, opts *PortForwardOptions) error {
 	io := opts.Factory.IO
 	g, serving := errgroup.WithContext(ctx)
 	for _, l := range all {
-		fmt.Fprintf(io.Out, "%s -> %s of %s\n", l.Addr(), l.what, target.Task)
+		fmt.Fprintln(io.Out, terminal.Line(fmt.Sprintf("%s -> %s of %s", l.Addr(), l.what, target.Task)))
 		g.Go(func() error {
-			return stream.Serve(serving, c.Cluster, l, l.port, func(err error) { fmt.Fprintf(io.Err, "warning: %v\n", c.Explain(err)) })
+			return stream.Serve(serving, c.Cluster, l, l.port, func(err error) { io.Say("warning: %v", c.Explain(err)) })
 		})
 	}
 	err = g.Wait()

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -67,10 +66,10 @@ func queueRun(ctx context.Context, opts *QueueOptions) error {
 	io := opts.Factory.IO
 	if len(waiting.Items) == 0 && opts.Output.Is("table") {
 		if opts.VC != "" {
-			fmt.Fprintf(io.Err, "nothing waits for GPUs of %s\n", opts.VC)
+			io.Say("nothing waits for GPUs of %s", opts.VC)
 			return nil
 		}
-		fmt.Fprintln(io.Err, "nothing waits for GPUs")
+		io.Say("nothing waits for GPUs")
 		return nil
 	}
 	if opts.Output.Is("name") {

@@ -2,7 +2,6 @@ package job
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -68,9 +67,9 @@ func (opts *RetryOptions) retry(ctx context.Context, c *job.Client, j *job.Job, 
 	}
 	io := opts.Factory.IO
 	if before.Done() {
-		fmt.Fprintf(io.Err, "%s is submitted again\n", j.Title())
+		io.Say("%s is submitted again", j.Title())
 	} else {
-		fmt.Fprintf(io.Err, "%s begins its next attempt\n", j.Title())
+		io.Say("%s begins its next attempt", j.Title())
 	}
 	if !opts.Watch {
 		return nil
@@ -136,9 +135,9 @@ func scaleRun(ctx context.Context, opts *ScaleOptions) error {
 		return err
 	}
 	if before == opts.Tasks {
-		fmt.Fprintf(opts.Factory.IO.Err, "%s has %s there already\n", j.Title(), counted(before, "task"))
+		opts.Factory.IO.Say("%s has %s there already", j.Title(), counted(before, "task"))
 		return nil
 	}
-	fmt.Fprintf(opts.Factory.IO.Err, "%s goes from %s to %d\n", j.Title(), counted(before, "task"), opts.Tasks)
+	opts.Factory.IO.Say("%s goes from %s to %d", j.Title(), counted(before, "task"), opts.Tasks)
 	return nil
 }

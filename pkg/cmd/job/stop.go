@@ -112,7 +112,7 @@ func stopRun(ctx context.Context, opts *StopOptions) error {
 			return err
 		}
 		if len(opts.Names) == 0 {
-			fmt.Fprintln(opts.Factory.IO.Err, "no job of yours has to be stopped")
+			opts.Factory.IO.Say("no job of yours has to be stopped")
 			return nil
 		}
 	}
@@ -124,17 +124,17 @@ func stopRun(ctx context.Context, opts *StopOptions) error {
 		io := opts.Factory.IO
 		switch {
 		case before.Done():
-			fmt.Fprintf(io.Err, "%s %s already\n", j.Title(), before.Verb())
+			io.Say("%s %s already", j.Title(), before.Verb())
 			return nil
 		case !opts.Wait:
-			fmt.Fprintf(io.Err, "%s is stopping\n", j.Title())
+			io.Say("%s is stopping", j.Title())
 			return nil
 		}
 		last, err := follow(ctx, opts.Factory, c, j, followOptions{until: job.Phase.Done, timeout: opts.Timeout, quiet: true})
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(io.Err, "%s %s\n", j.Title(), job.Phase(last.State).Verb())
+		io.Say("%s %s", j.Title(), job.Phase(last.State).Verb())
 		return nil
 	})
 }

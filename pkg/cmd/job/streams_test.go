@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -90,12 +91,19 @@ func (c *container) exec(p *jobtest.Process) *metav1.Status {
 	}
 	args := p.Args[3:] // runtime exec --
 	at := func(i int) string { return filepath.Join(c.root, args[i]) }
-	if args[0] != job.RuntimePath {
+	if args[0] != p.Args[0] {
 		fmt.Fprintln(p.Stdout, args)
 		return jobtest.Exited(7)
 	}
 	err := error(nil)
 	switch args = args[1:]; {
+	case args[0] == "cp-kind" && args[1] == "/endless":
+		for err == nil {
+			_, err = p.Stdout.Write(make([]byte, 1<<16))
+		}
+	case args[0] == "cp-kind" && evil[args[1]] != nil && strings.HasSuffix(args[1], ".pt"):
+		fmt.Fprintln(p.Stdout, transfer.File)
+		fmt.Fprint(p.Stderr, "\x1b]0;pwned\a\x1b[2Jdone\n")
 	case args[0] == "cp-kind" && evil[args[1]] != nil:
 		fmt.Fprintln(p.Stdout, transfer.Folder)
 	case args[0] == "cp-kind":
@@ -105,7 +113,7 @@ func (c *container) exec(p *jobtest.Process) *metav1.Status {
 	case args[0] == "cp-out" && evil[args[1]] != nil:
 		err = send(p.Stdout, evil[args[1]])
 	case args[0] == "cp-out":
-		err = transfer.Pack(context.Background(), p.Stdout, at(1), args[2], func(name, why string) { fmt.Fprintf(p.Stderr, "left out: %s (%s)\n", name, why) })
+		_, err = transfer.Pack(context.Background(), p.Stdout, at(1), args[2], func(name, why string) { fmt.Fprintf(p.Stderr, "left out: %s (%s)\n", name, why) })
 	case args[0] == "cp-in":
 		err = code.Unpack(context.Background(), p.Stdin, at(1))
 	}
@@ -125,6 +133,8 @@ var evil = map[string][]tar.Header{
 	"/inner":    {{Name: "in", Linkname: ".", Typeflag: tar.TypeSymlink}, {Name: "in/escaped", Typeflag: tar.TypeReg}},
 	"/hard":     {{Name: "hard", Linkname: "../outside", Typeflag: tar.TypeLink}},
 	"/device":   {{Name: "device", Typeflag: tar.TypeBlock}},
+	"/beside":   {{Name: "beside/", Typeflag: tar.TypeDir, Mode: 0o755}, {Name: ".bashrc", Typeflag: tar.TypeReg}},
+	"/model.pt": {{Name: "model.pt", Typeflag: tar.TypeReg, Mode: 0o644}, {Name: ".bashrc", Typeflag: tar.TypeReg}},
 }
 
 // send goes on for long after the bad entry, as a task might that wants to fill the disk.

@@ -76,10 +76,10 @@ func topOnce(ctx context.Context, opts *TopOptions, c *job.Client, j *job.Job) e
 	}
 	io := opts.Factory.IO
 	for _, p := range problems {
-		fmt.Fprintf(io.Err, "warning: %v\n", p)
+		io.Say("warning: %v", p)
 	}
 	if len(list) == 0 && opts.Output.Is("table") {
-		fmt.Fprintf(io.Err, "no task of %s runs; see: paictl job why %s\n", j.Title(), j.Name)
+		io.Say("no task of %s runs; see: paictl job why %s", j.Title(), j.Name)
 		return nil
 	}
 	t := cmdutil.Table{Header: []string{"TASK", "NODE", "CPU", "OF", "MEMORY", "OF", "GPUS", "GPU INDICES"}}
@@ -97,7 +97,7 @@ func topOnce(ctx context.Context, opts *TopOptions, c *job.Client, j *job.Job) e
 		return err
 	}
 	if gpus && opts.Output.Is("table") {
-		fmt.Fprintf(io.Err, "how busy the GPUs are: paictl job exec %s -- nvidia-smi\n", opts.Name)
+		io.Say("how busy the GPUs are: paictl job exec %s -- nvidia-smi", opts.Name)
 	}
 	return nil
 }

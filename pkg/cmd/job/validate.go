@@ -2,7 +2,6 @@ package job
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -81,7 +80,7 @@ func validateRun(opts *ValidateOptions) error {
 		if err := findings.Write(opts.IO.Out); err != nil {
 			return err
 		}
-		fmt.Fprintf(opts.IO.Err, "%s: %s\n", name, findings.Summary())
+		opts.IO.Say("%s: %s", name, findings.Summary())
 	}
 	if !opts.Output.Is("text") {
 		if err := opts.Output.Write(opts.IO.Out, out, cmdutil.Table{}); err != nil {

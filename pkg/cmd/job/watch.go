@@ -2,7 +2,7 @@ package job
 
 import (
 	"context"
-	"fmt"
+	"io"
 	"time"
 
 	"github.com/openpai/paictl/pkg/cmdutil"
@@ -19,10 +19,12 @@ func watch(ctx context.Context, f *cmdutil.Factory, c *job.Client, j *job.Job, o
 	reading, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ended := make(chan struct{})
+	out := logScreen(f.IO, false)
+	defer out.Close()
 	go func() {
 		defer close(ended)
-		if err := logs.Write(reading, c, j, logOptions(f, c, j, several)); err != nil && reading.Err() == nil {
-			fmt.Fprintf(f.IO.Err, "warning: %v\n", err)
+		if err := logs.Write(reading, c, j, logOptions(f, c, j, several, out)); err != nil && reading.Err() == nil {
+			f.IO.Say("warning: %v", err)
 		}
 	}()
 	d, err := follow(ctx, f, c, j, o)
@@ -42,10 +44,10 @@ func watch(ctx context.Context, f *cmdutil.Factory, c *job.Client, j *job.Job, o
 	return tellEnd(ctx, f, c, j, d, o.quiet)
 }
 
-func logOptions(f *cmdutil.Factory, c *job.Client, j *job.Job, several bool) logs.Options {
+func logOptions(f *cmdutil.Factory, c *job.Client, j *job.Job, several bool, out io.Writer) logs.Options {
 	o := logs.Options{
-		Selection: logs.Selection{Task: logs.All, Attempt: logs.All}, Follow: true, Tail: -1, Out: f.IO.Out,
-		Problem: func(err error) { fmt.Fprintf(f.IO.Err, "warning: %v\n", err) },
+		Selection: logs.Selection{Task: logs.All, Attempt: logs.All}, Follow: true, Tail: -1, Out: out,
+		Problem: func(err error) { f.IO.Say("warning: %v", err) },
 		Note:    func(string) {}, // attempts are told as states
 	}
 	if several || logs.Tasks(c, j, o.Selection) > 1 {

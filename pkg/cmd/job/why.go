@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/terminal"
 )
 
 // WhyOptions are those of "paictl job why".
@@ -65,19 +65,20 @@ func whyRun(ctx context.Context, opts *WhyOptions) error {
 
 // writeWhy prints the reason, the remedies, the facts and the program's last lines.
 func writeWhy(out io.Writer, w *job.Why) {
-	fmt.Fprintf(out, "%s (%s): %s\n", w.Job, w.State, w.Sentence)
+	fmt.Fprintln(out, terminal.Line(fmt.Sprintf("%s (%s): %s", w.Job, w.State, w.Sentence)))
 	for _, r := range w.Remedy {
-		fmt.Fprintf(out, "  -> %s\n", r)
+		fmt.Fprintf(out, "  -> %s\n", terminal.Line(r))
 	}
 	if len(w.Facts) > 0 {
 		fmt.Fprintln(out)
-		tw := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
+		rows := cmdutil.NewRows(out)
 		for _, f := range w.Facts {
-			fmt.Fprintf(tw, "%s\t%s\n", f.What, f.Text)
+			rows.Add(f.What, f.Text)
 		}
-		_ = tw.Flush() // the writer below reports for itself
+		_ = rows.Flush() // the writer below reports for itself
 	}
 	if len(w.Log) > 0 {
-		fmt.Fprintf(out, "\nits log:\n  %s\n", strings.Join(w.Log, "\n  "))
+		log := terminal.Lines(strings.Join(w.Log, "\n"))
+		fmt.Fprintf(out, "\nits log:\n  %s\n", strings.Join(log, "\n  "))
 	}
 }

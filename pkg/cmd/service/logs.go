@@ -2,7 +2,6 @@ package service
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -70,7 +69,7 @@ func logsRun(ctx context.Context, opts *LogsOptions) error {
 	io := opts.Factory.IO
 	err = c.Logs(ctx, services.LogOptions{
 		Name: opts.Name, Follow: opts.Follow, Since: opts.Since, Tail: opts.Tail, Previous: opts.Previous,
-		Out: io.Out, Problem: func(err error) { fmt.Fprintf(io.Err, "warning: %v\n", err) },
+		Out: io.Out, Problem: func(err error) { io.Say("warning: %v", err) },
 	})
 	select {
 	case <-ctx.Done():

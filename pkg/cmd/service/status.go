@@ -12,6 +12,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/services"
+	"github.com/openpai/paictl/pkg/terminal"
 )
 
 // StatusOptions are those of "paictl service status".
@@ -62,6 +63,11 @@ func statusRun(ctx context.Context, opts *StatusOptions) error {
 	if err := writeStatus(opts.Factory.IO.Out, &opts.Output, all, time.Now()); err != nil {
 		return err
 	}
+	if opts.Output.Is("table") {
+		if note := c.PolicyNote(ctx); note != nil {
+			opts.Factory.IO.Say("warning: %s\n  -> %s", note.Message, note.Remedy)
+		}
+	}
 	if opts.ExitCode && !allReady(all) {
 		return &cmdutil.CodeError{Err: errors.New("not all services are ready"), Code: cmdutil.ExitPartial, Silent: true}
 	}
@@ -97,9 +103,9 @@ func writeProblems(w io.Writer, all []services.Status) error {
 	var b strings.Builder
 	for _, s := range all {
 		for _, p := range s.Problems {
-			fmt.Fprintf(&b, "%s: %s: %s: %s\n", s.Name, p.Object, p.Reason, oneLine(p.Message))
+			fmt.Fprintln(&b, terminal.Line(s.Name+": "+p.Object+": "+p.Reason+": "+p.Message))
 			if p.Hint != "" {
-				fmt.Fprintf(&b, "  -> %s\n", oneLine(p.Hint))
+				fmt.Fprintf(&b, "  -> %s\n", terminal.Line(p.Hint))
 			}
 		}
 	}
@@ -128,9 +134,4 @@ func orDash(s string) string {
 		return "-"
 	}
 	return s
-}
-
-// oneLine makes what a pod or an event said fit for one line of a terminal.
-func oneLine(s string) string {
-	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r < ' ' || r == ' ' || r == 0x7f }), " ")
 }

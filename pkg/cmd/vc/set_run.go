@@ -279,20 +279,20 @@ func (opts *SetOptions) tell(ch *change) error {
 	}
 	switch {
 	case !ch.Changed:
-		fmt.Fprintf(io.Err, "nothing to change: revision %d says so already\n", ch.draft.Head.Number)
+		io.Say("nothing to change: revision %d says so already", ch.draft.Head.Number)
 	case ch.DryRun:
-		fmt.Fprintln(io.Err, "nothing was changed (--dry-run)")
+		io.Say("nothing was changed (--dry-run)")
 	case ch.Applied:
-		fmt.Fprintf(io.Err, "pushed revision %d; the scheduler uses it (generation %d)\n", ch.Revision, ch.Generation)
+		io.Say("pushed revision %d; the scheduler uses it (generation %d)", ch.Revision, ch.Generation)
 		for _, c := range ch.Effect.VirtualClusters {
 			if c.Before == nil {
-				fmt.Fprintf(io.Err, "%s is new: pods of it name pai-scheduler as their scheduler; for pods that name HiveD's hivedscheduler-ds-%[1]s run: paictl service restart -n scheduler --force\n", c.Name)
+				io.Say("%s is new: pods of it name pai-scheduler as their scheduler; for pods that name HiveD's hivedscheduler-ds-%[1]s run: paictl service restart -n scheduler --force", c.Name)
 			}
 		}
 	case ch.before == nil:
-		fmt.Fprintf(io.Err, "pushed revision %d; it takes effect with: paictl service start -n scheduler\n", ch.Revision)
+		io.Say("pushed revision %d; it takes effect with: paictl service start -n scheduler", ch.Revision)
 	default:
-		fmt.Fprintf(io.Err, "pushed revision %d; the scheduler was not waited for\n", ch.Revision)
+		io.Say("pushed revision %d; the scheduler was not waited for", ch.Revision)
 	}
 	return nil
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/api"
 	"github.com/openpai/paictl/pkg/scheduler/vc"
 	"github.com/openpai/paictl/pkg/strictyaml"
+	"github.com/openpai/paictl/pkg/terminal"
 )
 
 // ShowOptions are those of "paictl vc show".
@@ -117,7 +118,7 @@ func writeOne(w io.Writer, v *shown, now time.Time) error {
 			{"waiting", fmt.Sprintf("%s, %s", plural(v.WaitingGangs, "gang"), plural(v.WaitingPods, "pod"))},
 		}...)
 	}
-	if _, err := fmt.Fprintln(w, v.Name); err != nil {
+	if _, err := fmt.Fprintln(w, terminal.Line(v.Name)); err != nil {
 		return err
 	}
 	if err := writeFields(w, fields); err != nil || len(v.Queue) == 0 {

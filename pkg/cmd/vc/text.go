@@ -11,15 +11,16 @@ import (
 	"github.com/openpai/paictl/pkg/iostreams"
 	"github.com/openpai/paictl/pkg/scheduler/api"
 	"github.com/openpai/paictl/pkg/scheduler/cell"
+	"github.com/openpai/paictl/pkg/terminal"
 )
 
 // tellState says what a person should know beside the numbers.
 func tellState(io *iostreams.IOStreams, s *state) {
 	if !s.Running {
-		fmt.Fprintf(io.Err, "%s: this is what the configuration says\n", s.Note)
+		io.Say("%s: this is what the configuration says", s.Note)
 	}
 	if s.Problem != "" {
-		fmt.Fprintf(io.Err, "warning: the latest configuration was refused, an earlier one is in use: %s\n", s.Problem)
+		io.Say("warning: the latest configuration was refused, an earlier one is in use: %s", s.Problem)
 	}
 }
 
@@ -79,7 +80,7 @@ func writeFields(w io.Writer, fields [][2]string) error {
 		width = max(width, len(f[0]))
 	}
 	for _, f := range fields {
-		if _, err := fmt.Fprintf(w, "  %-*s  %s\n", width, f[0], f[1]); err != nil {
+		if _, err := fmt.Fprintf(w, "  %-*s  %s\n", width, f[0], terminal.Line(f[1])); err != nil {
 			return err
 		}
 	}
@@ -97,16 +98,16 @@ func plural(n int, noun string) string {
 func writeValidation(w io.Writer, v *api.Validation) error {
 	var b strings.Builder
 	for _, p := range v.Problems {
-		fmt.Fprintf(&b, "%s: %s\n", p.Severity, join(p.Path, p.Message))
+		fmt.Fprintln(&b, terminal.Line(p.Severity+": "+join(p.Path, p.Message)))
 		if p.Remedy != "" {
-			fmt.Fprintf(&b, "  -> %s\n", p.Remedy)
+			fmt.Fprintln(&b, "  -> "+terminal.Line(p.Remedy))
 		}
 	}
 	for _, c := range v.VirtualClusters {
-		fmt.Fprintf(&b, "%s: %s\n", c.Name, ownership(&c))
+		fmt.Fprintln(&b, terminal.Line(c.Name+": "+ownership(&c)))
 	}
 	for _, c := range v.Changes {
-		fmt.Fprintf(&b, "%s/%s %s\n", c.VC, c.Group, effectText(&c))
+		fmt.Fprintln(&b, terminal.Line(c.VC+"/"+c.Group+" "+effectText(&c)))
 	}
 	if v.Valid && len(v.Changes) == 0 {
 		b.WriteString("no gang loses anything\n")

@@ -87,7 +87,7 @@ func validateRun(ctx context.Context, opts *ValidateOptions) error {
 			asked = note == ""
 		}
 		if note != "" {
-			fmt.Fprintln(opts.Factory.IO.Err, note)
+			opts.Factory.IO.Say("%s", note)
 		}
 	}
 	for _, f := range found {

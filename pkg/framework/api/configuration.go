@@ -1,5 +1,7 @@
 package api
 
+import "github.com/openpai/paictl/pkg/access"
+
 // Where the job controller is found, in the namespace of the platform.
 const (
 	// Service is the controller's service, and PortName its port of the HTTP API.
@@ -9,10 +11,10 @@ const (
 	ConfigMap = "job-configuration"
 	// Lease is held by the replica that leads; its holder is HOST:PORT of that replica's HTTP API.
 	Lease = "job-controller"
-	// TokenSecret holds what opens the HTTP API, under TokenKey; it is sent in TokenHeader.
-	TokenSecret = "job-controller-token"
-	TokenKey    = "token"
-	TokenHeader = "X-Pai-Token"
+	// TokenSecret holds what opens the HTTP API, under TokenKey; it is sent in TokenHeader. The scheduler answers to it, too.
+	TokenSecret = access.TokenSecret
+	TokenKey    = access.TokenKey
+	TokenHeader = access.TokenHeader
 	// RulesConfigMap is the administrator's set of failure rules, and RulesKey its key.
 	RulesConfigMap = "job-failure-rules"
 	RulesKey       = "rules.yaml"

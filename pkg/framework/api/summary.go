@@ -40,7 +40,7 @@ func Summary(f *v1.Framework) Job {
 	if out.Name == "" {
 		out.Name = f.Name // made by other tools
 	}
-	out.GPUs, _ = strconv.Atoi(f.Annotations[v1.AnnotationGPUs]) // 0 where nobody said it
+	out.GPUs = readGPUs(f.Annotations[v1.AnnotationGPUs])
 	for i := range f.Spec.TaskRoles {
 		out.Tasks += int(f.Spec.TaskRoles[i].TaskNumber)
 	}
@@ -53,6 +53,32 @@ func Summary(f *v1.Framework) Job {
 		}
 	}
 	return out
+}
+
+// UnknownGPUs is the number of a job whose annotation is no number of GPUs.
+const UnknownGPUs = -1
+
+// maxGPUs is more than any job has.
+const maxGPUs = 10_000_000
+
+// readGPUs reads the annotation, which anybody may have written; 0 where there is none.
+func readGPUs(text string) int {
+	if text == "" {
+		return 0
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return UnknownGPUs
+	}
+	return KnownGPUs(n)
+}
+
+// KnownGPUs is n, or UnknownGPUs where no job can have so many.
+func KnownGPUs(n int) int {
+	if n < 0 || n > maxGPUs {
+		return UnknownGPUs
+	}
+	return n
 }
 
 // StateOf is the state of a Framework as users know it. One that waits for its next attempt

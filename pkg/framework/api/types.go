@@ -29,7 +29,7 @@ type Job struct {
 	State          string     `json:"state"` // waiting, running, stopping, succeeded, failed, stopped, deleted
 	Phrase         string     `json:"phrase,omitempty"`
 	Code           *int32     `json:"code,omitempty"`
-	GPUs           int        `json:"gpus"`
+	GPUs           int        `json:"gpus"` // or UnknownGPUs
 	Tasks          int        `json:"tasks"`
 	Retries        int32      `json:"retries"`
 	Submitted      time.Time  `json:"submitted"`

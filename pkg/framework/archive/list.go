@@ -38,6 +38,7 @@ func scanJob(scan func(...any) error, more ...any) (api.Job, error) {
 		c := int32(code.Int64)
 		j.Code = &c
 	}
+	j.GPUs = api.KnownGPUs(j.GPUs) // rows of earlier versions have what overflowed
 	j.Submitted, j.Started, j.Completed = instant(submitted), instantOf(started), instantOf(completed)
 	return j, err
 }

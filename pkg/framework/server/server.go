@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/openpai/paictl/pkg/access"
 	"github.com/openpai/paictl/pkg/framework/archive"
 )
 
@@ -36,6 +37,8 @@ type Options struct {
 	// Ready says why this replica isn't ready, nil where it is.
 	Ready   func(context.Context) error
 	Metrics prometheus.Gatherer
+	// MetricsAccess is the file with the password that opens them; empty: everybody may read them.
+	MetricsAccess string
 	// Token opens the API; pods know the way to it, and not the token.
 	Token string
 	Log   *slog.Logger
@@ -66,7 +69,7 @@ func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/v1/", s.guard(jsonErrors(api)))
 	// These have limits, too: a connection keeps those of its last answer.
-	metrics := promhttp.HandlerFor(s.o.Metrics, promhttp.HandlerOpts{})
+	metrics := access.Metrics(s.o.MetricsAccess, promhttp.HandlerFor(s.o.Metrics, promhttp.HandlerOpts{}))
 	mux.Handle("GET /healthz", within(readTime, func(w http.ResponseWriter, _ *http.Request) error {
 		_, _ = w.Write([]byte("ok\n")) // a client that is gone
 		return nil

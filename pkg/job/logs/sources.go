@@ -111,7 +111,10 @@ func (r *reader) fromPod(p *corev1.Pod) *source {
 		return nil
 	}
 	number := func(s string) int32 {
-		n, _ := strconv.ParseInt(s, 10, 32) // pods of others have none: the first attempt
+		n, err := strconv.ParseInt(s, 10, 32)
+		if err != nil || n < 0 {
+			return 0 // pods of others have none: the first attempt
+		}
 		return int32(n)
 	}
 	s := &source{task: task{p.Labels[v1.LabelTaskRole], int32(index)}, pod: p,

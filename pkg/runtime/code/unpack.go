@@ -23,19 +23,28 @@ const (
 // whatever the archive says, and only files, folders and links that stay inside are made. An archive
 // that asks for more is refused as a whole, though what came before it stays.
 func Unpack(ctx context.Context, r io.Reader, dir string) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	root, err := os.OpenRoot(dir)
+	root, err := openFolder(dir)
 	if err != nil {
 		return err
 	}
 	defer root.Close()
+	return each(ctx, r, newUnpacker(root).entry)
+}
+
+// openFolder opens a folder, which is made if need be.
+func openFolder(dir string) (*os.Root, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	return os.OpenRoot(dir)
+}
+
+// each calls take with every entry of a gzipped tar.
+func each(ctx context.Context, r io.Reader, take func(*tar.Header, io.Reader) error) error {
 	z, err := gzip.NewReader(r)
 	if err != nil {
 		return err
 	}
-	u := unpacker{root: root, left: maxUnpacked, folders: map[string]bool{}}
 	t := tar.NewReader(z)
 	for n := 0; ; n++ {
 		h, err := t.Next()
@@ -50,7 +59,7 @@ func Unpack(ctx context.Context, r io.Reader, dir string) error {
 		case n >= maxEntries:
 			return fmt.Errorf("more than %d files", maxEntries)
 		}
-		if err := u.entry(h, t); err != nil {
+		if err := take(h, t); err != nil {
 			return fmt.Errorf("%q: %w", h.Name, err)
 		}
 	}
@@ -60,6 +69,13 @@ type unpacker struct {
 	root    *os.Root // refuses names that lead out, through links too
 	left    int64
 	folders map[string]bool // known to be folders and not links to some
+	// umask leaves modes to the process's, and those of folders that are there as they are.
+	umask   bool
+	written int64 // bytes of files
+}
+
+func newUnpacker(root *os.Root) *unpacker {
+	return &unpacker{root: root, left: maxUnpacked, folders: map[string]bool{}}
 }
 
 func (u *unpacker) entry(h *tar.Header, r io.Reader) error {
@@ -79,6 +95,9 @@ func (u *unpacker) entry(h *tar.Header, r io.Reader) error {
 	mode := fs.FileMode(h.Mode) & 0o777
 	switch h.Typeflag {
 	case tar.TypeDir:
+		if u.umask {
+			return u.make(name, mode|0o700)
+		}
 		if err := u.folder(name); err != nil {
 			return err
 		}
@@ -122,16 +141,19 @@ func (u *unpacker) parent(name string) error {
 	return nil
 }
 
-// folder makes a folder and those above it. None of them may be a link: the depth of a name would
+// folder makes a folder and those above it.
+func (u *unpacker) folder(name string) error { return u.make(name, 0o755) }
+
+// make makes a folder of a mode and those above it. None of them may be a link: the depth of a name would
 // not be that of its place, and links below could lead out.
-func (u *unpacker) folder(name string) error {
+func (u *unpacker) make(name string, mode fs.FileMode) error {
 	if u.folders[name] {
 		return nil
 	}
 	if err := u.parent(name); err != nil {
 		return err
 	}
-	err := u.root.Mkdir(name, 0o755)
+	err := u.root.Mkdir(name, mode)
 	if errors.Is(err, fs.ErrExist) {
 		info, serr := u.root.Lstat(name)
 		if serr != nil {
@@ -168,11 +190,15 @@ func (u *unpacker) file(name string, mode fs.FileMode, size int64, r io.Reader) 
 		return err
 	}
 	defer f.Close()
-	if _, err := io.Copy(f, r); err != nil {
+	n, err := io.Copy(f, r)
+	u.written += n
+	if err != nil {
 		return err
 	}
-	if err := f.Chmod(mode | 0o600); err != nil { // the umask took some
-		return err
+	if !u.umask {
+		if err := f.Chmod(mode | 0o600); err != nil { // the umask took some
+			return err
+		}
 	}
 	return f.Close()
 }

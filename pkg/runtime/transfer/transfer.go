@@ -46,31 +46,32 @@ func KindOf(name string) (Kind, error) {
 	return Other, nil
 }
 
-// Pack writes a file or a folder, under another name. Links that lead out of the folder and what is
-// neither file nor folder are left out, and skipped is told of them.
-func Pack(ctx context.Context, w io.Writer, from, as string, skipped func(name, why string)) error {
+// Pack writes a file or a folder, under another name, and returns the bytes of its files. Links that lead
+// out of the folder and what is neither file nor folder are left out, and skipped is told of them.
+func Pack(ctx context.Context, w io.Writer, from, as string, skipped func(name, why string)) (int64, error) {
 	if as == "" || as == "." || as == ".." || strings.ContainsAny(as, "/\x00") {
-		return fmt.Errorf("%q is no name of a file", as)
+		return 0, fmt.Errorf("%q is no name of a file", as)
 	}
 	z, err := gzip.NewWriterLevel(w, gzip.BestSpeed)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	p := packer{ctx: ctx, tar: tar.NewWriter(z), skipped: skipped}
 	info, err := os.Stat(from)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if err := p.entry(from, as, info); err != nil {
-		return err
+		return p.packed, err
 	}
-	return errors.Join(p.tar.Close(), z.Close())
+	return p.packed, errors.Join(p.tar.Close(), z.Close())
 }
 
 type packer struct {
 	ctx     context.Context
 	tar     *tar.Writer
 	skipped func(name, why string)
+	packed  int64 // bytes of files
 }
 
 func (p *packer) entry(at, name string, info fs.FileInfo) error {
@@ -85,7 +86,9 @@ func (p *packer) entry(at, name string, info fs.FileInfo) error {
 		if err != nil {
 			return err
 		}
-		if target = filepath.ToSlash(target); !code.Inside(name, target) {
+		// The first part of the name is the folder itself.
+		_, below, _ := strings.Cut(name, "/")
+		if target = filepath.ToSlash(target); !code.Inside(below, target) {
 			p.skipped(name, "a link to "+target)
 			return nil
 		}
@@ -134,7 +137,9 @@ func (p *packer) file(at, name string) error {
 	if err := p.tar.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Size: info.Size(), Mode: int64(info.Mode().Perm()), ModTime: info.ModTime()}); err != nil {
 		return err
 	}
-	if n, err := io.Copy(p.tar, io.LimitReader(f, info.Size())); err != nil {
+	n, err := io.Copy(p.tar, io.LimitReader(f, info.Size()))
+	p.packed += n
+	if err != nil {
 		return fmt.Errorf("%s: %w", at, err)
 	} else if n < info.Size() {
 		return fmt.Errorf("%s became shorter while it was read", at)

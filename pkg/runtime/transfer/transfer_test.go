@@ -24,8 +24,11 @@ func TestWhatIsPackedIsUnpackedUnderItsNewName(t *testing.T) {
 	defer l.Close()
 	var b bytes.Buffer
 	var skipped []string
-	require.NoError(t, Pack(t.Context(), &b, filepath.Join(from, "a"), "new", func(name, why string) { skipped = append(skipped, name+": "+why) }))
-	assert.Equal(t, []string{"new/out: a link to /etc/passwd", "new/sock: neither a file nor a folder"}, skipped)
+	require.NoError(t, os.Symlink("../secret", filepath.Join(from, "a/beside")))
+	n, err := Pack(t.Context(), &b, filepath.Join(from, "a"), "new", func(name, why string) { skipped = append(skipped, name+": "+why) })
+	require.NoError(t, err)
+	assert.EqualValues(t, 1, n, "the bytes of its only file")
+	assert.Equal(t, []string{"new/beside: a link to ../secret", "new/out: a link to /etc/passwd", "new/sock: neither a file nor a folder"}, skipped)
 	require.NoError(t, code.Unpack(t.Context(), &b, to))
 	got, err := os.ReadFile(filepath.Join(to, "new/link"))
 	require.NoError(t, err)
@@ -41,7 +44,8 @@ func TestALinkThatIsNamedIsFollowed(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(from, "f"), []byte("x"), 0o600))
 	require.NoError(t, os.Symlink("f", filepath.Join(from, "link")))
 	var b bytes.Buffer
-	require.NoError(t, Pack(t.Context(), &b, filepath.Join(from, "link"), "g", nil))
+	_, err := Pack(t.Context(), &b, filepath.Join(from, "link"), "g", nil)
+	require.NoError(t, err)
 	require.NoError(t, code.Unpack(t.Context(), &b, to))
 	got, err := os.ReadFile(filepath.Join(to, "g"))
 	require.NoError(t, err)
@@ -50,9 +54,11 @@ func TestALinkThatIsNamedIsFollowed(t *testing.T) {
 
 func TestPathsAndNamesThatCannotBeAreRefused(t *testing.T) {
 	for _, name := range []string{"", ".", "..", "a/b", "/"} {
-		require.Error(t, Pack(t.Context(), &bytes.Buffer{}, t.TempDir(), name, nil), name)
+		_, err := Pack(t.Context(), &bytes.Buffer{}, t.TempDir(), name, nil)
+		require.Error(t, err, name)
 	}
-	require.ErrorIs(t, Pack(t.Context(), &bytes.Buffer{}, filepath.Join(t.TempDir(), "none"), "x", nil), os.ErrNotExist)
+	_, err := Pack(t.Context(), &bytes.Buffer{}, filepath.Join(t.TempDir(), "none"), "x", nil)
+	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
 func TestKindsOfPaths(t *testing.T) {

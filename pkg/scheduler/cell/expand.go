@@ -38,6 +38,18 @@ func (c Config) Expand() ([]Expanded, error) {
 	return cells, nil
 }
 
+// Cells counts the cells of all levels, and builds none: what is too large can be refused before it takes
+// memory. Mistakes count as nothing.
+func (c Config) Cells() int {
+	x, total := newExpander(c), 0
+	for i := range c.Physical {
+		if l, err := x.line(c.Physical[i].Type); err == nil {
+			total = min(total+count(l), maxCells+1)
+		}
+	}
+	return total
+}
+
 // Error makes a problem an error: where, what, and what to do.
 func (p Problem) Error() string {
 	var b strings.Builder

@@ -13,6 +13,16 @@ func (s *Scheduler) Reconfigure(c Config) (*Scheduler, []Downgrade, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	changes, err := s.CarryOver(n)
+	if err != nil {
+		return nil, nil, err
+	}
+	return n, changes, nil
+}
+
+// CarryOver gives a new scheduler, which has nothing yet, the gangs and the bad hardware of s, as Reconfigure
+// does. Making the new one takes longest, and needs nothing of s.
+func (s *Scheduler) CarryOver(n *Scheduler) ([]Downgrade, error) {
 	for _, name := range s.names {
 		old := s.machines[name]
 		for device := range old.broken {
@@ -40,7 +50,7 @@ func (s *Scheduler) Reconfigure(c Config) (*Scheduler, []Downgrade, error) {
 	for _, g := range gangs {
 		more, err := n.carryOver(g)
 		if err != nil {
-			return nil, nil, fmt.Errorf("take over gang %s: %w", g.key, err)
+			return nil, fmt.Errorf("take over gang %s: %w", g.key, err)
 		}
 		changes = append(changes, more...)
 	}
@@ -57,7 +67,7 @@ func (s *Scheduler) Reconfigure(c Config) (*Scheduler, []Downgrade, error) {
 			out = append(out, d)
 		}
 	}
-	return n, out, nil
+	return out, nil
 }
 
 // carryOver places a gang of another scheduler where it runs, with its guarantee if it can have it (again).

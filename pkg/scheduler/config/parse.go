@@ -15,6 +15,11 @@ import (
 // cell.Config.Validate included, in order of lines; an error among the findings means that the
 // returned configuration can't be used.
 func Parse(name string, data []byte) (cell.Config, strictyaml.Findings) {
+	return ParseWithin(name, data, 0)
+}
+
+// ParseWithin refuses, before it looks at them, more cells than a limit; 0 is that of all configurations.
+func ParseWithin(name string, data []byte, cells int) (cell.Config, strictyaml.Findings) {
 	var f fileFormat
 	doc, findings := strictyaml.Decode(name, data, &f)
 	if len(findings) > 0 {
@@ -33,6 +38,10 @@ func Parse(name string, data []byte) (cell.Config, strictyaml.Findings) {
 	}
 	r.warnUnknown(reflect.ValueOf(f), nil)
 	c := r.config(f.Physical, f.Virtual)
+	if n := c.Cells(); cells > 0 && n > cells {
+		r.add(strictyaml.Error, strictyaml.Path{"physicalCluster"}, "scheduler/hardware", fmt.Sprintf("the cluster has more than %d cells", cells), "check the numbers of children")
+		return c, r.findings
+	}
 	r.check(c)
 	return c, r.findings
 }

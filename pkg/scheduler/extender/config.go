@@ -39,7 +39,12 @@ const (
 
 // parseConfiguration reads HiveD's YAML. Without errors among the findings it can be used.
 func parseConfiguration(file, text string) (*configuration, strictyaml.Findings) {
-	cells, findings := config.Parse(file, []byte(text))
+	return parseWithin(file, text, 0)
+}
+
+// parseWithin refuses more cells than a limit; 0 is none.
+func parseWithin(file, text string, most int) (*configuration, strictyaml.Findings) {
+	cells, findings := config.ParseWithin(file, []byte(text), most)
 	c := &configuration{text: text, cells: cells, forceBind: defaultForceBind}
 	var s settings
 	if err := yaml.Unmarshal([]byte(text), &s); err != nil {

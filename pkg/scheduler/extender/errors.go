@@ -33,7 +33,7 @@ func envelope(err error) (code int, text string) {
 	switch {
 	case errors.As(err, &user):
 		return user.code, "hivedscheduler: User Error: " + err.Error()
-	case errors.Is(err, errNotLeading):
+	case errors.Is(err, errNotLeading), errors.Is(err, errBusy):
 		code = http.StatusServiceUnavailable
 	default:
 		code = http.StatusInternalServerError

@@ -28,6 +28,9 @@ type Options struct {
 	Lease string
 	// Identity is the host name of both programs, with which the Lease's holder begins.
 	Identity string
+	// AccessFile has the password that opens /metrics, TokenFile the token that opens the read-only API.
+	// Empty: everybody may read them.
+	AccessFile, TokenFile string
 	// Port is where another replica serves the read-only API.
 	Port string
 }
@@ -45,6 +48,9 @@ type Extender struct {
 
 	pods, nodes, config cache.SharedIndexInformer
 
+	// validating has one for each configuration that is looked at.
+	validating chan struct{}
+
 	// turn is held while one pod is decided about; it is not held while others only look.
 	turn sync.Mutex
 	// activation is held while the state is being rebuilt.
@@ -60,7 +66,7 @@ type Extender struct {
 
 // New returns an extender that doesn't know anything yet. now is the clock.
 func New(client kubernetes.Interface, opts Options, log *slog.Logger, events record.EventRecorder, now func() time.Time) *Extender {
-	e := &Extender{client: client, opts: opts, log: log, now: now, events: events, count: newCounters()}
+	e := &Extender{client: client, opts: opts, log: log, now: now, events: events, count: newCounters(), validating: make(chan struct{}, validations)}
 	if opts.Lease != "" {
 		e.lease = &lease{client: client, namespace: opts.Namespace, name: opts.Lease, identity: opts.Identity, now: now}
 	}

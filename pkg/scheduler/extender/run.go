@@ -50,6 +50,8 @@ func ParseFlags(args []string, out io.Writer) (*Flags, error) {
 	fs.StringVar(&f.ConfigKey, "config-key", "hivedscheduler.yaml", "key of the configuration in it")
 	fs.StringVar(&f.Lease, "lease", "pai-scheduler", "lease for which the kube-scheduler beside this program is elected; empty means that there is only one")
 	fs.StringVar(&f.Identity, "identity", "", "what the name of that kube-scheduler in the lease begins with; empty means the host name")
+	fs.StringVar(&f.AccessFile, "access-file", "", "file with the password that opens /metrics; empty means that everybody may read them")
+	fs.StringVar(&f.TokenFile, "token-file", "", "file with the token that opens the read-only API; empty means that everybody may read it")
 	fs.BoolVar(&f.Debug, "debug", false, "log each decision")
 	if err := fs.Parse(args); err != nil {
 		return nil, err

@@ -14,6 +14,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/openpai/paictl/pkg/access"
 	"github.com/openpai/paictl/pkg/scheduler/api"
 )
 
@@ -52,7 +53,10 @@ func (e *Extender) Verbs() http.Handler {
 		}
 		return out
 	}))
-	mux.Handle("/", e.API())
+	mux.HandleFunc("GET /healthz", e.healthz)
+	mux.HandleFunc("GET /readyz", e.readyz)
+	mux.Handle("GET /metrics", e.metrics())
+	mux.Handle("/", e.reads())
 	return mux
 }
 
@@ -91,12 +95,26 @@ func (e *Extender) recoverVerb(w http.ResponseWriter, name string) {
 	writeError(w, fmt.Errorf("a bug of the scheduler: %v", r))
 }
 
-// API is the handler of what can be read by everybody in the cluster.
+// API is the handler for the network of pods: who waits and what runs is for those who know the token,
+// metrics for those who know their password. The kubelet knows neither.
 func (e *Extender) API() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", e.healthz)
 	mux.HandleFunc("GET /readyz", e.readyz)
-	mux.Handle("GET /metrics", promhttp.HandlerFor(e.registry(), promhttp.HandlerOpts{}))
+	mux.Handle("GET /metrics", access.Metrics(e.opts.AccessFile, e.metrics()))
+	mux.Handle("/", access.Token(e.opts.TokenFile, e.reads(), func(w http.ResponseWriter) {
+		writeError(w, &userError{http.StatusForbidden, "the scheduler answers who may read the Secret " + access.TokenSecret + " in its namespace"})
+	}))
+	return mux
+}
+
+func (e *Extender) metrics() http.Handler {
+	return promhttp.HandlerFor(e.registry(), promhttp.HandlerOpts{})
+}
+
+// reads is what can be read.
+func (e *Extender) reads() http.Handler {
+	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		writeJSON(w, http.StatusOK, map[string][]string{"paths": paths()})
 	})
@@ -182,7 +200,7 @@ func (e *Extender) serveValidate(w http.ResponseWriter, r *http.Request) {
 		writeError(w, badRequest("the configuration can't be read: %v", err))
 		return
 	}
-	out, err := e.validate(string(text))
+	out, err := e.validateNext(r.Context(), string(text))
 	if err != nil {
 		writeError(w, err)
 		return
@@ -211,6 +229,9 @@ func (e *Extender) forward(w http.ResponseWriter, r *http.Request) bool {
 		Rewrite: func(p *httputil.ProxyRequest) {
 			p.SetURL(target)
 			p.Out.Header.Set(forwarded, "1")
+			if token, err := access.Read(e.opts.TokenFile); err == nil { // who asked is known already
+				p.Out.Header.Set(access.TokenHeader, token)
+			}
 		},
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
 			writeError(w, fmt.Errorf("%w, and %s, which does, doesn't answer: %w", errNotLeading, leader, err))

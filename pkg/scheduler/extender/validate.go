@@ -1,10 +1,13 @@
 package extender
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"gopkg.in/yaml.v3"
 
@@ -16,7 +19,32 @@ import (
 // bodyFile is how findings name the text of a request.
 const bodyFile = "hivedscheduler.yaml"
 
-// validate says what a configuration would do, and changes nothing.
+const (
+	// leastCells is what a configuration may have that is validated, at least: a cell takes half a KiB.
+	leastCells = 64 << 10
+	// validations is how many are looked at at a time; others wait so long.
+	validations   = 1
+	validatesWait = 5 * time.Second
+)
+
+// errBusy is answered where others validate for too long.
+var errBusy = errors.New("other configurations are being validated: try again")
+
+// validateNext is validate, one at a time.
+func (e *Extender) validateNext(ctx context.Context, text string) (*api.Validation, error) {
+	ctx, cancel := context.WithTimeout(ctx, validatesWait)
+	defer cancel()
+	select {
+	case e.validating <- struct{}{}:
+	case <-ctx.Done():
+		return nil, errBusy
+	}
+	defer func() { <-e.validating }()
+	return e.validate(text)
+}
+
+// validate says what a configuration would do, and changes nothing. Decisions wait only while gangs are
+// taken over: cells are built before.
 func (e *Extender) validate(text string) (*api.Validation, error) {
 	e.mu.Lock()
 	active := e.active
@@ -28,25 +56,33 @@ func (e *Extender) validate(text string) (*api.Validation, error) {
 	if err != nil {
 		return nil, err
 	}
-	next, findings := parseConfiguration(bodyFile, whole)
+	next, findings := parseWithin(bodyFile, whole, max(leastCells, 2*active.cells.Cells()))
 	out := &api.Validation{Valid: len(findings.Errors()) == 0, Problems: problems(findings)}
 	if !out.Valid {
 		return out, nil
+	}
+	core, err := cell.New(next.cells)
+	if err != nil {
+		return refuse(out, err), nil
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.state == nil {
 		return nil, errNotLeading
 	}
-	core, downgrades, err := e.state.core.Reconfigure(next.cells)
+	downgrades, err := e.state.core.CarryOver(core)
 	if err != nil {
-		out.Valid = false
-		out.Problems = append(out.Problems, api.Problem{Severity: "error", Message: err.Error()})
-		return out, nil
+		return refuse(out, err), nil
 	}
 	out.Changes = append(e.state.downgradesAsChanges(downgrades), e.state.refusals(core)...)
 	out.VirtualClusters = e.state.changedVirtualClusters(active.cells, next.cells, core)
 	return out, nil
+}
+
+func refuse(out *api.Validation, err error) *api.Validation {
+	out.Valid = false
+	out.Problems = append(out.Problems, api.Problem{Severity: "error", Message: err.Error()})
+	return out
 }
 
 // complete adds the hardware in use to a text that has virtual clusters alone. It is put behind it, so

@@ -7,12 +7,15 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/openpai/paictl/pkg/access"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/scheduler/api"
@@ -29,10 +32,29 @@ const answerTimeout = 15 * time.Second
 var ErrNotRunning = errors.New("the scheduler doesn't answer")
 
 // Scheduler is the one that runs in a cluster, asked through the cluster's API.
-type Scheduler struct{ client kubernetes.Interface }
+type Scheduler struct {
+	client kubernetes.Interface
+	read   sync.Once
+	token  string
+}
 
 // NewScheduler asks nothing yet.
-func NewScheduler(client kubernetes.Interface) *Scheduler { return &Scheduler{client} }
+func NewScheduler(client kubernetes.Interface) *Scheduler { return &Scheduler{client: client} }
+
+// authorize adds the token that opens the scheduler's API. Who may not read it is told so by the scheduler;
+// one without a token, of an earlier version, asks for none.
+func (s *Scheduler) authorize(ctx context.Context, r *rest.Request) *rest.Request {
+	s.read.Do(func() {
+		held, err := s.client.CoreV1().Secrets(kube.SystemNamespace).Get(ctx, access.TokenSecret, metav1.GetOptions{})
+		if err == nil {
+			s.token = string(held.Data[access.TokenKey])
+		}
+	})
+	if s.token == "" {
+		return r
+	}
+	return r.SetHeader(access.TokenHeader, s.token)
+}
 
 // VirtualClusters asks what all of them own and use.
 func (s *Scheduler) VirtualClusters(ctx context.Context) (*api.VirtualClusters, error) {
@@ -65,7 +87,7 @@ func (s *Scheduler) ask(ctx context.Context, r *rest.Request, path, vc string, o
 	if vc != "" {
 		r = r.Param("vc", vc)
 	}
-	result := r.Do(ctx)
+	result := s.authorize(ctx, r).Do(ctx)
 	body, _ := result.Raw()
 	err := result.Error() // this one also reads what the API server says
 	switch {
@@ -77,6 +99,8 @@ func (s *Scheduler) ask(ctx context.Context, r *rest.Request, path, vc string, o
 			return fmt.Errorf("%w: %s", ErrNotRunning, text)
 		}
 		return fmt.Errorf("%w: none of its pods is ready", ErrNotRunning)
+	case apierrors.IsForbidden(err) && said(body) != "":
+		return hint.Wrap(&closedError{"ask the scheduler: " + said(body), err}, "ask an administrator for the roles of docs/jobs.md, \"Who may\"")
 	default:
 		if text := said(body); text != "" {
 			return fmt.Errorf("ask the scheduler: %s", text)
@@ -88,6 +112,15 @@ func (s *Scheduler) ask(ctx context.Context, r *rest.Request, path, vc string, o
 	}
 	return nil
 }
+
+// closedError is what the scheduler says to those who don't know its token.
+type closedError struct {
+	text string
+	err  error
+}
+
+func (e *closedError) Error() string { return e.text }
+func (e *closedError) Unwrap() error { return e.err }
 
 // said is what the scheduler itself answered, "" where it was the API server.
 func said(body []byte) string {

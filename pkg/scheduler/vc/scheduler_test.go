@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -64,6 +65,39 @@ func TestTheSchedulerIsAskedThroughTheAPIServer(t *testing.T) {
 	v, err := s.Validate(t.Context(), []byte("virtualClusters: {}"))
 	require.NoError(t, err)
 	assert.True(t, v.Valid)
+}
+
+func TestTheSchedulerIsSentTheTokenThatItAsksFor(t *testing.T) {
+	reads := 0
+	mux := http.NewServeMux()
+	mux.HandleFunc("/api/v1/namespaces/pai-system/secrets/job-controller-token", func(w http.ResponseWriter, _ *http.Request) {
+		reads++
+		write(t, w, 200, map[string]any{"kind": "Secret", "apiVersion": "v1", "metadata": map[string]any{"name": "job-controller-token"}, "data": map[string]string{"token": "czNjcmV0"}})
+	})
+	mux.HandleFunc("/api/v1/namespaces/pai-system/services/scheduler:http/proxy/", func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("X-Pai-Token") != "s3cret" {
+			write(t, w, 403, "hivedscheduler: User Error: it is closed")
+			return
+		}
+		write(t, w, 200, api.Queue{})
+	})
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL})
+	require.NoError(t, err)
+	s := NewScheduler(client)
+	for range 2 {
+		_, err = s.Queue(t.Context(), "")
+		require.NoError(t, err)
+	}
+	assert.Equal(t, 1, reads)
+	closed := answering(t, func(w http.ResponseWriter, _ *http.Request) {
+		write(t, w, 403, "hivedscheduler: User Error: it is closed")
+	})
+	_, err = closed.Queue(t.Context(), "")
+	require.EqualError(t, err, "ask the scheduler: it is closed")
+	assert.Contains(t, hint.Of(err), "Who may")
+	assert.True(t, apierrors.IsForbidden(err))
 }
 
 func TestASchedulerThatDoesntAnswerSaysWhy(t *testing.T) {

@@ -51,7 +51,7 @@ agent: {enabled: true, interval: 10}
 		"receivers": []any{map[string]any{"name": "a"}},
 		"global": map[string]any{
 			"clusterId": "lab", "imageRegistry": "", "ownRegistry": "docker.io/openpai", "ownTag": "v1.2.3", "imagePullSecrets": []any{},
-			"dataPath": "/data", "dnsDomain": "cluster.local", "podCidr": "10.244.0.0/16",
+			"dataPath": "/data", "dnsDomain": "cluster.local", "podCidr": "10.244.0.0/16", "accessSecret": "metrics-access", "tokenSecret": "job-controller-token",
 		},
 		"affinity": map[string]any{"nodeAffinity": map[string]any{"requiredDuringSchedulingIgnoredDuringExecution": map[string]any{
 			"nodeSelectorTerms": []any{map[string]any{"matchExpressions": []any{map[string]any{"key": "pai-master", "operator": "In", "values": []any{"true"}}}}},

@@ -3,7 +3,9 @@ package catalogue
 import (
 	"math"
 
+	"github.com/openpai/paictl/pkg/access"
 	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/framework/api"
 	"github.com/openpai/paictl/pkg/secret"
 )
 
@@ -32,6 +34,8 @@ func globalValues(cfg *config.Cluster) map[string]any {
 		"dataPath":         s.Common.DataPath,
 		"dnsDomain":        k.DNSDomain,
 		"podCidr":          k.PodCIDR,
+		"accessSecret":     access.Secret,
+		"tokenSecret":      api.TokenSecret,
 	}
 }
 

@@ -38,6 +38,12 @@ datasources:
     editable: false
     jsonData:
       timeInterval: 30s
+    {{- if include "pai.hasAccess" . }}
+    basicAuth: true
+    basicAuthUser: pai
+    secureJsonData:
+      basicAuthPassword: $__file{/etc/pai-access/password}
+    {{- end }}
 {{- end -}}
 
 {{/* grafana.providers: where the dashboards lie. */}}

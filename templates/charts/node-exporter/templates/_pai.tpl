@@ -94,3 +94,42 @@ readOnlyRootFilesystem: true
 capabilities:
   drop: [ALL]
 {{- end -}}
+
+{{/*
+pai.access: the mounted files of the Secret that opens metrics and those who read them: (dict "root" .
+"keys" (list "web.yml")); a volume. Without global.accessSecret, as in a plain helm install, there is
+none, and nobody is asked for a password.
+*/}}
+{{- define "pai.access" -}}
+- name: access
+  secret:
+    secretName: {{ .root.Values.global.accessSecret }}
+    defaultMode: 0440
+    items:
+      {{- range .keys }}
+      - {key: {{ . }}, path: {{ . }}}
+      {{- end }}
+{{- end -}}
+
+{{/* pai.accessMount: where pai.access is mounted. */}}
+{{- define "pai.accessMount" -}}
+- {name: access, mountPath: /etc/pai-access, readOnly: true}
+{{- end -}}
+
+{{/* pai.hasAccess: "true" where there is such a Secret, or nothing. */}}
+{{- define "pai.hasAccess" -}}
+{{- if (.Values.global | default dict).accessSecret }}true{{ end -}}
+{{- end -}}
+
+{{/*
+pai.webProbe: a question of the kubelet to a program that asks everybody for a password: (dict "root" .
+"path" "/-/ready" "port" "http"). The kubelet has none, and what stands in a pod is no secret, so that it
+only connects.
+*/}}
+{{- define "pai.webProbe" -}}
+{{- if include "pai.hasAccess" .root -}}
+tcpSocket: {port: {{ .port }}}
+{{- else -}}
+httpGet: {path: {{ .path }}, port: {{ .port }}}
+{{- end }}
+{{- end -}}

@@ -19,6 +19,9 @@ alerting:
           selectors: [{role: pod, label: app.kubernetes.io/name=alert-manager}]
       relabel_configs:
         - {action: keep, source_labels: [__meta_kubernetes_pod_container_port_name], regex: http}
+      {{- with include "prometheus.access" . }}
+      {{- . | nindent 6 }}
+      {{- end }}
 scrape_configs:
   {{- if .Values.scrape.apiserver }}
   {{- include "prometheus.apiserver" . | nindent 2 }}
@@ -40,9 +43,19 @@ scrape_configs:
   {{- end }}
 {{- end -}}
 
-{{/* prometheus.ownNamespaces: where pods with annotations are read. */}}
-{{- define "prometheus.ownNamespaces" -}}
-{{- prepend .Values.scrape.namespaces .Release.Namespace | uniq | toJson -}}
+{{/* prometheus.otherNamespaces: where else pods with annotations are read. */}}
+{{- define "prometheus.otherNamespaces" -}}
+{{- without .Values.scrape.namespaces .Release.Namespace | uniq | toJson -}}
+{{- end -}}
+
+{{/*
+prometheus.access: the password of the platform's own programs. It is sent only to pods of the release's
+namespace: who may run pods elsewhere isn't to know it.
+*/}}
+{{- define "prometheus.access" -}}
+{{- if include "pai.hasAccess" . -}}
+basic_auth: {username: pai, password_file: /etc/pai-access/password}
+{{- end -}}
 {{- end -}}
 
 {{/* prometheus.apiserver: each API server by its own address, so that one that is ill is seen. */}}
@@ -152,19 +165,32 @@ prometheus.io/scrape, port, path and scheme. A service that comes later needs no
 - {source_labels: [__meta_kubernetes_pod_label_app_kubernetes_io_name], regex: (.+), target_label: service}
 {{- end -}}
 
-{{/* prometheus.services: services of the platform, node-exporter and Prometheus itself included. */}}
+{{/*
+prometheus.services: services of the platform, node-exporter and Prometheus itself included; what other
+namespaces offer is asked without a password.
+*/}}
 {{- define "prometheus.services" -}}
-- job_name: services
-  sample_limit: {{ int64 .Values.scrape.sampleLimit }}
+{{- include "prometheus.annotatedIn" (dict "root" . "job" "services" "namespaces" (list .Release.Namespace | toJson) "access" (include "prometheus.access" .)) }}
+{{- if ne (include "prometheus.otherNamespaces" .) "[]" }}
+{{ include "prometheus.annotatedIn" (dict "root" . "job" "other-services" "namespaces" (include "prometheus.otherNamespaces" .) "access" "") }}
+{{- end }}
+{{- end -}}
+
+{{- define "prometheus.annotatedIn" -}}
+- job_name: {{ .job }}
+  {{- with .access }}
+  {{- . | nindent 2 }}
+  {{- end }}
+  sample_limit: {{ int64 .root.Values.scrape.sampleLimit }}
   # For programs that don't say which format they write.
   fallback_scrape_protocol: PrometheusText0.0.4
   kubernetes_sd_configs:
     - role: pod
-      namespaces: {names: {{ include "prometheus.ownNamespaces" . }}}
+      namespaces: {names: {{ .namespaces }}}
   relabel_configs:
     # These have jobs of their own, below.
     - {action: drop, source_labels: [__meta_kubernetes_pod_label_app_kubernetes_io_name], regex: kube-state-metrics|dcgm-exporter|pai-agent}
-    {{- include "prometheus.annotated" . | nindent 4 }}
+    {{- include "prometheus.annotated" .root | nindent 4 }}
     - {source_labels: [__meta_kubernetes_namespace], target_label: namespace}
     - {source_labels: [__meta_kubernetes_pod_name], target_label: pod}
     - {source_labels: [__meta_kubernetes_pod_node_name], target_label: node}
@@ -175,15 +201,26 @@ prometheus.state: kube-state-metrics. It tells about objects of the cluster, so 
 namespace, pod and node would only be mistaken for theirs.
 */}}
 {{- define "prometheus.state" -}}
-- job_name: kube-state-metrics
+{{- include "prometheus.stateIn" (dict "job" "kube-state-metrics" "namespaces" (list .Release.Namespace | toJson) "access" (include "prometheus.access" .)) }}
+{{- if ne (include "prometheus.otherNamespaces" .) "[]" }}
+{{ include "prometheus.stateIn" (dict "job" "other-kube-state-metrics" "namespaces" (include "prometheus.otherNamespaces" .) "access" "") }}
+{{- end }}
+{{- end -}}
+
+{{- define "prometheus.stateIn" -}}
+- job_name: {{ .job }}
+  {{- with .access }}
+  {{- . | nindent 2 }}
+  {{- end }}
   honor_labels: true
   kubernetes_sd_configs:
     - role: pod
-      namespaces: {names: {{ include "prometheus.ownNamespaces" . }}}
+      namespaces: {names: {{ .namespaces }}}
       selectors: [{role: pod, label: app.kubernetes.io/name=kube-state-metrics}]
   relabel_configs:
     - {action: keep, source_labels: [__meta_kubernetes_pod_container_port_name], regex: http|http-metrics|metrics}
     - {target_label: service, replacement: kube-state-metrics}
+    - {target_label: job, replacement: kube-state-metrics}
 {{- end -}}
 
 {{/*
@@ -195,7 +232,7 @@ ours, so that it is called as everywhere else.
   honor_labels: true
   kubernetes_sd_configs:
     - role: pod
-      namespaces: {names: {{ include "prometheus.ownNamespaces" . }}}
+      namespaces: {names: {{ prepend .Values.scrape.namespaces .Release.Namespace | uniq | toJson }}}
       selectors: [{role: pod, label: "app.kubernetes.io/name in (dcgm-exporter, pai-agent)"}]
   relabel_configs:
     - {action: keep, source_labels: [__meta_kubernetes_pod_container_port_name], regex: metrics}

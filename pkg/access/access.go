@@ -1,0 +1,79 @@
+// Package access guards what the platform's programs serve over the network of pods, which everybody's
+// pods share.
+// In: files of mounted Secrets. Out: handlers that answer only who knows what is in them.
+package access
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"crypto/subtle"
+	"net/http"
+	"os"
+)
+
+// The Secret that opens metrics and the programs that read them: Prometheus, Alertmanager, exporters.
+const (
+	Secret = "metrics-access"
+	// User is the name that goes with the password under KeyPassword.
+	User        = "pai"
+	KeyPassword = "password"
+	// KeyWeb is the same as --web.config.file of Prometheus' programs reads it, the password hashed.
+	KeyWeb = "web.yml"
+)
+
+// The Secret that opens what jobs are told of: the job controller's API and the scheduler's.
+const (
+	TokenSecret = "job-controller-token"
+	TokenKey    = "token"
+	// TokenHeader carries it: the API server's proxy takes Authorization away.
+	TokenHeader = "X-Pai-Token"
+)
+
+// Metrics answers who sends the password in a file, by basic authentication. Without a file it answers
+// everybody: a chart that was installed without paictl has none.
+func Metrics(file string, h http.Handler) http.Handler {
+	return guard(file, h, func(r *http.Request) string {
+		user, password, _ := r.BasicAuth()
+		if user != User {
+			return ""
+		}
+		return password
+	}, func(w http.ResponseWriter) {
+		w.Header().Set("WWW-Authenticate", `Basic realm="metrics"`)
+		http.Error(w, "metrics are for those who may read the Secret "+Secret, http.StatusUnauthorized)
+	})
+}
+
+// Token answers who sends the token in a file in TokenHeader; refuse tells all others. Without a file it
+// answers everybody.
+func Token(file string, h http.Handler, refuse func(http.ResponseWriter)) http.Handler {
+	return guard(file, h, func(r *http.Request) string { return r.Header.Get(TokenHeader) }, refuse)
+}
+
+// guard reads the file each time: a Secret that is renewed reaches it while the program runs. One that
+// can't be read, or is empty, opens nothing.
+func guard(file string, h http.Handler, sent func(*http.Request) string, refuse func(http.ResponseWriter)) http.Handler {
+	if file == "" {
+		return h
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		want, err := Read(file)
+		if err != nil || want == "" || !same(sent(r), want) {
+			refuse(w)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// Read reads a secret of one line.
+func Read(file string) (string, error) {
+	text, err := os.ReadFile(file)
+	return string(bytes.TrimSpace(text)), err
+}
+
+// same compares in a time that tells neither length nor beginning.
+func same(a, b string) bool {
+	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
+	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
+}

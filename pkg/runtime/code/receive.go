@@ -1,0 +1,101 @@
+package code
+
+import (
+	"archive/tar"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+)
+
+// Parcel is what one copy may bring: one file, or one folder, of one name.
+type Parcel struct {
+	Name   string
+	Folder bool
+	// Skipped is told of links that lead out of the folder, which are left out.
+	Skipped func(name, why string)
+}
+
+// errUnasked refuses what was not asked for.
+var errUnasked = errors.New("it was not asked for, and is refused")
+
+// Receive unpacks one parcel into dir, and returns the bytes of its files. Who sends it isn't trusted:
+// nothing but the file or the folder of that name is written, and no link that is there is followed. Modes
+// are kept as cp does, less what the umask takes; folders that are there keep theirs.
+func Receive(ctx context.Context, r io.Reader, dir string, p Parcel) (int64, error) {
+	if p.Name == "." || !fs.ValidPath(p.Name) || strings.Contains(p.Name, "/") {
+		return 0, fmt.Errorf("%q is no name of a file", p.Name)
+	}
+	root, err := openFolder(dir)
+	if err != nil {
+		return 0, err
+	}
+	defer root.Close()
+	if p.Folder {
+		return receiveFolder(ctx, r, root, p)
+	}
+	return receiveFile(ctx, r, root, p.Name)
+}
+
+// receiveFile takes exactly one file.
+func receiveFile(ctx context.Context, r io.Reader, root *os.Root, name string) (int64, error) {
+	u, came := newUnpacker(root), false
+	u.umask = true
+	err := each(ctx, r, func(h *tar.Header, body io.Reader) error {
+		if h.Name != name || h.Typeflag != tar.TypeReg || came {
+			return errUnasked
+		}
+		came = true
+		return u.entry(h, body)
+	})
+	if err == nil && !came {
+		err = errors.New("the file didn't come")
+	}
+	return u.written, err
+}
+
+// receiveFolder takes one folder. It is a root of its own: links in it lead nowhere else.
+func receiveFolder(ctx context.Context, r io.Reader, root *os.Root, p Parcel) (int64, error) {
+	made := root.Mkdir(p.Name, 0o755)
+	if made != nil && !errors.Is(made, fs.ErrExist) {
+		return 0, made
+	}
+	if info, err := root.Lstat(p.Name); err != nil {
+		return 0, err
+	} else if !info.IsDir() {
+		return 0, fmt.Errorf("%q is there, and is no folder", p.Name)
+	}
+	own, err := root.OpenRoot(p.Name)
+	if err != nil {
+		return 0, err
+	}
+	defer own.Close()
+	u, came := newUnpacker(own), false
+	u.umask = true
+	err = each(ctx, r, func(h *tar.Header, body io.Reader) error {
+		name := path.Clean(h.Name)
+		if name == p.Name && h.Typeflag == tar.TypeDir {
+			came = true
+			return nil
+		}
+		below, ok := strings.CutPrefix(name, p.Name+"/")
+		switch {
+		case !ok, h.Typeflag != tar.TypeDir && h.Typeflag != tar.TypeReg && h.Typeflag != tar.TypeSymlink:
+			return errUnasked
+		case h.Typeflag == tar.TypeSymlink && !Inside(below, h.Linkname):
+			p.Skipped(name, "a link to "+h.Linkname)
+			return nil
+		}
+		came = true
+		h.Name = below
+		return u.entry(h, body)
+	})
+	if err == nil && !came {
+		err = errors.New("the folder didn't come")
+	}
+	return u.written, err
+}

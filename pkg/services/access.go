@@ -1,0 +1,81 @@
+package services
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+
+	"golang.org/x/crypto/bcrypt"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/openpai/paictl/pkg/access"
+	"github.com/openpai/paictl/pkg/framework/api"
+	"github.com/openpai/paictl/pkg/kube"
+)
+
+// accessSecrets makes what opens the services to each other. Nothing of it is in a configuration, and
+// what is there stays: programs that run have it.
+func (r *run) accessSecrets(ctx context.Context) error {
+	metrics, err := metricsAccess(rand.Text())
+	if err != nil {
+		return err
+	}
+	// The job controller makes its token itself where it is started without paictl; the scheduler, which
+	// may come first, answers to the same.
+	token := map[string][]byte{api.TokenKey: []byte(rand.Text())}
+	for name, data := range map[string]map[string][]byte{access.Secret: metrics, api.TokenSecret: token} {
+		if err := r.makeSecret(ctx, name, data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// metricsAccess is a password in the forms in which programs read it. It has 128 random bits, which no
+// work of a hash need protect; the least keeps scrapes cheap.
+func metricsAccess(password string) (map[string][]byte, error) {
+	hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.MinCost)
+	if err != nil {
+		return nil, fmt.Errorf("hash the password of metrics: %w", err)
+	}
+	web := fmt.Sprintf("basic_auth_users:\n  %s: %s\n", access.User, hash)
+	return map[string][]byte{access.KeyPassword: []byte(password), access.KeyWeb: []byte(web)}, nil
+}
+
+// makeSecret makes a Secret that isn't there, or lacks what should be in it.
+func (r *run) makeSecret(ctx context.Context, name string, data map[string][]byte) error {
+	secrets, object := r.Client.CoreV1().Secrets(kube.SystemNamespace), "Secret "+kube.SystemNamespace+"/"+name
+	have, err := secrets.Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		want := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: kube.SystemNamespace, Labels: map[string]string{labelPartOf: manager}},
+			Type: corev1.SecretTypeOpaque, Data: data}
+		if _, err := secrets.Create(ctx, want, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("make the %s: %w", object, err)
+		}
+		r.tell("", "create", object)
+		return nil
+	case err != nil:
+		return fmt.Errorf("read the %s: %w", object, err)
+	case complete(have, data):
+		return nil
+	}
+	have.Data = data
+	if _, err := secrets.Update(ctx, have, metav1.UpdateOptions{}); err != nil {
+		return fmt.Errorf("update the %s: %w", object, err)
+	}
+	r.tell("", "update", object)
+	return nil
+}
+
+// complete tells whether a Secret has a value under each key.
+func complete(have *corev1.Secret, keys map[string][]byte) bool {
+	for key := range keys {
+		if len(have.Data[key]) == 0 {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,42 @@
+package services
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/openpai/paictl/pkg/kube"
+)
+
+// enforcers are parts of the names of DaemonSets that enforce NetworkPolicies.
+var enforcers = []string{"calico", "canal", "cilium", "antrea", "weave", "kube-router", "ovn", "network-polic", "azure-npm"}
+
+// PolicyNote says that the services' NetworkPolicies have no effect, where that is known: flannel enforces
+// none. Nil where they have, where there are none, or where it can't be told.
+func (p *Platform) PolicyNote(ctx context.Context) *Note {
+	policies, err := p.Client.NetworkingV1().NetworkPolicies(kube.SystemNamespace).List(ctx, metav1.ListOptions{Limit: 1, LabelSelector: labelPartOf + "=" + manager})
+	if err != nil || len(policies.Items) == 0 {
+		return nil
+	}
+	sets, err := p.Client.AppsV1().DaemonSets(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil
+	}
+	flannel := false
+	for i := range sets.Items {
+		name := sets.Items[i].Name
+		if slices.ContainsFunc(enforcers, func(part string) bool { return strings.Contains(name, part) }) {
+			return nil
+		}
+		flannel = flannel || strings.Contains(name, "flannel")
+	}
+	if !flannel {
+		return nil
+	}
+	return &Note{
+		Message: "networkPolicy.enabled has no effect: flannel doesn't enforce NetworkPolicies, so that all pods reach the services' ports; only their passwords and tokens keep others out",
+		Remedy:  "run a pod network that enforces them beside flannel or instead of it, or accept it: networkPolicy: {enabled: false} in the services' sections",
+	}
+}

@@ -1,0 +1,48 @@
+// Package terminal makes text fit for a person's terminal that others wrote: annotations and messages of
+// objects, what hosts and tasks say, logs.
+// In: text that isn't trusted. Out: the same without what would move the cursor, forge lines or talk to
+// the terminal.
+package terminal
+
+import (
+	"strings"
+	"unicode"
+)
+
+// Line makes s fit for one line: white space becomes single spaces, control characters go.
+func Line(s string) string {
+	return strings.Join(strings.Fields(strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case Hidden(r) || r == unicode.ReplacementChar:
+			return -1
+		default:
+			return r
+		}
+	}, s)), " ")
+}
+
+// Lines splits s into lines, keeping indentation.
+func Lines(s string) []string {
+	var out []string
+	for l := range strings.Lines(s) {
+		l = strings.TrimRight(l, "\r\n")
+		out = append(out, strings.Map(func(r rune) rune {
+			if r != '\t' && Hidden(r) {
+				return -1
+			}
+			return r
+		}, l))
+	}
+	return out
+}
+
+// Text is s in its lines, each of them fit for a terminal.
+func Text(s string) string { return strings.Join(Lines(s), "\n") }
+
+// Word makes s fit for a list that programs take apart at white space.
+func Word(s string) string { return strings.ReplaceAll(Line(s), " ", "_") }
+
+// Hidden tells whether a character does something other than to be seen.
+func Hidden(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }
