@@ -26,6 +26,7 @@ type Options struct {
 	Delivery        Delivery      // of the runtime; DeliverAuto
 	LogBytes        int           // kept of each task's log; 1 MiB; below 0: none
 	Store           archive.Store
+	Logs            KeptLogs // of the machines; nil: only the kubelets have logs
 	Log             logr.Logger
 	Registry        prometheus.Registerer // nil: no metrics
 
