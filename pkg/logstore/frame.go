@@ -21,8 +21,13 @@ const (
 	frameMost = 8 << 20
 )
 
-// flagGap says that lines before the frame were gone before they could be read.
-const flagGap = 1
+const (
+	// flagGap says that lines before the frame were gone before they could be read.
+	flagGap = 1 << iota
+	// flagOpen says that the last line goes on in the next frame. containerd closes a file in the middle of
+	// a line when the kubelet rotates it.
+	flagOpen
+)
 
 // frame is one piece of a log.
 type frame struct {
@@ -126,7 +131,7 @@ func (c *codec) unpack(r io.ReaderAt, at int64) (frame, []byte, error) {
 
 // describe fills in what the lines of a piece say of it.
 func (f *frame) describe(data []byte) {
-	f.lines, f.first, f.last = 0, 0, 0
+	open := map[bool]bool{} // by whether it is stderr
 	for line := range bytes.Lines(data) {
 		l, ok := parseLine(line)
 		if !ok {
@@ -137,8 +142,13 @@ func (f *frame) describe(data []byte) {
 			f.first = l.stamp
 		}
 		f.last = max(f.last, l.stamp)
-		if !l.partial {
+		if open[string(l.stream) == "stderr"] = l.partial; !l.partial {
 			f.lines++
 		}
 	}
+	if open[true] || open[false] {
+		f.flags |= flagOpen
+	}
 }
+
+func (f *frame) open() bool { return f.flags&flagOpen != 0 }

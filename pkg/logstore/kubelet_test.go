@@ -47,7 +47,7 @@ func (l *lab) current() string { return filepath.Join(l.container(), "0.log") }
 func (l *lab) restart() {
 	s, err := Open(Options{Pods: l.pods, Folder: l.folder, Namespace: "pai-jobs", Limits: l.limits, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return l.now }})
 	require.NoError(l.t, err)
-	l.store = s
+	l.store, s.step = s, time.Millisecond
 	l.t.Cleanup(s.close)
 }
 

@@ -94,6 +94,9 @@ func (j *joiner) rest(give func(stamp, text []byte) error) error {
 	return nil
 }
 
+// lastLine is where the last line of the file ends, whole or not.
+func lastLine(data []byte) int { return bytes.LastIndexByte(data, '\n') + 1 }
+
 // cut is where a piece of a log ends best: after a whole line of the log, else after a line of the file.
 func cut(data []byte) int {
 	end := bytes.LastIndexByte(data, '\n') + 1

@@ -215,6 +215,52 @@ func TestPartsOfALongLineAreOneLine(t *testing.T) {
 	assert.Equal(t, []string{"between", strings.Repeat(part, 40) + "end"}, lines)
 }
 
+// Seen of containerd 2.4 when the kubelet rotated the log of a fast writer.
+func TestALineThatARotationCutsIsOneLine(t *testing.T) {
+	l := newLab(t)
+	l.raw("2026-03-01T12:00:01.1Z stdout F 14436430\n2026-03-01T12:00:01.2Z stdout P 1\n")
+	l.round()
+	l.rotate()
+	l.raw("2026-03-01T12:00:01.3Z stdout F 4436431\n2026-03-01T12:00:01.4Z stdout F 14436432\n")
+	want := []string{"14436430", "14436431", "14436432"}
+	for _, most := range []int64{1, pageMost} {
+		_, _, lines := l.all(most)
+		assert.Equal(t, want, lines)
+	}
+	_, lines := l.page(l.query("tail=2"))
+	assert.Equal(t, want[1:], lines)
+}
+
+func TestTheEndOfAFileComesBeforeItsSuccessor(t *testing.T) {
+	l := newLab(t)
+	l.raw("2026-03-01T12:00:01.1Z stdout F a\n")
+	l.round()
+	l.rotate()
+	name := l.rotated()[0]
+	l.raw("2026-03-01T12:00:01.3Z stdout F c\n")
+	x := l.store.find(uid, "app")
+	require.NoError(t, x.ingest(true))
+	assert.True(t, x.isUnsettled(), "containerd may not be done with the file before")
+	f, err := os.OpenFile(name, os.O_APPEND|os.O_WRONLY, 0)
+	require.NoError(t, err)
+	_, err = f.WriteString("2026-03-01T12:00:01.2Z stdout F b\n")
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+	_, _, lines := l.all(pageMost)
+	assert.Equal(t, []string{"a", "b", "c"}, lines)
+}
+
+func TestALastLineWithoutEndIsShown(t *testing.T) {
+	l := newLab(t)
+	l.raw("2026-03-01T12:00:01.1Z stdout F a\n2026-03-01T12:00:01.2Z stdout P no end\n")
+	_, _, lines := l.all(pageMost)
+	assert.Equal(t, []string{"a", "no end"}, lines)
+	// Whoever follows waits for the rest of it.
+	p, err := l.store.await(t.Context(), l.store.find(uid, "app"), Query{Tail: -1, Most: pageMost}, time.Nanosecond)
+	require.NoError(t, err)
+	assert.Equal(t, p.Next, p.End)
+}
+
 func TestALineWithoutEndTakesNoMemoryWithoutEnd(t *testing.T) {
 	l := newLab(t)
 	stamp := l.now.Format(time.RFC3339Nano)

@@ -70,7 +70,7 @@ func (p *Page) forward(segments []segment, offset, since, most int64) error {
 			if begun = begun || f.end() > offset && f.last >= since; !begun {
 				continue
 			}
-			if size += int64(f.raw); size > most && len(p.frames) > 0 {
+			if size += int64(f.raw); size > most && len(p.frames) > 0 && !p.frames[len(p.frames)-1].open() {
 				p.Next = f.offset
 				return nil
 			}
@@ -94,15 +94,27 @@ func (p *Page) scan(g segment) ([]placed, error) {
 	return frames, err
 }
 
+// hold leaves out lines whose end may come.
+func (p *Page) hold() {
+	for n := len(p.frames); n > 0 && p.Next == p.End && p.frames[n-1].open(); n-- {
+		p.Next, p.End = p.frames[n-1].offset, p.frames[n-1].offset
+		p.frames = p.frames[:n-1]
+	}
+}
+
 // tail takes the frames with the last lines.
 func (p *Page) tail(segments []segment, lines int64) error {
 	have := int64(0)
-	for i := len(segments) - 1; i >= 0 && have < lines; i-- {
+	for i := len(segments) - 1; i >= 0 && lines > 0; i-- {
 		frames, err := p.scan(segments[i])
 		if err != nil {
 			return err
 		}
-		for j := len(frames) - 1; j >= 0 && have < lines; j-- {
+		for j := len(frames) - 1; j >= 0; j-- {
+			if have >= lines && !frames[j].open() {
+				p.skip = have - lines
+				return nil
+			}
 			p.frames = append([]framePlace{{frames[j], segments[i].start}}, p.frames...)
 			have += int64(frames[j].lines)
 		}

@@ -86,22 +86,44 @@ func (s *Server) serveLog(w http.ResponseWriter, r *http.Request) {
 
 // await waits until there is something after a place.
 func (s *Store) await(ctx context.Context, x *stream, q Query, wait time.Duration) (*Page, error) {
-	ctx, cancel := context.WithTimeout(ctx, wait)
+	waiting, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	for {
-		if !x.finished() {
-			_ = x.ingest(true) // the next round tells; what was read before is served nevertheless
-		}
+		s.catchUp(ctx, x)
 		p, err := x.page(q)
-		if err != nil || p.End > q.Offset || x.finished() || ctx.Err() != nil {
+		if err != nil || x.finished() {
 			return p, err
 		}
-		timer := time.NewTimer(waitStep)
-		select {
-		case <-ctx.Done():
-		case <-timer.C:
+		if wait > 0 {
+			p.hold()
 		}
-		timer.Stop()
+		if p.End > q.Offset || waiting.Err() != nil {
+			return p, nil
+		}
+		pause(waiting, s.step)
+	}
+}
+
+// settleTries is how often a file is looked at that has a successor and still grows.
+const settleTries = 8
+
+// catchUp takes over all that a container has written. What can't be read is told by the next round; what was
+// read before is served nevertheless.
+func (s *Store) catchUp(ctx context.Context, x *stream) {
+	for range settleTries {
+		if x.finished() || x.ingest(true) != nil || !x.isUnsettled() {
+			return
+		}
+		pause(ctx, s.step)
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
 	}
 }
 

@@ -23,6 +23,8 @@ type source struct {
 	size   int64
 	file   *os.File // nil where it isn't open
 	gone   bool     // not in the folder any more; its file can still be read
+	before int64    // its size when it was looked at last
+	quiet  bool     // it has not grown since, though it had a successor then
 }
 
 // current tells whether the container still writes to the file, as far as its name says.

@@ -41,6 +41,7 @@ type Store struct {
 	codec              *codec
 	log                *slog.Logger
 	now                func() time.Time
+	step               time.Duration // between two looks while a question waits
 
 	mu      sync.Mutex
 	streams map[string]*stream // by uid/container
@@ -67,7 +68,7 @@ func Open(o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{pods: o.Pods, root: o.Folder, prefix: o.Namespace + "_", limits: o.Limits, codec: c, log: o.Log, now: o.Now,
+	s := &Store{pods: o.Pods, root: o.Folder, prefix: o.Namespace + "_", limits: o.Limits, codec: c, log: o.Log, now: o.Now, step: waitStep,
 		streams: map[string]*stream{}, told: map[string]string{}}
 	return s, s.remember()
 }

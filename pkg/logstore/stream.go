@@ -51,6 +51,8 @@ type stream struct {
 	over     bool                // its pod is gone, and all is read
 	seen     bool                // the kubelet's folder was looked at
 	gaps     int
+	// unsettled: the file before the current one was still written to when it was looked at last.
+	unsettled bool
 }
 
 func newStream(c *codec, limits *Limits, from, dir string, now func() time.Time) *stream {
@@ -104,7 +106,13 @@ func (s *stream) ingest(all bool) error {
 	}
 	there, failed := s.look()
 	budget := int64(roundMost)
-	for _, src := range s.inOrder() {
+	order := s.inOrder()
+	s.unsettled = false
+	for i, src := range order {
+		if i > 0 && i == len(order)-1 && !order[i-1].quiet {
+			s.unsettled = true // what is still written there comes before what is here
+			return failed
+		}
 		n, err := s.take(src, all || !there, budget)
 		if failed = errors.Join(failed, err); err == nil {
 			s.retire(src)
@@ -185,6 +193,7 @@ func (s *stream) found(src *source) {
 			src.close()
 			return
 		}
+		src.before = other.before
 		other.close() // the same file by its new name
 		delete(s.files, name)
 		s.files[src.name] = src
@@ -227,6 +236,8 @@ func (s *stream) inOrder() []*source {
 // take reads one file on, at most so much.
 func (s *stream) take(src *source, all bool, most int64) (n int64, err error) {
 	src.grow()
+	_, succeeded := s.retired[src.id]
+	src.quiet, src.before = src.packed || succeeded && src.size == src.before, src.size
 	at := s.consumed[src.id]
 	if at >= src.size {
 		return 0, nil
@@ -251,7 +262,10 @@ func (s *stream) take(src *source, all bool, most int64) (n int64, err error) {
 		if err != nil && !ended {
 			return n, err
 		}
-		end := cut(buf[:have])
+		end := lastLine(buf[:have])
+		if !all && current(src.name) && !src.gone {
+			end = cut(buf[:have])
+		}
 		if end == 0 && (have == len(buf) || ended && s.retiredFor(src) >= lingering) {
 			end = have // no line of the kubelet's is that long, or it will never have an end
 		}
@@ -398,4 +412,10 @@ func (s *stream) reappear(from string) {
 	if s.from != from {
 		s.from, s.over = from, false
 	}
+}
+
+func (s *stream) isUnsettled() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.unsettled
 }
