@@ -15,8 +15,8 @@ import (
 )
 
 //go:embed go.mod go.sum
-//go:embed cmd/pai-controller cmd/pai-runtime cmd/pai-scheduler cmd/pai-volume cmd/pai-watchdog
-//go:embed pkg/hint pkg/kube/*.go pkg/podapi pkg/version pkg/volume pkg/watchdog
+//go:embed cmd/pai-controller cmd/pai-logs cmd/pai-runtime cmd/pai-scheduler cmd/pai-volume cmd/pai-watchdog
+//go:embed pkg/hint pkg/kube/*.go pkg/logstore pkg/podapi pkg/version pkg/volume pkg/watchdog
 //go:embed pkg/framework/api pkg/framework/archive pkg/framework/controller pkg/framework/machine
 //go:embed pkg/framework/server pkg/framework/status pkg/framework/v1
 //go:embed pkg/runtime/barrier pkg/runtime/code pkg/runtime/env pkg/runtime/exit pkg/runtime/install
@@ -32,7 +32,7 @@ const Module = "github.com/openpai/paictl"
 
 // Programs are those that go into images: the folders cmd/NAME.
 func Programs() []string {
-	return []string{"pai-controller", "pai-runtime", "pai-scheduler", "pai-volume", "pai-watchdog"}
+	return []string{"pai-controller", "pai-logs", "pai-runtime", "pai-scheduler", "pai-volume", "pai-watchdog"}
 }
 
 // Source returns the files of the module by path, without its tests. A test holds them equal

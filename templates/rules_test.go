@@ -240,7 +240,8 @@ func TestServersHaveProbes(t *testing.T) {
 
 // rootAllowed are workloads that run as root, with the capabilities that they may have.
 var rootAllowed = map[string][]corev1.Capability{
-	"storage/Job": {"CHOWN", "FOWNER", "FSETID", "DAC_OVERRIDE"}, // pai-volume gives folders away
+	"storage/Job":           {"CHOWN", "FOWNER", "FSETID", "DAC_OVERRIDE"}, // pai-volume gives folders away
+	"log-manager/DaemonSet": {},                                            // pai-logs reads root's logs
 }
 
 func TestPodsRunWithAsFewRightsAsTheyCan(t *testing.T) {
@@ -303,9 +304,9 @@ var writers = map[string][]string{
 	"job-controller": {
 		`{"apiGroups":["coordination.k8s.io"],"resources":["leases"],"verbs":["create"]}`,
 		`{"apiGroups":["coordination.k8s.io"],"resourceNames":["job-controller"],"resources":["leases"],"verbs":["get","update","patch"]}`,
-		// Its own namespace's: the one Secret that opens its API, which it makes itself.
+		// Its own namespace's: the Secrets that open its API and that of log-manager, which it makes itself.
 		`{"apiGroups":[""],"resources":["secrets"],"verbs":["create"]}`,
-		`{"apiGroups":[""],"resourceNames":["job-controller-token"],"resources":["secrets"],"verbs":["get"]}`,
+		`{"apiGroups":[""],"resourceNames":["job-controller-token","log-manager-token"],"resources":["secrets"],"verbs":["get"]}`,
 		`{"apiGroups":[""],"resourceNames":["job-failure-rules"],"resources":["configmaps"],"verbs":["get","list","watch"]}`,
 		`{"apiGroups":["","events.k8s.io"],"resources":["events"],"verbs":["create","patch"]}`,
 		// The namespace of jobs, whose objects it makes and removes. Secrets aren't among them.

@@ -8,12 +8,15 @@ import (
 	"net"
 
 	"github.com/go-logr/logr"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/openpai/paictl/pkg/framework/api"
 	"github.com/openpai/paictl/pkg/framework/archive"
 	"github.com/openpai/paictl/pkg/framework/controller"
 	"github.com/openpai/paictl/pkg/framework/server"
+	"github.com/openpai/paictl/pkg/logstore/agents"
+	"github.com/openpai/paictl/pkg/logstore/logapi"
 	"github.com/openpai/paictl/pkg/version"
 )
 
@@ -41,38 +44,55 @@ func run(ctx context.Context, o *options, log *slog.Logger) (err error) {
 	defer func() { err = errors.Join(err, store.Close()) }()
 	registry := newRegistry()
 	watched := archive.Observe(store, registry)
+	secret, err := token(ctx, rest.CopyConfig(config), o.system, api.TokenSecret)
+	if err != nil {
+		return err
+	}
+	logs, err := keptLogs(ctx, rest.CopyConfig(config), o.system)
+	if err != nil {
+		return err
+	}
 	c, err := controller.New(controller.Options{
 		Config: config, Namespace: o.namespace, SystemNamespace: o.system, Identity: o.identity, LeaderElection: o.leaderElection,
-		Workers: o.workers, QPS: float32(o.qps), TTL: o.ttl, Delivery: controller.Delivery(o.delivery), LogBytes: o.logBytes, Store: watched, Replaced: replaced,
+		Workers: o.workers, QPS: float32(o.qps), TTL: o.ttl, Delivery: controller.Delivery(o.delivery), LogBytes: o.logBytes, Store: watched, Replaced: replaced, Logs: logs,
 		Log: logr.FromSlogHandler(log.Handler()), Registry: registry,
 	})
 	if err != nil {
 		return err
 	}
 	var lc net.ListenConfig
-	api, err := lc.Listen(ctx, "tcp", o.listen)
+	jobs, err := lc.Listen(ctx, "tcp", o.listen)
 	if err != nil {
 		return err
 	}
 	code, err := lc.Listen(ctx, "tcp", o.codeListen)
 	if err != nil {
-		return errors.Join(err, api.Close())
+		return errors.Join(err, jobs.Close())
 	}
-	log.InfoContext(ctx, "starting", "version", version.Version, "listen", api.Addr().String(), "code", code.Addr().String(), "identity", o.identity, "postgresql", place.Shared())
-	secret, err := token(ctx, rest.CopyConfig(config), o.system)
-	if err != nil {
-		return errors.Join(err, api.Close(), code.Close())
-	}
-	s := server.New(server.Options{Store: watched, Ready: ready(watched), Metrics: registry, MetricsAccess: o.accessFile, Token: secret, Log: log})
+	log.InfoContext(ctx, "starting", "version", version.Version, "listen", jobs.Addr().String(), "code", code.Addr().String(), "identity", o.identity, "postgresql", place.Shared())
+	s := server.New(server.Options{Store: watched, Ready: ready(watched), Metrics: registry, MetricsAccess: o.accessFile, Token: secret, Logs: logs, Log: log})
 	leads := func() bool { return !o.leaderElection || c.Leader() == o.identity }
 	tellLeader(registry, leads)
 	tellBroken(registry, place)
 	return together(ctx,
 		c.Run,
-		func(ctx context.Context) error { return s.Serve(ctx, api, s.Handler()) },
+		func(ctx context.Context) error { return s.Serve(ctx, jobs, s.Handler()) },
 		func(ctx context.Context) error { return s.Serve(ctx, code, s.CodeHandler()) },
 		func(ctx context.Context) error { return prune(ctx, o, rest.CopyConfig(config), watched, leads, log) },
 		func(ctx context.Context) error { return failed(ctx, watched) })
+}
+
+// keptLogs are the agents that keep the logs of the machines.
+func keptLogs(ctx context.Context, config *rest.Config, namespace string) (*agents.Agents, error) {
+	secret, err := token(ctx, config, namespace, logapi.TokenSecret)
+	if err != nil {
+		return nil, err
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the API server: %w", err)
+	}
+	return agents.New(client.CoreV1().Pods(namespace), secret), nil
 }
 
 // ready asks the archive: without it no job can be ended, and no question answered.

@@ -14,27 +14,27 @@ import (
 	"github.com/openpai/paictl/pkg/framework/api"
 )
 
-// token is what opens the API. It is made once, and all replicas share it; who may read the Secret may
-// ask about jobs.
-func token(ctx context.Context, config *rest.Config, namespace string) (string, error) {
+// token reads the Secret with what opens an API: the controller's own, or that of the agents that keep
+// logs. It is made once, and all replicas share it; who may read the Secret may ask.
+func token(ctx context.Context, config *rest.Config, namespace, name string) (string, error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return "", fmt.Errorf("connect to the API server: %w", err)
 	}
 	secrets := client.CoreV1().Secrets(namespace)
-	made := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: api.TokenSecret}, Data: map[string][]byte{api.TokenKey: []byte(rand.Text())}}
-	have, err := secrets.Get(ctx, api.TokenSecret, metav1.GetOptions{})
+	made := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string][]byte{api.TokenKey: []byte(rand.Text())}}
+	have, err := secrets.Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		have, err = secrets.Create(ctx, made, metav1.CreateOptions{})
 	}
 	if apierrors.IsAlreadyExists(err) { // by another replica
-		have, err = secrets.Get(ctx, api.TokenSecret, metav1.GetOptions{})
+		have, err = secrets.Get(ctx, name, metav1.GetOptions{})
 	}
 	if err != nil {
-		return "", fmt.Errorf("read the API's token: %w", err)
+		return "", fmt.Errorf("read the token %s: %w", name, err)
 	}
 	if len(have.Data[api.TokenKey]) == 0 {
-		return "", fmt.Errorf("the Secret %s/%s has no %s: delete it, and a new one is made", namespace, api.TokenSecret, api.TokenKey)
+		return "", fmt.Errorf("the Secret %s/%s has no %s: delete it, and a new one is made", namespace, name, api.TokenKey)
 	}
 	return string(have.Data[api.TokenKey]), nil
 }

@@ -7,6 +7,7 @@ func imagedServices() map[string]string {
 	return map[string]string{
 		"prometheus": "prometheus", "alertmanager": "alert-manager", "node-exporter": "node-exporter",
 		"pai-scheduler": "scheduler", "pai-watchdog": "watchdog", "pai-volume": "storage", "pai-controller": "job-controller",
+		"pai-logs":           "log-manager",
 		"kube-state-metrics": "kube-state-metrics", "grafana": "grafana",
 	}
 }

@@ -72,6 +72,10 @@ func (s *Spec) kubeletSettings() map[string]any {
 		"kind":               "KubeletConfiguration",
 		"rotateCertificates": true,
 		"seccompDefault":     true, // pods that don't say have the runtime's own profile
+		// What log-manager has not read yet must outlive a fast writer: the kubelet keeps five files, and
+		// looks every three seconds instead of ten, so that one doesn't fill the disk meanwhile.
+		"containerLogMaxSize":         "32Mi",
+		"containerLogMonitorInterval": "3s",
 	}
 	if len(k.ClusterDNS) > 0 {
 		conf["resolvConf"] = resolvConf

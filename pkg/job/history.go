@@ -141,6 +141,14 @@ func (h *History) Log(ctx context.Context, key api.LogKey) (log io.ReadCloser, t
 	return resp.Body, resp.Header.Get("X-Pai-Truncated") == "true", nil
 }
 
+// Page asks the agent of a machine, through the controller, for a page of the log of a container. The
+// caller closes the answer's body. What no agent keeps is a NotFound error of the API.
+func (h *History) Page(ctx context.Context, node, uid, container string, query url.Values) (*http.Response, error) {
+	to := h.get("/v1/machines/" + path(node, "logs", uid, container)).URL()
+	to.RawQuery = query.Encode()
+	return h.Do(ctx, http.MethodGet, to, nil)
+}
+
 // CodeURL is where a folder of code lies, for Do.
 func (h *History) CodeURL(sha256 string) *url.URL { return h.get("/v1/code/" + path(sha256)).URL() }
 

@@ -57,6 +57,7 @@ func fitting() map[string]settings {
 		"node-exporter":  {"resources": requests("10m", "24Mi")},
 		"watchdog":       {"resources": requests("10m", "24Mi")},
 		"scheduler":      {"resources": requests("10m", "32Mi"), "kubeScheduler": settings{"resources": requests("10m", "48Mi")}},
+		"log-manager":    {"resources": requests("10m", "32Mi"), "retention": settings{"machineGiB": 2}},
 		"job-controller": {"resources": requests("10m", "48Mi"), "persistence": settings{"size": "1Gi"}},
 	}
 }

@@ -23,7 +23,7 @@ func builtImages() []bundle.Artifact {
 	return []bundle.Artifact{
 		image("etcd", "registry.k8s.io/etcd:3.6"), image("prometheus", "paictl.openpai.org/prometheus:v3.15.0"), image("alertmanager", "paictl.openpai.org/alertmanager:0.25-debian12"),
 		image("node-exporter", "localhost:5000/node-exporter:v1.12.1@sha256:abc"), image("pai-watchdog", "docker.io/openpai/pai-watchdog:v1"), image("pai-volume", "docker.io/openpai/pai-volume:v1"),
-		image("pai-scheduler", "docker.io/openpai/pai-scheduler:v1"), image("pai-controller", "docker.io/openpai/pai-controller:v1"), image("pai-runtime", "docker.io/openpai/pai-runtime:v1"),
+		image("pai-scheduler", "docker.io/openpai/pai-scheduler:v1"), image("pai-controller", "docker.io/openpai/pai-controller:v1"), image("pai-runtime", "docker.io/openpai/pai-runtime:v1"), image("pai-logs", "docker.io/openpai/pai-logs:v1"),
 	}
 }
 
@@ -62,7 +62,7 @@ func TestServicesRunOfTheBundlesImages(t *testing.T) {
 	}
 	assert.Equal(t, map[string]string{
 		"prometheus": "paictl.openpai.org/prometheus v3.15.0", "alert-manager": "paictl.openpai.org/alertmanager 0.25-debian12", "node-exporter": "localhost:5000/node-exporter v1.12.1",
-		"watchdog": "docker.io/openpai/pai-watchdog v1", "storage": "docker.io/openpai/pai-volume v1", "scheduler": "docker.io/openpai/pai-scheduler v1", "job-controller": "docker.io/openpai/pai-controller v1", "kube-state-metrics": "off", "grafana": "off",
+		"watchdog": "docker.io/openpai/pai-watchdog v1", "storage": "docker.io/openpai/pai-volume v1", "scheduler": "docker.io/openpai/pai-scheduler v1", "job-controller": "docker.io/openpai/pai-controller v1", "log-manager": "docker.io/openpai/pai-logs v1", "kube-state-metrics": "off", "grafana": "off",
 	}, images)
 	assert.Equal(t, "1Gi", got.Services["prometheus"].Persistence["size"])
 	assert.Equal(t, []string{"NodeClockNotSynchronised"}, got.Services["prometheus"].Alerts.Disabled, "hosts can't set the clock that they share")

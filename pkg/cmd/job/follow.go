@@ -24,8 +24,8 @@ type followOptions struct {
 // errTimeout is the cause of a context whose time is over.
 var errTimeout = errors.New("timeout")
 
-// follow tells each state of a job, until one that is waited for, or the end. Ctrl-C ends only the
-// following.
+// follow tells each state of a job, and why it stays in one, until one that is waited for, or the end.
+// Ctrl-C ends only the following.
 func follow(ctx context.Context, f *cmdutil.Factory, c *job.Client, j *job.Job, o followOptions) (*job.Detail, error) {
 	waiting := ctx
 	if o.timeout > 0 {
@@ -34,12 +34,23 @@ func follow(ctx context.Context, f *cmdutil.Factory, c *job.Client, j *job.Job, 
 		defer cancel()
 	}
 	var last *job.Detail
-	told := ""
+	told, why := "", newReasons(c, j)
+	tell := func(text string) {
+		f.IO.Say("%s  %s  %s", c.Now().Local().Format(time.TimeOnly), j.Name, text)
+	}
 	err := c.Follow(waiting, j, func(d *job.Detail) bool {
 		last = d
 		if text := progressText(d, c.Now()); !o.quiet && text != told {
-			f.IO.Say("%s  %s  %s", c.Now().Local().Format(time.TimeOnly), j.Name, text)
+			tell(text)
 			told = text
+		}
+		if !o.quiet {
+			if w := why.of(waiting, d); w != nil {
+				tell(d.At().Text(c.Now()) + ": " + w.Sentence)
+				for _, remedy := range w.Remedy {
+					tell("  -> " + remedy)
+				}
+			}
 		}
 		return !o.until(job.Phase(d.State)) && !job.Phase(d.State).Done()
 	}, func(problem error) {

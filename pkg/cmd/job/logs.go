@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	stdio "io"
+	"regexp"
 	"strconv"
 	"time"
 
@@ -27,6 +28,7 @@ type LogsOptions struct {
 	NoPrefix, Raw bool
 
 	task string
+	grep string
 	tail bool // --tail was given
 }
 
@@ -44,7 +46,9 @@ those that are chosen. Of several tasks it is the last 200 lines each, unless --
 otherwise. -f goes on with what comes, over retries and restarts, and ends when the job has ended. Ctrl-C
 ends it with exit code 130, and never the job.
 
-Logs of pods that are gone come from the job controller's archive, which keeps the end of each.
+Logs come from the service log-manager, which keeps on each machine what its tasks printed, also after the
+job's end. Without it they come from Kubernetes, which keeps some MB of each, and of pods that are gone
+from the job controller's archive, which keeps the end of each. What is missing is said on stderr.
 
 On a terminal colours and carriage returns are shown as the program meant them; other control sequences,
 which could change the terminal's title, move the cursor or write to the clipboard, are left out unless
@@ -52,7 +56,9 @@ which could change the terminal's title, move the cursor or write to the clipboa
 		Example: `  paictl job logs train -f
   paictl job logs train --role worker --task 3 --tail 100
   paictl job logs train --task worker[3] --previous     of the attempt before
-  paictl job logs train --attempt 0                     of the first attempt`,
+  paictl job logs train --attempt 0                     of the first attempt
+  paictl job logs train --since 10m --timestamps        with the time before each line
+  paictl job logs train --grep 'loss=nan|Error'         only lines that fit`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: opts.Flags.completeJobs(f, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -75,6 +81,8 @@ which could change the terminal's title, move the cursor or write to the clipboa
 	fl.BoolVar(&opts.Logs.Previous, "previous", false, "of the attempt before the latest")
 	fl.Int64Var(&opts.Logs.Tail, "tail", -1, "only so many last lines of each task (default: all, or 200 of each of several)")
 	fl.DurationVar(&opts.Logs.Since, "since", 0, "only lines of the last time, such as 10m")
+	fl.StringVar(&opts.grep, "grep", "", "only lines that this regular expression fits ((?i) before it ignores case); --tail counts them")
+	fl.BoolVar(&opts.Logs.Timestamps, "timestamps", false, "when each line was written, in UTC, before it; the archive doesn't know it")
 	fl.BoolVar(&opts.NoPrefix, "no-prefix", false, "leave out the names of tasks")
 	fl.BoolVar(&opts.Raw, "raw", false, "on a terminal: all control sequences too; only for programs that you trust")
 	for _, name := range []string{"attempt", "tail"} { // -1 is no default that a person could make sense of
@@ -88,6 +96,11 @@ func (opts *LogsOptions) complete() (err error) {
 	o := &opts.Logs
 	if o.Role, o.Task, err = parseTask(o.Role, opts.task); err != nil {
 		return err
+	}
+	if opts.grep != "" {
+		if o.Match, err = regexp.Compile(opts.grep); err != nil {
+			return cmdutil.Usagef("--grep: %w; a character that means something is written with \\ before it", err)
+		}
 	}
 	switch {
 	case o.Follow && (o.Previous || o.Attempt >= 0):
@@ -135,7 +148,7 @@ func logsRun(ctx context.Context, opts *LogsOptions) error {
 		if !opts.NoPrefix {
 			o.Prefix = prefixes(io)
 		}
-		if !opts.tail && o.Since == 0 {
+		if !opts.tail && o.Since == 0 && o.Match == nil {
 			o.Tail = severalTail
 		}
 	}

@@ -3,15 +3,11 @@ package job
 import (
 	"context"
 	"io"
-	"time"
 
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/job/logs"
 )
-
-// lastLines is how long the end of the logs is waited for when a job has ended.
-const lastLines = 5 * time.Second
 
 // watch tells the states of a job on stderr and its logs on stdout, until its end, which becomes the
 // command's. Names of jobs stand before lines where several are watched.
@@ -28,18 +24,14 @@ func watch(ctx context.Context, f *cmdutil.Factory, c *job.Client, j *job.Job, o
 		}
 	}()
 	d, err := follow(ctx, f, c, j, o)
-	if err == nil {
-		timer := time.NewTimer(lastLines)
-		defer timer.Stop()
-		select {
-		case <-ended:
-		case <-timer.C:
-		}
-	}
-	cancel()
-	<-ended
 	if err != nil {
+		cancel()
+		<-ended
 		return err
+	}
+	<-ended // all that was printed is shown, however long that takes; Ctrl-C ends it
+	if ctx.Err() != nil {
+		return left(f, j, d)
 	}
 	return tellEnd(ctx, f, c, j, d, o.quiet)
 }

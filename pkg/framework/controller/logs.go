@@ -237,6 +237,7 @@ func (l *logSaver) follow(ctx context.Context, j logJob, p *corev1.Pod) {
 		defer l.finish(ctx, j.framework)
 		l.release(ctx, j)
 		data, truncated, err := tail(stream, l.r.o.LogBytes)
+		data, truncated = l.best(ctx, p, container, data, truncated)
 		if err != nil && len(data) == 0 {
 			return err
 		}
@@ -260,6 +261,9 @@ func (l *logSaver) copy(ctx context.Context, j logJob) error {
 	if container == "" {
 		return errNoLog
 	}
+	if data, truncated, ok := l.kept(ctx, p, container); ok {
+		return l.r.o.Store.SaveLog(ctx, j.key(), data, truncated)
+	}
 	lines := int64(logLines)
 	stream, err := l.r.pods.Pods(l.r.o.Namespace).GetLogs(j.d.Name, &corev1.PodLogOptions{Container: container, TailLines: &lines}).Stream(ctx)
 	if err != nil {
@@ -270,7 +274,7 @@ func (l *logSaver) copy(ctx context.Context, j logJob) error {
 	if err != nil && len(data) == 0 {
 		return err
 	}
-	return l.r.o.Store.SaveLog(ctx, j.key(), data, truncated)
+	return l.r.o.Store.SaveLog(ctx, j.key(), data, partial(data, truncated) || len(data) == 0) // it may have been rotated away
 }
 
 func podIn(pods []*corev1.Pod, uid types.UID) *corev1.Pod {

@@ -2,6 +2,12 @@ package controller
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -133,4 +139,70 @@ func TestTheEndOfAJobWaitsForTheRestOfItsLogs(t *testing.T) {
 	assert.Zero(t, r.logs.rest("f"))
 	cancel()
 	require.NoError(t, <-ended)
+}
+
+// bytesStore keeps what it is given.
+type bytesStore struct {
+	archive.Store
+	saved chan string
+}
+
+// SaveLog implements archive.Store.
+func (s bytesStore) SaveLog(_ context.Context, _ api.LogKey, data []byte, truncated bool) error {
+	s.saved <- fmt.Sprint(string(data), truncated)
+	return nil
+}
+
+// agentOf answers as the agent of a machine.
+type agentOf func(node, uid, container, query string) (string, http.Header, error)
+
+// Get implements KeptLogs.
+func (a agentOf) Get(_ context.Context, node, uid, container string, query url.Values) (*http.Response, error) {
+	text, header, err := a(node, uid, container, query.Encode())
+	return &http.Response{Body: io.NopCloser(strings.NewReader(text)), Header: header}, err
+}
+
+func TestTheEndOfALogIsTheAgentsWhereTheKubeletHasRotatedIt(t *testing.T) {
+	for name, c := range map[string]struct {
+		agent KeptLogs
+		want  string
+	}{
+		"an agent that has it": {agentOf(func(node, uid, container, query string) (string, http.Header, error) {
+			return strings.Join([]string{node, uid, container, query}, " "), http.Header{}, nil
+		}), "n u app tail=20000&times=falsefalse"},
+		"more lines than were asked for": {agentOf(func(string, string, string, string) (string, http.Header, error) {
+			return strings.Repeat("\n", logLines), http.Header{}, nil
+		}), strings.Repeat("\n", logLines) + "true"},
+		"an agent that knows that nothing was printed": {agentOf(func(string, string, string, string) (string, http.Header, error) {
+			return "", http.Header{"X-Pai-Log-End": {"0"}, "X-Pai-Log-Gaps": {"0"}}, nil
+		}), "false"},
+		"an agent that is away": {agentOf(func(string, string, string, string) (string, http.Header, error) {
+			return "", nil, errors.New("away")
+		}), "fake logsfalse"},
+		"no agent": {nil, "fake logsfalse"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := worker1()
+			pod.Spec.NodeName = "n"
+			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{StartedAt: metav1.Now()}}}}
+			cache, err := newCaches(clientfake.NewClientBuilder().Build(), "jobs")
+			require.NoError(t, err)
+			require.NoError(t, cache.pods.GetIndexer().Add(pod))
+			store := bytesStore{saved: make(chan string, 1)}
+			r := &reconciler{o: Options{Namespace: "jobs", Store: store, LogBytes: 1 << 20, Log: logr.Discard(), Logs: c.agent}, cache: cache, pods: fake.NewClientset(pod).CoreV1(), now: time.Now}
+			require.NoError(t, newLogSaver(r).copy(t.Context(), logJob{"f", "fuid", machine.Deletion{Name: pod.Name, UID: pod.UID, Log: logOf(pod)}}))
+			assert.Equal(t, c.want, <-store.saved)
+		})
+	}
+}
+
+func TestALogOfWhichTheKubeletHasNothingIsNotKeptAsAWholeOne(t *testing.T) {
+	l := newLogSaver(&reconciler{o: Options{LogBytes: 1 << 20}})
+	for _, c := range []struct {
+		data string
+		want bool
+	}{{"", true}, {"a\n", false}} {
+		_, truncated := l.best(t.Context(), worker1(), "app", []byte(c.data), false)
+		assert.Equal(t, c.want, truncated, "%q", c.data)
+	}
 }

@@ -27,6 +27,7 @@ type Options struct {
 	LogBytes        int           // kept of each task's log; 1 MiB; below 0: none
 	Store           archive.Store
 	Replaced        *archive.Replaced // where the archive took the place of a damaged one; else nil
+	Logs            KeptLogs          // of the machines; nil: only the kubelets have logs
 	Log             logr.Logger
 	Registry        prometheus.Registerer // nil: no metrics
 

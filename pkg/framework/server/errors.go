@@ -11,6 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/framework/api"
 	"github.com/openpai/paictl/pkg/framework/archive"
 	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/logstore/agents"
 )
 
 // errUnavailable is what passes by itself.
@@ -20,13 +21,13 @@ var errUnavailable = errors.New("not now")
 func statusOf(err error) (status int, code string) {
 	var large *http.MaxBytesError
 	switch {
-	case errors.Is(err, archive.ErrNotFound):
+	case errors.Is(err, archive.ErrNotFound), errors.Is(err, agents.ErrNoAgent), errors.Is(err, agents.ErrNoLog):
 		return http.StatusNotFound, "NotFound"
 	case errors.Is(err, archive.ErrNotEnded):
 		return http.StatusConflict, "Conflict"
 	case errors.Is(err, archive.ErrTooLarge), errors.As(err, &large):
 		return http.StatusRequestEntityTooLarge, "TooLarge"
-	case errors.Is(err, archive.ErrBadQuery), errors.Is(err, archive.ErrMismatch):
+	case errors.Is(err, archive.ErrBadQuery), errors.Is(err, agents.ErrBadQuery), errors.Is(err, archive.ErrMismatch):
 		return http.StatusBadRequest, "BadRequest"
 	case errors.Is(err, errUnavailable), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return http.StatusServiceUnavailable, "Unavailable"

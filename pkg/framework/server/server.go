@@ -25,6 +25,8 @@ const (
 	readTime = 30 * time.Second
 	// codeTime bounds one upload or download of code: 256 MiB at 150 KiB/s.
 	codeTime = 30 * time.Minute
+	// pageTime bounds a page of a log: 8 MiB to a slow reader, after a wait for lines.
+	pageTime = 5 * time.Minute
 	// uploads is how many may be received at a time; each has some MiB in memory.
 	uploads = 4
 	// stopTime is how long answers that are under way may take when the program ends.
@@ -41,7 +43,9 @@ type Options struct {
 	MetricsAccess string
 	// Token opens the API; pods know the way to it, and not the token.
 	Token string
-	Log   *slog.Logger
+	// Logs keep the logs of the machines; nil where nothing does.
+	Logs Logs
+	Log  *slog.Logger
 }
 
 // Server answers.
@@ -63,6 +67,7 @@ func (s *Server) Handler() http.Handler {
 	api.Handle("DELETE /v1/jobs/{framework}", within(readTime, s.deleteJob))
 	api.Handle("GET /v1/jobs/{framework}/events", within(readTime, s.serveEvents))
 	api.Handle("GET /v1/jobs/{framework}/logs", within(readTime, s.serveLog))
+	api.Handle("GET /v1/machines/{node}/logs/{uid}/{container}", within(pageTime, s.servePage))
 	api.Handle("GET /v1/code/{sha256}", within(codeTime, s.serveCode)) // HEAD, too
 	api.Handle("PUT /v1/code/{sha256}", within(codeTime, s.receiveCode))
 

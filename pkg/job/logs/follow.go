@@ -1,6 +1,7 @@
 package logs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,6 +24,9 @@ const (
 	retryLog   = 500 * time.Millisecond
 	// resumptions bounds how often a log that breaks off is taken up without a line.
 	resumptions = 20
+	// patience is how long a job's end waits for a log that says nothing and doesn't end: its machine may
+	// be gone. A log that goes on, or is still being written to a slow terminal, is waited for without end.
+	patience = 20 * time.Second
 )
 
 // follower reads the logs of all pods of a job as they come.
@@ -31,13 +35,14 @@ type follower struct {
 	w *writer
 
 	wg    sync.WaitGroup
-	seen  map[types.UID]bool
-	first bool // the pods that were there when the command began
+	ended context.Context                  // when the job has ended
+	over  map[types.UID]context.CancelFunc // of pods whose log is read: their program has ended
+	first bool                             // the pods that were there when the command began
 	last  int32
 }
 
 func newFollower(r *reader, w *writer) *follower {
-	return &follower{reader: r, w: w, seen: map[types.UID]bool{}, first: true, last: All}
+	return &follower{reader: r, w: w, over: map[types.UID]context.CancelFunc{}, first: true, last: All}
 }
 
 // run returns when the job has ended and its logs are written.
@@ -45,23 +50,26 @@ func (f *follower) run(ctx context.Context) error {
 	// Before an attempt begins again its pods go away; what was missed of them is in the archive.
 	ended, stop := context.WithCancel(ctx)
 	defer stop()
+	f.ended = ended
+	reading, giveUp := context.WithCancel(ctx)
+	defer giveUp()
 	failed := make(chan error, 1)
 	go func() {
 		defer stop()
 		failed <- f.client.Follow(ctx, f.job, func(d *job.Detail) bool { return !job.Phase(d.State).Done() }, f.connection)
 	}()
 	for ended.Err() == nil {
-		if err := f.pods(ended, ctx); err != nil && ended.Err() == nil {
+		if err := f.pods(ended, reading); err != nil && ended.Err() == nil {
 			f.w.o.Problem(fmt.Errorf("watch the pods of %s: %w", f.job.Title(), err))
 		}
 		pause(ended, retryWatch)
 	}
 	if ctx.Err() == nil {
-		if _, err := f.look(ctx); err != nil { // pods may have come and ended while nobody looked
+		if _, err := f.look(reading); err != nil { // pods may have come and ended while nobody looked
 			f.w.o.Problem(err)
 		}
 	}
-	f.wg.Wait()
+	f.drain(giveUp)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -69,6 +77,32 @@ func (f *follower) run(ctx context.Context) error {
 		return err
 	}
 	return f.w.err
+}
+
+// drain waits until all logs are written to their end, or those that are left say nothing.
+func (f *follower) drain(giveUp context.CancelFunc) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f.wg.Wait()
+	}()
+	tick := time.NewTicker(cmp.Or(f.w.o.Patience, patience))
+	defer tick.Stop()
+	for seen := f.w.progress(); ; {
+		select {
+		case <-done:
+			return
+		case <-tick.C:
+		}
+		now := f.w.progress()
+		if now == seen && !f.w.busy() {
+			giveUp()
+			<-done
+			f.w.o.Problem(fmt.Errorf("%s has ended, and the end of a log doesn't come; ask for it again with: paictl job logs %s", f.job.Title(), f.job.Name))
+			return
+		}
+		seen = now
+	}
 }
 
 func (f *follower) connection(err error) {
@@ -129,12 +163,18 @@ func (f *follower) look(ctx context.Context) (version string, err error) {
 
 // take begins to read the log of a pod whose program has begun, once.
 func (f *follower) take(ctx context.Context, p *corev1.Pod) {
+	if f.over[p.UID] != nil && !running(p) {
+		f.over[p.UID]()
+	}
 	s := f.fromPod(p)
 	sel := f.w.o.Selection
-	if s == nil || f.seen[p.UID] || !begun(p) || !f.selected(sel, s.task) || sel.Attempt >= 0 && s.attempt != sel.Attempt {
+	if s == nil || f.over[p.UID] != nil || !begun(p) || !f.selected(sel, s.task) || sel.Attempt >= 0 && s.attempt != sel.Attempt {
 		return
 	}
-	f.seen[p.UID] = true
+	ended, over := context.WithCancel(f.ended)
+	if f.over[p.UID] = over; !running(p) {
+		over()
+	}
 	o := &corev1.PodLogOptions{}
 	if f.first {
 		o = f.w.o.options()
@@ -144,7 +184,10 @@ func (f *follower) take(ctx context.Context, p *corev1.Pod) {
 		f.w.o.Note(fmt.Sprintf("attempt %d of %s", s.attempt, f.job.Title()))
 	}
 	f.last = max(f.last, s.attempt)
-	f.wg.Go(func() { f.stay(ctx, s, o) })
+	f.wg.Go(func() {
+		defer over()
+		f.stay(ctx, s, o, ended)
+	})
 }
 
 // begun tells whether the user's container runs or has ended.
@@ -158,27 +201,84 @@ func begun(p *corev1.Pod) bool {
 	return false
 }
 
-// stay follows one log. Connections end sooner or later; it goes on after the last line that was
+// stay follows one log: what the agent of its machine keeps of it, which lasts however often the kubelet
+// begins a new file; else the kubelet's.
+func (f *follower) stay(ctx context.Context, s *source, o *corev1.PodLogOptions, ended context.Context) {
+	prefix := f.w.prefix(s)
+	give, _ := matching(f.w.o, func(l line) error { return f.w.write(prefix, l) })
+	err := f.stayKept(ctx, s, o, ended, give)
+	switch {
+	case errors.Is(err, errNotKept):
+		f.stayKubelet(ctx, s, o, give)
+	case err != nil && ctx.Err() == nil:
+		f.w.o.Problem(f.about(s, err))
+	}
+}
+
+// stayKept follows what the agent keeps. The last question is asked when the program has ended.
+func (f *follower) stayKept(ctx context.Context, s *source, o *corev1.PodLogOptions, ended context.Context, give func(line) error) error {
+	p := f.pager(s, o)
+	for done := false; ; {
+		interrupted := false
+		var err error
+		if p.begun && p.next >= p.end && !done {
+			interrupted, err = f.await(ctx, p, ended, give)
+		} else {
+			err = p.retry(ctx, 0, give)
+		}
+		switch {
+		case err != nil:
+			return err
+		case p.next < p.end: // there is more at once
+		case done:
+			return nil
+		default:
+			done = interrupted || f.hasEnded(ctx, s)
+		}
+	}
+}
+
+// await waits for lines, or for the end of the program.
+func (f *follower) await(ctx context.Context, p *pager, ended context.Context, give func(line) error) (interrupted bool, err error) {
+	asking, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(ended, cancel)()
+	err = p.retry(asking, pageWait, give)
+	if asking.Err() != nil && ctx.Err() == nil {
+		return true, nil // lines that came are not asked for again
+	}
+	return false, err
+}
+
+// stayKubelet follows the kubelet's log. Connections end sooner or later; it goes on after the last line that was
 // written, until the program has ended.
-func (f *follower) stay(ctx context.Context, s *source, o *corev1.PodLogOptions) {
-	prefix, last := f.w.prefix(s), ""
+func (f *follower) stayKubelet(ctx context.Context, s *source, o *corev1.PodLogOptions, give func(line) error) {
+	last, seen := "", 0 // lines of the last stamp
 	for failures := 0; last == "" || !f.gone(ctx, s); {
-		err := f.read(ctx, s, o, func(l line) error {
-			if l.stamp != "" && l.stamp <= last { // the API's "since" has no fractions of a second
-				return nil
+		again, skip := last, seen // the API's "since" has no fractions of a second
+		err := f.readElsewhere(ctx, s, o, func(l line) error {
+			if again != "" && l.stamp != "" {
+				if l.stamp < again || l.stamp == again && skip > 0 {
+					if l.stamp == again {
+						skip--
+					}
+					return nil
+				}
+				again = ""
 			}
-			if l.stamp != "" {
-				last = l.stamp
+			if l.stamp != "" && l.stamp != last {
+				last, seen = l.stamp, 0
 			}
+			seen++
 			failures = 0
-			return f.w.write(prefix, l.text)
+			return give(l)
 		})
 		if ctx.Err() != nil || err == nil && f.hasEnded(ctx, s) {
 			return
 		}
 		if failures++; failures > resumptions {
 			if err != nil && !errors.Is(err, errNotStarted) {
-				f.w.o.Problem(f.problem(s, err))
+				f.w.o.Problem(f.about(s, err))
 			}
 			return
 		}
@@ -202,11 +302,16 @@ func (f *follower) hasEnded(ctx context.Context, s *source) bool {
 	if p.UID != s.pod.UID {
 		return true
 	}
+	return !running(p)
+}
+
+// running tells whether the user's container runs.
+func running(p *corev1.Pod) bool {
 	name := ContainerOf(p)
 	for i := range p.Status.ContainerStatuses {
 		if c := &p.Status.ContainerStatuses[i]; c.Name == name && c.State.Running != nil {
-			return false
+			return true
 		}
 	}
-	return true
+	return false
 }

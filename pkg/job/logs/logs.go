@@ -3,9 +3,11 @@ package logs
 import (
 	"context"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -24,27 +26,47 @@ type Options struct {
 	Follow bool
 	Since  time.Duration // 0: all
 	Tail   int64         // lines of each task; negative: all
+	// Match, not nil, chooses lines; of those Tail are the last, unless they are followed.
+	Match *regexp.Regexp
+	// Timestamps writes before each line when it was written, where that is known.
+	Timestamps bool
 	// Prefix, not nil, makes what stands before the lines of a task where there are several.
 	Prefix func(task string) string
 	Out    io.Writer
 	// Problem is told of logs that can't be had, and Note of attempts that begin.
 	Problem func(error)
 	Note    func(string)
+	// Patience is how long the job's end waits for a log that says nothing; 0 is as a person would.
+	Patience time.Duration
 }
 
 // writer writes whole lines of several logs.
 type writer struct {
 	o *Options
 
+	lines, writing atomic.Int64
+
 	mu  sync.Mutex
 	err error
 }
 
-func (w *writer) write(prefix, text string) error {
+// progress changes with each line.
+func (w *writer) progress() int64 { return w.lines.Load() }
+
+// busy tells whether a line waits for whoever reads what is written.
+func (w *writer) busy() bool { return w.writing.Load() > 0 }
+
+func (w *writer) write(prefix string, l line) error {
+	w.lines.Add(1)
+	w.writing.Add(1)
+	defer w.writing.Add(-1)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.err == nil {
-		_, w.err = io.WriteString(w.o.Out, prefix+text+"\n")
+		if w.o.Timestamps && l.stamp != "" {
+			prefix += l.stamp + " "
+		}
+		_, w.err = io.WriteString(w.o.Out, prefix+l.text+"\n")
 	}
 	return w.err
 }
@@ -56,6 +78,7 @@ func Write(ctx context.Context, c *job.Client, j *job.Job, o Options) error {
 		return err
 	}
 	w := &writer{o: &o}
+	r.match, r.warn = o.Match, o.Problem
 	if o.Follow && j.Live() && (j.Framework.Status == nil || j.Framework.Status.State != v1.Completed) {
 		return newFollower(r, w).run(ctx)
 	}
@@ -106,15 +129,14 @@ func (r *reader) hint() string {
 
 // one writes a single log as it is.
 func (r *reader) one(ctx context.Context, s *source, w *writer) error {
-	err := r.read(ctx, s, w.o.options(), func(l line) error { return w.write("", l.text) })
-	if err != nil {
+	if err := r.choose(ctx, s, w.o, func(l line) error { return w.write("", l) }); err != nil {
 		return r.explain(s, err)
 	}
 	return nil
 }
 
 func (r *reader) explain(s *source, err error) error {
-	return hint.Wrap(r.problem(s, err), r.hint())
+	return hint.Wrap(r.about(s, err), r.hint())
 }
 
 // several writes the logs of many tasks in the order of time. Lines of the archive have none; they come
@@ -127,8 +149,8 @@ func (r *reader) several(ctx context.Context, list []*source, w *writer) error {
 	for i, s := range list {
 		g.Go(func() error {
 			prefix := w.prefix(s)
-			failed[i] = r.read(ctx, s, w.o.options(), func(l line) error {
-				all[i] = append(all[i], merged{l.stamp, prefix, l.text})
+			failed[i] = r.choose(ctx, s, w.o, func(l line) error {
+				all[i] = append(all[i], merged{l, prefix})
 				return nil
 			})
 			return context.Cause(ctx)
@@ -140,7 +162,7 @@ func (r *reader) several(ctx context.Context, list []*source, w *writer) error {
 	lines := slices.Concat(all...)
 	slices.SortStableFunc(lines, func(a, b merged) int { return strings.Compare(a.stamp, b.stamp) })
 	for _, l := range lines {
-		if err := w.write(l.prefix, l.text); err != nil {
+		if err := w.write(l.prefix, l.line); err != nil {
 			return err
 		}
 	}
@@ -149,7 +171,7 @@ func (r *reader) several(ctx context.Context, list []*source, w *writer) error {
 		if err == nil {
 			read++
 		} else {
-			w.o.Problem(r.problem(list[i], err))
+			w.o.Problem(r.about(list[i], err))
 		}
 	}
 	if read == 0 {
@@ -158,7 +180,10 @@ func (r *reader) several(ctx context.Context, list []*source, w *writer) error {
 	return nil
 }
 
-type merged struct{ stamp, prefix, text string }
+type merged struct {
+	line
+	prefix string
+}
 
 func (w *writer) prefix(s *source) string {
 	if w.o.Prefix == nil {

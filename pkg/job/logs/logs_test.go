@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -27,6 +28,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/logstore/logapi"
 )
 
 const object = "0123456789abcdef0123456789abcdef"
@@ -44,11 +46,20 @@ type fake struct {
 	archive   map[string]string    // by role/task/attempt/taskAttempt
 	history   *api.JobDetail
 	tails     []string // queries of logs
+	kept      map[types.UID]*keptLog
+	pages     int // that were asked for
+	cut       int // pages that break off in the middle
+}
+
+// keptLog is what an agent has of a log.
+type keptLog struct {
+	text        string
+	start, gaps int
 }
 
 func newFake(t *testing.T, roles map[string]int32) (*fake, *job.Client) {
 	t.Helper()
-	f := &fake{t: t, logs: map[types.UID]string{}, open: map[types.UID]bool{}, archive: map[string]string{}, framework: &v1.Framework{
+	f := &fake{t: t, logs: map[types.UID]string{}, open: map[types.UID]bool{}, archive: map[string]string{}, kept: map[types.UID]*keptLog{}, framework: &v1.Framework{
 		ObjectMeta: metav1.ObjectMeta{Name: object, UID: "f", Labels: map[string]string{v1.LabelUser: "ann"}, Annotations: map[string]string{v1.AnnotationJobName: "train"}},
 		Spec:       v1.FrameworkSpec{ExecutionType: v1.ExecutionStart}, Status: &v1.FrameworkStatus{State: v1.AttemptRunning}}}
 	f.changed = sync.NewCond(&f.mu)
@@ -121,6 +132,12 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case strings.HasSuffix(path, "/log"):
 		f.serveLog(w, r)
+	case strings.Contains(path, "/proxy/v1/machines/n1/logs/"):
+		f.servePage(w, r)
+	case strings.Contains(path, "/proxy/v1/machines/"):
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = io.WriteString(w, `{"code":"NotFound","message":"no agent keeps the logs of this machine"}`)
 	case strings.HasSuffix(path, "/frameworks/"+object):
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -230,6 +247,52 @@ func (f *fake) serveLog(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// pageLines is how many lines a page of a fake agent has.
+const pageLines = 3
+
+// servePage answers as pai-logs does, through the job controller.
+func (f *fake) servePage(w http.ResponseWriter, r *http.Request) {
+	parts := strings.Split(r.URL.Path, "/")
+	q := r.URL.Query()
+	f.mu.Lock()
+	f.pages++
+	k := f.kept[types.UID(parts[len(parts)-2])]
+	f.mu.Unlock()
+	if k == nil {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = io.WriteString(w, `{"code":"NotFound","message":"the machine keeps no log of it"}`)
+		return
+	}
+	offset, _ := strconv.Atoi(q.Get("offset"))
+	if q.Get("wait") != "" {
+		f.wait(r, func() bool { return len(k.text) > offset })
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	offset = max(offset, k.start)
+	all := strings.SplitAfter(k.text[offset:], "\n")
+	all = all[:len(all)-1]
+	page := all[:min(pageLines, len(all))]
+	next := offset + len(strings.Join(page, ""))
+	if n, err := strconv.Atoi(q.Get("tail")); err == nil {
+		page, next = all[max(len(all)-n, 0):], len(k.text)
+	}
+	for name, v := range map[string]int{logapi.HeaderStart: k.start, logapi.HeaderNext: next, logapi.HeaderEnd: len(k.text), logapi.HeaderGaps: k.gaps, logapi.HeaderLimit: 1 << 30} {
+		w.Header().Set(name, strconv.Itoa(v))
+	}
+	for i, text := range page {
+		if f.cut > 0 && i == len(page)-1 {
+			f.cut--
+			w.(http.Flusher).Flush()
+			panic(http.ErrAbortHandler)
+		}
+		if m := q.Get("match"); m == "" || regexp.MustCompile(m).MatchString(stamped(strings.TrimSuffix(text, "\n")).text) {
+			_, _ = io.WriteString(w, text)
+		}
+	}
+}
+
 func (f *fake) watchPods(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	w.(http.Flusher).Flush()
@@ -321,7 +384,8 @@ func TestWhatNoPodHasComesFromTheArchive(t *testing.T) {
 			o, r := options(s)
 			o.Tail = 2
 			require.NoError(t, Write(t.Context(), c, resolve(t, c), o))
-			assert.Equal(t, "[... the archive keeps only the end of the log ...]\nb\nc\n", r.String())
+			assert.Equal(t, "b\nc\n", r.String())
+			assert.Equal(t, []string{"worker[0]: its machine has nothing of its log any more: this is the end of it, which the archive has"}, r.problems)
 		})
 	}
 	o, _ := options(Selection{Task: All, Attempt: 7})
@@ -397,6 +461,37 @@ func TestFollowingGoesOnOverRetriesUntilTheJobHasEnded(t *testing.T) {
 	}
 	assert.Equal(t, []string{"attempt 1 of ann/train"}, r.notes)
 	assert.Equal(t, 1, strings.Count(r.String(), "| a\n"))
+}
+
+func TestAJobsEndDoesNotWaitForALogThatSaysNothing(t *testing.T) {
+	f, c := newFake(t, map[string]int32{"worker": 1})
+	f.pod("worker", 0, 0, "running", at(1, "a")) // and its machine goes away
+	f.change(func() {
+		f.framework.Status.AttemptStatus.CompletionStatus = &v1.FrameworkAttemptCompletionStatus{CompletionStatus: &v1.CompletionStatus{}}
+	})
+	o, r := options(all)
+	o.Follow, o.Patience = true, 50*time.Millisecond
+	j := resolve(t, c)
+	f.change(func() { f.framework.Status.State = v1.Completed })
+	require.NoError(t, Write(t.Context(), c, j, o))
+	assert.Equal(t, "worker[0]| a\n", r.String())
+	assert.Equal(t, []string{"ann/train has ended, and the end of a log doesn't come; ask for it again with: paictl job logs train"}, r.problems)
+}
+
+// Programs print to stdout and stderr from several threads, and clocks are set back.
+func TestLinesWithEqualOrEarlierStampsAreKept(t *testing.T) {
+	f, c := newFake(t, map[string]int32{"worker": 1})
+	f.pod("worker", 0, 0, "running", at(5, "a"), at(5, "b"), at(4, "c"), at(6, "d"))
+	o, r := options(all)
+	o.Follow = true
+	j := resolve(t, c)
+	f.pod("worker", 0, 0, "ended")
+	f.change(func() {
+		f.framework.Status.State = v1.Completed
+		f.framework.Status.AttemptStatus.CompletionStatus = &v1.FrameworkAttemptCompletionStatus{CompletionStatus: &v1.CompletionStatus{}}
+	})
+	require.NoError(t, Write(t.Context(), c, j, o))
+	assert.Equal(t, "worker[0]| a\nworker[0]| b\nworker[0]| c\nworker[0]| d\n", r.String())
 }
 
 func TestLinesOfMegabytesAreCut(t *testing.T) {

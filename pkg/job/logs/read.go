@@ -26,8 +26,24 @@ type line struct{ stamp, text string }
 // errNotStarted is the log of a program that hasn't begun.
 var errNotStarted = errors.New("it hasn't started")
 
-// read hands over the lines of a source.
+// read hands over the lines of a source: from the agent that keeps the logs of its machine, else what the
+// kubelet has of it, else the end of it that is in the archive.
 func (r *reader) read(ctx context.Context, s *source, o *corev1.PodLogOptions, give func(line) error) error {
+	if err := r.readKept(ctx, s, o, give); !errors.Is(err, errNotKept) {
+		return err
+	}
+	n := 0
+	err := r.readElsewhere(ctx, s, o, func(l line) error {
+		n++
+		return give(l)
+	})
+	if err == nil && n == 0 && s.pod != nil && o.SinceSeconds == nil {
+		r.problem(fmt.Errorf("%s: its machine has no line of it: it printed nothing, or the machine removed it to make room; logs are kept whole where log-manager runs (paictl service start -n log-manager)", s.name))
+	}
+	return err
+}
+
+func (r *reader) readElsewhere(ctx context.Context, s *source, o *corev1.PodLogOptions, give func(line) error) error {
 	if s.pod == nil {
 		return r.readArchive(ctx, s, o, give)
 	}
@@ -70,9 +86,7 @@ func (r *reader) readArchive(ctx context.Context, s *source, o *corev1.PodLogOpt
 	}
 	defer func() { _ = body.Close() }() // it was only read
 	if truncated {
-		if err := give(line{text: "[... the archive keeps only the end of the log ...]"}); err != nil {
-			return err
-		}
+		r.problem(fmt.Errorf("%s: its machine has nothing of its log any more: this is the end of it, which the archive has", s.name))
 	}
 	if o.TailLines == nil {
 		return lines(body, func(text string) error { return give(line{text: text}) })
@@ -92,6 +106,45 @@ func (r *reader) readArchive(ctx context.Context, s *source, o *corev1.PodLogOpt
 		}
 	}
 	return nil
+}
+
+// choose hands over the lines of a source that are meant.
+func (r *reader) choose(ctx context.Context, s *source, o *Options, give func(line) error) error {
+	give, flush := matching(o, give)
+	if err := r.read(ctx, s, o.options(), give); err != nil {
+		return err
+	}
+	return flush()
+}
+
+// matching hands over lines that fit, and of them the last where there is a limit. flush hands over what was
+// held back for it.
+func matching(o *Options, give func(line) error) (filter func(line) error, flush func() error) {
+	if o.Match == nil {
+		return give, func() error { return nil }
+	}
+	var last []line
+	limited := o.Tail >= 0 && !o.Follow
+	filter = func(l line) error {
+		switch {
+		case !o.Match.MatchString(l.text):
+			return nil
+		case !limited:
+			return give(l)
+		}
+		if last = append(last, l); int64(len(last)) > o.Tail {
+			last = last[1:]
+		}
+		return nil
+	}
+	return filter, func() error {
+		for _, l := range last {
+			if err := give(l); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 }
 
 // lines splits what comes into lines, without their ends.
@@ -128,10 +181,11 @@ func stamped(text string) line {
 	return line{stamp, rest}
 }
 
-// options are those of a source that was there when the command began.
+// options are those of a source that was there when the command began. Of what is searched, the last lines
+// are counted here: a machine would count those that don't fit, too.
 func (o *Options) options() *corev1.PodLogOptions {
 	out := &corev1.PodLogOptions{}
-	if o.Tail >= 0 {
+	if o.Tail >= 0 && o.Match == nil {
 		out.TailLines = &o.Tail
 	}
 	if o.Since > 0 {
@@ -148,8 +202,8 @@ func resumeAt(o *corev1.PodLogOptions, stamp string) {
 	}
 }
 
-// problem is an error with the task that it is about.
-func (r *reader) problem(s *source, err error) error {
+// about is an error with the task that it is about.
+func (r *reader) about(s *source, err error) error {
 	if errors.Is(err, job.ErrNoController) {
 		return fmt.Errorf("%s: its pod is gone, and %w", s.name, err)
 	}

@@ -8,8 +8,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -43,6 +45,15 @@ type source struct {
 	attempt, taskAttempt int32
 	pod                  *corev1.Pod // nil: what the archive has
 	hasLog               bool        // in the archive
+	node, uid            string      // where its pod was, and which
+}
+
+// container is the one whose log is meant.
+func (s *source) container() string {
+	if s.pod == nil {
+		return container // or the only one
+	}
+	return ContainerOf(s.pod)
 }
 
 func (s *source) key() [2]int32 { return [2]int32{s.attempt, s.taskAttempt} }
@@ -70,10 +81,35 @@ type reader struct {
 	job    *job.Job
 	roles  map[string]string // by the Framework's name: as the user spells it
 	order  []string          // the Framework's names, in the order of the job file
+
+	match *regexp.Regexp // nil: all lines
+	warn  func(error)
+
+	mu      sync.Mutex
+	without map[string]bool // machines that have no agent
+}
+
+// problem tells what is missing of a log; several are read at a time.
+func (r *reader) problem(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.warn(err)
+}
+
+func (r *reader) withoutAgent(node string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.without[node]
+}
+
+func (r *reader) noAgent(node string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.without[node] = true
 }
 
 func newReader(c *job.Client, j *job.Job) *reader {
-	r := &reader{client: c, job: j, roles: map[string]string{}}
+	r := &reader{client: c, job: j, roles: map[string]string{}, warn: func(error) {}, without: map[string]bool{}}
 	for _, name := range j.RoleNames() {
 		object := j.RoleObject(name)
 		r.roles[object] = name
@@ -117,7 +153,7 @@ func (r *reader) fromPod(p *corev1.Pod) *source {
 		}
 		return int32(n)
 	}
-	s := &source{task: task{p.Labels[v1.LabelTaskRole], int32(index)}, pod: p,
+	s := &source{task: task{p.Labels[v1.LabelTaskRole], int32(index)}, pod: p, node: p.Spec.NodeName, uid: string(p.UID),
 		attempt: number(p.Annotations[v1.AnnotationFrameworkAttempt]), taskAttempt: number(p.Annotations[v1.AnnotationTaskAttempt])}
 	s.name = job.TaskName(cmp.Or(r.roles[s.role], s.role), s.index)
 	return s
@@ -187,7 +223,7 @@ func (r *reader) archived(ctx context.Context, sel Selection, known map[task][]*
 	for _, a := range past.Attempts {
 		for i := range a.Tasks {
 			t := &a.Tasks[i]
-			s := &source{task: task{t.RoleObject, t.Index}, name: job.TaskName(t.Role, t.Index), attempt: a.ID, taskAttempt: t.ID, hasLog: t.HasLog}
+			s := &source{task: task{t.RoleObject, t.Index}, name: job.TaskName(t.Role, t.Index), attempt: a.ID, taskAttempt: t.ID, hasLog: t.HasLog, node: t.Node, uid: t.PodUID}
 			same := func(o *source) bool { return o.key() == s.key() }
 			if r.selected(sel, s.task) && !slices.ContainsFunc(known[s.task], same) {
 				known[s.task] = append(known[s.task], s)

@@ -1,0 +1,22 @@
+// Command pai-logs keeps what the jobs of its machine print, beyond what the kubelet keeps.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/openpai/paictl/pkg/logstore"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := logstore.Run(ctx, os.Args[1:], os.Stdout)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "pai-logs:", err)
+		os.Exit(1)
+	}
+}

@@ -1,0 +1,74 @@
+package job
+
+import (
+	"context"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/openpai/paictl/pkg/job"
+)
+
+// reasonEvery is how often it is asked why a job waits: that takes several questions, a look only two.
+const reasonEvery = 4 * time.Second
+
+// reasons tells why a job that is followed doesn't go on. It is asked from the second look on in which a
+// job is where it was; each reason is told once.
+type reasons struct {
+	now  func() time.Time
+	why  func(context.Context) (*job.Why, error)
+	at   string // where the job was when it was looked at last
+	next time.Time
+	told string
+}
+
+func newReasons(c *job.Client, j *job.Job) *reasons {
+	return &reasons{now: c.Now, why: func(ctx context.Context) (*job.Why, error) {
+		now, err := c.Get(ctx, j)
+		if err != nil {
+			return nil, err
+		}
+		return c.Why(ctx, now)
+	}}
+}
+
+// of is what is to be told now; nil where nothing is, or nothing new.
+func (r *reasons) of(ctx context.Context, d *job.Detail) *job.Why {
+	stays := r.at == d.State
+	if r.at = d.State; !stays || !held(d) || r.now().Before(r.next) {
+		return nil
+	}
+	r.next = r.now().Add(reasonEvery)
+	w, err := r.why(ctx)
+	if err != nil || w.Sentence == "" {
+		return nil // it may be known at the next look
+	}
+	if at, _, _ := strings.Cut(w.State, " "); at != d.State {
+		return nil // the job went on meanwhile
+	}
+	text := timeless(w.Sentence)
+	if text == r.told || d.Message != "" && strings.Contains(text, strings.TrimRight(timeless(d.Message), ".")) {
+		return nil
+	}
+	r.told = text
+	return w
+}
+
+// held tells whether a job, or some of its tasks, have not begun.
+func held(d *job.Detail) bool {
+	begun, total := d.Progress()
+	return unfinished(job.Phase(d.State)) && (job.Phase(d.State) != job.Running || begun < total)
+}
+
+func unfinished(p job.Phase) bool {
+	switch p {
+	case job.Waiting, job.Queued, job.Pulling, job.Barrier, job.Running:
+		return true
+	}
+	return false
+}
+
+// passing are times in a sentence, which are other ones at each look.
+var passing = regexp.MustCompile(`\b(\d+(d|h|m|s))+\b`)
+
+func timeless(sentence string) string { return passing.ReplaceAllString(sentence, "...") }

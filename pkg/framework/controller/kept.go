@@ -1,0 +1,51 @@
+package controller
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/openpai/paictl/pkg/logstore/logapi"
+)
+
+// KeptLogs ask the agent that keeps the logs of a machine.
+type KeptLogs interface {
+	Get(ctx context.Context, node, uid, container string, query url.Values) (*http.Response, error)
+}
+
+// kept reads the end of a log from its machine's agent; ok is false where that has none. The kubelet has
+// only what the container wrote since the file was rotated last, which may be nothing.
+func (l *logSaver) kept(ctx context.Context, p *corev1.Pod, container string) (data []byte, truncated, ok bool) {
+	if l.r.o.Logs == nil || p.Spec.NodeName == "" {
+		return nil, false, false
+	}
+	query := url.Values{"tail": {strconv.Itoa(logLines)}, "times": {"false"}}
+	resp, err := l.r.o.Logs.Get(ctx, p.Spec.NodeName, string(p.UID), container, query)
+	if err != nil {
+		l.r.o.Log.V(1).Info("the log is asked of the kubelet", "pod", p.Name, "reason", err.Error())
+		return nil, false, false
+	}
+	defer func() { _ = resp.Body.Close() }() // it was only read
+	data, truncated, err = tail(io.LimitReader(resp.Body, logRead), l.r.o.LogBytes)
+	silent := resp.Header.Get(logapi.HeaderEnd) == "0" && resp.Header.Get(logapi.HeaderGaps) == "0"
+	return data, partial(data, truncated), err == nil && (len(data) > 0 || silent)
+}
+
+// partial tells whether a log may have had more than was read of it.
+func partial(data []byte, truncated bool) bool {
+	return truncated || bytes.Count(data, []byte("\n")) >= logLines
+}
+
+// best is the end of a log as it is archived, of what the agent and the kubelet have of it. Where the
+// kubelet alone was asked and has nothing, there may have been more: the log isn't kept as a whole one.
+func (l *logSaver) best(ctx context.Context, p *corev1.Pod, container string, data []byte, truncated bool) ([]byte, bool) {
+	if better, cut, ok := l.kept(ctx, p, container); ok {
+		return better, cut
+	}
+	return data, partial(data, truncated) || len(data) == 0
+}

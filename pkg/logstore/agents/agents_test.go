@@ -1,0 +1,62 @@
+package agents
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+)
+
+func agent(name, node, address string, port int32) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "pai-system", Labels: map[string]string{"app.kubernetes.io/name": "log-manager"}},
+		Spec:   corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: port}}}}},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIP: address}}
+}
+
+func TestTheAgentOfAMachineIsAsked(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Header.Get("X-Pai-Token") != "sesame":
+			w.WriteHeader(http.StatusForbidden)
+		case r.URL.Path == "/v1/logs/u/app":
+			_, _ = io.WriteString(w, r.URL.RawQuery)
+		case r.URL.Path == "/v1/logs/u/bad":
+			http.Error(w, "what?", http.StatusBadRequest)
+		default:
+			w.WriteHeader(http.StatusNotFound)
+		}
+	}))
+	t.Cleanup(s.Close)
+	host, text, err := net.SplitHostPort(s.Listener.Addr().String())
+	require.NoError(t, err)
+	port, err := strconv.Atoi(text)
+	require.NoError(t, err)
+	pods := fake.NewClientset(agent("a", "n1", host, int32(port)), agent("b", "n2", "127.0.0.1", 1), agent("c", "n3", "", 1)).CoreV1().Pods("pai-system")
+	a := New(pods, "sesame")
+	resp, err := a.Get(t.Context(), "n1", "u", "app", url.Values{"tail": {"3"}})
+	require.NoError(t, err)
+	body, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	assert.Equal(t, "tail=3", string(body))
+	for _, c := range []struct {
+		node, container string
+		want            error
+	}{
+		{"n1", "other", ErrNoLog}, {"n1", "bad", ErrBadQuery}, {"n2", "app", ErrNoAgent}, {"n3", "app", ErrNoAgent}, {"n4", "app", ErrNoAgent},
+	} {
+		_, err := a.Get(t.Context(), c.node, "u", c.container, nil) //nolint:bodyclose // there is none
+		require.ErrorIs(t, err, c.want, c.node)
+	}
+	_, err = New(pods, "wrong").Get(t.Context(), "n1", "u", "app", nil) //nolint:bodyclose // there is none
+	require.ErrorContains(t, err, "answers 403")
+}

@@ -1,0 +1,154 @@
+package logstore
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// A segment is a file of frames. A frame is a piece of a log, compressed, and where it came from: the
+// frames are all that is remembered of a log, so that a piece and the memory of it can't part when the
+// program is killed.
+const (
+	frameMagic  = 0x31464c50 // "PLF1"
+	frameHeader = 64
+	// frameMost bounds what is read into memory at a time, and what a damaged header can ask for.
+	frameMost = 8 << 20
+)
+
+const (
+	// flagGap says that lines before the frame were gone before they could be read.
+	flagGap = 1 << iota
+	// flagOpen says that the last line goes on in the next frame. containerd closes a file in the middle of
+	// a line when the kubelet rotates it.
+	flagOpen
+)
+
+// frame is one piece of a log.
+type frame struct {
+	flags     uint32
+	raw, size uint32 // bytes of the log, and of it in the file
+	offset    int64  // of its first byte in the log
+	source    int64  // the kubelet's file: when its first line was written, in ns
+	sourceEnd int64  // how far that file is read with it
+	first     int64  // when its first line was written, in ns
+	last      int64  // when its latest line was written
+	lines     uint32 // that end in it
+}
+
+func (f *frame) end() int64 { return f.offset + int64(f.raw) }
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// errTorn is what a frame is that was not written whole.
+var errTorn = errors.New("a frame is damaged")
+
+// codec compresses frames. It is safe for use by several at a time.
+type codec struct {
+	in  *zstd.Encoder
+	out *zstd.Decoder
+}
+
+func newCodec() (*codec, error) {
+	in, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(2), zstd.WithWindowSize(256<<10), zstd.WithEncoderCRC(false))
+	if err != nil {
+		return nil, fmt.Errorf("open the compressor: %w", err)
+	}
+	out, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(2), zstd.WithDecoderMaxMemory(2*frameMost))
+	if err != nil {
+		return nil, fmt.Errorf("open the decompressor: %w", err)
+	}
+	return &codec{in, out}, nil
+}
+
+// pack makes a frame of lines.
+func (c *codec) pack(f *frame, data []byte) []byte {
+	out := make([]byte, frameHeader, frameHeader+len(data)/4)
+	out = c.in.EncodeAll(data, out)
+	f.raw, f.size = uint32(len(data)), uint32(len(out)-frameHeader)
+	le := binary.LittleEndian
+	for i, v := range []uint32{frameMagic, f.flags, f.raw, f.size} {
+		le.PutUint32(out[4*i:], v)
+	}
+	for i, v := range []int64{f.offset, f.source, f.sourceEnd, f.first, f.last} {
+		le.PutUint64(out[16+8*i:], uint64(v))
+	}
+	le.PutUint32(out[56:], f.lines)
+	le.PutUint32(out[60:], checksum(out[:60], out[frameHeader:]))
+	return out
+}
+
+func checksum(header, payload []byte) uint32 {
+	return crc32.Update(crc32.Checksum(header, castagnoli), castagnoli, payload)
+}
+
+// readHeader reads the frame at a place of a segment; io.EOF is the end of the segment.
+func readHeader(r io.ReaderAt, at int64) (frame, error) {
+	var b [frameHeader]byte
+	n, err := r.ReadAt(b[:], at)
+	switch {
+	case n == 0 && errors.Is(err, io.EOF):
+		return frame{}, io.EOF
+	case n < frameHeader && (err == nil || errors.Is(err, io.EOF)):
+		return frame{}, errTorn
+	case n < frameHeader:
+		return frame{}, err
+	}
+	le := binary.LittleEndian
+	number := func(i int) int64 { return int64(le.Uint64(b[16+8*i:])) }
+	f := frame{flags: le.Uint32(b[4:]), raw: le.Uint32(b[8:]), size: le.Uint32(b[12:]), offset: number(0), source: number(1),
+		sourceEnd: number(2), first: number(3), last: number(4), lines: le.Uint32(b[56:])}
+	if le.Uint32(b[:]) != frameMagic || f.raw > frameMost || f.size > 2*frameMost || f.offset < 0 {
+		return frame{}, errTorn
+	}
+	return f, nil
+}
+
+// unpack reads and checks what is in the frame at a place.
+func (c *codec) unpack(r io.ReaderAt, at int64) (frame, []byte, error) {
+	f, err := readHeader(r, at)
+	if err != nil {
+		return f, nil, err
+	}
+	b := make([]byte, frameHeader+int(f.size))
+	if _, err := r.ReadAt(b, at); err != nil && !errors.Is(err, io.EOF) {
+		return f, nil, err
+	}
+	if binary.LittleEndian.Uint32(b[60:]) != checksum(b[:60], b[frameHeader:]) {
+		return f, nil, errTorn
+	}
+	data, err := c.out.DecodeAll(b[frameHeader:], make([]byte, 0, f.raw))
+	if err != nil || len(data) != int(f.raw) {
+		return f, nil, errTorn
+	}
+	return f, data, nil
+}
+
+// describe fills in what the lines of a piece say of it.
+func (f *frame) describe(data []byte) {
+	open := map[bool]bool{} // by whether it is stderr
+	for line := range bytes.Lines(data) {
+		l, ok := parseLine(line)
+		if !ok {
+			f.lines++
+			continue
+		}
+		if f.first == 0 {
+			f.first = l.stamp
+		}
+		f.last = max(f.last, l.stamp)
+		if open[string(l.stream) == "stderr"] = l.partial; !l.partial {
+			f.lines++
+		}
+	}
+	if open[true] || open[false] {
+		f.flags |= flagOpen
+	}
+}
+
+func (f *frame) open() bool { return f.flags&flagOpen != 0 }

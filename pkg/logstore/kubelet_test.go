@@ -1,0 +1,164 @@
+package logstore
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	uid    = "7f1c0a52-1111-2222-3333-444455556666"
+	podDir = "pai-jobs_0123456789abcdef-worker-0_" + uid
+)
+
+// lab is a machine: the folder of a kubelet and a container that writes there, and our own.
+type lab struct {
+	t            *testing.T
+	pods, folder string
+	now          time.Time
+	limits       Limits
+	lines        int // printed so far
+	rotations    int
+	store        *Store
+}
+
+func newLab(t *testing.T) *lab {
+	t.Helper()
+	l := &lab{t: t, pods: t.TempDir(), folder: t.TempDir(), now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), limits: Limits{PerTask: 1 << 30, Total: 1 << 30, Age: time.Hour}}
+	require.NoError(t, os.MkdirAll(l.container(), 0o755))
+	l.restart()
+	return l
+}
+
+func (l *lab) container() string { return filepath.Join(l.pods, podDir, "app") }
+
+func (l *lab) current() string { return filepath.Join(l.container(), "0.log") }
+
+// restart begins again with what is on the disk, as after a kill: nothing is closed or written before.
+func (l *lab) restart() {
+	s, err := Open(Options{Pods: l.pods, Folder: l.folder, Namespace: "pai-jobs", Limits: l.limits, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return l.now }})
+	require.NoError(l.t, err)
+	l.store, s.step = s, time.Millisecond
+	l.t.Cleanup(s.close)
+}
+
+// raw appends to the container's file.
+func (l *lab) raw(text string) {
+	f, err := os.OpenFile(l.current(), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o640)
+	require.NoError(l.t, err)
+	_, err = f.WriteString(text)
+	require.NoError(l.t, err)
+	require.NoError(l.t, f.Close())
+}
+
+// print writes lines as containerd does.
+func (l *lab) print(n int) {
+	var b strings.Builder
+	for range n {
+		l.lines++
+		l.now = l.now.Add(time.Millisecond)
+		fmt.Fprintf(&b, "%s stdout F line %d\n", l.now.Format(time.RFC3339Nano), l.lines)
+	}
+	l.raw(b.String())
+}
+
+// rotate does what the kubelet does: the file gets a name with the time, containerd begins a new one.
+func (l *lab) rotate() {
+	if info, err := os.Stat(l.current()); err != nil || info.Size() == 0 {
+		return // only what is too large
+	}
+	l.rotations++
+	require.NoError(l.t, os.Rename(l.current(), fmt.Sprintf("%s.20261122-16%04d", l.current(), l.rotations)))
+	l.raw("")
+}
+
+func (l *lab) rotated() []string {
+	names, err := filepath.Glob(l.current() + ".*")
+	require.NoError(l.t, err)
+	return names
+}
+
+// squeeze compresses the rotated files, beginning with the oldest, and removes all but some of them.
+func (l *lab) squeeze(compress, keep int) {
+	for i, name := range l.rotated() {
+		if i >= compress || strings.HasSuffix(name, ".gz") {
+			continue
+		}
+		data, err := os.ReadFile(name)
+		require.NoError(l.t, err)
+		var b bytes.Buffer
+		z := gzip.NewWriter(&b)
+		_, err = z.Write(data)
+		require.NoError(l.t, err)
+		require.NoError(l.t, z.Close())
+		require.NoError(l.t, os.WriteFile(name+".tmp", b.Bytes(), 0o640))
+		require.NoError(l.t, os.Rename(name+".tmp", name+".gz"))
+		require.NoError(l.t, os.Remove(name))
+	}
+	for names := l.rotated(); len(names) > keep; names = names[1:] {
+		require.NoError(l.t, os.Remove(names[0]))
+	}
+}
+
+func (l *lab) round() { l.store.Round(l.t.Context()) }
+
+// query is what a question asks for, with defaults.
+func (l *lab) query(text string) Query {
+	v, err := url.ParseQuery(text)
+	require.NoError(l.t, err)
+	q, _, err := NewServer(l.store, "").query(v)
+	require.NoError(l.t, err)
+	return q
+}
+
+// page reads one page of the log.
+func (l *lab) page(q Query) (*Page, []string) {
+	x := l.store.find(uid, "app")
+	require.NotNil(l.t, x, "there is no log")
+	p, err := l.store.await(l.t.Context(), x, q, 0)
+	require.NoError(l.t, err)
+	var out []string
+	require.NoError(l.t, p.each(q, func(_, text []byte) error {
+		out = append(out, string(text))
+		return nil
+	}))
+	return p, out
+}
+
+// all reads the whole log, in pages.
+func (l *lab) all(most int64) (start int64, gaps int, lines []string) {
+	q := Query{Tail: -1, Most: most}
+	for i := 0; ; i++ {
+		p, more := l.page(q)
+		if i == 0 {
+			start, gaps = p.Start, p.Gaps
+		}
+		lines = append(lines, more...)
+		if p.Next >= p.End {
+			return start, gaps, lines
+		}
+		require.Greater(l.t, p.Next, q.Offset, "a page goes on")
+		q.Offset = p.Next
+	}
+}
+
+// whole requires that all that was printed is there, once and in order.
+func (l *lab) whole() {
+	l.t.Helper()
+	start, gaps, lines := l.all(64 << 10)
+	require.Zero(l.t, start)
+	require.Zero(l.t, gaps)
+	require.Len(l.t, lines, l.lines)
+	for i, text := range lines {
+		require.Equal(l.t, fmt.Sprintf("line %d", i+1), text)
+	}
+}

@@ -1,0 +1,111 @@
+package logstore
+
+import (
+	"bytes"
+	"time"
+)
+
+// criLine is a line of the kubelet's log files: STAMP STREAM TAG TEXT. Lines beyond 16 KiB come in
+// parts, of which all but the last are partial.
+type criLine struct {
+	stamp   int64 // ns
+	time    []byte
+	stream  []byte
+	partial bool
+	text    []byte
+}
+
+// parseLine takes a line apart; ok is false where it isn't one.
+func parseLine(line []byte) (l criLine, ok bool) {
+	line = bytes.TrimSuffix(line, []byte("\n"))
+	var rest, tags []byte
+	if l.time, rest, ok = bytes.Cut(line, []byte(" ")); !ok {
+		return l, false
+	}
+	if l.stream, rest, ok = bytes.Cut(rest, []byte(" ")); !ok {
+		return l, false
+	}
+	if tags, l.text, ok = bytes.Cut(rest, []byte(" ")); !ok {
+		tags = rest // a line without text
+	}
+	if l.stamp, ok = parseStamp(l.time); !ok {
+		return l, false
+	}
+	tag, _, _ := bytes.Cut(tags, []byte(":"))
+	l.partial = string(tag) == "P"
+	return l, l.partial || string(tag) == "F"
+}
+
+func parseStamp(b []byte) (int64, bool) {
+	if len(b) < len("2006-01-02T15:04:05Z") || len(b) > 40 {
+		return 0, false
+	}
+	t, err := time.Parse(time.RFC3339Nano, string(b))
+	if err != nil {
+		return 0, false
+	}
+	return t.UnixNano(), true
+}
+
+// maxText bounds a line that is put together of parts.
+const maxText = 1 << 20
+
+// joiner makes lines of the log of lines of the file.
+type joiner struct {
+	pending map[string]*pendingLine // by stream
+}
+
+type pendingLine struct{ time, text []byte }
+
+func newJoiner() *joiner { return &joiner{map[string]*pendingLine{}} }
+
+// add hands over what a line of the file completes.
+func (j *joiner) add(line []byte, give func(stamp, text []byte) error) error {
+	l, ok := parseLine(line)
+	if !ok {
+		return give(nil, bytes.TrimSuffix(line, []byte("\n")))
+	}
+	p := j.pending[string(l.stream)]
+	switch {
+	case p == nil && !l.partial:
+		return give(l.time, l.text)
+	case p == nil:
+		p = &pendingLine{time: bytes.Clone(l.time)}
+		j.pending[string(l.stream)] = p
+	}
+	p.text = append(p.text, l.text...)
+	if l.partial && len(p.text) < maxText {
+		return nil
+	}
+	delete(j.pending, string(l.stream))
+	return give(p.time, p.text)
+}
+
+// rest hands over lines whose end is not there.
+func (j *joiner) rest(give func(stamp, text []byte) error) error {
+	for _, stream := range []string{"stdout", "stderr"} {
+		if p := j.pending[stream]; p != nil {
+			delete(j.pending, stream)
+			if err := give(p.time, p.text); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// lastLine is where the last line of the file ends, whole or not.
+func lastLine(data []byte) int { return bytes.LastIndexByte(data, '\n') + 1 }
+
+// cut is where a piece of a log ends best: after a whole line of the log, else after a line of the file.
+func cut(data []byte) int {
+	end := bytes.LastIndexByte(data, '\n') + 1
+	for at := end; at > 0; {
+		start := bytes.LastIndexByte(data[:at-1], '\n') + 1
+		if l, ok := parseLine(data[start:at]); !ok || !l.partial {
+			return at
+		}
+		at = start
+	}
+	return end
+}

@@ -1,0 +1,39 @@
+// Package logapi is what the agents that keep logs and those who ask them agree on.
+//
+//	GET /v1/logs/{uid}/{container}?offset=&tail=&since=&match=&times=&wait=
+//
+// In: nothing. Out: names. An answer is a page of a log: lines, each with its time before it unless times
+// is false, from a place (offset), of the last lines (tail) or of a time that has passed (since: 10m). Of
+// lines of which match is given, a regular expression, only those that it fits. wait is how long the
+// answer may wait for lines. Headers say where the next page begins and what is missing.
+package logapi
+
+const (
+	// Service is the DaemonSet of the agents, and the value of app.kubernetes.io/name on its pods.
+	Service = "log-manager"
+	// PortName is that of the container port on which an agent answers.
+	PortName = "http"
+	// HeaderToken carries the token of the Secret TokenSecret, under TokenKey.
+	HeaderToken = "X-Pai-Token"
+	TokenSecret = "log-manager-token"
+	TokenKey    = "token"
+	// NoAgent is in the answer of the job controller where a machine has no agent.
+	NoAgent = "no agent keeps the logs of this machine"
+)
+
+// Headers of an answer, all of them numbers.
+const (
+	HeaderStart = "X-Pai-Log-Start" // first byte of the log that is kept: how much was dropped before it
+	HeaderNext  = "X-Pai-Log-Next"  // where the next page begins
+	HeaderEnd   = "X-Pai-Log-End"
+	HeaderGaps  = "X-Pai-Log-Gaps"  // places at which lines are missing
+	HeaderLimit = "X-Pai-Log-Limit" // bytes that are kept of a log
+)
+
+// Headers are all of them.
+func Headers() []string {
+	return []string{HeaderStart, HeaderNext, HeaderEnd, HeaderGaps, HeaderLimit}
+}
+
+// Path is where the log of a container is.
+func Path(uid, container string) string { return "/v1/logs/" + uid + "/" + container }

@@ -1,0 +1,185 @@
+package logstore
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"regexp"
+	"time"
+)
+
+// Query says which part of a log is meant.
+type Query struct {
+	Offset int64     // where to begin; what is dropped is skipped
+	Tail   int64     // in its place, so many last lines; negative: not
+	Since  time.Time // in its place, what was written since
+	Most   int64     // bytes of the log
+	Match  *regexp.Regexp
+	Times  bool // before each line
+}
+
+// Page is a part of a log.
+type Page struct {
+	Start, Next, End int64 // what there is of the log, and where the page after this one begins
+	Gaps             int   // places in the log at which lines are missing
+	frames           []framePlace
+	skip             int64 // lines
+	dir              string
+	codec            *codec
+}
+
+// framePlace is a frame and where it is.
+type framePlace struct {
+	placed
+	segment int64
+}
+
+// page finds a part of a log.
+func (s *stream) page(q Query) (*Page, error) {
+	s.mu.Lock()
+	segments := append([]segment(nil), s.segments...)
+	p := &Page{Start: s.end, End: s.end, Next: s.end, Gaps: s.gaps, dir: s.dir, codec: s.codec}
+	s.mu.Unlock()
+	if len(segments) > 0 {
+		p.Start = segments[0].start
+	}
+	var err error
+	switch {
+	case q.Tail >= 0:
+		err = p.tail(segments, q.Tail)
+	case !q.Since.IsZero():
+		err = p.forward(segments, 0, q.Since.UnixNano(), q.Most)
+	default:
+		err = p.forward(segments, q.Offset, 0, q.Most)
+	}
+	return p, err
+}
+
+// forward takes frames from a place or a time on, up to a size.
+func (p *Page) forward(segments []segment, offset, since, most int64) error {
+	begun, size := false, int64(0)
+	for _, g := range segments {
+		if g.end <= offset {
+			continue
+		}
+		frames, err := p.scan(g)
+		if err != nil {
+			return err
+		}
+		for _, f := range frames {
+			if begun = begun || f.end() > offset && f.last >= since; !begun {
+				continue
+			}
+			if size += int64(f.raw); size > most && len(p.frames) > 0 && !p.frames[len(p.frames)-1].open() {
+				p.Next = f.offset
+				return nil
+			}
+			p.frames = append(p.frames, framePlace{f, g.start})
+		}
+	}
+	return nil
+}
+
+// scan reads where the frames of a segment are. One that was dropped meanwhile has none.
+func (p *Page) scan(g segment) ([]placed, error) {
+	frames, _, err := scan(p.dir, g.start)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	for i := range frames {
+		if frames[i].end() > p.End {
+			return frames[:i], err // written since
+		}
+	}
+	return frames, err
+}
+
+// hold leaves out lines whose end may come.
+func (p *Page) hold() {
+	for n := len(p.frames); n > 0 && p.Next == p.End && p.frames[n-1].open(); n-- {
+		p.Next, p.End = p.frames[n-1].offset, p.frames[n-1].offset
+		p.frames = p.frames[:n-1]
+	}
+}
+
+// tail takes the frames with the last lines.
+func (p *Page) tail(segments []segment, lines int64) error {
+	have := int64(0)
+	for i := len(segments) - 1; i >= 0 && lines > 0; i-- {
+		frames, err := p.scan(segments[i])
+		if err != nil {
+			return err
+		}
+		for j := len(frames) - 1; j >= 0; j-- {
+			if have >= lines && !frames[j].open() {
+				p.skip = have - lines
+				return nil
+			}
+			p.frames = append([]framePlace{{frames[j], segments[i].start}}, p.frames...)
+			have += int64(frames[j].lines)
+		}
+	}
+	p.skip = max(have-lines, 0)
+	return nil
+}
+
+// each hands over the lines of a page.
+func (p *Page) each(q Query, give func(stamp, text []byte) error) error {
+	skip, j, begun := p.skip, newJoiner(), q.Since.IsZero()
+	out := func(stamp, text []byte) error {
+		if !begun {
+			if at, ok := parseStamp(stamp); !ok || at < q.Since.UnixNano() {
+				return nil
+			}
+			begun = true
+		}
+		if skip > 0 {
+			skip--
+			return nil
+		}
+		if q.Match != nil && !q.Match.Match(text) {
+			return nil
+		}
+		return give(stamp, text)
+	}
+	for i := 0; i < len(p.frames); {
+		n, err := p.segment(p.frames[i:], j, out)
+		if err != nil {
+			return err
+		}
+		i += n
+	}
+	return j.rest(out)
+}
+
+// segment hands over the lines of the frames that lie in one segment.
+func (p *Page) segment(frames []framePlace, j *joiner, give func(stamp, text []byte) error) (n int, err error) {
+	start := frames[0].segment
+	for n < len(frames) && frames[n].segment == start {
+		n++
+	}
+	f, err := os.Open(segmentPath(p.dir, start))
+	if errors.Is(err, os.ErrNotExist) {
+		return n, nil // dropped since
+	}
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	for _, place := range frames[:n] {
+		_, data, err := p.codec.unpack(f, place.at)
+		if errors.Is(err, errTorn) {
+			p.Gaps++
+			continue
+		}
+		if err != nil {
+			return 0, err
+		}
+		for line := range bytes.Lines(data) {
+			if err := j.add(line, give); err != nil {
+				return 0, err
+			}
+		}
+	}
+	return n, nil
+}

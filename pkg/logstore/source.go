@@ -1,0 +1,132 @@
+package logstore
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/binary"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// source is one of the kubelet's files of a container's log. It is known by when its first line was
+// written: that stays, whatever the kubelet calls it, and when it has compressed it.
+type source struct {
+	id     int64
+	name   string
+	packed bool // .gz
+	size   int64
+	file   *os.File // nil where it isn't open
+	gone   bool     // not in the folder any more; its file can still be read
+	before int64    // its size when it was looked at last
+	quiet  bool     // it has not grown since, though it had a successor then
+}
+
+// current tells whether the container still writes to the file, as far as its name says.
+func current(name string) bool { return strings.HasSuffix(name, ".log") }
+
+// openPlain opens a regular file and nothing else: no link, no pipe that would never end.
+func openPlain(path string) (*os.File, fs.FileInfo, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = errors.New("it is no regular file")
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, f.Close())
+	}
+	return f, info, nil
+}
+
+// errEmpty is a file without a whole first line.
+var errEmpty = errors.New("the file has no line yet")
+
+// openSource opens a file of a log and finds out which it is.
+func openSource(folder, name string) (*source, error) {
+	f, info, err := openPlain(filepath.Join(folder, name))
+	if err != nil {
+		return nil, err
+	}
+	s := &source{name: name, packed: strings.HasSuffix(name, ".gz"), size: info.Size(), file: f}
+	if s.id, err = s.identify(); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return s, nil
+}
+
+func (s *source) identify() (int64, error) {
+	var r io.Reader = io.NewSectionReader(s.file, 0, s.size)
+	if s.packed {
+		z, err := gzip.NewReader(r)
+		if err != nil {
+			return 0, err
+		}
+		defer func() { _ = z.Close() }() // it was only read
+		r = z
+		var trailer [4]byte
+		if _, err := s.file.ReadAt(trailer[:], max(s.size-4, 0)); err != nil {
+			return 0, err
+		}
+		s.size = int64(binary.LittleEndian.Uint32(trailer[:])) // of what is in it, below 4 GiB
+	}
+	var head [40]byte
+	n, err := io.ReadFull(r, head[:])
+	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
+		return 0, err
+	}
+	stamp, _, ok := bytes.Cut(head[:n], []byte(" "))
+	if !ok {
+		return 0, errEmpty
+	}
+	id, ok := parseStamp(stamp)
+	if !ok {
+		return 0, errors.New("its first line has no time")
+	}
+	return id, nil
+}
+
+// grow asks how long the file is now.
+func (s *source) grow() {
+	if s.packed || s.file == nil {
+		return
+	}
+	if info, err := s.file.Stat(); err == nil {
+		s.size = info.Size()
+	}
+}
+
+// from reads on after what was read already.
+func (s *source) from(at int64) (io.Reader, error) {
+	if !s.packed {
+		return io.NewSectionReader(s.file, at, max(s.size-at, 0)), nil
+	}
+	z, err := gzip.NewReader(io.NewSectionReader(s.file, 0, 1<<62))
+	if err != nil {
+		return nil, err
+	}
+	_, err = io.CopyN(io.Discard, z, at)
+	return z, err
+}
+
+// key tells it from others.
+func (s *source) key() string { return strconv.FormatInt(s.id, 10) }
+
+func (s *source) close() {
+	if s.file != nil {
+		_ = s.file.Close() // it was only read
+		s.file = nil
+	}
+}
+
+// logName tells whether a file of a container's folder is of its log: 0.log, 0.log.TIME, 0.log.TIME.gz.
+func logName(name string) bool {
+	return (strings.HasSuffix(name, ".log") || strings.Contains(name, ".log.")) && !strings.HasSuffix(name, ".tmp")
+}

@@ -1,0 +1,246 @@
+// Package logstore keeps what the containers of jobs print, beyond what the kubelet keeps of it: the
+// program pai-logs, one on each machine.
+// In: the kubelet's folders of logs, which it rotates and removes. Out: segments on the machine's disk,
+// and an HTTP API that serves them, with what is missing.
+package logstore
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// Limits say how much is kept.
+type Limits struct {
+	PerTask int64         // bytes that a container printed, with their times; the oldest go
+	Total   int64         // bytes on the disk, of all
+	Age     time.Duration // after which the log of a pod that is gone is removed; 0: never
+}
+
+// segment is how much of a log goes at a time.
+func (l *Limits) segment() int64 { return min(max(l.PerTask/16, 1<<20), 64<<20) }
+
+const (
+	every   = time.Second // the kubelet rotates every few seconds at most
+	workers = 2
+)
+
+// Store keeps the logs of one machine.
+type Store struct {
+	pods, root, prefix string
+	limits             Limits
+	codec              *codec
+	log                *slog.Logger
+	now                func() time.Time
+	step               time.Duration // between two looks while a question waits
+
+	mu      sync.Mutex
+	streams map[string]*stream // by uid/container
+	told    map[string]string  // by uid/container: the last problem
+	used    int64
+}
+
+// Options say what is kept, and where.
+type Options struct {
+	Pods      string // the kubelet's folder, /var/log/pods
+	Folder    string // ours
+	Namespace string // of the jobs
+	Limits    Limits
+	Log       *slog.Logger
+	Now       func() time.Time
+}
+
+// Open makes a store of what an earlier run has left.
+func Open(o Options) (*Store, error) {
+	if err := os.MkdirAll(o.Folder, 0o700); err != nil {
+		return nil, err
+	}
+	c, err := newCodec()
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{pods: o.Pods, root: o.Folder, prefix: o.Namespace + "_", limits: o.Limits, codec: c, log: o.Log, now: o.Now, step: waitStep,
+		streams: map[string]*stream{}, told: map[string]string{}}
+	return s, s.remember()
+}
+
+// names are those of UIDs and containers: they become paths.
+var names = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
+
+// remember finds the logs of pods that may be gone.
+func (s *Store) remember() error {
+	uids, err := folders(s.root)
+	if err != nil {
+		return err
+	}
+	for _, uid := range uids {
+		containers, err := folders(filepath.Join(s.root, uid))
+		if err != nil {
+			return err
+		}
+		for _, c := range containers {
+			s.add(uid, c, "")
+		}
+	}
+	return nil
+}
+
+// folders are those in a folder whose names can be UIDs or containers. Links are none.
+func folders(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, e := range entries {
+		if e.IsDir() && names.MatchString(e.Name()) {
+			out = append(out, e.Name())
+		}
+	}
+	return out, nil
+}
+
+// add takes up the log of a container; from is the kubelet's folder where there is one.
+func (s *Store) add(uid, container, from string) {
+	key := uid + "/" + container
+	s.mu.Lock()
+	x := s.streams[key]
+	if x == nil {
+		x = newStream(s.codec, &s.limits, from, filepath.Join(s.root, uid, container), s.now)
+		s.streams[key] = x
+	}
+	s.mu.Unlock()
+	if from != "" {
+		x.reappear(from)
+	}
+}
+
+// find looks for the log of a container, also of a pod that came just now. "app" is the user's container;
+// a pod of another maker has it under another name.
+func (s *Store) find(uid, container string) *stream {
+	if err := s.discover(); err != nil {
+		s.problem("pods", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if found := s.streams[uid+"/"+container]; found != nil || container != "app" {
+		return found
+	}
+	var only *stream
+	for key, other := range s.streams {
+		if strings.HasPrefix(key, uid+"/") {
+			if only != nil {
+				return nil
+			}
+			only = other
+		}
+	}
+	return only
+}
+
+// discover finds the pods that the kubelet has logs of.
+func (s *Store) discover() error {
+	pods, err := os.ReadDir(s.pods)
+	if err != nil {
+		return err
+	}
+	for _, p := range pods {
+		uid := p.Name()[strings.LastIndexByte(p.Name(), '_')+1:]
+		if !p.IsDir() || !strings.HasPrefix(p.Name(), s.prefix) || !names.MatchString(uid) {
+			continue
+		}
+		containers, err := folders(filepath.Join(s.pods, p.Name()))
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		for _, c := range containers {
+			s.add(uid, c, filepath.Join(s.pods, p.Name(), c))
+		}
+	}
+	return nil
+}
+
+// Run follows all logs until the context ends.
+func (s *Store) Run(ctx context.Context) error {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		s.Round(ctx)
+		select {
+		case <-ctx.Done():
+			s.close()
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+func (s *Store) close() {
+	for _, x := range s.all() {
+		x.close()
+	}
+}
+
+type keyed struct {
+	*stream
+	key string
+}
+
+func (s *Store) all() []keyed {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []keyed
+	for key, x := range s.streams {
+		out = append(out, keyed{x, key})
+	}
+	slices.SortFunc(out, func(a, b keyed) int { return strings.Compare(a.key, b.key) })
+	return out
+}
+
+// Round looks at all logs once.
+func (s *Store) Round(ctx context.Context) {
+	if err := s.discover(); err != nil {
+		s.problem("pods", err)
+	}
+	var g errgroup.Group
+	g.SetLimit(workers)
+	for _, x := range s.all() {
+		if ctx.Err() != nil {
+			break
+		}
+		if x.finished() {
+			continue
+		}
+		g.Go(func() error {
+			s.problem(x.key, x.ingest(false))
+			return nil
+		})
+	}
+	_ = g.Wait() // its functions return no error
+	s.makeRoom()
+}
+
+// problem logs what is wrong with a log, once.
+func (s *Store) problem(key string, err error) {
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if text != "" && s.told[key] != text {
+		s.log.Warn("a log can't be kept", "log", key, "err", text)
+	}
+	if s.told[key] = text; text == "" {
+		delete(s.told, key)
+	}
+}

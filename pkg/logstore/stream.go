@@ -1,0 +1,421 @@
+package logstore
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	chunk = 1 << 20 // read at a time
+	// A frame is written when so much has come, or after so long.
+	frameEnough = 256 << 10
+	frameWait   = 10 * time.Second
+	// roundMost is what one log may keep the others waiting with.
+	roundMost = 64 << 20
+	// lingering is how long a file is kept open that has got a successor: what is said meanwhile may still
+	// go there.
+	lingering = 10 * time.Second
+	// rotatedKept is how many files the kubelet keeps beside the current one. With so many there, a log
+	// that is seen for the first time may have had more.
+	rotatedKept = 4
+)
+
+// stream is the log of one container.
+type stream struct {
+	codec  *codec
+	limits *Limits
+	from   string // the kubelet's folder
+	dir    string // ours
+	now    func() time.Time
+
+	mu       sync.Mutex
+	loaded   bool
+	segments []segment
+	end      int64           // of the log
+	consumed map[int64]int64 // by source: how far it was read
+	newest   int64           // the latest source that was read
+	files    map[string]*source
+	done     map[string]bool     // names of files of which all is read, and that don't grow
+	retired  map[int64]time.Time // by source: since when it has a successor
+	waiting  time.Time           // since when there is something too small for a frame
+	last     time.Time           // when something was written
+	gap      bool                // lines may be missing before the next frame
+	over     bool                // its pod is gone, and all is read
+	seen     bool                // the kubelet's folder was looked at
+	gaps     int
+	// unsettled: the file before the current one was still written to when it was looked at last.
+	unsettled bool
+}
+
+func newStream(c *codec, limits *Limits, from, dir string, now func() time.Time) *stream {
+	return &stream{codec: c, limits: limits, from: from, dir: dir, now: now, consumed: map[int64]int64{},
+		files: map[string]*source{}, done: map[string]bool{}, retired: map[int64]time.Time{}}
+}
+
+// load reads what there is of the log from an earlier run.
+func (s *stream) load() error {
+	if s.loaded {
+		return nil
+	}
+	segments, err := listSegments(s.dir)
+	if err != nil {
+		return err
+	}
+	latest, gaps := int64(0), 0
+	for i := range segments {
+		var frames []placed
+		g := &segments[i]
+		if i == len(segments)-1 {
+			frames, g.size, err = s.codec.recover(s.dir, g.start)
+		} else {
+			frames, g.size, err = scan(s.dir, g.start)
+		}
+		if err != nil {
+			return err
+		}
+		g.end = g.start
+		for _, f := range frames {
+			g.end = f.end()
+			s.consumed[f.source] = max(s.consumed[f.source], f.sourceEnd)
+			s.newest = max(s.newest, f.source)
+			latest = max(latest, f.last)
+			if f.flags&flagGap != 0 {
+				gaps++
+			}
+		}
+		s.end = max(s.end, g.end)
+	}
+	s.segments, s.gaps, s.loaded, s.last = segments, gaps, true, time.Unix(0, latest)
+	return nil
+}
+
+// ingest takes over what the container has written since; with all, also what is little.
+func (s *stream) ingest(all bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.load(); err != nil {
+		return err
+	}
+	there, failed := s.look()
+	budget := int64(roundMost)
+	order := s.inOrder()
+	s.unsettled = false
+	for i, src := range order {
+		if i > 0 && i == len(order)-1 && !order[i-1].quiet {
+			s.unsettled = true // what is still written there comes before what is here
+			return failed
+		}
+		n, err := s.take(src, all || !there, budget)
+		if failed = errors.Join(failed, err); err == nil {
+			s.retire(src)
+		}
+		if budget -= n; budget <= 0 {
+			return failed
+		}
+	}
+	s.over = !there && len(s.files) == 0
+	return failed
+}
+
+// look finds the files of the log, and which of them are gone; there is false where the pod's folder is.
+func (s *stream) look() (there bool, err error) {
+	entries, err := os.ReadDir(s.from)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return true, err
+	}
+	there, err = err == nil, nil
+	byName, rotated := map[string]bool{}, 0
+	for _, e := range entries {
+		if e.Type().IsRegular() && logName(e.Name()) {
+			byName[e.Name()] = true
+			if !current(e.Name()) {
+				rotated++
+			}
+		}
+	}
+	s.renamed(byName)
+	oldest := int64(0)
+	for name := range byName {
+		if s.files[name] != nil || s.done[name] {
+			continue
+		}
+		src, e := openSource(s.from, name)
+		if errors.Is(e, errEmpty) || errors.Is(e, os.ErrNotExist) {
+			continue // it will have a line, or it was renamed just now
+		}
+		if e != nil {
+			err = errors.Join(err, fmt.Errorf("read %s: %w", name, e))
+			continue
+		}
+		if oldest == 0 || src.id < oldest {
+			oldest = src.id
+		}
+		s.found(src)
+	}
+	maps.DeleteFunc(s.done, func(name string, _ bool) bool { return !byName[name] })
+	s.firstLook(oldest, rotated)
+	return there, err
+}
+
+// renamed finds out what became of the files that are open: a name may be another file's by now.
+func (s *stream) renamed(byName map[string]bool) {
+	for name, src := range s.files {
+		if src.gone || !byName[name] {
+			src.gone = true
+			continue
+		}
+		mine, err1 := src.file.Stat()
+		now, err2 := os.Lstat(filepath.Join(s.from, name))
+		if err1 == nil && err2 == nil && os.SameFile(mine, now) {
+			continue
+		}
+		src.gone = true
+		delete(s.files, name)
+		s.files[name+"#"+src.key()] = src // by a name that no file has
+	}
+}
+
+// found takes up a file, unless it is read already or is one that is open by another name.
+func (s *stream) found(src *source) {
+	for name, other := range s.files {
+		if other.id != src.id {
+			continue
+		}
+		if src.packed { // the file itself is still open here: that is simpler to read
+			src.close()
+			return
+		}
+		src.before = other.before
+		other.close() // the same file by its new name
+		delete(s.files, name)
+		s.files[src.name] = src
+		return
+	}
+	read, known := s.consumed[src.id]
+	old := !known && !current(src.name) && src.id < s.newest // it was read, and dropped since
+	if src.packed && known && read >= src.size || old {
+		s.done[src.name] = true
+		src.close()
+		return
+	}
+	s.files[src.name] = src
+}
+
+// firstLook tells, once, whether lines were written and removed while nothing looked: the kubelet removes
+// the oldest files first.
+func (s *stream) firstLook(oldest int64, rotated int) {
+	if s.seen || oldest == 0 {
+		return
+	}
+	s.seen, s.gap = true, oldest > s.newest
+	if len(s.consumed) == 0 {
+		s.gap = rotated >= rotatedKept
+	}
+}
+
+func (s *stream) inOrder() []*source {
+	return slices.SortedFunc(maps.Values(s.files), func(a, b *source) int {
+		switch {
+		case a.id < b.id:
+			return -1
+		case a.id > b.id:
+			return 1
+		}
+		return strings.Compare(a.name, b.name)
+	})
+}
+
+// take reads one file on, at most so much.
+func (s *stream) take(src *source, all bool, most int64) (n int64, err error) {
+	src.grow()
+	_, succeeded := s.retired[src.id]
+	src.quiet, src.before = src.packed || succeeded && src.size == src.before, src.size
+	at := s.consumed[src.id]
+	if at >= src.size {
+		return 0, nil
+	}
+	if s.waiting.IsZero() {
+		s.waiting = s.now()
+	}
+	if !all && current(src.name) && !src.gone && src.size-at < frameEnough && s.now().Sub(s.waiting) < frameWait {
+		return 0, nil
+	}
+	s.waiting = time.Time{}
+	r, err := src.from(at)
+	if err != nil {
+		return 0, err
+	}
+	buf := make([]byte, min(chunk, max(src.size-at, 64<<10)))
+	have := 0
+	for n < most {
+		k, err := io.ReadFull(r, buf[have:])
+		have += k
+		ended := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+		if err != nil && !ended {
+			return n, err
+		}
+		end := lastLine(buf[:have])
+		if !all && current(src.name) && !src.gone {
+			end = cut(buf[:have])
+		}
+		if end == 0 && (have == len(buf) || ended && s.retiredFor(src) >= lingering) {
+			end = have // no line of the kubelet's is that long, or it will never have an end
+		}
+		if end > 0 {
+			if err := s.append(src, buf[:end]); err != nil {
+				return n, err
+			}
+			n += int64(end)
+			have = copy(buf, buf[end:have])
+		}
+		if ended {
+			return n, nil
+		}
+	}
+	return n, nil
+}
+
+// retire lets go of a file that gets no more lines.
+func (s *stream) retire(src *source) {
+	if current(src.name) && !src.gone {
+		return
+	}
+	since, ok := s.retired[src.id]
+	if !ok {
+		s.retired[src.id] = s.now()
+		return
+	}
+	if s.now().Sub(since) < lingering || s.consumed[src.id] < src.size {
+		return
+	}
+	for name, other := range s.files {
+		if other == src {
+			delete(s.files, name)
+		}
+	}
+	if !src.gone {
+		s.done[src.name] = true
+	}
+	delete(s.retired, src.id)
+	src.close()
+}
+
+func (s *stream) retiredFor(src *source) time.Duration {
+	since, ok := s.retired[src.id]
+	if !ok {
+		return 0
+	}
+	return s.now().Sub(since)
+}
+
+// append writes a piece of a file, and makes room for it.
+func (s *stream) append(src *source, data []byte) error {
+	f := &frame{offset: s.end, source: src.id, sourceEnd: s.consumed[src.id] + int64(len(data))}
+	f.describe(data)
+	if s.gap {
+		f.flags |= flagGap
+	}
+	packed := s.codec.pack(f, data)
+	g := s.active()
+	if err := s.write(g, packed); err != nil {
+		return err
+	}
+	if s.gap {
+		s.gap = false
+		s.gaps++
+	}
+	g.end, g.size = f.end(), g.size+int64(len(packed))
+	s.end = f.end()
+	s.consumed[src.id] = f.sourceEnd
+	s.newest = max(s.newest, src.id)
+	s.last = s.now()
+	return s.shrink()
+}
+
+// active is the segment that is written to.
+func (s *stream) active() *segment {
+	if n := len(s.segments); n == 0 || s.segments[n-1].end-s.segments[n-1].start >= s.limits.segment() {
+		s.segments = append(s.segments, segment{start: s.end, end: s.end})
+	}
+	return &s.segments[len(s.segments)-1]
+}
+
+// write appends to a segment. What is written in part is overwritten by the next attempt.
+func (s *stream) write(g *segment, data []byte) error {
+	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(segmentPath(s.dir, g.start), os.O_WRONLY|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(data, g.size)
+	return errors.Join(err, f.Close())
+}
+
+// shrink drops the oldest segments of a log that is too long.
+func (s *stream) shrink() error {
+	for len(s.segments) > 1 && s.end-s.segments[1].start >= s.limits.PerTask {
+		if err := s.drop(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// drop removes the oldest segment.
+func (s *stream) drop() error {
+	if err := os.Remove(segmentPath(s.dir, s.segments[0].start)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	s.segments = s.segments[1:]
+	return nil
+}
+
+// disk is how much room the log takes.
+func (s *stream) disk() (n int64) {
+	for _, g := range s.segments {
+		n += g.size
+	}
+	return n
+}
+
+// close lets go of the kubelet's files.
+func (s *stream) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name, src := range s.files {
+		src.close()
+		delete(s.files, name)
+	}
+}
+
+// finished tells whether nothing more comes.
+func (s *stream) finished() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.over
+}
+
+// reappear says where the kubelet's folder is.
+func (s *stream) reappear(from string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.from != from {
+		s.from, s.over = from, false
+	}
+}
+
+func (s *stream) isUnsettled() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.unsettled
+}
