@@ -115,7 +115,7 @@ func (l *lab) round() { l.store.Round(l.t.Context()) }
 func (l *lab) query(text string) Query {
 	v, err := url.ParseQuery(text)
 	require.NoError(l.t, err)
-	q, _, err := NewServer(l.store, "").query(v)
+	q, _, err := NewServer(l.store, "", "").query(v)
 	require.NoError(l.t, err)
 	return q
 }

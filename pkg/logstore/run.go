@@ -18,6 +18,7 @@ func Run(ctx context.Context, args []string, out io.Writer) error {
 	fs := flag.NewFlagSet("pai-logs", flag.ContinueOnError)
 	fs.SetOutput(out)
 	listen := fs.String("listen", ":9103", "address to answer on, with /v1/logs, /metrics and /healthz")
+	password := fs.String("access-file", "", "file with the password that opens /metrics; empty means that everybody may read them")
 	token := fs.String("token-file", "", "file with the token of those who may read")
 	fs.StringVar(&o.Pods, "pods", "/var/log/pods", "the kubelet's folder of logs")
 	fs.StringVar(&o.Folder, "folder", "/var/lib/pai-logs", "where logs are kept")
@@ -45,7 +46,7 @@ func Run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return serve(ctx, l, store, NewServer(store, *token).Handler())
+	return serve(ctx, l, store, NewServer(store, *token, *password).Handler())
 }
 
 // serve keeps logs and answers until ctx ends.

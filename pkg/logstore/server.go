@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/openpai/paictl/pkg/access"
 	"github.com/openpai/paictl/pkg/logstore/logapi"
 )
 
@@ -31,18 +32,22 @@ const (
 
 // Server answers questions about logs.
 type Server struct {
-	store     *Store
-	tokenFile string
+	store      *Store
+	tokenFile  string
+	accessFile string
 }
 
-// NewServer makes a server. The token lies in a file, which is read each time: the kubelet renews it.
-func NewServer(s *Store, tokenFile string) *Server { return &Server{s, tokenFile} }
+// NewServer makes a server. The token lies in a file, which is read each time: the kubelet renews it. So does
+// the password for its metrics; without that file everybody may read them.
+func NewServer(s *Store, tokenFile, accessFile string) *Server {
+	return &Server{s, tokenFile, accessFile}
+}
 
 // Handler answers GET /v1/logs/UID/CONTAINER.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
-	mux.HandleFunc("GET /metrics", s.metrics)
+	mux.Handle("GET /metrics", access.Metrics(s.accessFile, http.HandlerFunc(s.metrics)))
 	mux.Handle("GET /v1/logs/{uid}/{container}", s.guard(s.serveLog))
 	return mux
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/openpai/paictl/pkg/access"
 	"github.com/openpai/paictl/pkg/logstore/logapi"
 )
 
@@ -22,7 +23,7 @@ func ask(t *testing.T, l *lab, path, token string) *httptest.ResponseRecorder {
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
 	r.Header.Set(logapi.HeaderToken, token)
 	w := httptest.NewRecorder()
-	NewServer(l.store, file).Handler().ServeHTTP(w, r)
+	NewServer(l.store, file, "").Handler().ServeHTTP(w, r)
 	return w
 }
 
@@ -55,7 +56,7 @@ func TestALogIsServedToWhoKnowsTheToken(t *testing.T) {
 	assert.Equal(t, http.StatusForbidden, func() int {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, here, nil)
 		w := httptest.NewRecorder()
-		NewServer(l.store, filepath.Join(t.TempDir(), "absent")).Handler().ServeHTTP(w, r)
+		NewServer(l.store, filepath.Join(t.TempDir(), "absent"), "").Handler().ServeHTTP(w, r)
 		return w.Code
 	}(), "without a token there is no way in")
 	assert.Contains(t, ask(t, l, "/metrics", "").Body.String(), "pai_logs_kept 1\n")
@@ -84,4 +85,19 @@ func TestAPodOfAnotherMakerHasOneContainerOfAnyName(t *testing.T) {
 	require.NoError(t, os.Rename(l.container(), filepath.Join(l.pods, podDir, "tensorflow")))
 	require.NoError(t, os.WriteFile(filepath.Join(l.pods, podDir, "tensorflow", "0.log"), []byte("2026-03-01T12:00:01Z stdout F it\n"), 0o600))
 	assert.True(t, strings.HasSuffix(ask(t, l, logapi.Path(uid, "app"), "sesame").Body.String(), " it\n"))
+}
+
+func TestMetricsWantTheirPassword(t *testing.T) {
+	l := newLab(t)
+	file := filepath.Join(t.TempDir(), "password")
+	require.NoError(t, os.WriteFile(file, []byte("s3cret"), 0o600))
+	for password, want := range map[string]int{"": http.StatusUnauthorized, "wrong": http.StatusUnauthorized, "s3cret": http.StatusOK} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil)
+		if password != "" {
+			r.SetBasicAuth(access.User, password)
+		}
+		w := httptest.NewRecorder()
+		NewServer(l.store, "", file).Handler().ServeHTTP(w, r)
+		assert.Equal(t, want, w.Code, password)
+	}
 }
