@@ -12,13 +12,15 @@ import (
 // reasonEvery is how often it is asked why a job waits: that takes several questions, a look only two.
 const reasonEvery = 4 * time.Second
 
-// reasons tells why a job that is followed doesn't go on. It is asked from the second look on in which a
-// job is where it was; each reason is told once.
+// reasonAfter is how long a job is in a state before the state alone no longer says enough.
+const reasonAfter = 2 * time.Second
+
+// reasons tells why a job that is followed doesn't go on; each reason once.
 type reasons struct {
 	now  func() time.Time
 	why  func(context.Context) (*job.Why, error)
 	at   string // where the job was when it was looked at last
-	next time.Time
+	next time.Time // when it is asked
 	told string
 }
 
@@ -34,8 +36,10 @@ func newReasons(c *job.Client, j *job.Job) *reasons {
 
 // of is what is to be told now; nil where nothing is, or nothing new.
 func (r *reasons) of(ctx context.Context, d *job.Detail) *job.Why {
-	stays := r.at == d.State
-	if r.at = d.State; !stays || !held(d) || r.now().Before(r.next) {
+	if r.at != d.State {
+		r.at, r.next = d.State, r.now().Add(reasonAfter)
+	}
+	if !held(d) || r.now().Before(r.next) {
 		return nil
 	}
 	r.next = r.now().Add(reasonEvery)
