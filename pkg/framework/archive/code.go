@@ -56,6 +56,9 @@ func (d *database) PutCode(ctx context.Context, sum string, size int64, r io.Rea
 	if found, err := d.touch(ctx, sum); found || err != nil {
 		return err
 	}
+	if err := d.roomForCode(ctx, size); err != nil {
+		return err
+	}
 	upload := rand.Text()
 	err := d.write(ctx, statement{"INSERT INTO code (upload, sha256, size, stored, complete) VALUES (?, ?, ?, ?, ?)", []any{upload, sum, size, d.now().UnixMicro(), false}})
 	if err != nil {
@@ -71,6 +74,23 @@ func (d *database) PutCode(ctx context.Context, sum string, size int64, r io.Rea
 		return errors.Join(err, d.write(quiet, dropUpload(upload)...))
 	}
 	return nil
+}
+
+// roomForCode refuses an upload that would make all code together larger than is allowed. Uploads under way
+// count as whole.
+func (d *database) roomForCode(ctx context.Context, size int64) error {
+	if d.codeLimit <= 0 {
+		return nil
+	}
+	var have int64
+	if err := d.read.QueryRowContext(ctx, "SELECT COALESCE(SUM(size), 0) FROM code").Scan(&have); err != nil {
+		return fmt.Errorf("read the archive: %w", err)
+	}
+	if have+size <= d.codeLimit {
+		return nil
+	}
+	return hint.Errorf("remove jobs that are not needed, with their code: paictl job delete NAME --history; an administrator can set retention.codeGiB of the section job-controller higher",
+		"%w: the code of all jobs has %d MiB, this one %d MiB more, and together they may have %d MiB", ErrTooLarge, have>>20, size>>20, d.codeLimit>>20)
 }
 
 func dropUpload(upload string) []statement {

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"io"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -14,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/openpai/paictl/pkg/framework/archive"
+	"github.com/openpai/paictl/pkg/hint"
 )
 
 func sum(content string) string {
@@ -102,4 +104,19 @@ func TestCodeThatTwoSendAtATimeIsKeptOnce(t *testing.T) {
 		assert.Equal(t, sum(string(content)), sum(got))
 		assert.Len(t, p.content(t), 1+2, "one row, two chunks")
 	})
+}
+
+func TestCodeOfAllJobsTogetherIsBounded(t *testing.T) {
+	s, err := archive.Open(t.Context(), archive.Options{Path: filepath.Join(t.TempDir(), "archive.db"), CodeLimit: 10})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = s.Close() })
+	put := func(code string) error {
+		return s.PutCode(t.Context(), sum(code), int64(len(code)), strings.NewReader(code))
+	}
+	require.NoError(t, put("123456"))
+	err = put("78901")
+	require.ErrorIs(t, err, archive.ErrTooLarge)
+	assert.Contains(t, hint.Of(err), "retention.codeGiB")
+	require.NoError(t, put("123456"), "what is there already takes no room")
+	require.NoError(t, put("7890"))
 }

@@ -22,6 +22,8 @@ type Options struct {
 	Path string
 	// DSN is a PostgreSQL database, as postgres://… or as "host=… dbname=…"; it wins over Path.
 	DSN string
+	// CodeLimit bounds the code of all jobs together, in bytes; 0: no limit.
+	CodeLimit int64
 	// Now is the clock; nil is the machine's.
 	Now func() time.Time
 	// Replaced is told where the file was damaged, and is another now; it may be nil.
@@ -36,7 +38,7 @@ func Open(ctx context.Context, o Options) (Store, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	d := &database{now: o.Now, failed: make(chan error, 1)}
+	d := &database{now: o.Now, codeLimit: o.CodeLimit, failed: make(chan error, 1)}
 	var err error
 	if o.DSN != "" {
 		err = d.openPostgres(ctx, o.DSN)
@@ -57,6 +59,8 @@ type database struct {
 	dollars bool // parameters are $1, $2
 	// tidy gives space back after a prune.
 	tidy func(context.Context) error
+
+	codeLimit int64
 
 	path   string // of the file; empty for PostgreSQL
 	once   sync.Once
