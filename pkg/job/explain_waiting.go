@@ -81,8 +81,8 @@ func (e *evidence) onItsWay(w *Why) {
 		}
 	default:
 		w.Sentence = "It runs; it waits for nothing."
-		if e.Started != nil {
-			w.Sentence = "It has run for " + Duration(e.now.Sub(*e.Started)) + "; it waits for nothing."
+		if since := e.runsSince(); since != nil {
+			w.Sentence = "It has run for " + Duration(e.now.Sub(*since)) + "; it waits for nothing."
 		}
 	}
 	for _, p := range []Phase{Waiting, Queued, Pulling, Barrier, Running, Retry, Succeeded, Failed} {
@@ -282,4 +282,13 @@ func sentence(s string) string {
 		return s
 	}
 	return strings.ToUpper(s[:1]) + s[1:]
+}
+
+// runsSince is when the latest attempt came to run: what was before it, and the time in queues, is no
+// running.
+func (e *evidence) runsSince() *time.Time {
+	if a := e.lastAttempt(); a != nil && a.Run != nil {
+		return a.Run
+	}
+	return e.Started
 }

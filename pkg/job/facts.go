@@ -43,8 +43,8 @@ type Facts struct {
 	Cluster       render.Cluster
 }
 
-// ErrNoConfiguration is returned where the job controller was never started.
-var ErrNoConfiguration = errors.New("this cluster doesn't run jobs: the job controller was never started")
+// ErrNoConfiguration is returned where the job controller isn't started.
+var ErrNoConfiguration = errors.New("this cluster doesn't run jobs: the job controller isn't started")
 
 // Facts reads what the cluster offers to jobs. What may not be read, or isn't there, is not checked.
 func (c *Client) Facts(ctx context.Context) (*Facts, error) {

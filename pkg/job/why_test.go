@@ -376,3 +376,12 @@ func TestErrorsOfAbsentServicesAreToldApart(t *testing.T) {
 	assert.ErrorIs(t, noController("x"), ErrNoController)
 	assert.False(t, IsNotFound(errors.New("x")))
 }
+
+func TestTheTimeInQueuesIsNoRunning(t *testing.T) {
+	first, second := time.Unix(1_800_000_000, 0), time.Unix(1_800_000_500, 0)
+	e := &evidence{Detail: &Detail{}}
+	e.Started = &first
+	assert.Equal(t, &first, e.runsSince())
+	e.Attempts = []api.Attempt{{ID: 1, Run: &second}, {ID: 0, Run: &first}}
+	assert.Equal(t, &second, e.runsSince())
+}
