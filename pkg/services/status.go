@@ -106,9 +106,46 @@ func (p *Platform) check(ctx context.Context, snap *snapshot, order []string, se
 	if err != nil {
 		return nil, fmt.Errorf("look at the services' pods: %w", err)
 	}
+	lost, err := p.lostConfigMaps(ctx, requests)
+	if err != nil {
+		return nil, err
+	}
 	out := map[string]ready.State{}
 	for i, name := range of {
+		for _, cm := range lost[i] {
+			// Before what its pods say of it, if they say anything: they read it at their start.
+			states[i].Problems = append([]ready.Problem{{Object: "configmap/" + cm, Reason: "Missing", Message: "something deleted it",
+				Hint: "make it again: paictl service start " + name}}, states[i].Problems...)
+		}
 		out[name] = states[i]
+	}
+	return out, nil
+}
+
+// lostConfigMaps are those of each release that are gone.
+func (p *Platform) lostConfigMaps(ctx context.Context, releases []ready.Request) ([][]string, error) {
+	there := map[string]map[string]bool{} // by namespace
+	out := make([][]string, len(releases))
+	for i, rel := range releases {
+		if there[rel.Namespace] == nil {
+			list, err := p.Client.CoreV1().ConfigMaps(rel.Namespace).List(ctx, metav1.ListOptions{})
+			if err != nil {
+				return nil, fmt.Errorf("list the ConfigMaps of %s: %w", rel.Namespace, err)
+			}
+			there[rel.Namespace] = map[string]bool{}
+			for k := range list.Items {
+				there[rel.Namespace][list.Items[k].Name] = true
+			}
+		}
+		all, err := objects(rel.Manifest)
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range all {
+			if o.GetKind() == "ConfigMap" && (o.GetNamespace() == "" || o.GetNamespace() == rel.Namespace) && !there[rel.Namespace][o.GetName()] {
+				out[i] = append(out[i], o.GetName())
+			}
+		}
 	}
 	return out, nil
 }

@@ -286,7 +286,7 @@ func (g *gpus) events(name string) string {
 }
 
 // api asks the scheduler, "" where it doesn't answer.
-func (g *gpus) api(path string) string { return string(g.ask("scheduler:http", path)) }
+func (g *gpus) api(path string) string { return string(g.ask("scheduler:9096", path)) }
 
 // virtualCluster is a line of "vc list".
 func (g *gpus) virtualCluster(name string) (out struct{ Guaranteed, Used, Opportunistic, Free, Bad int }) {

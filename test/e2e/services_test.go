@@ -282,15 +282,17 @@ func (s *services) revisions() map[string]int {
 	return revisions
 }
 
-// asking gets a page of a service with the password of metrics, which the API server's proxy would take away.
+// asking gets a page of a service with the password of metrics, which the API server's proxy would take away,
+// and with the token of what jobs are told of.
 // What hosts have for it is bash.
 const asking = `export KUBECONFIG=/etc/kubernetes/admin.conf
 bash <<'END'
 set -eu
 ip=$(kubectl -n pai-system get service %[1]s -o 'jsonpath={.spec.clusterIP}')
 password=$(kubectl -n pai-system get secret metrics-access -o 'jsonpath={.data.password}' | base64 -d)
+token=$(kubectl -n pai-system get secret job-controller-token -o 'jsonpath={.data.token}' | base64 -d)
 exec 3<>"/dev/tcp/$ip/%[2]s"
-printf 'GET %%s HTTP/1.0\r\nAuthorization: Basic %%s\r\n\r\n' '%[3]s' "$(printf 'pai:%%s' "$password" | base64 -w0)" >&3
+printf 'GET %%s HTTP/1.0\r\nAuthorization: Basic %%s\r\nX-Pai-Token: %%s\r\n\r\n' '%[3]s' "$(printf 'pai:%%s' "$password" | base64 -w0)" "$token" >&3
 sed '1,/^\r$/d' <&3
 END`
 
