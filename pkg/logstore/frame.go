@@ -110,23 +110,23 @@ func readHeader(r io.ReaderAt, at int64) (frame, error) {
 }
 
 // unpack reads and checks what is in the frame at a place.
-func (c *codec) unpack(r io.ReaderAt, at int64) (frame, []byte, error) {
+func (c *codec) unpack(r io.ReaderAt, at int64) ([]byte, error) {
 	f, err := readHeader(r, at)
 	if err != nil {
-		return f, nil, err
+		return nil, err
 	}
 	b := make([]byte, frameHeader+int(f.size))
 	if _, err := r.ReadAt(b, at); err != nil && !errors.Is(err, io.EOF) {
-		return f, nil, err
+		return nil, err
 	}
 	if binary.LittleEndian.Uint32(b[60:]) != checksum(b[:60], b[frameHeader:]) {
-		return f, nil, errTorn
+		return nil, errTorn
 	}
 	data, err := c.out.DecodeAll(b[frameHeader:], make([]byte, 0, f.raw))
 	if err != nil || len(data) != int(f.raw) {
-		return f, nil, errTorn
+		return nil, errTorn
 	}
-	return f, data, nil
+	return data, nil
 }
 
 // describe fills in what the lines of a piece say of it.

@@ -167,7 +167,7 @@ func (p *Page) segment(frames []framePlace, j *joiner, give func(stamp, text []b
 	}
 	defer func() { _ = f.Close() }() // it was only read
 	for _, place := range frames[:n] {
-		_, data, err := p.codec.unpack(f, place.at)
+		data, err := p.codec.unpack(f, place.at)
 		if errors.Is(err, errTorn) {
 			p.Gaps++
 			continue

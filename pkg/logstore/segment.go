@@ -94,7 +94,7 @@ func (c *codec) recover(dir string, start int64) (frames []placed, whole int64, 
 	defer func() { err = errors.Join(err, f.Close()) }()
 	for len(frames) > 0 { // after a power cut, pages of the file may be missing
 		last := frames[len(frames)-1]
-		_, _, err := c.unpack(f, last.at)
+		_, err := c.unpack(f, last.at)
 		if err == nil {
 			break
 		}

@@ -19,7 +19,7 @@ const reasonAfter = 2 * time.Second
 type reasons struct {
 	now  func() time.Time
 	why  func(context.Context) (*job.Why, error)
-	at   string // where the job was when it was looked at last
+	at   string    // where the job was when it was looked at last
 	next time.Time // when it is asked
 	told string
 }

@@ -186,7 +186,7 @@ func (f *follower) take(ctx context.Context, p *corev1.Pod) {
 	f.last = max(f.last, s.attempt)
 	f.wg.Go(func() {
 		defer over()
-		f.stay(ctx, s, o, ended)
+		f.stay(ctx, s, o, ended.Done())
 	})
 }
 
@@ -203,7 +203,7 @@ func begun(p *corev1.Pod) bool {
 
 // stay follows one log: what the agent of its machine keeps of it, which lasts however often the kubelet
 // begins a new file; else the kubelet's.
-func (f *follower) stay(ctx context.Context, s *source, o *corev1.PodLogOptions, ended context.Context) {
+func (f *follower) stay(ctx context.Context, s *source, o *corev1.PodLogOptions, ended <-chan struct{}) {
 	prefix := f.w.prefix(s)
 	give, _ := matching(f.w.o, func(l line) error { return f.w.write(prefix, l) })
 	err := f.stayKept(ctx, s, o, ended, give)
@@ -216,7 +216,7 @@ func (f *follower) stay(ctx context.Context, s *source, o *corev1.PodLogOptions,
 }
 
 // stayKept follows what the agent keeps. The last question is asked when the program has ended.
-func (f *follower) stayKept(ctx context.Context, s *source, o *corev1.PodLogOptions, ended context.Context, give func(line) error) error {
+func (f *follower) stayKept(ctx context.Context, s *source, o *corev1.PodLogOptions, ended <-chan struct{}, give func(line) error) error {
 	p := f.pager(s, o)
 	for done := false; ; {
 		interrupted := false
@@ -239,10 +239,16 @@ func (f *follower) stayKept(ctx context.Context, s *source, o *corev1.PodLogOpti
 }
 
 // await waits for lines, or for the end of the program.
-func (f *follower) await(ctx context.Context, p *pager, ended context.Context, give func(line) error) (interrupted bool, err error) {
+func (f *follower) await(ctx context.Context, p *pager, ended <-chan struct{}, give func(line) error) (interrupted bool, err error) {
 	asking, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(ended, cancel)()
+	go func() {
+		select {
+		case <-ended:
+			cancel()
+		case <-asking.Done():
+		}
+	}()
 	err = p.retry(asking, pageWait, give)
 	if asking.Err() != nil && ctx.Err() == nil {
 		return true, nil // lines that came are not asked for again

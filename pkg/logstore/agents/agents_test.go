@@ -54,9 +54,9 @@ func TestTheAgentOfAMachineIsAsked(t *testing.T) {
 	}{
 		{"n1", "other", ErrNoLog}, {"n1", "bad", ErrBadQuery}, {"n2", "app", ErrNoAgent}, {"n3", "app", ErrNoAgent}, {"n4", "app", ErrNoAgent},
 	} {
-		_, err := a.Get(t.Context(), c.node, "u", c.container, nil) //nolint:bodyclose // there is none
+		_, err := a.Get(t.Context(), c.node, "u", c.container, nil)
 		require.ErrorIs(t, err, c.want, c.node)
 	}
-	_, err = New(pods, "wrong").Get(t.Context(), "n1", "u", "app", nil) //nolint:bodyclose // there is none
+	_, err = New(pods, "wrong").Get(t.Context(), "n1", "u", "app", nil)
 	require.ErrorContains(t, err, "answers 403")
 }

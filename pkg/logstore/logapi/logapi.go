@@ -13,8 +13,9 @@ const (
 	Service = "log-manager"
 	// PortName is that of the container port on which an agent answers.
 	PortName = "http"
-	// HeaderToken carries the token of the Secret TokenSecret, under TokenKey.
+	// HeaderToken carries the token.
 	HeaderToken = "X-Pai-Token"
+	// TokenSecret holds it, under TokenKey.
 	TokenSecret = "log-manager-token"
 	TokenKey    = "token"
 	// NoAgent is in the answer of the job controller where a machine has no agent.
