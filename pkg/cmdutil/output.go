@@ -125,7 +125,7 @@ func NewRows(w io.Writer) *Rows { return &Rows{tabwriter.NewWriter(w, 0, 0, 3, '
 func (r *Rows) Add(cells ...string) {
 	clean := make([]string, len(cells))
 	for i, c := range cells {
-		clean[i] = terminal.Line(c)
+		clean[i] = c[:len(c)-len(strings.TrimLeft(c, " "))] + terminal.Line(c) // what belongs to the row above is indented
 	}
 	fmt.Fprintln(r.tw, strings.Join(clean, "\t"))
 }
