@@ -13,14 +13,13 @@ import (
 func TestAttack13WaysRoundTheRules(t *testing.T) {
 	_, a := guarded(t)
 	for name, test := range map[string]struct{ metadata, spec string }{
-		"all GPUs of the image by asking the plugin for none":  {"", "containers: [{name: app, image: i, resources: {limits: {nvidia.com/gpu: 0}}}]"},
-		"all GPUs by envFrom of a Secret":                      {"", "containers: [{name: app, image: i, envFrom: [{secretRef: {name: mine-x}}], resources: {limits: {nvidia.com/gpu: 1}}}]"},
-		"an account by its old field":                          {"", "serviceAccount: other"},
-		"a machine taken out of use":                           {"", "tolerations: [{key: node.kubernetes.io/unschedulable, operator: Exists}]"},
-		"CDI of NVIDIA":                                        {"annotations: {nvidia.cdi.k8s.io/app: all}", ""},
-		"devices by claim":                                     {"", "containers: [{name: app, image: i, env: [{name: NVIDIA_VISIBLE_DEVICES, value: none}], resources: {claims: [{name: g}]}}]\nresourceClaims: [{name: g, resourceClaimName: others}]"},
-		"gpus of the plugin past the queue of cells":           {"", "containers: [{name: app, image: i, resources: {limits: {nvidia.com/gpu: 8}}}]"},
-		"a nodeSelector of masters with a toleration of NoExec": {"", "nodeSelector: {node-role.kubernetes.io/control-plane: ''}"},
+		"all GPUs of the image by asking the plugin for none": {"", "containers: [{name: app, image: i, resources: {limits: {nvidia.com/gpu: 0}}}]"},
+		"all GPUs by envFrom of a Secret":                     {"", "containers: [{name: app, image: i, envFrom: [{secretRef: {name: mine-x}}], resources: {limits: {nvidia.com/gpu: 1}}}]"},
+		"an account by its old field":                         {"", "serviceAccount: other"},
+		"a machine taken out of use":                          {"", "tolerations: [{key: node.kubernetes.io/unschedulable, operator: Exists}]"},
+		"CDI of NVIDIA":                                       {"annotations: {nvidia.cdi.k8s.io/app: all}", ""},
+		"devices by claim":                                    {"", "containers: [{name: app, image: i, env: [{name: NVIDIA_VISIBLE_DEVICES, value: none}], resources: {claims: [{name: g}]}}]\nresourceClaims: [{name: g, resourceClaimName: others}]"},
+		"gpus of the plugin past the queue of cells":          {"", "containers: [{name: app, image: i, resources: {limits: {nvidia.com/gpu: 8}}}]"},
 	} {
 		for _, kind := range []string{"Pod", "Framework"} {
 			t.Run(name+" in a "+kind, func(t *testing.T) {
@@ -37,22 +36,19 @@ func TestAttack13LegitimateJobs(t *testing.T) {
 	_, a := guarded(t)
 	env := "env: [{name: NVIDIA_VISIBLE_DEVICES, value: none}]"
 	for name, test := range map[string]struct{ metadata, spec string }{
-		"half a processor as a number":  {"", "containers: [{name: app, image: i, " + env + ", resources: {limits: {cpu: 0.5}}}]"},
-		"a time that is null":           {"creationTimestamp: null", ""},
-		"a list that is null":           {"", "imagePullSecrets: null"},
-		"volumes null":                  {"", "volumes: null"},
-		"a volume without source":       {"", "volumes: [{name: v}]"},
-		"env with null value":           {"", "containers: [{name: app, image: i, env: [{name: NVIDIA_VISIBLE_DEVICES, value: none}, {name: A, value: null}]}]"},
-		"resources empty":               {"", "containers: [{name: app, image: i, " + env + ", resources: {}}]"},
-		"a port":                        {"", "containers: [{name: app, image: i, " + env + ", ports: [{containerPort: 80}]}]"},
-		"same port twice, tcp and udp":  {"", "containers: [{name: app, image: i, " + env + ", ports: [{containerPort: 80, protocol: UDP}, {containerPort: 80}]}]"},
-		"duplicate env":                 {"", "containers: [{name: app, image: i, env: [{name: NVIDIA_VISIBLE_DEVICES, value: none}, {name: A, value: a}, {name: A, value: b}]}]"},
-		"duplicate pull secret":         {"", "imagePullSecrets: [{name: mine-a}, {name: mine-a}]"},
-		"duplicate ports":               {"", "containers: [{name: app, image: i, " + env + ", ports: [{containerPort: 80}, {containerPort: 80}]}]"},
-		"memory as a number":            {"", "containers: [{name: app, image: i, " + env + ", resources: {limits: {memory: 1073741824}}}]"},
-		"legacy isolation":              {"", "schedulerName: pai-scheduler\ncontainers: [{name: app, image: i, env: [{name: NVIDIA_VISIBLE_DEVICES, valueFrom: {fieldRef: {fieldPath: \"metadata.annotations['hivedscheduler.microsoft.com/pod-gpu-isolation']\"}}}], resources: {limits: {hivedscheduler.microsoft.com/pod-scheduling-enable: 1}}}]"},
-		"void and a fieldRef api":       {"", "containers: [{name: app, image: i, env: [{name: NVIDIA_VISIBLE_DEVICES, value: void}]}]"},
-		"a host path optional":          {"", "tolerations: [{key: a, operator: Equal, value: b, effect: NoSchedule, tolerationSeconds: null}]"},
+		"half a processor as a number": {"", "containers: [{name: app, image: i, " + env + ", resources: {limits: {cpu: 0.5}}}]"},
+		"a time that is null":          {"creationTimestamp: null", ""},
+		"a list that is null":          {"", "imagePullSecrets: null"},
+		"volumes null":                 {"", "volumes: null"},
+		"a volume without source":      {"", "volumes: [{name: v}]"},
+		"env with null value":          {"", "containers: [{name: app, image: i, env: [{name: NVIDIA_VISIBLE_DEVICES, value: none}, {name: A, value: null}]}]"},
+		"resources empty":              {"", "containers: [{name: app, image: i, " + env + ", resources: {}}]"},
+		"a port":                       {"", "containers: [{name: app, image: i, " + env + ", ports: [{containerPort: 80}]}]"},
+		"same port twice, tcp and udp": {"", "containers: [{name: app, image: i, " + env + ", ports: [{containerPort: 80, protocol: UDP}, {containerPort: 80}]}]"},
+		"memory as a number":           {"", "containers: [{name: app, image: i, " + env + ", resources: {limits: {memory: 1073741824}}}]"},
+		"legacy isolation":             {"", "schedulerName: pai-scheduler\ncontainers: [{name: app, image: i, env: [{name: NVIDIA_VISIBLE_DEVICES, valueFrom: {fieldRef: {fieldPath: \"metadata.annotations['hivedscheduler.microsoft.com/pod-gpu-isolation']\"}}}], resources: {limits: {hivedscheduler.microsoft.com/pod-scheduling-enable: 1}}}]"},
+		"void and a fieldRef api":      {"", "containers: [{name: app, image: i, env: [{name: NVIDIA_VISIBLE_DEVICES, value: void}]}]"},
+		"a null of seconds":            {"", "tolerations: [{key: a, operator: Equal, value: b, effect: NoSchedule, tolerationSeconds: null}]"},
 	} {
 		for _, kind := range []string{"Pod", "Framework"} {
 			t.Run(name+" in a "+kind, func(t *testing.T) {
