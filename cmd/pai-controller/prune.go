@@ -16,6 +16,7 @@ import (
 
 const (
 	pruneInterval = time.Hour
+	copyDelay     = time.Minute
 	copyInterval  = 24*time.Hour - pruneInterval/2
 	// page is how many Frameworks are listed at a time.
 	page = 500
@@ -30,10 +31,16 @@ func prune(ctx context.Context, o *options, config *rest.Config, store archive.S
 	}
 	tick := time.NewTicker(pruneInterval)
 	defer tick.Stop()
+	soon := time.After(copyDelay) // one that is started often copies, too
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-soon:
+			if leads() {
+				copyDue(ctx, store, log)
+			}
+			continue
 		case <-tick.C:
 		}
 		if !leads() {
@@ -42,9 +49,13 @@ func prune(ctx context.Context, o *options, config *rest.Config, store archive.S
 		if err := pruneOnce(ctx, o, client, store, log); err != nil && ctx.Err() == nil {
 			log.ErrorContext(ctx, "the archive was not pruned", "error", err.Error()) // the next turn tries again
 		}
-		if err := copyOnce(ctx, store, time.Now()); err != nil && ctx.Err() == nil {
-			log.ErrorContext(ctx, "the archive was not copied", "error", err.Error())
-		}
+		copyDue(ctx, store, log)
+	}
+}
+
+func copyDue(ctx context.Context, store archive.Store, log *slog.Logger) {
+	if err := copyOnce(ctx, store, time.Now()); err != nil && ctx.Err() == nil {
+		log.ErrorContext(ctx, "the archive was not copied", "error", err.Error())
 	}
 }
 

@@ -44,6 +44,11 @@ func slim(file string) error {
 		for _, field := range pod {
 			quiet(field.(map[string]any))
 		}
+		// Go's types write it, always empty.
+		if err := unstructured.SetNestedMap(pod, map[string]any{"type": "string", "format": "date-time", "nullable": true},
+			"metadata", "properties", "creationTimestamp"); err != nil {
+			return err
+		}
 		if err := unstructured.SetNestedMap(v.(map[string]any), pod, "schema", "openAPIV3Schema", "properties", "spec", "properties",
 			"taskRoles", "items", "properties", "task", "properties", "pod", "properties"); err != nil {
 			return err
@@ -60,6 +65,12 @@ func slim(file string) error {
 // quiet removes the descriptions of a schema, and not a field of that name.
 func quiet(schema map[string]any) {
 	delete(schema, "description")
+	if schema["x-kubernetes-int-or-string"] == true && schema["pattern"] != nil {
+		// An amount. Pods take fractions as numbers, too; the pattern holds for texts.
+		delete(schema, "anyOf")
+		delete(schema, "x-kubernetes-int-or-string")
+		schema["x-kubernetes-preserve-unknown-fields"] = true
+	}
 	if fields, ok := schema["properties"].(map[string]any); ok {
 		for _, f := range fields {
 			quiet(f.(map[string]any))

@@ -29,8 +29,10 @@ type Filter struct {
 	User, VirtualCluster string
 	// Keyword is a part of the user's, the job's or the virtual cluster's name.
 	Keyword string
-	Phases  []Phase
-	Since   time.Time // of submission
+	// InName is a part of the job's own name.
+	InName string
+	Phases []Phase
+	Since  time.Time // of submission
 	// Limit is how many rows a page has; 0 is all.
 	Limit int
 	// Cursor is Page.Next of the page before.
@@ -217,7 +219,7 @@ func (o *Filter) fits(r *Row) bool {
 	switch {
 	case o.User != "" && r.User != o.User, o.VirtualCluster != "" && r.VirtualCluster != o.VirtualCluster:
 		return false
-	case r.Submitted.Before(o.Since):
+	case r.Submitted.Before(o.Since), !strings.Contains(strings.ToLower(r.Name), strings.ToLower(o.InName)):
 		return false
 	case len(o.Phases) > 0 && !slices.Contains(o.Phases, Phase(r.State)):
 		return false

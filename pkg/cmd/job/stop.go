@@ -54,7 +54,7 @@ extras.gracePeriodSec of the job file). A job that waits stops at once. Its logs
 	fl.BoolVar(&opts.All, "all", false, "all of your jobs that have not ended")
 	fl.StringSliceVar(&states, "state", nil, "with --all: only those in these states")
 	fl.StringVar(&opts.Filter.VirtualCluster, "vc", "", "with --all: only those of this virtual cluster")
-	fl.StringVar(&opts.Filter.Keyword, "keyword", "", "with --all: only those with this in the name")
+	fl.StringVar(&opts.Filter.InName, "keyword", "", "with --all: only those with this in their own name")
 	fl.BoolVarP(&opts.Yes, "yes", "y", false, "with --all: don't ask")
 	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(phaseNames(), cobra.ShellCompDirectiveNoFileComp))
 	cmd.Flags().BoolVar(&opts.Wait, "wait", false, "wait until nothing of them runs any more")
@@ -63,7 +63,7 @@ extras.gracePeriodSec of the job file). A job that waits stops at once. Its logs
 }
 
 func (opts *StopOptions) check(cmd *cobra.Command, states []string) (err error) {
-	filtered := len(states) > 0 || opts.Filter.VirtualCluster != "" || opts.Filter.Keyword != ""
+	filtered := len(states) > 0 || opts.Filter.VirtualCluster != "" || opts.Filter.InName != ""
 	switch {
 	case opts.All && len(opts.Names) > 0:
 		return cmdutil.Usagef("give names or --all, not both (see %s --help)", cmd.CommandPath())

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sys/unix"
 	"modernc.org/sqlite"
 	lib "modernc.org/sqlite/lib"
 
@@ -37,6 +38,8 @@ type Replaced struct {
 	// Copied is when the copy was made that took its place; zero where the archive begins empty.
 	Copied time.Time `json:"copied"`
 	Cause  string    `json:"cause"`
+	// Restored: the copy, or nothing, is in its place.
+	Restored bool `json:"restored"`
 
 	path string
 }
@@ -54,7 +57,14 @@ func (r *Replaced) write() error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(r.path+replacedName, text, 0o600)
+	next := r.path + replacedName + ".new"
+	if err := os.WriteFile(next, text, 0o600); err != nil {
+		return err
+	}
+	if err := errors.Join(syncFile(next), os.Rename(next, r.path+replacedName)); err != nil {
+		return err
+	}
+	return syncFolder(filepath.Dir(r.path))
 }
 
 // readReplaced returns nil where nothing was replaced. What can't be read says as much.
@@ -64,8 +74,8 @@ func readReplaced(path string) *Replaced {
 		return nil
 	}
 	r := &Replaced{}
-	if err := json.Unmarshal(text, r); err != nil {
-		r.Cause = "the rest is not known"
+	if err := json.Unmarshal(text, r); err != nil || r.Aside == "" {
+		r.Cause, r.Restored = "the rest is not known", true
 	}
 	r.path = path
 	return r
@@ -101,10 +111,13 @@ func (d *database) openSQLite(ctx context.Context, o Options) error {
 		return fmt.Errorf("archive: %w", err)
 	}
 	d.path = path
+	if err := finish(ctx, path); err != nil {
+		return err
+	}
 	cause := d.openSound(ctx, path)
 	if damaged(cause) {
-		if err := putAside(path, o.Now(), cause); err != nil {
-			return hint.Wrap(errors.Join(cause, err), "move "+path+" and the files beside it (-wal, -shm) away, and start the job controller again")
+		if err := putAside(ctx, path, o.Now(), cause); err != nil {
+			return hint.Wrap(errors.Join(cause, err), "make room beside "+path+", or move it and the files beside it away, and start the job controller again")
 		}
 		cause = d.openFile(ctx, path)
 	}
@@ -128,16 +141,33 @@ func (d *database) openSound(ctx context.Context, path string) error {
 	if !marked {
 		return nil
 	}
-	if err := check(ctx, d.read); err != nil {
+	if err := repair(ctx, path); err != nil {
 		return errors.Join(err, d.Close())
 	}
 	return os.Remove(mark) // a disk that failed to answer once, or a repair by hand
 }
 
-// check reads the whole database. Its error is one of damage, unless it couldn't look.
+// repair looks at the whole database, and makes its indexes again where they are what is wrong.
+func repair(ctx context.Context, path string) error {
+	db, err := sql.Open("sqlite", sqliteName(path))
+	if err != nil {
+		return fmt.Errorf("check the archive: %w", err)
+	}
+	defer func() { _ = db.Close() }()
+	found := check(ctx, db)
+	if !damaged(found) {
+		return found
+	}
+	if _, err := db.ExecContext(ctx, "REINDEX"); err != nil {
+		return errors.Join(found, err)
+	}
+	return check(ctx, db)
+}
+
+// check reads the whole database, indexes included. Its error is one of damage, unless it couldn't look.
 func check(ctx context.Context, db *sql.DB) error {
 	var said string
-	if err := db.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&said); err != nil {
+	if err := db.QueryRowContext(ctx, "PRAGMA integrity_check(1)").Scan(&said); err != nil {
 		return fmt.Errorf("check the archive: %w", err)
 	}
 	if said != "ok" {
@@ -151,27 +181,46 @@ type unsound struct{ said string }
 
 func (u *unsound) Error() string { return "check the archive: " + u.said }
 
-// putAside renames a damaged archive, and puts the last copy in its place. What it does is written down
-// first, so that it is known whenever the program ends meanwhile.
-func putAside(path string, now time.Time, cause error) error {
-	r := &Replaced{Aside: path + brokenSuffix + now.UTC().Format("20060102T150405.000Z"), Cause: cause.Error(), path: path}
-	kept, err := os.Stat(path + copySuffix)
-	if err == nil {
-		r.Copied = kept.ModTime()
-	}
+// putAside begins to replace a damaged archive. What is to be done is written down first, so that the next
+// start goes on with it, whenever the program ends meanwhile.
+func putAside(ctx context.Context, path string, now time.Time, cause error) error {
+	r := &Replaced{Aside: path + brokenSuffix + stamp(now), Cause: cause.Error(), path: path}
 	if err := r.write(); err != nil {
 		return err
 	}
-	for _, suffix := range []string{"", "-wal", "-shm"} {
-		if err := os.Rename(path+suffix, r.Aside+suffix); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("put the damaged archive aside: %w", err)
+	return finish(ctx, path)
+}
+
+// stamp is a time in the name of a file.
+func stamp(t time.Time) string { return t.UTC().Format("20060102T150405.000Z") }
+
+// finish carries out what putAside wrote down, unless that is done.
+func finish(ctx context.Context, path string) error {
+	r := readReplaced(path)
+	if r == nil || r.Restored {
+		return nil
+	}
+	if !exists(r.Aside) {
+		for _, suffix := range []string{"-wal", "-shm", ""} { // the file itself last: it says that the others are there
+			if err := os.Rename(path+suffix, r.Aside+suffix); err != nil && !errors.Is(err, os.ErrNotExist) {
+				return fmt.Errorf("put the damaged archive aside: %w", err)
+			}
 		}
 	}
 	forgetBroken(path)
+	kept, err := soundCopy(ctx, path)
+	if err != nil {
+		return err
+	}
 	if kept != nil {
 		if err := restore(path+copySuffix, path); err != nil {
-			return errors.Join(fmt.Errorf("use the copy of the archive: %w", err), os.Remove(path))
+			return fmt.Errorf("use the copy of the archive: %w", err)
 		}
+		r.Copied = kept.ModTime()
+	}
+	r.Restored = true
+	if err := r.write(); err != nil {
+		return err
 	}
 	if err := os.Remove(path + damagedSuffix); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -179,19 +228,67 @@ func putAside(path string, now time.Time, cause error) error {
 	return nil
 }
 
-// restore makes a file the same as a copy; the copy stays.
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// soundCopy returns the copy, or nil where there is none that is of use. It lies on the same disk: one that is
+// damaged, too, is put aside.
+func soundCopy(ctx context.Context, path string) (os.FileInfo, error) {
+	info, err := os.Stat(path + copySuffix)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil //nolint:nilnil // no copy is an answer
+	}
+	if err != nil {
+		return nil, fmt.Errorf("use the copy of the archive: %w", err)
+	}
+	db, err := sql.Open("sqlite", sqliteName(path+copySuffix, "query_only(on)"))
+	if err != nil {
+		return nil, fmt.Errorf("use the copy of the archive: %w", err)
+	}
+	err = check(ctx, db)
+	err = errors.Join(err, db.Close())
+	if err == nil {
+		return info, nil
+	}
+	if !damaged(err) {
+		return nil, fmt.Errorf("use the copy of the archive: %w", err)
+	}
+	if err := os.Rename(path+copySuffix, path+brokenSuffix+"copy-"+stamp(info.ModTime())); err != nil {
+		return nil, fmt.Errorf("put the damaged copy aside: %w", err)
+	}
+	return nil, nil //nolint:nilnil // as above
+}
+
+// restore puts a copy in place, at once; the copy stays.
 func restore(from, to string) error {
 	in, err := os.Open(from)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = in.Close() }()
-	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	next := to + ".new"
+	out, err := os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
 	_, err = io.Copy(out, in)
-	return errors.Join(err, out.Sync(), out.Close())
+	if err = errors.Join(err, out.Sync(), out.Close()); err != nil {
+		return errors.Join(err, os.Remove(next))
+	}
+	if err := os.Rename(next, to); err != nil {
+		return err
+	}
+	return syncFolder(filepath.Dir(to))
+}
+
+func syncFolder(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
 }
 
 // Broken are the archives beside this one that were damaged and put aside, oldest first.
@@ -236,6 +333,12 @@ func (d *database) Copy(ctx context.Context) error {
 	if d.path == "" {
 		return nil // PostgreSQL has backups of its own
 	}
+	if exists(d.path + replacedName) {
+		return nil // what is missing here may still be in the copy
+	}
+	if err := roomFor(d.path); err != nil {
+		return fmt.Errorf("copy the archive: %w", err)
+	}
 	next := d.path + copySuffix + ".new"
 	if err := os.Remove(next); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("copy the archive: %w", err)
@@ -268,6 +371,23 @@ func (d *database) Copied() time.Time {
 		return time.Time{}
 	}
 	return info.ModTime()
+}
+
+// roomFor tells whether there is room for a file of the size of this one, with some to spare: a copy must not
+// keep jobs from being written.
+func roomFor(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	var fs unix.Statfs_t
+	if err := unix.Statfs(filepath.Dir(path), &fs); err != nil {
+		return err
+	}
+	if free := int64(fs.Bavail) * fs.Bsize; free < info.Size()+info.Size()/2 {
+		return hint.Errorf("make room on the volume of the archive", "%d MiB are free, and the archive has %d", free>>20, info.Size()>>20)
+	}
+	return nil
 }
 
 func syncFile(path string) error {

@@ -85,7 +85,10 @@ func (c *Controller) Run(ctx context.Context) error {
 	r := &reconciler{
 		o: c.o, api: api, pods: clients.CoreV1(), cache: caches, metrics: c.metrics, recorder: mgr.GetEventRecorder(name),
 		entries: entries{m: map[string]*entry{}, begun: map[string]bool{}}, rules: newRuleBook(c.metrics), policy: c.o.policy, now: time.Now,
-		vanished: make(chan struct{}, 1),
+		vanished: make(chan struct{}, 1), refilled: newGate(),
+	}
+	if c.o.Replaced == nil {
+		r.refilled.close()
 	}
 	r.logs = newLogSaver(r)
 	if c.o.Delivery == DeliverAuto {

@@ -21,6 +21,11 @@ const (
 // runGone ends jobs in the archive whose Frameworks are gone and whose end nobody saw: removed by force,
 // or while no controller ran, or with their namespace.
 func (r *reconciler) runGone(ctx context.Context) error {
+	select { // a job that the archive doesn't know to have ended may only have to be written again
+	case <-ctx.Done():
+		return nil
+	case <-r.refilled.done:
+	}
 	for {
 		next := goneEvery
 		if err := r.endGone(ctx); err != nil && ctx.Err() == nil {

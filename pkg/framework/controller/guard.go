@@ -57,8 +57,8 @@ func guardContainer(c *corev1.Container) {
 	if slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == envGPUs }) {
 		return
 	}
-	if _, plugin := c.Resources.Limits[resourceGPU]; plugin {
-		return // the plugin says which
+	if n := c.Resources.Limits[resourceGPU]; !n.IsZero() {
+		return // the plugin says which; asked for none, it says nothing
 	}
 	// Images of CUDA say "all" where nothing is set.
 	gpus := corev1.EnvVar{Name: envGPUs, Value: "none"}

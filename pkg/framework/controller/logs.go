@@ -337,6 +337,9 @@ func (r *reconciler) afterlife(ctx context.Context, f *v1.Framework, e *entry) (
 	if due := e.status.CompletionTime.Add(r.o.TTL); !leaving && r.now().Before(due) {
 		return due.Sub(r.now()), nil
 	}
+	if !r.refilled.passed() {
+		return time.Second, nil // it may be all that is left of the job
+	}
 	if !r.keepLogs(f) {
 		return time.Second, nil
 	}

@@ -35,6 +35,7 @@ type reconciler struct {
 	now      func() time.Time
 	earlier  earlier
 	vanished chan struct{} // with room for one
+	refilled *gate         // closed once the archive has what it can have again
 }
 
 // maxSteps bounds what is done for one Framework at a time, so that others get their turn.
@@ -84,6 +85,9 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 
 // entry returns what is known of a Framework, and reads it where nothing is.
 func (r *reconciler) entry(ctx context.Context, f *v1.Framework) (*entry, error) {
+	if why := f.UnreadableStatus(); why != "" {
+		return nil, fmt.Errorf("leave %s alone: %s", f.Name, why)
+	}
 	e := r.entries.get(f.Name)
 	if e != nil && e.uid == f.UID && (e.status != nil || f.Status == nil) {
 		return e, nil

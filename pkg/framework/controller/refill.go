@@ -25,6 +25,7 @@ func (r *reconciler) runRefill(ctx context.Context) error {
 	if r.o.Replaced == nil {
 		return nil
 	}
+	defer r.refilled.close()
 	r.recorder.Eventf(&appsv1.Deployment{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
 		ObjectMeta: metav1.ObjectMeta{Name: leaseName, Namespace: r.o.SystemNamespace},
@@ -33,6 +34,7 @@ func (r *reconciler) runRefill(ctx context.Context) error {
 		n, err := r.refill(ctx)
 		if err == nil {
 			r.o.Log.Info("jobs that had ended are in the archive again", "jobs", n)
+			r.refilled.close()
 			err = r.o.Replaced.Done()
 		}
 		if err == nil {

@@ -3,6 +3,7 @@ package v1
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kjson "sigs.k8s.io/json"
@@ -39,9 +40,18 @@ func (f *Framework) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
+// UnreadableStatus says why the status couldn't be decoded, or is empty. Users don't write it: an older
+// controller may meet what a newer one wrote, and must leave the Framework alone.
+func (f *Framework) UnreadableStatus() string {
+	if !strings.HasPrefix(f.Unreadable, "status: ") {
+		return ""
+	}
+	return f.Unreadable
+}
+
 // Invalid says why a Framework can't be run as it is, or is empty.
 func (f *Framework) Invalid() string {
-	if f.Unreadable != "" {
+	if f.Unreadable != "" && f.UnreadableStatus() == "" {
 		return "The job's object can't be read: " + f.Unreadable + "."
 	}
 	total := int64(0)

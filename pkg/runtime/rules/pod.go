@@ -2,6 +2,9 @@ package rules
 
 import "slices"
 
+// codeOutOfMemory is what the runtime exits with where the kernel killed a process of the task.
+const codeOutOfMemory = 227
+
 // Pod is a failed pod.
 type Pod struct {
 	Reason, Message string
@@ -24,6 +27,11 @@ func (s *Set) ClassifyPod(p Pod) Match {
 			none.Rule, none.Code, none.ExitCode, none.Known = s.ByCode(code), code, true, true
 			return none
 		}
+	}
+	// The runtime saw that memory ran out, and lived to say so.
+	if slices.ContainsFunc(p.Containers, func(c Container) bool { return c.Code == codeOutOfMemory && c.Reason == "OOMKilled" }) {
+		none.Rule, none.Code, none.Known = s.ByCode(codeOutOfMemory), codeOutOfMemory, true
+		return none
 	}
 	for _, r := range s.pod {
 		if s.podFits(r, p) {

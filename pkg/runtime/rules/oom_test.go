@@ -8,7 +8,7 @@ import (
 
 // The kernel killed a worker of the program, which then ended itself: containerd says OOMKilled, and the code
 // is the program's own. Without paictl's runtime (OpenPAI's and plain Frameworks) nothing else tells it.
-func TestAttack13OOMWithACodeOfTheProgramIsStillOOM(t *testing.T) {
+func TestOOMWithACodeOfTheProgramIsStillOOM(t *testing.T) {
 	for _, code := range []int{1, 134, 139, 9, 143} {
 		m := Builtin().ClassifyPod(Pod{Containers: []Container{{Name: "app", Code: code, Reason: "OOMKilled"}}})
 		t.Logf("code %d: %d %v", code, m.Code, m.Rule)

@@ -16,7 +16,7 @@ import (
 
 // The program is killed (or the disk is full) after the damaged archive was renamed and before the copy is
 // in its place. The next start has to go on from there: the copy is whole.
-func TestAttack13AKillBetweenTheRenameAndTheCopyLosesTheCopy(t *testing.T) {
+func TestAKillBetweenTheRenameAndTheCopyLosesTheCopy(t *testing.T) {
 	o := filled(t, 3)
 	s, _ := reopen(t, o)
 	require.NoError(t, s.Copy(t.Context()))
@@ -43,7 +43,7 @@ func TestAttack13AKillBetweenTheRenameAndTheCopyLosesTheCopy(t *testing.T) {
 
 // A disk that is full when the copy is put in place: the same, by way of putAside's own error. A folder in
 // the place of the copy makes restore fail as ENOSPC does.
-func TestAttack13AFailedRestoreGoesOnEmpty(t *testing.T) {
+func TestAFailedRestoreGoesOnEmpty(t *testing.T) {
 	o := filled(t, 3)
 	s, _ := reopen(t, o)
 	require.NoError(t, s.Copy(t.Context()))
@@ -61,7 +61,7 @@ func TestAttack13AFailedRestoreGoesOnEmpty(t *testing.T) {
 }
 
 // The copy lies on the same bad disk.
-func TestAttack13ADamagedCopyEndsEveryStart(t *testing.T) {
+func TestADamagedCopyEndsEveryStart(t *testing.T) {
 	o := filled(t, 3)
 	s, _ := reopen(t, o)
 	require.NoError(t, s.Copy(t.Context()))
@@ -82,7 +82,7 @@ func TestAttack13ADamagedCopyEndsEveryStart(t *testing.T) {
 
 // The same where the copy opens, and has damage further in: it is met, the program ends, and the same copy
 // is put in place again.
-func TestAttack13ACopyWithDamageFurtherInIsUsedForEver(t *testing.T) {
+func TestACopyWithDamageFurtherInIsUsedForEver(t *testing.T) {
 	o := filled(t, 40)
 	s, _ := reopen(t, o)
 	require.NoError(t, s.Copy(t.Context()))
@@ -115,7 +115,7 @@ func TestAttack13ACopyWithDamageFurtherInIsUsedForEver(t *testing.T) {
 
 // An index that lacks a row, as after a lost write: quick_check says ok, and each removal of the row is an
 // error of damage.
-func TestAttack13AnIndexThatLacksARowEndsEveryRun(t *testing.T) {
+func TestAnIndexThatLacksARowEndsEveryRun(t *testing.T) {
 	o := filled(t, 3)
 	db, err := sql.Open("sqlite", o.Path)
 	require.NoError(t, err)

@@ -10,7 +10,7 @@ import (
 )
 
 // Who asks the device plugin for no GPU gets no word of it, and the image's own "all" holds.
-func TestAttack13NoGPUOfThePluginIsAllGPUs(t *testing.T) {
+func TestNoGPUOfThePluginIsAllGPUs(t *testing.T) {
 	p := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "nvidia/cuda",
 		Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{resourceGPU: apiresource.MustParse("0")}}}}}}
 	guard(p, "test")
