@@ -69,7 +69,7 @@ func (a applier) remove(t *testing.T, o unstructured.Unstructured) {
 	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
 		resource = a.client.Resource(mapping.Resource).Namespace(o.GetNamespace())
 	}
-	require.NoError(t, resource.Delete(context.Background(), o.GetName(), metav1.DeleteOptions{}))
+	require.NoError(t, resource.Delete(context.WithoutCancel(t.Context()), o.GetName(), metav1.DeleteOptions{}))
 }
 
 func ensureNamespaces(t *testing.T, c *kube.Cluster) {

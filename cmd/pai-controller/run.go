@@ -35,7 +35,7 @@ func run(ctx context.Context, o *options, log *slog.Logger) (err error) {
 	var replaced *archive.Replaced
 	place.Replaced = func(r *archive.Replaced) {
 		replaced = r
-		log.ErrorContext(ctx, r.String(), "aside", r.Aside)
+		log.ErrorContext(ctx, "the archive of jobs was damaged, and another is in its place", "aside", r.Aside, "what", r.String())
 	}
 	store, err := archive.Open(ctx, place)
 	if err != nil {

@@ -1,7 +1,6 @@
 package services
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -170,7 +169,7 @@ func checkFiles(t *testing.T, files map[string]string) {
 	quick := filepath.Join(dir, "quick-start.yaml")
 	require.NoError(t, os.WriteFile(quick, []byte("machines: [10.0.0.1, 10.0.0.2]\nssh-username: root\ndns: 10.0.0.53\n"), 0o600))
 	folder := filepath.Join(dir, "c")
-	_, err := config.Generate(context.Background(), config.Generation{QuickStart: quick, OutDir: folder, Offline: true})
+	_, err := config.Generate(t.Context(), config.Generation{QuickStart: quick, OutDir: folder, Offline: true})
 	require.NoError(t, err)
 	for name, text := range files {
 		require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))

@@ -17,7 +17,8 @@ const (
 	HeaderToken = "X-Pai-Token"
 	// TokenSecret holds it, under TokenKey.
 	TokenSecret = "log-manager-token"
-	TokenKey    = "token"
+	// TokenKey is the key in it.
+	TokenKey = "token"
 	// NoAgent is in the answer of the job controller where a machine has no agent.
 	NoAgent = "no agent keeps the logs of this machine"
 )
