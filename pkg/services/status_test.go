@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/services/ready"
@@ -82,7 +83,7 @@ func TestStatusAsksForFewThings(t *testing.T) {
 	l := started(t)
 	l.client.ClearActions()
 	l.states()
-	assert.LessOrEqual(t, len(l.client.Actions()), 3, "inventory, claims and credentials, and no more per service")
+	assert.LessOrEqual(t, len(l.client.Actions()), 4, "inventory, claims, credentials and ConfigMaps, and no more per service")
 }
 
 func TestStatusOfAnUnknownServiceNamesTheOneThatWasMeant(t *testing.T) {
@@ -116,4 +117,15 @@ func TestAnOrphanOfAnEarlierConfigurationIsShown(t *testing.T) {
 	}
 	assert.Equal(t, StateOrphan, l.states()["grafana"].State)
 	assert.Equal(t, StateOrphan, l.states("grafana")["grafana"].State)
+}
+
+func TestAConfigMapThatIsGoneIsTold(t *testing.T) {
+	p := &Platform{Client: fake.NewClientset(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "there", Namespace: "pai-system"}})}
+	one := func(name string) string {
+		return "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\n"
+	}
+	lost, err := p.lostConfigMaps(t.Context(), []ready.Request{
+		{Namespace: "pai-system", Manifest: one("there")}, {Namespace: "pai-system", Manifest: one("there") + one("gone")}})
+	require.NoError(t, err)
+	assert.Equal(t, [][]string{nil, {"gone"}}, lost)
 }

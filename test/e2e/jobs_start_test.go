@@ -103,7 +103,7 @@ func bareOf(of *corev1.Pod) *corev1.Pod {
 	}
 	app := of.Spec.Containers[0]
 	p.Spec.Containers = []corev1.Container{{Name: app.Name, Image: app.Image, ImagePullPolicy: app.ImagePullPolicy, Resources: app.Resources,
-		Command: []string{"bash", "-c", "echo Hello"}}}
+		Command: []string{"bash", "-c", "echo Hello"}, Env: []corev1.EnvVar{{Name: "NVIDIA_VISIBLE_DEVICES", Value: "none"}}}}
 	return p
 }
 
