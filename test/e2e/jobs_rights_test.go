@@ -101,7 +101,9 @@ func confined(t *testing.T, p *corev1.Pod) {
 	for _, c := range append(s.InitContainers, s.Containers...) {
 		if c.SecurityContext != nil {
 			assert.False(t, ptr(c.SecurityContext.Privileged), c.Name)
-			assert.Nil(t, c.SecurityContext.Capabilities, c.Name)
+			require.NotNil(t, c.SecurityContext.Capabilities, c.Name)
+			assert.Empty(t, c.SecurityContext.Capabilities.Add, c.Name)
+			assert.Contains(t, c.SecurityContext.Capabilities.Drop, corev1.Capability("NET_RAW"), c.Name)
 		}
 		assert.Empty(t, c.VolumeDevices, c.Name)
 	}
