@@ -22,7 +22,7 @@ const (
 	page = 500
 )
 
-// prune removes from the archive what is too old, and code that nobody needs, and copies it once a day,
+// prune removes from the archive what is too old, and code that no job needs, and copies it once a day,
 // while this replica leads.
 func prune(ctx context.Context, o *options, config *rest.Config, store archive.Store, leads func() bool, log *slog.Logger) error {
 	client, err := metadata.NewForConfig(config)

@@ -284,7 +284,7 @@ func ParseTask(s string) (role string, index int32, ok bool) {
 	return s[:at], int32(n), err == nil && n >= 0
 }
 
-// Avoids tells whether new pods of a job stay away from a node that failed it.
+// Avoids reports whether new pods of a job stay away from a node that failed it.
 func Avoids(n v1.AvoidedNode, now time.Time) bool {
 	return len(machine.Avoided(&v1.FrameworkStatus{AvoidedNodes: []v1.AvoidedNode{n}}, machine.DefaultPolicy(), now)) > 0
 }

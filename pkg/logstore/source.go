@@ -27,7 +27,7 @@ type source struct {
 	quiet  bool     // it has not grown since, though it had a successor then
 }
 
-// current tells whether the container still writes to the file, as far as its name says.
+// current reports whether the container still writes to the file, as far as its name says.
 func current(name string) bool { return strings.HasSuffix(name, ".log") }
 
 // openPlain opens a regular file and nothing else: no link, no pipe that would never end.
@@ -126,7 +126,7 @@ func (s *source) close() {
 	}
 }
 
-// logName tells whether a file of a container's folder is of its log: 0.log, 0.log.TIME, 0.log.TIME.gz.
+// logName reports whether a file of a container's folder is of its log: 0.log, 0.log.TIME, 0.log.TIME.gz.
 func logName(name string) bool {
 	return (strings.HasSuffix(name, ".log") || strings.Contains(name, ".log.")) && !strings.HasSuffix(name, ".tmp")
 }

@@ -398,7 +398,7 @@ func (s *stream) close() {
 	}
 }
 
-// finished tells whether nothing more comes.
+// finished reports whether nothing more comes.
 func (s *stream) finished() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

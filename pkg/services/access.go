@@ -70,7 +70,7 @@ func (r *run) makeSecret(ctx context.Context, name string, data map[string][]byt
 	return nil
 }
 
-// complete tells whether a Secret has a value under each key.
+// complete reports whether a Secret has a value under each key.
 func complete(have *corev1.Secret, keys map[string][]byte) bool {
 	for key := range keys {
 		if len(have.Data[key]) == 0 {

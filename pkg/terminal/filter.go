@@ -145,7 +145,7 @@ func (f *Filter) inControl(r rune) {
 	}
 }
 
-// isColour tells whether the parameters are those of SGR: xterm's own sequences have a mark before them.
+// isColour reports whether the parameters are those of SGR: xterm's own sequences have a mark before them.
 func isColour(seq []byte) bool {
 	for _, c := range seq {
 		if (c < '0' || c > '9') && c != ';' && c != ':' {

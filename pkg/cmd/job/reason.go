@@ -58,7 +58,7 @@ func (r *reasons) of(ctx context.Context, d *job.Detail) *job.Why {
 	return w
 }
 
-// held tells whether a job, or some of its tasks, have not begun.
+// held reports whether a job, or some of its tasks, have not begun.
 func held(d *job.Detail) bool {
 	begun, total := d.Progress()
 	return unfinished(job.Phase(d.State)) && (job.Phase(d.State) != job.Running || begun < total)

@@ -90,7 +90,7 @@ func (r *Replaced) String() string {
 	return text + fmt.Sprintf("The copy of %s took its place; jobs that the cluster still has are written into it again.", r.Copied.UTC().Format(time.RFC3339))
 }
 
-// damaged tells whether an error means that the file isn't the database that it was.
+// damaged reports whether an error means that the file isn't the database that it was.
 func damaged(err error) bool {
 	var found *unsound
 	if errors.As(err, &found) {
@@ -373,7 +373,7 @@ func (d *database) Copied() time.Time {
 	return info.ModTime()
 }
 
-// roomFor tells whether there is room for a file of the size of this one, with some to spare: a copy must not
+// roomFor reports whether there is room for a file of the size of this one, with some to spare: a copy must not
 // keep jobs from being written.
 func roomFor(path string) error {
 	info, err := os.Stat(path)

@@ -77,7 +77,7 @@ func TestADamagedArchiveIsPutAsideAndAnotherBegins(t *testing.T) {
 			require.NoError(t, s.Close())
 
 			s, replaced = reopen(t, o)
-			require.NotNil(t, replaced, "it is told until what is missing is there again")
+			require.NotNil(t, replaced, "it is reported until what is missing is there again")
 			require.NoError(t, replaced.Done())
 			require.NoError(t, s.Close())
 			_, replaced = reopen(t, o)

@@ -103,7 +103,7 @@ func (r *reconciler) writeChunks(ctx context.Context, f *v1.Framework, e *entry)
 // errGone ends the work on a Framework that isn't there any more.
 var errGone = errors.New("the Framework is gone")
 
-// deleted tells whether the cache knows that a Framework is gone.
+// deleted reports whether the cache knows that a Framework is gone.
 func (r *reconciler) deleted(f *v1.Framework) bool {
 	have := r.cache.framework(f.Name)
 	return have == nil || have.UID != f.UID

@@ -30,7 +30,7 @@ func Rebuild(in Input) []Task {
 	return added
 }
 
-// attempts tells whether a pod is of the attempt that the status is of.
+// attempts reports whether a pod is of the attempt that the status is of.
 func (s *step) attempts(p *corev1.Pod) bool {
 	owner, uid := metav1.GetControllerOf(p), s.status.AttemptStatus.ConfigMapUID
 	return owner != nil && uid != nil && string(owner.UID) == *uid &&

@@ -65,7 +65,7 @@ func (f *follower) run(ctx context.Context) error {
 		pause(ended, retryWatch)
 	}
 	if ctx.Err() == nil {
-		if _, err := f.look(reading); err != nil { // pods may have come and ended while nobody looked
+		if _, err := f.look(reading); err != nil { // pods may have come and ended unseen
 			f.w.o.Problem(err)
 		}
 	}
@@ -311,7 +311,7 @@ func (f *follower) hasEnded(ctx context.Context, s *source) bool {
 	return !running(p)
 }
 
-// running tells whether the user's container runs.
+// running reports whether the user's container runs.
 func running(p *corev1.Pod) bool {
 	name := ContainerOf(p)
 	for i := range p.Status.ContainerStatuses {

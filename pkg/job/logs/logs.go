@@ -53,7 +53,7 @@ type writer struct {
 // progress changes with each line.
 func (w *writer) progress() int64 { return w.lines.Load() }
 
-// busy tells whether a line waits for whoever reads what is written.
+// busy reports whether a line waits for whoever reads what is written.
 func (w *writer) busy() bool { return w.writing.Load() > 0 }
 
 func (w *writer) write(prefix string, l line) error {
