@@ -293,7 +293,10 @@ password=$(kubectl -n pai-system get secret metrics-access -o 'jsonpath={.data.p
 token=$(kubectl -n pai-system get secret job-controller-token -o 'jsonpath={.data.token}' | base64 -d)
 exec 3<>"/dev/tcp/$ip/%[2]s"
 printf 'GET %%s HTTP/1.0\r\nAuthorization: Basic %%s\r\nX-Pai-Token: %%s\r\n\r\n' '%[3]s' "$(printf 'pai:%%s' "$password" | base64 -w0)" "$token" >&3
-sed '1,/^\r$/d' <&3
+read -r _ status _ <&3
+answer=$(sed '1,/^\r$/d' <&3)
+echo "$answer"
+test "$status" = 200
 END`
 
 // ask gets a page of a service, with the password.

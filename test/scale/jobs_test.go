@@ -29,6 +29,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/kube/kubetest"
 	"github.com/openpai/paictl/pkg/protocol"
 	"github.com/openpai/paictl/pkg/protocol/render"
 	"github.com/openpai/paictl/pkg/runtime/peers"
@@ -542,6 +543,7 @@ func (c calls) String() string {
 // installJobs makes what the chart job-controller would: the namespaces and the kind of object.
 func installJobs(t testing.TB, c *kube.Cluster) {
 	t.Helper()
+	kubetest.PriorityClasses(t, c)
 	for _, name := range []string{kube.JobNamespace, kube.SystemNamespace} {
 		_, err := c.Client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 		if !apierrors.IsAlreadyExists(err) {

@@ -13,7 +13,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -57,7 +56,8 @@ func simulate(t testing.TB) *cluster {
 	s := runtime.NewScheme()
 	require.NoError(t, scheme.AddToScheme(s))
 	require.NoError(t, v1.AddToScheme(s))
-	config := rest.CopyConfig(kubetest.StartNodes(t).Config)
+	nodes := kubetest.StartNodes(t)
+	config := rest.CopyConfig(nodes.Config)
 	config.QPS, config.Burst = 1000, 2000
 	c, err := client.New(config, client.Options{Scheme: s})
 	require.NoError(t, err)
@@ -66,12 +66,7 @@ func simulate(t testing.TB) *cluster {
 	if err := c.Create(t.Context(), crd); !apierrors.IsAlreadyExists(err) {
 		require.NoError(t, err)
 	}
-	for i, name := range v1.Priorities() { // the chart cluster-configuration makes them
-		class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: v1.PriorityClass(name)}, Value: int32(100 - i)}
-		if err := c.Create(t.Context(), class); !apierrors.IsAlreadyExists(err) {
-			require.NoError(t, err)
-		}
-	}
+	kubetest.PriorityClasses(t, nodes)
 	w := &cluster{t: t, c: c, config: config, namespace: fmt.Sprintf("jobs-%d", namespaces.Add(1)), store: newMemory()}
 	require.NoError(t, c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}}))
 	w.eventually("the definition is served", func() bool { return c.List(t.Context(), &v1.FrameworkList{}) == nil })

@@ -18,7 +18,12 @@ import (
 	"sync"
 	"testing"
 
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/openpai/paictl/pkg/bundle"
+	v1 "github.com/openpai/paictl/pkg/framework/v1"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/sandbox"
 )
@@ -74,6 +79,19 @@ func Kubeconfig(t testing.TB) string {
 	t.Helper()
 	bare.start(t, 0)
 	return bare.sandbox.Kubeconfig()
+}
+
+// PriorityClasses makes those of jobs, as the chart cluster-configuration does. Without them no pod of a
+// job can be made.
+func PriorityClasses(t testing.TB, c *kube.Cluster) {
+	t.Helper()
+	for i, name := range v1.Priorities() {
+		_, err := c.Client.SchedulingV1().PriorityClasses().Create(t.Context(), &schedulingv1.PriorityClass{
+			ObjectMeta: metav1.ObjectMeta{Name: v1.PriorityClass(name)}, Value: int32(100 - i)}, metav1.CreateOptions{})
+		if err != nil && !apierrors.IsAlreadyExists(err) {
+			t.Fatal(err)
+		}
+	}
 }
 
 type server struct {

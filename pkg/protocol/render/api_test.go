@@ -7,7 +7,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
@@ -18,13 +17,9 @@ func TestMain(m *testing.M) { os.Exit(kubetest.Wrap(m).Run()) }
 
 // A real API server says whether pods and Secrets are what Kubernetes takes, field by field.
 func TestKubernetesAcceptsThePodsAndSecrets(t *testing.T) {
-	cluster := kubetest.Start(t).Client
-	client := cluster.CoreV1()
-	for i, name := range v1.Priorities() {
-		_, err := cluster.SchedulingV1().PriorityClasses().Create(t.Context(), &schedulingv1.PriorityClass{
-			ObjectMeta: metav1.ObjectMeta{Name: v1.PriorityClass(name)}, Value: int32(100 - i)}, metav1.CreateOptions{})
-		require.NoError(t, err)
-	}
+	cluster := kubetest.Start(t)
+	client := cluster.Client.CoreV1()
+	kubetest.PriorityClasses(t, cluster)
 	const namespace = "render-test"
 	_, err := client.Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
 	require.NoError(t, err)

@@ -63,9 +63,9 @@ func newAPI(tb testing.TB) *api {
 }
 
 func (a *api) serve(w http.ResponseWriter, r *http.Request) {
+	status, cut := int(a.fail.Load()), a.cut.Load() // before the request counts: a test changes them then
 	a.requests.Add(1)
 	q := r.URL.Query()
-	status := int(a.fail.Load())
 	switch {
 	case status != 0:
 	case r.Header.Get("Authorization") != "Bearer "+token:
@@ -82,7 +82,7 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusOK)
 	flusher := http.NewResponseController(w)
 	_ = flusher.Flush()
-	if a.cut.Load() {
+	if cut {
 		return
 	}
 	var sent []byte
