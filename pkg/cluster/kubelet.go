@@ -76,6 +76,10 @@ func (s *Spec) kubeletSettings() map[string]any {
 		// looks every three seconds instead of ten, so that one doesn't fill the disk meanwhile.
 		"containerLogMaxSize":         "32Mi",
 		"containerLogMonitorInterval": "3s",
+		// All pods together get a machine less this, so that a job without a limit of its own can't take the
+		// memory of the kubelet, containerd and sshd. What the scheduler gives out is less by it, too.
+		"systemReserved": map[string]any{"cpu": "100m", "memory": "256Mi"},
+		"kubeReserved":   map[string]any{"cpu": "100m", "memory": "512Mi", "ephemeral-storage": "1Gi"},
 	}
 	if len(k.ClusterDNS) > 0 {
 		conf["resolvConf"] = resolvConf

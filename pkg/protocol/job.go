@@ -68,6 +68,7 @@ type Role struct {
 	GPU, MemoryMB int
 	MilliCPU      int // thousandths of a processor
 	ShmMB         int // 0 where the file says nothing
+	DiskMB        int // 0 where the file says nothing
 	Infiniband    bool
 	Ports         []Port // by label; ssh and http are always among them
 

@@ -43,8 +43,9 @@ func (p place) role(role *Role) {
 	p.completion(role)
 	role.RetryCount = p.get("taskRetryCount").number(-2, most, 0)
 	p.resources(role)
-	if o := p.get("extraContainerOptions"); o.object([]string{"shmMB", "infiniband"}) {
+	if o := p.get("extraContainerOptions"); o.object([]string{"shmMB", "diskMB", "infiniband"}) {
 		role.ShmMB = o.get("shmMB").number(0, most, 0)
+		role.DiskMB = o.get("diskMB").number(0, most, 0)
 		role.Infiniband = o.get("infiniband").truthy()
 	}
 	s := scope{role: role.Name, roots: map[string]*value{

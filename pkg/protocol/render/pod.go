@@ -138,7 +138,8 @@ func (r *renderer) affinity() *corev1.Affinity {
 // wholeCPUs is what programs are told, which count processors: at least one where there is a part of one.
 func wholeCPUs(milli int) int { return (milli + 999) / 1000 }
 
-// hostResources are processors and memory; 0 is no limit.
+// hostResources are processors, memory and room on the disk. 0 of the first two is no limit; 0 of the disk is
+// the cluster's default, a LimitRange.
 func hostResources(role *protocol.Role) corev1.ResourceList {
 	l := corev1.ResourceList{}
 	if role.MilliCPU > 0 {
@@ -146,6 +147,9 @@ func hostResources(role *protocol.Role) corev1.ResourceList {
 	}
 	if role.MemoryMB > 0 {
 		l[corev1.ResourceMemory] = resource.MustParse(strconv.Itoa(role.MemoryMB) + "Mi")
+	}
+	if role.DiskMB > 0 {
+		l[corev1.ResourceEphemeralStorage] = resource.MustParse(strconv.Itoa(role.DiskMB) + "Mi")
 	}
 	return l
 }

@@ -129,6 +129,18 @@ func TestAJobWithoutTheSchedulerOfGPUs(t *testing.T) {
 	golden(t, "plain.yaml", write(t, mustRender(t, job(t, worker("main", 1, 2), ""), o)))
 }
 
+func TestATaskMayWriteToItsDiskWhatItAsksFor(t *testing.T) {
+	role := strings.Replace(worker("main", 1, 0), "commands:", "extraContainerOptions: {diskMB: 2048}, commands:", 1)
+	for _, p := range mustRender(t, job(t, role, ""), options()).Framework.Spec.TaskRoles {
+		for _, c := range append(p.Task.Pod.Spec.InitContainers, p.Task.Pod.Spec.Containers...) {
+			assert.Equal(t, "2Gi", c.Resources.Limits.StorageEphemeral().String(), c.Name)
+		}
+	}
+	for _, p := range mustRender(t, job(t, worker("main", 1, 0), ""), options()).Framework.Spec.TaskRoles {
+		assert.NotContains(t, p.Task.Pod.Spec.Containers[0].Resources.Limits, corev1.ResourceEphemeralStorage, "the namespace's default counts")
+	}
+}
+
 // requests returns what the scheduler reads on the pods of each role.
 func requests(t *testing.T, f *v1.Framework) map[string]string {
 	t.Helper()

@@ -16,6 +16,10 @@ func TestFailedPodsAreUnderstood(t *testing.T) {
 		phrase string
 	}{
 		"evicted":                       {Pod{Reason: "Evicted", Message: "low on memory"}, -1000, "PodEvicted"},
+		"too much on the disk":          {Pod{Reason: "Evicted", Message: "Pod ephemeral local storage usage exceeds the total limit of containers 64Mi. ", Containers: app(137, "Error", "")}, -1010, "PodDiskLimitExceeded"},
+		"too much in a container":       {Pod{Reason: "Evicted", Message: `Container app exceeded its local ephemeral storage limit "64Mi". `}, -1010, "PodDiskLimitExceeded"},
+		"too much in a volume":          {Pod{Reason: "Evicted", Message: `Usage of EmptyDir volume "shm" exceeds the limit "512Mi". `}, -1010, "PodDiskLimitExceeded"},
+		"a full disk":                   {Pod{Reason: "Evicted", Message: "The node was low on resource: ephemeral-storage. Container app was using 9Gi, request is 0, has larger consumption of ephemeral-storage. "}, -1000, "PodEvicted"},
 		"evicted, with a container":     {Pod{Reason: "Evicted", Containers: app(137, "Error", "")}, -1000, "PodEvicted"},
 		"node lost":                     {Pod{Reason: "NodeLost"}, -1001, "PodNodeLost"},
 		"no room":                       {Pod{Reason: "OutOfcpu"}, -1002, "PodScheduledToInsufficientResourceNode"},

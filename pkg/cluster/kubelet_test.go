@@ -6,6 +6,14 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
+func TestPodsDoNotGetAllOfAMachine(t *testing.T) {
+	s := testSpec(t, 1, 0)
+	s.Config.Kubernetes.Kubernetes.Extra.Kubelet = map[string]any{"systemReserved": map[string]any{"memory": "8Gi"}}
+	conf := s.kubeletSettings()
+	assert.Equal(t, map[string]any{"cpu": "100m", "memory": "8Gi"}, conf["systemReserved"], "the operator's word counts")
+	assert.Equal(t, map[string]any{"cpu": "100m", "memory": "512Mi", "ephemeral-storage": "1Gi"}, conf["kubeReserved"])
+}
+
 func TestLogsOfAFastWriterAreRotatedOften(t *testing.T) {
 	s := testSpec(t, 1, 0)
 	conf := s.kubeletSettings()
