@@ -28,7 +28,7 @@ type options struct {
 	database, dsnFile     string
 	accessFile            string
 	workers, logBytes     int
-	codeBytes             int64
+	codeBytes, userBytes  int64
 	qps                   float64
 	ttl, keep             time.Duration
 	delivery              string
@@ -53,6 +53,7 @@ func parse(args []string, out io.Writer) (*options, error) {
 	fs.DurationVar(&o.ttl, "ttl", 24*time.Hour, "time after which an ended job's Framework and pods are removed; what is archived stays")
 	fs.DurationVar(&o.keep, "keep", 0, "time after which an ended job is removed from the archive; 0 means never")
 	fs.IntVar(&o.logBytes, "log-bytes", 1<<20, "what is kept of a task's log, from its end; -1 means nothing")
+	fs.Int64Var(&o.userBytes, "code-bytes-per-user", 2<<30, "what the code of one user may have; 0 means no limit")
 	fs.Int64Var(&o.codeBytes, "code-bytes", 10<<30, "what the code of all jobs together may have; 0 means no limit")
 	fs.StringVar(&o.delivery, "runtime-delivery", string(controller.DeliverAuto), "how the runtime comes into pods: image-volume, init-container, or auto: the first where all machines can")
 	fs.BoolVar(&o.debug, "debug", false, "log each decision")
@@ -107,7 +108,7 @@ func (o *options) config() (*rest.Config, error) {
 // archive says where the archive lies. The DSN holds a password: it comes in a file.
 func (o *options) archive() (archive.Options, error) {
 	if o.dsnFile == "" {
-		return archive.Options{Path: o.database, CodeLimit: o.codeBytes}, nil
+		return archive.Options{Path: o.database, CodeLimit: o.codeBytes, CodeLimitPerUser: o.userBytes}, nil
 	}
 	text, err := os.ReadFile(o.dsnFile)
 	if err != nil {
@@ -117,5 +118,5 @@ func (o *options) archive() (archive.Options, error) {
 	if dsn == "" {
 		return archive.Options{}, fmt.Errorf("%s is empty: it holds the DSN of the archive", o.dsnFile)
 	}
-	return archive.Options{DSN: dsn, CodeLimit: o.codeBytes}, nil
+	return archive.Options{DSN: dsn, CodeLimit: o.codeBytes, CodeLimitPerUser: o.userBytes}, nil
 }

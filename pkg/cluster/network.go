@@ -8,8 +8,10 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"strings"
 	"text/template"
 
+	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/hint"
 )
 
@@ -27,7 +29,16 @@ const (
 	cniScript     = "/usr/local/libexec/paictl/flannel-cni"
 	cniService    = "/etc/systemd/system/paictl-cni.service"
 	cniPath       = "/etc/systemd/system/paictl-cni.path"
+
+	metadataScript  = "/usr/local/libexec/paictl/pod-metadata"
+	metadataService = "/etc/systemd/system/paictl-pod-metadata.service"
 )
+
+//go:embed files/pod-metadata.sh
+var podMetadata []byte
+
+//go:embed files/paictl-pod-metadata.service
+var podMetadataService string
 
 //go:embed files/flannel.yaml.tmpl
 var flannelTemplate string
@@ -57,17 +68,17 @@ func (p *network) waits(n *Node, _ *plan) []step {
 }
 
 func (p *network) resources(n *Node) (resources, error) {
-	var res resources
+	res := p.metadata()
 	if p.plugin() == flannelPlugin {
-		res.files = []file{
+		res.files = append(res.files, []file{
 			{path: cniScript, mode: 0o755, body: flannelCNI},
 			{path: cniService, mode: 0o644, body: flannelCNIService},
 			{path: cniPath, mode: 0o644, body: flannelCNIPath},
-		}
-		res.units = []unit{
+		}...)
+		res.units = append(res.units, []unit{
 			{name: "paictl-cni.path", reads: []string{cniPath}},
 			{name: "paictl-cni.service", reads: []string{cniScript, cniService}, later: true},
-		}
+		}...)
 	}
 	if !n.ControlPlane {
 		return res, nil
@@ -78,6 +89,19 @@ func (p *network) resources(n *Node) (resources, error) {
 	}
 	res.files = append(res.files, file{path: networkFile, mode: 0o644, body: manifest})
 	return res, nil
+}
+
+// metadata keeps pods from the cloud's metadata service. Where it is open the unit stays, and opens it.
+func (p *network) metadata() resources {
+	k := p.spec.Config.Kubernetes.Kubernetes
+	start := strings.ReplaceAll(podMetadataService, "@PODS@", k.PodCIDR)
+	if k.MetadataAddress == config.MetadataOpen {
+		start = strings.ReplaceAll(podMetadataService, "close @PODS@", "open")
+	}
+	return resources{
+		files: []file{{path: metadataScript, mode: 0o755, body: podMetadata}, {path: metadataService, mode: 0o644, body: []byte(start)}},
+		units: []unit{{name: "paictl-pod-metadata.service", reads: []string{metadataScript, metadataService}}},
+	}
 }
 
 // manifest returns what is applied to the cluster.

@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/pkg/config"
 )
 
 // podNet gives a machine what flannel and the CNI plugins make there: the bridge with an
@@ -42,6 +44,23 @@ func TestAMachineThatJoinsAgainHasNothingOfItsOldPodNetwork(t *testing.T) {
 	}
 	assert.FileExists(t, w1.root+"/var/lib/cni/networks/podman/10.88.0.2")
 	assert.Contains(t, w1.calls(), "ip -4 route flush root 10.244.0.0/16")
+}
+
+func TestPodsReachNoMetadataServiceUnlessTheyMay(t *testing.T) {
+	l := newLab(t, 1, 1)
+	l.made()
+	w1 := l.host("w1")
+	unit := func() string {
+		text, err := os.ReadFile(w1.root + metadataService)
+		require.NoError(t, err)
+		return string(text)
+	}
+	assert.Contains(t, unit(), "ExecStart=/usr/local/libexec/paictl/pod-metadata close 10.244.0.0/16\n")
+	l.conf.Kubernetes.Kubernetes.MetadataAddress = config.MetadataOpen
+	l.forgetCalls()
+	l.mustUp()
+	assert.Contains(t, unit(), "ExecStart=/usr/local/libexec/paictl/pod-metadata open\n")
+	assert.Contains(t, w1.calls(), "systemctl restart paictl-pod-metadata.service")
 }
 
 // TestTheBridgeGetsTheNodesSubnet: somebody deleted the node, and its kubelet registered it

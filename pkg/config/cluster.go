@@ -70,12 +70,20 @@ type KubernetesSpec struct {
 	// NetworkPlugin is flannel, or none when the operator installs another, or the path of a
 	// manifest to apply, relative to the file's folder or absolute.
 	NetworkPlugin string `yaml:"network-plugin" json:"network-plugin"`
+	// MetadataAddress is MetadataClosed, the default, or MetadataOpen.
+	MetadataAddress string `yaml:"metadata-address,omitempty" json:"metadata-address,omitempty"`
 	// Bundle is the folder with the artifacts, relative to the file's folder or absolute.
 	Bundle string `yaml:"bundle,omitempty" json:"bundle,omitempty"`
 	// Proxy is how machines reach what is outside of the cluster.
 	Proxy Proxy `yaml:"proxy,omitempty" json:"proxy,omitzero"`
 	Extra Extra `yaml:"extra,omitempty" json:"extra,omitempty"`
 }
+
+// Whether pods reach the cloud's metadata service.
+const (
+	MetadataClosed = "closed"
+	MetadataOpen   = "open"
+)
 
 // Proxy is for containerd and apt, and for nothing else on the machines. The URLs may hold a
 // password, so they are secrets whole.

@@ -84,6 +84,7 @@ func kubernetesDocs() map[string]string {
 		"kubernetes.etcd-data-path":           "Folder on the masters that holds the cluster's state. Fast, durable disks matter here.",
 		"kubernetes.docker-registry":          "Where Kubernetes' own images come from. The bundle's are imported under this name, so nothing is pulled.",
 		"kubernetes.network-plugin":           "flannel; none where you install another; or the path of a manifest (.yaml, .yml or .json) that is applied instead, relative paths start in this folder.",
+		"kubernetes.metadata-address":         "closed, the default: pods don't reach the cloud's metadata service, which gives out credentials of the machine (169.254.169.254 and 100.100.100.200, port 80). open: they do.",
 		"kubernetes.bundle":                   "Folder with the programs and images to install (paictl bundle build); relative paths start in this folder.",
 		"kubernetes.extra":                    "Settings handed through, merged over what paictl writes.",
 	}

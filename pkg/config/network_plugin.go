@@ -22,6 +22,12 @@ func (c *Cluster) NetworkManifest() string {
 }
 
 func (k *checker) checkNetworkPlugin() {
+	switch k.c.Kubernetes.Kubernetes.MetadataAddress {
+	case "", MetadataClosed, MetadataOpen:
+	default:
+		k.kube.fail(where("kubernetes", "metadata-address"), "kubernetes/metadata-address",
+			fmt.Sprintf("%q is neither closed nor open", k.c.Kubernetes.Kubernetes.MetadataAddress), "write closed, so that pods don't get the machine's credentials from the cloud, or open")
+	}
 	plugin, p := k.c.Kubernetes.Kubernetes.NetworkPlugin, where("kubernetes", "network-plugin")
 	const rule = "kubernetes/network-plugin"
 	if plugin == "flannel" || plugin == "none" {

@@ -155,6 +155,7 @@ func schemaRules(name string) map[string]func(*jsonschema.Schema) {
 	case KubernetesFile:
 		rules["kubernetes.network-plugin"] = func(s *jsonschema.Schema) { s.Pattern = `^(flannel|none|.+\.(yaml|yml|json))$` }
 		rules["kubernetes.api-servers-port"] = port
+		rules["kubernetes.metadata-address"] = enum(MetadataClosed, MetadataOpen)
 	case RolesFile:
 		rules["k8s-role.*.component-list[]"] = func(s *jsonschema.Schema) {
 			for _, c := range controlPlaneComponents() {

@@ -120,6 +120,7 @@ func TestEveryRuleNamesPlaceAndRemedy(t *testing.T) {
 		"no DNS":                 {edit{k, "[10.0.0.53]", "[]"}, "2:16: kubernetes.cluster-dns [kubernetes/no-dns]"},
 		"etcd's folder":          {kube("etcd-data-path: etcd"), "2:19: kubernetes.etcd-data-path [kubernetes/etcd-data-path]"},
 		"registry with scheme":   {kube("docker-registry: https://x"), "2:20: kubernetes.docker-registry [kubernetes/docker-registry]"},
+		"metadata address":       {kube("metadata-address: no"), "2:21: kubernetes.metadata-address [kubernetes/metadata-address]"},
 		"network plugin":         {kube("network-plugin: calico"), "2:19: kubernetes.network-plugin [kubernetes/network-plugin]"},
 		"bundle that is missing": {kube("bundle: nowhere"), "2:11: kubernetes.bundle [kubernetes/no-bundle]"},
 		"port out of range":      {kube("api-servers-port: 70000"), "2:21: kubernetes.api-servers-port [kubernetes/api-servers-port]"},

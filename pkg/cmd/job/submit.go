@@ -116,7 +116,7 @@ func submitRun(ctx context.Context, opts *SubmitOptions) error {
 		return err
 	}
 	send := func(a *code.Archive) (bool, error) {
-		sent, err := code.Upload(ctx, c.History, a)
+		sent, err := code.Upload(ctx, c.History, owner, a)
 		return sent, c.Explain(err)
 	}
 	if opts.Submit.DryRun {

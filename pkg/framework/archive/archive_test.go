@@ -243,7 +243,7 @@ func TestARepeatedWriteChangesNothing(t *testing.T) {
 			require.NoError(t, s.SaveJob(t.Context(), running))
 			require.NoError(t, s.SaveTaskAttempts(t.Context(), running, []archive.TaskAttempt{{Role: "worker", Status: *running.Status.AttemptStatus.TaskRoleStatuses[0].TaskStatuses[0]}}))
 			require.NoError(t, s.SaveEvents(t.Context(), f.Name, []api.Event{event, event}))
-			require.NoError(t, s.PutCode(t.Context(), sum("code"), 4, strings.NewReader("code")))
+			require.NoError(t, s.PutCode(t.Context(), "ann", sum("code"), 4, strings.NewReader("code")))
 		}
 		write()
 		before := p.content(t)

@@ -49,18 +49,18 @@ func CheckCode(sum string, size int64) error {
 
 // PutCode implements Store. Chunks are written as they come, and seen by nobody until the last one is
 // there and the checksum is right: so nothing large is in memory, in a file, or in one transaction.
-func (d *database) PutCode(ctx context.Context, sum string, size int64, r io.Reader) error {
+func (d *database) PutCode(ctx context.Context, owner, sum string, size int64, r io.Reader) error {
 	if err := CheckCode(sum, size); err != nil {
 		return err
 	}
 	if found, err := d.touch(ctx, sum); found || err != nil {
 		return err
 	}
-	if err := d.roomForCode(ctx, size); err != nil {
+	if err := d.roomForCode(ctx, owner, size); err != nil {
 		return err
 	}
 	upload := rand.Text()
-	err := d.write(ctx, statement{"INSERT INTO code (upload, sha256, size, stored, complete) VALUES (?, ?, ?, ?, ?)", []any{upload, sum, size, d.now().UnixMicro(), false}})
+	err := d.write(ctx, statement{"INSERT INTO code (upload, owner, sha256, size, stored, complete) VALUES (?, ?, ?, ?, ?, ?)", []any{upload, text(owner), sum, size, d.now().UnixMicro(), false}})
 	if err != nil {
 		return err
 	}
@@ -76,21 +76,31 @@ func (d *database) PutCode(ctx context.Context, sum string, size int64, r io.Rea
 	return nil
 }
 
-// roomForCode refuses an upload that would make all code together larger than is allowed. Uploads under way
-// count as whole.
-func (d *database) roomForCode(ctx context.Context, size int64) error {
-	if d.codeLimit <= 0 {
-		return nil
+// roomForCode refuses an upload that would make all code together, or that of one user, larger than is allowed.
+// Uploads under way count as whole.
+func (d *database) roomForCode(ctx context.Context, owner string, size int64) error {
+	limits := []struct {
+		limit               int64
+		whose, field, query string
+		args                []any
+	}{
+		{d.codeLimit, "the code of all jobs", "retention.codeGiB", "SELECT COALESCE(SUM(size), 0) FROM code", nil},
+		{d.codeLimitPerUser, "the code of your jobs", "retention.codeGiBPerUser", "SELECT COALESCE(SUM(size), 0) FROM code WHERE owner = ?", []any{text(owner)}},
 	}
-	var have int64
-	if err := d.read.QueryRowContext(ctx, "SELECT COALESCE(SUM(size), 0) FROM code").Scan(&have); err != nil {
-		return fmt.Errorf("read the archive: %w", err)
+	for _, l := range limits {
+		if l.limit <= 0 {
+			continue
+		}
+		var have int64
+		if err := d.read.QueryRowContext(ctx, d.rebind(l.query), l.args...).Scan(&have); err != nil {
+			return fmt.Errorf("read the archive: %w", err)
+		}
+		if have+size > l.limit {
+			return hint.Errorf("remove jobs that are not needed, with their code: paictl job delete NAME --history; an administrator can set "+l.field+" of the section job-controller higher",
+				"%w: %s has %d MiB, this one %d MiB more, and together they may have %d MiB", ErrTooLarge, l.whose, have>>20, size>>20, l.limit>>20)
+		}
 	}
-	if have+size <= d.codeLimit {
-		return nil
-	}
-	return hint.Errorf("remove jobs that are not needed, with their code: paictl job delete NAME --history; an administrator can set retention.codeGiB of the section job-controller higher",
-		"%w: the code of all jobs has %d MiB, this one %d MiB more, and together they may have %d MiB", ErrTooLarge, have>>20, size>>20, d.codeLimit>>20)
+	return nil
 }
 
 func dropUpload(upload string) []statement {

@@ -41,7 +41,7 @@ func TestCodeComesBackAsItWent(t *testing.T) {
 		} {
 			t.Run(name, func(t *testing.T) {
 				for range 2 {
-					require.NoError(t, s.PutCode(t.Context(), sum(content), int64(len(content)), iotest.HalfReader(strings.NewReader(content))))
+					require.NoError(t, s.PutCode(t.Context(), "ann", sum(content), int64(len(content)), iotest.HalfReader(strings.NewReader(content))))
 				}
 				got, size := readCode(t, s, sum(content))
 				assert.Equal(t, sum(content), sum(got))
@@ -72,7 +72,7 @@ func TestCodeThatIsNotWhatItIsSaidToBeLeavesNothing(t *testing.T) {
 			"a checksum in capital": {strings.ToUpper(sum("ab")), 2, strings.NewReader("ab"), archive.ErrBadQuery},
 		} {
 			t.Run(name, func(t *testing.T) {
-				require.ErrorIs(t, s.PutCode(t.Context(), c.sum, c.size, c.r), c.want)
+				require.ErrorIs(t, s.PutCode(t.Context(), "ann", c.sum, c.size, c.r), c.want)
 				_, _, err := s.Code(t.Context(), c.sum)
 				require.ErrorIs(t, err, archive.ErrNotFound)
 				assert.Empty(t, p.content(t))
@@ -94,7 +94,7 @@ func TestCodeThatTwoSendAtATimeIsKeptOnce(t *testing.T) {
 		done := make(chan error, senders)
 		for range senders {
 			go func() {
-				done <- s.PutCode(t.Context(), sum(string(content)), int64(len(content)), bytes.NewReader(content))
+				done <- s.PutCode(t.Context(), "ann", sum(string(content)), int64(len(content)), bytes.NewReader(content))
 			}()
 		}
 		for range senders {
@@ -106,12 +106,27 @@ func TestCodeThatTwoSendAtATimeIsKeptOnce(t *testing.T) {
 	})
 }
 
+func TestCodeOfOneUserIsBounded(t *testing.T) {
+	s, err := archive.Open(t.Context(), archive.Options{Path: filepath.Join(t.TempDir(), "archive.db"), CodeLimit: 100, CodeLimitPerUser: 10})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = s.Close() })
+	put := func(user, code string) error {
+		return s.PutCode(t.Context(), user, sum(code), int64(len(code)), strings.NewReader(code))
+	}
+	require.NoError(t, put("ann", "123456"))
+	err = put("ann", "78901")
+	require.ErrorIs(t, err, archive.ErrTooLarge)
+	assert.Contains(t, hint.Of(err), "retention.codeGiBPerUser")
+	require.NoError(t, put("bob", "78901"), "others have room of their own")
+	require.NoError(t, put("ann", "78901"), "what is there already takes no room")
+}
+
 func TestCodeOfAllJobsTogetherIsBounded(t *testing.T) {
 	s, err := archive.Open(t.Context(), archive.Options{Path: filepath.Join(t.TempDir(), "archive.db"), CodeLimit: 10})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	put := func(code string) error {
-		return s.PutCode(t.Context(), sum(code), int64(len(code)), strings.NewReader(code))
+		return s.PutCode(t.Context(), "ann", sum(code), int64(len(code)), strings.NewReader(code))
 	}
 	require.NoError(t, put("123456"))
 	err = put("78901")

@@ -123,9 +123,9 @@ func (o *observed) Log(ctx context.Context, key api.LogKey) (_ []byte, _ bool, e
 }
 
 // PutCode implements Store. What it takes is mostly the sender's line.
-func (o *observed) PutCode(ctx context.Context, sha256 string, size int64, r io.Reader) (err error) {
+func (o *observed) PutCode(ctx context.Context, owner, sha256 string, size int64, r io.Reader) (err error) {
 	defer o.note("put_code", time.Now(), &err)
-	return o.Store.PutCode(ctx, sha256, size, r)
+	return o.Store.PutCode(ctx, owner, sha256, size, r)
 }
 
 // Code implements Store.

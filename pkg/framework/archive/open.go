@@ -24,6 +24,8 @@ type Options struct {
 	DSN string
 	// CodeLimit bounds the code of all jobs together, in bytes; 0: no limit.
 	CodeLimit int64
+	// CodeLimitPerUser bounds the code that one user sent, in bytes; 0: no limit.
+	CodeLimitPerUser int64
 	// Now is the clock; nil is the machine's.
 	Now func() time.Time
 	// Replaced is told where the file was damaged, and is another now; it may be nil.
@@ -38,7 +40,7 @@ func Open(ctx context.Context, o Options) (Store, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	d := &database{now: o.Now, codeLimit: o.CodeLimit, failed: make(chan error, 1)}
+	d := &database{now: o.Now, codeLimit: o.CodeLimit, codeLimitPerUser: o.CodeLimitPerUser, failed: make(chan error, 1)}
 	var err error
 	if o.DSN != "" {
 		err = d.openPostgres(ctx, o.DSN)
@@ -60,7 +62,7 @@ type database struct {
 	// tidy gives space back after a prune.
 	tidy func(context.Context) error
 
-	codeLimit int64
+	codeLimit, codeLimitPerUser int64
 
 	path   string // of the file; empty for PostgreSQL
 	once   sync.Once

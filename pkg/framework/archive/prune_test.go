@@ -18,7 +18,7 @@ func TestPruneTakesWhatEndedBeforeAndAllThatBelongsToIt(t *testing.T) {
 		p.Now = func() time.Time { return now }
 		s, ctx := p.open(t), t.Context()
 		put := func(content string) string {
-			require.NoError(t, s.PutCode(ctx, sum(content), int64(len(content)), strings.NewReader(content)))
+			require.NoError(t, s.PutCode(ctx, "ann", sum(content), int64(len(content)), strings.NewReader(content)))
 			return sum(content)
 		}
 		withCode := func(f *v1.Framework, code string) *v1.Framework {
@@ -65,9 +65,9 @@ func TestCodeThatIsAskedForAgainIsKept(t *testing.T) {
 		now := epoch
 		p.Now = func() time.Time { return now }
 		s := p.open(t)
-		require.NoError(t, s.PutCode(t.Context(), sum("x"), 1, strings.NewReader("x")))
+		require.NoError(t, s.PutCode(t.Context(), "ann", sum("x"), 1, strings.NewReader("x")))
 		now = epoch.Add(48 * time.Hour)
-		require.NoError(t, s.PutCode(t.Context(), sum("x"), 1, strings.NewReader("x")))
+		require.NoError(t, s.PutCode(t.Context(), "ann", sum("x"), 1, strings.NewReader("x")))
 		_, err := s.Prune(t.Context(), epoch, nil)
 		require.NoError(t, err)
 		readCode(t, s, sum("x"))

@@ -50,7 +50,7 @@ type Store interface {
 
 	// PutCode keeps an archive of code under its SHA-256, and refuses another content: its errors
 	// wrap ErrMismatch, ErrTooLarge or ErrBadQuery where the sender is at fault.
-	PutCode(ctx context.Context, sha256 string, size int64, r io.Reader) error
+	PutCode(ctx context.Context, owner, sha256 string, size int64, r io.Reader) error
 	Code(ctx context.Context, sha256 string) (io.ReadSeekCloser, int64, error)
 
 	// Prune removes jobs that ended before, and code that no job of the archive or of live needs and

@@ -160,7 +160,7 @@ func (*memory) Log(context.Context, api.LogKey) ([]byte, bool, error) { return n
 func (*memory) Delete(context.Context, string) (int, error) { return 0, errUnused }
 
 // PutCode implements Store.
-func (*memory) PutCode(context.Context, string, int64, io.Reader) error { return errUnused }
+func (*memory) PutCode(context.Context, string, string, int64, io.Reader) error { return errUnused }
 
 // Code implements Store.
 func (*memory) Code(context.Context, string) (io.ReadSeekCloser, int64, error) {

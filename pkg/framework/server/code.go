@@ -49,7 +49,8 @@ func (n *notingReader) Read(p []byte) (int, error) {
 	return count, err
 }
 
-// receiveCode keeps an archive of code, or refuses it before it is sent.
+// receiveCode keeps an archive of code, or refuses it before it is sent. The user is what the sender says:
+// the token that it has is the same for all.
 func (s *Server) receiveCode(w http.ResponseWriter, r *http.Request) error {
 	sum := r.PathValue("sha256")
 	if err := archive.CheckCode(sum, r.ContentLength); err != nil {
@@ -64,7 +65,7 @@ func (s *Server) receiveCode(w http.ResponseWriter, r *http.Request) error {
 		return fmt.Errorf("%w: %d uploads are under way; try again in a while", errUnavailable, cap(s.uploads))
 	}
 	body := http.MaxBytesReader(w, r.Body, archive.MaxCode)
-	if err := s.o.Store.PutCode(r.Context(), sum, r.ContentLength, body); err != nil {
+	if err := s.o.Store.PutCode(r.Context(), r.URL.Query().Get("user"), sum, r.ContentLength, body); err != nil {
 		return err
 	}
 	// Where it was there already, nobody has read it: whoever sends it must come to the answer.

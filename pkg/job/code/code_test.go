@@ -150,7 +150,7 @@ type store struct {
 func (s *store) CodeURL(sum string) *url.URL { return &url.URL{Path: sum} }
 
 func (s *store) Do(_ context.Context, method string, to *url.URL, body io.Reader) (*http.Response, error) {
-	s.log = append(s.log, method)
+	s.log = append(s.log, strings.TrimSpace(method+" "+to.RawQuery))
 	ok := &http.Response{Body: io.NopCloser(strings.NewReader(""))}
 	switch _, found := s.have[to.Path]; {
 	case s.err != nil:
@@ -169,16 +169,16 @@ func TestCodeIsSentOnce(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, map[string]string{"f": "x"})
 	a, s := pack(t, dir), &store{have: map[string]string{}}
-	sent, err := Upload(t.Context(), s, a)
+	sent, err := Upload(t.Context(), s, "ann", a)
 	require.NoError(t, err)
 	assert.True(t, sent)
 	assert.Len(t, s.have[a.SHA256], int(a.Size))
-	sent, err = Upload(t.Context(), s, a)
+	sent, err = Upload(t.Context(), s, "ann", a)
 	require.NoError(t, err)
 	assert.False(t, sent)
-	assert.Equal(t, []string{"HEAD", "PUT", "HEAD"}, s.log)
+	assert.Equal(t, []string{"HEAD", "PUT user=ann", "HEAD"}, s.log)
 	s.err = errors.New("down")
-	_, err = Upload(t.Context(), s, a)
+	_, err = Upload(t.Context(), s, "ann", a)
 	require.ErrorContains(t, err, "ask whether the code is in the cluster: down")
 }
 

@@ -18,8 +18,8 @@ type Store interface {
 	Do(ctx context.Context, method string, to *url.URL, body io.Reader) (*http.Response, error)
 }
 
-// Upload brings the archive to the cluster, unless it is there already. sent tells which.
-func Upload(ctx context.Context, s Store, a *Archive) (sent bool, err error) {
+// Upload brings a user's archive to the cluster, unless it is there already. sent reports which.
+func Upload(ctx context.Context, s Store, user string, a *Archive) (sent bool, err error) {
 	to := s.CodeURL(a.SHA256)
 	resp, err := s.Do(ctx, http.MethodHead, to, nil)
 	if err == nil {
@@ -28,6 +28,7 @@ func Upload(ctx context.Context, s Store, a *Archive) (sent bool, err error) {
 	if !apierrors.IsNotFound(err) {
 		return false, fmt.Errorf("ask whether the code is in the cluster: %w", err)
 	}
+	to.RawQuery = url.Values{"user": {user}}.Encode()
 	if resp, err = s.Do(ctx, http.MethodPut, to, a.Content()); err != nil {
 		return false, fmt.Errorf("send the code: %w", err)
 	}

@@ -1,0 +1,167 @@
+package services
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/openpai/paictl/pkg/services/ready"
+)
+
+const (
+	labelService = "app.kubernetes.io/name"
+	// collectorPatience is how long Kubernetes' garbage collector has to remove the pods of a workload that is gone.
+	// On a cluster with much to remove it is minutes behind.
+	collectorPatience = 10 * time.Second
+)
+
+// owners says which owners of pods are gone. It asks once for each.
+type owners struct {
+	client kubernetes.Interface
+	gone   map[types.UID]bool
+}
+
+func newOwners(c kubernetes.Interface) *owners {
+	return &owners{client: c, gone: map[types.UID]bool{}}
+}
+
+// lost reports whether what made the pod is gone, so that nothing restarts it or removes it. A ReplicaSet
+// whose Deployment is gone counts as gone.
+func (o *owners) lost(ctx context.Context, p *corev1.Pod) (bool, error) {
+	ref := metav1.GetControllerOf(p)
+	if ref == nil {
+		return true, nil
+	}
+	if gone, known := o.gone[ref.UID]; known {
+		return gone, nil
+	}
+	owner, err := o.get(ctx, p.Namespace, ref)
+	if err != nil {
+		return false, err
+	}
+	gone := owner == nil
+	if !gone {
+		if above := metav1.GetControllerOf(owner); above != nil {
+			top, err := o.get(ctx, p.Namespace, above)
+			if err != nil {
+				return false, err
+			}
+			gone = top == nil
+		}
+	}
+	o.gone[ref.UID] = gone
+	return gone, nil
+}
+
+// get returns an owner, nil where it is gone. An owner of a kind that is not known counts as there.
+func (o *owners) get(ctx context.Context, namespace string, ref *metav1.OwnerReference) (owner metav1.Object, err error) {
+	apps, opts := o.client.AppsV1(), metav1.GetOptions{}
+	switch ref.Kind {
+	case "ReplicaSet":
+		owner, err = apps.ReplicaSets(namespace).Get(ctx, ref.Name, opts)
+	case "Deployment":
+		owner, err = apps.Deployments(namespace).Get(ctx, ref.Name, opts)
+	case "StatefulSet":
+		owner, err = apps.StatefulSets(namespace).Get(ctx, ref.Name, opts)
+	case "DaemonSet":
+		owner, err = apps.DaemonSets(namespace).Get(ctx, ref.Name, opts)
+	case "Job":
+		owner, err = o.client.BatchV1().Jobs(namespace).Get(ctx, ref.Name, opts)
+	default:
+		return &metav1.ObjectMeta{}, nil
+	}
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("look for the owner of a pod: %w", err)
+	case owner.GetUID() != ref.UID: // a later one of the same name
+		return nil, nil
+	}
+	return owner, nil
+}
+
+// unowned returns the pods of services that nothing owns any more, by service.
+func unowned(ctx context.Context, c kubernetes.Interface, namespaces []string) (map[string][]corev1.Pod, error) {
+	out, owners := map[string][]corev1.Pod{}, newOwners(c)
+	for _, namespace := range namespaces {
+		list, err := c.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: labelPartOf + "=paictl," + labelService})
+		if err != nil {
+			return nil, fmt.Errorf("list the pods of the services: %w", err)
+		}
+		for i := range list.Items {
+			p := &list.Items[i]
+			if p.DeletionTimestamp != nil {
+				continue
+			}
+			lost, err := owners.lost(ctx, p)
+			if err != nil {
+				return nil, err
+			}
+			if lost {
+				name := p.Labels[labelService]
+				out[name] = append(out[name], *p)
+			}
+		}
+	}
+	return out, nil
+}
+
+// unownedProblem tells of a pod that nothing owns.
+func unownedProblem(service string, p *corev1.Pod) ready.Problem {
+	what := "nothing owns it"
+	if ref := metav1.GetControllerOf(p); ref != nil {
+		what = fmt.Sprintf("its %s %s is gone", ref.Kind, ref.Name)
+	}
+	return ready.Problem{Object: "pod/" + p.Name, Reason: "Unowned", Message: "left behind: " + what + ", and nothing will remove it",
+		Hint: "remove it with: paictl service stop " + service + "; then start the service again if you need it"}
+}
+
+// removeUnowned deletes those of the pods that nothing owns any more. Where a ReplicaSet is left without its
+// Deployment it goes first, else it would make the pods again.
+func (r *run) removeUnowned(ctx context.Context, service string, pods []corev1.Pod) error {
+	owners := newOwners(r.Client)
+	for i := range pods {
+		p := &pods[i]
+		if p.DeletionTimestamp != nil {
+			continue
+		}
+		lost, err := owners.lost(ctx, p)
+		if err != nil {
+			return err
+		}
+		if !lost {
+			continue
+		}
+		if ref := metav1.GetControllerOf(p); ref != nil && ref.Kind == "ReplicaSet" {
+			err := r.Client.AppsV1().ReplicaSets(p.Namespace).Delete(ctx, ref.Name, exactly(ref.UID))
+			if tolerable(err) != nil {
+				return fmt.Errorf("remove the ReplicaSet %s: %w", ref.Name, err)
+			}
+		}
+		r.emit(Event{Kind: EventProgress, Service: service, Message: "removes pod " + p.Name + ", which nothing owns any more"})
+		if err := r.Client.CoreV1().Pods(p.Namespace).Delete(ctx, p.Name, exactly(p.UID)); tolerable(err) != nil {
+			return fmt.Errorf("remove the pod %s: %w", p.Name, err)
+		}
+	}
+	return nil
+}
+
+// exactly keeps a deletion from a later object of the same name.
+func exactly(uid types.UID) metav1.DeleteOptions {
+	return metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}
+}
+
+// tolerable drops errors that say that an object is gone, or another one has its name.
+func tolerable(err error) error {
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
+}
