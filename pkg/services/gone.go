@@ -32,7 +32,7 @@ func (r *run) awaitGone(ctx context.Context, t *target) error {
 	tick := time.NewTicker(pollGone)
 	defer tick.Stop()
 	var left []corev1.Pod // as of the last answer
-	told := ""
+	told, began := "", r.Clock()
 	for {
 		now, err := r.podsOf(limit, all)
 		switch {
@@ -42,6 +42,11 @@ func (r *run) awaitGone(ctx context.Context, t *target) error {
 			left = now
 			if r.onlyAway(limit, t.name, left) {
 				return nil
+			}
+			if r.Clock().Sub(began) > collectorPatience {
+				if err := r.removeUnowned(limit, t.name, left); err != nil {
+					return err
+				}
 			}
 			if text := "waits for " + plural(len(left), "pod") + " to end"; text != told {
 				told = text

@@ -56,6 +56,7 @@ type snapshot struct {
 	releases  map[string][]release.Release // by namespace
 	secrets   map[string]*corev1.Secret    // namespace/name
 	claims    map[string][]corev1.PersistentVolumeClaim
+	unowned   map[string][]corev1.Pod // by service
 }
 
 // Status returns the state of the named services, or of all, by name.
@@ -171,7 +172,8 @@ func (p *Platform) look(ctx context.Context) (*snapshot, error) {
 			return nil, err
 		}
 	}
-	return s, nil
+	s.unowned, err = unowned(ctx, p.Client, append(s.otherNamespaces(), kube.SystemNamespace))
+	return s, err
 }
 
 func (s *snapshot) otherNamespaces() []string {
@@ -232,6 +234,7 @@ func (s *snapshot) status(name string, k known, have ready.State) Status {
 	rel := s.release(k.namespace, name)
 	if rel == nil {
 		st.State = s.absent(name, k)
+		s.leftBehind(&st)
 		return st
 	}
 	st.Revision, st.Chart, st.Updated = rel.Revision, rel.Chart+" "+rel.Version, rel.Updated
@@ -247,7 +250,15 @@ func (s *snapshot) status(name string, k known, have ready.State) Status {
 		st.State = StateOrphan
 		st.tell("Orphan", "it runs, and the configuration does not have it any more or disables it", "run: paictl service stop -n "+name)
 	}
+	s.leftBehind(&st)
 	return st
+}
+
+// leftBehind tells of pods that nothing owns any more.
+func (s *snapshot) leftBehind(st *Status) {
+	for i := range s.unowned[st.Name] {
+		st.Problems = append(st.Problems, unownedProblem(st.Name, &s.unowned[st.Name][i]))
+	}
 }
 
 // incomplete tells what left the release in a state that isn't Helm's last. Of one that is being

@@ -83,7 +83,7 @@ func TestStatusAsksForFewThings(t *testing.T) {
 	l := started(t)
 	l.client.ClearActions()
 	l.states()
-	assert.LessOrEqual(t, len(l.client.Actions()), 4, "inventory, claims, credentials and ConfigMaps, and no more per service")
+	assert.LessOrEqual(t, len(l.client.Actions()), 5, "inventory, claims, credentials, ConfigMaps and pods, and no more per service")
 }
 
 func TestStatusOfAnUnknownServiceNamesTheOneThatWasMeant(t *testing.T) {

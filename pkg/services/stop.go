@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/services/catalogue"
 	"github.com/openpai/paictl/pkg/services/release"
@@ -18,6 +20,7 @@ type target struct {
 	requires        []string
 	release         *release.Release // nil where there is none
 	noted           bool             // the inventory has it
+	unowned         []corev1.Pod     // left behind by what made them
 }
 
 // withoutRelease names targets that only the inventory still knows: what removed them was cut off
@@ -42,7 +45,7 @@ func (p *Platform) Stop(ctx context.Context, o Options) error {
 		return err
 	}
 	stale := withoutRelease(targets)
-	running := slices.DeleteFunc(targets, func(t *target) bool { return t.release == nil })
+	running := slices.DeleteFunc(targets, func(t *target) bool { return t.release == nil && len(t.unowned) == 0 })
 	if o.DryRun || len(running)+len(stale) == 0 {
 		r.beginStop(running)
 		for _, t := range running {
@@ -128,6 +131,9 @@ func (r *run) stopOne(ctx context.Context, t *target, action string, after func(
 }
 
 func (r *run) uninstall(ctx context.Context, t *target) error {
+	if err := r.removeUnowned(ctx, t.name, t.unowned); err != nil {
+		return err
+	}
 	if t.release != nil {
 		if err := r.Releases.Uninstall(ctx, t.namespace, t.name); err != nil {
 			return fmt.Errorf("remove the release of %s: %w", t.name, err)

@@ -153,12 +153,20 @@ func podOf(service string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: service + "-0", Namespace: "pai-system", Labels: map[string]string{labelInstance: service}}}
 }
 
+// endingPod is a pod that was told to end, and does not yet.
+func (l *lab) endingPod(service string) {
+	l.t.Helper()
+	pod := podOf(service)
+	pod.DeletionTimestamp, pod.Finalizers = &metav1.Time{Time: l.Clock()}, []string{"kubelet"}
+	_, err := l.client.CoreV1().Pods("pai-system").Create(l.t.Context(), pod, metav1.CreateOptions{})
+	require.NoError(l.t, err)
+}
+
 func TestAStopWaitsUntilThePodsAreGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := started(t)
 		pods := l.client.CoreV1().Pods("pai-system")
-		_, err := pods.Create(t.Context(), podOf("grafana"), metav1.CreateOptions{})
-		require.NoError(t, err)
+		l.endingPod("grafana")
 		time.AfterFunc(20*time.Second, func() {
 			assert.NotContains(t, l.releases.changes(), "uninstall prometheus", "grafana's pod still asks it")
 			assert.NoError(t, pods.Delete(t.Context(), "grafana-0", metav1.DeleteOptions{}))
@@ -171,8 +179,7 @@ func TestAStopWaitsUntilThePodsAreGone(t *testing.T) {
 func TestPodsThatStayAreNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := started(t)
-		_, err := l.client.CoreV1().Pods("pai-system").Create(t.Context(), podOf("grafana"), metav1.CreateOptions{})
-		require.NoError(t, err)
+		l.endingPod("grafana")
 		var partial *PartialError
 		require.ErrorAs(t, l.stop("grafana"), &partial)
 		assert.Equal(t, "pods of grafana are still there after 1m0s: grafana-0", partial.Failed[0].Error)

@@ -67,7 +67,7 @@ func (r *run) known(ctx context.Context) (map[string]*target, error) {
 	return all, r.findReleases(ctx, all)
 }
 
-// findReleases fills in the releases, one listing per namespace.
+// findReleases fills in the releases, one listing per namespace, and the pods that earlier ones left behind.
 func (r *run) findReleases(ctx context.Context, all map[string]*target) error {
 	spaces := sets.New[string]()
 	for _, t := range all {
@@ -83,6 +83,13 @@ func (r *run) findReleases(ctx context.Context, all map[string]*target) error {
 				t.release = &list[i]
 			}
 		}
+	}
+	left, err := unowned(ctx, r.Client, sets.List(spaces))
+	if err != nil {
+		return err
+	}
+	for name, t := range all {
+		t.unowned = left[name]
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	labelService = "app.kubernetes.io/name"
+	labelName = "app.kubernetes.io/name"
 	// collectorPatience is how long Kubernetes' garbage collector has to remove the pods of a workload that is gone.
 	// On a cluster with much to remove it is minutes behind.
 	collectorPatience = 10 * time.Second
@@ -91,7 +91,7 @@ func (o *owners) get(ctx context.Context, namespace string, ref *metav1.OwnerRef
 func unowned(ctx context.Context, c kubernetes.Interface, namespaces []string) (map[string][]corev1.Pod, error) {
 	out, owners := map[string][]corev1.Pod{}, newOwners(c)
 	for _, namespace := range namespaces {
-		list, err := c.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: labelPartOf + "=paictl," + labelService})
+		list, err := c.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: labelPartOf + "=paictl," + labelName})
 		if err != nil {
 			return nil, fmt.Errorf("list the pods of the services: %w", err)
 		}
@@ -105,7 +105,7 @@ func unowned(ctx context.Context, c kubernetes.Interface, namespaces []string) (
 				return nil, err
 			}
 			if lost {
-				name := p.Labels[labelService]
+				name := p.Labels[labelName]
 				out[name] = append(out[name], *p)
 			}
 		}
