@@ -145,6 +145,31 @@ func TestTheQueueIsInOrderOfPriorityAndArrival(t *testing.T) {
 	assert.Equal(t, [2]int{3, 2}, [2]int{queue.Items[1].Position, queue.Items[1].PositionInVC})
 }
 
+func TestAWaitingGangThatLosesItsPodKeepsItsPlace(t *testing.T) {
+	c := newCluster(t, twoTeams)
+	arrive := func(name, gang string) *corev1.Pod {
+		c.clock.add(time.Minute)
+		return c.create(newPod(name, spec("A", 1, gang+":1:1")))
+	}
+	queue := func() (names []string) {
+		var q api.Queue
+		c.get("/v1/queue", &q)
+		for _, i := range q.Items {
+			names = append(names, i.Group)
+		}
+		return names
+	}
+	early := arrive("early-1", "early")
+	arrive("late-1", "late")
+	c.delete(early)
+	early = arrive("early-2", "early")
+	assert.Equal(t, []string{"early", "late"}, queue(), "something deleted its pod, and its controller made another")
+	c.delete(early)
+	c.clock.add(placeKept + time.Second)
+	arrive("early-3", "early")
+	assert.Equal(t, []string{"late", "early"}, queue(), "it was away for long")
+}
+
 func TestVirtualClustersAreListed(t *testing.T) {
 	c := newCluster(t, strings.Replace(twoTeams, "  B:\n", "  B:\n    quota: {perUser: 2, users: {alice: 1}}\n", 1))
 	c.run(newPod("p", spec("A", 5, "g:1:2")))

@@ -189,7 +189,7 @@ func (e *Extender) newState(config *configuration, pods []*corev1.Pod) (*state, 
 		return nil, fmt.Errorf("build the cells: %w", err)
 	}
 	s := &state{
-		core: core, types: config.cells.Types, pods: map[types.UID]*pod{}, named: map[string]*pod{}, gangs: map[gangKey]*gang{}, nodes: map[string]*node{},
+		core: core, types: config.cells.Types, pods: map[types.UID]*pod{}, named: map[string]*pod{}, gangs: map[gangKey]*gang{}, left: map[gangKey]place{}, nodes: map[string]*node{},
 		generation: config.generation, log: e.log, events: e.events, todo: e.work.add, now: e.now, count: e.count,
 		looked: e.now(),
 	}

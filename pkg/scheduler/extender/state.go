@@ -3,6 +3,7 @@ package extender
 import (
 	"cmp"
 	"log/slog"
+	"maps"
 	"slices"
 	"time"
 
@@ -22,6 +23,7 @@ type state struct {
 	pods  map[types.UID]*pod
 	named map[string]*pod // by namespace/name
 	gangs map[gangKey]*gang
+	left  map[gangKey]place // in the queue, of gangs that lost their pods while they waited
 	nodes map[string]*node
 	// freed is when cells became free last, woken until when that was looked at, looked when.
 	freed, woken, looked time.Time
@@ -66,7 +68,15 @@ type gang struct {
 	pods       []*pod    // in order of arrival
 	downgraded time.Time // zero if it has its guarantee
 	preempted  bool      // one of its pods was evicted
+	queued     time.Time // before it lost all of its pods; zero if it didn't
 }
+
+// place is the place in the queue of a gang that has no pods.
+type place struct{ since, lost time.Time }
+
+// placeKept is how long a gang without pods keeps its place. A job controller makes a pod again that something
+// deleted within seconds, or minutes where it waits between two attempts.
+const placeKept = 10 * time.Minute
 
 // waiting are the pods without a place.
 func (g *gang) waiting() int {
@@ -80,9 +90,9 @@ func (g *gang) waiting() int {
 }
 
 func (g *gang) since() time.Time {
-	at := g.pods[0].object.CreationTimestamp.Time
-	for _, p := range g.pods[1:] {
-		if t := p.object.CreationTimestamp.Time; t.Before(at) {
+	at := g.queued
+	for _, p := range g.pods {
+		if t := p.object.CreationTimestamp.Time; at.IsZero() || t.Before(at) {
 			at = t
 		}
 	}
@@ -121,6 +131,10 @@ func (s *state) parse(p *pod) {
 	p.gang = s.gangs[key]
 	if p.gang == nil {
 		p.gang = &gang{gangKey: key}
+		if was := s.left[key]; s.now().Sub(was.lost) <= placeKept {
+			p.gang.queued = was.since
+		}
+		delete(s.left, key)
 		s.gangs[key] = p.gang
 	}
 	p.gang.pods = append(p.gang.pods, p)
@@ -131,11 +145,21 @@ func (s *state) parse(p *pod) {
 
 // remove forgets a pod and gives its cells back.
 func (s *state) remove(p *pod) {
+	s.keepPlace(p)
 	s.release(p)
 	s.leaveGang(p)
 	delete(s.pods, p.uid)
 	if s.named[p.key] == p {
 		delete(s.named, p.key)
+	}
+}
+
+// keepPlace notes the place in the queue of a gang that loses its last pod before it ran.
+func (s *state) keepPlace(p *pod) {
+	now := s.now()
+	maps.DeleteFunc(s.left, func(_ gangKey, was place) bool { return now.Sub(was.lost) > placeKept })
+	if g := p.gang; g != nil && len(g.pods) == 1 && g.waiting() == 1 {
+		s.left[g.gangKey] = place{g.since(), now}
 	}
 }
 
