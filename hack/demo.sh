@@ -19,6 +19,33 @@ run() {
 	printf '$ %s\n' "$*"
 	"$@"
 }
+fail() {
+	echo "demo: $*" >&2
+	exit 1
+}
+# shows PATTERN COMMAND...: a command that must print a line with the pattern.
+shows() {
+	pattern=$1
+	shift
+	printf '$ %s\n' "$*"
+	{
+		rc=0
+		"$@" || rc=$?
+		echo "$rc" >"$work/status"
+	} 2>&1 | tee "$work/shown"
+	[ "$(cat "$work/status")" -eq 0 ] || fail "it ended with status $(cat "$work/status"): $*"
+	grep -q -e "$pattern" "$work/shown" || fail "the output has no \"$pattern\": $*"
+}
+# within SECONDS WHAT COMMAND...: tries a command each second until it succeeds.
+within() {
+	left=$1 what=$2
+	shift 2
+	until "$@"; do
+		[ "$left" -gt 0 ] || fail "$what: it did not come about"
+		left=$((left - 1))
+		sleep 1
+	done
+}
 seconds() { echo "$(($(date +%s) - started)) s"; }
 
 sh hack/packages.sh demo || {
@@ -53,10 +80,10 @@ if [ -n "$why" ]; then
 	run kubectl get nodes
 	run kubectl apply -f examples/demo/netcheck.yaml
 	run kubectl -n paictl-demo rollout status daemonset/netcheck --timeout 120s
-	run kubectl -n paictl-demo get pods -o wide
+	shows Running kubectl -n paictl-demo get pods -o wide
 	title "Job files are checked without any cluster; this is what a submission would create"
 	run paictl job validate examples/jobs/*.yaml
-	run paictl job render examples/jobs/hello.yaml
+	shows "kind: Framework" paictl job render examples/jobs/hello.yaml
 	title "Done in $(seconds): pods were placed on $hosts simulated nodes; nothing ran in them"
 	echo "# Left out, since no container runs here: the services, and with them the jobs of examples/jobs."
 	echo "# It stays up; take it down with: bin/paictl sandbox down --dir $work/sandbox"
@@ -83,6 +110,7 @@ export KUBECONFIG
 run paictl cluster kubeconfig -p "$work/cluster" --use
 run kubectl wait --for=condition=Ready nodes --all --timeout 180s
 run kubectl get nodes -o wide
+[ "$(kubectl get nodes --no-headers | grep -c ' Ready ')" -eq "$hosts" ] || fail "not all of the $hosts hosts are nodes"
 
 title "A pod on each worker"
 run kubectl apply -f examples/demo/netcheck.yaml
@@ -96,20 +124,23 @@ asked=0
 for from in $pods; do
 	for to in $pods; do
 		[ "$from" != "$to" ] || continue
-		run kubectl -n paictl-demo exec "${from%=*}" -- /netcheck get "http://${to#*=}:8080/"
+		shows "pod ${to%=*} on node" kubectl -n paictl-demo exec "${from%=*}" -- /netcheck get "http://${to#*=}:8080/"
 		asked=$((asked + 1))
 	done
 done
+workers=$(kubectl get nodes -l pai-worker=true --no-headers | wc -l | tr -d ' ')
+[ "$asked" -eq $((workers * (workers - 1))) ] || fail "$workers workers, and pods were asked $asked times"
 
 title "The service has a name, and answers"
 first=${pods%%=*}
-run kubectl -n paictl-demo exec "$first" -- /netcheck resolve netcheck.paictl-demo.svc.cluster.local
-run kubectl -n paictl-demo exec "$first" -- /netcheck get http://netcheck.paictl-demo.svc.cluster.local/
+shows "cluster.local is " kubectl -n paictl-demo exec "$first" -- /netcheck resolve netcheck.paictl-demo.svc.cluster.local
+shows "pod netcheck-" kubectl -n paictl-demo exec "$first" -- /netcheck get http://netcheck.paictl-demo.svc.cluster.local/
 
 title "The services: the configuration goes into the cluster, each service is a Helm release"
 run paictl config push -p "$work/cluster" --yes
 run paictl service start
 run paictl service status
+paictl service status --exit-code >/dev/null || fail "not all services are ready"
 
 title "Prometheus knows every machine, and answers only who knows its password"
 if command -v curl >/dev/null; then
@@ -121,56 +152,46 @@ if command -v curl >/dev/null; then
 		password=$(kubectl -n pai-system get secret metrics-access -o 'jsonpath={.data.password}' | base64 -d)
 		printf 'user = "pai:%s"\n' "$password" | curl -sS -K - "$nodes"
 	}
+	knows_all() { asked_with_password 2>/dev/null | grep -q "\"$hosts\""; }
 	# The first scrape takes as long as the interval between two.
-	i=0
-	until asked_with_password 2>/dev/null | grep -q "\"$hosts\"" || [ "$i" -ge 60 ]; do
-		i=$((i + 1))
-		sleep 1
-	done
-	run curl -sS "$nodes"
+	within 60 "Prometheus knows the $hosts machines" knows_all
+	shows Unauthorized curl -sS "$nodes"
 	echo
-	run asked_with_password
+	shows "\"$hosts\"" asked_with_password
 	echo
 	kill "$forward"
 else
 	echo "# left out: there is no curl here"
 fi
 
-workers=$(kubectl get nodes -l pai-worker=true --no-headers | wc -l | tr -d ' ')
 title "Jobs: each of the $workers workers has eight GPUs, simulated ones"
 run paictl job validate examples/jobs/*.yaml
-run paictl job submit examples/jobs/hello.yaml --replace --watch
+shows "Hello .*, this is main-0" paictl job submit examples/jobs/hello.yaml --replace --watch
 if [ "$workers" -gt 1 ]; then
 	title "Two roles that find each other; their logs as they come"
 	run paictl job submit examples/jobs/two-roles.yaml --replace
-	run paictl job logs two-roles -f
+	shows "found the server by environment" paictl job logs two-roles -f
 fi
 
 title "One machine of GPUs is taken, another job wants all of them: it waits, and says for what"
 sed "s/instances: 2/instances: $workers/" examples/jobs/waits.yaml >"$work/waits.yaml"
 run paictl job submit examples/jobs/gpu.yaml --replace
 # Its first line says that it runs; the one that asks for more must come second.
-i=0
-until paictl job logs gpu 2>/dev/null | grep GPUs || [ "$i" -ge 60 ]; do
-	i=$((i + 1))
-	sleep 1
-done
+has_gpus() { paictl job logs gpu 2>/dev/null | grep GPUs; }
+within 60 "the job gpu says which GPUs it has" has_gpus
 run paictl job submit "$work/waits.yaml" --replace
-i=0
-until paictl job list | grep -q queued || [ "$i" -ge 60 ]; do
-	i=$((i + 1))
-	sleep 1
-done
+is_queued() { paictl job list | grep -q queued; }
+within 60 "the job waits is queued" is_queued
 run paictl job list
-run paictl job why waits
+shows "root/gpu (8 GPUs)" paictl job why waits
 run paictl job stop gpu
 run paictl job wait waits
-run paictl job logs waits
+shows "of world size $((workers * 8)), GPUs 0,1,2,3,4,5,6,7" paictl job logs waits
 run paictl job list
 
 title "Once more: nothing is left to change"
-run paictl cluster up -p "$work/cluster" --yes
-run paictl service start
+shows " 0 changed, 0 changes" paictl cluster up -p "$work/cluster" --yes
+shows " 0 changed, 0 changes" paictl service start
 
 title "Done in $(seconds): $hosts hosts, $(echo "$pods" | wc -w | tr -d ' ') pods, $asked times asked across hosts"
 cat <<END

@@ -1,0 +1,116 @@
+package paictl_test
+
+import (
+	"os"
+	"os/exec"
+	"path"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const module = "github.com/openpai/paictl/"
+
+// row is a line of the table of packages in docs/architecture.md.
+type row struct {
+	folders  []string
+	imports  []string // prefixes of packages, without the module's name
+	anything bool // all of ours
+	alone    bool // nothing but imports
+}
+
+var quoted = regexp.MustCompile("`([^`]+)`")
+
+// names reads what stands between backquotes: "pkg/framework/archive", "server", "api" are three packages of one
+// folder where the later ones have no slash, and a/{b,c} are two.
+func names(cell, folder string) []string {
+	var out []string
+	for _, m := range quoted.FindAllStringSubmatch(cell, -1) {
+		name := m[1]
+		before, choice, many := strings.Cut(name, "{")
+		if !many {
+			out = append(out, path.Join(folder, name))
+			continue
+		}
+		for one := range strings.SplitSeq(strings.TrimSuffix(choice, "}"), ",") {
+			out = append(out, path.Join(folder, before+one))
+		}
+	}
+	return out
+}
+
+// arrows reads the table.
+func arrows(t *testing.T) []row {
+	t.Helper()
+	text, err := os.ReadFile("docs/architecture.md")
+	require.NoError(t, err)
+	_, table, found := strings.Cut(string(text), "| folder | what lives there | imports,")
+	require.True(t, found)
+	table, _, _ = strings.Cut(table, "\n\n")
+	var rows []row
+	for line := range strings.Lines(table) {
+		cells := strings.Split(line, "|")
+		if len(cells) != 5 || !strings.HasPrefix(strings.TrimSpace(cells[1]), "`") {
+			continue
+		}
+		r := row{imports: names(cells[3], "pkg"), anything: strings.Contains(cells[3], "everything"), alone: strings.Contains(cells[3], "nothing")}
+		first := names(cells[1], "")
+		for _, f := range first {
+			if !strings.Contains(f, "/") {
+				f = path.Join(path.Dir(first[0]), f)
+			}
+			r.folders = append(r.folders, f)
+		}
+		rows = append(rows, r)
+	}
+	return rows
+}
+
+// below reports whether a package is one of the folders or lies in one, and how long that folder's name is.
+func below(pkg string, folders []string) (length int, ok bool) {
+	for _, f := range folders {
+		if (pkg == f || strings.HasPrefix(pkg, f+"/")) && len(f) > length {
+			length, ok = len(f), true
+		}
+	}
+	return length, ok
+}
+
+// The table of packages in docs/architecture.md says who imports whom.
+func TestPackagesImportWhatTheArchitectureSays(t *testing.T) {
+	rows := arrows(t)
+	require.Greater(t, len(rows), 30)
+	all := []string{"pkg/hint", "pkg/version", "pkg/secret", "pkg/strictyaml"} // the table says that all may
+	out, err := exec.Command("go", "list", "-f", "{{.ImportPath}} {{join .Imports \" \"}}", "./pkg/...", "./templates/...").Output()
+	require.NoError(t, err)
+	for line := range strings.Lines(string(out)) {
+		words := strings.Fields(strings.ReplaceAll(line, module, ""))
+		pkg := words[0]
+		var mine row
+		longest := 0
+		for _, r := range rows {
+			if n, ok := below(pkg, r.folders); ok && n > longest {
+				mine, longest = r, n
+			}
+		}
+		if !assert.NotZero(t, longest, "docs/architecture.md doesn't say what %s is", pkg) || mine.anything {
+			continue
+		}
+		for _, imported := range words[1:] {
+			if !strings.HasPrefix(imported, "pkg/") && imported != "templates" {
+				continue
+			}
+			_, same := below(imported, mine.folders)
+			_, allowed := below(imported, mine.imports)
+			_, always := below(imported, all)
+			always = always && !mine.alone
+			if imported == "templates" {
+				_, allowed = below("pkg/templates", mine.imports)
+			}
+			assert.True(t, same || allowed || always, "%s imports %s; docs/architecture.md allows %s %v", pkg, imported, strings.Join(mine.folders, ", "), mine.imports)
+		}
+	}
+}
