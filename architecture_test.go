@@ -18,8 +18,8 @@ const module = "github.com/openpai/paictl/"
 type row struct {
 	folders  []string
 	imports  []string // prefixes of packages, without the module's name
-	anything bool // all of ours
-	alone    bool // nothing but imports
+	anything bool     // all of ours
+	alone    bool     // nothing but imports
 }
 
 var quoted = regexp.MustCompile("`([^`]+)`")

@@ -62,6 +62,7 @@ func newCaches(api client.WithWatch, namespace string) (*caches, error) {
 		c.pods.AddIndexers(toolscache.Indexers{byFramework: func(o any) ([]string, error) {
 			return []string{o.(*corev1.Pod).Labels[v1.LabelFramework]}, nil
 		}}),
+		c.frameworks.AddIndexers(toolscache.Indexers{byAfter: awaited}),
 	)
 }
 

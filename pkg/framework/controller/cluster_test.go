@@ -36,13 +36,14 @@ func TestMain(m *testing.M) { os.Exit(kubetest.Wrap(m).Run()) }
 // cluster is a real API server with simulated nodes, a namespace of its own, and a controller that a
 // test can kill and start.
 type cluster struct {
-	t         testing.TB
-	c         client.Client
-	config    *rest.Config
-	namespace string
-	store     *memory
-	o         controller.Options
-	stop      func()
+	t           testing.TB
+	c           client.Client
+	config      *rest.Config
+	namespace   string
+	store       *memory
+	o           controller.Options
+	stop        func()
+	annotations map[string]string // further ones of what is submitted next
 }
 
 var namespaces atomic.Int32
@@ -134,6 +135,9 @@ func (w *cluster) submit(name string, roles ...v1.TaskRole) *v1.Framework {
 			Labels:      map[string]string{v1.LabelUser: "alice"},
 			Annotations: map[string]string{v1.AnnotationRuntime: v1.RuntimeV1, v1.AnnotationJobName: name, v1.AnnotationConfig: "name: " + name}},
 		Spec: v1.FrameworkSpec{ExecutionType: v1.ExecutionStart, RetryPolicy: v1.RetryPolicy{FancyRetryPolicy: true}, TaskRoles: roles},
+	}
+	for key, value := range w.annotations {
+		f.Annotations[key] = value
 	}
 	require.NoError(w.t, w.c.Create(w.t.Context(), f))
 	return f

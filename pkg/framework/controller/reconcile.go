@@ -188,8 +188,12 @@ func (r *reconciler) step(ctx context.Context, f *v1.Framework, e *entry) (*mach
 		return nil, err
 	}
 	pods.Last = e.gone(pods.ByName)
+	first, err := r.after(ctx, f, e.status)
+	if err != nil {
+		return nil, err
+	}
 	st, result := machine.Step(machine.Input{
-		Framework: f, Status: e.status, ConfigMap: cm, Pods: pods, Saved: e.saved(), Blocked: e.blocked, Invalid: f.Invalid(),
+		Framework: f, Status: e.status, ConfigMap: cm, Pods: pods, Saved: e.saved(), Blocked: e.blocked, After: first, Invalid: f.Invalid(),
 		Now: now, Rules: r.rules, Random: rand.Float64, Policy: r.policy,
 	})
 	e.status = st

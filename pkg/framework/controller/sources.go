@@ -22,6 +22,7 @@ type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 func (r *reconciler) sources() []source.Source {
 	return []source.Source{
 		&source.Informer{Informer: r.cache.frameworks, Handler: r.handler(func(o client.Object) string { return o.GetName() })},
+		&source.Informer{Informer: r.cache.frameworks, Handler: r.wakers()},
 		&source.Informer{Informer: r.cache.pods, Handler: r.handler(framework)},
 		&source.Informer{Informer: r.cache.configMaps, Handler: r.handler(framework)},
 		source.Channel(r.logs.done, &handler.Funcs{GenericFunc: func(_ context.Context, e event.GenericEvent, q queue) {

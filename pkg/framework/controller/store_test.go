@@ -147,8 +147,18 @@ func (m *memory) SaveLog(_ context.Context, key api.LogKey, data []byte, _ bool)
 // Jobs implements Store.
 func (*memory) Jobs(context.Context, api.JobQuery) (*api.JobPage, error) { return nil, errUnused }
 
-// Job implements Store.
-func (*memory) Job(context.Context, string) (*api.JobDetail, error) { return nil, errUnused }
+// Job implements Store for a UID.
+func (m *memory) Job(_ context.Context, uid string) (d *api.JobDetail, err error) {
+	down := m.save(func() {
+		err = fmt.Errorf("job %s: %w", uid, archive.ErrNotFound)
+		for _, f := range m.jobs {
+			if string(f.UID) == uid {
+				d, err = &api.JobDetail{Job: api.Summary(f)}, nil
+			}
+		}
+	})
+	return d, errors.Join(down, err)
+}
 
 // Events implements Store.
 func (*memory) Events(context.Context, string) ([]api.Event, error) { return nil, errUnused }

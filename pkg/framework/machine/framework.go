@@ -9,6 +9,9 @@ import (
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 )
 
+// afterWake is how often the jobs are looked at that must end first, should their end be missed.
+const afterWake = time.Minute
+
 // begin makes the status of a Framework that is new.
 func (s *step) begin() {
 	now := metav1.NewTime(s.Now)
@@ -76,6 +79,8 @@ func (s *step) decide() {
 		c = s.ofFramework(CodeStopped)
 	case s.Invalid != "":
 		c = &v1.FrameworkAttemptCompletionStatus{CompletionStatus: completion(s.outcome(CodeInvalid), s.Invalid)}
+	case s.After.Failed != "":
+		c = &v1.FrameworkAttemptCompletionStatus{CompletionStatus: completion(s.outcome(CodeDependency), "The job was not started: "+s.After.Failed+".")}
 	case s.lost():
 		c = s.ofFramework(CodeConfigMapDeleted)
 	case a.Restart != s.Framework.Annotations[v1.AnnotationRestart]:
@@ -139,7 +144,7 @@ func (s *step) retry() {
 		return
 	}
 	st, a := &s.status.RetryPolicyStatus, &s.status.AttemptStatus
-	if s.stopping() || s.Invalid != "" {
+	if s.stopping() || s.Invalid != "" || a.CompletionStatus.Code == CodeDependency {
 		s.completed()
 		return
 	}
@@ -214,6 +219,8 @@ func (s *step) prepare() {
 	}
 	if s.status.State == v1.AttemptCreationPending {
 		switch {
+		case len(s.After.Waits) > 0:
+			s.wake(s.Now.Add(afterWake))
 		case s.ConfigMap.UID == "":
 			s.CreateConfigMap = true
 		case !s.ConfigMap.Deleting && s.ConfigMap.Attempt != s.status.AttemptStatus.ID:

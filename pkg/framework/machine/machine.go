@@ -26,12 +26,20 @@ type Input struct {
 	Saved     Saved
 	// Blocked says why no pod can be made for now; it becomes the status's message.
 	Blocked string
+	// After says what the Framework waits for before its first attempt begins.
+	After After
 	// Invalid says why the Framework can't be run as it is; then it ends. Its spec is not looked at.
 	Invalid string
 	Now     time.Time
 	Rules   Rules
 	Random  func() float64 // in [0, 1)
 	Policy  Policy
+}
+
+// After is what became of the jobs that must end first.
+type After struct {
+	Waits  []string // those that have not ended
+	Failed string   // why the Framework will never start, as the rest of a sentence; empty where it may
 }
 
 // ConfigMap is that of the attempt, which owns the pods. It must be certain: where the cache has

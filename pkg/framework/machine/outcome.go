@@ -10,13 +10,14 @@ import (
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 )
 
-// Codes that the controller gives by itself; the numbers are FrameworkController's, but for CodeInvalid and the last.
+// Codes that the controller gives by itself; the numbers are FrameworkController's, but for CodeInvalid, CodeDependency and the last.
 const (
 	CodeConfigMapDeleted     = -100
 	CodePodDeleted           = -101
 	CodePodNotSeen           = -111
 	CodePodCreationPermanent = -200
 	CodeInvalid              = -201
+	CodeDependency           = -202
 	CodeStopped              = -210
 	CodeAttemptCompletion    = -220
 	CodeTaskDeleted          = -230
@@ -37,6 +38,7 @@ var own = map[int32]Outcome{
 	CodePodNotSeen:           {Phrase: "PodLocalCacheCreationTimeout", Attributes: transient, Reason: "The pod was made and never seen."},
 	CodePodCreationPermanent: {Phrase: "PodCreationPermanentError", Attributes: permanent, Reason: "The API server refuses the pod."},
 	CodeInvalid:              {Phrase: "FrameworkInvalid", Attributes: permanent, Reason: "The job can't be run as it was submitted."},
+	CodeDependency:           {Phrase: "DependencyFailed", Attributes: permanent, Reason: "A job that had to succeed before did not."},
 	CodeStopped:              {Phrase: "StopFrameworkRequested", Attributes: permanent, Reason: "The job was stopped."},
 	CodeAttemptCompletion:    {Phrase: "FrameworkAttemptCompletion", Attributes: permanent, Reason: "The attempt of the job ended before this task did."},
 	CodeTaskDeleted:          {Phrase: "DeleteTaskRequested", Attributes: permanent, Reason: "The job was made smaller."},

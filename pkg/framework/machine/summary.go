@@ -2,6 +2,7 @@ package machine
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -77,6 +78,8 @@ func (s *step) message() string {
 		return "The attempt has ended (" + a.CompletionStatus.Phrase + "); its last pods are being stopped."
 	case s.Framework.Spec.ExecutionType == v1.ExecutionCreate:
 		return "The job waits to be started: its executionType is Create."
+	case s.status.State == v1.AttemptCreationPending && len(s.After.Waits) > 0:
+		return "The job starts after " + strings.Join(s.After.Waits, ", ") + "."
 	case s.Blocked != "":
 		return "No pod can be made now, and it is tried again: " + clip(s.Blocked, maxDiagnostics)
 	case s.empty():
@@ -139,7 +142,7 @@ func (s *step) endMessage() string {
 		return ""
 	case c.Code == CodeStopped:
 		return "The job was stopped."
-	case c.Code == CodeInvalid:
+	case c.Code == CodeInvalid, c.Code == CodeDependency:
 		return c.Diagnostics
 	case s.stopping():
 		return fmt.Sprintf("The job was stopped while it waited for a retry; its last attempt ended with %s (%d)%s.", c.Phrase, c.Code, because(c.Trigger))

@@ -95,6 +95,7 @@ type world struct {
 	// forgets: what some tasks were written in is lost when the controller is killed.
 	forgets bool
 	invalid string
+	after   machine.After
 }
 
 type crashed struct{}
@@ -179,7 +180,7 @@ func (w *world) reconcile() (again bool) {
 	cm := w.cm
 	cm.Fresh = !w.cached
 	status, r := machine.Step(machine.Input{
-		Framework: w.f, Status: w.status, ConfigMap: cm, Pods: pods, Now: w.now, Invalid: w.invalid, Rules: rules{}, Random: w.random.Float64, Policy: machine.DefaultPolicy(),
+		Framework: w.f, Status: w.status, ConfigMap: cm, Pods: pods, Now: w.now, Invalid: w.invalid, After: w.after, Rules: rules{}, Random: w.random.Float64, Policy: machine.DefaultPolicy(),
 		Saved: machine.Saved{
 			Attempt: func(a int32) bool { return w.attempts[a] },
 			Task: func(role string, i, a int32) bool {

@@ -1,0 +1,121 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/openpai/paictl/pkg/framework/api"
+	"github.com/openpai/paictl/pkg/framework/archive"
+	"github.com/openpai/paictl/pkg/framework/machine"
+	v1 "github.com/openpai/paictl/pkg/framework/v1"
+)
+
+// byAfter is the index of Frameworks by the names of those that they wait for.
+const byAfter = "after"
+
+// awaited are the names of the Frameworks that one waits for.
+func awaited(o any) ([]string, error) {
+	f, ok := o.(*v1.Framework)
+	if !ok || f.Annotations[v1.AnnotationAfter] == "" || f.Status != nil && f.Status.State == v1.Completed {
+		return nil, nil
+	}
+	all, _ := f.After() // one that can't be read ends by itself
+	var names []string
+	for _, a := range all {
+		names = append(names, a.Framework)
+	}
+	return names, nil
+}
+
+// after finds out whether the jobs that a Framework waits for have ended. It is asked only before the first
+// task has run.
+func (r *reconciler) after(ctx context.Context, f *v1.Framework, st *v1.FrameworkStatus) (machine.After, error) {
+	if st != nil && (st.RunTime != nil || st.State != v1.AttemptCreationPending) || f.Annotations[v1.AnnotationAfter] == "" {
+		return machine.After{}, nil
+	}
+	all, err := f.After()
+	if err != nil {
+		return machine.After{Failed: err.Error()}, nil //nolint:nilerr // it will not get better: the job ends with it
+	}
+	var out machine.After
+	for i := range all {
+		a := &all[i]
+		how, err := r.endOf(ctx, a)
+		switch {
+		case err != nil:
+			return machine.After{}, err
+		case how == "":
+			out.Waits = append(out.Waits, a.Job)
+		case how != api.Succeeded && !a.Ended:
+			out.Failed = fmt.Sprintf("it was to start after %s has succeeded, and that job %s", a.Job, how)
+			return out, nil
+		}
+	}
+	return out, nil
+}
+
+// endOf says how a job ended; empty where it has not.
+func (r *reconciler) endOf(ctx context.Context, a *v1.After) (string, error) {
+	if f := r.cache.framework(a.Framework); f != nil && f.UID == a.UID {
+		return endedHow(api.StateOf(f)), nil
+	}
+	// The cache may be late, and a deleted job lies in the archive.
+	live := &v1.Framework{}
+	err := r.api.Get(ctx, client.ObjectKey{Namespace: r.o.Namespace, Name: a.Framework}, live)
+	if client.IgnoreNotFound(err) != nil {
+		return "", fmt.Errorf("look for the job %s: %w", a.Job, err)
+	}
+	if err == nil && live.UID == a.UID {
+		return endedHow(api.StateOf(live)), nil
+	}
+	d, err := r.o.Store.Job(ctx, string(a.UID))
+	switch {
+	case errors.Is(err, archive.ErrNotFound):
+		return "was deleted, and nothing tells how it ended", nil
+	case err != nil:
+		return "", fmt.Errorf("look for the job %s in the archive: %w", a.Job, err)
+	}
+	return endedHow(d.State), nil
+}
+
+// endedHow puts a state into words; empty where it is no end.
+func endedHow(state string) string {
+	switch state {
+	case api.Succeeded, api.Failed:
+		return state
+	case api.Stopped, api.Deleted:
+		return "was " + state
+	}
+	return ""
+}
+
+// wakers make the controller look at those that wait for a Framework which has ended or is gone.
+func (r *reconciler) wakers() handler.EventHandler {
+	wake := func(o client.Object, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		waiting, _ := r.cache.frameworks.GetIndexer().ByIndex(byAfter, o.GetName())
+		for _, w := range waiting {
+			q.Add(r.request(w.(*v1.Framework).Name))
+		}
+	}
+	ended := func(o client.Object) bool {
+		f, ok := o.(*v1.Framework)
+		return ok && f.Status != nil && f.Status.State == v1.Completed
+	}
+	return handler.Funcs{
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			if ended(e.ObjectNew) && !ended(e.ObjectOld) {
+				wake(e.ObjectNew, q)
+			}
+		},
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			wake(e.Object, q)
+		},
+	}
+}

@@ -1,0 +1,39 @@
+package v1
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// AnnotationAfter names the jobs that must end before the Framework's first task starts: a list of After in JSON.
+const AnnotationAfter = "paictl.openpai.org/after"
+
+// MaxAfter is how many jobs a job may wait for.
+const MaxAfter = 100
+
+// After is a job that another one waits for.
+type After struct {
+	Framework string    `json:"framework"` // name of the object
+	UID       types.UID `json:"uid"`       // names come back: a later job of the name is another
+	Job       string    `json:"job"`       // as people call it: "ann/train"
+	// Ended: any end counts. Else the job must succeed, and where it doesn't, the one that waits fails.
+	Ended bool `json:"ended,omitempty"`
+}
+
+// After returns the jobs that the Framework waits for.
+func (f *Framework) After() ([]After, error) {
+	text := f.Annotations[AnnotationAfter]
+	if text == "" {
+		return nil, nil
+	}
+	var all []After
+	if err := json.Unmarshal([]byte(text), &all); err != nil {
+		return nil, fmt.Errorf("the annotation %s is no list of jobs: %w", AnnotationAfter, err)
+	}
+	if len(all) > MaxAfter {
+		return nil, fmt.Errorf("the annotation %s has %d jobs, and at most %d are waited for", AnnotationAfter, len(all), MaxAfter)
+	}
+	return all, nil
+}
