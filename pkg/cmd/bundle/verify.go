@@ -52,7 +52,7 @@ func newCmdVerify(f *cmdutil.Factory, runF func(context.Context, *verifyOptions)
 			return verifyRun(cmd.Context(), opts)
 		},
 	}
-	cmdutil.AddOutputFlag(cmd, &opts.Output, "table", "json", "yaml")
+	cmdutil.AddOutputFlag(cmd, &opts.Output, "table", "wide", "json", "yaml")
 	return cmd
 }
 
@@ -76,7 +76,7 @@ func verifyRun(ctx context.Context, opts *verifyOptions) error {
 		return err
 	}
 	list := verdicts(b, corrupt)
-	if damaged || !opts.Output.Is("table") {
+	if damaged || !opts.Output.IsTable() {
 		if werr := opts.Output.Write(opts.IO.Out, list, verdictTable(list)); werr != nil {
 			return werr
 		}

@@ -84,7 +84,7 @@ func statusRun(ctx context.Context, opts *StatusOptions) error {
 
 func writeStatus(opts *StatusOptions, st *cluster.Status) error {
 	w := opts.Factory.IO.Out
-	if !opts.Output.Is("table") {
+	if !opts.Output.IsTable() {
 		return opts.Output.Write(w, st, machineTable(st))
 	}
 	fmt.Fprintf(w, "cluster %s (%s), %s, API %s at %s\n", st.Cluster, st.ClusterID, st.Kubernetes, st.API, st.Endpoint)
@@ -118,7 +118,7 @@ func machineTable(st *cluster.Status) cmdutil.Table {
 		if m.Cordoned {
 			state += ",cordoned"
 		}
-		note := strings.Join(append(append([]string{}, m.Pressure...), shorten(m.Message, 100)), " ")
+		note := strings.Join(append(append([]string{}, m.Pressure...), m.Message), " ")
 		t.Rows = append(t.Rows, []string{m.Host, m.Address, strings.Join(m.Roles, ","), state, program(m.Kubelet), program(m.Containerd), strings.TrimSpace(note)})
 	}
 	return t
@@ -169,7 +169,7 @@ func writeCertificates(w io.Writer, out *cmdutil.Output, st *cluster.Status) err
 		}
 	}
 	for _, k := range order {
-		row := []string{k.name, k.day, left[k], hostList(hosts[k])}
+		row := []string{k.name, k.day, left[k], hostList(hosts[k], out.Is("wide"))}
 		if k.err != "" {
 			row[1], row[2] = "unreadable", k.err
 		}
@@ -190,17 +190,9 @@ func renewal(r cluster.Renewal) string {
 	return fmt.Sprintf("OFF on %s; paictl cluster up switches it on", strings.Join(r.Off, ", "))
 }
 
-func hostList(hosts []string) string {
-	if len(hosts) <= 3 {
+func hostList(hosts []string, all bool) string {
+	if all || len(hosts) <= 3 {
 		return strings.Join(hosts, ",")
 	}
 	return fmt.Sprintf("%s and %d more", strings.Join(hosts[:2], ","), len(hosts)-2)
-}
-
-func shorten(s string, n int) string {
-	s = strings.Join(strings.Fields(s), " ")
-	if r := []rune(s); len(r) > n {
-		return string(r[:n-1]) + "…"
-	}
-	return s
 }

@@ -150,7 +150,7 @@ func listOnce(ctx context.Context, opts *ListOptions, c *job.Client) error {
 	if page.Note != "" {
 		io.Say("%s", page.Note)
 	}
-	person := opts.Output.Is("table") || opts.Output.Is("wide")
+	person := opts.Output.IsTable()
 	if len(page.Items) == 0 && person {
 		io.Say("%s", opts.nothing())
 		return nil

@@ -56,7 +56,7 @@ func NewCmdShow(f *cmdutil.Factory, runF func(context.Context, *ShowOptions) err
 		},
 	}
 	cmdutil.AddKubeFlags(cmd, &opts.Kube)
-	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json", "yaml")
+	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "wide", "json", "yaml")
 	return cmd
 }
 
@@ -81,11 +81,11 @@ func showRun(ctx context.Context, opts *ShowOptions) error {
 		}
 		one.Queue = q.Items
 	}
-	if !opts.Output.Is("text") {
+	if !opts.Output.Is("text") && !opts.Output.Is("wide") {
 		return opts.Output.Write(opts.Factory.IO.Out, one, cmdutil.Table{})
 	}
 	tellState(opts.Factory.IO, s)
-	return writeOne(opts.Factory.IO.Out, &one, time.Now())
+	return writeOne(opts.Factory.IO.Out, &opts.Output, &one, time.Now())
 }
 
 func unknown(name string, items []api.VirtualCluster) error {
@@ -100,7 +100,7 @@ func unknown(name string, items []api.VirtualCluster) error {
 	return hint.Errorf(remedy, "there is no virtual cluster %s", name)
 }
 
-func writeOne(w io.Writer, v *shown, now time.Time) error {
+func writeOne(w io.Writer, output *cmdutil.Output, v *shown, now time.Time) error {
 	fields := [][2]string{
 		{"owns", fmt.Sprintf("%s: %s", plural(v.Guaranteed, "GPU"), cellsText(&v.VirtualCluster))},
 		{"quota", quotaText(v.Quota)},
@@ -135,8 +135,7 @@ func writeOne(w io.Writer, v *shown, now time.Time) error {
 	if _, err := fmt.Fprintln(w); err != nil {
 		return err
 	}
-	var table cmdutil.Output
-	return table.Write(w, nil, t)
+	return output.WriteTable(w, t)
 }
 
 // age writes a duration in its largest unit: 40s, 12m, 3h, 5d.
