@@ -21,7 +21,7 @@ type Table struct {
 const (
 	gap = 3 // spaces between two columns
 	// minimum is how many characters of a cell stay, at least, where a table is too wide.
-	minimum  = 12
+	minimum  = 8
 	ellipsis = "…"
 )
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"strconv"
 
@@ -57,7 +58,7 @@ describe the job, it asks; elsewhere it takes flags and their defaults.`,
 	fl.StringArrayVar(&d.Commands, "command", d.Commands, "command that it runs; repeat it for several")
 	fl.IntVar(&d.Instances, "instances", d.Instances, "number of tasks")
 	fl.IntVar(&d.GPU, "gpus", d.GPU, "GPUs of one task")
-	fl.IntVar(&d.CPU, "cpus", d.CPU, "processors of one task")
+	fl.Float64Var(&d.CPU, "cpus", d.CPU, "processors of one task, such as 4 or 0.5")
 	fl.IntVar(&d.MemoryMB, "memory", d.MemoryMB, "memory of one task in MB")
 	fl.IntVar(&d.RetryCount, "retries", d.RetryCount, "attempts after failures of unknown cause")
 	fl.StringVar(&d.VirtualCluster, "vc", d.VirtualCluster, "virtual cluster")
@@ -129,7 +130,7 @@ func ask(opts *InitOptions) error {
 	q.text("Command", &d.Commands[0])
 	q.number("Tasks", &d.Instances)
 	q.number("GPUs of one task", &d.GPU)
-	q.number("Processors of one task", &d.CPU)
+	q.fraction("Processors of one task", &d.CPU)
 	q.number("Memory of one task in MB", &d.MemoryMB)
 	q.text("Virtual cluster", &d.VirtualCluster)
 	if opts.File == "" {
@@ -169,5 +170,18 @@ func (q *questions) number(question string, value *int) {
 			return
 		}
 		fmt.Fprintln(q.s.Err, "Write a number, such as 1.")
+	}
+}
+
+func (q *questions) fraction(question string, value *float64) {
+	for q.err == nil {
+		text := strconv.FormatFloat(*value, 'f', -1, 64)
+		q.text(question, &text)
+		n, err := strconv.ParseFloat(text, 64)
+		if err == nil && n >= 0 && !math.IsInf(n, 0) {
+			*value = n
+			return
+		}
+		fmt.Fprintln(q.s.Err, "Write a number, such as 4 or 0.5.")
 	}
 }
