@@ -4,9 +4,9 @@ import "github.com/openpai/paictl/pkg/strictyaml"
 
 // Draft is what a person says of a new job of one role.
 type Draft struct {
-	Name           string
-	Role           string
-	Image          string
+	Name  string
+	Role  string
+	Image string
 	// ImageNote is a comment above the image.
 	ImageNote string
 	Commands  []string

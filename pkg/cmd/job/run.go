@@ -51,6 +51,12 @@ Without --cpus and --memory a task has the part of a machine that goes with its 
   paictl job run -it pytorch/pytorch:2.9.0 --gpus 1
   paictl job run pytorch/pytorch:2.9.0 --dry-run -- python3 train.py > train.yaml`,
 		Args: cobra.MinimumNArgs(1),
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveDefault
+			}
+			return heldImages(cmd.Context(), f, opts.Flags.Kube), cobra.ShellCompDirectiveNoFileComp
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.Draft.Image, opts.Command, opts.given = args[0], args[1:], cmd.Flags().Changed
 			if err := opts.check(cmd); err != nil {

@@ -115,3 +115,34 @@ func startJob(t *testing.T, c *kube.Cluster, name string) {
 	jobtest.SetStatus(t, c, f.Name, &v1.FrameworkStatus{StartTime: now, RunTime: &now, TransitionTime: now, State: v1.AttemptRunning, AttemptStatus: v1.FrameworkAttemptStatus{
 		StartTime: now, RunTime: &now, TaskRoleStatuses: []*v1.TaskRoleStatus{{Name: "main", TaskStatuses: []*v1.TaskStatus{}, Counts: v1.TaskCounts{Total: 1, Running: 1}}}}})
 }
+
+func TestInitTakesAnImageThatTheMachinesHold(t *testing.T) {
+	cluster := kubetest.Start(t)
+	const ours = "docker.io/openpai/examples-python:3"
+	for name, images := range map[string][]string{"gpu-1": {"busybox:1", ours, "registry.k8s.io/pause:3"}, "gpu-2": {ours, "registry.k8s.io/pause:3"}, "master": {}} {
+		n, err := cluster.Client.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+		require.NoError(t, err)
+		if len(images) > 0 {
+			n.Labels = map[string]string{"pai-worker": "true"}
+			n, err = cluster.Client.CoreV1().Nodes().Update(t.Context(), n, metav1.UpdateOptions{})
+			require.NoError(t, err)
+		}
+		for _, i := range images {
+			n.Status.Images = append(n.Status.Images, corev1.ContainerImage{Names: []string{i + "@sha256:0", i}})
+		}
+		_, err = cluster.Client.CoreV1().Nodes().UpdateStatus(t.Context(), n, metav1.UpdateOptions{})
+		require.NoError(t, err)
+	}
+	kubeconfig := jobtest.Front(t, cluster, nil)
+	out, err := exec.CommandContext(t.Context(), "paictl", "job", "init", "--kubeconfig", kubeconfig).Output()
+	require.NoError(t, err)
+	assert.Contains(t, string(out), "uri: "+ours+"\n")
+	assert.Contains(t, string(out), "# All machines of the cluster hold this one.\n")
+	out, err = exec.CommandContext(t.Context(), "paictl", "__complete", "job", "run", "--kubeconfig", kubeconfig, "").Output()
+	require.NoError(t, err)
+	assert.Equal(t, ours+"\nregistry.k8s.io/pause:3\n:4\n", string(out))
+	out, err = exec.CommandContext(t.Context(), "paictl", "job", "init", "--kubeconfig", kubeconfig, "--image", "own:1").Output()
+	require.NoError(t, err)
+	assert.Contains(t, string(out), "uri: own:1\n")
+	assert.NotContains(t, string(out), "hold")
+}
