@@ -13,6 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/cluster"
 	"github.com/openpai/paictl/pkg/cmd/cluster/session"
 	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/plural"
 )
 
 // StatusOptions are those of "paictl cluster status".
@@ -95,7 +96,7 @@ func writeStatus(opts *StatusOptions, st *cluster.Status) error {
 		fmt.Fprintf(w, "locked by %s, since %s\n", st.Lock.Owner, st.Lock.Since)
 	}
 	if st.Pending != nil {
-		fmt.Fprintf(w, "pending: %d changes (see paictl cluster plan)\n", *st.Pending)
+		fmt.Fprintf(w, "pending: %s (see paictl cluster plan)\n", plural.Of(*st.Pending, "change"))
 	}
 	fmt.Fprintln(w)
 	if err := opts.Output.Write(w, nil, machineTable(st)); err != nil {
@@ -163,7 +164,7 @@ func writeCertificates(w io.Writer, out *cmdutil.Output, st *cluster.Status) err
 			order = append(order, k)
 		}
 		hosts[k] = append(hosts[k], c.Host)
-		left[k] = fmt.Sprintf("%d days", c.Days)
+		left[k] = plural.Of(c.Days, "day")
 		if c.Expired {
 			left[k] = "EXPIRED"
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/plural"
 	"github.com/openpai/paictl/pkg/terminal"
 )
 
@@ -139,7 +140,7 @@ func writeHead(out io.Writer, d *job.Detail, now time.Time) error {
 	}
 	for _, n := range d.AvoidedNodes {
 		if job.Avoids(n, now) {
-			line("Avoids", fmt.Sprintf("%s, which failed it %d times", n.Name, n.Failures))
+			line("Avoids", fmt.Sprintf("%s, which failed it %s", n.Name, plural.Times(n.Failures)))
 		}
 	}
 	line("Framework", d.Framework)
@@ -171,12 +172,9 @@ func vcLine(d *job.Detail) string {
 }
 
 func askLine(d *job.Detail) string {
-	text := fmt.Sprintf("%d tasks", d.Job.Tasks)
-	if d.Job.Tasks == 1 {
-		text = "1 task"
-	}
+	text := plural.Of(d.Job.Tasks, "task")
 	if d.GPUs > 0 {
-		text += fmt.Sprintf(", %d GPUs", d.GPUs)
+		text += ", " + plural.Of(d.GPUs, "GPU")
 	}
 	return text
 }

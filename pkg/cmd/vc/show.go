@@ -14,6 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/plural"
 	"github.com/openpai/paictl/pkg/scheduler/api"
 	"github.com/openpai/paictl/pkg/scheduler/vc"
 	"github.com/openpai/paictl/pkg/strictyaml"
@@ -102,7 +103,7 @@ func unknown(name string, items []api.VirtualCluster) error {
 
 func writeOne(w io.Writer, output *cmdutil.Output, v *shown, now time.Time) error {
 	fields := [][2]string{
-		{"owns", fmt.Sprintf("%s: %s", plural(v.Guaranteed, "GPU"), cellsText(&v.VirtualCluster))},
+		{"owns", fmt.Sprintf("%s: %s", plural.Of(v.Guaranteed, "GPU"), cellsText(&v.VirtualCluster))},
 		{"quota", quotaText(v.Quota)},
 	}
 	if v.Running {
@@ -115,7 +116,7 @@ func writeOne(w io.Writer, output *cmdutil.Output, v *shown, now time.Time) erro
 			{"opportunistic", fmt.Sprint(v.Opportunistic)},
 			{"free", free},
 			{"bad", fmt.Sprint(v.Bad)},
-			{"waiting", fmt.Sprintf("%s, %s", plural(v.WaitingGangs, "gang"), plural(v.WaitingPods, "pod"))},
+			{"waiting", fmt.Sprintf("%s, %s", plural.Of(v.WaitingGangs, "gang"), plural.Of(v.WaitingPods, "pod"))},
 		}...)
 	}
 	if _, err := fmt.Fprintln(w, terminal.Line(v.Name)); err != nil {
