@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/openpai/paictl/pkg/hint"
@@ -134,7 +135,7 @@ func (r *run) scope() ([]*Node, []phase, error) {
 	var out []phase
 	for _, want := range r.opts.Phases {
 		if !slices.Contains(PhaseNames(), want) {
-			return nil, nil, hint.Errorf(fmt.Sprintf("the phases are %v", PhaseNames()), "there is no phase %q", want)
+			return nil, nil, hint.Errorf("the phases are: "+strings.Join(PhaseNames(), ", "), "there is no phase %q", want)
 		}
 	}
 	for _, p := range all {

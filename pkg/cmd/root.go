@@ -55,7 +55,7 @@ Three machines to try it on, made on this one (Linux, as root):
 	root.PersistentFlags().StringVar(&logFile, "log-file", "", "append a debug log to this file (JSON lines, mode 0600)")
 	root.PersistentPreRunE = func(*cobra.Command, []string) error { return openLog(f, logFile) }
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return cmdutil.Usagef("%s: %w (see %s --help)", c.CommandPath(), err, c.CommandPath())
+		return cmdutil.Usagef("%s: %w (see %s --help)", c.CommandPath(), flagError(c, err), c.CommandPath())
 	})
 	root.AddGroup(&cobra.Group{ID: "jobs", Title: "Jobs:"}, &cobra.Group{ID: "main", Title: "Cluster commands:"}, &cobra.Group{ID: "tools", Title: "Tools:"})
 	root.SetHelpCommandGroupID("tools")
@@ -83,7 +83,7 @@ func usageErrors(c *cobra.Command) {
 	if args := c.Args; args != nil {
 		c.Args = func(cmd *cobra.Command, a []string) error {
 			if err := args(cmd, a); err != nil {
-				return cmdutil.Usagef("%s: %w (see %s --help)", cmd.CommandPath(), err, cmd.CommandPath())
+				return cmdutil.Usagef("%s: %w (see %s --help)", cmd.CommandPath(), argsError(cmd, a, err), cmd.CommandPath())
 			}
 			return nil
 		}

@@ -7,7 +7,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
@@ -15,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/terminal"
 )
 
-// Output is the value of -o: table, json, yaml or name.
+// Output is the value of -o: table, wide, json, yaml or name.
 type Output struct {
 	format  string
 	allowed []string
@@ -24,7 +23,7 @@ type Output struct {
 // AddOutputFlag adds -o/--output with the given formats; the first is the default.
 func AddOutputFlag(cmd *cobra.Command, o *Output, formats ...string) {
 	if len(formats) == 0 {
-		formats = []string{"table", "json", "yaml", "name"}
+		formats = []string{"table", "wide", "json", "yaml", "name"}
 	}
 	o.format, o.allowed = formats[0], formats
 	cmd.Flags().VarP(o, "output", "o", "output format: "+strings.Join(formats, "|"))
@@ -46,17 +45,13 @@ func (o *Output) Set(s string) error {
 	return nil
 }
 
-// Is tells whether the format is f.
+// Is reports whether the format is f.
 func (o *Output) Is(f string) bool { return o.format == f }
 
-// Table is what a listing shows to a person: a header and rows of equal length. The
-// first column is the name.
-type Table struct {
-	Header []string
-	Rows   [][]string
-}
+// IsTable reports whether the output is a table, fitted to the terminal or whole.
+func (o *Output) IsTable() bool { return o.format == "table" || o.format == "wide" }
 
-// Write prints v as JSON or YAML, or t as a table or its first column.
+// Write prints v as JSON or YAML, or t as a table, fitted or whole, or its first column.
 func (o *Output) Write(w io.Writer, v any, t Table) error {
 	switch o.format {
 	case "json":
@@ -79,7 +74,7 @@ func (o *Output) Write(w io.Writer, v any, t Table) error {
 		}
 		return nil
 	default:
-		return t.write(w)
+		return o.WriteTable(w, t)
 	}
 }
 
@@ -102,33 +97,3 @@ func writeJSON(w io.Writer, v any) error {
 	_, err := w.Write(out.Bytes())
 	return err
 }
-
-// write prints the table. What is in it may come from objects that others wrote.
-func (t Table) write(w io.Writer) error {
-	rows := NewRows(w)
-	if len(t.Header) > 0 {
-		rows.Add(t.Header...)
-	}
-	for _, r := range t.Rows {
-		rows.Add(r...)
-	}
-	return rows.Flush()
-}
-
-// Rows writes aligned columns. Each cell is one line of plain text, whoever wrote what is in it.
-type Rows struct{ tw *tabwriter.Writer }
-
-// NewRows writes to w once it is flushed.
-func NewRows(w io.Writer) *Rows { return &Rows{tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)} }
-
-// Add adds a row.
-func (r *Rows) Add(cells ...string) {
-	clean := make([]string, len(cells))
-	for i, c := range cells {
-		clean[i] = c[:len(c)-len(strings.TrimLeft(c, " "))] + terminal.Line(c) // what belongs to the row above is indented
-	}
-	fmt.Fprintln(r.tw, strings.Join(clean, "\t"))
-}
-
-// Flush aligns the rows since the last time.
-func (r *Rows) Flush() error { return r.tw.Flush() }

@@ -1,11 +1,17 @@
 package cmdutil
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"os"
+	"strings"
 	"testing"
 
+	"github.com/charmbracelet/x/ansi"
+	"github.com/creack/pty"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -44,4 +50,55 @@ func TestErrorsCommandNoTerminal(t *testing.T) {
 	var b bytes.Buffer
 	PrintError(&b, hint.Wrap(errors.New("there is no \x1b]0;x\arole"), "there are: \x1b[2Ja"))
 	assert.Equal(t, "paictl: there is no ]0;xrole\n  -> there are: [2Ja\n", b.String())
+}
+
+// screen runs what writes to a terminal of so many columns, and returns its lines.
+func screen(t *testing.T, columns uint16, run func(*os.File)) []string {
+	t.Helper()
+	master, slave, err := pty.Open()
+	require.NoError(t, err)
+	defer master.Close()
+	require.NoError(t, pty.Setsize(slave, &pty.Winsize{Cols: columns, Rows: 24}))
+	run(slave)
+	fmt.Fprintln(slave, "END")
+	defer slave.Close()
+	var lines []string
+	for s := bufio.NewScanner(master); s.Scan() && s.Text() != "END"; {
+		lines = append(lines, s.Text())
+	}
+	return lines
+}
+
+func TestTablesFitTheTerminalAndStayWholeElsewhere(t *testing.T) {
+	long := strings.Repeat("a", 120) + "-end"
+	table := Table{Header: []string{"NAME", "STATE", "NOTE"}, Rows: [][]string{
+		{long, "running", "it waits for nothing, and has all that it asked for of the machines"},
+		{"訓練用のジョブの名前がとても長い場合でも列は揃います二十", "waiting", "-"},
+	}}
+	var pipe bytes.Buffer
+	require.NoError(t, (&Output{format: "table"}).Write(&pipe, nil, table))
+	assert.Contains(t, pipe.String(), long+"   running")
+	assert.NotContains(t, pipe.String(), "…")
+	for _, columns := range []uint16{40, 60, 80, 133} {
+		lines := screen(t, columns, func(f *os.File) { require.NoError(t, (&Output{format: "table"}).Write(f, nil, table)) })
+		require.Len(t, lines, 3)
+		for _, l := range lines {
+			assert.LessOrEqual(t, ansi.StringWidth(l), int(columns), l)
+		}
+		state := func(line, word string) int { return ansi.StringWidth(line[:strings.Index(line, word)]) }
+		assert.Equal(t, state(lines[0], "STATE"), state(lines[1], "running"))
+		assert.Equal(t, state(lines[0], "STATE"), state(lines[2], "waiting"), "wide characters take two places")
+		assert.Regexp(t, `^a+…a*-end  running  it waits.*…$`, lines[1], "a name loses its middle, a text its end")
+	}
+	lines := screen(t, 80, func(f *os.File) { require.NoError(t, (&Output{format: "wide"}).Write(f, nil, table)) })
+	assert.Contains(t, lines[1], long+"   running")
+	assert.NotContains(t, strings.Join(lines, ""), "…")
+}
+
+func TestColumnsGoOnlyWhereNoneCanBeNarrower(t *testing.T) {
+	table := Table{Header: []string{"NAME", "STATE", "VC", "SUBMITTED", "DURATION"}, Rows: [][]string{{"train-the-model-again", "running", "default", "12m ago", "3h5m"}}}
+	lines := screen(t, 34, func(f *os.File) { require.NoError(t, table.write(f, 34)) })
+	assert.Equal(t, []string{"NAME              STATE    VC", "train-th…l-again  running  default", "(no room for SUBMITTED, DURATION: -o wide)"}, lines)
+	lines = screen(t, 5, func(f *os.File) { require.NoError(t, table.write(f, 5)) })
+	assert.Equal(t, "tr…in", lines[1])
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/openpai/paictl/pkg/layout"
+	"github.com/openpai/paictl/pkg/plural"
 )
 
 // build makes a configuration from a quick-start file and what the machines said, by
@@ -251,7 +252,7 @@ func (q *QuickStart) chooseNetworks(r *reporter, c *Cluster) {
 	if k.PodCIDR == "" {
 		k.PodCIDR = freeRange(podRanges(), addresses, k.ServiceClusterIPRange, len(q.Machines))
 		if k.PodCIDR == "" {
-			r.fail(fieldPath{"pod-cidr"}, "network/no-range", fmt.Sprintf("none of the usual pod ranges is free and large enough for %d machines", len(q.Machines)), "set pod-cidr to a range that is not used in your network, with a /24 for each machine")
+			r.fail(fieldPath{"pod-cidr"}, "network/no-range", fmt.Sprintf("none of the usual pod ranges is free and large enough for %s", plural.Of(len(q.Machines), "machine")), "set pod-cidr to a range that is not used in your network, with a /24 for each machine")
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/openpai/paictl/pkg/plural"
 	"github.com/openpai/paictl/pkg/version"
 )
 
@@ -115,7 +116,7 @@ func (k *checker) checkNetworks() {
 		r.fail(p.With("service-cluster-ip-range"), "network/service-range-size", fmt.Sprintf("a /%d is not a size that Kubernetes takes for services", prefix.Bits()), "use a /12 to /28, such as "+defaultServiceRange)
 	}
 	if blocks, machines := nodeBlocks(s.PodCIDR), len(k.c.Layout.MachineList); blocks < machines {
-		r.fail(p.With("pod-cidr"), "network/pod-range-size", fmt.Sprintf("%s has room for %d machines (a /24 each), there are %d", s.PodCIDR, blocks, machines), "use a larger range")
+		r.fail(p.With("pod-cidr"), "network/pod-range-size", fmt.Sprintf("%s has room for %s (a /24 each), and there are %d", s.PodCIDR, plural.Of(blocks, "machine"), machines), "use a larger range")
 	}
 }
 

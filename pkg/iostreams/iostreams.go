@@ -71,12 +71,20 @@ func (s *IOStreams) SetTerminal(yes bool) { s.inTTY, s.outTTY, s.errTTY = yes, y
 
 // Width returns the number of columns of the progress stream, 80 where unknown.
 func (s *IOStreams) Width() int {
-	if f, ok := s.Err.(*os.File); ok {
-		if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 0 {
-			return w
-		}
+	if n := Columns(s.Err); n > 0 {
+		return n
 	}
 	return 80
+}
+
+// Columns returns the number of columns of a terminal, 0 of anything else.
+func Columns(w io.Writer) int {
+	if f, ok := w.(*os.File); ok {
+		if n, _, err := term.GetSize(int(f.Fd())); err == nil && n > 0 {
+			return n
+		}
+	}
+	return 0
 }
 
 // ReadPassword reads one line from the terminal without echo.

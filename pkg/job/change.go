@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -52,7 +53,7 @@ func (c *Client) Scale(ctx context.Context, j *Job, role string, tasks int) (bef
 		}
 	}
 	if at < 0 {
-		return 0, hint.Errorf(fmt.Sprintf("name one with --role: %v", j.RoleNames()), "%s has no role %q", j.Title(), role)
+		return 0, hint.Errorf("name one with --role: "+strings.Join(j.RoleNames(), ", "), "%s has no role %q", j.Title(), role)
 	}
 	r := &f.Spec.TaskRoles[at]
 	before = int(r.TaskNumber)

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/plural"
 )
 
 // volumes reads on which machines the storages of pods lie, by claim. Those that lie on all machines, and
@@ -180,7 +181,7 @@ func (e *evidence) bar(p *corev1.Pod, n *corev1.Node) (why, remedy string) {
 		!selects(a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution, n) {
 		for _, avoided := range e.AvoidedNodes {
 			if avoided.Name == n.Name {
-				return fmt.Sprintf("%s failed it %d times, and is avoided for some hours", n.Name, avoided.Failures),
+				return fmt.Sprintf("%s failed it %s, and is avoided for some hours", n.Name, plural.Times(avoided.Failures)),
 					"it starts when GPUs of another machine are free; submitted under another name it knows nothing of " + n.Name
 			}
 		}
@@ -230,7 +231,7 @@ func (e *evidence) lies(claim string) string {
 // some names the first of many.
 func some(names []string) string {
 	if n := len(names); n > 4 {
-		return fmt.Sprintf("%s and %d more machines", strings.Join(names[:3], ", "), n-3)
+		return fmt.Sprintf("%s and %s", strings.Join(names[:3], ", "), plural.Of(n-3, "more machine"))
 	}
 	if n := len(names); n > 1 {
 		return strings.Join(names[:n-1], ", ") + " and " + names[n-1]

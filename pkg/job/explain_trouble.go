@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/plural"
 )
 
 // appContainer is the container with the user's program; the others are the platform's.
@@ -36,7 +37,7 @@ func (e *evidence) trouble(w *Why) bool {
 		}
 	}
 	if len(others) > 0 {
-		w.fact("also", count(len(others), "other task"))
+		w.fact("also", plural.Of(len(others), "other task"))
 	}
 	return first != ""
 }

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/plural"
 	"github.com/openpai/paictl/pkg/scheduler/vc"
 )
 
@@ -77,7 +78,7 @@ func (e *evidence) onItsWay(w *Why) {
 	case Barrier:
 		w.Sentence = fmt.Sprintf("All %d tasks have their machines and are being told of each other.", len(e.Tasks))
 		if late := append(slices.Clone(tasks[Waiting]), tasks[Pulling]...); len(late) > 0 {
-			w.Sentence = fmt.Sprintf("%d of %d tasks wait for %s to start.", len(tasks[Barrier]), len(e.Tasks), e.list(late))
+			w.Sentence = fmt.Sprintf("%d of %d tasks %s for %s to start.", len(tasks[Barrier]), len(e.Tasks), verb(len(tasks[Barrier]), "waits", "wait"), e.list(late))
 		}
 	default:
 		w.Sentence = "It runs; it waits for nothing."
@@ -122,7 +123,7 @@ func (e *evidence) unplaced(w *Why) {
 		w.Sentence = "Its pods wait for the scheduler of GPUs: " + e.schedulerErr.Error() + "."
 		w.Remedy = []string{"look at it with: paictl service status -n scheduler; start it with: paictl service start -n scheduler"}
 	default:
-		w.Sentence = fmt.Sprintf("%d of its pods wait for a machine; no scheduler has said anything of them yet.", waiting)
+		w.Sentence = fmt.Sprintf("%d of its pods %s for a machine; no scheduler has said anything of them yet.", waiting, verb(waiting, "waits", "wait"))
 	}
 }
 
@@ -141,19 +142,19 @@ func (e *evidence) queued(w *Why) {
 	if x == nil {
 		return
 	}
-	w.fact("asks for", fmt.Sprintf("%s in %s", count(x.GPUs, "GPU"), count(x.Pods, "pod")))
-	w.fact("virtual cluster", fmt.Sprintf("%s owns %s: %d used, %d free", g.VC, count(x.OwnedGPUs, "GPU"), x.UsedGPUs, x.FreeGPUs))
+	w.fact("asks for", fmt.Sprintf("%s in %s", plural.Of(x.GPUs, "GPU"), plural.Of(x.Pods, "pod")))
+	w.fact("virtual cluster", fmt.Sprintf("%s owns %s: %d used, %d free", g.VC, plural.Of(x.OwnedGPUs, "GPU"), x.UsedGPUs, x.FreeGPUs))
 	var missing, holders []string
 	for _, m := range x.Missing {
 		missing = append(missing, fmt.Sprintf("%d × %s", m.Count, m.CellType))
 	}
 	for _, h := range x.Holders {
-		holders = append(holders, fmt.Sprintf("%s (%s)", JobOfGroup(h.Gang), count(h.GPUs, "GPU")))
+		holders = append(holders, fmt.Sprintf("%s (%s)", JobOfGroup(h.Gang), plural.Of(h.GPUs, "GPU")))
 	}
 	w.fact("missing", strings.Join(missing, ", "))
 	w.fact("held by", strings.Join(holders, ", "))
 	if s := x.Smaller; s != nil {
-		w.fact("would start now", fmt.Sprintf("%s of %s", count(s.Pods, "pod"), count(s.GPUsPerPod, "GPU")))
+		w.fact("would start now", fmt.Sprintf("%s of %s", plural.Of(s.Pods, "pod"), plural.Of(s.GPUsPerPod, "GPU")))
 	}
 }
 
@@ -234,7 +235,7 @@ func (e *evidence) list(tasks []*Task) string {
 	var names []string
 	for _, t := range tasks {
 		if len(names) == 3 && len(tasks) > 4 {
-			return fmt.Sprintf("%s and %d more tasks", strings.Join(names, ", "), len(tasks)-3)
+			return fmt.Sprintf("%s and %s", strings.Join(names, ", "), plural.Of(len(tasks)-3, "more task"))
 		}
 		names = append(names, t.Name())
 	}
@@ -259,13 +260,6 @@ func verb(n int, one, many string) string {
 		return one
 	}
 	return many
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // sentence ends a text with a full stop, and begins it with a capital, unless it begins with a name.

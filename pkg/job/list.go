@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
-	"fmt"
 	"net/url"
 	"slices"
 	"strings"
@@ -261,9 +260,18 @@ func ReadPhases(names []string) ([]Phase, error) {
 	for _, n := range names {
 		p := Phase(strings.ToLower(strings.TrimSpace(n)))
 		if !slices.Contains(Phases(), p) {
-			return nil, fmt.Errorf("%q is no state: there are %v", n, Phases())
+			return nil, hint.Errorf("the states are: "+strings.Join(PhaseNames(), ", "), "there is no state %q", n)
 		}
 		out = append(out, p)
 	}
 	return out, nil
+}
+
+// PhaseNames are the names of all states.
+func PhaseNames() []string {
+	var out []string
+	for _, p := range Phases() {
+		out = append(out, string(p))
+	}
+	return out
 }

@@ -27,6 +27,8 @@ const (
 	Submitted Outcome = "submitted"
 	Completed Outcome = "completed"
 	Repeated  Outcome = "repeated"
+	// Ended: a job of that name exists and has ended, and such are skipped.
+	Ended Outcome = "ended"
 	// Checked: a dry run found nothing wrong.
 	Checked Outcome = "checked"
 )
@@ -37,13 +39,17 @@ type SubmitOptions struct {
 	DryRun bool
 	// Replace takes the name of a job that has ended.
 	Replace bool
+	// SkipEnded leaves a job alone whose name one has that has ended.
+	SkipEnded bool
 }
 
 // Submit makes a job: the Framework first, then its Secrets, which it owns. It may be killed anywhere
 // and repeated: what is missing is made, and nothing is made twice.
 func (c *Client) Submit(ctx context.Context, o *render.Objects, opts SubmitOptions) (Outcome, error) {
 	user, name := o.Framework.Labels[v1.LabelUser], o.Framework.Annotations[v1.AnnotationJobName]
-	if err := c.checkName(ctx, o, opts); err != nil {
+	if err := c.checkName(ctx, o, opts); errors.Is(err, errSkip) {
+		return Ended, nil
+	} else if err != nil {
 		return "", err
 	}
 	made, err := c.Frameworks.Create(ctx, o.Framework, opts.DryRun)
@@ -67,6 +73,9 @@ func (c *Client) Submit(ctx context.Context, o *render.Objects, opts SubmitOptio
 	return c.complete(ctx, there, o)
 }
 
+// errSkip is returned where a job of that name has ended, and such are skipped.
+var errSkip = errors.New("a job of that name has ended")
+
 // checkName finds a job that has the name. One that is the same, and has not ended, is no obstacle.
 func (c *Client) checkName(ctx context.Context, o *render.Objects, opts SubmitOptions) error {
 	f := o.Framework
@@ -88,6 +97,8 @@ func (c *Client) checkName(ctx context.Context, o *render.Objects, opts SubmitOp
 		}
 	}
 	switch {
+	case opts.SkipEnded && !opts.Replace && !running:
+		return errSkip
 	case !opts.Replace || running:
 		return conflict(j)
 	case !j.Live() || opts.DryRun:

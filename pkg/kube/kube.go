@@ -140,7 +140,16 @@ func explainKubeconfig(err error, o Options) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return hint.Errorf(remedyKubeconfig, "there is no kubeconfig %s", kubeconfigName(o))
 	}
+	if notKubeconfig(err) {
+		return hint.Errorf(remedyKubeconfig, "%s is not a kubeconfig", kubeconfigName(o))
+	}
 	return hint.Wrap(fmt.Errorf("read the kubeconfig %s: %w", kubeconfigName(o), err), remedyKubeconfig)
+}
+
+// notKubeconfig reports whether a file could be read, and what is in it could not. client-go says that in terms of its types.
+func notKubeconfig(err error) bool {
+	text := err.Error()
+	return slices.ContainsFunc([]string{"unmarshal", "yaml: ", "couldn't get version/kind", "no kind ", "strict decoding", "json: "}, func(s string) bool { return strings.Contains(text, s) })
 }
 
 // Explain adds to an error of the API what a person can do about it. Other errors and nil

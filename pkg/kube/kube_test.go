@@ -69,7 +69,8 @@ func TestOpenSaysWhatIsWrongWithAKubeconfig(t *testing.T) {
 		"no current context":      {Options{Kubeconfig: kubeconfig(t, fmt.Sprintf(twoContexts, `""`))}, "has no current context"},
 		"a context without house": {Options{Kubeconfig: kubeconfig(t, fmt.Sprintf(twoContexts, "torn"))}, `names a cluster "gone"`},
 		"an empty file":           {Options{Kubeconfig: kubeconfig(t, "apiVersion: v1\nkind: Config\n")}, "names no cluster"},
-		"not YAML":                {Options{Kubeconfig: kubeconfig(t, "{{")}, "read the kubeconfig"},
+		"not YAML":                {Options{Kubeconfig: kubeconfig(t, "{{")}, "is not a kubeconfig"},
+		"another text":            {Options{Kubeconfig: kubeconfig(t, "garbage")}, "is not a kubeconfig"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Open(c.o)

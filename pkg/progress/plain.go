@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/openpai/paictl/pkg/cluster"
+	"github.com/openpai/paictl/pkg/plural"
 )
 
 // progressEvery limits the lines that tell how far a long step is.
@@ -85,19 +86,19 @@ func (r *Plain) start(e cluster.Event) {
 	for _, p := range e.Phases {
 		r.wideP = max(r.wideP, width(line(p)))
 	}
-	fmt.Fprintf(r.w, "%s: %s, %s\n", r.p.bold(line(e.Message)), count(len(e.Hosts), "host"), count(len(e.Phases), "phase"))
+	fmt.Fprintf(r.w, "%s: %s, %s\n", r.p.bold(line(e.Message)), plural.Of(len(e.Hosts), "host"), plural.Of(len(e.Phases), "phase"))
 }
 
 func (r *Plain) phaseDone(e cluster.Event) {
 	at := [2]string{e.Host, e.Phase}
 	if n := r.planned[at]; n > 0 {
 		r.changes[e.Host] += n
-		r.say(e, count(n, "change")+" planned")
+		r.say(e, plural.Of(n, "change")+" planned")
 		return
 	}
 	if n := max(e.Changes, r.applied[at]); n > 0 {
 		r.changes[e.Host] += n
-		r.say(e, r.p.good("done")+", "+count(n, "change")+" ("+duration(e.Elapsed)+")")
+		r.say(e, r.p.good("done")+", "+plural.Of(n, "change")+" ("+duration(e.Elapsed)+")")
 	}
 }
 
@@ -133,9 +134,9 @@ func hostDone(changes int, dry bool) string {
 	case changes == 0:
 		return "up to date"
 	case dry:
-		return count(changes, "change") + " planned"
+		return plural.Of(changes, "change") + " planned"
 	default:
-		return "done, " + count(changes, "change")
+		return "done, " + plural.Of(changes, "change")
 	}
 }
 

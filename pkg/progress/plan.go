@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/openpai/paictl/pkg/cluster"
+	"github.com/openpai/paictl/pkg/plural"
 )
 
 // namesShown bounds the list of hosts that share one plan; -o json has them all.
@@ -37,7 +38,7 @@ func WritePlan(w io.Writer, changes []cluster.Change) error {
 		writeHostPlan(out, byHost[g[0]])
 		fmt.Fprintln(out)
 	}
-	fmt.Fprintf(out, "%s on %s: %s\n", count(len(changes), "change"), count(len(hosts), "host"), tally(changes))
+	fmt.Fprintf(out, "%s on %s: %s\n", plural.Of(len(changes), "change"), plural.Of(len(hosts), "host"), tally(changes))
 	return out.err
 }
 

@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/openpai/paictl/pkg/plural"
 	"github.com/openpai/paictl/pkg/services"
 	"github.com/openpai/paictl/pkg/services/ready"
 	"github.com/openpai/paictl/pkg/services/release"
@@ -32,7 +33,7 @@ func (r *servicePlain) Emit(e services.Event) {
 		for _, s := range e.Services {
 			r.wide = max(r.wide, width(line(s)))
 		}
-		fmt.Fprintf(r.w, "%s: %s\n", r.p.bold(line(e.Message)), count(len(e.Services), "service"))
+		fmt.Fprintf(r.w, "%s: %s\n", r.p.bold(line(e.Message)), plural.Of(len(e.Services), "service"))
 	case services.EventAdded:
 		r.say(e, r.p.faint(line(e.Message)))
 	case services.EventChanged:
@@ -105,7 +106,7 @@ func planned(p *release.Plan) string {
 	if p == nil || len(p.Changes) == 0 {
 		return "up to date"
 	}
-	return count(len(p.Changes), "change") + " planned"
+	return plural.Of(len(p.Changes), "change") + " planned"
 }
 
 // readyText says how a service became ready.
@@ -122,15 +123,15 @@ func readyText(e services.Event) string {
 // writeServiceSummary prints how a run ended: the figures, the services that failed with
 // their causes, those that wait for them, and the command that goes on.
 func writeServiceSummary(w io.Writer, s *services.Summary, p palette) {
-	changed, changes := fmt.Sprintf("%d changed", len(s.Changed)), count(s.Changes, "change")
+	changed, changes := fmt.Sprintf("%d changed", len(s.Changed)), plural.Of(s.Changes, "change")
 	if s.DryRun {
 		changed, changes = fmt.Sprintf("%d would change", len(s.Changed)), changes+" planned"
 	}
-	fmt.Fprintln(w, p.bold(fmt.Sprintf("%s, %s, %s, %s", count(s.Services, "service"), changed, changes, duration(s.Elapsed))))
+	fmt.Fprintln(w, p.bold(fmt.Sprintf("%s, %s, %s, %s", plural.Of(s.Services, "service"), changed, changes, duration(s.Elapsed))))
 	if len(s.Failed) == 0 {
 		return
 	}
-	fmt.Fprintln(w, p.bad(count(len(s.Failed), "service")+" failed:"))
+	fmt.Fprintln(w, p.bad(plural.Of(len(s.Failed), "service")+" failed:"))
 	for _, f := range s.Failed {
 		fmt.Fprintf(w, "  %s: %s\n", line(f.Service), line(f.Error))
 		if f.Hint != "" {

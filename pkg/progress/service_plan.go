@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/openpai/paictl/pkg/plural"
 	"github.com/openpai/paictl/pkg/services"
 	"github.com/openpai/paictl/pkg/services/release"
 )
@@ -31,7 +32,7 @@ func WriteServicePlan(w io.Writer, events []services.Event) error {
 		fmt.Fprintln(out, "No changes: the services are as the configuration says.")
 		return out.err
 	}
-	fmt.Fprintf(out, "%s, %s\n", count(total, "change"), count(touched, "service"))
+	fmt.Fprintf(out, "%s, %s\n", plural.Of(total, "change"), plural.Of(touched, "service"))
 	return out.err
 }
 

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/charmbracelet/x/ansi"
+
+	"github.com/openpai/paictl/pkg/plural"
 )
 
 const (
@@ -78,7 +80,7 @@ func (s screen) serviceTitle(b *serviceBoard) string {
 	for _, r := range b.rows {
 		n[r.state]++
 	}
-	parts := []string{count(len(b.rows), "service"), fmt.Sprintf("%d done", n[done]), count(b.changes, "change")}
+	parts := []string{plural.Of(len(b.rows), "service"), fmt.Sprintf("%d done", n[done]), plural.Of(b.changes, "change")}
 	if n[failed] > 0 {
 		parts = append(parts, s.p.bad(fmt.Sprintf("%d failed", n[failed])))
 	}
@@ -107,7 +109,7 @@ func (s screen) serviceTable(b *serviceBoard, n int) []string {
 		out = append(out, s.serviceLine(r, name))
 	}
 	if rest := len(b.rows) - len(rows); rest > 0 {
-		out = append(out, s.p.faint(fmt.Sprintf("… and %s more", count(rest, "service"))))
+		out = append(out, s.p.faint(fmt.Sprintf("… and %s more", plural.Of(rest, "service"))))
 	}
 	return out
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"github.com/openpai/paictl/pkg/cluster"
+	"github.com/openpai/paictl/pkg/plural"
 )
 
 // writeSummary prints how a run ended: the figures, the hosts that were set aside with
@@ -17,7 +18,7 @@ func writeSummary(w io.Writer, s *cluster.Summary, p palette) {
 	if len(s.Failed) == 1 {
 		fmt.Fprintln(w, p.bad("1 host was set aside:"))
 	} else {
-		fmt.Fprintln(w, p.bad(fmt.Sprintf("%d hosts were set aside:", len(s.Failed))))
+		fmt.Fprintln(w, p.bad(plural.Of(len(s.Failed), "host")+" set aside:"))
 	}
 	writeFailed(w, s.Failed, func(t string) string { return t })
 	if s.Retry != "" {
@@ -46,9 +47,9 @@ func writeFailed(w io.Writer, fs []cluster.Failed, colour func(string) string) {
 }
 
 func totals(s *cluster.Summary) string {
-	changed, changes := fmt.Sprintf("%d changed", s.Changed), count(s.Changes, "change")
+	changed, changes := fmt.Sprintf("%d changed", s.Changed), plural.Of(s.Changes, "change")
 	if s.DryRun {
 		changed, changes = fmt.Sprintf("%d would change", s.Changed), changes+" planned"
 	}
-	return fmt.Sprintf("%s, %s, %s, %s", count(s.Hosts, "host"), changed, changes, duration(s.Elapsed))
+	return fmt.Sprintf("%s, %s, %s, %s", plural.Of(s.Hosts, "host"), changed, changes, duration(s.Elapsed))
 }

@@ -69,14 +69,6 @@ func percent(done, total int64) string {
 	return fmt.Sprintf("%d%%", min(max(done, 0), total)*100/total)
 }
 
-// count writes "1 change" or "3 changes".
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
-
 // mark is the sign before a change: + adds, - removes, ~ changes what is there.
 func mark(action string) string {
 	switch action {

@@ -8,6 +8,8 @@ import (
 
 	"github.com/charmbracelet/lipgloss"
 	"github.com/charmbracelet/x/ansi"
+
+	"github.com/openpai/paictl/pkg/plural"
 )
 
 const (
@@ -83,7 +85,7 @@ func (s screen) title(b *board) string {
 	if !b.ended.IsZero() {
 		end = b.ended
 	}
-	parts := []string{count(len(b.rows), "host"), count(b.changes(), "change")}
+	parts := []string{plural.Of(len(b.rows), "host"), plural.Of(b.changes(), "change")}
 	if b.planned {
 		parts[1] += " planned"
 	}
@@ -289,7 +291,7 @@ func rest(all, shown []*row) string {
 			parts = append(parts, fmt.Sprintf("%d %s", k, s.name))
 		}
 	}
-	return "… and " + count(len(all)-len(shown), "host") + " more: " + strings.Join(parts, ", ")
+	return "… and " + plural.Of(len(all)-len(shown), "host") + " more: " + strings.Join(parts, ", ")
 }
 
 func width(s string) int { return lipgloss.Width(s) }

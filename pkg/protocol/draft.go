@@ -4,16 +4,22 @@ import "github.com/openpai/paictl/pkg/strictyaml"
 
 // Draft is what a person says of a new job of one role.
 type Draft struct {
-	Name           string
-	Role           string
-	Image          string
-	Commands       []string
+	Name  string
+	Role  string
+	Image string
+	// ImageNote is a comment above the image.
+	ImageNote string
+	Commands  []string
+	// Exec is a program and its arguments, instead of Commands.
+	Exec           []string
+	Parameters     map[string]string
 	Instances      int
 	GPU            int
-	CPU            int
+	CPU            float64
 	MemoryMB       int
 	VirtualCluster string
 	RetryCount     int
+	MaxDurationSec int // 0 is no limit
 	Storages       []string
 }
 
@@ -46,11 +52,12 @@ type draftRole struct {
 	Instances   int            `yaml:"instances"`
 	DockerImage string         `yaml:"dockerImage"`
 	Resources   draftResources `yaml:"resourcePerInstance"`
-	Commands    []string       `yaml:"commands"`
+	Commands    []string       `yaml:"commands,omitempty"`
+	Exec        []string       `yaml:"exec,omitempty"`
 }
 
 type draftResources struct {
-	CPU      int `yaml:"cpu"`
+	CPU      any `yaml:"cpu"`
 	MemoryMB int `yaml:"memoryMB"`
 	GPU      int `yaml:"gpu"`
 }
@@ -60,7 +67,8 @@ type draftDefaults struct {
 }
 
 type draftExtras struct {
-	Storages []draftStorage `yaml:"storages,omitempty"`
+	MaxDurationSec int            `yaml:"maxDurationSec,omitempty"`
+	Storages       []draftStorage `yaml:"storages,omitempty"`
 }
 
 type draftStorage struct {
@@ -71,20 +79,28 @@ type draftStorage struct {
 func (d Draft) Write() ([]byte, error) {
 	f := draftFile{
 		ProtocolVersion: 2, Name: d.Name, Type: "job", RetryCount: d.RetryCount,
-		Prerequisites: []draftImage{{Name: "image", Type: typeImage, URI: d.Image}}, Parameters: map[string]string{},
+		Prerequisites: []draftImage{{Name: "image", Type: typeImage, URI: d.Image}}, Parameters: d.Parameters,
 		TaskRoles: map[string]draftRole{d.Role: {Instances: d.Instances, DockerImage: "image",
-			Resources: draftResources{CPU: d.CPU, MemoryMB: d.MemoryMB, GPU: d.GPU}, Commands: d.Commands}},
+			Resources: draftResources{CPU: whole(d.CPU), MemoryMB: d.MemoryMB, GPU: d.GPU}, Commands: d.Commands, Exec: d.Exec}},
 		Defaults: draftDefaults{VirtualCluster: d.VirtualCluster},
+		Extras:   draftExtras{MaxDurationSec: d.MaxDurationSec},
+	}
+	if f.Parameters == nil {
+		f.Parameters = map[string]string{}
 	}
 	for _, name := range d.Storages {
 		f.Extras.Storages = append(f.Extras.Storages, draftStorage{Name: name})
+	}
+	note := d.ImageNote
+	if note != "" {
+		note = "\n" + note
 	}
 	role := strictyaml.Path{"taskRoles", d.Role}.String() + "."
 	return strictyaml.Encode(f, strictyaml.Comments{
 		"":                           "A job for paictl. All fields: docs/job-protocol.md, and \"paictl job schema\".",
 		"name":                       "Unique among your jobs.",
 		"jobRetryCount":              "Attempts after failures of unknown cause. Failures of the platform don't count.",
-		"prerequisites":              "Images, and scripts and data that commands may name. An image of a private registry has\nauth: {username, password: <% $secrets.NAME %>, registryuri}.",
+		"prerequisites":              "Images, and scripts and data that commands may name. An image of a private registry has\nauth: {username, password: <% $secrets.NAME %>, registryuri}." + note,
 		"parameters":                 "Values that commands name as <% $parameters.NAME %>. Passwords go into secrets: beside it,\nand are named <% $secrets.NAME %>.",
 		"taskRoles":                  "Roles of tasks. Each task is a container of its own.",
 		role + "resourcePerInstance": "Of one task.",
@@ -92,4 +108,12 @@ func (d Draft) Write() ([]byte, error) {
 		"defaults.virtualCluster":    "Whose GPUs the job uses: \"paictl vc list\" shows them.",
 		"extras.storages":            "Mounted at /mnt/NAME.",
 	})
+}
+
+// whole is a number as people write it: 1, not 1.0.
+func whole(n float64) any {
+	if n == float64(int(n)) {
+		return int(n)
+	}
+	return n
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/openpai/paictl/pkg/plural"
 	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
@@ -136,7 +137,7 @@ func oneOf(word, lead string, known []string) string {
 	const shown = 24
 	sorted := slices.Sorted(slices.Values(known))
 	if len(sorted) > shown {
-		return lead + strings.Join(sorted[:shown], ", ") + fmt.Sprintf(" and %d others", len(sorted)-shown)
+		return lead + strings.Join(sorted[:shown], ", ") + " and " + plural.Of(len(sorted)-shown, "other")
 	}
 	return lead + strings.Join(sorted, ", ")
 }

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/plural"
 )
 
 // Host is one machine of a sandbox.
@@ -167,7 +168,7 @@ func removeIfEmpty(dir string) {
 
 func (s *Sandbox) up(ctx context.Context, opts Options) error {
 	if n := len(s.state.Hosts); n > opts.Hosts {
-		s.progress(fmt.Sprintf("the sandbox has %d hosts, which stay: down is what removes them", n))
+		s.progress(fmt.Sprintf("the sandbox has %s, and keeps all of them: down removes them", plural.Of(n, "host")))
 	}
 	if err := s.chooseBase(ctx, opts.CacheDir); err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/plural"
 )
 
 // pollGone is how often it is asked whether pods are gone.
@@ -48,7 +49,7 @@ func (r *run) awaitGone(ctx context.Context, t *target) error {
 					return err
 				}
 			}
-			if text := "waits for " + plural(len(left), "pod") + " to end"; text != told {
+			if text := "waits for " + plural.Of(len(left), "pod") + " to end"; text != told {
 				told = text
 				r.emit(Event{Kind: EventProgress, Service: t.name, Message: text})
 			}
@@ -78,7 +79,7 @@ func (r *run) onlyAway(ctx context.Context, service string, left []corev1.Pod) b
 		return false
 	}
 	if len(left) > 0 {
-		r.warn(fmt.Sprintf("%s of %s can't be told to end, their machines are away: %s", plural(len(left), "pod"), service, strings.Join(sets.List(nodes), ", ")),
+		r.warn(fmt.Sprintf("%s of %s can't be told to end, their machines are away: %s", plural.Of(len(left), "pod"), service, strings.Join(sets.List(nodes), ", ")),
 			"it ends when the machine is back")
 	}
 	return true

@@ -15,6 +15,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/layout"
 	"github.com/openpai/paictl/pkg/nodelabels"
+	"github.com/openpai/paictl/pkg/plural"
 	"github.com/openpai/paictl/pkg/services/catalogue"
 	"github.com/openpai/paictl/pkg/services/release"
 )
@@ -63,7 +64,7 @@ func (r *run) tellAbsent(nodes map[string]*corev1.Node) {
 	if !r.desired.Config.IsManaged() {
 		remedy = "let them join the cluster, or take them out of the layout and push it"
 	}
-	r.warn(plural(len(absent), "machine")+" of the layout not in the cluster: "+strings.Join(absent, ", "), remedy)
+	r.warn(plural.Of(len(absent), "machine")+" of the layout not in the cluster: "+strings.Join(absent, ", "), remedy)
 }
 
 const remedyLabels = "bring the nodes to the layout with: paictl cluster up -p DIR"
@@ -144,7 +145,7 @@ func (r *run) tellDifferent(nodes map[string]*corev1.Node, told map[string]map[s
 	var parts []string
 	for i, d := range differences {
 		if i == maxTold {
-			parts = append(parts, fmt.Sprintf("and %d more differences", len(differences)-i))
+			parts = append(parts, "and "+plural.Of(len(differences)-i, "more difference"))
 			break
 		}
 		parts = append(parts, someNodes(by[d])+" "+d)

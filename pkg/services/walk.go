@@ -2,7 +2,6 @@ package services
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"sync"
 )
@@ -93,12 +92,4 @@ func each[T any](items []T, parallel int, do func(T) error) error {
 		}
 	}
 	return nil
-}
-
-// plural writes "1 service" or "3 services".
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -9,6 +9,8 @@ import (
 	"io"
 	"sort"
 	"strings"
+
+	"github.com/openpai/paictl/pkg/plural"
 )
 
 // Severity says whether a finding stops the work.
@@ -68,22 +70,15 @@ func (fs Findings) Error() string {
 func (fs Findings) Summary() string {
 	var parts []string
 	if n := len(fs.Errors()); n > 0 {
-		parts = append(parts, plural(n, "problem"))
+		parts = append(parts, plural.Of(n, "problem"))
 	}
 	if n := len(fs.Warnings()); n > 0 {
-		parts = append(parts, plural(n, "warning"))
+		parts = append(parts, plural.Of(n, "warning"))
 	}
 	if len(parts) == 0 {
 		return "no problems"
 	}
 	return strings.Join(parts, ", ")
-}
-
-func plural(n int, word string) string {
-	if n == 1 {
-		return "1 " + word
-	}
-	return fmt.Sprintf("%d %ss", n, word)
 }
 
 // ExitCode is 1: the configuration is wrong.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/openpai/paictl/pkg/bundle"
+	"github.com/openpai/paictl/pkg/plural"
 	"github.com/openpai/paictl/pkg/version"
 )
 
@@ -95,7 +96,7 @@ func (b *builder) run(ctx context.Context, recipe Recipe, source string, header 
 	header.Kubernetes = cmp.Or(b.version("kubelet"), version.Kubernetes)
 	todo := b.keepFresh()
 	if todo == 0 {
-		fmt.Fprintf(b.out, "bundle %s is up to date: %d artifacts\n", b.w.Dir(), b.total)
+		fmt.Fprintf(b.out, "bundle %s is up to date: %s\n", b.w.Dir(), plural.Of(b.total, "artifact"))
 		return b.w.Commit()
 	}
 	if b.n > 0 {
@@ -126,7 +127,7 @@ func (b *builder) run(ctx context.Context, recipe Recipe, source string, header 
 			return nil, fmt.Errorf("clean up: %w", err)
 		}
 	}
-	fmt.Fprintf(b.out, "bundle %s is ready: %d artifacts, %s, in %s\n", b.w.Dir(), b.total, megabytes(size(done)), b.since(start))
+	fmt.Fprintf(b.out, "bundle %s is ready: %s, %s, in %s\n", b.w.Dir(), plural.Of(b.total, "artifact"), megabytes(size(done)), b.since(start))
 	return done, nil
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/bundle"
 	"github.com/openpai/paictl/pkg/bundle/chart"
+	"github.com/openpai/paictl/pkg/plural"
 )
 
 // LockName is the default name of the lock file, in the bundle's folder.
@@ -97,9 +98,9 @@ func Run(ctx context.Context, opts Options) (*bundle.Bundle, error) {
 		return nil, fmt.Errorf("clean up: %w", err)
 	}
 	if f.kept == f.total {
-		fmt.Fprintf(f.Progress, "bundle %s is up to date: %d artifacts\n", b.Dir(), f.total)
+		fmt.Fprintf(f.Progress, "bundle %s is up to date: %s\n", b.Dir(), plural.Of(f.total, "artifact"))
 	} else {
-		fmt.Fprintf(f.Progress, "bundle %s is ready: %d artifacts, locked in %s\n", b.Dir(), f.total, f.Lock)
+		fmt.Fprintf(f.Progress, "bundle %s is ready: %s, locked in %s\n", b.Dir(), plural.Of(f.total, "artifact"), f.Lock)
 	}
 	return b, nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/iostreams"
+	"github.com/openpai/paictl/pkg/plural"
 )
 
 // verifyOptions of "paictl bundle verify".
@@ -52,7 +53,7 @@ func newCmdVerify(f *cmdutil.Factory, runF func(context.Context, *verifyOptions)
 			return verifyRun(cmd.Context(), opts)
 		},
 	}
-	cmdutil.AddOutputFlag(cmd, &opts.Output, "table", "json", "yaml")
+	cmdutil.AddOutputFlag(cmd, &opts.Output, "table", "wide", "json", "yaml")
 	return cmd
 }
 
@@ -76,7 +77,7 @@ func verifyRun(ctx context.Context, opts *verifyOptions) error {
 		return err
 	}
 	list := verdicts(b, corrupt)
-	if damaged || !opts.Output.Is("table") {
+	if damaged || !opts.Output.IsTable() {
 		if werr := opts.Output.Write(opts.IO.Out, list, verdictTable(list)); werr != nil {
 			return werr
 		}
@@ -84,7 +85,7 @@ func verifyRun(ctx context.Context, opts *verifyOptions) error {
 	if damaged {
 		return hint.Errorf(corrupt.Remedy(), "%d of %d files of bundle %s are not what its manifest says", len(corrupt.Bad), total, b.Dir())
 	}
-	fmt.Fprintf(opts.IO.Err, "bundle %s is whole: %d files\n", b.Dir(), total)
+	fmt.Fprintf(opts.IO.Err, "bundle %s is whole: %s\n", b.Dir(), plural.Of(total, "file"))
 	return nil
 }
 

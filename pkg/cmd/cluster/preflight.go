@@ -10,6 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/cluster"
 	"github.com/openpai/paictl/pkg/cmd/cluster/session"
 	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/plural"
 )
 
 // PreflightOptions are those of "paictl cluster preflight".
@@ -112,20 +113,13 @@ func writeFindings(opts *PreflightOptions, findings []cluster.Finding, partial *
 		fmt.Fprintln(w, "not ready: no host could be checked")
 	case partial != nil:
 		fmt.Fprintf(w, "%d of %s ready, with %s; %d could not be checked\n",
-			partial.Hosts-len(partial.Failed), count(partial.Hosts, "host"), count(warnings, "warning"), len(partial.Failed))
+			partial.Hosts-len(partial.Failed), plural.Of(partial.Hosts, "host"), plural.Of(warnings, "warning"), len(partial.Failed))
 	case errs > 0:
-		fmt.Fprintf(w, "%s, %s; nothing was changed\n", count(errs, "error"), count(warnings, "warning"))
+		fmt.Fprintf(w, "%s, %s; nothing was changed\n", plural.Of(errs, "error"), plural.Of(warnings, "warning"))
 	case warnings > 0:
-		fmt.Fprintf(w, "ready, with %s\n", count(warnings, "warning"))
+		fmt.Fprintf(w, "ready, with %s\n", plural.Of(warnings, "warning"))
 	default:
 		fmt.Fprintln(w, "ready: all checks passed")
 	}
 	return nil
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/cluster"
 	"github.com/openpai/paictl/pkg/cmd/cluster/session"
 	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/plural"
 )
 
 // StatusOptions are those of "paictl cluster status".
@@ -84,7 +85,7 @@ func statusRun(ctx context.Context, opts *StatusOptions) error {
 
 func writeStatus(opts *StatusOptions, st *cluster.Status) error {
 	w := opts.Factory.IO.Out
-	if !opts.Output.Is("table") {
+	if !opts.Output.IsTable() {
 		return opts.Output.Write(w, st, machineTable(st))
 	}
 	fmt.Fprintf(w, "cluster %s (%s), %s, API %s at %s\n", st.Cluster, st.ClusterID, st.Kubernetes, st.API, st.Endpoint)
@@ -95,7 +96,7 @@ func writeStatus(opts *StatusOptions, st *cluster.Status) error {
 		fmt.Fprintf(w, "locked by %s, since %s\n", st.Lock.Owner, st.Lock.Since)
 	}
 	if st.Pending != nil {
-		fmt.Fprintf(w, "pending: %d changes (see paictl cluster plan)\n", *st.Pending)
+		fmt.Fprintf(w, "pending: %s (see paictl cluster plan)\n", plural.Of(*st.Pending, "change"))
 	}
 	fmt.Fprintln(w)
 	if err := opts.Output.Write(w, nil, machineTable(st)); err != nil {
@@ -118,7 +119,7 @@ func machineTable(st *cluster.Status) cmdutil.Table {
 		if m.Cordoned {
 			state += ",cordoned"
 		}
-		note := strings.Join(append(append([]string{}, m.Pressure...), shorten(m.Message, 100)), " ")
+		note := strings.Join(append(append([]string{}, m.Pressure...), m.Message), " ")
 		t.Rows = append(t.Rows, []string{m.Host, m.Address, strings.Join(m.Roles, ","), state, program(m.Kubelet), program(m.Containerd), strings.TrimSpace(note)})
 	}
 	return t
@@ -163,13 +164,13 @@ func writeCertificates(w io.Writer, out *cmdutil.Output, st *cluster.Status) err
 			order = append(order, k)
 		}
 		hosts[k] = append(hosts[k], c.Host)
-		left[k] = fmt.Sprintf("%d days", c.Days)
+		left[k] = plural.Of(c.Days, "day")
 		if c.Expired {
 			left[k] = "EXPIRED"
 		}
 	}
 	for _, k := range order {
-		row := []string{k.name, k.day, left[k], hostList(hosts[k])}
+		row := []string{k.name, k.day, left[k], hostList(hosts[k], out.Is("wide"))}
 		if k.err != "" {
 			row[1], row[2] = "unreadable", k.err
 		}
@@ -190,17 +191,9 @@ func renewal(r cluster.Renewal) string {
 	return fmt.Sprintf("OFF on %s; paictl cluster up switches it on", strings.Join(r.Off, ", "))
 }
 
-func hostList(hosts []string) string {
-	if len(hosts) <= 3 {
+func hostList(hosts []string, all bool) string {
+	if all || len(hosts) <= 3 {
 		return strings.Join(hosts, ",")
 	}
 	return fmt.Sprintf("%s and %d more", strings.Join(hosts[:2], ","), len(hosts)-2)
-}
-
-func shorten(s string, n int) string {
-	s = strings.Join(strings.Fields(s), " ")
-	if r := []rune(s); len(r) > n {
-		return string(r[:n-1]) + "…"
-	}
-	return s
 }

@@ -43,7 +43,7 @@ func NewCmdGetID(f *cmdutil.Factory, runF func(context.Context, *GetIDOptions) e
 		},
 	}
 	cmdutil.AddKubeFlags(cmd, &opts.Kube)
-	cmdutil.AddOutputFlag(cmd, &opts.Output, "table", "json", "yaml", "name")
+	cmdutil.AddOutputFlag(cmd, &opts.Output, "table", "wide", "json", "yaml", "name")
 	return cmd
 }
 

@@ -38,7 +38,7 @@ func NewCmdHistory(f *cmdutil.Factory, runF func(context.Context, *HistoryOption
 		},
 	}
 	cmdutil.AddKubeFlags(cmd, &opts.Kube)
-	cmdutil.AddOutputFlag(cmd, &opts.Output, "table", "json", "yaml", "name")
+	cmdutil.AddOutputFlag(cmd, &opts.Output, "table", "wide", "json", "yaml", "name")
 	return cmd
 }
 

@@ -38,7 +38,7 @@ line it comes from, or "default".`,
 		},
 	}
 	addDirFlag(cmd, f, &opts.Dir)
-	cmdutil.AddOutputFlag(cmd, &opts.Output, "yaml", "json", "table", "name")
+	cmdutil.AddOutputFlag(cmd, &opts.Output, "yaml", "json", "table", "wide", "name")
 	return cmd
 }
 

@@ -49,7 +49,7 @@ come from the cluster, which forgets them after an hour, and from the job contro
 	opts.Flags.add(f, cmd)
 	cmd.Flags().StringVar(&opts.Type, "type", "", "only Warning or Normal")
 	_ = cmd.RegisterFlagCompletionFunc("type", cobra.FixedCompletions([]string{"Warning", "Normal"}, cobra.ShellCompDirectiveNoFileComp))
-	cmdutil.AddOutputFlag(cmd, &opts.Output, "table", "json", "yaml")
+	cmdutil.AddOutputFlag(cmd, &opts.Output, "table", "wide", "json", "yaml")
 	return cmd
 }
 
@@ -75,7 +75,7 @@ func eventsRun(ctx context.Context, opts *EventsOptions) error {
 	for _, e := range list {
 		t.Rows = append(t.Rows, []string{ago(c.Now(), e.Time), e.Type, e.Reason, shortObject(j, e.Object), fmt.Sprint(e.Count), e.Message})
 	}
-	if len(list) == 0 && opts.Output.Is("table") {
+	if len(list) == 0 && opts.Output.IsTable() {
 		opts.Factory.IO.Say("%s has no events", j.Title())
 		return nil
 	}

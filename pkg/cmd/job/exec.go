@@ -13,6 +13,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/iostreams"
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/job/stream"
 )
@@ -126,6 +127,11 @@ func execRun(ctx context.Context, opts *ExecOptions) error {
 	if err != nil {
 		return err
 	}
+	return opts.run(ctx, c, j, target)
+}
+
+// run runs the command in a task.
+func (opts *ExecOptions) run(ctx context.Context, c *job.Client, j *job.Job, target *job.Target) error {
 	io := opts.Factory.IO
 	e := stream.Command{Namespace: target.Pod.Namespace, Pod: target.Pod.Name, Container: target.Container,
 		Args: target.Command(opts.Command...), Stdout: io.Out, Stderr: io.Err}
@@ -133,9 +139,9 @@ func execRun(ctx context.Context, opts *ExecOptions) error {
 		e.Stdin = io.In
 	}
 	if opts.TTY {
-		in, ok := io.In.(*os.File)
-		if !ok || !term.IsTerminal(int(in.Fd())) {
-			return cmdutil.Usagef("there is no terminal to give: leave out -t")
+		in, err := terminalOf(io)
+		if err != nil {
+			return err
 		}
 		restore, sizes, err := rawTerminal(ctx, in)
 		if err != nil {
@@ -145,6 +151,15 @@ func execRun(ctx context.Context, opts *ExecOptions) error {
 		e.TTY, e.Sizes = true, sizes
 	}
 	return ended(c, j, target, stream.Exec(ctx, c.Cluster, e))
+}
+
+// terminalOf is the terminal at which somebody types.
+func terminalOf(io *iostreams.IOStreams) (*os.File, error) {
+	in, ok := io.In.(*os.File)
+	if !ok || !term.IsTerminal(int(in.Fd())) {
+		return nil, cmdutil.Usagef("there is no terminal to give: leave out -t")
+	}
+	return in, nil
 }
 
 // ended makes the exit code of a command that of the program.

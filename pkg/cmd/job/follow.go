@@ -19,6 +19,7 @@ type followOptions struct {
 	until   func(job.Phase) bool
 	timeout time.Duration // 0 is without end
 	quiet   bool          // no line for each state
+	mine    bool          // the job ends with the command, which says so itself
 }
 
 // errTimeout is the cause of a context whose time is over.
@@ -70,6 +71,8 @@ func follow(ctx context.Context, f *cmdutil.Factory, c *job.Client, j *job.Job, 
 		}
 		return last, &cmdutil.CodeError{Code: exitTimeout, Err: hint.Errorf("the job goes on; see why with: paictl job why "+j.Name,
 			"%s is %s after %s", j.Title(), at, o.timeout)}
+	case ctx.Err() != nil && o.mine:
+		return last, ctx.Err()
 	case ctx.Err() != nil:
 		return last, left(f, j, last)
 	}

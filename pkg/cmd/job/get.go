@@ -12,6 +12,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/plural"
 	"github.com/openpai/paictl/pkg/terminal"
 )
 
@@ -36,7 +37,8 @@ func NewCmdGet(f *cmdutil.Factory, runF func(context.Context, *GetOptions) error
 		Aliases: []string{"show"},
 		Short:   "Show a job: its state, roles, tasks and attempts",
 		Long: `Shows all that is known of a job, live or ended. Of a job with many tasks the page has those that don't
-run as they should, first; --all-tasks shows all.
+run as they should, first; --all-tasks shows all. On a terminal, tables are fitted to its width; -o wide shows
+them whole.
 
 --config prints the job file as it was submitted, with its secrets masked.`,
 		Example: `  paictl job get train
@@ -56,7 +58,7 @@ run as they should, first; --all-tasks shows all.
 	opts.Flags.add(f, cmd)
 	cmd.Flags().BoolVar(&opts.AllTasks, "all-tasks", false, "show every task of a large job")
 	cmd.Flags().BoolVar(&opts.Config, "config", false, "print the job file, secrets masked")
-	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json", "yaml", "name")
+	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "wide", "json", "yaml", "name")
 	return cmd
 }
 
@@ -78,14 +80,43 @@ func getRun(ctx context.Context, opts *GetOptions) error {
 		}
 		_, err := io.WriteString(out, text+"\n")
 		return err
-	case !opts.Output.Is("text"):
-		return opts.Output.Write(out, d, cmdutil.Table{Rows: [][]string{{j.Title()}}})
+	case opts.Output.Is("text"), opts.Output.Is("wide"):
+		return writePage(out, &opts.Output, d, c.Now(), opts.AllTasks)
 	}
-	return writePage(out, d, c.Now(), opts.AllTasks)
+	return opts.Output.Write(out, d, cmdutil.Table{Rows: [][]string{{j.Title()}}})
 }
 
 // writePage is a job for a person.
-func writePage(out io.Writer, d *job.Detail, now time.Time, allTasks bool) error {
+func writePage(out io.Writer, output *cmdutil.Output, d *job.Detail, now time.Time, allTasks bool) error {
+	if err := writeHead(out, d, now); err != nil {
+		return err
+	}
+	table, left := tasksTable(d, now, allTasks)
+	if err := output.WriteTable(out, table); err != nil {
+		return err
+	}
+	if left > 0 {
+		fmt.Fprintf(out, "(%d more: --all-tasks)\n", left)
+	}
+	if len(d.Attempts) > 1 {
+		fmt.Fprintln(out)
+		if err := output.WriteTable(out, attemptsTable(d)); err != nil {
+			return err
+		}
+	}
+	if d.Note != "" {
+		fmt.Fprintln(out, "\n"+terminal.Line(d.Note))
+	}
+	switch p := job.Phase(d.State); p {
+	case job.Running, job.Succeeded, job.Stopped:
+	default:
+		fmt.Fprintf(out, "\nwhy: paictl job why %s\n", terminal.Line(d.Name))
+	}
+	return nil
+}
+
+// writeHead is what concerns the whole job.
+func writeHead(out io.Writer, d *job.Detail, now time.Time) error {
 	rows := cmdutil.NewRows(out)
 	line := func(what, text string) {
 		if text != "" {
@@ -109,31 +140,15 @@ func writePage(out io.Writer, d *job.Detail, now time.Time, allTasks bool) error
 	}
 	for _, n := range d.AvoidedNodes {
 		if job.Avoids(n, now) {
-			line("Avoids", fmt.Sprintf("%s, which failed it %d times", n.Name, n.Failures))
+			line("Avoids", fmt.Sprintf("%s, which failed it %s", n.Name, plural.Times(n.Failures)))
 		}
 	}
 	line("Framework", d.Framework)
-	rows.Add()
-	writeTasks(rows, d, now, allTasks)
 	if err := rows.Flush(); err != nil {
 		return err
 	}
-	if len(d.Attempts) > 1 {
-		fmt.Fprintln(out)
-		writeAttempts(rows, d)
-		if err := rows.Flush(); err != nil {
-			return err
-		}
-	}
-	if d.Note != "" {
-		fmt.Fprintln(out, "\n"+terminal.Line(d.Note))
-	}
-	switch p := job.Phase(d.State); p {
-	case job.Running, job.Succeeded, job.Stopped:
-	default:
-		fmt.Fprintf(out, "\nwhy: paictl job why %s\n", terminal.Line(d.Name))
-	}
-	return nil
+	_, err := fmt.Fprintln(out)
+	return err
 }
 
 func stateLine(d *job.Detail, now time.Time) string {
@@ -157,12 +172,9 @@ func vcLine(d *job.Detail) string {
 }
 
 func askLine(d *job.Detail) string {
-	text := fmt.Sprintf("%d tasks", d.Job.Tasks)
-	if d.Job.Tasks == 1 {
-		text = "1 task"
-	}
+	text := plural.Of(d.Job.Tasks, "task")
 	if d.GPUs > 0 {
-		text += fmt.Sprintf(", %d GPUs", d.GPUs)
+		text += ", " + plural.Of(d.GPUs, "GPU")
 	}
 	return text
 }
@@ -175,31 +187,29 @@ func stamp(at *time.Time, now time.Time) string {
 	return at.Local().Format(time.DateTime) + " (" + job.Duration(now.Sub(*at)) + " ago)"
 }
 
-// writeTasks shows the tasks of the latest attempt, those that need a look first.
-func writeTasks(rows *cmdutil.Rows, d *job.Detail, now time.Time, all bool) {
+// tasksTable has the tasks of the latest attempt, those that need a look first, and how many are left out.
+func tasksTable(d *job.Detail, now time.Time, all bool) (t cmdutil.Table, left int) {
 	if len(d.Tasks) == 0 {
-		rows.Add("ROLE", "TASKS", "IMAGE")
+		t.Header = []string{"ROLE", "TASKS", "IMAGE"}
 		for _, r := range d.Roles {
-			rows.Add(r.Name, fmt.Sprint(r.Tasks), dash(r.Image))
+			t.Rows = append(t.Rows, []string{r.Name, fmt.Sprint(r.Tasks), dash(r.Image)})
 		}
-		return
+		return t, 0
 	}
 	shown := d.Tasks
 	if !all && len(shown) > maxTasks {
 		shown = chosen(d.Tasks)
 	}
-	rows.Add("TASK", "STATE", "NODE", "IP", "RAN", "RETRIES", "EXIT")
+	t.Header = []string{"TASK", "STATE", "NODE", "IP", "RAN", "RETRIES", "EXIT"}
 	for i := range shown {
-		t := &shown[i]
+		task := &shown[i]
 		exit := "-"
-		if code, ok := t.Code(); ok {
-			exit = exitText(&code, t.Completion.Phrase)
+		if code, ok := task.Code(); ok {
+			exit = exitText(&code, task.Completion.Phrase)
 		}
-		rows.Add(t.Name(), taskState(t, now), dash(t.Node), dash(t.IP), ran(t, now), fmt.Sprint(t.Retries), exit)
+		t.Rows = append(t.Rows, []string{task.Name(), taskState(task, now), dash(task.Node), dash(task.IP), ran(task, now), fmt.Sprint(task.Retries), exit})
 	}
-	if n := len(d.Tasks) - len(shown); n > 0 {
-		rows.Add(fmt.Sprintf("(%d more tasks: --all-tasks)", n))
-	}
+	return t, len(d.Tasks) - len(shown)
 }
 
 // chosen are the tasks of a large job that a page shows.
@@ -239,9 +249,9 @@ func ran(t *job.Task, now time.Time) string {
 	return job.Duration(end.Sub(*t.Run))
 }
 
-// writeAttempts shows the attempts of the whole job.
-func writeAttempts(rows *cmdutil.Rows, d *job.Detail) {
-	rows.Add("ATTEMPT", "STARTED", "RAN", "EXIT", "ENDED BY")
+// attemptsTable has the attempts of the whole job.
+func attemptsTable(d *job.Detail) cmdutil.Table {
+	t := cmdutil.Table{Header: []string{"ATTEMPT", "STARTED", "RAN", "EXIT", "ENDED BY"}}
 	for i := range d.Attempts {
 		a := &d.Attempts[i]
 		ranFor, exit, by := "-", "-", "-"
@@ -254,8 +264,9 @@ func writeAttempts(rows *cmdutil.Rows, d *job.Detail) {
 				by = job.TaskName(roleName(d, c.Trigger.TaskRoleName), *c.Trigger.TaskIndex)
 			}
 		}
-		rows.Add(fmt.Sprint(a.ID), a.Started.Local().Format(time.DateTime), ranFor, exit, by)
+		t.Rows = append(t.Rows, []string{fmt.Sprint(a.ID), a.Started.Local().Format(time.DateTime), ranFor, exit, by})
 	}
+	return t
 }
 
 // roleName is what the user calls a role of the Framework.

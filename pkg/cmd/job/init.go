@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"strconv"
 
@@ -14,13 +15,19 @@ import (
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/iostreams"
+	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/protocol"
 )
 
 // InitOptions are those of "paictl job init".
 type InitOptions struct {
-	IO    *iostreams.IOStreams
-	Draft protocol.Draft
+	Factory *cmdutil.Factory
+	IO      *iostreams.IOStreams
+	Kube    kube.Options
+	Draft   protocol.Draft
+	// Found asks the cluster for an image: no flag names one.
+	Found bool
 	File  string
 	Force bool
 	// Ask tells that a person is asked for what no flag says.
@@ -29,25 +36,28 @@ type InitOptions struct {
 
 // NewCmdInit returns "paictl job init". runF replaces the run in tests.
 func NewCmdInit(f *cmdutil.Factory, runF func(context.Context, *InitOptions) error) *cobra.Command {
-	opts := &InitOptions{IO: f.IO, Draft: protocol.DefaultDraft()}
+	opts := &InitOptions{Factory: f, IO: f.IO, Draft: protocol.DefaultDraft()}
 	cmd := &cobra.Command{
 		Use:   "init",
 		Short: "Write a new job file",
 		Long: `Writes a commented job file with one role, which is valid as it is. On a terminal, and without flags that
-describe the job, it asks; elsewhere it takes flags and their defaults.`,
+describe the job, it asks; elsewhere it takes flags and their defaults.
+
+The default image is one that all machines of the cluster hold, where the cluster answers, and else one that has
+to be pulled; a comment in the file says which.`,
 		Example: `  paictl job init
   paictl job init --name train --image pytorch/pytorch:2.9.0 --gpus 8 --instances 4 \
     --command 'torchrun train.py' -o train.yaml`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			opts.Ask = f.IO.CanPrompt()
+			opts.Ask, opts.Found = f.IO.CanPrompt(), !cmd.Flags().Changed("image")
 			for _, name := range draftFlags() {
 				opts.Ask = opts.Ask && !cmd.Flags().Changed(name)
 			}
 			if runF != nil {
 				return runF(cmd.Context(), opts)
 			}
-			return initRun(opts)
+			return initRun(cmd.Context(), opts)
 		},
 	}
 	d, fl := &opts.Draft, cmd.Flags()
@@ -57,7 +67,7 @@ describe the job, it asks; elsewhere it takes flags and their defaults.`,
 	fl.StringArrayVar(&d.Commands, "command", d.Commands, "command that it runs; repeat it for several")
 	fl.IntVar(&d.Instances, "instances", d.Instances, "number of tasks")
 	fl.IntVar(&d.GPU, "gpus", d.GPU, "GPUs of one task")
-	fl.IntVar(&d.CPU, "cpus", d.CPU, "processors of one task")
+	fl.Float64Var(&d.CPU, "cpus", d.CPU, "processors of one task, such as 4 or 0.5")
 	fl.IntVar(&d.MemoryMB, "memory", d.MemoryMB, "memory of one task in MB")
 	fl.IntVar(&d.RetryCount, "retries", d.RetryCount, "attempts after failures of unknown cause")
 	fl.StringVar(&d.VirtualCluster, "vc", d.VirtualCluster, "virtual cluster")
@@ -65,30 +75,52 @@ describe the job, it asks; elsewhere it takes flags and their defaults.`,
 	fl.StringVarP(&opts.File, "output", "o", "", "file to write (default: standard output; asked on a terminal)")
 	fl.BoolVar(&opts.Force, "force", false, "overwrite the file")
 	_ = cmd.MarkFlagFilename("output", "yaml", "yml")
+	cmdutil.AddKubeFlags(cmd, &opts.Kube)
+	_ = cmd.RegisterFlagCompletionFunc("image", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		return heldImages(cmd.Context(), f, opts.Kube), cobra.ShellCompDirectiveNoFileComp
+	})
 	return cmd
+}
+
+// heldImages are those that the cluster's machines hold; nothing where it doesn't answer soon.
+func heldImages(ctx context.Context, f *cmdutil.Factory, o kube.Options) []string {
+	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
+	defer cancel()
+	c, err := job.Open(o)
+	if err != nil {
+		return nil
+	}
+	images, err := c.Images(ctx)
+	if err != nil {
+		f.Log.DebugContext(ctx, "ask for images", "error", err)
+	}
+	return images
+}
+
+// findImage takes an image that is there instead of one that must be pulled.
+func (opts *InitOptions) findImage(ctx context.Context) {
+	opts.Draft.ImageNote = "Which images the machines hold isn't known: this one is pulled from Docker Hub."
+	if held := job.FirstImage(heldImages(ctx, opts.Factory, opts.Kube)); held != "" {
+		opts.Draft.Image, opts.Draft.ImageNote = held, "All machines of the cluster hold this one."
+	}
 }
 
 func draftFlags() []string {
 	return []string{"name", "role", "image", "command", "instances", "gpus", "cpus", "memory", "retries", "vc", "storage"}
 }
 
-func initRun(opts *InitOptions) error {
+func initRun(ctx context.Context, opts *InitOptions) error {
+	if opts.Found {
+		opts.findImage(ctx)
+	}
 	if opts.Ask {
 		if err := ask(opts); err != nil {
 			return err
 		}
 	}
-	text, err := opts.Draft.Write()
+	text, err := written(&opts.Draft)
 	if err != nil {
 		return err
-	}
-	name := opts.File
-	if name == "" {
-		name = "job file"
-	}
-	if _, findings := protocol.Parse(name, text); findings.Err() != nil {
-		first := findings.Errors()[0]
-		return hint.Wrap(cmdutil.Usagef("that is no job: %s: %s", first.Field, first.Message), first.Remedy)
 	}
 	if opts.File == "" || opts.File == "-" {
 		_, err := opts.IO.Out.Write(text)
@@ -99,6 +131,19 @@ func initRun(opts *InitOptions) error {
 	}
 	opts.IO.Say("%s is written; submit it with: paictl job submit %s", opts.File, opts.File)
 	return nil
+}
+
+// written is the file of a draft, if it is one that can be submitted.
+func written(d *protocol.Draft) ([]byte, error) {
+	text, err := d.Write()
+	if err != nil {
+		return nil, err
+	}
+	if _, findings := protocol.Parse("job file", text); findings.Err() != nil {
+		first := findings.Errors()[0]
+		return nil, hint.Wrap(cmdutil.Usagef("that is no job: %s: %s", first.Field, first.Message), first.Remedy)
+	}
+	return text, nil
 }
 
 // writeNew doesn't touch a file that is there, unless force is given.
@@ -123,13 +168,23 @@ func writeNew(name string, text []byte, force bool, mode os.FileMode) error {
 // ask goes through the questions. An empty answer takes what stands in brackets.
 func ask(opts *InitOptions) error {
 	d := &opts.Draft
-	q := &questions{s: opts.IO}
+	q := &questions{s: opts.IO, valid: func() error {
+		_, err := written(d)
+		return err
+	}}
 	q.text("Name of the job", &d.Name)
+	offered := d.Image
 	q.text("Image", &d.Image)
+	if d.Image != offered {
+		d.ImageNote = ""
+	}
 	q.text("Command", &d.Commands[0])
 	q.number("Tasks", &d.Instances)
 	q.number("GPUs of one task", &d.GPU)
-	q.number("Processors of one task", &d.CPU)
+	q.fraction("Processors of one task", d.CPU, func(n float64) bool {
+		d.CPU = n
+		return true
+	})
 	q.number("Memory of one task in MB", &d.MemoryMB)
 	q.text("Virtual cluster", &d.VirtualCluster)
 	if opts.File == "" {
@@ -139,16 +194,25 @@ func ask(opts *InitOptions) error {
 	return q.err
 }
 
-// questions asks one after the other, and stops at the first that can't be asked.
+// questions asks one after the other, and stops at the first that can't be asked. An answer that makes no valid job is
+// asked for again.
 type questions struct {
-	s   *iostreams.IOStreams
-	err error
+	s     *iostreams.IOStreams
+	valid func() error
+	err   error
 }
 
 func (q *questions) text(question string, value *string) {
-	if q.err != nil {
-		return
+	for q.err == nil {
+		before := *value
+		if q.line(question, value); q.fine() {
+			return
+		}
+		*value = before
 	}
+}
+
+func (q *questions) line(question string, value *string) {
 	fmt.Fprintf(q.s.Err, "%s [%s]: ", question, *value)
 	answer, err := prompt.Line(q.s.In)
 	if errors.Is(err, io.EOF) {
@@ -159,15 +223,37 @@ func (q *questions) text(question string, value *string) {
 	}
 }
 
+// fine says what is wrong with the answer.
+func (q *questions) fine() bool {
+	if q.err != nil {
+		return true
+	}
+	err := q.valid()
+	cmdutil.PrintError(q.s.Err, err)
+	return err == nil
+}
+
 func (q *questions) number(question string, value *int) {
+	q.fraction(question, float64(*value), func(n float64) bool {
+		*value = int(n)
+		return n == float64(*value)
+	})
+}
+
+func (q *questions) fraction(question string, value float64, set func(float64) bool) {
 	for q.err == nil {
-		text := strconv.Itoa(*value)
-		q.text(question, &text)
-		n, err := strconv.Atoi(text)
-		if err == nil && n >= 0 {
-			*value = n
+		text := strconv.FormatFloat(value, 'f', -1, 64)
+		q.line(question, &text)
+		n, err := strconv.ParseFloat(text, 64)
+		switch {
+		case q.err != nil:
+		case err != nil || n < 0 || n > math.MaxInt32 || !set(n):
+			fmt.Fprintln(q.s.Err, "Write a number, such as 1.")
+			set(value)
+		case q.fine():
 			return
+		default:
+			set(value)
 		}
-		fmt.Fprintln(q.s.Err, "Write a number, such as 1.")
 	}
 }

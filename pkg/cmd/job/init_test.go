@@ -16,6 +16,7 @@ import (
 
 func initOn(t *testing.T, answers string, args ...string) (stderr string, err error) {
 	t.Helper()
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	f := cmdutil.New("test")
 	s, in, _, errOut := iostreams.Test()
 	s.SetTerminal(true)
@@ -29,10 +30,11 @@ func initOn(t *testing.T, answers string, args ...string) (stderr string, err er
 
 func TestInitAsksAPerson(t *testing.T) {
 	t.Chdir(t.TempDir())
-	stderr, err := initOn(t, "train\n\npython3 train.py\nmany\n4\n\n16\n\nvision\n\n")
+	stderr, err := initOn(t, "my job\ntrain\n\npython3 train.py\nmany\n4\n\n0.5\n1e99\n\nvision\n\n")
 	require.NoError(t, err)
 	assert.Contains(t, stderr, "Name of the job [hello]: ")
 	assert.Contains(t, stderr, "Write a number, such as 1.")
+	assert.Contains(t, stderr, "\"my job\" is not a name that is allowed here\n  -> write letters", "and the other answers aren't lost")
 	text, err := os.ReadFile("train.yaml")
 	require.NoError(t, err)
 	j, findings := protocol.Parse("train.yaml", text)
@@ -40,7 +42,7 @@ func TestInitAsksAPerson(t *testing.T) {
 	assert.Equal(t, "train", j.Name)
 	assert.Equal(t, "vision", j.VirtualCluster)
 	assert.Equal(t, "python3 train.py", j.Roles[0].Command.Reveal())
-	assert.Equal(t, []int{4, 0, 16000, 1024}, []int{j.Roles[0].Instances, j.Roles[0].GPU, j.Roles[0].MilliCPU, j.Roles[0].MemoryMB})
+	assert.Equal(t, []int{4, 0, 500, 1024}, []int{j.Roles[0].Instances, j.Roles[0].GPU, j.Roles[0].MilliCPU, j.Roles[0].MemoryMB})
 }
 
 func TestInitAsksNothingThatFlagsSay(t *testing.T) {

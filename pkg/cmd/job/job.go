@@ -21,6 +21,7 @@ NAME is a job of yours; USER/NAME or USER~NAME one of somebody else. Who you are
 "user", or the name of your account on this machine.`,
 		Example: `  paictl job init -o hello.yaml
   paictl job submit hello.yaml --watch
+  paictl job run -it docker.io/openpai/examples-python:3
   paictl job list
   paictl job why hello
   paictl job logs hello -f`,
@@ -29,7 +30,7 @@ NAME is a job of yours; USER/NAME or USER~NAME one of somebody else. Who you are
 		id, title string
 		verbs     []*cobra.Command
 	}{
-		{"run", "Run jobs:", []*cobra.Command{NewCmdSubmit(f, nil), NewCmdWait(f, nil), NewCmdStop(f, nil), NewCmdRetry(f, nil), NewCmdScale(f, nil), NewCmdDelete(f, nil)}},
+		{"run", "Run jobs:", []*cobra.Command{NewCmdSubmit(f, nil), NewCmdRun(f, nil), NewCmdWait(f, nil), NewCmdStop(f, nil), NewCmdRetry(f, nil), NewCmdScale(f, nil), NewCmdDelete(f, nil)}},
 		{"look", "Look at them:", []*cobra.Command{NewCmdList(f, nil), NewCmdGet(f, nil), NewCmdWhy(f, nil), NewCmdLogs(f, nil), NewCmdEvents(f, nil), NewCmdQueue(f, nil), NewCmdTop(f, nil)}},
 		{"inside", "Go into a task:", []*cobra.Command{NewCmdShell(f, nil), NewCmdExec(f, nil), NewCmdCopy(f, nil), NewCmdPortForward(f, nil)}},
 		{"file", "Write job files:", []*cobra.Command{NewCmdInit(f, nil), NewCmdValidate(f, nil), NewCmdRender(f, nil), NewCmdClone(f, nil), NewCmdSchema(f, nil)}},

@@ -71,18 +71,10 @@ and is tried again), succeeded, failed, stopped, deleted.`,
 	fl.StringVar(&opts.Filter.Cursor, "cursor", "", "go on where a list before this one ended")
 	fl.DurationVarP(&opts.Watch, "watch", "w", 0, "show it again every so often, such as 5s")
 	fl.StringSliceVar(&opts.Columns, "columns", nil, "these columns: "+strings.Join(columnNames(), ","))
-	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(phaseNames(), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(job.PhaseNames(), cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("columns", cobra.FixedCompletions(columnNames(), cobra.ShellCompDirectiveNoFileComp))
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "table", "wide", "json", "yaml", "name")
 	return cmd
-}
-
-func phaseNames() []string {
-	var out []string
-	for _, p := range job.Phases() {
-		out = append(out, string(p))
-	}
-	return out
 }
 
 func (opts *ListOptions) complete(cmd *cobra.Command, states []string, since string) (err error) {
@@ -150,7 +142,7 @@ func listOnce(ctx context.Context, opts *ListOptions, c *job.Client) error {
 	if page.Note != "" {
 		io.Say("%s", page.Note)
 	}
-	person := opts.Output.Is("table") || opts.Output.Is("wide")
+	person := opts.Output.IsTable()
 	if len(page.Items) == 0 && person {
 		io.Say("%s", opts.nothing())
 		return nil

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/framework/api"
 	"github.com/openpai/paictl/pkg/job"
 )
@@ -17,7 +18,7 @@ func TestAJobThatIsGoneIsNotSaidToHaveRunUntilThatWasFound(t *testing.T) {
 	row := job.Row{Job: api.Job{Name: "train", User: "ann", State: api.Deleted, Phrase: api.PhraseGone, Submitted: started, Started: &started, Completed: &found}}
 	now := found.Add(time.Hour)
 	var out bytes.Buffer
-	require.NoError(t, writePage(&out, &job.Detail{Row: row}, now, false))
+	require.NoError(t, writePage(&out, &cmdutil.Output{}, &job.Detail{Row: row}, now, false))
 	assert.Regexp(t, `(?m)^State +deleted$`, out.String())
 	assert.Regexp(t, `(?m)^Found missing +.*\(1h ago\)$`, out.String())
 	assert.Contains(t, out.String(), "why: paictl job why train")

@@ -64,7 +64,7 @@ func queueRun(ctx context.Context, opts *QueueOptions) error {
 		return c.Explain(err)
 	}
 	io := opts.Factory.IO
-	if len(waiting.Items) == 0 && opts.Output.Is("table") {
+	if len(waiting.Items) == 0 && opts.Output.IsTable() {
 		if opts.VC != "" {
 			io.Say("nothing waits for GPUs of %s", opts.VC)
 			return nil

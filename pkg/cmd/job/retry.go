@@ -7,6 +7,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/plural"
 )
 
 // RetryOptions are those of "paictl job retry".
@@ -135,9 +136,9 @@ func scaleRun(ctx context.Context, opts *ScaleOptions) error {
 		return err
 	}
 	if before == opts.Tasks {
-		opts.Factory.IO.Say("%s has %s there already", j.Title(), counted(before, "task"))
+		opts.Factory.IO.Say("%s has %s there already", j.Title(), plural.Of(before, "task"))
 		return nil
 	}
-	opts.Factory.IO.Say("%s goes from %s to %d", j.Title(), counted(before, "task"), opts.Tasks)
+	opts.Factory.IO.Say("%s goes from %s to %d", j.Title(), plural.Of(before, "task"), opts.Tasks)
 	return nil
 }

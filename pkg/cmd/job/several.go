@@ -2,6 +2,7 @@ package job
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -47,7 +48,8 @@ func eachName(ctx context.Context, f *cmdutil.Factory, names []string, run func(
 		if err == nil {
 			continue
 		}
-		if len(names) == 1 || ctx.Err() != nil {
+		// What is wrong with the command line is wrong for all.
+		if _, usage := errors.AsType[*cmdutil.UsageError](err); usage || len(names) == 1 || ctx.Err() != nil {
 			return err
 		}
 		cmdutil.PrintError(f.IO.Err, err)

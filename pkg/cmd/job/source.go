@@ -15,6 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/job/code"
 	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/plural"
 	"github.com/openpai/paictl/pkg/protocol"
 	"github.com/openpai/paictl/pkg/runtime/spec"
 	"github.com/openpai/paictl/pkg/strictyaml"
@@ -35,6 +36,12 @@ func (s *Source) add(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringArrayVar(&s.Parameters, "set", nil, "NAME=VALUE: another value for a parameter of the file; may be repeated")
 	fl.StringVar(&s.Name, "name", "", "another name than the file's")
+	s.addWay(cmd)
+}
+
+// addWay adds the flags that don't change the text of the file.
+func (s *Source) addWay(cmd *cobra.Command) {
+	fl := cmd.Flags()
 	fl.StringVar(&s.Group, "group", "", "your group, for its quota (default: the setting group)")
 	fl.StringVar(&s.Code, "code", "", "folder that goes along, to be the tasks' working directory")
 	_ = cmd.MarkFlagDirname("code")
@@ -60,23 +67,39 @@ func (s *Source) group(f *cmdutil.Factory) string {
 	return settings.GetString("group")
 }
 
+// input is the text of a job and the file that it comes from.
+type input struct {
+	file       string
+	text       []byte
+	parameters map[string]string // of a sweep: what this job has and others haven't
+}
+
 // read reads files, and reports all that is wrong in any.
 func (s *Source) read(f *cmdutil.Factory, files []string) ([]submission, error) {
-	var out []submission
-	var findings strictyaml.Findings
+	var all []input
 	for _, name := range files {
 		data, err := s.text(f, name)
 		if err != nil {
 			return nil, err
 		}
-		j, found := protocol.Parse(name, data)
+		all = append(all, input{file: name, text: data})
+	}
+	return parse(f, all)
+}
+
+// parse reads the texts of jobs, and reports all that is wrong in any.
+func parse(f *cmdutil.Factory, all []input) ([]submission, error) {
+	var out []submission
+	var findings strictyaml.Findings
+	for _, in := range all {
+		j, found := protocol.Parse(in.file, in.text)
 		findings = append(findings, found...)
 		for i := range out {
 			if j != nil && out[i].job != nil && out[i].job.Name == j.Name {
 				findings = append(findings, j.Finding(strictyaml.Path{"name"}, "job/name", "the name is that of "+out[i].file, "give each job another name"))
 			}
 		}
-		out = append(out, submission{file: name, job: j})
+		out = append(out, submission{input: in, job: j})
 	}
 	return out, report(f, findings)
 }
@@ -135,7 +158,7 @@ func (s *Source) pack(ctx context.Context, f *cmdutil.Factory, url string, send 
 		say("warning: %s doesn't go along: it is no file, or a link out of the folder", name)
 	}
 	out := &spec.Code{URL: strings.TrimSuffix(url, "/") + "/" + a.SHA256, SHA256: a.SHA256, Size: a.Size, Dir: workspace}
-	what := fmt.Sprintf("%s: %s, %s (%s packed)", s.Code, counted(a.Files, "file"), code.Size(a.Bytes), code.Size(a.Size))
+	what := fmt.Sprintf("%s: %s, %s (%s packed)", s.Code, plural.Of(a.Files, "file"), code.Size(a.Bytes), code.Size(a.Size))
 	if send == nil {
 		say("%s would go along", what)
 		return out, nil

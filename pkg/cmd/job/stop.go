@@ -56,7 +56,7 @@ extras.gracePeriodSec of the job file). A job that waits stops at once. Its logs
 	fl.StringVar(&opts.Filter.VirtualCluster, "vc", "", "with --all: only those of this virtual cluster")
 	fl.StringVar(&opts.Filter.InName, "keyword", "", "with --all: only those with this in their own name")
 	fl.BoolVarP(&opts.Yes, "yes", "y", false, "with --all: don't ask")
-	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(phaseNames(), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(job.PhaseNames(), cobra.ShellCompDirectiveNoFileComp))
 	cmd.Flags().BoolVar(&opts.Wait, "wait", false, "wait until nothing of them runs any more")
 	cmd.Flags().DurationVar(&opts.Timeout, "timeout", 0, "wait no longer than this; 0 is without end")
 	return cmd

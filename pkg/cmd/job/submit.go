@@ -3,6 +3,7 @@ package job
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -26,7 +27,12 @@ type SubmitOptions struct {
 	Watch   bool
 	Wait    bool
 	Timeout time.Duration
-	Output  cmdutil.Output
+	// Sweep is parameters with several values each: one job per combination.
+	Sweep  []string
+	Yes    bool
+	Output cmdutil.Output
+	// aside tells outcomes on stderr.
+	aside bool
 }
 
 // NewCmdSubmit returns "paictl job submit". runF replaces the run in tests.
@@ -42,7 +48,11 @@ A name can be used once by each user. Submitting the same file twice is safe: a 
 off is completed, one that was whole is told as such. --replace takes the name of a job that has ended;
 that one stays in the history.
 
---set gives parameters of the file other values, --name the job another name: one file makes a sweep.
+--set gives parameters of the file other values, --name the job another name.
+
+--sweep gives a parameter of the file several values, and submits one job for each of them, named after it:
+train-lr-0_1. Several --sweep make one job for each combination. The same command again submits those that are
+missing, and skips those that exist, running or ended, unless --replace is given.
 
 --code DIR sends a folder along: its files lie in the tasks' working directory when the commands begin.
 What .gitignore names stays here. The same folder is sent once.`,
@@ -51,6 +61,7 @@ What .gitignore names stays here. The same folder is sent once.`,
   paictl job submit train.yaml --code ./src
   paictl job submit train.yaml --dry-run
   paictl job submit train.yaml --name train-lr2 --set lr=0.01 --set epochs=20
+  paictl job submit train.yaml --sweep lr=0.1,0.01 --sweep seed=1,2,3 --dry-run
   paictl job submit a.yaml b.yaml --wait && echo "both succeeded"`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.Files = append(args, opts.Files...)
@@ -68,6 +79,8 @@ What .gitignore names stays here. The same folder is sent once.`,
 	fl := cmd.Flags()
 	fl.StringSliceVarP(&opts.Files, "file", "f", nil, "a job file; FILE says the same")
 	_ = cmd.MarkFlagFilename("file", "yaml", "yml", "json")
+	fl.StringArrayVar(&opts.Sweep, "sweep", nil, "NAME=VALUE,VALUE...: a job for each value of a parameter; repeat it for all combinations")
+	fl.BoolVarP(&opts.Yes, "yes", "y", false, fmt.Sprintf("don't ask before a sweep of more than %d jobs", sweepAsks))
 	fl.BoolVar(&opts.Submit.DryRun, "dry-run", false, "check everything, also with the cluster, and submit nothing")
 	fl.BoolVar(&opts.Submit.Replace, "replace", false, "take the name of a job that has ended")
 	fl.BoolVarP(&opts.Watch, "watch", "w", false, "tell each state and follow the logs, until the end; the exit code is the job's")
@@ -84,6 +97,13 @@ func (opts *SubmitOptions) check(cmd *cobra.Command) error {
 	if opts.Source.Name != "" && len(opts.Files) > 1 {
 		return cmdutil.Usagef("--name is for one file (see %s --help)", cmd.CommandPath())
 	}
+	if len(opts.Sweep) > 0 && len(opts.Files) > 1 {
+		return cmdutil.Usagef("--sweep is for one file (see %s --help)", cmd.CommandPath())
+	}
+	if _, err := readSweep(opts.Sweep); err != nil {
+		return err
+	}
+	opts.Submit.SkipEnded = len(opts.Sweep) > 0
 	if opts.Watch && opts.Wait || opts.Submit.DryRun && (opts.Watch || opts.Wait) {
 		return cmdutil.Usagef("give one of --watch, --wait and --dry-run (see %s --help)", cmd.CommandPath())
 	}
@@ -92,26 +112,36 @@ func (opts *SubmitOptions) check(cmd *cobra.Command) error {
 
 // submission is one file on its way.
 type submission struct {
-	file    string
+	input
 	job     *protocol.Job
 	objects *render.Objects
 	outcome job.Outcome
 }
 
 func submitRun(ctx context.Context, opts *SubmitOptions) error {
-	owner, err := opts.Flags.user(opts.Factory)
-	if err != nil {
-		return err
-	}
 	all, err := opts.Source.read(opts.Factory, opts.Files)
 	if err != nil {
 		return err
+	}
+	if len(opts.Sweep) > 0 {
+		if all, err = opts.sweep(&all[0]); err != nil {
+			return err
+		}
 	}
 	c, err := job.Open(opts.Flags.Kube)
 	if err != nil {
 		return err
 	}
 	facts, err := c.Facts(ctx)
+	if err != nil {
+		return err
+	}
+	return opts.submit(ctx, c, facts, all)
+}
+
+// submit checks jobs against the cluster, sends them, and follows them where that is asked for.
+func (opts *SubmitOptions) submit(ctx context.Context, c *job.Client, facts *job.Facts, all []submission) error {
+	owner, err := opts.Flags.user(opts.Factory)
 	if err != nil {
 		return err
 	}
@@ -151,7 +181,7 @@ func (opts *SubmitOptions) follow(ctx context.Context, c *job.Client, owner stri
 	errs := make([]error, len(all))
 	var wg sync.WaitGroup
 	for i := range all {
-		wg.Go(func() { errs[i] = opts.followOne(ctx, c, owner, all[i].job.Name) })
+		wg.Go(func() { errs[i] = opts.followOne(ctx, c, owner, all[i].job.Name, len(all) > 1) })
 	}
 	wg.Wait()
 	for _, err := range errs {
@@ -166,14 +196,14 @@ func (opts *SubmitOptions) follow(ctx context.Context, c *job.Client, owner stri
 	return nil
 }
 
-func (opts *SubmitOptions) followOne(ctx context.Context, c *job.Client, owner, name string) error {
+func (opts *SubmitOptions) followOne(ctx context.Context, c *job.Client, owner, name string, several bool) error {
 	j, err := c.Resolve(ctx, owner, name)
 	if err != nil {
 		return err
 	}
 	o := followOptions{until: job.Phase.Done, timeout: opts.Timeout, quiet: opts.Wait}
 	if opts.Watch {
-		return watch(ctx, opts.Factory, c, j, o, len(opts.Files) > 1)
+		return watch(ctx, opts.Factory, c, j, o, several)
 	}
 	d, err := follow(ctx, opts.Factory, c, j, o)
 	if err != nil {

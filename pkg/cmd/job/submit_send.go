@@ -3,10 +3,13 @@ package job
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/openpai/paictl/pkg/cmdutil"
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/plural"
 )
 
 // sent is one line of "submit -o json".
@@ -19,6 +22,8 @@ type sent struct {
 	Tasks          int         `json:"tasks"`
 	GPUs           int         `json:"gpus"`
 	Outcome        job.Outcome `json:"outcome"`
+	// Parameters are those of this job of a sweep.
+	Parameters map[string]string `json:"parameters,omitempty"`
 }
 
 // send submits all. What was submitted before one that is refused stays submitted, and is told.
@@ -34,8 +39,11 @@ func (opts *SubmitOptions) send(ctx context.Context, c *job.Client, all []submis
 		}
 		s.outcome = outcome
 		done = append(done, sent{File: s.file, User: s.objects.Framework.Labels[v1.LabelUser], Name: s.job.Name, Framework: s.objects.Framework.Name,
-			VirtualCluster: s.job.VirtualCluster, Tasks: s.job.Tasks(), GPUs: s.job.GPUs(), Outcome: outcome})
-		if opts.Output.Is("text") {
+			VirtualCluster: s.job.VirtualCluster, Tasks: s.job.Tasks(), GPUs: s.job.GPUs(), Outcome: outcome, Parameters: s.parameters})
+		switch {
+		case opts.aside:
+			opts.Factory.IO.Say("%s", done[i].text())
+		case opts.Output.Is("text"):
 			fmt.Fprintln(opts.Factory.IO.Out, done[i].text())
 		}
 	}
@@ -49,30 +57,29 @@ func (opts *SubmitOptions) send(ctx context.Context, c *job.Client, all []submis
 		}
 	}
 	if failed != nil && len(done) > 0 {
+		if len(opts.Sweep) > 0 {
+			remedy := strings.TrimPrefix(hint.Of(failed)+"; then run the same command again, which skips those that exist", "; then ")
+			failed = hint.Wrap(fmt.Errorf("the sweep ended after %d of %s: %w", len(done), plural.Of(len(all), "job"), failed), remedy)
+		}
 		return &cmdutil.CodeError{Err: failed, Code: cmdutil.ExitPartial}
 	}
 	return failed
 }
 
 func (s *sent) text() string {
-	size := fmt.Sprintf("%s in %s", counted(s.Tasks, "task"), s.VirtualCluster)
+	size := fmt.Sprintf("%s in %s", plural.Of(s.Tasks, "task"), s.VirtualCluster)
 	if s.GPUs > 0 {
-		size = fmt.Sprintf("%s with %s in %s", counted(s.Tasks, "task"), counted(s.GPUs, "GPU"), s.VirtualCluster)
+		size = fmt.Sprintf("%s with %s in %s", plural.Of(s.Tasks, "task"), plural.Of(s.GPUs, "GPU"), s.VirtualCluster)
 	}
 	switch s.Outcome {
 	case job.Checked:
 		return fmt.Sprintf("%s/%s could be submitted: %s", s.User, s.Name, size)
 	case job.Completed:
 		return fmt.Sprintf("%s/%s submitted: an earlier submission was cut off, and is complete now", s.User, s.Name)
+	case job.Ended:
+		return fmt.Sprintf("%s/%s exists already, and has ended; --replace submits it again", s.User, s.Name)
 	case job.Repeated:
-		return fmt.Sprintf("%s/%s had been submitted already, the same", s.User, s.Name)
+		return fmt.Sprintf("%s/%s was submitted before, unchanged", s.User, s.Name)
 	}
 	return fmt.Sprintf("%s/%s submitted: %s", s.User, s.Name, size)
-}
-
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

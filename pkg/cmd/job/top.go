@@ -50,7 +50,7 @@ see it with "paictl job exec NAME -- nvidia-smi", or in the dashboards of the cl
 	}
 	opts.Flags.add(f, cmd)
 	cmd.Flags().DurationVarP(&opts.Watch, "watch", "w", 0, "show it again every so often, such as 5s")
-	cmdutil.AddOutputFlag(cmd, &opts.Output, "table", "json", "yaml")
+	cmdutil.AddOutputFlag(cmd, &opts.Output, "table", "wide", "json", "yaml")
 	return cmd
 }
 
@@ -78,7 +78,7 @@ func topOnce(ctx context.Context, opts *TopOptions, c *job.Client, j *job.Job) e
 	for _, p := range problems {
 		io.Say("warning: %v", p)
 	}
-	if len(list) == 0 && opts.Output.Is("table") {
+	if len(list) == 0 && opts.Output.IsTable() {
 		io.Say("no task of %s runs; see: paictl job why %s", j.Title(), j.Name)
 		return nil
 	}
@@ -96,7 +96,7 @@ func topOnce(ctx context.Context, opts *TopOptions, c *job.Client, j *job.Job) e
 	if err := opts.Output.Write(io.Out, list, t); err != nil {
 		return err
 	}
-	if gpus && opts.Output.Is("table") {
+	if gpus && opts.Output.IsTable() {
 		io.Say("how busy the GPUs are: paictl job exec %s -- nvidia-smi", opts.Name)
 	}
 	return nil

@@ -70,7 +70,7 @@ func listRun(ctx context.Context, opts *ListOptions) error {
 	if werr := opts.Output.Write(opts.Factory.IO.Out, machines, t); werr != nil {
 		return werr
 	}
-	if opts.Output.Is("table") {
+	if opts.Output.IsTable() {
 		session.WriteTroubles(opts.Factory.IO.Out, machines)
 	}
 	if partial, ok := errors.AsType[*cluster.PartialError](err); ok {

@@ -52,7 +52,7 @@ With a code or a phrase it shows that rule alone. --builtin shows the built-in r
 	}
 	cmdutil.AddKubeFlags(cmd, &opts.Kube)
 	cmd.Flags().BoolVar(&opts.Builtin, "builtin", false, "the built-in rules")
-	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "table", "json", "yaml")
+	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "table", "wide", "json", "yaml")
 	return cmd
 }
 

@@ -57,7 +57,7 @@ of services-configuration.yaml. The exit code is 1 where there are errors.`,
 		},
 	}
 	opts.source.add(cmd, f)
-	cmdutil.AddOutputFlag(cmd, &opts.Output, "table", "json", "yaml")
+	cmdutil.AddOutputFlag(cmd, &opts.Output, "table", "wide", "json", "yaml")
 	return cmd
 }
 
@@ -75,7 +75,7 @@ func checkRun(opts *CheckOptions) error {
 			return err
 		}
 	}
-	if !opts.Output.Is("table") {
+	if !opts.Output.IsTable() {
 		err = opts.Output.Write(opts.IO.Out, v, cmdutil.Table{})
 	} else {
 		err = writeChecked(opts, &v)

@@ -77,7 +77,7 @@ hours take seconds. The run ends at the last arrival.`,
 	cmd.Flags().StringSliceVar(&opts.Compare, "compare", nil, "scheduler configurations to run on the same jobs, side by side")
 	_ = cmd.MarkFlagFilename("compare", "yaml", "yml")
 	cmd.Flags().BoolVar(&noSpeed, "no-speed", false, "leave out what depends on this machine, so that the same input gives the same output")
-	cmdutil.AddOutputFlag(cmd, &opts.Output, "table", "json", "yaml")
+	cmdutil.AddOutputFlag(cmd, &opts.Output, "table", "wide", "json", "yaml")
 	return cmd
 }
 
@@ -110,7 +110,7 @@ func simulateRun(ctx context.Context, opts *SimulateOptions) error {
 		}
 		results = append(results, simulated{s.name(), report})
 	}
-	if opts.Output.Is("table") {
+	if opts.Output.IsTable() {
 		return writeSimulated(opts, results)
 	}
 	if len(opts.Compare) == 0 {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/plural"
 	"github.com/openpai/paictl/pkg/scheduler/sim"
 )
 
@@ -135,7 +136,7 @@ func localities(results []simulated) cmdutil.Table {
 	return grouped(results, []string{"JOB SIZE", "STARTS", "OPTIMAL", "GPUS WITHIN ONE"}, func(r *sim.Report) [][]string {
 		var out [][]string
 		for _, s := range r.Sizes {
-			out = append(out, []string{plural(s.GPUs, "GPU"), strconv.Itoa(s.Starts), share(s.Share.Share), levels(s)})
+			out = append(out, []string{plural.Of(s.GPUs, "GPU"), strconv.Itoa(s.Starts), share(s.Share.Share), levels(s)})
 		}
 		return out
 	})
@@ -160,13 +161,6 @@ func levels(s sim.Size) string {
 }
 
 func share(x float64) string { return fmt.Sprintf("%.1f%%", 100*x) }
-
-func plural(n int, word string) string {
-	if n == 1 {
-		return "1 " + word
-	}
-	return fmt.Sprintf("%d %ss", n, word)
-}
 
 // span is a number of seconds as a person says it.
 func span(seconds float64) string {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -41,7 +43,7 @@ A trace of your own has the same first line: ` + trace.Header() + `.`,
 			return traceRun(opts)
 		},
 	}
-	cmd.Flags().IntVar(&opts.GPUs, "gpus", 512, fmt.Sprintf("size of the cluster, one of %v", trace.Sizes()))
+	cmd.Flags().IntVar(&opts.GPUs, "gpus", 512, "size of the cluster: "+sizes())
 	cmd.Flags().Uint64Var(&opts.Seed, "seed", 7, "another seed makes other jobs")
 	cmd.Flags().StringVarP(&opts.Dir, "dir", "d", ".", "folder to write to")
 	_ = cmd.MarkFlagDirname("dir")
@@ -71,4 +73,13 @@ func traceRun(opts *TraceOptions) error {
 		fmt.Fprintln(opts.IO.Err, "wrote", path)
 	}
 	return nil
+}
+
+// sizes are those of the clusters that traces are made for.
+func sizes() string {
+	var out []string
+	for _, n := range trace.Sizes() {
+		out = append(out, strconv.Itoa(n))
+	}
+	return strings.Join(out[:len(out)-1], ", ") + " or " + out[len(out)-1]
 }

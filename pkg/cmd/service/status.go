@@ -63,7 +63,7 @@ func statusRun(ctx context.Context, opts *StatusOptions) error {
 	if err := writeStatus(opts.Factory.IO.Out, &opts.Output, all, time.Now()); err != nil {
 		return err
 	}
-	if opts.Output.Is("table") {
+	if opts.Output.IsTable() {
 		if note := c.PolicyNote(ctx); note != nil {
 			opts.Factory.IO.Say("warning: %s\n  -> %s", note.Message, note.Remedy)
 		}
@@ -92,7 +92,7 @@ func writeStatus(w io.Writer, out *cmdutil.Output, all []services.Status, now ti
 		}
 		t.Rows = append(t.Rows, row)
 	}
-	if err := out.Write(w, all, t); err != nil || !out.Is("table") {
+	if err := out.Write(w, all, t); err != nil || !out.IsTable() {
 		return err
 	}
 	return writeProblems(w, all)

@@ -14,6 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/plural"
 	"github.com/openpai/paictl/pkg/scheduler/api"
 	"github.com/openpai/paictl/pkg/scheduler/vc"
 	"github.com/openpai/paictl/pkg/strictyaml"
@@ -56,7 +57,7 @@ func NewCmdShow(f *cmdutil.Factory, runF func(context.Context, *ShowOptions) err
 		},
 	}
 	cmdutil.AddKubeFlags(cmd, &opts.Kube)
-	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json", "yaml")
+	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "wide", "json", "yaml")
 	return cmd
 }
 
@@ -81,11 +82,11 @@ func showRun(ctx context.Context, opts *ShowOptions) error {
 		}
 		one.Queue = q.Items
 	}
-	if !opts.Output.Is("text") {
+	if !opts.Output.Is("text") && !opts.Output.Is("wide") {
 		return opts.Output.Write(opts.Factory.IO.Out, one, cmdutil.Table{})
 	}
 	tellState(opts.Factory.IO, s)
-	return writeOne(opts.Factory.IO.Out, &one, time.Now())
+	return writeOne(opts.Factory.IO.Out, &opts.Output, &one, time.Now())
 }
 
 func unknown(name string, items []api.VirtualCluster) error {
@@ -100,9 +101,9 @@ func unknown(name string, items []api.VirtualCluster) error {
 	return hint.Errorf(remedy, "there is no virtual cluster %s", name)
 }
 
-func writeOne(w io.Writer, v *shown, now time.Time) error {
+func writeOne(w io.Writer, output *cmdutil.Output, v *shown, now time.Time) error {
 	fields := [][2]string{
-		{"owns", fmt.Sprintf("%s: %s", plural(v.Guaranteed, "GPU"), cellsText(&v.VirtualCluster))},
+		{"owns", fmt.Sprintf("%s: %s", plural.Of(v.Guaranteed, "GPU"), cellsText(&v.VirtualCluster))},
 		{"quota", quotaText(v.Quota)},
 	}
 	if v.Running {
@@ -115,7 +116,7 @@ func writeOne(w io.Writer, v *shown, now time.Time) error {
 			{"opportunistic", fmt.Sprint(v.Opportunistic)},
 			{"free", free},
 			{"bad", fmt.Sprint(v.Bad)},
-			{"waiting", fmt.Sprintf("%s, %s", plural(v.WaitingGangs, "gang"), plural(v.WaitingPods, "pod"))},
+			{"waiting", fmt.Sprintf("%s, %s", plural.Of(v.WaitingGangs, "gang"), plural.Of(v.WaitingPods, "pod"))},
 		}...)
 	}
 	if _, err := fmt.Fprintln(w, terminal.Line(v.Name)); err != nil {
@@ -135,8 +136,7 @@ func writeOne(w io.Writer, v *shown, now time.Time) error {
 	if _, err := fmt.Fprintln(w); err != nil {
 		return err
 	}
-	var table cmdutil.Output
-	return table.Write(w, nil, t)
+	return output.WriteTable(w, t)
 }
 
 // age writes a duration in its largest unit: 40s, 12m, 3h, 5d.

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/openpai/paictl/pkg/iostreams"
+	"github.com/openpai/paictl/pkg/plural"
 	"github.com/openpai/paictl/pkg/scheduler/api"
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 	"github.com/openpai/paictl/pkg/terminal"
@@ -87,13 +88,6 @@ func writeFields(w io.Writer, fields [][2]string) error {
 	return nil
 }
 
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
-
 // writeValidation says what a change would do to gangs.
 func writeValidation(w io.Writer, v *api.Validation) error {
 	var b strings.Builder
@@ -139,11 +133,11 @@ func owned(v *api.VirtualCluster) string {
 	if len(v.Cells) == 0 && len(v.PinnedCells) == 0 {
 		return "nothing"
 	}
-	return fmt.Sprintf("%s (%s)", cellsText(v), plural(v.Guaranteed, "GPU"))
+	return fmt.Sprintf("%s (%s)", cellsText(v), plural.Of(v.Guaranteed, "GPU"))
 }
 
 func effectText(c *api.Change) string {
-	what := plural(c.GPUs, "GPU")
+	what := plural.Of(c.GPUs, "GPU")
 	if c.User != "" {
 		what += " of " + c.User
 	}

@@ -66,7 +66,7 @@ func TestOneVirtualClusterIsShownWithItsQueue(t *testing.T) {
 	v.PinnedCells = []string{"special"}
 	v.Queue = []api.Queued{{PositionInVC: 1, Group: "big", State: api.Waiting, Priority: 10, Pods: 2, GPUs: 16, Since: now.Add(-90 * time.Minute), Reason: "too little"}}
 	var b bytes.Buffer
-	require.NoError(t, writeOne(&b, v, now))
+	require.NoError(t, writeOne(&b, &cmdutil.Output{}, v, now))
 	assert.Equal(t, `vision
   owns           16 GPUs: 2 x node, pinned special
   quota          -
@@ -80,7 +80,7 @@ POSITION   GANG   STATE     PRIORITY   USER   PODS   GPUS   AGE   REASON
 1          big    Waiting   10         -      2      16     1h    too little
 `, b.String())
 	b.Reset()
-	require.NoError(t, writeOne(&b, &shown{VirtualCluster: *owner("a", 8, 1)}, now))
+	require.NoError(t, writeOne(&b, &cmdutil.Output{}, &shown{VirtualCluster: *owner("a", 8, 1)}, now))
 	assert.Equal(t, "a\n  owns   8 GPUs: 1 x node\n  quota  -\n", b.String())
 }
 

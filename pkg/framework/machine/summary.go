@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/plural"
 )
 
 // running moves the Framework on once a task has run.
@@ -118,7 +119,11 @@ func (s *step) taskMessage() string {
 	case 1:
 		return first + "."
 	}
-	return fmt.Sprintf("%s, and %d more tasks wait likewise.", first, waiting-1)
+	verb := "wait"
+	if waiting == 2 {
+		verb = "waits"
+	}
+	return fmt.Sprintf("%s, and %s %s likewise.", first, plural.Of(waiting-1, "more task"), verb)
 }
 
 func (s *step) retryMessage() string {
@@ -130,7 +135,7 @@ func (s *step) retryMessage() string {
 		text += "; the next begins as soon as nothing of it is left"
 	}
 	if avoided := Avoided(s.status, s.Policy, s.status.TransitionTime.Time); len(avoided) > 0 {
-		text += fmt.Sprintf("; its pods stay away from %d nodes that failed this job", len(avoided))
+		text += "; its pods stay away from " + plural.Of(len(avoided), "node") + " that failed this job"
 	}
 	return text + "."
 }
@@ -147,7 +152,7 @@ func (s *step) endMessage() string {
 	case s.stopping():
 		return fmt.Sprintf("The job was stopped while it waited for a retry; its last attempt ended with %s (%d)%s.", c.Phrase, c.Code, because(c.Trigger))
 	}
-	return fmt.Sprintf("The job ended with %s (%d)%s, after %d retries.", c.Phrase, c.Code, because(c.Trigger), s.status.RetryPolicyStatus.TotalRetriedCount)
+	return fmt.Sprintf("The job ended with %s (%d)%s, after %s.", c.Phrase, c.Code, because(c.Trigger), plural.Of(s.status.RetryPolicyStatus.TotalRetriedCount, "retry"))
 }
 
 func because(t *v1.CompletionTrigger) string {

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -121,7 +122,7 @@ func newReader(c *job.Client, j *job.Job) *reader {
 // check refuses a selection of what the job doesn't have.
 func (r *reader) check(s Selection) error {
 	if s.Role != "" && r.job.RoleObject(s.Role) == "" {
-		return hint.Errorf(fmt.Sprintf("there are: %v", r.job.RoleNames()), "%s has no task role %q", r.job.Title(), s.Role)
+		return hint.Errorf("its roles are: "+strings.Join(r.job.RoleNames(), ", "), "%s has no task role %q", r.job.Title(), s.Role)
 	}
 	if !r.job.Live() || s.Task < 0 {
 		return nil

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/openpai/paictl/pkg/plural"
 	"github.com/openpai/paictl/pkg/scheduler/annotation"
 	"github.com/openpai/paictl/pkg/strictyaml"
 )
@@ -142,10 +143,7 @@ func (r *renderer) checkQuota(vc VirtualCluster) {
 }
 
 func gpus(n int) string {
-	if n == 1 {
-		return "1 GPU"
-	}
-	return fmt.Sprintf("%d GPUs", n)
+	return plural.Of(n, "GPU")
 }
 
 func quota(named map[string]int, name string, each int) int {

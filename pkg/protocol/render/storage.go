@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/openpai/paictl/pkg/plural"
 	"github.com/openpai/paictl/pkg/protocol"
 	"github.com/openpai/paictl/pkg/strictyaml"
 )
@@ -66,7 +67,7 @@ func choose(name, lead string, known []string, none string) string {
 	}
 	const shown = 24
 	if n := len(known); n > shown {
-		return lead + strings.Join(known[:shown], ", ") + fmt.Sprintf(" and %d others", n-shown)
+		return lead + strings.Join(known[:shown], ", ") + " and " + plural.Of(n-shown, "other")
 	}
 	return lead + strings.Join(known, ", ")
 }

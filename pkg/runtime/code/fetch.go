@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/openpai/paictl/pkg/plural"
 	"github.com/openpai/paictl/pkg/runtime/spec"
 )
 
@@ -97,7 +98,7 @@ func (d *download) run(ctx context.Context, tell func(string, ...any)) error {
 		case d.have > had:
 			n, backoff = 1, minBackoff // it moves
 		case n >= tries:
-			return fmt.Errorf("%w (tried %d times)", err, n)
+			return fmt.Errorf("%w (tried %s)", err, plural.Times(n))
 		}
 		tell("fetch the code: %v; going on at byte %d", err, d.have)
 		t := time.NewTimer(backoff)

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/openpai/paictl/pkg/plural"
 	"github.com/openpai/paictl/pkg/runtime/env"
 	"github.com/openpai/paictl/pkg/runtime/process"
 )
@@ -88,7 +89,7 @@ func (g *git) clone(ctx context.Context, r *Run, tmp string) (string, error) {
 			return to, nil
 		}
 		if ctx.Err() != nil || n == cloneTries {
-			return "", fmt.Errorf("clone %s, tried %d times: %w", repo, n, err)
+			return "", fmt.Errorf("clone %s, tried %s: %w", repo, plural.Times(n), err)
 		}
 		r.Tell("git: try %d of %d failed, the next in %s", n, cloneTries, backoff)
 		t := time.NewTimer(backoff)

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/openpai/paictl/pkg/plural"
 	"github.com/openpai/paictl/pkg/runtime/rules"
 )
 
@@ -42,7 +43,7 @@ func parseKills(text string) int {
 func (t *task) facts(e *rules.Exit) {
 	if n := oomKills(memoryEvents); n > t.oomKills {
 		e.OOMKilled = true
-		t.journal.Printf("the kernel killed %d process(es) of this container: the memory limit of %d MB was reached", n-t.oomKills, t.role.MemoryMB)
+		t.journal.Printf("the kernel killed %s of this container: the memory limit of %d MB was reached", plural.Of(n-t.oomKills, "process"), t.role.MemoryMB)
 	}
 	if t.role.GPU == 0 {
 		return

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/openpai/paictl/pkg/plural"
 )
 
 // malformed returns what is wrong with a request whatever the state of the cluster is.
@@ -245,11 +247,11 @@ func (t target) size() int {
 func shapeText(r *Request) string {
 	var parts []string
 	for _, set := range r.Sets() {
-		unit := "GPUs"
+		unit := plural.Noun(set.Cells, "GPU")
 		if set.CellType != "" {
 			unit = set.CellType
 		}
-		parts = append(parts, fmt.Sprintf("%d pods of %d %s", set.Count, set.Cells, unit))
+		parts = append(parts, fmt.Sprintf("%s of %d %s", plural.Of(set.Count, "pod"), set.Cells, unit))
 	}
 	return strings.Join(parts, ", ")
 }

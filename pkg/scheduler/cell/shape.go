@@ -3,6 +3,7 @@ package cell
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // shape is a request's gang in the levels of one chain.
@@ -78,14 +79,14 @@ func (t *tree) partOf(g *Group, s *shape, depth int) (*part, error) {
 	p := &part{within: -1}
 	if g.Within != "" {
 		if p.within = t.level(g.Within); p.within < 0 {
-			return nil, fmt.Errorf("cell type %s is not one of %v", g.Within, t.names)
+			return nil, fmt.Errorf("cell type %s is not one of %s", g.Within, strings.Join(t.names, ", "))
 		}
 	}
 	for _, set := range g.Pods {
 		unit := 0
 		if set.CellType != "" {
 			if unit = t.level(set.CellType); unit < 0 || unit > t.node {
-				return nil, fmt.Errorf("cell type %s is not one of %v", set.CellType, t.names[:t.node+1])
+				return nil, fmt.Errorf("cell type %s is not one of %s", set.CellType, strings.Join(t.names[:t.node+1], ", "))
 			}
 		}
 		if set.Cells > 1<<20 || set.Count > maxPods-s.pods {

@@ -1,9 +1,10 @@
 package cell
 
 import (
-	"fmt"
 	"sort"
 	"strings"
+
+	"github.com/openpai/paictl/pkg/plural"
 )
 
 func (v *validator) checkVirtualClusters() {
@@ -144,8 +145,5 @@ func (v *validator) checkQuota(q Quota, path []any) {
 }
 
 func countOf(n int, what string) string {
-	if n == 1 {
-		return "1 cell of type " + what
-	}
-	return fmt.Sprintf("%d cells of type %s", n, what)
+	return plural.Of(n, "cell") + " of type " + what
 }

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"github.com/openpai/paictl/pkg/plural"
 )
 
 // maxHolders is how many gangs an explanation names.
@@ -188,15 +190,8 @@ func (s *Scheduler) whyWait(e *Explanation, r *Request, targets []target) {
 		e.Sentence = fmt.Sprintf("%s has %d GPUs free for the gang's %d, but not in cells that hold it (%s).", where, e.FreeGPUs, e.GPUs, levelsText(e.Free))
 	}
 	if e.Smaller != nil {
-		e.Sentence += fmt.Sprintf(" %s of %s would start now.", several(e.Smaller.Pods, "pod"), several(e.Smaller.GPUsPerPod, "GPU"))
+		e.Sentence += fmt.Sprintf(" %s of %s would start now.", plural.Of(e.Smaller.Pods, "pod"), plural.Of(e.Smaller.GPUsPerPod, "GPU"))
 	}
-}
-
-func several(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 func levelsText(free []LevelCount) string {

@@ -9,6 +9,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/openpai/paictl/pkg/layout"
+	"github.com/openpai/paictl/pkg/plural"
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 	"github.com/openpai/paictl/pkg/strictyaml"
 )
@@ -161,7 +162,7 @@ func (r *reader) warnUnknownNodes(l layout.Layout, c cell.Config) {
 	if n := len(missing); n > 0 {
 		names := strings.Join(missing[:min(n, shown)], ", ")
 		if n > shown {
-			names += fmt.Sprintf(" and %d others", n-shown)
+			names += " and " + plural.Of(n-shown, "other")
 		}
 		r.add(strictyaml.Warning, strictyaml.Path{"physicalCluster", "physicalCells"}, "scheduler/unknown-node",
 			fmt.Sprintf("the layout has no machine %s; its cells are bad until the node is there", names), "correct cellAddress, or add the machine")

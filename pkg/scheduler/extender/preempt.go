@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/openpai/paictl/pkg/plural"
 	"github.com/openpai/paictl/pkg/scheduler/api"
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
@@ -82,7 +83,7 @@ func oneNode(victims []cell.Victim) (string, []metaPod) {
 func (s *state) preempt(p *pod, d *cell.Decision, except string) map[string]string {
 	p.state = api.Preempting
 	gangs := victimGangs(d.Victims)
-	p.reason = fmt.Sprintf("%s of %s must go first", plural(len(d.Victims), "pod"), strings.Join(gangs, ", "))
+	p.reason = fmt.Sprintf("%s of %s must go first", plural.Of(len(d.Victims), "pod"), strings.Join(gangs, ", "))
 	s.tell(p, corev1.EventTypeNormal, api.ReasonPreempting, p.reason)
 	failed := map[string]string{}
 	for _, v := range d.Victims {
@@ -121,14 +122,7 @@ func victimGangs(victims []cell.Victim) []string {
 	slices.Sort(out)
 	const most = 5
 	if len(out) > most {
-		out = append(out[:most:most], fmt.Sprintf("%d more gangs", len(out)-most))
+		out = append(out[:most:most], plural.Of(len(out)-most, "more gang"))
 	}
 	return out
-}
-
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/openpai/paictl/pkg/plural"
 	"github.com/openpai/paictl/pkg/scheduler/api"
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
@@ -83,7 +84,7 @@ func (s *state) waitingSentence(g *gang, w *api.Why) string {
 		text = strings.TrimSuffix(text, ".") + "; kube-scheduler hasn't asked for it yet: see the events of its pods"
 	}
 	if w.QueueLength > 1 {
-		text = fmt.Sprintf("%s; number %d of %s", strings.TrimSuffix(text, "."), w.Position, plural(w.QueueLength, "waiting gang"))
+		text = fmt.Sprintf("%s; number %d of %s", strings.TrimSuffix(text, "."), w.Position, plural.Of(w.QueueLength, "waiting gang"))
 	}
 	return text
 }
@@ -92,7 +93,7 @@ func runningSentence(status *cell.GangStatus) string {
 	if status == nil {
 		return "it has no place"
 	}
-	text := fmt.Sprintf("it has %s on %s", plural(status.GPUs, "GPU"), plural(len(status.PhysicalPlacement), "node"))
+	text := fmt.Sprintf("it has %s on %s", plural.Of(status.GPUs, "GPU"), plural.Of(len(status.PhysicalPlacement), "node"))
 	if status.Downgraded {
 		text += ", without its guarantee"
 		if status.Preemptor != "" {

@@ -12,6 +12,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 
+	"github.com/openpai/paictl/pkg/plural"
 	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
@@ -74,19 +75,19 @@ func (s *valuesSchema) leaf(e *jsonschema.ValidationError) (message, remedy stri
 		if k.Got == 0 {
 			return "is empty", ""
 		}
-		return fmt.Sprintf("has %d characters, fewer than %d", k.Got, k.Want), ""
+		return fmt.Sprintf("has %s, fewer than %d", plural.Of(k.Got, "character"), k.Want), ""
 	case *kind.MaxLength:
-		return fmt.Sprintf("has %d characters, more than %d", k.Got, k.Want), ""
+		return fmt.Sprintf("has %s, more than %d", plural.Of(k.Got, "character"), k.Want), ""
 	case *kind.MinItems:
-		return fmt.Sprintf("has %d entries, fewer than %d", k.Got, k.Want), ""
+		return fmt.Sprintf("has %s, fewer than %d", plural.Of(k.Got, "entry"), k.Want), ""
 	case *kind.MaxItems:
-		return fmt.Sprintf("has %d entries, more than %d", k.Got, k.Want), ""
+		return fmt.Sprintf("has %s, more than %d", plural.Of(k.Got, "entry"), k.Want), ""
 	case *kind.UniqueItems:
 		return fmt.Sprintf("has the same entry twice, at %d and %d", k.Duplicates[0], k.Duplicates[1]), "remove one of the two"
 	case *kind.MinProperties:
-		return fmt.Sprintf("has %d keys, fewer than %d", k.Got, k.Want), ""
+		return fmt.Sprintf("has %s, fewer than %d", plural.Of(k.Got, "key"), k.Want), ""
 	case *kind.MaxProperties:
-		return fmt.Sprintf("has %d keys, more than %d", k.Got, k.Want), ""
+		return fmt.Sprintf("has %s, more than %d", plural.Of(k.Got, "key"), k.Want), ""
 	case *kind.PropertyNames:
 		return fmt.Sprintf("%q is not an allowed key", k.Property), ""
 	case *kind.DependentRequired:

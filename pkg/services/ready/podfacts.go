@@ -8,6 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/openpai/paictl/pkg/plural"
 )
 
 func condition(p *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
@@ -172,13 +174,7 @@ func exit(t *corev1.ContainerStateTerminated) string {
 }
 
 func times(n int) string {
-	switch n {
-	case 0, 1:
-		return "once"
-	case 2:
-		return "twice"
-	}
-	return fmt.Sprintf("%d times", n)
+	return plural.Times(max(n, 1))
 }
 
 func evictedHint(p *corev1.Pod) string {

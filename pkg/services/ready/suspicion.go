@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/openpai/paictl/pkg/plural"
 )
 
 // suspicion is something that may be a problem: what the snapshot says of it, and how to
@@ -63,7 +65,7 @@ func resolve(ctx context.Context, found []suspicion, d details) []cause {
 	for _, key := range order {
 		c := causes[key]
 		if c.others > 0 {
-			c.Message += fmt.Sprintf(" (and %s more)", count(c.others, "object"))
+			c.Message += fmt.Sprintf(" (and %s more)", plural.Of(c.others, "object"))
 		}
 		c.Message = clean(c.Message, messageLimit)
 		if !slices.ContainsFunc(out, func(o cause) bool { return o.Object == c.Object && o.Reason == c.Reason }) {
@@ -79,13 +81,6 @@ func rank(p Problem) int {
 		return 0
 	}
 	return 1
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // older tells whether something has been so for a while; the zero time has not.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/cluster"
 	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/plural"
 	"github.com/openpai/paictl/pkg/progress"
 )
 
@@ -68,7 +69,7 @@ func (s *sink) Close() error {
 func hello(f *cmdutil.Factory, format string) func(cluster.Event) {
 	return func(e cluster.Event) {
 		if format != "json" && f.IO.IsErrTTY() {
-			fmt.Fprintf(f.IO.Err, "%s: connecting to %s\n", e.Message, plural(len(e.Hosts), "host"))
+			fmt.Fprintf(f.IO.Err, "%s: connecting to %s\n", e.Message, plural.Of(len(e.Hosts), "host"))
 		}
 	}
 }
@@ -100,10 +101,3 @@ func (q *quiet) Emit(e cluster.Event) {
 
 // Close implements progress.Renderer.
 func (q *quiet) Close() error { return nil }
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}

@@ -1,0 +1,225 @@
+package job
+
+import (
+	"context"
+	"crypto/rand"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/protocol"
+)
+
+// RunOptions are those of "paictl job run".
+type RunOptions struct {
+	SubmitOptions
+	Draft   protocol.Draft
+	Command []string
+	Env     []string
+	// Stdin and TTY make the job a session: the command is run by "exec" in a task that waits.
+	Stdin, TTY  bool
+	Detach      bool
+	MaxDuration time.Duration
+	// given are flags that were written; what wasn't depends on the cluster.
+	given func(flag string) bool
+}
+
+// NewCmdRun returns "paictl job run". runF replaces the run in tests.
+func NewCmdRun(f *cmdutil.Factory, runF func(context.Context, *RunOptions) error) *cobra.Command {
+	opts := &RunOptions{SubmitOptions: SubmitOptions{Factory: f}}
+	cmd := &cobra.Command{
+		Use:   "run IMAGE -- COMMAND [ARG...]",
+		Short: "Run a command as a job, or open a shell as one, without a job file",
+		Long: `Submits a job of one role from flags, and follows it to its end as "submit --watch" does; Ctrl-C stops
+following, and the job keeps running. --detach returns once it is submitted. --dry-run checks it and prints its
+job file, to go on from.
+
+The command is a program and its arguments: no shell reads them. For one, write: -- sh -c 'COMMANDS'.
+
+-it opens an interactive session: it submits a job that waits, gives the command (default: bash, else sh) a terminal in
+it, and stops the job when the command ends, at Ctrl-C before it begins, and when the terminal is closed. Where paictl
+is killed or cut off from the cluster, the job ends by itself after 2 minutes. The image needs sh, cat and sleep.
+
+Without --cpus and --memory a task has the part of a machine that goes with its GPUs, or 1 processor and 1024 MB.`,
+		Example: `  paictl job run docker.io/openpai/examples-python:3 -- python3 -c 'print(1)'
+  paictl job run pytorch/pytorch:2.9.0 --gpus 8 --code ./src -- torchrun train.py
+  paictl job run pytorch/pytorch:2.9.0 --env SEED=7 --detach -o name -- python3 train.py
+  paictl job run -it pytorch/pytorch:2.9.0 --gpus 1
+  paictl job run pytorch/pytorch:2.9.0 --dry-run -- python3 train.py > train.yaml`,
+		Args: cobra.MinimumNArgs(1),
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveDefault
+			}
+			return heldImages(cmd.Context(), f, opts.Flags.Kube), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.Draft.Image, opts.Command, opts.given = args[0], args[1:], cmd.Flags().Changed
+			if err := opts.check(cmd); err != nil {
+				return err
+			}
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return runRun(cmd.Context(), opts)
+		},
+	}
+	opts.Flags.add(f, cmd)
+	opts.Source.addWay(cmd)
+	d, fl := &opts.Draft, cmd.Flags()
+	fl.StringVar(&d.Name, "name", "", "name of the job (default: that of the image, and a random end)")
+	fl.IntVar(&d.GPU, "gpus", 0, "GPUs of one task (default: 1, or 0 where the cluster has none)")
+	fl.Float64Var(&d.CPU, "cpus", 0, "processors of one task, such as 4 or 0.5")
+	fl.IntVar(&d.MemoryMB, "memory", 0, "memory of one task in MB")
+	fl.IntVar(&d.Instances, "instances", 1, "number of tasks")
+	fl.StringVar(&d.VirtualCluster, "vc", "default", "virtual cluster")
+	fl.StringArrayVar(&d.Storages, "storage", nil, "storage that the tasks mount at /mnt/NAME; may be repeated")
+	fl.StringArrayVarP(&opts.Env, "env", "e", nil, "NAME=VALUE in the environment of the command; may be repeated. It isn't kept secret")
+	fl.DurationVar(&opts.MaxDuration, "max-duration", 0, "stop the job after this time, such as 2h; 0 is no limit")
+	fl.BoolVarP(&opts.Stdin, "stdin", "i", false, "pass standard input on to the command, in a job that ends with it")
+	fl.BoolVarP(&opts.TTY, "tty", "t", false, "give the command a terminal, in a job that ends with it")
+	fl.BoolVarP(&opts.Detach, "detach", "d", false, "return once the job is submitted")
+	fl.BoolVar(&opts.Submit.DryRun, "dry-run", false, "check everything, also with the cluster, submit nothing, and print the job file")
+	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json", "yaml", "name")
+	return cmd
+}
+
+func (opts *RunOptions) session() bool { return opts.Stdin || opts.TTY }
+
+func (opts *RunOptions) check(cmd *cobra.Command) error {
+	see := "(see " + cmd.CommandPath() + " --help)"
+	switch at := cmd.ArgsLenAtDash(); {
+	case at == 0 || at > 1 || at < 0 && len(opts.Command) > 0:
+		return cmdutil.Usagef("name one image, then -- and the command %s", see)
+	case len(opts.Command) == 0 && !opts.session():
+		return cmdutil.Usagef("name the command after --, or open a shell with -it %s", see)
+	case opts.session() && (opts.Detach || opts.Draft.Instances != 1):
+		return cmdutil.Usagef("-i and -t are for one task that ends with the command: leave out --detach and --instances %s", see)
+	case opts.Detach && opts.Submit.DryRun:
+		return cmdutil.Usagef("give one of --detach and --dry-run %s", see)
+	case !opts.Detach && !opts.Output.Is("text"):
+		return cmdutil.Usagef("--output is for --detach: else standard output is the command's %s", see)
+	case opts.MaxDuration < 0 || opts.MaxDuration%time.Second != 0:
+		return cmdutil.Usagef("--max-duration %s: give whole seconds, such as 30m", opts.MaxDuration)
+	}
+	for _, e := range opts.Env {
+		if name, _, ok := strings.Cut(e, "="); !ok || !isVariable(name) {
+			return cmdutil.Usagef("--env %s: write NAME=VALUE", e)
+		}
+	}
+	if opts.TTY && !opts.Submit.DryRun {
+		if _, err := terminalOf(opts.Factory.IO); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func isVariable(name string) bool {
+	for i, r := range name {
+		letter := r == '_' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
+		if !letter && (i == 0 || r < '0' || r > '9') {
+			return false
+		}
+	}
+	return name != ""
+}
+
+func runRun(ctx context.Context, opts *RunOptions) error {
+	c, err := job.Open(opts.Flags.Kube)
+	if err != nil {
+		return err
+	}
+	facts, err := c.Facts(ctx)
+	if err != nil {
+		return err
+	}
+	opts.complete(facts)
+	text, err := opts.Draft.Write()
+	if err != nil {
+		return err
+	}
+	all, err := parse(opts.Factory, []input{{file: "job run", text: text}})
+	if err != nil {
+		return err
+	}
+	// Standard output is for what the command prints, or for the job file.
+	opts.aside = !opts.Detach
+	if opts.session() && !opts.Submit.DryRun {
+		return opts.attach(ctx, c, facts, all)
+	}
+	opts.Watch = !opts.Detach && !opts.Submit.DryRun
+	if err := opts.submit(ctx, c, facts, all); err != nil || !opts.Submit.DryRun {
+		return err
+	}
+	_, err = opts.Factory.IO.Out.Write(text)
+	return err
+}
+
+// complete fills in what no flag says.
+func (opts *RunOptions) complete(facts *job.Facts) {
+	d := &opts.Draft
+	d.Role, d.MaxDurationSec = "main", int(opts.MaxDuration/time.Second)
+	if d.Name == "" {
+		d.Name = nameOf(d.Image) + "-" + strings.ToLower(rand.Text()[:5])
+	}
+	if !opts.given("gpus") && len(facts.Cluster.SKUs) > 0 {
+		d.GPU = 1
+	}
+	cpus, memory := 1.0, 1024
+	if d.GPU > 0 {
+		if c, m := smallest(facts); c > 0 && m > 0 {
+			// Rounded down, so that it is not more than the part of the GPUs.
+			cpus, memory = math.Floor(c*float64(d.GPU)*10)/10, m*d.GPU
+		}
+	}
+	if !opts.given("cpus") {
+		d.CPU = max(cpus, 0.1)
+	}
+	if !opts.given("memory") {
+		d.MemoryMB = memory
+	}
+	command := opts.Command
+	switch {
+	case opts.session():
+		d.Commands = strings.Split(strings.TrimSpace(holder), "\n")
+	case len(opts.Env) > 0:
+		// A job file has no field for variables.
+		d.Exec = append([]string{"env"}, append(opts.Env, command...)...)
+	default:
+		d.Exec = command
+	}
+	for i, arg := range d.Exec {
+		if strings.Contains(arg, "<%") { // which would be a reference
+			d.Parameters = map[string]string{"open": "<%"}
+			d.Exec[i] = strings.ReplaceAll(arg, "<%", "<% $parameters.open %>")
+		}
+	}
+}
+
+// smallest is the smallest part of a machine that goes with one GPU.
+func smallest(facts *job.Facts) (cpus float64, memoryMB int) {
+	for _, s := range facts.Cluster.SKUs {
+		if c := float64(s.MilliCPU) / 1000; cpus == 0 || c < cpus {
+			cpus = c
+		}
+		if memoryMB == 0 || s.MemoryMB < memoryMB {
+			memoryMB = s.MemoryMB
+		}
+	}
+	return cpus, memoryMB
+}
+
+// nameOf is the last part of an image's name, as a job may be called.
+func nameOf(image string) string {
+	name, _, _ := strings.Cut(image[strings.LastIndex(image, "/")+1:], "@")
+	name, _, _ = strings.Cut(name, ":")
+	if name = strings.Trim(inName(name), "-_"); name == "" {
+		name = "run"
+	}
+	return name[:min(len(name), 40)]
+}

@@ -1,0 +1,186 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/signal"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/job/stream"
+)
+
+// holder is the program of a session's task. It ends by itself where paictl has not written into the file for 2 minutes:
+// a connection that breaks leaves what was started over it running.
+const holder = `
+# Waits for "paictl job run", which writes into this file every 10 seconds, and ends 2 minutes after the last time.
+beat=/dev/shm/.paictl-session
+: >"$beat"
+last= left=12
+while [ "$left" -gt 0 ]; do
+  sleep 10
+  now=$(cat "$beat" || true)
+  if [ "$now" = "$last" ]; then left=$((left - 1)); else last=$now left=12; fi
+done
+echo "paictl has not been there for 2 minutes: the session ends"
+exit 1
+`
+
+// keeper waits for the holder, says so, and hands on what paictl writes.
+const keeper = `until test -e /dev/shm/.paictl-session; do sleep 1; done
+echo ready
+while read -r beat; do echo "$beat" >/dev/shm/.paictl-session; done`
+
+const (
+	beatEvery = 10 * time.Second
+	// stopWithin is how long the end of a session may take that was interrupted.
+	stopWithin = 30 * time.Second
+)
+
+// attach submits a session, runs the command in it, and stops it.
+func (opts *RunOptions) attach(ctx context.Context, c *job.Client, facts *job.Facts, all []submission) (err error) {
+	// A terminal that is closed ends the job, too.
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP)
+	defer stop()
+	if err := opts.submit(ctx, c, facts, all); err != nil {
+		return err
+	}
+	owner, err := opts.Flags.user(opts.Factory)
+	if err != nil {
+		return err
+	}
+	name := all[0].job.Name
+	if all[0].outcome != job.Submitted {
+		return hint.Errorf("open a shell in it: paictl job shell "+name, "%s/%s is there already", owner, name)
+	}
+	defer func() { err = opts.end(ctx, c, owner, name, err) }()
+	j, err := c.Resolve(ctx, owner, name)
+	if err != nil {
+		return err
+	}
+	d, err := follow(ctx, opts.Factory, c, j, followOptions{mine: true, until: func(p job.Phase) bool { return p == job.Running }})
+	if err != nil {
+		return err
+	}
+	if job.Phase(d.State) != job.Running {
+		return tellEnd(ctx, opts.Factory, c, j, d, false)
+	}
+	return opts.enter(ctx, c, j)
+}
+
+// enter runs the command in the task, and keeps the session alive meanwhile.
+func (opts *RunOptions) enter(ctx context.Context, c *job.Client, j *job.Job) error {
+	j, err := c.Get(ctx, j)
+	if err != nil {
+		return err
+	}
+	target, err := c.Pick(ctx, j, "", -1)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ready, failed := make(chan struct{}), make(chan error, 1)
+	go func() { failed <- keep(ctx, c, target, sync.OnceFunc(func() { close(ready) })) }()
+	select {
+	case <-ready:
+	case err := <-failed:
+		return ended(c, j, target, err)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	opts.Factory.IO.Say("in %s on %s; the job ends with this session", target.Task, target.Pod.Spec.NodeName)
+	command := opts.Command
+	if len(command) == 0 {
+		command = shellCommand(opts.Factory.Getenv("TERM"))
+	}
+	if len(opts.Env) > 0 {
+		command = append(append([]string{"env"}, opts.Env...), command...)
+	}
+	e := &ExecOptions{Factory: opts.Factory, Command: command, Stdin: opts.Stdin, TTY: opts.TTY}
+	return e.run(ctx, c, j, target)
+}
+
+// keep tells the task that paictl is there, until the context ends; a connection that is lost is made again. It returns an
+// error where the first can't be made.
+func keep(ctx context.Context, c *job.Client, target *job.Target, ready func()) error {
+	there := false
+	for {
+		in, out := io.Pipe()
+		stop := context.AfterFunc(ctx, func() { _ = out.Close() })
+		go beat(ctx, out)
+		err := stream.Exec(ctx, c.Cluster, stream.Command{Namespace: target.Pod.Namespace, Pod: target.Pod.Name, Container: target.Container,
+			Args: []string{"sh", "-c", keeper}, Stdin: in, Stdout: writerFunc(func(p []byte) {
+				if strings.Contains(string(p), "ready") {
+					there = true
+					ready()
+				}
+			})})
+		stop()
+		_ = in.Close()
+		if !there {
+			if err == nil {
+				err = errors.New("the task ended before the session began")
+			}
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(beatEvery):
+		}
+	}
+}
+
+// beat writes something else every time, until it can't.
+func beat(ctx context.Context, w io.Writer) {
+	tick := time.NewTicker(beatEvery)
+	defer tick.Stop()
+	for {
+		if _, err := fmt.Fprintln(w, time.Now().UnixNano()); err != nil {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// writerFunc is a function as a writer.
+type writerFunc func(p []byte)
+
+func (f writerFunc) Write(p []byte) (int, error) {
+	f(p)
+	return len(p), nil
+}
+
+// end stops the job of a session, also where the command was interrupted.
+func (opts *RunOptions) end(ctx context.Context, c *job.Client, owner, name string, why error) error {
+	interrupted := ctx.Err() != nil
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopWithin)
+	defer cancel()
+	j, err := c.Resolve(ctx, owner, name)
+	var before job.Phase
+	if err == nil {
+		before, err = c.Stop(ctx, j)
+	}
+	switch {
+	case err != nil:
+		opts.Factory.IO.Say("warning: %s/%s could not be stopped, and ends by itself in 2 minutes: %v", owner, name, err)
+	case !before.Done():
+		opts.Factory.IO.Say("%s/%s is stopping", owner, name)
+	}
+	if interrupted {
+		return &cmdutil.CodeError{Err: context.Canceled, Code: cmdutil.ExitCancelled, Silent: true}
+	}
+	return why
+}

@@ -1,0 +1,103 @@
+package job
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/openpai/paictl/pkg/cmd/prompt"
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/plural"
+)
+
+const (
+	sweepAsks = 200    // a sweep of more jobs is asked about
+	sweepMost = 10_000 // more are a mistake
+)
+
+// axis is one parameter of a sweep and its values.
+type axis struct {
+	parameter string
+	values    []string
+}
+
+// readSweep reads NAME=VALUE,VALUE...
+func readSweep(texts []string) ([]axis, error) {
+	var out []axis
+	jobs := 1
+	for _, text := range texts {
+		name, list, ok := strings.Cut(text, "=")
+		if !ok || name == "" || list == "" {
+			return nil, cmdutil.Usagef("--sweep %s: write NAME=VALUE,VALUE...", text)
+		}
+		if slices.ContainsFunc(out, func(a axis) bool { return a.parameter == name }) {
+			return nil, cmdutil.Usagef("--sweep %s: %s is given twice; write all its values into one", text, name)
+		}
+		a := axis{parameter: name, values: strings.Split(list, ",")}
+		for i, v := range a.values {
+			switch {
+			case v == "":
+				return nil, cmdutil.Usagef("--sweep %s: a value is empty", text)
+			case slices.Contains(a.values[:i], v):
+				return nil, cmdutil.Usagef("--sweep %s: the value %s is there twice", text, v)
+			}
+		}
+		if jobs *= len(a.values); jobs > sweepMost {
+			return nil, cmdutil.Usagef("--sweep: that is more than %d jobs", sweepMost)
+		}
+		out = append(out, a)
+	}
+	return out, nil
+}
+
+// sweep makes one job of each combination of values, the last parameter first to change.
+func (opts *SubmitOptions) sweep(base *submission) ([]submission, error) {
+	axes, err := readSweep(opts.Sweep)
+	if err != nil {
+		return nil, err
+	}
+	all := []input{{file: base.file, text: base.text, parameters: map[string]string{}}}
+	names := []string{base.job.Name}
+	for _, a := range axes {
+		var next []input
+		var called []string
+		for i, in := range all {
+			for _, v := range a.values {
+				one := input{file: in.file, parameters: map[string]string{a.parameter: v}}
+				for name, value := range in.parameters {
+					one.parameters[name] = value
+				}
+				if one.text, err = job.SetParameter(in.file, in.text, a.parameter, v); err != nil {
+					return nil, err
+				}
+				next, called = append(next, one), append(called, names[i]+"-"+inName(a.parameter)+"-"+inName(v))
+			}
+		}
+		all, names = next, called
+	}
+	for i := range all {
+		if n := slices.Index(names, names[i]); n < i {
+			return nil, cmdutil.Usagef("--sweep: two jobs would have the name %s: a name has only letters, digits, - and _", names[i])
+		}
+		if all[i].text, err = job.SetName(all[i].file, all[i].text, names[i]); err != nil {
+			return nil, err
+		}
+	}
+	if len(all) > sweepAsks && !opts.Submit.DryRun {
+		if err := prompt.Confirm(opts.Factory.IO, opts.Yes, "a sweep of "+plural.Of(len(all), "job"), fmt.Sprintf("Submit %d jobs?", len(all))); err != nil {
+			return nil, err
+		}
+	}
+	return parse(opts.Factory, all)
+}
+
+// inName is a text as a name of a job may have it.
+func inName(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' {
+			return r
+		}
+		return '_'
+	}, s)
+}

@@ -1,0 +1,171 @@
+package cmdutil
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/openpai/paictl/pkg/iostreams"
+	"github.com/openpai/paictl/pkg/terminal"
+)
+
+// Table is what a listing shows to a person: a header and rows of equal length. The
+// first column is the name.
+type Table struct {
+	Header []string
+	Rows   [][]string
+}
+
+const (
+	gap = 3 // spaces between two columns
+	// minimum is how many characters of a cell stay, at least, where a table is too wide.
+	minimum  = 8
+	ellipsis = "…"
+)
+
+// WriteTable prints the table. On a terminal it is fitted to the width, unless all was asked for with -o wide.
+func (o *Output) WriteTable(w io.Writer, t Table) error {
+	width := iostreams.Columns(w)
+	if o.format == "wide" {
+		width = 0
+	}
+	return t.write(w, width)
+}
+
+// write prints the table, fitted to a width; 0 is any. What is in it may come from objects that others wrote.
+func (t Table) write(w io.Writer, width int) error {
+	var rows [][]string
+	if len(t.Header) > 0 {
+		rows = append(rows, plain(t.Header))
+	}
+	for _, r := range t.Rows {
+		rows = append(rows, plain(r))
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	between, columns, dropped := gap, widths(rows), 0
+	if width > 0 && total(columns, between) > width {
+		between = gap - 1
+		columns, dropped = fit(columns, widths(rows[:1]), between, width)
+	}
+	if err := writeAligned(w, rows, columns, between); err != nil || dropped == 0 {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "(no room for %s: -o wide)\n", strings.Join(rows[0][len(columns):], ", "))
+	return err
+}
+
+// fit makes columns narrower until they fit: the widest first, and none narrower than its header. Where that isn't enough the
+// last columns are left out, of which there are so many.
+func fit(columns, header []int, between, width int) (fitted []int, dropped int) {
+	for n := len(columns); n > 1; n-- {
+		fitted = append([]int(nil), columns[:n]...)
+		for total(fitted, between) > width {
+			at := widest(fitted, header)
+			if at < 0 {
+				break
+			}
+			fitted[at]--
+		}
+		if total(fitted, between) <= width {
+			return fitted, len(columns) - n
+		}
+	}
+	return []int{min(columns[0], max(width, 1))}, len(columns) - 1
+}
+
+// widest is the widest of the columns that may become narrower, or -1.
+func widest(columns, header []int) int {
+	at := -1
+	for i, n := range columns {
+		if n > max(header[i], minimum) && (at < 0 || n > columns[at]) {
+			at = i
+		}
+	}
+	return at
+}
+
+func total(columns []int, between int) int {
+	n := between * (len(columns) - 1)
+	for _, c := range columns {
+		n += c
+	}
+	return n
+}
+
+// widths are those of the columns, as a terminal shows them: some characters take two places.
+func widths(rows [][]string) []int {
+	var out []int
+	for _, r := range rows {
+		for i, c := range r {
+			if i == len(out) {
+				out = append(out, 0)
+			}
+			out[i] = max(out[i], ansi.StringWidth(c))
+		}
+	}
+	return out
+}
+
+// writeAligned prints rows in columns of the given widths. Cells that have none are left out.
+func writeAligned(w io.Writer, rows [][]string, columns []int, between int) error {
+	var b strings.Builder
+	for _, r := range rows {
+		var line strings.Builder
+		for i, c := range r[:min(len(r), len(columns))] {
+			c = shortened(c, columns[i])
+			line.WriteString(c + strings.Repeat(" ", max(columns[i]-ansi.StringWidth(c), 0)+between))
+		}
+		b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// shortened is a cell in so many places. A name loses its middle, since both its ends tell it from others; a text its end.
+func shortened(s string, width int) string {
+	switch n := ansi.StringWidth(s); {
+	case n <= width:
+		return s
+	case width < 3 || strings.Contains(strings.TrimLeft(s, " "), " "):
+		return ansi.Truncate(s, width, ellipsis)
+	default:
+		start := ansi.Truncate(s, width/2, "")
+		end := n - (width - width/2 - 1)
+		if tail := ansi.TruncateLeft(s, end, ""); ansi.StringWidth(tail) > n-end {
+			end++ // a character of two places stands across the cut
+		}
+		return start + ansi.TruncateLeft(s, end, ellipsis)
+	}
+}
+
+// Rows writes pairs of a label and a text, aligned and never shortened. Each text is one line, whoever wrote what is in it.
+type Rows struct {
+	w    io.Writer
+	rows [][]string
+}
+
+// NewRows writes to w once it is flushed.
+func NewRows(w io.Writer) *Rows { return &Rows{w: w} }
+
+// Add adds a pair.
+func (r *Rows) Add(label, text string) { r.rows = append(r.rows, plain([]string{label, text})) }
+
+// Flush aligns the pairs since the last time.
+func (r *Rows) Flush() error {
+	rows := r.rows
+	r.rows = nil
+	return writeAligned(r.w, rows, widths(rows), gap)
+}
+
+// plain makes each cell one line of text. What belongs to the row above is indented, and stays so.
+func plain(cells []string) []string {
+	out := make([]string, len(cells))
+	for i, c := range cells {
+		out[i] = c[:len(c)-len(strings.TrimLeft(c, " "))] + terminal.Line(c)
+	}
+	return out
+}
