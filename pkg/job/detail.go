@@ -25,6 +25,8 @@ type Detail struct {
 	Tasks []Task `json:"taskList"`
 	// Attempts are all that are known, latest first.
 	Attempts []api.Attempt `json:"attempts"`
+	// After are the jobs that it starts after.
+	After []v1.After `json:"after,omitempty"`
 	// AvoidedNodes are those that failed the job; Avoids says which of them its pods stay away from.
 	AvoidedNodes []v1.AvoidedNode `json:"avoidedNodes,omitempty"`
 	// Config is the job file, secrets masked.
@@ -189,6 +191,7 @@ func liveDetail(j *Job, pods []corev1.Pod, queue Queue) *Detail {
 		}
 		d.Roles = append(d.Roles, role)
 	}
+	d.After, _ = f.After() // what can't be read the message tells
 	if f.Status == nil {
 		return d
 	}

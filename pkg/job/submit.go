@@ -14,6 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/framework/api"
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/protocol"
 	"github.com/openpai/paictl/pkg/protocol/render"
 )
 
@@ -41,6 +42,10 @@ type SubmitOptions struct {
 	Replace bool
 	// SkipEnded leaves a job alone whose name one has that has ended.
 	SkipEnded bool
+	// After are jobs to wait for, beside those of the file.
+	After []protocol.After
+	// Planned are jobs that are submitted before, which a dry run doesn't find.
+	Planned []string
 }
 
 // Submit makes a job: the Framework first, then its Secrets, which it owns. It may be killed anywhere
@@ -50,6 +55,9 @@ func (c *Client) Submit(ctx context.Context, o *render.Objects, opts SubmitOptio
 	if err := c.checkName(ctx, o, opts); errors.Is(err, errSkip) {
 		return Ended, nil
 	} else if err != nil {
+		return "", err
+	}
+	if err := c.after(ctx, o, opts); err != nil {
 		return "", err
 	}
 	made, err := c.Frameworks.Create(ctx, o.Framework, opts.DryRun)

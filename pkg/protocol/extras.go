@@ -20,7 +20,7 @@ const (
 // extraKeys are those that have an effect, for words that are nearly one of them. Others are allowed:
 // clients keep notes of their own there.
 func extraKeys() []string {
-	return []string{"gangAllocation", "hivedScheduler", pluginKey, "storages", "hostNetwork", "gracePeriodSec", "maxDurationSec", "checkpointDir"}
+	return []string{"gangAllocation", "hivedScheduler", pluginKey, "storages", "hostNetwork", "gracePeriodSec", "maxDurationSec", "checkpointDir", "after"}
 }
 
 func (r *reader) readExtras(p place) {
@@ -41,6 +41,7 @@ func (r *reader) readExtras(p place) {
 		r.checkPlugins(list)
 	}
 	r.readStorages(p)
+	r.readAfter(p.get("after"))
 	e.HostNetwork = p.get("hostNetwork").boolean(false)
 	e.GracePeriodSec = p.get("gracePeriodSec").number(0, maxGrace, defaultGrace)
 	e.MaxDurationSec = p.get("maxDurationSec").number(1, maxDuration, 0)
@@ -48,6 +49,48 @@ func (r *reader) readExtras(p place) {
 		if e.CheckpointDir = dir.fill(r.global()); !path.IsAbs(e.CheckpointDir) {
 			dir.report("job/path", "the folder is not an absolute path", "write a path that begins with /, on a storage of the job")
 		}
+	}
+}
+
+// maxAfter is how many jobs one may wait for: no more than the controller looks at.
+const maxAfter = 100
+
+// readAfter reads a name, or a list of names and of {job: NAME, when: succeeded|ended}.
+func (r *reader) readAfter(p place) {
+	entries := []place{p}
+	switch {
+	case !p.there():
+		return
+	case p.v.kind == kindList:
+		entries = p.list(0)
+	}
+	if len(entries) > maxAfter {
+		p.report("job/after", fmt.Sprintf("%d jobs, and a job waits for %d at most", len(entries), maxAfter), "let it wait for one that waits for the others")
+		return
+	}
+	for _, e := range entries {
+		a, at := After{}, e
+		if e.v.kind == kindMap {
+			if !e.object([]string{"job", "when"}, "job") {
+				continue
+			}
+			at = e.get("job")
+			switch when := e.get("when").text(); when {
+			case "", "succeeded":
+			case "ended":
+				a.Ended = true
+			default:
+				e.get("when").report("job/after", fmt.Sprintf("there is no %q", shorten(when)), "write succeeded, or ended where any end counts")
+			}
+		}
+		if !at.is(kindText) {
+			continue
+		}
+		if a.Job = at.v.text(); a.Job == "" || a.Job == r.job.Name {
+			at.report("job/after", fmt.Sprintf("%q is no other job", a.Job), "write the NAME of a job, or USER/NAME")
+			continue
+		}
+		r.job.Extras.After = append(r.job.Extras.After, a)
 	}
 }
 

@@ -128,6 +128,13 @@ type Extras struct {
 	GracePeriodSec                                    int // between SIGTERM and SIGKILL
 	MaxDurationSec                                    int // of each task's run; 0: no limit
 	CheckpointDir                                     string
+	After                                             []After
+}
+
+// After is a job that must end before the first task starts.
+type After struct {
+	Job   string // NAME, or USER/NAME
+	Ended bool   // any end counts; else it must succeed
 }
 
 // Storage is one storage that the tasks mount.

@@ -187,6 +187,10 @@ func TestEveryMistakeIsOneFindingWithPlaceAndRemedy(t *testing.T) {
 		"a storage's path":               {extras("storages: [{name: a, mountPath: data}]"), `12:14: extras.storages[0]: a storage can't be mounted at data [job/storage]`},
 		"a storage over the runtime":     {extras("storages: [{name: a, mountPath: /usr/local/pai/}]"), `12:14: extras.storages[0]: the runtime needs /usr/local/pai itself [job/storage]`},
 		"two storages at one path":       {extras("storages: [{name: a}, {name: b, mountPath: /mnt/a}]"), `12:25: extras.storages[1]: a and b are both mounted at /mnt/a [job/storage]`},
+		"to wait for itself":             {extras("after: [train]"), `12:11: extras.after[0]: "train" is no other job [job/after]`},
+		"to wait for an unknown end":     {extras("after: [{job: a, when: done}]"), `12:26: extras.after[0].when: there is no "done" [job/after]`},
+		"to wait for nothing":            {extras("after: [{when: ended}]"), `12:11: extras.after[0].job: "job" is missing [job/required]`},
+		"to wait for a number":           {extras("after: [1]"), `12:11: extras.after[0]: expected text, found a number [yaml/type]`},
 		"a grace period":                 {extras("gracePeriodSec: 100000"), `12:19: extras.gracePeriodSec: 100000 is not possible here [job/range]`},
 		"the machine's network":          {extras("hostNetwork: please"), `12:16: extras.hostNetwork: expected true or false, found text [yaml/type]`},
 		"a folder for checkpoints":       {extras("checkpointDir: data"), `12:18: extras.checkpointDir: the folder is not an absolute path [job/path]`},
@@ -455,4 +459,13 @@ func TestKeysThatNothingReadsAreToldOf(t *testing.T) {
 			assert.Contains(t, findings.Warnings()[0].Remedy, "did you mean")
 		})
 	}
+}
+
+func TestJobsToStartAfter(t *testing.T) {
+	j, findings := Parse("job.yaml", []byte(extras("after: [a, bob/b, {job: c, when: ended}, {job: d, when: succeeded}, {job: e}]")))
+	require.Empty(t, findings)
+	assert.Equal(t, []After{{Job: "a"}, {Job: "bob/b"}, {Job: "c", Ended: true}, {Job: "d"}, {Job: "e"}}, j.Extras.After)
+	j, findings = Parse("job.yaml", []byte(extras("after: a")))
+	require.Empty(t, findings)
+	assert.Equal(t, []After{{Job: "a"}}, j.Extras.After)
 }

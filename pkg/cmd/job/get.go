@@ -138,6 +138,9 @@ func writeHead(out io.Writer, d *job.Detail, now time.Time) error {
 	if d.Retries > 0 {
 		line("Retries", strconv.Itoa(int(d.Retries)))
 	}
+	for _, a := range d.After {
+		line("Starts after", a.Job)
+	}
 	for _, n := range d.AvoidedNodes {
 		if job.Avoids(n, now) {
 			line("Avoids", fmt.Sprintf("%s, which failed it %s", n.Name, plural.Times(n.Failures)))

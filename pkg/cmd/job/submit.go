@@ -28,8 +28,10 @@ type SubmitOptions struct {
 	Wait    bool
 	Timeout time.Duration
 	// Sweep is parameters with several values each: one job per combination.
-	Sweep  []string
-	Yes    bool
+	Sweep []string
+	Yes   bool
+	// After are names of jobs.
+	After  []string
 	Output cmdutil.Output
 	// aside tells outcomes on stderr.
 	aside bool
@@ -54,6 +56,9 @@ that one stays in the history.
 train-lr-0_1. Several --sweep make one job for each combination. The same command again submits those that are
 missing, and skips those that exist, running or ended, unless --replace is given.
 
+--after NAME lets the job start when another one has succeeded; extras.after of the file says the same.
+Where the other one fails or is stopped, this one is not started, and ends.
+
 --code DIR sends a folder along: its files lie in the tasks' working directory when the commands begin.
 What .gitignore names stays here. The same folder is sent once.`,
 		Example: `  paictl job submit hello.yaml
@@ -61,6 +66,7 @@ What .gitignore names stays here. The same folder is sent once.`,
   paictl job submit train.yaml --code ./src
   paictl job submit train.yaml --dry-run
   paictl job submit train.yaml --name train-lr2 --set lr=0.01 --set epochs=20
+  paictl job submit prepare.yaml && paictl job submit train.yaml --after prepare
   paictl job submit train.yaml --sweep lr=0.1,0.01 --sweep seed=1,2,3 --dry-run
   paictl job submit a.yaml b.yaml --wait && echo "both succeeded"`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -80,6 +86,8 @@ What .gitignore names stays here. The same folder is sent once.`,
 	fl.StringSliceVarP(&opts.Files, "file", "f", nil, "a job file; FILE says the same")
 	_ = cmd.MarkFlagFilename("file", "yaml", "yml", "json")
 	fl.StringArrayVar(&opts.Sweep, "sweep", nil, "NAME=VALUE,VALUE...: a job for each value of a parameter; repeat it for all combinations")
+	fl.StringSliceVar(&opts.After, "after", nil, "start when these jobs have succeeded: NAME or USER/NAME")
+	_ = cmd.RegisterFlagCompletionFunc("after", opts.Flags.completeJobs(f, 0))
 	fl.BoolVarP(&opts.Yes, "yes", "y", false, fmt.Sprintf("don't ask before a sweep of more than %d jobs", sweepAsks))
 	fl.BoolVar(&opts.Submit.DryRun, "dry-run", false, "check everything, also with the cluster, and submit nothing")
 	fl.BoolVar(&opts.Submit.Replace, "replace", false, "take the name of a job that has ended")
@@ -104,6 +112,9 @@ func (opts *SubmitOptions) check(cmd *cobra.Command) error {
 		return err
 	}
 	opts.Submit.SkipEnded = len(opts.Sweep) > 0
+	for _, name := range opts.After {
+		opts.Submit.After = append(opts.Submit.After, protocol.After{Job: name})
+	}
 	if opts.Watch && opts.Wait || opts.Submit.DryRun && (opts.Watch || opts.Wait) {
 		return cmdutil.Usagef("give one of --watch, --wait and --dry-run (see %s --help)", cmd.CommandPath())
 	}

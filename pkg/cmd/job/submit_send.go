@@ -38,6 +38,7 @@ func (opts *SubmitOptions) send(ctx context.Context, c *job.Client, all []submis
 			break
 		}
 		s.outcome = outcome
+		opts.Submit.Planned = append(opts.Submit.Planned, s.job.Name)
 		done = append(done, sent{File: s.file, User: s.objects.Framework.Labels[v1.LabelUser], Name: s.job.Name, Framework: s.objects.Framework.Name,
 			VirtualCluster: s.job.VirtualCluster, Tasks: s.job.Tasks(), GPUs: s.job.GPUs(), Outcome: outcome, Parameters: s.parameters})
 		switch {

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/protocol"
 	"github.com/openpai/paictl/pkg/runtime/spec"
 )
 
@@ -74,4 +75,6 @@ type Storage struct {
 type Objects struct {
 	Framework *v1.Framework
 	Secrets   []*corev1.Secret
+	// After are the jobs that the file names; a submission finds out which they are.
+	After []protocol.After
 }

@@ -42,7 +42,7 @@ func Render(j *protocol.Job, o Options) (*Objects, strictyaml.Findings) {
 		r.findings.Sort()
 		return nil, r.findings
 	}
-	out := &Objects{Framework: r.framework()}
+	out := &Objects{Framework: r.framework(), After: r.job.Extras.After}
 	if s := r.specSecret(); s != nil {
 		out.Secrets = append(out.Secrets, s)
 	}

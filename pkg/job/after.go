@@ -1,0 +1,67 @@
+package job
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/openpai/paictl/pkg/framework/api"
+	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/protocol"
+	"github.com/openpai/paictl/pkg/protocol/render"
+)
+
+// after finds the jobs that a job waits for, and notes which they are: a later one of the same name is another.
+func (c *Client) after(ctx context.Context, o *render.Objects, opts SubmitOptions) error {
+	user := o.Framework.Labels[v1.LabelUser]
+	var found []v1.After
+	for _, a := range slices.Concat(o.After, opts.After) {
+		if opts.DryRun && slices.Contains(opts.Planned, a.Job) {
+			continue
+		}
+		one, err := c.afterOne(ctx, user, a)
+		if err != nil {
+			return err
+		}
+		if one.Framework == o.Framework.Name && !opts.Replace {
+			return hint.Errorf("leave it out", "the job %s would wait for itself", one.Job)
+		}
+		found = append(found, one)
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	if len(found) > v1.MaxAfter {
+		return hint.Errorf("let it wait for one that waits for the others", "%d jobs, and a job waits for %d at most", len(found), v1.MaxAfter)
+	}
+	text, err := json.Marshal(found)
+	if err != nil {
+		return fmt.Errorf("write which jobs must end first: %w", err)
+	}
+	metav1.SetMetaDataAnnotation(&o.Framework.ObjectMeta, v1.AnnotationAfter, string(text))
+	return nil
+}
+
+func (c *Client) afterOne(ctx context.Context, user string, a protocol.After) (v1.After, error) {
+	j, err := c.Resolve(ctx, user, a.Job)
+	if err != nil {
+		return v1.After{}, fmt.Errorf("find the job to start after: %w", err)
+	}
+	out := v1.After{Framework: j.Object, Job: j.Title(), Ended: a.Ended}
+	var state string
+	if j.Live() {
+		out.UID, state = j.Framework.UID, api.StateOf(j.Framework)
+	} else {
+		out.UID, state = types.UID(j.Archived.UID), j.Archived.State
+	}
+	if p := Phase(state); p.Done() && state != api.Succeeded && !a.Ended {
+		return out, hint.Errorf("see why: paictl job why "+a.Job+"; where any end counts write {job: "+a.Job+", when: ended}",
+			"the job %s has to succeed before this one, and it is %s", j.Title(), state)
+	}
+	return out, nil
+}
