@@ -47,6 +47,13 @@ func TestClusterComesUpAndWorks(t *testing.T) {
 		})
 		assert.Zero(t, l.up(0).Changes)
 	})
+	t.Run("machines keep something for their own programs", func(t *testing.T) {
+		memory := l.kubectl("get node " + l.names[1] + " -o jsonpath='{.status.capacity.memory} {.status.allocatable.memory}'")
+		var capacity, allocatable int
+		_, err := fmt.Sscanf(memory, "%dKi %dKi", &capacity, &allocatable)
+		require.NoError(t, err, memory)
+		assert.GreaterOrEqual(t, capacity-allocatable, 768<<10, "KiB for the system and Kubernetes, and what the kubelet evicts at")
+	})
 	t.Run("a worker that lost its subnet or its kubelet is repaired", l.lostNode)
 	t.Run("a fourth host is added and removed", func(t *testing.T) {
 		l.hosts("e2ea", 4)
@@ -64,6 +71,7 @@ func TestClusterComesUpAndWorks(t *testing.T) {
 		after := l.snapshots()
 		for _, n := range l.names[:3] {
 			same(t, n, before[n], after[n])
+			assert.NotContains(t, l.on(n, "ip rule"), "prohibit")
 		}
 		ok(t, "cluster", "down", "-p", l.cluster, "--yes")
 	})

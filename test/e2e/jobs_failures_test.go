@@ -59,6 +59,30 @@ func (j *jobs) failuresAreExplained(t *testing.T) {
 		t.Logf("%s: %s", j.state(t, "no-image"), j.why(t, "no-image"))
 	})
 	t.Run("its Secret is gone", j.missesItsSecret)
+	t.Run("it writes more to the disk than it may", func(t *testing.T) {
+		j.forget(t, "hoarder")
+		j.submit(t, jobFile(t, fmt.Sprintf(hoarder, "hoarder")))
+		f := j.ended(t, "hoarder", "failed", "PodDiskLimitExceeded")
+		assert.Zero(t, f.Status.RetryPolicyStatus.TotalRetriedCount)
+		t.Log(j.why(t, "hoarder"))
+		j.forget(t, "hoarder")
+	})
+	t.Run("it starts after another", func(t *testing.T) {
+		for _, name := range []string{"first", "then", "never"} {
+			j.forget(t, name)
+		}
+		j.submit(t, example(t, "hello", "name: hello", "name: first"))
+		j.submit(t, example(t, "hello", "name: hello", "name: then"), "--after", "first")
+		j.ended(t, "then", "succeeded", "Succeeded")
+		first, then := j.framework(t, "first").Status, j.framework(t, "then").Status
+		assert.False(t, then.RunTime.Before(first.CompletionTime), "%s, and the other ended at %s", then.RunTime, first.CompletionTime)
+		j.submit(t, example(t, "hello", "name: hello", "name: first", "examples-python:3", "no-such-image:1"))
+		j.submit(t, example(t, "hello", "name: hello", "name: never"), "--after", "first")
+		assert.Contains(t, j.why(t, "never"), "starts after ann/first")
+		ok(t, j.job("stop", "first")...)
+		j.ended(t, "never", "failed", "DependencyFailed")
+		t.Log(j.why(t, "never"))
+	})
 	t.Run("its pod is evicted", func(t *testing.T) {
 		name := j.sleeps(t, "evicted")
 		pod := j.podsOf(t, name)[0]
@@ -79,6 +103,20 @@ func (j *jobs) failuresAreExplained(t *testing.T) {
 	})
 	t.Run("its machine is lost", j.losesItsMachine)
 }
+
+// hoarder is a job that writes 200 MiB where it may write 64.
+const hoarder = `protocolVersion: 2
+name: %s
+type: job
+prerequisites:
+  - {name: python, type: dockerimage, uri: "docker.io/openpai/examples-python:3"}
+taskRoles:
+  main:
+    dockerImage: python
+    resourcePerInstance: {cpu: 1, memoryMB: 256, gpu: 0}
+    extraContainerOptions: {diskMB: 64}
+    commands: ["head -c 200M /dev/zero > /tmp/file", "sleep 600"]
+`
 
 // missesItsSecret takes the commands away from a job that waits.
 func (j *jobs) missesItsSecret(t *testing.T) {

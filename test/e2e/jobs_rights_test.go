@@ -73,6 +73,15 @@ func (j *jobs) mayDoLittle(t *testing.T) {
 		inside := ok(t, j.job("exec", "alone", "--", "sh", "-c", "cat /proc/1/comm; ls /sys/class/block /dev | tr '\\n' ' '; mount -t tmpfs none /mnt 2>&1 || echo refused")...)
 		assert.Contains(t, inside.stdout, "refused")
 	})
+	t.Run("a pod doesn't reach the cloud's metadata service", func(t *testing.T) {
+		pod := j.podsOf(t, "alone")[0]
+		route := func(port string) string {
+			out, _ := j.try(pod.Spec.NodeName, "ip route add default dev lo metric 9999 2>/dev/null; ip route get 169.254.169.254 from "+pod.Status.PodIP+" iif cni0 ipproto tcp dport "+port+" 2>&1; ip route del default dev lo metric 9999 2>/dev/null")
+			return out
+		}
+		assert.Contains(t, route("80"), "Permission denied", "the kernel's word for prohibited")
+		assert.NotContains(t, route("53"), "Permission denied", "some clouds have their DNS server there")
+	})
 	t.Run("a job of one task has no token at all", func(t *testing.T) {
 		r := ok(t, j.job("exec", "alone", "--", "sh", "-c", "ls -d /var/run/secrets/*/* /run/secrets/* 2>/dev/null | wc -l")...)
 		assert.Equal(t, "0", strings.TrimSpace(r.stdout))
