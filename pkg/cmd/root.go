@@ -104,8 +104,10 @@ func usageErrors(c *cobra.Command) {
 
 // didYouMean names the commands that word is a slip of the pen from.
 func didYouMean(c *cobra.Command, word string) string {
-	if c.SuggestionsMinimumDistance == 0 {
-		c.SuggestionsMinimumDistance = 2
+	// Nearly any two words of two or three letters are two slips apart.
+	c.SuggestionsMinimumDistance = 2
+	if len(word) <= 3 {
+		c.SuggestionsMinimumDistance = 1
 	}
 	near := c.SuggestionsFor(word)
 	if len(near) == 0 {

@@ -100,8 +100,11 @@ func Parse(dir string, data map[string][]byte) (*Cluster, error) {
 		findings = append(findings, found...)
 		findings = append(findings, checkKind(doc, name)...)
 	}
-	if err := findings.Err(); err != nil {
-		return nil, err
+	if findings.Err() != nil {
+		// The names of components don't depend on what else is wrong in the form.
+		k := &checker{c: c, roles: &reporter{file: filepath.Join(dir, RolesFile), doc: c.docs[RolesFile]}}
+		k.checkRoles()
+		return nil, append(findings, k.roles.findings.Errors()...).Err()
 	}
 	c.fillDefaults()
 	c.Kubernetes.Kubernetes.Bundle = c.resolve(c.Kubernetes.Kubernetes.Bundle)

@@ -56,12 +56,19 @@ var (
 	imageTag       = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$`)
 )
 
+// dataPath is what the volumes of services lie below.
+var dataPath = regexp.MustCompile(`^(/[A-Za-z0-9_@%+=,-][A-Za-z0-9._@%+=,-]*)+$`)
+
+// UsableDataPath reports whether volumes can lie below a folder. What is made of another one is not worth a second error.
+func UsableDataPath(dir string) bool { return dataPath.MatchString(path.Clean(dir)) }
+
 func (k *checker) checkServices() {
 	s, r := k.c.Services.Cluster, k.service
 	p := where("cluster", "common")
 	r.failIf(badClusterID(s.Common.ClusterID), p.With("cluster-id"), "services/cluster-id", "use letters, digits, - and _")
-	if !path.IsAbs(s.Common.DataPath) || path.Clean(s.Common.DataPath) == "/" {
-		r.fail(p.With("data-path"), "services/data-path", fmt.Sprintf("%q is not an absolute path of a folder", s.Common.DataPath), "the default is "+defaultDataPath)
+	if !UsableDataPath(s.Common.DataPath) {
+		r.fail(p.With("data-path"), "services/data-path", fmt.Sprintf("%q is not an absolute path of a folder", s.Common.DataPath),
+			"write one of letters, digits and _@%+=,.-, such as the default "+defaultDataPath)
 	}
 	d, p := s.DockerRegistry, where("cluster", "docker-registry")
 	r.failIf(badRegistry(d.Domain), p.With("domain"), "services/registry-domain", "the default is "+defaultDomain)

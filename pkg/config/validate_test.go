@@ -308,6 +308,14 @@ func TestMistakesOfFormInAllFilesComeTogether(t *testing.T) {
 	assert.NotContains(t, err.Error(), ServicesFile+":6", "sections of services are free")
 }
 
+func TestAnUnknownKeyHidesNoUnknownComponent(t *testing.T) {
+	files := goodFiles()
+	files[RolesFile] = strings.ReplaceAll(files[RolesFile], "[etcd,", "[ectd,") + "  idle: {descripton: x}\n"
+	_, err := Load(folder(t, files))
+	require.ErrorContains(t, err, `there is no key "descripton" here`)
+	require.ErrorContains(t, err, `there is no component "ectd"`)
+}
+
 func TestRulesHaveStableNames(t *testing.T) {
 	// Scripts match on these names: a change here is a change of interface.
 	rules := map[string]bool{}

@@ -67,7 +67,7 @@ func (d *Detail) Progress() (begun, total int) {
 	if !d.Live || d.job.Framework.Status == nil {
 		return 0, 0
 	}
-	total, begun = tasks(d.job.Framework)
+	total, begun, _ = tasks(d.job.Framework)
 	return begun, total
 }
 
@@ -104,7 +104,7 @@ func (c *Client) Detail(ctx context.Context, j *Job) (*Detail, error) {
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}
-	d := liveDetail(j, pods, queue)
+	d := liveDetail(j, append([]corev1.Pod{}, pods...), queue)
 	if past != nil {
 		for i := range past.Attempts {
 			if a := &past.Attempts[i]; len(d.Attempts) == 0 || a.ID < d.Attempts[len(d.Attempts)-1].ID {
@@ -163,7 +163,7 @@ func endPhase(code int32) Phase {
 	switch code {
 	case 0:
 		return Succeeded
-	case -210, -220, -230:
+	case -210, -220, -230, -240:
 		return Stopped
 	}
 	return Failed

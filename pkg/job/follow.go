@@ -121,5 +121,5 @@ func (c *Client) look(ctx context.Context, j *Job) (*Detail, error) {
 	if err != nil {
 		return nil, c.Explain(err)
 	}
-	return liveDetail(now, list.Items, c.queue(ctx, now.Framework.Labels[v1.LabelVC])), nil
+	return liveDetail(now, append([]corev1.Pod{}, list.Items...), c.queue(ctx, now.Framework.Labels[v1.LabelVC])), nil
 }

@@ -3,10 +3,10 @@ package job
 import (
 	"cmp"
 	"context"
-	"encoding/base64"
 	"errors"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -108,14 +108,14 @@ func newestFirst(a, b Row) int {
 
 // live reads the jobs that the API has.
 func (c *Client) live(ctx context.Context, o Filter) ([]Row, error) {
-	var frameworks []v1.Framework
 	pending := map[string][]corev1.Pod{}
 	var queue Queue
+	// Pods after Frameworks: one that a Framework knows and this list hasn't got has begun.
+	frameworks, err := c.Frameworks.List(ctx, o.selector())
+	if err != nil {
+		return nil, err
+	}
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() (err error) {
-		frameworks, err = c.Frameworks.List(ctx, o.selector())
-		return err
-	})
 	g.Go(func() error {
 		// Only pods that have not started tell more than the Frameworks do.
 		list, err := c.Client.CoreV1().Pods(c.Namespace).List(ctx, metav1.ListOptions{LabelSelector: v1.LabelFramework, FieldSelector: "status.phase=" + string(corev1.PodPending)})
@@ -138,7 +138,7 @@ func (c *Client) live(ctx context.Context, o Filter) ([]Row, error) {
 	var out []Row
 	for i := range frameworks {
 		f := &frameworks[i]
-		out = append(out, newRow(api.Summary(f), StateOf(f, pending[f.Name], queue), true))
+		out = append(out, newRow(api.Summary(f), StateOf(f, append([]corev1.Pod{}, pending[f.Name]...), queue), true))
 	}
 	return out, nil
 }
@@ -226,7 +226,10 @@ func (o *Filter) fits(r *Row) bool {
 	return has(r.User) || has(r.Name) || has(r.VirtualCluster)
 }
 
-// cursor is the last row of a page.
+// cursorUID is how many characters of a UID a cursor has.
+const cursorUID = 8
+
+// cursor is the last row of a page, by the beginning of its UID, which is less than the UID itself.
 type cursor struct {
 	submitted time.Time
 	uid       string
@@ -237,21 +240,21 @@ func (c cursor) before(r *Row) bool {
 	return c.submitted.IsZero() || newestFirst(Row{Job: api.Job{Submitted: c.submitted, UID: c.uid}}, *r) < 0
 }
 
+// writeCursor is short, since people type it: the second, and as much of the UID as tells apart what was submitted in it.
 func writeCursor(r *Row) string {
-	return base64.RawURLEncoding.EncodeToString([]byte(r.Submitted.UTC().Format(time.RFC3339) + " " + r.UID))
+	return strconv.FormatInt(r.Submitted.Unix(), 36) + "-" + r.UID[:min(len(r.UID), cursorUID)]
 }
 
 func readCursor(text string) (cursor, error) {
 	if text == "" {
 		return cursor{}, nil
 	}
-	data, err := base64.RawURLEncoding.DecodeString(text)
-	at, uid, ok := strings.Cut(string(data), " ")
-	submitted, timeErr := time.Parse(time.RFC3339, at)
-	if err != nil || !ok || timeErr != nil {
+	at, uid, ok := strings.Cut(text, "-")
+	second, err := strconv.ParseInt(at, 36, 64)
+	if err != nil || !ok || second <= 0 || len(uid) > cursorUID {
 		return cursor{}, hint.Errorf("take the one that the page before ended with", "%s is not a cursor", url.QueryEscape(text))
 	}
-	return cursor{submitted, uid}, nil
+	return cursor{time.Unix(second, 0), uid}, nil
 }
 
 // ReadPhases reads the names of states.

@@ -244,6 +244,7 @@ func TestAListPutsLiveJobsAndTheHistoryTogether(t *testing.T) {
 		if cursor = next; cursor == "" {
 			break
 		}
+		assert.LessOrEqual(t, len(cursor), 15, "people type it")
 	}
 	assert.Equal(t, all, paged, "pages have every job once")
 	_, err = c.List(ctx, Filter{Cursor: "%%%"})

@@ -122,8 +122,8 @@ func ObjectOfGroup(group string) string {
 	return object
 }
 
-// StateOf is the state of a job. Of the pods, only those that have not started matter; without any it
-// is told as exactly as the Framework alone tells it.
+// StateOf is the state of a job. Of the pods, which were read after the Framework, only those that have not started matter; nil
+// is not known: then the state is as exact as the Framework alone tells it.
 func StateOf(f *v1.Framework, pods []corev1.Pod, queue Queue) State {
 	switch row := api.StateOf(f); {
 	case Phase(row).Done(), row == api.Stopping:
@@ -151,14 +151,17 @@ func StateOf(f *v1.Framework, pods []corev1.Pod, queue Queue) State {
 // progress is the state of an attempt that has its objects: that of the task that is furthest behind,
 // if tasks wait for each other, else that of the one that is furthest ahead.
 func progress(f *v1.Framework, pods []corev1.Pod, queue Queue) State {
-	total, begun := tasks(f)
+	total, begun, made := tasks(f)
 	gang, published := IsGang(f), f.Status.AttemptStatus.PeersTime
 	if !gang && begun > 0 {
 		return State{Phase: Running}
 	}
-	unplaced, starting := 0, 0
+	unplaced, starting, late := 0, 0, 0
 	for i := range pods {
 		p := &pods[i]
+		if !hasStarted(p) {
+			late++
+		}
 		switch {
 		case hasStarted(p):
 		case gang && published != nil && p.CreationTimestamp.After(published.Time):
@@ -169,13 +172,18 @@ func progress(f *v1.Framework, pods []corev1.Pod, queue Queue) State {
 			starting++
 		}
 	}
+	// Pods that the Framework knows as not begun, and that are not among those that wait, have begun meanwhile. Without that a
+	// job would seem to go back.
+	ahead := pods != nil && made > late
 	queued, inQueue := queue[f.Name]
 	switch {
-	case inQueue && (unplaced > 0 || len(pods) == 0 && begun == 0):
+	case !gang && (starting > 0 || ahead):
+		return State{Phase: Pulling}
+	case inQueue && (unplaced > 0 || len(pods) == 0 && begun == 0 && !ahead):
 		return State{Phase: Queued, Position: queued.PositionInVC}
 	case unplaced > 0:
 		return State{Phase: Waiting}
-	case starting > 0:
+	case starting > 0 || ahead && begun+made == total:
 		return State{Phase: Pulling}
 	case gang && published != nil, !gang && f.Status.State == v1.AttemptRunning:
 		return State{Phase: Running}
@@ -187,15 +195,22 @@ func progress(f *v1.Framework, pods []corev1.Pod, queue Queue) State {
 	return State{Phase: Running}
 }
 
-// tasks counts a job's tasks, and those that have begun to run.
-func tasks(f *v1.Framework) (total, begun int) {
+// tasks counts a job's tasks, those that have begun to run, and those that have a pod which has not. Of a large job the last are
+// not known: its Framework has only the counts.
+func tasks(f *v1.Framework) (total, begun, made int) {
 	for _, r := range f.Status.AttemptStatus.TaskRoleStatuses {
-		if r != nil {
-			total += int(r.Counts.Total)
-			begun += int(r.Counts.Running + r.Counts.Succeeded + r.Counts.Failed)
+		if r == nil {
+			continue
+		}
+		total += int(r.Counts.Total)
+		begun += int(r.Counts.Running + r.Counts.Succeeded + r.Counts.Failed)
+		for _, t := range r.TaskStatuses {
+			if t != nil && t.State == v1.AttemptPreparing && !t.DeletionPending {
+				made++
+			}
 		}
 	}
-	return total, begun
+	return total, begun, made
 }
 
 // IsGang tells whether the tasks of a job wait for each other before any of them begins.

@@ -47,6 +47,16 @@ func published(f *v1.Framework) {
 	f.Status.AttemptStatus.PeersTime = &at
 }
 
+// preparing has so many tasks whose pods have not begun.
+func preparing(n int) func(*v1.Framework) {
+	return func(f *v1.Framework) {
+		r := f.Status.AttemptStatus.TaskRoleStatuses[0]
+		for range n {
+			r.TaskStatuses = append(r.TaskStatuses, &v1.TaskStatus{State: v1.AttemptPreparing})
+		}
+	}
+}
+
 func noGang(f *v1.Framework) { f.Annotations[v1.AnnotationGang] = "false" }
 
 func one(f *v1.Framework) {
@@ -96,7 +106,14 @@ func TestAJobsStateTellsHowFarItIs(t *testing.T) {
 		"all know each other":                 {framework(state(v1.AttemptRunning), counts(v1.TaskCounts{Total: 2, Running: 2}), published), []corev1.Pod{runs, runs}, nil, "running"},
 		"a task was added later":              {framework(state(v1.AttemptRunning), counts(v1.TaskCounts{Total: 3, Waiting: 1, Running: 2}), published), []corev1.Pod{runs, runs, added}, queue, "running"},
 		"no gang: the first one counts":       {framework(state(v1.AttemptRunning), counts(v1.TaskCounts{Total: 2, Waiting: 1, Running: 1}), noGang), []corev1.Pod{runs, unplaced}, queue, "running"},
-		"no gang: none has begun":             {framework(noGang), []corev1.Pod{unplaced, starting}, nil, "waiting"},
+		"no gang: the first one's image":      {framework(noGang), []corev1.Pod{unplaced, starting}, nil, "pulling"},
+		"no gang: none has a machine":         {framework(noGang), []corev1.Pod{unplaced, unplaced}, nil, "waiting"},
+		"begun, and the Framework is late":    {framework(one, preparing(1)), []corev1.Pod{}, queue, "pulling"},
+		"the same, with all pods at hand":     {framework(one, preparing(1)), []corev1.Pod{runs}, nil, "pulling"},
+		"pods not known":                      {framework(one, preparing(1)), nil, nil, "waiting"},
+		"one of two begun, and it is late":    {framework(state(v1.AttemptRunning), counts(v1.TaskCounts{Total: 2, Waiting: 1, Running: 1}), preparing(1)), []corev1.Pod{}, queue, "pulling"},
+		"one of two begun, the other unmade":  {framework(state(v1.AttemptRunning), counts(v1.TaskCounts{Total: 2, Waiting: 1, Running: 1})), []corev1.Pod{}, nil, "waiting"},
+		"late, and the other has no machine":  {framework(preparing(2)), []corev1.Pod{unplaced}, nil, "waiting"},
 		"one task waits for nobody":           {framework(state(v1.AttemptRunning), one, counts(v1.TaskCounts{Total: 1, Running: 1})), []corev1.Pod{runs}, nil, "running"},
 		"one task's image comes":              {framework(one), []corev1.Pod{starting}, nil, "pulling"},
 		"waits for the next attempt":          {framework(state(v1.AttemptCompleted), completed(251), inFour), nil, nil, "retry in 4m"},
@@ -107,6 +124,7 @@ func TestAJobsStateTellsHowFarItIs(t *testing.T) {
 		"succeeded":                           {framework(state(v1.Completed), completed(0)), nil, nil, "succeeded"},
 		"failed":                              {framework(state(v1.Completed), completed(226)), nil, nil, "failed"},
 		"stopped":                             {framework(state(v1.Completed), completed(-210), stop), nil, nil, "stopped"},
+		"deleted just after a retry":          {framework(state(v1.Completed), completed(-240), stop), nil, nil, "stopped"},
 		"succeeded before it was stopped":     {framework(state(v1.Completed), completed(0), stop), nil, nil, "succeeded"},
 	} {
 		t.Run(name, func(t *testing.T) {

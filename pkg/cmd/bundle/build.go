@@ -38,7 +38,7 @@ Two builds on the same machine give the same checksums.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var err error
-			if opts.Dir, err = folder(f, opts.Dir); err != nil {
+			if opts.Dir, err = folder(f, opts.Dir, nil); err != nil {
 				return err
 			}
 			if runF != nil {

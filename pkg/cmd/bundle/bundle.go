@@ -5,6 +5,7 @@ package bundle
 
 import (
 	"cmp"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -30,9 +31,13 @@ It is built from source (minutes, then seconds) or fetched from the upstream pro
 	return cmd
 }
 
-// folder is the bundle's folder: the one given, that of paictl's settings, or the default.
-func folder(f *cmdutil.Factory, given string) (string, error) {
-	if given != "" {
+// folder is the bundle's folder: the one given, as an argument or by flag, that of paictl's settings, or the default.
+func folder(f *cmdutil.Factory, flag string, args []string) (string, error) {
+	given := strings.Join(args, "")
+	if flag != "" && given != "" {
+		return "", cmdutil.Usagef("the bundle is named twice: give DIR or --bundle")
+	}
+	if given = cmp.Or(flag, given); given != "" {
 		return given, nil
 	}
 	settings, err := f.Settings()
@@ -40,6 +45,12 @@ func folder(f *cmdutil.Factory, given string) (string, error) {
 		return "", err
 	}
 	return cmp.Or(settings.GetString("bundle"), bundle.DefaultDir), nil
+}
+
+// addBundleFlag adds --bundle, which other commands have, too.
+func addBundleFlag(cmd *cobra.Command, dir *string) {
+	cmd.Flags().StringVar(dir, "bundle", "", "folder of the bundle; DIR says the same")
+	_ = cmd.MarkFlagDirname("bundle")
 }
 
 // addDirFlag adds -o/--output, the folder to write to.

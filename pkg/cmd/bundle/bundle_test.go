@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -139,15 +140,15 @@ func TestTheFolderIsTheGivenOneOrThatOfTheSettingsOrTheDefault(t *testing.T) {
 	f := cmdutil.New("test")
 	env := map[string]string{}
 	f.Getenv = func(k string) string { return env[k] }
-	dir, err := folder(f, "")
+	dir, err := folder(f, "", nil)
 	require.NoError(t, err)
 	assert.Equal(t, bundle.DefaultDir, dir)
 
 	env["PAICTL_BUNDLE"] = "/srv/bundle"
-	dir, err = folder(f, "")
+	dir, err = folder(f, "", nil)
 	require.NoError(t, err)
 	assert.Equal(t, "/srv/bundle", dir)
-	dir, err = folder(f, "given")
+	dir, err = folder(f, "given", nil)
 	require.NoError(t, err)
 	assert.Equal(t, "given", dir)
 }
@@ -166,4 +167,19 @@ func TestTheMirrorCanComeFromTheEnvironment(t *testing.T) {
 func TestFetchRefusesAnArchitectureThatUpstreamsDoNotPublish(t *testing.T) {
 	_, _, err := paictl(t, "fetch", "--arch", "mips")
 	assert.Equal(t, cmdutil.ExitUsage, cmdutil.ExitCode(err))
+}
+
+func TestTheBundleIsAnArgumentOrAFlag(t *testing.T) {
+	f := cmdutil.New("test")
+	dir, err := folder(f, "", []string{"argument"})
+	require.NoError(t, err)
+	assert.Equal(t, "argument", dir)
+	_, err = folder(f, "flag", []string{"argument"})
+	require.ErrorContains(t, err, "named twice")
+	for _, cmd := range []*cobra.Command{newCmdList(f, func(_ context.Context, o *listOptions) error { dir = o.Dir; return nil }), newCmdVerify(f, func(_ context.Context, o *verifyOptions) error { dir = o.Dir; return nil })} {
+		dir = ""
+		cmd.SetArgs([]string{"--bundle", "flag"})
+		require.NoError(t, cmd.ExecuteContext(t.Context()))
+		assert.Equal(t, "flag", dir, cmd.Name())
+	}
 }

@@ -41,7 +41,7 @@ It can also be set as "mirror" in paictl's settings, or in PAICTL_MIRROR.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var err error
-			if opts.Dir, err = folder(f, opts.Dir); err != nil {
+			if opts.Dir, err = folder(f, opts.Dir, nil); err != nil {
 				return err
 			}
 			if !cmd.Flags().Changed("mirror") {

@@ -33,7 +33,7 @@ func newCmdList(f *cmdutil.Factory, runF func(context.Context, *listOptions) err
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
-			if opts.Dir, err = folder(f, strings.Join(args, "")); err != nil {
+			if opts.Dir, err = folder(f, opts.Dir, args); err != nil {
 				return err
 			}
 			if runF != nil {
@@ -43,6 +43,7 @@ func newCmdList(f *cmdutil.Factory, runF func(context.Context, *listOptions) err
 		},
 	}
 	cmdutil.AddOutputFlag(cmd, &opts.Output)
+	addBundleFlag(cmd, &opts.Dir)
 	cmd.Flags().StringVar(&opts.Kind, "kind", "", "only artifacts of this kind: "+strings.Join(kinds, ", "))
 	_ = cmd.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions(kinds, cobra.ShellCompDirectiveNoFileComp))
 	return cmd

@@ -44,7 +44,7 @@ func newCmdVerify(f *cmdutil.Factory, runF func(context.Context, *verifyOptions)
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
-			if opts.Dir, err = folder(f, strings.Join(args, "")); err != nil {
+			if opts.Dir, err = folder(f, opts.Dir, args); err != nil {
 				return err
 			}
 			if runF != nil {
@@ -54,6 +54,7 @@ func newCmdVerify(f *cmdutil.Factory, runF func(context.Context, *verifyOptions)
 		},
 	}
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "table", "wide", "json", "yaml")
+	addBundleFlag(cmd, &opts.Dir)
 	return cmd
 }
 

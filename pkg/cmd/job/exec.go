@@ -90,8 +90,9 @@ The exit code is the command's. Without --role and --task it is the first task t
 func NewCmdShell(f *cmdutil.Factory, runF func(context.Context, *ExecOptions) error) *cobra.Command {
 	opts := &ExecOptions{Factory: f}
 	cmd := &cobra.Command{
-		Use:   "shell NAME",
-		Short: "Open a shell in a task of a job",
+		Use:        "shell NAME",
+		SuggestFor: []string{"attach", "ssh", "login"},
+		Short:      "Open a shell in a task of a job",
 		Long: `Opens bash, or sh where there is none, in the container of a task that runs, with the environment that
 the task's program has. It needs neither an SSH server nor the address of a machine.`,
 		Example: `  paictl job shell train

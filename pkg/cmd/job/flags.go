@@ -79,6 +79,28 @@ func (fl *Flags) completeJobs(f *cmdutil.Factory, most int) func(*cobra.Command,
 	}
 }
 
+// completeVC completes names of virtual clusters.
+func (fl *Flags) completeVC(f *cmdutil.Factory) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
+		defer cancel()
+		c, err := job.Open(fl.Kube)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		all, err := c.Scheduler.VirtualClusters(ctx)
+		if err != nil {
+			f.Log.DebugContext(ctx, "complete names of virtual clusters", "error", err)
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		var out []string
+		for _, v := range all.Items {
+			out = append(out, v.Name)
+		}
+		return out, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
 // selector is the label selector of the user's jobs.
 func (fl *Flags) selector(f *cmdutil.Factory) string {
 	owner, err := fl.user(f)

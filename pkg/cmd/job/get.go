@@ -33,9 +33,10 @@ const maxTasks = 40
 func NewCmdGet(f *cmdutil.Factory, runF func(context.Context, *GetOptions) error) *cobra.Command {
 	opts := &GetOptions{Factory: f}
 	cmd := &cobra.Command{
-		Use:     "get NAME",
-		Aliases: []string{"show"},
-		Short:   "Show a job: its state, roles, tasks and attempts",
+		Use:        "get NAME",
+		Aliases:    []string{"show"},
+		SuggestFor: []string{"describe", "status", "info"},
+		Short:      "Show a job: its state, roles, tasks and attempts",
 		Long: `Shows all that is known of a job, live or ended. Of a job with many tasks the page has those that don't
 run as they should, first; --all-tasks shows all. On a terminal, tables are fitted to its width; -o wide shows
 them whole.

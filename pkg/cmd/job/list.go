@@ -35,9 +35,10 @@ func NewCmdList(f *cmdutil.Factory, runF func(context.Context, *ListOptions) err
 	var states []string
 	var since string
 	cmd := &cobra.Command{
-		Use:     "list",
-		Aliases: []string{"ls"},
-		Short:   "List jobs, newest first: those that are there, and those that have ended",
+		Use:        "list",
+		Aliases:    []string{"ls"},
+		SuggestFor: []string{"ps", "squeue"},
+		Short:      "List jobs, newest first: those that are there, and those that have ended",
 		Long: `Lists your jobs, newest submission first. Jobs that ended long ago come from the history that the job
 controller keeps; without it those that Kubernetes still has are shown.
 
@@ -72,6 +73,7 @@ and is tried again), succeeded, failed, stopped, deleted.`,
 	fl.DurationVarP(&opts.Watch, "watch", "w", 0, "show it again every so often, such as 5s")
 	fl.StringSliceVar(&opts.Columns, "columns", nil, "these columns: "+strings.Join(columnNames(), ","))
 	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(job.PhaseNames(), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("vc", opts.Flags.completeVC(f))
 	_ = cmd.RegisterFlagCompletionFunc("columns", cobra.FixedCompletions(columnNames(), cobra.ShellCompDirectiveNoFileComp))
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "table", "wide", "json", "yaml", "name")
 	return cmd
@@ -160,7 +162,7 @@ func listOnce(ctx context.Context, opts *ListOptions, c *job.Client) error {
 func (opts *ListOptions) nothing() string {
 	o := &opts.Filter
 	if o.Keyword != "" || o.VirtualCluster != "" || len(o.Phases) > 0 || !o.Since.IsZero() {
-		return "no job is like that"
+		return "no jobs match"
 	}
 	if opts.AllUsers {
 		return "there are no jobs"

@@ -47,6 +47,7 @@ what the job asks for in all, PODS how many of its tasks have no place yet. "pai
 	}
 	cmdutil.AddKubeFlags(cmd, &opts.Flags.Kube)
 	cmd.Flags().StringVar(&opts.VC, "vc", "", "only of this virtual cluster")
+	_ = cmd.RegisterFlagCompletionFunc("vc", opts.Flags.completeVC(f))
 	cmdutil.AddOutputFlag(cmd, &opts.Output)
 	return cmd
 }

@@ -84,6 +84,7 @@ Without --cpus and --memory a task has the part of a machine that goes with its 
 	fl.BoolVarP(&opts.TTY, "tty", "t", false, "give the command a terminal, in a job that ends with it")
 	fl.BoolVarP(&opts.Detach, "detach", "d", false, "return once the job is submitted")
 	fl.BoolVar(&opts.Submit.DryRun, "dry-run", false, "check everything, also with the cluster, submit nothing, and print the job file")
+	_ = cmd.RegisterFlagCompletionFunc("vc", opts.Flags.completeVC(f))
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json", "yaml", "name")
 	return cmd
 }

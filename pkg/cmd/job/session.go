@@ -49,6 +49,7 @@ func (opts *RunOptions) attach(ctx context.Context, c *job.Client, facts *job.Fa
 	// A terminal that is closed ends the job, too.
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP)
 	defer stop()
+	opts.whole = true
 	if err := opts.submit(ctx, c, facts, all); err != nil {
 		return err
 	}

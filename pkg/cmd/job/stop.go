@@ -28,8 +28,9 @@ type StopOptions struct {
 func NewCmdStop(f *cmdutil.Factory, runF func(context.Context, *StopOptions) error) *cobra.Command {
 	opts := &StopOptions{Several: Several{Factory: f}}
 	cmd := &cobra.Command{
-		Use:   "stop NAME... | --all",
-		Short: "Stop jobs: their programs get SIGTERM and time to save what they have",
+		Use:        "stop NAME... | --all",
+		SuggestFor: []string{"cancel", "kill", "scancel"},
+		Short:      "Stop jobs: their programs get SIGTERM and time to save what they have",
 		Long: `Ends jobs for good. Each task's program gets SIGTERM, and SIGKILL after its grace period (30 seconds, or
 extras.gracePeriodSec of the job file). A job that waits stops at once. Its logs and its history stay;
 "paictl job retry" runs it again.
@@ -56,6 +57,7 @@ extras.gracePeriodSec of the job file). A job that waits stops at once. Its logs
 	fl.StringVar(&opts.Filter.VirtualCluster, "vc", "", "with --all: only those of this virtual cluster")
 	fl.StringVar(&opts.Filter.InName, "keyword", "", "with --all: only those with this in their own name")
 	fl.BoolVarP(&opts.Yes, "yes", "y", false, "with --all: don't ask")
+	_ = cmd.RegisterFlagCompletionFunc("vc", opts.Flags.completeVC(opts.Factory))
 	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(job.PhaseNames(), cobra.ShellCompDirectiveNoFileComp))
 	cmd.Flags().BoolVar(&opts.Wait, "wait", false, "wait until nothing of them runs any more")
 	cmd.Flags().DurationVar(&opts.Timeout, "timeout", 0, "wait no longer than this; 0 is without end")

@@ -33,8 +33,8 @@ type SubmitOptions struct {
 	// After are names of jobs.
 	After  []string
 	Output cmdutil.Output
-	// aside tells outcomes on stderr.
-	aside bool
+	// aside tells outcomes on stderr. whole is a submission that is not interrupted halfway, so that its outcome is known.
+	aside, whole bool
 }
 
 // NewCmdSubmit returns "paictl job submit". runF replaces the run in tests.
@@ -177,7 +177,13 @@ func (opts *SubmitOptions) submit(ctx context.Context, c *job.Client, facts *job
 	if err := report(opts.Factory, findings); err != nil {
 		return err
 	}
-	if err := opts.send(ctx, c, all); err != nil {
+	sending := ctx
+	if opts.whole && ctx.Err() == nil {
+		var cancel context.CancelFunc
+		sending, cancel = context.WithTimeout(context.WithoutCancel(ctx), stopWithin)
+		defer cancel()
+	}
+	if err := opts.send(sending, c, all); err != nil {
 		return err
 	}
 	if opts.Watch || opts.Wait {

@@ -28,6 +28,7 @@ const PhraseGone = "FrameworkGone"
 const (
 	codeStopRequested    = -210
 	codeAttemptCompleted = -220
+	codeRestartRequested = -240
 )
 
 // Summary is a Framework as one row of a list.
@@ -97,8 +98,8 @@ func StateOf(f *v1.Framework) string {
 	switch {
 	case s.State == v1.Completed && ended && code == 0:
 		return Succeeded
-	case s.State == v1.Completed && (code == codeStopRequested || code == codeAttemptCompleted):
-		return Stopped
+	case s.State == v1.Completed && (code == codeStopRequested || code == codeAttemptCompleted || code == codeRestartRequested):
+		return Stopped // also where the next attempt was asked for, and the job was ended before it began
 	case s.State == v1.Completed:
 		return Failed
 	case stop:

@@ -144,6 +144,14 @@ func TestClaimsBecomeVolumesOfTheStorageService(t *testing.T) {
 	}
 }
 
+func TestAWrongDataPathIsNotReportedAgainOfEachVolume(t *testing.T) {
+	cfg := parse(t, "")
+	cfg.Services.Cluster.Common.DataPath = "data"
+	_, findings, err := Load(t.Context(), cfg, Options{})
+	require.NoError(t, err)
+	assert.Empty(t, findings.Errors(), "the configuration's own check names it")
+}
+
 // volumeNodes loads the test configuration with other machines and returns where metrics keeps its data.
 func volumeNodes(t *testing.T, machines, sections string) (*Catalogue, any) {
 	t.Helper()

@@ -98,7 +98,7 @@ func listsVolumes(section map[string]any) bool {
 func volumesOf(cfg *config.Cluster, s *Service) []LocalVolume {
 	persistence, _ := merge(s.Chart.Values, s.Values)["persistence"].(map[string]any)
 	machines := machinesOf(cfg, s.Placement)
-	if persistence["storageClass"] != localClass || persistence["enabled"] == false || len(machines) == 0 {
+	if !config.UsableDataPath(cfg.Services.Cluster.Common.DataPath) || persistence["storageClass"] != localClass || persistence["enabled"] == false || len(machines) == 0 {
 		return nil
 	}
 	slices.SortFunc(machines, byAddress)
