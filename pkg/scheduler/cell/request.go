@@ -45,8 +45,8 @@ func (s *Scheduler) vcNames() string {
 	return strings.Join(names, ", ")
 }
 
-// wantsCPU reports whether a request asks for CPU cells.
-func (s *Scheduler) wantsCPU(r *Request) bool {
+// WantsCPU reports whether a request asks for CPU cells.
+func (s *Scheduler) WantsCPU(r *Request) bool {
 	if r.PinnedCell == "" {
 		return slices.Contains(s.config.Processors, r.LeafType)
 	}
@@ -56,7 +56,7 @@ func (s *Scheduler) wantsCPU(r *Request) bool {
 
 // leavesOf counts the leaves of a request in the first chain of its kind that knows its cell types.
 func (s *Scheduler) leavesOf(r *Request) int {
-	cpu := s.wantsCPU(r)
+	cpu := s.WantsCPU(r)
 	for _, ch := range s.chains {
 		if ch.cpu != cpu {
 			continue
@@ -70,7 +70,7 @@ func (s *Scheduler) leavesOf(r *Request) int {
 
 // overQuota says which quota the request exceeds, "" if none.
 func (s *Scheduler) overQuota(v *vc, r *Request) string {
-	if r.Priority < MinGuaranteed || s.wantsCPU(r) {
+	if r.Priority < MinGuaranteed || s.WantsCPU(r) {
 		return ""
 	}
 	if limit := v.quota.ofUser(r.User); r.User != "" && limit > 0 {

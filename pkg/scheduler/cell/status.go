@@ -80,10 +80,13 @@ type LevelCount struct {
 	Count    int    `json:"count"`
 }
 
+// NoVirtualCluster is the code of a request whose virtual cluster isn't there, or no longer.
+const NoVirtualCluster = "NoVirtualCluster"
+
 // Explanation says why a request would not start now.
 type Explanation struct {
 	// Code is Ready, NoCapacity, Fragmented, BadNodes, HeldBack, Quota, PreemptionUnderWay,
-	// BeingPreempted, Unsatisfiable or Malformed.
+	// BeingPreempted, Unsatisfiable, NoVirtualCluster or Malformed.
 	Code string `json:"code"`
 	// Sentence is for people.
 	Sentence string `json:"sentence"`

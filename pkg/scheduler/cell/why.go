@@ -12,12 +12,15 @@ const maxHolders = 10
 // Why explains what keeps a request from starting now. It changes nothing.
 func (s *Scheduler) Why(r *Request) (e Explanation) {
 	s.settle()
+	if r != nil && r.VirtualCluster != "" && s.byVC[r.VirtualCluster] == nil {
+		return Explanation{Code: NoVirtualCluster, Sentence: fmt.Sprintf("The virtual cluster %s doesn't exist; there are %s.", r.VirtualCluster, s.vcNames())}
+	}
 	if err := s.malformed(r); err != nil {
 		return Explanation{Code: "Malformed", Sentence: sentence(err.Error())}
 	}
 	defer s.keepMemory()()
 	e.GPUs = s.leavesOf(r)
-	if s.wantsCPU(r) {
+	if s.WantsCPU(r) {
 		defer e.inCPUCells()
 	}
 	for _, set := range r.Sets() {
