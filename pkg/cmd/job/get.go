@@ -163,6 +163,8 @@ func askLine(d *job.Detail) string {
 	}
 	if d.GPUs > 0 {
 		text += fmt.Sprintf(", %d GPUs", d.GPUs)
+	} else if d.MilliCPU > 0 || d.MemoryMB > 0 {
+		text += ", " + job.HostText(d.MilliCPU, d.MemoryMB)
 	}
 	return text
 }

@@ -3,29 +3,9 @@ package extender
 import (
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/openpai/paictl/pkg/scheduler/annotation"
 	"github.com/openpai/paictl/pkg/scheduler/api"
 )
-
-// visibleDevices is the variable by which containers are given GPUs. "none" and "void" are no GPU.
-const visibleDevices = "NVIDIA_VISIBLE_DEVICES"
-
-// seesNoGPU reports whether the container of a pod that the scheduler is to place is given no GPU, whatever
-// cells the pod has.
-func seesNoGPU(obj *corev1.Pod) bool {
-	for i := range obj.Spec.Containers {
-		c := &obj.Spec.Containers[i]
-		if q, ok := c.Resources.Limits[annotation.EnableKey]; !ok || q.Sign() <= 0 {
-			continue
-		}
-		return slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool {
-			return e.Name == visibleDevices && (e.Value == "none" || e.Value == "void")
-		})
-	}
-	return false
-}
 
 // asks sums up what a gang asks for.
 func (s *state) asks(g *gang) api.Asks {
@@ -41,7 +21,7 @@ func (s *state) asks(g *gang) api.Asks {
 			out.MilliCPU += limits.Cpu().MilliValue()
 			out.MemoryMB += (limits.Memory().Value() + 1<<20 - 1) >> 20
 		}
-		if sets := member.request.Sets(); seesNoGPU(member.object) && member.request.Set < len(sets) {
+		if sets := member.request.Sets(); annotation.SeesNoGPU(member.object) && member.request.Set < len(sets) {
 			set := sets[member.request.Set]
 			share += set.Cells * s.leaves(set.CellType)
 		}
@@ -66,7 +46,7 @@ func (s *state) shareReason(g *gang) string {
 		return "the pinned cell " + r.PinnedCell + " has GPUs"
 	case r.LeafType != "":
 		return "it asks for machines with " + r.LeafType
-	case slices.ContainsFunc(g.pods, func(p *pod) bool { return !seesNoGPU(p.object) }):
+	case slices.ContainsFunc(g.pods, func(p *pod) bool { return !annotation.SeesNoGPU(p.object) }):
 		return "other tasks of its group use GPUs"
 	}
 	for _, v := range s.core.Stats().VirtualClusters {

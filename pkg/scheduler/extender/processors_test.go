@@ -40,7 +40,9 @@ func noGPU(p *corev1.Pod, cpu, memory string) *corev1.Pod {
 	return p
 }
 
-func onCPU(text string) string { return strings.ReplaceAll(text, "leafCellType: G", "leafCellType: CPU") }
+func onCPU(text string) string {
+	return strings.ReplaceAll(text, "leafCellType: G", "leafCellType: CPU")
+}
 
 func TestPodsOnCPUCellsAreToldOfNoGPUs(t *testing.T) {
 	c := newCluster(t, withCPUs)
