@@ -139,11 +139,30 @@ func owned(v *api.VirtualCluster) string {
 	if len(v.Cells) == 0 && len(v.PinnedCells) == 0 {
 		return "nothing"
 	}
-	return fmt.Sprintf("%s (%s)", cellsText(v), plural(v.Guaranteed, "GPU"))
+	return fmt.Sprintf("%s (%s)", cellsText(v), amounts(v))
+}
+
+// amounts are the GPUs and the CPU cells of a virtual cluster.
+func amounts(v *api.VirtualCluster) string {
+	switch {
+	case v.CPUCells() == 0:
+		return plural(v.Guaranteed, "GPU")
+	case v.Guaranteed == 0:
+		return plural(v.CPUCells(), "CPU cell")
+	}
+	return plural(v.Guaranteed, "GPU") + " and " + plural(v.CPUCells(), "CPU cell")
+}
+
+// held is what a gang has or asks for.
+func held(c *api.Change) string {
+	if c.CPUCells > 0 {
+		return plural(c.CPUCells, "CPU cell")
+	}
+	return plural(c.GPUs, "GPU")
 }
 
 func effectText(c *api.Change) string {
-	what := plural(c.GPUs, "GPU")
+	what := held(c)
 	if c.User != "" {
 		what += " of " + c.User
 	}
@@ -151,6 +170,7 @@ func effectText(c *api.Change) string {
 		api.Downgraded: "loses its guarantee: it runs on, and whoever is entitled to its cells may preempt it",
 		api.Restored:   "has its guarantee again",
 		api.Refused:    "waits, and would be refused",
+		api.Orphaned:   "runs on without a guarantee, as it does now; what it starts again would be refused",
 	}[c.Effect]
 	if c.Reason != "" {
 		text += " (" + c.Reason + ")"

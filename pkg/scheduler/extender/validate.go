@@ -181,6 +181,9 @@ func (s *state) orphans(now, next cell.Config, told []api.Change) []api.Change {
 		c := api.Change{VC: key.vc, Group: key.name, Effect: api.Orphaned, Pods: g.podNames()}
 		if status, ok := s.core.Gang(key.vc, key.name); ok {
 			c.GPUs, c.CPUCells, c.User = status.GPUs, status.CPUCells, status.User
+		} else { // it waits, and can't start now either
+			asks := s.asks(g)
+			c.Effect, c.GPUs, c.CPUCells = api.Refused, asks.GPUs+asks.ShareOfGPUs, asks.CPUCells
 		}
 		out = append(out, c)
 	}
