@@ -59,7 +59,7 @@ func claimsOf(p *corev1.Pod) []string {
 // kept explains a gang whose GPUs are free on machines that one of its pods can't go to: the scheduler of
 // GPUs knows nothing of storages, taints and processors.
 func (e *evidence) kept(w *Why, nodes []string) {
-	free := "GPUs for it are free"
+	free := e.cells() + " for it are free"
 	if len(nodes) > 0 {
 		free += " on " + some(nodes)
 	}
@@ -82,6 +82,14 @@ func (e *evidence) kept(w *Why, nodes []string) {
 		w.Sentence = fmt.Sprintf("%s, but Kubernetes found no machine for %s: %s", free, e.nameOf(p), sentence(said))
 		w.Remedy = remedyUnschedulable(said)
 	}
+}
+
+// cells is what the scheduler gives to the gang that waits.
+func (e *evidence) cells() string {
+	if e.gang != nil && e.gang.Asks.CPUCells > 0 {
+		return "CPU cells"
+	}
+	return "GPUs"
 }
 
 // pinned adds what is known of where pods may go.
@@ -169,7 +177,7 @@ func (e *evidence) bar(p *corev1.Pod, n *corev1.Node) (why, remedy string) {
 	for _, claim := range claimsOf(p) {
 		if s := e.volumes[claim]; s != nil && !selects(s, n) {
 			return fmt.Sprintf("its storage %s %s", claim, e.lies(claim)),
-				"it starts when enough GPUs are free there (paictl job queue), or without that storage: extras.storages of the job file"
+				"it starts when enough " + e.cells() + " are free there (paictl job queue), or without that storage: extras.storages of the job file"
 		}
 	}
 	for i := range n.Spec.Taints {
@@ -182,7 +190,7 @@ func (e *evidence) bar(p *corev1.Pod, n *corev1.Node) (why, remedy string) {
 		for _, avoided := range e.AvoidedNodes {
 			if avoided.Name == n.Name {
 				return fmt.Sprintf("%s failed it %s, and is avoided for some hours", n.Name, plural.Times(avoided.Failures)),
-					"it starts when GPUs of another machine are free; submitted under another name it knows nothing of " + n.Name
+					"it starts when " + e.cells() + " of another machine are free; submitted under another name it knows nothing of " + n.Name
 			}
 		}
 		return "its node affinity leaves " + n.Name + " out", "change the affinity of the Framework's pods"

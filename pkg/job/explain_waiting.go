@@ -12,6 +12,8 @@ import (
 
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/plural"
+	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
+	"github.com/openpai/paictl/pkg/scheduler/cell"
 	"github.com/openpai/paictl/pkg/scheduler/vc"
 )
 
@@ -142,19 +144,42 @@ func (e *evidence) queued(w *Why) {
 	if x == nil {
 		return
 	}
-	w.fact("asks for", fmt.Sprintf("%s in %s", plural.Of(x.GPUs, "GPU"), plural.Of(x.Pods, "pod")))
-	w.fact("virtual cluster", fmt.Sprintf("%s owns %s: %d used, %d free", g.VC, plural.Of(x.OwnedGPUs, "GPU"), x.UsedGPUs, x.FreeGPUs))
+	asks := g.Asks
+	if asks == (schedulerapi.Asks{}) { // a scheduler that is older than paictl says no more
+		asks.GPUs = x.GPUs
+	}
+	w.fact("asks for", fmt.Sprintf("%s in %s", AsksText(asks), plural.Of(max(x.Pods, len(g.Pods)), "pod")))
+	w.fact("takes", ShareText(asks))
+	if x.Code == cell.NoVirtualCluster {
+		w.Sentence = fmt.Sprintf("Its virtual cluster %s no longer exists, so that it will never start.", g.VC)
+		w.Remedy = []string{
+			fmt.Sprintf("submit it to another (paictl vc list): paictl job clone %s -o job.yaml, write its name into defaults.virtualCluster, paictl job submit job.yaml; then: paictl job delete %[1]s", w.Job),
+			"or ask an administrator to make it again: paictl vc set " + g.VC + " --cells TYPE=N",
+		}
+		return
+	}
+	if x.CPUCells > 0 {
+		w.fact("takes", plural.Of(x.CPUCells, "CPU cell"))
+	}
+	unit, owned, used, free := "GPU", x.OwnedGPUs, x.UsedGPUs, x.FreeGPUs
+	if x.CPUCells > 0 {
+		unit, owned, used, free = "CPU cell", x.OwnedCPUCells, x.UsedCPUCells, x.FreeCPUCells
+	}
+	w.fact("virtual cluster", fmt.Sprintf("%s owns %s: %d used, %d free", g.VC, plural.Of(owned, unit), used, free))
+	if asks.ShareOfGPUs > 0 && x.Code != "Ready" {
+		w.Remedy = append(w.Remedy, "less cpu and memoryMB take fewer GPUs; where a virtual cluster owns machines without GPUs (paictl vc list), such tasks run there")
+	}
 	var missing, holders []string
 	for _, m := range x.Missing {
 		missing = append(missing, fmt.Sprintf("%d × %s", m.Count, m.CellType))
 	}
 	for _, h := range x.Holders {
-		holders = append(holders, fmt.Sprintf("%s (%s)", JobOfGroup(h.Gang), plural.Of(h.GPUs, "GPU")))
+		holders = append(holders, fmt.Sprintf("%s (%s)", JobOfGroup(h.Gang), plural.Of(h.GPUs+h.CPUCells, unit)))
 	}
 	w.fact("missing", strings.Join(missing, ", "))
 	w.fact("held by", strings.Join(holders, ", "))
 	if s := x.Smaller; s != nil {
-		w.fact("would start now", fmt.Sprintf("%s of %s", plural.Of(s.Pods, "pod"), plural.Of(s.GPUsPerPod, "GPU")))
+		w.fact("would start now", fmt.Sprintf("%s of %s", plural.Of(s.Pods, "pod"), plural.Of(s.GPUsPerPod+s.CPUCellsPerPod, unit)))
 	}
 }
 

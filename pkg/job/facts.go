@@ -135,7 +135,7 @@ func (c *Client) hardware(ctx context.Context, out *render.Cluster) error {
 	out.VirtualClusters = owned(&config, core.Virtual())
 	if nodes != nil {
 		cpu, memory := c.platform(ctx)
-		out.SKUs = shares(nodes.Items, machinesByGPU(core.Physical()), cpu, memory)
+		out.SKUs = shares(nodes.Items, machinesByLeaf(core.Physical()), config.Processors, cpu, memory)
 	}
 	return nil
 }
@@ -157,16 +157,23 @@ func (c *Client) platform(ctx context.Context) (milliCPU, memoryMB int) {
 	return milliCPU, memoryMB
 }
 
-// owned counts the GPUs of virtual clusters, by type.
+// owned counts the GPUs and the CPU cells of virtual clusters, by type.
 func owned(config *cell.Config, virtual map[string][]cell.CellStatus) map[string]render.VirtualCluster {
 	out := map[string]render.VirtualCluster{}
 	for i := range config.VirtualClusters {
 		v := &config.VirtualClusters[i]
-		cells := map[string]int{}
-		for _, root := range virtual[v.Name] {
+		cells, pinned := map[string]int{}, map[string]string{}
+		roots := virtual[v.Name]
+		for _, root := range roots {
 			cells[root.LeafCellType] += leaves(&root)
 		}
-		out[v.Name] = render.VirtualCluster{Cells: cells, Pinned: v.Pinned,
+		// Pinned cells come last, in order of their names.
+		for i, id := range slices.Sorted(slices.Values(v.Pinned)) {
+			if at := len(roots) - len(v.Pinned) + i; at >= 0 {
+				pinned[id] = roots[at].LeafCellType
+			}
+		}
+		out[v.Name] = render.VirtualCluster{Cells: cells, Pinned: v.Pinned, PinnedTypes: pinned,
 			PerUser: v.Quota.PerUser, PerGroup: v.Quota.PerGroup, Users: v.Quota.Users, Groups: v.Quota.Groups}
 	}
 	return out
@@ -183,8 +190,8 @@ func leaves(c *cell.CellStatus) int {
 	return n
 }
 
-// machinesByGPU are the nodes with GPUs of a type, and how many each has.
-func machinesByGPU(roots []cell.CellStatus) map[string]map[string]int {
+// machinesByLeaf are the nodes with GPUs of a type, or with CPU cells, and how many each has.
+func machinesByLeaf(roots []cell.CellStatus) map[string]map[string]int {
 	out := map[string]map[string]int{}
 	var walk func(c *cell.CellStatus, gpu string)
 	walk = func(c *cell.CellStatus, gpu string) {
@@ -205,23 +212,40 @@ func machinesByGPU(roots []cell.CellStatus) map[string]map[string]int {
 	return out
 }
 
-// shares is what the smallest machine of each type of GPU has per GPU, less what the platform takes.
-func shares(nodes []corev1.Node, machines map[string]map[string]int, milliCPU, memoryMB int) map[string]render.SKU {
+// shares is what the smallest machine of each type of GPU has per GPU, less what the platform takes; of
+// machines without GPUs, what a CPU cell is.
+func shares(nodes []corev1.Node, machines map[string]map[string]int, processors []string, milliCPU, memoryMB int) map[string]render.SKU {
 	out := map[string]render.SKU{}
-	for gpu, names := range machines {
+	for leaf, names := range machines {
 		share := render.SKU{GPU: 1, MilliCPU: math.MaxInt, MemoryMB: math.MaxInt}
+		cpu := slices.Contains(processors, leaf)
+		if cpu {
+			share.GPU = 0
+		}
 		for i := range nodes {
-			gpus, has := names[nodes[i].Name], nodes[i].Status.Allocatable
-			if gpus == 0 {
+			cells, has := names[nodes[i].Name], nodes[i].Status.Allocatable
+			if cells == 0 {
 				continue
 			}
-			share.PerNode = max(share.PerNode, gpus)
-			share.MilliCPU = min(share.MilliCPU, max(0, int(has.Cpu().MilliValue())-milliCPU)/gpus)
-			share.MemoryMB = min(share.MemoryMB, max(0, int(has.Memory().Value()>>20)-memoryMB)/gpus)
+			share.PerNode = max(share.PerNode, cells)
+			parts := cells
+			if cpu {
+				// The processors that are no cells keep their memory, too.
+				parts = max(cells, int(nodes[i].Status.Capacity.Cpu().Value()))
+			}
+			share.MilliCPU = min(share.MilliCPU, max(0, int(has.Cpu().MilliValue())-milliCPU)/cells)
+			share.MemoryMB = min(share.MemoryMB, max(0, int(has.Memory().Value()>>20)-memoryMB)/parts)
 		}
-		if share.MilliCPU != math.MaxInt {
-			out[gpu] = share
+		if share.MilliCPU == math.MaxInt {
+			continue
 		}
+		if cpu {
+			share.MilliCPU = min(share.MilliCPU, wholeProcessor) // what is left over is the platform's
+		}
+		out[leaf] = share
 	}
 	return out
 }
+
+// wholeProcessor is one processor, in thousandths.
+const wholeProcessor = 1000

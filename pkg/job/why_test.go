@@ -164,10 +164,27 @@ func situations() map[string]situation {
 					Missing: []cell.LevelCount{{CellType: "NODE", Count: 1}}, Holders: []cell.Holder{{VC: "vision", Gang: "bob~big/default", GPUs: 8}, {VC: "vision", Gang: "carol~small/default", GPUs: 4}},
 					Smaller: &cell.Smaller{Pods: 1, GPUsPerPod: 4}}}
 		}},
+		"queued: without GPUs": {f: preparing, pods: unplaced, queue: queue, change: func(e *evidence) {
+			e.gang = &schedulerapi.Why{VC: "vision", Since: noon.Add(-time.Minute), Sentence: "Virtual cluster vision has 1 of 15 CPU cells free for priority 0, and the gang wants 4.",
+				Asks: schedulerapi.Asks{CPUCells: 4, MilliCPU: 4000, MemoryMB: 512}, Explanation: &cell.Explanation{Code: "NoCapacity", Pods: 4, CPUCells: 4, OwnedCPUCells: 15, UsedCPUCells: 14, FreeCPUCells: 1,
+					Holders: []cell.Holder{{VC: "vision", Gang: "bob~prep/default", CPUCells: 14}}, Smaller: &cell.Smaller{Pods: 1, CPUCellsPerPod: 1}}}
+		}},
+		"queued: on a share of GPUs": {f: preparing, pods: unplaced, queue: queue, change: func(e *evidence) {
+			e.gang = &schedulerapi.Why{VC: "vision", Since: noon.Add(-time.Minute), Sentence: "Virtual cluster vision has 4 of 16 GPUs free for priority 0, and the gang wants 5.",
+				Asks:        schedulerapi.Asks{ShareOfGPUs: 5, ShareReason: "vision owns no machine without GPUs", MilliCPU: 1000, MemoryMB: 2048},
+				Explanation: &cell.Explanation{Code: "NoCapacity", Pods: 1, GPUs: 5, OwnedGPUs: 16, UsedGPUs: 12, FreeGPUs: 4}}
+		}},
+		"queued: its virtual cluster is deleted": {f: preparing, pods: unplaced, queue: queue, change: func(e *evidence) {
+			e.gang = &schedulerapi.Why{VC: "vision", Since: noon.Add(-time.Minute), Sentence: "The virtual cluster vision doesn't exist; there are default; number 2 of 3 waiting gangs",
+				Asks: schedulerapi.Asks{GPUs: 16}, Pods: make([]schedulerapi.Pod, 2), Explanation: &cell.Explanation{Code: cell.NoVirtualCluster}}
+		}},
 		"queued: over the user's quota": {f: preparing, pods: unplaced, queue: queue, change: func(e *evidence) {
 			e.gang = &schedulerapi.Why{VC: "vision", Since: noon.Add(-time.Minute), Sentence: "User alice holds 8 of the 8 GPUs that the quota of vision allows"}
 		}},
-		"queued: has its place":                  {f: preparing, pods: unplaced, queue: queue, change: ready()},
+		"queued: has its place": {f: preparing, pods: unplaced, queue: queue, change: ready()},
+		"queued: no processors for CPU cells": {f: preparing, pods: []corev1.Pod{taskPod(0, "", corev1.PodPending, unscheduledBecause("0/3 nodes are available: 3 Insufficient cpu."))}, queue: queue, change: ready(machines(), func(e *evidence) {
+			e.gang.Asks, e.gang.Explanation = schedulerapi.Asks{CPUCells: 2, MilliCPU: 2000}, &cell.Explanation{Code: "Ready", Pods: 2, CPUCells: 2, OwnedCPUCells: 15, FreeCPUCells: 15, Nodes: []string{"gpu-1"}}
+		})},
 		"queued: its storage lies elsewhere":     {f: preparing, pods: mounting(), queue: queue, change: ready(machines(), dataOn("gpu-3"), said(elsewhere))},
 		"queued: its storage lies nowhere":       {f: preparing, pods: mounting(), queue: queue, change: ready(machines(), dataOn("gone"))},
 		"queued: its storage lies on one of two": {f: preparing, pods: mounting(), queue: queue, change: ready(machines(), dataOn("gpu-2"))},

@@ -178,7 +178,9 @@ func vcLine(d *job.Detail) string {
 func askLine(d *job.Detail) string {
 	text := plural.Of(d.Job.Tasks, "task")
 	if d.GPUs > 0 {
-		text += ", " + plural.Of(d.GPUs, "GPU")
+		text += fmt.Sprintf(", %d GPUs", d.GPUs)
+	} else if d.MilliCPU > 0 || d.MemoryMB > 0 {
+		text += ", " + job.HostText(d.MilliCPU, d.MemoryMB)
 	}
 	return text
 }

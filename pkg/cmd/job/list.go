@@ -185,6 +185,8 @@ func columns() []column {
 		{"vc", false, func(r *job.Row, _ time.Time) string { return dash(r.VirtualCluster) }},
 		{"priority", true, func(r *job.Row, _ time.Time) string { return dash(r.Priority) }},
 		{"gpus", false, func(r *job.Row, _ time.Time) string { return gpusText(r.GPUs) }},
+		{"cpus", true, func(r *job.Row, _ time.Time) string { return amount(r.MilliCPU, job.CPUText) }},
+		{"memory", true, func(r *job.Row, _ time.Time) string { return amount(r.MemoryMB, job.MemoryText) }},
 		{"tasks", false, func(r *job.Row, _ time.Time) string { return strconv.Itoa(r.Tasks) }},
 		{"retries", true, func(r *job.Row, _ time.Time) string { return strconv.Itoa(int(r.Retries)) }},
 		{"submitted", false, func(r *job.Row, now time.Time) string { return job.Duration(now.Sub(r.Submitted)) + " ago" }},
@@ -256,6 +258,14 @@ func duration(r *job.Row, now time.Time) string {
 		end = *r.Completed
 	}
 	return job.Duration(end.Sub(*r.Started))
+}
+
+// amount is a number that may be unknown, or no limit.
+func amount(n int64, text func(int64) string) string {
+	if n == 0 {
+		return "-"
+	}
+	return text(n)
 }
 
 // gpusText is a number of GPUs, which may be unknown.

@@ -34,7 +34,8 @@ func NewCmdQueue(f *cmdutil.Factory, runF func(context.Context, *QueueOptions) e
 		Short: "Show which jobs wait for GPUs, in their order",
 		Long: `Shows the queue of every virtual cluster: who comes next, how many GPUs it asks for, and why it waits. The
 order is that of priority, then of arrival; a smaller job may start before one that finds no place. GPUS is
-what the job asks for in all, PODS how many of its tasks have no place yet. "paictl job why" tells more of a job.`,
+what the job asks for in all, PODS how many of its tasks have no place yet. Where jobs without GPUs wait, CPUS
+and MEMORY are shown as well. "paictl job why" tells more of a job.`,
 		Example: `  paictl job queue
   paictl job queue --vc vision -o json`,
 		Args: cobra.NoArgs,
@@ -93,11 +94,16 @@ func queueNames(waiting *job.WaitingList) (t cmdutil.Table) {
 
 // queueTable has one virtual cluster after the other: positions count within each.
 func queueTable(waiting *job.WaitingList, now time.Time) cmdutil.Table {
-	t := cmdutil.Table{Header: []string{"JOB", "VC", "POSITION", "PRIORITY", "GPUS", "PODS", "WAITS", "REASON"}}
-	gangs := map[string]int{}
+	gangs, host := map[string]int{}, false
 	for i := range waiting.Items {
 		gangs[waiting.Items[i].Job]++
+		host = host || waiting.Items[i].GPUs == 0
 	}
+	t := cmdutil.Table{Header: []string{"JOB", "VC", "POSITION", "PRIORITY", "GPUS"}}
+	if host {
+		t.Header = append(t.Header, "CPUS", "MEMORY")
+	}
+	t.Header = append(t.Header, "PODS", "WAITS", "REASON")
 	items := slices.Clone(waiting.Items)
 	slices.SortStableFunc(items, func(a, b job.WaitingGang) int { return strings.Compare(a.VC, b.VC) })
 	for i := range items {
@@ -110,7 +116,15 @@ func queueTable(waiting *job.WaitingList, now time.Time) cmdutil.Table {
 		if class, ok := protocol.PriorityClass(w.Priority); ok {
 			priority = class
 		}
-		t.Rows = append(t.Rows, []string{name, w.VC, strconv.Itoa(w.PositionInVC), priority, strconv.Itoa(w.GPUs), strconv.Itoa(w.Pods), waits(w.Since, now), cmp.Or(w.Reason, "not looked at yet")})
+		row := []string{name, w.VC, strconv.Itoa(w.PositionInVC), priority, strconv.Itoa(w.GPUs)}
+		if host {
+			row = append(row, amount(w.MilliCPU, job.CPUText), amount(w.MemoryMB, job.MemoryText))
+		}
+		reason := cmp.Or(w.Reason, "not looked at yet")
+		if share := job.ShareText(w.Asks); share != "" {
+			reason += "; it takes " + share
+		}
+		t.Rows = append(t.Rows, append(row, strconv.Itoa(w.Pods), waits(w.Since, now), reason))
 	}
 	return t
 }

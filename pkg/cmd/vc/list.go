@@ -3,11 +3,14 @@ package vc
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/scheduler/api"
+	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
 // ListOptions are those of "paictl vc list".
@@ -24,7 +27,11 @@ func NewCmdList(f *cmdutil.Factory, runF func(context.Context, *ListOptions) err
 		Use:   "list",
 		Short: "List the virtual clusters and what of them is used",
 		Long: `Numbers are GPUs. USED is what gangs with a guarantee hold of the virtual cluster's own cells;
-OPPORTUNISTIC what its gangs use beyond that, until somebody needs it. WAITING are gangs.
+OPPORTUNISTIC what its gangs use beyond that, until somebody needs it. WAITING are gangs. Where there are
+machines without GPUs, the same follows in CPU CELLS, of one processor each.
+
+A virtual cluster that was deleted is shown as "(deleted)" as long as gangs name it: what runs goes on
+without a guarantee, and what waits never starts.
 
 Without a scheduler that answers, the configuration alone is shown.`,
 		Example: `  paictl vc list
@@ -52,14 +59,49 @@ func listRun(ctx context.Context, opts *ListOptions) error {
 		return c.Explain(err)
 	}
 	tellState(opts.Factory.IO, s)
-	t := cmdutil.Table{Header: []string{"NAME", "GPUS", "USED", "OPPORTUNISTIC", "FREE", "BAD", "WAITING", "CELLS", "QUOTA"}}
-	for i := range s.Items {
-		v := &s.Items[i]
-		row := []string{v.Name, fmt.Sprint(v.Guaranteed), "-", "-", "-", "-", "-", cellsText(v), quotaText(v.Quota)}
-		if s.Running {
-			row = []string{v.Name, fmt.Sprint(v.Guaranteed), fmt.Sprint(v.Used), fmt.Sprint(v.Opportunistic), fmt.Sprint(v.Free), fmt.Sprint(v.Bad), fmt.Sprint(v.WaitingGangs), cellsText(v), quotaText(v.Quota)}
+	return opts.Output.Write(opts.Factory.IO.Out, s, listTable(s, opts.Output.Is("name")))
+}
+
+// listTable has a row for each virtual cluster, and one for each that was deleted while gangs name it; columns
+// of CPU cells where there are any.
+func listTable(s *state, names bool) cmdutil.Table {
+	all := s.Items
+	if !names {
+		for _, v := range s.Deleted {
+			v.Name += " (deleted)"
+			all = append(slices.Clip(all), v)
 		}
-		t.Rows = append(t.Rows, row)
 	}
-	return opts.Output.Write(opts.Factory.IO.Out, s, t)
+	cpu := slices.ContainsFunc(all, func(v api.VirtualCluster) bool { return v.CPU != nil })
+	t := cmdutil.Table{Header: []string{"NAME", "GPUS", "USED", "OPPORTUNISTIC", "FREE", "BAD"}}
+	if cpu {
+		t.Header = append(t.Header, "CPU CELLS", "USED", "OPPORTUNISTIC", "FREE", "BAD")
+	}
+	t.Header = append(t.Header, "WAITING", "CELLS", "QUOTA")
+	for i := range all {
+		v := &all[i]
+		row := append([]string{v.Name, fmt.Sprint(v.Guaranteed)}, s.figures(v.Used, v.Opportunistic, v.Free, v.Bad)...)
+		if cpu {
+			var c cell.CPUStats
+			if v.CPU != nil {
+				c = *v.CPU
+			}
+			row = append(append(row, fmt.Sprint(c.Guaranteed)), s.figures(c.Used, c.Opportunistic, c.Free, c.Bad)...)
+		}
+		row = append(row, s.figures(v.WaitingGangs)...)
+		t.Rows = append(t.Rows, append(row, cellsText(v), quotaText(v.Quota)))
+	}
+	return t
+}
+
+// figures are what only a scheduler that runs knows.
+func (s *state) figures(numbers ...int) []string {
+	out := make([]string, len(numbers))
+	for i, n := range numbers {
+		out[i] = "-"
+		if s.Running {
+			out[i] = fmt.Sprint(n)
+		}
+	}
+	return out
 }

@@ -25,7 +25,9 @@ type SetOptions struct {
 	Message  string
 	DryRun   bool
 	Yes      bool
-	Wait     time.Duration
+	// Force lets jobs inside a virtual cluster that ends, or keeps nothing, go on without it.
+	Force bool
+	Wait  time.Duration
 }
 
 // setFlags are the flags as they were given.
@@ -55,6 +57,10 @@ nothing is restarted and no pod is killed for it. --dry-run stops before.
 loses. While no virtual cluster is defined, one called default owns everything; the first change writes
 it down, and it gives what the others get.
 
+A virtual cluster with jobs inside is not removed, nor are all its cells taken: the jobs are named. With
+--force what runs goes on without a guarantee, and what waits never starts; "vc list" shows such a virtual
+cluster as deleted until they are gone.
+
 --from FILE reads a whole definition ("-" is stdin): virtualCells, pinnedCells and quota of NAME; or,
 without NAME, several below the key virtualClusters. Those that the file doesn't name stay.`,
 		Example: `  paictl vc set vision --cells 8x-a100-NODE=3,4x-v100-NODE=2
@@ -81,6 +87,7 @@ without NAME, several below the key virtualClusters. Those that the file doesn't
 	fl := cmd.Flags()
 	fl.StringVarP(&opts.Message, "message", "m", "", "why, for the history")
 	fl.BoolVar(&opts.DryRun, "dry-run", false, "check, show what would change, and change nothing")
+	fl.BoolVar(&opts.Force, "force", false, "also where jobs are inside a virtual cluster that ends or keeps nothing")
 	fl.BoolVarP(&opts.Yes, "yes", "y", false, "don't ask")
 	fl.DurationVar(&opts.Wait, "wait", time.Minute, "wait so long until the scheduler uses it; 0 doesn't wait")
 	_ = cmd.RegisterFlagCompletionFunc("cells", completeCells(f, &opts.Kube))
@@ -100,7 +107,7 @@ func (s *setFlags) add(cmd *cobra.Command) {
 	fl.StringSliceVar(&s.groups, "quota-group", nil, "NAME=N,...: another quota for these groups; NAME=default takes it back")
 	fl.StringVar(&s.from, "from", "", "file with a definition, or with several; - is stdin")
 	fl.StringVar(&s.takeFrom, "take-from", "", "virtual cluster that gives what this one gets, and gets what it loses")
-	fl.BoolVar(&s.delete, "delete", false, "remove the virtual cluster; its gangs lose their guarantee")
+	fl.BoolVar(&s.delete, "delete", false, "remove the virtual cluster, if no job is inside (see --force)")
 }
 
 // complete turns flags into requests.

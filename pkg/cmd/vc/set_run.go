@@ -67,10 +67,13 @@ func setRun(ctx context.Context, opts *SetOptions) error {
 	if err := opts.preview(ch); err != nil {
 		return err
 	}
-	switch {
-	case ch.Effect != nil && !ch.Effect.Valid:
+	if ch.Effect != nil && !ch.Effect.Valid {
 		return &cmdutil.CodeError{Err: errors.New("the scheduler would refuse it"), Code: cmdutil.ExitFailure, Silent: opts.Output.Is("text")}
-	case opts.DryRun || !ch.Changed:
+	}
+	if err := opts.jobsInside(ctx, c, ch).refuse(); err != nil && ch.Changed && !opts.Force {
+		return err
+	}
+	if opts.DryRun || !ch.Changed {
 		return opts.tell(ch)
 	}
 	question := fmt.Sprintf("Change the virtual clusters of %s (%s)?", ch.draft.Head.ClusterID, c.Server)

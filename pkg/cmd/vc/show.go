@@ -13,6 +13,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/plural"
 	"github.com/openpai/paictl/pkg/scheduler/api"
@@ -70,6 +71,7 @@ func showRun(ctx context.Context, opts *ShowOptions) error {
 	if err != nil {
 		return c.Explain(err)
 	}
+	s.Items = append(s.Items, s.Deleted...) // for a look at who still names one
 	at := slices.IndexFunc(s.Items, func(v api.VirtualCluster) bool { return v.Name == opts.Name })
 	if at < 0 {
 		return unknown(opts.Name, s.Items)
@@ -103,7 +105,7 @@ func unknown(name string, items []api.VirtualCluster) error {
 
 func writeOne(w io.Writer, output *cmdutil.Output, v *shown, now time.Time) error {
 	fields := [][2]string{
-		{"owns", fmt.Sprintf("%s: %s", plural.Of(v.Guaranteed, "GPU"), cellsText(&v.VirtualCluster))},
+		{"owns", fmt.Sprintf("%s: %s", amounts(&v.VirtualCluster), cellsText(&v.VirtualCluster))},
 		{"quota", quotaText(v.Quota)},
 	}
 	if v.Running {
@@ -116,6 +118,11 @@ func writeOne(w io.Writer, output *cmdutil.Output, v *shown, now time.Time) erro
 			{"opportunistic", fmt.Sprint(v.Opportunistic)},
 			{"free", free},
 			{"bad", fmt.Sprint(v.Bad)},
+		}...)
+		if c := v.CPU; c != nil {
+			fields = append(fields, [2]string{"CPU cells", fmt.Sprintf("%d used, %d opportunistic, %d free, %d bad", c.Used, c.Opportunistic, c.Free, c.Bad)})
+		}
+		fields = append(fields, [][2]string{
 			{"waiting", fmt.Sprintf("%s, %s", plural.Of(v.WaitingGangs, "gang"), plural.Of(v.WaitingPods, "pod"))},
 		}...)
 	}
@@ -125,13 +132,25 @@ func writeOne(w io.Writer, output *cmdutil.Output, v *shown, now time.Time) erro
 	if err := writeFields(w, fields); err != nil || len(v.Queue) == 0 {
 		return err
 	}
-	t := cmdutil.Table{Header: []string{"POSITION", "GANG", "STATE", "PRIORITY", "USER", "PODS", "GPUS", "AGE", "REASON"}}
+	t := cmdutil.Table{Header: []string{"POSITION", "GANG", "STATE", "PRIORITY", "USER", "PODS", "GPUS", "CPU CELLS", "AGE", "REASON"}}
+	cpu := slices.ContainsFunc(v.Queue, func(q api.Queued) bool { return q.CPUCells > 0 })
+	if !cpu {
+		t.Header = slices.DeleteFunc(t.Header, func(name string) bool { return name == "CPU CELLS" })
+	}
 	for _, q := range v.Queue {
 		user := q.User
 		if user == "" {
 			user = "-"
 		}
-		t.Rows = append(t.Rows, []string{fmt.Sprint(q.PositionInVC), q.Group, q.State, fmt.Sprint(q.Priority), user, fmt.Sprint(q.Pods), fmt.Sprint(q.GPUs), age(now.Sub(q.Since)), q.Reason})
+		row := []string{fmt.Sprint(q.PositionInVC), q.Group, q.State, fmt.Sprint(q.Priority), user, fmt.Sprint(q.Pods), fmt.Sprint(q.GPUs)}
+		if cpu {
+			row = append(row, fmt.Sprint(q.CPUCells))
+		}
+		reason := q.Reason
+		if q.ShareOfGPUs > 0 {
+			reason = strings.TrimPrefix(reason+"; it takes "+job.ShareText(q.Asks), "; ")
+		}
+		t.Rows = append(t.Rows, append(row, age(now.Sub(q.Since)), reason))
 	}
 	if _, err := fmt.Fprintln(w); err != nil {
 		return err

@@ -133,11 +133,30 @@ func owned(v *api.VirtualCluster) string {
 	if len(v.Cells) == 0 && len(v.PinnedCells) == 0 {
 		return "nothing"
 	}
-	return fmt.Sprintf("%s (%s)", cellsText(v), plural.Of(v.Guaranteed, "GPU"))
+	return fmt.Sprintf("%s (%s)", cellsText(v), amounts(v))
+}
+
+// amounts are the GPUs and the CPU cells of a virtual cluster.
+func amounts(v *api.VirtualCluster) string {
+	switch {
+	case v.CPUCells() == 0:
+		return plural.Of(v.Guaranteed, "GPU")
+	case v.Guaranteed == 0:
+		return plural.Of(v.CPUCells(), "CPU cell")
+	}
+	return plural.Of(v.Guaranteed, "GPU") + " and " + plural.Of(v.CPUCells(), "CPU cell")
+}
+
+// held is what a gang has or asks for.
+func held(c *api.Change) string {
+	if c.CPUCells > 0 {
+		return plural.Of(c.CPUCells, "CPU cell")
+	}
+	return plural.Of(c.GPUs, "GPU")
 }
 
 func effectText(c *api.Change) string {
-	what := plural.Of(c.GPUs, "GPU")
+	what := held(c)
 	if c.User != "" {
 		what += " of " + c.User
 	}
@@ -145,6 +164,7 @@ func effectText(c *api.Change) string {
 		api.Downgraded: "loses its guarantee: it runs on, and whoever is entitled to its cells may preempt it",
 		api.Restored:   "has its guarantee again",
 		api.Refused:    "waits, and would be refused",
+		api.Orphaned:   "runs on without a guarantee, as it does now; what it starts again would be refused",
 	}[c.Effect]
 	if c.Reason != "" {
 		text += " (" + c.Reason + ")"

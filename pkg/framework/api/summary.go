@@ -43,7 +43,13 @@ func Summary(f *v1.Framework) Job {
 	}
 	out.GPUs = readGPUs(f.Annotations[v1.AnnotationGPUs])
 	for i := range f.Spec.TaskRoles {
-		out.Tasks += int(f.Spec.TaskRoles[i].TaskNumber)
+		r := &f.Spec.TaskRoles[i]
+		out.Tasks += int(r.TaskNumber)
+		for k := range r.Task.Pod.Spec.Containers {
+			limits := r.Task.Pod.Spec.Containers[k].Resources.Limits
+			out.MilliCPU += limited(limits.Cpu().MilliValue(), r.TaskNumber)
+			out.MemoryMB += limited((limits.Memory().Value()+1<<20-1)>>20, r.TaskNumber)
+		}
 	}
 	if s := f.Status; s != nil {
 		out.Retries = s.RetryPolicyStatus.TotalRetriedCount
@@ -54,6 +60,15 @@ func Summary(f *v1.Framework) Job {
 		}
 	}
 	return out
+}
+
+// limited is what so many tasks have; nothing where that is more than any job has, as a Framework of
+// another tool might say.
+func limited(each int64, tasks int32) int64 {
+	if each < 0 || each > 1<<30 || tasks < 0 || tasks > 1<<20 {
+		return 0
+	}
+	return each * int64(tasks)
 }
 
 // UnknownGPUs is the number of a job whose annotation is no number of GPUs.

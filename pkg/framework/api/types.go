@@ -20,21 +20,25 @@ import (
 
 // Job is one row of a list.
 type Job struct {
-	Framework      string     `json:"framework"` // name of the object
-	UID            string     `json:"uid"`       // tells jobs apart that had the same name
-	User           string     `json:"user"`
-	Name           string     `json:"name"`
-	VirtualCluster string     `json:"virtualCluster"`
-	Priority       string     `json:"priority,omitempty"`
-	State          string     `json:"state"` // waiting, running, stopping, succeeded, failed, stopped, deleted
-	Phrase         string     `json:"phrase,omitempty"`
-	Code           *int32     `json:"code,omitempty"`
-	GPUs           int        `json:"gpus"` // or UnknownGPUs
-	Tasks          int        `json:"tasks"`
-	Retries        int32      `json:"retries"`
-	Submitted      time.Time  `json:"submitted"`
-	Started        *time.Time `json:"started,omitempty"`
-	Completed      *time.Time `json:"completed,omitempty"`
+	Framework      string `json:"framework"` // name of the object
+	UID            string `json:"uid"`       // tells jobs apart that had the same name
+	User           string `json:"user"`
+	Name           string `json:"name"`
+	VirtualCluster string `json:"virtualCluster"`
+	Priority       string `json:"priority,omitempty"`
+	State          string `json:"state"` // waiting, running, stopping, succeeded, failed, stopped, deleted
+	Phrase         string `json:"phrase,omitempty"`
+	Code           *int32 `json:"code,omitempty"`
+	GPUs           int    `json:"gpus"` // or UnknownGPUs
+	// MilliCPU and MemoryMB are the limits of all tasks, in thousandths of a processor and MiB; of jobs that
+	// the history alone has they aren't known.
+	MilliCPU  int64      `json:"milliCPU,omitempty"`
+	MemoryMB  int64      `json:"memoryMB,omitempty"`
+	Tasks     int        `json:"tasks"`
+	Retries   int32      `json:"retries"`
+	Submitted time.Time  `json:"submitted"`
+	Started   *time.Time `json:"started,omitempty"`
+	Completed *time.Time `json:"completed,omitempty"`
 }
 
 // JobQuery selects jobs. Empty fields select all.

@@ -35,6 +35,9 @@ type Task struct {
 	GPUs        int      `json:"gpus"`
 	// GPUIndices are those of the node; empty where no scheduler gave them.
 	GPUIndices []string `json:"gpuIndices"`
+	// ShareOfGPUs are GPUs that nobody else has while the task runs, which sees none: they go with its
+	// processors and memory.
+	ShareOfGPUs int `json:"shareOfGPUs,omitempty"`
 	// GPUUtilization is always nil: kubelets don't measure it.
 	GPUUtilization *float64 `json:"gpuUtilization"`
 }
@@ -111,9 +114,13 @@ func measure(t *job.Target, s *summary) Task {
 			u.GPUs = devices(k)
 		}
 	}
-	if indices := t.Pod.Annotations[annotation.IsolationKey]; indices != "" {
-		u.GPUIndices = strings.Split(indices, ",")
-		u.GPUs = len(u.GPUIndices)
+	if text := t.Pod.Annotations[annotation.IsolationKey]; text != "" {
+		indices := strings.Split(text, ",")
+		if annotation.SeesNoGPU(t.Pod) {
+			u.ShareOfGPUs = len(indices)
+		} else {
+			u.GPUs, u.GPUIndices = len(indices), indices
+		}
 	}
 	if s == nil {
 		return u

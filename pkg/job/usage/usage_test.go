@@ -18,6 +18,37 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
+// withoutGPUs are tasks that see no GPU: one has a share of them, one CPU cells.
+const withoutGPUs = `{"kind":"PodList","apiVersion":"v1","items":[` +
+	`{"metadata":{"name":"f-worker-0","uid":"u0","labels":{"FC_TASKROLE_NAME":"worker","FC_TASK_INDEX":"0"},"annotations":{"hivedscheduler.microsoft.com/pod-leaf-cell-isolation":"0,1,2,3,4"}},` +
+	`"spec":{"nodeName":"n2","containers":[{"name":"app","env":[{"name":"NVIDIA_VISIBLE_DEVICES","value":"none"}],"resources":{"limits":{"cpu":"1","hivedscheduler.microsoft.com/pod-scheduling-enable":"1"}}}]},"status":{"containerStatuses":[{"name":"app","state":{"running":{}}}]}},` +
+	`{"metadata":{"name":"f-worker-1","uid":"u1","labels":{"FC_TASKROLE_NAME":"worker","FC_TASK_INDEX":"1"}},` +
+	`"spec":{"nodeName":"n2","containers":[{"name":"app","env":[{"name":"NVIDIA_VISIBLE_DEVICES","value":"none"}],"resources":{"limits":{"cpu":"1","hivedscheduler.microsoft.com/pod-scheduling-enable":"1"}}}]},"status":{"containerStatuses":[{"name":"app","state":{"running":{}}}]}}]}`
+
+func TestTasksWithoutGPUsUseNone(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if !strings.HasSuffix(r.URL.Path, "/pods") {
+			w.WriteHeader(http.StatusForbidden)
+			return
+		}
+		_, _ = io.WriteString(w, withoutGPUs)
+	}))
+	defer s.Close()
+	config := &rest.Config{Host: s.URL}
+	client, err := kubernetes.NewForConfig(config)
+	require.NoError(t, err)
+	c, err := job.New(&kube.Cluster{Config: config, Client: client})
+	require.NoError(t, err)
+	j := &job.Job{User: "ann", Name: "prep", Object: "f", Framework: &v1.Framework{ObjectMeta: metav1.ObjectMeta{Name: "f"},
+		Spec: v1.FrameworkSpec{TaskRoles: []v1.TaskRole{{Name: "worker", TaskNumber: 2}}}}}
+	list, _, err := Of(t.Context(), c, j)
+	require.NoError(t, err)
+	require.Len(t, list, 2)
+	assert.Equal(t, Task{Task: "worker[0]", Pod: "f-worker-0", Node: "n2", CPULimit: 1, GPUIndices: []string{}, ShareOfGPUs: 5}, list[0])
+	assert.Equal(t, Task{Task: "worker[1]", Pod: "f-worker-1", Node: "n2", CPULimit: 1, GPUIndices: []string{}}, list[1])
+}
+
 const pods = `{"kind":"PodList","apiVersion":"v1","items":[` +
 	`{"metadata":{"name":"f-worker-1","uid":"u1","labels":{"FC_TASKROLE_NAME":"worker","FC_TASK_INDEX":"1"},"annotations":{"hivedscheduler.microsoft.com/pod-leaf-cell-isolation":"0,3"}},` +
 	`"spec":{"nodeName":"n1","containers":[{"name":"app","resources":{"limits":{"cpu":"2","memory":"1Gi"}}}]},"status":{"containerStatuses":[{"name":"app","state":{"running":{}}}]}},` +

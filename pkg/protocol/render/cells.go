@@ -1,6 +1,7 @@
 package render
 
 import (
+	"maps"
 	"slices"
 
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
@@ -39,7 +40,7 @@ type member struct {
 func (r *renderer) request(i int) string {
 	j, role := r.job, &r.job.Roles[i]
 	q := request{
-		VirtualCluster: j.VirtualCluster, Priority: j.PriorityNumber(), PinnedCellID: role.PinnedCell, LeafCellType: role.SKU, LeafCellNumber: r.cells[i],
+		VirtualCluster: j.VirtualCluster, Priority: j.PriorityNumber(), PinnedCellID: role.PinnedCell, LeafCellType: r.types[i], LeafCellNumber: r.cells[i],
 		GangReleaseEnable: j.Extras.GangRelease, LazyPreemptionEnable: j.Extras.LazyPreemption, IgnoreK8sSuggestedNodes: j.Extras.IgnoreSuggestedNodes,
 		AffinityGroup: r.groups[i],
 	}
@@ -51,21 +52,21 @@ func (r *renderer) request(i int) string {
 }
 
 // makeGroups makes the affinity group of each role: the one that it names, or, where no role names one,
-// one for all. A group lies on one type of GPU, so that roles which ask for different types get one each;
+// one for all. A group lies on one type of cells, so that roles which ask for different types get one each;
 // the runtime still lets them wait for each other. Members of one size are summed up, which keeps jobs
 // of many roles small.
 func (r *renderer) makeGroups() {
 	kinds, named := map[string]bool{}, false
-	for _, role := range r.job.Roles {
+	for i, role := range r.job.Roles {
 		named = named || role.Affinity != ""
-		kinds[role.SKU+role.PinnedCell] = true
+		kinds[r.types[i]+role.PinnedCell] = true
 	}
 	byName := map[string]*group{}
 	for i, role := range r.job.Roles {
 		name := role.Affinity
 		if !named && r.job.Extras.Gang {
 			name = "default"
-			if kind := role.SKU + role.PinnedCell; kind != "" && len(kinds) > 1 {
+			if kind := r.types[i] + role.PinnedCell; kind != "" && len(kinds) > 1 {
 				name += "-" + kind
 			}
 		}
@@ -92,15 +93,54 @@ func (g *group) add(pods, cells int) {
 	g.Members[at].PodNumber += pods
 }
 
+// chooseTypes fills in which type of cells each role asks for; "" is any GPU. A role without GPUs that names
+// no type gets CPU cells where its virtual cluster owns some, unless it is to lie beside GPUs.
+func (r *renderer) chooseTypes() {
+	for i := range r.job.Roles {
+		role := &r.job.Roles[i]
+		name := role.SKU
+		if name == "" && role.GPU == 0 && role.PinnedCell == "" && !r.besideGPUs(role) {
+			name = r.processors(role)
+		}
+		r.types = append(r.types, name)
+	}
+}
+
+// besideGPUs reports whether a role of the same named affinity group has GPUs: a group lies on one type.
+func (r *renderer) besideGPUs(role *protocol.Role) bool {
+	return role.Affinity != "" && slices.ContainsFunc(r.job.Roles, func(other protocol.Role) bool {
+		return other.Affinity == role.Affinity && (other.GPU > 0 || other.SKU != "" || other.PinnedCell != "")
+	})
+}
+
+// processors is the type of CPU cells that the job may use: of several, one whose machines hold a task of
+// the role, and of those the one with the most cells. "" where it may use none.
+func (r *renderer) processors(role *protocol.Role) string {
+	vc, known := r.Cluster.VirtualClusters[r.job.VirtualCluster]
+	best, fits, most := "", false, 0
+	for _, name := range slices.Sorted(maps.Keys(r.Cluster.SKUs)) {
+		sku := r.Cluster.SKUs[name]
+		if sku.GPU > 0 || known && r.guaranteed() && vc.Cells[name] == 0 {
+			continue
+		}
+		fit := sku.PerNode == 0 || cellsOf(role, sku) <= sku.PerNode
+		if best == "" || fit && !fits || fit == fits && vc.Cells[name] > most {
+			best, fits, most = name, fit, vc.Cells[name]
+		}
+	}
+	return best
+}
+
 // countCells fills in how many cells each role's task takes: as many as give it GPUs, processors and
 // memory. What of a SKU is not known, asks for none.
 func (r *renderer) countCells() {
 	for i := range r.job.Roles {
-		role := &r.job.Roles[i]
-		unit := r.unit(role)
-		n := max(share(role.GPU, unit.GPU), share(role.MilliCPU, unit.MilliCPU), share(role.MemoryMB, unit.MemoryMB), 1)
-		r.cells = append(r.cells, n)
+		r.cells = append(r.cells, cellsOf(&r.job.Roles[i], r.unit(i)))
 	}
+}
+
+func cellsOf(role *protocol.Role, unit SKU) int {
+	return max(share(role.GPU, unit.GPU), share(role.MilliCPU, unit.MilliCPU), share(role.MemoryMB, unit.MemoryMB), 1)
 }
 
 func share(wanted, unit int) int {
@@ -110,11 +150,25 @@ func share(wanted, unit int) int {
 	return (wanted + unit - 1) / unit
 }
 
-// unit is what one cell has: of the SKU that the role names, else the least of those that the
+// onCPUCells reports whether a role's tasks take CPU cells.
+func (r *renderer) onCPUCells(i int) bool {
+	sku, known := r.Cluster.SKUs[r.typeOf(i)]
+	return known && sku.GPU == 0
+}
+
+// typeOf is the type of a role's cells where that is known, that of its pinned cell included.
+func (r *renderer) typeOf(i int) string {
+	if pin := r.job.Roles[i].PinnedCell; pin != "" && r.types[i] == "" {
+		return r.Cluster.VirtualClusters[r.job.VirtualCluster].PinnedTypes[pin]
+	}
+	return r.types[i]
+}
+
+// unit is what one cell has: of the type that the role asks for, else the least of the GPUs that the
 // virtual cluster has, or, for opportunistic jobs, of all.
-func (r *renderer) unit(role *protocol.Role) SKU {
-	if role.SKU != "" {
-		if u, ok := r.Cluster.SKUs[role.SKU]; ok {
+func (r *renderer) unit(i int) SKU {
+	if name := r.typeOf(i); name != "" {
+		if u, ok := r.Cluster.SKUs[name]; ok {
 			return u
 		}
 		return SKU{GPU: 1}
@@ -122,7 +176,7 @@ func (r *renderer) unit(role *protocol.Role) SKU {
 	vc, known := r.Cluster.VirtualClusters[r.job.VirtualCluster]
 	var least *SKU
 	for name, u := range r.Cluster.SKUs {
-		if known && r.guaranteed() && vc.Cells[name] == 0 {
+		if u.GPU == 0 || known && r.guaranteed() && vc.Cells[name] == 0 {
 			continue
 		}
 		if least == nil {

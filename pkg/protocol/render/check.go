@@ -19,6 +19,7 @@ func (r *renderer) check() {
 		r.fail(strictyaml.Path{"defaults", "virtualCluster"}, "job/name", fmt.Sprintf("%q is no name of a virtual cluster", short(r.job.VirtualCluster)), "write letters, digits, - _ and ., 63 at most")
 		return
 	}
+	r.chooseTypes()
 	r.countCells()
 	r.makeGroups()
 	vc, ok := r.Cluster.VirtualClusters[r.job.VirtualCluster]
@@ -63,10 +64,11 @@ func (r *renderer) checkHardware(i int, vc VirtualCluster, known bool) {
 	if r.Cluster.SKUs == nil {
 		return
 	}
+	if role.GPU > 0 && !r.hasGPUs() {
+		r.fail(resources.With("gpu"), "job/no-gpu", "the cluster has no GPUs", "write gpu: 0")
+		return
+	}
 	if len(r.Cluster.SKUs) == 0 {
-		if role.GPU > 0 {
-			r.fail(resources.With("gpu"), "job/no-gpu", "the cluster has no GPUs", "write gpu: 0")
-		}
 		return
 	}
 	all := slices.Sorted(maps.Keys(r.Cluster.SKUs))
@@ -75,6 +77,9 @@ func (r *renderer) checkHardware(i int, vc VirtualCluster, known bool) {
 	case role.SKU != "" && !exists:
 		r.fail(asks.With("skuType"), "job/unknown-sku", fmt.Sprintf("the cluster has no GPUs of the type %q", role.SKU), choose(role.SKU, "the types are ", all, ""))
 		return
+	case role.GPU > 0 && role.SKU != "" && r.onCPUCells(i):
+		r.fail(asks.With("skuType"), "job/unknown-sku", fmt.Sprintf("machines of the type %s have no GPUs, and %s asks for %s", role.SKU, role.Name, gpus(role.GPU)), "write gpu: 0, or a type with GPUs")
+		return
 	case role.SKU != "" && known && r.guaranteed() && vc.Cells[role.SKU] == 0:
 		r.fail(asks.With("skuType"), "job/unknown-sku", fmt.Sprintf("the virtual cluster %s owns no %s", r.job.VirtualCluster, role.SKU), ownRemedy(vc))
 		return
@@ -82,14 +87,75 @@ func (r *renderer) checkHardware(i int, vc VirtualCluster, known bool) {
 		r.fail(asks.With("pinnedCellId"), "job/unknown-pinned-cell", fmt.Sprintf("the virtual cluster %s has no pinned cell %q", r.job.VirtualCluster, role.PinnedCell),
 			choose(role.PinnedCell, "its pinned cells are ", vc.Pinned, "remove pinnedCellId"))
 		return
+	case role.GPU > 0 && role.PinnedCell != "" && r.onCPUCells(i):
+		r.fail(asks.With("pinnedCellId"), "job/unknown-pinned-cell", fmt.Sprintf("the pinned cell %s has no GPUs, and %s asks for %s", role.PinnedCell, role.Name, gpus(role.GPU)), "write gpu: 0, or remove pinnedCellId")
+		return
 	}
-	if unit := r.unit(role); unit.PerNode > 0 && r.cells[i] > unit.PerNode {
-		what := fmt.Sprintf("a task of %s needs the machine's share of %d GPUs, and no machine has more than %d", role.Name, r.cells[i], unit.PerNode)
-		if unit.MilliCPU > 0 && unit.MemoryMB > 0 {
-			what += fmt.Sprintf(" (each with %g processors and %d MB)", float64(unit.MilliCPU)/1000, unit.MemoryMB)
+	if unit := r.unit(i); unit.PerNode > 0 && r.cells[i] > unit.PerNode {
+		r.tooLarge(i, unit, resources)
+	}
+}
+
+func (r *renderer) hasGPUs() bool {
+	for _, sku := range r.Cluster.SKUs {
+		if sku.GPU > 0 {
+			return true
 		}
-		r.fail(resources, "job/too-large", what, "ask for less per task, and for more instances")
 	}
+	for _, vc := range r.Cluster.VirtualClusters {
+		for name := range vc.Cells {
+			if _, known := r.Cluster.SKUs[name]; !known && len(r.Cluster.SKUs) > 0 {
+				return true // its machines don't answer at the moment
+			}
+		}
+	}
+	return false
+}
+
+// tooLarge refuses a task that no machine holds.
+func (r *renderer) tooLarge(i int, unit SKU, at strictyaml.Path) {
+	role := &r.job.Roles[i]
+	what, remedy := "the machine's share of "+gpus(r.cells[i]), "ask for less per task, and for more instances"
+	switch {
+	case r.onCPUCells(i):
+		what, remedy = cpuCells(r.cells[i]), remedy+", or name machines with GPUs by skuType"
+	case role.GPU == 0:
+		remedy += r.roomRemedy()
+	}
+	message := fmt.Sprintf("a task of %s needs %s, and no machine has more than %d", role.Name, what, unit.PerNode)
+	if unit.MilliCPU > 0 && unit.MemoryMB > 0 {
+		message += fmt.Sprintf(" (each with %g processors and %d MB)", float64(unit.MilliCPU)/1000, unit.MemoryMB)
+	}
+	if role.GPU == 0 && !r.onCPUCells(i) {
+		message += "; it takes GPUs " + r.shareReason(i)
+	}
+	r.fail(at, "job/too-large", message, remedy)
+}
+
+// shareReason says why a role without GPUs takes its share of GPUs.
+func (r *renderer) shareReason(i int) string {
+	role := &r.job.Roles[i]
+	switch {
+	case role.SKU != "":
+		return "because it asks for machines with " + role.SKU
+	case role.PinnedCell != "":
+		return "because the pinned cell " + role.PinnedCell + " has them"
+	case r.besideGPUs(role):
+		return "because its affinity group has roles with GPUs"
+	case !r.guaranteed():
+		return "because the cluster has no machines without GPUs"
+	}
+	return "because the virtual cluster " + r.job.VirtualCluster + " owns no machines without GPUs"
+}
+
+// roomRemedy is how a virtual cluster would have room for work without GPUs, if the cluster has any.
+func (r *renderer) roomRemedy() string {
+	for _, sku := range r.Cluster.SKUs {
+		if sku.GPU == 0 {
+			return "; or ask an administrator for machines without GPUs (paictl vc set " + r.job.VirtualCluster + " --cells TYPE=N)"
+		}
+	}
+	return ""
 }
 
 func ownRemedy(vc VirtualCluster) string {
@@ -100,46 +166,109 @@ func ownRemedy(vc VirtualCluster) string {
 	return "it owns " + strings.Join(own, ", ") + "; choose another virtual cluster, or jobPriorityClass: oppo, which may use the GPUs of others"
 }
 
+// wants is what a job needs at a time, of one kind of cells.
+type wants struct {
+	cells  int
+	share  int // of these, what goes with processors and memory of tasks without GPUs
+	reason string
+	byType map[string]int
+}
+
+// wanted sums up what the job needs of CPU cells or of GPUs.
+func (r *renderer) wanted(cpu bool) wants {
+	w := wants{byType: map[string]int{}}
+	for i := range r.job.Roles {
+		role := &r.job.Roles[i]
+		if r.onCPUCells(i) != cpu {
+			continue
+		}
+		n := r.cells[i]
+		switch {
+		case r.job.Extras.Gang:
+			n *= role.Instances
+			w.cells += n
+		case n <= w.cells:
+			continue
+		default: // tasks that are no gang need not run at the same time: the largest counts
+			w = wants{cells: n, byType: map[string]int{}}
+		}
+		if !cpu && role.GPU == 0 {
+			w.share += n
+			w.reason = r.shareReason(i)
+		}
+		if r.types[i] != "" {
+			w.byType[r.types[i]] += n
+		}
+	}
+	return w
+}
+
+// text says how much that is.
+func (w wants) text(cpu bool) string {
+	switch {
+	case cpu:
+		return cpuCells(w.cells)
+	case w.share == w.cells:
+		return "the share of " + gpus(w.cells)
+	case w.share > 0:
+		return fmt.Sprintf("%s, of which %d are the share of tasks without GPUs,", gpus(w.cells), w.share)
+	}
+	return gpus(w.cells)
+}
+
 // checkQuota refuses what could never start: more than the virtual cluster owns, or than one user may
 // have at a time.
 func (r *renderer) checkQuota(vc VirtualCluster) {
 	if !r.guaranteed() || !r.useCells() {
 		return
 	}
-	owned, wanted := 0, 0
-	bySKU := map[string]int{}
-	for _, n := range vc.Cells {
-		owned += n
-	}
-	for i, role := range r.job.Roles {
-		tasks := role.Instances
-		if !r.job.Extras.Gang {
-			tasks = 1 // they need not run at the same time
-			wanted = max(wanted, r.cells[i])
-		} else {
-			wanted += tasks * r.cells[i]
-		}
-		if role.SKU != "" {
-			bySKU[role.SKU] += tasks * r.cells[i]
-		}
+	owned := map[bool]int{}
+	for name, n := range vc.Cells {
+		sku, known := r.Cluster.SKUs[name]
+		owned[known && sku.GPU == 0] += n
 	}
 	const remedy = "ask for less, choose another virtual cluster in defaults.virtualCluster, or use jobPriorityClass: oppo"
 	at := strictyaml.Path{"taskRoles"}
-	if wanted > owned {
-		r.fail(at, "job/quota", fmt.Sprintf("the job needs %s at a time, and the virtual cluster %s owns %d", gpus(wanted), r.job.VirtualCluster, owned), remedy)
-		return
-	}
-	for _, sku := range slices.Sorted(maps.Keys(bySKU)) {
-		if bySKU[sku] > vc.Cells[sku] && r.job.Extras.Gang {
-			r.fail(at, "job/quota", fmt.Sprintf("the job needs %s of the type %s at a time, and the virtual cluster %s owns %d", gpus(bySKU[sku]), sku, r.job.VirtualCluster, vc.Cells[sku]), remedy)
+	for _, cpu := range []bool{false, true} {
+		w, advice, because := r.wanted(cpu), remedy, ""
+		if w.share > 0 {
+			advice, because = remedy+r.roomRemedy(), "; tasks without GPUs take what their processors and memory come to, "+w.reason
+		}
+		if w.cells > owned[cpu] {
+			r.fail(at, "job/quota", fmt.Sprintf("the job needs %s at a time, and the virtual cluster %s owns %d%s", w.text(cpu), r.job.VirtualCluster, owned[cpu], because), advice)
 			return
 		}
+		for _, sku := range slices.Sorted(maps.Keys(w.byType)) {
+			if n := w.byType[sku]; n > vc.Cells[sku] && r.job.Extras.Gang {
+				count := gpus(n)
+				if cpu {
+					count = cpuCells(n)
+				}
+				r.fail(at, "job/quota", fmt.Sprintf("the job needs %s of the type %s at a time, and the virtual cluster %s owns %d", count, sku, r.job.VirtualCluster, vc.Cells[sku]), advice)
+				return
+			}
+		}
+		if !cpu {
+			r.checkLimits(vc, w, because, advice)
+		}
 	}
-	if limit := quota(vc.Users, r.User, vc.PerUser); limit > 0 && wanted > limit {
-		r.fail(at, "job/quota", fmt.Sprintf("the job needs %s at a time, and user %s may have %d in the virtual cluster %s", gpus(wanted), r.User, limit, r.job.VirtualCluster), remedy)
-	} else if limit := quota(vc.Groups, r.Group, vc.PerGroup); r.Group != "" && limit > 0 && wanted > limit {
-		r.fail(at, "job/quota", fmt.Sprintf("the job needs %s at a time, and group %s may have %d in the virtual cluster %s", gpus(wanted), r.Group, limit, r.job.VirtualCluster), remedy)
+}
+
+// checkLimits holds the GPUs against the quotas of the user and of the group.
+func (r *renderer) checkLimits(vc VirtualCluster, w wants, because, remedy string) {
+	at := strictyaml.Path{"taskRoles"}
+	if limit := quota(vc.Users, r.User, vc.PerUser); limit > 0 && w.cells > limit {
+		r.fail(at, "job/quota", fmt.Sprintf("the job needs %s at a time, and user %s may have %d in the virtual cluster %s%s", w.text(false), r.User, limit, r.job.VirtualCluster, because), remedy)
+	} else if limit := quota(vc.Groups, r.Group, vc.PerGroup); r.Group != "" && limit > 0 && w.cells > limit {
+		r.fail(at, "job/quota", fmt.Sprintf("the job needs %s at a time, and group %s may have %d in the virtual cluster %s%s", w.text(false), r.Group, limit, r.job.VirtualCluster, because), remedy)
 	}
+}
+
+func cpuCells(n int) string {
+	if n == 1 {
+		return "1 CPU cell"
+	}
+	return fmt.Sprintf("%d CPU cells", n)
 }
 
 func gpus(n int) string {

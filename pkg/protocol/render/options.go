@@ -40,27 +40,30 @@ type Cluster struct {
 	Domain string
 
 	VirtualClusters map[string]VirtualCluster
-	// SKUs are the resources of one cell, by the type of its GPU.
+	// SKUs are the resources of one cell, by the type of its GPU, or by that of CPU cells.
 	SKUs     map[string]SKU
 	Storages map[string]Storage
 }
 
 // VirtualCluster is what a virtual cluster owns.
 type VirtualCluster struct {
-	Cells  map[string]int // GPUs, by type
+	Cells  map[string]int // GPUs and CPU cells, by type
 	Pinned []string       // names of its pinned cells
+	// PinnedTypes are the types of what lies in the pinned cells, where they are known.
+	PinnedTypes map[string]string
 	// Quota limits the GPUs of one user and of one group; 0 is no limit.
 	PerUser, PerGroup int
 	Users, Groups     map[string]int
 }
 
-// SKU is the share of a machine that goes with one GPU. What is 0 is not known, and not counted.
+// SKU is the share of a machine that goes with one GPU, or that a CPU cell is. What is 0 is not known, and
+// not counted.
 type SKU struct {
-	GPU int
+	GPU int // 0 of a CPU cell
 	// MilliCPU is thousandths of a processor: a small machine may have fewer processors than GPUs.
 	MilliCPU int
 	MemoryMB int
-	PerNode  int // GPUs of the largest machine
+	PerNode  int // cells of the largest machine
 }
 
 // Storage is a claim that jobs may mount.

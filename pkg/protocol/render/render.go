@@ -66,6 +66,7 @@ type renderer struct {
 	Options
 	job      *protocol.Job
 	object   string   // name of the Framework
+	types    []string // of the cells that are asked for, by role; "" is any GPU
 	cells    []int    // of one task, by role
 	groups   []*group // by role; nil where it has none
 	sshKey   string   // of the job, once a role needs it

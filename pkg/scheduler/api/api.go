@@ -79,6 +79,7 @@ type Why struct {
 	Sentence string    `json:"sentence"`
 	Priority int       `json:"priority"`
 	Since    time.Time `json:"since"` // the creation of its first pod
+	Asks     Asks      `json:"asks"`
 	// Position counts from 1 among QueueLength waiting gangs, PositionInVC in the virtual cluster;
 	// 0 if it doesn't wait.
 	Position     int `json:"position,omitempty"`
@@ -116,9 +117,23 @@ type Queued struct {
 	Priority     int       `json:"priority"`
 	Since        time.Time `json:"since"`
 	Pods         int       `json:"pods"` // those that are there and have no place
-	GPUs         int       `json:"gpus"` // of the whole gang
 	User         string    `json:"user,omitempty"`
 	Reason       string    `json:"reason,omitempty"`
+	Asks
+}
+
+// Asks is what a whole gang asks for.
+type Asks struct {
+	// GPUs are those that its containers see.
+	GPUs int `json:"gpus"`
+	// ShareOfGPUs are GPUs that pods take which see none: as many as go with their processors and memory.
+	// ShareReason says why they aren't on CPU cells.
+	ShareOfGPUs int    `json:"shareOfGPUs,omitempty"`
+	ShareReason string `json:"shareReason,omitempty"`
+	CPUCells    int    `json:"cpuCells,omitempty"`
+	// MilliCPU and MemoryMB are the limits of the pods that are there, in thousandths of a processor and MiB.
+	MilliCPU int64 `json:"milliCPU,omitempty"`
+	MemoryMB int64 `json:"memoryMB,omitempty"`
 }
 
 // VirtualClusters are all of them, in order of name.
@@ -126,11 +141,14 @@ type VirtualClusters struct {
 	// Generation grows with each configuration that took effect since this scheduler leads.
 	Generation int64            `json:"generation"`
 	Items      []VirtualCluster `json:"items"`
+	// Deleted are those that the configuration no longer has, and that gangs still name: what runs goes on
+	// without a guarantee, and what waits never starts.
+	Deleted []VirtualCluster `json:"deleted,omitempty"`
 	// Problem is why the latest configuration was refused; "" if it holds.
 	Problem string `json:"problem,omitempty"`
 }
 
-// VirtualCluster is what a team owns, and what of it is used. Numbers are GPUs.
+// VirtualCluster is what a team owns, and what of it is used. Numbers are GPUs, but for those of CPU.
 type VirtualCluster struct {
 	Name        string   `json:"name"`
 	Cells       []Cells  `json:"virtualCells,omitempty"`
@@ -138,10 +156,12 @@ type VirtualCluster struct {
 	Quota       *Quota   `json:"quota,omitempty"`
 	Guaranteed  int      `json:"guaranteed"`
 	// Used is what guaranteed gangs hold, Opportunistic what others of this virtual cluster do.
-	Used          int               `json:"used"`
-	Opportunistic int               `json:"opportunistic"`
-	Free          int               `json:"free"`
-	Bad           int               `json:"bad"`
+	Used          int `json:"used"`
+	Opportunistic int `json:"opportunistic"`
+	Free          int `json:"free"`
+	Bad           int `json:"bad"`
+	// CPU counts CPU cells; nil where it owns and uses none.
+	CPU           *cell.CPUStats    `json:"cpuCells,omitempty"`
 	FreeByLevel   []cell.LevelCount `json:"freeByLevel,omitempty"`
 	Fragmentation float64           `json:"fragmentation"`
 	WaitingGangs  int               `json:"waitingGangs"`
@@ -187,7 +207,10 @@ type Problem struct {
 // Effects of a change on a gang.
 const (
 	// Downgraded: it keeps running without its guarantee, so that others may preempt it. Restored: it
-	// has its guarantee again. Refused: it waits, and its request would no longer be accepted.
+	// has its guarantee again. Refused: it waits, and its request would no longer be accepted. Orphaned: it
+	// runs on as it does, opportunistic, and its virtual cluster is no more, so that what it starts again
+	// would be refused.
+	Orphaned   = "orphaned"
 	Downgraded = "downgraded"
 	Restored   = "restored"
 	Refused    = "refused"
@@ -200,8 +223,10 @@ type Change struct {
 	Effect string   `json:"effect"`
 	Pods   []string `json:"pods,omitempty"` // namespace/name
 	GPUs   int      `json:"gpus"`
-	User   string   `json:"user,omitempty"`
-	Reason string   `json:"reason,omitempty"`
+	// CPUCells are those that it has or asks for, instead of GPUs.
+	CPUCells int    `json:"cpuCells,omitempty"`
+	User     string `json:"user,omitempty"`
+	Reason   string `json:"reason,omitempty"`
 }
 
 // ChangedVirtualCluster is what a virtual cluster owns before and after; nil where it doesn't exist.
@@ -231,4 +256,12 @@ type Node struct {
 	Unexpected []int32 `json:"unexpected,omitempty"`
 	// Problem says that what the node tells can't be read.
 	Problem string `json:"problem,omitempty"`
+}
+
+// CPUCells is how many CPU cells a virtual cluster owns.
+func (v *VirtualCluster) CPUCells() int {
+	if v.CPU == nil {
+		return 0
+	}
+	return v.CPU.Guaranteed
 }

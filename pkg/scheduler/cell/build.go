@@ -26,6 +26,7 @@ func New(c Config) (*Scheduler, error) {
 		if ch == nil {
 			ch = &chain{tree: c.tree(tops[i].Type), id: len(s.chains)}
 			ch.cells = make([][]*pcell, len(ch.names))
+			ch.cpu = slices.Contains(c.Processors, ch.names[0])
 			byName[tops[i].Type] = ch
 			s.chains = append(s.chains, ch)
 		}

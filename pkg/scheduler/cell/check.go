@@ -306,7 +306,7 @@ func (s *Scheduler) checkQuota() error {
 	for _, v := range s.vcs {
 		users, groups := map[string]int{}, map[string]int{}
 		for _, g := range s.gangs {
-			if g.key.vc == v.name && g.space != nil {
+			if g.key.vc == v.name && g.space != nil && !g.chain.cpu {
 				users[g.request.User] += g.gpus()
 				groups[g.request.UserGroup] += g.gpus()
 			}

@@ -24,6 +24,7 @@ type Scheduler struct {
 type chain struct {
 	*tree
 	id    int
+	cpu   bool       // its leaves are CPU cells
 	cells [][]*pcell // by level, in order
 	view  *view      // over the leaves that nobody uses, for opportunistic gangs
 	// Buddy allocation of preassigned cells. A cell is free if neither it nor an ancestor nor a
@@ -130,14 +131,18 @@ type vcell struct {
 // Nodes returns the names of all nodes of the configuration, in its order, without duplicates.
 func (s *Scheduler) Nodes() []string { return slices.Clone(s.names) }
 
-// Devices returns the device indices that the configuration has on a node, ascending; nil if it has no such node.
+// Devices returns the indices of the GPUs that the configuration has on a node, ascending; nil if it has no
+// such node. CPU cells are no devices.
 func (s *Scheduler) Devices(node string) []int32 {
 	m := s.machines[node]
 	if m == nil {
 		return nil
 	}
-	var out []int32
+	out := []int32{}
 	for _, c := range m.cells {
+		if c.chain.cpu {
+			continue
+		}
 		for i := c.lo; i < c.hi; i++ {
 			out = append(out, c.chain.cells[0][i].device)
 		}

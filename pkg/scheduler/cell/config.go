@@ -5,6 +5,9 @@ type Config struct {
 	Types           []Type
 	Physical        []Physical
 	VirtualClusters []VirtualCluster
+	// Processors are the leaf types that are CPU cells, a processor with its share of the memory, and no
+	// GPUs. They are given only to requests that name their type, and no quota of GPUs counts them.
+	Processors []string
 }
 
 // Type is a cell type: a uniform tree. A child type that no Type has is a leaf type, a GPU model.

@@ -1,6 +1,9 @@
 package cell
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // find looks for a place: without killing if it can, and in the order of the chains.
 func (s *Scheduler) find(r *Request, suggested Nodes) (*plan, Decision) {
@@ -75,7 +78,7 @@ func (s *Scheduler) targets(v *vc, r *Request) ([]target, error) {
 	var last error
 	typed := false
 	for _, sp := range spaces {
-		if r.LeafType != "" && r.PinnedCell == "" && sp.chain.names[0] != r.LeafType {
+		if r.PinnedCell == "" && !sp.chain.offers(r.LeafType) {
 			continue
 		}
 		typed = true
@@ -99,6 +102,11 @@ func (s *Scheduler) targets(v *vc, r *Request) ([]target, error) {
 	return nil, s.noTarget(v, r)
 }
 
+// offers reports whether a request for a leaf type may lie in the chain. One that names none wants GPUs.
+func (ch *chain) offers(leafType string) bool {
+	return leafType == ch.names[0] || leafType == "" && !ch.cpu
+}
+
 func (s *Scheduler) noTarget(v *vc, r *Request) error {
 	known := map[string]bool{}
 	for _, ch := range s.chains {
@@ -109,6 +117,10 @@ func (s *Scheduler) noTarget(v *vc, r *Request) error {
 		return fmt.Errorf("the cluster has no leaf cell type %s", r.LeafType)
 	case r.LeafType != "" && r.Priority >= MinGuaranteed:
 		return fmt.Errorf("virtual cluster %s has no cells of leaf cell type %s", v.name, r.LeafType)
+	case r.LeafType == "" && r.PinnedCell == "" && r.Priority < MinGuaranteed:
+		return errors.New("the cluster has no GPUs")
+	case len(v.spaces) > 0 && r.Priority >= MinGuaranteed:
+		return fmt.Errorf("virtual cluster %s owns no GPUs; name another, or ask for priority -1", v.name)
 	}
 	return fmt.Errorf("virtual cluster %s has no cells outside of its pinned ones; name one with pinnedCellId, or ask for priority -1", v.name)
 }

@@ -104,7 +104,7 @@ func (s *Scheduler) enter(g *gang) {
 
 // charge books the gang's GPUs on its user and group.
 func (s *Scheduler) charge(g *gang, sign int) {
-	if g.space == nil {
+	if g.space == nil || g.chain.cpu {
 		return
 	}
 	vc, n := s.byVC[g.key.vc], sign*g.gpus()

@@ -31,9 +31,12 @@ func (s *Scheduler) Gang(vc, name string) (GangStatus, bool) {
 
 func (g *gang) status() GangStatus {
 	st := GangStatus{
-		Name: g.key.name, VC: g.key.vc, Priority: g.priority, Order: g.order, GPUs: g.gpus(), Preemptor: g.preemptor,
+		Name: g.key.name, VC: g.key.vc, Priority: g.priority, Order: g.order, Preemptor: g.preemptor,
 		User: g.request.User, UserGroup: g.request.UserGroup, PhysicalPlacement: map[string][]int32{},
 		Downgraded: g.opportunistic() && g.priority >= MinGuaranteed,
+	}
+	if st.GPUs = g.gpus(); g.chain.cpu {
+		st.GPUs, st.CPUCells = 0, st.GPUs
 	}
 	switch {
 	case g.preempting:

@@ -47,9 +47,22 @@ func (s *Scheduler) vcNames() string {
 	return strings.Join(names, ", ")
 }
 
-// gpusOf counts the leaves of a request in the first chain that knows its cell types.
-func (s *Scheduler) gpusOf(r *Request) int {
+// WantsCPU reports whether a request asks for CPU cells.
+func (s *Scheduler) WantsCPU(r *Request) bool {
+	if r.PinnedCell == "" {
+		return slices.Contains(s.config.Processors, r.LeafType)
+	}
+	v := s.byVC[r.VirtualCluster]
+	return v != nil && v.pinned[r.PinnedCell] != nil && v.pinned[r.PinnedCell].chain.cpu
+}
+
+// leavesOf counts the leaves of a request in the first chain of its kind that knows its cell types.
+func (s *Scheduler) leavesOf(r *Request) int {
+	cpu := s.WantsCPU(r)
 	for _, ch := range s.chains {
+		if ch.cpu != cpu {
+			continue
+		}
 		if sh, err := ch.shapeOf(r); err == nil {
 			return sh.total
 		}
@@ -59,16 +72,16 @@ func (s *Scheduler) gpusOf(r *Request) int {
 
 // overQuota says which quota the request exceeds, "" if none.
 func (s *Scheduler) overQuota(v *vc, r *Request) string {
-	if r.Priority < MinGuaranteed {
+	if r.Priority < MinGuaranteed || s.WantsCPU(r) {
 		return ""
 	}
 	if limit := v.quota.ofUser(r.User); r.User != "" && limit > 0 {
-		if n := s.gpusOf(r); v.userUse[r.User]+n > limit {
+		if n := s.leavesOf(r); v.userUse[r.User]+n > limit {
 			return fmt.Sprintf("user %s holds %d of %d GPUs that one user may hold in virtual cluster %s; the gang wants %d", r.User, v.userUse[r.User], limit, v.name, n)
 		}
 	}
 	if limit := v.quota.ofGroup(r.UserGroup); r.UserGroup != "" && limit > 0 {
-		if n := s.gpusOf(r); v.groupUse[r.UserGroup]+n > limit {
+		if n := s.leavesOf(r); v.groupUse[r.UserGroup]+n > limit {
 			return fmt.Sprintf("group %s holds %d of %d GPUs that it may hold in virtual cluster %s; the gang wants %d", r.UserGroup, v.groupUse[r.UserGroup], limit, v.name, n)
 		}
 	}
@@ -91,7 +104,7 @@ func (q Quota) ofGroup(name string) int {
 
 // quotaDecision refuses what could never fit into its quota.
 func (s *Scheduler) quotaDecision(v *vc, r *Request, reason string) Decision {
-	n := s.gpusOf(r)
+	n := s.leavesOf(r)
 	user, group := v.quota.ofUser(r.User), v.quota.ofGroup(r.UserGroup)
 	if r.User != "" && user > 0 && n > user || r.UserGroup != "" && group > 0 && n > group {
 		return Decision{Result: Refuse, Reason: reason + "; ask for less, or for priority -1"}
@@ -130,9 +143,17 @@ func waitReason(r *Request, targets []target) string {
 		where = "virtual cluster " + r.VirtualCluster
 	}
 	if free < want {
-		return "insufficient capacity: " + where + " has " + strconv.Itoa(free) + " GPUs for priority " + strconv.Itoa(r.Priority) + ", the gang wants " + strconv.Itoa(want)
+		return "insufficient capacity: " + where + " has " + strconv.Itoa(free) + " " + unitOf(targets) + "s for priority " + strconv.Itoa(r.Priority) + ", the gang wants " + strconv.Itoa(want)
 	}
-	return "insufficient capacity: no free cells of " + where + " hold the gang, though " + strconv.Itoa(free) + " GPUs are free for its " + strconv.Itoa(want)
+	return "insufficient capacity: no free cells of " + where + " hold the gang, though " + strconv.Itoa(free) + " " + unitOf(targets) + "s are free for its " + strconv.Itoa(want)
+}
+
+// unitOf is what the leaves of targets are called. All of a request are of one kind.
+func unitOf(targets []target) string {
+	if len(targets) > 0 && targets[0].chain.cpu {
+		return "CPU cell"
+	}
+	return "GPU"
 }
 
 // freeAt counts the leaves that a priority may use.
@@ -232,9 +253,9 @@ func (s *Scheduler) impossible(r *Request, targets []target) string {
 		where = "virtual cluster " + r.VirtualCluster
 	}
 	if want > most {
-		return fmt.Sprintf("the gang wants %d GPUs and %s has %d in one chain; ask for less", want, where, most)
+		return fmt.Sprintf("the gang wants %d %ss and %s has %d in one chain; ask for less", want, unitOf(targets), where, most)
 	}
-	return fmt.Sprintf("%s has no cells that hold a gang of this shape even when idle (%s); ask for smaller pods or another cell type", where, shapeText(r))
+	return fmt.Sprintf("%s has no cells that hold a gang of this shape even when idle (%s); ask for smaller pods or another cell type", where, shapeText(r, unitOf(targets)))
 }
 
 func (t target) size() int {
@@ -244,10 +265,10 @@ func (t target) size() int {
 	return len(t.chain.cells[0])
 }
 
-func shapeText(r *Request) string {
+func shapeText(r *Request, leaf string) string {
 	var parts []string
 	for _, set := range r.Sets() {
-		unit := plural.Noun(set.Cells, "GPU")
+		unit := leaf + "s"
 		if set.CellType != "" {
 			unit = set.CellType
 		}

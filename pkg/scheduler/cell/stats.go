@@ -13,12 +13,16 @@ func (s *Scheduler) Stats() Stats {
 		}
 	}
 	for _, ch := range s.chains {
-		st.GPUs += len(ch.cells[0])
-		st.BadGPUs += ch.bad
+		used := 0
 		for _, p := range ch.cells[0] {
 			if p.using != nil {
-				st.UsedGPUs++
+				used++
 			}
+		}
+		if ch.cpu {
+			st.CPUCells, st.BadCPUCells, st.UsedCPUCells = st.CPUCells+len(ch.cells[0]), st.BadCPUCells+ch.bad, st.UsedCPUCells+used
+		} else {
+			st.GPUs, st.BadGPUs, st.UsedGPUs = st.GPUs+len(ch.cells[0]), st.BadGPUs+ch.bad, st.UsedGPUs+used
 		}
 		for _, top := range ch.cells[ch.top()] {
 			countFree(top, &st.FreeByLevel)
@@ -34,13 +38,18 @@ func (s *Scheduler) vcStats(v *vc) VCStats {
 	st := VCStats{Name: v.name}
 	largest, free := 0, 0
 	for _, sp := range v.all() {
-		st.Guaranteed += len(sp.leaves)
+		used, bad := 0, 0
 		for _, leaf := range sp.leaves {
 			if leaf.owner != nil {
-				st.UsedGuaranteed++
+				used++
 			} else if !leaf.available() {
-				st.Bad++
+				bad++
 			}
+		}
+		if sp.chain.cpu {
+			st.CPU.Guaranteed, st.CPU.Used, st.CPU.Bad = st.CPU.Guaranteed+len(sp.leaves), st.CPU.Used+used, st.CPU.Bad+bad
+		} else {
+			st.Guaranteed, st.UsedGuaranteed, st.Bad = st.Guaranteed+len(sp.leaves), st.UsedGuaranteed+used, st.Bad+bad
 		}
 		for _, r := range sp.roots {
 			countFree(r, &st.FreeByLevel)
@@ -49,12 +58,17 @@ func (s *Scheduler) vcStats(v *vc) VCStats {
 	for _, f := range st.FreeByLevel {
 		largest = max(largest, f.GPUs)
 		free += f.GPUs * f.Count
+		st.CPU.Free += f.CPUCells * f.Count
 	}
 	if free > 0 {
 		st.Fragmentation = 1 - float64(largest)/float64(free)
 	}
 	for _, g := range s.gangs {
-		if g.key.vc == v.name && g.opportunistic() {
+		switch {
+		case g.key.vc != v.name || !g.opportunistic():
+		case g.chain.cpu:
+			st.CPU.Opportunistic += g.gpus()
+		default:
 			st.Opportunistic += g.gpus()
 		}
 	}
@@ -66,6 +80,7 @@ type freeCell interface {
 	freeLeaves() int
 	size() int
 	typeName() string
+	cpu() bool
 	eachChild(func(freeCell))
 }
 
@@ -85,7 +100,15 @@ func countFree(c freeCell, to *[]LevelCount) {
 			return
 		}
 	}
-	*to = append(*to, LevelCount{CellType: c.typeName(), GPUs: c.size(), Count: 1})
+	*to = append(*to, levelCount(c.typeName(), c.size(), c.cpu()))
+}
+
+// levelCount is one cell of a type.
+func levelCount(name string, leaves int, cpu bool) LevelCount {
+	if cpu {
+		return LevelCount{CellType: name, CPUCells: leaves, Count: 1}
+	}
+	return LevelCount{CellType: name, GPUs: leaves, Count: 1}
 }
 
 func (p *pcell) freeLeaves() int {
@@ -99,6 +122,7 @@ func (p *pcell) freeLeaves() int {
 }
 func (p *pcell) size() int        { return int(p.hi - p.lo) }
 func (p *pcell) typeName() string { return p.chain.names[p.level] }
+func (p *pcell) cpu() bool        { return p.chain.cpu }
 func (p *pcell) eachChild(f func(freeCell)) {
 	for _, c := range p.children {
 		f(c)
@@ -116,6 +140,7 @@ func (v *vcell) freeLeaves() int {
 }
 func (v *vcell) size() int        { return int(v.hi - v.lo) }
 func (v *vcell) typeName() string { return v.space.chain.names[v.level] }
+func (v *vcell) cpu() bool        { return v.space.chain.cpu }
 func (v *vcell) eachChild(f func(freeCell)) {
 	for _, c := range v.children {
 		f(c)

@@ -19,6 +19,7 @@ type GangStatus struct {
 	Preemptor  string `json:"preemptor,omitempty"`
 	Order      uint64 `json:"order"`
 	GPUs       int    `json:"gpus"`
+	CPUCells   int    `json:"cpuCells,omitempty"`
 	User       string `json:"user,omitempty"`
 	UserGroup  string `json:"userGroup,omitempty"`
 }
@@ -41,35 +42,51 @@ type CellStatus struct {
 
 // Stats are the figures behind the metrics.
 type Stats struct {
-	GPUs, BadGPUs, UsedGPUs int
-	VirtualClusters         []VCStats
+	GPUs, BadGPUs, UsedGPUs             int
+	CPUCells, BadCPUCells, UsedCPUCells int
+
+	VirtualClusters []VCStats
 	// FreeByLevel counts the largest idle, healthy cells: per cell type, cells that are free while their
 	// parent is not.
 	FreeByLevel                             []LevelCount
 	Gangs, PreemptingGangs, DowngradedGangs int
 }
 
-// VCStats are the figures of one virtual cluster, in GPUs.
+// VCStats are the figures of one virtual cluster, in GPUs, and in CPU cells.
 type VCStats struct {
 	Name                                      string
 	Guaranteed, UsedGuaranteed, Opportunistic int
 	Bad                                       int
+	CPU                                       CPUStats
 	FreeByLevel                               []LevelCount
 	// Fragmentation is 1 − the largest free cell's GPUs ÷ all free GPUs, 0 if none is free.
 	Fragmentation float64
+}
+
+// CPUStats are CPU cells of a virtual cluster: what it owns, and the same figures as of GPUs.
+type CPUStats struct {
+	Guaranteed    int `json:"guaranteed"`
+	Used          int `json:"used"`
+	Opportunistic int `json:"opportunistic"`
+	Free          int `json:"free"`
+	Bad           int `json:"bad"`
 }
 
 // LevelCount is a number of cells of one type.
 type LevelCount struct {
 	CellType string `json:"cellType"`
 	GPUs     int    `json:"gpus"`
+	CPUCells int    `json:"cpuCells,omitempty"`
 	Count    int    `json:"count"`
 }
+
+// NoVirtualCluster is the code of a request whose virtual cluster isn't there, or no longer.
+const NoVirtualCluster = "NoVirtualCluster"
 
 // Explanation says why a request would not start now.
 type Explanation struct {
 	// Code is Ready, NoCapacity, Fragmented, BadNodes, HeldBack, Quota, PreemptionUnderWay,
-	// BeingPreempted, Unsatisfiable or Malformed.
+	// BeingPreempted, Unsatisfiable, NoVirtualCluster or Malformed.
 	Code string `json:"code"`
 	// Sentence is for people.
 	Sentence string `json:"sentence"`
@@ -79,6 +96,11 @@ type Explanation struct {
 	OwnedGPUs int `json:"ownedGPUs"`
 	UsedGPUs  int `json:"usedGPUs"`
 	FreeGPUs  int `json:"freeGPUs"`
+	// CPUCells and those below count instead of GPUs where the request asks for CPU cells.
+	CPUCells      int `json:"cpuCells,omitempty"`
+	OwnedCPUCells int `json:"ownedCPUCells,omitempty"`
+	UsedCPUCells  int `json:"usedCPUCells,omitempty"`
+	FreeCPUCells  int `json:"freeCPUCells,omitempty"`
 	// Nodes are where a gang that is Ready would go. Nothing but GPUs was looked at.
 	Nodes []string `json:"nodes,omitempty"`
 	// Free are the largest cells that the request could use, Missing what it lacks.
@@ -98,10 +120,12 @@ type Holder struct {
 	Gang     string `json:"gang"`
 	Priority int    `json:"priority"`
 	GPUs     int    `json:"gpus"`
+	CPUCells int    `json:"cpuCells,omitempty"`
 }
 
 // Smaller is a request that would start now.
 type Smaller struct {
-	Pods       int `json:"pods"`
-	GPUsPerPod int `json:"gpusPerPod"`
+	Pods           int `json:"pods"`
+	GPUsPerPod     int `json:"gpusPerPod"`
+	CPUCellsPerPod int `json:"cpuCellsPerPod,omitempty"`
 }

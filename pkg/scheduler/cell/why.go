@@ -12,13 +12,19 @@ import (
 const maxHolders = 10
 
 // Why explains what keeps a request from starting now. It changes nothing.
-func (s *Scheduler) Why(r *Request) Explanation {
+func (s *Scheduler) Why(r *Request) (e Explanation) {
 	s.settle()
+	if r != nil && r.VirtualCluster != "" && s.byVC[r.VirtualCluster] == nil {
+		return Explanation{Code: NoVirtualCluster, Sentence: fmt.Sprintf("The virtual cluster %s doesn't exist; there are %s.", r.VirtualCluster, s.vcNames())}
+	}
 	if err := s.malformed(r); err != nil {
 		return Explanation{Code: "Malformed", Sentence: sentence(err.Error())}
 	}
 	defer s.keepMemory()()
-	e := Explanation{GPUs: s.gpusOf(r)}
+	e.GPUs = s.leavesOf(r)
+	if s.WantsCPU(r) {
+		defer e.inCPUCells()
+	}
 	for _, set := range r.Sets() {
 		e.Pods += set.Count
 	}
@@ -54,6 +60,21 @@ func (s *Scheduler) Why(r *Request) Explanation {
 	}
 	s.whyWait(&e, r, targets)
 	return e
+}
+
+// inCPUCells puts the figures, which were counted as if all leaves were GPUs, where they belong.
+func (e *Explanation) inCPUCells() {
+	e.CPUCells, e.OwnedCPUCells, e.UsedCPUCells, e.FreeCPUCells = e.GPUs, e.OwnedGPUs, e.UsedGPUs, e.FreeGPUs
+	e.GPUs, e.OwnedGPUs, e.UsedGPUs, e.FreeGPUs = 0, 0, 0, 0
+	for i := range e.Holders {
+		e.Holders[i].GPUs, e.Holders[i].CPUCells = 0, e.Holders[i].GPUs
+	}
+	for i := range e.Missing {
+		e.Missing[i].GPUs, e.Missing[i].CPUCells = 0, e.Missing[i].GPUs
+	}
+	if e.Smaller != nil {
+		e.Smaller.GPUsPerPod, e.Smaller.CPUCellsPerPod = 0, e.Smaller.GPUsPerPod
+	}
 }
 
 // keepMemory returns a function that undoes what a look does to the memory of preemptions.
@@ -161,7 +182,7 @@ func (s *Scheduler) whyWait(e *Explanation, r *Request, targets []target) {
 	if r.Priority >= MinGuaranteed {
 		where = "Virtual cluster " + r.VirtualCluster
 	}
-	bad := s.badIn(targets)
+	unit, bad := unitOf(targets), s.badIn(targets)
 	held := false
 	for _, t := range targets {
 		if t.space == nil && t.chain.pressure > 0 {
@@ -175,22 +196,22 @@ func (s *Scheduler) whyWait(e *Explanation, r *Request, targets []target) {
 	switch {
 	case held:
 		e.Code = "HeldBack"
-		e.Sentence = fmt.Sprintf("The gang would fit, and opportunistic gangs are held back for a while since guaranteed ones had to preempt some; %d GPUs are idle.", e.FreeGPUs)
+		e.Sentence = fmt.Sprintf("The gang would fit, and opportunistic gangs are held back for a while since guaranteed ones had to preempt some; %d %ss are idle.", e.FreeGPUs, unit)
 	case e.FreeGPUs < e.GPUs && e.FreeGPUs+bad >= e.GPUs:
 		e.Code = "BadNodes"
-		e.Sentence = fmt.Sprintf("%s has %d GPUs free for the gang's %d; %d more are on bad nodes.", where, e.FreeGPUs, e.GPUs, bad)
+		e.Sentence = fmt.Sprintf("%s has %d %ss free for the gang's %d; %d more are on bad nodes.", where, e.FreeGPUs, unit, e.GPUs, bad)
 	case e.FreeGPUs < e.GPUs:
 		e.Code = "NoCapacity"
-		e.Sentence = fmt.Sprintf("%s has %d of %d GPUs free for priority %d, and the gang wants %d.", where, e.FreeGPUs, e.OwnedGPUs, r.Priority, e.GPUs)
+		e.Sentence = fmt.Sprintf("%s has %d of %d %ss free for priority %d, and the gang wants %d.", where, e.FreeGPUs, e.OwnedGPUs, unit, r.Priority, e.GPUs)
 	case bad > 0:
 		e.Code = "BadNodes"
-		e.Sentence = fmt.Sprintf("%s has %d GPUs free, but no cells that hold the gang without bad nodes (%d bad GPUs).", where, e.FreeGPUs, bad)
+		e.Sentence = fmt.Sprintf("%s has %d %ss free, but no cells that hold the gang without bad nodes (%d bad %[3]ss).", where, e.FreeGPUs, unit, bad)
 	default:
 		e.Code = "Fragmented"
-		e.Sentence = fmt.Sprintf("%s has %d GPUs free for the gang's %d, but not in cells that hold it (%s).", where, e.FreeGPUs, e.GPUs, levelsText(e.Free))
+		e.Sentence = fmt.Sprintf("%s has %d %ss free for the gang's %d, but not in cells that hold it (%s).", where, e.FreeGPUs, unit, e.GPUs, levelsText(e.Free))
 	}
 	if e.Smaller != nil {
-		e.Sentence += fmt.Sprintf(" %s of %s would start now.", plural.Of(e.Smaller.Pods, "pod"), plural.Of(e.Smaller.GPUsPerPod, "GPU"))
+		e.Sentence += fmt.Sprintf(" %s of %s would start now.", plural.Of(e.Smaller.Pods, "pod"), plural.Of(e.Smaller.GPUsPerPod, unit))
 	}
 }
 

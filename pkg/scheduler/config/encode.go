@@ -31,6 +31,11 @@ type encodedCell struct {
 	Count int    `yaml:"cellNumber"`
 }
 
+// encodedSKU describes a CPU cell as OpenPAI does: no GPU, one processor.
+type encodedSKU struct {
+	CPU int `yaml:"cpu"`
+}
+
 type encodedPin struct {
 	ID string `yaml:"pinnedCellId"`
 }
@@ -59,6 +64,17 @@ func Encode(c cell.Config) ([]byte, error) {
 	physical, root := mapping(), mapping()
 	if err := put(physical, "cellTypes", types); err != nil {
 		return nil, err
+	}
+	if len(c.Processors) > 0 {
+		skus := mapping()
+		for _, name := range c.Processors {
+			if err := put(skus, name, encodedSKU{1}); err != nil {
+				return nil, err
+			}
+		}
+		if err := put(physical, "skuTypes", skus); err != nil {
+			return nil, err
+		}
 	}
 	if err := put(physical, "physicalCells", encodePhysical(c.Physical)); err != nil {
 		return nil, err

@@ -1,6 +1,9 @@
 package config
 
 import (
+	"maps"
+	"slices"
+
 	"gopkg.in/yaml.v3"
 
 	"github.com/openpai/paictl/pkg/strictyaml"
@@ -23,8 +26,8 @@ type fileFormat struct {
 type physicalCluster struct {
 	Types map[string]cellType `yaml:"cellTypes"`
 	Cells []physicalCell      `yaml:"physicalCells"`
-	// SKUTypes, and GPUTypes of early releases, are for OpenPAI's REST server.
-	SKUTypes ignored     `yaml:"skuTypes"`
+	// SKUTypes say what a leaf is. GPUTypes of early releases are for OpenPAI's REST server.
+	SKUTypes skuTypes    `yaml:"skuTypes"`
 	GPUTypes ignored     `yaml:"gpuTypes"`
 	Rest     unknownKeys `yaml:",inline"`
 }
@@ -69,6 +72,26 @@ type quota struct {
 	Users    map[string]int `yaml:"users"`
 	Groups   map[string]int `yaml:"groups"`
 	Rest     unknownKeys    `yaml:",inline"`
+}
+
+// skuTypes are the leaf types that OpenPAI describes without GPUs: a unit of processors and memory. The
+// others, and their resources, are for OpenPAI's REST server.
+type skuTypes []string
+
+// DecodeNode implements strictyaml.NodeDecoder. What it doesn't understand describes no CPU cells.
+func (s *skuTypes) DecodeNode(_ *strictyaml.Decoder, n *yaml.Node, _ strictyaml.Path) {
+	var types map[string]struct {
+		GPU *float64 `yaml:"gpu"`
+		CPU *float64 `yaml:"cpu"`
+	}
+	if n.Decode(&types) != nil {
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(types)) {
+		if t := types[name]; t.CPU != nil && (t.GPU == nil || *t.GPU == 0) {
+			*s = append(*s, name)
+		}
+	}
 }
 
 // unknownKeys takes keys that mean nothing. HiveD ignores them, so that they are only warnings.

@@ -13,28 +13,40 @@ import (
 // DefaultVirtualCluster owns everything where no virtual cluster is written.
 const DefaultVirtualCluster = "default"
 
+// ProcessorType is the leaf type of machines without GPUs: a CPU cell is one processor with its share of
+// the memory.
+const ProcessorType = "CPU"
+
+// What of a machine without GPUs is left to the programs that run on each machine, and to those of a
+// master besides, in processors.
+const (
+	systemProcessors = 1
+	masterProcessors = 2
+)
+
 // rackLabels are the labels of machines that name their rack, in order of preference.
 func rackLabels() []string { return []string{"rack", "topology.kubernetes.io/rack"} }
 
-// hardware makes the physical part of a configuration of a layout: per SKU with GPUs, the type
-// SKU-NODE, whose GPUs are cells named after their model; machines whose labels name a rack are in
-// cells of the type SKU-RACK-n, n the number of their machines, since a cell type has one number of
-// children. Machines that are nothing but masters are left out.
+// hardware makes the physical part of a configuration of a layout: per SKU the type SKU-NODE, whose GPUs are
+// cells named after their model, or, where it has none, whose processors are cells of ProcessorType;
+// machines whose labels name a rack are in cells of the type SKU-RACK-n, n the number of their machines,
+// since a cell type has one number of children. Machines that are nothing but masters are left out, and of
+// those without GPUs all that are no workers.
 //
 // A layout says nothing about what connects the GPUs inside a machine: they are one level.
 func hardware(l layout.Layout) cell.Config {
 	var c cell.Config
 	for _, sku := range slices.Sorted(maps.Keys(l.MachineSKU)) {
-		gpu := l.MachineSKU[sku].GPU
-		if gpu == nil || gpu.Count < 1 {
+		leaf, leaves := leavesOf(l, sku)
+		racks, loose := machinesOf(l, sku)
+		if leaves < 1 || len(racks) == 0 && len(loose) == 0 {
 			continue
 		}
-		racks, loose := machinesOf(l, sku)
-		if len(racks) == 0 && len(loose) == 0 {
-			continue
+		if leaf == ProcessorType && len(c.Processors) == 0 {
+			c.Processors = []string{ProcessorType}
 		}
 		node := typeName(sku) + "-NODE"
-		c.Types = append(c.Types, cell.Type{Name: node, Child: typeName(gpu.Type), Children: gpu.Count, Node: true})
+		c.Types = append(c.Types, cell.Type{Name: node, Child: leaf, Children: leaves, Node: true})
 		var racksOf []cell.Physical
 		sizes := map[int]bool{}
 		for _, rack := range racks {
@@ -49,6 +61,27 @@ func hardware(l layout.Layout) cell.Config {
 	}
 	return c
 }
+
+// leavesOf is what a machine of a SKU is divided into: its GPUs, or its processors, as many as every one of
+// its machines can give to jobs.
+func leavesOf(l layout.Layout, sku string) (leaf string, n int) {
+	s := l.MachineSKU[sku]
+	if hasGPUs(s) {
+		return typeName(s.GPU.Type), s.GPU.Count
+	}
+	taken := systemProcessors
+	for _, m := range l.MachineList {
+		if m.SKU == sku && m.HasRole(layout.RoleMaster) && m.HasRole(layout.RoleWorker) {
+			taken = systemProcessors + masterProcessors
+		}
+	}
+	if s.CPU.VCore < 1 {
+		return ProcessorType, 0
+	}
+	return ProcessorType, max(1, s.CPU.VCore-taken)
+}
+
+func hasGPUs(s layout.SKU) bool { return s.GPU != nil && s.GPU.Count > 0 }
 
 func nodes(typeName string, names []string) []cell.Physical {
 	out := make([]cell.Physical, len(names))
@@ -71,6 +104,9 @@ func machinesOf(l layout.Layout, sku string) (racks []rack, loose []string) {
 	for _, m := range l.MachineList {
 		if m.SKU != sku || m.Hostname == "" || m.HasRole(layout.RoleMaster) && len(m.Roles) == 1 {
 			continue
+		}
+		if !hasGPUs(l.MachineSKU[sku]) && !m.HasRole(layout.RoleWorker) {
+			continue // machines of other roles lend their GPUs, not their processors
 		}
 		if name := rackOf(m); name != "" {
 			byName[name] = append(byName[name], m.Hostname)

@@ -66,6 +66,7 @@ func (r *reader) config(p physicalCluster, vcs map[string]virtualCluster) cell.C
 		t := p.Types[name]
 		c.Types = append(c.Types, cell.Type{Name: name, Child: t.Child, Children: t.Children, Node: t.Node})
 	}
+	c.Processors = p.SKUTypes
 	c.Physical = physical(p.Cells)
 	c.VirtualClusters = virtual(vcs)
 	return c

@@ -96,7 +96,7 @@ func (r *reader) complete(l layout.Layout, p physicalCluster, vcs map[string]vir
 	made := p.empty()
 	if made {
 		h := hardware(l)
-		c.Types, c.Physical = h.Types, h.Physical
+		c.Types, c.Physical, c.Processors = h.Types, h.Physical, h.Processors
 		r.warnLayout(l, c)
 	} else {
 		r.warnUnknownNodes(l, c)
@@ -111,7 +111,7 @@ func (r *reader) complete(l layout.Layout, p physicalCluster, vcs map[string]vir
 // warnLayout reports what a layout means to the scheduler that its author may not expect.
 func (r *reader) warnLayout(l layout.Layout, c cell.Config) {
 	if len(c.Physical) == 0 {
-		r.add(strictyaml.Warning, nil, "scheduler/no-gpu", "no machine of the layout has GPUs", "")
+		r.add(strictyaml.Warning, nil, "scheduler/no-gpu", "no machine of the layout has GPUs, or is a worker whose processors are known", "")
 	}
 	for sku := range l.MachineSKU {
 		racks, loose := machinesOf(l, sku)
@@ -122,7 +122,7 @@ func (r *reader) warnLayout(l layout.Layout, c cell.Config) {
 		if len(loose) > 0 {
 			sizes[0] = true
 		}
-		if gpu := l.MachineSKU[sku].GPU; gpu != nil && gpu.Count > 0 && len(sizes) > 1 {
+		if _, leaves := leavesOf(l, sku); leaves > 0 && len(sizes) > 1 {
 			r.add(strictyaml.Warning, nil, "scheduler/racks",
 				fmt.Sprintf("the racks of %s have different numbers of machines, and a job never lies in racks of two sizes", sku),
 				"write physicalCluster yourself, or remove the label rack from its machines, if jobs larger than a rack matter more than racks")

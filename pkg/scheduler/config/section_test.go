@@ -139,3 +139,75 @@ func TestFromClusterWithoutGPUs(t *testing.T) {
 	assert.Contains(t, text(findings), "no machine of the layout has GPUs")
 	assert.Empty(t, got.Physical)
 }
+
+// withCPUs is a layout of GPU machines, and of machines whose processors are known.
+func withCPUs(machines ...layout.Machine) layout.Layout {
+	l := twoSKUs(append([]layout.Machine{machine("a1", "8x-a100")}, machines...)...)
+	l.MachineSKU["cpu"] = layout.SKU{CPU: layout.CPU{VCore: 16}}
+	return l
+}
+
+func TestMachinesWithoutGPUsAreCPUCells(t *testing.T) {
+	master, storage := machine("m1", "cpu"), machine("s1", "cpu")
+	master.Roles, storage.Roles = []string{layout.RoleMaster}, []string{"storage"}
+	l := withCPUs(machine("c2", "cpu"), machine("c1", "cpu"), master, storage)
+	got, findings := FromCluster(l, "services.yaml", nil)
+	require.Empty(t, text(findings))
+	want := cell.Config{
+		Types: []cell.Type{
+			{Name: "8x-a100-NODE", Child: "NVIDIA-A100-SXM4-80GB", Children: 8, Node: true},
+			{Name: "cpu-NODE", Child: "CPU", Children: 15, Node: true},
+		},
+		Physical:        []cell.Physical{{Type: "8x-a100-NODE", Address: "a1"}, {Type: "cpu-NODE", Address: "c1"}, {Type: "cpu-NODE", Address: "c2"}},
+		VirtualClusters: []cell.VirtualCluster{{Name: "default", Cells: []cell.Virtual{{Type: "8x-a100-NODE", Count: 1}, {Type: "cpu-NODE", Count: 2}}}},
+		Processors:      []string{"CPU"},
+	}
+	assert.Equal(t, want, got, "a master alone, and a machine that is no worker, lend nothing")
+
+	written, err := Encode(got)
+	require.NoError(t, err)
+	again, findings := Parse("x.yaml", written)
+	require.Empty(t, text(findings))
+	assert.Equal(t, want, again)
+}
+
+func TestAMasterThatIsAWorkerKeepsProcessorsForTheControlPlane(t *testing.T) {
+	both := machine("m1", "cpu")
+	both.Roles = []string{layout.RoleMaster, layout.RoleWorker}
+	got, _ := FromCluster(withCPUs(both), "services.yaml", nil)
+	assert.Equal(t, 13, got.Types[1].Children)
+
+	l := withCPUs(both)
+	l.MachineSKU["cpu"] = layout.SKU{CPU: layout.CPU{VCore: 2}}
+	got, _ = FromCluster(l, "services.yaml", nil)
+	assert.Equal(t, 1, got.Types[1].Children, "never none")
+}
+
+func TestCPUCellsAreGivenToVirtualClusters(t *testing.T) {
+	got, findings := FromCluster(withCPUs(machine("c1", "cpu"), machine("c2", "cpu")), "services.yaml",
+		[]byte("scheduler: {virtualClusters: {prep: {virtualCells: [{cellType: cpu-NODE, cellNumber: 1}, {cellType: cpu-NODE.CPU, cellNumber: 4}]}}}\n"))
+	require.Empty(t, text(findings))
+	assert.Equal(t, []cell.VirtualCluster{{Name: "prep", Cells: []cell.Virtual{{Type: "cpu-NODE", Count: 1}, {Type: "cpu-NODE.CPU", Count: 4}}}}, got.VirtualClusters)
+}
+
+func TestLeafTypesThatOpenPAIDescribesWithoutGPUsAreCPUCells(t *testing.T) {
+	const file = `physicalCluster:
+  skuTypes:
+    DT: {gpu: 1, cpu: 4, memory: 8192Mi}
+    DC: {cpu: 1, memory: 4096Mi}
+    D0: {gpu: 0, cpu: 2, memory: 4096Mi}
+  cellTypes:
+    DT-NODE: {childCellType: DT, childCellNumber: 4, isNodeLevel: true}
+    DC-NODE: {childCellType: DC, childCellNumber: 8, isNodeLevel: true}
+  physicalCells: [{cellType: DT-NODE, cellAddress: g1}, {cellType: DC-NODE, cellAddress: c1}]
+virtualClusters: {default: {virtualCells: [{cellType: DT-NODE, cellNumber: 1}]}}
+`
+	c, findings := Parse("x.yaml", []byte(file))
+	require.Empty(t, text(findings))
+	assert.Equal(t, []string{"D0", "DC"}, c.Processors)
+	for _, odd := range []string{"skuTypes: 7", "skuTypes: [a]", "skuTypes: {DC: 3}", "skuTypes: {DC: {cpu: many}}", "skuTypes: {DC: {memory: 1Gi}}", "gpuTypes: {DT: {cpu: 1}}"} {
+		c, findings := Parse("x.yaml", []byte("physicalCluster: {"+odd+"}\nvirtualClusters: {}\n"))
+		require.NoError(t, findings.Err(), odd)
+		assert.Empty(t, c.Processors, odd)
+	}
+}

@@ -48,8 +48,10 @@ func (e *Extender) binding(uid types.UID, node string) (*corev1.Binding, error) 
 		return nil, nil
 	}
 	annotations := map[string]string{
-		annotation.IsolationKey: p.bound.Isolation,
-		annotation.BindInfoKey:  p.bound.BindInfo,
+		annotation.BindInfoKey: p.bound.BindInfo,
+	}
+	if p.bound.Isolation != "" {
+		annotations[annotation.IsolationKey] = p.bound.Isolation
 	}
 	if p.bound.Placement != "" {
 		annotations[annotation.PlacementKey] = p.bound.Placement

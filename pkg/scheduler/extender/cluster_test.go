@@ -153,6 +153,54 @@ func TestAStockKubeSchedulerBindsGangs(t *testing.T) {
 	s.bound(big)
 }
 
+// mixedDivision is one node of eight GPUs, and two of fifteen CPU cells, which A owns.
+const mixedDivision = `physicalCluster:
+  skuTypes: {CPU: {cpu: 1}}
+  cellTypes:
+    NODE: {childCellType: G, childCellNumber: 8, isNodeLevel: true}
+    CPU-NODE: {childCellType: CPU, childCellNumber: 15, isNodeLevel: true}
+  physicalCells:
+    - {cellType: NODE, cellAddress: test-1}
+    - {cellType: CPU-NODE, cellAddress: test-2}
+    - {cellType: CPU-NODE, cellAddress: test-3}
+virtualClusters:
+  A:
+    virtualCells: [{cellType: CPU-NODE, cellNumber: 2}]
+  B:
+    virtualCells: [{cellType: NODE, cellNumber: 1}]
+`
+
+func TestAStockKubeSchedulerBindsGangsToCPUCells(t *testing.T) {
+	s := newStage(t, "processors")
+	extendertest.Configure(t, s.c.Client, s.ns, mixedDivision)
+	p := extendertest.Start(t, s.c, extendertest.Options{Name: "one", Namespace: s.ns})
+	prep := &extendertest.Gang{Namespace: s.ns, Name: "prep", VC: "A", Priority: 5, Pods: 4, GPUs: 6, CPU: "5500m", NoGPU: true, Extra: "leafCellType: CPU\n"}
+	require.NoError(t, prep.Create(t.Context(), s.c.Client))
+	extendertest.Eventually(t, 2*time.Minute, func() error { return prep.Bound(t.Context(), s.c.Client) })
+	s.bound(s.gang("train", "B", 5, 1, 8))
+	list, err := s.pods().List(t.Context(), metav1.ListOptions{LabelSelector: "gang=prep"})
+	require.NoError(t, err)
+	nodes := map[string]int{}
+	for i := range list.Items {
+		nodes[list.Items[i].Spec.NodeName]++
+		assert.NotContains(t, list.Items[i].Annotations, annotation.IsolationKey)
+		assert.NotEmpty(t, list.Items[i].Annotations[annotation.PlacementKey])
+	}
+	assert.Equal(t, map[string]int{"test-2": 2, "test-3": 2}, nodes)
+
+	p.Kill()
+	again := extendertest.Start(t, s.c, extendertest.Options{Name: "one", Namespace: s.ns})
+	more := &extendertest.Gang{Namespace: s.ns, Name: "more", VC: "A", Priority: 5, Pods: 1, GPUs: 6, CPU: "5500m", NoGPU: true, Extra: "leafCellType: CPU\n"}
+	require.NoError(t, more.Create(t.Context(), s.c.Client))
+	why := s.waits(again, "more")
+	assert.Equal(t, 6, why.Asks.CPUCells)
+	assert.Contains(t, why.Sentence, "CPU cells", "what ran before the restart still has its cells")
+	for i := range prep.Pods {
+		require.NoError(t, s.pods().Delete(t.Context(), prep.PodName(i), metav1.DeleteOptions{}))
+	}
+	extendertest.Eventually(t, 2*time.Minute, func() error { return more.Bound(t.Context(), s.c.Client) })
+}
+
 func TestAnExtenderThatWasKilledKnowsEverything(t *testing.T) {
 	s := newStage(t, "restarts")
 	p := extendertest.Start(t, s.c, extendertest.Options{Name: "one", Namespace: s.ns})

@@ -151,6 +151,9 @@ func (s *state) assume(p *pod, d *cell.Decision) error {
 	p.state, p.reason, p.attempts = api.Binding, "", 0
 	p.node, p.indices, p.slot = d.Node, d.Indices, d.Slot
 	p.bound = annotation.Write(p.request, d)
+	if s.core.WantsCPU(p.request) {
+		p.bound.Isolation = "" // containers would take the numbers of CPU cells for GPUs, which on a machine that has some are others'
+	}
 	s.apply(downgrades)
 	s.log.Debug("decided", "pod", p.key, "node", p.node, "gpus", p.bound.Isolation)
 	return nil

@@ -104,6 +104,10 @@ var (
 	descGPUs       = desc("gpus", "GPUs of the configuration.")
 	descUsed       = desc("used_gpus", "GPUs that gangs hold.")
 	descBad        = desc("bad_gpus", "GPUs that can't be used.")
+	descCPU        = desc("cpu_cells", "CPU cells of the configuration.")
+	descCPUUsed    = desc("used_cpu_cells", "CPU cells that gangs hold.")
+	descCPUBad     = desc("bad_cpu_cells", "CPU cells that can't be used.")
+	descVCCPU      = desc("vc_cpu_cells", "CPU cells of a virtual cluster: guaranteed, which it owns, used of these, opportunistic or bad.", "vc", "kind")
 	descFree       = desc("free_cells", "Largest free and healthy cells, by type.", "cell_type")
 	descVCOwned    = desc("vc_guaranteed_gpus", "GPUs that a virtual cluster owns.", "vc")
 	descVCUsed     = desc("vc_used_gpus", "GPUs of its own that it uses.", "vc")
@@ -118,7 +122,7 @@ var (
 func (g *gauges) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		descLeader, descBuild, descGeneration, descValid, descWaitGangs, descWaitPods, descOldest, descGangs, descPods, descGPUs,
-		descUsed, descBad, descFree, descVCOwned, descVCUsed, descVCOpp, descVCBad, descVCFree, descVCFrag, descNode,
+		descUsed, descBad, descCPU, descCPUUsed, descCPUBad, descVCCPU, descFree, descVCOwned, descVCUsed, descVCOpp, descVCBad, descVCFree, descVCFrag, descNode,
 	} {
 		ch <- d
 	}
@@ -156,6 +160,9 @@ func (s *state) collect(send func(*prometheus.Desc, float64, ...string), config 
 	send(descGPUs, float64(stats.GPUs))
 	send(descUsed, float64(stats.UsedGPUs))
 	send(descBad, float64(stats.BadGPUs))
+	send(descCPU, float64(stats.CPUCells))
+	send(descCPUUsed, float64(stats.UsedCPUCells))
+	send(descCPUBad, float64(stats.BadCPUCells))
 	send(descGangs, float64(stats.Gangs-stats.PreemptingGangs-stats.DowngradedGangs), "allocated")
 	send(descGangs, float64(stats.PreemptingGangs), "preempting")
 	send(descGangs, float64(stats.DowngradedGangs), "downgraded")
@@ -168,6 +175,11 @@ func (s *state) collect(send func(*prometheus.Desc, float64, ...string), config 
 		send(descVCUsed, float64(v.UsedGuaranteed), v.Name)
 		send(descVCOpp, float64(v.Opportunistic), v.Name)
 		send(descVCBad, float64(v.Bad), v.Name)
+		if v.CPU != (cell.CPUStats{}) {
+			for kind, n := range map[string]int{"guaranteed": v.CPU.Guaranteed, "used": v.CPU.Used, "opportunistic": v.CPU.Opportunistic, "bad": v.CPU.Bad} {
+				send(descVCCPU, float64(n), v.Name, kind)
+			}
+		}
 		send(descVCFrag, v.Fragmentation, v.Name)
 		for _, level := range byType(v.FreeByLevel) {
 			send(descVCFree, float64(level.Count), v.Name, level.CellType)

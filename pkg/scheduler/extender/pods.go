@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/openpai/paictl/pkg/plural"
 	"github.com/openpai/paictl/pkg/scheduler/annotation"
 	"github.com/openpai/paictl/pkg/scheduler/api"
 	"github.com/openpai/paictl/pkg/scheduler/cell"
@@ -74,8 +75,16 @@ func (s *state) markBound(p *pod) {
 	}
 	if p.told != "" {
 		// kube-scheduler tells everybody that a pod is scheduled; we only those who heard of waiting.
-		s.tell(p, corev1.EventTypeNormal, api.ReasonBound, fmt.Sprintf("runs on %s with GPUs %s", p.node, p.bound.Isolation))
+		s.tell(p, corev1.EventTypeNormal, api.ReasonBound, fmt.Sprintf("runs on %s with %s", p.node, p.has()))
 	}
+}
+
+// has says which cells a bound pod has.
+func (p *pod) has() string {
+	if p.bound.Isolation == "" {
+		return plural.Of(len(p.indices), "CPU cell")
+	}
+	return "GPUs " + p.bound.Isolation
 }
 
 // takeOver accepts the place of a pod that Kubernetes has bound already.

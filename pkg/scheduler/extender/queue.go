@@ -37,15 +37,15 @@ func (s *state) listQueue(vc string) api.Queue {
 		p := g.first()
 		out.Items = append(out.Items, api.Queued{
 			Position: i + 1, PositionInVC: inVC[g.vc], VC: g.vc, Group: g.name, State: p.state,
-			Priority: p.request.Priority, Since: g.since(), Pods: g.waiting(), GPUs: s.gpus(p),
+			Priority: p.request.Priority, Since: g.since(), Pods: g.waiting(), Asks: s.asks(g),
 			User: p.request.User, Reason: p.reason,
 		})
 	}
 	return out
 }
 
-// gpus is the size of a pod's whole gang.
-func (s *state) gpus(p *pod) int {
+// leavesOf is the size of a pod's whole gang.
+func (s *state) leavesOf(p *pod) int {
 	n := 0
 	for _, set := range p.request.Sets() {
 		n += set.Count * set.Cells * s.leaves(set.CellType)
@@ -53,7 +53,7 @@ func (s *state) gpus(p *pod) int {
 	return n
 }
 
-// leaves is how many GPUs a cell of a type has.
+// leaves is how many GPUs or CPU cells a cell of a type has.
 func (s *state) leaves(cellType string) int {
 	n := 1
 	for range s.types { // a type that contains itself is refused, but this ends anyway

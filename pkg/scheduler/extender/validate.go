@@ -1,9 +1,11 @@
 package extender
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -75,6 +77,7 @@ func (e *Extender) validate(text string) (*api.Validation, error) {
 		return refuse(out, err), nil
 	}
 	out.Changes = append(e.state.downgradesAsChanges(downgrades), e.state.refusals(core)...)
+	out.Changes = append(out.Changes, e.state.orphans(active.cells, next.cells, out.Changes)...)
 	out.VirtualClusters = e.state.changedVirtualClusters(active.cells, next.cells, core)
 	return out, nil
 }
@@ -126,7 +129,7 @@ func (s *state) downgradesAsChanges(downgrades []cell.Downgrade) []api.Change {
 			c.Effect = api.Restored
 		}
 		if g, ok := s.core.Gang(d.VC, d.Gang); ok {
-			c.GPUs, c.User = g.GPUs, g.User
+			c.GPUs, c.CPUCells, c.User = g.GPUs, g.CPUCells, g.User
 		}
 		if g := s.gangs[gangKey{d.VC, d.Gang}]; g != nil {
 			c.Pods = g.podNames()
@@ -154,13 +157,42 @@ func (s *state) refusals(next *cell.Scheduler) []api.Change {
 			continue
 		}
 		if now := s.core.Why(p.request); !refused(&now) {
-			out = append(out, api.Change{VC: g.vc, Group: g.name, Effect: api.Refused, Pods: g.podNames(), GPUs: s.gpus(p), User: p.request.User, Reason: then.Sentence})
+			c := api.Change{VC: g.vc, Group: g.name, Effect: api.Refused, Pods: g.podNames(), User: p.request.User, Reason: then.Sentence}
+			if asks := s.asks(g); asks.CPUCells > 0 {
+				c.CPUCells = asks.CPUCells
+			} else {
+				c.GPUs = asks.GPUs + asks.ShareOfGPUs
+			}
+			out = append(out, c)
 		}
 	}
 	return out
 }
 
-func refused(e *cell.Explanation) bool { return e.Code == "Unsatisfiable" || e.Code == "Malformed" }
+// orphans are the other gangs of virtual clusters that there would be no more.
+func (s *state) orphans(now, next cell.Config, told []api.Change) []api.Change {
+	var out []api.Change
+	for _, key := range slices.SortedFunc(maps.Keys(s.gangs), func(a, b gangKey) int { return cmp.Or(cmp.Compare(a.vc, b.vc), cmp.Compare(a.name, b.name)) }) {
+		if !hasVC(now, key.vc) || hasVC(next, key.vc) ||
+			slices.ContainsFunc(told, func(c api.Change) bool { return c.VC == key.vc && c.Group == key.name }) {
+			continue
+		}
+		g := s.gangs[key]
+		c := api.Change{VC: key.vc, Group: key.name, Effect: api.Orphaned, Pods: g.podNames()}
+		if status, ok := s.core.Gang(key.vc, key.name); ok {
+			c.GPUs, c.CPUCells, c.User = status.GPUs, status.CPUCells, status.User
+		} else { // it waits, and can't start now either
+			asks := s.asks(g)
+			c.Effect, c.GPUs, c.CPUCells = api.Refused, asks.GPUs+asks.ShareOfGPUs, asks.CPUCells
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+func refused(e *cell.Explanation) bool {
+	return e.Code == "Unsatisfiable" || e.Code == "Malformed" || e.Code == cell.NoVirtualCluster
+}
 
 // changedVirtualClusters compares what is owned.
 func (s *state) changedVirtualClusters(now, then cell.Config, core *cell.Scheduler) []api.ChangedVirtualCluster {
@@ -197,6 +229,6 @@ func withGuaranteed(c cell.Config, core *cell.Scheduler) []api.VirtualCluster {
 }
 
 func sameOwner(a, b *api.VirtualCluster) bool {
-	return a.Guaranteed == b.Guaranteed && reflect.DeepEqual(a.Cells, b.Cells) &&
+	return a.Guaranteed == b.Guaranteed && a.CPUCells() == b.CPUCells() && reflect.DeepEqual(a.Cells, b.Cells) &&
 		reflect.DeepEqual(a.PinnedCells, b.PinnedCells) && reflect.DeepEqual(a.Quota, b.Quota)
 }

@@ -2,6 +2,7 @@ package extender
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/openpai/paictl/pkg/scheduler/api"
@@ -21,7 +22,45 @@ func (s *state) virtualClusters(config *configuration, problem string) api.Virtu
 			fill(vc, &stats.VirtualClusters[j])
 		}
 	}
+	out.Deleted = s.deleted(config.cells)
 	return out
+}
+
+// deleted are the virtual clusters that gangs name and the configuration hasn't got, with what those gangs
+// hold and how many wait.
+func (s *state) deleted(config cell.Config) []api.VirtualCluster {
+	gangs, pods := s.waitingByVC()
+	found := map[string]*api.VirtualCluster{}
+	for key := range s.gangs {
+		if hasVC(config, key.vc) {
+			continue
+		}
+		v := found[key.vc]
+		if v == nil {
+			v = &api.VirtualCluster{Name: key.vc, WaitingGangs: gangs[key.vc], WaitingPods: pods[key.vc]}
+			found[key.vc] = v
+		}
+		status, ok := s.core.Gang(key.vc, key.name)
+		if !ok {
+			continue
+		}
+		v.Opportunistic += status.GPUs
+		if status.CPUCells > 0 {
+			if v.CPU == nil {
+				v.CPU = &cell.CPUStats{}
+			}
+			v.CPU.Opportunistic += status.CPUCells
+		}
+	}
+	var out []api.VirtualCluster
+	for _, name := range slices.Sorted(maps.Keys(found)) {
+		out = append(out, *found[name])
+	}
+	return out
+}
+
+func hasVC(c cell.Config, name string) bool {
+	return slices.ContainsFunc(c.VirtualClusters, func(v cell.VirtualCluster) bool { return v.Name == name })
 }
 
 // waitingByVC counts gangs and pods that wait.
@@ -58,6 +97,10 @@ func owners(c cell.Config) []api.VirtualCluster {
 func fill(vc *api.VirtualCluster, stats *cell.VCStats) {
 	vc.Guaranteed, vc.Used, vc.Opportunistic, vc.Bad = stats.Guaranteed, stats.UsedGuaranteed, stats.Opportunistic, stats.Bad
 	vc.Fragmentation, vc.FreeByLevel = stats.Fragmentation, stats.FreeByLevel
+	vc.CPU = nil
+	if stats.CPU != (cell.CPUStats{}) {
+		vc.CPU = &stats.CPU
+	}
 	for _, level := range stats.FreeByLevel {
 		vc.Free += level.GPUs * level.Count
 	}

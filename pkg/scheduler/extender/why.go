@@ -47,7 +47,7 @@ func (s *state) find(path, vc string) (*gang, error) {
 // why explains what a gang is doing.
 func (s *state) why(g *gang) api.Why {
 	p := g.first()
-	out := api.Why{VC: g.vc, Group: g.name, State: p.state, Priority: p.request.Priority, Since: g.since(), Pods: g.list()}
+	out := api.Why{VC: g.vc, Group: g.name, State: p.state, Priority: p.request.Priority, Since: g.since(), Asks: s.asks(g), Pods: g.list()}
 	if status, ok := s.core.Gang(g.vc, g.name); ok {
 		out.Running = &status
 	}
@@ -93,7 +93,11 @@ func runningSentence(status *cell.GangStatus) string {
 	if status == nil {
 		return "it has no place"
 	}
-	text := fmt.Sprintf("it has %s on %s", plural.Of(status.GPUs, "GPU"), plural.Of(len(status.PhysicalPlacement), "node"))
+	has := plural.Of(status.GPUs, "GPU")
+	if status.CPUCells > 0 {
+		has = plural.Of(status.CPUCells, "CPU cell")
+	}
+	text := fmt.Sprintf("it has %s on %s", has, plural.Of(len(status.PhysicalPlacement), "node"))
 	if status.Downgraded {
 		text += ", without its guarantee"
 		if status.Preemptor != "" {

@@ -200,16 +200,20 @@ func sameQuota(a, b *api.Quota) bool {
 // Configured is what a configuration gives to virtual clusters, as the scheduler would tell it.
 // Nothing of it is used.
 func Configured(c cell.Config) []api.VirtualCluster {
-	guaranteed := map[string]int{}
+	guaranteed, processors := map[string]int{}, map[string]int{}
 	if core, err := cell.New(c); err == nil {
 		stats := core.Stats()
 		for i := range stats.VirtualClusters {
 			guaranteed[stats.VirtualClusters[i].Name] = stats.VirtualClusters[i].Guaranteed
+			processors[stats.VirtualClusters[i].Name] = stats.VirtualClusters[i].CPU.Guaranteed
 		}
 	}
 	out := make([]api.VirtualCluster, 0, len(c.VirtualClusters))
 	for _, v := range c.VirtualClusters {
 		one := api.VirtualCluster{Name: v.Name, PinnedCells: v.Pinned, Guaranteed: guaranteed[v.Name]}
+		if n := processors[v.Name]; n > 0 {
+			one.CPU = &cell.CPUStats{Guaranteed: n}
+		}
 		for _, cells := range v.Cells {
 			one.Cells = append(one.Cells, api.Cells{CellType: cells.Type, CellNumber: cells.Count})
 		}

@@ -51,6 +51,8 @@ type Gang struct {
 	Pods, GPUs          int
 	Extra               string // more lines of the request
 	CPU                 string // of each pod; "" is little
+	// NoGPU makes its pods see no GPU.
+	NoGPU bool
 }
 
 // PodName is the name of a pod of the gang.
@@ -65,11 +67,15 @@ func (g *Gang) Pod(i int) *corev1.Pod {
 		cpu = "10m"
 	}
 	limits := corev1.ResourceList{annotation.EnableKey: resource.MustParse("1"), corev1.ResourceCPU: resource.MustParse(cpu)}
+	var env []corev1.EnvVar
+	if g.NoGPU {
+		env = []corev1.EnvVar{{Name: "NVIDIA_VISIBLE_DEVICES", Value: "none"}}
+	}
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: g.PodName(i), Annotations: map[string]string{annotation.SpecKey: spec}, Labels: map[string]string{"gang": g.Name}},
 		Spec: corev1.PodSpec{
 			SchedulerName: "pai-scheduler", RestartPolicy: corev1.RestartPolicyNever,
-			Containers: []corev1.Container{{Name: "main", Image: "example.org/none:v1", Resources: corev1.ResourceRequirements{Limits: limits}}},
+			Containers: []corev1.Container{{Name: "main", Image: "example.org/none:v1", Env: env, Resources: corev1.ResourceRequirements{Limits: limits}}},
 		},
 	}
 }
@@ -131,6 +137,9 @@ func DoubleUse(pods []corev1.Pod) error {
 		p := &pods[i]
 		if p.Spec.NodeName == "" || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed || p.Annotations[annotation.SpecKey] == "" {
 			continue
+		}
+		if p.Annotations[annotation.IsolationKey] == "" && len(p.Spec.Containers[0].Env) > 0 {
+			continue // on CPU cells
 		}
 		if p.Annotations[annotation.IsolationKey] == "" {
 			errs = append(errs, fmt.Errorf("%s is bound to %s without GPUs", p.Name, p.Spec.NodeName))

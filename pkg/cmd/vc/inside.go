@@ -1,0 +1,113 @@
+package vc
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/plural"
+	"github.com/openpai/paictl/pkg/scheduler/annotation"
+	"github.com/openpai/paictl/pkg/scheduler/api"
+	"github.com/openpai/paictl/pkg/terminal"
+)
+
+// inside are the jobs in a virtual cluster that would end, or keep nothing: what each holds or waits for.
+type inside map[string]map[string]string // by virtual cluster and job
+
+func (in inside) add(vc, job, what string) {
+	if in[vc] == nil {
+		in[vc] = map[string]string{}
+	}
+	if have := in[vc][job]; have == "" || have > what { // of several gangs, one that runs
+		in[vc][job] = what
+	}
+}
+
+// jobsInside finds them: as the scheduler says, or, where none answers, by the pods that name a virtual
+// cluster that is to be deleted.
+func (opts *SetOptions) jobsInside(ctx context.Context, c *cluster, ch *change) inside {
+	out := inside{}
+	if ch.Effect != nil {
+		for i := range ch.Effect.Changes {
+			if one := &ch.Effect.Changes[i]; one.Effect != api.Restored && keepsNothing(ch.Effect, one.VC) {
+				out.add(one.VC, job.JobOfGroup(one.Group), doing(one))
+			}
+		}
+		return out
+	}
+	for i := range opts.Requests {
+		if r := &opts.Requests[i]; r.Delete {
+			c.podsInside(ctx, r.Name, out)
+		}
+	}
+	return out
+}
+
+// keepsNothing reports whether a virtual cluster ends, or loses the last of its cells.
+func keepsNothing(v *api.Validation, name string) bool {
+	return slices.ContainsFunc(v.VirtualClusters, func(c api.ChangedVirtualCluster) bool {
+		return c.Name == name && c.Before != nil && (c.After == nil || c.After.Guaranteed == 0 && c.After.CPUCells() == 0)
+	})
+}
+
+func doing(c *api.Change) string {
+	if c.Effect == api.Refused {
+		return "waits for " + held(c)
+	}
+	return "runs on " + held(c)
+}
+
+// podsInside adds the jobs whose pods name a virtual cluster. Who may not look at pods is told nothing.
+func (c *cluster) podsInside(ctx context.Context, vc string, out inside) {
+	list, err := c.Client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: v1.LabelVC + "=" + vc})
+	if err != nil {
+		return
+	}
+	for i := range list.Items {
+		p := &list.Items[i]
+		if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
+			continue
+		}
+		name := p.Namespace + "/" + p.Name
+		if r, err := annotation.ParseRequest(p.Annotations[annotation.SpecKey], name); err == nil {
+			name = job.JobOfGroup(r.Gang)
+		}
+		what := "waits"
+		if p.Spec.NodeName != "" {
+			what = "runs"
+		}
+		out.add(vc, name, what)
+	}
+}
+
+// maxJobsNamed is how many jobs a refusal names.
+const maxJobsNamed = 8
+
+// refuse is the error of a change that would leave jobs without a virtual cluster; nil without any.
+func (in inside) refuse() error {
+	var parts []string
+	for _, vc := range slices.Sorted(maps.Keys(in)) {
+		var jobs []string
+		for _, name := range slices.SortedFunc(maps.Keys(in[vc]), func(a, b string) int { return cmp.Or(cmp.Compare(in[vc][a], in[vc][b]), cmp.Compare(a, b)) }) {
+			jobs = append(jobs, terminal.Line(name)+" "+in[vc][name])
+		}
+		if n := len(jobs) - maxJobsNamed; n > 0 {
+			jobs = append(jobs[:maxJobsNamed], fmt.Sprintf("and %d more", n))
+		}
+		parts = append(parts, fmt.Sprintf("%s has %s inside: %s", vc, plural.Of(len(in[vc]), "job"), strings.Join(jobs, ", ")))
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	return hint.Errorf("stop them (paictl job stop), or submit them to another virtual cluster (paictl job clone); with --force what runs goes on without a guarantee, and what waits never starts",
+		"%s", strings.Join(parts, "; "))
+}

@@ -1,0 +1,96 @@
+package vc
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+
+	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/scheduler/annotation"
+	"github.com/openpai/paictl/pkg/scheduler/api"
+	"github.com/openpai/paictl/pkg/scheduler/cell"
+	"github.com/openpai/paictl/pkg/scheduler/vc"
+)
+
+func TestAVirtualClusterWithJobsInsideIsNotRemoved(t *testing.T) {
+	gone := api.ChangedVirtualCluster{Name: "vision", Before: owner("vision", 16, 2)}
+	empty := api.ChangedVirtualCluster{Name: "nlp", Before: owner("nlp", 8, 1), After: owner("nlp", 0, 0)}
+	smaller := api.ChangedVirtualCluster{Name: "audio", Before: owner("audio", 16, 2), After: owner("audio", 8, 1)}
+	cpus := owner("prep", 0, 0)
+	cpus.CPU = &cell.CPUStats{Guaranteed: 15}
+	onlyCPUs := api.ChangedVirtualCluster{Name: "prep", Before: owner("prep", 8, 1), After: cpus}
+	changes := []api.Change{
+		{VC: "vision", Group: "ann~train/default", Effect: api.Downgraded, GPUs: 8},
+		{VC: "vision", Group: "bob~eval/default", Effect: api.Refused, GPUs: 4},
+		{VC: "vision", Group: "bob~eval/default-CPU", Effect: api.Orphaned, CPUCells: 2},
+		{VC: "nlp", Group: "eve~big/default", Effect: api.Refused, GPUs: 1},
+		{VC: "nlp", Group: "eve~back/default", Effect: api.Restored, GPUs: 1},
+		{VC: "audio", Group: "ann~loses/default", Effect: api.Downgraded, GPUs: 8},
+		{VC: "prep", Group: "ann~moves/default", Effect: api.Downgraded, GPUs: 8},
+	}
+	opts := &SetOptions{}
+	ch := &change{outcome: outcome{Effect: &api.Validation{Valid: true, VirtualClusters: []api.ChangedVirtualCluster{gone, empty, smaller, onlyCPUs}, Changes: changes}}}
+	err := opts.jobsInside(t.Context(), nil, ch).refuse()
+	require.EqualError(t, err, "nlp has 1 job inside: eve/big waits for 1 GPU; vision has 2 jobs inside: bob/eval runs on 2 CPU cells, ann/train runs on 8 GPUs")
+	assert.Contains(t, hint.Of(err), "with --force what runs goes on without a guarantee")
+	ch.Effect.VirtualClusters = ch.Effect.VirtualClusters[2:]
+	assert.NoError(t, opts.jobsInside(t.Context(), nil, ch).refuse(), "who keeps cells of its own is only shown what changes")
+}
+
+func TestARefusalNamesAFewOfManyJobs(t *testing.T) {
+	in := inside{}
+	for _, name := range []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"} {
+		in.add("v", "ann/"+name, "runs")
+	}
+	assert.EqualError(t, in.refuse(), "v has 10 jobs inside: ann/a runs, ann/b runs, ann/c runs, ann/d runs, ann/e runs, ann/f runs, ann/g runs, ann/h runs, and 2 more")
+}
+
+func TestJobsInsideAreFoundWithoutAScheduler(t *testing.T) {
+	pod := func(name, vc, node string, phase corev1.PodPhase, request string) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "pai-jobs", Name: name, Labels: map[string]string{v1.LabelVC: vc}, Annotations: map[string]string{annotation.SpecKey: request}},
+			Spec: corev1.PodSpec{NodeName: node}, Status: corev1.PodStatus{Phase: phase}}
+	}
+	request := func(gang string) string {
+		return "virtualCluster: vision\npriority: 0\nleafCellNumber: 1\naffinityGroup: {name: " + gang + ", members: [{podNumber: 1, leafCellNumber: 1}]}\n"
+	}
+	c := &cluster{Cluster: &kube.Cluster{Client: fake.NewClientset(
+		pod("a", "vision", "gpu-1", corev1.PodRunning, request("ann~train/default")), pod("b", "vision", "", corev1.PodPending, request("bob~eval/default")),
+		pod("c", "vision", "gpu-1", corev1.PodSucceeded, request("bob~done/default")), pod("d", "nlp", "gpu-1", corev1.PodRunning, request("eve~other/default")),
+		pod("e", "vision", "", corev1.PodPending, ""),
+	)}}
+	opts := &SetOptions{Requests: []vc.Request{{Name: "vision", Delete: true}, {Name: "nlp"}}}
+	err := opts.jobsInside(t.Context(), c, &change{}).refuse()
+	assert.EqualError(t, err, "vision has 3 jobs inside: ann/train runs, bob/eval waits, pai-jobs/e waits")
+}
+
+func TestTheListShowsCPUCellsAndDeletedVirtualClusters(t *testing.T) {
+	a, gone := *owner("a", 16, 2), api.VirtualCluster{Name: "vision", Opportunistic: 8, WaitingGangs: 1}
+	a.Used, a.Free = 8, 8
+	s := &state{Running: true, VirtualClusters: api.VirtualClusters{Items: []api.VirtualCluster{a}, Deleted: []api.VirtualCluster{gone}}}
+	got := listTable(s, false)
+	assert.Equal(t, []string{"NAME", "GPUS", "USED", "OPPORTUNISTIC", "FREE", "BAD", "WAITING", "CELLS", "QUOTA"}, got.Header)
+	assert.Equal(t, [][]string{{"a", "16", "8", "0", "8", "0", "0", "2 x node", "-"}, {"vision (deleted)", "0", "0", "8", "0", "0", "1", "-", "-"}}, got.Rows)
+	assert.Len(t, listTable(s, true).Rows, 1, "a name that other commands take is one that is there")
+
+	s.Items[0].CPU = &cell.CPUStats{Guaranteed: 30, Used: 4, Opportunistic: 1, Free: 25, Bad: 1}
+	got = listTable(s, false)
+	assert.Equal(t, []string{"NAME", "GPUS", "USED", "OPPORTUNISTIC", "FREE", "BAD", "CPU CELLS", "USED", "OPPORTUNISTIC", "FREE", "BAD", "WAITING", "CELLS", "QUOTA"}, got.Header)
+	assert.Equal(t, []string{"a", "16", "8", "0", "8", "0", "30", "4", "1", "25", "1", "0", "2 x node", "-"}, got.Rows[0])
+	s.Running = false
+	assert.Equal(t, []string{"a", "16", "-", "-", "-", "-", "30", "-", "-", "-", "-", "-", "2 x node", "-"}, listTable(s, false).Rows[0])
+}
+
+func TestAVirtualClusterSaysItsCPUCells(t *testing.T) {
+	v := owner("a", 0, 0)
+	v.CPU = &cell.CPUStats{Guaranteed: 15}
+	assert.Equal(t, "15 CPU cells", amounts(v))
+	v.Guaranteed = 1
+	assert.Equal(t, "1 GPU and 15 CPU cells", amounts(v))
+	assert.Equal(t, "(2 CPU cells of ann) runs on without a guarantee, as it does now; what it starts again would be refused", effectText(&api.Change{Effect: api.Orphaned, CPUCells: 2, User: "ann"}))
+}

@@ -1,0 +1,59 @@
+package job
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/openpai/paictl/pkg/plural"
+	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
+)
+
+// AsksText is what a gang asks for, for people: its GPUs, or, where it sees none, its processors and memory.
+func AsksText(a schedulerapi.Asks) string {
+	if a.GPUs > 0 {
+		return plural.Of(a.GPUs, "GPU")
+	}
+	return HostText(a.MilliCPU, a.MemoryMB)
+}
+
+// ShareText says how many GPUs tasks take that see none, and why; "" where it is none.
+func ShareText(a schedulerapi.Asks) string {
+	if a.ShareOfGPUs == 0 {
+		return ""
+	}
+	text := "the share of " + plural.Of(a.ShareOfGPUs, "GPU")
+	if a.ShareReason != "" {
+		text += ", because " + a.ShareReason
+	}
+	return text
+}
+
+// HostText is processors and memory: "4 CPUs and 512 MiB". 0 is no limit, and not mentioned.
+func HostText(milliCPU, memoryMB int64) string {
+	var parts []string
+	if milliCPU > 0 {
+		unit := " CPUs"
+		if milliCPU == 1000 {
+			unit = " CPU"
+		}
+		parts = append(parts, CPUText(milliCPU)+unit)
+	}
+	if memoryMB > 0 {
+		parts = append(parts, MemoryText(memoryMB))
+	}
+	if len(parts) == 0 {
+		return "no GPUs"
+	}
+	return strings.Join(parts, " and ")
+}
+
+// CPUText is a number of processors, which need not be whole.
+func CPUText(milli int64) string { return strconv.FormatFloat(float64(milli)/1000, 'f', -1, 64) }
+
+// MemoryText is an amount of memory: "512 MiB", or "4 GiB" where that is exact.
+func MemoryText(mb int64) string {
+	if mb >= 1<<10 && mb%(1<<10) == 0 {
+		return strconv.FormatInt(mb>>10, 10) + " GiB"
+	}
+	return strconv.FormatInt(mb, 10) + " MiB"
+}

@@ -1,0 +1,129 @@
+package render
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/pkg/protocol"
+	"github.com/openpai/paictl/pkg/scheduler/annotation"
+)
+
+// withCPUs is a cluster with machines without GPUs, of which default owns 30 cells and small none.
+func withCPUs() Options {
+	o := options()
+	o.Cluster.SKUs["CPU"] = SKU{MilliCPU: 1000, MemoryMB: 4 << 10, PerNode: 15}
+	vc := o.Cluster.VirtualClusters["default"]
+	vc.Cells["CPU"], vc.Pinned, vc.PinnedTypes = 30, []string{"prep", "fast"}, map[string]string{"prep": "CPU", "fast": "A100"}
+	o.Cluster.VirtualClusters["default"] = vc
+	return o
+}
+
+const inSmall = "defaults: {virtualCluster: small}\n"
+
+func TestTasksWithoutGPUsLieOnCPUCells(t *testing.T) {
+	for name, c := range map[string]struct {
+		roles, rest string
+		want        map[string]string
+	}{
+		"a gang alone": {worker("a", 3, 0), "", map[string]string{"a": "default 10 CPU alice~train/default set 0 of [{3  4}]"}},
+		"beside GPUs they are another gang": {worker("ps", 2, 0) + worker("w", 2, 8), "", map[string]string{
+			"ps": "default 10 CPU alice~train/default-CPU set 0 of [{2  4}]", "w": "default 10  alice~train/default set 0 of [{2  8}]",
+		}},
+		"in a virtual cluster without any they take GPUs":  {worker("a", 1, 0), inSmall, map[string]string{"a": "small 10  alice~train/default set 0 of [{1  1}]"}},
+		"opportunistic ones take those of others":          {worker("a", 1, 0), inSmall + "extras: {hivedScheduler: {jobPriorityClass: oppo}}\n", map[string]string{"a": "small -1 CPU alice~train/default set 0 of [{1  4}]"}},
+		"a type of GPUs may be named":                      {worker("a", 1, 0), "extras: {hivedScheduler: {taskRoles: {a: {skuType: A100}}}}\n", map[string]string{"a": "default 10 A100 alice~train/default set 0 of [{1  1}]"}},
+		"and that of CPU cells":                            {worker("a", 1, 0), "extras: {hivedScheduler: {taskRoles: {a: {skuType: CPU}}}}\n", map[string]string{"a": "default 10 CPU alice~train/default set 0 of [{1  4}]"}},
+		"in an affinity group with GPUs they take GPUs":    {worker("ps", 1, 0) + worker("w", 1, 8), "extras: {hivedScheduler: {taskRoles: {ps: {affinityGroupName: g}, w: {affinityGroupName: g}}}}\n", map[string]string{"ps": "default 10  alice~train/g set 0 of [{1  1} {1  8}]", "w": "default 10  alice~train/g set 1 of [{1  1} {1  8}]"}},
+		"a pinned cell of processors counts in processors": {worker("a", 1, 0), "extras: {hivedScheduler: {taskRoles: {a: {pinnedCellId: prep}}}}\n", map[string]string{"a": "default 10 prep alice~train/default set 0 of [{1  4}]"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := requests(t, mustRender(t, job(t, c.roles, c.rest), withCPUs()).Framework)
+			assert.Equal(t, c.want, got)
+		})
+	}
+}
+
+func TestPodsOnCPUCellsSeeNoGPU(t *testing.T) {
+	f := mustRender(t, job(t, worker("a", 1, 0), ""), withCPUs()).Framework
+	env := map[string]string{}
+	for _, e := range f.Spec.TaskRoles[0].Task.Pod.Spec.Containers[0].Env {
+		env[e.Name] = e.Value
+		if e.ValueFrom != nil {
+			assert.NotContains(t, e.ValueFrom.FieldRef.FieldPath, annotation.IsolationKey)
+		}
+	}
+	assert.Equal(t, "none", env["NVIDIA_VISIBLE_DEVICES"])
+}
+
+func TestWhatHasNoRoomIsRefusedWithItsReason(t *testing.T) {
+	cpu := func(n string, instances string, gpu string) string {
+		return "  a: {instances: " + instances + ", dockerImage: img, resourcePerInstance: {cpu: " + n + ", memoryMB: 64, gpu: " + gpu + "}, commands: [a]}\n"
+	}
+	for name, c := range map[string]struct{ roles, rest, message, remedy string }{
+		"a task that is larger than a machine": {cpu("64", "1", "0"), "", "a task of a needs 64 CPU cells, and no machine has more than 15 (each with 1 processors and 4096 MB)", "ask for less per task, and for more instances, or name machines with GPUs by skuType"},
+		"more than the virtual cluster owns":   {cpu("10", "4", "0"), "", "the job needs 40 CPU cells at a time, and the virtual cluster default owns 30", "ask for less, choose another virtual cluster in defaults.virtualCluster, or use jobPriorityClass: oppo"},
+		"a share that is larger than a machine": {cpu("64", "1", "0"), inSmall, "a task of a needs the machine's share of 16 GPUs, and no machine has more than 4 (each with 4 processors and 32768 MB); it takes GPUs because the virtual cluster small owns no machines without GPUs",
+			"ask for less per task, and for more instances; or ask an administrator for machines without GPUs (paictl vc set small --cells TYPE=N)"},
+		"a share that is larger than the virtual cluster": {cpu("4", "5", "0"), inSmall, "the job needs the share of 5 GPUs at a time, and the virtual cluster small owns 4; tasks without GPUs take what their processors and memory come to, because the virtual cluster small owns no machines without GPUs",
+			"ask for less, choose another virtual cluster in defaults.virtualCluster, or use jobPriorityClass: oppo; or ask an administrator for machines without GPUs (paictl vc set small --cells TYPE=N)"},
+		"GPUs of machines without":      {worker("a", 1, 1), "extras: {hivedScheduler: {taskRoles: {a: {skuType: CPU}}}}\n", "machines of the type CPU have no GPUs, and a asks for 1 GPU", "write gpu: 0, or a type with GPUs"},
+		"GPUs in a pinned cell without": {worker("a", 1, 1), "extras: {hivedScheduler: {taskRoles: {a: {pinnedCellId: prep}}}}\n", "the pinned cell prep has no GPUs, and a asks for 1 GPU", "write gpu: 0, or remove pinnedCellId"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, findings := Render(job(t, c.roles, c.rest), withCPUs())
+			require.Len(t, findings.Errors(), 1)
+			assert.Equal(t, c.message, findings[0].Message)
+			assert.Equal(t, c.remedy, findings[0].Remedy)
+		})
+	}
+	o := withCPUs()
+	o.Cluster.SKUs = map[string]SKU{"CPU": o.Cluster.SKUs["CPU"]}
+	o.Cluster.VirtualClusters = map[string]VirtualCluster{"default": {Cells: map[string]int{"CPU": 30}}}
+	_, findings := Render(job(t, worker("a", 1, 1), ""), o)
+	require.Len(t, findings.Errors(), 1)
+	assert.Equal(t, "the cluster has no GPUs", findings[0].Message)
+}
+
+func TestCPUCellsCostNoQuotaOfGPUs(t *testing.T) {
+	o := withCPUs()
+	vc := o.Cluster.VirtualClusters["default"]
+	vc.PerUser = 1
+	o.Cluster.VirtualClusters["default"] = vc
+	mustRender(t, job(t, worker("a", 4, 0), ""), o)
+}
+
+// demo is what paictl finds on the three hosts of hack/demo.sh: two workers with two processors and eight
+// simulated GPUs each.
+func demo() Options {
+	return Options{User: "alice", Cluster: Cluster{
+		RuntimeImage: "pai-runtime", SchedulerName: "pai-scheduler",
+		VirtualClusters: map[string]VirtualCluster{"default": {Cells: map[string]int{"SIM-A100": 16}}},
+		SKUs:            map[string]SKU{"SIM-A100": {GPU: 1, MilliCPU: 241, MemoryMB: 2900, PerNode: 8}},
+	}}
+}
+
+func TestTheExamplesFitOnTheDemo(t *testing.T) {
+	files, err := filepath.Glob("../../../examples/jobs/*.yaml")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			data, err := os.ReadFile(file)
+			require.NoError(t, err)
+			j, findings := protocol.Parse(file, data)
+			require.NoError(t, findings.Err())
+			o := demo()
+			out, findings := Render(j, o)
+			require.NoError(t, findings.Err())
+			for i, role := range out.Framework.Spec.TaskRoles {
+				if j.Roles[i].GPU == 0 {
+					assert.Contains(t, role.Task.Pod.Annotations[annotation.SpecKey], "leafCellNumber: 1\n", "a task without GPUs takes the place of one")
+				}
+			}
+		})
+	}
+}

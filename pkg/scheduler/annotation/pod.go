@@ -1,0 +1,25 @@
+package annotation
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// visibleDevices is the variable by which containers are given GPUs. "none" and "void" are no GPU.
+const visibleDevices = "NVIDIA_VISIBLE_DEVICES"
+
+// SeesNoGPU reports whether the container of a pod that the scheduler is to place is given no GPU, whatever
+// cells the pod has.
+func SeesNoGPU(p *corev1.Pod) bool {
+	for i := range p.Spec.Containers {
+		c := &p.Spec.Containers[i]
+		if q, ok := c.Resources.Limits[EnableKey]; !ok || q.Sign() <= 0 {
+			continue
+		}
+		return slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool {
+			return e.Name == visibleDevices && (e.Value == "none" || e.Value == "void")
+		})
+	}
+	return false
+}
