@@ -100,3 +100,21 @@ func TestMetricsWantTheirPassword(t *testing.T) {
 		assert.Equal(t, want, w.Code, password)
 	}
 }
+
+// The alert rules rely on these names.
+func TestTheNamesOfMetricsAreAsRecordedForTheAlerts(t *testing.T) {
+	recorded, err := os.ReadFile("../../templates/testdata/metrics/log-manager.txt")
+	require.NoError(t, err)
+	var told, want []string
+	for line := range strings.Lines(ask(t, newLab(t), "/metrics", "").Body.String()) {
+		if kind, ok := strings.CutPrefix(line, "# TYPE "); ok {
+			told = append(told, strings.TrimSpace(kind))
+		}
+	}
+	for line := range strings.Lines(string(recorded)) {
+		if !strings.HasPrefix(line, "#") {
+			want = append(want, strings.TrimSpace(line))
+		}
+	}
+	assert.ElementsMatch(t, want, told)
+}
