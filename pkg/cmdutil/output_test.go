@@ -85,7 +85,10 @@ func TestTablesFitTheTerminalAndStayWholeElsewhere(t *testing.T) {
 		for _, l := range lines {
 			assert.LessOrEqual(t, ansi.StringWidth(l), int(columns), l)
 		}
-		state := func(line, word string) int { return ansi.StringWidth(line[:strings.Index(line, word)]) }
+		state := func(line, word string) int {
+			before, _, _ := strings.Cut(line, word)
+			return ansi.StringWidth(before)
+		}
 		assert.Equal(t, state(lines[0], "STATE"), state(lines[1], "running"))
 		assert.Equal(t, state(lines[0], "STATE"), state(lines[2], "waiting"), "wide characters take two places")
 		assert.Regexp(t, `^a+…a*-end  running  it waits.*…$`, lines[1], "a name loses its middle, a text its end")
