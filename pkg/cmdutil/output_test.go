@@ -104,4 +104,7 @@ func TestColumnsGoOnlyWhereNoneCanBeNarrower(t *testing.T) {
 	assert.Equal(t, []string{"NAME              STATE    VC", "train-th…l-again  running  default", "(no room for SUBMITTED, DURATION: -o wide)"}, lines)
 	lines = screen(t, 5, func(f *os.File) { require.NoError(t, table.write(f, 5)) })
 	assert.Equal(t, "tr…in", lines[1])
+	ragged := Table{Rows: [][]string{{"a"}, {strings.Repeat("b", 30), strings.Repeat("c", 30), "d"}, {}}}
+	lines = screen(t, 20, func(f *os.File) { require.NoError(t, ragged.write(f, 20)) })
+	assert.Equal(t, []string{"a", "bbbb…bbbb  cccc…cccc", ""}, lines, "rows of any length")
 }
