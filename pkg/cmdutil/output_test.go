@@ -85,7 +85,10 @@ func TestTablesFitTheTerminalAndStayWholeElsewhere(t *testing.T) {
 		for _, l := range lines {
 			assert.LessOrEqual(t, ansi.StringWidth(l), int(columns), l)
 		}
-		state := func(line, word string) int { return ansi.StringWidth(line[:strings.Index(line, word)]) }
+		state := func(line, word string) int {
+			before, _, _ := strings.Cut(line, word)
+			return ansi.StringWidth(before)
+		}
 		assert.Equal(t, state(lines[0], "STATE"), state(lines[1], "running"))
 		assert.Equal(t, state(lines[0], "STATE"), state(lines[2], "waiting"), "wide characters take two places")
 		assert.Regexp(t, `^a+…a*-end  running  it waits.*…$`, lines[1], "a name loses its middle, a text its end")
@@ -101,4 +104,7 @@ func TestColumnsGoOnlyWhereNoneCanBeNarrower(t *testing.T) {
 	assert.Equal(t, []string{"NAME              STATE    VC", "train-th…l-again  running  default", "(no room for SUBMITTED, DURATION: -o wide)"}, lines)
 	lines = screen(t, 5, func(f *os.File) { require.NoError(t, table.write(f, 5)) })
 	assert.Equal(t, "tr…in", lines[1])
+	ragged := Table{Rows: [][]string{{"a"}, {strings.Repeat("b", 30), strings.Repeat("c", 30), "d"}, {}}}
+	lines = screen(t, 20, func(f *os.File) { require.NoError(t, ragged.write(f, 20)) })
+	assert.Equal(t, []string{"a", "bbbb…bbbb  cccc…cccc", ""}, lines, "rows of any length")
 }

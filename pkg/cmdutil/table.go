@@ -49,12 +49,14 @@ func (t Table) write(w io.Writer, width int) error {
 	between, columns, dropped := gap, widths(rows), 0
 	if width > 0 && total(columns, between) > width {
 		between = gap - 1
-		columns, dropped = fit(columns, widths(rows[:1]), between, width)
+		header := make([]int, len(columns))
+		copy(header, widths([][]string{plain(t.Header)}))
+		columns, dropped = fit(columns, header, between, width)
 	}
-	if err := writeAligned(w, rows, columns, between); err != nil || dropped == 0 {
+	if err := writeAligned(w, rows, columns, between); err != nil || dropped == 0 || len(t.Header) < len(columns) {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "(no room for %s: -o wide)\n", strings.Join(rows[0][len(columns):], ", "))
+	_, err := fmt.Fprintf(w, "(no room for %s: -o wide)\n", strings.Join(plain(t.Header[len(columns):]), ", "))
 	return err
 }
 

@@ -198,7 +198,12 @@ func TestANameThatOnlyTheHistoryHasIsTaken(t *testing.T) {
 	assert.Equal(t, "train-2", name)
 	_, err = c.Retry(t.Context(), j)
 	require.ErrorContains(t, err, "has failed long ago")
-	outcome, err := c.Submit(t.Context(), objects(t, "past", "train", "echo"), SubmitOptions{Replace: true})
+	outcome, err := c.Submit(t.Context(), objects(t, "past", "train", "echo"), SubmitOptions{SkipEnded: true})
+	require.NoError(t, err)
+	assert.Equal(t, Ended, outcome)
+	_, err = c.Frameworks.Get(t.Context(), v1.ObjectName("past", "train"))
+	require.True(t, apierrors.IsNotFound(err), "it is left alone")
+	outcome, err = c.Submit(t.Context(), objects(t, "past", "train", "echo"), SubmitOptions{Replace: true, SkipEnded: true})
 	require.NoError(t, err)
 	assert.Equal(t, Submitted, outcome)
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/creack/pty"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -78,6 +79,24 @@ func TestASessionIsAJobThatEndsWithItsCommand(t *testing.T) {
 		assert.Equal(t, v1.ExecutionStop, waitForJob(t, cluster, name).Spec.ExecutionType, text.String())
 		assert.NotContains(t, text.String(), "goes on")
 	}
+
+	// A terminal that is closed while somebody works in the task.
+	closed := exec.CommandContext(t.Context(), "paictl", "job", "run", "-it", "busybox", "--name", "closed", "--", "cat")
+	closed.Env = env
+	master, err := pty.Start(closed)
+	require.NoError(t, err)
+	startJob(t, cluster, "closed")
+	var screen strings.Builder
+	for !strings.Contains(screen.String(), "the job ends with this session") {
+		b := make([]byte, 1024)
+		n, err := master.Read(b)
+		require.NoError(t, err, screen.String())
+		screen.Write(b[:n])
+	}
+	require.NoError(t, master.Close())
+	require.Error(t, closed.Wait())
+	assert.Equal(t, 130, closed.ProcessState.ExitCode())
+	assert.Equal(t, v1.ExecutionStop, waitForJob(t, cluster, "closed").Spec.ExecutionType)
 
 	again := exec.CommandContext(t.Context(), "paictl", "job", "run", "-i", "busybox", "--name", "hangup", "--", "true")
 	again.Env = env

@@ -212,5 +212,5 @@ func (s *Store) at(ctx context.Context, o *objects, number int) (*Copy, error) {
 		}
 		return open(cm, o.secret, r)
 	}
-	return nil, hint.Errorf("see: paictl config history", "there is no revision %d any more, or not yet", number)
+	return nil, hint.Errorf("see: paictl config history", "revision %d does not exist", number)
 }

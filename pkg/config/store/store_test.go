@@ -343,7 +343,7 @@ func TestTheLastTenRevisionsAreKept(t *testing.T) {
 	require.NoError(t, err)
 	assert.Contains(t, string(old.Files[config.LayoutFile]), "password: hunter2-number-4\n")
 	_, err = s.At(t.Context(), 3)
-	require.EqualError(t, err, "there is no revision 3 any more, or not yet")
+	require.EqualError(t, err, "revision 3 does not exist")
 
 	secret, err := client.CoreV1().Secrets(kube.SystemNamespace).Get(t.Context(), store.SecretName, metav1.GetOptions{})
 	require.NoError(t, err)
