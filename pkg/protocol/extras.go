@@ -211,7 +211,9 @@ func (r *reader) shareSKU() {
 		}
 	}
 	for i := range r.job.Roles {
-		r.job.Roles[i].SKU = sku
+		if role := &r.job.Roles[i]; role.SKU == "" && sku != "" {
+			role.SKU, role.SharedSKU = sku, true
+		}
 	}
 }
 

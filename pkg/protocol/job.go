@@ -82,7 +82,8 @@ type Role struct {
 	Shell   []string
 	Plugins []Plugin // in the order in which they run
 
-	SKU        string // type of GPU, or ""
+	SKU        string // type of GPU or of CPU cells, or ""
+	SharedSKU  bool   // SKU is what another role asks for: this one asks for none
 	PinnedCell string
 	Affinity   string // name of the affinity group, or ""
 }

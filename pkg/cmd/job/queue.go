@@ -31,7 +31,7 @@ func NewCmdQueue(f *cmdutil.Factory, runF func(context.Context, *QueueOptions) e
 	opts := &QueueOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "queue",
-		Short: "Show which jobs wait for GPUs, in their order",
+		Short: "Show which jobs wait for GPUs or CPU cells, in their order",
 		Long: `Shows the queue of every virtual cluster: who comes next, how many GPUs it asks for, and why it waits. The
 order is that of priority, then of arrival; a smaller job may start before one that finds no place. GPUS is
 what the job asks for in all, PODS how many of its tasks have no place yet. Where jobs without GPUs wait, CPUS
@@ -68,10 +68,10 @@ func queueRun(ctx context.Context, opts *QueueOptions) error {
 	io := opts.Factory.IO
 	if len(waiting.Items) == 0 && opts.Output.IsTable() {
 		if opts.VC != "" {
-			io.Say("nothing waits for GPUs of %s", opts.VC)
+			io.Say("nothing waits in %s", opts.VC)
 			return nil
 		}
-		io.Say("nothing waits for GPUs")
+		io.Say("nothing waits")
 		return nil
 	}
 	if opts.Output.Is("name") {

@@ -107,6 +107,9 @@ func writeChecked(opts *CheckOptions, v *checked) error {
 // hardware is one row per chain and level.
 func hardware(d *sim.Division) cmdutil.Table {
 	t := cmdutil.Table{Header: []string{"CHAIN", "LEVEL", "CELLS", "GPUS EACH", "GPUS"}}
+	if d.CPUCells > 0 {
+		t.Header = append(t.Header, "CPU CELLS EACH", "CPU CELLS")
+	}
 	for _, c := range d.Chains {
 		name := c.Name
 		for _, l := range c.Levels {
@@ -114,7 +117,11 @@ func hardware(d *sim.Division) cmdutil.Table {
 			if l.IsNodeLevel {
 				level += " (node)"
 			}
-			t.Rows = append(t.Rows, []string{name, level, strconv.Itoa(l.Count), strconv.Itoa(l.GPUs), strconv.Itoa(l.Count * l.GPUs)})
+			row := []string{name, level, strconv.Itoa(l.Count), strconv.Itoa(l.GPUs), strconv.Itoa(l.Count * l.GPUs)}
+			if d.CPUCells > 0 {
+				row = append(row, strconv.Itoa(l.CPUCells), strconv.Itoa(l.Count*l.CPUCells))
+			}
+			t.Rows = append(t.Rows, row)
 			name = ""
 		}
 	}
@@ -123,22 +130,30 @@ func hardware(d *sim.Division) cmdutil.Table {
 
 // owners is one row per virtual cluster, and one for what is left.
 func owners(d *sim.Division) cmdutil.Table {
-	t := cmdutil.Table{Header: []string{"VIRTUAL CLUSTER", "GPUS", "SHARE", "CELLS"}}
-	row := func(name string, gpus int, cells []string) {
+	t := cmdutil.Table{Header: []string{"VIRTUAL CLUSTER", "GPUS", "SHARE"}}
+	if d.CPUCells > 0 {
+		t.Header = append(t.Header, "CPU CELLS", "SHARE")
+	}
+	t.Header = append(t.Header, "CELLS")
+	row := func(name string, gpus, cpuCells int, cells []string) {
 		if len(cells) == 0 {
 			cells = []string{"-"}
 		}
-		t.Rows = append(t.Rows, []string{name, strconv.Itoa(gpus), percent(gpus, d.GPUs), strings.Join(cells, ", ")})
+		r := []string{name, strconv.Itoa(gpus), percent(gpus, d.GPUs)}
+		if d.CPUCells > 0 {
+			r = append(r, strconv.Itoa(cpuCells), percent(cpuCells, d.CPUCells))
+		}
+		t.Rows = append(t.Rows, append(r, strings.Join(cells, ", ")))
 	}
 	for _, v := range d.VirtualClusters {
 		cells := counted(v.Cells)
 		for _, p := range v.Pinned {
 			cells = append(cells, fmt.Sprintf("%s (pinned %s)", p.ID, p.CellType))
 		}
-		row(v.Name, v.GPUs, cells)
+		row(v.Name, v.GPUs, v.CPUCells, cells)
 	}
-	row("(unassigned)", d.Unassigned.GPUs, counted(d.Unassigned.Cells))
-	row("(all)", d.GPUs, nil)
+	row("(unassigned)", d.Unassigned.GPUs, d.Unassigned.CPUCells, counted(d.Unassigned.Cells))
+	row("(all)", d.GPUs, d.CPUCells, nil)
 	return t
 }
 

@@ -36,7 +36,7 @@ func (in inside) add(vc, job, what string) {
 // cluster that is to be deleted.
 func (opts *SetOptions) jobsInside(ctx context.Context, c *cluster, ch *change) inside {
 	out := inside{}
-	if ch.Effect != nil {
+	if ch.Effect != nil && ch.Note == "" {
 		for i := range ch.Effect.Changes {
 			if one := &ch.Effect.Changes[i]; one.Effect != api.Restored && keepsNothing(ch.Effect, one.VC) {
 				out.add(one.VC, job.JobOfGroup(one.Group), doing(one))

@@ -35,7 +35,7 @@ type Task struct {
 	GPUs        int      `json:"gpus"`
 	// GPUIndices are those of the node; empty where no scheduler gave them.
 	GPUIndices []string `json:"gpuIndices"`
-	// ShareOfGPUs are GPUs that nobody else has while the task runs, which sees none: they go with its
+	// ShareOfGPUs are GPUs that no other task has while this one runs, which sees none: they go with its
 	// processors and memory.
 	ShareOfGPUs int `json:"shareOfGPUs,omitempty"`
 	// GPUUtilization is always nil: kubelets don't measure it.

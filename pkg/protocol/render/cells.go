@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -99,8 +100,11 @@ func (r *renderer) chooseTypes() {
 	for i := range r.job.Roles {
 		role := &r.job.Roles[i]
 		name := role.SKU
-		if name == "" && role.GPU == 0 && role.PinnedCell == "" && !r.besideGPUs(role) {
-			name = r.processors(role)
+		if sku, known := r.Cluster.SKUs[name]; role.SharedSKU && role.GPU > 0 && known && sku.GPU == 0 {
+			name = "" // another role asks for CPU cells
+		}
+		if (name == "" || role.SharedSKU) && role.GPU == 0 && role.PinnedCell == "" && !r.besideGPUs(role) {
+			name = cmp.Or(r.processors(role), name)
 		}
 		r.types = append(r.types, name)
 	}

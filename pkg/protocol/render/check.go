@@ -58,7 +58,7 @@ func (r *renderer) checkUser() {
 
 // checkHardware checks what one role asks for against what there is.
 func (r *renderer) checkHardware(i int, vc VirtualCluster, known bool) {
-	role := &r.job.Roles[i]
+	role, sku := &r.job.Roles[i], r.types[i]
 	asks := strictyaml.Path{"extras", "hivedScheduler", "taskRoles", role.Name}
 	resources := strictyaml.Path{"taskRoles", role.Name, "resourcePerInstance"}
 	if r.Cluster.SKUs == nil {
@@ -72,16 +72,16 @@ func (r *renderer) checkHardware(i int, vc VirtualCluster, known bool) {
 		return
 	}
 	all := slices.Sorted(maps.Keys(r.Cluster.SKUs))
-	_, exists := r.Cluster.SKUs[role.SKU]
+	_, exists := r.Cluster.SKUs[sku]
 	switch {
-	case role.SKU != "" && !exists:
-		r.fail(asks.With("skuType"), "job/unknown-sku", fmt.Sprintf("the cluster has no GPUs of the type %q", role.SKU), choose(role.SKU, "the types are ", all, ""))
+	case sku != "" && !exists:
+		r.fail(asks.With("skuType"), "job/unknown-sku", fmt.Sprintf("the cluster has no GPUs of the type %q", sku), choose(sku, "the types are ", all, ""))
 		return
-	case role.GPU > 0 && role.SKU != "" && r.onCPUCells(i):
-		r.fail(asks.With("skuType"), "job/unknown-sku", fmt.Sprintf("machines of the type %s have no GPUs, and %s asks for %s", role.SKU, role.Name, gpus(role.GPU)), "write gpu: 0, or a type with GPUs")
+	case role.GPU > 0 && sku != "" && r.onCPUCells(i):
+		r.fail(asks.With("skuType"), "job/unknown-sku", fmt.Sprintf("machines of the type %s have no GPUs, and %s asks for %s", sku, role.Name, gpus(role.GPU)), "write gpu: 0, or a type with GPUs")
 		return
-	case role.SKU != "" && known && r.guaranteed() && vc.Cells[role.SKU] == 0:
-		r.fail(asks.With("skuType"), "job/unknown-sku", fmt.Sprintf("the virtual cluster %s owns no %s", r.job.VirtualCluster, role.SKU), ownRemedy(vc))
+	case sku != "" && known && r.guaranteed() && vc.Cells[sku] == 0:
+		r.fail(asks.With("skuType"), "job/unknown-sku", fmt.Sprintf("the virtual cluster %s owns no %s", r.job.VirtualCluster, sku), ownRemedy(vc))
 		return
 	case role.PinnedCell != "" && known && !slices.Contains(vc.Pinned, role.PinnedCell):
 		r.fail(asks.With("pinnedCellId"), "job/unknown-pinned-cell", fmt.Sprintf("the virtual cluster %s has no pinned cell %q", r.job.VirtualCluster, role.PinnedCell),
@@ -136,7 +136,7 @@ func (r *renderer) tooLarge(i int, unit SKU, at strictyaml.Path) {
 func (r *renderer) shareReason(i int) string {
 	role := &r.job.Roles[i]
 	switch {
-	case role.SKU != "":
+	case role.SKU != "" && !role.SharedSKU:
 		return "because it asks for machines with " + role.SKU
 	case role.PinnedCell != "":
 		return "because the pinned cell " + role.PinnedCell + " has them"

@@ -33,9 +33,15 @@ func TestTasksWithoutGPUsLieOnCPUCells(t *testing.T) {
 		"beside GPUs they are another gang": {worker("ps", 2, 0) + worker("w", 2, 8), "", map[string]string{
 			"ps": "default 10 CPU alice~train/default-CPU set 0 of [{2  4}]", "w": "default 10  alice~train/default set 0 of [{2  8}]",
 		}},
-		"in a virtual cluster without any they take GPUs":  {worker("a", 1, 0), inSmall, map[string]string{"a": "small 10  alice~train/default set 0 of [{1  1}]"}},
-		"opportunistic ones take those of others":          {worker("a", 1, 0), inSmall + "extras: {hivedScheduler: {jobPriorityClass: oppo}}\n", map[string]string{"a": "small -1 CPU alice~train/default set 0 of [{1  4}]"}},
-		"a type of GPUs may be named":                      {worker("a", 1, 0), "extras: {hivedScheduler: {taskRoles: {a: {skuType: A100}}}}\n", map[string]string{"a": "default 10 A100 alice~train/default set 0 of [{1  1}]"}},
+		"in a virtual cluster without any they take GPUs": {worker("a", 1, 0), inSmall, map[string]string{"a": "small 10  alice~train/default set 0 of [{1  1}]"}},
+		"opportunistic ones take those of others":         {worker("a", 1, 0), inSmall + "extras: {hivedScheduler: {jobPriorityClass: oppo}}\n", map[string]string{"a": "small -1 CPU alice~train/default set 0 of [{1  4}]"}},
+		"a type of GPUs may be named":                     {worker("a", 1, 0), "extras: {hivedScheduler: {taskRoles: {a: {skuType: A100}}}}\n", map[string]string{"a": "default 10 A100 alice~train/default set 0 of [{1  1}]"}},
+		"a type that another role asks for is no wish of theirs": {worker("ps", 1, 0) + worker("w", 1, 8), "extras: {hivedScheduler: {taskRoles: {w: {skuType: A100}}}}\n", map[string]string{
+			"ps": "default 10 CPU alice~train/default-CPU set 0 of [{1  4}]", "w": "default 10 A100 alice~train/default-A100 set 0 of [{1  8}]",
+		}},
+		"nor are CPU cells one of roles with GPUs": {worker("ps", 1, 0) + worker("w", 1, 8), "extras: {hivedScheduler: {taskRoles: {ps: {skuType: CPU}}}}\n", map[string]string{
+			"ps": "default 10 CPU alice~train/default-CPU set 0 of [{1  4}]", "w": "default 10  alice~train/default set 0 of [{1  8}]",
+		}},
 		"and that of CPU cells":                            {worker("a", 1, 0), "extras: {hivedScheduler: {taskRoles: {a: {skuType: CPU}}}}\n", map[string]string{"a": "default 10 CPU alice~train/default set 0 of [{1  4}]"}},
 		"in an affinity group with GPUs they take GPUs":    {worker("ps", 1, 0) + worker("w", 1, 8), "extras: {hivedScheduler: {taskRoles: {ps: {affinityGroupName: g}, w: {affinityGroupName: g}}}}\n", map[string]string{"ps": "default 10  alice~train/g set 0 of [{1  1} {1  8}]", "w": "default 10  alice~train/g set 1 of [{1  1} {1  8}]"}},
 		"a pinned cell of processors counts in processors": {worker("a", 1, 0), "extras: {hivedScheduler: {taskRoles: {a: {pinnedCellId: prep}}}}\n", map[string]string{"a": "default 10 prep alice~train/default set 0 of [{1  4}]"}},

@@ -125,6 +125,6 @@ func TestGangsOnCPUCellsOutliveARestartAndAReconfiguration(t *testing.T) {
 	m, _, err := s.Reconfigure(other)
 	require.NoError(t, err)
 	require.NoError(t, m.Check())
-	assert.Equal(t, d.Node, "c1")
+	assert.Equal(t, "c1", d.Node)
 	assert.Equal(t, "g1", put(t, m, ask("A", "gpu", "", 0, 1, 2), "2").Node, "what runs on the processors keeps the machine until it ends")
 }

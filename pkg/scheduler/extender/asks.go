@@ -5,6 +5,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/scheduler/annotation"
 	"github.com/openpai/paictl/pkg/scheduler/api"
+	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
 // asks sums up what a gang asks for.
@@ -40,19 +41,17 @@ func (s *state) asks(g *gang) api.Asks {
 
 // shareReason says why pods without GPUs take GPUs.
 func (s *state) shareReason(g *gang) string {
-	r := g.first().request
+	r, beside := g.first().request, slices.ContainsFunc(g.pods, func(p *pod) bool { return !annotation.SeesNoGPU(p.object) })
+	owns := slices.ContainsFunc(s.core.Stats().VirtualClusters, func(v cell.VCStats) bool { return v.Name == g.vc && v.CPU.Guaranteed > 0 })
 	switch {
 	case r.PinnedCell != "":
 		return "the pinned cell " + r.PinnedCell + " has GPUs"
-	case r.LeafType != "":
+	case r.LeafType != "" && !beside:
 		return "it asks for machines with " + r.LeafType
-	case slices.ContainsFunc(g.pods, func(p *pod) bool { return !annotation.SeesNoGPU(p.object) }):
+	case !owns:
+		return g.vc + " owns no machine without GPUs"
+	case beside:
 		return "other tasks of its group use GPUs"
 	}
-	for _, v := range s.core.Stats().VirtualClusters {
-		if v.Name == g.vc && v.CPU.Guaranteed > 0 {
-			return g.vc + " owned no machine without GPUs when it was submitted"
-		}
-	}
-	return g.vc + " owns no machine without GPUs"
+	return g.vc + " owned no machine without GPUs when it was submitted"
 }

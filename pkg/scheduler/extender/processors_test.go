@@ -107,7 +107,7 @@ func TestTheQueueKeepsSharesOfGPUsAndGPUsApart(t *testing.T) {
 	}{
 		"a gang without GPUs":           {"B", strings.Replace(spec("B", 5, "w:2:1"), "leafCellType: G\n", "", 1), false, api.Asks{ShareOfGPUs: 2, ShareReason: "B owns no machine without GPUs", MilliCPU: 8000, MemoryMB: 256}},
 		"one that names a type of GPUs": {"B", spec("B", 5, "w:2:1"), false, api.Asks{ShareOfGPUs: 2, ShareReason: "it asks for machines with G", MilliCPU: 8000, MemoryMB: 256}},
-		"one beside GPUs":               {"B", strings.Replace(spec("B", 5, "w:2:1"), "leafCellType: G\n", "", 1), true, api.Asks{GPUs: 1, ShareOfGPUs: 1, ShareReason: "other tasks of its group use GPUs", MilliCPU: 4000, MemoryMB: 128}},
+		"one beside GPUs":               {"A", strings.Replace(spec("A", 5, "w:2:1"), "leafCellType: G\n", "", 1), true, api.Asks{GPUs: 1, ShareOfGPUs: 1, ShareReason: "other tasks of its group use GPUs", MilliCPU: 4000, MemoryMB: 128}},
 		"one from before":               {"A", strings.Replace(spec("A", 5, "w:2:1"), "leafCellType: G\n", "", 1), false, api.Asks{ShareOfGPUs: 2, ShareReason: "A owned no machine without GPUs when it was submitted", MilliCPU: 8000, MemoryMB: 256}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 type Division struct {
 	Nodes           int       `json:"nodes"`
 	GPUs            int       `json:"gpus"`
+	CPUCells        int       `json:"cpuCells,omitempty"`
 	Chains          []Chain   `json:"chains"`
 	VirtualClusters []Owner   `json:"virtualClusters"`
 	Unassigned      Remainder `json:"unassigned"`
@@ -22,6 +23,7 @@ type Chain struct {
 	LeafType string `json:"leafCellType"`
 	Nodes    int    `json:"nodes"`
 	GPUs     int    `json:"gpus"`
+	CPUCells int    `json:"cpuCells,omitempty"`
 	// Levels are the types from the top down.
 	Levels []Level `json:"levels"`
 }
@@ -30,16 +32,18 @@ type Chain struct {
 type Level struct {
 	CellType    string `json:"cellType"`
 	GPUs        int    `json:"gpus"`
+	CPUCells    int    `json:"cpuCells,omitempty"`
 	Count       int    `json:"count"`
 	IsNodeLevel bool   `json:"isNodeLevel,omitempty"`
 }
 
 // Owner is a virtual cluster.
 type Owner struct {
-	Name   string            `json:"name"`
-	GPUs   int               `json:"gpus"`
-	Cells  []cell.LevelCount `json:"cells"`
-	Pinned []PinnedCell      `json:"pinnedCells,omitempty"`
+	Name     string            `json:"name"`
+	GPUs     int               `json:"gpus"`
+	CPUCells int               `json:"cpuCells,omitempty"`
+	Cells    []cell.LevelCount `json:"cells"`
+	Pinned   []PinnedCell      `json:"pinnedCells,omitempty"`
 }
 
 // PinnedCell is a cell that a virtual cluster always has.
@@ -47,19 +51,23 @@ type PinnedCell struct {
 	ID       string `json:"pinnedCellId"`
 	CellType string `json:"cellType"`
 	GPUs     int    `json:"gpus"`
+	CPUCells int    `json:"cpuCells,omitempty"`
 }
 
 // Remainder is what belongs to nobody: the largest cells that are left when all virtual clusters
 // have theirs.
 type Remainder struct {
-	GPUs  int               `json:"gpus"`
-	Cells []cell.LevelCount `json:"cells"`
+	GPUs     int               `json:"gpus"`
+	CPUCells int               `json:"cpuCells,omitempty"`
+	Cells    []cell.LevelCount `json:"cells"`
 }
 
 // chainState is a chain with the cells of each level that nobody has.
 type chainState struct {
 	Chain
-	free []int // by level, from the top down
+	cpu    bool
+	leaves []int // of a cell, by level, from the top down
+	free   []int // by level, from the top down
 }
 
 // Divide sums a valid configuration up.
@@ -82,13 +90,13 @@ func Divide(c cell.Config) (*Division, error) {
 	for i := range top {
 		s := at[top[i].Type]
 		if s == nil {
-			s = newChain(t.chains[top[i].Type], nodes)
+			s = newChain(t.chains[top[i].Type], nodes, c.Processors)
 			at[s.Name] = s
 			chains = append(chains, s)
 		}
 		s.add(&top[i], 0, pinned)
 	}
-	out := &Division{GPUs: t.gpus, VirtualClusters: []Owner{}, Chains: []Chain{}}
+	out := &Division{GPUs: t.gpus, CPUCells: t.cpuCells, VirtualClusters: []Owner{}, Chains: []Chain{}}
 	for _, v := range c.VirtualClusters {
 		out.VirtualClusters = append(out.VirtualClusters, owner(v, t, pinned))
 	}
@@ -100,13 +108,23 @@ func Divide(c cell.Config) (*Division, error) {
 	return out, nil
 }
 
-func newChain(stages []stage, nodes map[string]bool) *chainState {
-	s := &chainState{free: make([]int, len(stages))}
+func newChain(stages []stage, nodes map[string]bool, processors []string) *chainState {
+	s := &chainState{free: make([]int, len(stages)), cpu: slices.Contains(processors, stages[0].name)}
 	for _, x := range slices.Backward(stages) {
-		s.Levels = append(s.Levels, Level{CellType: x.name, GPUs: x.gpus, IsNodeLevel: nodes[x.name]})
+		l := Level{CellType: x.name, IsNodeLevel: nodes[x.name]}
+		l.GPUs, l.CPUCells = s.kind(x.gpus)
+		s.Levels, s.leaves = append(s.Levels, l), append(s.leaves, x.gpus)
 	}
 	s.Name, s.LeafType = s.Levels[0].CellType, stages[0].name
 	return s
+}
+
+// kind says of so many leaves how many are GPUs and how many CPU cells.
+func (s *chainState) kind(leaves int) (gpus, cpuCells int) {
+	if s.cpu {
+		return 0, leaves
+	}
+	return leaves, 0
 }
 
 // add counts a cell and those below; it tells whether a pinned cell is among them. What holds none is
@@ -114,13 +132,13 @@ func newChain(stages []stage, nodes map[string]bool) *chainState {
 func (s *chainState) add(x *cell.Expanded, level int, pinned map[string]PinnedCell) bool {
 	s.Levels[level].Count++
 	if level == 0 {
-		s.GPUs += s.Levels[0].GPUs
+		s.GPUs, s.CPUCells = s.GPUs+s.Levels[0].GPUs, s.CPUCells+s.Levels[0].CPUCells
 	}
 	if s.Levels[level].IsNodeLevel {
 		s.Nodes++
 	}
 	if x.Pinned != "" {
-		pinned[x.Pinned] = PinnedCell{x.Pinned, x.Type, s.Levels[level].GPUs}
+		pinned[x.Pinned] = PinnedCell{x.Pinned, x.Type, s.Levels[level].GPUs, s.Levels[level].CPUCells}
 	}
 	has := make([]bool, len(x.Children))
 	for i := range x.Children {
@@ -144,9 +162,9 @@ func (s *chainState) add(x *cell.Expanded, level int, pinned map[string]PinnedCe
 }
 
 func owner(v cell.VirtualCluster, t *topology, pinned map[string]PinnedCell) Owner {
-	o := Owner{Name: v.Name, GPUs: t.owned(v), Cells: []cell.LevelCount{}}
+	o := Owner{Name: v.Name, GPUs: t.owned(v), CPUCells: t.ownedCPUCells(v), Cells: []cell.LevelCount{}}
 	for _, c := range v.Cells {
-		o.Cells = append(o.Cells, cell.LevelCount{CellType: c.Type, GPUs: t.sizes[lastType(c.Type)], Count: c.Count})
+		o.Cells = append(o.Cells, cell.LevelCount{CellType: c.Type, GPUs: t.sizes[lastType(c.Type)], CPUCells: t.cpuSizes[lastType(c.Type)], Count: c.Count})
 	}
 	for _, id := range v.Pinned {
 		o.Pinned = append(o.Pinned, pinned[id])
@@ -181,7 +199,7 @@ func (s *chainState) take(level int) {
 	}
 	for ; from < level; from++ {
 		s.free[from]--
-		s.free[from+1] += s.Levels[from].GPUs / s.Levels[from+1].GPUs
+		s.free[from+1] += s.leaves[from] / s.leaves[from+1]
 	}
 	s.free[level]--
 }
@@ -191,8 +209,9 @@ func (d *Division) add(s *chainState) {
 	for level, n := range s.free {
 		if n > 0 {
 			l := s.Levels[level]
-			d.Unassigned.Cells = append(d.Unassigned.Cells, cell.LevelCount{CellType: l.CellType, GPUs: l.GPUs, Count: n})
+			d.Unassigned.Cells = append(d.Unassigned.Cells, cell.LevelCount{CellType: l.CellType, GPUs: l.GPUs, CPUCells: l.CPUCells, Count: n})
 			d.Unassigned.GPUs += n * l.GPUs
+			d.Unassigned.CPUCells += n * l.CPUCells
 		}
 	}
 }

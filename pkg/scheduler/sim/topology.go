@@ -2,6 +2,7 @@ package sim
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -30,7 +31,10 @@ type topology struct {
 	leaves map[string]map[int32]leaf // by node and device index
 	pinned map[string]int            // GPUs
 	sizes  map[string]int            // GPUs by cell type
-	next   int32
+	// cpuCells and the two below are the same of machines without GPUs.
+	cpuCells            int
+	cpuPinned, cpuSizes map[string]int
+	next                int32
 }
 
 // newTopology builds the topology of a valid configuration.
@@ -39,22 +43,37 @@ func newTopology(c cell.Config) (*topology, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &topology{chains: map[string][]stage{}, leaves: map[string]map[int32]leaf{}, pinned: map[string]int{}, sizes: map[string]int{}}
+	t := &topology{chains: map[string][]stage{}, leaves: map[string]map[int32]leaf{}, pinned: map[string]int{}, sizes: map[string]int{},
+		cpuPinned: map[string]int{}, cpuSizes: map[string]int{}}
 	nodes := map[string]bool{}
 	for _, x := range c.Types {
 		nodes[x.Name] = x.Node
 	}
 	for i := range top {
-		if _, ok := t.chains[top[i].Type]; !ok {
-			t.chains[top[i].Type] = t.steps(&top[i])
+		stages := t.chains[top[i].Type]
+		if stages == nil {
+			stages = steps(&top[i])
+			t.chains[top[i].Type] = stages
 		}
-		t.gpus += t.add(&top[i], top[i].Type, "", nil, nodes)
+		if slices.Contains(c.Processors, stages[0].name) {
+			t.cpuCells += t.add(&top[i], top[i].Type, "", nil, nodes, t.cpuPinned)
+			sizesOf(stages, t.cpuSizes)
+			continue
+		}
+		t.gpus += t.add(&top[i], top[i].Type, "", nil, nodes, t.pinned)
+		sizesOf(stages, t.sizes)
 	}
 	return t, nil
 }
 
+func sizesOf(stages []stage, to map[string]int) {
+	for _, s := range stages {
+		to[s.name] = s.gpus
+	}
+}
+
 // steps lists the levels of a chain from its first cell.
-func (t *topology) steps(top *cell.Expanded) []stage {
+func steps(top *cell.Expanded) []stage {
 	var down []string
 	for x := top; ; x = &x.Children[0] {
 		down = append(down, x.Type)
@@ -70,13 +89,12 @@ func (t *topology) steps(top *cell.Expanded) []stage {
 		}
 		gpus *= max(len(x.Children), 1)
 		out[i] = stage{x.Type, gpus}
-		t.sizes[x.Type] = gpus
 	}
 	return out
 }
 
-// add numbers a cell and those below it, and returns its GPUs.
-func (t *topology) add(x *cell.Expanded, chain, node string, above []int32, nodes map[string]bool) int {
+// add numbers a cell and those below it, and returns its leaves.
+func (t *topology) add(x *cell.Expanded, chain, node string, above []int32, nodes map[string]bool, pinned map[string]int) int {
 	t.next++
 	path := append(append(make([]int32, 0, len(above)+1), t.next), above...)
 	if nodes[x.Type] {
@@ -84,7 +102,7 @@ func (t *topology) add(x *cell.Expanded, chain, node string, above []int32, node
 	}
 	gpus := 0
 	for i := range x.Children {
-		gpus += t.add(&x.Children[i], chain, node, path, nodes)
+		gpus += t.add(&x.Children[i], chain, node, path, nodes, pinned)
 	}
 	if len(x.Children) == 0 {
 		gpus = 1
@@ -96,21 +114,26 @@ func (t *topology) add(x *cell.Expanded, chain, node string, above []int32, node
 		}
 	}
 	if x.Pinned != "" {
-		t.pinned[x.Pinned] = gpus
+		pinned[x.Pinned] = gpus
 	}
 	return gpus
 }
 
 // owned returns the GPUs of a virtual cluster.
-func (t *topology) owned(v cell.VirtualCluster) int {
-	gpus := 0
+func (t *topology) owned(v cell.VirtualCluster) int { return sum(v, t.sizes, t.pinned) }
+
+// ownedCPUCells returns its CPU cells.
+func (t *topology) ownedCPUCells(v cell.VirtualCluster) int { return sum(v, t.cpuSizes, t.cpuPinned) }
+
+func sum(v cell.VirtualCluster, sizes, pinned map[string]int) int {
+	n := 0
 	for _, c := range v.Cells {
-		gpus += t.sizes[lastType(c.Type)] * c.Count
+		n += sizes[lastType(c.Type)] * c.Count
 	}
 	for _, id := range v.Pinned {
-		gpus += t.pinned[id]
+		n += pinned[id]
 	}
-	return gpus
+	return n
 }
 
 // common returns the lowest level of which one cell holds all the GPUs, and the lowest level that
