@@ -80,9 +80,17 @@ func (s *Sandbox) chooseClusterNetworks() error {
 }
 
 // nestedSettings are what kubelet, kube-proxy and containerd need on a host that shares this
-// machine's kernel: its /proc/sys, its swap, its disk figures and its conntrack table aren't theirs.
+// machine's kernel: its /proc/sys, its swap, its disks and its conntrack table aren't theirs.
 func nestedSettings(cg cgroups) extraByKey {
-	kubelet := map[string]any{"failSwapOn": false, "localStorageCapacityIsolation": false}
+	kubelet := map[string]any{
+		"failSwapOn": false,
+		// How full the machine's disk is says nothing about a host: no pod has to go for it, and no image, which
+		// couldn't be had again.
+		"imageGCHighThresholdPercent": 100,
+		"evictionHard": map[string]any{
+			"memory.available": "100Mi", "nodefs.available": "0%", "nodefs.inodesFree": "0%", "imagefs.available": "0%", "imagefs.inodesFree": "0%",
+		},
+	}
 	if cg.isV1() {
 		kubelet["failCgroupV1"] = false
 		kubelet["cgroupDriver"] = "cgroupfs"

@@ -87,11 +87,11 @@ func (r *renderer) podSpec(role *protocol.Role) corev1.PodSpec {
 		InitContainers: []corev1.Container{{
 			Name: spec.InitContainer, Image: r.Cluster.RuntimeImage, ImagePullPolicy: corev1.PullIfNotPresent, Args: []string{"install", spec.Home},
 			VolumeMounts: []corev1.VolumeMount{{Name: volumeHome, MountPath: spec.Home}},
-			Resources:    corev1.ResourceRequirements{Limits: hostResources(role)},
+			Resources:    corev1.ResourceRequirements{Limits: hostResources(role), Requests: diskRequest(role)},
 		}},
 		Containers: []corev1.Container{{
 			Name: appContainer, Image: role.Image, Command: []string{spec.Runtime, "run"},
-			Env: r.env(role), VolumeMounts: r.mounts(), Resources: corev1.ResourceRequirements{Limits: r.limits(role)},
+			Env: r.env(role), VolumeMounts: r.mounts(), Resources: corev1.ResourceRequirements{Limits: r.limits(role), Requests: diskRequest(role)},
 			TerminationMessagePath: spec.TerminationLog, TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 		}},
 	}
@@ -137,6 +137,15 @@ func (r *renderer) affinity() *corev1.Affinity {
 
 // wholeCPUs is what programs are told, which count processors: at least one where there is a part of one.
 func wholeCPUs(milli int) int { return (milli + 999) / 1000 }
+
+// diskRequest asks for no room on the disk in advance, where there is a limit: Kubernetes would take the limit for
+// the request, and some machines don't tell how much room they have.
+func diskRequest(role *protocol.Role) corev1.ResourceList {
+	if role.DiskMB == 0 {
+		return nil
+	}
+	return corev1.ResourceList{corev1.ResourceEphemeralStorage: resource.Quantity{Format: resource.BinarySI}}
+}
 
 // hostResources are processors, memory and room on the disk. 0 of the first two is no limit; 0 of the disk is
 // the cluster's default, a LimitRange.

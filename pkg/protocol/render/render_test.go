@@ -134,6 +134,8 @@ func TestATaskMayWriteToItsDiskWhatItAsksFor(t *testing.T) {
 	for _, p := range mustRender(t, job(t, role, ""), options()).Framework.Spec.TaskRoles {
 		for _, c := range append(p.Task.Pod.Spec.InitContainers, p.Task.Pod.Spec.Containers...) {
 			assert.Equal(t, "2Gi", c.Resources.Limits.StorageEphemeral().String(), c.Name)
+			assert.Contains(t, c.Resources.Requests, corev1.ResourceEphemeralStorage, "else Kubernetes takes the limit")
+			assert.Zero(t, c.Resources.Requests.StorageEphemeral().Value(), c.Name)
 		}
 	}
 	for _, p := range mustRender(t, job(t, worker("main", 1, 0), ""), options()).Framework.Spec.TaskRoles {
