@@ -140,7 +140,7 @@ title "The services: the configuration goes into the cluster, each service is a 
 run paictl config push -p "$work/cluster" --yes
 run paictl service start
 run paictl service status
-paictl service status --exit-code >/dev/null || fail "not all services are ready"
+paictl service status --exit-code >/dev/null 2>&1 || fail "not all services are ready"
 
 title "Prometheus knows every machine, and answers only who knows its password"
 if command -v curl >/dev/null; then

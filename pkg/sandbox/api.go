@@ -17,6 +17,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/bundle"
 	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/plural"
 )
 
 // maxNodes bounds a simulated cluster to what Kubernetes itself is tested with.
@@ -106,7 +107,7 @@ func (s *Sandbox) upAPI(ctx context.Context, programs map[string]string, version
 	if err != nil {
 		return err
 	}
-	s.progress(fmt.Sprintf("simulating %d node(s)", len(nodes)))
+	s.progress("simulating " + plural.Of(len(nodes), "node"))
 	if err := syncNodes(ctx, client, version, nodes); err != nil {
 		return fmt.Errorf("make the simulated nodes: %w", err)
 	}

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/plural"
 )
 
 // Down ends the sandbox and removes everything of it. It may be run again after any
@@ -87,7 +88,7 @@ func (s *Sandbox) hostsDown(ctx context.Context) error {
 	for name := range running {
 		names[name] = true
 	}
-	s.progress(fmt.Sprintf("ending %d host(s)", len(names)))
+	s.progress("ending " + plural.Of(len(names), "host"))
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(8)
 	for name := range names {

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/plural"
 )
 
 const (
@@ -151,7 +152,7 @@ func (s *Sandbox) start(ctx context.Context, names []string) error {
 		}
 	}
 	if len(off) > 0 {
-		s.progress(fmt.Sprintf("starting %d host(s)", len(off)))
+		s.progress("starting " + plural.Of(len(off), "host"))
 	}
 	if err := s.provision(ctx, off); err != nil {
 		return err
