@@ -63,6 +63,21 @@ func (s *IOStreams) CanRedraw() bool { return s.errTTY && !s.dumb }
 // IsOutTTY tells whether data is read by a person.
 func (s *IOStreams) IsOutTTY() bool { return s.outTTY }
 
+// Logs is where logs go. What programs wrote may colour a terminal and not command it, unless raw is set; a file or
+// a pipe gets every byte.
+func (s *IOStreams) Logs(raw bool) io.WriteCloser {
+	if raw || !s.IsOutTTY() {
+		return asItIs{s.Out}
+	}
+	return terminal.Colours(s.Out)
+}
+
+// asItIs changes nothing.
+type asItIs struct{ io.Writer }
+
+// Close has nothing to end.
+func (asItIs) Close() error { return nil }
+
 // ColourEnabled tells whether progress may be coloured.
 func (s *IOStreams) ColourEnabled() bool { return s.colour }
 

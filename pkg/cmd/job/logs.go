@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
-	stdio "io"
 	"regexp"
 	"strconv"
 	"time"
@@ -139,7 +138,7 @@ func logsRun(ctx context.Context, opts *LogsOptions) error {
 		return err
 	}
 	io, o := opts.Factory.IO, opts.Logs
-	out := logScreen(io, opts.Raw)
+	out := io.Logs(opts.Raw)
 	defer out.Close()
 	o.Out = out
 	o.Problem = func(err error) { io.Say("warning: %v", err) }
@@ -158,20 +157,6 @@ func logsRun(ctx context.Context, opts *LogsOptions) error {
 	}
 	return c.Explain(err)
 }
-
-// logScreen is where logs go: what programs wrote may not command a terminal.
-func logScreen(io *iostreams.IOStreams, raw bool) stdio.WriteCloser {
-	if raw || !io.IsOutTTY() {
-		return asItIs{io.Out}
-	}
-	return terminal.Colours(io.Out)
-}
-
-// asItIs changes nothing.
-type asItIs struct{ stdio.Writer }
-
-// Close has nothing to end.
-func (asItIs) Close() error { return nil }
 
 // palette are colours that can be read on light and dark screens.
 var palette = []int{36, 33, 32, 35, 34, 96, 93, 92, 95, 94}

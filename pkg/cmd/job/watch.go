@@ -15,7 +15,7 @@ func watch(ctx context.Context, f *cmdutil.Factory, c *job.Client, j *job.Job, o
 	reading, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ended := make(chan struct{})
-	out := logScreen(f.IO, false)
+	out := f.IO.Logs(false)
 	defer out.Close()
 	go func() {
 		defer close(ended)

@@ -67,9 +67,11 @@ func logsRun(ctx context.Context, opts *LogsOptions) error {
 		return err
 	}
 	io := opts.Factory.IO
+	out := io.Logs(false)
+	defer out.Close()
 	err = c.Logs(ctx, services.LogOptions{
 		Name: opts.Name, Follow: opts.Follow, Since: opts.Since, Tail: opts.Tail, Previous: opts.Previous,
-		Out: io.Out, Problem: func(err error) { io.Say("warning: %v", err) },
+		Out: out, Problem: func(err error) { io.Say("warning: %v", err) },
 	})
 	select {
 	case <-ctx.Done():
