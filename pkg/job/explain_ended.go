@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/openpai/paictl/pkg/framework/api"
+	"github.com/openpai/paictl/pkg/framework/machine"
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 	"github.com/openpai/paictl/pkg/runtime/report"
 )
@@ -88,6 +89,9 @@ func (e *evidence) failure(w *Why, a *api.Attempt) {
 	c := a.Completion
 	rule := e.rules.ByCode(int(c.Code))
 	reason := strings.TrimRight(rule.Reason, ".")
+	if _, told, ok := strings.Cut(c.Diagnostics, ". "); ok && c.Code == machine.CodeDependency {
+		reason = strings.TrimRight(told, ".") // it names the job
+	}
 	task := e.culprit(a)
 	if rule.Code != int(c.Code) {
 		reason = fmt.Sprintf("It ended with code %d, which no rule knows", c.Code)

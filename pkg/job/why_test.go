@@ -139,6 +139,12 @@ func situations() map[string]situation {
 		f.Status.AttemptStatus.ID = 2
 	}
 	return map[string]situation{
+		"waiting: for other jobs": {f: framework(state(v1.AttemptCreationPending), func(f *v1.Framework) {
+			f.Status.Message = "The job starts after bob/data."
+		})},
+		"failed: another job": {f: framework(state(v1.Completed), completed(-202), func(f *v1.Framework) {
+			f.Status.AttemptStatus.CompletionStatus.Diagnostics = "A job that had to succeed before did not. The job was not started: it was to start after bob/data has succeeded, and that job was stopped."
+		})},
 		"waiting: cut off":                {f: preparing, change: func(e *evidence) { e.cutOff = true }},
 		"waiting: no controller":          {f: framework(func(f *v1.Framework) { f.Status = nil }), change: absent},
 		"waiting: the controller is slow": {f: framework(func(f *v1.Framework) { f.Status = nil })},
