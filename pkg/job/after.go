@@ -65,3 +65,29 @@ func (c *Client) afterOne(ctx context.Context, user string, a protocol.After) (v
 	}
 	return out, nil
 }
+
+// sameAfter reports whether two submissions wait for jobs of the same names.
+func sameAfter(a, b *v1.Framework) bool {
+	names := func(f *v1.Framework) (out []string) {
+		all, _ := f.After()
+		for _, one := range all {
+			out = append(out, fmt.Sprint(one.Job, " ", one.Ended))
+		}
+		slices.Sort(out)
+		return out
+	}
+	return slices.Equal(names(a), names(b))
+}
+
+// renewAfter finds the jobs again that a job waits for which is made once more: theirs may be others by now.
+func (c *Client) renewAfter(ctx context.Context, f *v1.Framework) error {
+	all, err := f.After()
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	o := &render.Objects{Framework: f}
+	for _, a := range all {
+		o.After = append(o.After, protocol.After{Job: a.Job, Ended: a.Ended})
+	}
+	return c.after(ctx, o, SubmitOptions{Replace: true})
+}

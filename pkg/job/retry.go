@@ -51,6 +51,9 @@ func (c *Client) Retry(ctx context.Context, j *Job) (before Phase, err error) {
 		if kept, err = c.keep(ctx, j); err != nil {
 			return before, c.Explain(fmt.Errorf("keep %s while it is made anew: %w", j.Title(), err))
 		}
+		if err := c.renewAfter(ctx, kept.Framework); err != nil {
+			return before, err
+		}
 		if err := c.Remove(ctx, j); err != nil {
 			return before, err
 		}

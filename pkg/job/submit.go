@@ -52,12 +52,12 @@ type SubmitOptions struct {
 // and repeated: what is missing is made, and nothing is made twice.
 func (c *Client) Submit(ctx context.Context, o *render.Objects, opts SubmitOptions) (Outcome, error) {
 	user, name := o.Framework.Labels[v1.LabelUser], o.Framework.Annotations[v1.AnnotationJobName]
+	if err := c.after(ctx, o, opts); err != nil { // before a job of the name is removed
+		return "", err
+	}
 	if err := c.checkName(ctx, o, opts); errors.Is(err, errSkip) {
 		return Ended, nil
 	} else if err != nil {
-		return "", err
-	}
-	if err := c.after(ctx, o, opts); err != nil {
 		return "", err
 	}
 	made, err := c.Frameworks.Create(ctx, o.Framework, opts.DryRun)
@@ -122,7 +122,7 @@ func (c *Client) same(ctx context.Context, there *v1.Framework, o *render.Object
 			return false, nil
 		}
 	}
-	if there.Annotations[v1.AnnotationConfigHash] == "" {
+	if there.Annotations[v1.AnnotationConfigHash] == "" || !sameAfter(there, o.Framework) {
 		return false, nil
 	}
 	held, err := c.Client.CoreV1().Secrets(c.Namespace).Get(ctx, v1.SpecSecretName(there.Name), metav1.GetOptions{})

@@ -65,7 +65,7 @@ func (l *lab) lostNode(t *testing.T) {
 	file := filepath.Join(l.cluster, "kubernetes-configuration.yaml")
 	good, err := os.ReadFile(file)
 	require.NoError(t, err)
-	bad := strings.Replace(string(good), "    kubelet:\n", "    kubelet:\n      imageGCHighThresholdPercent: 300\n", 1)
+	bad := strings.Replace(string(good), "imageGCHighThresholdPercent: 100", "imageGCHighThresholdPercent: 300", 1)
 	require.NotEqual(t, string(good), bad)
 	require.NoError(t, os.WriteFile(file, []byte(bad), 0o600))
 	s := l.up(3)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,10 +36,13 @@ func awaited(o any) ([]string, error) {
 	return names, nil
 }
 
-// after finds out whether the jobs that a Framework waits for have ended. It is asked only before the first
-// task has run.
+// archiveTime bounds a question to the archive: jobs that need nothing of it must not wait for one that hangs.
+const archiveTime = 5 * time.Second
+
+// after finds out whether the jobs that a Framework waits for have ended. It is asked until the first task has run.
 func (r *reconciler) after(ctx context.Context, f *v1.Framework, st *v1.FrameworkStatus) (machine.After, error) {
-	if st != nil && (st.RunTime != nil || st.State != v1.AttemptCreationPending) || f.Annotations[v1.AnnotationAfter] == "" {
+	stopping := f.Spec.ExecutionType == v1.ExecutionStop || f.DeletionTimestamp != nil
+	if f.Annotations[v1.AnnotationAfter] == "" || stopping || st != nil && (st.RunTime != nil || st.State == v1.Completed) {
 		return machine.After{}, nil
 	}
 	all, err := f.After()
@@ -45,17 +50,24 @@ func (r *reconciler) after(ctx context.Context, f *v1.Framework, st *v1.Framewor
 		return machine.After{Failed: err.Error()}, nil //nolint:nilerr // it will not get better: the job ends with it
 	}
 	var out machine.After
+	if st != nil {
+		out.Done = slices.Clone(st.AfterDone)
+	}
 	for i := range all {
 		a := &all[i]
+		if slices.Contains(out.Done, string(a.UID)) {
+			continue
+		}
 		how, err := r.endOf(ctx, a)
 		switch {
 		case err != nil:
 			return machine.After{}, err
 		case how == "":
 			out.Waits = append(out.Waits, a.Job)
-		case how != api.Succeeded && !a.Ended:
+		case how == api.Succeeded || a.Ended:
+			out.Done = append(out.Done, string(a.UID))
+		case out.Failed == "":
 			out.Failed = fmt.Sprintf("it was to start after %s has succeeded, and that job %s", a.Job, how)
-			return out, nil
 		}
 	}
 	return out, nil
@@ -75,8 +87,12 @@ func (r *reconciler) endOf(ctx context.Context, a *v1.After) (string, error) {
 	if err == nil && live.UID == a.UID {
 		return endedHow(api.StateOf(live)), nil
 	}
-	d, err := r.o.Store.Job(ctx, string(a.UID))
+	brief, cancel := context.WithTimeout(ctx, archiveTime)
+	defer cancel()
+	d, err := r.o.Store.Job(brief, string(a.UID))
 	switch {
+	case ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
+		return "", nil // asked again within a minute
 	case errors.Is(err, archive.ErrNotFound):
 		return "was deleted, and nothing tells how it ended", nil
 	case err != nil:

@@ -79,7 +79,7 @@ func (s *step) decide() {
 		c = s.ofFramework(CodeStopped)
 	case s.Invalid != "":
 		c = &v1.FrameworkAttemptCompletionStatus{CompletionStatus: completion(s.outcome(CodeInvalid), s.Invalid)}
-	case s.After.Failed != "":
+	case s.After.Failed != "" && s.status.State == v1.AttemptCreationPending:
 		c = &v1.FrameworkAttemptCompletionStatus{CompletionStatus: completion(s.outcome(CodeDependency), "The job was not started: "+s.After.Failed+".")}
 	case s.lost():
 		c = s.ofFramework(CodeConfigMapDeleted)
@@ -219,6 +219,7 @@ func (s *step) prepare() {
 	}
 	if s.status.State == v1.AttemptCreationPending {
 		switch {
+		case s.After.Failed != "": // decided in the next pass
 		case len(s.After.Waits) > 0:
 			s.wake(s.Now.Add(afterWake))
 		case s.ConfigMap.UID == "":

@@ -39,6 +39,7 @@ type Input struct {
 // After is what became of the jobs that must end first.
 type After struct {
 	Waits  []string // those that have not ended
+	Done   []string // UIDs of those that have, as they had to
 	Failed string   // why the Framework will never start, as the rest of a sentence; empty where it may
 }
 
@@ -177,6 +178,10 @@ func Step(in Input) (*v1.FrameworkStatus, Result) {
 	}
 	if s.status == nil {
 		s.begin()
+		s.Changed, s.Decisive = true, true
+	}
+	if len(s.After.Done) > len(s.status.AfterDone) {
+		s.status.AfterDone = s.After.Done
 		s.Changed, s.Decisive = true, true
 	}
 	for range maxPasses {

@@ -3,6 +3,7 @@ package v1
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -22,6 +23,9 @@ type After struct {
 	Ended bool `json:"ended,omitempty"`
 }
 
+// frameworkName is what the definition of Frameworks allows.
+var frameworkName = regexp.MustCompile(`^[a-z0-9]{1,63}$`)
+
 // After returns the jobs that the Framework waits for.
 func (f *Framework) After() ([]After, error) {
 	text := f.Annotations[AnnotationAfter]
@@ -31,6 +35,11 @@ func (f *Framework) After() ([]After, error) {
 	var all []After
 	if err := json.Unmarshal([]byte(text), &all); err != nil {
 		return nil, fmt.Errorf("the annotation %s is no list of jobs: %w", AnnotationAfter, err)
+	}
+	for i := range all {
+		if !frameworkName.MatchString(all[i].Framework) || all[i].UID == "" {
+			return nil, fmt.Errorf("the annotation %s names no job: %.80q", AnnotationAfter, all[i].Framework)
+		}
 	}
 	if len(all) > MaxAfter {
 		return nil, fmt.Errorf("the annotation %s has %d jobs, and at most %d are waited for", AnnotationAfter, len(all), MaxAfter)

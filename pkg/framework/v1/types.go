@@ -131,6 +131,9 @@ type FrameworkStatus struct {
 	AvoidedNodes []AvoidedNode `json:"avoidedNodes,omitempty"`
 	// ArchivedTime is set when the whole job, as it ended, lies in the archive.
 	ArchivedTime *metav1.Time `json:"archivedTime,omitempty"`
+	// AfterDone are the UIDs of jobs that this one waited for and that have ended as they had to: they may be
+	// removed, with their history, while others are waited for.
+	AfterDone []string `json:"afterDone,omitempty"`
 	// Message is one sentence for a person where the state alone doesn't tell: why no pod can be
 	// made, or why it is retried, and when.
 	Message string `json:"message,omitempty"`
