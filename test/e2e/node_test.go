@@ -78,7 +78,7 @@ func (l *lab) lostNode(t *testing.T) {
 			assert.Equal(t, "not changed: the new kubelet settings failed on "+worker, f.Error)
 		}
 	}
-	assert.Equal(t, "active", l.on(l.names[0], "systemctl is-active kubelet && ! grep -q imageGC /etc/paictl/kubelet.conf.d/*"))
+	assert.Equal(t, "active", l.on(l.names[0], "systemctl is-active kubelet && ! grep -q 'imageGCHighThresholdPercent: 300' /etc/paictl/kubelet.conf.d/*"))
 	require.NoError(t, os.WriteFile(file, good, 0o600))
 	l.up(0)
 	l.isReady(3)

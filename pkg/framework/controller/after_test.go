@@ -1,14 +1,20 @@
 package controller_test
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/openpai/paictl/pkg/framework/api"
 	"github.com/openpai/paictl/pkg/framework/machine"
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 )
@@ -103,4 +109,87 @@ func TestAHostileListOfJobsEndsOnlyItsOwn(t *testing.T) {
 	f := w.reaches("hostile", v1.Completed)
 	assert.Contains(t, f.Status.Message, "is no list of jobs")
 	w.exits("other-worker-0", 0)
+}
+
+// patch changes a job as "paictl job retry" and "paictl job stop" do.
+func (w *cluster) patch(name, body string) {
+	w.t.Helper()
+	f := &v1.Framework{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.namespace}}
+	require.NoError(w.t, w.c.Patch(w.t.Context(), f, client.RawPatch(types.MergePatchType, []byte(body))))
+}
+
+func TestARetryOfAJobThatWaitsWaits(t *testing.T) {
+	w := begin(t)
+	first := w.submit("first", workers(1))
+	w.submitAfter("second", after(first))
+	w.held("second")
+	w.patch("second", `{"metadata": {"annotations": {"`+v1.AnnotationRestart+`": "now"}}}`)
+	f := w.until("second", "has another attempt", func(f *v1.Framework) bool { return f.Status.AttemptStatus.ID == 1 && f.Status.Message != "" })
+	assert.Equal(t, v1.AttemptCreationPending, f.Status.State)
+	w.exits("first-worker-0", 0)
+	w.exits("second-worker-0", 0)
+}
+
+func TestAJobWithAHostileListCanBeStoppedAndRemoved(t *testing.T) {
+	w := begin(t)
+	for i, other := range []string{"", "a/b", "..", "Not a name"} {
+		name := fmt.Sprintf("hostile%d", i)
+		w.submitAfter(name, v1.After{Framework: other, UID: "x", Job: "a/b"})
+		w.reaches(name, v1.Completed)
+		require.NoError(t, w.c.Delete(t.Context(), &v1.Framework{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.namespace}}))
+		w.eventually("it is gone", func() bool { return !w.get(&v1.Framework{}, name) })
+	}
+}
+
+// archiveOf is an archive whose answers about jobs a test takes away.
+type archiveOf struct {
+	*memory
+	hangs, empty atomic.Bool
+}
+
+// Job implements Store.
+func (a *archiveOf) Job(ctx context.Context, uid string) (*api.JobDetail, error) {
+	if a.hangs.Load() {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	if a.empty.Load() {
+		uid = "nothing has this"
+	}
+	return a.memory.Job(ctx, uid)
+}
+
+func TestAnEndThatWasSeenIsNotForgottenWithItsHistory(t *testing.T) {
+	w := simulate(t)
+	archive := &archiveOf{memory: w.store}
+	w.o.Store = archive
+	w.start()
+	one, two := w.submit("one", workers(1)), w.submit("two", workers(1))
+	w.submitAfter("third", after(one), after(two))
+	w.held("third")
+	w.exits("one-worker-0", 0)
+	w.until("third", "waits only for the other", func(f *v1.Framework) bool { return f.Status.Message == "The job starts after alice/two." })
+	w.until("one", "is archived", func(f *v1.Framework) bool { return f.Status.ArchivedTime != nil })
+	archive.empty.Store(true)
+	w.stop()
+	require.NoError(t, w.c.Delete(t.Context(), one))
+	w.start()
+	w.eventually("it is gone", func() bool { return !w.get(&v1.Framework{}, "one") })
+	w.exits("two-worker-0", 0)
+	w.exits("third-worker-0", 0)
+}
+
+func TestAnArchiveThatHangsDelaysOnlyThoseWhoNeedIt(t *testing.T) {
+	w := simulate(t)
+	archive := &archiveOf{memory: w.store}
+	archive.hangs.Store(true)
+	w.o.Store, w.o.Workers = archive, 2
+	w.start()
+	gone := v1.After{Framework: "gone", UID: "gone", Job: "alice/gone"}
+	for i := range 3 {
+		w.submitAfter(fmt.Sprintf("waits%d", i), gone)
+	}
+	w.submit("plain", workers(1))
+	w.exits("plain-worker-0", 0)
+	archive.hangs.Store(false)
 }
