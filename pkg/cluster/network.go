@@ -93,10 +93,9 @@ func (p *network) resources(n *Node) (resources, error) {
 
 // metadata keeps pods from the cloud's metadata service. Where it is open the unit stays, and opens it.
 func (p *network) metadata() resources {
-	k := p.spec.Config.Kubernetes.Kubernetes
-	start := strings.ReplaceAll(podMetadataService, "@PODS@", k.PodCIDR)
-	if k.MetadataAddress == config.MetadataOpen {
-		start = strings.ReplaceAll(podMetadataService, "close @PODS@", "open")
+	start := podMetadataService
+	if p.spec.Config.Kubernetes.Kubernetes.MetadataAddress == config.MetadataOpen {
+		start = strings.ReplaceAll(start, "pod-metadata close", "pod-metadata open")
 	}
 	return resources{
 		files: []file{{path: metadataScript, mode: 0o755, body: podMetadata}, {path: metadataService, mode: 0o644, body: []byte(start)}},

@@ -55,7 +55,7 @@ func TestPodsReachNoMetadataServiceUnlessTheyMay(t *testing.T) {
 		require.NoError(t, err)
 		return string(text)
 	}
-	assert.Contains(t, unit(), "ExecStart=/usr/local/libexec/paictl/pod-metadata close 10.244.0.0/16\n")
+	assert.Contains(t, unit(), "ExecStart=/usr/local/libexec/paictl/pod-metadata close\n")
 	l.conf.Kubernetes.Kubernetes.MetadataAddress = config.MetadataOpen
 	l.forgetCalls()
 	l.mustUp()

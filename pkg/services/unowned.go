@@ -3,6 +3,7 @@ package services
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -36,7 +37,7 @@ func newOwners(c kubernetes.Interface) *owners {
 func (o *owners) lost(ctx context.Context, p *corev1.Pod) (bool, error) {
 	ref := metav1.GetControllerOf(p)
 	if ref == nil {
-		return true, nil
+		return len(p.OwnerReferences) == 0, nil
 	}
 	if gone, known := o.gone[ref.UID]; known {
 		return gone, nil
@@ -62,16 +63,17 @@ func (o *owners) lost(ctx context.Context, p *corev1.Pod) (bool, error) {
 // get returns an owner, nil where it is gone. An owner of a kind that is not known counts as there.
 func (o *owners) get(ctx context.Context, namespace string, ref *metav1.OwnerReference) (owner metav1.Object, err error) {
 	apps, opts := o.client.AppsV1(), metav1.GetOptions{}
-	switch ref.Kind {
-	case "ReplicaSet":
+	group, _, _ := strings.Cut(ref.APIVersion, "/")
+	switch group + "/" + ref.Kind {
+	case "apps/ReplicaSet":
 		owner, err = apps.ReplicaSets(namespace).Get(ctx, ref.Name, opts)
-	case "Deployment":
+	case "apps/Deployment":
 		owner, err = apps.Deployments(namespace).Get(ctx, ref.Name, opts)
-	case "StatefulSet":
+	case "apps/StatefulSet":
 		owner, err = apps.StatefulSets(namespace).Get(ctx, ref.Name, opts)
-	case "DaemonSet":
+	case "apps/DaemonSet":
 		owner, err = apps.DaemonSets(namespace).Get(ctx, ref.Name, opts)
-	case "Job":
+	case "batch/Job":
 		owner, err = o.client.BatchV1().Jobs(namespace).Get(ctx, ref.Name, opts)
 	default:
 		return &metav1.ObjectMeta{}, nil
@@ -91,7 +93,7 @@ func (o *owners) get(ctx context.Context, namespace string, ref *metav1.OwnerRef
 func unowned(ctx context.Context, c kubernetes.Interface, namespaces []string) (map[string][]corev1.Pod, error) {
 	out, owners := map[string][]corev1.Pod{}, newOwners(c)
 	for _, namespace := range namespaces {
-		list, err := c.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: labelPartOf + "=paictl," + labelName})
+		list, err := c.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: labelPartOf + "=" + manager + "," + labelName})
 		if err != nil {
 			return nil, fmt.Errorf("list the pods of the services: %w", err)
 		}
@@ -129,7 +131,7 @@ func (r *run) removeUnowned(ctx context.Context, service string, pods []corev1.P
 	owners := newOwners(r.Client)
 	for i := range pods {
 		p := &pods[i]
-		if p.DeletionTimestamp != nil {
+		if p.DeletionTimestamp != nil || p.Labels[labelPartOf] != manager { // a selector may fit pods of others
 			continue
 		}
 		lost, err := owners.lost(ctx, p)

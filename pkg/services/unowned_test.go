@@ -74,6 +74,27 @@ func TestPodsThatNothingOwnsAreToldAndRemoved(t *testing.T) {
 	assert.Equal(t, "current", sets.Items[0].Name)
 }
 
+func TestPodsOfOthersAreLeftAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := started(t)
+		owned := func(version, kind string) []metav1.OwnerReference {
+			refs := ownedBy(kind, "other", "other")
+			refs[0].APIVersion = version
+			return refs
+		}
+		l.podWith("volcano", "grafana", owned("batch.volcano.sh/v1alpha1", "Job"))
+		l.podWith("kruise", "grafana", owned("apps.kruise.io/v1beta1", "StatefulSet"))
+		l.podWith("part-of-something", "grafana", []metav1.OwnerReference{{APIVersion: "example.org/v1", Kind: "Cluster", Name: "c", UID: "3"}})
+		assert.Empty(t, l.states()["grafana"].Problems)
+		debug := podOf("grafana") // the selector fits, and no more
+		debug.Name = "debug"
+		_, err := l.client.CoreV1().Pods("pai-system").Create(t.Context(), debug, metav1.CreateOptions{})
+		require.NoError(t, err)
+		require.Error(t, l.stop("grafana"), "they are named, and not removed")
+		assert.Equal(t, []string{"debug", "kruise", "part-of-something", "volcano"}, l.podNames())
+	})
+}
+
 func TestAStopRemovesPodsThatTheGarbageCollectorDoesNotComeTo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := started(t)
