@@ -370,6 +370,38 @@ func collect(t *testing.T, c *Client, object string) {
 	}()
 }
 
+func TestARetryStartsAfterTheJobThatHasTheNameNow(t *testing.T) {
+	c, cluster := onServer(t, nil)
+	ctx := t.Context()
+	_, err := c.Submit(ctx, objects(t, "chain", "first", "echo"), SubmitOptions{})
+	require.NoError(t, err)
+	_, err = c.Submit(ctx, objects(t, "chain", "second", "echo"), SubmitOptions{After: []protocol.After{{Job: "first"}}})
+	require.NoError(t, err)
+	object := v1.ObjectName("chain", "second")
+	jobtest.SetStatus(t, cluster, object, completedStatus())
+	collect(t, c, object)
+	// The first was replaced meanwhile.
+	first := v1.ObjectName("chain", "first")
+	f, err := c.Frameworks.Get(ctx, first)
+	require.NoError(t, err)
+	collect(t, c, first)
+	require.NoError(t, c.Remove(ctx, &Job{User: "chain", Name: "first", Object: first, Framework: f}))
+	_, err = c.Submit(ctx, objects(t, "chain", "first", "echo"), SubmitOptions{Replace: true})
+	require.NoError(t, err)
+	again, err := c.Frameworks.Get(ctx, first)
+	require.NoError(t, err)
+
+	j, err := c.Resolve(ctx, "chain", "second")
+	require.NoError(t, err)
+	_, err = c.Retry(ctx, j)
+	require.NoError(t, err)
+	f, err = c.Frameworks.Get(ctx, object)
+	require.NoError(t, err)
+	after, err := f.After()
+	require.NoError(t, err)
+	assert.Equal(t, []v1.After{{Framework: first, UID: again.UID, Job: "chain/first"}}, after)
+}
+
 func TestARetryThatWasKilledGoesOn(t *testing.T) {
 	c, cluster := onServer(t, nil)
 	ctx := t.Context()
