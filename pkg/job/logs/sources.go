@@ -20,6 +20,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/terminal"
 )
 
 // All stands for every task, or the latest attempt.
@@ -123,7 +124,7 @@ func (r *reader) away(node string, now time.Time) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	a := r.absent[node]
-	if now.Sub(a.last) > r.awayFirst {
+	if now.Sub(a.last) > r.awayFirst+time.Minute { // that was another time; one question takes up to 45 s
 		a.first = now
 	}
 	a.last = now
@@ -271,7 +272,7 @@ func (r *reader) archived(ctx context.Context, sel Selection, known map[task][]*
 	for _, a := range past.Attempts {
 		for i := range a.Tasks {
 			t := &a.Tasks[i]
-			s := &source{task: task{t.RoleObject, t.Index}, name: job.TaskName(t.Role, t.Index), attempt: a.ID, taskAttempt: t.ID, hasLog: t.HasLog, node: t.Node, uid: t.PodUID}
+			s := &source{task: task{t.RoleObject, t.Index}, name: job.TaskName(terminal.Line(t.Role), t.Index), attempt: a.ID, taskAttempt: t.ID, hasLog: t.HasLog, node: t.Node, uid: t.PodUID}
 			same := func(o *source) bool { return o.key() == s.key() }
 			if r.selected(sel, s.task) && !slices.ContainsFunc(known[s.task], same) {
 				known[s.task] = append(known[s.task], s)
