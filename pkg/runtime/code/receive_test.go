@@ -201,7 +201,7 @@ func TestAFileStaysUntilTheNewOneIsWhole(t *testing.T) {
 func sparse(t *testing.T, name string, size int64) []byte {
 	t.Helper()
 	records := ""
-	for _, kv := range []string{"GNU.sparse.major=0", "GNU.sparse.minor=1", "GNU.sparse.name=" + name, "GNU.sparse.size=" + strconv.FormatInt(size, 10), "GNU.sparse.map=0,0"} {
+	for _, kv := range []string{"GNU.sparse.major=0", "GNU.sparse.minor=1", "GNU.sparse.name=" + name, "GNU.sparse.size=" + strconv.FormatInt(size, 10), "GNU.sparse.numblocks=1", "GNU.sparse.map=0,0"} {
 		n := len(kv) + 3
 		for len(strconv.Itoa(n))+len(kv)+2 != n {
 			n++
