@@ -78,7 +78,7 @@ func run(args []string) (int, error) {
 		})
 		return 0, err
 	case name == "cp-in" && len(rest) == 1:
-		return 0, code.Unpack(context.Background(), os.Stdin, rest[0])
+		return 0, code.UnpackCopy(context.Background(), os.Stdin, rest[0])
 	case name == "sshd" && len(rest) == 0:
 		return 0, serve()
 	case name == "version" && len(rest) == 0:

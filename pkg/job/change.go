@@ -48,7 +48,7 @@ func (c *Client) Scale(ctx context.Context, j *Job, role string, tasks int) (bef
 	f := j.Framework
 	at := -1
 	for i := range f.Spec.TaskRoles {
-		if r := &f.Spec.TaskRoles[i]; RoleName(r) == role || r.Name == role || role == "" && len(f.Spec.TaskRoles) == 1 {
+		if r := &f.Spec.TaskRoles[i]; isRole(r, role) || role == "" && len(f.Spec.TaskRoles) == 1 {
 			at = i
 		}
 	}

@@ -27,6 +27,18 @@ import (
 // of its pods is ready. Jobs that the API still has can be shown without it.
 var ErrNoController = errors.New("the job controller doesn't answer")
 
+// ErrAway is returned for what passes by itself: the job controller, or who it asks, is being renewed.
+var ErrAway = errors.New("not now")
+
+// away is such an error.
+type away struct{ error }
+
+// Is makes it one of ErrAway.
+func (away) Is(target error) bool { return target == ErrAway }
+
+// Unwrap returns what it is besides.
+func (e away) Unwrap() error { return e.error }
+
 // remedyController is what to do about it.
 const remedyController = "look at it with: paictl service status -n job-controller; start it with: paictl service start -n job-controller"
 
@@ -142,7 +154,8 @@ func (h *History) Log(ctx context.Context, key api.LogKey) (log io.ReadCloser, t
 }
 
 // Page asks the agent of a machine, through the controller, for a page of the log of a container. The
-// caller closes the answer's body. What no agent keeps is a NotFound error of the API.
+// caller closes the answer's body. What no agent keeps is a NotFound error of the API; ErrAway is an agent
+// that is being renewed.
 func (h *History) Page(ctx context.Context, node, uid, container string, query url.Values) (*http.Response, error) {
 	to := h.get("/v1/machines/" + path(node, "logs", uid, container)).URL()
 	to.RawQuery = query.Encode()
@@ -218,12 +231,14 @@ func understand(err error, body []byte) error {
 		return hint.Errorf("it is older than this paictl; update it: paictl service start -n job-controller", "ask the job controller: %s", said.Message)
 	case spoke && apierrors.IsInternalError(err):
 		return hint.Wrap(fmt.Errorf("%w: %s", errFailing, said.Message), "see its log: paictl service logs -n job-controller")
+	case spoke && apierrors.IsServiceUnavailable(err):
+		return away{fmt.Errorf("ask the job controller: %s", said.Message)}
 	case spoke:
 		return fmt.Errorf("ask the job controller: %s", said.Message)
 	case apierrors.IsNotFound(err):
 		return noController("it isn't installed")
 	case apierrors.IsServiceUnavailable(err), apierrors.IsTimeout(err), apierrors.IsServerTimeout(err), errors.Is(err, context.DeadlineExceeded):
-		return noController("none of its pods is ready")
+		return away{noController("none of its pods is ready")}
 	}
 	return fmt.Errorf("ask the job controller: %w", err)
 }

@@ -4,14 +4,21 @@ import (
 	"slices"
 
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/terminal"
 )
 
-// RoleName is what the user called a role of a Framework.
+// RoleName is what the user called a role of a Framework, fit for one line: anybody may have written it.
 func RoleName(r *v1.TaskRole) string {
-	if name := r.Task.Pod.Annotations[v1.AnnotationTaskRole]; name != "" {
+	if name := terminal.Line(r.Task.Pod.Annotations[v1.AnnotationTaskRole]); name != "" {
 		return name
 	}
 	return r.Name
+}
+
+// isRole reports whether a user means a role of a Framework, by the name that is shown, the one that was written or the
+// Framework's.
+func isRole(r *v1.TaskRole, name string) bool {
+	return RoleName(r) == name || r.Task.Pod.Annotations[v1.AnnotationTaskRole] == name && name != "" || r.Name == name
 }
 
 // RoleNames are the names of a job's task roles as the user wrote them, in the order of the job file.
@@ -25,7 +32,7 @@ func (j *Job) RoleNames() []string {
 	}
 	for _, a := range j.Archived.Attempts {
 		for i := range a.Tasks {
-			if name := a.Tasks[i].Role; !slices.Contains(out, name) {
+			if name := terminal.Line(a.Tasks[i].Role); !slices.Contains(out, name) {
 				out = append(out, name)
 			}
 		}
@@ -37,7 +44,7 @@ func (j *Job) RoleNames() []string {
 func (j *Job) RoleObject(name string) string {
 	if j.Live() {
 		for i := range j.Framework.Spec.TaskRoles {
-			if r := &j.Framework.Spec.TaskRoles[i]; RoleName(r) == name || r.Name == name {
+			if r := &j.Framework.Spec.TaskRoles[i]; isRole(r, name) {
 				return r.Name
 			}
 		}
@@ -45,7 +52,7 @@ func (j *Job) RoleObject(name string) string {
 	}
 	for _, a := range j.Archived.Attempts {
 		for i := range a.Tasks {
-			if t := &a.Tasks[i]; t.Role == name || t.RoleObject == name {
+			if t := &a.Tasks[i]; terminal.Line(t.Role) == name || t.Role == name || t.RoleObject == name {
 				return t.RoleObject
 			}
 		}

@@ -137,7 +137,7 @@ func (p *Page) each(q Query, give func(stamp, text []byte) error) error {
 			skip--
 			return nil
 		}
-		if q.Match != nil && !q.Match.Match(text) {
+		if q.Match != nil && !q.Match.Match(bytes.TrimSuffix(text, []byte("\r"))) {
 			return nil
 		}
 		return give(stamp, text)

@@ -42,7 +42,8 @@ The command is a program and its arguments: no shell reads them. For one, write:
 
 -it opens an interactive session: it submits a job that waits, gives the command (default: bash, else sh) a terminal in
 it, and stops the job when the command ends, at Ctrl-C before it begins, and when the terminal is closed. Where paictl
-is killed or cut off from the cluster, the job ends by itself after 2 minutes. The image needs sh, cat and sleep.
+is killed or cut off from the cluster, the job ends by itself after 2 minutes; one that waits or pulls its image stays
+until it has begun, and ends 2 minutes after that. The image needs sh, cat and sleep.
 
 Without --cpus and --memory a task has the part of a machine that goes with its GPUs, or 1 processor and 1024 MB.`,
 		Example: `  paictl job run docker.io/openpai/examples-python:3 -- python3 -c 'print(1)'

@@ -18,7 +18,8 @@ import (
 )
 
 // holder is the program of a session's task. It ends by itself where paictl has not written into the file for 2 minutes:
-// a connection that breaks leaves what was started over it running.
+// a connection that breaks leaves what was started over it running. A job whose paictl is killed before this has begun
+// stays until then, and ends 2 minutes after.
 const holder = `
 # Waits for "paictl job run", which writes into this file every 10 seconds, and ends 2 minutes after the last time.
 beat=/dev/shm/.paictl-session
@@ -176,7 +177,7 @@ func (opts *RunOptions) end(ctx context.Context, c *job.Client, owner, name stri
 	}
 	switch {
 	case err != nil:
-		opts.Factory.IO.Say("warning: %s/%s could not be stopped, and ends by itself in 2 minutes: %v", owner, name, err)
+		opts.Factory.IO.Say("warning: %s/%s could not be stopped, and ends by itself 2 minutes from now, or after it has begun: %v", owner, name, err)
 	case !before.Done():
 		opts.Factory.IO.Say("%s/%s is stopping", owner, name)
 	}

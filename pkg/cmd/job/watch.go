@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/job/logs"
 )
@@ -21,6 +22,9 @@ func watch(ctx context.Context, f *cmdutil.Factory, c *job.Client, j *job.Job, o
 		defer close(ended)
 		if err := logs.Write(reading, c, j, logOptions(f, c, j, several, out)); err != nil && reading.Err() == nil {
 			f.IO.Say("warning: %v", err)
+			if remedy := hint.Of(err); remedy != "" {
+				f.IO.Say("  -> %s", remedy)
+			}
 		}
 	}()
 	d, err := follow(ctx, f, c, j, o)

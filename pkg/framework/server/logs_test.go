@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -21,6 +22,9 @@ type kept struct{}
 
 // Get implements server.Logs.
 func (kept) Get(_ context.Context, node, uid, container string, query url.Values) (*http.Response, error) {
+	if node == "n3" {
+		return nil, fmt.Errorf("%w: connection refused", agents.ErrAway)
+	}
 	if node != "n1" {
 		return nil, agents.ErrNoAgent
 	}
@@ -49,6 +53,11 @@ func TestPagesOfLogsAreHandedOn(t *testing.T) {
 		assert.Equal(t, http.StatusNotFound, resp.StatusCode)
 		assert.JSONEq(t, `{"code":"NotFound","message":"`+want+`"}`, string(body))
 	}
+	resp = h.ask(t, http.MethodGet, "/v1/machines/n3/logs/u/app", nil)
+	body, err = io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	assert.Equal(t, http.StatusServiceUnavailable, resp.StatusCode, "an agent that is renewed comes back")
+	assert.JSONEq(t, `{"code":"Unavailable","message":"the agent that keeps the logs of this machine doesn't answer now: connection refused"}`, string(body))
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/machines/n1/logs/u/app", nil)
 	w := httptest.NewRecorder()
 	server.New(h.options).Handler().ServeHTTP(w, r)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -39,6 +40,7 @@ type follower struct {
 	over  map[types.UID]context.CancelFunc // of pods whose log is read: their program has ended
 	first bool                             // the pods that were there when the command began
 	last  int32
+	lost  atomic.Bool // the rest of a log
 }
 
 func newFollower(r *reader, w *writer) *follower {
@@ -76,10 +78,14 @@ func (f *follower) run(ctx context.Context) error {
 	if err := <-failed; err != nil && !job.IsNotFound(err) {
 		return err
 	}
+	if f.w.err == nil && f.lost.Load() {
+		return f.incomplete()
+	}
 	return f.w.err
 }
 
-// drain waits until all logs are written to their end, or those that are left say nothing.
+// drain waits until all logs are written to their end, or those that are left say nothing, and none of their agents is
+// being renewed.
 func (f *follower) drain(giveUp context.CancelFunc) {
 	done := make(chan struct{})
 	go func() {
@@ -95,9 +101,10 @@ func (f *follower) drain(giveUp context.CancelFunc) {
 		case <-tick.C:
 		}
 		now := f.w.progress()
-		if now == seen && !f.w.busy() {
+		if now == seen && !f.w.busy() && !f.patient() {
 			giveUp()
 			<-done
+			f.lost.Store(true)
 			f.w.o.Problem(fmt.Errorf("%s has ended, and the end of a log doesn't come; ask for it again with: paictl job logs %s", f.job.Title(), f.job.Name))
 			return
 		}
@@ -212,6 +219,7 @@ func (f *follower) stay(ctx context.Context, s *source, o *corev1.PodLogOptions,
 		f.stayKubelet(ctx, s, o, give)
 	case err != nil && ctx.Err() == nil:
 		f.w.o.Problem(f.about(s, err))
+		f.lost.Store(f.lost.Load() || errors.Is(err, errLost))
 	}
 }
 

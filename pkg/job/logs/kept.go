@@ -26,8 +26,13 @@ var errLost = errors.New("the rest of its log doesn't come: the agent of its mac
 const (
 	// pageWait is how long a question for lines waits that aren't there yet.
 	pageWait = 10 * time.Second
-	// pageTries is how often a page is asked for that breaks off. An agent, or the controller, that is renewed is away for some seconds.
-	pageTries = 40
+	// awayFirst is how long a log that has not begun is asked for where its agent, or the controller, is being renewed;
+	// after that Kubernetes is asked, which may have less.
+	awayFirst = 30 * time.Second
+	// awayRest is how long the rest of one is asked for that has begun: nothing else has it.
+	awayRest = 5 * time.Minute
+	// awayTold is how long that goes on before it is said.
+	awayTold = 5 * time.Second
 )
 
 // pager reads the log of a container from the agent of its machine, page by page. Nothing is read twice,
@@ -40,7 +45,11 @@ type pager struct {
 	next  int64 // offset of the next page
 	end   int64 // of the log, when it was asked last
 	given int64 // lines of the next page that were handed over already
-	told  bool  // what is missing
+	// What was told to be missing: up to which byte, and at how many places.
+	told, gaps int64
+	asked      bool      // a page has come, or begun to
+	failing    time.Time // since when the next page doesn't come
+	said       bool      // that it doesn't
 }
 
 func (r *reader) pager(s *source, o *corev1.PodLogOptions) *pager {
@@ -66,6 +75,7 @@ func (p *pager) page(ctx context.Context, wait time.Duration, give func(line) er
 		return n
 	}
 	p.missing(number(logapi.HeaderStart), number(logapi.HeaderGaps), number(logapi.HeaderLimit))
+	p.arrives()
 	skip := p.given
 	err = lines(resp.Body, func(text string) error {
 		if skip > 0 {
@@ -73,6 +83,7 @@ func (p *pager) page(ctx context.Context, wait time.Duration, give func(line) er
 			return nil
 		}
 		p.given++
+		p.arrives()
 		return give(stamped(text))
 	})
 	if err != nil {
@@ -83,7 +94,7 @@ func (p *pager) page(ctx context.Context, wait time.Duration, give func(line) er
 }
 
 func (p *pager) ask(ctx context.Context, wait time.Duration) (*http.Response, error) {
-	if p.s.node == "" || p.s.uid == "" || !p.begun && p.r.withoutAgent(p.s.node) {
+	if p.s.node == "" || p.s.uid == "" || !p.started() && p.r.withoutAgent(p.s.node) {
 		return nil, errNotKept
 	}
 	q := url.Values{}
@@ -102,37 +113,38 @@ func (p *pager) ask(ctx context.Context, wait time.Duration) (*http.Response, er
 	}
 	resp, err := p.r.client.History.Page(ctx, p.s.node, p.s.uid, p.s.container(), q)
 	switch {
+	case errors.Is(err, job.ErrAway):
+		return nil, err
 	case apierrors.IsNotFound(err):
-		if !p.begun && strings.Contains(err.Error(), logapi.NoAgent) {
+		if !p.started() && strings.Contains(err.Error(), logapi.NoAgent) {
 			p.r.noAgent(p.s.node)
 		}
 		return nil, errNotKept
 	case errors.Is(err, job.ErrNoController):
-		if !p.begun {
+		if !p.started() {
 			p.r.noAgent(p.s.node)
 		}
-		return nil, errNotKept
-	case err != nil && !p.begun && p.given == 0 && ctx.Err() == nil:
-		p.r.problem(fmt.Errorf("%s: its log is read from Kubernetes, which may have less of it: %w", p.s.name, err))
 		return nil, errNotKept
 	}
 	return resp, err
 }
 
-// missing says once what isn't there any more.
+// started reports whether lines were handed over, or a page was without any: Kubernetes' log can't go on there.
+func (p *pager) started() bool { return p.begun || p.given > 0 }
+
+// missing says what isn't there any more, each time that more of it isn't. Of the last lines, and those since a time,
+// nothing is missing before the first.
 func (p *pager) missing(start, gaps, limit int64) {
-	whole := len(p.first) == 0
-	if p.told || !whole {
-		return
-	}
-	if dropped := start - p.next; dropped > 0 {
-		p.told = true
+	from := max(p.next, p.told)
+	whole := p.begun || len(p.first) == 0
+	if dropped := start - from; dropped > 0 && whole {
+		p.given = 0 // of this page, what was handed over is dropped, too
 		p.r.problem(fmt.Errorf("%s: %s of its log were dropped before what follows: %s are kept of a task's log (perTask of log-manager)", p.s.name, size(dropped), size(limit)))
 	}
-	if gaps > 0 {
-		p.told = true
+	if gaps > p.gaps && (p.asked || whole) {
 		p.r.problem(fmt.Errorf("%s: some lines of its log may be missing: its machine can have removed them while log-manager didn't run", p.s.name))
 	}
+	p.told, p.gaps, p.asked = max(p.told, start), max(p.gaps, gaps), true
 }
 
 // size writes bytes as a person reads them.
@@ -146,30 +158,60 @@ func size(n int64) string {
 	return strconv.FormatInt((n+1023)/1024, 10) + " KiB"
 }
 
-// retry repeats a page that breaks off.
+// retry repeats a page that doesn't come, or breaks off.
 func (p *pager) retry(ctx context.Context, wait time.Duration, give func(line) error) error {
 	stopped := error(nil)
 	mine := func(l line) error {
 		stopped = give(l)
 		return stopped
 	}
-	for failures := 0; ; failures++ {
+	defer p.r.waits(p, false)
+	for {
 		err := p.page(ctx, wait, mine)
-		switch {
-		case err == nil:
+		if err == nil {
 			return nil
-		case ctx.Err() != nil || stopped != nil:
-			return err
-		case failures == pageTries && errors.Is(err, errNotKept):
-			return errLost
-		case failures == pageTries:
-			return err
-		case errors.Is(err, errNotKept) && !p.begun && p.given == 0:
-			return err
-		case !p.begun && p.given > 0 && len(p.first) > 0:
-			return err // the last lines are others by now
 		}
+		if ctx.Err() != nil || stopped != nil {
+			return err
+		}
+		if err := p.hopeless(err); err != nil {
+			return err
+		}
+		p.r.waits(p, true)
 		pause(ctx, retryLog)
+	}
+}
+
+// hopeless decides what becomes of a page that doesn't come: nil is to try again.
+func (p *pager) hopeless(err error) error {
+	now := time.Now()
+	if p.failing.IsZero() {
+		p.failing = now
+	}
+	since := now.Sub(p.failing)
+	switch {
+	case p.given > 0 && !p.begun && len(p.first) > 0: // the last lines are others by now
+		return fmt.Errorf("%w: %w", errLost, err)
+	case p.started() && since >= p.r.awayRest:
+		return fmt.Errorf("%w: %w", errLost, err)
+	case !p.started() && errors.Is(err, errNotKept):
+		return err
+	case !p.started() && p.r.away(p.s.node, now) >= p.r.awayFirst:
+		p.r.problem(fmt.Errorf("%s: its log is read from Kubernetes, which may have less of it: %w", p.s.name, err))
+		return errNotKept
+	}
+	if since >= awayTold && !p.said {
+		p.said = true
+		p.r.problem(fmt.Errorf("%s: its log doesn't come for now, and is asked for again: %w", p.s.name, err))
+	}
+	return nil
+}
+
+// arrives notes that a page comes.
+func (p *pager) arrives() {
+	if !p.failing.IsZero() {
+		p.failing, p.said = time.Time{}, false
+		p.r.back(p.s.node)
 	}
 }
 

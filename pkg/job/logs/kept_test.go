@@ -1,6 +1,7 @@
 package logs
 
 import (
+	"context"
 	"regexp"
 	"strings"
 	"testing"
@@ -152,4 +153,94 @@ func TestFollowingTheAgentLosesNothingUntilTheJobHasEnded(t *testing.T) {
 	}
 	assert.Equal(t, "worker[0]| a\nworker[0]| b\nworker[0]| c\nworker[0]| d\nworker[0]| e\nworker[0]| end\n", r.String())
 	assert.Empty(t, r.problems)
+}
+
+func TestAnAgentThatIsRenewedIsWaitedFor(t *testing.T) {
+	f, c := newFake(t, map[string]int32{"worker": 1})
+	f.keep(f.pod("worker", 0, 0, "ended", at(5, "five")), five...)
+	f.away = func(page int) bool { return page == 1 || page == 3 }
+	o, r := options(all)
+	require.NoError(t, Write(t.Context(), c, resolve(t, c), o))
+	assert.Equal(t, fiveText, r.String())
+	assert.Empty(t, r.problems)
+	assert.Empty(t, f.tails, "the kubelet isn't asked")
+
+	f.away = func(int) bool { return true }
+	o, r = options(all)
+	o.AwayFirst = time.Millisecond
+	require.NoError(t, Write(t.Context(), c, resolve(t, c), o))
+	assert.Equal(t, "five\n", r.String())
+	assert.Equal(t, []string{"worker[0]: its log is read from Kubernetes, which may have less of it: ask the job controller: the agent doesn't answer now"}, r.problems)
+}
+
+func TestALogWhoseRestIsLostIsAnErrorAfterTheOthers(t *testing.T) {
+	for name, roles := range map[string]int32{"one": 1, "several": 2} {
+		for _, follow := range []bool{false, true} {
+			t.Run(name, func(t *testing.T) {
+				f, c := newFake(t, map[string]int32{"worker": roles})
+				f.keep(f.pod("worker", 0, 0, "ended"), five...)
+				if roles > 1 {
+					f.pod("worker", 1, 0, "ended", at(9, "whole"))
+				}
+				f.away = func(page int) bool { return page > 1 }
+				o, r := options(all)
+				o.AwayRest, o.Follow = time.Millisecond, follow
+				j := resolve(t, c)
+				if follow {
+					f.change(func() {
+						f.framework.Status.State = v1.Completed
+						f.framework.Status.AttemptStatus.CompletionStatus = &v1.FrameworkAttemptCompletionStatus{CompletionStatus: &v1.CompletionStatus{}}
+					})
+				}
+				err := Write(t.Context(), c, j, o)
+				require.Error(t, err)
+				assert.Contains(t, r.String(), "two again\n")
+				assert.NotContains(t, r.String(), "five")
+				if roles > 1 {
+					assert.Contains(t, r.String(), "whole\n")
+				}
+				assert.Contains(t, strings.Join(append(r.problems, err.Error()), "\n"), "worker[0]: the rest of its log doesn't come")
+			})
+		}
+	}
+}
+
+func TestEachJumpInALogIsTold(t *testing.T) {
+	line := func(text string) string { return at(0, strings.Repeat(text, 2<<10)) }
+	size := len(line("x"))
+	for _, tail := range []int64{-1, 1} {
+		f, c := newFake(t, map[string]int32{"worker": 1})
+		f.keep(f.pod("worker", 0, 0, "running"), line("1"))
+		f.dropped = func(page int, k *keptLog) {
+			switch page {
+			case 2: // two lines came and went since the first page
+				k.text += line("2") + line("3") + line("4")
+				k.start = 3 * size
+			case 3:
+				k.text += line("5") + line("6")
+				k.start = 5 * size
+			case 4:
+				k.text += line("7")
+				k.gaps = 1
+			}
+		}
+		o, r := options(all)
+		o.Tail, o.Follow = tail, true
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		j := resolve(t, c)
+		go func() { done <- Write(ctx, c, j, o) }()
+		require.Eventually(t, func() bool { return strings.Contains(r.String(), "7") }, time.Minute, 5*time.Millisecond)
+		cancel()
+		<-done
+		var got []string
+		for l := range strings.Lines(r.String()) {
+			got = append(got, l[len("worker[0]| "):][:1])
+		}
+		assert.Equal(t, []string{"1", "4", "6", "7"}, got)
+		require.Len(t, r.problems, 3)
+		assert.Contains(t, r.problems[0], "KiB of its log were dropped before what follows")
+		assert.Contains(t, r.problems[1], "KiB of its log were dropped before what follows")
+		assert.Contains(t, r.problems[2], "some lines of its log may be missing")
+	}
 }

@@ -1,7 +1,9 @@
 package logs
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"io"
 	"regexp"
 	"slices"
@@ -38,6 +40,8 @@ type Options struct {
 	Note    func(string)
 	// Patience is how long the job's end waits for a log that says nothing; 0 is as a person would.
 	Patience time.Duration
+	// How long is waited for an agent that is being renewed, before a log has begun and after; 0 is as a person would.
+	AwayFirst, AwayRest time.Duration
 }
 
 // writer writes whole lines of several logs.
@@ -71,7 +75,8 @@ func (w *writer) write(prefix string, l line) error {
 	return w.err
 }
 
-// Write writes the logs that are meant. With Follow it goes on until the job has ended.
+// Write writes the logs that are meant. With Follow it goes on until the job has ended. Where the rest of a log is lost
+// that has begun, the others are written nevertheless, and the end is an error.
 func Write(ctx context.Context, c *job.Client, j *job.Job, o Options) error {
 	r := newReader(c, j)
 	if err := r.check(o.Selection); err != nil {
@@ -79,6 +84,7 @@ func Write(ctx context.Context, c *job.Client, j *job.Job, o Options) error {
 	}
 	w := &writer{o: &o}
 	r.match, r.warn = o.Match, o.Problem
+	r.awayFirst, r.awayRest = cmp.Or(o.AwayFirst, awayFirst), cmp.Or(o.AwayRest, awayRest)
 	if o.Follow && j.Live() && (j.Framework.Status == nil || j.Framework.Status.State != v1.Completed) {
 		return newFollower(r, w).run(ctx)
 	}
@@ -166,18 +172,27 @@ func (r *reader) several(ctx context.Context, list []*source, w *writer) error {
 			return err
 		}
 	}
-	read := 0
+	read, lost := 0, false
 	for i, err := range failed {
 		if err == nil {
 			read++
 		} else {
 			w.o.Problem(r.about(list[i], err))
+			lost = lost || errors.Is(err, errLost)
 		}
+	}
+	if lost {
+		return r.incomplete()
 	}
 	if read == 0 {
 		return hint.Errorf(r.hint(), "no task of %s has a log", r.job.Title())
 	}
 	return nil
+}
+
+// incomplete is the end where the rest of a log is lost.
+func (r *reader) incomplete() error {
+	return hint.Errorf("ask for it again with: paictl job logs "+r.job.Name, "the logs of %s are not complete: the rest of at least one is missing, as said above", r.job.Title())
 }
 
 type merged struct {

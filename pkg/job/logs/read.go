@@ -127,7 +127,7 @@ func matching(o *Options, give func(line) error) (filter func(line) error, flush
 	limited := o.Tail >= 0 && !o.Follow
 	filter = func(l line) error {
 		switch {
-		case !o.Match.MatchString(l.text):
+		case !o.Match.MatchString(strings.TrimSuffix(l.text, "\r")): // $ is the end of what is seen
 			return nil
 		case !limited:
 			return give(l)
@@ -147,7 +147,7 @@ func matching(o *Options, give func(line) error) (filter func(line) error, flush
 	}
 }
 
-// lines splits what comes into lines, without their ends.
+// lines splits what comes into lines, without the new line at their ends. A carriage return before it is the program's.
 func lines(r io.Reader, give func(string) error) error {
 	b := bufio.NewReaderSize(r, 64<<10)
 	var text []byte
@@ -158,7 +158,7 @@ func lines(r io.Reader, give func(string) error) error {
 			continue
 		}
 		if len(text) > 0 {
-			if e := give(strings.TrimSuffix(strings.TrimSuffix(string(text), "\n"), "\r")); e != nil {
+			if e := give(strings.TrimSuffix(string(text), "\n")); e != nil {
 				return e
 			}
 			text = text[:0]
@@ -204,7 +204,7 @@ func resumeAt(o *corev1.PodLogOptions, stamp string) {
 
 // about is an error with the task that it is about.
 func (r *reader) about(s *source, err error) error {
-	if errors.Is(err, job.ErrNoController) {
+	if errors.Is(err, job.ErrNoController) && !errors.Is(err, errLost) {
 		return fmt.Errorf("%s: its pod is gone, and %w", s.name, err)
 	}
 	return fmt.Errorf("%s: %w", s.name, err)

@@ -13,12 +13,14 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/terminal"
 )
 
 // All stands for every task, or the latest attempt.
@@ -85,10 +87,17 @@ type reader struct {
 
 	match *regexp.Regexp // nil: all lines
 	warn  func(error)
+	// How long is waited for what is being renewed.
+	awayFirst, awayRest time.Duration
 
 	mu      sync.Mutex
-	without map[string]bool // machines that have no agent
+	without map[string]bool    // machines that have no agent
+	absent  map[string]absence // machines whose agent is away
+	waiting map[*pager]bool    // logs whose next page is asked for again
 }
+
+// absence is the time in which an agent was asked in vain.
+type absence struct{ first, last time.Time }
 
 // problem tells what is missing of a log; several are read at a time.
 func (r *reader) problem(err error) {
@@ -109,8 +118,47 @@ func (r *reader) noAgent(node string) {
 	r.without[node] = true
 }
 
+// away says for how long the agent of a machine has been asked in vain, whichever task it was asked for: many
+// tasks of a machine don't wait for it one after another.
+func (r *reader) away(node string, now time.Time) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	a := r.absent[node]
+	if now.Sub(a.last) > r.awayFirst+time.Minute { // that was another time; one question takes up to 45 s
+		a.first = now
+	}
+	a.last = now
+	r.absent[node] = a
+	return now.Sub(a.first)
+}
+
+func (r *reader) back(node string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.absent, node)
+}
+
+// waits notes whether the next page of a log is asked for again.
+func (r *reader) waits(p *pager, yes bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if yes {
+		r.waiting[p] = true
+		return
+	}
+	delete(r.waiting, p)
+}
+
+// patient reports whether some log is waited for whose agent is being renewed.
+func (r *reader) patient() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.waiting) > 0
+}
+
 func newReader(c *job.Client, j *job.Job) *reader {
-	r := &reader{client: c, job: j, roles: map[string]string{}, warn: func(error) {}, without: map[string]bool{}}
+	r := &reader{client: c, job: j, roles: map[string]string{}, warn: func(error) {}, without: map[string]bool{},
+		absent: map[string]absence{}, waiting: map[*pager]bool{}, awayFirst: awayFirst, awayRest: awayRest}
 	for _, name := range j.RoleNames() {
 		object := j.RoleObject(name)
 		r.roles[object] = name
@@ -224,7 +272,7 @@ func (r *reader) archived(ctx context.Context, sel Selection, known map[task][]*
 	for _, a := range past.Attempts {
 		for i := range a.Tasks {
 			t := &a.Tasks[i]
-			s := &source{task: task{t.RoleObject, t.Index}, name: job.TaskName(t.Role, t.Index), attempt: a.ID, taskAttempt: t.ID, hasLog: t.HasLog, node: t.Node, uid: t.PodUID}
+			s := &source{task: task{t.RoleObject, t.Index}, name: job.TaskName(terminal.Line(t.Role), t.Index), attempt: a.ID, taskAttempt: t.ID, hasLog: t.HasLog, node: t.Node, uid: t.PodUID}
 			same := func(o *source) bool { return o.key() == s.key() }
 			if r.selected(sel, s.task) && !slices.ContainsFunc(known[s.task], same) {
 				known[s.task] = append(known[s.task], s)

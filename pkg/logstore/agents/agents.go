@@ -1,6 +1,6 @@
 // Package agents asks the program that keeps the logs of a machine.
 // In: the name of the machine, a pod and its container. Out: the answer, or that there is no such agent
-// or log.
+// or log, or that the agent is away and comes back.
 package agents
 
 import (
@@ -24,8 +24,10 @@ import (
 )
 
 var (
-	// ErrNoAgent is a machine whose logs aren't kept, or can't be asked for now.
+	// ErrNoAgent is a machine whose logs aren't kept.
 	ErrNoAgent = errors.New(logapi.NoAgent)
+	// ErrAway is a machine whose agent doesn't answer now: it is being renewed. Who asks tries again.
+	ErrAway = errors.New("the agent that keeps the logs of this machine doesn't answer now")
 	// ErrNoLog is a container of which the machine has no log.
 	ErrNoLog = errors.New("the machine keeps no log of it")
 	// ErrBadQuery is a question that the agent doesn't understand.
@@ -34,7 +36,12 @@ var (
 
 const (
 	remembered = 30 * time.Second // how long it is known where an agent is
-	dialTime   = 5 * time.Second
+	// absence is how long it is known that there is none: a new one may begin at any moment.
+	absence = time.Second
+	// renewal is how long a machine counts as one with an agent after that has answered. Between the
+	// removal of its pod and the next one there is none.
+	renewal  = 5 * time.Minute
+	dialTime = 5 * time.Second
 	// headTime bounds the beginning of an answer: the agent waits for lines at most half a minute.
 	headTime  = 45 * time.Second
 	maxReason = 4 << 10
@@ -47,18 +54,20 @@ type Agents struct {
 	http  *http.Client
 	now   func() time.Time
 
-	mu    sync.Mutex
-	known map[string]place // by machine
+	mu       sync.Mutex
+	known    map[string]place     // by machine
+	answered map[string]time.Time // by machine: when its agent did so last
 }
 
 type place struct {
 	address string // empty: there is none
+	coming  bool   // there is a pod without one
 	until   time.Time
 }
 
 // New makes them known to each other; pods are those of the platform's namespace.
 func New(pods corev1client.PodInterface, token string) *Agents {
-	return &Agents{pods: pods, token: token, now: time.Now, known: map[string]place{}, http: &http.Client{
+	return &Agents{pods: pods, token: token, now: time.Now, known: map[string]place{}, answered: map[string]time.Time{}, http: &http.Client{
 		Transport: &http.Transport{
 			DialContext:           (&net.Dialer{Timeout: dialTime}).DialContext,
 			ResponseHeaderTimeout: headTime, IdleConnTimeout: time.Minute, MaxIdleConnsPerHost: 4,
@@ -86,8 +95,9 @@ func (a *Agents) Get(ctx context.Context, node, uid, container string, query url
 		if ctx.Err() != nil {
 			return nil, err
 		}
-		return nil, fmt.Errorf("%w: %w", ErrNoAgent, err)
+		return nil, fmt.Errorf("%w: %w", ErrAway, err)
 	}
+	a.hasAnswered(node)
 	if resp.StatusCode == http.StatusOK {
 		return resp, nil
 	}
@@ -113,15 +123,35 @@ func (a *Agents) address(ctx context.Context, node string) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("look for the agent on %s: %w", node, err)
 		}
-		p = place{addressOf(list.Items, node), a.now().Add(remembered)}
+		p = placeOf(list.Items, node)
+		p.until = a.now().Add(remembered)
+		if p.address == "" {
+			p.until = a.now().Add(absence)
+		}
 		a.mu.Lock()
 		a.known[node] = p
 		a.mu.Unlock()
 	}
-	if p.address == "" {
-		return "", ErrNoAgent
+	switch {
+	case p.address != "":
+		return p.address, nil
+	case p.coming || a.answeredLately(node):
+		return "", ErrAway
 	}
-	return p.address, nil
+	return "", ErrNoAgent
+}
+
+func (a *Agents) hasAnswered(node string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.answered[node] = a.now()
+}
+
+func (a *Agents) answeredLately(node string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	at, ok := a.answered[node]
+	return ok && a.now().Sub(at) <= renewal
 }
 
 func (a *Agents) forget(node string) {
@@ -130,19 +160,26 @@ func (a *Agents) forget(node string) {
 	delete(a.known, node)
 }
 
-func addressOf(pods []corev1.Pod, node string) string {
+// placeOf finds the agent of a machine among pods.
+func placeOf(pods []corev1.Pod, node string) place {
+	out := place{}
 	for i := range pods {
 		p := &pods[i]
-		if p.Spec.NodeName != node || p.DeletionTimestamp != nil || p.Status.PodIP == "" || p.Status.Phase != corev1.PodRunning {
+		if p.Spec.NodeName != node {
+			continue
+		}
+		out.coming = true
+		if p.DeletionTimestamp != nil || p.Status.PodIP == "" || p.Status.Phase != corev1.PodRunning {
 			continue
 		}
 		for _, c := range p.Spec.Containers {
 			for _, port := range c.Ports {
 				if port.Name == logapi.PortName {
-					return net.JoinHostPort(p.Status.PodIP, strconv.Itoa(int(port.ContainerPort)))
+					out.address = net.JoinHostPort(p.Status.PodIP, strconv.Itoa(int(port.ContainerPort)))
+					return out
 				}
 			}
 		}
 	}
-	return ""
+	return out
 }

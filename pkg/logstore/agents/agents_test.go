@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -20,6 +21,54 @@ func agent(name, node, address string, port int32) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "pai-system", Labels: map[string]string{"app.kubernetes.io/name": "log-manager"}},
 		Spec:   corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: port}}}}},
 		Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIP: address}}
+}
+
+func TestAnAgentThatIsRenewedIsAwayAndNotMissing(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "line") }))
+	t.Cleanup(s.Close)
+	host, text, err := net.SplitHostPort(s.Listener.Addr().String())
+	require.NoError(t, err)
+	port, err := strconv.Atoi(text)
+	require.NoError(t, err)
+	client := fake.NewClientset()
+	pods := client.CoreV1().Pods("pai-system")
+	a := New(pods, "sesame")
+	now := time.Now()
+	a.now = func() time.Time { return now }
+	get := func() error {
+		resp, err := a.Get(t.Context(), "n1", "u", "app", nil)
+		if err == nil {
+			require.NoError(t, resp.Body.Close())
+		}
+		return err
+	}
+	create := func(p *corev1.Pod) {
+		t.Helper()
+		_, err := pods.Create(t.Context(), p, metav1.CreateOptions{})
+		require.NoError(t, err)
+	}
+	require.ErrorIs(t, get(), ErrNoAgent)
+	create(agent("a", "n1", host, int32(port)))
+	now = now.Add(2 * time.Second)
+	require.NoError(t, get(), "an agent that begins is found within seconds")
+
+	require.NoError(t, pods.Delete(t.Context(), "a", metav1.DeleteOptions{}))
+	now = now.Add(time.Minute)
+	require.ErrorIs(t, get(), ErrAway, "there is no pod, and was one")
+	pending := agent("b", "n1", "", int32(port))
+	pending.Status.Phase = corev1.PodPending
+	create(pending)
+	now = now.Add(6 * time.Minute)
+	require.ErrorIs(t, get(), ErrAway, "its pod has no address yet")
+	require.NoError(t, pods.Delete(t.Context(), "b", metav1.DeleteOptions{}))
+	ending := agent("c", "n1", host, int32(port))
+	ending.DeletionTimestamp, ending.Finalizers = &metav1.Time{Time: now}, []string{"x"}
+	create(ending)
+	now = now.Add(2 * time.Second)
+	require.ErrorIs(t, get(), ErrAway, "its pod is being deleted")
+	require.NoError(t, pods.Delete(t.Context(), "c", metav1.DeleteOptions{}))
+	now = now.Add(2 * time.Second)
+	require.ErrorIs(t, get(), ErrNoAgent, "there was none for minutes")
 }
 
 func TestTheAgentOfAMachineIsAsked(t *testing.T) {
@@ -52,7 +101,7 @@ func TestTheAgentOfAMachineIsAsked(t *testing.T) {
 		node, container string
 		want            error
 	}{
-		{"n1", "other", ErrNoLog}, {"n1", "bad", ErrBadQuery}, {"n2", "app", ErrNoAgent}, {"n3", "app", ErrNoAgent}, {"n4", "app", ErrNoAgent},
+		{"n1", "other", ErrNoLog}, {"n1", "bad", ErrBadQuery}, {"n2", "app", ErrAway}, {"n3", "app", ErrAway}, {"n4", "app", ErrNoAgent},
 	} {
 		_, err := a.Get(t.Context(), c.node, "u", c.container, nil)
 		require.ErrorIs(t, err, c.want, c.node)

@@ -24,7 +24,8 @@ type Parcel struct {
 var errUnasked = errors.New("it was not asked for, and is refused")
 
 // Receive unpacks one parcel into dir, and returns the bytes of its files. Who sends it isn't trusted:
-// nothing but the file or the folder of that name is written, and no link that is there is followed. Modes
+// nothing but the file or the folder of that name is written, and no link that is there is followed. A file that is there
+// stays until the new one is whole. Modes
 // are kept as cp does, less what the umask takes; folders that are there keep theirs.
 func Receive(ctx context.Context, r io.Reader, dir string, p Parcel) (int64, error) {
 	if p.Name == "." || !fs.ValidPath(p.Name) || strings.Contains(p.Name, "/") {
@@ -43,8 +44,9 @@ func Receive(ctx context.Context, r io.Reader, dir string, p Parcel) (int64, err
 
 // receiveFile takes exactly one file.
 func receiveFile(ctx context.Context, r io.Reader, root *os.Root, name string) (int64, error) {
-	u, came := newUnpacker(root), false
-	u.umask = true
+	u, came := newUnpacker(root, unlimited), false
+	u.umask, u.late = true, true
+	defer u.discard()
 	err := each(ctx, r, func(h *tar.Header, body io.Reader) error {
 		if h.Name != name || h.Typeflag != tar.TypeReg || came {
 			return errUnasked
@@ -54,6 +56,9 @@ func receiveFile(ctx context.Context, r io.Reader, root *os.Root, name string) (
 	})
 	if err == nil && !came {
 		err = errors.New("the file didn't come")
+	}
+	if err == nil {
+		err = u.commit(name)
 	}
 	return u.written, err
 }
@@ -74,7 +79,7 @@ func receiveFolder(ctx context.Context, r io.Reader, root *os.Root, p Parcel) (i
 		return 0, err
 	}
 	defer own.Close()
-	u, came := newUnpacker(own), false
+	u, came := newUnpacker(own, unlimited), false
 	u.umask = true
 	err = each(ctx, r, func(h *tar.Header, body io.Reader) error {
 		name := path.Clean(h.Name)

@@ -3,9 +3,13 @@ package code_test
 import (
 	"archive/tar"
 	"bytes"
+	"compress/gzip"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -157,4 +161,103 @@ func TestOnlyNamesOfFilesAreReceived(t *testing.T) {
 	}
 	_, err := code.Receive(t.Context(), io.LimitReader(strings.NewReader("no archive"), 5), t.TempDir(), code.Parcel{Name: "a"})
 	require.Error(t, err)
+}
+
+func TestAFileStaysUntilTheNewOneIsWhole(t *testing.T) {
+	model := file("model.pt", strings.Repeat("new", 1<<16))
+	whole := archive(t, model)
+	inside := archive(t, folder("out"), file("out/model.pt", strings.Repeat("new", 1<<16)))
+	for name, c := range map[string]struct {
+		data []byte
+		p    code.Parcel
+	}{
+		"it breaks off":            {whole[:len(whole)/2], code.Parcel{Name: "model.pt"}},
+		"its end is missing":       {whole[:len(whole)-4], code.Parcel{Name: "model.pt"}},
+		"something else follows":   {archive(t, model, file("x", "x")), code.Parcel{Name: "model.pt"}},
+		"in a folder that is sent": {inside[:len(inside)/2], code.Parcel{Name: "out", Folder: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, untouched := home(t)
+			at := filepath.Join(dir, "model.pt")
+			if c.p.Folder {
+				require.NoError(t, os.Mkdir(filepath.Join(dir, "out"), 0o755))
+				at = filepath.Join(dir, "out", "model.pt")
+			}
+			require.NoError(t, os.WriteFile(at, []byte("old"), 0o600))
+			_, _, err := receive(t, c.data, dir, c.p)
+			require.Error(t, err)
+			got, err := os.ReadFile(at)
+			require.NoError(t, err)
+			assert.Equal(t, "old", string(got))
+			left, err := filepath.Glob(filepath.Join(filepath.Dir(at), ".paictl-*"))
+			require.NoError(t, err)
+			assert.Empty(t, left, "nothing stays beside it")
+			untouched()
+		})
+	}
+}
+
+// sparse is an archive of one file of a hole, of which a few bytes come.
+func sparse(t *testing.T, name string, size int64) []byte {
+	t.Helper()
+	records := ""
+	for _, kv := range []string{"GNU.sparse.major=0", "GNU.sparse.minor=1", "GNU.sparse.name=" + name, "GNU.sparse.size=" + strconv.FormatInt(size, 10), "GNU.sparse.numblocks=1", "GNU.sparse.map=0,0"} {
+		n := len(kv) + 3
+		for len(strconv.Itoa(n))+len(kv)+2 != n {
+			n++
+		}
+		records += strconv.Itoa(n) + " " + kv + "\n"
+	}
+	raw := func(name string, kind byte, body string) []byte {
+		var b bytes.Buffer
+		w := tar.NewWriter(&b)
+		require.NoError(t, w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o644, Size: int64(len(body)), Format: tar.FormatUSTAR}))
+		_, err := io.WriteString(w, body)
+		require.NoError(t, err)
+		require.NoError(t, w.Flush())
+		block := b.Bytes()
+		sum := 0
+		block[156] = kind
+		copy(block[148:156], "        ")
+		for _, c := range block[:512] {
+			sum += int(c)
+		}
+		copy(block[148:156], fmt.Sprintf("%06o\x00 ", sum))
+		return block
+	}
+	var out bytes.Buffer
+	z := gzip.NewWriter(&out)
+	_, err := z.Write(slices.Concat(raw("pax", 'x', records), raw(name, '0', ""), make([]byte, 1024)))
+	require.NoError(t, err)
+	require.NoError(t, z.Close())
+	return out.Bytes()
+}
+
+func TestACopyHasNoLimitAndNoHoles(t *testing.T) {
+	dir, untouched := home(t)
+	_, _, err := receive(t, sparse(t, "model.pt", 1<<20), dir, code.Parcel{Name: "model.pt"})
+	require.ErrorContains(t, err, "a file with holes")
+	assert.NoFileExists(t, filepath.Join(dir, "model.pt"))
+	untouched()
+	require.ErrorContains(t, code.UnpackCopy(t.Context(), bytes.NewReader(sparse(t, "model.pt", 1<<20)), dir), "a file with holes")
+
+	// Of the size only: 40 GiB would take minutes.
+	large := hugeHeader(t, "model.pt", 40<<30)
+	require.ErrorContains(t, code.Unpack(t.Context(), bytes.NewReader(large), t.TempDir()), "more than 34359738368 bytes unpacked")
+	require.ErrorIs(t, code.UnpackCopy(t.Context(), bytes.NewReader(large), t.TempDir()), io.ErrUnexpectedEOF)
+	_, _, err = receive(t, large, dir, code.Parcel{Name: "model.pt"})
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF, "it breaks off, and isn't refused")
+}
+
+// hugeHeader is the beginning of an archive with a file of some size.
+func hugeHeader(t *testing.T, name string, size int64) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	z := gzip.NewWriter(&out)
+	w := tar.NewWriter(z)
+	require.NoError(t, w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o644, Size: size}))
+	_, err := io.WriteString(w, "begin")
+	require.NoError(t, err)
+	require.NoError(t, z.Close())
+	return out.Bytes()
 }

@@ -4,31 +4,44 @@ import (
 	"archive/tar"
 	"compress/gzip"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path"
 	"strings"
 )
 
-// Limits of what is unpacked; an archive of zeros is a thousand times larger than its file.
+// Limits of code that is unpacked; an archive of zeros is a thousand times larger than its file. A person's copy may be
+// of any size.
 const (
 	maxUnpacked = 32 << 30
 	maxEntries  = 2_000_000
+	unlimited   = math.MaxInt64
 )
 
 // Unpack unpacks a gzipped tar into dir, which is made if need be. Nothing is written outside it,
 // whatever the archive says, and only files, folders and links that stay inside are made. An archive
 // that asks for more is refused as a whole, though what came before it stays.
 func Unpack(ctx context.Context, r io.Reader, dir string) error {
+	return unpack(ctx, r, dir, maxUnpacked)
+}
+
+// UnpackCopy is Unpack without a limit of bytes, for files that a person copies.
+func UnpackCopy(ctx context.Context, r io.Reader, dir string) error {
+	return unpack(ctx, r, dir, unlimited)
+}
+
+func unpack(ctx context.Context, r io.Reader, dir string, most int64) error {
 	root, err := openFolder(dir)
 	if err != nil {
 		return err
 	}
 	defer root.Close()
-	return each(ctx, r, newUnpacker(root).entry)
+	return each(ctx, r, newUnpacker(root, most).entry)
 }
 
 // openFolder opens a folder, which is made if need be.
@@ -71,11 +84,14 @@ type unpacker struct {
 	folders map[string]bool // known to be folders and not links to some
 	// umask leaves modes to the process's, and those of folders that are there as they are.
 	umask   bool
-	written int64 // bytes of files
+	written int64  // bytes of files
+	dense   bool   // no holes: what is written is what came
+	beside  string // the last file, which came and doesn't have its name yet
+	late    bool   // leaves files beside their names until commit
 }
 
-func newUnpacker(root *os.Root) *unpacker {
-	return &unpacker{root: root, left: maxUnpacked, folders: map[string]bool{}}
+func newUnpacker(root *os.Root, most int64) *unpacker {
+	return &unpacker{root: root, left: most, dense: most == unlimited, folders: map[string]bool{}}
 }
 
 func (u *unpacker) entry(h *tar.Header, r io.Reader) error {
@@ -103,7 +119,7 @@ func (u *unpacker) entry(h *tar.Header, r io.Reader) error {
 		}
 		return u.root.Chmod(name, mode|0o700) // always ours to write: later entries lie below
 	case tar.TypeReg:
-		return u.file(name, mode, h.Size, r)
+		return u.file(h, name, mode, r)
 	case tar.TypeSymlink:
 		if !Inside(name, h.Linkname) {
 			return fmt.Errorf("the link to %q leads out of the folder", h.Linkname)
@@ -178,29 +194,67 @@ func (u *unpacker) clear(name string) error {
 	return err
 }
 
-func (u *unpacker) file(name string, mode fs.FileMode, size int64, r io.Reader) error {
-	if u.left -= size; u.left < 0 {
+// file writes a file beside its name: one that is there stays until the new one is whole.
+func (u *unpacker) file(h *tar.Header, name string, mode fs.FileMode, r io.Reader) error {
+	if u.left -= h.Size; u.left < 0 {
 		return fmt.Errorf("the archive has more than %d bytes unpacked", int64(maxUnpacked))
 	}
-	if err := u.clear(name); err != nil {
-		return err
+	if u.dense && sparse(h) {
+		return errors.New("a file with holes: its size would not be that of what comes, and it is refused")
 	}
-	f, err := u.root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode|0o600)
+	beside := path.Join(path.Dir(name), ".paictl-"+rand.Text())
+	f, err := u.root.OpenFile(beside, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode|0o600)
 	if err != nil {
 		return err
 	}
-	defer f.Close()
 	n, err := io.Copy(f, r)
 	u.written += n
-	if err != nil {
-		return err
+	if err == nil && !u.umask {
+		err = f.Chmod(mode | 0o600) // the umask took some
 	}
-	if !u.umask {
-		if err := f.Chmod(mode | 0o600); err != nil { // the umask took some
+	if err = errors.Join(err, f.Close()); err != nil {
+		return errors.Join(err, u.root.Remove(beside))
+	}
+	u.beside = beside
+	if u.late {
+		return nil
+	}
+	defer u.discard()
+	return u.commit(name)
+}
+
+// commit gives the last file its name. A link that has it is replaced, not followed.
+func (u *unpacker) commit(name string) error {
+	if err := u.root.Rename(u.beside, name); err != nil {
+		// An empty folder makes room.
+		if cerr := u.clear(name); cerr != nil {
+			return cerr
+		}
+		if err := u.root.Rename(u.beside, name); err != nil {
 			return err
 		}
 	}
-	return f.Close()
+	delete(u.folders, name)
+	u.beside = ""
+	return nil
+}
+
+// discard removes a file that didn't get its name.
+func (u *unpacker) discard() {
+	if u.beside != "" {
+		_ = u.root.Remove(u.beside) // the error before it is told
+		u.beside = ""
+	}
+}
+
+// sparse reports whether an entry has holes, which the reader fills with zeros.
+func sparse(h *tar.Header) bool {
+	for name := range h.PAXRecords {
+		if strings.HasPrefix(name, "GNU.sparse.") {
+			return true
+		}
+	}
+	return false
 }
 
 // Inside tells whether a symbolic link stays in the folder. It may go up only at its beginning, where
