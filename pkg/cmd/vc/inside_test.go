@@ -1,7 +1,11 @@
 package vc
 
 import (
+	"encoding/json"
 	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -9,7 +13,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
 
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
@@ -82,6 +88,28 @@ func TestJobsInsideAreFoundWithoutAScheduler(t *testing.T) {
 	assert.Contains(t, hint.Of(err), "--force")
 	opts.Force = true
 	assert.NoError(t, opts.checkInside(t.Context(), c, ch))
+}
+
+func TestJobsThatCameDuringTheQuestionCount(t *testing.T) {
+	validation := api.Validation{Valid: true, VirtualClusters: []api.ChangedVirtualCluster{{Name: "vision", Before: owner("vision", 16, 2)}},
+		Changes: []api.Change{{VC: "vision", Group: "ann~train/default", Effect: api.Downgraded, GPUs: 8}}}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.Contains(r.URL.Path, api.PathValidate) {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		assert.NoError(t, json.NewEncoder(w).Encode(validation))
+	}))
+	defer server.Close()
+	client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL})
+	require.NoError(t, err)
+	c := &cluster{Cluster: &kube.Cluster{Client: client}, scheduler: vc.NewScheduler(client)}
+	ch := &change{outcome: outcome{Changed: true, Effect: &api.Validation{Valid: true}}} // without any, when it was shown
+	opts := &SetOptions{}
+	assert.EqualError(t, opts.checkAgain(t.Context(), c, ch), "vision has 1 job inside: ann/train runs on 8 GPUs")
+	opts.Force = true
+	assert.NoError(t, opts.checkAgain(t.Context(), c, ch))
 }
 
 func TestTheListShowsCPUCellsAndDeletedVirtualClusters(t *testing.T) {

@@ -123,30 +123,32 @@ func TestCodeOfOneUserIsBounded(t *testing.T) {
 }
 
 func TestUploadsAtATimeKeepToTheLimit(t *testing.T) {
-	s, err := archive.Open(t.Context(), archive.Options{Path: filepath.Join(t.TempDir(), "archive.db"), CodeLimitPerUser: 10})
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = s.Close() })
-	const n = 16
-	var begun sync.WaitGroup
-	begun.Add(n)
-	errs := make(chan error, n)
-	for i := range n {
-		go func() {
-			code := strings.Repeat(string(rune('a'+i)), 10)
-			begun.Done()
-			begun.Wait()
-			errs <- s.PutCode(t.Context(), "ann", sum(code), 10, strings.NewReader(code))
-		}()
-	}
-	taken := 0
-	for range n {
-		if err := <-errs; err == nil {
-			taken++
-		} else {
-			assert.ErrorIs(t, err, archive.ErrTooLarge)
+	onBoth(t, func(t *testing.T, p place) {
+		p.CodeLimit, p.CodeLimitPerUser = 1000, 10
+		s := p.open(t)
+		const n = 16
+		var begun sync.WaitGroup
+		begun.Add(n)
+		errs := make(chan error, n)
+		for i := range n {
+			go func() {
+				code := strings.Repeat(string(rune('a'+i)), 10)
+				begun.Done()
+				begun.Wait()
+				errs <- s.PutCode(t.Context(), "ann", sum(code), 10, strings.NewReader(code))
+			}()
 		}
-	}
-	assert.Equal(t, 1, taken, "uploads of 10 bytes, where 10 are allowed")
+		taken := 0
+		for range n {
+			if err := <-errs; err == nil {
+				taken++
+			} else {
+				assert.ErrorIs(t, err, archive.ErrTooLarge)
+			}
+		}
+		assert.Equal(t, 1, taken, "uploads of 10 bytes, where 10 are allowed")
+		require.NoError(t, s.PutCode(t.Context(), "bob", sum("x"), 1, strings.NewReader("x")))
+	})
 }
 
 func TestCodeWithoutAnOwnerIsNoUsers(t *testing.T) {
