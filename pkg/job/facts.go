@@ -213,7 +213,7 @@ func machinesByLeaf(roots []cell.CellStatus) map[string]map[string]int {
 }
 
 // shares is what the smallest machine of each type of GPU has per GPU, less what the platform takes; of
-// machines without GPUs, what a CPU cell is.
+// machines without GPUs, what a CPU cell is. A share is never 0, which would mean that it isn't known.
 func shares(nodes []corev1.Node, machines map[string]map[string]int, processors []string, milliCPU, memoryMB int) map[string]render.SKU {
 	out := map[string]render.SKU{}
 	for leaf, names := range machines {
@@ -224,8 +224,8 @@ func shares(nodes []corev1.Node, machines map[string]map[string]int, processors 
 		}
 		for i := range nodes {
 			cells, has := names[nodes[i].Name], nodes[i].Status.Allocatable
-			if cells == 0 {
-				continue
+			if cells == 0 || has.Cpu().IsZero() || has.Memory().IsZero() {
+				continue // its kubelet hasn't said yet what it has
 			}
 			share.PerNode = max(share.PerNode, cells)
 			parts := cells
@@ -233,8 +233,8 @@ func shares(nodes []corev1.Node, machines map[string]map[string]int, processors 
 				// The processors that are no cells keep their memory, too.
 				parts = max(cells, int(nodes[i].Status.Capacity.Cpu().Value()))
 			}
-			share.MilliCPU = min(share.MilliCPU, max(0, int(has.Cpu().MilliValue())-milliCPU)/cells)
-			share.MemoryMB = min(share.MemoryMB, max(0, int(has.Memory().Value()>>20)-memoryMB)/parts)
+			share.MilliCPU = min(share.MilliCPU, max(1, (int(has.Cpu().MilliValue())-milliCPU)/cells))
+			share.MemoryMB = min(share.MemoryMB, max(1, (int(has.Memory().Value()>>20)-memoryMB)/parts))
 		}
 		if share.MilliCPU == math.MaxInt {
 			continue

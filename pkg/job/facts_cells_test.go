@@ -52,6 +52,11 @@ func TestACPUCellIsAProcessorWithItsShareOfTheMemory(t *testing.T) {
 	small := shares([]corev1.Node{nodeOf("c3", "1", "900m", "1Gi")}, machinesByLeaf(core.Physical()), config.Processors, 200, 0)
 	assert.Equal(t, map[string]render.SKU{"CPU": {MilliCPU: 700, MemoryMB: 1 << 10, PerNode: 1}}, small, "of a small machine, what there is")
 
+	fresh := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "c2"}}
+	assert.Equal(t, 1000, shares([]corev1.Node{fresh, nodeOf("c1", "16", "15800m", "64Gi")}, machinesByLeaf(core.Physical()), config.Processors, 200, 200)["CPU"].MilliCPU, "what a node has that has just come is not known yet")
+	full := shares([]corev1.Node{nodeOf("c3", "1", "100m", "100Mi")}, machinesByLeaf(core.Physical()), config.Processors, 200, 200)
+	assert.Equal(t, map[string]render.SKU{"CPU": {MilliCPU: 1, MemoryMB: 1, PerNode: 1}}, full, "0 would mean that it isn't known, and hold every task")
+
 	vcs := owned(&config, core.Virtual())
 	assert.Equal(t, map[string]int{"CPU": 30}, vcs["team"].Cells)
 	assert.Equal(t, map[string]string{"prep": "CPU"}, vcs["team"].PinnedTypes)

@@ -17,6 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/plural"
 	"github.com/openpai/paictl/pkg/scheduler/annotation"
 	"github.com/openpai/paictl/pkg/scheduler/api"
+	schedulerconfig "github.com/openpai/paictl/pkg/scheduler/config"
 	"github.com/openpai/paictl/pkg/terminal"
 )
 
@@ -34,7 +35,7 @@ func (in inside) add(vc, job, what string) {
 
 // jobsInside finds them: as the scheduler says, or, where none answers, by the pods that name a virtual
 // cluster that is to be deleted.
-func (opts *SetOptions) jobsInside(ctx context.Context, c *cluster, ch *change) inside {
+func (opts *SetOptions) jobsInside(ctx context.Context, c *cluster, ch *change) (inside, error) {
 	out := inside{}
 	if ch.Effect != nil && ch.Note == "" {
 		for i := range ch.Effect.Changes {
@@ -42,14 +43,44 @@ func (opts *SetOptions) jobsInside(ctx context.Context, c *cluster, ch *change) 
 				out.add(one.VC, job.JobOfGroup(one.Group), doing(one))
 			}
 		}
-		return out
+		return out, nil
 	}
 	for i := range opts.Requests {
 		if r := &opts.Requests[i]; r.Delete {
-			c.podsInside(ctx, r.Name, out)
+			if err := c.podsInside(ctx, r.Name, out); err != nil {
+				return nil, err
+			}
 		}
 	}
-	return out
+	return out, nil
+}
+
+// checkInside refuses a change that would leave jobs without a virtual cluster, and one of which that isn't known.
+func (opts *SetOptions) checkInside(ctx context.Context, c *cluster, ch *change) error {
+	if !ch.Changed || opts.Force {
+		return nil
+	}
+	in, err := opts.jobsInside(ctx, c, ch)
+	if err != nil {
+		return err
+	}
+	return in.refuse()
+}
+
+// checkAgain looks at jobs that came while the question was answered.
+func (opts *SetOptions) checkAgain(ctx context.Context, c *cluster, ch *change) error {
+	if opts.Force {
+		return nil
+	}
+	whole, err := schedulerconfig.Encode(ch.cells)
+	if err != nil {
+		return err
+	}
+	now := *ch
+	if now.Effect, now.Note, err = ask(ctx, c, whole); err != nil {
+		return err
+	}
+	return opts.checkInside(ctx, c, &now)
 }
 
 // keepsNothing reports whether a virtual cluster ends, or loses the last of its cells.
@@ -66,11 +97,12 @@ func doing(c *api.Change) string {
 	return "runs on " + held(c)
 }
 
-// podsInside adds the jobs whose pods name a virtual cluster. Who may not look at pods is told nothing.
-func (c *cluster) podsInside(ctx context.Context, vc string, out inside) {
+// podsInside adds the jobs whose pods name a virtual cluster.
+func (c *cluster) podsInside(ctx context.Context, vc string, out inside) error {
 	list, err := c.Client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: v1.LabelVC + "=" + vc})
 	if err != nil {
-		return
+		return hint.Wrap(fmt.Errorf("look for jobs in the virtual cluster %s: %w", vc, err),
+			"try again, as an administrator who may list pods; --force changes the virtual clusters whatever runs there")
 	}
 	for i := range list.Items {
 		p := &list.Items[i]
@@ -87,6 +119,7 @@ func (c *cluster) podsInside(ctx context.Context, vc string, out inside) {
 		}
 		out.add(vc, name, what)
 	}
+	return nil
 }
 
 // maxJobsNamed is how many jobs a refusal names.

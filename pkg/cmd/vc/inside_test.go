@@ -1,13 +1,22 @@
 package vc
 
 import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
+	clienttesting "k8s.io/client-go/testing"
 
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 	"github.com/openpai/paictl/pkg/hint"
@@ -35,12 +44,12 @@ func TestAVirtualClusterWithJobsInsideIsNotRemoved(t *testing.T) {
 		{VC: "prep", Group: "ann~moves/default", Effect: api.Downgraded, GPUs: 8},
 	}
 	opts := &SetOptions{}
-	ch := &change{outcome: outcome{Effect: &api.Validation{Valid: true, VirtualClusters: []api.ChangedVirtualCluster{gone, empty, smaller, onlyCPUs}, Changes: changes}}}
-	err := opts.jobsInside(t.Context(), nil, ch).refuse()
+	ch := &change{outcome: outcome{Changed: true, Effect: &api.Validation{Valid: true, VirtualClusters: []api.ChangedVirtualCluster{gone, empty, smaller, onlyCPUs}, Changes: changes}}}
+	err := opts.checkInside(t.Context(), nil, ch)
 	require.EqualError(t, err, "nlp has 1 job inside: eve/big waits for 1 GPU; vision has 2 jobs inside: bob/eval runs on 2 CPU cells, ann/train runs on 8 GPUs")
 	assert.Contains(t, hint.Of(err), "with --force what runs goes on without a guarantee")
 	ch.Effect.VirtualClusters = ch.Effect.VirtualClusters[2:]
-	assert.NoError(t, opts.jobsInside(t.Context(), nil, ch).refuse(), "who keeps cells of its own is only shown what changes")
+	assert.NoError(t, opts.checkInside(t.Context(), nil, ch), "who keeps cells of its own is only shown what changes")
 }
 
 func TestARefusalNamesAFewOfManyJobs(t *testing.T) {
@@ -65,8 +74,42 @@ func TestJobsInsideAreFoundWithoutAScheduler(t *testing.T) {
 		pod("e", "vision", "", corev1.PodPending, ""),
 	)}}
 	opts := &SetOptions{Requests: []vc.Request{{Name: "vision", Delete: true}, {Name: "nlp"}}}
-	err := opts.jobsInside(t.Context(), c, &change{}).refuse()
+	ch := &change{outcome: outcome{Changed: true}}
+	err := opts.checkInside(t.Context(), c, ch)
 	assert.EqualError(t, err, "vision has 3 jobs inside: ann/train runs, bob/eval waits, pai-jobs/e waits")
+
+	client := fake.NewClientset()
+	client.PrependReactor("list", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, errors.New("the server is currently unable to handle the request")
+	})
+	c.Client = client
+	err = opts.checkInside(t.Context(), c, ch)
+	require.EqualError(t, err, "look for jobs in the virtual cluster vision: the server is currently unable to handle the request", "not known is not none")
+	assert.Contains(t, hint.Of(err), "--force")
+	opts.Force = true
+	assert.NoError(t, opts.checkInside(t.Context(), c, ch))
+}
+
+func TestJobsThatCameDuringTheQuestionCount(t *testing.T) {
+	validation := api.Validation{Valid: true, VirtualClusters: []api.ChangedVirtualCluster{{Name: "vision", Before: owner("vision", 16, 2)}},
+		Changes: []api.Change{{VC: "vision", Group: "ann~train/default", Effect: api.Downgraded, GPUs: 8}}}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.Contains(r.URL.Path, api.PathValidate) {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		assert.NoError(t, json.NewEncoder(w).Encode(validation))
+	}))
+	defer server.Close()
+	client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL})
+	require.NoError(t, err)
+	c := &cluster{Cluster: &kube.Cluster{Client: client}, scheduler: vc.NewScheduler(client)}
+	ch := &change{outcome: outcome{Changed: true, Effect: &api.Validation{Valid: true}}} // without any, when it was shown
+	opts := &SetOptions{}
+	assert.EqualError(t, opts.checkAgain(t.Context(), c, ch), "vision has 1 job inside: ann/train runs on 8 GPUs")
+	opts.Force = true
+	assert.NoError(t, opts.checkAgain(t.Context(), c, ch))
 }
 
 func TestTheListShowsCPUCellsAndDeletedVirtualClusters(t *testing.T) {

@@ -70,8 +70,8 @@ func setRun(ctx context.Context, opts *SetOptions) error {
 	if ch.Effect != nil && !ch.Effect.Valid {
 		return &cmdutil.CodeError{Err: errors.New("the scheduler would refuse it"), Code: cmdutil.ExitFailure, Silent: opts.Output.Is("text")}
 	}
-	if err := opts.jobsInside(ctx, c, ch).refuse(); err != nil && ch.Changed && !opts.Force {
-		return err
+	if err := opts.checkInside(ctx, c, ch); err != nil {
+		return c.Explain(err)
 	}
 	if opts.DryRun || !ch.Changed {
 		return opts.tell(ch)
@@ -79,6 +79,9 @@ func setRun(ctx context.Context, opts *SetOptions) error {
 	question := fmt.Sprintf("Change the virtual clusters of %s (%s)?", ch.draft.Head.ClusterID, c.Server)
 	if err := prompt.Confirm(opts.Factory.IO, opts.Yes, "the change", question); err != nil {
 		return err
+	}
+	if err := opts.checkAgain(ctx, c, ch); err != nil {
+		return c.Explain(err)
 	}
 	if err := opts.apply(ctx, c, ch); err != nil {
 		return c.Explain(err)

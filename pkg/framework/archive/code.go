@@ -56,15 +56,12 @@ func (d *database) PutCode(ctx context.Context, owner, sum string, size int64, r
 	if found, err := d.touch(ctx, sum); found || err != nil {
 		return err
 	}
-	if err := d.roomForCode(ctx, owner, size); err != nil {
-		return err
-	}
 	upload := rand.Text()
-	err := d.write(ctx, statement{"INSERT INTO code (upload, owner, sha256, size, stored, complete) VALUES (?, ?, ?, ?, ?, ?)", []any{upload, text(owner), sum, size, d.now().UnixMicro(), false}})
-	if err != nil {
+	if err := d.begin(ctx, upload, owner, sum, size); err != nil {
 		return err
 	}
-	if err = d.receive(ctx, upload, sum, size, r); err == nil {
+	err := d.receive(ctx, upload, sum, size, r)
+	if err == nil {
 		err = d.complete(ctx, upload, sum)
 	}
 	if err != nil {
@@ -79,18 +76,7 @@ func (d *database) PutCode(ctx context.Context, owner, sum string, size int64, r
 // roomForCode refuses an upload that would make all code together, or that of one user, larger than is allowed.
 // Uploads under way count as whole.
 func (d *database) roomForCode(ctx context.Context, owner string, size int64) error {
-	limits := []struct {
-		limit               int64
-		whose, field, query string
-		args                []any
-	}{
-		{d.codeLimit, "the code of all jobs", "retention.codeGiB", "SELECT COALESCE(SUM(size), 0) FROM code", nil},
-		{d.codeLimitPerUser, "the code of your jobs", "retention.codeGiBPerUser", "SELECT COALESCE(SUM(size), 0) FROM code WHERE owner = ?", []any{text(owner)}},
-	}
-	for _, l := range limits {
-		if l.limit <= 0 {
-			continue
-		}
+	for _, l := range d.codeLimits(owner) {
 		var have int64
 		if err := d.read.QueryRowContext(ctx, d.rebind(l.query), l.args...).Scan(&have); err != nil {
 			return fmt.Errorf("read the archive: %w", err)
@@ -101,6 +87,58 @@ func (d *database) roomForCode(ctx context.Context, owner string, size int64) er
 		}
 	}
 	return nil
+}
+
+// codeLimit is how much code there may be.
+type codeLimit struct {
+	limit               int64
+	whose, field, query string
+	args                []any
+}
+
+// codeLimits are the limits for an owner. What no owner is known of, from a client or an archive of before owners
+// were written down, is no user's: only the limit of all counts.
+func (d *database) codeLimits(owner string) []codeLimit {
+	var out []codeLimit
+	if d.codeLimit > 0 {
+		out = append(out, codeLimit{d.codeLimit, "the code of all jobs", "retention.codeGiB", "SELECT COALESCE(SUM(size), 0) FROM code", nil})
+	}
+	if d.codeLimitPerUser > 0 && owner != "" {
+		out = append(out, codeLimit{d.codeLimitPerUser, "the code of your jobs", "retention.codeGiBPerUser", "SELECT COALESCE(SUM(size), 0) FROM code WHERE owner = ?", []any{text(owner)}})
+	}
+	return out
+}
+
+// codeLock is the key of the lock that uploads to PostgreSQL take while they look for room.
+const codeLock = 0x7061_6963_6f64_65
+
+// begin writes the row of an upload if there is room: of several that begin at a time, only as many get one as fit.
+func (d *database) begin(ctx context.Context, upload, owner, sum string, size int64) error {
+	var statements []statement
+	insert := statement{"INSERT INTO code (upload, owner, sha256, size, stored, complete) SELECT ?, ?, ?, ?, ?, ?", []any{upload, text(owner), sum, size, d.now().UnixMicro(), false}}
+	if d.dollars {
+		// Statements there don't see each other's rows before these are committed, and can't tell the types of parameters.
+		statements = append(statements, statement{"SELECT pg_advisory_xact_lock(?)", []any{int64(codeLock)}})
+		insert.query = "INSERT INTO code (upload, owner, sha256, size, stored, complete) SELECT CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS BIGINT), CAST(? AS BIGINT), CAST(? AS BOOLEAN)"
+	}
+	for i, l := range d.codeLimits(owner) {
+		insert.query += []string{" WHERE ", " AND "}[min(i, 1)] + "(" + l.query + ") <= ?"
+		insert.args = append(append(insert.args, l.args...), l.limit-size)
+	}
+	if err := d.write(ctx, append(statements, insert)...); err != nil {
+		return err
+	}
+	var there bool
+	if err := d.read.QueryRowContext(ctx, d.rebind("SELECT EXISTS (SELECT 1 FROM code WHERE upload = ?)"), upload).Scan(&there); err != nil {
+		return fmt.Errorf("read the archive: %w", err)
+	}
+	if there {
+		return nil
+	}
+	if err := d.roomForCode(ctx, owner, size); err != nil {
+		return err
+	}
+	return hint.Errorf("try again", "%w: other uploads took the room for the code meanwhile", ErrTooLarge)
 }
 
 func dropUpload(upload string) []statement {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"testing/iotest"
 
@@ -119,6 +120,45 @@ func TestCodeOfOneUserIsBounded(t *testing.T) {
 	assert.Contains(t, hint.Of(err), "retention.codeGiBPerUser")
 	require.NoError(t, put("bob", "78901"), "others have room of their own")
 	require.NoError(t, put("ann", "78901"), "what is there already takes no room")
+}
+
+func TestUploadsAtATimeKeepToTheLimit(t *testing.T) {
+	onBoth(t, func(t *testing.T, p place) {
+		p.CodeLimit, p.CodeLimitPerUser = 1000, 10
+		s := p.open(t)
+		const n = 16
+		var begun sync.WaitGroup
+		begun.Add(n)
+		errs := make(chan error, n)
+		for i := range n {
+			go func() {
+				code := strings.Repeat(string(rune('a'+i)), 10)
+				begun.Done()
+				begun.Wait()
+				errs <- s.PutCode(t.Context(), "ann", sum(code), 10, strings.NewReader(code))
+			}()
+		}
+		taken := 0
+		for range n {
+			if err := <-errs; err == nil {
+				taken++
+			} else {
+				assert.ErrorIs(t, err, archive.ErrTooLarge)
+			}
+		}
+		assert.Equal(t, 1, taken, "uploads of 10 bytes, where 10 are allowed")
+		require.NoError(t, s.PutCode(t.Context(), "bob", sum("x"), 1, strings.NewReader("x")))
+	})
+}
+
+func TestCodeWithoutAnOwnerIsNoUsers(t *testing.T) {
+	s, err := archive.Open(t.Context(), archive.Options{Path: filepath.Join(t.TempDir(), "archive.db"), CodeLimit: 20, CodeLimitPerUser: 10})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = s.Close() })
+	for _, code := range []string{"123456789", "987654321"} {
+		require.NoError(t, s.PutCode(t.Context(), "", sum(code), 9, strings.NewReader(code)))
+	}
+	assert.ErrorIs(t, s.PutCode(t.Context(), "", sum("123"), 3, strings.NewReader("123")), archive.ErrTooLarge, "the limit of all counts")
 }
 
 func TestCodeOfAllJobsTogetherIsBounded(t *testing.T) {

@@ -94,6 +94,21 @@ func TestWhatHasNoRoomIsRefusedWithItsReason(t *testing.T) {
 	assert.Equal(t, "the cluster has no GPUs", findings[0].Message)
 }
 
+func TestAGangThatNoAnnotationHoldsIsRefused(t *testing.T) {
+	o := withCPUs()
+	o.Cluster.SKUs["CPU"] = SKU{MilliCPU: 1000, MemoryMB: 4 << 10, PerNode: 255}
+	vc := o.Cluster.VirtualClusters["default"]
+	vc.Cells["CPU"] = 100 * 255
+	o.Cluster.VirtualClusters["default"] = vc
+	const roles = "  a: {instances: 100, dockerImage: img, resourcePerInstance: {cpu: 255, memoryMB: 64, gpu: 0}, commands: [a]}\n"
+	_, findings := Render(job(t, roles, ""), o)
+	require.Len(t, findings.Errors(), 1)
+	assert.Contains(t, findings[0].Message, "the places of all tasks of the gang are ")
+	assert.Contains(t, findings[0].Message, " KiB or more in the annotations of each of them, and 240 KiB is the limit")
+	assert.Contains(t, findings[0].Remedy, "gangAllocation: false")
+	mustRender(t, job(t, roles, "extras: {gangAllocation: false}\n"), o)
+}
+
 func TestCPUCellsCostNoQuotaOfGPUs(t *testing.T) {
 	o := withCPUs()
 	vc := o.Cluster.VirtualClusters["default"]

@@ -46,10 +46,16 @@ const separator = "\x00"
 
 var buffers = sync.Pool{New: func() any { b := make([]byte, 0, 4<<10); return &b }}
 
+// typed is up to how many bytes the bind info has the types of preassigned cells, one per leaf. They are the
+// most of it, and the placement has them once per run of equal ones.
+const typed = 128 << 10
+
 // shared makes what all pods of the gang share.
 func shared(r *cell.Request, p *cell.Placement) string {
 	buf, _ := buffers.Get().(*[]byte)
-	*buf = appendGang((*buf)[:0], r, p)
+	if *buf = appendGang((*buf)[:0], r, p, true); len(*buf) > typed {
+		*buf = appendGang((*buf)[:0], r, p, false)
+	}
 	*buf = appendShared(append(*buf, separator...), p)
 	text := string(*buf)
 	if cap(*buf) <= 1<<20 {
@@ -142,16 +148,16 @@ func isV2(r *cell.Request) bool {
 }
 
 // appendGang appends the part of the bind info that all pods of the gang share.
-func appendGang(b []byte, r *cell.Request, p *cell.Placement) []byte {
+func appendGang(b []byte, r *cell.Request, p *cell.Placement, types bool) []byte {
 	if isV2(r) {
 		b = append(b, "version: v2\npodRootGroupBindInfo:\n"...)
 		root, pods := &r.Root, p.Pods
 		if countPods(root) != len(pods) {
 			// A gang that was taken over in another shape.
 			b = append(b, "  podPlacements:\n"...)
-			return append(appendPods(b, "  ", pods), "  childGroupBindingInfo: []\n"...)
+			return append(appendPods(b, "  ", pods, types), "  childGroupBindingInfo: []\n"...)
 		}
-		b, _ = appendGroup(b, "  ", root, pods)
+		b, _ = appendGroup(b, "  ", root, pods, types)
 		return b
 	}
 	b = append(b, "affinityGroupBindInfo:\n"...)
@@ -161,7 +167,7 @@ func appendGang(b []byte, r *cell.Request, p *cell.Placement) []byte {
 			n++
 		}
 		b = append(b, "- podPlacements:\n"...)
-		b = appendPods(b, "  ", pods[:n])
+		b = appendPods(b, "  ", pods[:n], types)
 		pods = pods[n:]
 	}
 	return b
@@ -179,7 +185,7 @@ func countPods(g *cell.Group) int {
 }
 
 // appendGroup appends a group, whose pods are the first of pods, and returns the others.
-func appendGroup(b []byte, indent string, g *cell.Group, pods []cell.PodPlacement) ([]byte, []cell.PodPlacement) {
+func appendGroup(b []byte, indent string, g *cell.Group, pods []cell.PodPlacement, types bool) ([]byte, []cell.PodPlacement) {
 	n := 0
 	for _, s := range g.Pods {
 		n += s.Count
@@ -188,7 +194,7 @@ func appendGroup(b []byte, indent string, g *cell.Group, pods []cell.PodPlacemen
 	if n == 0 {
 		b = append(b, " []"...)
 	}
-	b = appendPods(append(b, '\n'), indent, pods[:n])
+	b = appendPods(append(b, '\n'), indent, pods[:n], types)
 	pods = pods[n:]
 	b = append(append(b, indent...), "childGroupBindingInfo:"...)
 	if len(g.Children) == 0 {
@@ -197,22 +203,24 @@ func appendGroup(b []byte, indent string, g *cell.Group, pods []cell.PodPlacemen
 	b = append(b, '\n')
 	for i := range g.Children {
 		start := len(b)
-		b, pods = appendGroup(b, indent+"  ", &g.Children[i], pods)
+		b, pods = appendGroup(b, indent+"  ", &g.Children[i], pods, types)
 		b[start+len(indent)] = '-'
 	}
 	return b, pods
 }
 
 // appendPods appends a list of pods' placements.
-func appendPods(b []byte, indent string, pods []cell.PodPlacement) []byte {
+func appendPods(b []byte, indent string, pods []cell.PodPlacement, types bool) []byte {
 	for i := range pods {
 		p := &pods[i]
 		b = append(append(b, indent...), "- physicalNode: "...)
 		b = append(appendText(b, p.Node), '\n')
 		b = append(append(b, indent...), "  physicalLeafCellIndices: ["...)
 		b = append(appendIndices(b, p.Indices), "]\n"...)
-		b = append(append(b, indent...), "  preassignedCellTypes: ["...)
-		b = append(appendTypeList(b, p), "]\n"...)
+		if types {
+			b = append(append(b, indent...), "  preassignedCellTypes: ["...)
+			b = append(appendTypeList(b, p), "]\n"...)
+		}
 	}
 	return b
 }

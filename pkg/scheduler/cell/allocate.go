@@ -151,6 +151,7 @@ func (s *Scheduler) takeOver(r *Request, at *Placement) (*gang, []Downgrade, err
 		g.order = s.order + 1
 	}
 	g.slots = make([]slot, len(at.Pods))
+	cpu, known := s.WantsCPU(r), s.knowsKind(r)
 	guaranteed := r.Priority >= MinGuaranteed && !at.Downgraded && !at.unassigned()
 	for i := range at.Pods {
 		sl := &g.slots[i]
@@ -159,6 +160,10 @@ func (s *Scheduler) takeOver(r *Request, at *Placement) (*gang, []Downgrade, err
 		for k, device := range sl.at.Indices {
 			p := s.findLeaf(at.Chain, sl.at.Node, device)
 			if p == nil {
+				continue
+			}
+			if known && p.chain.cpu != cpu {
+				guaranteed, g.reason = false, otherKind(sl.at.Node, p.chain.cpu)
 				continue
 			}
 			if p.using != nil {
@@ -171,7 +176,7 @@ func (s *Scheduler) takeOver(r *Request, at *Placement) (*gang, []Downgrade, err
 		}
 	}
 	if g.chain == nil {
-		g.chain = s.chains[0]
+		g.chain = s.chainOf(cpu)
 	}
 	if s.repeats(g) {
 		return nil, nil, fmt.Errorf("gang %s claims a device twice: %w", g.key, ErrConflict)
@@ -191,6 +196,25 @@ func (s *Scheduler) takeOver(r *Request, at *Placement) (*gang, []Downgrade, err
 	}
 	s.settleLater()
 	return g, lost, nil
+}
+
+// otherKind says why a gang isn't counted on a machine that was given GPUs, or lost them: the numbers of its
+// cells mean other things now.
+func otherKind(node string, cpu bool) string {
+	if cpu {
+		return fmt.Sprintf("node %s has CPU cells instead of GPUs now", node)
+	}
+	return fmt.Sprintf("node %s has GPUs instead of CPU cells now", node)
+}
+
+// chainOf is the first chain of CPU cells, or of GPUs; without any, the first.
+func (s *Scheduler) chainOf(cpu bool) *chain {
+	for _, ch := range s.chains {
+		if ch.cpu == cpu {
+			return ch
+		}
+	}
+	return s.chains[0]
 }
 
 func (s *Scheduler) repeats(g *gang) bool {

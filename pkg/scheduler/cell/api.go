@@ -105,8 +105,8 @@ type Decision struct {
 	Node    string
 	Indices []int32
 	Chain   string
-	// Placement is the place of the whole gang and Slot the pod's index in Placement.Pods, if the
-	// result is Bind. It is shared by all decisions of the gang; don't change it.
+	// Placement is the place of the whole gang, if the result is Bind or Preempt, and Slot the pod's index in
+	// Placement.Pods, if it is Bind. It is shared by all decisions of the gang; don't change it.
 	Placement *Placement
 	Slot      int
 	// Victims are the pods that have to go, whole gangs, in order of node and pod, if the result is Preempt.

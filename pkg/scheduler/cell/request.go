@@ -56,6 +56,16 @@ func (s *Scheduler) WantsCPU(r *Request) bool {
 	return v != nil && v.pinned[r.PinnedCell] != nil && v.pinned[r.PinnedCell].chain.cpu
 }
 
+// knowsKind reports whether WantsCPU is sure: the pinned cell of a gang that runs may be gone, and so may all
+// cells of the type that it names.
+func (s *Scheduler) knowsKind(r *Request) bool {
+	if r.PinnedCell != "" {
+		v := s.byVC[r.VirtualCluster]
+		return v != nil && v.pinned[r.PinnedCell] != nil
+	}
+	return r.LeafType == "" || slices.ContainsFunc(s.chains, func(ch *chain) bool { return ch.names[0] == r.LeafType })
+}
+
 // leavesOf counts the leaves of a request in the first chain of its kind that knows its cell types.
 func (s *Scheduler) leavesOf(r *Request) int {
 	cpu := s.WantsCPU(r)

@@ -46,7 +46,7 @@ func (s *Scheduler) Schedule(pod PodID, r *Request, phase Phase, suggested Nodes
 		g.waiting = append(g.waiting, pod)
 	}
 	if victims := s.victimsOf(g); len(victims) > 0 {
-		return Decision{Result: Preempt, Victims: podsOf(victims), Reason: preemptReason(victims)}
+		return Decision{Result: Preempt, Placement: g.placement, Victims: podsOf(victims), Reason: preemptReason(victims)}
 	}
 	return g.bindTo(i)
 }
@@ -99,7 +99,7 @@ func (s *Scheduler) fresh(pod PodID, r *Request, phase Phase, suggested Nodes) D
 		p.gang.placement.plan = p
 		return p.gang.bindTo(p.gang.first(r))
 	}
-	d = Decision{Result: Preempt, Victims: podsOf(p.victims), Reason: preemptReason(p.victims)}
+	d = Decision{Result: Preempt, Placement: p.gang.placement, Victims: podsOf(p.victims), Reason: preemptReason(p.victims)}
 	if phase == Preempting {
 		p.gang.preempting = true
 		p.gang.waiting = []PodID{pod}

@@ -31,7 +31,7 @@ func rackLabels() []string { return []string{"rack", "topology.kubernetes.io/rac
 // cells named after their model, or, where it has none, whose processors are cells of ProcessorType;
 // machines whose labels name a rack are in cells of the type SKU-RACK-n, n the number of their machines,
 // since a cell type has one number of children. Machines that are nothing but masters are left out, and of
-// those without GPUs all that are no workers.
+// those without GPUs all that are no workers, or that the control plane fills.
 //
 // A layout says nothing about what connects the GPUs inside a machine: they are one level.
 func hardware(l layout.Layout) cell.Config {
@@ -71,7 +71,7 @@ func leavesOf(l layout.Layout, sku string) (leaf string, n int) {
 	}
 	taken := systemProcessors
 	for _, m := range l.MachineList {
-		if m.SKU == sku && m.HasRole(layout.RoleMaster) && m.HasRole(layout.RoleWorker) {
+		if m.SKU == sku && isBoth(m) && !isFull(l, m) {
 			taken = systemProcessors + masterProcessors
 		}
 	}
@@ -79,6 +79,17 @@ func leavesOf(l layout.Layout, sku string) (leaf string, n int) {
 		return ProcessorType, 0
 	}
 	return ProcessorType, max(1, s.CPU.VCore-taken)
+}
+
+func isBoth(m layout.Machine) bool {
+	return m.HasRole(layout.RoleMaster) && m.HasRole(layout.RoleWorker)
+}
+
+// isFull reports whether the control plane leaves nothing of a machine without GPUs. A cell there would fit no
+// pod, and keep what is given it waiting.
+func isFull(l layout.Layout, m layout.Machine) bool {
+	s := l.MachineSKU[m.SKU]
+	return !hasGPUs(s) && isBoth(m) && s.CPU.VCore <= systemProcessors+masterProcessors
 }
 
 func hasGPUs(s layout.SKU) bool { return s.GPU != nil && s.GPU.Count > 0 }
@@ -105,7 +116,7 @@ func machinesOf(l layout.Layout, sku string) (racks []rack, loose []string) {
 		if m.SKU != sku || m.Hostname == "" || m.HasRole(layout.RoleMaster) && len(m.Roles) == 1 {
 			continue
 		}
-		if !hasGPUs(l.MachineSKU[sku]) && !m.HasRole(layout.RoleWorker) {
+		if !hasGPUs(l.MachineSKU[sku]) && !m.HasRole(layout.RoleWorker) || isFull(l, m) {
 			continue // machines of other roles lend their GPUs, not their processors
 		}
 		if name := rackOf(m); name != "" {

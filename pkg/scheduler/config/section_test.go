@@ -180,7 +180,15 @@ func TestAMasterThatIsAWorkerKeepsProcessorsForTheControlPlane(t *testing.T) {
 	l := withCPUs(both)
 	l.MachineSKU["cpu"] = layout.SKU{CPU: layout.CPU{VCore: 2}}
 	got, _ = FromCluster(l, "services.yaml", nil)
-	assert.Equal(t, 1, got.Types[1].Children, "never none")
+	for _, p := range got.Physical {
+		assert.NotEqual(t, "m1", p.Address, "the control plane fills it")
+	}
+
+	l = withCPUs(both, machine("c1", "cpu"))
+	l.MachineSKU["cpu"] = layout.SKU{CPU: layout.CPU{VCore: 2}}
+	got, _ = FromCluster(l, "services.yaml", nil)
+	assert.Equal(t, 1, got.Types[1].Children, "of its equals that are workers alone, what there is")
+	assert.Equal(t, "c1", got.Physical[len(got.Physical)-1].Address)
 }
 
 func TestCPUCellsAreGivenToVirtualClusters(t *testing.T) {

@@ -134,12 +134,34 @@ func (s *state) schedule(p *pod, offered *nodeNames) (cell.Decision, error) {
 	start := time.Now()
 	d := s.core.Schedule(cell.PodID(p.uid), p.request, cell.Filtering, nodes)
 	s.apply(d.Changes)
+	if reason := tooLong(p, &d); reason != "" {
+		s.apply(s.core.DeleteUnallocated(cell.PodID(p.uid), p.request)) // what an earlier configuration let it reserve
+		d = cell.Decision{Result: cell.Refuse, Reason: reason}
+	}
 	if d.Result == cell.Preempt {
 		d = s.core.Schedule(cell.PodID(p.uid), p.request, cell.Preempting, nodes)
 		s.apply(d.Changes)
 	}
 	s.count.decided.Observe(time.Since(start).Seconds())
 	return d, nil
+}
+
+// tooLong says why a gang can't have a place: each of its pods would be told the places of all, and Kubernetes
+// doesn't let anyone write a pod with longer annotations any more, its kubelet and who deletes it included.
+// Empty if there is nothing against it.
+func tooLong(p *pod, d *cell.Decision) string {
+	if d.Placement == nil {
+		return ""
+	}
+	size := annotation.Size(p.request, d.Placement)
+	for key, value := range p.object.Annotations {
+		size += len(key) + len(value)
+	}
+	if size <= annotation.MaxSize {
+		return ""
+	}
+	return fmt.Sprintf("the gang %s is too large: the places of its %d pods are %d KiB in the annotations of each of them, and %d KiB is the limit; make the gang smaller, with fewer tasks or fewer cells per task, or let its tasks start one by one (extras: {gangAllocation: false})",
+		p.request.Gang, len(d.Placement.Pods), size>>10, annotation.MaxSize>>10)
 }
 
 // assume gives a pod its place, before Kubernetes knows.

@@ -49,6 +49,10 @@ func (e *Extender) victims(ctx context.Context, args *preemptArgs) (*preemptResu
 	}
 	d := s.core.Schedule(cell.PodID(p.uid), p.request, cell.Preempting, nodes)
 	s.apply(d.Changes)
+	if reason := tooLong(p, &d); reason != "" {
+		s.apply(s.core.DeleteUnallocated(cell.PodID(p.uid), p.request))
+		d = cell.Decision{Result: cell.Refuse, Reason: reason}
+	}
 	e.count.decisions.WithLabelValues(string(d.Result)).Inc()
 	switch d.Result {
 	case cell.Refuse:

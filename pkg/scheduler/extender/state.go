@@ -25,6 +25,8 @@ type state struct {
 	gangs map[gangKey]*gang
 	left  map[gangKey]place // in the queue, of gangs that lost their pods while they waited
 	nodes map[string]*node
+	// pruned is when places that nobody wanted back were forgotten last.
+	pruned time.Time
 	// freed is when cells became free last, woken until when that was looked at, looked when.
 	freed, woken, looked time.Time
 	generation           int64
@@ -71,8 +73,12 @@ type gang struct {
 	queued     time.Time // before it lost all of its pods; zero if it didn't
 }
 
-// place is the place in the queue of a gang that has no pods.
-type place struct{ since, lost time.Time }
+// place is the place in the queue of a gang that has no pods. One of another shape is another job, which only
+// has the same name.
+type place struct {
+	since, lost time.Time
+	shape       []cell.PodSet
+}
 
 // placeKept is how long a gang without pods keeps its place. A job controller makes a pod again that something
 // deleted within seconds, or minutes where it waits between two attempts.
@@ -131,7 +137,7 @@ func (s *state) parse(p *pod) {
 	p.gang = s.gangs[key]
 	if p.gang == nil {
 		p.gang = &gang{gangKey: key}
-		if was := s.left[key]; s.now().Sub(was.lost) <= placeKept {
+		if was := s.left[key]; s.now().Sub(was.lost) <= placeKept && slices.Equal(was.shape, request.Sets()) {
 			p.gang.queued = was.since
 		}
 		delete(s.left, key)
@@ -157,9 +163,12 @@ func (s *state) remove(p *pod) {
 // keepPlace notes the place in the queue of a gang that loses its last pod before it ran.
 func (s *state) keepPlace(p *pod) {
 	now := s.now()
-	maps.DeleteFunc(s.left, func(_ gangKey, was place) bool { return now.Sub(was.lost) > placeKept })
+	if now.Sub(s.pruned) > time.Minute { // many gangs may go at a time
+		maps.DeleteFunc(s.left, func(_ gangKey, was place) bool { return now.Sub(was.lost) > placeKept })
+		s.pruned = now
+	}
 	if g := p.gang; g != nil && len(g.pods) == 1 && g.waiting() == 1 {
-		s.left[g.gangKey] = place{g.since(), now}
+		s.left[g.gangKey] = place{g.since(), now, p.request.Sets()}
 	}
 }
 
