@@ -290,7 +290,7 @@ func (r *renderer) checkRequests() {
 			r.fail(strictyaml.Path{"taskRoles", role.Name}, "job/cells", err.Error(), "")
 			continue
 		}
-		if size := annotation.LeastSize(request); size > annotation.MaxSize {
+		if size := annotation.LeastSize(request); r.Cluster.SKUs != nil && size > annotation.MaxSize {
 			r.fail(strictyaml.Path{"taskRoles", role.Name}, "job/size",
 				fmt.Sprintf("the places of all tasks of the gang are %d KiB or more in the annotations of each of them, and %d KiB is the limit", size>>10, annotation.MaxSize>>10),
 				"make the gang smaller, with fewer tasks or fewer processors per task, or let its tasks start one by one (extras: {gangAllocation: false})")
