@@ -33,7 +33,7 @@ func writeUntilKilled(dir string) {
 	}
 	go func() {
 		for n := 0; ; n++ {
-			code := fmt.Sprint(os.Getpid(), n) + strings.Repeat(" ", 2<<20)          // three chunks
+			code := fmt.Sprint(os.Getpid(), n) + strings.Repeat(" ", 2<<20)                 // three chunks
 			_ = s.PutCode(ctx, "ann", sum(code), int64(len(code)), strings.NewReader(code)) // nobody says that it is there
 		}
 	}()
