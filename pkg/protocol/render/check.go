@@ -124,7 +124,7 @@ func (r *renderer) tooLarge(i int, unit SKU, at strictyaml.Path) {
 	}
 	message := fmt.Sprintf("a task of %s needs %s, and no machine has more than %d", role.Name, what, unit.PerNode)
 	if unit.MilliCPU > 0 && unit.MemoryMB > 0 {
-		message += fmt.Sprintf(" (each with %g processors and %d MB)", float64(unit.MilliCPU)/1000, unit.MemoryMB)
+		message += fmt.Sprintf(" (each has cpu %g and %d MB)", float64(unit.MilliCPU)/1000, unit.MemoryMB)
 	}
 	if role.GPU == 0 && !r.onCPUCells(i) {
 		message += "; it takes GPUs " + r.shareReason(i)

@@ -70,9 +70,9 @@ func TestWhatHasNoRoomIsRefusedWithItsReason(t *testing.T) {
 		return "  a: {instances: " + instances + ", dockerImage: img, resourcePerInstance: {cpu: " + n + ", memoryMB: 64, gpu: " + gpu + "}, commands: [a]}\n"
 	}
 	for name, c := range map[string]struct{ roles, rest, message, remedy string }{
-		"a task that is larger than a machine": {cpu("64", "1", "0"), "", "a task of a needs 64 CPU cells, and no machine has more than 15 (each with 1 processors and 4096 MB)", "ask for less per task, and for more instances, or name machines with GPUs by skuType"},
+		"a task that is larger than a machine": {cpu("64", "1", "0"), "", "a task of a needs 64 CPU cells, and no machine has more than 15 (each has cpu 1 and 4096 MB)", "ask for less per task, and for more instances, or name machines with GPUs by skuType"},
 		"more than the virtual cluster owns":   {cpu("10", "4", "0"), "", "the job needs 40 CPU cells at a time, and the virtual cluster default owns 30", "ask for less, choose another virtual cluster in defaults.virtualCluster, or use jobPriorityClass: oppo"},
-		"a share that is larger than a machine": {cpu("64", "1", "0"), inSmall, "a task of a needs the machine's share of 16 GPUs, and no machine has more than 4 (each with 4 processors and 32768 MB); it takes GPUs because the virtual cluster small owns no machines without GPUs",
+		"a share that is larger than a machine": {cpu("64", "1", "0"), inSmall, "a task of a needs the machine's share of 16 GPUs, and no machine has more than 4 (each has cpu 4 and 32768 MB); it takes GPUs because the virtual cluster small owns no machines without GPUs",
 			"ask for less per task, and for more instances; or ask an administrator for machines without GPUs (paictl vc set small --cells TYPE=N)"},
 		"a share that is larger than the virtual cluster": {cpu("4", "5", "0"), inSmall, "the job needs the share of 5 GPUs at a time, and the virtual cluster small owns 4; tasks without GPUs take what their processors and memory come to, because the virtual cluster small owns no machines without GPUs",
 			"ask for less, choose another virtual cluster in defaults.virtualCluster, or use jobPriorityClass: oppo; or ask an administrator for machines without GPUs (paictl vc set small --cells TYPE=N)"},

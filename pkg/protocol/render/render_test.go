@@ -221,7 +221,7 @@ func TestWhatTheClusterLacksIsSaidWithItsPlace(t *testing.T) {
 		"more than there is":         {worker("a", 13, 2), "", `6:1: taskRoles: the job needs 26 GPUs at a time, and the virtual cluster default owns 24 [job/quota]`, "ask for less, choose another virtual cluster in defaults.virtualCluster, or use jobPriorityClass: oppo"},
 		"more of a type":             {worker("a", 3, 8), sku("skuType: A100"), `6:1: taskRoles: the job needs 24 GPUs of the type A100 at a time, and the virtual cluster default owns 16 [job/quota]`, "ask for less, choose another virtual cluster in defaults.virtualCluster, or use jobPriorityClass: oppo"},
 		"more than a user may":       {worker("a", 21, 1), "", `6:1: taskRoles: the job needs 21 GPUs at a time, and user alice may have 20 in the virtual cluster default [job/quota]`, "ask for less, choose another virtual cluster in defaults.virtualCluster, or use jobPriorityClass: oppo"},
-		"a task beyond any machine":  {worker("a", 1, 9), "", `7:39: taskRoles.a.resourcePerInstance: a task of a needs the machine's share of 9 GPUs, and no machine has more than 8 (each with 4 processors and 32768 MB) [job/too-large]`, "ask for less per task, and for more instances"},
+		"a task beyond any machine":  {worker("a", 1, 9), "", `7:39: taskRoles.a.resourcePerInstance: a task of a needs the machine's share of 9 GPUs, and no machine has more than 8 (each has cpu 4 and 32768 MB) [job/too-large]`, "ask for less per task, and for more instances"},
 		"an unknown storage":         {worker("a", 1, 1), "extras: {storages: [{name: tean}]}\n", `8:21: extras.storages[0]: the cluster has no storage "tean" [job/unknown-storage]`, `did you mean "team"?`},
 	} {
 		t.Run(name, func(t *testing.T) {
