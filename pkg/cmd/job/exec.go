@@ -154,7 +154,7 @@ func (opts *ExecOptions) run(ctx context.Context, c *job.Client, j *job.Job, tar
 	return ended(c, j, target, stream.Exec(ctx, c.Cluster, e))
 }
 
-// terminalOf is the terminal at which somebody types.
+// terminalOf is the terminal at which a person types.
 func terminalOf(io *iostreams.IOStreams) (*os.File, error) {
 	in, ok := io.In.(*os.File)
 	if !ok || !term.IsTerminal(int(in.Fd())) {

@@ -80,7 +80,7 @@ func TestASessionIsAJobThatEndsWithItsCommand(t *testing.T) {
 		assert.NotContains(t, text.String(), "goes on")
 	}
 
-	// A terminal that is closed while somebody works in the task.
+	// A terminal that is closed while a person works in the task.
 	closed := exec.CommandContext(t.Context(), "paictl", "job", "run", "-it", "busybox", "--name", "closed", "--", "cat")
 	closed.Env = env
 	master, err := pty.Start(closed)

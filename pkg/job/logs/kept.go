@@ -182,7 +182,7 @@ func (p *pager) retry(ctx context.Context, wait time.Duration, give func(line) e
 	}
 }
 
-// hopeless decides what becomes of a page that doesn't come: nil is to try again.
+// hopeless decides whether a page that does not come is given up: nil means to try again.
 func (p *pager) hopeless(err error) error {
 	now := time.Now()
 	if p.failing.IsZero() {

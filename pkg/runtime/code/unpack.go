@@ -242,7 +242,7 @@ func (u *unpacker) commit(name string) error {
 // discard removes a file that didn't get its name.
 func (u *unpacker) discard() {
 	if u.beside != "" {
-		_ = u.root.Remove(u.beside) // the error before it is told
+		_ = u.root.Remove(u.beside) // the error before it is the one to report
 		u.beside = ""
 	}
 }

@@ -25,7 +25,7 @@ type state struct {
 	gangs map[gangKey]*gang
 	left  map[gangKey]place // in the queue, of gangs that lost their pods while they waited
 	nodes map[string]*node
-	// pruned is when places that nobody wanted back were forgotten last.
+	// pruned is when places that were not claimed again were forgotten last.
 	pruned time.Time
 	// freed is when cells became free last, woken until when that was looked at, looked when.
 	freed, woken, looked time.Time
