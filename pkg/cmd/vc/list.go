@@ -27,7 +27,7 @@ func NewCmdList(f *cmdutil.Factory, runF func(context.Context, *ListOptions) err
 		Use:   "list",
 		Short: "List the virtual clusters and what of them is used",
 		Long: `Numbers are GPUs. USED is what gangs with a guarantee hold of the virtual cluster's own cells;
-OPPORTUNISTIC what its gangs use beyond that, until somebody needs it. WAITING are gangs. Where there are
+OPPORTUNISTIC what its gangs use beyond that, until others need it. WAITING are gangs. Where there are
 machines without GPUs, the same follows in CPU CELLS, of one processor each.
 
 A virtual cluster that was deleted is shown as "(deleted)" as long as gangs name it: what runs goes on
