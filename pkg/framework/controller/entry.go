@@ -19,6 +19,7 @@ type entry struct {
 	uid    types.UID
 	status *v1.FrameworkStatus // with all tasks; nil until the first step
 	rv     string              // of the Framework, as the status was last read or written
+	stored bool                // the API has a status
 	layout *status.Layout
 	view   machine.View
 	maps   mapView

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/openpai/paictl/pkg/framework/status"
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 )
 
@@ -36,9 +37,14 @@ func (r *reconciler) persist(ctx context.Context, f *v1.Framework, e *entry) err
 	// A process may be killed between two writes. Chunks of an attempt that the header doesn't know
 	// yet would hide the tasks of the one before, and tasks that were ended because of a decision
 	// must not stand without it; anything else is first true of a task.
-	headerFirst := e.newAttempt || e.decided && e.status.State != v1.Completed
-	if headerFirst {
+	headerFirst := !e.stored || e.newAttempt || e.decided && e.status.State != v1.Completed
+	switch {
+	case headerFirst:
 		if err := r.writeHeader(ctx, f, e); err != nil {
+			return err
+		}
+	case e.layout.Unlisted():
+		if err := r.reserve(ctx, f, e); err != nil {
 			return err
 		}
 	}
@@ -69,7 +75,28 @@ func (r *reconciler) writeHeader(ctx context.Context, f *v1.Framework, e *entry)
 	if err := r.api.Status().Update(ctx, bare); err != nil {
 		return fmt.Errorf("write the status of %s: %w", f.Name, err)
 	}
+	e.rv, e.stored = bare.ResourceVersion, true
+	e.layout.Listed()
+	return nil
+}
+
+// reserve makes further chunks known in the Framework's status before they are written, and leaves the
+// rest of it as it is. A replica that lost its lease fails here, before it writes what its successor may
+// be writing; and a chunk in the API that the status doesn't know was never of this attempt.
+func (r *reconciler) reserve(ctx context.Context, f *v1.Framework, e *entry) error {
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": f.UID, "resourceVersion": e.rv},
+		"status":   map[string]any{"attemptStatus": map[string]any{"taskChunks": e.layout.Chunks(), "taskParts": e.layout.Parts()}},
+	})
+	if err != nil {
+		return err
+	}
+	bare := &v1.Framework{ObjectMeta: metav1.ObjectMeta{Name: f.Name, Namespace: f.Namespace}}
+	if err := r.api.Status().Patch(ctx, bare, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		return fmt.Errorf("write the status of %s: %w", f.Name, err)
+	}
 	e.rv = bare.ResourceVersion
+	e.layout.Listed()
 	return nil
 }
 
@@ -90,7 +117,7 @@ func (r *reconciler) writeChunks(ctx context.Context, f *v1.Framework, e *entry)
 			if going.Add(1)%8 == 0 && r.deleted(f) {
 				return errGone
 			}
-			if err := r.put(inner, cm); err != nil {
+			if err := r.put(inner, f, cm); err != nil {
 				return err
 			}
 			e.layout.Wrote(e.dirtyChunks[i], cm)
@@ -109,10 +136,10 @@ func (r *reconciler) deleted(f *v1.Framework) bool {
 	return have == nil || have.UID != f.UID
 }
 
-// put writes a ConfigMap on top of the version that is known, or makes it. Where another is there that
-// isn't known, of an attempt or a Framework of before, that is written over as it is now: whoever wrote
-// it last and still means to has a conflict.
-func (r *reconciler) put(ctx context.Context, cm *corev1.ConfigMap) error {
+// put writes a chunk on top of the version that is known, or makes it. Where one is there that isn't
+// known, of an attempt or a Framework of before, that is written over as it is now. One of another
+// replica that has got further is a conflict, after which all is read again.
+func (r *reconciler) put(ctx context.Context, f *v1.Framework, cm *corev1.ConfigMap) error {
 	if cm.ResourceVersion != "" {
 		err := r.api.Update(ctx, cm)
 		if !apierrors.IsNotFound(err) {
@@ -124,13 +151,32 @@ func (r *reconciler) put(ctx context.Context, cm *corev1.ConfigMap) error {
 	if !apierrors.IsAlreadyExists(err) {
 		return written(cm, err)
 	}
-	have := &metav1.PartialObjectMetadata{}
-	have.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
+	have := &corev1.ConfigMap{}
 	if err := r.api.Get(ctx, client.ObjectKeyFromObject(cm), have); err != nil {
+		return written(cm, err)
+	}
+	if owner := metav1.GetControllerOf(have); owner == nil || owner.UID != f.UID {
+		err = r.stillThere(ctx, f) // what was read before that is not of a later one
+	} else if status.Overtaken(cm, have) {
+		err = apierrors.NewConflict(corev1.Resource("configmaps"), cm.Name, errors.New("another replica of the controller has written it"))
+	} else {
+		err = nil
+	}
+	if err != nil {
 		return written(cm, err)
 	}
 	cm.ResourceVersion = have.ResourceVersion
 	return written(cm, r.api.Update(ctx, cm))
+}
+
+// stillThere returns a conflict where the API has another Framework of that name by now, or none.
+func (r *reconciler) stillThere(ctx context.Context, f *v1.Framework) error {
+	live := &metav1.PartialObjectMetadata{}
+	live.SetGroupVersionKind(v1.GroupVersion.WithKind(v1.Kind))
+	if err := client.IgnoreNotFound(r.api.Get(ctx, client.ObjectKeyFromObject(f), live)); err != nil || live.UID == f.UID {
+		return err
+	}
+	return apierrors.NewConflict(v1.GroupVersion.WithResource("frameworks").GroupResource(), f.Name, errors.New("it is another Framework by now"))
 }
 
 func written(cm *corev1.ConfigMap, err error) error {

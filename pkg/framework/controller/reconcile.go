@@ -124,7 +124,7 @@ func (r *reconciler) read(ctx context.Context, f *v1.Framework, e *entry) error 
 	if err != nil {
 		return err
 	}
-	e.status, e.rv, e.layout = live.Status, live.ResourceVersion, layout
+	e.status, e.rv, e.layout, e.stored = live.Status, live.ResourceVersion, layout, true
 	return r.rebuild(ctx, f, e, lost)
 }
 

@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/openpai/paictl/pkg/framework/controller"
 	"github.com/openpai/paictl/pkg/framework/status"
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 	"github.com/openpai/paictl/pkg/runtime/rules"
@@ -309,4 +310,69 @@ func TestAReplicaThatLostItsLeaseCannotOverwriteStatesOfTasks(t *testing.T) {
 		}
 	}
 	assert.Positive(t, conflicts)
+}
+
+// A job grows while two replicas take themselves for the leader: both write a chunk that neither knows yet.
+func TestAReplicaGivesWayToStatesThatAnotherHasWritten(t *testing.T) {
+	w := begin(t)
+	w.submit("grows", workers(90))
+	w.until("grows", "runs", func(f *v1.Framework) bool { return f.Status.AttemptStatus.TaskRoleStatuses[0].Counts.Running == 90 })
+	before := w.uids()
+
+	// The other one has seen the job grow, and wrote what this one can't know: attempts of its last tasks.
+	other, err := status.Load(w.t.Context(), w.c, w.namespace, "grows")
+	require.NoError(t, err)
+	role := other.Status.AttemptStatus.TaskRoleStatuses[0]
+	for i := int32(90); i < 120; i++ {
+		task := role.TaskStatuses[0].DeepCopy()
+		task.Index, task.State = i, v1.AttemptCreationPending
+		task.AttemptStatus = v1.TaskAttemptStatus{ID: 7, StartTime: task.StartTime, PodName: v1.PodName("grows", "worker", i)}
+		role.TaskStatuses = append(role.TaskStatuses, task)
+	}
+	layout := &status.Layout{}
+	written, err := layout.Encode(other, other.Status, layout.Update(other.Status, nil))
+	require.NoError(t, err)
+	require.Len(t, written, 2)
+	for _, cm := range written {
+		require.NoError(t, w.c.Create(t.Context(), cm))
+	}
+
+	f := &v1.Framework{}
+	require.NoError(t, retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		require.True(t, w.get(f, "grows"))
+		f.Spec.TaskRoles[0].TaskNumber = 120
+		return w.c.Update(t.Context(), f)
+	}))
+	w.until("grows", "is large", func(f *v1.Framework) bool { return f.Status.AttemptStatus.TaskRoleStatuses[0].Counts.Running == 120 })
+	now, err := status.Load(t.Context(), w.c, w.namespace, "grows")
+	require.NoError(t, err)
+	require.Len(t, now.Status.AttemptStatus.TaskRoleStatuses[0].TaskStatuses, 120)
+	assert.Equal(t, int32(7), now.Status.AttemptStatus.TaskRoleStatuses[0].TaskStatuses[119].AttemptStatus.ID, "what the other wrote")
+	for pod, uid := range w.uids() {
+		if was, ran := before[pod]; ran {
+			assert.Equal(t, was, uid, pod)
+		}
+	}
+}
+
+// A job of the same name was submitted after the one that a replica still works on, or before.
+func TestAChunkOfAnotherJobOfTheNameIsReplacedOnlyByTheOneThatIsThere(t *testing.T) {
+	w := simulate(t)
+	chunk := func(f *v1.Framework) *corev1.ConfigMap {
+		return &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Name: status.Name("twice", 0), Namespace: w.namespace,
+				OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(f, v1.GroupVersion.WithKind(v1.Kind))}},
+			Data: map[string]string{"attemptID": "0", "generation": "1"},
+		}
+	}
+	now := w.submit("twice", workers(120))
+	before := now.DeepCopy()
+	before.UID = "of-a-former-life"
+	require.NoError(t, controller.Put(t.Context(), w.c, now, chunk(now)))
+	assert.True(t, apierrors.IsConflict(controller.Put(t.Context(), w.c, before, chunk(before))), "it isn't there any more")
+
+	require.NoError(t, w.c.Delete(t.Context(), chunk(now)))
+	require.NoError(t, controller.Put(t.Context(), w.c, now, chunk(before)))
+	require.NoError(t, controller.Put(t.Context(), w.c, now, chunk(now)), "what an earlier one left")
+	assert.True(t, apierrors.IsConflict(controller.Put(t.Context(), w.c, now, chunk(now))), "another replica was first")
 }

@@ -60,9 +60,11 @@ type chunkRole struct {
 // Layout says which task lies in which chunk. A task stays where it is, so that no moment of a
 // rescale has it twice or nowhere.
 type Layout struct {
-	of    map[Task]int32
-	size  []int
-	parts []part // as many as size
+	of     map[Task]int32
+	size   []int
+	parts  []part // as many as size
+	listed int    // how many the Framework's status in the API knows
+	moved  []Task // out of the status, when it was read; no chunk has them yet
 }
 
 // part is a chunk as it was last read or written.
@@ -73,6 +75,21 @@ type part struct {
 
 // Chunks is how many there are; 0: all tasks lie in the status.
 func (l *Layout) Chunks() int32 { return int32(len(l.size)) }
+
+// Unlisted reports whether there are chunks that the Framework's status in the API doesn't know yet.
+func (l *Layout) Unlisted() bool { return len(l.size) > l.listed }
+
+// Listed records that the status in the API knows all chunks.
+func (l *Layout) Listed() { l.listed = len(l.size) }
+
+// Parts is what is known of each chunk. The generation of one that was never written is 0.
+func (l *Layout) Parts() []v1.TaskPart {
+	out := make([]v1.TaskPart, len(l.parts))
+	for k, p := range l.parts {
+		out[k] = p.TaskPart
+	}
+	return out
+}
 
 // Update makes the layout that of a status, and returns the chunks of these tasks. It stays empty
 // while the tasks fit into the status.
@@ -98,6 +115,7 @@ func (l *Layout) Update(s *v1.FrameworkStatus, changed []Task) []int32 {
 		return all
 	}
 	dirty := map[int32]bool{}
+	changed, l.moved = slices.Concat(l.moved, changed), nil
 	for _, t := range changed {
 		k, ok := l.of[t]
 		switch exists := find(s, t) != nil; {
@@ -191,6 +209,26 @@ func (l *Layout) Wrote(k int32, cm *corev1.ConfigMap) {
 	l.parts[k] = part{v1.TaskPart{Generation: l.parts[k].Generation + 1, Sum: sum(cm)}, cm.ResourceVersion}
 }
 
+// Overtaken reports whether a chunk in the API is of a later attempt than one that is to be written, or
+// as late in the same: another replica has written it.
+func Overtaken(chunk, by *corev1.ConfigMap) bool {
+	attempt, generation := age(chunk)
+	itsAttempt, itsGeneration := age(by)
+	return itsAttempt > attempt || itsAttempt == attempt && itsGeneration >= generation
+}
+
+// age reads a chunk's attempt and generation; what can't be read is older than all.
+func age(cm *corev1.ConfigMap) (attempt, generation int64) {
+	attempt, err := strconv.ParseInt(cm.Data[attemptKey], 10, 32)
+	if err != nil {
+		return -1, -1
+	}
+	if generation, err = strconv.ParseInt(cm.Data[generationKey], 10, 64); err != nil {
+		return attempt, -1
+	}
+	return attempt, generation
+}
+
 // sum tells a chunk's content from others.
 func sum(cm *corev1.ConfigMap) string {
 	h := sha256.Sum256(cm.BinaryData[key])
@@ -232,9 +270,7 @@ func (l *Layout) Header(s *v1.FrameworkStatus) *v1.FrameworkStatus {
 	if l.Chunks() == 0 {
 		return &out
 	}
-	for _, p := range l.parts {
-		out.AttemptStatus.TaskParts = append(out.AttemptStatus.TaskParts, p.TaskPart)
-	}
+	out.AttemptStatus.TaskParts = l.Parts()
 	out.AttemptStatus.TaskRoleStatuses = nil
 	for _, r := range s.AttemptStatus.TaskRoleStatuses {
 		one := *r

@@ -32,7 +32,7 @@ func Fill(f *v1.Framework, chunks []*corev1.ConfigMap) (*Layout, []Lost) {
 	}
 	a := &f.Status.AttemptStatus
 	n := min(a.TaskChunks, maxChunks)
-	l.of, l.size, l.parts = map[Task]int32{}, make([]int, n), make([]part, n)
+	l.of, l.size, l.parts, l.listed = map[Task]int32{}, make([]int, n), make([]part, n), int(n)
 	for k := range min(len(a.TaskParts), int(n)) {
 		l.parts[k].TaskPart = a.TaskParts[k]
 	}
@@ -40,7 +40,7 @@ func Fill(f *v1.Framework, chunks []*corev1.ConfigMap) (*Layout, []Lost) {
 	for _, cm := range chunks {
 		byName[cm.Name] = cm
 	}
-	roles := rolesOf(a)
+	roles, small := rolesOf(a)
 	var lost []Lost
 	for k := range n {
 		written := l.parts[k].Generation > 0
@@ -51,22 +51,42 @@ func Fill(f *v1.Framework, chunks []*corev1.ConfigMap) (*Layout, []Lost) {
 		}
 		l.add(a, roles, k, c)
 	}
+	l.move(roles, small)
 	for _, r := range roles {
 		slices.SortFunc(r.TaskStatuses, func(a, b *v1.TaskStatus) int { return cmp.Compare(a.Index, b.Index) })
 	}
 	return l, lost
 }
 
+// move takes in what lies in the status beside chunks: a process was killed while it wrote the first ones.
+func (l *Layout) move(roles map[string]*v1.TaskRoleStatus, small []chunkRole) {
+	for _, r := range small {
+		for _, t := range r.Tasks {
+			if t == nil || t.Index < 0 {
+				continue
+			}
+			ref := Task{r.Name, t.Index}
+			if _, written := l.of[ref]; !written {
+				l.place(ref)
+				l.moved = append(l.moved, ref)
+				roles[r.Name].TaskStatuses = append(roles[r.Name].TaskStatuses, t)
+			}
+		}
+	}
+}
+
 // maxChunks is what the most tasks of a Framework take, twice: a rescale may leave chunks half full.
 const maxChunks = 2 * v1.MaxTasks / PerChunk
 
-func rolesOf(a *v1.FrameworkAttemptStatus) map[string]*v1.TaskRoleStatus {
-	roles := map[string]*v1.TaskRoleStatus{}
+// rolesOf empties the roles, and returns the tasks that lay in the status beside those in chunks.
+func rolesOf(a *v1.FrameworkAttemptStatus) (roles map[string]*v1.TaskRoleStatus, small []chunkRole) {
+	roles = map[string]*v1.TaskRoleStatus{}
 	for _, r := range a.TaskRoleStatuses {
+		small = append(small, chunkRole{r.Name, r.TaskStatuses})
 		r.TaskStatuses = []*v1.TaskStatus{}
 		roles[r.Name] = r
 	}
-	return roles
+	return roles, small
 }
 
 // read unpacks a chunk, once it is certain that it is this attempt's and not older than the header says.

@@ -181,6 +181,50 @@ func TestAnAttemptWhoseChunksWereNeverWrittenHasLostNothing(t *testing.T) {
 	assert.False(t, lost[0].Written)
 }
 
+// A small job grows past what its status holds, and the process is killed between the writes of that.
+func TestTasksThatWereNotMovedYetAreRead(t *testing.T) {
+	f := job(90)
+	l, s := &status.Layout{}, store{}
+	first := f.Status.AttemptStatus.TaskRoleStatuses[0].TaskStatuses
+	first[7].State, first[80].State = v1.AttemptRunning, v1.AttemptRunning
+	header := l.Header(f.Status).DeepCopy()
+	grow(f.Status.AttemptStatus.TaskRoleStatuses[0], 150)
+	chunks := l.Update(f.Status, nil)
+	assert.True(t, l.Unlisted())
+	header.AttemptStatus.TaskChunks, header.AttemptStatus.TaskParts = l.Chunks(), l.Parts() // as it is reserved
+	first[7].State = v1.Completed
+	s.write(t, l, f, chunks)
+	delete(s, "f-tasks-1")
+	got, lost := s.lost(f, header)
+	require.Len(t, lost, 1)
+	assert.False(t, lost[0].Written)
+	assert.Len(t, got.AttemptStatus.TaskRoleStatuses[0].TaskStatuses, 100, "none twice")
+	assert.Equal(t, v1.Completed, got.AttemptStatus.TaskRoleStatuses[0].TaskStatuses[7].State, "the chunk is later")
+
+	delete(s, "f-tasks-0")
+	f.Status = header
+	again, lost := status.Fill(f, slices.Collect(maps.Values(s)))
+	require.Len(t, lost, 2)
+	require.Len(t, f.Status.AttemptStatus.TaskRoleStatuses[0].TaskStatuses, 90)
+	assert.Equal(t, v1.AttemptRunning, f.Status.AttemptStatus.TaskRoleStatuses[0].TaskStatuses[80].State)
+	assert.False(t, again.Unlisted())
+	assert.Equal(t, []int32{0}, again.Update(f.Status, nil), "they are written with the next change")
+	assert.Empty(t, again.Update(f.Status, nil))
+}
+
+func TestAChunkThatAnotherWroteIsKnownByItsAge(t *testing.T) {
+	of := func(attempt, generation string) *corev1.ConfigMap {
+		return &corev1.ConfigMap{Data: map[string]string{"attemptID": attempt, "generation": generation}}
+	}
+	mine := of("3", "2")
+	for _, later := range []*corev1.ConfigMap{of("3", "2"), of("3", "9"), of("4", "1"), of("4", "")} {
+		assert.True(t, status.Overtaken(mine, later), "%v", later.Data)
+	}
+	for _, earlier := range []*corev1.ConfigMap{of("3", "1"), of("2", "9"), of("3", ""), of("3", "x"), of("", "9"), {}} {
+		assert.False(t, status.Overtaken(mine, earlier), "%v", earlier.Data)
+	}
+}
+
 func TestStatusesOfEarlierVersionsAreRead(t *testing.T) {
 	f := job(200)
 	l, s := &status.Layout{}, store{}
