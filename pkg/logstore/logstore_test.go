@@ -128,6 +128,29 @@ func TestTheOldestLinesGoAndItIsSaidHowMany(t *testing.T) {
 	assert.Equal(t, fmt.Sprintf("line %d", l.lines), again[len(again)-1])
 }
 
+// The oldest lines are dropped while a question is being answered.
+func TestLinesThatAreDroppedMeanwhileAreNotMissingInSilence(t *testing.T) {
+	l := newLab(t)
+	l.limits.PerTask = 4 << 20
+	l.restart()
+	l.print(300_000)
+	l.round()
+	x := l.store.find(uid, "app")
+	require.NotNil(t, x)
+	segments := x.segments
+	require.Greater(t, len(segments), 1)
+	q := Query{Tail: -1, Most: pageMost}
+	p, err := x.page(q)
+	require.NoError(t, err)
+	require.NoError(t, os.Remove(segmentPath(x.dir, segments[0].start)))
+	require.ErrorIs(t, p.each(q, func(_, _ []byte) error { return nil }), os.ErrNotExist, "the answer is cut off, and asked for again")
+
+	p, err = x.page(q)
+	require.NoError(t, err)
+	assert.Equal(t, segments[0].end, p.Start, "where the log begins now")
+	require.NoError(t, p.each(q, func(_, _ []byte) error { return nil }))
+}
+
 func TestAMachineIsNotFilled(t *testing.T) {
 	l := newLab(t)
 	l.limits.PerTask = 2 << 20

@@ -80,10 +80,12 @@ func (p *Page) forward(segments []segment, offset, since, most int64) error {
 	return nil
 }
 
-// scan reads where the frames of a segment are. One that was dropped meanwhile has none.
+// scan reads where the frames of a segment are. One that was dropped meanwhile has none, and the log begins
+// after it.
 func (p *Page) scan(g segment) ([]placed, error) {
 	frames, _, err := scan(p.dir, g.start)
 	if errors.Is(err, os.ErrNotExist) {
+		p.Start = max(p.Start, g.end)
 		return nil, nil
 	}
 	for i := range frames {
@@ -159,11 +161,8 @@ func (p *Page) segment(frames []framePlace, j *joiner, give func(stamp, text []b
 		n++
 	}
 	f, err := os.Open(segmentPath(p.dir, start))
-	if errors.Is(err, os.ErrNotExist) {
-		return n, nil // dropped since
-	}
 	if err != nil {
-		return 0, err
+		return 0, err // also where it was dropped since: who asks again is shown where the log begins now
 	}
 	defer func() { _ = f.Close() }() // it was only read
 	for _, place := range frames[:n] {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -62,6 +63,8 @@ func (r *reconciler) after(ctx context.Context, f *v1.Framework, st *v1.Framewor
 		switch {
 		case err != nil:
 			return machine.After{}, err
+		case how == "" && r.leadsTo(a, f.UID, map[types.UID]bool{}):
+			out.Failed = fmt.Sprintf("it waits for %s, which waits for this job itself", a.Job)
 		case how == "":
 			out.Waits = append(out.Waits, a.Job)
 		case how == api.Succeeded || a.Ended:
@@ -71,6 +74,21 @@ func (r *reconciler) after(ctx context.Context, f *v1.Framework, st *v1.Framewor
 		}
 	}
 	return out, nil
+}
+
+// leadsTo reports whether a job waits, by way of others or not, for the Framework with this UID. No command
+// makes such a circle; an annotation written by hand does.
+func (r *reconciler) leadsTo(a *v1.After, uid types.UID, seen map[types.UID]bool) bool {
+	if a.UID == uid {
+		return true
+	}
+	f := r.cache.framework(a.Framework)
+	if seen[a.UID] || f == nil || f.UID != a.UID || f.Status != nil && f.Status.RunTime != nil {
+		return false
+	}
+	seen[a.UID] = true
+	next, _ := f.After() // one that can't be read ends by itself
+	return slices.ContainsFunc(next, func(a v1.After) bool { return r.leadsTo(&a, uid, seen) })
 }
 
 // endOf says how a job ended; empty where it has not.

@@ -193,3 +193,26 @@ func TestAnArchiveThatHangsDelaysOnlyThoseWhoNeedIt(t *testing.T) {
 	w.exits("plain-worker-0", 0)
 	archive.hangs.Store(false)
 }
+
+// Only an annotation written by hand makes jobs wait for each other.
+func TestJobsThatWaitForEachOtherEnd(t *testing.T) {
+	w := begin(t)
+	other := w.submit("other", workers(1))
+	w.submitAfter("one", after(other))
+	w.held("one")
+	one := &v1.Framework{}
+	require.True(t, w.get(one, "one"))
+	w.submitAfter("two", after(one))
+	w.held("two")
+	two := &v1.Framework{}
+	require.True(t, w.get(two, "two"))
+	text, err := json.Marshal([]v1.After{after(two)})
+	require.NoError(t, err)
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{v1.AnnotationAfter: string(text)}}})
+	require.NoError(t, err)
+	w.stop()
+	w.patch("one", string(body))
+	w.start()
+	f := w.reaches("one", v1.Completed)
+	assert.Contains(t, f.Status.Message+w.reaches("two", v1.Completed).Status.Message, "which waits for this job itself")
+}

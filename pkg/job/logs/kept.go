@@ -111,7 +111,9 @@ func (p *pager) ask(ctx context.Context, wait time.Duration) (*http.Response, er
 	if p.r.match != nil {
 		q.Set("match", p.r.match.String())
 	}
+	answered := p.unanswered(wait)
 	resp, err := p.r.client.History.Page(ctx, p.s.node, p.s.uid, p.s.container(), q)
+	answered()
 	switch {
 	case errors.Is(err, job.ErrAway):
 		return nil, err
@@ -127,6 +129,29 @@ func (p *pager) ask(ctx context.Context, wait time.Duration) (*http.Response, er
 		return nil, errNotKept
 	}
 	return resp, err
+}
+
+// unanswered says that a question for a page gets no answer, once it takes that long: a machine that lost its
+// network, or its power, doesn't even refuse. The answer is to be noted with what it returns.
+func (p *pager) unanswered(wait time.Duration) (answered func()) {
+	if p.said {
+		return func() {}
+	}
+	done := make(chan struct{})
+	late := time.AfterFunc(wait+p.r.awayTold, func() {
+		defer close(done)
+		p.r.problem(fmt.Errorf("%s: its log doesn't come for now: the machine %s doesn't answer", p.s.name, p.s.node))
+	})
+	return func() {
+		if late.Stop() {
+			return
+		}
+		<-done
+		p.said = true
+		if p.failing.IsZero() {
+			p.failing = time.Now()
+		}
+	}
 }
 
 // started reports whether lines were handed over, or a page was without any: Kubernetes' log can't go on there.
@@ -200,7 +225,7 @@ func (p *pager) hopeless(err error) error {
 		p.r.problem(fmt.Errorf("%s: its log is read from Kubernetes, which may have less of it: %w", p.s.name, err))
 		return errNotKept
 	}
-	if since >= awayTold && !p.said {
+	if since >= p.r.awayTold && !p.said {
 		p.said = true
 		p.r.problem(fmt.Errorf("%s: its log doesn't come for now, and is asked for again: %w", p.s.name, err))
 	}

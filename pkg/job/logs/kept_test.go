@@ -173,6 +173,29 @@ func TestAnAgentThatIsRenewedIsWaitedFor(t *testing.T) {
 	assert.Equal(t, []string{"worker[0]: its log is read from Kubernetes, which may have less of it: ask the job controller: the agent doesn't answer now"}, r.problems)
 }
 
+// A machine that was cut off doesn't refuse: it says nothing, for as long as one asks.
+func TestAMachineThatDoesNotAnswerIsSaidWhileItIsAsked(t *testing.T) {
+	f, c := newFake(t, map[string]int32{"worker": 1})
+	f.keep(f.pod("worker", 0, 0, "ended", at(5, "five")), five...)
+	said := make(chan struct{})
+	f.away = func(page int) bool {
+		if page == 2 {
+			<-said
+		}
+		return false
+	}
+	o, r := options(all)
+	o.AwayTold = 50 * time.Millisecond
+	tell := o.Problem
+	o.Problem = func(err error) {
+		tell(err)
+		close(said)
+	}
+	require.NoError(t, Write(t.Context(), c, resolve(t, c), o))
+	assert.Equal(t, fiveText, r.String())
+	assert.Equal(t, []string{"worker[0]: its log doesn't come for now: the machine n1 doesn't answer"}, r.problems)
+}
+
 func TestALogWhoseRestIsLostIsAnErrorAfterTheOthers(t *testing.T) {
 	for name, roles := range map[string]int32{"one": 1, "several": 2} {
 		for _, follow := range []bool{false, true} {

@@ -41,7 +41,7 @@ type Options struct {
 	// Patience is how long the job's end waits for a log that says nothing; 0 is as a person would.
 	Patience time.Duration
 	// How long is waited for an agent that is being renewed, before a log has begun and after; 0 is as a person would.
-	AwayFirst, AwayRest time.Duration
+	AwayFirst, AwayRest, AwayTold time.Duration
 }
 
 // writer writes whole lines of several logs.
@@ -84,7 +84,7 @@ func Write(ctx context.Context, c *job.Client, j *job.Job, o Options) error {
 	}
 	w := &writer{o: &o}
 	r.match, r.warn = o.Match, o.Problem
-	r.awayFirst, r.awayRest = cmp.Or(o.AwayFirst, awayFirst), cmp.Or(o.AwayRest, awayRest)
+	r.awayFirst, r.awayRest, r.awayTold = cmp.Or(o.AwayFirst, awayFirst), cmp.Or(o.AwayRest, awayRest), cmp.Or(o.AwayTold, awayTold)
 	if o.Follow && j.Live() && (j.Framework.Status == nil || j.Framework.Status.State != v1.Completed) {
 		return newFollower(r, w).run(ctx)
 	}

@@ -88,7 +88,7 @@ type reader struct {
 	match *regexp.Regexp // nil: all lines
 	warn  func(error)
 	// How long is waited for what is being renewed.
-	awayFirst, awayRest time.Duration
+	awayFirst, awayRest, awayTold time.Duration
 
 	mu      sync.Mutex
 	without map[string]bool    // machines that have no agent
@@ -158,7 +158,7 @@ func (r *reader) patient() bool {
 
 func newReader(c *job.Client, j *job.Job) *reader {
 	r := &reader{client: c, job: j, roles: map[string]string{}, warn: func(error) {}, without: map[string]bool{},
-		absent: map[string]absence{}, waiting: map[*pager]bool{}, awayFirst: awayFirst, awayRest: awayRest}
+		absent: map[string]absence{}, waiting: map[*pager]bool{}, awayFirst: awayFirst, awayRest: awayRest, awayTold: awayTold}
 	for _, name := range j.RoleNames() {
 		object := j.RoleObject(name)
 		r.roles[object] = name
