@@ -3,6 +3,7 @@ package controller
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/url"
@@ -18,8 +19,9 @@ type KeptLogs interface {
 	Get(ctx context.Context, node, uid, container string, query url.Values) (*http.Response, error)
 }
 
-// kept reads the end of a log from its machine's agent; ok is false where that has none. The kubelet has
-// only what the container wrote since the file was rotated last, which may be nothing.
+// kept reads the end of a log from its machine's agent; ok is false where that has none, and truncated then
+// says whether it may have. The kubelet has only what the container wrote since the file was rotated last,
+// which may be nothing.
 func (l *logSaver) kept(ctx context.Context, p *corev1.Pod, container string) (data []byte, truncated, ok bool) {
 	if l.r.o.Logs == nil || p.Spec.NodeName == "" {
 		return nil, false, false
@@ -28,7 +30,7 @@ func (l *logSaver) kept(ctx context.Context, p *corev1.Pod, container string) (d
 	resp, err := l.r.o.Logs.Get(ctx, p.Spec.NodeName, string(p.UID), container, query)
 	if err != nil {
 		l.r.o.Log.V(1).Info("the log is asked of the kubelet", "pod", p.Name, "reason", err.Error())
-		return nil, false, false
+		return nil, errors.Is(err, logapi.ErrAway), false
 	}
 	defer func() { _ = resp.Body.Close() }() // it was only read
 	data, truncated, err = tail(io.LimitReader(resp.Body, logRead), l.r.o.LogBytes)
@@ -44,8 +46,9 @@ func partial(data []byte, truncated bool) bool {
 // best is the end of a log as it is archived, of what the agent and the kubelet have of it. Where the
 // kubelet alone was asked and has nothing, there may have been more: the log isn't kept as a whole one.
 func (l *logSaver) best(ctx context.Context, p *corev1.Pod, container string, data []byte, truncated bool) ([]byte, bool) {
-	if better, cut, ok := l.kept(ctx, p, container); ok {
+	better, cut, ok := l.kept(ctx, p, container)
+	if ok {
 		return better, cut
 	}
-	return data, partial(data, truncated) || len(data) == 0
+	return data, cut || partial(data, truncated) || len(data) == 0
 }

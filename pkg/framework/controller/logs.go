@@ -261,8 +261,9 @@ func (l *logSaver) copy(ctx context.Context, j logJob) error {
 	if container == "" {
 		return errNoLog
 	}
-	if data, truncated, ok := l.kept(ctx, p, container); ok {
-		return l.r.o.Store.SaveLog(ctx, j.key(), data, truncated)
+	data, more, ok := l.kept(ctx, p, container)
+	if ok {
+		return l.r.o.Store.SaveLog(ctx, j.key(), data, more)
 	}
 	lines := int64(logLines)
 	stream, err := l.r.pods.Pods(l.r.o.Namespace).GetLogs(j.d.Name, &corev1.PodLogOptions{Container: container, TailLines: &lines}).Stream(ctx)
@@ -274,7 +275,7 @@ func (l *logSaver) copy(ctx context.Context, j logJob) error {
 	if err != nil && len(data) == 0 {
 		return err
 	}
-	return l.r.o.Store.SaveLog(ctx, j.key(), data, partial(data, truncated) || len(data) == 0) // it may have been rotated away
+	return l.r.o.Store.SaveLog(ctx, j.key(), data, more || partial(data, truncated) || len(data) == 0) // it may have been rotated away
 }
 
 func podIn(pods []*corev1.Pod, uid types.UID) *corev1.Pod {

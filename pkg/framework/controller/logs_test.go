@@ -24,6 +24,7 @@ import (
 	"github.com/openpai/paictl/pkg/framework/archive"
 	"github.com/openpai/paictl/pkg/framework/machine"
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/logstore/logapi"
 )
 
 // logStore is an archive that only takes logs.
@@ -177,7 +178,10 @@ func TestTheEndOfALogIsTheAgentsWhereTheKubeletHasRotatedIt(t *testing.T) {
 			return "", http.Header{"X-Pai-Log-End": {"0"}, "X-Pai-Log-Gaps": {"0"}}, nil
 		}), "false"},
 		"an agent that is away": {agentOf(func(string, string, string, string) (string, http.Header, error) {
-			return "", nil, errors.New("away")
+			return "", nil, fmt.Errorf("%w: connection refused", logapi.ErrAway)
+		}), "fake logstrue"},
+		"an agent that has none": {agentOf(func(string, string, string, string) (string, http.Header, error) {
+			return "", nil, errors.New("no log")
 		}), "fake logsfalse"},
 		"no agent": {nil, "fake logsfalse"},
 	} {

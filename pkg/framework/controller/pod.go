@@ -45,9 +45,12 @@ func makePod(f *v1.Framework, st *v1.FrameworkStatus, role string, t *v1.TaskSta
 	if p.Spec.RestartPolicy == "" {
 		p.Spec.RestartPolicy = corev1.RestartPolicyNever
 	}
-	if f.Annotations[v1.AnnotationRuntime] == v1.RuntimeV1 && machine.Many(f) && p.Spec.Hostname == "" && !p.Spec.HostNetwork {
+	if f.Annotations[v1.AnnotationRuntime] == v1.RuntimeV1 && p.Spec.Hostname == "" && !p.Spec.HostNetwork {
 		if host := role + "-" + values["FC_TASK_INDEX"]; len(host) <= 63 {
-			p.Spec.Hostname, p.Spec.Subdomain = host, f.Name
+			p.Spec.Hostname = host
+			if machine.Many(f) { // only then is there a Service that names them
+				p.Spec.Subdomain = f.Name
+			}
 		}
 	}
 	for _, cs := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers} {

@@ -55,6 +55,15 @@ func TestAPodIsToldWhoItIs(t *testing.T) {
 	assert.Empty(t, f.Spec.TaskRoles[0].Task.Pod.Labels, "the template itself isn't changed")
 }
 
+// The name is what a shell's prompt shows.
+func TestATaskHasAHostNameAlsoWhereItIsTheOnlyOne(t *testing.T) {
+	f, st, task := jobOf(1, app(corev1.Container{}))
+	p, err := makePod(f, st, "worker", task, nil)
+	require.NoError(t, err)
+	assert.Equal(t, "worker-"+p.Labels[v1.LabelTaskIndex], p.Spec.Hostname)
+	assert.Empty(t, p.Spec.Subdomain)
+}
+
 func TestAFrameworkOfOthersGetsPlainPods(t *testing.T) {
 	f, st, task := jobOf(2, app(corev1.Container{}))
 	f.Annotations = nil

@@ -12,6 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/framework/archive"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/logstore/agents"
+	"github.com/openpai/paictl/pkg/logstore/logapi"
 )
 
 // errUnavailable is what passes by itself.
@@ -29,7 +30,7 @@ func statusOf(err error) (status int, code string) {
 		return http.StatusRequestEntityTooLarge, "TooLarge"
 	case errors.Is(err, archive.ErrBadQuery), errors.Is(err, agents.ErrBadQuery), errors.Is(err, archive.ErrMismatch):
 		return http.StatusBadRequest, "BadRequest"
-	case errors.Is(err, errUnavailable), errors.Is(err, agents.ErrAway), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+	case errors.Is(err, errUnavailable), errors.Is(err, logapi.ErrAway), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return http.StatusServiceUnavailable, "Unavailable"
 	}
 	return http.StatusInternalServerError, "Internal"

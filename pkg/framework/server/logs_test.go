@@ -15,6 +15,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/framework/server"
 	"github.com/openpai/paictl/pkg/logstore/agents"
+	"github.com/openpai/paictl/pkg/logstore/logapi"
 )
 
 // kept is a machine with one log.
@@ -23,7 +24,7 @@ type kept struct{}
 // Get implements server.Logs.
 func (kept) Get(_ context.Context, node, uid, container string, query url.Values) (*http.Response, error) {
 	if node == "n3" {
-		return nil, fmt.Errorf("%w: connection refused", agents.ErrAway)
+		return nil, fmt.Errorf("%w: connection refused", logapi.ErrAway)
 	}
 	if node != "n1" {
 		return nil, agents.ErrNoAgent

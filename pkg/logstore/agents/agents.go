@@ -26,8 +26,6 @@ import (
 var (
 	// ErrNoAgent is a machine whose logs aren't kept.
 	ErrNoAgent = errors.New(logapi.NoAgent)
-	// ErrAway is a machine whose agent doesn't answer now: it is being renewed. Who asks tries again.
-	ErrAway = errors.New("the agent that keeps the logs of this machine doesn't answer now")
 	// ErrNoLog is a container of which the machine has no log.
 	ErrNoLog = errors.New("the machine keeps no log of it")
 	// ErrBadQuery is a question that the agent doesn't understand.
@@ -95,7 +93,7 @@ func (a *Agents) Get(ctx context.Context, node, uid, container string, query url
 		if ctx.Err() != nil {
 			return nil, err
 		}
-		return nil, fmt.Errorf("%w: %w", ErrAway, err)
+		return nil, fmt.Errorf("%w: %w", logapi.ErrAway, err)
 	}
 	a.hasAnswered(node)
 	if resp.StatusCode == http.StatusOK {
@@ -136,7 +134,7 @@ func (a *Agents) address(ctx context.Context, node string) (string, error) {
 	case p.address != "":
 		return p.address, nil
 	case p.coming || a.answeredLately(node):
-		return "", ErrAway
+		return "", logapi.ErrAway
 	}
 	return "", ErrNoAgent
 }

@@ -15,6 +15,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/openpai/paictl/pkg/logstore/logapi"
 )
 
 func agent(name, node, address string, port int32) *corev1.Pod {
@@ -54,18 +56,18 @@ func TestAnAgentThatIsRenewedIsAwayAndNotMissing(t *testing.T) {
 
 	require.NoError(t, pods.Delete(t.Context(), "a", metav1.DeleteOptions{}))
 	now = now.Add(time.Minute)
-	require.ErrorIs(t, get(), ErrAway, "there is no pod, and was one")
+	require.ErrorIs(t, get(), logapi.ErrAway, "there is no pod, and was one")
 	pending := agent("b", "n1", "", int32(port))
 	pending.Status.Phase = corev1.PodPending
 	create(pending)
 	now = now.Add(6 * time.Minute)
-	require.ErrorIs(t, get(), ErrAway, "its pod has no address yet")
+	require.ErrorIs(t, get(), logapi.ErrAway, "its pod has no address yet")
 	require.NoError(t, pods.Delete(t.Context(), "b", metav1.DeleteOptions{}))
 	ending := agent("c", "n1", host, int32(port))
 	ending.DeletionTimestamp, ending.Finalizers = &metav1.Time{Time: now}, []string{"x"}
 	create(ending)
 	now = now.Add(2 * time.Second)
-	require.ErrorIs(t, get(), ErrAway, "its pod is being deleted")
+	require.ErrorIs(t, get(), logapi.ErrAway, "its pod is being deleted")
 	require.NoError(t, pods.Delete(t.Context(), "c", metav1.DeleteOptions{}))
 	now = now.Add(2 * time.Second)
 	require.ErrorIs(t, get(), ErrNoAgent, "there was none for minutes")
@@ -101,7 +103,7 @@ func TestTheAgentOfAMachineIsAsked(t *testing.T) {
 		node, container string
 		want            error
 	}{
-		{"n1", "other", ErrNoLog}, {"n1", "bad", ErrBadQuery}, {"n2", "app", ErrAway}, {"n3", "app", ErrAway}, {"n4", "app", ErrNoAgent},
+		{"n1", "other", ErrNoLog}, {"n1", "bad", ErrBadQuery}, {"n2", "app", logapi.ErrAway}, {"n3", "app", logapi.ErrAway}, {"n4", "app", ErrNoAgent},
 	} {
 		_, err := a.Get(t.Context(), c.node, "u", c.container, nil)
 		require.ErrorIs(t, err, c.want, c.node)

@@ -8,6 +8,12 @@
 // answer may wait for lines. Headers say where the next page begins and what is missing.
 package logapi
 
+import "errors"
+
+// ErrAway is a machine whose agent doesn't answer now: it is being renewed, or is cut off. Who asks tries again,
+// or knows that there may be more.
+var ErrAway = errors.New("the agent that keeps the logs of this machine doesn't answer now")
+
 const (
 	// Service is the DaemonSet of the agents, and the value of app.kubernetes.io/name on its pods.
 	Service = "log-manager"
