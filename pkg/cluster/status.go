@@ -38,7 +38,7 @@ type Status struct {
 	Certificates []Certificate `json:"certificates"`
 	// Renewal reports whether expiring certificates are renewed without a person.
 	Renewal Renewal `json:"renewal"`
-	// Pending is how many changes "cluster up" would make; absent where nobody asked.
+	// Pending is how many changes "cluster up" would make; absent where no one asked.
 	Pending *int `json:"pendingChanges,omitempty"`
 }
 

@@ -337,7 +337,7 @@ func (s *snapshot) absent(name string, k known) string {
 	return StateNotInstalled
 }
 
-// compare tells whether a start would change the release: other values, other credentials,
+// compare reports whether a start would change the release: other values, other credentials,
 // or another version of the chart.
 func (s *snapshot) compare(svc *catalogue.Service, rel *release.Release) string {
 	if want := credentials(svc); want != nil {

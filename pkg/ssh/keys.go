@@ -14,8 +14,8 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// errNobody says that a question came up and nobody is there to answer.
-var errNobody = errors.New("nobody is there to ask")
+// errNobody says that a question came up and no one is there to answer.
+var errNobody = errors.New("no terminal to ask at")
 
 // questions asks a person each question once, one after the other.
 type questions struct {

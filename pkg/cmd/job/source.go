@@ -137,7 +137,7 @@ func (s *Source) text(f *cmdutil.Factory, name string) ([]byte, error) {
 // workspace is where the folder that goes along lies in a task.
 const workspace = spec.Home + "/workspace"
 
-// defaultCodeURL is where tasks get code in a cluster that nobody has asked.
+// defaultCodeURL is where tasks get code in a cluster that no one has asked.
 const defaultCodeURL = "http://" + api.Service + "." + kube.SystemNamespace + ".svc.cluster.local/v1/code"
 
 // pack packs the folder that goes along. send brings it to the cluster; without it the folder stays here.

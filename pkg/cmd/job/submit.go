@@ -47,7 +47,7 @@ func NewCmdSubmit(f *cmdutil.Factory, runF func(context.Context, *SubmitOptions)
 files none is submitted. FILE may be - for standard input.
 
 A name can be used once by each user. Submitting the same file twice is safe: a submission that was cut
-off is completed, one that was whole is told as such. --replace takes the name of a job that has ended;
+off is completed, one that was whole is reported as such. --replace takes the name of a job that has ended;
 that one stays in the history.
 
 --set gives parameters of the file other values, --name the job another name.

@@ -41,7 +41,7 @@ func (r *reconciler) createPods(ctx context.Context, f *v1.Framework, e *entry, 
 	return 0, nil
 }
 
-// errInTheWay is a pod of an earlier attempt, or somebody else's.
+// errInTheWay is a pod of an earlier attempt, or someone else's.
 var errInTheWay = errors.New("a pod of that name is still there")
 
 func (r *reconciler) createPod(ctx context.Context, f *v1.Framework, e *entry, ref machine.Task, avoid []string, mu *sync.Mutex) error {
