@@ -33,10 +33,15 @@ type Source struct {
 }
 
 func (s *Source) add(cmd *cobra.Command) {
+	s.addText(cmd)
+	s.addWay(cmd)
+}
+
+// addText adds the flags that change the text of the file.
+func (s *Source) addText(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringArrayVar(&s.Parameters, "set", nil, "NAME=VALUE: another value for a parameter of the file; may be repeated")
 	fl.StringVar(&s.Name, "name", "", "another name than the file's")
-	s.addWay(cmd)
 }
 
 // addWay adds the flags that don't change the text of the file.
