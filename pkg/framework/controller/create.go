@@ -105,7 +105,7 @@ func refusal(err error) (int32, bool) {
 	case err == nil, strings.Contains(text, "exceeded quota"), strings.Contains(text, "object provided is unrecognized"),
 		strings.Contains(text, "being terminated"):
 		return 0, false
-	case apierrors.IsInvalid(err), apierrors.IsRequestEntityTooLargeError(err):
+	case apierrors.IsInvalid(err), apierrors.IsRequestEntityTooLargeError(err), machine.AboveLimit.MatchString(text):
 		return machine.CodePodCreationPermanent, true
 	case apierrors.IsForbidden(err), apierrors.IsBadRequest(err):
 		return machine.CodePodCreationUnknown, true
