@@ -44,7 +44,7 @@ func (p *Platform) start(ctx context.Context, verb string, o Options) error {
 		return err
 	}
 	return r.locked(ctx, func(ctx context.Context) error {
-		chosen, err := r.chooseAnew(ctx, chosen)
+		chosen, err := r.chooseAgain(ctx, chosen)
 		if err != nil {
 			return r.masks.error(err)
 		}
@@ -74,10 +74,10 @@ func (r *run) choose(ctx context.Context) (catalogue.Selection, error) {
 	return chosen, nil
 }
 
-// chooseAnew chooses again where someone pushed since the configuration was loaded: a run with
+// chooseAgain chooses again where someone pushed since the configuration was loaded: a run with
 // that revision may have had the lock meanwhile, and must not be undone. Whoever pushes later
 // must wait for the lock.
-func (r *run) chooseAnew(ctx context.Context, chosen catalogue.Selection) (catalogue.Selection, error) {
+func (r *run) chooseAgain(ctx context.Context, chosen catalogue.Selection) (catalogue.Selection, error) {
 	if r.Current == nil {
 		return chosen, nil
 	}
