@@ -1,7 +1,7 @@
 # The version is the nearest tag's, with the commit where there is none.
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null | sed 's/^[0-9a-f]\{7,\}/v0.1.0-dev+&/')
 BUNDLE  ?= dist/bundle
-# In a checkout that belongs to somebody else git, and with it go build, refuses to look.
+# In a checkout that belongs to someone else git, and with it go build, refuses to look.
 VCS     := $(shell git rev-parse HEAD >/dev/null 2>&1 && echo auto || echo false)
 
 LDFLAGS := -s -w $(if $(VERSION),-X github.com/openpai/paictl/pkg/version.Version=$(VERSION))

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Tells whether this machine can hold sandbox hosts: status 0, or 1 with the reason on stdout.
+# Reports whether this machine can hold sandbox hosts: status 0, or 1 with the reason on stdout.
 set -eu
 
 no() {

@@ -21,7 +21,7 @@ import (
 )
 
 // run works until the context ends, or until something of it fails: then all of it ends, and the kubelet
-// starts it anew.
+// starts it again.
 func run(ctx context.Context, o *options, log *slog.Logger) (err error) {
 	config, err := o.config()
 	if err != nil {
@@ -113,7 +113,7 @@ func failed(ctx context.Context, store archive.Store) error {
 	}
 }
 
-// together runs all parts; when one ends, the others are told to. The error is the first one's.
+// together runs all parts; when one ends, the others end, too. The error is the first one's.
 func together(ctx context.Context, parts ...func(context.Context) error) error {
 	inner, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -71,7 +71,7 @@ type Artifact struct {
 	Roles []string `yaml:"roles,omitempty" json:"roles,omitempty"`
 }
 
-// NeededBy tells whether a machine needs the artifact: every machine does where it names
+// NeededBy reports whether a machine needs the artifact: every machine does where it names
 // no roles, else those of the control plane ("master") or those on which jobs run ("worker").
 // A machine may be both.
 func (a Artifact) NeededBy(controlPlane, worker bool) bool {

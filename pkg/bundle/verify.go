@@ -53,7 +53,7 @@ func (e *CorruptError) Error() string {
 	return fmt.Sprintf("bundle %s is damaged: %s", e.Dir, strings.Join(lines, "; "))
 }
 
-// Remedy is the command that makes the bundle whole again: a missing file is made anew, the
+// Remedy is the command that makes the bundle whole again: a missing file is made again, the
 // others are kept.
 func (e *CorruptError) Remedy() string {
 	var rm []string

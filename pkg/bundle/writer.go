@@ -84,7 +84,7 @@ func (w *Writer) Work(elem ...string) string {
 
 func (w *Writer) stateFile() string { return w.Work("state.json") }
 
-// Has tells whether the artifact is there, made from the same inputs and not touched since.
+// Has reports whether the artifact is there, made from the same inputs and not touched since.
 func (w *Writer) Has(kind, name, inputs string) bool {
 	m, ok := w.state[kind+"/"+name]
 	if !ok || m.Inputs != inputs {

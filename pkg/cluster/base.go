@@ -26,7 +26,7 @@ func (*base) applies(*Node) bool        { return true }
 func (*base) waits(*Node, *plan) []step { return nil }
 func (*base) verify(*Node) string       { return "" }
 
-// keepsSwap tells whether the operator's kubelet settings allow swap.
+// keepsSwap reports whether the operator's kubelet settings allow swap.
 func (p *base) keepsSwap() bool {
 	v, ok := p.spec.Config.Kubernetes.Kubernetes.Extra.Kubelet["failSwapOn"].(bool)
 	return ok && !v

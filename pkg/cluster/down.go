@@ -186,7 +186,7 @@ func (u *undo) host(ctx context.Context, r *run, n *Node, planned int) error {
 }
 
 // run runs the script on one host and returns what it undid, also where it failed. What the
-// script could not undo and left is told as warnings.
+// script could not undo and left is reported as warnings.
 func (u *undo) run(ctx context.Context, r *run, n *Node) ([]Change, error) {
 	res, err := r.exec(ctx, n, ssh.Script{Name: "down/run", Mutates: true, Timeout: r.opts.StepTimeout, Body: u.script(r.id, "run")})
 	done := undoChanges(n, res.Stdout)

@@ -47,7 +47,7 @@ type Options struct {
 	StepTimeout time.Duration
 	// RoundTrips returns how many round trips a host needed so far; may be nil.
 	RoundTrips func(host string) int
-	// Copy is compared with the folder at the end of a run; nil where nobody asks for it.
+	// Copy is compared with the folder at the end of a run; nil where no one asks for it.
 	Copy *Copy
 }
 
@@ -113,7 +113,7 @@ func (r *run) close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, h := range r.hosts {
-		_ = h.Close() // the run is over; there is nobody to tell
+		_ = h.Close() // the run is over; there is no one to tell
 	}
 }
 

@@ -55,7 +55,7 @@ func (p *images) diff(n *Node, w *world) ([]Change, error) {
 	return out, nil
 }
 
-// present tells whether the image that was imported from this very file is still what the
+// present reports whether the image that was imported from this very file is still what the
 // name stands for.
 func (p *images) present(a answer, img bundle.Artifact) bool {
 	ref := p.spec.imageRef(img.Image)

@@ -139,7 +139,7 @@ func (p *kubelet) apply(ctx context.Context, r *run, n *Node, cs []Change) error
 var kubeletScript string
 
 // staysUp is shell that waits until the kubelet, which has just started, stays up and says that
-// its node is Ready. Without a network plugin of paictl's own nobody knows whether it can be.
+// its node is Ready. Without a network plugin of paictl's own no one knows whether it can be.
 func (p *kubelet) staysUp(n *Node) string {
 	wait := 0
 	if p.spec.Config.Kubernetes.Kubernetes.NetworkPlugin == flannelPlugin {

@@ -47,7 +47,7 @@ while :; do
 		exit 0
 	fi
 	# The holder before us removes the file when it lets go. A lock on a removed file keeps
-	# nobody out, so it must be the one that the name stands for. $$ is not us: paictl runs
+	# no one out, so it must be the one that the name stands for. $$ is not us: paictl runs
 	# this in a subshell.
 	[ "$(stat -c %%i "$f" 2>/dev/null)" != "$(stat -L -c %%i /proc/self/fd/8)" ] || break
 done

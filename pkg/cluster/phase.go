@@ -69,7 +69,7 @@ type world struct {
 	nodesErr  error
 }
 
-// concerns tells whether the run is about a node.
+// concerns reports whether the run is about a node.
 func (w *world) concerns(n *Node) bool { return w.limit == nil || w.limit[n.Hostname] }
 
 // of returns a phase's answer on a node.

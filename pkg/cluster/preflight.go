@@ -73,7 +73,7 @@ func (r *run) refuse(findings []Finding) error {
 	return hint.Wrap(&PreflightError{Findings: findings, Repaired: r.repaired(), Reset: r.opts.Recreate && r.repaired()}, remedyOf(errs))
 }
 
-// repaired tells whether this run's --fix has changed a host.
+// repaired reports whether this run's --fix has changed a host.
 func (r *run) repaired() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -118,19 +118,19 @@ func exitStatus(code string) string {
 	return " with exit status " + code
 }
 
-// has tells whether one of kubernetesFiles is on the host.
+// has reports whether one of kubernetesFiles is on the host.
 func (s *subject) has(path string) bool {
 	_, ok := s.probe.row("exists", path)
 	return ok
 }
 
-// active tells whether a systemd unit runs.
+// active reports whether a systemd unit runs.
 func (s *subject) active(unit string) bool {
 	_, ok := s.probe.row("active", unit)
 	return ok
 }
 
-// ignored tells whether the operator told kubeadm to ignore its check of that name.
+// ignored reports whether the operator told kubeadm to ignore its check of that name.
 func (s *subject) ignored(kubeadmCheck string) bool {
 	list := s.spec.Config.Kubernetes.Kubernetes.Extra.KubeadmIgnorePreflight
 	return slices.ContainsFunc(list, func(x string) bool { return strings.EqualFold(x, kubeadmCheck) || strings.EqualFold(x, "all") })
@@ -150,7 +150,7 @@ func (f Finding) fixable(shell string) Finding {
 	return f
 }
 
-// container tells whether the machine is one whose kernel and clock belong to another.
+// container reports whether the machine is one whose kernel and clock belong to another.
 func (s *subject) container() bool { return s.facts.Container != "" }
 
 // mib renders a size for people: MiB below 10 GiB, GiB above.

@@ -19,7 +19,7 @@ func checkHostname(s *subject) []Finding {
 	if !isLabel(strings.SplitN(have, ".", 2)[0]) {
 		f.Remedy = fmt.Sprintf("on the machine: hostnamectl set-hostname %s (%s is no name by RFC 1123)", want, have)
 	}
-	// A name that an installer left is nobody's choice; nothing can depend on it.
+	// A name that an installer left is no one's choice; nothing can depend on it.
 	if slices.Contains([]string{"localhost", "localhost.localdomain", "debian", "ubuntu", "(none)"}, have) && !s.touched {
 		f.Remedy = "on the machine: hostnamectl set-hostname " + want
 		f = f.fixable("p_hostname " + quote(want))
@@ -44,7 +44,7 @@ func (s *subject) namesake() *subject {
 	return nil
 }
 
-// isLabel tells whether s is a host name's label by RFC 1123, in lower case as Kubernetes
+// isLabel reports whether s is a host name's label by RFC 1123, in lower case as Kubernetes
 // wants it.
 func isLabel(s string) bool {
 	if s == "" || len(s) > 63 || s[0] == '-' || s[len(s)-1] == '-' {
@@ -100,7 +100,7 @@ func checkMachineID(s *subject) []Finding {
 	return []Finding{f}
 }
 
-// sameMachine tells whether two hosts of the layout are one machine: clones share the
+// sameMachine reports whether two hosts of the layout are one machine: clones share the
 // machine id, but not the id of the boot.
 func sameMachine(a, b *subject) bool {
 	boot := a.probe.value("boot")
@@ -109,9 +109,9 @@ func sameMachine(a, b *subject) bool {
 }
 
 // checkUnique looks for machines that are the same one, are clones, or share a name. Each
-// cause is told once, of the host that is to be changed.
+// cause is reported once, of the host that is to be changed.
 func checkUnique(all []*subject) []Finding {
-	// A host that only came along for its answers is in nobody's way: it goes first.
+	// A host that only came along for its answers is in no one's way: it goes first.
 	order := slices.Clone(all)
 	slices.SortStableFunc(order, func(a, b *subject) int { return boolInt(a.asked) - boolInt(b.asked) })
 	var out []Finding

@@ -169,7 +169,7 @@ type removal struct {
 	opts RemoveOptions
 	undo *undo
 	dead map[*Node]error
-	// cluster tells whether there is one; without it only the machines are given back.
+	// cluster reports whether there is one; without it only the machines are given back.
 	cluster bool
 }
 

@@ -45,7 +45,7 @@ func stuckError(n *Node, limit time.Duration, said []string, pods, budgets []byt
 		"drain %s: pods did not leave within %s: %s%s", n.Hostname, limit, strings.Join(names, ", "), more)
 }
 
-// staysOnDrain tells whether a drain leaves the pod where it is.
+// staysOnDrain reports whether a drain leaves the pod where it is.
 func staysOnDrain(p *corev1.Pod) bool {
 	if _, mirror := p.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
 		return true

@@ -39,7 +39,7 @@ type file struct {
 	secret bool // never shown in a diff
 }
 
-// block is a part of a file that belongs to somebody else, between two marker lines.
+// block is a part of a file that belongs to someone else, between two marker lines.
 type block struct {
 	path string
 	body []byte
@@ -207,7 +207,7 @@ func (r resources) diffUnits(a answer, written bool) []Change {
 	return out
 }
 
-// touches tells whether applying the resources writes one of the files that a unit reads.
+// touches reports whether applying the resources writes one of the files that a unit reads.
 func (r resources) touches(u unit, a answer) bool {
 	for _, f := range r.files {
 		if _, differs := f.diff(a); differs && slices.Contains(u.reads, f.path) {

@@ -6,6 +6,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/layout"
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
@@ -36,7 +38,7 @@ type Status struct {
 	Certificates []Certificate `json:"certificates"`
 	// Renewal reports whether expiring certificates are renewed without a person.
 	Renewal Renewal `json:"renewal"`
-	// Pending is how many changes "cluster up" would make; absent where nobody asked.
+	// Pending is how many changes "cluster up" would make; absent where no one asked.
 	Pending *int `json:"pendingChanges,omitempty"`
 }
 
@@ -52,10 +54,11 @@ const (
 	StateNotReady    = "NotReady"
 	StateUnreachable = "Unreachable" // by SSH
 	StateOutside     = "Outside"     // not in the cluster, or not any more
+	StateUnlisted    = "Unlisted"    // a node of the cluster that is not in layout.yaml
 	StateUnknown     = "Unknown"     // the API didn't answer
 )
 
-// MachineStatus is one machine of the layout.
+// MachineStatus is one machine of the layout, or a node of the cluster that the layout does not list.
 type MachineStatus struct {
 	Host    string   `json:"host"`
 	Address string   `json:"address"`
@@ -181,6 +184,9 @@ func newStatus(s *Spec, nodes []*Node, answers map[*Node]answer, errs map[*Node]
 		}
 		st.addRenewal(n, answers[n])
 	}
+	if len(nodes) == len(s.Nodes) { // --limit asks for none of them
+		st.addUnlisted(s, api)
+	}
 	slices.SortStableFunc(st.Certificates, func(a, b Certificate) int { return a.Expires.Compare(b.Expires) })
 	return st
 }
@@ -216,17 +222,7 @@ func machineStatus(n *Node, a answer, err error, api answer, apiState string) Ma
 		node = append(node, "")
 	}
 	m.Cordoned = node[0] == "cordoned"
-	ready := ""
-	for _, c := range strings.Split(node[2], ";") {
-		kind, state, _ := strings.Cut(c, "=")
-		kind, state = strings.Trim(kind, `"`), strings.Trim(state, `"`)
-		switch {
-		case kind == "Ready":
-			ready = state
-		case state == "True":
-			m.Pressure = append(m.Pressure, kind)
-		}
-	}
+	ready := m.readConditions(node[2])
 	switch {
 	case err != nil:
 		m.State, m.Message, m.Hint = StateUnreachable, err.Error(), hint.Of(err)
@@ -242,12 +238,69 @@ func machineStatus(n *Node, a answer, err error, api answer, apiState string) Ma
 		m.State, m.Message = StateNotReady, cmp.Or(unquoted(node[3]), node[3])
 	case apiState == "up" || a.value("member") != "yes":
 		m.State, m.Message, m.Hint = StateOutside, "not in the cluster", "paictl cluster up brings it into the cluster"
+		if apiState == "up" {
+			m.Hint += "; paictl node remove HOST takes it out of the layout"
+		}
 	case apiState == "unknown":
 		m.State, m.Message = StateUnknown, "the control plane could not be asked"
 	default:
 		m.State, m.Message = StateUnknown, "the API server does not answer"
 	}
 	return m
+}
+
+// readConditions notes a node's pressures and returns the status of its condition Ready.
+func (m *MachineStatus) readConditions(list string) (ready string) {
+	for _, c := range strings.Split(list, ";") {
+		kind, state, _ := strings.Cut(c, "=")
+		kind, state = strings.Trim(kind, `"`), strings.Trim(state, `"`)
+		switch {
+		case kind == "Ready":
+			ready = state
+		case state == "True":
+			m.Pressure = append(m.Pressure, kind)
+		}
+	}
+	return ready
+}
+
+// addUnlisted adds the nodes that the layout does not have: joined by hand, or taken out of layout.yaml
+// by hand. No command of paictl works on them.
+func (st *Status) addUnlisted(s *Spec, api answer) {
+	var out []MachineStatus
+	for _, f := range api.all("node") {
+		if len(f) == 0 || slices.ContainsFunc(s.Nodes, func(n *Node) bool { return n.Hostname == f[0] }) {
+			continue
+		}
+		for len(f) < 8 {
+			f = append(f, "")
+		}
+		m := MachineStatus{Host: f[0], Address: nodeAddress(f[6]), Roles: []string{}, State: StateUnlisted, Cordoned: f[1] == "cordoned"}
+		role := ""
+		if f[7] == "control-plane" {
+			m.Roles, role = []string{layout.RoleMaster}, " --role "+layout.RoleMaster
+		}
+		m.Message = "not in layout.yaml"
+		if m.readConditions(f[3]) != "True" {
+			m.Message += ", and not Ready"
+		}
+		m.Hint = fmt.Sprintf("to keep it: paictl node add %s=%s%s; to remove it: list it in layout.yaml, then run paictl node remove %s",
+			m.Host, cmp.Or(m.Address, "ADDRESS"), role, m.Host)
+		out = append(out, m)
+	}
+	slices.SortFunc(out, func(a, b MachineStatus) int { return cmp.Compare(a.Host, b.Host) })
+	st.Machines = append(st.Machines, out...)
+}
+
+// nodeAddress returns a node's first IPv4 address; the layout has no others. Kubelets write them, so that any
+// text may stand there.
+func nodeAddress(list string) string {
+	for _, quoted := range strings.Split(list, ";") {
+		if ip, err := netip.ParseAddr(unquoted(quoted)); err == nil && ip.Is4() {
+			return ip.String()
+		}
+	}
+	return ""
 }
 
 func programStatus(a answer, name string) *ProgramStatus {

@@ -6,12 +6,15 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/base64"
+	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"math/big"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"text/template"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -175,6 +178,50 @@ func TestStatusJoinsWhatMachinesAndAPISay(t *testing.T) {
 	}, st.Components)
 	assert.True(t, st.Renewal.Kubelet)
 	assert.True(t, st.Renewal.ControlPlane)
+}
+
+// The conditions, addresses and labels are a kubelet's to write.
+func TestStatusNamesNodesThatTheLayoutDoesNotList(t *testing.T) {
+	s := preflightSpec(t, 1)
+	api := sectionsOf([]byte("@@ status\nmember\tyes\napi\tup\t\n" + nodeRows(t, `{"items": [
+		{"metadata": {"name": "w9"}, "spec": {"unschedulable": true, "podCIDR": "10.244.9.0/24"}, "status": {
+			"addresses": [{"type": "Hostname", "address": "w9"}, {"type": "InternalIP", "address": "fd00::9"}, {"type": "InternalIP", "address": "10.0.0.99"}],
+			"conditions": [{"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown", "message": "Kubelet stopped posting node status."}]}},
+		{"metadata": {"name": "m1", "labels": {"node-role.kubernetes.io/control-plane": ""}}, "spec": {},
+			"status": {"conditions": [{"type": "Ready", "status": "True"}]}},
+		{"metadata": {"name": "m3", "labels": {"a": "b", "node-role.kubernetes.io/control-plane": ""}}, "spec": {},
+			"status": {"addresses": [{"type": "InternalIP", "address": "10.0.0.3"}], "conditions": [{"type": "Ready", "status": "True"}]}},
+		{"metadata": {"name": "odd"}, "spec": {}, "status": {"addresses": [{"type": "InternalIP", "address": "1;\nnode\tx"}]}}]}`)))["status"]
+	st := newStatus(s, s.Nodes, map[*Node]answer{s.Nodes[0]: api}, nil, time.Now())
+	require.Len(t, st.Machines, 5, "m1 and w1 of the layout, and three more")
+	assert.Equal(t, StateReady, st.Machines[0].State)
+	assert.Equal(t, StateOutside, st.Machines[1].State)
+	assert.Equal(t, "paictl cluster up brings it into the cluster; paictl node remove HOST takes it out of the layout", st.Machines[1].Hint)
+	remove := "; to remove it: list it in layout.yaml, then run paictl node remove "
+	assert.Equal(t, []MachineStatus{
+		{Host: "m3", Address: "10.0.0.3", Roles: []string{"master"}, State: StateUnlisted, Message: "not in layout.yaml",
+			Hint: "to keep it: paictl node add m3=10.0.0.3 --role master" + remove + "m3"},
+		{Host: "odd", Roles: []string{}, State: StateUnlisted, Message: "not in layout.yaml, and not Ready",
+			Hint: "to keep it: paictl node add odd=ADDRESS" + remove + "odd"},
+		{Host: "w9", Address: "10.0.0.99", Roles: []string{}, State: StateUnlisted, Message: "not in layout.yaml, and not Ready", Cordoned: true,
+			Hint: "to keep it: paictl node add w9=10.0.0.99" + remove + "w9"},
+	}, st.Machines[2:])
+
+	st = newStatus(s, s.Nodes[:1], map[*Node]answer{s.Nodes[0]: api}, nil, time.Now())
+	assert.Len(t, st.Machines, 1, "with --limit, the machines that were asked for")
+}
+
+// nodeRows is what kubectl prints for these nodes with the script's template.
+func nodeRows(t *testing.T, nodes string) string {
+	t.Helper()
+	_, after, found := strings.Cut(statusScript, "get nodes -o go-template='")
+	require.True(t, found)
+	text, _, _ := strings.Cut(after, "'")
+	var data any
+	require.NoError(t, json.Unmarshal([]byte(nodes), &data))
+	var out strings.Builder
+	require.NoError(t, template.Must(template.New("nodes").Parse(text)).Execute(&out, data))
+	return out.String()
 }
 
 func TestStatusKnowsADownAPIFromNone(t *testing.T) {

@@ -35,7 +35,7 @@ func Up(ctx context.Context, s *Spec, o Options) ([]Change, error) {
 		var unlock func()
 		held, release, err := r.lock(ctx)
 		if errors.Is(err, ssh.ErrSudo) {
-			// Nobody may become root there; the other machines' answers belong to the same
+			// No one may become root there; the other machines' answers belong to the same
 			// report, and asking them changes nothing.
 			if _, err := r.survey(ctx, r.reached(nodes)); err != nil {
 				return nil, err

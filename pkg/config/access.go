@@ -4,5 +4,5 @@ package config
 // text.
 func ReadFiles(dir string) (map[string][]byte, error) { return readFiles(dir) }
 
-// LooksSecret tells whether the value under a key of unknown meaning is treated as a secret.
+// LooksSecret reports whether the value under a key of unknown meaning is treated as a secret.
 func LooksSecret(key string) bool { return looksSecret(key) }

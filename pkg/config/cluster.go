@@ -170,7 +170,7 @@ func (c *Cluster) Source(file string) []byte {
 	return c.docs[file].Text()
 }
 
-// IsManaged tells whether Kubernetes is paictl's to install, change and remove. Where it
+// IsManaged reports whether Kubernetes is paictl's to install, change and remove. Where it
 // is not, the machines are those of a cluster that was there before.
 func (c *Cluster) IsManaged() bool {
 	m := c.Kubernetes.Kubernetes.Managed
@@ -212,7 +212,7 @@ func (c *Cluster) runsWorkloads(m layout.Machine) bool {
 	return false
 }
 
-// IsControlPlane tells whether a machine runs the control plane: one of its roles has
+// IsControlPlane reports whether a machine runs the control plane: one of its roles has
 // components.
 func (c *Cluster) IsControlPlane(m layout.Machine) bool {
 	for _, r := range m.Roles {

@@ -41,7 +41,7 @@ func existingHead(name string) string {
 	switch name {
 	case LayoutFile:
 		return "The machines of a Kubernetes cluster that paictl did not install: its nodes. \n" + written +
-			" The names are those of the\nnodes; nobody logs in to the machines."
+			" The names are those of the\nnodes; paictl does not log in to the machines."
 	case KubernetesFile:
 		return "A Kubernetes cluster that paictl did not install. paictl runs its services there, and installs,\nchanges and removes no part of it. " + written
 	case RolesFile:

@@ -165,7 +165,7 @@ func (q *QuickStart) assemble(facts map[string]layout.Facts, outDir string, chec
 	return c, findings.Warnings(), nil
 }
 
-// inOwnTerms moves findings about generated files, which nobody has seen yet, to the
+// inOwnTerms moves findings about generated files, which no one has seen yet, to the
 // fields of the quick-start file that caused them.
 func (q *QuickStart) inOwnTerms(fs Findings) Findings {
 	for i := range fs {

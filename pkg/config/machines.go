@@ -62,7 +62,7 @@ func AddMachines(dir string, machines []layout.Machine, facts map[string]layout.
 	return e.check(dir, data, want)
 }
 
-// inLayout tells whether the list has the machine; one that has only its name, or only its
+// inLayout reports whether the list has the machine; one that has only its name, or only its
 // address, is another machine.
 func inLayout(list []layout.Machine, m layout.Machine) (bool, error) {
 	for _, o := range list {
@@ -100,7 +100,7 @@ func RemoveMachines(dir string, names []string) (*LayoutEdit, error) {
 // Write replaces layout.yaml at once. Undo puts the old one back.
 func (e *LayoutEdit) Write() error { return e.write(e.after) }
 
-// Undo puts back what Write replaced, unless somebody has changed the file since.
+// Undo puts back what Write replaced, unless someone has changed the file since.
 func (e *LayoutEdit) Undo() error {
 	now, err := os.ReadFile(e.path())
 	if err != nil || !bytes.Equal(now, e.after) {
@@ -228,7 +228,7 @@ func sameHardware(a, b layout.SKU) bool {
 
 // editLayout turns the text of a layout into one that says what is wanted. It first edits
 // the text itself; where the file's style doesn't allow that, it edits the parsed document
-// and writes that anew, which keeps comments but not blank lines.
+// and rewrites that, which keeps comments but not blank lines.
 func editLayout(text []byte, want layout.Layout) ([]byte, error) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(text, &doc); err != nil {
@@ -244,7 +244,7 @@ func editLayout(text []byte, want layout.Layout) ([]byte, error) {
 	return out, err
 }
 
-// says tells whether a text holds the machines and SKUs that are wanted.
+// says reports whether a text holds the machines and SKUs that are wanted.
 func says(text []byte, want layout.Layout) bool {
 	var have layout.Layout
 	if _, found := strictyaml.Decode(LayoutFile, text, &have); found.Err() != nil {

@@ -218,7 +218,7 @@ func (m *migrator) drop(d *oldDoc, reason string, steps ...any) {
 	}
 }
 
-// finish reports what nobody took, and fills in the rest.
+// finish reports what no one took, and fills in the rest.
 func (m *migrator) finish() {
 	for _, name := range slices.Sorted(maps.Keys(m.docs)) {
 		d := m.docs[name]

@@ -38,7 +38,7 @@ func (m *migrator) scheduler() {
 	}
 	file := map[string]any{}
 	if err := yaml.Unmarshal([]byte(text), &file); err != nil {
-		m.drop(d, "it is not readable as YAML; write physicalCluster and virtualClusters anew, or leave the hardware to the layout", oldScheduler, "config")
+		m.drop(d, "it is not readable as YAML; rewrite physicalCluster and virtualClusters, or leave the hardware to the layout", oldScheduler, "config")
 		return
 	}
 	out := map[string]any{}

@@ -52,7 +52,7 @@ func (m *migrator) sections() map[string]any {
 	return m.c.Services.Sections
 }
 
-// taken tells whether a key, or something below it, was dealt with; the rest below it is
+// taken reports whether a key, or something below it, was dealt with; the rest below it is
 // then reported value by value.
 func (s *sectionMigration) taken(key string) bool {
 	p := fieldPath{s.name, key}.String()
@@ -125,7 +125,7 @@ func (s *sectionMigration) prometheus() {
 		}
 		return fmt.Sprintf("%ds", n), true
 	})
-	s.drop("metrics have other names now: write such rules anew, under customRules", "customized-alerts")
+	s.drop("metrics have other names now: rewrite such rules, under customRules", "customized-alerts")
 	s.drop("there is no YARN any more", "yarn_exporter_port")
 }
 
@@ -184,7 +184,7 @@ func (s *sectionMigration) email(k emailKeys) {
 		read func(string) (any, bool)
 	}{{k.host, readMailServer}, {k.from, readAddress}, {k.to, readAddresses}} {
 		if _, ok := needed.read(s.text(needed.key)); !ok {
-			s.drop("mails need a server, a sender and a receiver, and "+needed.key+" is none: write receivers.email anew", k.all()...)
+			s.drop("mails need a server, a sender and a receiver, and "+needed.key+" is none: rewrite receivers.email", k.all()...)
 			return
 		}
 	}

@@ -217,7 +217,7 @@ func looksSecret(key string) bool {
 	return false
 }
 
-// HoldsSecret tells whether a file of the configuration must not be readable by others.
+// HoldsSecret reports whether a file of the configuration must not be readable by others.
 func (c *Cluster) HoldsSecret(name string) bool {
 	switch name {
 	case LayoutFile:

@@ -172,5 +172,5 @@ func schemaRules(name string) map[string]func(*jsonschema.Schema) {
 	return rules
 }
 
-// HasSchema tells whether a file has a schema.
+// HasSchema reports whether a file has a schema.
 func HasSchema(name string) bool { return slices.Contains(SchemaNames(), name) }

@@ -136,7 +136,7 @@ func badJumpHosts(s string) string {
 	return ""
 }
 
-// overlap tells whether two ranges share an address; a range that does not parse shares
+// overlap reports whether two ranges share an address; a range that does not parse shares
 // none.
 func overlap(a, b string) bool {
 	p, err1 := netip.ParsePrefix(a)

@@ -115,7 +115,7 @@ func (k *checker) checkPermissions() {
 	}
 }
 
-// has tells whether a field was written in the file; where there is no file, whether its
+// has reports whether a field was written in the file; where there is no file, whether its
 // value differs from nothing.
 func has(doc *strictyaml.Document, set bool, p ...any) bool {
 	if doc == nil {

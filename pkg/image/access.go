@@ -53,7 +53,7 @@ func loopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// Loopback tells whether the registry of a reference is on this machine.
+// Loopback reports whether the registry of a reference is on this machine.
 func Loopback(ref string) bool {
 	u, err := url.Parse("//" + ref)
 	return err == nil && loopback(u.Hostname())
@@ -93,7 +93,7 @@ func (l login) Resolve(r authn.Resource) (authn.Authenticator, error) {
 	return l.rest.Resolve(r)
 }
 
-// ours tells whether Username and Password are for a registry.
+// ours reports whether Username and Password are for a registry.
 func (a Access) ours(registry string) bool {
 	if a.Host == "" || a.Username == "" {
 		return false

@@ -51,16 +51,16 @@ func (s *IOStreams) Say(format string, args ...any) {
 	fmt.Fprintln(s.Err, terminal.Text(fmt.Sprintf(format, args...)))
 }
 
-// CanPrompt tells whether a person can be asked a question.
+// CanPrompt reports whether a person can be asked a question.
 func (s *IOStreams) CanPrompt() bool { return s.inTTY && s.errTTY }
 
-// IsErrTTY tells whether progress is watched by a person.
+// IsErrTTY reports whether progress is watched by a person.
 func (s *IOStreams) IsErrTTY() bool { return s.errTTY }
 
-// CanRedraw tells whether the progress stream is a screen on which lines can be replaced.
+// CanRedraw reports whether the progress stream is a screen on which lines can be replaced.
 func (s *IOStreams) CanRedraw() bool { return s.errTTY && !s.dumb }
 
-// IsOutTTY tells whether data is read by a person.
+// IsOutTTY reports whether data is read by a person.
 func (s *IOStreams) IsOutTTY() bool { return s.outTTY }
 
 // Logs is where logs go. What programs wrote may colour a terminal and not command it, unless raw is set; a file or
@@ -78,7 +78,7 @@ type asItIs struct{ io.Writer }
 // Close has nothing to end.
 func (asItIs) Close() error { return nil }
 
-// ColourEnabled tells whether progress may be coloured.
+// ColourEnabled reports whether progress may be coloured.
 func (s *IOStreams) ColourEnabled() bool { return s.colour }
 
 // SetTerminal makes the streams behave as a terminal, or not; for tests.

@@ -73,7 +73,7 @@ type Job struct {
 // Title is how a person names it: user/name.
 func (j *Job) Title() string { return j.User + "/" + j.Name }
 
-// Live tells whether its Framework is there.
+// Live reports whether its Framework is there.
 func (j *Job) Live() bool { return j.Framework != nil }
 
 // objectName is what the name of a Framework looks like.

@@ -37,7 +37,7 @@ func (c *Client) FreeName(ctx context.Context, j *Job) (string, error) {
 	return "", hint.Errorf("choose one with --as", "no free name was found for a copy of %s", j.Title())
 }
 
-// Clone is the job file of a job under another name; secrets tells whether some are masked in it.
+// Clone is the job file of a job under another name; secrets reports whether some are masked in it.
 func Clone(j *Job, as string) (text []byte, secrets bool, err error) {
 	config := ""
 	if j.Live() {

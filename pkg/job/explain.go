@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// isNoCRD tells whether the API doesn't know Frameworks at all.
+// isNoCRD reports whether the API doesn't know Frameworks at all.
 func isNoCRD(err error) bool {
 	return apierrors.IsNotFound(err) && strings.Contains(err.Error(), "could not find the requested resource")
 }
@@ -60,7 +60,7 @@ func (e *NotFoundError) Error() string {
 // Unwrap returns what kept the history from being asked.
 func (e *NotFoundError) Unwrap() error { return e.Unsure }
 
-// IsNotFound tells whether an error says that there is no such job.
+// IsNotFound reports whether an error says that there is no such job.
 func IsNotFound(err error) bool {
 	_, ok := errors.AsType[*NotFoundError](err)
 	return ok

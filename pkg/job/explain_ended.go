@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/openpai/paictl/pkg/framework/api"
 	"github.com/openpai/paictl/pkg/framework/machine"
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
@@ -106,10 +108,31 @@ func (e *evidence) failure(w *Why, a *api.Attempt) {
 	}
 	w.Sentence = sentence(fmt.Sprintf("%s (%s)", w.Sentence, code))
 	w.Remedy = rule.Solution
+	if above := machine.AboveLimit.FindStringSubmatch(c.Diagnostics); c.Code == machine.CodePodCreationPermanent && above != nil {
+		aboveLimit(w, above[1], above[2], above[3], c.Code)
+	}
 	if rule.Code != int(c.Code) {
 		w.Remedy = []string{"look at the end of its log: paictl job logs " + e.Name}
 	}
 	e.failureFacts(w, a, task)
+}
+
+// aboveLimit explains a task that asks for more than the administrator lets any have.
+func aboveLimit(w *Why, resource, most, asked string, code int32) {
+	amount, field := " of "+resource, ""
+	switch corev1.ResourceName(resource) {
+	case corev1.ResourceEphemeralStorage:
+		amount, field = " of disk space", "extraContainerOptions.diskMB"
+	case corev1.ResourceMemory:
+		field = "resourcePerInstance.memoryMB"
+	case corev1.ResourceCPU:
+		amount, field = " processors", "resourcePerInstance.cpu"
+	}
+	w.Sentence = fmt.Sprintf("A task asks for %s%s, and this cluster allows at most %s (code %d).", asked, amount, most, code)
+	w.Remedy = []string{"an administrator can raise it: jobs.containerDefaults.max in the section cluster-configuration"}
+	if field != "" {
+		w.Remedy = append([]string{"lower " + field + " in the job file, and submit it again"}, w.Remedy...)
+	}
 }
 
 func on(node string) string {

@@ -124,7 +124,7 @@ func (e *evidence) kubernetesSays() (*corev1.Pod, string) {
 	return nil, ""
 }
 
-// repeats tells whether Kubernetes' words are those of the scheduler of GPUs.
+// repeats reports whether Kubernetes' words are those of the scheduler of GPUs.
 func (e *evidence) repeats(p *corev1.Pod, said string) bool {
 	if e.gang == nil {
 		return false
@@ -152,12 +152,12 @@ func (e *evidence) unplacedRoles() []*corev1.Pod {
 }
 
 // barred says what keeps all of some pods from all of some machines; "" where one may go to one of them,
-// or where nobody may look.
+// or where no one may look.
 func (e *evidence) barred(pods []*corev1.Pod, nodes []string) (why, remedy string) {
 	for _, name := range nodes {
 		n := e.nodes[name]
 		if n == nil {
-			return "", "" // nobody may look, or it is just going or coming
+			return "", "" // no one may look, or it is just going or coming
 		}
 		for _, p := range pods {
 			reason, what := e.bar(p, n)
@@ -247,7 +247,7 @@ func some(names []string) string {
 	return strings.Join(names, "")
 }
 
-// selects tells whether a node is one of those that a selector means: one of its terms fits.
+// selects reports whether a node is one of those that a selector means: one of its terms fits.
 func selects(s *corev1.NodeSelector, n *corev1.Node) bool {
 	return slices.ContainsFunc(s.NodeSelectorTerms, func(t corev1.NodeSelectorTerm) bool {
 		if len(t.MatchExpressions)+len(t.MatchFields) == 0 {

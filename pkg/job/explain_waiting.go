@@ -57,7 +57,7 @@ func (e *evidence) explain() *Why {
 func (e *evidence) unseen(w *Why) {
 	switch age := e.now.Sub(e.Submitted); {
 	case e.controllerErr != nil:
-		w.Sentence = "Nobody takes it up: " + e.controllerErr.Error() + "."
+		w.Sentence = "No controller takes it up: " + e.controllerErr.Error() + "."
 		w.Remedy = []string{hint.Of(e.controllerErr)}
 	case age < patienceWithController:
 		w.Sentence = "It was submitted just now."
@@ -241,7 +241,7 @@ func (e *evidence) stopping(w *Why) {
 		w.Sentence += "; nothing of it runs any more."
 	}
 	if e.controllerErr != nil {
-		w.Sentence = "It should end, and nobody ends it: " + e.controllerErr.Error() + "."
+		w.Sentence = "It should end, and no controller ends it: " + e.controllerErr.Error() + "."
 		w.Remedy = []string{hint.Of(e.controllerErr)}
 	}
 	e.lostNodes(w)

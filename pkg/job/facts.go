@@ -72,7 +72,7 @@ func (c *Client) Facts(ctx context.Context) (*Facts, error) {
 	f.Cluster.RuntimeImage, f.Cluster.PullSecret = f.Configuration.RuntimeImage, f.Configuration.PullSecret
 	f.Cluster.SchedulerName, f.Cluster.Domain = f.Configuration.SchedulerName, f.Configuration.DNSDomain
 	if f.Cluster.SchedulerName == "" {
-		f.Cluster.VirtualClusters, f.Cluster.SKUs = nil, nil // nobody enforces them
+		f.Cluster.VirtualClusters, f.Cluster.SKUs = nil, nil // no one enforces them
 	}
 	return f, nil
 }
@@ -126,7 +126,7 @@ func (c *Client) hardware(ctx context.Context, out *render.Cluster) error {
 	}
 	config, found := schedulerconfig.Parse(schedulerKey, []byte(m.Data[schedulerKey]))
 	if len(found.Errors()) > 0 {
-		return nil // the scheduler goes on with the one before, which nobody else has
+		return nil // the scheduler goes on with the one before, which no one else has
 	}
 	core, err := cell.New(config)
 	if err != nil {

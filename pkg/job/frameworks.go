@@ -156,7 +156,7 @@ func (f *Frameworks) Watch(ctx context.Context, name string, changed func(*v1.Fr
 		case c.Type == "DELETED":
 			changed(nil)
 		default:
-			return nil // an error, such as a version that is too old: the next watch begins anew
+			return nil // an error, such as a version that is too old: the next watch starts over
 		}
 	}
 }

@@ -138,7 +138,7 @@ func (h *History) Events(ctx context.Context, framework string) ([]api.Event, er
 	return out, h.ask(ctx, h.get("/v1/jobs/"+path(framework, "events")), &out)
 }
 
-// Log opens the kept end of an ended task's log. truncated tells whether there was more before it.
+// Log opens the kept end of an ended task's log. truncated reports whether there was more before it.
 func (h *History) Log(ctx context.Context, key api.LogKey) (log io.ReadCloser, truncated bool, err error) {
 	r := h.get("/v1/jobs/"+path(key.Framework, "logs")).Param("role", key.Role).
 		Param("task", strconv.Itoa(int(key.Task))).Param("attempt", strconv.Itoa(int(key.Attempt))).

@@ -43,7 +43,7 @@ type Row struct {
 	api.Job
 	Position int        `json:"position,omitempty"`
 	RetryAt  *time.Time `json:"retryAt,omitempty"`
-	// Live tells whether the job's Framework is there.
+	// Live reports whether the job's Framework is there.
 	Live bool `json:"live"`
 }
 
@@ -143,7 +143,7 @@ func (c *Client) live(ctx context.Context, o Filter) ([]Row, error) {
 	return out, nil
 }
 
-// queue is who waits for GPUs; nobody where no scheduler answers, since jobs then wait in no queue.
+// queue is who waits for GPUs; no one where no scheduler answers, since jobs then wait in no queue.
 func (c *Client) queue(ctx context.Context, vc string) Queue {
 	q, err := c.Scheduler.Queue(ctx, vc)
 	if err != nil {
@@ -235,7 +235,7 @@ type cursor struct {
 	uid       string
 }
 
-// before tells whether a row comes after the cursor's.
+// before reports whether a row comes after the cursor's.
 func (c cursor) before(r *Row) bool {
 	return c.submitted.IsZero() || newestFirst(Row{Job: api.Job{Submitted: c.submitted, UID: c.uid}}, *r) < 0
 }

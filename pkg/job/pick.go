@@ -24,7 +24,7 @@ type Target struct {
 	Pod       *corev1.Pod
 	Container string
 	Others    int // further tasks that would have fitted
-	// OwnRuntime tells whether the runtime of jobs is in the container.
+	// OwnRuntime reports whether the runtime of jobs is in the container.
 	OwnRuntime bool
 	// Program is where it is.
 	Program string

@@ -49,7 +49,7 @@ func (c *Client) Retry(ctx context.Context, j *Job) (before Phase, err error) {
 	if j.Live() {
 		before = Phase(api.StateOf(j.Framework))
 		if kept, err = c.keep(ctx, j); err != nil {
-			return before, c.Explain(fmt.Errorf("keep %s while it is made anew: %w", j.Title(), err))
+			return before, c.Explain(fmt.Errorf("keep %s while it is made again: %w", j.Title(), err))
 		}
 		if err := c.renewAfter(ctx, kept.Framework); err != nil {
 			return before, err
@@ -143,7 +143,7 @@ func (c *Client) keptOf(ctx context.Context, f *v1.Framework) (*render.Objects, 
 	return kept, nil
 }
 
-// bringBack makes the job anew and forgets what was kept.
+// bringBack makes the job again and forgets what was kept.
 func (c *Client) bringBack(ctx context.Context, o *render.Objects) error {
 	made, err := c.Frameworks.Create(ctx, o.Framework, false)
 	if apierrors.IsAlreadyExists(err) {
@@ -158,7 +158,7 @@ func (c *Client) bringBack(ctx context.Context, o *render.Objects) error {
 		}
 	}
 	if err != nil {
-		return c.Explain(fmt.Errorf("make the job anew: %w", err))
+		return c.Explain(fmt.Errorf("make the job again: %w", err))
 	}
 	if err := c.secrets(ctx, made, o.Secrets); err != nil {
 		return hint.Wrap(c.Explain(err), "repeat the command: it goes on where it was")

@@ -289,7 +289,7 @@ func TestStopAndScaleChangeWhatTheControllerReads(t *testing.T) {
 	gang := get()
 	gang.Framework.Annotations[v1.AnnotationGang] = "true"
 	_, err = c.Scale(ctx, gang, "", 6)
-	require.EqualError(t, err, "change/train can't be scaled: its tasks are a gang, which gets its machines together and is told of all its members when it starts")
+	require.EqualError(t, err, "change/train can't be scaled: its tasks are a gang, which gets its machines together, and each member knows all others from the start")
 	assert.Contains(t, hint.Of(err), "paictl job clone change/train -o job.yaml")
 	_, err = c.Scale(ctx, get(), "nobody", 5)
 	require.ErrorContains(t, err, `has no role "nobody"`)

@@ -37,7 +37,7 @@ func Phases() []Phase {
 	return []Phase{Waiting, Queued, Pulling, Barrier, Running, Stopping, Retry, Succeeded, Failed, Stopped, Deleted}
 }
 
-// Done tells whether nothing more comes.
+// Done reports whether nothing more comes.
 func (p Phase) Done() bool {
 	return p == Succeeded || p == Failed || p == Stopped || p == Deleted
 }
@@ -213,7 +213,7 @@ func tasks(f *v1.Framework) (total, begun, made int) {
 	return total, begun, made
 }
 
-// IsGang tells whether the tasks of a job wait for each other before any of them begins.
+// IsGang reports whether the tasks of a job wait for each other before any of them begins.
 func IsGang(f *v1.Framework) bool {
 	n := int32(0)
 	for i := range f.Spec.TaskRoles {
@@ -222,7 +222,7 @@ func IsGang(f *v1.Framework) bool {
 	return f.Annotations[v1.AnnotationRuntime] != "" && f.Annotations[v1.AnnotationGang] != "false" && n > 1
 }
 
-// hasStarted tells whether the user's container has begun to run, or has ended.
+// hasStarted reports whether the user's container has begun to run, or has ended.
 func hasStarted(p *corev1.Pod) bool {
 	return p.Status.Phase != corev1.PodPending && p.Status.Phase != ""
 }

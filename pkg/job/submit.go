@@ -115,7 +115,7 @@ func (c *Client) checkName(ctx context.Context, o *render.Objects, opts SubmitOp
 	return c.Remove(ctx, j)
 }
 
-// same tells whether a job comes of the same text, secrets and code.
+// same reports whether a job comes of the same text, secrets and code.
 func (c *Client) same(ctx context.Context, there *v1.Framework, o *render.Objects) (bool, error) {
 	for _, key := range []string{v1.AnnotationConfigHash, v1.AnnotationCode} {
 		if there.Annotations[key] != o.Framework.Annotations[key] {
@@ -127,7 +127,7 @@ func (c *Client) same(ctx context.Context, there *v1.Framework, o *render.Object
 	}
 	held, err := c.Client.CoreV1().Secrets(c.Namespace).Get(ctx, v1.SpecSecretName(there.Name), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || err == nil && !metav1.IsControlledBy(held, there) {
-		return true, nil // its submission was cut off: nobody knows its secrets
+		return true, nil // its submission was cut off: no one knows its secrets
 	}
 	if err != nil {
 		return false, fmt.Errorf("compare the job with the one of that name: %w", err)

@@ -248,10 +248,19 @@ func situations() map[string]situation {
 		"failed: out of GPU memory":       {f: framework(state(v1.Completed), endedBy(226, "ContainerCudaOOMKilled", oom, v1.Permanent))},
 		"failed: a code without a rule":   {f: framework(state(v1.Completed), endedBy(42, "ContainerUnrecognizedFailed", &report.Report{ExitCode: 42, UserExitCode: 42, UserLog: []string{"bye"}}))},
 		"failed: no task is to blame":     {f: framework(state(v1.Completed), completed(-200))},
+		"failed: above the maximum":      {f: framework(state(v1.Completed), completed(-200), tooLarge("ephemeral-storage", "200Gi", "300Gi"))},
+		"failed: too many processors":    {f: framework(state(v1.Completed), completed(-200), tooLarge("cpu", "8", "16"))},
 		"failed: retries are used up":     {f: framework(state(v1.Completed), endedBy(255, "PAIRuntimeUnknownFailed", &report.Report{ExitCode: 255, UserExitCode: 3}), func(f *v1.Framework) { f.Status.RetryPolicyStatus.TotalRetriedCount = 2 })},
 		"succeeded":                       {f: framework(state(v1.Completed), endedBy(0, "Succeeded", nil))},
 		"stopped":                         {f: framework(state(v1.Completed), endedBy(-210, "StopFrameworkRequested", nil), stop)},
 		"stopped before it ran":           {f: framework(state(v1.Completed), completed(-210), stop)},
+	}
+}
+
+// tooLarge is what the API server says of a pod above the maximum of a LimitRange.
+func tooLarge(resource, most, asked string) func(*v1.Framework) {
+	return func(f *v1.Framework) {
+		f.Status.AttemptStatus.CompletionStatus.Diagnostics = `pods "x-main-0" is forbidden: maximum ` + resource + " usage per Container is " + most + ", but limit is " + asked
 	}
 }
 

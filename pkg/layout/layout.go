@@ -87,7 +87,7 @@ type Machine struct {
 	SSH      *SSH              `yaml:"ssh,omitempty" json:"ssh,omitempty"`
 }
 
-// HasRole tells whether the machine has the role.
+// HasRole reports whether the machine has the role.
 func (m Machine) HasRole(role string) bool {
 	for _, r := range m.Roles {
 		if r == role {

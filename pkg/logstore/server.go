@@ -112,7 +112,7 @@ func (s *Store) await(ctx context.Context, x *stream, q Query, wait time.Duratio
 // settleTries is how often a file is looked at that has a successor and still grows.
 const settleTries = 8
 
-// catchUp takes over all that a container has written. What can't be read is told by the next round; what was
+// catchUp takes over all that a container has written. What can't be read is reported by the next round; what was
 // read before is served nevertheless.
 func (s *Store) catchUp(ctx context.Context, x *stream) {
 	for range settleTries {

@@ -113,7 +113,7 @@ func (a *API) Read(ctx context.Context, path string, into any) error {
 	return json.NewDecoder(body).Decode(into)
 }
 
-// Close gives back the connections that nobody uses.
+// Close gives back the connections that no one uses.
 func (a *API) Close() {
 	a.mu.Lock()
 	defer a.mu.Unlock()

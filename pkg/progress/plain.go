@@ -153,7 +153,7 @@ func progressText(e cluster.Event) string {
 }
 
 // errWriter keeps the first error, so that a renderer can go on without checking each
-// line: a run doesn't stop because nobody listens.
+// line: a run doesn't stop because no one listens.
 type errWriter struct {
 	w   io.Writer
 	err error

@@ -44,7 +44,7 @@ type Image struct {
 	Name string
 	URI  string
 	Auth *Auth // nil where the image needs no login
-	// Used tells whether a role runs it.
+	// Used reports whether a role runs it.
 	Used bool
 }
 

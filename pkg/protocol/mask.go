@@ -39,7 +39,7 @@ func (j *Job) Fingerprint() (string, error) {
 
 // encode writes the parsed file after a change.
 func (j *Job) encode(change func(*tree)) ([]byte, error) {
-	// The tree is read anew, since it is changed.
+	// The tree is read again, since it is changed.
 	t, findings := readTree(j.File, j.tree.doc.Text())
 	if err := findings.Err(); err != nil {
 		return nil, err
@@ -50,10 +50,10 @@ func (j *Job) encode(change func(*tree)) ([]byte, error) {
 	enc := yaml.NewEncoder(&b)
 	enc.SetIndent(2)
 	if err := enc.Encode(t.top); err != nil {
-		return nil, fmt.Errorf("write the job file anew: %w", err)
+		return nil, fmt.Errorf("write the job file: %w", err)
 	}
 	if err := enc.Close(); err != nil {
-		return nil, fmt.Errorf("write the job file anew: %w", err)
+		return nil, fmt.Errorf("write the job file: %w", err)
 	}
 	return b.Bytes(), nil
 }
@@ -114,7 +114,7 @@ func tidy(n *yaml.Node, seen map[*yaml.Node]bool) {
 	}
 }
 
-// plainBlock tells whether a text survives as a block of lines.
+// plainBlock reports whether a text survives as a block of lines.
 func plainBlock(s string) bool {
 	if s == "" || strings.TrimLeft(s, " \t\r\n") != s || strings.HasSuffix(s, "\n\n") {
 		return false

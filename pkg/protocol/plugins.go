@@ -122,7 +122,7 @@ func (p place) knownPlugin(name string) bool {
 	return false
 }
 
-// appliesTo tells whether an entry of extras is for a role: all, where it names none.
+// appliesTo reports whether an entry of extras is for a role: all, where it names none.
 func (p place) appliesTo(role string) bool {
 	roles := p.get("taskroles")
 	if !roles.there() || roles.v.kind != kindList {

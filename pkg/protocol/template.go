@@ -60,7 +60,7 @@ func (p place) fillIn(text string, s scope) string {
 	return b.String()
 }
 
-// spend counts what is filled in, and tells whether there is room.
+// spend counts what is filled in, and reports whether there is room.
 func (p place) spend(n int) bool {
 	before := p.r.filled
 	p.r.filled += n
@@ -270,7 +270,7 @@ func (p place) any(s scope) any {
 
 func hasTag(text string) bool { return strings.Contains(text, tagOpen) }
 
-// onlyTags tells whether a text is nothing but references.
+// onlyTags reports whether a text is nothing but references.
 func onlyTags(text string) bool {
 	for {
 		before, rest, found := strings.Cut(text, tagOpen)

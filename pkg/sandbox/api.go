@@ -146,7 +146,7 @@ func (s *Sandbox) findPrograms() (programs map[string]string, version string, er
 }
 
 // runControlPlane starts the programs unless all of them run. Ports that another program
-// took meanwhile are chosen anew.
+// took meanwhile are chosen again.
 func (s *Sandbox) runControlPlane(ctx context.Context, programs map[string]string) error {
 	running, err := findProcesses(s.dir)
 	if err != nil {
@@ -219,7 +219,7 @@ func (s *Sandbox) apiDown(ctx context.Context) error {
 	for name, pids := range running {
 		g.Go(func() error {
 			end := syscall.SIGTERM
-			if s.bound { // nobody comes back to its data
+			if s.bound { // no one comes back to its data
 				end = syscall.SIGKILL
 			}
 			if err := s.signal(name, end); err != nil {

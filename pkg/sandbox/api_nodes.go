@@ -160,7 +160,7 @@ func syncNodes(ctx context.Context, client kubernetes.Interface, version string,
 	return g.Wait()
 }
 
-// sameNode tells whether the node in the API is the one wanted. What Kubernetes and KWOK add
+// sameNode reports whether the node in the API is the one wanted. What Kubernetes and KWOK add
 // to it doesn't count.
 func sameNode(old, want *corev1.Node) bool {
 	for k, v := range want.Labels {
@@ -200,7 +200,7 @@ func deleteNode(ctx context.Context, client kubernetes.Interface, name string) e
 	return nil
 }
 
-// isReady tells whether pods can go to a node at once.
+// isReady reports whether pods can go to a node at once.
 func isReady(node *corev1.Node) bool {
 	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue

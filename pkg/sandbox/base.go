@@ -27,7 +27,7 @@ func basePackages() []string {
 }
 
 // machinePackages are the Debian packages that this machine needs, by the program that
-// tells whether they are there.
+// reports whether they are there.
 func machinePackages(kind Kind) map[string]string {
 	m := map[string]string{
 		"debootstrap": "debootstrap", "ip": "iproute2", "nft": "nftables", "ssh": "openssh-client", "mount": "mount",

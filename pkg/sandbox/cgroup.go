@@ -48,7 +48,7 @@ func parseCgroups(mounts string) cgroups {
 	return c
 }
 
-// isV1 tells whether controllers are on version 1, which kubelet refuses unless told.
+// isV1 reports whether controllers are on version 1, which kubelet refuses unless told.
 func (c cgroups) isV1() bool { return len(c.v1) > 0 }
 
 // groups returns the directories of a group of that name in every hierarchy.

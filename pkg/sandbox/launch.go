@@ -173,7 +173,7 @@ func (s *Sandbox) waitSSH(ctx context.Context, h Host, ended <-chan struct{}) er
 	return err
 }
 
-// greets tells whether an SSH server answers.
+// greets reports whether an SSH server answers.
 func greets(ctx context.Context, at netip.AddrPort) bool {
 	d := net.Dialer{Timeout: time.Second}
 	c, err := d.DialContext(ctx, "tcp", at.String())

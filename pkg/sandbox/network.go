@@ -203,7 +203,7 @@ func (s *Sandbox) bridgeOwner(ctx context.Context) (dir string, there bool, err 
 	return dir, true, nil
 }
 
-// ownBridge tells whether our bridge exists, and refuses one that is another's.
+// ownBridge reports whether our bridge exists, and refuses one that is another's.
 func (s *Sandbox) ownBridge(ctx context.Context) (there bool, err error) {
 	owner, there, err := s.bridgeOwner(ctx)
 	switch {

@@ -109,7 +109,7 @@ func invalid(remedy, format string, args ...any) error {
 	return optionError{hint.Errorf(remedy, format, args...)}
 }
 
-// CanMakeHosts tells whether this process may make hosts on this machine: it is root on
+// CanMakeHosts reports whether this process may make hosts on this machine: it is root on
 // Linux, and the kernel gives it namespaces. The error says what else can be done.
 func CanMakeHosts(ctx context.Context) error {
 	if err := requireRoot(); err != nil {

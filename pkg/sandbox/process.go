@@ -122,7 +122,7 @@ func statOf(path string) []string {
 	return strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
 }
 
-// alive tells whether a process still holds anything: one that has ended and waits for its
+// alive reports whether a process still holds anything: one that has ended and waits for its
 // parent to take notice doesn't.
 func alive(pid int) bool {
 	f := statOf(fmt.Sprintf("/proc/%d/stat", pid))

@@ -51,7 +51,7 @@ func (s *Sandbox) writeQuickStart() error {
 	}
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "# Made by \"paictl sandbox up\" for the hosts %s-1 to %[1]s-%d.\n"+
-		"# Every \"up\" writes it anew: edit a copy.\n# Under services are the bundle's images, and sizes for small hosts.\n# The settings under extra are for hosts inside a machine; real machines need none of them.\n", s.state.Name, len(s.state.Hosts))
+		"# Every \"up\" overwrites it: edit a copy.\n# Under services are the bundle's images, and sizes for small hosts.\n# The settings under extra are for hosts inside a machine; real machines need none of them.\n", s.state.Name, len(s.state.Hosts))
 	enc := yaml.NewEncoder(&b)
 	enc.SetIndent(2)
 	if err := enc.Encode(q); err != nil {
@@ -106,7 +106,7 @@ func nestedSettings(cg cgroups) extraByKey {
 	}
 }
 
-// mayRaisePriority tells whether processes here may lower their OOM score, which takes
+// mayRaisePriority reports whether processes here may lower their OOM score, which takes
 // CAP_SYS_RESOURCE (bit 24 of the bounding set); some virtual machines are without it.
 func mayRaisePriority() bool {
 	b, err := os.ReadFile("/proc/self/status")

@@ -24,7 +24,7 @@ type Host struct {
 	Kind    Kind       `json:"kind"`
 	// HostKey is the host's public key as a line of authorized_keys format.
 	HostKey string `json:"hostKey,omitempty"`
-	// Running tells whether the host was powered on when it was looked up.
+	// Running reports whether the host was powered on when it was looked up.
 	Running bool `json:"running"`
 }
 
@@ -65,7 +65,7 @@ func (s *Sandbox) Dir() string { return s.dir }
 // Name returns the sandbox's name.
 func (s *Sandbox) Name() string { return s.state.Name }
 
-// APIOnly tells whether the sandbox is a control plane with simulated nodes, without hosts.
+// APIOnly reports whether the sandbox is a control plane with simulated nodes, without hosts.
 func (s *Sandbox) APIOnly() bool { return s.state.API != nil }
 
 // KeyFile returns the operator's private key, which every host accepts for root and pai.
@@ -249,7 +249,7 @@ func openOrCreate(ctx context.Context, opts Options) (*Sandbox, error) {
 	return s, s.bridgeUp(ctx) // others see by it what is taken
 }
 
-// refuseRemains refuses to start anew above a sandbox whose directory was deleted: its hosts
+// refuseRemains refuses to start over above a sandbox whose directory was deleted: its hosts
 // still run, on disks that are gone.
 func refuseRemains(ctx context.Context, dir string) error {
 	_, err := Salvage(ctx, dir, nil)

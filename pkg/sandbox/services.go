@@ -42,7 +42,7 @@ func servicesOf(images []bundle.Artifact) (*yaml.Node, error) {
 }
 
 // fitting are the settings for hosts that share a machine of two processors, and its clock:
-// nobody sets that from inside, so the alert about it would never end.
+// no one sets that from inside, so the alert about it would never end.
 func fitting() map[string]settings {
 	requests := func(cpu, memory string) settings {
 		return settings{"requests": settings{"cpu": cpu, "memory": memory}}

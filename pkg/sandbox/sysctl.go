@@ -78,7 +78,7 @@ func (l *ledger) use(key, now, dir string) {
 	l.Users[key] = append(l.Users[key], dir)
 }
 
-// release takes a directory out and returns the settings that nobody uses any more, with
+// release takes a directory out and returns the settings that no one uses any more, with
 // their original values.
 func (l *ledger) release(dir string) map[string]string {
 	free := map[string]string{}

@@ -9,7 +9,7 @@ import (
 )
 
 // removeTree removes a directory and what is in it, but never what is mounted there:
-// a mount below it is somebody's, and its files aren't ours.
+// a mount below it is someone's, and its files aren't ours.
 func removeTree(dir string) error {
 	mounts, err := os.ReadFile("/proc/self/mounts")
 	if err != nil && !os.IsNotExist(err) {

@@ -20,7 +20,7 @@ type String string
 // Reveal returns the secret itself. Call it only where the secret is used.
 func (s String) Reveal() string { return string(s) }
 
-// IsSet tells whether there is a secret.
+// IsSet reports whether there is a secret.
 func (s String) IsSet() bool { return s != "" }
 
 // String returns the mask, or "" where there is no secret.

@@ -44,7 +44,7 @@ func (r *run) folderJobs(ctx context.Context, volumes map[string][]Volume) (map[
 	if len(wanted) == 0 {
 		return out, nil
 	}
-	// Only there: a Job of somebody else, in a namespace of theirs, must not say what runs.
+	// Only there: a Job of someone else, in a namespace of theirs, must not say what runs.
 	jobs, err := r.Client.BatchV1().Jobs(kube.SystemNamespace).List(ctx, metav1.ListOptions{LabelSelector: labelVolume})
 	if err != nil {
 		return nil, fmt.Errorf("list the jobs that made folders: %w", err)
@@ -109,7 +109,7 @@ func (j *folderJob) removal(service string, v Volume) *batchv1.Job {
 const removalLimit = 2 * time.Minute
 
 // removeFolder runs a Job on the volume's machine that removes the folder, then removes it
-// and the one that made the folder: a later start makes it anew.
+// and the one that made the folder: a later start makes it again.
 func (r *run) removeFolder(ctx context.Context, service string, v Volume, j *folderJob) error {
 	byHand := fmt.Sprintf("remove the folder by hand: on %s: rm -r %s; then run the same command again with the volume removed: kubectl delete pv %s", v.Node, v.Folder, v.PersistentVolume)
 	if j == nil {
@@ -143,7 +143,7 @@ func (r *run) removeFolder(ctx context.Context, service string, v Volume, j *fol
 const tidyLimit = 5 * time.Second
 
 // createAnew creates a Job. One that an earlier delete has left says nothing about the folder,
-// which may have been made anew since.
+// which may have been made again since.
 func (r *run) createAnew(ctx context.Context, job *batchv1.Job, gone metav1.DeleteOptions) error {
 	api := r.Client.BatchV1().Jobs(job.Namespace)
 	_, err := api.Create(ctx, job, metav1.CreateOptions{})
@@ -157,7 +157,7 @@ func (r *run) createAnew(ctx context.Context, job *batchv1.Job, gone metav1.Dele
 	return err
 }
 
-// awaitJob waits for a Job to end. What keeps it is told as a problem.
+// awaitJob waits for a Job to end. What keeps it is reported as a problem.
 func (r *run) awaitJob(ctx context.Context, service string, job *batchv1.Job) error {
 	tick := time.NewTicker(pollGone)
 	defer tick.Stop()

@@ -19,7 +19,7 @@ import (
 const pollGone = 500 * time.Millisecond
 
 // awaitGone waits until no pod of the release is left. Those of machines that are away end
-// when the machine is back: they are told, not waited for.
+// when the machine is back: they are reported, not waited for.
 func (r *run) awaitGone(ctx context.Context, t *target) error {
 	if r.o.Wait <= 0 {
 		return nil
@@ -66,7 +66,7 @@ func (r *run) awaitGone(ctx context.Context, t *target) error {
 	}
 }
 
-// onlyAway tells whether no pod is left but on machines that are away, and names those.
+// onlyAway reports whether no pod is left but on machines that are away, and names those.
 func (r *run) onlyAway(ctx context.Context, service string, left []corev1.Pod) bool {
 	nodes := sets.New[string]()
 	for i := range left {
@@ -85,12 +85,12 @@ func (r *run) onlyAway(ctx context.Context, service string, left []corev1.Pod) b
 	return true
 }
 
-// overdue tells whether a pod had its time to end; DeletionTimestamp is the end of that time.
+// overdue reports whether a pod had its time to end; DeletionTimestamp is the end of that time.
 func (r *run) overdue(p *corev1.Pod) bool {
 	return p.DeletionTimestamp != nil && p.Spec.NodeName != "" && r.Clock().After(p.DeletionTimestamp.Time)
 }
 
-// away tells whether a node's kubelet doesn't answer. A node that can't be asked for counts
+// away reports whether a node's kubelet doesn't answer. A node that can't be asked for counts
 // as there: the wait has its limit.
 func (r *run) away(ctx context.Context, name string) bool {
 	node, err := r.Client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})

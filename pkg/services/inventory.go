@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/openpai/paictl/pkg/hint"
@@ -21,6 +22,10 @@ import (
 // InventoryName is the ConfigMap in kube.SystemNamespace with the services that were
 // started and not stopped since. It finds those that the configuration no longer has.
 const InventoryName = "pai-services"
+
+// annotationStopped of the inventory names the services that were stopped and not started or
+// deleted since, separated by commas.
+const annotationStopped = "paictl.openpai.org/stopped"
 
 // entry is one service of the inventory: what stopping it takes.
 type entry struct {
@@ -36,14 +41,25 @@ func entryOf(s *catalogue.Service) entry {
 // readInventory returns the entries by service. Keys that can't be read are passed over:
 // what they stood for can still be stopped with helm.
 func readInventory(ctx context.Context, client kubernetes.Interface) (map[string]entry, error) {
+	started, _, err := readStartedAndStopped(ctx, client)
+	return started, err
+}
+
+// readStartedAndStopped returns the inventory's entries, and the services that were stopped.
+func readStartedAndStopped(ctx context.Context, client kubernetes.Interface) (map[string]entry, sets.Set[string], error) {
 	cm, err := client.CoreV1().ConfigMaps(kube.SystemNamespace).Get(ctx, InventoryName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return map[string]entry{}, nil
+		return map[string]entry{}, nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read which services were started: %w", err)
+		return nil, nil, fmt.Errorf("read which services were started: %w", err)
 	}
-	return decodeInventory(cm), nil
+	return decodeInventory(cm), stoppedOf(cm), nil
+}
+
+func stoppedOf(cm *corev1.ConfigMap) sets.Set[string] {
+	out := sets.New(strings.Split(cm.Annotations[annotationStopped], ",")...)
+	return out.Delete("")
 }
 
 func decodeInventory(cm *corev1.ConfigMap) map[string]entry {
@@ -57,7 +73,7 @@ func decodeInventory(cm *corev1.ConfigMap) map[string]entry {
 	return out
 }
 
-// note writes which services are started, and takes out those that were stopped. It is
+// note writes which services are started, and which were stopped. It is
 // called under the lock; nothing is written where nothing changes. It returns the inventory.
 func (r *run) note(ctx context.Context, started []*catalogue.Service, stopped []string) (map[string]entry, error) {
 	api := r.Client.CoreV1().ConfigMaps(kube.SystemNamespace)
@@ -73,17 +89,26 @@ func (r *run) note(ctx context.Context, started []*catalogue.Service, stopped []
 	if next.Data == nil {
 		next.Data = map[string]string{}
 	}
+	off := stoppedOf(have)
 	for _, s := range started {
 		text, err := json.Marshal(entryOf(s))
 		if err != nil {
 			return nil, fmt.Errorf("note that %s is started: %w", s.Name, err)
 		}
 		next.Data[s.Name] = string(text)
+		off.Delete(s.Name)
 	}
 	for _, name := range stopped {
 		delete(next.Data, name)
+		off.Insert(name)
+		if r.verb == verbDelete {
+			off.Delete(name)
+		}
 	}
-	if maps.Equal(have.Data, next.Data) {
+	if names := strings.Join(sets.List(off), ","); names != have.Annotations[annotationStopped] {
+		metav1.SetMetaDataAnnotation(&next.ObjectMeta, annotationStopped, names)
+	}
+	if maps.Equal(have.Data, next.Data) && maps.Equal(have.Annotations, next.Annotations) {
 		return decodeInventory(next), nil
 	}
 	if missing {

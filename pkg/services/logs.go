@@ -27,7 +27,7 @@ type LogOptions struct {
 	Tail     int64         // lines per container; negative means all
 	Previous bool          // of the containers before their last restart
 	Out      io.Writer
-	// Problem is told of containers whose log can't be had.
+	// Problem is called for containers whose log can't be had.
 	Problem func(error)
 }
 

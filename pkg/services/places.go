@@ -116,7 +116,7 @@ func older(a, b *corev1.PersistentVolume) int {
 }
 
 // folder returns the machine on which a Job has made a volume's folder, of those where its service may
-// run: a volume that somebody removed by hand is made again over its data. The last one counts.
+// run: a volume that someone removed by hand is made again over its data. The last one counts.
 func (at *places) folder(v catalogue.LocalVolume) string {
 	var last *batchv1.Job
 	for i := range at.jobs {

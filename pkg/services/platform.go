@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/services/release"
 )
 
-// Readiness tells whether the objects of a release work.
+// Readiness reports whether the objects of a release work.
 type Readiness interface {
 	Check(ctx context.Context, namespace, manifest string) (ready.State, error)
 	// CheckAll checks many releases with one look at the cluster.
@@ -30,7 +30,7 @@ type Desired struct {
 	// Revision is that of the cluster's copy.
 	Revision  store.Revision
 	Catalogue *catalogue.Catalogue
-	// Notes are told at the start of a run.
+	// Notes are reported at the start of a run.
 	Notes []Note
 }
 
@@ -61,7 +61,7 @@ type Platform struct {
 type Options struct {
 	// Names are the services that are meant, none for all; Except those that are not.
 	Names, Except []string
-	// Wait bounds the wait for each service; 0 means that nobody waits.
+	// Wait bounds the wait for each service; 0 means that no one waits.
 	Wait   time.Duration
 	DryRun bool
 	// KeepFailed leaves a release that failed as it is, for a person to look at. Else it goes

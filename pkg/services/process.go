@@ -43,7 +43,7 @@ func ThisProcess() Process {
 
 func (p Process) String() string { return fmt.Sprintf("%s@%s, pid %d", p.User, p.Host, p.PID) }
 
-// deadSeenFrom tells whether p is known to have ended: only a process of the same boot and
+// deadSeenFrom reports whether p is known to have ended: only a process of the same boot and
 // the same pid namespace can know.
 func (p Process) deadSeenFrom(o Process) bool {
 	if p.Boot == "" || p.Boot != o.Boot || p.Host != o.Host || p.Namespace == "" || p.Namespace != o.Namespace || p.Started == "" {
@@ -56,7 +56,7 @@ func (p Process) deadSeenFrom(o Process) bool {
 const procFolder = "/proc"
 
 // startTime returns the start time of a process in clock ticks since boot, "" where there
-// is none. A zombie has ended. It is not known of a process of somebody else where /proc
+// is none. A zombie has ended. It is not known of a process of someone else where /proc
 // hides those (hidepid).
 func startTime(proc string, pid int) (ticks string, known bool) {
 	b, err := os.ReadFile(filepath.Join(proc, strconv.Itoa(pid), "stat"))

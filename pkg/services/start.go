@@ -44,7 +44,7 @@ func (p *Platform) start(ctx context.Context, verb string, o Options) error {
 		return err
 	}
 	return r.locked(ctx, func(ctx context.Context) error {
-		chosen, err := r.chooseAnew(ctx, chosen)
+		chosen, err := r.chooseAgain(ctx, chosen)
 		if err != nil {
 			return r.masks.error(err)
 		}
@@ -74,10 +74,10 @@ func (r *run) choose(ctx context.Context) (catalogue.Selection, error) {
 	return chosen, nil
 }
 
-// chooseAnew chooses again where somebody pushed since the configuration was loaded: a run with
+// chooseAgain chooses again where someone pushed since the configuration was loaded: a run with
 // that revision may have had the lock meanwhile, and must not be undone. Whoever pushes later
 // must wait for the lock.
-func (r *run) chooseAnew(ctx context.Context, chosen catalogue.Selection) (catalogue.Selection, error) {
+func (r *run) chooseAgain(ctx context.Context, chosen catalogue.Selection) (catalogue.Selection, error) {
 	if r.Current == nil {
 		return chosen, nil
 	}
@@ -184,8 +184,8 @@ func (r *run) tellWaits(order []string) {
 
 func (r *run) requires(name string) []string { return r.desired.Catalogue.Get(name).Requires }
 
-// renews tells whether the pods of a service are to be renewed whatever its values are:
-// those of prerequisites that nobody named are not.
+// renews reports whether the pods of a service are to be renewed whatever its values are:
+// those of prerequisites that no one named are not.
 func (r *run) renews(name string, chosen catalogue.Selection) bool {
 	return r.o.Renew && !slices.Contains(chosen.Added, name)
 }
@@ -210,14 +210,14 @@ func (r *run) startOne(ctx context.Context, s *catalogue.Service, renew bool) er
 	}
 	r.fail(s.Name, began, err)
 	if unknown := (*ready.UnknownError)(nil); errors.As(err, &unknown) {
-		r.emit(Event{Kind: EventReverted, Service: s.Name, Message: "left as it is: nobody knows whether it works"})
+		r.emit(Event{Kind: EventReverted, Service: s.Name, Message: "left as it is: whether it works is unknown"})
 		return err
 	}
 	r.revert(ctx, s, out)
 	return err
 }
 
-// outcomeText says what "ready" means where nobody waited.
+// outcomeText says what "ready" means where no one waited.
 func (r *run) outcomeText(out release.Outcome) string {
 	if r.o.Wait > 0 || out.Action == release.Unchanged {
 		return ""

@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/services/catalogue"
@@ -23,8 +25,8 @@ const (
 	StateReady        = "ready"
 	StateStarting     = "starting"
 	StateFailed       = "failed"        // it won't become ready by waiting
-	StateStopped      = "stopped"       // its data is there
-	StateNotInstalled = "not installed" // nothing of it is there
+	StateStopped      = "stopped"       // by "service stop"; or its data is there
+	StateNotInstalled = "not installed" // never started, or deleted
 	StateDisabled     = "disabled"
 	StateOrphan       = "orphan" // it runs, and the configuration has disabled or lost it
 )
@@ -47,12 +49,15 @@ type Status struct {
 	Updated       time.Time       `json:"updated,omitzero"`
 	Configuration string          `json:"configuration,omitempty"`
 	Problems      []ready.Problem `json:"problems,omitempty"`
+	// Hint is the command that starts a service that is stopped or not installed.
+	Hint string `json:"hint,omitempty"`
 }
 
 // snapshot is what status reads of the cluster, each with one question.
 type snapshot struct {
 	desired   *Desired
 	inventory map[string]entry
+	stopped   sets.Set[string]
 	releases  map[string][]release.Release // by namespace
 	secrets   map[string]*corev1.Secret    // namespace/name
 	claims    map[string][]corev1.PersistentVolumeClaim
@@ -156,7 +161,7 @@ func (p *Platform) look(ctx context.Context) (*snapshot, error) {
 	s := &snapshot{releases: map[string][]release.Release{}, claims: map[string][]corev1.PersistentVolumeClaim{}, secrets: map[string]*corev1.Secret{}}
 	err := each([]func() error{
 		func() (err error) { s.desired, err = p.LoadPlaced(ctx); return err },
-		func() (err error) { s.inventory, err = readInventory(ctx, p.Client); return err },
+		func() (err error) { s.inventory, s.stopped, err = readStartedAndStopped(ctx, p.Client); return err },
 		func() error { return s.readReleases(ctx, p, kube.SystemNamespace) },
 		func() error { return s.readClaims(ctx, p, kube.SystemNamespace) },
 		func() error { return s.readSecrets(ctx, p) },
@@ -234,6 +239,9 @@ func (s *snapshot) status(name string, k known, have ready.State) Status {
 	rel := s.release(k.namespace, name)
 	if rel == nil {
 		st.State = s.absent(name, k)
+		if st.State != StateDisabled && k.service != nil {
+			st.Hint = StartCommand(name)
+		}
 		s.leftBehind(&st)
 		return st
 	}
@@ -252,6 +260,11 @@ func (s *snapshot) status(name string, k known, have ready.State) Status {
 	}
 	s.leftBehind(&st)
 	return st
+}
+
+// StartCommand is what starts services.
+func StartCommand(names ...string) string {
+	return "paictl service start -n " + strings.Join(names, ",")
 }
 
 // leftBehind tells of pods that nothing owns any more.
@@ -309,6 +322,9 @@ func (s *snapshot) absent(name string, k known) string {
 		if !k.service.Enabled {
 			return StateDisabled
 		}
+		if s.stopped.Has(name) {
+			return StateStopped
+		}
 		declared = func(claim string) bool {
 			return slices.ContainsFunc(k.service.Claims, func(c catalogue.Claim) bool { return c.Name == claim })
 		}
@@ -321,7 +337,7 @@ func (s *snapshot) absent(name string, k known) string {
 	return StateNotInstalled
 }
 
-// compare tells whether a start would change the release: other values, other credentials,
+// compare reports whether a start would change the release: other values, other credentials,
 // or another version of the chart.
 func (s *snapshot) compare(svc *catalogue.Service, rel *release.Release) string {
 	if want := credentials(svc); want != nil {

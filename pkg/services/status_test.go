@@ -79,6 +79,27 @@ func TestWhatIsNotThereIsStoppedDisabledOrNotInstalled(t *testing.T) {
 	assert.Equal(t, StateNotInstalled, st["grafana"].State)
 }
 
+func TestWhatWasStoppedIsStoppedAlsoWhereItKeepsNoData(t *testing.T) {
+	l := started(t)
+	require.NoError(t, l.stop("grafana", "node-exporter"))
+	l.configure("", "node-exporter: {enabled: false}\n")
+	st := l.states()
+	assert.Equal(t, StateStopped, st["grafana"].State)
+	assert.Equal(t, "paictl service start -n grafana", st["grafana"].Hint)
+	assert.Equal(t, StateDisabled, st["node-exporter"].State, "it wouldn't be started")
+	assert.Empty(t, st["node-exporter"].Hint)
+	assert.Empty(t, st["prometheus"].Hint)
+
+	l.configure("", "")
+	require.NoError(t, l.start("grafana"))
+	assert.Equal(t, StateReady, l.states()["grafana"].State)
+	require.NoError(t, l.Delete(t.Context(), l.options("grafana")))
+	st = l.states()
+	assert.Equal(t, StateNotInstalled, st["grafana"].State, "a service that is deleted is not only stopped")
+	assert.Equal(t, "paictl service start -n grafana", st["grafana"].Hint)
+	assert.Equal(t, StateStopped, st["node-exporter"].State, "that start was of another")
+}
+
 func TestStatusAsksForFewThings(t *testing.T) {
 	l := started(t)
 	l.client.ClearActions()

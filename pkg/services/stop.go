@@ -83,7 +83,7 @@ func (r *run) stopAll(ctx context.Context, targets []*target, stale []string, ac
 		byName[t.name] = t
 		order = append(order, t.name)
 	}
-	// Somebody may have started one before this run had the lock: the question of a delete waits
+	// Someone may have started one before this run had the lock: the question of a delete waits
 	// for its answer.
 	if err := r.findReleases(ctx, byName); err != nil {
 		return err

@@ -163,7 +163,7 @@ func volumesOf(t *target, declared []string, claims []corev1.PersistentVolumeCla
 // label their claims as they like.
 const annotationRelease = "meta.helm.sh/release-name"
 
-// claimedBy tells whether a claim says that it is a service's.
+// claimedBy reports whether a claim says that it is a service's.
 func claimedBy(c *corev1.PersistentVolumeClaim, service string) bool {
 	return c.Labels[labelInstance] == service || c.Annotations[annotationRelease] == service
 }

@@ -147,7 +147,7 @@ func (a *authenticator) agent(socket string) {
 	}
 }
 
-// configured tells whether an agent's key is one of the files that were named.
+// configured reports whether an agent's key is one of the files that were named.
 func (a *authenticator) configured(key ssh.PublicKey) bool {
 	for _, path := range append([]string{a.e.keyFile}, a.e.identities...) {
 		if public := publicHalf(path); public != nil && string(public.Marshal()) == string(key.Marshal()) {

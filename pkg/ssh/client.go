@@ -123,7 +123,7 @@ func (c *Client) acquire(ctx context.Context, e *endpoint) (*entry, error) {
 		if en.err == nil {
 			return en, nil
 		}
-		// Somebody else's cancellation is not our failure.
+		// Someone else's cancellation is not our failure.
 		if mine || ctx.Err() != nil || !errors.Is(en.err, context.Canceled) && !errors.Is(en.err, context.DeadlineExceeded) {
 			return nil, en.err
 		}
@@ -147,7 +147,7 @@ func (c *Client) entry(key string) (en *entry, mine bool, err error) {
 	return en, true, nil
 }
 
-// broken tells whether the connection was made and is gone.
+// broken reports whether the connection was made and is gone.
 func (en *entry) broken() bool {
 	select {
 	case <-en.ready:

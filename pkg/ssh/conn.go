@@ -170,7 +170,7 @@ func (s *slots) closed() {
 }
 
 // lower keeps the caller's token for ever, unless the server has granted as many
-// sessions before, and tells whether it did.
+// sessions before, and reports whether it did.
 func (s *slots) lower() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -167,13 +167,13 @@ type dialError struct{ err error }
 func (d *dialError) Error() string { return d.err.Error() }
 func (d *dialError) Unwrap() error { return d.err }
 
-// hungUp tells whether the server ended the connection.
+// hungUp reports whether the server ended the connection.
 func hungUp(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) ||
 		strings.Contains(err.Error(), "ssh: disconnect")
 }
 
-// dropped tells whether the server took the connection and ended it at once.
+// dropped reports whether the server took the connection and ended it at once.
 func dropped(err error) bool {
 	if _, ok := errors.AsType[*dialError](err); ok {
 		return errors.Is(err, syscall.ECONNRESET)

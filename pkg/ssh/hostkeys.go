@@ -157,7 +157,7 @@ func (h *hostKeys) compare(e *endpoint, known, key ssh.PublicKey) error {
 
 func changedKey(e *endpoint, where string, known, key ssh.PublicKey) error {
 	return hint.Errorf(
-		fmt.Sprintf("somebody may be listening in; if the machine was installed anew, run: ssh-keygen -R '%s' -f %s",
+		fmt.Sprintf("someone may be intercepting the connection; if the machine was reinstalled, run: ssh-keygen -R '%s' -f %s",
 			knownhosts.Normalize(e.address()), where[:max(0, cutLine(where))]),
 		"host key of %s: %w: it has changed: %s says %s %s, the host shows %s %s", e.name, ErrHostKey, where,
 		known.Type(), ssh.FingerprintSHA256(known), key.Type(), ssh.FingerprintSHA256(key))

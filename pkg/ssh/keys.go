@@ -14,8 +14,8 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// errNobody says that a question came up and nobody is there to answer.
-var errNobody = errors.New("nobody is there to ask")
+// errNoTerminal says that a question came up and there is no terminal to ask it at.
+var errNoTerminal = errors.New("no terminal to ask at")
 
 // questions asks a person each question once, one after the other.
 type questions struct {
@@ -28,7 +28,7 @@ type questions struct {
 // get returns the answer, from memory where it was given before.
 func (q *questions) get(question string) (secret.String, error) {
 	if q.ask == nil {
-		return "", errNobody
+		return "", errNoTerminal
 	}
 	defer q.person.begin()()
 	q.mu.Lock()

@@ -49,7 +49,7 @@ type Options struct {
 	// Confirm asks a person whether an unknown host's key is right. Calls are never
 	// concurrent, and the time a person takes counts against no limit.
 	Confirm func(host, fingerprint string) (bool, error)
-	// Prompt asks a person for a passphrase or a password; nil means that nobody is
+	// Prompt asks a person for a passphrase or a password; nil means that no one is
 	// there. Each question is asked once, calls are never concurrent.
 	Prompt func(question string) (secret.String, error)
 
@@ -66,7 +66,7 @@ type Options struct {
 
 	// Gate is asked before anything is sent; nil lets everything pass.
 	Gate Gate
-	// Tracer hears of everything afterwards; nil means nobody listens.
+	// Tracer hears of everything afterwards; nil means no one listens.
 	Tracer Tracer
 
 	// NetDial makes TCP connections, Now tells the time. Tests replace them.

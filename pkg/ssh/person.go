@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// person knows when somebody at the terminal was last asked something, so that the time
+// person knows when someone at the terminal was last asked something, so that the time
 // to think counts against no limit.
 type person struct {
 	now func() time.Time
@@ -28,7 +28,7 @@ func (p *person) begin() (end func()) {
 	}
 }
 
-// busy tells whether a question is open, or was within the last d.
+// busy reports whether a question is open, or was within the last d.
 func (p *person) busy(d time.Duration) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -41,13 +41,13 @@ type access struct {
 	root     bool
 	user     string
 	password secret.String
-	// ask returns a password that a person types; nil where nobody is there. forget says
+	// ask returns a password that a person types; nil where no one is there. forget says
 	// that it was wrong.
 	ask    func() (secret.String, error)
 	forget func()
 }
 
-// sudo tells whether root rights need sudo.
+// sudo reports whether root rights need sudo.
 func (a access) sudo() bool { return a.root && a.user != "root" }
 
 // spawn starts inner, a command line of package wire. It returns when the command has

@@ -89,7 +89,7 @@ func (h *host) run(ctx context.Context, s Script, program string) (Result, error
 	return r, err
 }
 
-// abandon ends a process that comes to be after nobody waits for it any more.
+// abandon ends a process that comes to be after no one waits for it any more.
 func abandon(started <-chan *process, failed <-chan error) {
 	select {
 	case p := <-started:

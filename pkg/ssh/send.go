@@ -93,7 +93,7 @@ func (u *upload) sendAll(ctx context.Context, files []pending, root string, mete
 	return group.Wait()
 }
 
-// cutOff tells whether an error of a transfer means that the connection is gone. Who notices
+// cutOff reports whether an error of a transfer means that the connection is gone. Who notices
 // first decides how it is told: sftp, the end of the stream, or the socket itself.
 func cutOff(err error) bool {
 	_, socket := errors.AsType[*net.OpError](err)

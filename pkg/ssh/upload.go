@@ -245,7 +245,7 @@ func checkFiles(files []File) error {
 
 func unprintable(r rune) bool { return r < ' ' || r == 0x7f || r == '\\' }
 
-// claim waits until nobody else uploads to one of the same paths over this connection.
+// claim waits until no one else uploads to one of the same paths over this connection.
 func (c *conn) claim(ctx context.Context, files []File) (free func(), err error) {
 	for {
 		c.mu.Lock()

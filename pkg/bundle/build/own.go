@@ -6,7 +6,7 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// ownUser is who paictl's own programs run as unless their chart says otherwise. It is nobody's
+// ownUser is who paictl's own programs run as unless their chart says otherwise. It is no one's
 // number on the usual distributions.
 const ownUser = "65532"
 

@@ -34,7 +34,7 @@ func (e *StatusError) Error() string {
 	return fmt.Sprintf("GET %s: %d %s", e.URL, e.Code, http.StatusText(e.Code))
 }
 
-// lasting tells whether trying again is useless.
+// lasting reports whether trying again is useless.
 func (e *StatusError) lasting() bool {
 	return e.Code < 500 && e.Code != http.StatusTooManyRequests && e.Code != http.StatusRequestTimeout
 }

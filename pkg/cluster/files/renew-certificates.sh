@@ -155,7 +155,7 @@ $list
 DATA
 }
 
-# admin_conf makes the administrator's credentials again where somebody has removed them, as
+# admin_conf makes the administrator's credentials again where someone has removed them, as
 # "cluster up" does: without them no component could be asked whether it is healthy.
 admin_conf() {
 	if [ -f "$K/admin.conf" ] || [ ! -f "$CONF" ]; then return 0; fi

@@ -249,7 +249,7 @@ in_subnet() {
 
 # p_pod_network SUBNET FLANNEL(0 or 1): gives the pods' bridge the node's subnet, after flannel
 # has it: with FLANNEL that is started again first. What runs with an address of another subnet
-# is reached by nobody any more: its sandbox ends, and the kubelet makes it again. The bridge
+# is reached by no one any more: its sandbox ends, and the kubelet makes it again. The bridge
 # goes last: while it is there, a run that follows one that was cut off finds the work undone.
 # Prints "restarted COUNT".
 p_pod_network() {

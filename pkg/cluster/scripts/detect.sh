@@ -259,7 +259,7 @@ was_member() {
 }
 
 # d_applied: with which settings the control plane runs here, and where etcd keeps its data. Of a
-# change that was cut off nobody knows what runs.
+# change that was cut off no one knows what runs.
 d_applied() {
 	if [ ! -f "$KUBECONFIG" ]; then printf 'admin\tabsent\n'; fi
 	if [ -d "$S/manifests" ]; then

@@ -8,7 +8,7 @@ k_left() {
 }
 
 # k_clear takes away what an attempt of ours that was cut off has left. Preflight has made
-# sure that there is no Kubernetes of somebody else.
+# sure that there is no Kubernetes of someone else.
 # Given by the caller: ETCD_DIR, and ALONE=1 where the cluster isn't told.
 k_clear() {
 	rm -f "$S/member"

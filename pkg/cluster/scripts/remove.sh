@@ -21,7 +21,7 @@ r_drain() {
 	case $FORCE in
 	# Without eviction no disruption budget is asked.
 	1) more='--force --disable-eviction' ;;
-	# A dead kubelet tells of no end, so nobody waits for it.
+	# A dead kubelet tells of no end, so no one waits for it.
 	2) more='--force --disable-eviction --grace-period=0' ;;
 	esac
 	# shellcheck disable=SC2086

@@ -34,7 +34,9 @@ func NewCmdStatus(f *cmdutil.Factory, runF func(context.Context, *StatusOptions)
 version, the parts of the control plane, when certificates expire and whether they are renewed, and
 who holds the cluster's lock. With --plan it also counts what "cluster up" would change.
 
-Machines that can't be asked are listed as Unreachable, and the exit code is 3.`,
+Machines that can't be asked are listed as Unreachable, and the exit code is 3. Machines of the layout that
+are not in the cluster are Outside, nodes that layout.yaml does not list are Unlisted; a line below the
+table says what to do.`,
 		Example: `  paictl cluster status -p ./cluster
   paictl cluster status -p ./cluster --plan
   paictl cluster status -p ./cluster -o json | jq '.certificates[0]'`,

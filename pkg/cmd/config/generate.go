@@ -170,7 +170,7 @@ func generateRun(ctx context.Context, opts *GenerateOptions) error {
 }
 
 // builtImages names the images of a bundle that was built here, for the services that run of
-// them: they aren't upstream's, which the charts name. A bundle that can't be opened is told
+// them: they aren't upstream's, which the charts name. A bundle that can't be opened is reported
 // of by what needs it.
 func builtImages(dir string) map[string]map[string]any {
 	b, err := bundle.Open(dir)

@@ -58,7 +58,7 @@ func NewCmdPush(f *cmdutil.Factory, runF func(context.Context, *PushOptions) err
 		Long: `Checks the four files and keeps them in the cluster: as ConfigMap pai-configuration, with every
 secret replaced by a reference, and Secret pai-credentials. The services are started from there.
 
-The push is refused where the cluster has another cluster-id, and where somebody pushed since the
+The push is refused where the cluster has another cluster-id, and where someone else pushed since the
 folder was last pulled or pushed. It shows what differs. The first push to a cluster is confirmed.`,
 		Example: `  paictl config push -p ./cluster -m "two more workers"
   paictl config push -p ./cluster --only services-configuration.yaml

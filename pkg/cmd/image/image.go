@@ -57,7 +57,7 @@ func (w *whereFlags) add(cmd *cobra.Command) {
 	_ = cmd.MarkFlagDirname("config-path")
 }
 
-// registry returns where images go, and how to get there. It is false where nobody named one.
+// registry returns where images go, and how to get there. It is false where no one named one.
 func (w *whereFlags) registry(f *cmdutil.Factory) (image.Destination, image.Access, bool, error) {
 	d := image.Destination{Registry: w.Registry, Tag: w.Tag, Mirror: w.Mirror}
 	a := image.Access{Insecure: w.Insecure}

@@ -177,7 +177,7 @@ func ended(c *job.Client, j *job.Job, target *job.Target, err error) error {
 	return c.Explain(fmt.Errorf("run a command in %s of %s: %w", target.Task, j.Title(), err))
 }
 
-// lacksRuntime tells whether a command could not be started because the runtime isn't where it was put.
+// lacksRuntime reports whether a command could not be started because the runtime isn't where it was put.
 // Container runtimes say it in words of their own, with the name and the system's reason in them.
 func lacksRuntime(target *job.Target, err error) bool {
 	if _, ok := errors.AsType[*stream.ExitError](err); ok || err == nil {

@@ -17,7 +17,7 @@ func NewCmdJob(f *cmdutil.Factory) *cobra.Command {
 		Long: `A job is a file in OpenPAI's job protocol: roles of tasks, each with an image, commands and the machines'
 resources that it needs. Its name is unique among your jobs.
 
-NAME is a job of yours; USER/NAME or USER~NAME one of somebody else. Who you are is --user, the setting
+NAME is a job of yours; USER/NAME or USER~NAME another user's. Who you are is --user, the setting
 "user", or the name of your account on this machine.`,
 		Example: `  paictl job init -o hello.yaml
   paictl job submit hello.yaml --watch

@@ -69,8 +69,7 @@ Without --cpus and --memory a task has the part of a machine that goes with its 
 			return runRun(cmd.Context(), opts)
 		},
 	}
-	opts.Flags.add(f, cmd)
-	opts.Source.addWay(cmd)
+	opts.addFlags(cmd, "check everything, also with the cluster, submit nothing, and print the job file")
 	d, fl := &opts.Draft, cmd.Flags()
 	fl.StringVar(&d.Name, "name", "", "name of the job (default: that of the image, and a random end)")
 	fl.IntVar(&d.GPU, "gpus", 0, "GPUs of one task (default: 1, or 0 where the cluster has none)")
@@ -83,11 +82,8 @@ Without --cpus and --memory a task has the part of a machine that goes with its 
 	fl.DurationVar(&opts.MaxDuration, "max-duration", 0, "stop the job after this time, such as 2h; 0 is no limit")
 	fl.BoolVarP(&opts.Stdin, "stdin", "i", false, "pass standard input on to the command, in a job that ends with it")
 	fl.BoolVarP(&opts.TTY, "tty", "t", false, "give the command a terminal, in a job that ends with it")
-	fl.BoolVar(&opts.Submit.Replace, "replace", false, "take the name of a job that has ended")
 	fl.BoolVarP(&opts.Detach, "detach", "d", false, "return once the job is submitted")
-	fl.BoolVar(&opts.Submit.DryRun, "dry-run", false, "check everything, also with the cluster, submit nothing, and print the job file")
 	_ = cmd.RegisterFlagCompletionFunc("vc", opts.Flags.completeVC(f))
-	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json", "yaml", "name")
 	return cmd
 }
 

@@ -33,10 +33,15 @@ type Source struct {
 }
 
 func (s *Source) add(cmd *cobra.Command) {
+	s.addText(cmd)
+	s.addWay(cmd)
+}
+
+// addText adds the flags that change the text of the file.
+func (s *Source) addText(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringArrayVar(&s.Parameters, "set", nil, "NAME=VALUE: another value for a parameter of the file; may be repeated")
 	fl.StringVar(&s.Name, "name", "", "another name than the file's")
-	s.addWay(cmd)
 }
 
 // addWay adds the flags that don't change the text of the file.
@@ -137,7 +142,7 @@ func (s *Source) text(f *cmdutil.Factory, name string) ([]byte, error) {
 // workspace is where the folder that goes along lies in a task.
 const workspace = spec.Home + "/workspace"
 
-// defaultCodeURL is where tasks get code in a cluster that nobody has asked.
+// defaultCodeURL is where tasks get code in a cluster that no one has asked.
 const defaultCodeURL = "http://" + api.Service + "." + kube.SystemNamespace + ".svc.cluster.local/v1/code"
 
 // pack packs the folder that goes along. send brings it to the cluster; without it the folder stays here.

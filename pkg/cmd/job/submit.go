@@ -47,7 +47,7 @@ func NewCmdSubmit(f *cmdutil.Factory, runF func(context.Context, *SubmitOptions)
 files none is submitted. FILE may be - for standard input.
 
 A name can be used once by each user. Submitting the same file twice is safe: a submission that was cut
-off is completed, one that was whole is told as such. --replace takes the name of a job that has ended;
+off is completed, one that was whole is reported as such. --replace takes the name of a job that has ended;
 that one stays in the history.
 
 --set gives parameters of the file other values, --name the job another name.
@@ -80,8 +80,8 @@ What .gitignore names stays here. The same folder is sent once.`,
 			return submitRun(cmd.Context(), opts)
 		},
 	}
-	opts.Flags.add(f, cmd)
-	opts.Source.add(cmd)
+	opts.addFlags(cmd, "check everything, also with the cluster, and submit nothing")
+	opts.Source.addText(cmd)
 	fl := cmd.Flags()
 	fl.StringSliceVarP(&opts.Files, "file", "f", nil, "a job file; FILE says the same")
 	_ = cmd.MarkFlagFilename("file", "yaml", "yml", "json")
@@ -89,13 +89,19 @@ What .gitignore names stays here. The same folder is sent once.`,
 	fl.StringSliceVar(&opts.After, "after", nil, "start when these jobs have succeeded: NAME or USER/NAME")
 	_ = cmd.RegisterFlagCompletionFunc("after", opts.Flags.completeJobs(f, 0))
 	fl.BoolVarP(&opts.Yes, "yes", "y", false, fmt.Sprintf("don't ask before a sweep of more than %d jobs", sweepAsks))
-	fl.BoolVar(&opts.Submit.DryRun, "dry-run", false, "check everything, also with the cluster, and submit nothing")
-	fl.BoolVar(&opts.Submit.Replace, "replace", false, "take the name of a job that has ended")
 	fl.BoolVarP(&opts.Watch, "watch", "w", false, "tell each state and follow the logs, until the end; the exit code is the job's")
 	fl.BoolVar(&opts.Wait, "wait", false, "wait for the end in silence; the exit code is the job's")
 	fl.DurationVar(&opts.Timeout, "timeout", 0, "with --watch or --wait: no longer than this")
-	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json", "yaml", "name")
 	return cmd
+}
+
+// addFlags adds the flags that submit and run share. dryRun describes --dry-run, which prints different things.
+func (opts *SubmitOptions) addFlags(cmd *cobra.Command, dryRun string) {
+	opts.Flags.add(opts.Factory, cmd)
+	opts.Source.addWay(cmd)
+	cmd.Flags().BoolVar(&opts.Submit.DryRun, "dry-run", false, dryRun)
+	cmd.Flags().BoolVar(&opts.Submit.Replace, "replace", false, "take the name of a job that has ended")
+	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json", "yaml", "name")
 }
 
 func (opts *SubmitOptions) check(cmd *cobra.Command) error {

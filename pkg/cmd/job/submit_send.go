@@ -26,7 +26,7 @@ type sent struct {
 	Parameters map[string]string `json:"parameters,omitempty"`
 }
 
-// send submits all. What was submitted before one that is refused stays submitted, and is told.
+// send submits all. What was submitted before one that is refused stays submitted, and is reported.
 func (opts *SubmitOptions) send(ctx context.Context, c *job.Client, all []submission) error {
 	var done []sent
 	var failed error

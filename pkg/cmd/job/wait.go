@@ -28,7 +28,7 @@ func NewCmdWait(f *cmdutil.Factory, runF func(context.Context, *WaitOptions) err
 	cmd := &cobra.Command{
 		Use:   "wait NAME",
 		Short: "Wait for the end of a job; its exit code becomes the command's",
-		Long: `Waits until a job has ended, or with --for running until all its tasks run. Each state is told on stderr.
+		Long: `Waits until a job has ended, or with --for running until all its tasks run. Each state is printed on stderr.
 A lost connection is made again; Ctrl-C ends the waiting, never the job.
 
 Exit codes: 0 where the job succeeded (or runs, with --for running), the job's own code where it failed,

@@ -44,7 +44,7 @@ func logOptions(f *cmdutil.Factory, c *job.Client, j *job.Job, several bool, out
 	o := logs.Options{
 		Selection: logs.Selection{Task: logs.All, Attempt: logs.All}, Follow: true, Tail: -1, Out: out,
 		Problem: func(err error) { f.IO.Say("warning: %v", err) },
-		Note:    func(string) {}, // attempts are told as states
+		Note:    func(string) {}, // attempts are shown as states
 	}
 	if several || logs.Tasks(c, j, o.Selection) > 1 {
 		name := prefixes(f.IO)

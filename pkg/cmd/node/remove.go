@@ -35,7 +35,7 @@ func NewCmdRemove(f *cmdutil.Factory, runF func(context.Context, *RemoveOptions)
 etcd, gives the machine back as it was before paictl, deletes the node, and takes it out of layout.yaml.
 Volumes in folders of the machine are named before you are asked: their data stays there.
 
-A machine that doesn't answer is removed from the cluster all the same; what stays on it is told. Pods
+A machine that doesn't answer is removed from the cluster all the same; what stays on it is listed. Pods
 that can't leave within --drain-timeout stop the removal and are named; --force deletes them.
 Where the work is interrupted, run the same command again.`,
 		Example: `  paictl node remove worker-4 -p ./cluster

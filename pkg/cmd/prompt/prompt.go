@@ -1,5 +1,5 @@
 // Package prompt asks whoever sits at the terminal.
-// In: a question. Out: the answer. Callers make sure first that somebody is there
+// In: a question. Out: the answer. Callers make sure first that someone is there
 // (iostreams.CanPrompt).
 package prompt
 

@@ -44,7 +44,7 @@ func (h *held) text() (string, []byte) {
 	return "rules of the cluster", []byte(h.object.Data[rules.Key])
 }
 
-// put writes a file that was checked. Somebody else's change since open is not overwritten.
+// put writes a file that was checked. Someone else's change since open is not overwritten.
 func (h *held) put(ctx context.Context, text []byte, dryRun bool) error {
 	maps := h.Client.CoreV1().ConfigMaps(kube.SystemNamespace)
 	all := dry(dryRun)
@@ -84,7 +84,7 @@ func (h *held) explain(err error) error {
 	case err == nil:
 		return nil
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
-		return hint.Errorf("look at it with: paictl rules diff; then push again", "somebody else changed the failure rules meanwhile")
+		return hint.Errorf("look at it with: paictl rules diff; then push again", "someone else changed the failure rules meanwhile")
 	case apierrors.IsNotFound(err):
 		return hint.Wrap(fmt.Errorf("the cluster has no namespace %s", kube.SystemNamespace), "start the platform with: paictl service start")
 	}

@@ -42,7 +42,7 @@ func NewCmdCheck(f *cmdutil.Factory, runF func(context.Context, *CheckOptions) e
 		Long: `Reads a scheduler configuration and reports everything that is wrong in it: unknown types, virtual
 clusters that own more than there is at any level, pinned cells, addresses that occur twice. Every
 finding names file, line and field, and says what to do. Without one, prints the hardware and its
-division: what each virtual cluster owns, and what belongs to nobody.
+division: what each virtual cluster owns, and what belongs to none.
 
 Without --config the configuration is made from the machines of layout.yaml and the section scheduler
 of services-configuration.yaml. The exit code is 1 where there are errors.`,

@@ -26,7 +26,7 @@ func NewCmdList(f *cmdutil.Factory, runF func(context.Context, *ListOptions) err
 		Long: `Lists the services of the configuration: those that are part of paictl and those that
 services-configuration.yaml adds. "paictl service status" says how they are.
 
-Without -p it asks the cluster for its configuration; with -p it reads a folder and asks nobody.`,
+Without -p it asks the cluster for its configuration; with -p it reads a folder and needs no cluster.`,
 		Example: `  paictl service list
   paictl service list -p ./cluster
   paictl service list -o json | jq -r '.[] | select(.enabled) | .name'`,

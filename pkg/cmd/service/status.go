@@ -32,8 +32,9 @@ func NewCmdStatus(f *cmdutil.Factory, runF func(context.Context, *StatusOptions)
 		Long: `Shows the state of every service, its pods and revision, and whether its configuration is the one
 that the cluster holds. Below the table is a line per problem, with what to do.
 
-States: ready, starting, failed (waiting won't help), stopped (its data is there), not installed,
-disabled, and orphan (it runs, and the configuration no longer has it).`,
+States: ready, starting, failed (waiting won't help), stopped (by "service stop", or its data is there),
+not installed (never started, or deleted), disabled, and orphan (it runs, and the configuration no longer
+has it).`,
 		Example: `  paictl service status
   paictl service status -n prometheus -o yaml
   paictl service status --exit-code && echo all ready`,
@@ -98,7 +99,8 @@ func writeStatus(w io.Writer, out *cmdutil.Output, all []services.Status, now ti
 	return writeProblems(w, all)
 }
 
-// writeProblems prints one line per problem, and below it what to do.
+// writeProblems prints one line per problem, and below it what to do. Services that were not started share a
+// line: in a new cluster these are all.
 func writeProblems(w io.Writer, all []services.Status) error {
 	var b strings.Builder
 	for _, s := range all {
@@ -107,6 +109,17 @@ func writeProblems(w io.Writer, all []services.Status) error {
 			if p.Hint != "" {
 				fmt.Fprintf(&b, "  -> %s\n", terminal.Line(p.Hint))
 			}
+		}
+	}
+	for _, state := range []string{services.StateStopped, services.StateNotInstalled} {
+		var names []string
+		for _, s := range all {
+			if s.State == state && s.Hint != "" {
+				names = append(names, s.Name)
+			}
+		}
+		if len(names) > 0 {
+			fmt.Fprintf(&b, "%s: %s\n  -> %s\n", terminal.Line(strings.Join(names, ", ")), state, terminal.Line(services.StartCommand(names...)))
 		}
 	}
 	if b.Len() == 0 {

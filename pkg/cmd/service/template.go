@@ -25,7 +25,7 @@ func NewCmdTemplate(f *cmdutil.Factory, runF func(context.Context, *TemplateOpti
 		Long: `Renders the service's chart with the values of the configuration and prints the manifests. Secrets are
 masked. "paictl service start --dry-run" shows what they would change.
 
-Without -p it asks the cluster for its configuration; with -p it reads a folder and asks nobody.`,
+Without -p it asks the cluster for its configuration; with -p it reads a folder and needs no cluster.`,
 		Example: `  paictl service template prometheus
   paictl service template prometheus -p ./cluster | kubectl apply --dry-run=server -f -`,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {

@@ -26,7 +26,7 @@ func NewCmdValues(f *cmdutil.Factory, runF func(context.Context, *ValuesOptions)
 		Long: `Prints all values of a service: its section of services-configuration.yaml and what paictl adds from
 the layout, over the chart's own. Secrets are masked.
 
-Without -p it asks the cluster for its configuration; with -p it reads a folder and asks nobody.`,
+Without -p it asks the cluster for its configuration; with -p it reads a folder and needs no cluster.`,
 		Example: `  paictl service values prometheus
   paictl service values prometheus -p ./cluster -o json | jq .retention`,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {

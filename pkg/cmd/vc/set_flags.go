@@ -24,7 +24,7 @@ func readAll(r io.Reader) ([]byte, error) {
 	return data, nil
 }
 
-// request is what the flags ask for; given tells whether they ask for anything.
+// request is what the flags ask for; given reports whether they ask for anything.
 func (s *setFlags) request(help string) (r vc.Request, given bool, err error) {
 	r = vc.Request{Pin: s.pin, Unpin: s.unpin, TakeFrom: s.takeFrom, Delete: s.delete}
 	for _, text := range s.cells {

@@ -33,9 +33,9 @@ const pollEvery = 300 * time.Millisecond
 // outcome is what "set -o json" prints.
 type outcome struct {
 	DryRun bool `json:"dryRun"`
-	// Changed tells whether the configuration says something else now, or would.
+	// Changed reports whether the configuration says something else now, or would.
 	Changed bool `json:"changed"`
-	// Applied tells whether the scheduler works with it.
+	// Applied reports whether the scheduler works with it.
 	Applied    bool            `json:"applied"`
 	Revision   int             `json:"revision,omitempty"`
 	Generation int64           `json:"generation,omitempty"`
@@ -252,7 +252,7 @@ func warnings(w io.Writer, text bool) services.Sink {
 	})
 }
 
-// installed tells whether the scheduler was started.
+// installed reports whether the scheduler was started.
 func (c *cluster) installed(ctx context.Context) (bool, error) {
 	_, err := c.Client.CoreV1().Services(kube.SystemNamespace).Get(ctx, catalogue.SchedulerService, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {

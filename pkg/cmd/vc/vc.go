@@ -83,7 +83,7 @@ func (c *cluster) platform() (*services.Platform, error) {
 
 // state is what there is to know about virtual clusters.
 type state struct {
-	// Running tells whether the scheduler answered; without it Items are what the configuration says.
+	// Running reports whether the scheduler answered; without it Items are what the configuration says.
 	Running bool `json:"running"`
 	// Note says why it didn't.
 	Note string `json:"note,omitempty"`

@@ -85,7 +85,7 @@ func inComment(comment []byte, at int, values map[string][]found) []span {
 	return out
 }
 
-// saysSomething tells whether a commented value is more than a placeholder.
+// saysSomething reports whether a commented value is more than a placeholder.
 func saysSomething(value string) bool {
 	switch value {
 	case `""`, "''", "~", "null", "{}", "[]", "|", ">", "true", "false", "...":

@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// Candidate is what somebody wants to push.
+// Candidate is what someone wants to push.
 type Candidate struct {
 	// Dir names the files in findings.
 	Dir string
@@ -44,7 +44,7 @@ type Draft struct {
 	source  string
 }
 
-// First tells whether the cluster has no configuration yet.
+// First reports whether the cluster has no configuration yet.
 func (d *Draft) First() bool { return d.Head == nil }
 
 // Draft checks a candidate against all rules and against what the cluster has. Nothing is
@@ -52,7 +52,7 @@ func (d *Draft) First() bool { return d.Head == nil }
 func (s *Store) Draft(ctx context.Context, c Candidate) (*Draft, error) {
 	d := &Draft{source: c.Source}
 	complete := len(c.Files) == len(config.Files())
-	if complete { // what is wrong with them is told before the cluster is asked
+	if complete { // what is wrong with them is reported before the cluster is asked
 		if err := s.check(d, c); err != nil {
 			return nil, err
 		}
@@ -140,7 +140,7 @@ func (s *Store) splitAll(cluster *config.Cluster, dir string, files map[string][
 	return c, nil
 }
 
-// permit refuses a push to another cluster, and one over what somebody else pushed.
+// permit refuses a push to another cluster, and one over what someone else pushed.
 func (s *Store) permit(d *Draft, c Candidate) error {
 	if d.First() {
 		if c.Base != nil && !c.Force {
@@ -215,7 +215,7 @@ func (s *Store) Diff(ctx context.Context, dir string, files map[string][]byte) (
 }
 
 // RollbackDraft is a push of what an earlier revision had. One of another cluster-id is refused:
-// nobody who goes back asks for that.
+// no one who goes back asks for that.
 func (s *Store) RollbackDraft(ctx context.Context, number int) (*Draft, error) {
 	o, err := s.get(ctx)
 	if err != nil {

@@ -38,7 +38,7 @@ const (
 	maxObject       = 1 << 20   // what Kubernetes takes of data in one object
 	maxPlain        = 700 << 10 // beyond, files are compressed
 	minCompressed   = 32 << 10  // smaller files stay readable
-	maxUncompressed = 64 << 20  // of one file, against data that somebody else put there
+	maxUncompressed = 64 << 20  // of one file, against data that someone else put there
 )
 
 // past is a revision in the history annotation.

@@ -31,7 +31,7 @@ type Entry struct {
 // MaxMessage is the length of a message in bytes: ten must fit into the history.
 const MaxMessage = 1000
 
-// Push writes a draft as a new revision. Where somebody pushed since the draft was made,
+// Push writes a draft as a new revision. Where someone pushed since the draft was made,
 // nothing changes and the error is ErrChanged. A draft without changes writes nothing.
 func (s *Store) Push(ctx context.Context, d *Draft, e Entry) (Revision, error) {
 	if len(d.Changes) == 0 && !d.First() {
@@ -62,7 +62,7 @@ func (s *Store) Push(ctx context.Context, d *Draft, e Entry) (Revision, error) {
 	return s.commit(ctx, d, r, history)
 }
 
-// prepare writes what the new revision needs and nobody reads yet: its credentials, and the
+// prepare writes what the new revision needs and no one reads yet: its credentials, and the
 // current revision under the name that it keeps. It returns the history that still fits.
 func (s *Store) prepare(ctx context.Context, d *Draft, r *Revision, history []Revision) ([]Revision, error) {
 	g, ctx := errgroup.WithContext(ctx)
@@ -84,7 +84,7 @@ func (s *Store) prepare(ctx context.Context, d *Draft, r *Revision, history []Re
 }
 
 // keep writes an earlier revision under its own name. Two pushes at once write the same. What
-// else has that name is of a configuration whose ConfigMap somebody deleted: numbers began anew.
+// else has that name is of a configuration whose ConfigMap someone deleted: numbers started over.
 func (s *Store) keep(ctx context.Context, want *corev1.ConfigMap) error {
 	api := s.client.CoreV1().ConfigMaps(want.Namespace)
 	_, err := api.Create(ctx, want, metav1.CreateOptions{})
@@ -227,7 +227,7 @@ func (s *Store) explainLoss(ctx context.Context) error {
 }
 
 // forget deletes revisions that the history no longer names. What can't be deleted now is
-// deleted by the next push: nobody reads it meanwhile.
+// deleted by the next push: no one reads it meanwhile.
 func (s *Store) forget(ctx context.Context, r Revision, history []Revision) {
 	oldest := r.Number
 	if len(history) > 0 {

@@ -24,7 +24,7 @@ const (
 // PhraseGone is the phrase of such a job. It has no code, and its completion is when that was found.
 const PhraseGone = "FrameworkGone"
 
-// The codes with which somebody's wish ends a job.
+// The codes with which someone's wish ends a job.
 const (
 	codeStopRequested    = -210
 	codeAttemptCompleted = -220

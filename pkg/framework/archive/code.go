@@ -47,7 +47,7 @@ func CheckCode(sum string, size int64) error {
 	return nil
 }
 
-// PutCode implements Store. Chunks are written as they come, and seen by nobody until the last one is
+// PutCode implements Store. Chunks are written as they come, and seen by no one until the last one is
 // there and the checksum is right: so nothing large is in memory, in a file, or in one transaction.
 func (d *database) PutCode(ctx context.Context, owner, sum string, size int64, r io.Reader) error {
 	if err := CheckCode(sum, size); err != nil {
@@ -145,7 +145,7 @@ func dropUpload(upload string) []statement {
 	return []statement{{"DELETE FROM code WHERE upload = ?", []any{upload}}} // with its chunks
 }
 
-// touch tells whether code is there, and notes that it is wanted.
+// touch reports whether code is there, and notes that it is wanted.
 func (d *database) touch(ctx context.Context, sum string) (bool, error) {
 	var upload string
 	err := d.read.QueryRowContext(ctx, d.rebind("SELECT upload FROM code WHERE sha256 = ? AND complete"), sum).Scan(&upload)
@@ -218,7 +218,7 @@ func (d *database) Code(ctx context.Context, sum string) (io.ReadSeekCloser, int
 }
 
 // codeReader reads one chunk after the other. It holds no connection between them, so that a slow
-// reader is in nobody's way.
+// reader is in no one's way.
 type codeReader struct {
 	ctx    context.Context // a reader's methods have none
 	d      *database

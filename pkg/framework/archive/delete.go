@@ -15,7 +15,7 @@ var ErrNotEnded = errors.New("has not ended")
 // begins later.
 const lateEvents = 2 * time.Second
 
-// Delete implements Store. Code stays until Prune finds that nobody needs it.
+// Delete implements Store. Code stays until Prune finds that no one needs it.
 func (d *database) Delete(ctx context.Context, framework string) (jobs int, err error) {
 	rows, err := d.read.QueryContext(ctx, d.rebind(`SELECT uid, framework, submitted, completed,
 		(SELECT MIN(next.submitted) FROM jobs next WHERE next.framework = jobs.framework AND next.submitted > jobs.submitted)

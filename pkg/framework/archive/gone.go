@@ -22,7 +22,7 @@ func (d *database) Unended(ctx context.Context) ([]api.Job, error) {
 	return out, err
 }
 
-// EndGone implements Store. The end that somebody wrote meanwhile stays: it says more.
+// EndGone implements Store. The end that someone wrote meanwhile stays: it says more.
 func (d *database) EndGone(ctx context.Context, uids []string) error {
 	const n = 500 // of one statement
 	var out []statement

@@ -149,7 +149,7 @@ func conditions(q api.JobQuery) (where []string, args []any, err error) {
 	return where, args, nil
 }
 
-// cursorAfter is the place behind a job. Nobody but this file reads it.
+// cursorAfter is the place behind a job. No one but this file reads it.
 func cursorAfter(j *api.Job) string {
 	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "1 %d %s", j.Submitted.UnixMicro(), j.UID))
 }

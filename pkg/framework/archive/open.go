@@ -28,11 +28,11 @@ type Options struct {
 	CodeLimitPerUser int64
 	// Now is the clock; nil is the machine's.
 	Now func() time.Time
-	// Replaced is told where the file was damaged, and is another now; it may be nil.
+	// Replaced is called where the file was damaged, and is another now; it may be nil.
 	Replaced func(*Replaced)
 }
 
-// Shared tells whether several replicas may use the archive at a time.
+// Shared reports whether several replicas may use the archive at a time.
 func (o Options) Shared() bool { return o.DSN != "" }
 
 // Open opens the archive, makes it if it isn't there, and brings its tables to this program's version.

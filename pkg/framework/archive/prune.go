@@ -40,7 +40,7 @@ func (d *database) Prune(ctx context.Context, before time.Time, liveCode []strin
 	return jobs, d.tidy(ctx)
 }
 
-// pruneCode removes what nobody needs, and uploads that were cut off.
+// pruneCode removes what no one needs, and uploads that were cut off.
 func (d *database) pruneCode(ctx context.Context, live []string) error {
 	now := d.now()
 	query := `SELECT upload FROM code WHERE NOT complete AND stored < ?
@@ -57,7 +57,7 @@ func (d *database) pruneCode(ctx context.Context, live []string) error {
 		if keep[upload] {
 			continue
 		}
-		// Unless somebody has asked for it since.
+		// Unless someone has asked for it since.
 		if err := d.write(ctx, statement{"DELETE FROM code WHERE upload = ? AND stored < ?", []any{upload, now.Add(-uploadTime).UnixMicro()}}); err != nil {
 			return err
 		}

@@ -31,7 +31,7 @@ func attemptRow() *upsert {
 }
 
 // taskRow leaves rows alone that are as they should be: of a large job few tasks change at a time. A
-// task that was taken away and added again counts its attempts anew; the later one stays.
+// task that was taken away and added again counts its attempts from the start; the later one stays.
 func taskRow() *upsert {
 	columns := []string{
 		"uid", "attempt", "role", "task", "id", "role_name", "state", "pod", "pod_uid", "node", "started", "run", "completed", "completion",

@@ -18,7 +18,7 @@ const readers = 4
 // openFile opens a file. What is committed is on the disk, so that a Framework is never deleted on
 // the strength of a row that a power cut takes back.
 func (d *database) openFile(ctx context.Context, path string) error {
-	// Nobody else's: it tells who ran what.
+	// No one else's: it tells who ran what.
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return fmt.Errorf("open the archive: %w", err)

@@ -33,7 +33,7 @@ type Store interface {
 
 	// Unended returns the jobs whose end isn't known.
 	Unended(ctx context.Context) ([]api.Job, error)
-	// EndGone ends jobs whose Frameworks are gone, by UID, where nobody has written their end.
+	// EndGone ends jobs whose Frameworks are gone, by UID, where no one has written their end.
 	EndGone(ctx context.Context, uids []string) error
 
 	// Jobs returns a page of a list. An error that wraps ErrBadQuery is the asker's.
@@ -54,7 +54,7 @@ type Store interface {
 	Code(ctx context.Context, sha256 string) (io.ReadSeekCloser, int64, error)
 
 	// Prune removes jobs that ended before, and code that no job of the archive or of live needs and
-	// nobody has asked for since a day.
+	// no one has asked for since a day.
 	Prune(ctx context.Context, before time.Time, liveCode []string) (jobs int, err error)
 
 	// Copy writes a copy of the whole beside it, which takes its place where it is damaged. Copied is when

@@ -60,7 +60,7 @@ func outcomeOf(r rules.Rule) machine.Outcome {
 	return o
 }
 
-// nodeFault tells whether a rule blames the machine. A pod that had to make room for another says
+// nodeFault reports whether a rule blames the machine. A pod that had to make room for another says
 // nothing about its machine.
 func nodeFault(r rules.Rule) bool {
 	if r.Type != "PLATFORM_FAILURE" || r.Code == -1003 {

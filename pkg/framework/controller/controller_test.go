@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openpai/paictl/pkg/framework/controller"
+	"github.com/openpai/paictl/pkg/framework/machine"
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 	"github.com/openpai/paictl/pkg/runtime/peers"
 	"github.com/openpai/paictl/pkg/runtime/spec"
@@ -182,6 +183,22 @@ func TestAPodThatTheAPIRefusesEndsTheJobWithTheReason(t *testing.T) {
 	f := w.reaches("wrong", v1.Completed)
 	assert.Equal(t, int32(-200), f.Status.AttemptStatus.CompletionStatus.Code)
 	assert.Contains(t, f.Status.AttemptStatus.CompletionStatus.Diagnostics, "spec.containers[0].name")
+}
+
+func TestAPodAboveTheMaximumOfTheNamespaceEndsTheJobWithTheReason(t *testing.T) {
+	w := simulate(t)
+	most := corev1.ResourceList{corev1.ResourceEphemeralStorage: quantity("1Gi")}
+	require.NoError(t, w.c.Create(t.Context(), &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Name: "jobs", Namespace: w.namespace},
+		Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{Type: corev1.LimitTypeContainer, Max: most}}}}))
+	w.start()
+	r := workers(1)
+	r.Task.Pod.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceEphemeralStorage: quantity("2Gi")}
+	w.submit("large", r)
+	f := w.reaches("large", v1.Completed)
+	assert.Equal(t, int32(-200), f.Status.AttemptStatus.CompletionStatus.Code, "another attempt would be refused, too")
+	assert.Equal(t, []string{"ephemeral-storage", "1Gi", "2Gi"}, machine.AboveLimit.FindStringSubmatch(f.Status.AttemptStatus.CompletionStatus.Diagnostics)[1:])
+	w.submit("small", workers(1))
+	w.reaches("small", v1.AttemptRunning)
 }
 
 func TestAUsedUpQuotaIsSaidAndWaitedFor(t *testing.T) {

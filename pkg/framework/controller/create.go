@@ -41,7 +41,7 @@ func (r *reconciler) createPods(ctx context.Context, f *v1.Framework, e *entry, 
 	return 0, nil
 }
 
-// errInTheWay is a pod of an earlier attempt, or somebody else's.
+// errInTheWay is a pod of an earlier attempt, or someone else's.
 var errInTheWay = errors.New("a pod of that name is still there")
 
 func (r *reconciler) createPod(ctx context.Context, f *v1.Framework, e *entry, ref machine.Task, avoid []string, mu *sync.Mutex) error {
@@ -105,7 +105,7 @@ func refusal(err error) (int32, bool) {
 	case err == nil, strings.Contains(text, "exceeded quota"), strings.Contains(text, "object provided is unrecognized"),
 		strings.Contains(text, "being terminated"):
 		return 0, false
-	case apierrors.IsInvalid(err), apierrors.IsRequestEntityTooLargeError(err):
+	case apierrors.IsInvalid(err), apierrors.IsRequestEntityTooLargeError(err), machine.AboveLimit.MatchString(text):
 		return machine.CodePodCreationPermanent, true
 	case apierrors.IsForbidden(err), apierrors.IsBadRequest(err):
 		return machine.CodePodCreationUnknown, true

@@ -44,7 +44,7 @@ var (
 
 const containerd = "containerd://"
 
-// mountsImages tells whether a machine can mount images. Jobs run on Linux: what others can doesn't matter.
+// mountsImages reports whether a machine can mount images. Jobs run on Linux: what others can doesn't matter.
 func mountsImages(n *corev1.NodeSystemInfo) bool {
 	if n.OperatingSystem != "" && n.OperatingSystem != "linux" {
 		return true
@@ -119,7 +119,7 @@ func (m *machines) tell() {
 	m.changed(mount, why)
 }
 
-// mountImages tells whether every node can mount images: which of them a pod will get isn't known yet.
+// mountImages reports whether every node can mount images: which of them a pod will get isn't known yet.
 func (m *machines) mountImages() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -148,7 +148,7 @@ func (e *entries) put(name string, one *entry) {
 	e.begun[name] = true
 }
 
-// known tells whether the Framework ever had an entry.
+// known reports whether the Framework ever had an entry.
 func (e *entries) known(name string) bool {
 	e.mu.RLock()
 	defer e.mu.RUnlock()

@@ -18,7 +18,7 @@ const (
 	goneRetry = 10 * time.Second // after an error
 )
 
-// runGone ends jobs in the archive whose Frameworks are gone and whose end nobody saw: removed by force,
+// runGone ends jobs in the archive whose Frameworks are gone and whose end no one saw: removed by force,
 // or while no controller ran, or with their namespace.
 func (r *reconciler) runGone(ctx context.Context) error {
 	select { // a job that the archive doesn't know to have ended may only have to be written again
@@ -60,7 +60,7 @@ func (r *reconciler) endGone(ctx context.Context) error {
 		}
 		if !there {
 			gone = append(gone, open[i].UID)
-			r.o.Log.Info("a job is gone, and nobody saw its end", "framework", open[i].Framework, "uid", open[i].UID)
+			r.o.Log.Info("a job is gone, and its end was not seen", "framework", open[i].Framework, "uid", open[i].UID)
 		}
 	}
 	if len(gone) == 0 {

@@ -75,7 +75,7 @@ func newLogSaver(r *reconciler) *logSaver {
 	}
 }
 
-// saved tells whether the pod may go: its log is kept, or there is no hope for it. Else it begins to
+// saved reports whether the pod may go: its log is kept, or there is no hope for it. Else it begins to
 // save, and the Framework is looked at again when that has ended.
 func (l *logSaver) saved(f *v1.Framework, d machine.Deletion) bool {
 	if l.r.o.LogBytes < 0 {
@@ -245,7 +245,7 @@ func (l *logSaver) follow(ctx context.Context, j logJob, p *corev1.Pod) {
 	}())
 }
 
-// terminated tells whether nothing of a pod runs any more.
+// terminated reports whether nothing of a pod runs any more.
 func terminated(p *corev1.Pod) bool {
 	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }

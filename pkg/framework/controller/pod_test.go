@@ -100,6 +100,7 @@ func TestWhichAnswersOfTheAPIEndATask(t *testing.T) {
 		"invalid":         {apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "p", nil), machine.CodePodCreationPermanent},
 		"too large":       {apierrors.NewRequestEntityTooLargeError("3 MiB"), machine.CodePodCreationPermanent},
 		"forbidden":       {apierrors.NewForbidden(pods, "p", errors.New("by a policy")), machine.CodePodCreationUnknown},
+		"above a maximum": {apierrors.NewForbidden(pods, "p", errors.New("maximum cpu usage per Container is 1, but limit is 2")), machine.CodePodCreationPermanent},
 		"a bad request":   {apierrors.NewBadRequest("no"), machine.CodePodCreationUnknown},
 		"a used up quota": {apierrors.NewForbidden(pods, "p", errors.New("exceeded quota: pods")), 0},
 		"a time-out":      {apierrors.NewTimeoutError("slow", 1), 0},

@@ -73,10 +73,10 @@ func (r *reconciler) handler(of func(client.Object) string) handler.EventHandler
 	}
 }
 
-// ending tells whether a pod says how it ended, or who takes it away.
+// ending reports whether a pod says how it ended, or who takes it away.
 func ending(p *corev1.Pod) bool { return terminated(p) || len(p.Status.Conditions) > 0 }
 
-// addressed tells whether a pod got its address just now.
+// addressed reports whether a pod got its address just now.
 func addressed(before, after client.Object) bool {
 	b, ok := before.(*corev1.Pod)
 	if !ok {
@@ -86,7 +86,7 @@ func addressed(before, after client.Object) bool {
 	return ok && b.Status.PodIP == "" && a.Status.PodIP != ""
 }
 
-// unchanged tells whether an update of a Framework was only the controller's own writing of a status.
+// unchanged reports whether an update of a Framework was only the controller's own writing of a status.
 func unchanged(before, after client.Object) bool {
 	b, ok := before.(*v1.Framework)
 	if !ok {

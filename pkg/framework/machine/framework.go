@@ -59,13 +59,13 @@ func (s *step) configMap() {
 	}
 }
 
-// lost tells whether the ConfigMap that the attempt should have is gone or going.
+// lost reports whether the ConfigMap that the attempt should have is gone or going.
 func (s *step) lost() bool {
 	uid := s.status.AttemptStatus.ConfigMapUID
 	return uid != nil && (string(s.ConfigMap.UID) != *uid || s.ConfigMap.Deleting)
 }
 
-// stopping tells whether the user wants the job to end.
+// stopping reports whether the user wants the job to end.
 func (s *step) stopping() bool {
 	return s.Framework.Spec.ExecutionType == v1.ExecutionStop || s.Framework.DeletionTimestamp != nil
 }
@@ -181,7 +181,7 @@ func (s *step) retryTime() time.Time {
 	return s.status.TransitionTime.Add(time.Duration(*s.status.RetryPolicyStatus.RetryDelaySec) * time.Second)
 }
 
-// cleared tells whether the attempt lies in the archive and nothing of it is left; if not it asks
+// cleared reports whether the attempt lies in the archive and nothing of it is left; if not it asks
 // for that.
 func (s *step) cleared() bool {
 	ok := true

@@ -145,7 +145,7 @@ type Result struct {
 	Wake time.Time
 }
 
-// Acts tells whether there is anything to do that needs the status to be written down.
+// Acts reports whether there is anything to do that needs the status to be written down.
 func (r *Result) Acts() bool {
 	return r.CreateConfigMap || r.DeleteConfigMap != "" || len(r.Create) > 0 || len(r.Delete) > 0 ||
 		r.ArchiveAttempt || len(r.ArchiveTasks) > 0 || r.Peers != nil
@@ -193,8 +193,8 @@ func Step(in Input) (*v1.FrameworkStatus, Result) {
 	return s.status, s.Result
 }
 
-// pass goes once through everything, and tells whether that changed the status. What to do is found
-// out anew in each.
+// pass goes once through everything, and reports whether that changed the status. What to do is found
+// out again in each.
 func (s *step) pass() bool {
 	tasks := len(s.Tasks)
 	s.Result = Result{Changed: s.Changed, Decisive: s.Decisive, Tasks: s.Tasks, NewAttempt: s.NewAttempt, Decided: s.Decided, Notes: s.Notes}
@@ -216,12 +216,12 @@ func (s *step) pass() bool {
 	return len(s.Tasks) > tasks || s.differs(before)
 }
 
-// live tells whether the outcome of the attempt is still open.
+// live reports whether the outcome of the attempt is still open.
 func (s *step) live() bool {
 	return s.status.AttemptStatus.CompletionStatus == nil
 }
 
-// decides tells whether coming to a state is a decision, and not just something that was seen.
+// decides reports whether coming to a state is a decision, and not just something that was seen.
 func decides(to v1.State) bool {
 	switch to {
 	case v1.AttemptCreationPending, v1.AttemptDeletionPending, v1.AttemptCompleted, v1.Completed:

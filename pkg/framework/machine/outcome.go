@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"regexp"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -28,6 +29,10 @@ const (
 	codePodNodeLost  = -1001
 	codePodPreempted = -1003
 )
+
+// AboveLimit finds, in the API server's refusal of a pod, that a container asks for more than a LimitRange of the
+// namespace allows: the resource, the most, and what was asked for. It stays refused until one of the two changes.
+var AboveLimit = regexp.MustCompile(`maximum (\S+) usage per \S+ is ([^\s,]+), but (?:limit|request) is ([^\s,\]]+)`)
 
 // own are the outcomes that don't come from rules: an administrator can't change what retries mean
 // for the controller itself.

@@ -9,12 +9,12 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/peers"
 )
 
-// Gang tells whether the tasks of a Framework wait for each other's addresses.
+// Gang reports whether the tasks of a Framework wait for each other's addresses.
 func Gang(f *v1.Framework) bool {
 	return f.Annotations[v1.AnnotationRuntime] == v1.RuntimeV1 && f.Annotations[v1.AnnotationGang] != "false" && Many(f)
 }
 
-// Many tells whether a Framework has more than one task.
+// Many reports whether a Framework has more than one task.
 func Many(f *v1.Framework) bool {
 	n := int32(0)
 	for _, r := range f.Spec.TaskRoles {

@@ -9,7 +9,7 @@ import (
 // Policy has the times of retries and of nodes that are avoided.
 type Policy struct {
 	// Transient failures wait BackoffFirst, then twice as long each time up to BackoffMax, so that a
-	// bad node makes no hot loop. An attempt that ran for Settled begins anew.
+	// bad node makes no hot loop. An attempt that ran for Settled starts over.
 	BackoffFirst, BackoffMax, Settled time.Duration
 	// Conflicts wait a random time between these, so that those who collided don't collide again.
 	ConflictMin, ConflictMax time.Duration

@@ -82,7 +82,7 @@ func (s *step) resize(r *v1.TaskRoleStatus, n int32) {
 	}
 }
 
-// leaves tells whether a task that is to go has ended and may be forgotten.
+// leaves reports whether a task that is to go has ended and may be forgotten.
 func (s *step) leaves(r *v1.TaskRoleStatus, t *v1.TaskStatus) bool {
 	return t.DeletionPending && t.State == v1.Completed && s.forgettable(r, t)
 }

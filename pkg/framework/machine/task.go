@@ -59,7 +59,7 @@ func (s *step) pod(t *v1.TaskStatus) *corev1.Pod {
 	return p
 }
 
-// mine tells whether a pod was made for just this attempt of this task. A process that was killed
+// mine reports whether a pod was made for just this attempt of this task. A process that was killed
 // between making a pod and writing its UID down finds it again this way.
 func (s *step) mine(t *v1.TaskStatus, p *corev1.Pod) bool {
 	owner, uid := metav1.GetControllerOf(p), s.status.AttemptStatus.ConfigMapUID
@@ -260,7 +260,7 @@ func (s *step) retryTask(r *v1.TaskRoleStatus, t *v1.TaskStatus) {
 	s.moveTask(t, v1.AttemptCreationPending)
 }
 
-// forgettable tells whether the attempt of a task lies in the archive and its pod is gone; if not it
+// forgettable reports whether the attempt of a task lies in the archive and its pod is gone; if not it
 // asks for that.
 func (s *step) forgettable(r *v1.TaskRoleStatus, t *v1.TaskStatus) bool {
 	ok := true

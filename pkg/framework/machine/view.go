@@ -57,7 +57,7 @@ func (v *View) Deleted(d Deletion, gone bool, now time.Time) {
 // Refuse records that the API will never make a pod as it is.
 func (v *View) Refuse(name string, r Refusal) { set(&v.refused, name, r) }
 
-// Forget begins anew, after an attempt that left nothing behind.
+// Forget starts over, after an attempt that left nothing behind.
 func (v *View) Forget() { *v = View{listed: true} }
 
 func set[K comparable, V any](m *map[K]V, k K, value V) {

@@ -68,7 +68,7 @@ func (s *Server) receiveCode(w http.ResponseWriter, r *http.Request) error {
 	if err := s.o.Store.PutCode(r.Context(), r.URL.Query().Get("user"), sum, r.ContentLength, body); err != nil {
 		return err
 	}
-	// Where it was there already, nobody has read it: whoever sends it must come to the answer.
+	// Where it was there already, no one has read it: whoever sends it must come to the answer.
 	if _, err := io.Copy(io.Discard, body); err != nil {
 		return fmt.Errorf("receive the code: %w", err)
 	}

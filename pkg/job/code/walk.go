@@ -39,7 +39,7 @@ type walk struct {
 	left    []string
 }
 
-// maxEntries ends the walk of a folder that was meant by nobody, such as /.
+// maxEntries ends the walk of a folder that was meant by no one, such as /.
 const maxEntries = 10 * MaxFiles
 
 // newWalk reads what the repository around the folder leaves out.

@@ -197,7 +197,7 @@ func (f *follower) take(ctx context.Context, p *corev1.Pod) {
 	})
 }
 
-// begun tells whether the user's container runs or has ended.
+// begun reports whether the user's container runs or has ended.
 func begun(p *corev1.Pod) bool {
 	name := ContainerOf(p)
 	for i := range p.Status.ContainerStatuses {
@@ -301,13 +301,13 @@ func (f *follower) stayKubelet(ctx context.Context, s *source, o *corev1.PodLogO
 	}
 }
 
-// gone tells whether a pod is no longer there, or its successor has its name.
+// gone reports whether a pod is no longer there, or its successor has its name.
 func (f *follower) gone(ctx context.Context, s *source) bool {
 	p, err := f.client.Client.CoreV1().Pods(s.pod.Namespace).Get(ctx, s.pod.Name, metav1.GetOptions{})
 	return apierrors.IsNotFound(err) || err == nil && p.UID != s.pod.UID
 }
 
-// hasEnded tells whether the program of a pod has ended, and its log with it.
+// hasEnded reports whether the program of a pod has ended, and its log with it.
 func (f *follower) hasEnded(ctx context.Context, s *source) bool {
 	p, err := f.client.Client.CoreV1().Pods(s.pod.Namespace).Get(ctx, s.pod.Name, metav1.GetOptions{})
 	if err != nil {

@@ -35,7 +35,7 @@ type Options struct {
 	// Prefix, not nil, makes what stands before the lines of a task where there are several.
 	Prefix func(task string) string
 	Out    io.Writer
-	// Problem is told of logs that can't be had, and Note of attempts that begin.
+	// Problem is called for logs that can't be had, and Note of attempts that begin.
 	Problem func(error)
 	Note    func(string)
 	// Patience is how long the job's end waits for a log that says nothing; 0 is as a person would.

@@ -184,7 +184,7 @@ func (r *reader) check(s Selection) error {
 	return hint.Errorf("tasks are counted from 0", "%s has no task %d", r.job.Title(), s.Task)
 }
 
-// selected tells whether a task is meant.
+// selected reports whether a task is meant.
 func (r *reader) selected(s Selection, t task) bool {
 	return (s.Role == "" || r.job.RoleObject(s.Role) == t.role) && (s.Task < 0 || s.Task == t.index)
 }

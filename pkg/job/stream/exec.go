@@ -79,7 +79,7 @@ func executor(config *rest.Config, r *rest.Request) (remotecommand.Executor, err
 	return remotecommand.NewFallbackExecutor(ws, spdy, noWebSockets)
 }
 
-// noWebSockets tells whether another way may be open. What the API server refuses by itself, it would
+// noWebSockets reports whether another way may be open. What the API server refuses by itself, it would
 // refuse again, and in words that have no reason in them any more.
 func noWebSockets(err error) bool {
 	if s := refusal(err); s != nil && (apierrors.IsNotFound(s) || apierrors.IsForbidden(s) || apierrors.IsUnauthorized(s)) {
@@ -113,7 +113,7 @@ func told(err error) error {
 // that it returns too.
 func quiet(ctx context.Context) context.Context { return klog.NewContext(ctx, logr.Discard()) }
 
-// output ends a command whose output nobody takes any more. client-go would read it to its end, which
+// output ends a command whose output no one takes any more. client-go would read it to its end, which
 // may be hours away.
 type output struct {
 	to  io.Writer

@@ -1,6 +1,6 @@
 // Package usage measures what the tasks of a job use.
 // In: a job that runs. Out: CPU and memory as the kubelets measure them, and the GPUs that the scheduler
-// gave; nothing where nobody measures, and why.
+// gave; nothing where no one measures, and why.
 package usage
 
 import (

@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
-// useCells tells whether the scheduler of GPUs places the job. A cluster without GPUs has no cells.
+// useCells reports whether the scheduler of GPUs places the job. A cluster without GPUs has no cells.
 func (r *renderer) useCells() bool {
 	return r.Cluster.SchedulerName != "" && (r.Cluster.SKUs == nil || len(r.Cluster.SKUs) > 0)
 }

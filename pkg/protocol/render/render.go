@@ -77,7 +77,7 @@ func (r *renderer) fail(path strictyaml.Path, rule, message, remedy string) {
 	r.findings = append(r.findings, r.job.Finding(path, rule, message, remedy))
 }
 
-// many tells whether tasks have others to talk to.
+// many reports whether tasks have others to talk to.
 func (r *renderer) many() bool { return r.job.Tasks() > 1 }
 
 // domain is the suffix under which tasks find each other; a job of one task has no Service.
@@ -98,7 +98,7 @@ func (r *renderer) labels() map[string]string {
 
 // hash tells a submission that was cut off from another job of its name. It is that of the text
 // without its secrets: a hash with them in an annotation would let its readers try guesses. What differs in
-// secrets only is told apart by the fingerprint in the Secret.
+// secrets only differs by the fingerprint in the Secret.
 func hash(masked []byte) string {
 	sum := sha256.Sum256(masked)
 	return hex.EncodeToString(sum[:])

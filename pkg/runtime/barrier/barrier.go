@@ -142,7 +142,7 @@ func (w *Wait) loop(ctx context.Context) (*peers.Peers, error) {
 	}
 }
 
-// timeout says why there are no peers: nobody wrote them, or nobody could be asked.
+// timeout says why there are no peers: no one wrote them, or no one could be asked.
 func (w *Wait) timeout(last try) error {
 	switch {
 	case last.opened:
@@ -153,7 +153,7 @@ func (w *Wait) timeout(last try) error {
 	return exit.With(exit.BarrierTransient, fmt.Errorf("the API server can't be reached, tried for %s: %w", w.Timeout, last.err))
 }
 
-// accept decodes peers and tells whether they are this task's.
+// accept decodes peers and reports whether they are this task's.
 func (w *Wait) accept(data []byte) (*peers.Peers, error) {
 	p, err := peers.Decode(data)
 	if err != nil {

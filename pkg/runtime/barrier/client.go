@@ -30,7 +30,7 @@ func InCluster(getenv func(string) string, folder, namespace, name string) (*Cli
 	return &Client{API: api, Namespace: namespace, Name: name}, nil
 }
 
-// refusal tells whether asking again is of no use, unless what it allows is still on its way.
+// refusal reports whether asking again is of no use, unless what it allows is still on its way.
 func refusal(err error) bool {
 	var status *podapi.StatusError
 	if !errors.As(err, &status) {

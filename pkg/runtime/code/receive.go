@@ -16,7 +16,7 @@ import (
 type Parcel struct {
 	Name   string
 	Folder bool
-	// Skipped is told of links that lead out of the folder, which are left out.
+	// Skipped is called with links that lead out of the folder, which are left out.
 	Skipped func(name, why string)
 }
 

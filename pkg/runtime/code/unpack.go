@@ -257,7 +257,7 @@ func sparse(h *tar.Header) bool {
 	return false
 }
 
-// Inside tells whether a symbolic link stays in the folder. It may go up only at its beginning, where
+// Inside reports whether a symbolic link stays in the folder. It may go up only at its beginning, where
 // the folders that it passes are real ones: after the name of another link, ".." could be anywhere.
 func Inside(name, target string) bool {
 	if target == "" || path.IsAbs(target) || strings.ContainsRune(target, 0) {

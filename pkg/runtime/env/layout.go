@@ -1,4 +1,4 @@
-// Package env works out what a task is told of its job: environment variables, a hostfile, names of
+// Package env works out what a task learns about its job: environment variables, a hostfile, names of
 // its peers, all tasks as JSON.
 // In: the spec, the peers, who this task is. Out: variables and files; nothing is read from the
 // machine.

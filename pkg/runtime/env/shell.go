@@ -58,7 +58,7 @@ func ParseScript(data []byte) ([]Var, error) {
 	return out, nil
 }
 
-// isName tells whether a shell takes it as the name of a variable.
+// isName reports whether a shell takes it as the name of a variable.
 func isName(s string) bool {
 	for i, c := range []byte(s) {
 		if c != '_' && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (i == 0 || c < '0' || c > '9') {

@@ -57,7 +57,7 @@ func Code(err error) int {
 // OfProgram attaches the code that a program ended with, or that a shell would give for it.
 func OfProgram(code int, err error) error { return &Error{Code: code, Err: err, Program: true} }
 
-// Own tells whether an error's code is the runtime's and not a program's.
+// Own reports whether an error's code is the runtime's and not a program's.
 func Own(err error) bool {
 	var e *Error
 	return !errors.As(err, &e) || !e.Program

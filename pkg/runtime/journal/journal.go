@@ -94,7 +94,7 @@ func (j *Journal) line(text []byte, shown bool) {
 	marked := make([]byte, 0, len(prefix)+len(text)+1)
 	marked = append(append(append(marked, prefix...), text...), '\n')
 	if shown {
-		_, _ = j.err.Write(marked) // there is nobody else to tell
+		_, _ = j.err.Write(marked) // there is no one else to tell
 	}
 	_, _ = j.tail.Write(marked)
 	if j.file == nil {

@@ -22,7 +22,7 @@ const (
 )
 
 // HostPort draws the port number k of a label for a task on the host network. Every task that knows
-// the pod's UID gets the same, so nobody has to hand out ports; two that collide are found when the
+// the pod's UID gets the same, so no one has to hand out ports; two that collide are found when the
 // task starts, and another attempt has another UID.
 func HostPort(podUID, label string, k, start, end int) int {
 	if end <= start {

@@ -23,7 +23,7 @@ const ticks = uint64(time.Second / 100)
 //
 // A shell with a trap may have forked a program that hasn't begun to run: the signal goes to the
 // shell's handler in that process, which forgets it when the program begins. The shell then waits
-// for a program that nobody asked to end. So its children of this moment that aren't another program
+// for a program that no one asked to end. So its children of this moment that aren't another program
 // yet are remembered, and get it once more when they are (resend). Programs that ran already had it,
 // and those that begin later are left alone: they are what a trap of the user's does at the end. So
 // one that a shell forks in the microseconds between the signal and its look at it still has the
@@ -96,7 +96,7 @@ func startTime(pid int) (uint64, bool) {
 	return n, err == nil
 }
 
-// byDefault tells whether a process neither handles nor ignores nor holds back a signal.
+// byDefault reports whether a process neither handles nor ignores nor holds back a signal.
 func byDefault(pid int, s unix.Signal) bool {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

@@ -173,7 +173,7 @@ func (p *Process) Signal(s unix.Signal) error {
 	return nil
 }
 
-// Alive tells whether the group has members, other than the leader where that was waited for.
+// Alive reports whether the group has members, other than the leader where that was waited for.
 func (p *Process) Alive() bool { return !errors.Is(unix.Kill(-p.PID, 0), unix.ESRCH) }
 
 // Code is what a shell says of how a program ended.

@@ -103,11 +103,11 @@ func (s *Signals) attach(p *Process) {
 	defer s.mu.Unlock()
 	s.current = p
 	if p != nil && s.first != 0 {
-		_ = p.stop(s.first) // its group exists: nobody has waited for it yet
+		_ = p.stop(s.first) // its group exists: no one has waited for it yet
 	}
 }
 
-// stopped tells whether the task was asked to end. What just ended may have done so for that signal,
+// stopped reports whether the task was asked to end. What just ended may have done so for that signal,
 // which is still being handled.
 func (s *Signals) stopped() bool {
 	s.mu.Lock()

@@ -104,7 +104,7 @@ func (s *Stream) readNow(p []byte) (int, error) {
 	return max(0, n), err
 }
 
-// pass writes to both. Where nobody reads the log any more the program goes on, as it would not if
+// pass writes to both. Where no one reads the log any more the program goes on, as it would not if
 // the pipe were closed before it.
 func (s *Stream) pass(p []byte) {
 	if s.lost == nil {
@@ -123,7 +123,7 @@ func (s *Stream) Drain() error {
 	return err
 }
 
-// drain leaves nothing running; open tells whether more may come.
+// drain leaves nothing running; open reports whether more may come.
 func (s *Stream) drain() (open bool, err error) {
 	if err := s.read.SetReadDeadline(time.Unix(1, 0)); err != nil {
 		return false, err

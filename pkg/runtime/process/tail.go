@@ -12,7 +12,7 @@ type Tail struct {
 	cut  bool
 }
 
-// NewTail returns one that keeps so many bytes. All of it is allocated at once: pages that nobody has
+// NewTail returns one that keeps so many bytes. All of it is allocated at once: pages that no one has
 // written to cost nothing, and a buffer that grows leaves its smaller ones behind.
 func NewTail(size int) *Tail { return &Tail{buf: make([]byte, 0, size), max: size} }
 
@@ -53,7 +53,7 @@ func (t *Tail) Bytes() []byte {
 	return t.buf
 }
 
-// Cut tells whether something older was dropped.
+// Cut reports whether something older was dropped.
 func (t *Tail) Cut() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -111,7 +111,7 @@ func (c *checker) unreachable(i int, path strictyaml.Path) {
 	}
 }
 
-// covers tells whether wide fits wherever narrow does, as far as equal texts tell.
+// covers reports whether wide fits wherever narrow does, as far as equal texts tell.
 func covers(wide, narrow PodPattern) bool {
 	if !sameOrAny(wide.Reason, narrow.Reason) || !sameOrAny(wide.Message, narrow.Message) {
 		return false

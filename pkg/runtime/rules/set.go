@@ -62,7 +62,7 @@ func Parse(file string, data []byte) (*Set, strictyaml.Findings) {
 		return nil, findings
 	}
 	var f ruleFile
-	// What can be read is checked also where something else can't, so that all mistakes are told at once.
+	// What can be read is checked also where something else can't, so that all mistakes are reported at once.
 	findings = doc.Decode(&f)
 	c := checker{doc: doc, base: f.base, rules: f.rules, set: &Set{byCode: map[int]int{}}, findings: findings}
 	c.check()

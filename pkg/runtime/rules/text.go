@@ -146,7 +146,7 @@ func (t *text) lines(begin, end int) (int, int) {
 
 var mark = regexp.MustCompile(`(?i)\b(?:warn|warning|userwarning|deprecationwarning|futurewarning|info|debug|notice|trace)\b`)
 
-// harmless tells whether a line is marked as a warning or less in its first 120 bytes, and not also as
+// harmless reports whether a line is marked as a warning or less in its first 120 bytes, and not also as
 // an error.
 func harmless(line string) bool {
 	line = line[:min(len(line), 120)]

@@ -68,7 +68,7 @@ func (c *channel) take(r *xssh.Request) bool {
 		var w struct{ Width, Height, X, Y uint32 }
 		if ok = xssh.Unmarshal(r.Payload, &w) == nil; ok {
 			select {
-			case <-c.sizes: // nobody has asked for it, and won't
+			case <-c.sizes: // no one has asked for it, and won't
 			default:
 			}
 			c.sizes <- ssh.Window{Width: int(w.Width), Height: int(w.Height)}

@@ -226,7 +226,7 @@ func runTerminal(cmd *exec.Cmd, ch *channel, w ssh.Window) error {
 }
 
 // openTerminal opens one. The near side doesn't block: else it would stay open, and its programs
-// unaware, for as long as somebody reads from it.
+// unaware, for as long as someone reads from it.
 func openTerminal(w ssh.Window) (near, far *os.File, err error) {
 	blocking, far, err := pty.Open()
 	if err != nil {

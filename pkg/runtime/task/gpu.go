@@ -84,7 +84,7 @@ func waitSMI(limit time.Duration, ask func(context.Context) smi) (smi, bool) {
 	}
 }
 
-// parseECC tells whether a GPU counts memory errors that can't be corrected, since its driver was
+// parseECC reports whether a GPU counts memory errors that can't be corrected, since its driver was
 // loaded. Up to Volta such are called double_bit, with a total, later by where they were:
 // dram_uncorrectable, sram_uncorrectable and parts of it. With MIG the GPU has no counts and each of
 // its devices has its own. What isn't a number isn't counted: "N/A", "[Not Supported]".

@@ -61,7 +61,7 @@ func (t *task) checkPorts() error {
 	return nil
 }
 
-// taken tells whether somebody listens on a port. Listening is the surest way to see, on whatever
+// taken reports whether someone listens on a port. Listening is the surest way to see, on whatever
 // address; a port that this user may not have is asked for by connecting.
 func taken(port int) bool {
 	l, err := net.Listen("tcp", ":"+strconv.Itoa(port)) //nolint:noctx // nothing to wait for

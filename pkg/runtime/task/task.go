@@ -207,7 +207,7 @@ func (t *task) get(name string) string {
 }
 
 // peers waits for the job's other tasks, where there are any. Where tasks don't wait for each other
-// nobody publishes addresses, which would change with each retry; their names stay.
+// no one publishes addresses, which would change with each retry; their names stay.
 func (t *task) peers(ctx context.Context, self env.Self) (*peers.Peers, error) {
 	if t.spec.Tasks() <= 1 || !t.spec.Gang {
 		return nil, nil //nolint:nilnil // there are none

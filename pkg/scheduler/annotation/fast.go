@@ -151,7 +151,7 @@ func (l *lines) valueOf(i, indent, depth int) (int32, bool) {
 	return l.t.add(value{kind: kindNull}), true
 }
 
-// has tells whether a map has a key.
+// has reports whether a map has a key.
 func (t *tree) has(parent int32, key span) bool {
 	text := t.part(key)
 	for i := t.nodes[parent].first; i != 0; i = t.nodes[i].next {

@@ -20,7 +20,7 @@ const maxBindInfo = 1 << 20
 func ReadBound(r *cell.Request, annotations map[string]string) (p *cell.Placement, slot int, err error) {
 	text := annotations[BindInfoKey]
 	if text == "" {
-		return nil, 0, fmt.Errorf("annotation %s: it is missing or empty, so that nobody knows which GPUs the pod has", BindInfoKey)
+		return nil, 0, fmt.Errorf("annotation %s: it is missing or empty, so that it is unknown which GPUs the pod has", BindInfoKey)
 	}
 	var b bindInfo
 	if err := read(text, maxBindInfo, func(t *tree) error {

@@ -129,7 +129,7 @@ func appendQuoted(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// isV2 tells whether version 1 can't express the gang's shape.
+// isV2 reports whether version 1 can't express the gang's shape.
 func isV2(r *cell.Request) bool {
 	if len(r.Root.Children) > 0 || r.Root.Within != "" {
 		return true

@@ -61,7 +61,7 @@ type Device struct {
 const (
 	// Waiting: no place yet. Preempting: cells are reserved and their users are leaving. Binding: it
 	// has its place and Kubernetes isn't told yet. Bound: Kubernetes knows. Ignored: bound by
-	// somebody else, or in contradiction to what is known.
+	// someone else, or in contradiction to what is known.
 	Waiting    = "Waiting"
 	Preempting = "Preempting"
 	Binding    = "Binding"

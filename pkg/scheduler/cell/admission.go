@@ -49,7 +49,7 @@ func (v *validator) admitChain(chain string, cells []Expanded) {
 	}
 }
 
-// loose tells whether a cell is, or has inside, a pinned cell that somebody owns, and counts by level
+// loose reports whether a cell is, or has inside, a pinned cell that someone owns, and counts by level
 // the cells that lie beside such cells.
 func (v *validator) loose(e *Expanded, depth int, free []int) bool {
 	if e.Pinned != "" && v.pinned[e.Pinned].owner != "" {

@@ -29,7 +29,7 @@ type Request struct {
 	// Root is the shape of the whole gang. Set is the index of the pod's own set in Sets().
 	Root Group
 	Set  int
-	// User and UserGroup are charged against the quotas of the virtual cluster; "" is charged to nobody.
+	// User and UserGroup are charged against the quotas of the virtual cluster; "" is charged to no one.
 	User, UserGroup string
 }
 

@@ -49,7 +49,7 @@ func (s *Scheduler) checkGangs() error {
 				if v.owner == g {
 					virtual[v] = g
 				} else if p.reserving == nil || p.reserving != v.owner {
-					return fmt.Errorf("gang %s lost %s to nobody", g.key, v.address)
+					return fmt.Errorf("gang %s lost %s to no one", g.key, v.address)
 				}
 			}
 		}

@@ -15,7 +15,7 @@ type Scheduler struct {
 	order     uint64 // of the youngest gang
 	epoch     uint64 // grows with every change; a plan holds in its own epoch only
 	stamp     uint64 // marks gangs during one search
-	unsettled bool   // the doomed cells have to be chosen anew
+	unsettled bool   // the doomed cells have to be chosen again
 	possible  map[string]bool
 	bereft    []*gang // may have their guarantee back
 }
@@ -26,7 +26,7 @@ type chain struct {
 	id    int
 	cpu   bool       // its leaves are CPU cells
 	cells [][]*pcell // by level, in order
-	view  *view      // over the leaves that nobody uses, for opportunistic gangs
+	view  *view      // over the leaves that no one uses, for opportunistic gangs
 	// Buddy allocation of preassigned cells. A cell is free if neither it nor an ancestor nor a
 	// descendant is preassigned; free counts the largest ones, by level.
 	largest  []bitset

@@ -75,7 +75,7 @@ func (s *Scheduler) own(g *gang, p *pcell, v *vcell) {
 	p.chain.touch(p.node)
 }
 
-// disown takes the virtual leaf away from its owner and gives it to next, nil for nobody.
+// disown takes the virtual leaf away from its owner and gives it to next, nil for no one.
 func (s *Scheduler) disown(v *vcell, next *gang) {
 	v.space.used[v.owner.priority]--
 	v.owner = next
@@ -190,7 +190,7 @@ func (s *Scheduler) restoreGuarantees() []Downgrade {
 	return back
 }
 
-// promote gives a gang the virtual cells back that it had, if nobody has them.
+// promote gives a gang the virtual cells back that it had, if no one has them.
 func (s *Scheduler) promote(g *gang) bool {
 	if g.space != nil || g.former == nil || g.priority < MinGuaranteed {
 		return false

@@ -159,7 +159,7 @@ func (m *mapper) child(v *vcell, p *pcell) bool {
 	return false
 }
 
-// idleLeaves counts the leaves of a cell that nobody uses.
+// idleLeaves counts the leaves of a cell that no one uses.
 func (m *mapper) idleLeaves(p *pcell) int {
 	if p.level > m.node {
 		return int(m.view.upper[p.level-m.node-1][p.index].free)

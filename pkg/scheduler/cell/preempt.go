@@ -192,7 +192,7 @@ func (p *preemption) inUpper(level int) bool {
 	return true
 }
 
-// trial is a copy of the search with nobody marked.
+// trial is a copy of the search with no one marked.
 func (p *preemption) trial() *preemption {
 	*p.clock++
 	return &preemption{killing{stamp: *p.clock}, p.space, p.shape, p.priority, p.lazy, p.clock}

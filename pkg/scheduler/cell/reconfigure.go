@@ -6,7 +6,7 @@ import (
 )
 
 // Reconfigure makes a scheduler for another configuration with the same gangs and bad hardware, and
-// reports what they lose. Reservations are dropped; they are made anew when their pods are scheduled again. s itself
+// reports what they lose. Reservations are dropped; they are made again when their pods are scheduled again. s itself
 // is not changed, so that this is also the dry run.
 func (s *Scheduler) Reconfigure(c Config) (*Scheduler, []Downgrade, error) {
 	n, err := New(c)

@@ -56,7 +56,7 @@ func (t *tree) shapeOf(r *Request) (*shape, error) {
 	return s, nil
 }
 
-// bound tells whether a part, or one inside, has to lie in one cell.
+// bound reports whether a part, or one inside, has to lie in one cell.
 func (p *part) bound() bool { return p.within >= 0 || slices.ContainsFunc(p.kids, (*part).bound) }
 
 // order brings large pods to the front: what is placed last finds the smallest holes. Of equal ones

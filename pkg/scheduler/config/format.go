@@ -97,7 +97,7 @@ func (s *skuTypes) DecodeNode(_ *strictyaml.Decoder, n *yaml.Node, _ strictyaml.
 // unknownKeys takes keys that mean nothing. HiveD ignores them, so that they are only warnings.
 type unknownKeys map[string]ignored
 
-// ignored is a value of any form that nobody reads.
+// ignored is a value of any form that no one reads.
 type ignored struct{}
 
 // DecodeNode implements strictyaml.NodeDecoder.

@@ -163,7 +163,7 @@ func (r *reader) warnUnusedTypes(c cell.Config) {
 	}
 }
 
-// warnHardware finds nodes whose names are made up, and pinned cells that belong to nobody.
+// warnHardware finds nodes whose names are made up, and pinned cells that belong to no one.
 func (r *reader) warnHardware(c cell.Config) {
 	w := hardwareWalk{reader: r, node: map[string]bool{}, child: map[string]string{}, owned: map[string]bool{}}
 	for _, t := range c.Types {
@@ -208,7 +208,7 @@ func (w *hardwareWalk) cell(p *cell.Physical, typeName string, path strictyaml.P
 	}
 }
 
-// aboveNode tells whether a type holds nodes.
+// aboveNode reports whether a type holds nodes.
 func (w *hardwareWalk) aboveNode(typeName string) bool {
 	for t := w.child[typeName]; t != ""; t = w.child[t] {
 		if w.node[t] {

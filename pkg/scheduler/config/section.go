@@ -85,7 +85,7 @@ func isEmptyFile(findings strictyaml.Findings) bool {
 	return len(findings) == 1 && findings[0].Rule == "yaml/empty"
 }
 
-// says tells whether there is a text; OpenPAI takes a single character for none.
+// says reports whether there is a text; OpenPAI takes a single character for none.
 func (b textBlock) says() bool { return len(strings.TrimSpace(b.text)) > 1 }
 
 func (p physicalCluster) empty() bool { return len(p.Types) == 0 && len(p.Cells) == 0 }

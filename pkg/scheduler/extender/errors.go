@@ -24,7 +24,7 @@ func notFound(format string, args ...any) error {
 	return &userError{http.StatusNotFound, fmt.Sprintf(format, args...)}
 }
 
-// errNotLeading is answered while the kube-scheduler of another pod decides, or nobody does yet.
+// errNotLeading is answered while the kube-scheduler of another pod decides, or no one does yet.
 var errNotLeading = errors.New("this replica doesn't lead")
 
 // envelope returns the status code and the text of an error, as HiveD writes them.

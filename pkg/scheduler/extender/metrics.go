@@ -111,7 +111,7 @@ var (
 	descFree       = desc("free_cells", "Largest free and healthy cells, by type.", "cell_type")
 	descVCOwned    = desc("vc_guaranteed_gpus", "GPUs that a virtual cluster owns.", "vc")
 	descVCUsed     = desc("vc_used_gpus", "GPUs of its own that it uses.", "vc")
-	descVCOpp      = desc("vc_opportunistic_gpus", "GPUs that its gangs use beyond that, while nobody else needs them.", "vc")
+	descVCOpp      = desc("vc_opportunistic_gpus", "GPUs that its gangs use beyond that, while no other gang needs them.", "vc")
 	descVCBad      = desc("vc_bad_gpus", "GPUs that it owns and that can't be used.", "vc")
 	descVCFree     = desc("vc_free_cells", "Largest cells that it has free, by type.", "vc", "cell_type")
 	descVCFrag     = desc("vc_fragmentation_ratio", "1 − its largest free cell's GPUs ÷ all its free GPUs.", "vc")

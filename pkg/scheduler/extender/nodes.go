@@ -58,7 +58,7 @@ func (s *state) reconcileNode(name string, obj *corev1.Node) {
 	}
 }
 
-// nodeHealth tells whether pods can run on a node, and if not, why.
+// nodeHealth reports whether pods can run on a node, and if not, why.
 func nodeHealth(obj *corev1.Node) (healthy bool, reason string) {
 	if obj == nil {
 		return false, "Kubernetes has no such node"

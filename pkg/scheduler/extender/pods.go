@@ -56,7 +56,7 @@ func (s *state) update(p *pod, obj *corev1.Pod) {
 // updateUnbound takes note of a request that was corrected.
 func (s *state) updateUnbound(p *pod, obj *corev1.Pod) {
 	if p.state != api.Waiting && p.state != api.Preempting {
-		return // the informer is behind: nobody unbinds a pod
+		return // the informer is behind: no one unbinds a pod
 	}
 	old := p.object
 	p.object = obj
@@ -106,7 +106,7 @@ func (s *state) ignoreForeign(p *pod) bool {
 	case p.request == nil:
 		s.ignore(p, fmt.Sprintf("its request can't be read: %s", p.reason))
 	case p.object.Annotations[annotation.BindInfoKey] == "":
-		s.ignore(p, "it was bound by somebody else; no GPU is counted as used by it")
+		s.ignore(p, "it was bound by another scheduler; no GPU is counted as used by it")
 	default:
 		return false
 	}

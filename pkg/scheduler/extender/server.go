@@ -27,7 +27,7 @@ const (
 	forwarded = "X-Pai-Scheduler-Forwarded"
 )
 
-// Verbs is the handler for the kube-scheduler beside us, and for nobody else. The read-only API
+// Verbs is the handler for the kube-scheduler beside us, and for no one else. The read-only API
 // is there as well, as in HiveD.
 func (e *Extender) Verbs() http.Handler {
 	mux := http.NewServeMux()

@@ -249,7 +249,7 @@ func completed(obj *corev1.Pod) bool {
 	return obj.Status.Phase == corev1.PodSucceeded || obj.Status.Phase == corev1.PodFailed
 }
 
-// wantsGPUs tells whether a pod is ours: one of its containers has a limit of EnableKey.
+// wantsGPUs reports whether a pod is ours: one of its containers has a limit of EnableKey.
 func wantsGPUs(obj *corev1.Pod) bool {
 	has := func(list []corev1.Container) bool {
 		return slices.ContainsFunc(list, func(c corev1.Container) bool {

@@ -57,7 +57,7 @@ func (s *state) wake() {
 	s.woken = s.freed
 }
 
-// couldStart tells whether kube-scheduler would get another answer than last time for a pod.
+// couldStart reports whether kube-scheduler would get another answer than last time for a pod.
 func (s *state) couldStart(p *pod) bool {
 	d := s.core.Schedule(cell.PodID(p.uid), p.request, cell.Filtering, nil)
 	s.apply(d.Changes)

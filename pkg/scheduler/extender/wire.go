@@ -63,7 +63,7 @@ type metaVictims struct {
 
 type metaPod struct{ UID string }
 
-// nodeNames is a list of node names in JSON. It is not decoded unless somebody asks for more than
+// nodeNames is a list of node names in JSON. It is not decoded unless someone asks for more than
 // one name: there are as many as the cluster has nodes, in every call.
 type nodeNames struct {
 	raw []byte
@@ -79,7 +79,7 @@ func (n *nodeNames) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// mentions tells whether a node is in the list, without decoding it.
+// mentions reports whether a node is in the list, without decoding it.
 func (n *nodeNames) mentions(name string) bool {
 	return bytes.Contains(n.raw, strconv.AppendQuote(nil, name))
 }

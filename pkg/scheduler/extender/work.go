@@ -105,7 +105,7 @@ func (w *work) do(ctx context.Context, t task) error {
 	}
 }
 
-// leadsFor tells whether the state is that of the term.
+// leadsFor reports whether the state is that of the term.
 func (e *Extender) leadsFor(term string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -139,7 +139,7 @@ func (e *Extender) subject(t task) (obj *corev1.Pod, text string) {
 	return p.object, text
 }
 
-// mustGo tells whether a victim still is one: who needs its cells may have left meanwhile.
+// mustGo reports whether a victim still is one: who needs its cells may have left meanwhile.
 func (s *state) mustGo(p *pod) bool {
 	if p.request == nil {
 		return false

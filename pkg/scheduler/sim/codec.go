@@ -13,7 +13,7 @@ type codec interface {
 	write(r *cell.Request, d *cell.Decision)
 }
 
-// textCodec reads and writes annotations, at every call anew.
+// textCodec reads and writes annotations, afresh at every call.
 type textCodec struct{}
 
 func (textCodec) read(_ *job, p *pod) (*cell.Request, error) {

@@ -54,7 +54,7 @@ type PinnedCell struct {
 	CPUCells int    `json:"cpuCells,omitempty"`
 }
 
-// Remainder is what belongs to nobody: the largest cells that are left when all virtual clusters
+// Remainder is what belongs to no one: the largest cells that are left when all virtual clusters
 // have theirs.
 type Remainder struct {
 	GPUs     int               `json:"gpus"`
@@ -62,7 +62,7 @@ type Remainder struct {
 	Cells    []cell.LevelCount `json:"cells"`
 }
 
-// chainState is a chain with the cells of each level that nobody has.
+// chainState is a chain with the cells of each level that no one has.
 type chainState struct {
 	Chain
 	cpu    bool
@@ -127,7 +127,7 @@ func (s *chainState) kind(leaves int) (gpus, cpuCells int) {
 	return leaves, 0
 }
 
-// add counts a cell and those below; it tells whether a pinned cell is among them. What holds none is
+// add counts a cell and those below; it reports whether a pinned cell is among them. What holds none is
 // free to be assigned, as one cell where its parent isn't.
 func (s *chainState) add(x *cell.Expanded, level int, pinned map[string]PinnedCell) bool {
 	s.Levels[level].Count++

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// maxFrames is how many places of a panic are told: enough to find it, few enough for one line.
+// maxFrames is how many places of a panic are reported: enough to find it, few enough for one line.
 const maxFrames = 4
 
 // panicked describes what the scheduler panicked with, and where. It is called while the panic is being recovered.

@@ -26,7 +26,7 @@ type Core interface {
 type Options struct {
 	// Meter measures what decisions cost; nil leaves Report.Speed out.
 	Meter Meter
-	// Progress is told how many of all jobs have arrived.
+	// Progress is called with how many of all jobs have arrived.
 	Progress func(arrived, all int)
 	// CoreOnly leaves out reading and writing annotations, to see what the core alone costs.
 	CoreOnly bool
@@ -209,7 +209,7 @@ func (r *run) hold(j *job, gpus int) {
 	}
 }
 
-// withinQuota tells whether a guaranteed job and those of its virtual cluster that it can't preempt
+// withinQuota reports whether a guaranteed job and those of its virtual cluster that it can't preempt
 // fit into what the virtual cluster owns.
 func (r *run) withinQuota(j *job) bool {
 	if j.Priority < 0 {

@@ -36,7 +36,7 @@ type Quota struct {
 	Groups   map[string]int `yaml:"groups,omitempty" json:"groups,omitempty"`
 }
 
-// IsZero tells whether nothing is limited.
+// IsZero reports whether nothing is limited.
 func (q Quota) IsZero() bool {
 	return q.PerUser == 0 && q.PerGroup == 0 && len(q.Users) == 0 && len(q.Groups) == 0
 }

@@ -24,7 +24,7 @@ const (
 const remedyEdit = "take the files with: paictl config pull -o DIR; edit services-configuration.yaml there; then: paictl config push -p DIR, and: paictl service start -n scheduler"
 
 // Edit returns the text of services-configuration.yaml with virtual clusters set, or removed where
-// the change is nil. Only the lines of those that change are written anew; everything else stays byte for byte.
+// the change is nil. Only the lines of those that change are rewritten; everything else stays byte for byte.
 // What it returns has been read again and says what was asked for.
 func Edit(text []byte, changes map[string]*Definition) ([]byte, error) {
 	// It also refuses what would keep the parser busy for hours.

@@ -114,7 +114,7 @@ func ends(cellType string) (first, last string) {
 	return first, cellType[strings.LastIndex(cellType, ".")+1:]
 }
 
-// sameType tells whether two paths mean the same cells.
+// sameType reports whether two paths mean the same cells.
 func sameType(a, b string) bool {
 	firstA, lastA := ends(a)
 	firstB, lastB := ends(b)

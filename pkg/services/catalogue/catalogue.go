@@ -43,7 +43,7 @@ type Service struct {
 	Enabled   bool
 	// Source is SourceEmbedded, or the reference of the chart: oci://..., https://..., a path.
 	Source string
-	// Chart is nil where the chart is upstream's and nobody fetched it.
+	// Chart is nil where the chart is upstream's and no one fetched it.
 	Chart *chart.Chart
 	// Values are what Helm gets over the chart's own defaults: section, layout and global
 	// settings. They hold no secret.
@@ -78,7 +78,7 @@ type ChartRef struct {
 	// paths start at Dir.
 	Chart   string
 	Version string
-	Digest  string // sha256:<hex> of the chart's archive, "" where nobody pinned it
+	Digest  string // sha256:<hex> of the chart's archive, "" where no one pinned it
 	// PlainHTTP allows a registry without TLS; only with Digest.
 	PlainHTTP bool
 	Dir       string // the folder of the configuration, "" where it came from a cluster
@@ -103,7 +103,7 @@ func (s *Service) SetCredentialsRevision(revision string) {
 }
 
 // ReleaseValues are Values, and the secret values of an upstream service. They go to Helm
-// and are shown to nobody.
+// and are shown to no one.
 func (s *Service) ReleaseValues() map[string]any { return merge(s.Values, s.secretValues) }
 
 // ShownValues are ReleaseValues with every secret masked.

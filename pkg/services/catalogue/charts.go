@@ -125,7 +125,7 @@ func (c *embeddedChart) readAnnotations() error {
 	return nil
 }
 
-// hasPods tells whether there is anything to place.
+// hasPods reports whether there is anything to place.
 func (c *embeddedChart) hasPods() bool { return !slices.Contains(c.placement, PlacementNone) }
 
 // words splits a list with commas.

@@ -15,7 +15,7 @@ type Selection struct {
 	// Services in the order in which they start; SelectDependents returns them in the order
 	// in which they stop.
 	Services []*Service
-	// Added are the names of services that nobody asked for and that others need.
+	// Added are the names of services that no one asked for and that others need.
 	Added []string
 }
 

@@ -85,7 +85,7 @@ func (b *builder) load() *Catalogue {
 	return c
 }
 
-// isUpstream tells whether a section names a chart of its own. It may bear the name of an
+// isUpstream reports whether a section names a chart of its own. It may bear the name of an
 // embedded service and then takes its place.
 func isUpstream(section any) bool {
 	m, ok := section.(map[string]any)

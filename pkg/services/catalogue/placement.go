@@ -30,7 +30,7 @@ func placementRemedy(cfg *config.Cluster) string {
 	return fmt.Sprintf("write %s, or some of the roles: %s", PlacementAll, strings.Join(sorted(maps.Keys(cfg.Roles.Roles)), ", "))
 }
 
-// onRoles tells whether a placement names roles.
+// onRoles reports whether a placement names roles.
 func onRoles(placement []string) bool {
 	return !slices.Contains(placement, PlacementAll) && !slices.Contains(placement, PlacementNone)
 }
@@ -115,7 +115,7 @@ func nodeSelectorTerm(labels map[string]string) map[string]any {
 }
 
 // tolerations are for the taints that a machine gets from its roles: those of the placement,
-// and those of other roles that such a machine has beside it. Taints that somebody gave to
+// and those of other roles that such a machine has beside it. Taints that someone gave to
 // one machine alone are respected.
 func tolerations(cfg *config.Cluster, placement []string) []any {
 	taints := map[string]bool{}

@@ -49,7 +49,7 @@ const referenceHead = `## The services and their settings. Each section below sh
 `
 
 const referenceTail = `
-## A service from somebody else's chart. It needs nothing but chart and version.
+## A service from a chart of others. It needs nothing but chart and version.
 # my-service:
 #   ## oci://REGISTRY/PATH, https://REPOSITORY#NAME, https://....tgz, or a path.
 #   chart: oci://registry.example.com/charts/my-service
@@ -149,7 +149,7 @@ func trimBlank(lines []string) []string {
 	return lines
 }
 
-// hiddenLines are those of values that paictl sets and nobody else, with their comments.
+// hiddenLines are those of values that paictl sets and no one else, with their comments.
 func hiddenLines(root *yaml.Node, lines []string) map[int]bool {
 	hidden := map[int]bool{}
 	for i := 0; i+1 < len(root.Content); i += 2 {

@@ -32,7 +32,7 @@ func SchedulerConfig(cfg *config.Cluster) (cell.Config, config.Findings) {
 	if text := cfg.Source(config.ServicesFile); text != nil {
 		return schedulerconfig.FromCluster(cfg.Layout, file, text)
 	}
-	// Nobody has written the file yet: the sections stand elsewhere, if anywhere.
+	// No one has written the file yet: the sections stand elsewhere, if anywhere.
 	sections := schedulerSections(cfg)
 	text, err := strictyaml.Encode(sections, nil)
 	if err != nil {
@@ -86,7 +86,7 @@ func placeOf(field string, paths map[string]strictyaml.Path) strictyaml.Path {
 	return best
 }
 
-// schedules tells whether the scheduler has something to do where no section says that it runs: a
+// schedules reports whether the scheduler has something to do where no section says that it runs: a
 // machine has GPUs, or a section says what hardware there is and whose.
 func schedules(cfg *config.Cluster) bool {
 	sections := schedulerSections(cfg)

@@ -110,7 +110,7 @@ func (s *valuesSchema) check(values map[string]any) (problems []problem) {
 	if s.root == nil {
 		return nil
 	}
-	// A schema of somebody else's chart could hold what the library doesn't expect.
+	// A schema of someone else's chart could hold what the library doesn't expect.
 	defer func() {
 		if r := recover(); r != nil {
 			problems = []problem{{message: fmt.Sprintf("the values can't be checked: %v", r)}}

@@ -15,7 +15,7 @@ import (
 )
 
 // details are what is read only about objects that look bad. Errors are no answer: the
-// problem is told without them.
+// problem is reported without them.
 type details interface {
 	events(ctx context.Context, about corev1.ObjectReference) []corev1.Event
 	log(ctx context.Context, pod *corev1.Pod, container string, previous bool) []string

@@ -12,7 +12,7 @@ import (
 )
 
 // feed keeps what waits look at up to date: one list and one watch per kind of a namespace,
-// for as long as somebody waits in it.
+// for as long as someone waits in it.
 type feed struct {
 	stores []cache.Store
 	synced []cache.InformerSynced

@@ -17,7 +17,7 @@ type verdict struct {
 	since           time.Time
 }
 
-// judge looks at all targets. It asks nobody.
+// judge looks at all targets, and sends no request.
 func judge(targets []target, s *snapshot) verdict {
 	out := verdict{ready: true}
 	for _, t := range targets {
@@ -58,7 +58,7 @@ func (s *snapshot) judgeOne(t target) verdict {
 func missing(t target) verdict {
 	return verdict{found: []suspicion{{group: t.String(), Problem: Problem{
 		Object: t.String(), Reason: "Missing", Message: "it is not there", Final: true,
-		Hint: "somebody has deleted it; put it back with: paictl service start",
+		Hint: "it was deleted; restore it with: paictl service start",
 	}}}}
 }
 
@@ -100,7 +100,7 @@ func (s *snapshot) claim(t target) verdict {
 		return verdict{ready: true}
 	case c.Status.Phase == corev1.ClaimLost:
 		p.Reason, p.Final, p.Message = "VolumeLost", true, fmt.Sprintf("its volume %s is gone, and with it the data", c.Spec.VolumeName)
-		p.Hint = "bring the volume back, or delete the claim and start anew: kubectl -n " + t.namespace + " delete pvc " + t.name
+		p.Hint = "bring the volume back, or delete the claim and start the service again: kubectl -n " + t.namespace + " delete pvc " + t.name
 	case class != "" && c.Spec.VolumeName == "":
 		sc, found := find(s.classes, "", class)
 		if found && sc.VolumeBindingMode != nil && *sc.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer {

@@ -63,7 +63,7 @@ func nodeOf(p *corev1.Pod) string {
 	return ""
 }
 
-// onBadNode tells whether the pod is bound to a node that doesn't answer, or is gone.
+// onBadNode reports whether the pod is bound to a node that doesn't answer, or is gone.
 func (s *snapshot) onBadNode(p *corev1.Pod) (string, bool) {
 	name := nodeOf(p)
 	return name, name != "" && nodeCondition(s.byNode[name]).Status != corev1.ConditionTrue
@@ -80,7 +80,7 @@ func nodeCondition(n *corev1.Node) corev1.NodeCondition {
 	return corev1.NodeCondition{}
 }
 
-// badNode is told, and waited for only where a service can't do without it.
+// badNode is reported, and waited for only where a service can't do without it.
 func (s *snapshot) badNode(name string) suspicion {
 	out := suspicion{group: object("node", name), Problem: Problem{
 		Object: object("node", name), Reason: "NodeNotReady", Message: "the node is gone",
@@ -101,7 +101,7 @@ func (s *snapshot) badNode(name string) suspicion {
 	return out
 }
 
-// roomComing tells whether pods are just ending on nodes that this one could use.
+// roomComing reports whether pods are just ending on nodes that this one could use.
 func (s *snapshot) roomComing(p *corev1.Pod) bool {
 	return p.Status.NominatedNodeName != "" || slices.ContainsFunc(s.pods, func(o *corev1.Pod) bool { return o.DeletionTimestamp != nil })
 }

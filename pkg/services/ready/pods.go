@@ -13,7 +13,7 @@ import (
 const (
 	// startPatience is how long a pod may make its containers before its events are read.
 	startPatience = 3 * time.Second
-	// probePatience is how long a container may run without being ready before that is told.
+	// probePatience is how long a container may run without being ready before that is reported.
 	probePatience = 10 * time.Second
 	// pullPatience is how long a registry may be out of reach before waiting is given up.
 	pullPatience = time.Minute

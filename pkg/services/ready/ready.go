@@ -1,4 +1,4 @@
-// Package ready tells whether the objects of a release work, and why not.
+// Package ready reports whether the objects of a release work, and why not.
 // In: the manifest of a release and the cluster. Out: a state with one problem per cause:
 // what, why, and what to do.
 package ready

@@ -13,7 +13,7 @@ import (
 // find out the rest.
 type suspicion struct {
 	Problem
-	// group is the workload that suffers. One cause is told once per group, however many pods
+	// group is the workload that suffers. One cause is reported once per group, however many pods
 	// have it.
 	group string
 	// refine reads events or a log. It returns false where there is nothing to tell after all.
@@ -83,7 +83,7 @@ func rank(p Problem) int {
 	return 1
 }
 
-// older tells whether something has been so for a while; the zero time has not.
+// older reports whether something has been so for a while; the zero time has not.
 func older(now, since time.Time, than time.Duration) bool {
 	return !since.IsZero() && now.Sub(since) >= than
 }

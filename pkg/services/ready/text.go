@@ -10,7 +10,7 @@ const (
 	// messageLimit bounds a message, lineLimit a line of a log, in characters.
 	messageLimit = 300
 	lineLimit    = 600 // a Go program's line tells its error at the end
-	// logLines is how much of a crashed container's log is told.
+	// logLines is how much of a crashed container's log is shown.
 	logLines = 5
 )
 

@@ -38,7 +38,7 @@ func (e *UnknownError) Error() string {
 
 func (e *UnknownError) Unwrap() error { return e.Err }
 
-// transient tells whether an error may be gone when it is asked again: an API server that is
+// transient reports whether an error may be gone when it is asked again: an API server that is
 // away, starts, or has too much to do.
 func transient(err error) bool {
 	var status apierrors.APIStatus

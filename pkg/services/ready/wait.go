@@ -31,7 +31,7 @@ type WaitOptions struct {
 	Timeout time.Duration
 	// Grace is how long a final problem must stay before the wait is given up; 0 means 10 s.
 	Grace time.Duration
-	// OnChange is told each new state, the first and the last included. It may be nil.
+	// OnChange is called with each new state, the first and the last included. It may be nil.
 	OnChange func(State)
 }
 
@@ -165,7 +165,7 @@ func (w *waiter) tell(s State) {
 	}
 }
 
-// stays tells whether a final problem has been there for the time of grace. The same problem
+// stays reports whether a final problem has been there for the time of grace. The same problem
 // of another pod of the workload goes on with its time.
 func (w *waiter) stays(now time.Time, causes []cause) bool {
 	seen := map[string]bool{}
@@ -245,7 +245,7 @@ func (w *waiter) get(ctx context.Context, t target) (metav1.Object, error) {
 // lag is how long a feed may not know yet what the API knew when the wait began.
 const lag = 5 * time.Second
 
-// stale tells whether a workload is older in the snapshot than it was when the wait began.
+// stale reports whether a workload is older in the snapshot than it was when the wait began.
 func (w *waiter) stale(s *snapshot) bool {
 	have := map[types.UID]int64{}
 	for _, o := range s.deployments {

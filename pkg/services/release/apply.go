@@ -80,7 +80,7 @@ func (h *helm) study(ctx context.Context, r Request, rehearsal bool) (*job, erro
 }
 
 // compare renders what is wanted and says whether it is what the cluster holds. Templates
-// that make up passwords or certificates render anew each time: two renderings that differ
+// that make up passwords or certificates render differently each time: two renderings that differ
 // say so, and what is deployed stays.
 func (j *job) compare() (same bool, err error) {
 	if j.past.base == nil || j.past.leaving {
@@ -145,7 +145,7 @@ func (j *job) decide(same bool) string {
 }
 
 // heal brings the records, and what an unfinished run has left behind, to where Helm can go
-// on. The caller holds the lock of the services, so nobody is at it.
+// on. The caller holds the lock of the services, so no one is at it.
 func (j *job) heal(ctx context.Context) error {
 	if !j.past.cut {
 		return nil

@@ -35,7 +35,7 @@ func (c *client) Build(reader io.Reader, validate bool) (helmkube.ResourceList, 
 	return list, err
 }
 
-// onlyUnneeded tells whether the error is about missing kinds alone, and none that is needed.
+// onlyUnneeded reports whether the error is about missing kinds alone, and none that is needed.
 func (c *client) onlyUnneeded(err error) bool {
 	return utilerrors.FilterOut(err, func(err error) bool {
 		missing, ok := errors.AsType[*meta.NoKindMatchError](err)

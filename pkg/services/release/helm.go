@@ -17,7 +17,7 @@ import (
 const hookTimeout = 5 * time.Minute
 
 // helm is the Manager that is made of Helm v3's library. Helm's own configuration is made
-// anew for each call, because it is not safe to share; what is costly in it is shared.
+// again for each call, because it is not safe to share; what is costly in it is shared.
 type helm struct{ *connection }
 
 // NewHelm returns the Manager of a cluster. Calls may run in parallel, each on a release of

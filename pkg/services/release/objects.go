@@ -19,7 +19,7 @@ import (
 // id tells objects apart, whatever version of their API they are written in.
 type id struct{ group, kind, namespace, name string }
 
-// String is how people are told: "deployment pai-system/grafana".
+// String is what messages call it: "deployment pai-system/grafana".
 func (i id) String() string {
 	kind := strings.ToLower(i.kind)
 	if i.namespace == "" {

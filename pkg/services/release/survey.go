@@ -212,7 +212,7 @@ func (v survey) owned(u *unstructured.Unstructured) *unstructured.Unstructured {
 
 // adoptable says whether an object that is there already may become the release's: it is
 // its own from an earlier time (a kept volume, an install that was cut off), or it is the
-// platform's and nobody else's.
+// platform's and no one else's.
 func (v survey) adoptable(o object, live *unstructured.Unstructured) error {
 	labels, annotations := live.GetLabels(), live.GetAnnotations()
 	name, namespace := annotations[ownerName], annotations[ownerNamespace]
@@ -225,7 +225,7 @@ func (v survey) adoptable(o object, live *unstructured.Unstructured) error {
 	case labels[partOf] == platform && (labels[instance] == "" || labels[instance] == v.release):
 		return nil
 	}
-	return hint.Errorf("delete it if nobody needs it (kubectl delete "+kubectlName(o)+"), or give the service another name or namespace",
+	return hint.Errorf("delete it if it is not needed (kubectl delete "+kubectlName(o)+"), or give the service another name or namespace",
 		"%s is there already and is not this service's", o)
 }
 

@@ -14,7 +14,7 @@ const (
 	MidTransfer
 	// MidRun: the script has started, or is about to.
 	MidRun
-	// AfterExec: the command has ended and had its effect; nobody hears of it.
+	// AfterExec: the command has ended and had its effect; no one hears of it.
 	AfterExec
 )
 

@@ -140,7 +140,7 @@ func (s *Session) connectWith(n Needs) {
 // writing the story.
 func (s *Session) Close() error {
 	err := s.CloseSink()
-	_ = s.client.Close() // the run is over; there is nobody to tell
+	_ = s.client.Close() // the run is over; there is no one to tell
 	return err
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/openpai/paictl/pkg/cluster"
+	"github.com/openpai/paictl/pkg/terminal"
 )
 
 // WriteTroubles prints, below a table of machines, what is the matter in full and what to do
@@ -32,6 +33,6 @@ func WriteTroubles(w io.Writer, machines []cluster.MachineStatus) {
 		if n := len(hosts[t]); n > 5 {
 			names = fmt.Sprintf("%s and %d more", strings.Join(hosts[t][:4], ", "), n-4)
 		}
-		fmt.Fprintf(w, "%s: %s\n  -> %s\n", names, strings.Join(strings.Fields(t.message), " "), t.hint)
+		fmt.Fprintf(w, "%s: %s\n  -> %s\n", names, terminal.Line(t.message), terminal.Line(t.hint))
 	}
 }

@@ -26,7 +26,7 @@ type reference struct {
 	ref    string // "" is the repository's HEAD
 }
 
-// IsGit tells whether a reference is to a git repository; else it is a folder.
+// IsGit reports whether a reference is to a git repository; else it is a folder.
 func IsGit(text string) bool { return strings.HasPrefix(text, gitPrefix) }
 
 // parse reads a reference. Its errors show no part of the text that may hold a password.

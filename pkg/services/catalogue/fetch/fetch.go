@@ -121,6 +121,6 @@ func digestOf(data []byte) string {
 }
 
 func wrongDigest(ref catalogue.ChartRef, got string) error {
-	return hint.Errorf("somebody replaced the chart, or the digest is that of another version; look at the chart before you write the new digest",
+	return hint.Errorf("the chart was replaced, or the digest is that of another version; look at the chart before you write the new digest",
 		"%s has the digest %s, not %s", ref.Chart, got, ref.Digest)
 }

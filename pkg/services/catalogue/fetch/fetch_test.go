@@ -150,7 +150,7 @@ func TestADigestPinsAChartOfARegistry(t *testing.T) {
 			}
 			require.Error(t, err)
 			assert.Contains(t, err.Error(), c.want)
-			assert.Contains(t, hint.Of(err), "somebody replaced the chart")
+			assert.Contains(t, hint.Of(err), "the chart was replaced")
 			files, _ := os.ReadDir(string(f.cache))
 			assert.Empty(t, files, "it is not kept")
 		})
@@ -282,7 +282,7 @@ func TestAChartComesFromARepository(t *testing.T) {
 		"but not of another version":   {catalogue.ChartRef{Chart: "/base-1.9.0.tgz", Version: "1.8.0"}, "", "is version 1.9.0, not 1.8.0", "write that version"},
 		"but not of no version":        {catalogue.ChartRef{Chart: "#base", Version: "3.0.0"}, "", "there is no version 3.0.0", "the versions are v2.0.0, 1.10.0, 1.9.0"},
 		"but not under another name":   {catalogue.ChartRef{Chart: "#bsae", Version: "1.9.0"}, "", "the repository has no chart bsae", `did you mean "base"?`},
-		"but not with a wrong digest":  {catalogue.ChartRef{Chart: "#base", Version: "1.9.0", Digest: "sha256:" + strings.Repeat("1", 64)}, "", "has the digest sha256:", "somebody replaced the chart"},
+		"but not with a wrong digest":  {catalogue.ChartRef{Chart: "#base", Version: "1.9.0", Digest: "sha256:" + strings.Repeat("1", 64)}, "", "has the digest sha256:", "the chart was replaced"},
 		"but not where there is none":  {catalogue.ChartRef{Chart: "/none-1.9.0.tgz"}, "", "404 Not Found", "check chart and version"},
 		"but not from a file of text":  {catalogue.ChartRef{Chart: "/index.yaml"}, "", "read http", ""},
 		"but not without a repository": {catalogue.ChartRef{Chart: "/folder#base", Version: "1.9.0"}, "", "404 Not Found", "check chart and version"},

@@ -132,5 +132,5 @@ func registryHost(domain string) string {
 	return domain
 }
 
-// sameHost tells whether a URL leads to the registry of the configuration.
+// sameHost reports whether a URL leads to the registry of the configuration.
 func (l logins) sameHost(u *url.URL) bool { return l.own.Username != "" && u.Host == l.own.Domain }

@@ -48,7 +48,7 @@ func (f *Fetcher) fromServer(ctx context.Context, ref catalogue.ChartRef) ([]byt
 		return nil, wrongDigest(ref, got)
 	}
 	if digest != "" && got != digest {
-		return nil, hint.Errorf("the repository is being changed, or somebody replaced the chart; ask who keeps it",
+		return nil, hint.Errorf("the repository is being changed, or the chart was replaced; ask who maintains it",
 			"%s has the digest %s, and the repository's index says %s", archive, got, digest)
 	}
 	return data, nil

@@ -1,4 +1,4 @@
-{{/* alert-manager.credentials: the name of the Secret with what nobody else may read. */}}
+{{/* alert-manager.credentials: the name of the Secret with what no other service may read. */}}
 {{- define "alert-manager.credentials" -}}
 {{- .Values.credentialsSecret | default (printf "%s-credentials" (include "pai.name" .)) -}}
 {{- end -}}

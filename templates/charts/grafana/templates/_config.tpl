@@ -1,4 +1,4 @@
-{{/* grafana.ini: Grafana asks nobody on the internet for anything. */}}
+{{/* grafana.ini: Grafana asks no one on the internet for anything. */}}
 {{- define "grafana.ini" -}}
 [server]
 http_port = 3000

@@ -40,7 +40,7 @@ extenders:
     httpTimeout: 15s
     # Names of nodes are sent, not the nodes.
     nodeCacheCapable: true
-    # Without it a pod could get GPUs that nobody counted.
+    # Without it a pod could get GPUs that no one counted.
     ignorable: false
     # Pods that ask for it are its own; others it never sees.
     managedResources:

@@ -98,7 +98,7 @@ capabilities:
 {{/*
 pai.access: the mounted files of the Secret that opens metrics and those who read them: (dict "root" .
 "keys" (list "web.yml")); a volume. Without global.accessSecret, as in a plain helm install, there is
-none, and nobody is asked for a password.
+none, and no one is asked for a password.
 */}}
 {{- define "pai.access" -}}
 - name: access
