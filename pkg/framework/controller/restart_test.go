@@ -358,21 +358,22 @@ func TestAReplicaGivesWayToStatesThatAnotherHasWritten(t *testing.T) {
 // A job of the same name was submitted after the one that a replica still works on, or before.
 func TestAChunkOfAnotherJobOfTheNameIsReplacedOnlyByTheOneThatIsThere(t *testing.T) {
 	w := simulate(t)
-	chunk := func(f *v1.Framework) *corev1.ConfigMap {
+	chunk := func(owner *v1.Framework) *corev1.ConfigMap {
 		return &corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{Name: status.Name("twice", 0), Namespace: w.namespace,
-				OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(f, v1.GroupVersion.WithKind(v1.Kind))}},
+				OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(owner, v1.GroupVersion.WithKind(v1.Kind))}},
 			Data: map[string]string{"attemptID": "0", "generation": "1"},
 		}
 	}
 	now := w.submit("twice", workers(120))
+	owner := w.submit("former", workers(1)) // it is there: what has no owner Kubernetes removes at any moment
 	before := now.DeepCopy()
-	before.UID = "of-a-former-life"
+	before.UID = owner.UID
 	require.NoError(t, controller.Put(t.Context(), w.c, now, chunk(now)))
-	assert.True(t, apierrors.IsConflict(controller.Put(t.Context(), w.c, before, chunk(before))), "it isn't there any more")
+	assert.True(t, apierrors.IsConflict(controller.Put(t.Context(), w.c, before, chunk(owner))), "it isn't there any more")
 
 	require.NoError(t, w.c.Delete(t.Context(), chunk(now)))
-	require.NoError(t, controller.Put(t.Context(), w.c, now, chunk(before)))
+	require.NoError(t, controller.Put(t.Context(), w.c, now, chunk(owner)))
 	require.NoError(t, controller.Put(t.Context(), w.c, now, chunk(now)), "what an earlier one left")
 	assert.True(t, apierrors.IsConflict(controller.Put(t.Context(), w.c, now, chunk(now))), "another replica was first")
 }
