@@ -284,7 +284,7 @@ func (st *Status) addUnlisted(s *Spec, api answer) {
 		if m.readConditions(f[3]) != "True" {
 			m.Message += ", and not Ready"
 		}
-		m.Hint = fmt.Sprintf("to keep it: paictl node add %s=%s%s; to remove it: list it in layout.yaml, then run paictl node remove %s",
+		m.Hint = fmt.Sprintf("to keep it, where paictl has joined it: paictl node add %s=%s%s; to remove it: list it in layout.yaml, then run paictl node remove %s",
 			m.Host, cmp.Or(m.Address, "ADDRESS"), role, m.Host)
 		out = append(out, m)
 	}

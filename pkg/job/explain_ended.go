@@ -108,11 +108,11 @@ func (e *evidence) failure(w *Why, a *api.Attempt) {
 	}
 	w.Sentence = sentence(fmt.Sprintf("%s (%s)", w.Sentence, code))
 	w.Remedy = rule.Solution
-	if above := machine.AboveLimit.FindStringSubmatch(c.Diagnostics); c.Code == machine.CodePodCreationPermanent && above != nil {
-		aboveLimit(w, above[1], above[2], above[3], c.Code)
-	}
 	if rule.Code != int(c.Code) {
 		w.Remedy = []string{"look at the end of its log: paictl job logs " + e.Name}
+	}
+	if above := machine.AboveLimit.FindStringSubmatch(c.Diagnostics); c.Code == machine.CodePodCreationPermanent && above != nil {
+		aboveLimit(w, above[1], above[2], above[3], c.Code)
 	}
 	e.failureFacts(w, a, task)
 }

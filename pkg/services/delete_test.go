@@ -347,3 +347,11 @@ func TestAServiceThatWasStartedWhileADeleteAskedIsStoppedToo(t *testing.T) {
 		assert.Equal(t, []string{"uninstall prometheus"}, l.releases.changes(), "its data has gone")
 	})
 }
+
+func TestAServiceThatWasDeletedIsNotAStoppedOne(t *testing.T) {
+	l := started(t)
+	require.NoError(t, l.stop("grafana"))
+	require.Equal(t, StateStopped, l.states()["grafana"].State)
+	require.NoError(t, l.Delete(t.Context(), l.options("grafana")))
+	assert.Equal(t, StateNotInstalled, l.states()["grafana"].State)
+}

@@ -19,7 +19,7 @@ type target struct {
 	name, namespace string
 	requires        []string
 	release         *release.Release // nil where there is none
-	noted           bool             // the inventory has it
+	noted           bool             // the inventory has it, of a delete also as one that was stopped
 	unowned         []corev1.Pod     // left behind by what made them
 }
 

@@ -31,7 +31,7 @@ func (r *run) targets(ctx context.Context) ([]*target, error) {
 // those of the inventory.
 func (r *run) known(ctx context.Context) (map[string]*target, error) {
 	all := map[string]*target{}
-	left, err := readInventory(ctx, r.Client)
+	left, stopped, err := readStartedAndStopped(ctx, r.Client)
 	if err != nil {
 		return nil, err
 	}
@@ -62,6 +62,13 @@ func (r *run) known(ctx context.Context) (map[string]*target, error) {
 	for name, namespace := range kept {
 		if all[name] == nil {
 			all[name] = &target{name: name, namespace: namespace}
+		}
+	}
+	if r.verb == verbDelete { // a service that was deleted isn't a stopped one any more
+		for name := range stopped {
+			if t := all[name]; t != nil {
+				t.noted = true
+			}
 		}
 	}
 	return all, r.findReleases(ctx, all)

@@ -54,6 +54,7 @@ func (r *reconciler) after(ctx context.Context, f *v1.Framework, st *v1.Framewor
 	if st != nil {
 		out.Done = slices.Clone(st.AfterDone)
 	}
+	seen := map[types.UID]bool{}
 	for i := range all {
 		a := &all[i]
 		if slices.Contains(out.Done, string(a.UID)) {
@@ -63,7 +64,7 @@ func (r *reconciler) after(ctx context.Context, f *v1.Framework, st *v1.Framewor
 		switch {
 		case err != nil:
 			return machine.After{}, err
-		case how == "" && r.leadsTo(a, f.UID, map[types.UID]bool{}):
+		case how == "" && !f.CreationTimestamp.After(r.created(a)) && r.leadsTo(a, f.UID, seen):
 			out.Failed = fmt.Sprintf("it waits for %s, which waits for this job itself", a.Job)
 		case how == "":
 			out.Waits = append(out.Waits, a.Job)
@@ -76,14 +77,23 @@ func (r *reconciler) after(ctx context.Context, f *v1.Framework, st *v1.Framewor
 	return out, nil
 }
 
+// created is when a job was created that waits or runs; the beginning of time where it isn't known. Each circle
+// of jobs has one that waits for a job which isn't older, and that one finds the circle.
+func (r *reconciler) created(a *v1.After) time.Time {
+	if f := r.cache.framework(a.Framework); f != nil && f.UID == a.UID {
+		return f.CreationTimestamp.Time
+	}
+	return time.Time{}
+}
+
 // leadsTo reports whether a job waits, by way of others or not, for the Framework with this UID. No command
-// makes such a circle; an annotation written by hand does.
+// makes such a circle; an annotation written by hand does. seen are those of which that is known not to be so.
 func (r *reconciler) leadsTo(a *v1.After, uid types.UID, seen map[types.UID]bool) bool {
 	if a.UID == uid {
 		return true
 	}
 	f := r.cache.framework(a.Framework)
-	if seen[a.UID] || f == nil || f.UID != a.UID || f.Status != nil && f.Status.RunTime != nil {
+	if seen[a.UID] || f == nil || f.UID != a.UID || f.Status != nil && (f.Status.RunTime != nil || f.Status.State == v1.Completed) {
 		return false
 	}
 	seen[a.UID] = true

@@ -30,12 +30,15 @@ func (l *logSaver) kept(ctx context.Context, p *corev1.Pod, container string) (d
 	resp, err := l.r.o.Logs.Get(ctx, p.Spec.NodeName, string(p.UID), container, query)
 	if err != nil {
 		l.r.o.Log.V(1).Info("the log is asked of the kubelet", "pod", p.Name, "reason", err.Error())
-		return nil, errors.Is(err, logapi.ErrAway), false
+		return nil, !errors.Is(err, logapi.ErrNoAgent) && !errors.Is(err, logapi.ErrNoLog), false
 	}
 	defer func() { _ = resp.Body.Close() }() // it was only read
 	data, truncated, err = tail(io.LimitReader(resp.Body, logRead), l.r.o.LogBytes)
+	if err != nil {
+		return nil, true, false
+	}
 	silent := resp.Header.Get(logapi.HeaderEnd) == "0" && resp.Header.Get(logapi.HeaderGaps) == "0"
-	return data, partial(data, truncated), err == nil && (len(data) > 0 || silent)
+	return data, partial(data, truncated), len(data) > 0 || silent
 }
 
 // partial reports whether a log may have had more than was read of it.

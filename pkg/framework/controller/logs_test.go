@@ -2,7 +2,6 @@ package controller
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -10,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -160,8 +160,15 @@ type agentOf func(node, uid, container, query string) (string, http.Header, erro
 // Get implements KeptLogs.
 func (a agentOf) Get(_ context.Context, node, uid, container string, query url.Values) (*http.Response, error) {
 	text, header, err := a(node, uid, container, query.Encode())
-	return &http.Response{Body: io.NopCloser(strings.NewReader(text)), Header: header}, err
+	var body io.Reader = strings.NewReader(text)
+	if text == cutOff {
+		body = io.MultiReader(body, iotest.ErrReader(io.ErrUnexpectedEOF))
+	}
+	return &http.Response{Body: io.NopCloser(body), Header: header}, err
 }
+
+// cutOff is an answer that breaks off.
+const cutOff = "one\ntwo\n"
 
 func TestTheEndOfALogIsTheAgentsWhereTheKubeletHasRotatedIt(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -181,8 +188,11 @@ func TestTheEndOfALogIsTheAgentsWhereTheKubeletHasRotatedIt(t *testing.T) {
 			return "", nil, fmt.Errorf("%w: connection refused", logapi.ErrAway)
 		}), "fake logstrue"},
 		"an agent that has none": {agentOf(func(string, string, string, string) (string, http.Header, error) {
-			return "", nil, errors.New("no log")
+			return "", nil, logapi.ErrNoLog
 		}), "fake logsfalse"},
+		"an agent whose answer breaks off": {agentOf(func(string, string, string, string) (string, http.Header, error) {
+			return cutOff, http.Header{}, nil
+		}), "fake logstrue"},
 		"no agent": {nil, "fake logsfalse"},
 	} {
 		t.Run(name, func(t *testing.T) {

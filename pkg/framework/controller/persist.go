@@ -38,9 +38,11 @@ func (r *reconciler) persist(ctx context.Context, f *v1.Framework, e *entry) err
 	// yet would hide the tasks of the one before, and tasks that were ended because of a decision
 	// must not stand without it; anything else is first true of a task.
 	headerFirst := !e.stored || e.newAttempt || e.decided && e.status.State != v1.Completed
+	archived := e.status.ArchivedTime != nil
 	switch {
 	case headerFirst:
-		if err := r.writeHeader(ctx, f, e); err != nil {
+		// Once it says that all is archived it is never looked at again.
+		if err := r.writeHeader(ctx, f, e, archived && len(e.dirtyChunks) == 0); err != nil {
 			return err
 		}
 	case e.layout.Unlisted():
@@ -51,8 +53,8 @@ func (r *reconciler) persist(ctx context.Context, f *v1.Framework, e *entry) err
 	if err := r.writeChunks(ctx, f, e); err != nil {
 		return err
 	}
-	if !headerFirst {
-		if err := r.writeHeader(ctx, f, e); err != nil {
+	if !headerFirst || archived && len(e.dirtyChunks) > 0 {
+		if err := r.writeHeader(ctx, f, e, archived); err != nil {
 			return err
 		}
 	}
@@ -67,10 +69,13 @@ func (r *reconciler) persist(ctx context.Context, f *v1.Framework, e *entry) err
 
 // writeHeader writes the Framework's own status. The resource version makes sure that a replica
 // which lost its lease can't overwrite it.
-func (r *reconciler) writeHeader(ctx context.Context, f *v1.Framework, e *entry) error {
+func (r *reconciler) writeHeader(ctx context.Context, f *v1.Framework, e *entry, archived bool) error {
 	bare := &v1.Framework{
 		ObjectMeta: metav1.ObjectMeta{Name: f.Name, Namespace: f.Namespace, UID: f.UID, ResourceVersion: e.rv},
 		Status:     e.layout.Header(e.status),
+	}
+	if !archived {
+		bare.Status.ArchivedTime = nil
 	}
 	if err := r.api.Status().Update(ctx, bare); err != nil {
 		return fmt.Errorf("write the status of %s: %w", f.Name, err)
@@ -189,7 +194,7 @@ func written(cm *corev1.ConfigMap, err error) error {
 // keep adds the finalizer where a submission didn't.
 func (r *reconciler) keep(ctx context.Context, f *v1.Framework, e *entry) error {
 	if !slices.Contains(f.Finalizers, v1.Finalizer) {
-		if err := r.setFinalizers(ctx, f, append(slices.Clone(f.Finalizers), v1.Finalizer)); err != nil {
+		if err := r.setFinalizers(ctx, f, e.rv, append(slices.Clone(f.Finalizers), v1.Finalizer)); err != nil {
 			return err
 		}
 	}
@@ -203,12 +208,17 @@ func (r *reconciler) release(ctx context.Context, f *v1.Framework) error {
 	if len(others) == len(f.Finalizers) {
 		return nil
 	}
-	return client.IgnoreNotFound(r.setFinalizers(ctx, f, others))
+	return client.IgnoreNotFound(r.setFinalizers(ctx, f, "", others))
 }
 
-// setFinalizers changes them only on the Framework that was read, whatever else changed meanwhile.
-func (r *reconciler) setFinalizers(ctx context.Context, f *v1.Framework, to []string) error {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": f.UID, "finalizers": to}})
+// setFinalizers changes them only on the Framework that was read; with a resource version, only on that version
+// of it. A status is written on the version that this returns: who goes on to do so must not pass over another's.
+func (r *reconciler) setFinalizers(ctx context.Context, f *v1.Framework, rv string, to []string) error {
+	metadata := map[string]any{"uid": f.UID, "finalizers": to}
+	if rv != "" {
+		metadata["resourceVersion"] = rv
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": metadata})
 	if err != nil {
 		return err
 	}
@@ -216,7 +226,7 @@ func (r *reconciler) setFinalizers(ctx context.Context, f *v1.Framework, to []st
 	if err := r.api.Patch(ctx, bare, client.RawPatch(types.MergePatchType, patch)); err != nil {
 		return fmt.Errorf("set the finalizers of %s: %w", f.Name, err)
 	}
-	if e := r.entries.get(f.Name); e != nil && e.uid == f.UID {
+	if e := r.entries.get(f.Name); rv != "" && e != nil && e.uid == f.UID {
 		e.rv = bare.ResourceVersion
 	}
 	return nil

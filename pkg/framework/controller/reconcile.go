@@ -65,11 +65,12 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{RequeueAfter: after}, err
 	}
 	if f.DeletionTimestamp == nil && !e.kept {
-		if err := r.keep(ctx, f, e); err != nil {
-			return reconcile.Result{}, err
-		}
+		err = r.keep(ctx, f, e)
 	}
-	after, err := r.drive(ctx, f, e)
+	after := time.Duration(0)
+	if err == nil {
+		after, err = r.drive(ctx, f, e)
+	}
 	if errors.Is(err, errGone) {
 		return reconcile.Result{}, nil // its deletion is the next event
 	}

@@ -22,7 +22,7 @@ var errUnavailable = errors.New("not now")
 func statusOf(err error) (status int, code string) {
 	var large *http.MaxBytesError
 	switch {
-	case errors.Is(err, archive.ErrNotFound), errors.Is(err, agents.ErrNoAgent), errors.Is(err, agents.ErrNoLog):
+	case errors.Is(err, archive.ErrNotFound), errors.Is(err, logapi.ErrNoAgent), errors.Is(err, logapi.ErrNoLog):
 		return http.StatusNotFound, "NotFound"
 	case errors.Is(err, archive.ErrNotEnded):
 		return http.StatusConflict, "Conflict"

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/url"
 
-	"github.com/openpai/paictl/pkg/logstore/agents"
 	"github.com/openpai/paictl/pkg/logstore/logapi"
 )
 
@@ -19,7 +18,7 @@ type Logs interface {
 // themselves answer only the controller, so that no right on their pods is needed.
 func (s *Server) servePage(w http.ResponseWriter, r *http.Request) error {
 	if s.o.Logs == nil {
-		return agents.ErrNoAgent
+		return logapi.ErrNoAgent
 	}
 	resp, err := s.o.Logs.Get(r.Context(), r.PathValue("node"), r.PathValue("uid"), r.PathValue("container"), r.URL.Query())
 	if err != nil {

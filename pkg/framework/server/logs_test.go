@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/openpai/paictl/pkg/framework/server"
-	"github.com/openpai/paictl/pkg/logstore/agents"
 	"github.com/openpai/paictl/pkg/logstore/logapi"
 )
 
@@ -27,10 +26,10 @@ func (kept) Get(_ context.Context, node, uid, container string, query url.Values
 		return nil, fmt.Errorf("%w: connection refused", logapi.ErrAway)
 	}
 	if node != "n1" {
-		return nil, agents.ErrNoAgent
+		return nil, logapi.ErrNoAgent
 	}
 	if uid != "u" {
-		return nil, agents.ErrNoLog
+		return nil, logapi.ErrNoLog
 	}
 	return &http.Response{Header: http.Header{"X-Pai-Log-Next": {"7"}, "X-Other": {"1"}}, Body: io.NopCloser(strings.NewReader(container + " " + query.Encode()))}, nil
 }

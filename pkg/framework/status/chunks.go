@@ -65,6 +65,8 @@ type Layout struct {
 	parts  []part // as many as size
 	listed int    // how many the Framework's status in the API knows
 	moved  []Task // out of the status, when it was read; no chunk has them yet
+	// small is how many tasks of each role lay in the status before there were chunks, the first ones.
+	small map[string]int32
 }
 
 // part is a chunk as it was last read or written.
@@ -99,6 +101,7 @@ func (l *Layout) Update(s *v1.FrameworkStatus, changed []Task) []int32 {
 		total += len(r.TaskStatuses)
 	}
 	if l.Chunks() == 0 && total <= PerChunk {
+		l.keepSmall(s)
 		return nil
 	}
 	if l.Chunks() == 0 {
@@ -135,6 +138,18 @@ func (l *Layout) Update(s *v1.FrameworkStatus, changed []Task) []int32 {
 	}
 	slices.Sort(out)
 	return out
+}
+
+// keepSmall notes which tasks lie in the status.
+func (l *Layout) keepSmall(s *v1.FrameworkStatus) {
+	l.small = map[string]int32{}
+	for _, r := range s.AttemptStatus.TaskRoleStatuses {
+		for _, t := range r.TaskStatuses {
+			if t != nil {
+				l.small[r.Name] = max(l.small[r.Name], t.Index+1)
+			}
+		}
+	}
 }
 
 func (l *Layout) place(t Task) int32 {
@@ -210,8 +225,14 @@ func (l *Layout) Wrote(k int32, cm *corev1.ConfigMap) {
 }
 
 // Overtaken reports whether a chunk in the API is of a later attempt than one that is to be written, or
-// as late in the same: another replica has written it.
+// as late in the same: another replica has written it. One without its labels is found by no reader, and
+// doesn't count.
 func Overtaken(chunk, by *corev1.ConfigMap) bool {
+	for _, label := range []string{v1.LabelFramework, LabelPart} {
+		if by.Labels[label] != chunk.Labels[label] {
+			return false
+		}
+	}
 	attempt, generation := age(chunk)
 	itsAttempt, itsGeneration := age(by)
 	return itsAttempt > attempt || itsAttempt == attempt && itsGeneration >= generation
@@ -263,7 +284,8 @@ func unpack(cm *corev1.ConfigMap) (*chunk, error) {
 	return c, nil
 }
 
-// Header returns a status as the Framework has it: without tasks where they lie in chunks.
+// Header returns a status as the Framework has it: without tasks where they lie in chunks. Those that lay in
+// the status stay there until their chunk has been written.
 func (l *Layout) Header(s *v1.FrameworkStatus) *v1.FrameworkStatus {
 	out := *s
 	out.AttemptStatus.TaskChunks, out.AttemptStatus.TaskParts = l.Chunks(), nil
@@ -275,6 +297,14 @@ func (l *Layout) Header(s *v1.FrameworkStatus) *v1.FrameworkStatus {
 	for _, r := range s.AttemptStatus.TaskRoleStatuses {
 		one := *r
 		one.TaskStatuses = []*v1.TaskStatus{}
+		for _, t := range r.TaskStatuses {
+			if t.Index >= l.small[r.Name] {
+				break // tasks stand by their index
+			}
+			if k, placed := l.of[Task{r.Name, t.Index}]; placed && l.parts[k].Generation == 0 {
+				one.TaskStatuses = append(one.TaskStatuses, t)
+			}
+		}
 		out.AttemptStatus.TaskRoleStatuses = append(out.AttemptStatus.TaskRoleStatuses, &one)
 	}
 	return &out

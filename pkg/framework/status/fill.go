@@ -27,7 +27,11 @@ type Lost struct {
 // theirs may run.
 func Fill(f *v1.Framework, chunks []*corev1.ConfigMap) (*Layout, []Lost) {
 	l := &Layout{}
-	if f.Status == nil || f.Status.AttemptStatus.TaskChunks <= 0 {
+	if f.Status == nil {
+		return l, nil
+	}
+	l.keepSmall(f.Status)
+	if f.Status.AttemptStatus.TaskChunks <= 0 {
 		return l, nil
 	}
 	a := &f.Status.AttemptStatus

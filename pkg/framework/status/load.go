@@ -25,7 +25,8 @@ func Load(ctx context.Context, c client.Reader, namespace, name string) (*v1.Fra
 // Framework must be the caller's own copy. What is lost is missing in it, see Fill.
 func Complete(ctx context.Context, c client.Reader, f *v1.Framework) (*Layout, []Lost, error) {
 	if f.Status == nil || f.Status.AttemptStatus.TaskChunks == 0 {
-		return &Layout{}, nil, nil
+		layout, _ := Fill(f, nil)
+		return layout, nil, nil
 	}
 	list := &corev1.ConfigMapList{}
 	if err := c.List(ctx, list, client.InNamespace(f.Namespace), client.MatchingLabels{v1.LabelFramework: f.Name, LabelPart: PartTasks}); err != nil {

@@ -14,6 +14,9 @@ const AnnotationAfter = "paictl.openpai.org/after"
 // MaxAfter is how many jobs a job may wait for.
 const MaxAfter = 100
 
+// maxAfterText is more than MaxAfter jobs need, in bytes.
+const maxAfterText = 64 << 10
+
 // After is a job that another one waits for.
 type After struct {
 	Framework string    `json:"framework"` // name of the object
@@ -31,6 +34,9 @@ func (f *Framework) After() ([]After, error) {
 	text := f.Annotations[AnnotationAfter]
 	if text == "" {
 		return nil, nil
+	}
+	if len(text) > maxAfterText {
+		return nil, fmt.Errorf("the annotation %s has %d bytes, and %d jobs need less than %d", AnnotationAfter, len(text), MaxAfter, maxAfterText)
 	}
 	var all []After
 	if err := json.Unmarshal([]byte(text), &all); err != nil {

@@ -140,7 +140,9 @@ func (p *pager) unanswered(wait time.Duration) (answered func()) {
 	done := make(chan struct{})
 	late := time.AfterFunc(wait+p.r.awayTold, func() {
 		defer close(done)
-		p.r.problem(fmt.Errorf("%s: its log doesn't come for now: the machine %s doesn't answer", p.s.name, p.s.node))
+		if p.r.silent(p.s.node) {
+			p.r.problem(fmt.Errorf("%s: its log doesn't come for now: nothing answers for its machine, %s", p.s.name, p.s.node))
+		}
 	})
 	return func() {
 		if late.Stop() {

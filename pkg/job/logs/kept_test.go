@@ -193,7 +193,7 @@ func TestAMachineThatDoesNotAnswerIsSaidWhileItIsAsked(t *testing.T) {
 	}
 	require.NoError(t, Write(t.Context(), c, resolve(t, c), o))
 	assert.Equal(t, fiveText, r.String())
-	assert.Equal(t, []string{"worker[0]: its log doesn't come for now: the machine n1 doesn't answer"}, r.problems)
+	assert.Equal(t, []string{"worker[0]: its log doesn't come for now: nothing answers for its machine, n1"}, r.problems)
 }
 
 func TestALogWhoseRestIsLostIsAnErrorAfterTheOthers(t *testing.T) {

@@ -91,9 +91,10 @@ type reader struct {
 	awayFirst, awayRest, awayTold time.Duration
 
 	mu      sync.Mutex
-	without map[string]bool    // machines that have no agent
-	absent  map[string]absence // machines whose agent is away
-	waiting map[*pager]bool    // logs whose next page is asked for again
+	without map[string]bool      // machines that have no agent
+	absent  map[string]absence   // machines whose agent is away
+	waiting map[*pager]bool      // logs whose next page is asked for again
+	quiet   map[string]time.Time // machines that don't answer: when that was said last
 }
 
 // absence is the time in which an agent was asked in vain.
@@ -104,6 +105,18 @@ func (r *reader) problem(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.warn(err)
+}
+
+// silent reports whether it is to be said that a machine doesn't answer: once a minute for all of its tasks.
+func (r *reader) silent(node string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := time.Now()
+	if last, ok := r.quiet[node]; ok && now.Sub(last) < time.Minute {
+		return false
+	}
+	r.quiet[node] = now
+	return true
 }
 
 func (r *reader) withoutAgent(node string) bool {
@@ -158,7 +171,7 @@ func (r *reader) patient() bool {
 
 func newReader(c *job.Client, j *job.Job) *reader {
 	r := &reader{client: c, job: j, roles: map[string]string{}, warn: func(error) {}, without: map[string]bool{},
-		absent: map[string]absence{}, waiting: map[*pager]bool{}, awayFirst: awayFirst, awayRest: awayRest, awayTold: awayTold}
+		absent: map[string]absence{}, waiting: map[*pager]bool{}, quiet: map[string]time.Time{}, awayFirst: awayFirst, awayRest: awayRest, awayTold: awayTold}
 	for _, name := range j.RoleNames() {
 		object := j.RoleObject(name)
 		r.roles[object] = name

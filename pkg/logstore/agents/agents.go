@@ -24,10 +24,6 @@ import (
 )
 
 var (
-	// ErrNoAgent is a machine whose logs aren't kept.
-	ErrNoAgent = errors.New(logapi.NoAgent)
-	// ErrNoLog is a container of which the machine has no log.
-	ErrNoLog = errors.New("the machine keeps no log of it")
 	// ErrBadQuery is a question that the agent doesn't understand.
 	ErrBadQuery = errors.New("bad query")
 )
@@ -104,7 +100,7 @@ func (a *Agents) Get(ctx context.Context, node, uid, container string, query url
 	why := strings.TrimSpace(string(text))
 	switch resp.StatusCode {
 	case http.StatusNotFound:
-		return nil, ErrNoLog
+		return nil, logapi.ErrNoLog
 	case http.StatusBadRequest:
 		return nil, fmt.Errorf("%w: %s", ErrBadQuery, why)
 	}
@@ -136,7 +132,7 @@ func (a *Agents) address(ctx context.Context, node string) (string, error) {
 	case p.coming || a.answeredLately(node):
 		return "", logapi.ErrAway
 	}
-	return "", ErrNoAgent
+	return "", logapi.ErrNoAgent
 }
 
 func (a *Agents) hasAnswered(node string) {

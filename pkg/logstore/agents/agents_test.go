@@ -49,7 +49,7 @@ func TestAnAgentThatIsRenewedIsAwayAndNotMissing(t *testing.T) {
 		_, err := pods.Create(t.Context(), p, metav1.CreateOptions{})
 		require.NoError(t, err)
 	}
-	require.ErrorIs(t, get(), ErrNoAgent)
+	require.ErrorIs(t, get(), logapi.ErrNoAgent)
 	create(agent("a", "n1", host, int32(port)))
 	now = now.Add(2 * time.Second)
 	require.NoError(t, get(), "an agent that begins is found within seconds")
@@ -70,7 +70,7 @@ func TestAnAgentThatIsRenewedIsAwayAndNotMissing(t *testing.T) {
 	require.ErrorIs(t, get(), logapi.ErrAway, "its pod is being deleted")
 	require.NoError(t, pods.Delete(t.Context(), "c", metav1.DeleteOptions{}))
 	now = now.Add(2 * time.Second)
-	require.ErrorIs(t, get(), ErrNoAgent, "there was none for minutes")
+	require.ErrorIs(t, get(), logapi.ErrNoAgent, "there was none for minutes")
 }
 
 func TestTheAgentOfAMachineIsAsked(t *testing.T) {
@@ -103,7 +103,7 @@ func TestTheAgentOfAMachineIsAsked(t *testing.T) {
 		node, container string
 		want            error
 	}{
-		{"n1", "other", ErrNoLog}, {"n1", "bad", ErrBadQuery}, {"n2", "app", logapi.ErrAway}, {"n3", "app", logapi.ErrAway}, {"n4", "app", ErrNoAgent},
+		{"n1", "other", logapi.ErrNoLog}, {"n1", "bad", ErrBadQuery}, {"n2", "app", logapi.ErrAway}, {"n3", "app", logapi.ErrAway}, {"n4", "app", logapi.ErrNoAgent},
 	} {
 		_, err := a.Get(t.Context(), c.node, "u", c.container, nil)
 		require.ErrorIs(t, err, c.want, c.node)

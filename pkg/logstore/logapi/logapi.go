@@ -10,9 +10,15 @@ package logapi
 
 import "errors"
 
-// ErrAway is a machine whose agent doesn't answer now: it is being renewed, or is cut off. Who asks tries again,
-// or knows that there may be more.
-var ErrAway = errors.New("the agent that keeps the logs of this machine doesn't answer now")
+var (
+	// ErrNoAgent is a machine whose logs aren't kept.
+	ErrNoAgent = errors.New(NoAgent)
+	// ErrNoLog is a container of which the machine has no log.
+	ErrNoLog = errors.New("the machine keeps no log of it")
+	// ErrAway is a machine whose agent doesn't answer now: it is being renewed, or is cut off. Who asks tries again,
+	// or knows that there may be more.
+	ErrAway = errors.New("the agent that keeps the logs of this machine doesn't answer now")
+)
 
 const (
 	// Service is the DaemonSet of the agents, and the value of app.kubernetes.io/name on its pods.
