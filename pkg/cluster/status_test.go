@@ -200,11 +200,11 @@ func TestStatusNamesNodesThatTheLayoutDoesNotList(t *testing.T) {
 	remove := "; to remove it: list it in layout.yaml, then run paictl node remove "
 	assert.Equal(t, []MachineStatus{
 		{Host: "m3", Address: "10.0.0.3", Roles: []string{"master"}, State: StateUnlisted, Message: "not in layout.yaml",
-			Hint: "to keep it: paictl node add m3=10.0.0.3 --role master" + remove + "m3"},
+			Hint: "to keep it, where paictl has joined it: paictl node add m3=10.0.0.3 --role master" + remove + "m3"},
 		{Host: "odd", Roles: []string{}, State: StateUnlisted, Message: "not in layout.yaml, and not Ready",
-			Hint: "to keep it: paictl node add odd=ADDRESS" + remove + "odd"},
+			Hint: "to keep it, where paictl has joined it: paictl node add odd=ADDRESS" + remove + "odd"},
 		{Host: "w9", Address: "10.0.0.99", Roles: []string{}, State: StateUnlisted, Message: "not in layout.yaml, and not Ready", Cordoned: true,
-			Hint: "to keep it: paictl node add w9=10.0.0.99" + remove + "w9"},
+			Hint: "to keep it, where paictl has joined it: paictl node add w9=10.0.0.99" + remove + "w9"},
 	}, st.Machines[2:])
 
 	st = newStatus(s, s.Nodes[:1], map[*Node]answer{s.Nodes[0]: api}, nil, time.Now())
