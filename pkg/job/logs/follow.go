@@ -94,14 +94,14 @@ func (f *follower) drain(giveUp context.CancelFunc) {
 	}()
 	tick := time.NewTicker(cmp.Or(f.w.o.Patience, patience))
 	defer tick.Stop()
-	for seen := f.w.progress(); ; {
+	for _, seen := f.w.progress(); ; {
 		select {
 		case <-done:
 			return
 		case <-tick.C:
 		}
-		now := f.w.progress()
-		if now == seen && !f.w.busy() && !f.patient() {
+		busy, now := f.w.progress()
+		if now == seen && !busy && !f.patient() {
 			giveUp()
 			<-done
 			f.lost.Store(true)

@@ -48,22 +48,26 @@ type Options struct {
 type writer struct {
 	o *Options
 
-	lines, writing atomic.Int64
+	steps, writing atomic.Int64
 
 	mu  sync.Mutex
 	err error
 }
 
-// progress changes with each line.
-func (w *writer) progress() int64 { return w.lines.Load() }
-
-// busy reports whether a line waits for whoever reads what is written.
-func (w *writer) busy() bool { return w.writing.Load() > 0 }
+// progress reports whether a line waits for whoever reads what is written, and a number that changes when a line
+// begins to wait and when it is written.
+func (w *writer) progress() (busy bool, steps int64) {
+	busy = w.writing.Load() > 0 // first: a line that ends between the two has changed the number
+	return busy, w.steps.Load()
+}
 
 func (w *writer) write(prefix string, l line) error {
-	w.lines.Add(1)
+	w.steps.Add(1)
 	w.writing.Add(1)
-	defer w.writing.Add(-1)
+	defer func() {
+		w.steps.Add(1)
+		w.writing.Add(-1)
+	}()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.err == nil {
