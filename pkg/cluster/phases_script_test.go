@@ -166,3 +166,31 @@ func TestAFileThatCantBeReadDiffers(t *testing.T) {
 	assert.Contains(t, string(got), "\tunreadable\t")
 	assert.Contains(t, string(got), "file\t"+good+"\t600\t"+sum+"\t")
 }
+
+// TestAUnitsProgramIsNotReadAgain: it is a hundred times as large as the unit's other files, and has a stamp.
+func TestAUnitsProgramIsNotReadAgain(t *testing.T) {
+	root := t.TempDir()
+	program, settings := filepath.Join(root, "program"), filepath.Join(root, "settings")
+	require.NoError(t, os.WriteFile(program, []byte("program\n"), 0o755))
+	require.NoError(t, os.WriteFile(settings, []byte("settings\n"), 0o600))
+	stamps := filepath.Join(root, "var/lib/paictl/stamps")
+	require.NoError(t, os.MkdirAll(filepath.Dir(stamps), 0o700))
+	hash := func(script string) string {
+		sh := exec.CommandContext(t.Context(), "/bin/sh")
+		sh.Stdin = strings.NewReader("PAICTL_ROOT=" + root + "\n" + preludeScript + script + "unit_hash /settings /program /absent\n")
+		got, err := sh.CombinedOutput()
+		require.NoError(t, err, "%s", got)
+		require.Len(t, got, 65)
+		return string(got)
+	}
+	const stamp = `printf '/program\t%s\t%s\n' "$sum" "$(stat -c '%s %.9Z %i' "$R/program")" >"$S/stamps"` + "\n"
+	read := hash("")
+	assert.Equal(t, read, hash(`sum=$(sha256sum <"$R/program"); sum=${sum%% *}`+"\n"+stamp), "with a stamp")
+	assert.NotEqual(t, read, hash("sum="+strings.Repeat("0", 64)+"\n"+stamp), "the stamp counts")
+	require.NoError(t, os.WriteFile(program, []byte("another\n"), 0o755))
+	assert.NotEqual(t, read, hash(""), "a stamp of another file doesn't")
+	require.NoError(t, os.WriteFile(program, []byte("program\n"), 0o755))
+	assert.Equal(t, read, hash(""))
+	require.NoError(t, os.WriteFile(settings, []byte("others\n"), 0o600))
+	assert.NotEqual(t, read, hash(""))
+}

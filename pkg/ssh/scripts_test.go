@@ -67,12 +67,21 @@ func TestAProgramWithoutItsLastLineDoesNothing(t *testing.T) {
 
 func TestEveryShellRunsTheUploadScripts(t *testing.T) {
 	const sum = "5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03" // of "hello\n"
+	without := t.TempDir()                                                         // openssl
+	require.NoError(t, os.WriteFile(without+"/openssl", []byte("#!/bin/sh\nexit 1\n"), 0o755))
+	all := shells()
 	for name, words := range shells() {
+		all[name+" without openssl"] = words
+	}
+	for name, words := range all {
 		t.Run(name, func(t *testing.T) {
 			root := t.TempDir()
 			run := func(manifest, script string) string {
 				cmd := exec.CommandContext(t.Context(), words[0], append(words[1:], "-s")...)
 				cmd.Env = append(os.Environ(), "PAICTL_ROOT="+root)
+				if strings.HasSuffix(name, "without openssl") {
+					cmd.Env = append(cmd.Env, "PATH="+without+":"+os.Getenv("PATH"))
+				}
 				cmd.Stdin = strings.NewReader("manifest='" + manifest + "'\n" + script)
 				out, err := cmd.CombinedOutput()
 				require.NoError(t, err, string(out))

@@ -17,11 +17,16 @@ import (
 	"github.com/openpai/paictl/pkg/ssh/internal/wire"
 )
 
+//go:embed scripts/upload_sums.sh
+var sumsPart string
+
 //go:embed scripts/upload_check.sh
-var checkScript string
+var checkPart string
 
 //go:embed scripts/upload_finish.sh
-var finishScript string
+var finishPart string
+
+var checkScript, finishScript = sumsPart + checkPart, sumsPart + finishPart
 
 // pending is a file that the host does not have.
 type pending struct {

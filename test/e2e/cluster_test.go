@@ -158,14 +158,7 @@ func same(t testing.TB, host, before, after string) {
 // address returns the address of the i-th host.
 func (l *lab) address(i int) string {
 	l.t.Helper()
-	for line := range strings.Lines(ok(l.t, "sandbox", "list", "--dir", l.dir).stdout) {
-		f := strings.Fields(line)
-		if len(f) > 1 && f[0] == l.names[i] {
-			return f[1]
-		}
-	}
-	l.t.Fatalf("no host %s", l.names[i])
-	return ""
+	return l.machines.address(l.t, l.names[i])
 }
 
 func read(t testing.TB, path string) string {

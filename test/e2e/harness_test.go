@@ -111,10 +111,11 @@ func ok(t testing.TB, args ...string) result {
 
 // lab is a sandbox of full hosts and the configuration made for them.
 type lab struct {
-	t       testing.TB
-	dir     string // the sandbox's
-	cluster string // the configuration's
-	names   []string
+	t        testing.TB
+	dir      string // the sandbox's
+	cluster  string // the configuration's
+	names    []string
+	machines *hosts
 }
 
 // newLab makes hosts beside those of other tests; they are gone when the test ends. With PAICTL_E2E_DIR they stay there, and the
@@ -147,7 +148,10 @@ func kept(name string) string {
 func labIn(t testing.TB, base string) *lab {
 	t.Helper()
 	require.NoError(t, os.MkdirAll(base, 0o700))
-	return &lab{t: t, dir: filepath.Join(base, "sandbox"), cluster: filepath.Join(base, "cluster")}
+	l := &lab{t: t, dir: filepath.Join(base, "sandbox"), cluster: filepath.Join(base, "cluster")}
+	l.machines = &hosts{dir: l.dir}
+	t.Cleanup(l.machines.close)
+	return l
 }
 
 // destroy ends the hosts; a second time it does nothing.
@@ -183,10 +187,8 @@ func (l *lab) on(host string, script string) string {
 }
 
 func (l *lab) try(host string, script string) (string, error) {
-	cmd := exec.CommandContext(l.t.Context(), paictl, "sandbox", "ssh", "--dir", l.dir, host, "--", "sh", "-s")
-	cmd.Stdin = strings.NewReader(script)
-	out, err := cmd.CombinedOutput()
-	return strings.TrimSpace(string(out)), err
+	l.t.Helper()
+	return l.machines.run(l.t, host, script)
 }
 
 // kubectl runs kubectl on the first host.
@@ -257,18 +259,19 @@ func (l *lab) start(flags ...string) (*exec.Cmd, *output) {
 // patience is how many times as long as alone on the machine something may take, beside other work.
 const patience = 4
 
-// eventually asks until the answer is yes. The limit is that of a machine with nothing else to do.
+// eventually asks until the answer is yes, more and more seldom: others want the cores, too. The limit is that of a machine
+// with nothing else to do.
 func eventually(t testing.TB, limit time.Duration, what string, yes func() bool) {
 	t.Helper()
 	deadline := time.NewTimer(patience * limit)
 	defer deadline.Stop()
-	tick := time.NewTicker(500 * time.Millisecond)
-	defer tick.Stop()
+	pause := 300 * time.Millisecond
 	for !yes() {
 		select {
 		case <-deadline.C:
 			t.Fatalf("not within %s: %s", limit, what)
-		case <-tick.C:
+		case <-time.After(pause):
+			pause = min(pause*4/3, 3*time.Second)
 		}
 	}
 }

@@ -127,13 +127,16 @@ func (j *jobs) hasAShell(t *testing.T, name string) {
 	expect("stty size | tr ' ' x\n", "33x121")
 	require.NoError(t, pty.Setsize(tty, &pty.Winsize{Rows: 44, Cols: 99}))
 	expect("until stty size | tr ' ' x | grep 44x9''9; do sleep 0.1; done\n", "44x99")
-	// What is typed before a program reads is thrown away with Ctrl-C: it has to be running.
-	expect("echo begun=$((100+1)); sleep 1000\n", "begun=101")
+	// What is typed before a program reads is thrown away with Ctrl-C: it has to be running, with
+	// the terminal its own, which is not yet so while bash starts it.
+	expect("sh -c 'echo begun=$((100+1)); sleep 1000'\n", "begun=101")
 	expect("\x03", "^C")
 	expect("echo status=$((1000+$?))\n", "status=1130")
 	_, err = tty.WriteString("exit 7\n")
 	require.NoError(t, err)
+	stuck := time.AfterFunc(2*time.Minute, func() { _ = cmd.Process.Kill() })
 	err = cmd.Wait()
+	stuck.Stop()
 	var exit *exec.ExitError
 	require.ErrorAs(t, err, &exit)
 	assert.Equal(t, 7, exit.ExitCode())

@@ -259,7 +259,11 @@ func (s *services) start(code int, flags ...string) servicesSummary {
 // allReady asks the status of all services that are enabled.
 func (s *services) allReady() {
 	s.t.Helper()
-	r := ok(s.t, s.args("service", "status", "-o", "json", "--exit-code")...)
+	r := run(s.t, s.args("service", "status", "-o", "json", "--exit-code")...)
+	if r.code != 0 {
+		there, _ := s.try(s.names[0], "export KUBECONFIG=/etc/kubernetes/admin.conf; kubectl -n pai-system get events; kubectl -n pai-system get deployments,replicasets,pods -o yaml")
+		s.t.Fatalf("service status: %s\n%s", r, there)
+	}
 	var all []struct{ Name, State string }
 	require.NoError(s.t, json.Unmarshal([]byte(r.stdout), &all), r)
 	require.NotEmpty(s.t, all)

@@ -39,21 +39,6 @@ ${asked%?}
 ASKED
 }
 
-# stamped PATH...: prints "mode sha path" of each, with tabs between. The hash comes from the stamp
-# that apply left, while size, change time and inode are still the same; else it is "-".
-stamped() {
-	for p; do
-		shift
-		set -- "$@" "$R$p"
-	done
-	stamps=$S/stamps
-	[ -f "$stamps" ] || stamps=/dev/null
-	live=$(stat -c "%a$TAB%s %.9Z %i$TAB%n" "$@") || exit 1
-	printf '%s\n' "$live" | awk -F '\t' -v skip="${#R}" '
-		!live { sha[$1 FS $3] = $2; next }
-		{ p = substr($3, skip + 1); k = p FS $2; print $1 FS (k in sha ? sha[k] : "-") FS p }' live=0 "$stamps" live=1 -
-}
-
 # sha_of PATH: sets sha.
 sha_of() {
 	sha=$(stamped "$1")

@@ -69,13 +69,43 @@ sysctl_in() {
 	done
 }
 
-# unit_hash PATH...: stands for the content of the files that a unit reads at its start.
+# stamped PATH...: prints "mode sha path" of each, with tabs between. The hash comes from the stamp
+# that apply left, while size, change time and inode are still the same; else it is "-".
+stamped() {
+	for p; do
+		shift
+		set -- "$@" "$R$p"
+	done
+	stamps=$S/stamps
+	[ -f "$stamps" ] || stamps=/dev/null
+	live=$(stat -c "%a$TAB%s %.9Z %i$TAB%n" "$@") || exit 1
+	printf '%s\n' "$live" | awk -F '\t' -v skip="${#R}" '
+		!live { sha[$1 FS $3] = $2; next }
+		{ p = substr($3, skip + 1); k = p FS $2; print $1 FS (k in sha ? sha[k] : "-") FS p }' live=0 "$stamps" live=1 -
+}
+
+# unit_hash PATH...: stands for the content of the files that a unit reads at its start. Its program is the
+# largest of them, and has a stamp.
 unit_hash() {
 	for p; do
 		shift
-		[ ! -f "$R$p" ] || set -- "$@" "$R$p"
+		[ ! -f "$R$p" ] || set -- "$@" "$p"
 	done
-	h=$({ [ $# -eq 0 ] || sha256sum "$@"; } | while read -r h _; do printf '%s  -\n' "$h"; done | sha256sum)
+	known=
+	if [ $# -gt 0 ]; then
+		rows=$(stamped "$@") || exit 1
+		set --
+		while IFS=$TAB read -r _ sha p; do
+			if [ "$sha" = - ]; then set -- "$@" "$R$p"; else known="$known$sha$NL"; fi
+		done <<ROWS
+$rows
+ROWS
+	fi
+	# Sorted: a file may have lost its stamp.
+	h=$({
+		printf %s "$known"
+		[ $# -eq 0 ] || sha256sum "$@"
+	} | cut -c 1-64 | sort | sha256sum)
 	printf '%s\n' "${h%% *}"
 }
 

@@ -47,9 +47,10 @@ $stats
 EOT
 
 if [ $# -gt 0 ]; then
-  sums=$(sha256sum -- "$@")
+  sums=$(sums "$@")
   seen=
   while read -r sum path <&3 && read -r hex key <&4; do
+    path=${path#\*}
     have="$have$sum $hex $path$nl"
     seen="$seen$key $sum$nl"
   done 3<<EOT 4<<EOP

@@ -13,12 +13,13 @@ while read -r sum octal temp path; do
 done <<EOT
 $manifest
 EOT
-sums=$(sha256sum -- "$@")
+sums=$(sums "$@")
 
 set --
 moved=
 n=0
 while read -r got temporary <&3 && read -r sum octal temp path <&4; do
+  temporary=${temporary#\*}
   file=$root$path
   if [ "$got" = "$sum" ]; then
     chmod "$octal" "$temporary"
