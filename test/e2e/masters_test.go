@@ -198,10 +198,16 @@ func (l *lab) keeps(i int) {
 	}
 }
 
-// etcd lists etcd's members as one of them knows them.
+// etcd lists etcd's members as one of them knows them. The API has its pod a moment after it runs.
 func (l *lab) etcd(i int) []string {
 	l.t.Helper()
-	out := l.from(i, "-n kube-system exec etcd-"+l.names[i]+" -- etcdctl --endpoints=https://127.0.0.1:2379 --cacert=/etc/kubernetes/pki/etcd/ca.crt --cert=/etc/kubernetes/pki/etcd/server.crt --key=/etc/kubernetes/pki/etcd/server.key member list")
+	var out string
+	eventually(l.t, time.Minute, "etcd of "+l.names[i]+" answers", func() bool {
+		var err error
+		out, err = l.try(l.names[i], fmt.Sprintf("KUBECONFIG=/etc/kubernetes/admin.conf kubectl --server=https://%s:6443 -n kube-system exec etcd-%s -- etcdctl --endpoints=https://127.0.0.1:2379 --cacert=/etc/kubernetes/pki/etcd/ca.crt --cert=/etc/kubernetes/pki/etcd/server.crt --key=/etc/kubernetes/pki/etcd/server.key member list",
+			l.address(i), l.names[i]))
+		return err == nil
+	})
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	slices.Sort(lines)
 	return lines

@@ -558,4 +558,9 @@ func installJobs(t testing.TB, c *kube.Cluster) {
 	err = c.Client.Discovery().RESTClient().Post().AbsPath("/apis/apiextensions.k8s.io/v1/customresourcedefinitions").
 		SetHeader("Content-Type", "application/yaml").Body(data).Do(t.Context()).Error()
 	require.NoError(t, err)
+	// It serves them a moment later.
+	path := "/apis/" + v1.GroupVersion.String() + "/namespaces/" + kube.JobNamespace + "/frameworks"
+	require.Eventually(t, func() bool {
+		return c.Client.Discovery().RESTClient().Get().AbsPath(path).Param("limit", "1").Do(t.Context()).Error() == nil
+	}, time.Minute, 50*time.Millisecond)
 }
