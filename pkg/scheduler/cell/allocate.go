@@ -141,13 +141,17 @@ func (g *gang) slotFor(at *Placement, slot int) (int, error) {
 	return 0, fmt.Errorf("gang %s has no free place on node %s with devices %v", g.key, want.Node, want.Indices)
 }
 
+// maxOrder is more than a scheduler comes to by itself. What stands in an annotation may be anything, and those that
+// come next must have higher ones.
+const maxOrder = 1 << 53
+
 // takeOver rebuilds a gang from its written placement, after a restart or a change of the configuration.
 func (s *Scheduler) takeOver(r *Request, at *Placement) (*gang, []Downgrade, error) {
 	if s.byVC[r.VirtualCluster] == nil && len(s.vcs) == 0 {
 		return nil, nil, fmt.Errorf("there is no virtual cluster %s", r.VirtualCluster)
 	}
 	g := &gang{key: gangKey{r.VirtualCluster, r.Gang}, request: r, sets: r.Sets(), priority: r.Priority, order: at.Order}
-	if g.order == 0 {
+	if g.order == 0 || g.order > maxOrder {
 		g.order = s.order + 1
 	}
 	g.slots = make([]slot, len(at.Pods))

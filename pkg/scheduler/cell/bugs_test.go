@@ -220,3 +220,60 @@ func TestNodesOfOneGangThatNoRowCanGiveAloneComeFromSeveral(t *testing.T) {
 	mustRun(t, s, flatGang("A", "one", 0, 1, 2))
 	mustRun(t, s, flatGang("A", "four", 0, 4, 2))
 }
+
+func TestAPodThatIsNotOfTheGangDoesNotJoinIt(t *testing.T) {
+	ofAnn := func() *Request {
+		r := flatGang("A", "g", 0, 2, 1)
+		r.User, r.UserGroup = "ann", "team"
+		return r
+	}
+	for name, c := range map[string]struct {
+		change func(r *Request)
+		says   string
+	}{
+		"two GPUs":       {func(r *Request) { r.Root.Pods[0].Cells = 2 }, "others in number or size"},
+		"one more":       {func(r *Request) { r.Root.Pods[0].Count = 3 }, "others in number or size"},
+		"more priority":  {func(r *Request) { r.Priority = 3 }, "its priority is 0, not 3"},
+		"another user":   {func(r *Request) { r.User = "bob" }, `of user "ann", not "bob"`},
+		"another group":  {func(r *Request) { r.UserGroup = "" }, `of group "team", not ""`},
+		"other hardware": {func(r *Request) { r.LeafType = "GPU" }, "other cells"},
+		"the same":       {func(*Request) {}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := freshScheduler(t, quads(2, VirtualCluster{Name: "A", Cells: []Virtual{{"NODE", 2}}}))
+			r := ofAnn()
+			d := s.Schedule("first", r, Filtering, nil)
+			require.Equal(t, Bind, d.Result)
+			_, err := s.Allocate("first", r, d.Placement, d.Slot)
+			require.NoError(t, err)
+			other := ofAnn()
+			c.change(other)
+			d = s.Schedule("second", other, Filtering, nil)
+			if c.says == "" {
+				require.Equal(t, Bind, d.Result, d.Reason)
+				assert.Len(t, d.Indices, 1)
+				return
+			}
+			assert.Equal(t, Wait, d.Result)
+			assert.Contains(t, d.Reason, c.says)
+			s.DeleteAllocated("first")
+			d = s.Schedule("second", other, Filtering, nil)
+			require.Equal(t, Bind, d.Result, "its own gang: %s", d.Reason)
+			assert.Len(t, d.Indices, other.Root.Pods[0].Cells)
+		})
+	}
+}
+
+func TestAnOrderInAnAnnotationDoesNotStopTheCount(t *testing.T) {
+	s := freshScheduler(t, quads(2, VirtualCluster{Name: "A", Cells: []Virtual{{"NODE", 2}}}))
+	first := mustRun(t, s, flatGang("A", "a", 0, 1, 1))
+	at := s.pods[first[0]].gang.placement.clone()
+	s.DeleteAllocated(first[0])
+	at.Order = 1<<64 - 1
+	_, err := s.Allocate(first[0], flatGang("A", "a", 0, 1, 1), at, 0)
+	require.NoError(t, err)
+	mustRun(t, s, flatGang("A", "b", 0, 1, 1))
+	older, younger := s.gangs[gangKey{"A", "a"}].order, s.gangs[gangKey{"A", "b"}].order
+	assert.Less(t, older, younger)
+	assert.Positive(t, older)
+}

@@ -13,7 +13,7 @@ type plan struct {
 
 // newGang makes the gang for spots in a view; a physical one has its leaves at once.
 func (s *Scheduler) newGang(t target, r *Request, spots []spot) *gang {
-	g := &gang{key: gangKey{r.VirtualCluster, r.Gang}, request: r, priority: r.Priority, space: t.space, chain: t.chain, order: s.order + 1}
+	g := &gang{key: gangKey{r.VirtualCluster, r.Gang}, request: r, sets: r.Sets(), priority: r.Priority, space: t.space, chain: t.chain, order: s.order + 1}
 	g.slots = make([]slot, len(spots))
 	v := t.view()
 	pods := 0

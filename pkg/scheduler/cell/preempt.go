@@ -217,40 +217,118 @@ func costOf(gangs []*gang) uint64 {
 	return uint64(len(gangs))<<42 | uint64(highest)<<32 | (1<<32 - 1 - oldest)
 }
 
-// inScope seats the pods one by one where the fewest further gangs have to go.
+// inScope seats the pods one by one where the fewest further gangs have to go, and of equal nodes on the first. What
+// a node costs changes only where a pod is seated, or a gang is marked that has leaves there.
 func (p *preemption) inScope(sc scope) bool {
-	seated := map[int32]int{} // leaves by node
+	seated := make([]int, sc.hi-sc.lo) // leaves by node
+	var costs cheapest
+	n := 0
 	for _, set := range p.root.sets {
 		want := p.sets[set]
+		cost := func(i int32) uint64 { return p.costOn(i, seated[i-sc.lo]+want.n) }
+		if n != want.n {
+			n = want.n
+			costs.build(sc, cost)
+		}
 		for range want.count {
-			best, node, least := (*victims)(nil), int32(-1), noCost
-			for i := sc.lo; i < sc.hi; i++ {
-				n := &p.view.nodes[i]
-				need := seated[i] + want.n
-				if n.blocked || p.view.leaves[n.top] < need {
-					continue
-				}
-				v, ok := p.victims(p.leaves[n.lo:n.lo+int32(p.view.leaves[n.top])], need)
-				if !ok {
-					continue
-				}
-				if cost := v.cost(); cost < least {
-					best, node, least = &v, i, cost
-					if cost == 0 {
-						break
-					}
-				}
-			}
-			if best == nil {
+			node, least := costs.first()
+			if least == noCost {
 				return false
 			}
-			for _, g := range best.gangs[:best.n] {
+			chosen, _ := p.onWholeNode(node, seated[node-sc.lo]+want.n)
+			seated[node-sc.lo] += want.n
+			for _, g := range chosen.gangs[:chosen.n] {
 				p.mark(g)
+				p.eachNode(g, func(i int32) {
+					if i >= sc.lo && i < sc.hi {
+						costs.set(i, cost(i))
+					}
+				})
 			}
-			seated[node] += want.n
+			costs.set(node, cost(node))
 		}
 	}
 	return true
+}
+
+// costOn returns what need leaves of a node cost, noCost where it never has them.
+func (p *preemption) costOn(node int32, need int) uint64 {
+	v, ok := p.onWholeNode(node, need)
+	if !ok {
+		return noCost
+	}
+	return v.cost()
+}
+
+func (p *preemption) onWholeNode(node int32, need int) (victims, bool) {
+	n := &p.view.nodes[node]
+	size := p.view.leaves[n.top]
+	if n.blocked || size < need {
+		return victims{}, false
+	}
+	return p.victims(p.leaves[n.lo:n.lo+int32(size)], need)
+}
+
+// eachNode calls f for each node where a gang has leaves of the space, for some more than once.
+func (p *preemption) eachNode(g *gang, f func(int32)) {
+	last := int32(-1)
+	for i := range g.slots {
+		for _, v := range g.slots[i].virtual {
+			if v != nil && v.space == p.space && v.node != last {
+				last = v.node
+				f(v.node)
+			}
+		}
+	}
+}
+
+// cheapest finds the first of the nodes with the least cost, while costs change. It is a tree of minima: the costs of
+// the nodes are its last half.
+type cheapest struct {
+	lo   int32
+	size int
+	min  []uint64
+}
+
+func (c *cheapest) build(sc scope, cost func(int32) uint64) {
+	c.lo, c.size = sc.lo, 1
+	for c.size < int(sc.hi-sc.lo) {
+		c.size *= 2
+	}
+	if c.min == nil {
+		c.min = make([]uint64, 2*c.size)
+	}
+	for i := range c.size {
+		c.min[c.size+i] = noCost
+		if node := sc.lo + int32(i); node < sc.hi {
+			c.min[c.size+i] = cost(node)
+		}
+	}
+	for i := c.size - 1; i > 0; i-- {
+		c.min[i] = min(c.min[2*i], c.min[2*i+1])
+	}
+}
+
+func (c *cheapest) set(node int32, cost uint64) {
+	i := c.size + int(node-c.lo)
+	c.min[i] = cost
+	for i /= 2; i > 0; i /= 2 {
+		least := min(c.min[2*i], c.min[2*i+1])
+		if c.min[i] == least {
+			return
+		}
+		c.min[i] = least
+	}
+}
+
+func (c *cheapest) first() (int32, uint64) {
+	i := 1
+	for i < c.size {
+		if i *= 2; c.min[i] > c.min[i+1] {
+			i++
+		}
+	}
+	return c.lo + int32(i-c.size), c.min[1]
 }
 
 // victims are the gangs to end for one cell.

@@ -24,6 +24,9 @@ func (s *Scheduler) Schedule(pod PodID, r *Request, phase Phase, suggested Nodes
 	if g == nil {
 		return s.fresh(pod, r, phase, suggested)
 	}
+	if what := g.differs(r); what != "" {
+		return Decision{Result: Wait, Reason: fmt.Sprintf("another gang has the name %s: %s; this one waits until that has ended", g.key, what)}
+	}
 	i := g.freeSlot(r)
 	if i < 0 {
 		return Decision{Result: Refuse, Reason: fmt.Sprintf("gang %s has no place left for a pod of this size: all %d of its pods are there", r.Gang, len(g.slots))}
@@ -57,26 +60,34 @@ func (g *gang) bindTo(i int) Decision {
 	return Decision{Result: Bind, Node: sl.at.Node, Indices: sl.at.Indices, Chain: g.placement.Chain, Placement: g.placement, Slot: i}
 }
 
+// differs says what makes a pod of the request one of another gang with the same name, "" if nothing does. The gang's
+// place was chosen, and its quota counted, for what it asked for itself.
+func (g *gang) differs(r *Request) string {
+	switch o := g.request; {
+	case !slices.Equal(r.Sets(), g.sets):
+		return "its pods are others in number or size"
+	case r.Priority != o.Priority:
+		return fmt.Sprintf("its priority is %d, not %d", o.Priority, r.Priority)
+	case r.User != o.User:
+		return fmt.Sprintf("it is of user %q, not %q", o.User, r.User)
+	case r.UserGroup != o.UserGroup:
+		return fmt.Sprintf("it is of group %q, not %q", o.UserGroup, r.UserGroup)
+	case r.PinnedCell != o.PinnedCell || r.LeafType != o.LeafType:
+		return "it asks for other cells"
+	}
+	return ""
+}
+
 // freeSlot returns the first slot without a pod that a pod of the request fits, or -1.
 func (g *gang) freeSlot(r *Request) int {
-	sets := r.Sets()
-	if r.Set < 0 || r.Set >= len(sets) {
-		return -1
-	}
-	want := -1
+	want := g.sets[r.Set].Cells * g.unitLeaves(g.sets[r.Set])
 	for i := range g.slots {
 		sl := &g.slots[i]
-		if sl.pod != "" {
-			continue
-		}
-		if sl.at.Set == r.Set {
+		if sl.pod == "" && (sl.at.Set == r.Set || sl.at.Set < 0 && len(sl.at.Indices) == want) {
 			return i
 		}
-		if want < 0 && (sl.at.Set < 0 || len(sets) != len(g.sets)) && len(sl.at.Indices) == sets[r.Set].Cells*g.unitLeaves(sets[r.Set]) {
-			want = i
-		}
 	}
-	return want
+	return -1
 }
 
 func (g *gang) unitLeaves(set PodSet) int {
