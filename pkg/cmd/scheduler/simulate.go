@@ -4,7 +4,10 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strconv"
+	"strings"
 
+	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
 	"github.com/openpai/paictl/pkg/cmdutil"
@@ -23,6 +26,10 @@ type SimulateOptions struct {
 	// Compare are configurations that are run on the same trace.
 	Compare []string
 	Meter   sim.Meter
+	// Jobs is a CSV file that gets a line for each job; "" for none.
+	Jobs                string
+	Drain               bool
+	Checkpoint, Restart int // seconds
 
 	source source
 }
@@ -49,14 +56,25 @@ of the cluster would have done.
 The trace is a CSV file whose first line is
   ` + trace.Header() + `
 priority is -1 for opportunistic jobs, else 0 to 1000. All pods of a job are one gang. Time is virtual:
-hours take seconds. The run ends at the last arrival.`,
+hours take seconds. The run ends at the last arrival; with --drain it goes on until all jobs have finished,
+and reports how long they took.
+
+A job that is preempted keeps its work, unless --checkpoint says how much lies between two checkpoints, and
+--restart how long it takes to begin again.`,
 		Example: `  paictl scheduler simulate --config hivedscheduler.yaml --trace jobs.csv
+  paictl scheduler simulate --trace jobs.csv --drain --checkpoint 1800 --restart 60 --jobs result.csv
   paictl scheduler simulate -p ./cluster --trace jobs.csv -o json | jq .utilisation
   paictl scheduler simulate --trace jobs.csv --compare today.yaml,tomorrow.yaml`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if opts.Trace == "" {
 				return cmdutil.Usagef("name the trace with --trace CSV (see %s --help)", cmd.CommandPath())
+			}
+			if opts.Checkpoint < 0 || opts.Restart < 0 {
+				return cmdutil.Usagef("--checkpoint and --restart are seconds, 0 or more")
+			}
+			if opts.Jobs != "" && len(opts.Compare) > 0 {
+				return cmdutil.Usagef("--jobs is for one configuration; leave out --compare")
 			}
 			if noSpeed {
 				opts.Meter = nil
@@ -77,8 +95,34 @@ hours take seconds. The run ends at the last arrival.`,
 	cmd.Flags().StringSliceVar(&opts.Compare, "compare", nil, "scheduler configurations to run on the same jobs, side by side")
 	_ = cmd.MarkFlagFilename("compare", "yaml", "yml")
 	cmd.Flags().BoolVar(&noSpeed, "no-speed", false, "leave out what depends on this machine, so that the same input gives the same output")
+	cmd.Flags().BoolVar(&opts.Drain, "drain", false, "go on after the last arrival until all jobs have finished")
+	cmd.Flags().IntVar(&opts.Checkpoint, "checkpoint", 0, "seconds of work between two checkpoints of a job; a preempted job does what came after the last one again (0: it keeps all its work)")
+	cmd.Flags().IntVar(&opts.Restart, "restart", 0, "seconds that each start after a preemption takes, in which the job holds its GPUs and does no work")
+	cmd.Flags().StringVar(&opts.Jobs, "jobs", "", "CSV file to write, with a line for each job: "+recordHeader)
+	_ = cmd.MarkFlagFilename("jobs", "csv")
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "table", "wide", "json", "yaml")
 	return cmd
+}
+
+const recordHeader = "job_id,arrival_s,first_start_s,finish_s,kills,lost_gpu_s"
+
+// writeRecords writes what became of each job. What didn't happen is empty.
+func writeRecords(path string, records []sim.Record) error {
+	var b strings.Builder
+	b.WriteString(recordHeader + "\n")
+	at := func(seconds int) string {
+		if seconds < 0 {
+			return ""
+		}
+		return strconv.Itoa(seconds)
+	}
+	for _, r := range records {
+		fmt.Fprintf(&b, "%d,%d,%s,%s,%d,%d\n", r.ID, r.Arrival, at(r.FirstStart), at(r.Finish), r.Kills, r.LostGPUSeconds)
+	}
+	if err := renameio.WriteFile(path, []byte(b.String()), 0o644); err != nil {
+		return fmt.Errorf("write the jobs: %w", err)
+	}
+	return nil
 }
 
 func simulateRun(ctx context.Context, opts *SimulateOptions) error {
@@ -101,14 +145,23 @@ func simulateRun(ctx context.Context, opts *SimulateOptions) error {
 		}
 	}
 	var results []simulated
+	var records []sim.Record
 	for i, s := range sources {
-		o := sim.Options{Meter: opts.Meter, Progress: progress(opts.IO, s.name(), len(sources) > 1)}
+		o := sim.Options{Meter: opts.Meter, Progress: progress(opts.IO, s.name(), len(sources) > 1), Drain: opts.Drain, Checkpoint: opts.Checkpoint, Restart: opts.Restart}
+		if opts.Jobs != "" {
+			o.Job = func(r sim.Record) { records = append(records, r) }
+		}
 		report, err := sim.Run(ctx, configs[i], jobs, o)
 		clearLine(opts.IO)
 		if err != nil {
 			return fmt.Errorf("%s on %s: %w", opts.Trace, s.name(), err)
 		}
 		results = append(results, simulated{s.name(), report})
+	}
+	if opts.Jobs != "" {
+		if err := writeRecords(opts.Jobs, records); err != nil {
+			return err
+		}
 	}
 	if opts.Output.IsTable() {
 		return writeSimulated(opts, results)

@@ -58,6 +58,9 @@ func figures(results []simulated) cmdutil.Table {
 	for _, code := range codes(results) {
 		number("  because of "+code, func(r *sim.Report) int { return r.WaitedWithinQuotaByCode[code] })
 	}
+	if !slices.ContainsFunc(results, func(r simulated) bool { return r.Completion == nil }) {
+		completions(row)
+	}
 	if slices.ContainsFunc(results, func(r simulated) bool { return len(r.Refused) > 0 }) {
 		number("jobs that could never start", func(r *sim.Report) int { return len(r.Refused) })
 	}
@@ -74,6 +77,29 @@ func figures(results []simulated) cmdutil.Table {
 		row("allocated per decision", func(r *sim.Report) string { return fmt.Sprintf("%.1f kB", r.Speed.AllocBytesPerDecision/1e3) })
 	}
 	return t
+}
+
+// completions are the rows of a run in which all jobs have finished.
+func completions(row func(string, func(*sim.Report) string)) {
+	row("work lost by preemptions", func(r *sim.Report) string { return share(r.Completion.LostWork) })
+	row("utilisation without lost work", func(r *sim.Report) string { return share(r.UsefulUtilisation) })
+	for _, kind := range []struct {
+		name string
+		of   func(*sim.Completions) *sim.Completion
+	}{
+		{"all jobs", func(c *sim.Completions) *sim.Completion { return &c.All }},
+		{"guaranteed jobs", func(c *sim.Completions) *sim.Completion { return &c.Guaranteed }},
+		{"opportunistic jobs", func(c *sim.Completions) *sim.Completion { return &c.Opportunistic }},
+	} {
+		row("from arrival to end, "+kind.name+", mean, 99th percentile", func(r *sim.Report) string {
+			t := kind.of(r.Completion).Time
+			return span(t.Mean) + ", " + span(t.P99)
+		})
+		row("  by the time that they run", func(r *sim.Report) string {
+			s := kind.of(r.Completion).Slowdown
+			return fmt.Sprintf("%.2f, %.2f", s.Mean, s.P99)
+		})
+	}
 }
 
 // codes are the explanations that occur in any result.

@@ -17,10 +17,14 @@ type job struct {
 	pods []*pod
 	// left are the seconds that it still has to run, life counts how often its pods were made.
 	left, life int
-	// began is when it started last; -1 while it waits.
-	began int
-	// once: it has been started, waited: it waited inside its quota.
-	once, waited bool
+	// began is when it started last; -1 while it waits. starting are the seconds since then that it does no work.
+	began, starting int
+	// first is when it started first, finish when it was over; -1 until then.
+	first, finish int
+	// kills counts how often it was killed, lost the seconds of work that it did again, and of restarts.
+	kills, lost int
+	// waited: it waited inside its quota.
+	waited bool
 }
 
 // pod is a pod of a job: new after each kill, as a controller makes a new one in a cluster.

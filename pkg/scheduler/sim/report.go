@@ -2,6 +2,7 @@ package sim
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 
@@ -15,7 +16,9 @@ type Report struct {
 	// Span is the time of the last arrival, with which the run ended.
 	Span int `json:"spanSec"`
 	// Utilisation and AvgQueueLength are taken over the last 70 % of the span.
-	Utilisation            float64 `json:"utilisation"`
+	Utilisation float64 `json:"utilisation"`
+	// UsefulUtilisation leaves out work that was done again, and restarts.
+	UsefulUtilisation      float64 `json:"usefulUtilisation"`
 	AvgQueueLength         float64 `json:"avgQueueLength"`
 	WaitingAtEnd           int     `json:"waitingAtEnd"`
 	WaitingAtEndGuaranteed int     `json:"waitingAtEndGuaranteed"`
@@ -26,8 +29,10 @@ type Report struct {
 	OptimalLocality Locality `json:"optimalLocality"`
 	Sizes           []Size   `json:"bySize"`
 	// PreemptedJobs counts killed gangs.
-	PreemptedJobs  int `json:"preemptedJobs"`
-	DowngradedJobs int `json:"downgradedJobs"`
+	PreemptedJobs int `json:"preemptedJobs"`
+	// Completion is there where the run went on until all jobs had finished.
+	Completion     *Completions `json:"completion,omitempty"`
+	DowngradedJobs int          `json:"downgradedJobs"`
 	// A guaranteed job waits within its quota if it and those of its virtual cluster that it can't
 	// preempt fit into what the virtual cluster owns: the shape of free cells keeps it waiting.
 	FailedAttemptsWithinQuota int `json:"failedAttemptsWithinQuota"`
@@ -46,6 +51,40 @@ type Delay struct {
 	Mean float64 `json:"meanQueueDelaySec"`
 	P50  int     `json:"p50QueueDelaySec"`
 	P99  int     `json:"p99QueueDelaySec"`
+}
+
+// Completions are how long jobs took from their arrival to their end.
+type Completions struct {
+	All           Completion `json:"all"`
+	Guaranteed    Completion `json:"guaranteed"`
+	Opportunistic Completion `json:"opportunistic"`
+	// LostWork is work that was done again, and restarts, by the work of all jobs.
+	LostWork float64 `json:"lostWork"`
+}
+
+// Completion is how long jobs took. Slowdown is that time by the time that they run.
+type Completion struct {
+	Jobs     int    `json:"jobs"`
+	Queue    Spread `json:"queueSec"`
+	Time     Spread `json:"timeSec"`
+	Slowdown Spread `json:"slowdown"`
+}
+
+// Spread is the mean of values, and the smallest that 99 % of them don't exceed.
+type Spread struct {
+	Mean float64 `json:"mean"`
+	P99  float64 `json:"p99"`
+}
+
+func spread(values []float64) Spread {
+	if len(values) == 0 {
+		return Spread{}
+	}
+	sum := 0.0
+	for _, v := range values {
+		sum += v
+	}
+	return Spread{sum / float64(len(values)), percentile(values, 0.99)}
 }
 
 // Locality says how many starts got the lowest level that could hold their GPUs.
@@ -103,6 +142,8 @@ type delays struct{ guaranteed, opportunistic map[string][]int }
 // counts are what a run counts on its way.
 type counts struct {
 	busy, pending     float64 // GPUs and jobs, times seconds
+	useless           float64 // of busy
+	lost              int     // GPU seconds
 	decisions         int
 	starts, finished  int
 	downgrades        int
@@ -156,10 +197,13 @@ func (r *run) report(c cell.Config) *Report {
 		Decisions: r.count.decisions, Speed: r.watch.speed()}
 	if seconds := 0.7 * float64(r.last); seconds > 0 && r.topology.gpus > 0 {
 		out.Utilisation = r.count.busy / seconds / float64(r.topology.gpus)
+		out.UsefulUtilisation = (r.count.busy - r.count.useless) / seconds / float64(r.topology.gpus)
 		out.AvgQueueLength = r.count.pending / seconds
 	}
 	for _, s := range r.count.sizes {
-		out.Sizes = append(out.Sizes, *s)
+		size := *s
+		size.Levels = maps.Clone(s.Levels)
+		out.Sizes = append(out.Sizes, size)
 	}
 	slices.SortFunc(out.Sizes, func(a, b Size) int { return cmp.Compare(a.GPUs, b.GPUs) })
 	var all []int
@@ -188,6 +232,45 @@ func (r *run) report(c cell.Config) *Report {
 		}
 	}
 	return out
+}
+
+// drained is the report of a run that has ended, at which all jobs have finished. What is counted at the last arrival stays as
+// it was there: utilisation, queue, places.
+func (r *run) drained(then, out *Report) *Report {
+	out.WaitingAtEnd, out.WaitingAtEndGuaranteed = then.WaitingAtEnd, then.WaitingAtEndGuaranteed
+	for i := range out.VirtualClusters {
+		out.VirtualClusters[i].WaitingAtEnd = then.VirtualClusters[i].WaitingAtEnd
+	}
+	out.OptimalLocality, out.Sizes, out.Starts = then.OptimalLocality, then.Sizes, then.Starts
+	var all, guaranteed, opportunistic took
+	work := 0
+	for _, j := range r.jobs {
+		if j.finish < 0 {
+			continue // refused
+		}
+		work += j.Duration * j.GPUs()
+		all.add(j)
+		if j.Priority < 0 {
+			opportunistic.add(j)
+		} else {
+			guaranteed.add(j)
+		}
+	}
+	out.Completion = &Completions{All: all.sum(), Guaranteed: guaranteed.sum(), Opportunistic: opportunistic.sum(), LostWork: float64(r.count.lost) / float64(max(work, 1))}
+	return out
+}
+
+// took is what jobs took.
+type took struct{ queue, time, slowdown []float64 }
+
+func (t *took) add(j *job) {
+	t.queue = append(t.queue, float64(j.first-j.Arrival))
+	t.time = append(t.time, float64(j.finish-j.Arrival))
+	t.slowdown = append(t.slowdown, float64(j.finish-j.Arrival)/float64(max(j.Duration, 1)))
+}
+
+func (t *took) sum() Completion {
+	return Completion{Jobs: len(t.time), Queue: spread(t.queue), Time: spread(t.time), Slowdown: spread(t.slowdown)}
 }
 
 // delay sums up delays, which it sorts.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -32,6 +33,22 @@ type Options struct {
 	CoreOnly bool
 	// Core replaces the scheduler, all its nodes healthy.
 	Core Core
+	// Drain goes on after the last arrival until every job has finished.
+	Drain bool
+	// Checkpoint is how much work, in seconds, lies between two checkpoints of a job: one that is killed falls back to the
+	// last. 0: it keeps all its work.
+	Checkpoint int
+	// Restart is how many seconds each start after a kill takes, in which the job holds its GPUs and does no work.
+	Restart int
+	// Job is called at the end with what became of each job, in order of arrival.
+	Job func(Record)
+}
+
+// Record is what became of a job. Times are seconds of the trace, -1 for what didn't happen.
+type Record struct {
+	ID, Arrival, FirstStart, Finish, Kills int
+	// LostGPUSeconds are work that was done again, and restarts.
+	LostGPUSeconds int
 }
 
 // run is the state of one run.
@@ -55,8 +72,8 @@ type run struct {
 }
 
 // Run replays jobs on a cluster whose nodes are all healthy, in virtual time, and reports how it
-// went. It ends at the last arrival. Jobs of the same priority start in order of arrival; a job
-// that is killed goes back to its place in the queue and keeps what it ran.
+// went. It ends at the last arrival, or with Drain when all jobs have finished. Jobs of the same priority start in
+// order of arrival; a job that is killed goes back to its place in the queue, with the work that its last checkpoint has.
 func Run(ctx context.Context, c cell.Config, jobs []trace.Job, o Options) (report *Report, err error) {
 	r, err := newRun(c, jobs, o)
 	if err != nil {
@@ -79,7 +96,19 @@ func Run(ctx context.Context, c cell.Config, jobs []trace.Job, o Options) (repor
 			r.Progress(i+1, len(r.jobs))
 		}
 	}
-	return r.report(c), nil
+	report = r.report(c)
+	if r.Drain {
+		if err := r.drain(ctx); err != nil {
+			return nil, fmt.Errorf("second %d: %w", r.now, err)
+		}
+		report = r.drained(report, r.report(c))
+	}
+	if r.Job != nil {
+		for _, j := range r.jobs {
+			r.Job(Record{ID: j.ID, Arrival: j.Arrival, FirstStart: j.first, Finish: j.finish, Kills: j.kills, LostGPUSeconds: j.lost * j.GPUs()})
+		}
+	}
+	return report, nil
 }
 
 func newRun(c cell.Config, jobs []trace.Job, o Options) (*run, error) {
@@ -128,7 +157,7 @@ func (r *run) take(c cell.Config, jobs []trace.Job) error {
 		if j.GPUs() > r.topology.gpus {
 			return hint.Errorf("remove it, or make it smaller", "job %d: it wants %d GPUs of the cluster's %d", j.ID, j.GPUs(), r.topology.gpus)
 		}
-		r.jobs = append(r.jobs, &job{Job: j, left: j.Duration, began: -1})
+		r.jobs = append(r.jobs, &job{Job: j, left: j.Duration, began: -1, first: -1, finish: -1})
 	}
 	slices.SortFunc(r.jobs, func(a, b *job) int {
 		return cmp.Or(cmp.Compare(a.Arrival, b.Arrival), cmp.Compare(a.ID, b.ID))
@@ -158,13 +187,31 @@ func (r *run) arrive(j *job) error {
 	return err
 }
 
+// drain lets all jobs finish.
+func (r *run) drain(ctx context.Context) error {
+	for {
+		e, ok := r.ends.next(math.MaxInt)
+		if !ok {
+			return ctx.Err()
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		r.advance(e.at)
+		if err := r.complete(e.job); err != nil {
+			return err
+		}
+	}
+}
+
 // complete ends a job and lets those that wait try the cells that it leaves, each once. Where one
 // couldn't start, its like are not asked.
 func (r *run) complete(j *job) error {
+	r.waste(j, j.began, j.starting)
 	if err := r.free(j); err != nil {
 		return err
 	}
-	j.pods = nil
+	j.pods, j.finish = nil, r.now
 	r.count.finished++
 	failed := map[class]bool{}
 	for _, w := range slices.Clone(r.queue) {
@@ -227,7 +274,7 @@ func (r *run) withinQuota(j *job) bool {
 // advance moves the virtual time and the averages over it.
 func (r *run) advance(to int) {
 	from := max(float64(r.now), 0.3*float64(r.last))
-	if d := float64(to) - from; d > 0 {
+	if d := min(float64(to), float64(r.last)) - from; d > 0 {
 		r.count.busy += d * float64(r.used)
 		r.count.pending += d * float64(len(r.queue))
 	}
@@ -238,26 +285,46 @@ func (r *run) advance(to int) {
 func (r *run) begin(j *job, at *cell.Placement) {
 	r.queue.remove(j)
 	j.began = r.now
+	if j.kills > 0 {
+		j.starting = r.Restart
+	}
 	r.hold(j, j.GPUs())
-	heap.Push(&r.ends, end{at: r.now + j.left, life: j.life, job: j})
+	heap.Push(&r.ends, end{at: r.now + j.starting + j.left, life: j.life, job: j})
 	r.count.started(r.topology, j, at)
-	if !j.once {
-		j.once = true
+	if j.first < 0 {
+		j.first = r.now
 		r.count.delayed(j, r.now-j.Arrival)
 	}
 }
 
-// kill ends a job before its time: it keeps what it ran and waits again, with new pods.
+// kill ends a job before its time: it falls back to its last checkpoint and waits again, with new pods.
 func (r *run) kill(j *job) error {
-	ran := r.now - j.began
+	starting := min(j.starting, r.now-j.began)
+	worked := j.Duration - j.left + r.now - j.began - starting
+	kept := worked
+	if r.Checkpoint > 0 {
+		kept -= worked % r.Checkpoint
+	}
+	r.waste(j, j.began, starting)
+	r.waste(j, r.now-(worked-kept), worked-kept)
 	if err := r.free(j); err != nil {
 		return err
 	}
-	j.left -= ran
+	j.left = j.Duration - kept
+	j.kills++
 	j.makePods()
 	r.queue.add(j)
 	r.count.killed[j.VC]++
 	return nil
+}
+
+// waste counts time in which a job's GPUs did nothing that lasts, from is when it began.
+func (r *run) waste(j *job, from, seconds int) {
+	j.lost += seconds
+	r.count.lost += seconds * j.GPUs()
+	if d := min(float64(from+seconds), float64(r.last)) - max(float64(from), 0.3*float64(r.last)); d > 0 {
+		r.count.useless += d * float64(j.GPUs())
+	}
 }
 
 // errStuck is a contradiction between what the scheduler said and what it says now.

@@ -185,6 +185,63 @@ func TestRunReports(t *testing.T) {
 	assert.Equal(t, []int{4, 2, 1, 0}, []int{b.GPUs, b.Jobs, b.WaitingAtEnd, b.PreemptedJobs})
 }
 
+// Job 0 is preempted after 2,000 s by job 1, which runs for 100 s; it has 1,000 s of work left, if it keeps all.
+func TestAPreemptedJobFallsBackToItsLastCheckpoint(t *testing.T) {
+	jobs := []trace.Job{
+		{ID: 0, Arrival: 0, Duration: 3000, VC: "A", Priority: -1, Pods: 1, GPUsPerPod: 8},
+		{ID: 1, Arrival: 2000, Duration: 100, VC: "A", Pods: 1, GPUsPerPod: 4},
+		{ID: 2, Arrival: 2010, Duration: 40, VC: "A", Pods: 1, GPUsPerPod: 3},
+	}
+	for _, c := range []struct {
+		name                string
+		checkpoint, restart int
+		finish, lost        int
+	}{
+		{"it keeps all", 0, 0, 3100, 0},
+		{"a checkpoint each half hour", 1800, 0, 3300, 200 * 8},
+		{"a slow start, too", 1800, 60, 3360, 260 * 8},
+		{"no checkpoint in time", 2500, 0, 5100, 2000 * 8},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var records []sim.Record
+			core := &counter{free: 8, pods: map[cell.PodID]*cell.Request{}}
+			r, err := sim.Run(t.Context(), small(), jobs, sim.Options{Core: core, Drain: true, Checkpoint: c.checkpoint, Restart: c.restart,
+				Job: func(r sim.Record) { records = append(records, r) }})
+			require.NoError(t, err)
+			assert.Equal(t, []sim.Record{
+				{ID: 0, Arrival: 0, FirstStart: 0, Finish: c.finish, Kills: 1, LostGPUSeconds: c.lost},
+				{ID: 1, Arrival: 2000, FirstStart: 2000, Finish: 2100},
+				{ID: 2, Arrival: 2010, FirstStart: 2010, Finish: 2050},
+			}, records)
+			assert.InDelta(t, float64(c.lost)/(3000*8+100*4+40*3), r.Completion.LostWork, 1e-9)
+			assert.Equal(t, sim.Completion{Jobs: 1, Time: sim.Spread{Mean: float64(c.finish), P99: float64(c.finish)},
+				Slowdown: sim.Spread{Mean: float64(c.finish) / 3000, P99: float64(c.finish) / 3000}}, r.Completion.Opportunistic)
+			assert.Equal(t, 2, r.Completion.Guaranteed.Jobs)
+			assert.Equal(t, 1, r.WaitingAtEnd, "at the last arrival")
+			assert.Equal(t, 3, r.Finished)
+		})
+	}
+}
+
+// A job that is killed while it starts again has lost what it took to start, once.
+func TestAJobThatIsKilledWhileItStartsLosesNoWorkAgain(t *testing.T) {
+	jobs := []trace.Job{
+		{ID: 0, Arrival: 0, Duration: 1000, VC: "A", Priority: -1, Pods: 1, GPUsPerPod: 8},
+		{ID: 1, Arrival: 500, Duration: 10, VC: "A", Pods: 1, GPUsPerPod: 4},
+		{ID: 2, Arrival: 520, Duration: 10, VC: "A", Pods: 1, GPUsPerPod: 4},
+	}
+	var first sim.Record
+	core := &counter{free: 8, pods: map[cell.PodID]*cell.Request{}}
+	_, err := sim.Run(t.Context(), small(), jobs, sim.Options{Core: core, Drain: true, Checkpoint: 400, Restart: 60, Job: func(r sim.Record) {
+		if r.ID == 0 {
+			first = r
+		}
+	}})
+	require.NoError(t, err)
+	// 0 to 500: 400 kept, 100 lost; 510 to 520: starting; from 530: 60 to start, 600 of work.
+	assert.Equal(t, sim.Record{ID: 0, FirstStart: 0, Finish: 1190, Kills: 2, LostGPUSeconds: (100 + 10 + 60) * 8}, first)
+}
+
 func TestRunExplainsWhatWaitsInsideItsQuotaOnce(t *testing.T) {
 	core, r := run(t, []trace.Job{
 		{ID: 0, Arrival: 0, Duration: 10, VC: "A", Pods: 1, GPUsPerPod: 4},
