@@ -25,6 +25,9 @@ lint: ## Run golangci-lint (built once from the version that hack/tools pins)
 bench: ## Run the benchmarks of docs/performance.md
 	@sh hack/bench.sh
 
+policies: ## Simulate the scheduler's policies on generated jobs: the table of docs/performance.md
+	@go run ./hack/policies
+
 bundle: build ## Build Kubernetes and all that nodes need from source, into BUNDLE (dist/bundle)
 	bin/paictl bundle build -o '$(BUNDLE)'
 

@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"gopkg.in/yaml.v3"
 	"helm.sh/helm/v3/pkg/chart"
+
+	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
 // rawValues returns values.yaml with its comments.
@@ -147,4 +149,16 @@ func TestUnknownValuesAndTheTagLatestAreRefused(t *testing.T) {
 		_, err = render(t, c, v)
 		require.ErrorContains(t, err, "tag")
 	})
+}
+
+func TestTheSchemaKnowsThePoliciesOfTheScheduler(t *testing.T) {
+	s := schemaOf(t, load(t, "scheduler"))
+	var at any = s
+	for _, key := range []string{"properties", "virtualClusters", "additionalProperties", "properties", "policy", "enum"} {
+		at = at.(map[string]any)[key]
+	}
+	require.Len(t, at, len(cell.Policies))
+	for i, name := range cell.PolicyNames() {
+		require.Equal(t, name, at.([]any)[i])
+	}
 }

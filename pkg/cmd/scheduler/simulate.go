@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -25,7 +26,9 @@ type SimulateOptions struct {
 	Trace  string
 	// Compare are configurations that are run on the same trace.
 	Compare []string
-	Meter   sim.Meter
+	// Policies are those to give all virtual clusters, one run each; none leaves those of the configuration.
+	Policies []string
+	Meter    sim.Meter
 	// Jobs is a CSV file that gets a line for each job; "" for none.
 	Jobs                string
 	Drain               bool
@@ -37,6 +40,8 @@ type SimulateOptions struct {
 // simulated is how one configuration did.
 type simulated struct {
 	Config string `json:"config"`
+	// Policy is what all virtual clusters were given; "" leaves what the configuration says.
+	Policy string `json:"policy,omitempty"`
 	*sim.Report
 }
 
@@ -51,7 +56,7 @@ func NewCmdSimulate(f *cmdutil.Factory, runF func(context.Context, *SimulateOpti
 reports how busy the GPUs were, how long the jobs of each virtual cluster waited and why, how close
 together the GPUs of a job were, what was preempted, and what a decision costs. --compare runs further
 configurations on the same jobs and prints them side by side, so that you can see what another division
-of the cluster would have done.
+of the cluster would have done; --policy does the same with policies that all virtual clusters are given.
 
 The trace is a CSV file whose first line is
   ` + trace.Header() + `
@@ -64,7 +69,8 @@ A job that is preempted keeps its work, unless --checkpoint says how much lies b
 		Example: `  paictl scheduler simulate --config hivedscheduler.yaml --trace jobs.csv
   paictl scheduler simulate --trace jobs.csv --drain --checkpoint 1800 --restart 60 --jobs result.csv
   paictl scheduler simulate -p ./cluster --trace jobs.csv -o json | jq .utilisation
-  paictl scheduler simulate --trace jobs.csv --compare today.yaml,tomorrow.yaml`,
+  paictl scheduler simulate --trace jobs.csv --compare today.yaml,tomorrow.yaml
+  paictl scheduler simulate --trace jobs.csv --drain --policy balanced,fewer-kills`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if opts.Trace == "" {
@@ -73,8 +79,13 @@ A job that is preempted keeps its work, unless --checkpoint says how much lies b
 			if opts.Checkpoint < 0 || opts.Restart < 0 {
 				return cmdutil.Usagef("--checkpoint and --restart are seconds, 0 or more")
 			}
-			if opts.Jobs != "" && len(opts.Compare) > 0 {
-				return cmdutil.Usagef("--jobs is for one configuration; leave out --compare")
+			if opts.Jobs != "" && (len(opts.Compare) > 0 || len(opts.Policies) > 1) {
+				return cmdutil.Usagef("--jobs is for one run; leave out --compare, and all policies but one")
+			}
+			for _, name := range opts.Policies {
+				if !slices.Contains(cell.PolicyNames(), name) {
+					return cmdutil.Usagef("there is no policy %q; the policies are %s", name, strings.Join(cell.PolicyNames(), ", "))
+				}
 			}
 			if noSpeed {
 				opts.Meter = nil
@@ -94,6 +105,8 @@ A job that is preempted keeps its work, unless --checkpoint says how much lies b
 	_ = cmd.MarkFlagFilename("trace", "csv")
 	cmd.Flags().StringSliceVar(&opts.Compare, "compare", nil, "scheduler configurations to run on the same jobs, side by side")
 	_ = cmd.MarkFlagFilename("compare", "yaml", "yml")
+	cmd.Flags().StringSliceVar(&opts.Policies, "policy", nil, "policies to give all virtual clusters, one run each: "+strings.Join(cell.PolicyNames(), ", "))
+	_ = cmd.RegisterFlagCompletionFunc("policy", cobra.FixedCompletions(cell.PolicyCompletions(), cobra.ShellCompDirectiveNoFileComp))
 	cmd.Flags().BoolVar(&noSpeed, "no-speed", false, "leave out what depends on this machine, so that the same input gives the same output")
 	cmd.Flags().BoolVar(&opts.Drain, "drain", false, "go on after the last arrival until all jobs have finished")
 	cmd.Flags().IntVar(&opts.Checkpoint, "checkpoint", 0, "seconds of work between two checkpoints of a job; a preempted job does what came after the last one again (0: it keeps all its work)")
@@ -138,25 +151,28 @@ func simulateRun(ctx context.Context, opts *SimulateOptions) error {
 		sources = append(sources, source{File: file})
 	}
 	// All mistakes come before the first run, which may take long.
-	configs := make([]cell.Config, len(sources))
+	var runs []attempt
 	for i := range sources {
-		if configs[i], err = sources[i].valid(); err != nil {
+		c, err := sources[i].valid()
+		if err != nil {
 			return err
 		}
+		runs = append(runs, attempts(sources[i].name(), c, opts.Policies)...)
 	}
 	var results []simulated
 	var records []sim.Record
-	for i, s := range sources {
-		o := sim.Options{Meter: opts.Meter, Progress: progress(opts.IO, s.name(), len(sources) > 1), Drain: opts.Drain, Checkpoint: opts.Checkpoint, Restart: opts.Restart}
+	for i := range runs {
+		one := &runs[i]
+		o := sim.Options{Meter: opts.Meter, Progress: progress(opts.IO, one.title(), len(runs) > 1), Drain: opts.Drain, Checkpoint: opts.Checkpoint, Restart: opts.Restart}
 		if opts.Jobs != "" {
 			o.Job = func(r sim.Record) { records = append(records, r) }
 		}
-		report, err := sim.Run(ctx, configs[i], jobs, o)
+		report, err := sim.Run(ctx, one.config, jobs, o)
 		clearLine(opts.IO)
 		if err != nil {
-			return fmt.Errorf("%s on %s: %w", opts.Trace, s.name(), err)
+			return fmt.Errorf("%s on %s: %w", opts.Trace, one.title(), err)
 		}
-		results = append(results, simulated{s.name(), report})
+		results = append(results, simulated{one.name, one.policy, report})
 	}
 	if opts.Jobs != "" {
 		if err := writeRecords(opts.Jobs, records); err != nil {
@@ -166,10 +182,41 @@ func simulateRun(ctx context.Context, opts *SimulateOptions) error {
 	if opts.Output.IsTable() {
 		return writeSimulated(opts, results)
 	}
-	if len(opts.Compare) == 0 {
+	if len(opts.Compare) == 0 && len(opts.Policies) < 2 {
 		return opts.Output.Write(opts.IO.Out, results[0], cmdutil.Table{})
 	}
 	return opts.Output.Write(opts.IO.Out, results, cmdutil.Table{})
+}
+
+// attempt is one run of the trace.
+type attempt struct {
+	name, policy string
+	config       cell.Config
+}
+
+// title names an attempt for people.
+func (a *attempt) title() string {
+	if a.policy == "" {
+		return a.name
+	}
+	return a.name + " with " + a.policy
+}
+
+// attempts are the runs of one configuration: with its own policies, or one with each of those given.
+func attempts(name string, c cell.Config, policies []string) []attempt {
+	if len(policies) == 0 {
+		return []attempt{{name: name, config: c}}
+	}
+	var out []attempt
+	for _, policy := range policies {
+		one := c
+		one.VirtualClusters = slices.Clone(c.VirtualClusters)
+		for i := range one.VirtualClusters {
+			one.VirtualClusters[i].Policy = policy
+		}
+		out = append(out, attempt{name, policy, one})
+	}
+	return out
 }
 
 func readTrace(path string) ([]trace.Job, error) {

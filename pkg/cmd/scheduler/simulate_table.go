@@ -27,11 +27,22 @@ func writeSimulated(opts *SimulateOptions, results []simulated) error {
 	return nil
 }
 
+// title names one of several results by what it differs in.
+func (r *simulated) title(all []simulated) string {
+	switch {
+	case r.Policy == "":
+		return r.Config
+	case slices.ContainsFunc(all, func(other simulated) bool { return other.Config != r.Config }):
+		return r.Config + " with " + r.Policy
+	}
+	return r.Policy
+}
+
 // figures is one row per figure.
 func figures(results []simulated) cmdutil.Table {
 	t := cmdutil.Table{Header: []string{"FIGURE"}}
 	for _, r := range results {
-		t.Header = append(t.Header, r.Config)
+		t.Header = append(t.Header, r.title(results))
 	}
 	row := func(name string, value func(*sim.Report) string) {
 		cells := []string{name}
@@ -132,7 +143,7 @@ func grouped(results []simulated, header []string, rows func(*sim.Report) [][]st
 			}
 			name := row[0]
 			if len(results) > 1 {
-				row = slices.Insert(row, 1, r.Config)
+				row = slices.Insert(row, 1, r.title(results))
 			}
 			by[name] = append(by[name], row)
 		}

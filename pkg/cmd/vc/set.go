@@ -5,6 +5,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,6 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/config/store"
 	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/scheduler/cell"
 	"github.com/openpai/paictl/pkg/scheduler/vc"
 )
 
@@ -36,6 +38,7 @@ type setFlags struct {
 	perUser, perGroup    int
 	users, groups        []string
 	from, takeFrom       string
+	policy               string
 	delete               bool
 	perUserSet, groupSet bool
 }
@@ -67,6 +70,7 @@ without NAME, several below the key virtualClusters. Those that the file doesn't
   paictl vc set vision --cells 8x-a100-NODE=4 --take-from nlp --dry-run
   paictl vc set vision --quota-per-user 8 --quota-user alice=16
   paictl vc set vision --quota-user alice=default
+  paictl vc set nlp --policy fewer-kills
   paictl vc set --from teams.yaml --yes -m "the new quarter"
   paictl vc set vision --delete --take-from nlp`,
 		Args:              cobra.MaximumNArgs(1),
@@ -91,6 +95,7 @@ without NAME, several below the key virtualClusters. Those that the file doesn't
 	fl.BoolVarP(&opts.Yes, "yes", "y", false, "don't ask")
 	fl.DurationVar(&opts.Wait, "wait", time.Minute, "wait so long until the scheduler uses it; 0 doesn't wait")
 	_ = cmd.RegisterFlagCompletionFunc("cells", completeCells(f, &opts.Kube))
+	_ = cmd.RegisterFlagCompletionFunc("policy", cobra.FixedCompletions(cell.PolicyCompletions(), cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("take-from", completeName(f, &opts.Kube))
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json", "yaml")
 	return cmd
@@ -105,6 +110,7 @@ func (s *setFlags) add(cmd *cobra.Command) {
 	fl.IntVar(&s.perGroup, "quota-per-group", 0, "GPUs that each group of users may hold with a guarantee; 0 is no limit")
 	fl.StringSliceVar(&s.users, "quota-user", nil, "NAME=N,...: another quota for these users; NAME=default takes it back")
 	fl.StringSliceVar(&s.groups, "quota-group", nil, "NAME=N,...: another quota for these groups; NAME=default takes it back")
+	fl.StringVar(&s.policy, "policy", "", "what its jobs give up for others, and take: "+strings.Join(cell.PolicyNames(), ", "))
 	fl.StringVar(&s.from, "from", "", "file with a definition, or with several; - is stdin")
 	fl.StringVar(&s.takeFrom, "take-from", "", "virtual cluster that gives what this one gets, and gets what it loses")
 	fl.BoolVar(&s.delete, "delete", false, "remove the virtual cluster, if no job is inside (see --force)")
@@ -130,7 +136,7 @@ func (opts *SetOptions) complete(cmd *cobra.Command, flags *setFlags, args []str
 	}
 	if flags.from == "" {
 		if !given && !flags.delete {
-			return cmdutil.Usagef("say what to change: --cells, --pin, --quota-..., --from or --delete (see %s)", help)
+			return cmdutil.Usagef("say what to change: --cells, --pin, --quota-..., --policy, --from or --delete (see %s)", help)
 		}
 		r.Name = args[0]
 		opts.Requests = []vc.Request{r}

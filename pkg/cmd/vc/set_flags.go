@@ -3,10 +3,12 @@ package vc
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/scheduler/cell"
 	"github.com/openpai/paictl/pkg/scheduler/vc"
 )
 
@@ -26,7 +28,10 @@ func readAll(r io.Reader) ([]byte, error) {
 
 // request is what the flags ask for; given reports whether they ask for anything.
 func (s *setFlags) request(help string) (r vc.Request, given bool, err error) {
-	r = vc.Request{Pin: s.pin, Unpin: s.unpin, TakeFrom: s.takeFrom, Delete: s.delete}
+	r = vc.Request{Pin: s.pin, Unpin: s.unpin, Policy: s.policy, TakeFrom: s.takeFrom, Delete: s.delete}
+	if s.policy != "" && !slices.Contains(cell.PolicyNames(), s.policy) {
+		return r, false, cmdutil.Usagef("there is no policy %q; the policies are %s (see %s)", s.policy, strings.Join(cell.PolicyNames(), ", "), help)
+	}
 	for _, text := range s.cells {
 		name, n, err := pair("--cells", text, help)
 		if err != nil {
@@ -52,7 +57,7 @@ func (s *setFlags) request(help string) (r vc.Request, given bool, err error) {
 	if s.groupSet {
 		r.PerGroup = &s.perGroup
 	}
-	given = len(r.Cells)+len(r.Pin)+len(r.Unpin)+len(r.Users)+len(r.Groups) > 0 || s.perUserSet || s.groupSet
+	given = len(r.Cells)+len(r.Pin)+len(r.Unpin)+len(r.Users)+len(r.Groups) > 0 || s.perUserSet || s.groupSet || s.policy != ""
 	return r, given, nil
 }
 

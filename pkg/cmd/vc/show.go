@@ -107,6 +107,7 @@ func writeOne(w io.Writer, output *cmdutil.Output, v *shown, now time.Time) erro
 	fields := [][2]string{
 		{"owns", fmt.Sprintf("%s: %s", amounts(&v.VirtualCluster), cellsText(&v.VirtualCluster))},
 		{"quota", quotaText(v.Quota)},
+		{"policy", policyText(v.Policy)},
 	}
 	if v.Running {
 		free := fmt.Sprint(v.Free)

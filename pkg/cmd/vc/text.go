@@ -37,6 +37,17 @@ func cellsText(v *api.VirtualCluster) string {
 	return cmp.Or(strings.Join(parts, ", "), "-")
 }
 
+// policyText is the name of a policy, and what it does.
+func policyText(name string) string {
+	name = cell.PolicyName(name)
+	for _, p := range cell.Policies {
+		if p.Name == name {
+			return name + ": " + p.About
+		}
+	}
+	return name // of a newer scheduler
+}
+
 func quotaText(q *api.Quota) string {
 	if q == nil {
 		return "-"
@@ -124,9 +135,21 @@ func ownership(c *api.ChangedVirtualCluster) string {
 	case c.After == nil:
 		return "ends; it owned " + owned(c.Before)
 	case c.Before.Guaranteed == c.After.Guaranteed && cellsText(c.Before) == cellsText(c.After):
-		return fmt.Sprintf("quota %s instead of %s", quotaText(c.After.Quota), quotaText(c.Before.Quota))
+		return limits(c.Before, c.After)
 	}
 	return "owns " + owned(c.After) + " instead of " + owned(c.Before)
+}
+
+// limits say what changes beside the cells.
+func limits(before, after *api.VirtualCluster) string {
+	var parts []string
+	if a, b := quotaText(before.Quota), quotaText(after.Quota); a != b {
+		parts = append(parts, fmt.Sprintf("quota %s instead of %s", b, a))
+	}
+	if a, b := cell.PolicyName(before.Policy), cell.PolicyName(after.Policy); a != b {
+		parts = append(parts, fmt.Sprintf("policy %s instead of %s", b, a))
+	}
+	return strings.Join(parts, ", ")
 }
 
 func owned(v *api.VirtualCluster) string {

@@ -25,6 +25,8 @@ func owner(name string, gpus, nodes int) *api.VirtualCluster {
 func TestAChangeIsToldByWhatItDoes(t *testing.T) {
 	limited := owner("e", 8, 1)
 	limited.Quota = &api.Quota{PerUser: 2, PerGroup: 4, Users: map[string]int{"b": 1, "a": 0}, Groups: map[string]int{"g": 3}}
+	lenient := owner("f", 8, 1)
+	lenient.Policy = "fewer-kills"
 	var b bytes.Buffer
 	require.NoError(t, writeValidation(&b, &api.Validation{
 		Valid:    true,
@@ -34,6 +36,7 @@ func TestAChangeIsToldByWhatItDoes(t *testing.T) {
 			{Name: "b", Before: owner("b", 16, 2)},
 			{Name: "c", Before: owner("c", 16, 2), After: owner("c", 1, 0)},
 			{Name: "e", Before: owner("e", 8, 1), After: limited},
+			{Name: "f", Before: owner("f", 8, 1), After: lenient},
 		},
 		Changes: []api.Change{
 			{VC: "c", Group: "train", Effect: api.Downgraded, GPUs: 8, User: "ann", Reason: "no free node"},
@@ -49,6 +52,7 @@ a: is new and owns 1 x node (8 GPUs)
 b: ends; it owned 2 x node (16 GPUs)
 c: owns nothing instead of 2 x node (16 GPUs)
 e: quota 2 a user, 4 a group, a unlimited, b 1, group g 3 instead of -
+f: policy fewer-kills instead of balanced
 c/train (8 GPUs of ann) loses its guarantee: it runs on, and whoever is entitled to its cells may preempt it (no free node)
 a/run (1 GPU) has its guarantee again
 b/wait (2 GPUs) waits, and would be refused
@@ -70,6 +74,7 @@ func TestOneVirtualClusterIsShownWithItsQueue(t *testing.T) {
 	assert.Equal(t, `vision
   owns           16 GPUs: 2 x node, pinned special
   quota          -
+  policy         balanced: short waits for all; keeps 1 % of the GPUs idle after preemptions, where there are 4,096 or more
   used           8
   opportunistic  0
   free           8: 1 x node
@@ -80,8 +85,10 @@ POSITION   GANG   STATE     PRIORITY   USER   PODS   GPUS   AGE   REASON
 1          big    Waiting   10         -      2      16     1h    too little
 `, b.String())
 	b.Reset()
-	require.NoError(t, writeOne(&b, &cmdutil.Output{}, &shown{VirtualCluster: *owner("a", 8, 1)}, now))
-	assert.Equal(t, "a\n  owns   8 GPUs: 1 x node\n  quota  -\n", b.String())
+	hasty := *owner("a", 8, 1)
+	hasty.Policy = "start-now"
+	require.NoError(t, writeOne(&b, &cmdutil.Output{}, &shown{VirtualCluster: hasty}, now))
+	assert.Equal(t, "a\n  owns    8 GPUs: 1 x node\n  quota   -\n  policy  start-now: opportunistic jobs start wherever there is room, and are ended more often\n", b.String())
 }
 
 func TestTheEndOfAChangeSaysWhatIsInUse(t *testing.T) {

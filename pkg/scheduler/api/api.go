@@ -154,7 +154,9 @@ type VirtualCluster struct {
 	Cells       []Cells  `json:"virtualCells,omitempty"`
 	PinnedCells []string `json:"pinnedCells,omitempty"`
 	Quota       *Quota   `json:"quota,omitempty"`
-	Guaranteed  int      `json:"guaranteed"`
+	// Policy is the name of one of cell.Policies.
+	Policy     string `json:"policy"`
+	Guaranteed int    `json:"guaranteed"`
 	// Used is what guaranteed gangs hold, Opportunistic what others of this virtual cluster do.
 	Used          int `json:"used"`
 	Opportunistic int `json:"opportunistic"`

@@ -134,7 +134,7 @@ func (ch *chain) finish() {
 		roots[i] = ch.top()
 	}
 	ch.view = newView(ch.tree, roots)
-	ch.view.classFirst = ch.large()
+	ch.pressure = make(pressure, len(Policies))
 	ch.badNodes = newBitset(len(ch.cells[ch.node]))
 	ch.badNodes.setRange(0, len(ch.cells[ch.node]))
 	ch.free = make([]int, len(ch.names))
@@ -151,7 +151,7 @@ func (ch *chain) finish() {
 }
 
 func (s *Scheduler) addVC(c VirtualCluster, chains map[string]*chain) error {
-	v := &vc{name: c.Name, pinned: map[string]*space{}, quota: c.Quota, userUse: map[string]int{}, groupUse: map[string]int{}}
+	v := &vc{name: c.Name, pinned: map[string]*space{}, quota: c.Quota, policy: policyIndex(c.Policy), userUse: map[string]int{}, groupUse: map[string]int{}}
 	s.vcs = append(s.vcs, v)
 	s.byVC[c.Name] = v
 	spaces := map[*chain]*space{}

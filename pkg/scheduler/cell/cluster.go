@@ -39,7 +39,7 @@ type chain struct {
 	empty    *view
 	counts   [][]nodeCount // of the cells above the node, by level − node − 1
 	clean    int           // nodes that could be preassigned and are idle
-	pressure int           // thousandths of leaves that were preempted lately
+	pressure pressure
 }
 
 // pcell is a physical cell.
@@ -87,6 +87,7 @@ type vc struct {
 	spaces   []*space // one per chain where it owns cells
 	pinned   map[string]*space
 	quota    Quota
+	policy   int // index of Policies
 	userUse  map[string]int
 	groupUse map[string]int
 }

@@ -164,6 +164,9 @@ func (m *clusterMaker) virtualClusters() {
 				v.Quota.Users = map[string]int{"u1": m.n(8)}
 			}
 		}
+		if m.in(30) {
+			v.Policy = Policies[m.n(len(Policies))].Name
+		}
 		m.conf.VirtualClusters = append(m.conf.VirtualClusters, v)
 	}
 	if len(m.conf.Validate()) > 0 {

@@ -34,6 +34,8 @@ type VirtualCluster struct {
 	Cells  []Virtual
 	Pinned []string
 	Quota  Quota
+	// Policy is the name of one of Policies, "" for the default.
+	Policy string
 }
 
 // Virtual is a number of cells of one type: a dotted path from the chain, such as RACK.NODE, whose

@@ -42,9 +42,10 @@ func (s *Scheduler) find(r *Request, suggested Nodes) (*plan, Decision) {
 
 // target is where a gang is searched: virtual cells, or (space nil) all of a chain.
 type target struct {
-	space *space
-	chain *chain
-	shape *shape
+	space  *space
+	chain  *chain
+	shape  *shape
+	policy int // of the virtual cluster, an index of Policies
 }
 
 func (t target) view() *view {
@@ -52,6 +53,13 @@ func (t target) view() *view {
 		return t.space.view
 	}
 	return t.chain.view
+}
+
+// place finds room for a shape among the leaves that are free in the target's view.
+func (t target) place(sh *shape) ([]spot, bool) {
+	v := t.view()
+	v.classFirst = t.space == nil && t.chain.spares(&Policies[t.policy])
+	return v.place(sh)
 }
 
 // targets lists where the request may go. The error says why there is nothing.
@@ -87,7 +95,7 @@ func (s *Scheduler) targets(v *vc, r *Request) ([]target, error) {
 			last = err
 			continue
 		}
-		t := target{chain: sp.chain, shape: sh}
+		t := target{chain: sp.chain, shape: sh, policy: v.policy}
 		if sp.vc != nil {
 			t.space = sp
 		}
@@ -136,12 +144,12 @@ func (s *Scheduler) tryFree(t target, r *Request, suggested Nodes) *plan {
 	for range 4 {
 		spots, ok := s.wholeNodes(t)
 		if !ok {
-			spots, ok = v.place(t.shape)
+			spots, ok = t.place(t.shape)
 		}
 		if !ok {
 			return nil
 		}
-		if t.space == nil && s.holdsBack(t.chain, spots) {
+		if t.space == nil && s.holdsBack(t.chain, t.policy, spots) {
 			return nil
 		}
 		g := s.newGang(t, r, spots)

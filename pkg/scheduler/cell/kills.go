@@ -4,6 +4,8 @@ package cell
 type killing struct {
 	stamp uint64
 	gangs []*gang
+	// byNumber: all gangs count the same, else large ones count more.
+	byNumber bool
 }
 
 func (k *killing) mark(g *gang) {
@@ -14,7 +16,7 @@ func (k *killing) mark(g *gang) {
 }
 
 // cost says what it takes to have need leaves of a cell: 0 if enough are idle or die anyway; else the
-// number of gangs to kill, and among equal numbers the least for the youngest.
+// weight of the gangs to kill, and among equal weights the least for the youngest.
 func (k *killing) cost(p *pcell, need int) uint64 {
 	ch := p.chain
 	if p.level > ch.node {
@@ -74,7 +76,7 @@ next:
 		}
 		missing -= parts[best].n
 		parts[best].n = 0
-		killed++
+		killed += k.weight(parts[best].g)
 		oldest = min(oldest, parts[best].g.order)
 	}
 	if killed == 0 {
@@ -95,4 +97,18 @@ func better(n, missing int, g *gang, thanN int, than *gang) bool {
 		return a < b
 	}
 	return g.order > than.order
+}
+
+// weight is what it costs to kill a gang. One that fills several nodes waits long until it finds as many again, so that
+// several small ones go before it: the square root of its nodes, rounded down.
+func (k *killing) weight(g *gang) uint64 {
+	if k.byNumber {
+		return 1
+	}
+	nodes := uint64(g.gpus() / g.chain.leaves[g.chain.node])
+	w := uint64(1)
+	for (w+1)*(w+1) <= nodes {
+		w++
+	}
+	return w
 }

@@ -21,7 +21,7 @@ func (m *mapper) nodeRoots(roots []*vcell) bool {
 	return true
 }
 
-// tooDear says that n nodes of one cell end more gangs than half as many as there are nodes, while as
+// tooDear reports whether n nodes of one cell end more gangs than half as many as there are nodes, while as
 // many nodes are idle elsewhere.
 func (m *mapper) tooDear(up *pcell, n int) bool {
 	return m.clean >= n && m.killsIn(up, n)*2 > uint64(n)
@@ -182,7 +182,7 @@ func (p *pcell) unclaim(stamp uint64) {
 // oneNode returns the node to take one cell of level from: an idle one of the fullest rack, else one with
 // enough idle leaves, else the one where the least is killed.
 func (m *mapper) oneNode(need, level int) *pcell {
-	if !m.large() && m.offered == nil && need < m.leaves[m.node] {
+	if !m.spares(m.policy) && m.offered == nil && need < m.leaves[m.node] {
 		if n := m.roomyNode(need, level); n != nil {
 			return n
 		}

@@ -6,6 +6,7 @@ import "slices"
 type mapper struct {
 	*chain
 	s       *Scheduler
+	policy  *Policy
 	stamp   uint64
 	offered Nodes // nil: all
 	claims  *claims
@@ -15,11 +16,16 @@ type mapper struct {
 	entered []*pcell // with something claimed inside
 }
 
+func newMapper(s *Scheduler, sp *space, offered Nodes) *mapper {
+	s.stamp++
+	policy := &Policies[sp.vc.policy]
+	return &mapper{s: s, chain: sp.chain, policy: policy, stamp: s.stamp, offered: offered, kills: &killing{stamp: s.stamp, byNumber: policy.byNumber}}
+}
+
 // mapLeaves finds a physical leaf for each virtual one, in slots. It reports false if the free
 // cells that are healthy and offered are not enough.
 func (s *Scheduler) mapLeaves(sp *space, slots []slot, offered Nodes) bool {
-	s.stamp++
-	m := &mapper{s: s, chain: sp.chain, stamp: s.stamp, offered: offered, kills: &killing{stamp: s.stamp}}
+	m := newMapper(s, sp, offered)
 	defer m.forget(slots)
 	for i := range slots {
 		for _, v := range slots[i].virtual {

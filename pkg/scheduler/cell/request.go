@@ -130,7 +130,7 @@ func (s *Scheduler) noPlace(r *Request, targets []target, suggested Nodes) Decis
 	bad, held := false, false
 	for _, t := range targets {
 		bad = bad || t.chain.bad > 0
-		held = held || t.space == nil && t.chain.pressure > 0 && t.shape.total <= t.chain.view.free
+		held = held || t.space == nil && t.chain.pressure[t.policy] > 0 && t.shape.total <= t.chain.view.free
 	}
 	switch {
 	case held:

@@ -74,7 +74,7 @@ func (w *world) restart(c *choices) {
 // twins asks both schedulers the same: the restarted one decides alike.
 func (w *world) twins(c *choices, a, b *Scheduler) {
 	for _, ch := range a.chains {
-		if ch.pressure > 0 {
+		if slices.Max(ch.pressure) > 0 {
 			return
 		}
 	}

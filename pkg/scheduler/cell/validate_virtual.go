@@ -26,6 +26,7 @@ func (v *validator) checkVirtualClusters() {
 			v.claimPin(vc.Name, id, at(path, "pinnedCells", j, "pinnedCellId"))
 		}
 		v.checkQuota(vc.Quota, at(path, "quota"))
+		v.checkPolicy(vc.Policy, at(path, "policy"))
 	}
 }
 

@@ -12,7 +12,7 @@ func (s *Scheduler) wholeNodes(t target) ([]spot, bool) {
 	if sp == nil || !sh.root.flat() || len(sh.sets) != 1 || sh.sets[0].n != size {
 		return nil, false
 	}
-	w := &chooser{s: s, space: sp, m: s.mapperFor(sp, nil), want: sh.sets[0].count}
+	w := &chooser{s: s, space: sp, m: newMapper(s, sp, nil), want: sh.sets[0].count}
 	nodes := w.choose()
 	if nodes == nil {
 		return nil, false
@@ -26,11 +26,6 @@ func (s *Scheduler) wholeNodes(t target) ([]spot, bool) {
 		spots[i] = spot{n, append([]int32(nil), all...)}
 	}
 	return spots, true
-}
-
-func (s *Scheduler) mapperFor(sp *space, offered Nodes) *mapper {
-	s.stamp++
-	return &mapper{s: s, chain: sp.chain, stamp: s.stamp, offered: offered, kills: &killing{stamp: s.stamp}}
 }
 
 // chooser picks idle nodes of a virtual cluster.
@@ -169,7 +164,7 @@ func (m *mapper) killsIn(up *pcell, n int) uint64 {
 // killsFor returns how many gangs have to go for n of the nodes, taking the cheapest one after the other.
 func (m *mapper) killsFor(nodes []*pcell, n int, usable func(*pcell) bool) uint64 {
 	m.s.stamp++
-	k := &killing{stamp: m.s.stamp}
+	k := &killing{stamp: m.s.stamp, byNumber: m.kills.byNumber}
 	m.s.stamp++
 	used := m.s.stamp
 	size := m.leaves[m.node]

@@ -79,9 +79,9 @@ func (e *Explanation) inCPUCells() {
 
 // keepMemory returns a function that undoes what a look does to the memory of preemptions.
 func (s *Scheduler) keepMemory() func() {
-	before := make([]int, len(s.chains))
+	before := make([]pressure, len(s.chains))
 	for i, ch := range s.chains {
-		before[i] = ch.pressure
+		before[i] = slices.Clone(ch.pressure)
 	}
 	return func() {
 		for i, ch := range s.chains {
@@ -185,8 +185,8 @@ func (s *Scheduler) whyWait(e *Explanation, r *Request, targets []target) {
 	unit, bad := unitOf(targets), s.badIn(targets)
 	held := false
 	for _, t := range targets {
-		if t.space == nil && t.chain.pressure > 0 {
-			_, fits := t.chain.view.place(t.shape)
+		if t.space == nil && t.chain.pressure[t.policy] > 0 {
+			_, fits := t.place(t.shape)
 			held = held || fits
 		}
 	}
@@ -292,7 +292,7 @@ func (s *Scheduler) fitsNow(targets []target, pods, gpus int) bool {
 		if err != nil {
 			continue
 		}
-		if spots, ok := t.view().place(sh); ok && (t.space != nil || !s.wanted(t.chain, spots)) {
+		if spots, ok := t.place(sh); ok && (t.space != nil || !s.wanted(t.chain, t.policy, spots)) {
 			return true
 		}
 	}

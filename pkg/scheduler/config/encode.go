@@ -24,6 +24,7 @@ type encodedVirtual struct {
 	Cells  []encodedCell `yaml:"virtualCells,omitempty"`
 	Pinned []encodedPin  `yaml:"pinnedCells,omitempty"`
 	Quota  encodedQuota  `yaml:"quota,omitempty"`
+	Policy string        `yaml:"policy,omitempty"`
 }
 
 type encodedCell struct {
@@ -116,7 +117,7 @@ func encodePhysical(cells []cell.Physical) []encodedPhysical {
 }
 
 func encodeVirtual(vc cell.VirtualCluster) encodedVirtual {
-	e := encodedVirtual{Quota: encodedQuota(vc.Quota)}
+	e := encodedVirtual{Quota: encodedQuota(vc.Quota), Policy: vc.Policy}
 	for _, v := range vc.Cells {
 		e.Cells = append(e.Cells, encodedCell(v))
 	}

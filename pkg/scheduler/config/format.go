@@ -51,8 +51,10 @@ type virtualCluster struct {
 	Cells  []virtualCell `yaml:"virtualCells"`
 	Pinned []pinnedCell  `yaml:"pinnedCells"`
 	// Quota is ours: GPUs that a user, or a group of users, may hold with guarantee at a time.
-	Quota quota       `yaml:"quota"`
-	Rest  unknownKeys `yaml:",inline"`
+	Quota quota `yaml:"quota"`
+	// Policy is ours: the name of one of cell.Policies.
+	Policy string      `yaml:"policy"`
+	Rest   unknownKeys `yaml:",inline"`
 }
 
 type virtualCell struct {

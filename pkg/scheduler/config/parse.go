@@ -101,7 +101,7 @@ func virtual(vcs map[string]virtualCluster) []cell.VirtualCluster {
 	var out []cell.VirtualCluster
 	for _, name := range slices.Sorted(maps.Keys(vcs)) {
 		v := vcs[name]
-		vc := cell.VirtualCluster{Name: name, Quota: cell.Quota{PerUser: v.Quota.PerUser, PerGroup: v.Quota.PerGroup, Users: v.Quota.Users, Groups: v.Quota.Groups}}
+		vc := cell.VirtualCluster{Name: name, Policy: v.Policy, Quota: cell.Quota{PerUser: v.Quota.PerUser, PerGroup: v.Quota.PerGroup, Users: v.Quota.Users, Groups: v.Quota.Groups}}
 		for _, one := range v.Cells {
 			vc.Cells = append(vc.Cells, cell.Virtual{Type: one.Type, Count: one.Number})
 		}

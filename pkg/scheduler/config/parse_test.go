@@ -57,7 +57,7 @@ func TestParseTakesHiveDsConfiguration(t *testing.T) {
 	assert.Equal(t, []cell.VirtualCluster{
 		{Name: "alpha", Cells: []cell.Virtual{{Type: "ROW.RACK.V-NODE.V-SOCKET", Count: 1}}, Pinned: []string{"one"}},
 		{Name: "beta", Cells: []cell.Virtual{{Type: "K-NODE", Count: 1}, {Type: "ROW.V-NODE", Count: 2}},
-			Quota: cell.Quota{PerUser: 8, PerGroup: 16, Users: map[string]int{"alice": 16}, Groups: map[string]int{"nlp": 32}}},
+			Quota: cell.Quota{PerUser: 8, PerGroup: 16, Users: map[string]int{"alice": 16}, Groups: map[string]int{"nlp": 32}}, Policy: "fewer-kills"},
 	}, c.VirtualClusters, "in order of their names")
 }
 

@@ -171,7 +171,7 @@ func TestAWaitingGangThatLosesItsPodKeepsItsPlace(t *testing.T) {
 }
 
 func TestVirtualClustersAreListed(t *testing.T) {
-	c := newCluster(t, strings.Replace(twoTeams, "  B:\n", "  B:\n    quota: {perUser: 2, users: {alice: 1}}\n", 1))
+	c := newCluster(t, strings.Replace(twoTeams, "  B:\n", "  B:\n    quota: {perUser: 2, users: {alice: 1}}\n    policy: start-now\n", 1))
 	c.run(newPod("p", spec("A", 5, "g:1:2")))
 	c.run(newPod("o", spec("B", -1, "o:1:1")))
 	c.create(newPod("w", spec("B", 5, "w:2:1")))
@@ -185,6 +185,7 @@ func TestVirtualClustersAreListed(t *testing.T) {
 	assert.Equal(t, [4]int{2, 0, 2, 1}, [4]int{b.Guaranteed, b.Used, b.Free, b.Opportunistic})
 	assert.Equal(t, [2]int{1, 1}, [2]int{b.WaitingGangs, b.WaitingPods})
 	assert.Equal(t, &api.Quota{PerUser: 2, Users: map[string]int{"alice": 1}}, b.Quota)
+	assert.Equal(t, [2]string{"balanced", "start-now"}, [2]string{a.Policy, b.Policy})
 }
 
 func TestQuotasAreChargedToTheUserOfThePod(t *testing.T) {

@@ -230,5 +230,5 @@ func withGuaranteed(c cell.Config, core *cell.Scheduler) []api.VirtualCluster {
 
 func sameOwner(a, b *api.VirtualCluster) bool {
 	return a.Guaranteed == b.Guaranteed && a.CPUCells() == b.CPUCells() && reflect.DeepEqual(a.Cells, b.Cells) &&
-		reflect.DeepEqual(a.PinnedCells, b.PinnedCells) && reflect.DeepEqual(a.Quota, b.Quota)
+		reflect.DeepEqual(a.PinnedCells, b.PinnedCells) && reflect.DeepEqual(a.Quota, b.Quota) && a.Policy == b.Policy
 }

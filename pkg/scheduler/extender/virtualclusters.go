@@ -80,7 +80,7 @@ func owners(c cell.Config) []api.VirtualCluster {
 	out := []api.VirtualCluster{}
 	for i := range c.VirtualClusters {
 		v := &c.VirtualClusters[i]
-		vc := api.VirtualCluster{Name: v.Name, PinnedCells: v.Pinned}
+		vc := api.VirtualCluster{Name: v.Name, PinnedCells: v.Pinned, Policy: cell.PolicyName(v.Policy)}
 		for _, cells := range v.Cells {
 			vc.Cells = append(vc.Cells, api.Cells{CellType: cells.Type, CellNumber: cells.Count})
 		}

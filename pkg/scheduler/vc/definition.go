@@ -15,6 +15,8 @@ type Definition struct {
 	VirtualCells []Cells  `yaml:"virtualCells,omitempty" json:"virtualCells,omitempty"`
 	PinnedCells  []Pinned `yaml:"pinnedCells,omitempty" json:"pinnedCells,omitempty"`
 	Quota        Quota    `yaml:"quota,omitempty" json:"quota,omitzero"`
+	// Policy is the name of one of cell.Policies, "" for the default.
+	Policy string `yaml:"policy,omitempty" json:"policy,omitempty"`
 }
 
 // Cells is a number of cells of one type.

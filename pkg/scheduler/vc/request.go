@@ -25,6 +25,8 @@ type Request struct {
 	PerUser, PerGroup *int
 	// Users and Groups are quotas by name; nil lets PerUser and PerGroup count again.
 	Users, Groups map[string]*int
+	// Policy is the name of one of cell.Policies; "" leaves it.
+	Policy string
 	// Define replaces the whole definition before the rest is applied.
 	Define *Definition
 	// TakeFrom is another virtual cluster, which gives what this one gets.
@@ -76,6 +78,9 @@ func (r *Request) Changes(have map[string]Definition, effective cell.Config) (ma
 		return nil, err
 	}
 	r.quota(&d)
+	if r.Policy != "" {
+		d.Policy = r.Policy
+	}
 	if !there && len(d.VirtualCells) == 0 && len(d.PinnedCells) == 0 {
 		return nil, hint.Errorf("say what it owns: paictl vc set "+r.Name+" --cells TYPE=N", "there is no virtual cluster %s, and a new one that owns nothing could run nothing", r.Name)
 	}
@@ -84,7 +89,7 @@ func (r *Request) Changes(have map[string]Definition, effective cell.Config) (ma
 }
 
 func definitionOf(v cell.VirtualCluster) Definition {
-	d := Definition{Quota: Quota{v.Quota.PerUser, v.Quota.PerGroup, v.Quota.Users, v.Quota.Groups}}
+	d := Definition{Policy: v.Policy, Quota: Quota{v.Quota.PerUser, v.Quota.PerGroup, v.Quota.Users, v.Quota.Groups}}
 	for _, c := range v.Cells {
 		d.VirtualCells = append(d.VirtualCells, Cells{c.Type, c.Count})
 	}

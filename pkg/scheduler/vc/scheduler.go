@@ -169,7 +169,8 @@ func sameOwners(a, b []api.VirtualCluster) bool {
 	for i := range a {
 		other := byName[a[i].Name]
 		if other == nil || !reflect.DeepEqual(cellsOf(a[i].Cells), cellsOf(other.Cells)) ||
-			!sameTexts(a[i].PinnedCells, other.PinnedCells) || !sameQuota(a[i].Quota, other.Quota) {
+			!sameTexts(a[i].PinnedCells, other.PinnedCells) || !sameQuota(a[i].Quota, other.Quota) ||
+			cell.PolicyName(a[i].Policy) != cell.PolicyName(other.Policy) {
 			return false
 		}
 	}
@@ -210,7 +211,7 @@ func Configured(c cell.Config) []api.VirtualCluster {
 	}
 	out := make([]api.VirtualCluster, 0, len(c.VirtualClusters))
 	for _, v := range c.VirtualClusters {
-		one := api.VirtualCluster{Name: v.Name, PinnedCells: v.Pinned, Guaranteed: guaranteed[v.Name]}
+		one := api.VirtualCluster{Name: v.Name, PinnedCells: v.Pinned, Policy: cell.PolicyName(v.Policy), Guaranteed: guaranteed[v.Name]}
 		if n := processors[v.Name]; n > 0 {
 			one.CPU = &cell.CPUStats{Guaranteed: n}
 		}

@@ -172,7 +172,7 @@ func TestAChangeThatIsRefusedOrNeverUsedIsAnError(t *testing.T) {
 func TestOwnersAreTheSameInAnyOrder(t *testing.T) {
 	q := func(n int) *api.Quota { return &api.Quota{PerUser: n} }
 	a := []api.VirtualCluster{{Name: "a", Cells: []api.Cells{{CellType: "x", CellNumber: 1}, {CellType: "y", CellNumber: 0}}, Quota: q(1)}, {Name: "b", PinnedCells: []string{"p"}}}
-	same := []api.VirtualCluster{{Name: "b", PinnedCells: []string{"p"}, Used: 3}, {Name: "a", Cells: []api.Cells{{CellType: "x", CellNumber: 1}}, Quota: q(1)}}
+	same := []api.VirtualCluster{{Name: "b", PinnedCells: []string{"p"}, Used: 3, Policy: "balanced"}, {Name: "a", Cells: []api.Cells{{CellType: "x", CellNumber: 1}}, Quota: q(1)}}
 	assert.True(t, sameOwners(a, same))
 	for name, change := range map[string]func([]api.VirtualCluster) []api.VirtualCluster{
 		"one less":     func(v []api.VirtualCluster) []api.VirtualCluster { return v[:1] },
@@ -183,6 +183,7 @@ func TestOwnersAreTheSameInAnyOrder(t *testing.T) {
 		},
 		"another pin":   func(v []api.VirtualCluster) []api.VirtualCluster { v[0].PinnedCells = nil; return v },
 		"another quota": func(v []api.VirtualCluster) []api.VirtualCluster { v[1].Quota = q(2); return v },
+		"another policy": func(v []api.VirtualCluster) []api.VirtualCluster { v[0].Policy = "start-now"; return v },
 		"no quota":      func(v []api.VirtualCluster) []api.VirtualCluster { v[1].Quota = nil; return v },
 	} {
 		other := append([]api.VirtualCluster{}, same...)

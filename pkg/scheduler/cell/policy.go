@@ -1,0 +1,129 @@
+package cell
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// Policy says what a virtual cluster's gangs give up for others, and take from them, where they stand in each other's way
+// (docs/adr/0023).
+type Policy struct {
+	// Name is how the configuration calls it, About a line for people.
+	Name, About string
+	// spareFrom is the number of leaves from which a chain has idle nodes to spare for this policy: rather broken than gangs
+	// ended.
+	spareFrom int
+	// An opportunistic gang is held back in chains of HoldFrom leaves or more: up to HoldMost thousandths of the leaves stay
+	// idle for guaranteed gangs. 0: it never is.
+	holdFrom, holdMost int
+	// byNumber: a guaranteed gang ends as few opportunistic ones as it can, whatever their size.
+	byNumber bool
+}
+
+// DefaultPolicy is the policy of a virtual cluster that names none.
+const DefaultPolicy = "balanced"
+
+// Policies are all policies, the default first.
+var Policies = []Policy{
+	{Name: DefaultPolicy, About: "short waits for all; keeps 1 % of the GPUs idle after preemptions, where there are 4,096 or more", spareFrom: 1024, holdFrom: 4096, holdMost: 12},
+	{Name: "fewer-kills", About: "fewer opportunistic jobs are ended, and they wait longer; keeps up to 6 % idle, from 256 GPUs", spareFrom: 256, holdFrom: 256, holdMost: 60, byNumber: true},
+	{Name: "start-now", About: "opportunistic jobs start wherever there is room, and are ended more often", spareFrom: 1024},
+}
+
+// PolicyNames are the names of all policies, the default first.
+func PolicyNames() []string {
+	names := make([]string, len(Policies))
+	for i := range Policies {
+		names[i] = Policies[i].Name
+	}
+	return names
+}
+
+// PolicyCompletions are the names with a line about each, as shells show them.
+func PolicyCompletions() []string {
+	lines := make([]string, len(Policies))
+	for i := range Policies {
+		lines[i] = Policies[i].Name + "\t" + Policies[i].About
+	}
+	return lines
+}
+
+// PolicyName returns the name of the policy that a configuration's name means: "" is the default.
+func PolicyName(name string) string { return cmp.Or(name, DefaultPolicy) }
+
+// policyIndex finds a policy in Policies, -1 if there is none of the name.
+func policyIndex(name string) int {
+	return slices.IndexFunc(Policies, func(p Policy) bool { return p.Name == PolicyName(name) })
+}
+
+func (v *validator) checkPolicy(name string, path []any) {
+	if policyIndex(name) < 0 {
+		v.fail(path, "the policies are "+strings.Join(PolicyNames(), ", "), "there is no policy %q", name)
+	}
+}
+
+// spares reports whether idle nodes are rather broken than gangs ended: opportunistic gangs keep out of nodes that virtual
+// clusters use, and guaranteed ones out of those with opportunistic work. Where it doesn't, the idle nodes are kept for gangs
+// of several nodes.
+func (ch *chain) spares(p *Policy) bool { return len(ch.cells[0]) >= p.spareFrom }
+
+// Holding back. Where opportunistic gangs fill the last idle node, every guaranteed gang that arrives has to end some of them,
+// and they start again only to be ended again. So a chain remembers, for each policy, how much was preempted lately, and lets
+// opportunistic gangs break idle nodes only while about that much stays whole. What lies idle beside other gangs is free for
+// all: no guaranteed gang of another virtual cluster could have it.
+//
+// The memory fades with each guaranteed gang that starts without preempting and with each opportunistic one that is held
+// back, so that nothing waits for ever. It is not kept over a restart.
+
+// pressure is what was preempted lately, in thousandths of leaves, by index of Policies. All but those of policies that hold
+// back in a chain of this size stay 0.
+type pressure []int
+
+const (
+	// Weights of the memory, in thousandths of it.
+	fadeByStart   = 1
+	fadeByAttempt = 2
+	milli         = 1000
+)
+
+// holdsBack keeps an opportunistic gang out of idle nodes that guaranteed ones need soon.
+func (s *Scheduler) holdsBack(ch *chain, policy int, spots []spot) bool {
+	if !s.wanted(ch, policy, spots) {
+		return false
+	}
+	ch.pressure.fade(policy, fadeByAttempt)
+	return true
+}
+
+// wanted reports whether an opportunistic gang in these spots would break idle nodes that are held back.
+func (s *Scheduler) wanted(ch *chain, policy int, spots []spot) bool {
+	if ch.pressure[policy] == 0 {
+		return false
+	}
+	s.stamp++
+	broken := 0
+	for i := range spots {
+		if n := ch.cells[ch.node][spots[i].node]; n.wasClean && n.seen != s.stamp {
+			n.seen = s.stamp
+			broken++
+		}
+	}
+	return broken > 0 && (ch.clean-broken)*ch.leaves[ch.node] < ch.pressure[policy]/milli
+}
+
+func (p pressure) fade(policy, part int) { p[policy] -= min(p[policy], p[policy]*part/milli+1) }
+
+// preempted remembers that a guaranteed gang has started at the cost of n opportunistic leaves.
+func (ch *chain) preempted(n int) {
+	leaves := len(ch.cells[0])
+	for i := range Policies {
+		switch most := Policies[i].holdMost; {
+		case most == 0 || leaves < Policies[i].holdFrom:
+		case n == 0:
+			ch.pressure.fade(i, fadeByStart)
+		default:
+			ch.pressure[i] = min(ch.pressure[i]+n*milli, leaves*most)
+		}
+	}
+}
