@@ -181,10 +181,10 @@ func TestOwnersAreTheSameInAnyOrder(t *testing.T) {
 			v[1].Cells = []api.Cells{{CellType: "x", CellNumber: 2}}
 			return v
 		},
-		"another pin":   func(v []api.VirtualCluster) []api.VirtualCluster { v[0].PinnedCells = nil; return v },
-		"another quota": func(v []api.VirtualCluster) []api.VirtualCluster { v[1].Quota = q(2); return v },
+		"another pin":    func(v []api.VirtualCluster) []api.VirtualCluster { v[0].PinnedCells = nil; return v },
+		"another quota":  func(v []api.VirtualCluster) []api.VirtualCluster { v[1].Quota = q(2); return v },
 		"another policy": func(v []api.VirtualCluster) []api.VirtualCluster { v[0].Policy = "start-now"; return v },
-		"no quota":      func(v []api.VirtualCluster) []api.VirtualCluster { v[1].Quota = nil; return v },
+		"no quota":       func(v []api.VirtualCluster) []api.VirtualCluster { v[1].Quota = nil; return v },
 	} {
 		other := append([]api.VirtualCluster{}, same...)
 		assert.False(t, sameOwners(a, change(other)), name)
