@@ -50,6 +50,15 @@ func TestTheSchedulerSharesGPUsBetweenTwoTeams(t *testing.T) {
 		eventually(t, time.Minute, "it is refused", func() bool { return strings.Contains(g.events("huge-0"), "Refused") })
 		g.remove("huge")
 	})
+	t.Run("only the scheduler says where a pod lies", func(t *testing.T) {
+		annotate := "KUBECONFIG=/etc/kubernetes/admin.conf kubectl -n pai-jobs annotate --overwrite pod train-0 %s 2>&1 || true"
+		for annotation, says := range map[string]string{
+			"hivedscheduler.microsoft.com/pod-leaf-cell-isolation=0":               "are the scheduler's own",
+			"hivedscheduler.microsoft.com/pod-scheduling-spec='leafCellNumber: 1'": "what a pod asks for can't be changed",
+		} {
+			assert.Contains(t, g.on(g.names[0], fmt.Sprintf(annotate, annotation)), says)
+		}
+	})
 	t.Run("an extender that is new knows everything", func(t *testing.T) {
 		before := g.api("/v1/inspect/affinitygroups/")
 		g.kubectl("-n pai-system delete pod -l app.kubernetes.io/name=scheduler")
@@ -163,7 +172,9 @@ func (g *gpus) divide(vision, nlp int) {
 	owns := func(n int) map[string]any {
 		return map[string]any{"virtualCells": []any{map[string]any{"cellType": g.cellType, "cellNumber": n}}}
 	}
-	g.set("scheduler", map[string]any{"virtualClusters": map[string]any{"vision": owns(vision), "nlp": owns(nlp)}})
+	// The test makes pods of users itself.
+	g.set("scheduler", map[string]any{"virtualClusters": map[string]any{"vision": owns(vision), "nlp": owns(nlp)},
+		"admission": map[string]any{"trustedAccounts": []any{"kubernetes-admin"}}})
 	g.push()
 	g.start(0, "-n", "scheduler")
 	eventually(g.t, time.Minute, "the scheduler leads", func() bool { return g.api("/v1/virtualclusters") != "" })

@@ -41,6 +41,14 @@ func makePod(f *v1.Framework, st *v1.FrameworkStatus, role string, t *v1.TaskSta
 		Controller: &yes, BlockOwnerDeletion: &yes,
 	}}
 	p.Labels = merge(p.Labels, map[string]string{v1.LabelFramework: f.Name, v1.LabelTaskRole: role, v1.LabelTaskIndex: values["FC_TASK_INDEX"]})
+	// Who pays is what the Framework says, not its template.
+	for _, label := range []string{v1.LabelUser, v1.LabelGroup} {
+		if user := f.Labels[label]; user != "" {
+			p.Labels[label] = user
+		} else {
+			delete(p.Labels, label)
+		}
+	}
 	p.Annotations = merge(p.Annotations, values)
 	if p.Spec.RestartPolicy == "" {
 		p.Spec.RestartPolicy = corev1.RestartPolicyNever

@@ -55,6 +55,18 @@ func TestAPodIsToldWhoItIs(t *testing.T) {
 	assert.Empty(t, f.Spec.TaskRoles[0].Task.Pod.Labels, "the template itself isn't changed")
 }
 
+func TestWhoPaysForAPodIsWhatTheFrameworkSays(t *testing.T) {
+	template := app(corev1.Container{})
+	template.Labels = map[string]string{v1.LabelUser: "bob", v1.LabelGroup: "rich", "mine": "a"}
+	f, st, task := jobOf(1, template)
+	f.Labels = map[string]string{v1.LabelUser: "ann"}
+	p, err := makePod(f, st, "worker", task, nil)
+	require.NoError(t, err)
+	assert.Equal(t, "ann", p.Labels[v1.LabelUser])
+	assert.NotContains(t, p.Labels, v1.LabelGroup)
+	assert.Equal(t, "a", p.Labels["mine"])
+}
+
 // The name is what a shell's prompt shows.
 func TestATaskHasAHostNameAlsoWhereItIsTheOnlyOne(t *testing.T) {
 	f, st, task := jobOf(1, app(corev1.Container{}))
