@@ -76,8 +76,8 @@ A job that is preempted keeps its work, unless --checkpoint says how much lies b
 			if opts.Trace == "" {
 				return cmdutil.Usagef("name the trace with --trace CSV (see %s --help)", cmd.CommandPath())
 			}
-			if opts.Checkpoint < 0 || opts.Restart < 0 {
-				return cmdutil.Usagef("--checkpoint and --restart are seconds, 0 or more")
+			if outside := func(n int) bool { return n < 0 || n > trace.MaxSeconds }; outside(opts.Checkpoint) || outside(opts.Restart) {
+				return cmdutil.Usagef("--checkpoint and --restart are seconds, from 0 to %d", trace.MaxSeconds)
 			}
 			if opts.Jobs != "" && (len(opts.Compare) > 0 || len(opts.Policies) > 1) {
 				return cmdutil.Usagef("--jobs is for one run; leave out --compare, and all policies but one")

@@ -131,13 +131,20 @@ func join(path, message string) string {
 func ownership(c *api.ChangedVirtualCluster) string {
 	switch {
 	case c.Before == nil:
-		return "is new and owns " + owned(c.After)
+		return "is new and owns " + owned(c.After) + also(limits(&api.VirtualCluster{}, c.After))
 	case c.After == nil:
 		return "ends; it owned " + owned(c.Before)
 	case c.Before.Guaranteed == c.After.Guaranteed && cellsText(c.Before) == cellsText(c.After):
 		return limits(c.Before, c.After)
 	}
-	return "owns " + owned(c.After) + " instead of " + owned(c.Before)
+	return "owns " + owned(c.After) + " instead of " + owned(c.Before) + also(limits(c.Before, c.After))
+}
+
+func also(text string) string {
+	if text == "" {
+		return ""
+	}
+	return "; " + text
 }
 
 // limits say what changes beside the cells.

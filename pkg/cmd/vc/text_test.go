@@ -74,7 +74,7 @@ func TestOneVirtualClusterIsShownWithItsQueue(t *testing.T) {
 	assert.Equal(t, `vision
   owns           16 GPUs: 2 x node, pinned special
   quota          -
-  policy         balanced: short waits for all; keeps 1 % of the GPUs idle after preemptions, where there are 4,096 or more
+  policy         balanced: short waits for all; keeps up to 2 % of the GPUs idle after preemptions, where there are 4,096 or more of one type
   used           8
   opportunistic  0
   free           8: 1 x node

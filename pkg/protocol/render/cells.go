@@ -104,10 +104,24 @@ func (r *renderer) chooseTypes() {
 			name = "" // another role asks for CPU cells
 		}
 		if (name == "" || role.SharedSKU) && role.GPU == 0 && role.PinnedCell == "" && !r.besideGPUs(role) {
-			name = cmp.Or(r.processors(role), name)
+			name = cmp.Or(r.processors(r.largest(role)), name)
 		}
 		r.types = append(r.types, name)
 	}
+}
+
+// largest is the role of the same affinity group that asks for the most: all of a group lie on one type of cells.
+func (r *renderer) largest(role *protocol.Role) *protocol.Role {
+	if role.Affinity == "" {
+		return role
+	}
+	for i := range r.job.Roles {
+		other := &r.job.Roles[i]
+		if other.Affinity == role.Affinity && cmp.Or(cmp.Compare(other.MilliCPU, role.MilliCPU), cmp.Compare(other.MemoryMB, role.MemoryMB)) > 0 {
+			role = other
+		}
+	}
+	return role
 }
 
 // besideGPUs reports whether a role of the same named affinity group has GPUs: a group lies on one type.

@@ -80,12 +80,13 @@ func (s *Scheduler) apply(p *plan) []Downgrade {
 	return lost
 }
 
-// displaced counts the leaves that opportunistic gangs lose to it.
+// displaced counts the leaves that opportunistic gangs lose to it before it has its place. Those in cells that its virtual cluster
+// holds already don't count: no idle node could have saved them.
 func (g *gang) displaced() int {
 	n := 0
 	for i := range g.slots {
-		for _, p := range g.slots[i].leaves {
-			if p.using != nil && p.using.opportunistic() {
+		for k, p := range g.slots[i].leaves {
+			if v := g.slots[i].leaf(k); p.using != nil && p.using.opportunistic() && v != nil && v.root.bound == nil {
 				n++
 			}
 		}
@@ -143,7 +144,7 @@ func (g *gang) slotFor(at *Placement, slot int) (int, error) {
 
 // maxOrder is more than a scheduler comes to by itself. What stands in an annotation may be anything, and those that
 // come next must have higher ones.
-const maxOrder = 1 << 53
+const maxOrder = 1 << 31
 
 // takeOver rebuilds a gang from its written placement, after a restart or a change of the configuration.
 func (s *Scheduler) takeOver(r *Request, at *Placement) (*gang, []Downgrade, error) {

@@ -150,7 +150,14 @@ func (s *Scheduler) tryFree(t target, r *Request, suggested Nodes) *plan {
 			return nil
 		}
 		if t.space == nil && s.holdsBack(t.chain, t.policy, spots) {
-			return nil
+			// What is idle beside others is free for gangs that lie on one node. Larger ones would be spread over racks there.
+			if t.shape.total > t.chain.leaves[t.chain.node] {
+				return nil
+			}
+			blocked = append(blocked, t.chain.blockClean()...)
+			if spots, ok = t.place(t.shape); !ok {
+				return nil
+			}
 		}
 		g := s.newGang(t, r, spots)
 		if t.space == nil {

@@ -31,14 +31,33 @@ func (k *killing) cost(p *pcell, need int) uint64 {
 	return k.fewest(ch.cells[0][p.lo:p.hi], need-idle)
 }
 
-// fewest kills the gangs with the most leaves in the cell first; of equal ones the youngest.
+// share is a gang in a cell, and how many leaves it has there.
+type share struct {
+	g *gang
+	n int
+}
+
+// fewest is the weight of the gangs that die for missing leaves: those with the most leaves in the cell first; of equal ones
+// the youngest.
 func (k *killing) fewest(leaves []*pcell, missing int) uint64 {
-	type part struct {
-		g *gang
-		n int
+	var store [16]share
+	killed, oldest := uint64(0), uint64(1<<32-1)
+	ok := k.choose(leaves, missing, store[:0], func(g *gang) {
+		killed += k.weight(g)
+		oldest = min(oldest, g.order)
+	})
+	switch {
+	case !ok:
+		return noCost >> 9 // not enough leaves at all
+	case killed == 0:
+		return 0
 	}
-	var store [16]part
-	parts := store[:0]
+	return killed<<32 | (1<<32 - 1 - oldest)
+}
+
+// choose calls die with each gang that has to go for missing leaves, besides those that go anyway. It reports false if there
+// are not as many. parts is empty, and room to work in.
+func (k *killing) choose(leaves []*pcell, missing int, parts []share, die func(*gang)) bool {
 next:
 	for _, p := range leaves {
 		g := p.using
@@ -58,9 +77,8 @@ next:
 				continue next
 			}
 		}
-		parts = append(parts, part{g, 1})
+		parts = append(parts, share{g, 1})
 	}
-	killed, oldest := uint64(0), uint64(1<<32-1)
 	for missing > 0 {
 		best := -1
 		for i := range parts {
@@ -72,17 +90,13 @@ next:
 			}
 		}
 		if best < 0 {
-			return noCost >> 9 // not enough leaves at all
+			return false
 		}
 		missing -= parts[best].n
 		parts[best].n = 0
-		killed += k.weight(parts[best].g)
-		oldest = min(oldest, parts[best].g.order)
+		die(parts[best].g)
 	}
-	if killed == 0 {
-		return 0
-	}
-	return killed<<32 | (1<<32 - 1 - oldest)
+	return true
 }
 
 // better prefers a gang that is enough alone, then the one with more leaves, then the lower priority,

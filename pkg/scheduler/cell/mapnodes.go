@@ -21,7 +21,7 @@ func (m *mapper) nodeRoots(roots []*vcell) bool {
 	return true
 }
 
-// tooDear reports whether n nodes of one cell end more gangs than half as many as there are nodes, while as
+// tooDear reports whether n nodes of one cell end gangs of more weight than half as many as there are nodes, while as
 // many nodes are idle elsewhere.
 func (m *mapper) tooDear(up *pcell, n int) bool {
 	return m.clean >= n && m.killsIn(up, n)*2 > uint64(n)

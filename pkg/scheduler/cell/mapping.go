@@ -94,7 +94,10 @@ func (m *mapper) mapTrees() bool {
 		})
 	}
 	var nodes []*vcell
-	for _, v := range m.trees {
+	for i, v := range m.trees {
+		if v.parent != nil && v.level == 0 && (i == 0 || m.trees[i-1].parent != v.parent) {
+			m.doom(v.parent.bound, m.wantedBeside(i))
+		}
 		if v.parent != nil && !m.child(v, v.parent.bound) {
 			return false
 		}
@@ -118,6 +121,15 @@ func (m *mapper) mapTrees() bool {
 	return true
 }
 
+// wantedBeside counts the trees from i on that have the same parent.
+func (m *mapper) wantedBeside(i int) int {
+	n := 0
+	for n < len(m.trees)-i && m.trees[i+n].parent == m.trees[i].parent {
+		n++
+	}
+	return n
+}
+
 // down maps v to p and its wanted descendants below.
 func (m *mapper) down(v *vcell, p *pcell) bool {
 	if p.level == m.node && !m.usable(p) {
@@ -133,12 +145,31 @@ func (m *mapper) down(v *vcell, p *pcell) bool {
 		}
 		return true
 	}
+	if v.level == 1 {
+		m.doom(p, v.need)
+	}
 	for _, k := range v.children {
 		if k.need > 0 && !m.child(k, p) {
 			return false
 		}
 	}
 	return true
+}
+
+// doom marks the gangs that go for n leaves of a cell of the lowest level, so that all of them are chosen together. Leaf by
+// leaf, several small gangs would go where one is enough.
+func (m *mapper) doom(p *pcell, n int) {
+	var leaves []*pcell
+	for _, c := range p.children {
+		if c.bound != nil || c.bad || c.claim == m.stamp {
+			continue
+		}
+		if leaves = append(leaves, c); c.using == nil && c.reserving == nil {
+			n--
+		}
+	}
+	var store [16]share
+	m.kills.choose(leaves, n, store[:0], m.kills.mark)
 }
 
 // child maps v to the child of p where the least is killed, then to the one with the least work in it.

@@ -14,7 +14,7 @@ type Policy struct {
 	// spareFrom is the number of leaves from which a chain has idle nodes to spare for this policy: rather broken than gangs
 	// ended.
 	spareFrom int
-	// An opportunistic gang is held back in chains of HoldFrom leaves or more: up to HoldMost thousandths of the leaves stay
+	// An opportunistic gang is held back in chains of holdFrom leaves or more: up to holdMost thousandths of the leaves stay
 	// idle for guaranteed gangs. 0: it never is.
 	holdFrom, holdMost int
 	// byNumber: a guaranteed gang ends as few opportunistic ones as it can, whatever their size.
@@ -26,8 +26,8 @@ const DefaultPolicy = "balanced"
 
 // Policies are all policies, the default first.
 var Policies = []Policy{
-	{Name: DefaultPolicy, About: "short waits for all; keeps 1 % of the GPUs idle after preemptions, where there are 4,096 or more", spareFrom: 1024, holdFrom: 4096, holdMost: 12},
-	{Name: "fewer-kills", About: "fewer opportunistic jobs are ended, and they wait longer; keeps up to 6 % idle, from 256 GPUs", spareFrom: 256, holdFrom: 256, holdMost: 60, byNumber: true},
+	{Name: DefaultPolicy, About: "short waits for all; keeps up to 2 % of the GPUs idle after preemptions, where there are 4,096 or more of one type", spareFrom: 1024, holdFrom: 4096, holdMost: 20},
+	{Name: "fewer-kills", About: "fewer opportunistic jobs are ended, and they wait longer; keeps up to 6 % idle, from 256 GPUs of one type", spareFrom: 256, holdFrom: 256, holdMost: 60, byNumber: true},
 	{Name: "start-now", About: "opportunistic jobs start wherever there is room, and are ended more often", spareFrom: 1024},
 }
 
@@ -70,11 +70,11 @@ func (ch *chain) spares(p *Policy) bool { return len(ch.cells[0]) >= p.spareFrom
 
 // Holding back. Where opportunistic gangs fill the last idle node, every guaranteed gang that arrives has to end some of them,
 // and they start again only to be ended again. So a chain remembers, for each policy, how much was preempted lately, and lets
-// opportunistic gangs break idle nodes only while about that much stays whole. What lies idle beside other gangs is free for
-// all: no guaranteed gang of another virtual cluster could have it.
+// opportunistic gangs break idle nodes only while about that much stays whole. What lies idle beside other gangs, or in cells
+// that a virtual cluster holds, is free for gangs that lie on one node.
 //
-// The memory fades with each guaranteed gang that starts without preempting and with each opportunistic one that is held
-// back, so that nothing waits for ever. It is not kept over a restart.
+// The memory fades with each guaranteed gang that starts without preempting and with each opportunistic one that is held back.
+// So a gang waits at most while guaranteed ones go on to preempt. It is not kept over a restart.
 
 // pressure is what was preempted lately, in thousandths of leaves, by index of Policies. All but those of policies that hold
 // back in a chain of this size stay 0.
@@ -110,6 +110,18 @@ func (s *Scheduler) wanted(ch *chain, policy int, spots []spot) bool {
 		}
 	}
 	return broken > 0 && (ch.clean-broken)*ch.leaves[ch.node] < ch.pressure[policy]/milli
+}
+
+// blockClean takes the idle nodes out of the search, and returns those that weren't.
+func (ch *chain) blockClean() []int32 {
+	var out []int32
+	for i, n := range ch.cells[ch.node] {
+		if n.wasClean && !ch.view.nodes[i].blocked {
+			ch.view.block(int32(i), true)
+			out = append(out, int32(i))
+		}
+	}
+	return out
 }
 
 func (p pressure) fade(policy, part int) { p[policy] -= min(p[policy], p[policy]*part/milli+1) }

@@ -25,7 +25,7 @@ func (s *Scheduler) Schedule(pod PodID, r *Request, phase Phase, suggested Nodes
 		return s.fresh(pod, r, phase, suggested)
 	}
 	if what := g.differs(r); what != "" {
-		return Decision{Result: Wait, Reason: fmt.Sprintf("another gang has the name %s: %s; this one waits until that has ended", g.key, what)}
+		return Decision{Result: Wait, Reason: g.otherText(what)}
 	}
 	i := g.freeSlot(r)
 	if i < 0 {
@@ -72,10 +72,15 @@ func (g *gang) differs(r *Request) string {
 		return fmt.Sprintf("it is of user %q, not %q", o.User, r.User)
 	case r.UserGroup != o.UserGroup:
 		return fmt.Sprintf("it is of group %q, not %q", o.UserGroup, r.UserGroup)
-	case r.PinnedCell != o.PinnedCell || r.LeafType != o.LeafType:
+	case r.PinnedCell != o.PinnedCell || r.LeafType != o.LeafType && !g.chain.cpu: // roles may name several types of CPU cells
 		return "it asks for other cells"
 	}
 	return ""
+}
+
+// otherText says that a pod is of another gang with the same name.
+func (g *gang) otherText(what string) string {
+	return fmt.Sprintf("another gang has the name %s: %s; this one waits until that has ended", g.key, what)
 }
 
 // freeSlot returns the first slot without a pod that a pod of the request fits, or -1.

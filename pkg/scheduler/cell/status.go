@@ -86,7 +86,7 @@ const NoVirtualCluster = "NoVirtualCluster"
 // Explanation says why a request would not start now.
 type Explanation struct {
 	// Code is Ready, NoCapacity, Fragmented, BadNodes, HeldBack, Quota, PreemptionUnderWay,
-	// BeingPreempted, Unsatisfiable, NoVirtualCluster or Malformed.
+	// BeingPreempted, NameTaken, Unsatisfiable, NoVirtualCluster or Malformed.
 	Code string `json:"code"`
 	// Sentence is for people.
 	Sentence string `json:"sentence"`

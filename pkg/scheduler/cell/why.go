@@ -36,6 +36,10 @@ func (s *Scheduler) Why(r *Request) (e Explanation) {
 	}
 	s.figures(&e, r, targets)
 	if g := s.gangs[gangKey{r.VirtualCluster, r.Gang}]; g != nil {
+		if what := g.differs(r); what != "" {
+			e.Code, e.Sentence = "NameTaken", sentence(g.otherText(what))
+			return e
+		}
 		s.whyGang(&e, g)
 		return e
 	}

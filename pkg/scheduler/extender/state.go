@@ -115,6 +115,17 @@ func (g *gang) first() *pod {
 	return g.pods[0]
 }
 
+// asked returns the first pod that waits and that kube-scheduler has asked about; nil if there is none. One that it hasn't,
+// such as a pod with a scheduling gate, says nothing about what the others could do.
+func (g *gang) asked() *pod {
+	for _, p := range g.pods {
+		if (p.state == api.Waiting || p.state == api.Preempting) && !p.asked.IsZero() {
+			return p
+		}
+	}
+	return nil
+}
+
 // add makes a pod known, as Waiting.
 func (s *state) add(obj *corev1.Pod) *pod {
 	p := &pod{uid: obj.UID, key: podKey(obj), object: obj, state: api.Waiting}

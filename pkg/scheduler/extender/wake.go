@@ -40,8 +40,8 @@ func (s *state) wake() {
 	s.looked = now
 	woken := 0
 	for _, g := range s.queue() {
-		p := g.first()
-		if p.asked.IsZero() || p.asked.After(since) || p.touched.After(since) || !s.couldStart(p) {
+		p := g.asked()
+		if p == nil || p.asked.After(since) || p.touched.After(since) || !s.couldStart(p) {
 			continue
 		}
 		for _, q := range g.pods {

@@ -14,7 +14,8 @@ import (
 // job is a job of the trace while it waits, runs, or is over.
 type job struct {
 	trace.Job
-	pods []*pod
+	policy string // of its virtual cluster
+	pods   []*pod
 	// left are the seconds that it still has to run, life counts how often its pods were made.
 	left, life int
 	// began is when it started last; -1 while it waits. starting are the seconds since then that it does no work.
@@ -61,15 +62,17 @@ affinityGroup:
 
 // class is what jobs have in common of which one can't start if another couldn't.
 type class struct {
-	vc                       string
+	vc, policy               string
 	priority, pods, gpusEach int
 }
 
+// class is the same for opportunistic jobs of all virtual clusters with one policy: they may lie anywhere.
 func (j *job) class() class {
-	if j.Priority < 0 {
-		return class{pods: j.Pods, gpusEach: j.GPUsPerPod, priority: j.Priority}
+	c := class{policy: j.policy, priority: j.Priority, pods: j.Pods, gpusEach: j.GPUsPerPod}
+	if j.Priority >= 0 {
+		c.vc = j.VC
 	}
-	return class{j.VC, j.Priority, j.Pods, j.GPUsPerPod}
+	return c
 }
 
 // queue is what waits, in order of priority (highest first), arrival and id.

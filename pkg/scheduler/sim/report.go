@@ -197,7 +197,7 @@ func (r *run) report(c cell.Config) *Report {
 		Decisions: r.count.decisions, Speed: r.watch.speed()}
 	if seconds := 0.7 * float64(r.last); seconds > 0 && r.topology.gpus > 0 {
 		out.Utilisation = r.count.busy / seconds / float64(r.topology.gpus)
-		out.UsefulUtilisation = (r.count.busy - r.count.useless) / seconds / float64(r.topology.gpus)
+		out.UsefulUtilisation = (r.count.busy - r.count.useless - r.restarting()) / seconds / float64(r.topology.gpus)
 		out.AvgQueueLength = r.count.pending / seconds
 	}
 	for _, s := range r.count.sizes {
@@ -232,6 +232,20 @@ func (r *run) report(c cell.Config) *Report {
 		}
 	}
 	return out
+}
+
+// restarting is what the restarts that are under way have taken of the time that is reported, in GPU seconds.
+func (r *run) restarting() float64 {
+	sum := 0.0
+	for _, j := range r.jobs {
+		if j.began < 0 {
+			continue
+		}
+		if d := min(float64(j.began+j.starting), float64(r.now), float64(r.last)) - max(float64(j.began), 0.3*float64(r.last)); d > 0 {
+			sum += d * float64(j.GPUs())
+		}
+	}
+	return sum
 }
 
 // drained is the report of a run that has ended, at which all jobs have finished. What is counted at the last arrival stays as

@@ -112,6 +112,9 @@ func Run(ctx context.Context, c cell.Config, jobs []trace.Job, o Options) (repor
 }
 
 func newRun(c cell.Config, jobs []trace.Job, o Options) (*run, error) {
+	if outside := func(n int) bool { return n < 0 || n > trace.MaxSeconds }; outside(o.Checkpoint) || outside(o.Restart) {
+		return nil, fmt.Errorf("the checkpoint and the restart are seconds from 0 to %d", trace.MaxSeconds)
+	}
 	t, err := newTopology(c)
 	if err != nil {
 		return nil, err
@@ -144,8 +147,10 @@ func newRun(c cell.Config, jobs []trace.Job, o Options) (*run, error) {
 // take orders the jobs by arrival and refuses what no cluster could run.
 func (r *run) take(c cell.Config, jobs []trace.Job) error {
 	var names []string
+	policy := map[string]string{}
 	for _, v := range c.VirtualClusters {
 		names = append(names, v.Name)
+		policy[v.Name] = cell.PolicyName(v.Policy)
 	}
 	for _, j := range jobs {
 		if _, ok := r.quota[j.VC]; !ok {
@@ -157,7 +162,7 @@ func (r *run) take(c cell.Config, jobs []trace.Job) error {
 		if j.GPUs() > r.topology.gpus {
 			return hint.Errorf("remove it, or make it smaller", "job %d: it wants %d GPUs of the cluster's %d", j.ID, j.GPUs(), r.topology.gpus)
 		}
-		r.jobs = append(r.jobs, &job{Job: j, left: j.Duration, began: -1, first: -1, finish: -1})
+		r.jobs = append(r.jobs, &job{Job: j, policy: policy[j.VC], left: j.Duration, began: -1, first: -1, finish: -1})
 	}
 	slices.SortFunc(r.jobs, func(a, b *job) int {
 		return cmp.Or(cmp.Compare(a.Arrival, b.Arrival), cmp.Compare(a.ID, b.ID))
@@ -187,16 +192,34 @@ func (r *run) arrive(j *job) error {
 	return err
 }
 
+// Where nothing runs, those that are held back are asked again each askAgain seconds, as in a cluster, and not for ever.
+const (
+	askAgain = 10
+	askMost  = 100_000
+)
+
 // drain lets all jobs finish.
 func (r *run) drain(ctx context.Context) error {
+	asked := 0
 	for {
-		e, ok := r.ends.next(math.MaxInt)
-		if !ok {
-			return ctx.Err()
-		}
 		if err := ctx.Err(); err != nil {
 			return err
 		}
+		e, ok := r.ends.next(math.MaxInt)
+		if !ok {
+			if len(r.queue) == 0 {
+				return nil
+			}
+			if asked++; asked > askMost {
+				return fmt.Errorf("%w: job %d waits though nothing runs", errStuck, r.queue[0].ID)
+			}
+			r.advance(r.now + askAgain)
+			if err := r.pass(); err != nil {
+				return err
+			}
+			continue
+		}
+		asked = 0
 		r.advance(e.at)
 		if err := r.complete(e.job); err != nil {
 			return err
@@ -204,8 +227,7 @@ func (r *run) drain(ctx context.Context) error {
 	}
 }
 
-// complete ends a job and lets those that wait try the cells that it leaves, each once. Where one
-// couldn't start, its like are not asked.
+// complete ends a job and lets those that wait try the cells that it leaves.
 func (r *run) complete(j *job) error {
 	r.waste(j, j.began, j.starting)
 	if err := r.free(j); err != nil {
@@ -213,6 +235,11 @@ func (r *run) complete(j *job) error {
 	}
 	j.pods, j.finish = nil, r.now
 	r.count.finished++
+	return r.pass()
+}
+
+// pass lets those that wait try once, in order. Where one couldn't start, its like are not asked.
+func (r *run) pass() error {
 	failed := map[class]bool{}
 	for _, w := range slices.Clone(r.queue) {
 		if failed[w.class()] {

@@ -34,11 +34,10 @@ var columns = []string{"job_id", "arrival_s", "duration_s", "vc", "priority", "p
 // Header is the first line of a trace file.
 func Header() string { return strings.Join(columns, ",") }
 
-// limits of what a trace may say: sums of them stay far below the range of int.
-const (
-	maxSeconds = 1 << 40
-	maxPods    = 1 << 20
-)
+// MaxSeconds is the most that a trace may say of a time: sums stay far below the range of int.
+const MaxSeconds = 1 << 40
+
+const maxPods = 1 << 20
 
 // WriteCSV writes jobs as a trace file.
 func WriteCSV(w io.Writer, jobs []Job) error {
@@ -121,9 +120,9 @@ func parseJob(rec []string, at map[string]int) (Job, error) {
 		to       *int
 		min, max int
 	}{
-		{"job_id", &j.ID, 0, maxSeconds},
-		{"arrival_s", &j.Arrival, 0, maxSeconds},
-		{"duration_s", &j.Duration, 0, maxSeconds},
+		{"job_id", &j.ID, 0, MaxSeconds},
+		{"arrival_s", &j.Arrival, 0, MaxSeconds},
+		{"duration_s", &j.Duration, 0, MaxSeconds},
 		{"priority", &j.Priority, cell.Opportunistic, cell.MaxGuaranteed},
 		{"pods", &j.Pods, 1, maxPods},
 		{"gpus_per_pod", &j.GPUsPerPod, 1, maxPods},

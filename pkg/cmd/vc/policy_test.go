@@ -1,0 +1,24 @@
+package vc
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/pkg/scheduler/api"
+)
+
+// What is asked before a change hides its policy where cells change too, or the virtual cluster is new.
+func TestAPolicyIsToldBesideCells(t *testing.T) {
+	more, fresh := owner("a", 24, 3), owner("b", 8, 1)
+	more.Policy, fresh.Policy = "fewer-kills", "start-now"
+	var b bytes.Buffer
+	require.NoError(t, writeValidation(&b, &api.Validation{Valid: true, VirtualClusters: []api.ChangedVirtualCluster{
+		{Name: "a", Before: owner("a", 16, 2), After: more},
+		{Name: "b", After: fresh},
+	}}))
+	assert.Contains(t, b.String(), "fewer-kills")
+	assert.Contains(t, b.String(), "start-now")
+}
