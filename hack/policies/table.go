@@ -42,20 +42,25 @@ const ofHiveD = rack16
 
 func figuresOf(r *sim.Report) figures {
 	c := r.Completion
-	f := figures{
+	f := append(make(figures, 0, columns),
 		r.Utilisation, r.UsefulUtilisation, r.OptimalLocality.All.Share, float64(r.PreemptedJobs), c.LostWork * 100,
 		c.Guaranteed.Queue.Mean, c.Guaranteed.Queue.P99, c.Opportunistic.Queue.Mean, c.Opportunistic.Queue.P99,
 		c.Guaranteed.Time.Mean, c.Guaranteed.Time.P99, c.Opportunistic.Time.Mean, c.Opportunistic.Time.P99, c.All.Time.Mean, c.All.Time.P99,
-		math.NaN(), math.NaN(), math.NaN(),
-	}
-	for _, s := range r.Sizes {
-		for i, gpus := range []int{16, 32, 64} {
-			if s.GPUs == gpus {
-				f[rack16+i] = 1 - float64(s.Levels[sim.Beyond])/float64(s.Starts)
-			}
-		}
+	)
+	for _, gpus := range []int{16, 32, 64} {
+		f = append(f, oneRack(r, gpus))
 	}
 	return f
+}
+
+// oneRack is the share of the jobs of a size that lie in one rack; NaN without such jobs.
+func oneRack(r *sim.Report, gpus int) float64 {
+	for _, s := range r.Sizes {
+		if s.GPUs == gpus {
+			return 1 - float64(s.Levels[sim.Beyond])/float64(s.Starts)
+		}
+	}
+	return math.NaN()
 }
 
 func mean(list []figures) figures {

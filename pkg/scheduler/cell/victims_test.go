@@ -140,14 +140,15 @@ func TestWhyAgreesWithScheduleForEachPolicy(t *testing.T) {
 			}
 			require.Equal(t, want, d.Result, "seed %d step %d: %s %s / %s", seed, i, e.Code, e.Sentence, d.Reason)
 			kinds[e.Code]++
-			if d.Result == Preempt {
+			switch d.Result {
+			case Preempt:
 				for _, v := range s.Schedule(id(req.Gang, 0), req, Preempting, nil).Victims {
 					g := s.gangs[gangKey{v.VC, v.Gang}]
 					require.True(t, g.opportunistic() || g.priority < req.Priority && g.key.vc == req.VirtualCluster, "a victim that isn't weaker")
 					s.DeleteAllocated(v.Pod)
 				}
 				mustRun(t, s, req)
-			} else if d.Result == Bind {
+			case Bind:
 				mustRun(t, s, req)
 			}
 			for range 2 {
