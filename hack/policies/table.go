@@ -43,7 +43,7 @@ const ofHiveD = rack16
 func figuresOf(r *sim.Report) figures {
 	c := r.Completion
 	f := append(make(figures, 0, columns),
-		r.Utilisation, r.UsefulUtilisation, r.OptimalLocality.All.Share, float64(r.PreemptedJobs), c.LostWork * 100,
+		r.Utilisation, r.UsefulUtilisation, r.OptimalLocality.All.Share, float64(r.PreemptedJobs), c.LostWork*100,
 		c.Guaranteed.Queue.Mean, c.Guaranteed.Queue.P99, c.Opportunistic.Queue.Mean, c.Opportunistic.Queue.P99,
 		c.Guaranteed.Time.Mean, c.Guaranteed.Time.P99, c.Opportunistic.Time.Mean, c.Opportunistic.Time.P99, c.All.Time.Mean, c.All.Time.P99,
 	)
