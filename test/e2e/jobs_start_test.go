@@ -93,7 +93,7 @@ func bareOf(of *corev1.Pod) *corev1.Pod {
 	p := &corev1.Pod{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
 		ObjectMeta: metav1.ObjectMeta{Name: "bare-" + of.Name, Namespace: of.Namespace,
-			Labels: map[string]string{v1.LabelUser: of.Labels[v1.LabelUser], v1.LabelVC: of.Labels[v1.LabelVC]}, Annotations: map[string]string{}},
+			Labels: map[string]string{v1.LabelVC: of.Labels[v1.LabelVC]}, Annotations: map[string]string{}}, // who pays only the controller may say
 		Spec: corev1.PodSpec{SchedulerName: of.Spec.SchedulerName, RestartPolicy: corev1.RestartPolicyNever,
 			NodeSelector: of.Spec.NodeSelector, Affinity: of.Spec.Affinity, Tolerations: of.Spec.Tolerations},
 	}
