@@ -24,7 +24,7 @@ import (
 //go:embed pkg/runtime/rules pkg/runtime/spec pkg/runtime/sshd pkg/runtime/task pkg/runtime/transfer
 //go:embed pkg/layout pkg/secret pkg/strictyaml
 //go:embed pkg/scheduler/annotation/*.go pkg/scheduler/api/*.go pkg/scheduler/cell/*.go
-//go:embed pkg/scheduler/config/*.go pkg/scheduler/extender/*.go
+//go:embed pkg/scheduler/books/*.go pkg/scheduler/config/*.go pkg/scheduler/plugin pkg/scheduler/queue
 var source embed.FS
 
 // Module is the path of the module that Source returns.

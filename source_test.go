@@ -18,20 +18,27 @@ func needed(t *testing.T) []string {
 		t.Skip("skipped: this machine has no go")
 	}
 	const format = `{{$dir := .ImportPath}}{{range .GoFiles}}{{$dir}}/{{.}}{{"\n"}}{{end}}{{range .EmbedFiles}}{{$dir}}/{{.}}{{"\n"}}{{end}}`
-	args := []string{"list", "-deps", "-f", format}
-	for _, p := range Programs() {
-		args = append(args, "./cmd/"+p)
-	}
-	cmd := exec.CommandContext(t.Context(), "go", args...)
-	cmd.Env = append(cmd.Environ(), "CGO_ENABLED=0", "GOOS=linux")
-	out, err := cmd.Output()
-	require.NoError(t, err)
 	files := []string{"go.mod", "go.sum"}
-	for line := range strings.Lines(string(out)) {
-		if rest, ours := strings.CutPrefix(strings.TrimSpace(line), Module+"/"); ours {
-			files = append(files, rest)
+	list := func(args ...string) {
+		cmd := exec.CommandContext(t.Context(), "go", append([]string{"list", "-deps", "-f", format}, args...)...)
+		cmd.Env = append(cmd.Environ(), "CGO_ENABLED=0", "GOOS=linux")
+		out, err := cmd.Output()
+		require.NoError(t, err)
+		for line := range strings.Lines(string(out)) {
+			if rest, ours := strings.CutPrefix(strings.TrimSpace(line), Module+"/"); ours {
+				files = append(files, rest)
+			}
 		}
 	}
+	var programs []string
+	for _, p := range Programs() {
+		if p != "pai-scheduler" {
+			programs = append(programs, "./cmd/"+p)
+		}
+	}
+	list(programs...)
+	// It has the libraries of Kubernetes' release.
+	list("-modfile=cmd/pai-scheduler/kubernetes.mod", "-tags=pai_scheduler", "./cmd/pai-scheduler")
 	return files
 }
 

@@ -149,7 +149,7 @@ func TestDashboardsAskForMetricsThatExist(t *testing.T) {
 
 // The scheduler tells most of its metrics only while it leads, so that its source is asked.
 func TestTheSchedulersMetricsAreAsRecorded(t *testing.T) {
-	source, err := os.ReadFile("../pkg/scheduler/extender/metrics.go")
+	source, err := os.ReadFile("../pkg/scheduler/books/metrics.go")
 	require.NoError(t, err)
 	var told []string
 	for _, m := range regexp.MustCompile(`(?:desc|counter)\("([a-z_]+)"|"pai_scheduler_([a-z_]+)"`).FindAllStringSubmatch(string(source), -1) {

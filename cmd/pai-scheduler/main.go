@@ -1,26 +1,201 @@
-// Command pai-scheduler gives gangs of pods their GPUs, as the extender of a kube-scheduler beside it.
+//go:build pai_scheduler
+
+// Command pai-scheduler is Kubernetes' kube-scheduler with the plugin that gives gangs of pods their cells, and with an API
+// for people. It takes all of kube-scheduler's flags.
+//
+// It is built with the libraries of one release of Kubernetes, which kubernetes.mod beside it pins: -modfile names it.
 package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"net"
+	"net/http"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
+	"time"
 
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/component-base/cli"
+	basecompatibility "k8s.io/component-base/compatibility"
+	logsapi "k8s.io/component-base/logs/api/v1"
+	_ "k8s.io/component-base/metrics/prometheus/clientgo" // registers metrics
+	_ "k8s.io/component-base/metrics/prometheus/version"  // as above
+	"k8s.io/component-base/version/verflag"
 	"k8s.io/klog/v2"
+	"k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/cmd/kube-scheduler/app"
+	"k8s.io/kubernetes/cmd/kube-scheduler/app/options"
 
-	"github.com/openpai/paictl/pkg/scheduler/extender"
+	"github.com/openpai/paictl/pkg/scheduler/books"
+	"github.com/openpai/paictl/pkg/scheduler/plugin"
+	"github.com/openpai/paictl/pkg/version"
 )
 
-func main() {
-	klog.SetSlogLogger(slog.New(slog.NewTextHandler(os.Stderr, nil))) // what client-go says looks like the rest
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := extender.Run(ctx, os.Args[1:], os.Stderr)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "pai-scheduler:", err)
-		os.Exit(1)
+// namespaceFile is where the kubelet puts a pod's namespace.
+const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+
+// stopLimit is what requests under way may take when the program is asked to end.
+const stopLimit = 5 * time.Second
+
+func main() { os.Exit(cli.Run(command())) }
+
+// program is what the flags say, and what is made of it.
+type program struct {
+	books.Options
+	listen   string
+	debug    bool
+	election *books.Election
+	log      *slog.Logger
+	// made are the books, from the first profile on.
+	made *books.Books
+}
+
+func command() *cobra.Command {
+	p := &program{}
+	opts := options.NewOptions()
+	cmd := &cobra.Command{
+		Use:          "pai-scheduler",
+		Short:        "kube-scheduler, with gangs, virtual clusters and cells",
+		Args:         cobra.NoArgs,
+		SilenceUsage: true,
+		PersistentPreRunE: func(*cobra.Command, []string) error {
+			return opts.ComponentGlobalsRegistry.Set()
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			verflag.PrintAndExitIfRequested()
+			if err := logsapi.ValidateAndApply(opts.Logs, opts.ComponentGlobalsRegistry.FeatureGateFor(basecompatibility.DefaultKubeComponent)); err != nil {
+				return err
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			return p.run(ctx, opts)
+		},
 	}
+	fs := opts.Flags.FlagSet("cells")
+	fs.StringVar(&p.listen, "listen", ":9096", "address of the API for people and of /metrics, /healthz and /readyz")
+	fs.StringVar(&p.Namespace, "namespace", "", "namespace of the configuration; empty means that of the pod, or pai-system")
+	fs.StringVar(&p.ConfigMap, "config-map", "scheduler-configuration", "ConfigMap with the configuration of cells")
+	fs.StringVar(&p.ConfigKey, "config-key", "hivedscheduler.yaml", "key of the configuration in it")
+	fs.StringVar(&p.AccessFile, "access-file", "", "file with the password that opens /metrics; empty means that everybody may read them")
+	fs.StringVar(&p.TokenFile, "token-file", "", "file with the token that opens the API for people; empty means that everybody may read it")
+	fs.BoolVar(&p.debug, "debug", false, "log each decision")
+	verflag.AddFlags(opts.Flags.FlagSet("global"))
+	for _, set := range opts.Flags.FlagSets {
+		cmd.Flags().AddFlagSet(set)
+	}
+	return cmd
+}
+
+// complete fills in what depends on where the program runs.
+func (p *program) complete() error {
+	if p.Namespace == "" {
+		p.Namespace = "pai-system"
+		if text, err := os.ReadFile(namespaceFile); err == nil {
+			p.Namespace = strings.TrimSpace(string(text))
+		}
+	}
+	var err error
+	if _, p.Port, err = net.SplitHostPort(p.listen); err != nil {
+		return fmt.Errorf("--listen %q is not host:port", p.listen)
+	}
+	level := slog.LevelInfo
+	if p.debug {
+		level = slog.LevelDebug
+	}
+	p.log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	p.election = books.NewElection(time.Now)
+	p.Election = p.election
+	return nil
+}
+
+// run is kube-scheduler's own way to run, with the lock of its election watched, and the books beside it.
+func (p *program) run(ctx context.Context, opts *options.Options) error {
+	if err := p.complete(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	cc, sched, err := app.Setup(ctx, opts, app.WithPlugin(plugin.Name, p.plugin))
+	if err != nil {
+		return err
+	}
+	if p.made == nil {
+		return fmt.Errorf("no profile of the configuration enables the plugin %s", plugin.Name)
+	}
+	if election := cc.LeaderElection; election != nil {
+		p.election.Follow(election.Lock, election.RenewDeadline)
+		election.Lock = p.election
+	}
+	var lc net.ListenConfig
+	listener, err := lc.Listen(ctx, "tcp", p.listen)
+	if err != nil {
+		return err
+	}
+	p.log.InfoContext(ctx, "starting", "version", version.Version, "api", listener.Addr().String())
+	server := &http.Server{Handler: p.made.API(), ReadHeaderTimeout: 5 * time.Second}
+	context.AfterFunc(ctx, func() {
+		grace, end := context.WithTimeout(context.WithoutCancel(ctx), stopLimit)
+		defer end()
+		_ = server.Shutdown(grace) // the program ends with it
+	})
+	go func() { cancel(p.ended(server.Serve(listener))) }()
+	go func() { cancel(p.ended(p.made.Run(ctx))) }()
+	err = app.Run(ctx, cc, sched)
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
+		return cause
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// ended is why a part has ended.
+func (p *program) ended(err error) error {
+	if errors.Is(err, http.ErrServerClosed) {
+		return context.Canceled
+	}
+	return err
+}
+
+// plugin makes the plugin of one profile. The books are made with the first.
+func (p *program) plugin(ctx context.Context, _ runtime.Object, handle framework.Handle) (framework.Plugin, error) {
+	if p.made == nil {
+		client, err := client(handle.KubeConfig())
+		if err != nil {
+			return nil, err
+		}
+		broadcaster := record.NewBroadcaster(record.WithContext(ctx))
+		broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events("")})
+		events := broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "pai-scheduler"})
+		queue := plugin.NewQueue(handle, klog.FromContext(ctx))
+		p.made = books.New(client, handle.SharedInformerFactory(), queue, p.Options, p.log, events, time.Now)
+	}
+	return plugin.New(p.made, handle), nil
+}
+
+// client is for bindings: a gang of a thousand pods is bound in seconds, and the API server's own fairness is the limit.
+func client(config *rest.Config) (kubernetes.Interface, error) {
+	config = rest.CopyConfig(config)
+	config.QPS, config.Burst = 1000, 2000
+	config.UserAgent = "pai-scheduler/" + version.Version
+	// Half the work of JSON, at both ends.
+	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
+	c, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("open the cluster: %w", err)
+	}
+	return c, nil
 }

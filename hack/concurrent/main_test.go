@@ -37,12 +37,12 @@ func TestAPackageThatDoesSeveralThingsAtOnceIsChosen(t *testing.T) {
 
 func TestWhatIsKnownToBeConcurrentHereIsChosen(t *testing.T) {
 	in := ""
-	for _, dir := range []string{"ssh", "cluster", "services", "framework/controller", "scheduler/extender", "scheduler/cell", "strictyaml"} {
+	for _, dir := range []string{"ssh", "cluster", "services", "framework/controller", "scheduler/books", "scheduler/cell", "strictyaml"} {
 		in += dir + " ../../pkg/" + dir + "\n"
 	}
 	var out strings.Builder
 	require.NoError(t, choose(strings.NewReader(in), &out))
-	assert.Equal(t, "ssh\ncluster\nservices\nframework/controller\nscheduler/extender\n", out.String())
+	assert.Equal(t, "ssh\ncluster\nservices\nframework/controller\nscheduler/books\n", out.String())
 }
 
 func TestWhatCannotBeReadIsAnError(t *testing.T) {

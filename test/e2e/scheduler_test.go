@@ -59,7 +59,7 @@ func TestTheSchedulerSharesGPUsBetweenTwoTeams(t *testing.T) {
 			assert.Contains(t, g.on(g.names[0], fmt.Sprintf(annotate, annotation)), says)
 		}
 	})
-	t.Run("an extender that is new knows everything", func(t *testing.T) {
+	t.Run("a scheduler that is new knows everything", func(t *testing.T) {
 		before := g.api("/v1/inspect/affinitygroups/")
 		g.kubectl("-n pai-system delete pod -l app.kubernetes.io/name=scheduler")
 		var after string

@@ -24,15 +24,16 @@ import (
 
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/sandbox"
-	"github.com/openpai/paictl/pkg/scheduler/extender/extendertest"
+	"github.com/openpai/paictl/test/scheduler/schedulertest"
 )
 
 // namespace has the scheduler's configuration and all pods.
 const namespace = "scale"
 
 func TestMain(m *testing.M) {
-	extendertest.Main()
-	os.Exit(m.Run())
+	code := m.Run()
+	schedulertest.Clean()
+	os.Exit(code)
 }
 
 // size returns how many nodes there are: what the environment says, or few.
@@ -65,8 +66,8 @@ type world struct {
 func newWorld(t testing.TB, nodes int) *world {
 	t.Helper()
 	w := &world{t: t, nodes: nodes, bound: map[string]time.Time{}, more: make(chan struct{}), c: serve(t, nodes)}
-	extendertest.Namespace(t, w.c.Client, namespace)
-	extendertest.Configure(t, w.c.Client, namespace, configuration(nodes))
+	schedulertest.Namespace(t, w.c.Client, namespace)
+	schedulertest.Configure(t, w.c.Client, namespace, configuration(nodes))
 	w.watch()
 	return w
 }
@@ -78,7 +79,7 @@ const controllers = "*,-endpoints-controller,-endpointslice-controller,-endpoint
 // serve starts a control plane with simulated nodes; it ends with the test.
 func serve(t testing.TB, nodes int) *kube.Cluster {
 	t.Helper()
-	scheduler := extendertest.KubeScheduler(t)
+	folder := schedulertest.Bundle(t)
 	dir := t.TempDir()
 	ready, done := make(chan error), make(chan struct{})
 	var s *sandbox.Sandbox
@@ -86,7 +87,7 @@ func serve(t testing.TB, nodes int) *kube.Cluster {
 		runtime.LockOSThread() // the programs end with the thread
 		var err error
 		s, err = sandbox.ServeAPI(context.WithoutCancel(t.Context()),
-			sandbox.Options{Dir: dir, Name: "n", Bundle: filepath.Dir(filepath.Dir(scheduler)), Hosts: nodes, Controllers: controllers})
+			sandbox.Options{Dir: dir, Name: "n", Bundle: folder, Hosts: nodes, Controllers: controllers})
 		ready <- err
 		<-done
 	}()
@@ -176,13 +177,13 @@ var vcs = []string{"vision", "speech", "search", "ads"}
 
 // gangs fill 95 in 100 GPUs of every virtual cluster, with pods of 8, 2 and 1 GPUs; in 1024 nodes they have 5000
 // pods. Their order mixes the virtual clusters.
-func gangs(nodes int) []*extendertest.Gang {
+func gangs(nodes int) []*schedulertest.Gang {
 	scale := func(n int) int { return max(1, n*nodes/1024) }
-	var out []*extendertest.Gang
+	var out []*schedulertest.Gang
 	add := func(kind string, count, pods, gpus int) {
 		for i := range count {
 			for _, vc := range vcs {
-				out = append(out, &extendertest.Gang{Namespace: namespace, Name: fmt.Sprintf("%s-%s-%d", vc, kind, i), VC: vc, Priority: 10, Pods: pods, GPUs: gpus})
+				out = append(out, &schedulertest.Gang{Namespace: namespace, Name: fmt.Sprintf("%s-%s-%d", vc, kind, i), VC: vc, Priority: 10, Pods: pods, GPUs: gpus})
 			}
 		}
 	}
@@ -198,7 +199,7 @@ func gangs(nodes int) []*extendertest.Gang {
 	return out
 }
 
-func count(list []*extendertest.Gang) (pods, gpus int) {
+func count(list []*schedulertest.Gang) (pods, gpus int) {
 	for _, g := range list {
 		pods += g.Pods
 		gpus += g.Pods * g.GPUs
@@ -207,7 +208,7 @@ func count(list []*extendertest.Gang) (pods, gpus int) {
 }
 
 // create makes the pods of all gangs, a few gangs at a time.
-func (w *world) create(ctx context.Context, list []*extendertest.Gang) error {
+func (w *world) create(ctx context.Context, list []*schedulertest.Gang) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(8)
 	for _, gang := range list {
@@ -217,7 +218,7 @@ func (w *world) create(ctx context.Context, list []*extendertest.Gang) error {
 }
 
 // check fails unless exactly the pods of the gangs are there, all bound, each to GPUs of its own.
-func (w *world) check(list []*extendertest.Gang) {
+func (w *world) check(list []*schedulertest.Gang) {
 	w.t.Helper()
 	have, err := w.c.Client.CoreV1().Pods(namespace).List(w.t.Context(), metav1.ListOptions{})
 	require.NoError(w.t, err)
@@ -228,7 +229,7 @@ func (w *world) check(list []*extendertest.Gang) {
 		require.NotEmpty(w.t, p.Spec.NodeName, p.Name)
 		require.Contains(w.t, []corev1.PodPhase{corev1.PodPending, corev1.PodRunning}, p.Status.Phase, p.Name)
 	}
-	require.NoError(w.t, extendertest.DoubleUse(have.Items))
+	require.NoError(w.t, schedulertest.DoubleUse(have.Items))
 }
 
 // times is what programs have used of the processors, in seconds, by their names.
@@ -254,10 +255,7 @@ func usage() times {
 		if pid == self {
 			name = "this test"
 		} else if link, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid)); err == nil {
-			if name = filepath.Base(link); strings.HasSuffix(name, ".test") {
-				name = "pai-scheduler"
-			}
-			if line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); name == "kube-scheduler" && !strings.Contains(string(line), "--config=") {
+			if name = filepath.Base(link); name == "kube-scheduler" {
 				name = "the sandbox's own kube-scheduler"
 			}
 		}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/openpai/paictl/pkg/scheduler/extender/extendertest"
+	"github.com/openpai/paictl/test/scheduler/schedulertest"
 )
 
 // perSecond is how many pods a slow machine binds at least, for limits of time.
@@ -33,7 +33,7 @@ func (w *world) run(report func(string)) (perSecond float64) {
 	pods, gpus := count(list)
 	require.NoError(w.t, w.create(w.t.Context(), list))
 	before, start := usage(), time.Now()
-	p := extendertest.Start(w.t, w.c, extendertest.Options{Name: "one", Namespace: namespace, QPS: 1000})
+	p := schedulertest.Start(w.t, w.c, schedulertest.Options{Name: "one", Namespace: namespace, QPS: 1000})
 	w.waitBound(1, limit(pods))
 	first := time.Since(start)
 	w.waitBound(pods, limit(pods))
@@ -48,16 +48,14 @@ func (w *world) run(report func(string)) (perSecond float64) {
 	average := func(name, labels string) float64 {
 		return 1000 * metric(text, name+"_sum"+labels) / metric(text, name+"_count"+labels)
 	}
-	report(fmt.Sprintf("per pod: decision %.3f ms, filter %.3f ms, bind %.2f ms of which the API server %.2f ms",
-		average("pai_scheduler_decision_duration_seconds", ""), average("pai_scheduler_request_duration_seconds", `{verb="filter"}`),
-		average("pai_scheduler_request_duration_seconds", `{verb="bind"}`), average("pai_scheduler_binding_duration_seconds", "")))
+	report(fmt.Sprintf("per pod: decision %.3f ms, binding %.2f ms", average("pai_scheduler_decision_duration_seconds", ""), average("pai_scheduler_binding_duration_seconds", "")))
 	report("processor time: " + used.since(before))
 	return perSecond
 }
 
-func leads(t testing.TB, p *extendertest.Pair) {
+func leads(t testing.TB, p *schedulertest.Scheduler) {
 	t.Helper()
-	extendertest.Eventually(t, time.Minute, func() error {
+	schedulertest.Eventually(t, time.Minute, func() error {
 		_, text, err := p.Get("/metrics")
 		if err == nil && !strings.Contains(text, "pai_scheduler_leader 1") {
 			err = fmt.Errorf("it doesn't lead")
@@ -76,8 +74,8 @@ func TestNothingIsLostWhereTheLeaderIsKilledInTheMiddle(t *testing.T) {
 	w := newWorld(t, size(t, 16))
 	list := gangs(w.nodes)
 	pods, _ := count(list)
-	start := func(name string) *extendertest.Pair {
-		return extendertest.Start(t, w.c, extendertest.Options{Name: name, Namespace: namespace, Elect: true, QPS: 1000})
+	start := func(name string) *schedulertest.Scheduler {
+		return schedulertest.Start(t, w.c, schedulertest.Options{Name: name, Namespace: namespace, Elect: true, QPS: 1000})
 	}
 	first := start("first")
 	leads(t, first)
@@ -101,7 +99,7 @@ func TestNothingIsLostWhereTheLeaderIsKilledInTheMiddle(t *testing.T) {
 	w.check(list)
 	_, text, err := third.Get("/metrics")
 	require.NoError(t, err)
-	extendertest.Eventually(t, time.Minute, func() error {
+	schedulertest.Eventually(t, time.Minute, func() error {
 		if _, text, err = third.Get("/metrics"); err != nil {
 			return err
 		}

@@ -84,6 +84,9 @@ func (c compiler) compile(ctx context.Context, m Module, p pin, programs []Progr
 	outDir := filepath.Join(c.work, "go-out")
 	args := []string{"build", "-trimpath", "-buildvcs=false", "-mod=readonly", "-tags", m.Tags,
 		"-ldflags", ldflags(m, p.version), "-o", outDir + string(filepath.Separator)}
+	if m.ModFile != "" {
+		args = append(args, "-modfile", m.ModFile)
+	}
 	if err := c.run(ctx, m.Name, p.dir, m.CGO, "go", append(args, packages...)...); err != nil {
 		return err
 	}

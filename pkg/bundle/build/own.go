@@ -21,15 +21,24 @@ func Own() Recipe {
 	if commit := version.Get().Commit; commit != "" {
 		labels["org.opencontainers.image.revision"] = commit
 	}
+	// It is kube-scheduler with a plugin, and has the libraries of that release, which are not paictl's.
+	scheduler := m
+	scheduler.Name, scheduler.ModFile, scheduler.Tags = "pai-scheduler", "cmd/pai-scheduler/kubernetes.mod", "pai_scheduler"
+	scheduler.LDFlags += " -X k8s.io/component-base/version.gitVersion=" + version.Kubernetes
 	var r Recipe
 	for _, name := range paictl.Programs() {
-		m.Programs = append(m.Programs, Program{Name: name, Package: paictl.Module + "/cmd/" + name})
+		p := Program{Name: name, Package: paictl.Module + "/cmd/" + name}
+		if name == scheduler.Name {
+			scheduler.Programs = []Program{p}
+		} else {
+			m.Programs = append(m.Programs, p)
+		}
 		r.Images = append(r.Images, Image{
 			Name: name, Ref: bundle.OwnRegistry + "/" + name + ":{tag}", User: ownUser, Roles: ownRoles()[name],
 			Files: []File{{name, name}}, Entrypoint: []string{"/" + name}, Labels: labels,
 		})
 	}
-	r.Modules = []Module{m}
+	r.Modules = []Module{m, scheduler}
 	return r
 }
 

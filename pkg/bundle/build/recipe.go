@@ -32,6 +32,8 @@ type Module struct {
 	// that they make; nil for one that bundle/ pins.
 	Own     map[string]string
 	Version string
+	// ModFile is a file of Own that takes the place of go.mod; "" is go.mod itself.
+	ModFile string `json:",omitempty"`
 	// CGO links with the machine's C compiler, statically.
 	CGO bool
 	// LDFlags are added to those that every program gets; {version} is the module's version.

@@ -1,17 +1,13 @@
 package job
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +17,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/record"
 
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 	"github.com/openpai/paictl/pkg/hint"
@@ -30,7 +29,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube/kubetest"
 	"github.com/openpai/paictl/pkg/scheduler/annotation"
 	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
-	"github.com/openpai/paictl/pkg/scheduler/extender"
+	"github.com/openpai/paictl/pkg/scheduler/books"
 )
 
 // twoTeams is two machines of two GPUs: one is speech's, one is vision's.
@@ -47,19 +46,27 @@ virtualClusters:
     virtualCells: [{cellType: NODE, cellNumber: 1}]
 `
 
-// gpuScheduler is pai-scheduler, on a real API server; its kube-scheduler is the test.
+// gpuScheduler is what pai-scheduler knows, on a real API server, without the kube-scheduler around it.
 type gpuScheduler struct {
 	t       *testing.T
 	cluster *kube.Cluster
-	verbs   string
 	api     http.Handler
 }
+
+// noQueue stands for kube-scheduler's queue: no pod is bound.
+type noQueue struct{}
+
+func (noQueue) Activate([]*corev1.Pod)     {}
+func (noQueue) Reject([]types.UID, string) {}
 
 func startScheduler(t *testing.T, cluster *kube.Cluster) *gpuScheduler {
 	t.Helper()
 	core := cluster.Client.CoreV1()
 	for _, name := range []string{"gpu-1", "gpu-2"} {
 		n, err := core.Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+		require.NoError(t, err)
+		n.Spec.Taints = nil // no controller does it
+		n, err = core.Nodes().Update(t.Context(), n, metav1.UpdateOptions{})
 		require.NoError(t, err)
 		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 		_, err = core.Nodes().UpdateStatus(t.Context(), n, metav1.UpdateOptions{})
@@ -73,63 +80,45 @@ func startScheduler(t *testing.T, cluster *kube.Cluster) *gpuScheduler {
 		_ = core.ConfigMaps(kube.SystemNamespace).Delete(ctx, "scheduler-configuration", metav1.DeleteOptions{})
 		_ = core.Nodes().DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
 	})
-	var lc net.ListenConfig
-	listen := func() net.Listener {
-		l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
-		require.NoError(t, err)
-		return l
-	}
-	verbs, reads := listen(), listen()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	shared := informers.NewSharedInformerFactory(cluster.Client, 0)
+	b := books.New(cluster.Client, shared, noQueue{}, books.Options{Namespace: kube.SystemNamespace, ConfigMap: "scheduler-configuration", ConfigKey: "hivedscheduler.yaml"},
+		slog.New(slog.DiscardHandler), &record.FakeRecorder{}, time.Now)
+	shared.Start(ctx.Done())
 	ended := make(chan error, 1)
-	go func() {
-		ended <- extender.Start(ctx, cluster.Config, extender.Options{Namespace: kube.SystemNamespace, ConfigMap: "scheduler-configuration", ConfigKey: "hivedscheduler.yaml", Identity: "me"},
-			slog.New(slog.DiscardHandler), verbs, reads)
-	}()
-	t.Cleanup(func() { cancel(); <-ended })
-	to, err := url.Parse("http://" + reads.Addr().String())
-	require.NoError(t, err)
-	return &gpuScheduler{t, cluster, "http://" + verbs.Addr().String(), httputil.NewSingleHostReverseProxy(to)}
+	go func() { ended <- b.Run(ctx) }()
+	t.Cleanup(func() { cancel(); <-ended; shared.Shutdown() })
+	return &gpuScheduler{t, cluster, b.API()}
 }
 
 // pod makes one pod of a gang, as the job controller does.
-func (s *gpuScheduler) pod(name, vc string, priority int, group string, pods, gpus int) *corev1.Pod {
+func (s *gpuScheduler) pod(name, vc string, priority int, group string, pods, gpus int) {
 	s.t.Helper()
 	request := fmt.Sprintf("virtualCluster: %s\npriority: %d\nleafCellType: G\nleafCellNumber: %d\naffinityGroup:\n  name: %s\n  members: [{podNumber: %d, leafCellNumber: %d}]\n", vc, priority, gpus, group, pods, gpus)
-	p, err := s.cluster.Client.CoreV1().Pods(kube.JobNamespace).Create(s.t.Context(), &corev1.Pod{
+	var gates []corev1.PodSchedulingGate
+	if vc == "speech" { // they wait, though there is room
+		gates = []corev1.PodSchedulingGate{{Name: "example.org/later"}}
+	}
+	_, err := s.cluster.Client.CoreV1().Pods(kube.JobNamespace).Create(s.t.Context(), &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{annotation.SpecKey: request}},
-		Spec: corev1.PodSpec{AutomountServiceAccountToken: new(false), Containers: []corev1.Container{{Name: "app", Image: "i",
+		Spec: corev1.PodSpec{AutomountServiceAccountToken: new(false), SchedulingGates: gates, Containers: []corev1.Container{{Name: "app", Image: "i",
 			Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{annotation.EnableKey: resource.MustParse("1")}}}}}}, metav1.CreateOptions{})
 	require.NoError(s.t, err)
 	s.t.Cleanup(func() {
 		now := int64(0)
 		_ = s.cluster.Client.CoreV1().Pods(kube.JobNamespace).Delete(context.WithoutCancel(s.t.Context()), name, metav1.DeleteOptions{GracePeriodSeconds: &now})
 	})
-	return p
 }
 
-// filter asks for a place, as kube-scheduler does.
-func (s *gpuScheduler) filter(p *corev1.Pod) (nodes []string) {
+// decided waits until a gang is in a state, for a reason if it waits.
+func (s *gpuScheduler) decided(group, state string) {
 	s.t.Helper()
-	body, err := json.Marshal(map[string]any{"Pod": p, "NodeNames": []string{"gpu-1", "gpu-2"}})
-	require.NoError(s.t, err)
-	var out struct {
-		NodeNames []string
-		Error     string
-	}
 	require.Eventually(s.t, func() bool {
-		r, err := http.NewRequestWithContext(s.t.Context(), http.MethodPost, s.verbs+"/v1/extender/filter", bytes.NewReader(body))
-		require.NoError(s.t, err)
-		resp, err := http.DefaultClient.Do(r)
-		if err != nil {
-			return false
-		}
-		defer resp.Body.Close()
-		text, _ := io.ReadAll(resp.Body)
-		out.Error = ""
-		return json.Unmarshal(text, &out) == nil && out.Error == "" && resp.StatusCode == http.StatusOK
-	}, time.Minute, 50*time.Millisecond, "it leads")
-	return out.NodeNames
+		w := httptest.NewRecorder()
+		s.api.ServeHTTP(w, httptest.NewRequestWithContext(s.t.Context(), http.MethodGet, schedulerapi.PathWhy+group, nil))
+		var why schedulerapi.Why
+		return w.Code == http.StatusOK && json.Unmarshal(w.Body.Bytes(), &why) == nil && why.State == state && (state != schedulerapi.Waiting || why.Pods[0].Reason != "")
+	}, time.Minute, 20*time.Millisecond, group)
 }
 
 func TestTheQueueIsThatOfTheScheduler(t *testing.T) {
@@ -140,7 +129,8 @@ func TestTheQueueIsThatOfTheScheduler(t *testing.T) {
 	run := func(args ...string) (string, string, error) {
 		return paictl(t, nil, append([]string{"queue", "--kubeconfig", kubeconfig}, args...)...)
 	}
-	require.Len(t, s.filter(s.pod("runs", "vision", 10, "ann~runs/default", 1, 2)), 1, "it has all of vision")
+	s.pod("runs", "vision", 500, "ann~runs/default", 1, 2)
+	s.decided("ann~runs/default", schedulerapi.Binding) // it has all of vision
 	for i, w := range []struct {
 		vc, group string
 		priority  int
@@ -149,21 +139,21 @@ func TestTheQueueIsThatOfTheScheduler(t *testing.T) {
 		{"vision", "ann~first/default", 10, 2}, {"speech", "bob~two/ps", 10, 2}, {"vision", "carol~urgent/default", 100, 2},
 		{"speech", "bob~two/worker", 10, 2}, {"vision", "dan~odd/default", 42, 1}, {"vision", "eve~later/default", 10, 1},
 	} {
-		p := s.pod(fmt.Sprint("waits-", i), w.vc, w.priority, w.group, 1, w.gpus)
-		if w.vc == "vision" {
-			require.Empty(t, s.filter(p), w.group)
-		}
+		s.pod(fmt.Sprint("waits-", i), w.vc, w.priority, w.group, 1, w.gpus)
 	}
 	object := v1.ObjectName("fay", "alone")
 	s.pod(object+"-worker-0", "speech", -1, "jobs/"+object+"-worker-0", 1, 1)
+	s.decided("ann~first/default", schedulerapi.Waiting)
+	s.decided("bob~two/ps", schedulerapi.Waiting)
 
 	var said schedulerapi.Queue
-	require.Eventually(t, func() bool { // it hears of the pods that it wasn't asked for when its watch tells
+	require.Eventually(t, func() bool { // it hears of pods when its watch tells
 		w := httptest.NewRecorder()
 		s.api.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, schedulerapi.PathQueue, nil))
 		said = schedulerapi.Queue{}
-		return json.Unmarshal(w.Body.Bytes(), &said) == nil && len(said.Items) == 7
-	}, time.Minute, 20*time.Millisecond, "it knows of all pods")
+		return json.Unmarshal(w.Body.Bytes(), &said) == nil && len(said.Items) == 7 &&
+			!slices.ContainsFunc(said.Items, func(q schedulerapi.Queued) bool { return q.Reason == "" })
+	}, time.Minute, 20*time.Millisecond, "it has looked at all pods")
 	out, _, err := run("-o", "json")
 	require.NoError(t, err)
 	var got job.WaitingList
@@ -189,7 +179,7 @@ func TestTheQueueIsThatOfTheScheduler(t *testing.T) {
 		"ann/first vision 3 test 2 1",
 		"eve/later vision 4 test 1 1",
 	}, rows)
-	assert.Regexp(t, `(?m)^bob/two \(ps\) .* not looked at yet$`, out)
+	assert.Regexp(t, `(?m)^bob/two \(ps\) .* the gang waits for the scheduling gates of 1 pod`, out)
 	assert.Regexp(t, `(?m)^ann/first .* virtual cluster vision has 0 GPUs for priority 10`, out)
 
 	out, _, err = run("--vc", "vision", "-o", "name")

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -102,11 +101,7 @@ func schedules(cfg *config.Cluster) bool {
 	return false
 }
 
-// release is a version of Kubernetes as its images are tagged; clouds put words behind it.
-var release = regexp.MustCompile(`^v\d+\.\d+\.\d+`)
-
-// configureScheduler gives the scheduler its configuration, the kube-scheduler of the cluster's release,
-// and a stand-by where a second machine can have it.
+// configureScheduler gives the scheduler its configuration, and a stand-by where a second machine can have it.
 func (b *builder) configureScheduler() {
 	s := b.services[SchedulerService]
 	if s == nil || s.Upstream != nil {
@@ -122,10 +117,6 @@ func (b *builder) configureScheduler() {
 	b.findings = append(b.findings, notSaidBySchema(found)...)
 	b.warnHived()
 	computed := map[string]any{"replicas": int64(min(2, max(1, len(machinesOf(b.cfg, s.Placement)))))}
-	k := b.cfg.Kubernetes.Kubernetes
-	if tag := release.FindString(k.Version); tag != "" && k.DockerRegistry != "" {
-		computed["kubeScheduler"] = map[string]any{"image": map[string]any{"repository": k.DockerRegistry + "/kube-scheduler", "tag": tag}}
-	}
 	if found.Err() == nil {
 		text, err := schedulerconfig.Encode(c)
 		if err != nil {

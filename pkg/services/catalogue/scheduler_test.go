@@ -52,7 +52,6 @@ func TestTheSchedulerIsConfiguredByTheLayout(t *testing.T) {
 	require.NoError(t, found.Err())
 	assert.True(t, s.Enabled)
 	assert.EqualValues(t, 1, s.Values["replicas"], "one master runs one")
-	assert.Equal(t, map[string]any{"repository": "registry.example.org/k8s/kube-scheduler", "tag": "v1.36.3"}, s.Values["kubeScheduler"].(map[string]any)["image"])
 	text := s.Values["global"].(map[string]any)[keySchedulerConfiguration].(string)
 	for _, word := range []string{"physicalCluster:", "8x-a100", "cellAddress: g1", "cellAddress: g2", "default:"} {
 		assert.Contains(t, text, word)
@@ -65,9 +64,8 @@ func TestTheSchedulerIsConfiguredByTheLayout(t *testing.T) {
 func TestTheSchedulerStandsByWhereTwoMachinesCan(t *testing.T) {
 	s, _ := schedulerOf(t, gpuCluster(t, 3, ""))
 	assert.EqualValues(t, 2, s.Values["replicas"])
-	s, _ = schedulerOf(t, gpuCluster(t, 3, "scheduler: {replicas: 1, kubeScheduler: {image: {tag: v1.36.0}}}\n"))
+	s, _ = schedulerOf(t, gpuCluster(t, 3, "scheduler: {replicas: 1}\n"))
 	assert.EqualValues(t, 1, s.Values["replicas"], "the section wins")
-	assert.Equal(t, map[string]any{"repository": "registry.example.org/k8s/kube-scheduler", "tag": "v1.36.0"}, s.Values["kubeScheduler"].(map[string]any)["image"])
 }
 
 func TestTheSchedulerIsOffWhereNobodyHasGPUs(t *testing.T) {

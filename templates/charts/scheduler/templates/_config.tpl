@@ -14,36 +14,37 @@ Pods made for HiveD name a scheduler of their virtual cluster; it is the same on
 {{- define "scheduler.kubeScheduler" -}}
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
-# pai-scheduler follows this election (docs/adr/0014); its margins are made for these times.
 leaderElection:
   leaderElect: true
   resourceName: pai-scheduler
   resourceNamespace: {{ .root.Release.Namespace }}
+  # A leader acts for renewDeadline after it has renewed its lease; another one waits for leaseDuration.
   leaseDuration: 10s
   renewDeadline: 6s
   retryPeriod: 1500ms
-# pai-scheduler chooses one node of all that there are.
-percentageOfNodesToScore: 100
 podInitialBackoffSeconds: {{ .root.Values.kubeScheduler.initialBackoffSeconds }}
 podMaxBackoffSeconds: {{ .root.Values.kubeScheduler.maxBackoffSeconds }}
 profiles:
   - schedulerName: pai-scheduler
+    {{- include "scheduler.profile" . | nindent 4 }}
   {{- range .virtualClusters }}
   - schedulerName: {{ printf "hivedscheduler-ds-%s" . | quote }}
+    {{- include "scheduler.profile" . | nindent 4 }}
   {{- end }}
-extenders:
-  - urlPrefix: http://127.0.0.1:9095/v1/extender
-    filterVerb: filter
-    preemptVerb: preempt
-    bindVerb: bind
-    enableHTTPS: false
-    httpTimeout: 15s
-    # Names of nodes are sent, not the nodes.
-    nodeCacheCapable: true
-    # Without it a pod could get GPUs that no one counted.
-    ignorable: false
-    # Pods that ask for it are its own; others it never sees.
-    managedResources:
-      - name: hivedscheduler.microsoft.com/pod-scheduling-enable
-        ignoredByScheduler: true
+{{- end -}}
+
+{{/*
+scheduler.profile: what all profiles have. The plugin Pai comes before others where their order counts.
+*/}}
+{{- define "scheduler.profile" -}}
+plugins:
+  multiPoint: {enabled: [{name: Pai}]}
+  queueSort: {enabled: [{name: Pai}], disabled: [{name: "*"}]}
+  preFilter: {enabled: [{name: Pai}]}
+  postFilter: {enabled: [{name: Pai}]}
+  bind: {enabled: [{name: Pai}]}
+pluginConfig:
+  # Pods that ask for it have cells, which Pai counts.
+  - name: NodeResourcesFit
+    args: {ignoredResources: [hivedscheduler.microsoft.com/pod-scheduling-enable]}
 {{- end -}}

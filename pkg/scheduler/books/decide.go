@@ -1,0 +1,456 @@
+package books
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/openpai/paictl/pkg/plural"
+	"github.com/openpai/paictl/pkg/scheduler/annotation"
+	"github.com/openpai/paictl/pkg/scheduler/api"
+	"github.com/openpai/paictl/pkg/scheduler/cell"
+	"github.com/openpai/paictl/pkg/scheduler/queue"
+)
+
+const (
+	// gangGrace is how long a gang waits for those of its pods that don't exist, after the last one came.
+	gangGrace = 10 * time.Second
+	// placeLimit is how long a gang keeps a place where kube-scheduler doesn't bind it.
+	placeLimit = 2 * time.Minute
+	// refusedFor is how long a node isn't chosen for a gang that couldn't run there.
+	refusedFor = 30 * time.Second
+	// reservationAfter is how long a guaranteed gang waits at the head of its virtual cluster before what becomes free there
+	// is held for it. Shorter times make the mean time of all jobs longer: docs/performance.md.
+	reservationAfter = 6 * time.Hour
+	// refreshEvery is how often all gangs are searched for without a change: some are held back for a time.
+	refreshEvery = 10 * time.Second
+)
+
+// Decide gives places to gangs that wait, in their order, and lets kube-scheduler bind their pods. The lock is given to
+// others between two gangs.
+func (b *Books) Decide() {
+	var q queue.Queue
+	leading := b.locked(func(s *state) {
+		s.sweep(b.podObject, b.pods.LastSyncResourceVersion())
+		s.expire()
+		q = s.waiting()
+	})
+	if !leading {
+		return
+	}
+	start := time.Now()
+	defer func() { b.count.pass.Observe(time.Since(start).Seconds()) }()
+	var found []*corev1.Pod
+	// It has no errors of its own.
+	_ = q.Pass(b.now().UnixNano(), func(w *queue.Gang) (attempt queue.Attempt, err error) {
+		attempt = queue.Unfit
+		b.locked(func(s *state) {
+			if g := s.gangs[gangKey{w.VC, w.Name}]; g != nil {
+				var pods []*corev1.Pod
+				attempt, pods = s.try(g)
+				found = append(found, pods...)
+			}
+		})
+		if attempt == queue.Starts {
+			q.Remove(w)
+			q.Started(w)
+		}
+		return attempt, nil
+	}, func(w, cause *queue.Gang) {
+		b.locked(func(s *state) { s.passed(w, cause, q.Reservation(w) == cause) })
+	})
+	b.queue.Activate(found)
+}
+
+// passed tells a gang that it wasn't tried on account of another one: its like, or one that holds what becomes free.
+func (s *state) passed(w, cause *queue.Gang, reserved bool) {
+	g, other := s.gangs[gangKey{w.VC, w.Name}], s.gangs[gangKey{cause.VC, cause.Name}]
+	if g == nil || other == nil {
+		return
+	}
+	reason := other.first().reason
+	if reserved {
+		reason = fmt.Sprintf("what becomes free is held for %s/%s, which has waited for longer than a gang is to wait", cause.VC, cause.Name)
+	}
+	for _, p := range g.ready(g.first().class) {
+		if p.state == api.Waiting {
+			s.wait(p, reason)
+		}
+	}
+}
+
+// expire gives back places that kube-scheduler doesn't bind, and looks at all gangs again from time to time.
+func (s *state) expire() {
+	now := s.now()
+	if now.Sub(s.refreshed) >= refreshEvery {
+		s.refreshed = now
+		s.epoch++
+	}
+	for _, p := range s.pods {
+		if p.state != api.Binding || p.sent || now.Sub(p.assumed) < placeLimit {
+			continue
+		}
+		s.log.Warn("a place is given back: kube-scheduler didn't bind the pod", "pod", p.key, "node", p.node)
+		s.takeBack(p.gang, fmt.Sprintf("kube-scheduler didn't bind it to %s within %s", p.node, placeLimit))
+	}
+}
+
+// waiting is the queue of gangs that wait, as it is now.
+func (s *state) waiting() queue.Queue {
+	q := queue.Queue{Reservations: queue.Reservations{Guaranteed: int64(reservationAfter)}}
+	stats := s.core.Stats()
+	for i := range stats.VirtualClusters {
+		v := &stats.VirtualClusters[i]
+		q.Started(&queue.Gang{VC: v.Name, GPUs: v.UsedGuaranteed + v.CPU.Used})
+		q.Started(&queue.Gang{VC: v.Name, Priority: cell.Opportunistic, GPUs: v.Opportunistic + v.CPU.Opportunistic})
+	}
+	for _, g := range s.gangs {
+		if g.waiting() > 0 {
+			q.Add(s.queued(g))
+		}
+	}
+	return q
+}
+
+// queued is a gang as the queue sees it.
+func (s *state) queued(g *gang) *queue.Gang {
+	p := g.first()
+	out := &queue.Gang{VC: g.vc, Name: g.name, Priority: p.request.Priority, Since: g.since().UnixNano(), GPUs: s.leavesOf(p), Class: [2]string{p.class, p.limits}}
+	if _, has := s.core.Gang(g.vc, g.name); has || len(g.refused) > 0 || !g.alike() || s.incomplete(g, p, g.ready(p.class)) != "" {
+		out.Class = g // what it is told says nothing about others
+	}
+	return out
+}
+
+// alike reports whether all pods of a gang are of it, and not only of its name, and may run on the same nodes.
+func (g *gang) alike() bool {
+	first := g.pods[0]
+	return !slices.ContainsFunc(g.pods, func(p *pod) bool { return p.class != first.class || p.limits != first.limits })
+}
+
+// ready are the pods of a class that wait and can run as soon as they have a place.
+func (g *gang) ready(class string) []*pod {
+	var out []*pod
+	for _, p := range g.pods {
+		if p.class == class && (p.state == api.Waiting || p.state == api.Preempting) && p.object.DeletionTimestamp == nil && len(p.object.Spec.SchedulingGates) == 0 {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// try looks for a place for a gang. Where it finds one, pods are those that have it now.
+func (s *state) try(g *gang) (attempt queue.Attempt, pods []*corev1.Pod) {
+	if g.searched == s.epoch {
+		return g.attempt, nil
+	}
+	attempt = queue.Unfit
+	var classes []string
+	for _, p := range slices.Clone(g.pods) {
+		if p.request == nil || slices.Contains(classes, p.class) || p.state != api.Waiting && p.state != api.Preempting {
+			continue
+		}
+		classes = append(classes, p.class)
+		a, found := s.tryClass(g, p)
+		pods = append(pods, found...)
+		attempt = min(attempt, a) // Starts is the least
+	}
+	g.searched, g.attempt = s.epoch, attempt
+	if len(pods) > 0 {
+		g.searched = 0
+	}
+	return attempt, pods
+}
+
+// tryClass is try for the pods of a gang that are like one of them.
+func (s *state) tryClass(g *gang, like *pod) (queue.Attempt, []*corev1.Pod) {
+	ready := g.ready(like.class)
+	if reason := s.incomplete(g, like, ready); reason != "" {
+		for _, p := range g.pods {
+			if p.class == like.class && p.state == api.Waiting {
+				p.reason = reason
+			}
+		}
+		return queue.Unfit, nil
+	}
+	p := ready[0]
+	nodes := s.nodesFor(g, ready)
+	d := s.schedule(p, nodes)
+	s.count.decisions.WithLabelValues(string(d.Result)).Inc()
+	switch d.Result {
+	case cell.Bind:
+		pods := s.assume(ready, nodes, d)
+		if len(pods) < len(ready) {
+			return queue.Unfit, pods
+		}
+		return queue.Starts, pods
+	case cell.Preempt:
+		s.preempt(ready, &d)
+		return queue.Waits, nil
+	case cell.Refuse:
+		for _, q := range ready {
+			q.reason = d.Reason
+			s.tell(q, corev1.EventTypeWarning, api.ReasonRefused, d.Reason)
+		}
+		return queue.Unfit, nil
+	}
+	for _, q := range ready {
+		s.wait(q, d.Reason)
+	}
+	return s.waitsFor(g, p), nil
+}
+
+// waitsFor says what a gang waits for that has waited so long that what becomes free could be held for it: in vain, if it
+// isn't cells that others use.
+func (s *state) waitsFor(g *gang, p *pod) queue.Attempt {
+	if s.now().Sub(g.since()) < reservationAfter {
+		return queue.Waits
+	}
+	switch s.core.Why(p.request).Code {
+	case "NoCapacity", "Fragmented":
+		return queue.Waits
+	}
+	return queue.Unfit
+}
+
+// incomplete says what a gang still waits for before a place is looked for, "" if nothing.
+func (s *state) incomplete(g *gang, like *pod, ready []*pod) string {
+	want, there, gated := 0, 0, 0
+	for _, set := range like.request.Sets() {
+		want += set.Count
+	}
+	for _, p := range g.pods {
+		if p.class != like.class {
+			continue
+		}
+		there++
+		if len(p.object.Spec.SchedulingGates) > 0 {
+			gated++
+		}
+	}
+	switch {
+	case gated > 0:
+		return fmt.Sprintf("the gang waits for the scheduling gates of %s to be removed", plural.Of(gated, "pod"))
+	case len(ready) == 0:
+		return "its pods are being deleted"
+	case there < want && s.now().Sub(g.arrived) < s.grace:
+		return fmt.Sprintf("%d of %d pods of the gang are there", there, want)
+	}
+	return ""
+}
+
+// schedule asks the core. Cells that have to be emptied are reserved at once.
+func (s *state) schedule(p *pod, nodes cell.Nodes) cell.Decision {
+	start := time.Now()
+	r := p.request
+	if nodes != nil {
+		only := *r
+		only.OnlySuggested = true
+		r = &only
+	}
+	d := s.core.Schedule(cell.PodID(p.uid), r, cell.Filtering, nodes)
+	s.apply(d.Changes)
+	if reason := tooLong(p, &d); reason != "" {
+		s.apply(s.core.DeleteUnallocated(cell.PodID(p.uid), p.request)) // what an earlier configuration let it reserve
+		d = cell.Decision{Result: cell.Refuse, Reason: reason}
+	}
+	if d.Result == cell.Preempt {
+		d = s.core.Schedule(cell.PodID(p.uid), r, cell.Preempting, nodes)
+		s.apply(d.Changes)
+	}
+	s.count.decided.Observe(time.Since(start).Seconds())
+	return d
+}
+
+// tooLong says why a gang can't have a place: each of its pods would be told the places of all, and Kubernetes
+// doesn't let anyone write a pod with longer annotations any more, its kubelet and who deletes it included.
+// Empty if there is nothing against it.
+func tooLong(p *pod, d *cell.Decision) string {
+	if d.Placement == nil {
+		return ""
+	}
+	size := annotation.Size(p.request, d.Placement)
+	for key, value := range p.object.Annotations {
+		size += len(key) + len(value)
+	}
+	if size <= annotation.MaxSize {
+		return ""
+	}
+	return fmt.Sprintf("the gang %s is too large: the places of its %d pods are %d KiB in the annotations of each of them, and %d KiB is the limit; make the gang smaller, with fewer tasks or fewer cells per task, or let its tasks start one by one (extras: {gangAllocation: false})",
+		p.request.Gang, len(d.Placement.Pods), size>>10, annotation.MaxSize>>10)
+}
+
+// assume gives pods of one gang their places, before Kubernetes knows, and returns those that have one. d is what was decided
+// about the first.
+func (s *state) assume(ready []*pod, nodes cell.Nodes, d cell.Decision) []*corev1.Pod {
+	var out []*corev1.Pod
+	for i, p := range ready {
+		if i > 0 {
+			d = s.schedule(p, nodes)
+			s.count.decisions.WithLabelValues(string(d.Result)).Inc()
+		}
+		if d.Result != cell.Bind {
+			s.wait(p, d.Reason)
+			continue
+		}
+		downgrades, err := s.core.Allocate(cell.PodID(p.uid), p.request, d.Placement, d.Slot)
+		if err != nil {
+			s.log.Error("a place that was found can't be taken", "pod", p.key, "err", err)
+			s.wait(p, err.Error())
+			continue
+		}
+		p.state, p.reason, p.assumed = api.Binding, "", s.now()
+		p.node, p.indices, p.slot = d.Node, d.Indices, d.Slot
+		p.bound = annotation.Write(p.request, &d)
+		if s.core.WantsCPU(p.request) {
+			p.bound.Isolation = "" // containers would take the numbers of CPU cells for GPUs, which on a machine that has some are others'
+		}
+		s.places.set(p.uid, p.node)
+		s.apply(downgrades)
+		s.log.Debug("decided", "pod", p.key, "node", p.node, "gpus", p.bound.Isolation)
+		out = append(out, p.object)
+	}
+	return out
+}
+
+// wait keeps a pod waiting.
+func (s *state) wait(p *pod, reason string) {
+	p.state, p.reason = api.Waiting, reason
+	s.tell(p, corev1.EventTypeNormal, api.ReasonWaiting, reason)
+}
+
+// preempt begins or continues to empty the cells that a gang has reserved.
+func (s *state) preempt(ready []*pod, d *cell.Decision) {
+	var gangs []string
+	for _, v := range d.Victims {
+		if name := v.VC + "/" + v.Gang; !slices.Contains(gangs, name) {
+			gangs = append(gangs, name)
+		}
+	}
+	for _, p := range ready {
+		p.state = api.Preempting
+		p.reason = fmt.Sprintf("%s of %s must go first", plural.Of(len(d.Victims), "pod"), some(gangs))
+		s.tell(p, corev1.EventTypeNormal, api.ReasonPreempting, p.reason)
+	}
+	for _, v := range d.Victims {
+		if victim := s.pods[types.UID(v.Pod)]; victim != nil {
+			s.evict(victim, ready[0], "")
+		}
+	}
+}
+
+// evict tells a victim that it must go for another pod, and deletes it.
+func (s *state) evict(victim, p *pod, preemptor types.UID) {
+	if victim.evicted.IsZero() {
+		s.count.preempt(victim.gang)
+		s.log.Info("preempting", "pod", victim.key, "vc", victim.request.VirtualCluster, "gang", victim.request.Gang, "for", p.key)
+		s.tell(victim, corev1.EventTypeNormal, api.ReasonPreempted,
+			fmt.Sprintf("makes room for the gang %s of virtual cluster %s", p.request.Gang, p.request.VirtualCluster))
+		victim.evicted, victim.preemptor = s.now(), preemptor
+	}
+	s.todo(task{evict, victim.uid})
+}
+
+// some names the first of several, in order.
+func some(names []string) string {
+	slices.Sort(names)
+	const most = 5
+	if len(names) > most {
+		names = append(names[:most:most], plural.Of(len(names)-most, "more gang"))
+	}
+	return strings.Join(names, ", ")
+}
+
+// mayEnd reports whether a gang may end another one: one that runs without a guarantee, or one of its virtual cluster with a
+// lower priority.
+func (s *state) mayEnd(g, victim *gang) bool {
+	priority := g.first().request.Priority
+	status, ok := s.core.Gang(victim.vc, victim.name)
+	if !ok || priority < cell.MinGuaranteed {
+		return false
+	}
+	return status.Priority < cell.MinGuaranteed || status.Downgraded || victim.vc == g.vc && status.Priority < priority
+}
+
+// makeRoom ends the gangs of pods on the node where another pod has its place.
+func (s *state) makeRoom(p *pod, victims []types.UID) {
+	var gangs []string
+	for _, uid := range victims {
+		v := s.pods[uid]
+		if v == nil || v.gang == nil || !s.mayEnd(p.gang, v.gang) {
+			continue
+		}
+		if name := v.gang.vc + "/" + v.gang.name; !slices.Contains(gangs, name) {
+			gangs = append(gangs, name)
+		}
+		for _, member := range v.gang.pods {
+			if member.state == api.Bound {
+				s.evict(member, p, p.uid)
+			}
+		}
+	}
+	if len(gangs) == 0 {
+		return
+	}
+	p.reason = fmt.Sprintf("%s is short of processors or memory: %s must go first", p.node, some(gangs))
+	s.tell(p, corev1.EventTypeNormal, api.ReasonPreempting, p.reason)
+	for _, member := range p.gang.pods {
+		if member.state == api.Binding {
+			member.assumed = s.now() // while victims end, which may take their grace period
+		}
+	}
+}
+
+// refuse gives the places of a gang back because a pod can't run on its node, and returns the pods that had one.
+func (s *state) refuse(p *pod, reason string) []types.UID {
+	g := p.gang
+	if g.refused == nil {
+		g.refused = map[string]time.Time{}
+	}
+	g.refused[p.node] = s.now().Add(refusedFor)
+	s.log.Info("a node can't run a pod that was to run there", "pod", p.key, "node", p.node, "reason", reason)
+	return s.takeBack(g, fmt.Sprintf("%s can't run %s: %s", p.node, p.key, reason))
+}
+
+// takeBack gives the places of a gang back that Kubernetes doesn't know, and returns the pods that had one.
+func (s *state) takeBack(g *gang, reason string) []types.UID {
+	var out []types.UID
+	for _, p := range g.pods {
+		if p.state == api.Binding && !p.sent {
+			out = append(out, p.uid)
+			s.release(p)
+			s.wait(p, reason)
+		}
+	}
+	return out
+}
+
+// listQueue is the queue for people, in the order in which gangs are to start; an empty vc is all of it.
+func (s *state) listQueue(vc string) api.Queue {
+	out := api.Queue{Items: []api.Queued{}}
+	inVC := map[string]int{}
+	for i, w := range s.order() {
+		inVC[w.VC]++
+		if vc != "" && vc != w.VC {
+			continue
+		}
+		g := s.gangs[gangKey{w.VC, w.Name}]
+		p := g.first()
+		out.Items = append(out.Items, api.Queued{
+			Position: i + 1, PositionInVC: inVC[g.vc], VC: g.vc, Group: g.name, State: p.state,
+			Priority: p.request.Priority, Since: g.since(), Pods: g.waiting(), Asks: s.asks(g),
+			User: p.request.User, Reason: p.reason,
+		})
+	}
+	return out
+}
+
+// order is the queue as it is now.
+func (s *state) order() []*queue.Gang {
+	q := s.waiting()
+	return q.Order()
+}

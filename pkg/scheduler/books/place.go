@@ -1,0 +1,125 @@
+package books
+
+import (
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/openpai/paictl/pkg/scheduler/api"
+)
+
+// Place is where a pod is to run.
+type Place struct {
+	Node string
+	// Number grows with each pod that gets a place: the order in which kube-scheduler binds them.
+	Number uint64
+}
+
+// places are those of pods that have one and that Kubernetes hasn't bound yet.
+type places struct {
+	mu sync.RWMutex
+	of map[types.UID]Place
+	// number is that of the last place.
+	number uint64
+}
+
+func (p *places) get(uid types.UID) (Place, bool) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	at, ok := p.of[uid]
+	return at, ok
+}
+
+func (p *places) set(uid types.UID, node string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.of == nil {
+		p.of = map[types.UID]Place{}
+	}
+	p.number++
+	p.of[uid] = Place{node, p.number}
+}
+
+func (p *places) remove(uid types.UID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.of, uid)
+}
+
+func (p *places) clear() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	clear(p.of)
+}
+
+// Place returns where a pod is to run; false while it has no place. It waits for no decision.
+func (b *Books) Place(pod types.UID) (Place, bool) { return b.places.get(pod) }
+
+// Permit notes that kube-scheduler can bind a pod. Once it can bind all pods of the gang that wait, together is true, and
+// pods are those. has is false if the pod has lost its place.
+func (b *Books) Permit(uid types.UID) (pods []types.UID, together, has bool) {
+	b.locked(func(s *state) {
+		p := s.pods[uid]
+		if p == nil || p.state != api.Binding {
+			return
+		}
+		p.permitted, has, together = true, true, true
+		for _, q := range p.gang.pods {
+			if q.state != api.Binding {
+				continue
+			}
+			together = together && q.permitted
+			pods = append(pods, q.uid)
+		}
+	})
+	return pods, together, has
+}
+
+// Withdraw is the end of what Permit noted: kube-scheduler couldn't bind the pod.
+func (b *Books) Withdraw(uid types.UID) {
+	b.locked(func(s *state) {
+		if p := s.pods[uid]; p != nil {
+			p.permitted = false
+		}
+	})
+}
+
+// Refuse gives a gang's places back because a pod of it can't run on its node, for a reason that isn't the books'. The node is
+// not chosen for the gang for a while.
+func (b *Books) Refuse(uid types.UID, node, reason string) {
+	var pods []types.UID
+	b.locked(func(s *state) {
+		p := s.pods[uid]
+		if p == nil || p.state != api.Binding || p.node != node {
+			return
+		}
+		pods = s.refuse(p, reason)
+	})
+	b.queue.Reject(pods, reason)
+	b.signal()
+}
+
+// Lower returns a function that reports whether a pod's gang may end the gang of another pod, and that names that gang. ok is
+// false for pods that have no cells.
+func (b *Books) Lower(uid types.UID) func(other types.UID) (gang string, lower, ok bool) {
+	return func(other types.UID) (name string, lower, ok bool) {
+		b.locked(func(s *state) {
+			p, v := s.pods[uid], s.pods[other]
+			if p == nil || v == nil || p.gang == nil || v.gang == nil || v.gang == p.gang {
+				return
+			}
+			name, ok = v.gang.vc+"/"+v.gang.name, true
+			lower = s.mayEnd(p.gang, v.gang)
+		})
+		return name, lower, ok
+	}
+}
+
+// Evict ends the gangs of pods for the sake of another pod, whose node is short of something that isn't cells.
+func (b *Books) Evict(uid types.UID, victims []types.UID) {
+	b.locked(func(s *state) {
+		if p := s.pods[uid]; p != nil && p.state == api.Binding {
+			s.makeRoom(p, victims)
+		}
+	})
+}

@@ -1,0 +1,292 @@
+package books
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/openpai/paictl/pkg/plural"
+	"github.com/openpai/paictl/pkg/scheduler/annotation"
+	"github.com/openpai/paictl/pkg/scheduler/api"
+	"github.com/openpai/paictl/pkg/scheduler/cell"
+)
+
+// observe takes note of a pod as the API server had it at some time: it may be older than what is known, and of a life that
+// is over.
+func (s *state) observe(obj *corev1.Pod) {
+	known := s.pods[obj.UID]
+	switch {
+	case known == nil && upTo(obj.ResourceVersion, s.listed):
+		return // it was gone when the books were made
+	case known != nil && obj.ResourceVersion != known.object.ResourceVersion && upTo(obj.ResourceVersion, known.object.ResourceVersion):
+		return
+	case completed(obj):
+		s.gone(obj.UID)
+		return
+	case !Wants(obj):
+		return
+	case known == nil:
+		known = s.add(obj)
+	}
+	known.missing = false
+	s.update(known, obj)
+}
+
+// gone takes note that a life has ended. Another one of the same name isn't touched.
+func (s *state) gone(uid types.UID) {
+	if p := s.pods[uid]; p != nil {
+		s.log.Debug("pod is gone", "pod", p.key, "state", p.state)
+		s.remove(p)
+	}
+}
+
+// upTo reports whether a resource version is at most another. They are numbers, by KEP-5504; where they aren't, nothing is
+// known.
+func upTo(a, b string) bool {
+	x, err := strconv.ParseUint(a, 10, 64)
+	if err != nil {
+		return false
+	}
+	y, err := strconv.ParseUint(b, 10, 64)
+	return err == nil && x <= y
+}
+
+// sweepEvery is how often the books are held against the informer.
+const sweepEvery = 5 * time.Second
+
+// sweep forgets pods whose end the informer never told: it may see a pod neither come nor go between two lists, which the
+// list has that the books were made of. stored returns a pod of the informer, synced is the version up to which it has
+// heard; as it may not have stored all of that yet, a pod must be missing twice.
+func (s *state) sweep(stored func(key string) *corev1.Pod, synced string) {
+	if s.now().Sub(s.swept) < sweepEvery {
+		return
+	}
+	s.swept = s.now()
+	for uid, p := range s.pods {
+		obj := stored(p.key)
+		switch {
+		case obj != nil && obj.UID == uid, !upTo(p.object.ResourceVersion, synced):
+			p.missing = false
+		case !p.missing:
+			p.missing = true
+		default:
+			s.log.Warn("a pod has gone without a word", "pod", p.key, "state", p.state)
+			s.gone(uid)
+		}
+	}
+}
+
+func (s *state) update(p *pod, obj *corev1.Pod) {
+	if obj.Spec.NodeName == "" {
+		s.updateUnbound(p, obj)
+		return
+	}
+	p.object = obj
+	switch p.state {
+	case api.Binding:
+		if obj.Spec.NodeName == p.node && obj.Annotations[annotation.IsolationKey] == p.bound.Isolation {
+			s.markBound(p)
+			return
+		}
+		s.log.Warn("a pod was bound elsewhere", "pod", p.key, "node", obj.Spec.NodeName, "chosen", p.node)
+		s.release(p)
+		s.takeOver(p)
+	case api.Waiting, api.Preempting:
+		s.takeOver(p)
+	}
+}
+
+// updateUnbound takes note of a request that was corrected, and of scheduling gates that are gone.
+func (s *state) updateUnbound(p *pod, obj *corev1.Pod) {
+	if p.state != api.Waiting && p.state != api.Preempting {
+		p.object = latest(p.object, obj)
+		return // the informer is behind: no one unbinds a pod
+	}
+	old := p.object
+	p.object = obj
+	if p.gang != nil && (len(old.Spec.SchedulingGates) != len(obj.Spec.SchedulingGates) || (old.DeletionTimestamp == nil) != (obj.DeletionTimestamp == nil)) {
+		p.gang.searched = 0
+	}
+	if old.Annotations[annotation.SpecKey] == obj.Annotations[annotation.SpecKey] && maps.Equal(old.Labels, obj.Labels) {
+		return
+	}
+	s.release(p)
+	s.leaveGang(p)
+	s.parse(p)
+}
+
+// latest returns an unbound object instead of another one, unless that is bound.
+func latest(known, obj *corev1.Pod) *corev1.Pod {
+	if known.Spec.NodeName != "" {
+		return known
+	}
+	return obj
+}
+
+func (s *state) markBound(p *pod) {
+	p.state, p.reason, p.sent = api.Bound, "", false
+	s.places.remove(p.uid)
+	if p.bound.Placement != p.object.Annotations[annotation.PlacementKey] {
+		s.todo(task{annotate, p.uid}) // it was downgraded while it was being bound
+	}
+	if p.told != "" {
+		// kube-scheduler tells everybody that a pod is scheduled; we only those who heard of waiting.
+		s.tell(p, corev1.EventTypeNormal, api.ReasonBound, fmt.Sprintf("runs on %s with %s", p.node, p.has()))
+	}
+}
+
+// has says which cells a bound pod has.
+func (p *pod) has() string {
+	if p.bound.Isolation == "" {
+		return plural.Of(len(p.indices), "CPU cell")
+	}
+	return "GPUs " + p.bound.Isolation
+}
+
+// takeOver accepts the place of a pod that Kubernetes has bound already.
+func (s *state) takeOver(p *pod) {
+	if s.ignoreForeign(p) {
+		return
+	}
+	placement, slot, err := annotation.ReadBound(p.request, p.object.Annotations)
+	if err != nil {
+		s.ignore(p, fmt.Sprintf("its annotations don't say which GPUs it has: %v", err))
+		return
+	}
+	s.accept(p, placement, slot)
+}
+
+// ignoreForeign ignores a pod without annotations of ours or HiveD's.
+func (s *state) ignoreForeign(p *pod) bool {
+	switch {
+	case p.request == nil:
+		s.ignore(p, fmt.Sprintf("its request can't be read: %s", p.reason))
+	case p.object.Annotations[annotation.BindInfoKey] == "":
+		s.ignore(p, "it was bound by another scheduler")
+	default:
+		return false
+	}
+	return true
+}
+
+func (s *state) accept(p *pod, placement *cell.Placement, slot int) {
+	p.slot = slot
+	downgrades, err := s.core.Allocate(cell.PodID(p.uid), p.request, placement, slot)
+	if err != nil {
+		s.ignore(p, fmt.Sprintf("its place contradicts others: %v", err))
+		return
+	}
+	at := &placement.Pods[slot]
+	p.node, p.indices = at.Node, at.Indices
+	p.bound = annotation.Bound{
+		Isolation: p.object.Annotations[annotation.IsolationKey],
+		BindInfo:  p.object.Annotations[annotation.BindInfoKey],
+		Placement: p.object.Annotations[annotation.PlacementKey],
+	}
+	s.markBound(p)
+	s.apply(downgrades)
+}
+
+// ignore keeps a pod out of all gangs whose cells aren't known, and its node's devices from others, until it ends.
+func (s *state) ignore(p *pod, why string) {
+	s.release(p)
+	p.state, p.node = api.Ignored, p.object.Spec.NodeName
+	p.indices = isolated(p.object, s.core.Devices(p.node))
+	p.reason = why + "; until it ends " + kept(p.indices, len(s.core.Devices(p.node)), p.node)
+	s.block(p)
+	s.log.Warn("a bound pod is ignored", "pod", p.key, "node", p.node, "reason", p.reason)
+	s.tell(p, corev1.EventTypeWarning, api.ReasonNotManaged, p.reason)
+}
+
+// kept says which devices are kept from others.
+func kept(indices []int32, all int, node string) string {
+	switch len(indices) {
+	case 0:
+		return "nothing is kept from others, since " + node + " has no cells"
+	case all:
+		return "no cell of " + node + " is given to others"
+	}
+	return fmt.Sprintf("%v of %s are not given to others", indices, node)
+}
+
+// isolated returns which of a node's devices a pod may use: those that its annotations name, or all.
+func isolated(obj *corev1.Pod, devices []int32) []int32 {
+	text := obj.Annotations[annotation.IsolationKey]
+	if text == "" {
+		return devices
+	}
+	var out []int32
+	for part := range strings.SplitSeq(text, ",") {
+		index, err := strconv.ParseInt(part, 10, 32)
+		if err != nil || !slices.Contains(devices, int32(index)) {
+			return devices
+		}
+		out = append(out, int32(index))
+	}
+	return out
+}
+
+// block keeps a node's devices from others for the sake of a pod whose cells aren't known, unblock ends that.
+func (s *state) block(p *pod) {
+	n := s.nodes[p.node]
+	if n == nil || len(p.indices) == 0 {
+		return
+	}
+	if n.blocked == nil {
+		n.blocked = map[types.UID][]int32{}
+	}
+	n.blocked[p.uid] = p.indices
+	s.setDevices(p.node, n)
+}
+
+func (s *state) unblock(p *pod) {
+	if n := s.nodes[p.node]; n != nil && n.blocked[p.uid] != nil {
+		delete(n.blocked, p.uid)
+		s.setDevices(p.node, n)
+	}
+}
+
+// replay rebuilds everything from all pods: those that run in the order in which their gangs were
+// placed, and of others, which HiveD placed, the oldest first.
+func (s *state) replay(objects []*corev1.Pod) {
+	type running struct {
+		*pod
+		at    *cell.Placement
+		slot  int
+		order uint64
+		start time.Time
+	}
+	var list []running
+	for _, obj := range objects {
+		if completed(obj) || !Wants(obj) {
+			continue
+		}
+		p := s.add(obj)
+		if obj.Spec.NodeName == "" || s.ignoreForeign(p) {
+			continue
+		}
+		at, slot, err := annotation.ReadBound(p.request, obj.Annotations)
+		if err != nil {
+			s.ignore(p, fmt.Sprintf("its annotations don't say which GPUs it has: %v", err))
+			continue
+		}
+		start := obj.CreationTimestamp.Time
+		if obj.Status.StartTime != nil {
+			start = obj.Status.StartTime.Time
+		}
+		list = append(list, running{p, at, slot, at.Order, start})
+	}
+	slices.SortFunc(list, func(a, b running) int {
+		return cmp.Or(cmp.Compare(a.order, b.order), a.start.Compare(b.start), cmp.Compare(a.key, b.key))
+	})
+	for _, r := range list {
+		s.accept(r.pod, r.at, r.slot)
+	}
+}

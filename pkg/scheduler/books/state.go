@@ -1,0 +1,310 @@
+package books
+
+import (
+	"cmp"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/openpai/paictl/pkg/scheduler/annotation"
+	"github.com/openpai/paictl/pkg/scheduler/api"
+	"github.com/openpai/paictl/pkg/scheduler/cell"
+	"github.com/openpai/paictl/pkg/scheduler/queue"
+)
+
+// state is what the leader knows. Its methods are called with the lock of Books.
+type state struct {
+	core   *cell.Scheduler
+	types  []cell.Type // of the configuration
+	pods   map[types.UID]*pod
+	gangs  map[gangKey]*gang
+	left   map[gangKey]place // in the queue, of gangs that lost their pods while they waited
+	nodes  map[string]*node
+	places *places
+	// listed is the resource version of the list that the books were made of: what is older is of a former life.
+	listed string
+	// pruned is when places that were not claimed again were forgotten last, swept when the books were held against the
+	// informer, refreshed when all gangs were searched for without a change.
+	pruned, swept, refreshed time.Time
+	// epoch grows with all that may let a gang start that couldn't before.
+	epoch      uint64
+	generation int64
+	// admitted are nodes that pods with some constraints may run on, for one state of all nodes.
+	admitted map[string]nodeSet
+	// grace is how long a gang waits for those of its pods that don't exist.
+	grace time.Duration
+
+	log    *slog.Logger
+	events record.EventRecorder
+	todo   func(task)
+	now    func() time.Time
+	count  *counters
+}
+
+// pod is a pod that asks for cells. state is one of api.Waiting and so on.
+type pod struct {
+	uid     types.UID
+	key     string // namespace/name
+	object  *corev1.Pod
+	request *cell.Request // nil if it can't be read
+	// class is equal for pods of one gang, and differs where two gangs only have the same name.
+	class string
+	// limits name the constraints on the nodes where it may run.
+	limits string
+	gang   *gang
+	state  string
+	// reason is what it was told last.
+	reason string
+	// node and slot are its place if it is Binding or Bound.
+	node    string
+	indices []int32
+	slot    int
+	bound   annotation.Bound
+	// assumed is when it got its place. permitted: kube-scheduler can bind it there. sent: it was asked to, and nothing is
+	// known of the outcome.
+	assumed         time.Time
+	permitted, sent bool
+	// told and toldAt are of the last event; evicted is when it was chosen as a victim, preemptor the pod whose node is short
+	// of something that isn't cells; "" where it is cells.
+	told      string
+	toldAt    time.Time
+	evicted   time.Time
+	preemptor types.UID
+	// missing: the informer has seen all that the pod is known from, and doesn't have it.
+	missing bool
+}
+
+// gangKey names a gang; its name is unique in its virtual cluster.
+type gangKey struct{ vc, name string }
+
+// gang is the pods of a gang that are there.
+type gang struct {
+	gangKey
+	pods       []*pod    // in order of arrival
+	downgraded time.Time // zero if it has its guarantee
+	preempted  bool      // one of its pods was evicted
+	queued     time.Time // before it lost all of its pods; zero if it didn't
+	arrived    time.Time // when its last pod came, by our clock
+	// searched is the epoch in which no place was found for it, and attempt what that says; 0: it wasn't looked for.
+	searched uint64
+	attempt  queue.Attempt
+	// refused are nodes that one of its pods couldn't run on, and until when that holds.
+	refused map[string]time.Time
+}
+
+// place is the place in the queue of a gang that has no pods. One of another shape is another job, which only
+// has the same name.
+type place struct {
+	since, lost time.Time
+	shape       []cell.PodSet
+}
+
+// placeKept is how long a gang without pods keeps its place. A job controller makes a pod again that something
+// deleted within seconds, or minutes where it waits between two attempts.
+const placeKept = 10 * time.Minute
+
+// waiting are the pods without a place.
+func (g *gang) waiting() int {
+	n := 0
+	for _, p := range g.pods {
+		if p.state == api.Waiting || p.state == api.Preempting {
+			n++
+		}
+	}
+	return n
+}
+
+func (g *gang) since() time.Time {
+	at := g.queued
+	for _, p := range g.pods {
+		if t := p.object.CreationTimestamp.Time; at.IsZero() || t.Before(at) {
+			at = t
+		}
+	}
+	return at
+}
+
+// first is the pod that stands for the gang in questions to the core: the first one without a place.
+func (g *gang) first() *pod {
+	for _, p := range g.pods {
+		if p.state == api.Waiting || p.state == api.Preempting {
+			return p
+		}
+	}
+	return g.pods[0]
+}
+
+// add makes a pod known, as Waiting.
+func (s *state) add(obj *corev1.Pod) *pod {
+	p := &pod{uid: obj.UID, key: podKey(obj), object: obj, state: api.Waiting}
+	s.pods[p.uid] = p
+	s.parse(p)
+	return p
+}
+
+// parse reads the pod's request, and puts it into its gang.
+func (s *state) parse(p *pod) {
+	request, err := annotation.ParseRequest(p.object.Annotations[annotation.SpecKey], p.key)
+	if err != nil {
+		p.reason = err.Error()
+		if p.object.Spec.NodeName == "" {
+			s.tell(p, corev1.EventTypeWarning, api.ReasonRefused, p.reason)
+		}
+		return
+	}
+	request.User = p.object.Labels[api.UserLabel]
+	request.UserGroup = p.object.Labels[api.UserGroupLabel]
+	p.request, p.reason, p.class, p.limits = request, "", classOf(request), limitsOf(p.object).text()
+	key := gangKey{request.VirtualCluster, request.Gang}
+	p.gang = s.gangs[key]
+	if p.gang == nil {
+		p.gang = &gang{gangKey: key}
+		if was := s.left[key]; s.now().Sub(was.lost) <= placeKept && slices.Equal(was.shape, request.Sets()) {
+			p.gang.queued = was.since
+		}
+		delete(s.left, key)
+		s.gangs[key] = p.gang
+	}
+	p.gang.pods = append(p.gang.pods, p)
+	p.gang.arrived, p.gang.searched = s.now(), 0
+	slices.SortStableFunc(p.gang.pods, func(a, b *pod) int {
+		return cmp.Or(a.object.CreationTimestamp.Compare(b.object.CreationTimestamp.Time), cmp.Compare(a.key, b.key))
+	})
+}
+
+// remove forgets a pod and gives its cells back.
+func (s *state) remove(p *pod) {
+	s.keepPlace(p)
+	s.release(p)
+	s.leaveGang(p)
+	delete(s.pods, p.uid)
+}
+
+// keepPlace notes the place in the queue of a gang that loses its last pod before it ran.
+func (s *state) keepPlace(p *pod) {
+	now := s.now()
+	if now.Sub(s.pruned) > time.Minute { // many gangs may go at a time
+		maps.DeleteFunc(s.left, func(_ gangKey, was place) bool { return now.Sub(was.lost) > placeKept })
+		s.pruned = now
+	}
+	if g := p.gang; g != nil && len(g.pods) == 1 && g.waiting() == 1 {
+		s.left[g.gangKey] = place{g.since(), now, p.request.Sets()}
+	}
+}
+
+func (s *state) leaveGang(p *pod) {
+	g := p.gang
+	if g == nil {
+		return
+	}
+	g.pods = slices.DeleteFunc(g.pods, func(o *pod) bool { return o == p })
+	if len(g.pods) == 0 {
+		delete(s.gangs, g.gangKey)
+	}
+	p.gang, p.request = nil, nil
+}
+
+// release gives back what the core keeps for a pod.
+func (s *state) release(p *pod) {
+	switch p.state {
+	case api.Binding, api.Bound:
+		downgrades, _ := s.core.DeleteAllocated(cell.PodID(p.uid))
+		s.apply(downgrades)
+	case api.Waiting, api.Preempting:
+		if p.request != nil {
+			s.apply(s.core.DeleteUnallocated(cell.PodID(p.uid), p.request))
+		}
+	}
+	s.epoch++
+	s.places.remove(p.uid)
+	if p.state == api.Ignored {
+		s.unblock(p)
+	}
+	p.state, p.node, p.indices, p.bound = api.Waiting, "", nil, annotation.Bound{}
+	p.permitted, p.sent = false, false
+}
+
+// classOf sums up what makes pods those of one gang.
+func classOf(r *cell.Request) string {
+	return fmt.Sprintf("%q %d %q %q %q %q %t %t %s", r.VirtualCluster, r.Priority, r.PinnedCell, r.LeafType, r.User, r.UserGroup,
+		r.LazyPreemption, r.OnlySuggested, shapeOf(&r.Root))
+}
+
+// shapeOf is the shape of a group without its name.
+func shapeOf(g *cell.Group) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "(%q%v", g.Within, g.Pods)
+	for i := range g.Children {
+		b.WriteString(shapeOf(&g.Children[i]))
+	}
+	b.WriteString(")")
+	return b.String()
+}
+
+// apply tells pods that their gang lost its guarantee, or has it again.
+func (s *state) apply(downgrades []cell.Downgrade) {
+	for i := range downgrades {
+		d := &downgrades[i]
+		reason, text := api.ReasonDowngraded, "the gang keeps running without its guarantee: "+d.Reason
+		if d.Restored {
+			reason, text = api.ReasonRestored, "the gang has its guarantee again"
+		}
+		if g := s.gangs[gangKey{d.VC, d.Gang}]; g != nil {
+			g.downgraded = s.now()
+			if d.Restored {
+				g.downgraded = time.Time{}
+			}
+		}
+		s.count.downgrade(d)
+		s.log.Info("a gang's guarantee changed", "vc", d.VC, "gang", d.Gang, "restored", d.Restored, "reason", d.Reason)
+		for _, uid := range d.Pods {
+			p := s.pods[types.UID(uid)]
+			if p == nil {
+				continue
+			}
+			p.bound.Placement = annotation.WritePlacement(d.Placement, p.slot)
+			if p.state == api.Bound {
+				s.todo(task{annotate, p.uid})
+			}
+			s.events.Event(p.object, corev1.EventTypeNormal, reason, text)
+		}
+	}
+}
+
+// tell sends an event to a pod if it says something new.
+func (s *state) tell(p *pod, kind, reason, text string) {
+	now := s.now()
+	told := reason + ": " + text
+	if told == p.told || reason == api.ReasonWaiting && now.Sub(p.toldAt) < quiet && p.told != "" {
+		return
+	}
+	p.told, p.toldAt = told, now
+	s.events.Event(p.object, kind, reason, text)
+}
+
+// quiet is for how long a pod that waits isn't told another reason: numbers in it change all the time.
+const quiet = 30 * time.Second
+
+func podKey(obj *corev1.Pod) string { return obj.Namespace + "/" + obj.Name }
+
+func completed(obj *corev1.Pod) bool {
+	return obj.Status.Phase == corev1.PodSucceeded || obj.Status.Phase == corev1.PodFailed
+}
+
+// Wants reports whether a pod asks for cells: one of its containers has a limit of EnableKey.
+func Wants(obj *corev1.Pod) bool {
+	has := func(list []corev1.Container) bool {
+		return slices.ContainsFunc(list, func(c corev1.Container) bool {
+			q, ok := c.Resources.Limits[annotation.EnableKey]
+			return ok && q.Sign() > 0
+		})
+	}
+	return has(obj.Spec.Containers) || has(obj.Spec.InitContainers)
+}

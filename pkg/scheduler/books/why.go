@@ -1,0 +1,120 @@
+package books
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/openpai/paictl/pkg/plural"
+	"github.com/openpai/paictl/pkg/scheduler/api"
+	"github.com/openpai/paictl/pkg/scheduler/cell"
+)
+
+// find returns the gang that a path names: GROUP, where only one virtual cluster has it, or VC/GROUP. The
+// name of a gang may contain slashes.
+func (s *state) find(path, vc string) (*gang, error) {
+	if vc != "" {
+		if g := s.gangs[gangKey{vc, path}]; g != nil {
+			return g, nil
+		}
+		return nil, notFound("virtual cluster %s has no group %s", vc, path)
+	}
+	var found []*gang
+	for key, g := range s.gangs {
+		if key.name == path {
+			found = append(found, g)
+		}
+	}
+	if first, rest, ok := strings.Cut(path, "/"); ok {
+		if g := s.gangs[gangKey{first, rest}]; g != nil && !slices.Contains(found, g) {
+			found = append(found, g)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return nil, notFound("there is no group %s", path)
+	case 1:
+		return found[0], nil
+	}
+	var names []string
+	for _, g := range found {
+		names = append(names, g.vc)
+	}
+	slices.Sort(names)
+	return nil, badRequest("several virtual clusters have a group %s: %s; name one with ?vc=", path, strings.Join(names, ", "))
+}
+
+// why explains what a gang is doing.
+func (s *state) why(g *gang) api.Why {
+	p := g.first()
+	out := api.Why{VC: g.vc, Group: g.name, State: p.state, Priority: p.request.Priority, Since: g.since(), Asks: s.asks(g), Pods: g.list()}
+	if status, ok := s.core.Gang(g.vc, g.name); ok {
+		out.Running = &status
+	}
+	order := s.order()
+	out.QueueLength = len(order)
+	for i, other := range order {
+		if other.VC == g.vc {
+			out.PositionInVC++
+		}
+		if other.VC == g.vc && other.Name == g.name {
+			out.Position = i + 1
+			break
+		}
+	}
+	switch p.state {
+	case api.Waiting, api.Preempting:
+		explanation := s.core.Why(p.request)
+		out.Explanation = &explanation
+		out.Sentence = s.waitingSentence(g, &out)
+	case api.Ignored:
+		out.PositionInVC, out.Sentence = 0, p.reason
+	default:
+		out.PositionInVC, out.Sentence = 0, runningSentence(out.Running)
+	}
+	return out
+}
+
+func (s *state) waitingSentence(g *gang, w *api.Why) string {
+	text := w.Explanation.Sentence
+	switch {
+	case w.State == api.Preempting:
+		text = g.first().reason
+	case w.Explanation.Code == "Ready" && g.first().reason != "":
+		text = g.first().reason
+	}
+	if w.QueueLength > 1 {
+		text = fmt.Sprintf("%s; number %d of %s", strings.TrimSuffix(text, "."), w.Position, plural.Of(w.QueueLength, "waiting gang"))
+	}
+	return text
+}
+
+func runningSentence(status *cell.GangStatus) string {
+	if status == nil {
+		return "it has no place"
+	}
+	has := plural.Of(status.GPUs, "GPU")
+	if status.CPUCells > 0 {
+		has = plural.Of(status.CPUCells, "CPU cell")
+	}
+	text := fmt.Sprintf("it has %s on %s", has, plural.Of(len(status.PhysicalPlacement), "node"))
+	if status.Downgraded {
+		text += ", without its guarantee"
+		if status.Preemptor != "" {
+			text += ", since " + status.Preemptor + " needs it"
+		}
+	}
+	if status.State == beingPreempted {
+		text += ", and is being preempted"
+	}
+	return text
+}
+
+// list is the pods of a gang for people.
+func (g *gang) list() []api.Pod {
+	var out []api.Pod
+	for _, p := range g.pods {
+		out = append(out, api.Pod{Name: p.key, UID: string(p.uid), State: p.state, Node: p.node, Indices: p.indices, Reason: p.reason})
+	}
+	return out
+}

@@ -1,0 +1,183 @@
+package books
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/openpai/paictl/pkg/scheduler/annotation"
+	"github.com/openpai/paictl/pkg/scheduler/api"
+)
+
+// taskKind is what is to be done for a pod in the API server.
+type taskKind string
+
+const (
+	evict    taskKind = "evict"    // delete it, it is a victim
+	annotate taskKind = "annotate" // write its placement
+)
+
+// task says what is to be done; how is looked up when it is done, so that only the latest counts.
+type task struct {
+	kind taskKind
+	uid  types.UID
+}
+
+// work is what is to be told to the API server, apart from bindings that kube-scheduler asks for. A task
+// that fails is tried again until the pod is gone or the books are.
+type work struct {
+	b     *Books
+	queue workqueue.TypedRateLimitingInterface[task]
+}
+
+// workers is how many requests are under way at a time.
+const workers = 8
+
+func newWork(b *Books) *work {
+	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[task](50*time.Millisecond, 10*time.Second)
+	return &work{b, workqueue.NewTypedRateLimitingQueue(limiter)}
+}
+
+func (w *work) add(t task) { w.queue.Add(t) }
+
+// run does tasks until ctx ends.
+func (w *work) run(ctx context.Context) {
+	context.AfterFunc(ctx, w.queue.ShutDown)
+	for range workers {
+		go func() {
+			for w.next(ctx) {
+			}
+		}()
+	}
+}
+
+func (w *work) next(ctx context.Context) bool {
+	t, stop := w.queue.Get()
+	if stop {
+		return false
+	}
+	defer w.queue.Done(t)
+	err := w.do(ctx, t)
+	if err != nil && ctx.Err() == nil {
+		w.b.log.WarnContext(ctx, "trying again", "task", string(t.kind), "err", err)
+		w.queue.AddRateLimited(t)
+		return true
+	}
+	w.queue.Forget(t)
+	return true
+}
+
+// do does a task; one that is about nothing any more does nothing.
+func (w *work) do(ctx context.Context, t task) error {
+	done, ok := w.b.opts.Election.Begin(bindTimeout)
+	if !ok {
+		return errNotLeading
+	}
+	defer done()
+	ctx, cancel := context.WithTimeout(ctx, bindTimeout)
+	defer cancel()
+	obj, text := w.b.subject(t)
+	switch {
+	case obj == nil:
+		return nil
+	case t.kind == evict:
+		return w.evict(ctx, obj)
+	}
+	return w.patch(ctx, obj, annotation.PlacementKey, text)
+}
+
+// subject returns the pod that a task is about and the text to write, nil if there is nothing to do.
+func (b *Books) subject(t task) (obj *corev1.Pod, text string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.state == nil {
+		return nil, ""
+	}
+	p := b.state.pods[t.uid]
+	if p == nil {
+		return nil, ""
+	}
+	switch t.kind {
+	case evict:
+		if p.object.DeletionTimestamp != nil || !b.state.mustGo(p) {
+			return nil, ""
+		}
+	case annotate:
+		text = p.bound.Placement
+	}
+	return p.object, text
+}
+
+// mustGo reports whether a victim still is one: who needs its place may have left meanwhile.
+func (s *state) mustGo(p *pod) bool {
+	if p.request == nil {
+		return false
+	}
+	if by := s.pods[p.preemptor]; by != nil && by.state == api.Binding {
+		return true
+	}
+	status, ok := s.core.Gang(p.request.VirtualCluster, p.request.Gang)
+	if ok && status.State == beingPreempted {
+		return true
+	}
+	p.evicted, p.preemptor = time.Time{}, ""
+	return false
+}
+
+// beingPreempted is the state of a gang whose cells another one has reserved.
+const beingPreempted = "BeingPreempted"
+
+// evict deletes a pod with its grace period, and notes why, so that a controller with a failure policy
+// doesn't take it for a failure of the program.
+func (w *work) evict(ctx context.Context, obj *corev1.Pod) error {
+	pods := w.b.client.CoreV1().Pods(obj.Namespace)
+	condition := corev1.PodCondition{
+		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonPreemptionByScheduler,
+		Message: "preempted for another gang", LastTransitionTime: metav1.NewTime(w.b.now()),
+	}
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": obj.UID},
+		"status":   map[string]any{"conditions": []corev1.PodCondition{condition}},
+	})
+	if err != nil {
+		return err
+	}
+	if _, err := pods.Patch(ctx, obj.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
+		return ignoreGone(fmt.Errorf("note the preemption of %s: %w", podKey(obj), err))
+	}
+	err = pods.Delete(ctx, obj.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(obj.UID))})
+	if err != nil {
+		return ignoreGone(fmt.Errorf("delete %s: %w", podKey(obj), err))
+	}
+	return nil
+}
+
+// patch writes one annotation, unless the pod is another one by now.
+func (w *work) patch(ctx context.Context, obj *corev1.Pod, key, value string) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": obj.UID, "annotations": map[string]string{key: value},
+	}})
+	if err != nil {
+		return err
+	}
+	_, err = w.b.client.CoreV1().Pods(obj.Namespace).Patch(ctx, obj.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	if err != nil {
+		return ignoreGone(fmt.Errorf("write %s on %s: %w", key, podKey(obj), err))
+	}
+	return nil
+}
+
+// ignoreGone drops what the API server says of a pod that is gone, or of another one with its name.
+func ignoreGone(err error) error {
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
+}

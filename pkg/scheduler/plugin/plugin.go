@@ -1,0 +1,211 @@
+//go:build pai_scheduler
+
+// Package plugin makes the books part of kube-scheduler: pods that ask for cells run where the books say, gangs as a whole.
+// In: the books, and what kube-scheduler asks of its plugins. Out: pods held back until they have a place, bound with their
+// gang and with the annotations that say which cells they have, and gangs ended where processors or memory are short.
+//
+// Pods that ask for no cells pass through it untouched.
+package plugin
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/klog/v2"
+	"k8s.io/kube-scheduler/framework"
+
+	"github.com/openpai/paictl/pkg/scheduler/books"
+)
+
+// Name is that of the plugin in kube-scheduler's configuration.
+const Name = "Pai"
+
+// permitLimit is how long a pod waits for the others of its gang to be ready.
+const permitLimit = time.Minute
+
+// Books are what the plugin asks of them; *books.Books are they.
+type Books interface {
+	Place(pod types.UID) (books.Place, bool)
+	Permit(pod types.UID) (pods []types.UID, together, has bool)
+	Withdraw(pod types.UID)
+	Refuse(pod types.UID, node, reason string)
+	Lower(pod types.UID) func(other types.UID) (gang string, lower, ok bool)
+	Evict(pod types.UID, victims []types.UID)
+	Bind(ctx context.Context, pod types.UID, node string) error
+}
+
+// Plugin is one of kube-scheduler's, in one profile. Its books are those of all profiles.
+type Plugin struct {
+	books  Books
+	handle framework.Handle
+}
+
+// All that it takes part in. It sorts the queue of all profiles.
+var (
+	_ framework.PreEnqueuePlugin  = (*Plugin)(nil)
+	_ framework.QueueSortPlugin   = (*Plugin)(nil)
+	_ framework.EnqueueExtensions = (*Plugin)(nil)
+	_ framework.PreFilterPlugin   = (*Plugin)(nil)
+	_ framework.FilterPlugin      = (*Plugin)(nil)
+	_ framework.PostFilterPlugin  = (*Plugin)(nil)
+	_ framework.ReservePlugin     = (*Plugin)(nil)
+	_ framework.PermitPlugin      = (*Plugin)(nil)
+	_ framework.BindPlugin        = (*Plugin)(nil)
+)
+
+// New returns the plugin of a profile.
+func New(b Books, handle framework.Handle) *Plugin { return &Plugin{b, handle} }
+
+// Name implements framework.Plugin.
+func (p *Plugin) Name() string { return Name }
+
+// PreEnqueue holds a pod back until it has a place. The events of a pod say what it waits for.
+func (p *Plugin) PreEnqueue(_ context.Context, pod *corev1.Pod) *framework.Status {
+	if !books.Wants(pod) {
+		return nil
+	}
+	if _, ok := p.books.Place(pod.UID); !ok {
+		return framework.NewStatus(framework.UnschedulableAndUnresolvable, "its gang has no place yet")
+	}
+	return nil
+}
+
+// EventsToRegister has none: the books look at what happens themselves, and say which pods can go on.
+func (p *Plugin) EventsToRegister(context.Context) ([]framework.ClusterEventWithHint, error) {
+	return nil, nil
+}
+
+// Less orders pods by priority; of one priority those with a place come first, in the order in which they got it, then the
+// others by age.
+func (p *Plugin) Less(a, b framework.QueuedPodInfo) bool {
+	x, y := a.GetPodInfo().GetPod(), b.GetPodInfo().GetPod()
+	if i, k := priority(x), priority(y); i != k {
+		return i > k
+	}
+	at, ok := p.books.Place(x.UID)
+	bt, other := p.books.Place(y.UID)
+	switch {
+	case ok && other:
+		return at.Number < bt.Number
+	case ok != other:
+		return ok
+	}
+	return a.GetTimestamp().Before(b.GetTimestamp())
+}
+
+func priority(p *corev1.Pod) int32 {
+	if p.Spec.Priority == nil {
+		return 0
+	}
+	return *p.Spec.Priority
+}
+
+// PreFilter leaves only the node of a pod's place for the other plugins to look at.
+func (p *Plugin) PreFilter(_ context.Context, _ framework.CycleState, pod *corev1.Pod, _ []framework.NodeInfo) (*framework.PreFilterResult, *framework.Status) {
+	if !books.Wants(pod) {
+		return nil, framework.NewStatus(framework.Skip)
+	}
+	at, ok := p.books.Place(pod.UID)
+	if !ok {
+		return nil, framework.NewStatus(framework.UnschedulableAndUnresolvable, "its gang has no place any more")
+	}
+	return &framework.PreFilterResult{NodeNames: sets.New(at.Node)}, nil
+}
+
+// PreFilterExtensions implements framework.PreFilterPlugin: other pods don't change a place.
+func (p *Plugin) PreFilterExtensions() framework.PreFilterExtensions { return nil }
+
+// Filter passes only the node of a pod's place. kube-scheduler may look at one that the pod's status names first.
+func (p *Plugin) Filter(_ context.Context, _ framework.CycleState, pod *corev1.Pod, node framework.NodeInfo) *framework.Status {
+	if at, ok := p.books.Place(pod.UID); !ok || at.Node != node.Node().Name {
+		return framework.NewStatus(framework.UnschedulableAndUnresolvable, "its gang has another place")
+	}
+	return nil
+}
+
+// SignPod says that no two pods with cells are alike.
+func (p *Plugin) SignPod(_ context.Context, pod *corev1.Pod) ([]framework.SignFragment, *framework.Status) {
+	if books.Wants(pod) {
+		return nil, framework.NewStatus(framework.Unschedulable, "each pod has cells of its own")
+	}
+	return nil, nil
+}
+
+// Reserve makes sure that the place is still that of the pod.
+func (p *Plugin) Reserve(_ context.Context, _ framework.CycleState, pod *corev1.Pod, node string) *framework.Status {
+	if !books.Wants(pod) {
+		return nil
+	}
+	if at, ok := p.books.Place(pod.UID); !ok || at.Node != node {
+		return framework.NewStatus(framework.UnschedulableAndUnresolvable, "its gang has another place by now")
+	}
+	return nil
+}
+
+// Unreserve takes note that a pod wasn't bound. It keeps its place for the next try.
+func (p *Plugin) Unreserve(_ context.Context, _ framework.CycleState, pod *corev1.Pod, _ string) {
+	if books.Wants(pod) {
+		p.books.Withdraw(pod.UID)
+	}
+}
+
+// Permit keeps a pod from being bound before all others of its gang can be.
+func (p *Plugin) Permit(_ context.Context, _ framework.CycleState, pod *corev1.Pod, _ string) (*framework.Status, time.Duration) {
+	if !books.Wants(pod) {
+		return nil, 0
+	}
+	pods, together, has := p.books.Permit(pod.UID)
+	if !has {
+		return framework.NewStatus(framework.UnschedulableAndUnresolvable, "its gang has no place any more"), 0
+	}
+	if !together {
+		return framework.NewStatus(framework.Wait), permitLimit
+	}
+	for _, uid := range pods {
+		if w := p.handle.GetWaitingPod(uid); w != nil {
+			w.Allow(Name)
+		}
+	}
+	return nil, 0
+}
+
+// Bind tells the API server where a pod runs and which cells it has.
+func (p *Plugin) Bind(ctx context.Context, _ framework.CycleState, pod *corev1.Pod, node string) *framework.Status {
+	if !books.Wants(pod) {
+		return framework.NewStatus(framework.Skip)
+	}
+	return framework.AsStatus(p.books.Bind(ctx, pod.UID, node))
+}
+
+// Queue is kube-scheduler's queue, for the books.
+type Queue struct {
+	handle framework.Handle
+	log    klog.Logger
+}
+
+// NewQueue returns the queue that a profile, any of them, belongs to.
+func NewQueue(handle framework.Handle, log klog.Logger) *Queue { return &Queue{handle, log} }
+
+// Activate implements books.Queue.
+func (q *Queue) Activate(pods []*corev1.Pod) {
+	if len(pods) == 0 {
+		return
+	}
+	of := make(map[string]*corev1.Pod, len(pods))
+	for _, p := range pods {
+		of[p.Namespace+"/"+p.Name] = p
+	}
+	q.handle.Activate(q.log, of)
+}
+
+// Reject implements books.Queue.
+func (q *Queue) Reject(pods []types.UID, reason string) {
+	for _, uid := range pods {
+		if w := q.handle.GetWaitingPod(uid); w != nil {
+			w.Reject(Name, reason)
+		}
+	}
+}

@@ -1,0 +1,144 @@
+//go:build pai_scheduler
+
+package plugin
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+	"k8s.io/kube-scheduler/framework"
+
+	"github.com/openpai/paictl/pkg/scheduler/books"
+)
+
+// PostFilter is called where a pod can't run on the node of its place. It ends gangs there that are in the way, as few pods as
+// possible, or gives the place back.
+func (p *Plugin) PostFilter(ctx context.Context, state framework.CycleState, pod *corev1.Pod, nodes framework.NodeToStatusReader) (*framework.PostFilterResult, *framework.Status) {
+	if !books.Wants(pod) {
+		return nil, framework.NewStatus(framework.Unschedulable)
+	}
+	// Nothing else may look for victims: it would end single pods of gangs.
+	no := framework.NewStatus(framework.UnschedulableAndUnresolvable)
+	nominate := func(node string) *framework.PostFilterResult {
+		return &framework.PostFilterResult{NominatingInfo: &framework.NominatingInfo{NominatedNodeName: node, NominatingMode: framework.ModeOverride}}
+	}
+	at, ok := p.books.Place(pod.UID)
+	if !ok {
+		return nominate(""), no
+	}
+	why := nodes.Get(at.Node)
+	if why.Code() == framework.Unschedulable {
+		victims, ok, err := p.victims(ctx, state, pod, at.Node)
+		if err != nil {
+			return nil, framework.AsStatus(err)
+		}
+		if ok {
+			if len(victims) > 0 {
+				p.books.Evict(pod.UID, victims)
+			}
+			return nominate(at.Node), nil // so that what ends there isn't taken by pods of lower priority
+		}
+	}
+	p.books.Refuse(pod.UID, at.Node, why.Message())
+	return nominate(""), no
+}
+
+// gang is what a gang has on the node.
+type gang struct {
+	name string
+	pods []framework.PodInfo
+}
+
+// trial is the node without some pods, for the other plugins to judge.
+type trial struct {
+	handle framework.Handle
+	state  framework.CycleState
+	pod    *corev1.Pod
+	node   framework.NodeInfo
+}
+
+func (t *trial) remove(ctx context.Context, pods ...framework.PodInfo) error {
+	for _, v := range pods {
+		if err := t.node.RemovePod(klog.FromContext(ctx), v.GetPod()); err != nil {
+			return err
+		}
+		if s := t.handle.RunPreFilterExtensionRemovePod(ctx, t.state, t.pod, v, t.node); !s.IsSuccess() {
+			return s.AsError()
+		}
+	}
+	return nil
+}
+
+func (t *trial) add(ctx context.Context, pods ...framework.PodInfo) error {
+	for _, v := range pods {
+		t.node.AddPodInfo(v)
+		if s := t.handle.RunPreFilterExtensionAddPod(ctx, t.state, t.pod, v, t.node); !s.IsSuccess() {
+			return s.AsError()
+		}
+	}
+	return nil
+}
+
+func (t *trial) fits(ctx context.Context) bool {
+	return t.handle.RunFilterPluginsWithNominatedPods(ctx, t.state, t.pod, t.node).IsSuccess()
+}
+
+// victims returns pods of gangs that must end so that a pod can run on a node: none where it is enough to wait for those that
+// end already. ok is false where that isn't enough either.
+func (p *Plugin) victims(ctx context.Context, state framework.CycleState, pod *corev1.Pod, node string) (victims []types.UID, ok bool, err error) {
+	info, err := p.handle.SnapshotSharedLister().NodeInfos().Get(node)
+	if err != nil {
+		return nil, false, err
+	}
+	t := &trial{p.handle, state.Clone(), pod, info.Snapshot()}
+	lower := p.books.Lower(pod.UID)
+	var gangs []*gang
+	for _, v := range info.GetPods() {
+		if v.GetPod().DeletionTimestamp != nil {
+			if err := t.remove(ctx, v); err != nil {
+				return nil, false, err
+			}
+			continue
+		}
+		name, may, known := lower(v.GetPod().UID)
+		if !known || !may {
+			continue
+		}
+		if err := t.remove(ctx, v); err != nil {
+			return nil, false, err
+		}
+		i := slices.IndexFunc(gangs, func(g *gang) bool { return g.name == name })
+		if i < 0 {
+			i, gangs = len(gangs), append(gangs, &gang{name: name})
+		}
+		gangs[i].pods = append(gangs[i].pods, v)
+	}
+	if !t.fits(ctx) {
+		return nil, false, nil
+	}
+	// The most important ones stay if they can: those of higher priority, then the larger ones, then the older ones.
+	slices.SortFunc(gangs, func(a, b *gang) int {
+		x, y := a.pods[0].GetPod(), b.pods[0].GetPod()
+		return cmp.Or(cmp.Compare(priority(y), priority(x)), cmp.Compare(len(b.pods), len(a.pods)),
+			x.CreationTimestamp.Compare(y.CreationTimestamp.Time), cmp.Compare(a.name, b.name))
+	})
+	for _, g := range gangs {
+		if err := t.add(ctx, g.pods...); err != nil {
+			return nil, false, err
+		}
+		if t.fits(ctx) {
+			continue
+		}
+		if err := t.remove(ctx, g.pods...); err != nil {
+			return nil, false, err
+		}
+		for _, v := range g.pods {
+			victims = append(victims, v.GetPod().UID)
+		}
+	}
+	return victims, true, nil
+}

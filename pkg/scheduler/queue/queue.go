@@ -1,0 +1,232 @@
+// Package queue is the order in which gangs that wait are to start, and what is held for those that wait too long.
+//
+// In: gangs that come, start and end, and a function that tries to start one. Out: the order, for the scheduler, for the
+// simulator and for people. It knows no cells and no clock: times are numbers that its caller counts in.
+package queue
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Gang is what the order depends on.
+type Gang struct {
+	VC, Name string
+	// Priority is −1 for opportunistic gangs, 0 or more for guaranteed ones.
+	Priority int
+	// Since is when it began to wait, in the caller's unit. A gang that was ended waits since it was first submitted.
+	Since int64
+	// GPUs is its size: GPUs, or CPU cells.
+	GPUs int
+	// Class is equal for gangs of which none can start where another couldn't a moment before.
+	Class any
+	// Data is the caller's.
+	Data any
+}
+
+// Reservations are how long a gang at the head of its virtual cluster waits before GPUs are held for it: others of its virtual
+// cluster that it couldn't preempt don't start any more. Gangs that GPUs don't help, such as those over a quota, don't count as
+// the head. 0: never.
+type Reservations struct{ Guaranteed, Opportunistic int64 }
+
+func (r Reservations) after(guaranteed bool) int64 {
+	if guaranteed {
+		return r.Guaranteed
+	}
+	return r.Opportunistic
+}
+
+// Queue holds the gangs of all virtual clusters. It is not safe for concurrent use. The zero value is empty and reserves
+// nothing.
+//
+// Guaranteed gangs come before opportunistic ones, so that these don't start only to be ended. Within each of the two the
+// virtual clusters take turns: the next gang is of the one that holds the fewest GPUs, counting those of its gangs that come
+// before in this order. Within a virtual cluster it is priority, then age.
+type Queue struct {
+	Reservations
+
+	rows map[rowKey]*row
+	n    int
+}
+
+type rowKey struct {
+	vc         string
+	guaranteed bool
+}
+
+// row is what waits and runs of one virtual cluster, guaranteed or opportunistic.
+type row struct {
+	key     rowKey
+	waiting []*Gang
+	running int // GPUs
+	// reserves is the gang that GPUs are held for: the first of waiting that GPUs could help. nil if there is none.
+	reserves *Gang
+	// unfit is how many of waiting, from the first on, were Unfit in this pass.
+	unfit int
+}
+
+// before is the order within a virtual cluster.
+func before(a, b *Gang) int {
+	return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Since, b.Since), cmp.Compare(a.Name, b.Name))
+}
+
+func (q *Queue) row(g *Gang) *row {
+	key := rowKey{g.VC, g.Priority >= 0}
+	r := q.rows[key]
+	if r == nil {
+		if q.rows == nil {
+			q.rows = map[rowKey]*row{}
+		}
+		r = &row{key: key}
+		q.rows[key] = r
+	}
+	return r
+}
+
+// Len returns how many gangs wait.
+func (q *Queue) Len() int { return q.n }
+
+// Add makes a gang wait. One that waits already, by virtual cluster and name, must not be added again.
+func (q *Queue) Add(g *Gang) {
+	r := q.row(g)
+	i, _ := slices.BinarySearchFunc(r.waiting, g, before)
+	r.waiting = slices.Insert(r.waiting, i, g)
+	q.n++
+}
+
+// Remove takes a gang out that no longer waits, and reports whether it did.
+func (q *Queue) Remove(g *Gang) bool {
+	r := q.row(g)
+	i, ok := slices.BinarySearchFunc(r.waiting, g, before)
+	if !ok {
+		return false
+	}
+	r.waiting = slices.Delete(r.waiting, i, i+1)
+	q.n--
+	if r.reserves == g {
+		r.reserves = nil
+	}
+	return true
+}
+
+// Started counts a gang's GPUs as held by its virtual cluster; Ended takes them back.
+func (q *Queue) Started(g *Gang) { q.row(g).running += g.GPUs }
+
+// Ended is the end of what Started began.
+func (q *Queue) Ended(g *Gang) { q.row(g).running -= g.GPUs }
+
+// Reservation returns the gang for whose sake another one doesn't start now; nil if none holds it up.
+func (q *Queue) Reservation(g *Gang) *Gang {
+	r := q.row(g)
+	if h := r.reserves; h != nil && h != g && h.Priority <= g.Priority && before(h, g) < 0 {
+		return h
+	}
+	return nil
+}
+
+// Order returns the gangs in the order in which they are to start.
+func (q *Queue) Order() []*Gang {
+	out := make([]*Gang, 0, q.n)
+	for _, guaranteed := range []bool{true, false} {
+		var t turns
+		for _, r := range q.rows {
+			if r.key.guaranteed == guaranteed && len(r.waiting) > 0 {
+				t.rows = append(t.rows, turn{r, r.running, r.waiting})
+			}
+		}
+		for g := t.next(); g != nil; g = t.next() {
+			out = append(out, g)
+		}
+	}
+	return out
+}
+
+// turns is whose turn it is among virtual clusters.
+type turns struct{ rows []turn }
+
+type turn struct {
+	row  *row
+	gpus int // that it would hold if all that came before had started
+	left []*Gang
+}
+
+func (t *turns) next() *Gang {
+	best := -1
+	for i := range t.rows {
+		if len(t.rows[i].left) > 0 && (best < 0 || t.less(i, best)) {
+			best = i
+		}
+	}
+	if best < 0 {
+		return nil
+	}
+	r := &t.rows[best]
+	g := r.left[0]
+	r.left = r.left[1:]
+	r.gpus += g.GPUs
+	return g
+}
+
+func (t *turns) less(i, k int) bool {
+	a, b := &t.rows[i], &t.rows[k]
+	return cmp.Or(cmp.Compare(a.gpus, b.gpus), cmp.Compare(a.left[0].Since, b.left[0].Since), cmp.Compare(a.row.key.vc, b.row.key.vc)) < 0
+}
+
+// Attempt is what came of a try to start a gang.
+type Attempt int
+
+// What came of a try.
+const (
+	// Starts: it doesn't wait any more.
+	Starts Attempt = iota
+	// Waits: the cells that it needs are in use.
+	Waits
+	// Unfit: it waits for something that GPUs which end don't bring, such as a quota or a machine's repair; or it never starts.
+	Unfit
+)
+
+// Pass tries all that wait, each once and in order, after something has changed. Where one couldn't start, its like are not
+// tried, nor are those that a reservation holds up: passed, unless it is nil, is called with these and with the gang on whose
+// account they wait. try calls Remove and Started where a gang starts, and may add others. An error ends the pass.
+func (q *Queue) Pass(now int64, try func(*Gang) (Attempt, error), passed func(g, cause *Gang)) error {
+	for _, r := range q.rows {
+		r.unfit = 0
+	}
+	failed := map[any]*Gang{}
+	for _, g := range q.Order() {
+		cause := failed[g.Class]
+		if cause == nil {
+			cause = q.Reservation(g)
+		}
+		if cause != nil {
+			if passed != nil {
+				passed(g, cause)
+			}
+			continue
+		}
+		a, err := try(g)
+		if err != nil {
+			return err
+		}
+		if a == Starts {
+			continue
+		}
+		failed[g.Class] = g
+		q.reserve(g, a, now)
+	}
+	return nil
+}
+
+// reserve holds GPUs for a gang that has waited long enough, or gives them up where they would be held in vain.
+func (q *Queue) reserve(g *Gang, a Attempt, now int64) {
+	r := q.row(g)
+	if len(r.waiting) <= r.unfit || r.waiting[r.unfit] != g {
+		return
+	}
+	r.reserves = nil
+	if a == Unfit {
+		r.unfit++
+	} else if after := q.after(r.key.guaranteed); after > 0 && now-g.Since >= after {
+		r.reserves = g
+	}
+}

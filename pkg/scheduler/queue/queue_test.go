@@ -1,0 +1,103 @@
+package queue
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func gang(vc, name string, priority int, since int64, gpus int) *Gang {
+	return &Gang{VC: vc, Name: name, Priority: priority, Since: since, GPUs: gpus, Class: name}
+}
+
+func names(list []*Gang) (out []string) {
+	for _, g := range list {
+		out = append(out, g.Name)
+	}
+	return out
+}
+
+func TestVirtualClustersTakeTurns(t *testing.T) {
+	var q Queue
+	assert.Empty(t, q.Order())
+	q.Started(gang("a", "runs", 0, 0, 4))
+	for _, g := range []*Gang{
+		gang("a", "a-idle", -1, 0, 1), gang("a", "a1", 1, 10, 8), gang("a", "a-urgent", 5, 30, 8), gang("a", "a2", 1, 20, 1),
+		gang("b", "b1", 0, 40, 2), gang("b", "b2", 0, 50, 4), gang("b", "b3", 0, 60, 1), gang("b", "b-idle", -1, 5, 1),
+	} {
+		q.Add(g)
+	}
+	assert.Equal(t, 8, q.Len())
+	assert.Equal(t, []string{"b1", "b2", "a-urgent", "b3", "a1", "a2", "a-idle", "b-idle"}, names(q.Order()))
+}
+
+func TestAGangThatIsRemovedDoesNotWait(t *testing.T) {
+	var q Queue
+	g := gang("a", "g", 0, 0, 1)
+	assert.False(t, q.Remove(g))
+	q.Add(g)
+	assert.True(t, q.Remove(g))
+	assert.False(t, q.Remove(g))
+	assert.Zero(t, q.Len())
+	q.Started(g)
+	q.Ended(g)
+	q.Add(gang("b", "other", 0, 1, 1))
+	q.Add(g)
+	assert.Equal(t, []string{"g", "other"}, names(q.Order()), "it holds nothing any more")
+}
+
+// pass tries all; those named start.
+func pass(t *testing.T, q *Queue, now int64, attempt Attempt, starts ...string) (tried, passed []string) {
+	t.Helper()
+	require.NoError(t, q.Pass(now, func(g *Gang) (Attempt, error) {
+		tried = append(tried, g.Name)
+		for _, name := range starts {
+			if name == g.Name {
+				q.Remove(g)
+				q.Started(g)
+				return Starts, nil
+			}
+		}
+		return attempt, nil
+	}, func(g, cause *Gang) { passed = append(passed, g.Name+" for "+cause.Name) }))
+	return tried, passed
+}
+
+func TestTheLikesOfAGangThatCannotStartAreNotTried(t *testing.T) {
+	var q Queue
+	for i, name := range []string{"one", "two", "three"} {
+		g := gang("a", name, 0, int64(i), 1)
+		g.Class = "same"
+		q.Add(g)
+	}
+	q.Add(gang("a", "other", 0, 9, 1))
+	tried, passed := pass(t, &q, 0, Waits, "one", "other")
+	assert.Equal(t, []string{"one", "two", "other"}, tried)
+	assert.Equal(t, []string{"three for two"}, passed)
+	err := errors.New("it ends")
+	require.ErrorIs(t, q.Pass(0, func(*Gang) (Attempt, error) { return Unfit, err }, nil), err)
+}
+
+func TestWhatBecomesFreeIsHeldForAGangThatWaitedLong(t *testing.T) {
+	q := Queue{Reservations: Reservations{Guaranteed: 100}}
+	for _, g := range []*Gang{gang("a", "large", 5, 0, 8), gang("a", "small", 5, 10, 1), gang("a", "low", 1, 10, 1), gang("b", "other", 5, 10, 1), gang("a", "idle", -1, 0, 1)} {
+		q.Add(g)
+	}
+	tried, _ := pass(t, &q, 99, Waits)
+	assert.Len(t, tried, 5, "it hasn't waited long enough")
+	tried, passed := pass(t, &q, 100, Waits)
+	assert.Equal(t, []string{"large", "other", "low", "idle"}, tried, "it may end the low one itself")
+	assert.Equal(t, []string{"small for large"}, passed)
+	tried, _ = pass(t, &q, 101, Unfit)
+	assert.Contains(t, tried, "small", "what it waits for isn't in use")
+	q.Add(gang("a", "over-quota", 9, 0, 1))
+	require.NoError(t, q.Pass(102, func(g *Gang) (Attempt, error) {
+		assert.NotEqual(t, "small", g.Name, "the large one is the first that GPUs help")
+		return map[bool]Attempt{true: Unfit, false: Waits}[g.Name == "over-quota"], nil
+	}, nil))
+	pass(t, &q, 103, Waits)
+	tried, _ = pass(t, &q, 104, Waits, "large")
+	assert.Contains(t, tried, "small", "it has started")
+}

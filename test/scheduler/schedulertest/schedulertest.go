@@ -1,0 +1,302 @@
+// Package schedulertest runs pai-scheduler for tests as a pod of its chart does: the program itself, built as for its image,
+// as a process that can be killed.
+// In: the API of a cluster. Out: processes with the API for people on loopback.
+package schedulertest
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/openpai/paictl/pkg/bundle"
+	"github.com/openpai/paictl/pkg/kube"
+)
+
+var (
+	building sync.Once
+	built    string
+	buildErr error
+)
+
+// Program returns pai-scheduler, which is built once per process.
+func Program(t testing.TB) string {
+	t.Helper()
+	building.Do(func() { built, buildErr = build() })
+	if buildErr != nil {
+		t.Fatal(buildErr)
+	}
+	return built
+}
+
+// Bundle returns the folder of the bundle with a control plane; without one the test is skipped.
+func Bundle(t testing.TB) string {
+	t.Helper()
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		cache = ""
+	}
+	for _, dir := range []string{os.Getenv("PAICTL_TEST_BUNDLE"), os.Getenv("PAICTL_BUNDLE"), filepath.Join(cache, "paictl", "bundle")} {
+		if dir == "" {
+			continue
+		}
+		if b, err := bundle.Open(dir); err == nil {
+			if _, ok := b.Lookup(bundle.KindTool, "kube-apiserver"); ok {
+				return dir
+			}
+		}
+	}
+	t.Skip("no bundle with a control plane; make one with \"make bundle\"")
+	return ""
+}
+
+// Clean removes what Program built. It is called at the end of TestMain.
+func Clean() {
+	if built != "" {
+		_ = os.RemoveAll(filepath.Dir(built)) // of a process that ends
+	}
+}
+
+// flags are those with which the bundle builds the program, too: the compiler's work is done once.
+var flags = []string{"-trimpath", "-buildvcs=false", "-modfile=cmd/pai-scheduler/kubernetes.mod", "-tags=pai_scheduler"}
+
+func build() (string, error) {
+	mod, err := exec.CommandContext(context.Background(), "go", "env", "GOMOD").Output()
+	if err != nil {
+		return "", fmt.Errorf("find the module: %w", err)
+	}
+	root := filepath.Dir(strings.TrimSpace(string(mod)))
+	run := func(args ...string) ([]byte, error) {
+		cmd := exec.CommandContext(context.Background(), "go", args...)
+		cmd.Dir, cmd.Env = root, append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
+		var said bytes.Buffer
+		cmd.Stderr = &said
+		out, err := cmd.Output()
+		if err != nil {
+			return nil, fmt.Errorf("go %s: %w: %s", strings.Join(args, " "), err, said.Bytes())
+		}
+		return out, nil
+	}
+	// What a test reads decides whether Go's cache of test results may answer for it: the program's source is part of that.
+	list := append(append([]string{"list", "-deps"}, flags[2:]...), "-f", `{{with .Module}}{{if .Main}}{{range $.GoFiles}}{{$.Dir}}/{{.}}{{"\n"}}{{end}}{{end}}{{end}}`, "./cmd/pai-scheduler")
+	files, err := run(list...)
+	if err != nil {
+		return "", err
+	}
+	for file := range strings.FieldsSeq(string(files)) {
+		if _, err := os.ReadFile(file); err != nil {
+			return "", err
+		}
+	}
+	dir, err := os.MkdirTemp("", "pai-scheduler-")
+	if err != nil {
+		return "", err
+	}
+	program := filepath.Join(dir, "pai-scheduler")
+	_, err = run(append(append([]string{"build"}, flags...), "-ldflags=-s -w", "-o", program, "./cmd/pai-scheduler")...)
+	return program, err
+}
+
+// Options are of a process.
+type Options struct {
+	// Name is its host name.
+	Name string
+	// Namespace has the configuration and the Lease.
+	Namespace string
+	// Elect makes it one of several replicas. That takes the right to have a host name of one's own.
+	Elect bool
+	// QPS is how fast kube-scheduler asks the API server; 0 means what the chart says.
+	QPS int
+}
+
+// Scheduler is a process.
+type Scheduler struct {
+	// API is the URL of the API for people.
+	API string
+
+	t       testing.TB
+	process *process
+}
+
+// Start starts one. It is killed when the test ends.
+func Start(t testing.TB, c *kube.Cluster, o Options) *Scheduler {
+	t.Helper()
+	dir := t.TempDir()
+	kubeconfig, config := filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "kube-scheduler.yaml")
+	if err := clientcmd.WriteToFile(c.Raw, kubeconfig); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(config, []byte(configuration(kubeconfig, o)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{Program(t), "--config=" + config, "--secure-port=0", "--v=2", "--namespace=" + o.Namespace, "--listen=127.0.0.1:0"}
+	if o.Elect {
+		// Its host name is its name in the Lease.
+		args = append([]string{"unshare", "--uts", "--map-root-user", "sh", "-c", `hostname "$1" && shift && exec "$@"`, "sh", o.Name}, args...)
+	}
+	s := &Scheduler{t: t}
+	s.process = launch(t, o.Name, exec.CommandContext(context.WithoutCancel(t.Context()), args[0], args[1:]...))
+	s.API = "http://" + s.process.waitFor(t, regexp.MustCompile(`msg=starting .*api=(\S+)`))[1]
+	return s
+}
+
+// configuration is that of the chart, for one process.
+func configuration(kubeconfig string, o Options) string {
+	qps := o.QPS
+	if qps == 0 {
+		qps = 50
+	}
+	return fmt.Sprintf(`apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+clientConnection: {kubeconfig: %q, qps: %d, burst: %d}
+leaderElection:
+  leaderElect: %t
+  resourceName: pai-scheduler
+  resourceNamespace: %s
+  leaseDuration: 10s
+  renewDeadline: 6s
+  retryPeriod: 1500ms
+podInitialBackoffSeconds: 1
+podMaxBackoffSeconds: 10
+profiles:
+  - schedulerName: pai-scheduler
+    plugins:
+      multiPoint: {enabled: [{name: Pai}]}
+      queueSort: {enabled: [{name: Pai}], disabled: [{name: "*"}]}
+      preFilter: {enabled: [{name: Pai}]}
+      postFilter: {enabled: [{name: Pai}]}
+      bind: {enabled: [{name: Pai}]}
+    pluginConfig:
+      - name: NodeResourcesFit
+        args: {ignoredResources: [hivedscheduler.microsoft.com/pod-scheduling-enable]}
+`, kubeconfig, qps, 2*qps, o.Elect, o.Namespace)
+}
+
+// Kill ends it at once, as if its machine had died.
+func (s *Scheduler) Kill() { s.process.kill() }
+
+// Stop asks it to end, as the kubelet does, and waits until it has.
+func (s *Scheduler) Stop() {
+	s.process.signal(syscall.SIGTERM)
+	<-s.process.ended
+}
+
+// PID is the process that was started.
+func (s *Scheduler) PID() int { return s.process.cmd.Process.Pid }
+
+// Get asks the API for people.
+func (s *Scheduler) Get(path string) (int, string, error) {
+	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.API+path, nil)
+	if err != nil {
+		return 0, "", err
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, "", err
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	return res.StatusCode, string(text), err
+}
+
+// process is a program and what it said.
+type process struct {
+	name  string
+	cmd   *exec.Cmd
+	ended chan struct{}
+
+	mu    sync.Mutex
+	said  bytes.Buffer
+	lines chan struct{} // closed and replaced with each line
+}
+
+func launch(t testing.TB, name string, cmd *exec.Cmd) *process {
+	t.Helper()
+	p := &process{name: name, cmd: cmd, ended: make(chan struct{}), lines: make(chan struct{})}
+	out, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		scanner := bufio.NewScanner(out)
+		scanner.Buffer(nil, 1<<20)
+		for scanner.Scan() {
+			p.hear(scanner.Bytes())
+		}
+		_ = cmd.Wait() // it was killed
+		close(p.ended)
+	}()
+	t.Cleanup(func() {
+		p.kill()
+		if t.Failed() {
+			t.Logf("%s said last:\n%s", name, p.tail(40))
+		}
+	})
+	return p
+}
+
+func (p *process) hear(line []byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.said.Write(line)
+	p.said.WriteByte('\n')
+	close(p.lines)
+	p.lines = make(chan struct{})
+}
+
+// waitFor returns the groups of the first line that matches.
+func (p *process) waitFor(t testing.TB, what *regexp.Regexp) []string {
+	t.Helper()
+	for {
+		p.mu.Lock()
+		found, next := what.FindStringSubmatch(p.said.String()), p.lines
+		p.mu.Unlock()
+		if found != nil {
+			return found
+		}
+		select {
+		case <-next:
+		case <-p.ended:
+			t.Fatalf("%s ended: %s", p.name, p.tail(10))
+		case <-time.After(time.Minute):
+			t.Fatalf("%s didn't start: %s", p.name, p.tail(10))
+		}
+	}
+}
+
+func (p *process) tail(n int) []byte {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	lines := bytes.Split(bytes.TrimSpace(p.said.Bytes()), []byte("\n"))
+	return bytes.Join(lines[max(0, len(lines)-n):], []byte("\n"))
+}
+
+func (p *process) signal(s syscall.Signal) {
+	if err := p.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		panic(fmt.Sprintf("signal %s: %v", p.name, err)) // it is our own child
+	}
+}
+
+func (p *process) kill() {
+	p.signal(syscall.SIGKILL)
+	<-p.ended
+}
