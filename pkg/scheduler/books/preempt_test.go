@@ -111,7 +111,7 @@ func TestTheReservationOfAGangThatLeavesIsGivenBack(t *testing.T) {
 	o := c.b.state.pods["uid-o2"]
 	c.b.mu.Unlock()
 	obj, _ := c.b.subject(task{evict, o.uid})
-	assert.Nil(t, obj, "nobody needs its cells any more")
+	assert.Nil(t, obj, "no one needs its cells any more")
 }
 
 func TestADowngradeIsWrittenOnThePodsThatRun(t *testing.T) {
