@@ -168,6 +168,11 @@ func (f writerFunc) Write(p []byte) (int, error) {
 // end stops the job of a session, also where the command was interrupted.
 func (opts *RunOptions) end(ctx context.Context, c *job.Client, owner, name string, why error) error {
 	interrupted := ctx.Err() != nil
+	if opts.TTY && !interrupted {
+		// A terminal is hung up before the signal that says so arrives.
+		_, gone := terminalOf(opts.Factory.IO)
+		interrupted = gone != nil
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopWithin)
 	defer cancel()
 	j, err := c.Resolve(ctx, owner, name)

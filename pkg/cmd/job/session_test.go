@@ -80,23 +80,30 @@ func TestASessionIsAJobThatEndsWithItsCommand(t *testing.T) {
 		assert.NotContains(t, text.String(), "goes on")
 	}
 
-	// A terminal that is closed while a person works in the task.
-	closed := exec.CommandContext(t.Context(), "paictl", "job", "run", "-it", "busybox", "--name", "closed", "--", "cat")
-	closed.Env = env
-	master, err := pty.Start(closed)
-	require.NoError(t, err)
-	startJob(t, cluster, "closed")
-	var screen strings.Builder
-	for !strings.Contains(screen.String(), "the job ends with this session") {
-		b := make([]byte, 1024)
-		n, err := master.Read(b)
-		require.NoError(t, err, screen.String())
-		screen.Write(b[:n])
+	// A terminal that is closed while a person works in the task. Only the one that controls the program
+	// sends a signal, and even that one is gone before its signal arrives.
+	for name, controls := range map[string]bool{"closed": true, "vanished": false} {
+		closed := exec.CommandContext(t.Context(), "paictl", "job", "run", "-it", "busybox", "--name", name, "--", "cat")
+		closed.Env = env
+		master, slave, err := pty.Open()
+		require.NoError(t, err)
+		closed.Stdin, closed.Stdout, closed.Stderr = slave, slave, slave
+		closed.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: controls}
+		require.NoError(t, closed.Start())
+		require.NoError(t, slave.Close())
+		startJob(t, cluster, name)
+		var screen strings.Builder
+		for !strings.Contains(screen.String(), "the job ends with this session") {
+			b := make([]byte, 1024)
+			n, err := master.Read(b)
+			require.NoError(t, err, screen.String())
+			screen.Write(b[:n])
+		}
+		require.NoError(t, master.Close())
+		require.Error(t, closed.Wait())
+		assert.Equal(t, 130, closed.ProcessState.ExitCode())
+		assert.Equal(t, v1.ExecutionStop, waitForJob(t, cluster, name).Spec.ExecutionType)
 	}
-	require.NoError(t, master.Close())
-	require.Error(t, closed.Wait())
-	assert.Equal(t, 130, closed.ProcessState.ExitCode())
-	assert.Equal(t, v1.ExecutionStop, waitForJob(t, cluster, "closed").Spec.ExecutionType)
 
 	again := exec.CommandContext(t.Context(), "paictl", "job", "run", "-i", "busybox", "--name", "hangup", "--", "true")
 	again.Env = env

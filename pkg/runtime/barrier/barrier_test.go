@@ -91,9 +91,9 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request) {
 		object, changed := a.object, a.changed
 		a.mu.Unlock()
 		if object != nil && string(object) != string(sent) {
+			a.messages.Add(1) // first: who has read the message may look at the number
 			n, _ := w.Write(object)
 			_ = flusher.Flush()
-			a.messages.Add(1)
 			a.bytes.Add(int64(n))
 			sent = object
 		}
