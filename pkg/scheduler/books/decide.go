@@ -23,9 +23,6 @@ const (
 	placeLimit = 2 * time.Minute
 	// refusedFor is how long a node isn't chosen for a gang that couldn't run there.
 	refusedFor = 30 * time.Second
-	// reservationAfter is how long a guaranteed gang waits at the head of its virtual cluster before what becomes free there
-	// is held for it. Shorter times make the mean time of all jobs longer: docs/performance.md.
-	reservationAfter = 6 * time.Hour
 	// refreshEvery is how often all gangs are searched for without a change: some are held back for a time.
 	refreshEvery = 10 * time.Second
 )
@@ -101,7 +98,7 @@ func (s *state) expire() {
 
 // waiting is the queue of gangs that wait, as it is now.
 func (s *state) waiting() queue.Queue {
-	q := queue.Queue{Reservations: queue.Reservations{Guaranteed: int64(reservationAfter)}}
+	q := queue.Queue{Reservations: queue.DefaultReservations(time.Nanosecond)}
 	stats := s.core.Stats()
 	for i := range stats.VirtualClusters {
 		v := &stats.VirtualClusters[i]
@@ -207,7 +204,7 @@ func (s *state) tryClass(g *gang, like *pod) (queue.Attempt, []*corev1.Pod) {
 // waitsFor says what a gang waits for that has waited so long that what becomes free could be held for it: in vain, if it
 // isn't cells that others use.
 func (s *state) waitsFor(g *gang, p *pod) queue.Attempt {
-	if s.now().Sub(g.since()) < reservationAfter {
+	if s.now().Sub(g.since()) < queue.ReservationAfter {
 		return queue.Waits
 	}
 	switch s.core.Why(p.request).Code {

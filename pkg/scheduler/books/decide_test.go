@@ -23,6 +23,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/scheduler/annotation"
 	"github.com/openpai/paictl/pkg/scheduler/api"
+	"github.com/openpai/paictl/pkg/scheduler/queue"
 )
 
 func TestAPodGetsAPlaceAndIsBoundWithAnnotations(t *testing.T) {
@@ -128,7 +129,7 @@ func TestWhatBecomesFreeIsHeldForAGangThatHasWaitedLong(t *testing.T) {
 	large := c.create(newPod("large", spec("A", 5, "large:2:2")))
 	c.create(newPod("large2", spec("A", 5, "large:2:2")))
 	c.waits(large)
-	c.clock.add(reservationAfter + time.Minute)
+	c.clock.add(queue.ReservationAfter + time.Minute)
 	c.delete(one)
 	small := c.create(newPod("small", spec("A", 5, "small:1:1")))
 	assert.Contains(t, c.waits(small), "what becomes free is held for A/large")

@@ -4,17 +4,17 @@ import (
 	"cmp"
 	"container/heap"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/openpai/paictl/pkg/scheduler/cell"
+	"github.com/openpai/paictl/pkg/scheduler/queue"
 	"github.com/openpai/paictl/pkg/scheduler/sim/trace"
 )
 
 // job is a job of the trace while it waits, runs, or is over.
 type job struct {
 	trace.Job
-	policy string // of its virtual cluster
+	queued queue.Gang
 	pods   []*pod
 	// left are the seconds that it still has to run, life counts how often its pods were made.
 	left, life int
@@ -66,31 +66,14 @@ type class struct {
 	priority, pods, gpusEach int
 }
 
-// class is the same for opportunistic jobs of all virtual clusters with one policy: they may lie anywhere.
-func (j *job) class() class {
-	c := class{policy: j.policy, priority: j.Priority, pods: j.Pods, gpusEach: j.GPUsPerPod}
+// gang is a job as the queue sees it, of a virtual cluster with a policy. Its class is the same for opportunistic jobs of all
+// virtual clusters with one policy: they may lie anywhere.
+func (j *job) gang(policy string) queue.Gang {
+	c := class{policy: policy, priority: j.Priority, pods: j.Pods, gpusEach: j.GPUsPerPod}
 	if j.Priority >= 0 {
 		c.vc = j.VC
 	}
-	return c
-}
-
-// queue is what waits, in order of priority (highest first), arrival and id.
-type queue []*job
-
-func before(a, b *job) int {
-	return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Arrival, b.Arrival), cmp.Compare(a.ID, b.ID))
-}
-
-func (q *queue) add(j *job) {
-	i, _ := slices.BinarySearchFunc(*q, j, before)
-	*q = slices.Insert(*q, i, j)
-}
-
-func (q *queue) remove(j *job) {
-	if i, ok := slices.BinarySearchFunc(*q, j, before); ok {
-		*q = slices.Delete(*q, i, i+1)
-	}
+	return queue.Gang{VC: j.VC, Name: fmt.Sprintf("%09d", j.ID), Priority: j.Priority, Since: int64(j.Arrival), GPUs: j.GPUs(), Class: c, Data: j}
 }
 
 // end is when a job will be over, unless it is killed before.

@@ -224,7 +224,8 @@ func (r *run) report(c cell.Config) *Report {
 	for _, j := range r.jobs {
 		at[j.VC].Jobs++
 	}
-	for _, j := range r.queue {
+	for _, g := range r.queue.Order() {
+		j := g.Data.(*job)
 		at[j.VC].WaitingAtEnd++
 		out.WaitingAtEnd++
 		if j.Priority >= 0 {

@@ -9,9 +9,11 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/scheduler/cell"
+	"github.com/openpai/paictl/pkg/scheduler/queue"
 	"github.com/openpai/paictl/pkg/scheduler/sim/trace"
 )
 
@@ -61,7 +63,7 @@ type run struct {
 	count    counts
 
 	jobs  []*job
-	queue queue
+	queue queue.Queue
 	ends  ends
 	owner map[cell.PodID]*job
 	// used are the GPUs in use, in all and of guaranteed jobs by virtual cluster and priority.
@@ -120,7 +122,7 @@ func newRun(c cell.Config, jobs []trace.Job, o Options) (*run, error) {
 		return nil, err
 	}
 	r := &run{Options: o, topology: t, quota: map[string]int{}, owner: map[cell.PodID]*job{}, guaranteed: map[string]map[int]int{},
-		codec: textCodec{}, watch: stopwatch{meter: o.Meter}, count: newCounts()}
+		codec: textCodec{}, queue: queue.Queue{Reservations: queue.DefaultReservations(time.Second)}, watch: stopwatch{meter: o.Meter}, count: newCounts()}
 	if o.CoreOnly {
 		r.codec = directCodec{}
 	}
@@ -162,7 +164,9 @@ func (r *run) take(c cell.Config, jobs []trace.Job) error {
 		if j.GPUs() > r.topology.gpus {
 			return hint.Errorf("remove it, or make it smaller", "job %d: it wants %d GPUs of the cluster's %d", j.ID, j.GPUs(), r.topology.gpus)
 		}
-		r.jobs = append(r.jobs, &job{Job: j, policy: policy[j.VC], left: j.Duration, began: -1, first: -1, finish: -1})
+		one := &job{Job: j, left: j.Duration, began: -1, first: -1, finish: -1}
+		one.queued = one.gang(policy[j.VC])
+		r.jobs = append(r.jobs, one)
 	}
 	slices.SortFunc(r.jobs, func(a, b *job) int {
 		return cmp.Or(cmp.Compare(a.Arrival, b.Arrival), cmp.Compare(a.ID, b.ID))
@@ -187,7 +191,10 @@ func (r *run) arrive(j *job) error {
 	}
 	r.advance(j.Arrival)
 	j.makePods()
-	r.queue.add(j)
+	r.queue.Add(&j.queued)
+	if r.queue.Reservation(&j.queued) != nil {
+		return nil
+	}
 	_, err := r.try(j)
 	return err
 }
@@ -207,11 +214,11 @@ func (r *run) drain(ctx context.Context) error {
 		}
 		e, ok := r.ends.next(math.MaxInt)
 		if !ok {
-			if len(r.queue) == 0 {
+			if r.queue.Len() == 0 {
 				return nil
 			}
 			if asked++; asked > askMost {
-				return fmt.Errorf("%w: job %d waits though nothing runs", errStuck, r.queue[0].ID)
+				return fmt.Errorf("%w: job %d waits though nothing runs", errStuck, r.queue.Order()[0].Data.(*job).ID)
 			}
 			r.advance(r.now + askAgain)
 			if err := r.pass(); err != nil {
@@ -238,22 +245,9 @@ func (r *run) complete(j *job) error {
 	return r.pass()
 }
 
-// pass lets those that wait try once, in order. Where one couldn't start, its like are not asked.
+// pass lets those that wait try once, in order.
 func (r *run) pass() error {
-	failed := map[class]bool{}
-	for _, w := range slices.Clone(r.queue) {
-		if failed[w.class()] {
-			continue
-		}
-		started, err := r.try(w)
-		if err != nil {
-			return err
-		}
-		if !started {
-			failed[w.class()] = true
-		}
-	}
-	return nil
+	return r.queue.Pass(int64(r.now), func(g *queue.Gang) (queue.Attempt, error) { return r.try(g.Data.(*job)) }, nil)
 }
 
 // free deletes the pods of a running job.
@@ -278,6 +272,11 @@ func (r *run) free(j *job) error {
 // hold counts GPUs that a job takes, or gives back.
 func (r *run) hold(j *job, gpus int) {
 	r.used += gpus
+	if gpus > 0 {
+		r.queue.Started(&j.queued)
+	} else {
+		r.queue.Ended(&j.queued)
+	}
 	if j.Priority >= 0 {
 		r.guaranteed[j.VC][j.Priority] += gpus
 	}
@@ -303,14 +302,14 @@ func (r *run) advance(to int) {
 	from := max(float64(r.now), 0.3*float64(r.last))
 	if d := min(float64(to), float64(r.last)) - from; d > 0 {
 		r.count.busy += d * float64(r.used)
-		r.count.pending += d * float64(len(r.queue))
+		r.count.pending += d * float64(r.queue.Len())
 	}
 	r.now = to
 }
 
 // begin records that a job runs.
 func (r *run) begin(j *job, at *cell.Placement) {
-	r.queue.remove(j)
+	r.queue.Remove(&j.queued)
 	j.began = r.now
 	if j.kills > 0 {
 		j.starting = r.Restart
@@ -340,7 +339,7 @@ func (r *run) kill(j *job) error {
 	j.left = j.Duration - kept
 	j.kills++
 	j.makePods()
-	r.queue.add(j)
+	r.queue.Add(&j.queued)
 	r.count.killed[j.VC]++
 	return nil
 }

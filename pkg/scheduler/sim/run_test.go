@@ -119,13 +119,13 @@ func TestRunFollowsTheRules(t *testing.T) {
 			{ID: 0, Arrival: 10, Duration: 1, VC: "A", Pods: 1, GPUsPerPod: 8},
 		}, []string{"1-0-1 bind", "2-0-1 bind", "1-0-1 deleted", "2-0-1 deleted", "0-0-1 bind"}},
 
-		{"what waits is tried by priority, arrival and id when a job ends", []trace.Job{
+		{"when a job ends virtual clusters take turns, and in one it is priority, arrival and id", []trace.Job{
 			{ID: 0, Arrival: 0, Duration: 50, VC: "A", Priority: 1000, Pods: 1, GPUsPerPod: 8},
 			{ID: 1, Arrival: 1, Duration: 50, VC: "B", Priority: 0, Pods: 1, GPUsPerPod: 2},
 			{ID: 4, Arrival: 2, Duration: 50, VC: "A", Priority: 5, Pods: 1, GPUsPerPod: 2},
 			{ID: 3, Arrival: 2, Duration: 50, VC: "B", Priority: 5, Pods: 1, GPUsPerPod: 2},
 			{ID: 5, Arrival: 51, Duration: 1, VC: "A", Priority: -1, Pods: 1, GPUsPerPod: 8},
-		}, []string{"0-0-1 bind", "1-0-1 wait", "why 1", "3-0-1 wait", "why 3", "4-0-1 wait", "0-0-1 deleted", "3-0-1 bind", "4-0-1 bind", "1-0-1 bind", "5-0-1 wait"}},
+		}, []string{"0-0-1 bind", "1-0-1 wait", "why 1", "3-0-1 wait", "why 3", "4-0-1 wait", "0-0-1 deleted", "4-0-1 bind", "3-0-1 bind", "1-0-1 bind", "5-0-1 wait"}},
 
 		{"where one couldn't start its like are not asked in the same pass", []trace.Job{
 			{ID: 0, Arrival: 0, Duration: 50, VC: "A", Pods: 1, GPUsPerPod: 6},

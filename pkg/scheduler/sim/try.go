@@ -6,17 +6,18 @@ import (
 	"slices"
 
 	"github.com/openpai/paictl/pkg/scheduler/cell"
+	"github.com/openpai/paictl/pkg/scheduler/queue"
 )
 
 // try asks for a place for a job and starts it where there is one, after killing what is in the way.
-func (r *run) try(j *job) (started bool, err error) {
+func (r *run) try(j *job) (queue.Attempt, error) {
 	d, err := r.decide(j, 0, cell.Filtering)
 	if err != nil {
-		return false, err
+		return queue.Unfit, err
 	}
 	if d.Result == cell.Preempt {
 		if d, err = r.preempt(j); err != nil {
-			return false, err
+			return queue.Unfit, err
 		}
 	}
 	switch d.Result {
@@ -24,23 +25,23 @@ func (r *run) try(j *job) (started bool, err error) {
 		for i := 1; i < len(j.pods); i++ {
 			next, err := r.decide(j, i, cell.Filtering)
 			if err != nil {
-				return false, err
+				return queue.Unfit, err
 			}
 			if next.Result != cell.Bind {
-				return false, fmt.Errorf("%w: job %d: pod 0 was bound, pod %d gets %s (%s)", errStuck, j.ID, i, next.Result, next.Reason)
+				return queue.Unfit, fmt.Errorf("%w: job %d: pod 0 was bound, pod %d gets %s (%s)", errStuck, j.ID, i, next.Result, next.Reason)
 			}
 		}
 		r.begin(j, d.Placement)
-		return true, nil
+		return queue.Starts, nil
 	case cell.Wait:
 		r.wait(j)
-		return false, nil
+		return queue.Waits, nil
 	case cell.Refuse:
-		r.queue.remove(j)
+		r.queue.Remove(&j.queued)
 		r.count.refused = append(r.count.refused, Refusal{Job: j.ID, Reason: d.Reason})
-		return false, nil
+		return queue.Unfit, nil
 	}
-	return false, fmt.Errorf("%w: job %d: %s after all victims are gone", errStuck, j.ID, d.Result)
+	return queue.Unfit, fmt.Errorf("%w: job %d: %s after all victims are gone", errStuck, j.ID, d.Result)
 }
 
 // preempt reserves what a job wants, and kills until nothing is in its way. It returns the last decision.
