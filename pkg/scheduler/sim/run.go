@@ -74,8 +74,8 @@ type run struct {
 }
 
 // Run replays jobs on a cluster whose nodes are all healthy, in virtual time, and reports how it
-// went. It ends at the last arrival, or with Drain when all jobs have finished. Jobs of the same priority start in
-// order of arrival; a job that is killed goes back to its place in the queue, with the work that its last checkpoint has.
+// went. It ends at the last arrival, or with Drain when all jobs have finished. Jobs start in the order of package queue;
+// one that is killed goes back to its place, with the work that its last checkpoint has.
 func Run(ctx context.Context, c cell.Config, jobs []trace.Job, o Options) (report *Report, err error) {
 	r, err := newRun(c, jobs, o)
 	if err != nil {
