@@ -204,11 +204,19 @@ func (q *Queue) Pass(now int64, try func(*Gang) (Attempt, error), passed func(g,
 	for _, r := range q.rows {
 		r.unfit = 0
 	}
-	failed := map[any]*Gang{}
+	type failure struct {
+		gang    *Gang
+		attempt Attempt
+	}
+	failed := map[any]failure{}
 	for _, g := range q.Order() {
-		cause := failed[g.Class]
-		if cause == nil {
+		like := failed[g.Class]
+		cause := like.gang
+		switch {
+		case cause == nil:
 			cause = q.Reservation(g)
+		case like.attempt == Unfit:
+			q.reserve(g, Unfit, now) // it is as little the head as its like
 		}
 		if cause != nil {
 			if passed != nil {
@@ -223,7 +231,7 @@ func (q *Queue) Pass(now int64, try func(*Gang) (Attempt, error), passed func(g,
 		if a == Starts {
 			continue
 		}
-		failed[g.Class] = g
+		failed[g.Class] = failure{g, a}
 		q.reserve(g, a, now)
 	}
 	return nil
