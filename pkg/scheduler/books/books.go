@@ -173,8 +173,19 @@ func (b *Books) Lead(ctx context.Context) error {
 	}
 	s.listed = version
 	b.state = s
+	b.catchUp(s)
 	b.log.InfoContext(ctx, "leading", "pods", len(s.pods), "took", b.now().Sub(start).String())
 	return nil
+}
+
+// catchUp takes note of what the informer told while pods were listed: it had no books to tell, and doesn't tell it again. Pods that
+// went meanwhile are left to sweep.
+func (b *Books) catchUp(s *state) {
+	for _, obj := range b.pods.GetStore().List() {
+		if p, ok := obj.(*corev1.Pod); ok && Wants(p) {
+			s.observe(p)
+		}
+	}
 }
 
 // listPods asks for all pods as they are now; the informer may be behind. version is the resource version of the answer.
