@@ -2,6 +2,7 @@ package books
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -51,13 +52,18 @@ func limitsOf(p *corev1.Pod) constraints {
 	return c
 }
 
-// nodesFor returns the nodes that all of some pods may run on and that didn't refuse them; nil is all. Pods that have no node
-// in common may run on any: kube-scheduler refuses the rest.
+// nodesFor returns the nodes that all of some pods may run on and that didn't refuse them; nil is all. Of pods that have no node
+// in common these are the nodes of any of them: kube-scheduler refuses the rest. There are none where one of them has none.
 func (s *state) nodesFor(g *gang, pods []*pod) cell.Nodes {
 	var common nodeSet
+	either, all, nowhere := nodeSet{}, false, false
 	last := ""
 	for _, p := range pods {
 		set := s.admits(p)
+		if p.limits != last {
+			maps.Copy(either, set)
+			all, nowhere = all || set == nil, nowhere || set != nil && len(set) == 0
+		}
 		switch {
 		case p.limits == last || set == nil:
 		case common == nil:
@@ -67,8 +73,10 @@ func (s *state) nodesFor(g *gang, pods []*pod) cell.Nodes {
 		}
 		last = p.limits
 	}
-	if common != nil && len(common) == 0 && len(pods) > 1 {
-		common = nil
+	if common != nil && len(common) == 0 && !nowhere {
+		if common = either; all {
+			common = nil
+		}
 	}
 	now := s.now()
 	for name, until := range g.refused {
