@@ -2,6 +2,7 @@ package books
 
 import (
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -86,7 +87,8 @@ func (b *Books) applyConfig(text string) string {
 		b.syncNodes(s)
 		for _, p := range s.pods {
 			if p.state == api.Ignored {
-				s.block(p)
+				why, _, _ := strings.Cut(p.reason, untilItEnds)
+				s.keep(p, why)
 			}
 		}
 		s.apply(downgrades)

@@ -105,6 +105,9 @@ func (s *state) update(p *pod, obj *corev1.Pod) {
 
 // updateUnbound takes note of a request that was corrected, and of scheduling gates that are gone.
 func (s *state) updateUnbound(p *pod, obj *corev1.Pod) {
+	if limits := limitsOf(obj).text(); p.gang != nil && p.limits != limits {
+		p.limits, p.gang.searched = limits, 0 // tolerations can be added, and more while the pod has a gate
+	}
 	if p.state != api.Waiting && p.state != api.Preempting {
 		p.object = latest(p.object, obj)
 		return // the informer is behind: no one unbinds a pod
@@ -198,11 +201,19 @@ func (s *state) accept(p *pod, placement *cell.Placement, slot int) {
 func (s *state) ignore(p *pod, why string) {
 	s.release(p)
 	p.state, p.node = api.Ignored, p.object.Spec.NodeName
-	p.indices = isolated(p.object, s.core.Devices(p.node))
-	p.reason = why + "; until it ends " + kept(p.indices, len(s.core.Devices(p.node)), p.node)
-	s.block(p)
+	s.keep(p, why)
 	s.log.Warn("a bound pod is ignored", "pod", p.key, "node", p.node, "reason", p.reason)
 	s.tell(p, corev1.EventTypeWarning, api.ReasonNotManaged, p.reason)
+}
+
+const untilItEnds = "; until it ends "
+
+// keep keeps what an ignored pod may use from others, as far as the configuration has it now.
+func (s *state) keep(p *pod, why string) {
+	devices := s.core.Devices(p.node)
+	p.indices = isolated(p.object, devices)
+	p.reason = why + untilItEnds + kept(p.indices, len(devices), p.node)
+	s.block(p)
 }
 
 // kept says which devices are kept from others.
