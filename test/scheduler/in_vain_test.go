@@ -1,0 +1,70 @@
+package books_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/openpai/paictl/test/scheduler/schedulertest"
+)
+
+// fillOpportunistic takes all GPUs with three gangs that others may end.
+func (s *stage) fillOpportunistic() {
+	var all []*schedulertest.Gang
+	for i := range 3 {
+		all = append(all, s.gang(fmt.Sprintf("o%d", i), "B", -1, 1, 8))
+	}
+	s.bound(all...)
+}
+
+func (s *stage) createPods(g *schedulertest.Gang, change func(*corev1.Pod)) {
+	s.t.Helper()
+	for i := range g.Pods {
+		p := g.Pod(i)
+		change(p)
+		_, err := s.c.Client.CoreV1().Pods(s.ns).Create(s.t.Context(), p, metav1.CreateOptions{})
+		require.NoError(s.t, err)
+	}
+}
+
+// survivors counts opportunistic pods that nothing ended, after some time.
+func (s *stage) survivors(after time.Duration) int {
+	time.Sleep(after)
+	list, err := s.pods().List(s.t.Context(), metav1.ListOptions{})
+	require.NoError(s.t, err)
+	n := 0
+	for i := range list.Items {
+		if list.Items[i].Name[0] == 'o' && list.Items[i].DeletionTimestamp == nil {
+			n++
+		}
+	}
+	return n
+}
+
+// A nodeSelector with a typing error: no node can ever run the gang, so that it ends no other one.
+func TestAGangThatNoNodeAdmitsEndsNoOthers(t *testing.T) {
+	s := newStage(t, "nowhere")
+	schedulertest.Start(t, s.c, schedulertest.Options{Name: "one", Namespace: s.ns})
+	s.fillOpportunistic()
+	s.createPods(&schedulertest.Gang{Name: "train", VC: "A", Priority: 5, Pods: 2, GPUs: 8}, func(p *corev1.Pod) {
+		p.Spec.NodeSelector = map[string]string{"example.org/zone": "none"}
+	})
+	assert.Equal(t, 3, s.survivors(30*time.Second))
+}
+
+// A volume that doesn't exist: the gang can run nowhere, so that it doesn't end gangs on one node after the other.
+func TestAGangWithoutItsVolumeDoesNotEndGangsOnEachNode(t *testing.T) {
+	s := newStage(t, "no-volume")
+	schedulertest.Start(t, s.c, schedulertest.Options{Name: "one", Namespace: s.ns})
+	s.fillOpportunistic()
+	s.createPods(&schedulertest.Gang{Name: "train", VC: "A", Priority: 5, Pods: 1, GPUs: 8}, func(p *corev1.Pod) {
+		p.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "missing"}}}}
+	})
+	assert.GreaterOrEqual(t, s.survivors(40*time.Second), 2)
+}
