@@ -54,7 +54,7 @@ func TestAGangThatNoNodeAdmitsEndsNoOthers(t *testing.T) {
 	s.createPods(&schedulertest.Gang{Name: "train", VC: "A", Priority: 5, Pods: 2, GPUs: 8}, func(p *corev1.Pod) {
 		p.Spec.NodeSelector = map[string]string{"example.org/zone": "none"}
 	})
-	assert.Equal(t, 3, s.survivors(30*time.Second))
+	assert.Equal(t, 3, s.survivors(15*time.Second))
 }
 
 // A volume that doesn't exist: the gang can run nowhere, so that it doesn't end gangs on one node after the other.
@@ -66,5 +66,5 @@ func TestAGangWithoutItsVolumeDoesNotEndGangsOnEachNode(t *testing.T) {
 		p.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
 			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "missing"}}}}
 	})
-	assert.GreaterOrEqual(t, s.survivors(40*time.Second), 2)
+	assert.GreaterOrEqual(t, s.survivors(20*time.Second), 2)
 }

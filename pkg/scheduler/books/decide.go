@@ -23,6 +23,8 @@ const (
 	placeLimit = 2 * time.Minute
 	// refusedFor is how long a node isn't chosen for a gang that couldn't run there.
 	refusedFor = 30 * time.Second
+	// mostRefused is how long it is at most: it doubles while the gang can run nowhere.
+	mostRefused = 10 * time.Minute
 	// refreshEvery is how often all gangs are searched for without a change: some are held back for a time.
 	refreshEvery = 10 * time.Second
 )
@@ -255,6 +257,10 @@ func (s *state) schedule(p *pod, nodes cell.Nodes) cell.Decision {
 		s.apply(s.core.DeleteUnallocated(cell.PodID(p.uid), p.request)) // what an earlier configuration let it reserve
 		d = cell.Decision{Result: cell.Refuse, Reason: reason}
 	}
+	if d.Result == cell.Preempt && p.state == api.Waiting && s.now().Before(p.gang.calm) {
+		return cell.Decision{Result: cell.Wait, Reason: fmt.Sprintf(
+			"%s refused it, and it ends no other gangs before %s", plural.Of(len(p.gang.refused), "node"), p.gang.calm.UTC().Format(time.RFC3339))}
+	}
 	if d.Result == cell.Preempt {
 		d = s.core.Schedule(cell.PodID(p.uid), r, cell.Preempting, nodes)
 		s.apply(d.Changes)
@@ -408,7 +414,11 @@ func (s *state) refuse(p *pod, reason string) []types.UID {
 	if g.refused == nil {
 		g.refused = map[string]time.Time{}
 	}
-	g.refused[p.node] = s.now().Add(refusedFor)
+	// What it needs may be nowhere: it must not end gangs on one node after the other to find that out. A node that refused it
+	// stays refused until it may, so that it tries another one then.
+	refused := min(refusedFor<<min(g.refusals, 10), mostRefused)
+	g.refusals++
+	g.refused[p.node], g.calm = s.now().Add(refused), s.now().Add(refused*5/6)
 	s.log.Info("a node can't run a pod that was to run there", "pod", p.key, "node", p.node, "reason", reason)
 	return s.takeBack(g, fmt.Sprintf("%s can't run %s: %s", p.node, p.key, reason))
 }

@@ -136,6 +136,7 @@ func latest(known, obj *corev1.Pod) *corev1.Pod {
 func (s *state) markBound(p *pod) {
 	p.state, p.reason, p.sent = api.Bound, "", false
 	s.places.remove(p.uid)
+	p.gang.refusals, p.gang.calm = 0, time.Time{}
 	if p.bound.Placement != p.object.Annotations[annotation.PlacementKey] {
 		s.todo(task{annotate, p.uid}) // it was downgraded while it was being bound
 	}

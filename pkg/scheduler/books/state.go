@@ -97,6 +97,9 @@ type gang struct {
 	attempt  queue.Attempt
 	// refused are nodes that one of its pods couldn't run on, and until when that holds.
 	refused map[string]time.Time
+	// refusals is how often that was since a pod of it was bound last; until calm it ends no others for cells.
+	refusals int
+	calm     time.Time
 }
 
 // place is the place in the queue of a gang that has no pods. One of another shape is another job, which only
