@@ -1,0 +1,23 @@
+package books_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/openpai/paictl/test/scheduler/schedulertest"
+)
+
+// The admission policy lets pods pass that name any hivedscheduler-ds-*, also one that no profile has. They are not this scheduler's
+// business: it never binds them, so that nothing ends for their sake.
+func TestAPodOfAnotherSchedulerEndsNoGangs(t *testing.T) {
+	s := newStage(t, "other-scheduler")
+	schedulertest.Start(t, s.c, schedulertest.Options{Name: "one", Namespace: s.ns})
+	s.fillOpportunistic()
+	s.createPods(&schedulertest.Gang{Name: "train", VC: "A", Priority: 5, Pods: 2, GPUs: 8}, func(p *corev1.Pod) {
+		p.Spec.SchedulerName = "hivedscheduler-ds-typo"
+	})
+	assert.Equal(t, 3, s.survivors(15*time.Second))
+}
