@@ -134,6 +134,11 @@ func (p *program) run(ctx context.Context, opts *options.Options) error {
 	if p.made == nil {
 		return fmt.Errorf("no profile of the configuration enables the plugin %s", plugin.Name)
 	}
+	var served []string
+	for i := range cc.ComponentConfig.Profiles {
+		served = append(served, cc.ComponentConfig.Profiles[i].SchedulerName)
+	}
+	p.made.Serve(served)
 	if election := cc.LeaderElection; election != nil {
 		p.election.Follow(election.Lock, election.RenewDeadline)
 		election.Lock = p.election

@@ -48,6 +48,8 @@ type Books struct {
 	queue  Queue
 	// grace is gangGrace.
 	grace time.Duration
+	// served are the schedulers that this program is; nil: all.
+	served []string
 
 	pods, nodes, config cache.SharedIndexInformer
 
@@ -86,6 +88,10 @@ func New(client kubernetes.Interface, shared informers.SharedInformerFactory, qu
 	b.watch(shared)
 	return b
 }
+
+// Serve says which schedulers this program is, before Run. Pods that name others and aren't bound are not its business: nothing
+// would bind them.
+func (b *Books) Serve(names []string) { b.served = names }
 
 const (
 	// electionPoll is how often a replica looks whether it leads.
@@ -215,7 +221,7 @@ func (b *Books) newState(config *configuration, pods []*corev1.Pod) (*state, err
 	b.places.clear()
 	s := &state{
 		core: core, types: config.cells.Types, pods: map[types.UID]*pod{}, gangs: map[gangKey]*gang{}, left: map[gangKey]place{}, nodes: map[string]*node{},
-		generation: config.generation, places: &b.places, grace: b.grace, log: b.log, events: b.events, todo: b.work.add, now: b.now, count: b.count,
+		served: b.served, generation: config.generation, places: &b.places, grace: b.grace, log: b.log, events: b.events, todo: b.work.add, now: b.now, count: b.count,
 		epoch: 1,
 	}
 	b.syncNodes(s)

@@ -30,7 +30,7 @@ func (s *state) observe(obj *corev1.Pod) {
 	case completed(obj):
 		s.gone(obj.UID)
 		return
-	case !Wants(obj):
+	case !Wants(obj) || !s.ours(obj):
 		return
 	case known == nil:
 		known = s.add(obj)
@@ -277,7 +277,7 @@ func (s *state) replay(objects []*corev1.Pod) {
 	}
 	var list []running
 	for _, obj := range objects {
-		if completed(obj) || !Wants(obj) {
+		if completed(obj) || !Wants(obj) || !s.ours(obj) {
 			continue
 		}
 		p := s.add(obj)

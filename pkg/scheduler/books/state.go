@@ -40,6 +40,8 @@ type state struct {
 	admitted map[string]nodeSet
 	// grace is how long a gang waits for those of its pods that don't exist.
 	grace time.Duration
+	// served are the schedulers whose pods these are; nil: all.
+	served []string
 
 	log    *slog.Logger
 	events record.EventRecorder
@@ -142,6 +144,11 @@ func (g *gang) first() *pod {
 		}
 	}
 	return g.pods[0]
+}
+
+// ours reports whether a pod is to be bound by this scheduler, or is bound.
+func (s *state) ours(obj *corev1.Pod) bool {
+	return s.served == nil || obj.Spec.NodeName != "" || slices.Contains(s.served, obj.Spec.SchedulerName)
 }
 
 // add makes a pod known, as Waiting.
