@@ -119,7 +119,7 @@ func (s *state) waiting() queue.Queue {
 func (s *state) queued(g *gang) *queue.Gang {
 	p := g.first()
 	out := &queue.Gang{VC: g.vc, Name: g.name, Priority: p.request.Priority, Since: g.since().UnixNano(), GPUs: s.leavesOf(p), Class: [2]string{p.class, p.limits}}
-	if _, has := s.core.Gang(g.vc, g.name); has || len(g.refused) > 0 || !g.alike() || s.incomplete(g, p, g.ready(p.class)) != "" {
+	if _, has := s.core.Gang(g.vc, g.name); has || len(g.refused) > 0 || !g.alike() || ownSize(p) > longAnnotations || s.incomplete(g, p, g.ready(p.class)) != "" {
 		out.Class = g // what it is told says nothing about others
 	}
 	return out
@@ -276,16 +276,25 @@ func tooLong(p *pod, d *cell.Decision) string {
 	if d.Placement == nil {
 		return ""
 	}
-	size := annotation.Size(p.request, d.Placement)
-	for key, value := range p.object.Annotations {
-		size += len(key) + len(value)
-	}
+	size := annotation.Size(p.request, d.Placement) + ownSize(p)
 	if size <= annotation.MaxSize {
 		return ""
 	}
 	return fmt.Sprintf("the gang %s is too large: the places of its %d pods are %d KiB in the annotations of each of them, and %d KiB is the limit; make the gang smaller, with fewer tasks or fewer cells per task, or let its tasks start one by one (extras: {gangAllocation: false})",
 		p.request.Gang, len(d.Placement.Pods), size>>10, annotation.MaxSize>>10)
 }
+
+// ownSize is what a pod's annotations have without its place, in bytes.
+func ownSize(p *pod) int {
+	n := 0
+	for key, value := range p.object.Annotations {
+		n += len(key) + len(value)
+	}
+	return n
+}
+
+// longAnnotations is more than annotations have where they aren't what makes a gang too large.
+const longAnnotations = 16 << 10
 
 // assume gives pods of one gang their places, before Kubernetes knows, and returns those that have one. d is what was decided
 // about the first.
