@@ -120,7 +120,7 @@ func (s *state) queued(g *gang) *queue.Gang {
 	p := g.first()
 	out := &queue.Gang{VC: g.vc, Name: g.name, Priority: p.request.Priority, Since: g.since().UnixNano(), GPUs: s.leavesOf(p), Class: [2]string{p.class, p.limits}}
 	if _, has := s.core.Gang(g.vc, g.name); has || len(g.refused) > 0 || !g.alike() || ownSize(p) > longAnnotations || s.incomplete(g, p, g.ready(p.class)) != "" {
-		out.Class = g // what it is told says nothing about others
+		out.Class = g // the answer for it says nothing about others
 	}
 	return out
 }
