@@ -18,7 +18,9 @@ func TestTheTerminalIsAskedNothing(t *testing.T) {
 		t.Skip("builds the program: not with -short")
 	}
 	program := filepath.Join(t.TempDir(), "paictl")
-	out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput()
+	build := exec.Command("go", "build", "-trimpath", "-o", program, ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	out, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	for _, terminal := range []string{"TERM=xterm-256color", "TERM=linux", "TERM="} {
 		cmd := exec.Command(program, "version")
