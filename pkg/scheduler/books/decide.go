@@ -90,6 +90,11 @@ func (s *state) expire() {
 		s.epoch++
 	}
 	for _, p := range s.pods {
+		if p.trial != "" && now.Sub(p.assumed) >= placeLimit {
+			s.log.Warn("reserved cells are given back: kube-scheduler didn't look at the pod", "pod", p.key, "node", p.trial)
+			s.endTrial(p.gang, fmt.Sprintf("kube-scheduler didn't say within %s whether it can run on %s", placeLimit, p.trial))
+			continue
+		}
 		if p.state != api.Binding || p.sent || now.Sub(p.assumed) < placeLimit {
 			continue
 		}
@@ -188,8 +193,11 @@ func (s *state) tryClass(g *gang, like *pod) (queue.Attempt, []*corev1.Pod) {
 		}
 		return queue.Starts, pods
 	case cell.Preempt:
-		s.preempt(ready, &d)
-		return queue.Waits, nil
+		pods, could := s.tryOut(ready, d.Placement)
+		if could {
+			s.preempt(ready, &d)
+		}
+		return queue.Waits, pods
 	case cell.Refuse:
 		for _, q := range ready {
 			q.reason = d.Reason
@@ -259,11 +267,14 @@ func (s *state) schedule(p *pod, nodes cell.Nodes) cell.Decision {
 	}
 	if d.Result == cell.Preempt && p.state == api.Waiting && s.now().Before(p.gang.calm) {
 		return cell.Decision{Result: cell.Wait, Reason: fmt.Sprintf(
-			"%s refused it, and it ends no other gangs before %s", plural.Of(len(p.gang.refused), "node"), p.gang.calm.UTC().Format(time.RFC3339))}
+			"%s; it ends no other gangs before %s", p.gang.refusal, p.gang.calm.UTC().Format(time.RFC3339))}
 	}
 	if d.Result == cell.Preempt {
 		d = s.core.Schedule(cell.PodID(p.uid), r, cell.Preempting, nodes)
 		s.apply(d.Changes)
+	}
+	if d.Result == cell.Wait && len(p.gang.refused) > 0 {
+		d.Reason += "; " + p.gang.refusal
 	}
 	s.count.decided.Observe(time.Since(start).Seconds())
 	return d
@@ -321,7 +332,8 @@ func (s *state) assume(ready []*pod, nodes cell.Nodes, d cell.Decision) []*corev
 		if s.core.WantsCPU(p.request) {
 			p.bound.Isolation = "" // containers would take the numbers of CPU cells for GPUs, which on a machine that has some are others'
 		}
-		s.places.set(p.uid, p.node)
+		p.trial, p.could = "", ""
+		s.places.set(p.uid, p.node, false)
 		s.apply(downgrades)
 		s.log.Debug("decided", "pod", p.key, "node", p.node, "gpus", p.bound.Isolation)
 		out = append(out, p.object)
@@ -419,17 +431,28 @@ func (s *state) makeRoom(p *pod, victims []types.UID) {
 
 // refuse gives the places of a gang back because a pod can't run on its node, and returns the pods that had one.
 func (s *state) refuse(p *pod, reason string) []types.UID {
+	refused := s.avoid(p, p.node, reason)
+	// It may have ended others for nothing, and must not do so on one node after the other. A node that refused it stays refused
+	// until it may, so that it tries another one then.
+	p.gang.calm = s.now().Add(refused * 5 / 6)
+	return s.takeBack(p.gang, cantRun(p, p.node, reason))
+}
+
+// avoid keeps a gang from a node that can't run a pod of it, and returns for how long: the longer, the more nodes couldn't.
+func (s *state) avoid(p *pod, node, reason string) time.Duration {
 	g := p.gang
 	if g.refused == nil {
 		g.refused = map[string]time.Time{}
 	}
-	// What it needs may be nowhere: it must not end gangs on one node after the other to find that out. A node that refused it
-	// stays refused until it may, so that it tries another one then.
 	refused := min(refusedFor<<min(g.refusals, 10), mostRefused)
 	g.refusals++
-	g.refused[p.node], g.calm = s.now().Add(refused), s.now().Add(refused*5/6)
-	s.log.Info("a node can't run a pod that was to run there", "pod", p.key, "node", p.node, "reason", reason)
-	return s.takeBack(g, fmt.Sprintf("%s can't run %s: %s", p.node, p.key, reason))
+	g.refused[node], g.refusal = s.now().Add(refused), cantRun(p, node, reason)
+	s.log.Info("a node can't run a pod that was to run there", "pod", p.key, "node", node, "reason", reason)
+	return refused
+}
+
+func cantRun(p *pod, node, reason string) string {
+	return fmt.Sprintf("%s can't run %s: %s", node, p.key, reason)
 }
 
 // takeBack gives the places of a gang back that Kubernetes doesn't know, and returns the pods that had one.

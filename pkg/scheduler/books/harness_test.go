@@ -75,6 +75,8 @@ type cluster struct {
 	clock  *clock
 	cancel context.CancelFunc
 	n      int // of pods
+	// refusing are nodes that can't run what is tried there, and why.
+	refusing map[string]string
 }
 
 var testOptions = Options{Namespace: "pai-system", ConfigMap: "scheduler-configuration", ConfigKey: "hivedscheduler.yaml", Port: "9096"}
@@ -293,6 +295,9 @@ func (c *cluster) get(path string, into any) {
 func (c *cluster) decide(p *corev1.Pod) (node, reason string) {
 	c.t.Helper()
 	c.b.Decide()
+	for c.answer() {
+		c.b.Decide()
+	}
 	at, _ := c.b.Place(p.UID)
 	c.b.mu.Lock()
 	defer c.b.mu.Unlock()
@@ -300,6 +305,24 @@ func (c *cluster) decide(p *corev1.Pod) (node, reason string) {
 		reason = known.reason
 	}
 	return at.Node, reason
+}
+
+// answer says of pods that are on trial that they could run, as kube-scheduler does, but for those on a node of c.refusing.
+// It reports whether there were any.
+func (c *cluster) answer() bool {
+	c.b.mu.Lock()
+	trials := map[types.UID]string{}
+	for uid, p := range c.b.state.pods {
+		if p.trial != "" {
+			trials[uid] = p.trial
+		}
+	}
+	c.b.mu.Unlock()
+	for uid, node := range trials {
+		reason := c.refusing[node]
+		c.b.Tried(uid, node, reason == "", reason)
+	}
+	return len(trials) > 0
 }
 
 // place is decide for a pod that must have a place.

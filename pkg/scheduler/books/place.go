@@ -3,6 +3,7 @@ package books
 import (
 	"sync"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/openpai/paictl/pkg/scheduler/api"
@@ -13,9 +14,11 @@ type Place struct {
 	Node string
 	// Number grows with each pod that gets a place: the order in which kube-scheduler binds them.
 	Number uint64
+	// Trial: others would have to end there first. Before they do kube-scheduler is asked whether the pod could run there then.
+	Trial bool
 }
 
-// places are those of pods that have one and that Kubernetes hasn't bound yet.
+// places are those of pods that have one, or are on trial, and that Kubernetes hasn't bound yet.
 type places struct {
 	mu sync.RWMutex
 	of map[types.UID]Place
@@ -30,14 +33,14 @@ func (p *places) get(uid types.UID) (Place, bool) {
 	return at, ok
 }
 
-func (p *places) set(uid types.UID, node string) {
+func (p *places) set(uid types.UID, node string, trial bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.of == nil {
 		p.of = map[types.UID]Place{}
 	}
 	p.number++
-	p.of[uid] = Place{node, p.number}
+	p.of[uid] = Place{node, p.number, trial}
 }
 
 func (p *places) remove(uid types.UID) {
@@ -113,6 +116,32 @@ func (b *Books) Lower(uid types.UID) func(other types.UID) (gang string, lower, 
 		})
 		return name, lower, ok
 	}
+}
+
+// Beside returns the pods of a gang that could run on a node beside a pod that is on trial there.
+func (b *Books) Beside(uid types.UID) (out []*corev1.Pod) {
+	b.locked(func(s *state) {
+		p := s.pods[uid]
+		if p == nil || p.gang == nil || p.trial == "" {
+			return
+		}
+		for _, q := range p.gang.pods {
+			if q != p && q.could == p.trial {
+				out = append(out, q.object)
+			}
+		}
+	})
+	return out
+}
+
+// Tried says whether a pod that was on trial on a node could run there, and where not, why.
+func (b *Books) Tried(uid types.UID, node string, could bool, reason string) {
+	b.locked(func(s *state) {
+		if p := s.pods[uid]; p != nil && p.gang != nil && p.trial == node {
+			s.tried(p, could, reason)
+		}
+	})
+	b.signal()
 }
 
 // Evict ends the gangs of pods for the sake of another pod, whose node is short of something that isn't cells.

@@ -73,6 +73,9 @@ type pod struct {
 	// known of the outcome.
 	assumed         time.Time
 	permitted, sent bool
+	// trial is the node where kube-scheduler is to find out, since assumed, whether the pod could run there if others ended; could
+	// is the node where it found that.
+	trial, could string
 	// told and toldAt are of the last event; evicted is when it was chosen as a victim, preemptor the pod whose node is short
 	// of something that isn't cells; "" where it is cells.
 	told      string
@@ -99,6 +102,8 @@ type gang struct {
 	attempt  queue.Attempt
 	// refused are nodes that one of its pods couldn't run on, and until when that holds.
 	refused map[string]time.Time
+	// refusal says which of them was the last, and why.
+	refusal string
 	// refusals is how often that was since a pod of it was bound last; until calm it ends no others for cells.
 	refusals int
 	calm     time.Time
@@ -239,6 +244,7 @@ func (s *state) release(p *pod) {
 	}
 	p.state, p.node, p.indices, p.bound = api.Waiting, "", nil, annotation.Bound{}
 	p.permitted, p.sent = false, false
+	p.trial, p.could = "", ""
 }
 
 // classOf sums up what makes pods those of one gang.

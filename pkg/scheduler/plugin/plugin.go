@@ -34,6 +34,8 @@ type Books interface {
 	Refuse(pod types.UID, node, reason string)
 	Lower(pod types.UID) func(other types.UID) (gang string, lower, ok bool)
 	Evict(pod types.UID, victims []types.UID)
+	Beside(pod types.UID) []*corev1.Pod
+	Tried(pod types.UID, node string, could bool, reason string)
 	Bind(ctx context.Context, pod types.UID, node string) error
 }
 
@@ -134,13 +136,18 @@ func (p *Plugin) SignPod(_ context.Context, pod *corev1.Pod) ([]framework.SignFr
 	return nil, nil
 }
 
-// Reserve makes sure that the place is still that of the pod.
-func (p *Plugin) Reserve(_ context.Context, _ framework.CycleState, pod *corev1.Pod, node string) *framework.Status {
+// Reserve makes sure that the place is still that of the pod. A pod on trial has been found to fit, and goes no further.
+func (p *Plugin) Reserve(ctx context.Context, state framework.CycleState, pod *corev1.Pod, node string) *framework.Status {
 	if !books.Wants(pod) {
 		return nil
 	}
-	if at, ok := p.books.Place(pod.UID); !ok || at.Node != node {
+	at, ok := p.books.Place(pod.UID)
+	switch {
+	case !ok || at.Node != node:
 		return framework.NewStatus(framework.UnschedulableAndUnresolvable, "its gang has another place by now")
+	case at.Trial:
+		p.try(ctx, state, pod, node)
+		return framework.NewStatus(framework.UnschedulableAndUnresolvable, "others have to end on "+node+" first")
 	}
 	return nil
 }

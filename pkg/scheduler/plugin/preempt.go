@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	"k8s.io/kube-scheduler/framework"
+	schedulerframework "k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/openpai/paictl/pkg/scheduler/books"
 )
@@ -31,6 +32,14 @@ func (p *Plugin) PostFilter(ctx context.Context, state framework.CycleState, pod
 		return nominate(""), no
 	}
 	why := nodes.Get(at.Node)
+	if at.Trial {
+		if why.Code() == framework.Unschedulable {
+			p.try(ctx, state, pod, at.Node)
+		} else {
+			p.books.Tried(pod.UID, at.Node, false, why.Message())
+		}
+		return nominate(""), no
+	}
 	if why.Code() == framework.Unschedulable {
 		victims, ok, err := p.victims(ctx, state, pod, at.Node)
 		if err != nil {
@@ -83,33 +92,30 @@ func (t *trial) add(ctx context.Context, pods ...framework.PodInfo) error {
 	return nil
 }
 
-func (t *trial) fits(ctx context.Context) bool {
-	return t.handle.RunFilterPluginsWithNominatedPods(ctx, t.state, t.pod, t.node).IsSuccess()
+func (t *trial) fits(ctx context.Context) *framework.Status {
+	return t.handle.RunFilterPluginsWithNominatedPods(ctx, t.state, t.pod, t.node)
 }
 
-// victims returns pods of gangs that must end so that a pod can run on a node: none where it is enough to wait for those that
-// end already. ok is false where that isn't enough either.
-func (p *Plugin) victims(ctx context.Context, state framework.CycleState, pod *corev1.Pod, node string) (victims []types.UID, ok bool, err error) {
+// without returns a node without what ends there already and what a pod's gang may end, and the latter by gang.
+func (p *Plugin) without(ctx context.Context, state framework.CycleState, pod *corev1.Pod, node string) (*trial, []*gang, error) {
 	info, err := p.handle.SnapshotSharedLister().NodeInfos().Get(node)
 	if err != nil {
-		return nil, false, err
+		return nil, nil, err
 	}
 	t := &trial{p.handle, state.Clone(), pod, info.Snapshot()}
 	lower := p.books.Lower(pod.UID)
 	var gangs []*gang
 	for _, v := range info.GetPods() {
-		if v.GetPod().DeletionTimestamp != nil {
-			if err := t.remove(ctx, v); err != nil {
-				return nil, false, err
-			}
-			continue
-		}
 		name, may, known := lower(v.GetPod().UID)
-		if !known || !may {
+		ends := v.GetPod().DeletionTimestamp != nil
+		if !ends && (!known || !may) {
 			continue
 		}
 		if err := t.remove(ctx, v); err != nil {
-			return nil, false, err
+			return nil, nil, err
+		}
+		if ends {
+			continue
 		}
 		i := slices.IndexFunc(gangs, func(g *gang) bool { return g.name == name })
 		if i < 0 {
@@ -117,8 +123,35 @@ func (p *Plugin) victims(ctx context.Context, state framework.CycleState, pod *c
 		}
 		gangs[i].pods = append(gangs[i].pods, v)
 	}
-	if !t.fits(ctx) {
-		return nil, false, nil
+	return t, gangs, nil
+}
+
+// try finds out whether a pod could run on a node if all ended there that its gang may end, beside those of its gang that could.
+func (p *Plugin) try(ctx context.Context, state framework.CycleState, pod *corev1.Pod, node string) {
+	t, _, err := p.without(ctx, state, pod, node)
+	for _, other := range p.books.Beside(pod.UID) {
+		var info *schedulerframework.PodInfo
+		if err == nil {
+			info, err = schedulerframework.NewPodInfo(other)
+		}
+		if err == nil {
+			err = t.add(ctx, info)
+		}
+	}
+	if err != nil {
+		p.books.Tried(pod.UID, node, false, err.Error())
+		return
+	}
+	fits := t.fits(ctx)
+	p.books.Tried(pod.UID, node, fits.IsSuccess(), fits.Message())
+}
+
+// victims returns pods of gangs that must end so that a pod can run on a node: none where it is enough to wait for those that
+// end already. ok is false where that isn't enough either.
+func (p *Plugin) victims(ctx context.Context, state framework.CycleState, pod *corev1.Pod, node string) (victims []types.UID, ok bool, err error) {
+	t, gangs, err := p.without(ctx, state, pod, node)
+	if err != nil || !t.fits(ctx).IsSuccess() {
+		return nil, false, err
 	}
 	// The most important ones stay if they can: those of higher priority, then the larger ones, then the older ones.
 	slices.SortFunc(gangs, func(a, b *gang) int {
@@ -130,7 +163,7 @@ func (p *Plugin) victims(ctx context.Context, state framework.CycleState, pod *c
 		if err := t.add(ctx, g.pods...); err != nil {
 			return nil, false, err
 		}
-		if t.fits(ctx) {
+		if t.fits(ctx).IsSuccess() {
 			continue
 		}
 		if err := t.remove(ctx, g.pods...); err != nil {

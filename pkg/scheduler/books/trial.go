@@ -1,0 +1,73 @@
+package books
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/openpai/paictl/pkg/scheduler/api"
+	"github.com/openpai/paictl/pkg/scheduler/cell"
+)
+
+// A gang that is to get cells of others may be one that its nodes can't run for another reason: its volume is missing, or a port
+// is taken. Only kube-scheduler knows, so that it is asked before the others end. Meanwhile the cells are reserved.
+
+// tryOut asks kube-scheduler whether pods can run where the gang is to run after others have ended. pods are those that
+// it is to look at now; could says that it has found all of them to fit.
+func (s *state) tryOut(ready []*pod, at *cell.Placement) (pods []*corev1.Pod, could bool) {
+	could = true
+	taken := make([]bool, len(at.Pods))
+	for _, p := range ready {
+		node := slotFor(p, at, taken)
+		if p.could == node {
+			continue
+		}
+		could = false
+		if p.trial == node {
+			continue
+		}
+		p.trial, p.could, p.assumed = node, "", s.now()
+		s.places.set(p.uid, node, true)
+		// Without an event: it is decided in a moment.
+		p.state, p.reason = api.Waiting, fmt.Sprintf("kube-scheduler is looking whether it can run on %s before others end there", node)
+		pods = append(pods, p.object)
+	}
+	return pods, could
+}
+
+// slotFor returns the node of the first place that is left for a pod, and takes it.
+func slotFor(p *pod, at *cell.Placement, taken []bool) string {
+	for i := range at.Pods {
+		if !taken[i] && at.Pods[i].Set == p.request.Set {
+			taken[i] = true
+			return at.Pods[i].Node
+		}
+	}
+	return "" // there are more pods than the gang has places
+}
+
+// tried takes note of what kube-scheduler found out.
+func (s *state) tried(p *pod, could bool, reason string) {
+	node := p.trial
+	s.places.remove(p.uid)
+	p.trial, p.gang.searched = "", 0
+	if could {
+		p.could = node
+		return
+	}
+	refused := s.avoid(p, node, reason)
+	// Nothing has ended for it. It tries another node soon, but not all of them at once.
+	p.gang.calm = s.now().Add(min(time.Second<<min(p.gang.refusals, 10), refused*5/6))
+	s.endTrial(p.gang, cantRun(p, node, reason))
+}
+
+// endTrial gives back what a gang has reserved.
+func (s *state) endTrial(g *gang, reason string) {
+	for _, p := range g.pods {
+		if p.state == api.Waiting || p.state == api.Preempting {
+			s.release(p)
+			s.wait(p, reason)
+		}
+	}
+}
