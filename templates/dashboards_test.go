@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/openpai/paictl/pkg/bundle"
+	"github.com/openpai/paictl/pkg/bundle/bundletest"
 	"github.com/openpai/paictl/pkg/kube/kubetest"
 )
 
@@ -191,7 +192,7 @@ func TestTheJobControllersMetricsAreAsRecorded(t *testing.T) {
 var filled = strings.NewReplacer("$__rate_interval", "5m", "$__range", "1h", "$node", "gpu-1", "$pod", "job-.*", "$job", "job")
 
 func TestPrometheusUnderstandsTheDashboards(t *testing.T) {
-	promtool := toolOf(t, "promtool")
+	_, promtool := bundletest.Need(t, bundle.KindTool, "promtool")
 	var rules strings.Builder
 	rules.WriteString("groups:\n- name: dashboards\n  rules:\n")
 	for i, q := range queries(t) {
@@ -204,24 +205,4 @@ func TestPrometheusUnderstandsTheDashboards(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte(rules.String()), 0o600))
 	out, err := exec.CommandContext(t.Context(), promtool, "check", "rules", file).CombinedOutput()
 	require.NoError(t, err, string(out))
-}
-
-// toolOf returns a program of the bundle, or skips the test.
-func toolOf(t *testing.T, name string) string {
-	t.Helper()
-	cache, _ := os.UserCacheDir()
-	for _, dir := range []string{os.Getenv("PAICTL_TEST_BUNDLE"), os.Getenv("PAICTL_BUNDLE"), filepath.Join(cache, "paictl", "bundle")} {
-		if dir == "" {
-			continue
-		}
-		b, err := bundle.Open(dir)
-		if err != nil {
-			continue
-		}
-		if a, ok := b.Lookup(bundle.KindTool, name); ok {
-			return b.File(a)
-		}
-	}
-	t.Skipf("no bundle with %s; make one with \"make bundle\", or name it in PAICTL_TEST_BUNDLE", name)
-	return ""
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/openpai/paictl/pkg/bundle"
+	"github.com/openpai/paictl/pkg/bundle/bundletest"
 )
 
 // realMaster has the certificates that a bundle's kubeadm makes. kubeadm knows no root but
@@ -35,7 +36,8 @@ func newRealMaster(t *testing.T) *realMaster {
 	if out, err := exec.CommandContext(t.Context(), "unshare", "--mount", "true").CombinedOutput(); err != nil {
 		t.Skipf("needs a mount namespace: %v %s", err, out)
 	}
-	m := &realMaster{t: t, root: t.TempDir(), kubeadm: kubeadmOfBundle(t)}
+	_, kubeadm := bundletest.Need(t, bundle.KindBinary, "kubeadm")
+	m := &realMaster{t: t, root: t.TempDir(), kubeadm: kubeadm}
 	m.write("/etc/paictl/kubeadm.yaml", `apiVersion: kubeadm.k8s.io/v1beta4
 kind: InitConfiguration
 localAPIEndpoint: {advertiseAddress: 10.9.0.1}
@@ -51,25 +53,6 @@ certificateValidityPeriod: 10m0s
 	c := " --config " + m.root + "/etc/paictl/kubeadm.yaml"
 	m.must("kubeadm init phase certs all" + c + " && kubeadm init phase kubeconfig all" + c)
 	return m
-}
-
-func kubeadmOfBundle(t *testing.T) string {
-	t.Helper()
-	cache, _ := os.UserCacheDir()
-	for _, dir := range []string{os.Getenv("PAICTL_TEST_BUNDLE"), os.Getenv("PAICTL_BUNDLE"), filepath.Join(cache, "paictl", "bundle")} {
-		if dir == "" {
-			continue
-		}
-		b, err := bundle.Open(dir)
-		if err != nil {
-			continue
-		}
-		if a, ok := b.Lookup(bundle.KindBinary, "kubeadm"); ok {
-			return filepath.Join(dir, filepath.FromSlash(a.Path))
-		}
-	}
-	t.Skip("no bundle with kubeadm; make one with \"make bundle\", or name it in PAICTL_TEST_BUNDLE")
-	return ""
 }
 
 func (m *realMaster) write(path, text string) {

@@ -6,7 +6,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 
@@ -16,6 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/openpai/paictl/pkg/bundle"
+	"github.com/openpai/paictl/pkg/bundle/bundletest"
 	"github.com/openpai/paictl/pkg/version"
 )
 
@@ -89,7 +90,7 @@ func TestMistakesOfExtraInAQuickStartFileAreFoundThere(t *testing.T) {
 // TestTheTypesOfKubeadmAreThoseOfTheBundle gives the real kubeadm a file with every field that
 // the copied types have: one that it doesn't know is an error there.
 func TestTheTypesOfKubeadmAreThoseOfTheBundle(t *testing.T) {
-	kubeadm := kubeadmOfTheBundle(t)
+	_, kubeadm := bundletest.Need(t, bundle.KindBinary, "kubeadm")
 	full := fullValue(reflect.TypeFor[kubeadmCluster]()).(map[string]any)
 	full["apiVersion"], full["kind"] = "kubeadm.k8s.io/v1beta4", "ClusterConfiguration"
 	full["kubernetesVersion"] = version.Kubernetes
@@ -155,19 +156,4 @@ func fullValue(t reflect.Type) any {
 		return out
 	}
 	return "a"
-}
-
-func kubeadmOfTheBundle(t *testing.T) string {
-	t.Helper()
-	cache, err := os.UserCacheDir()
-	require.NoError(t, err)
-	dirs := []string{os.Getenv("PAICTL_TEST_BUNDLE"), os.Getenv("PAICTL_BUNDLE"), filepath.Join(cache, "paictl", "bundle")}
-	for _, dir := range slices.DeleteFunc(dirs, func(d string) bool { return d == "" }) {
-		file := filepath.Join(dir, "bin", "kubeadm")
-		if _, err := os.Stat(file); err == nil {
-			return file
-		}
-	}
-	t.Skip("no bundle; make one with \"make bundle\", or name it in PAICTL_TEST_BUNDLE")
-	return ""
 }

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/openpai/paictl/pkg/bundle"
+	"github.com/openpai/paictl/pkg/bundle/bundletest"
 	"github.com/openpai/paictl/pkg/layout"
 )
 
@@ -135,24 +135,8 @@ func TestKeysAreForTheirOwnerAlone(t *testing.T) {
 	}
 }
 
-// requireBundle returns a bundle with the programs of a control plane, or skips.
-func requireBundle(t *testing.T) string {
-	t.Helper()
-	cache, err := os.UserCacheDir()
-	require.NoError(t, err)
-	for _, dir := range []string{os.Getenv("PAICTL_TEST_BUNDLE"), filepath.Join(cache, "paictl", "bundle")} {
-		if b, err := bundle.Open(dir); dir != "" && err == nil {
-			if _, ok := b.Lookup(bundle.KindTool, "kwok"); ok {
-				return dir
-			}
-		}
-	}
-	t.Skip("no bundle with a control plane; make one with \"make bundle\", or name it in PAICTL_TEST_BUNDLE")
-	return ""
-}
-
 func TestTheAPIIsRealAndItsNodesAreReady(t *testing.T) {
-	opts := Options{Dir: filepath.Join(t.TempDir(), "sandbox"), Bundle: requireBundle(t), Hosts: 3, Progress: func(s string) { t.Log(s) }}
+	opts := Options{Dir: filepath.Join(t.TempDir(), "sandbox"), Bundle: bundletest.ControlPlane(t), Hosts: 3, Progress: func(s string) { t.Log(s) }}
 	s, err := UpAPI(t.Context(), opts, nil)
 	t.Cleanup(func() { down(t, opts.Dir) })
 	require.NoError(t, err)

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/openpai/paictl/pkg/bundle"
+	"github.com/openpai/paictl/pkg/bundle/bundletest"
 )
 
 // promtool returns the program that evaluates the rules, or skips the test.
@@ -18,24 +19,8 @@ func promtool(t *testing.T) string {
 		require.FileExists(t, path, "PAICTL_PROMTOOL")
 		return path
 	}
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		cache = ""
-	}
-	for _, dir := range []string{os.Getenv("PAICTL_TEST_BUNDLE"), os.Getenv("PAICTL_BUNDLE"), filepath.Join(cache, "paictl", "bundle")} {
-		if dir == "" {
-			continue
-		}
-		b, err := bundle.Open(dir)
-		if err != nil {
-			continue
-		}
-		if tool, ok := b.Lookup(bundle.KindTool, "promtool"); ok {
-			return b.File(tool)
-		}
-	}
-	t.Skip("no promtool: name one by PAICTL_PROMTOOL, or build a bundle with make bundle")
-	return ""
+	_, path := bundletest.Need(t, bundle.KindTool, "promtool")
+	return path
 }
 
 // run runs promtool; what it prints is told where it fails.

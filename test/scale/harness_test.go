@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/openpai/paictl/pkg/bundle/bundletest"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/sandbox"
 	"github.com/openpai/paictl/test/scheduler/schedulertest"
@@ -79,7 +80,7 @@ const controllers = "*,-endpoints-controller,-endpointslice-controller,-endpoint
 // serve starts a control plane with simulated nodes; it ends with the test.
 func serve(t testing.TB, nodes int) *kube.Cluster {
 	t.Helper()
-	folder := schedulertest.Bundle(t)
+	folder := bundletest.ControlPlane(t)
 	dir := t.TempDir()
 	ready, done := make(chan error), make(chan struct{})
 	var s *sandbox.Sandbox

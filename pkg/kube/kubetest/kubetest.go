@@ -13,7 +13,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"runtime"
 	"sync"
 	"testing"
@@ -22,7 +21,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/openpai/paictl/pkg/bundle"
+	"github.com/openpai/paictl/pkg/bundle/bundletest"
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/sandbox"
@@ -107,10 +106,7 @@ func (s *server) start(t testing.TB, nodes int) *kube.Cluster {
 	if !wrapped {
 		t.Fatal("the package needs a TestMain with kubetest.Wrap")
 	}
-	dir := bundleDir()
-	if dir == "" {
-		t.Skip("no bundle with a control plane; make one with \"make bundle\", or name it in PAICTL_TEST_BUNDLE")
-	}
+	dir := bundletest.ControlPlane(t)
 	s.once.Do(func() {
 		// Another program may take a port between its choice and its use.
 		for range 2 {
@@ -159,25 +155,4 @@ func (s *server) stop() error {
 		return nil
 	}
 	return s.sandbox.Down(context.Background())
-}
-
-// bundleDir returns the first place that has a bundle with a control plane, or "".
-func bundleDir() string {
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		cache = ""
-	}
-	for _, dir := range []string{os.Getenv("PAICTL_TEST_BUNDLE"), os.Getenv("PAICTL_BUNDLE"), filepath.Join(cache, "paictl", "bundle")} {
-		if dir == "" {
-			continue
-		}
-		b, err := bundle.Open(dir)
-		if err != nil {
-			continue
-		}
-		if _, ok := b.Lookup(bundle.KindTool, "kube-apiserver"); ok {
-			return dir
-		}
-	}
-	return ""
 }

@@ -23,7 +23,6 @@ import (
 
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/openpai/paictl/pkg/bundle"
 	"github.com/openpai/paictl/pkg/kube"
 )
 
@@ -41,27 +40,6 @@ func Program(t testing.TB) string {
 		t.Fatal(buildErr)
 	}
 	return built
-}
-
-// Bundle returns the folder of the bundle with a control plane; without one the test is skipped.
-func Bundle(t testing.TB) string {
-	t.Helper()
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		cache = ""
-	}
-	for _, dir := range []string{os.Getenv("PAICTL_TEST_BUNDLE"), os.Getenv("PAICTL_BUNDLE"), filepath.Join(cache, "paictl", "bundle")} {
-		if dir == "" {
-			continue
-		}
-		if b, err := bundle.Open(dir); err == nil {
-			if _, ok := b.Lookup(bundle.KindTool, "kube-apiserver"); ok {
-				return dir
-			}
-		}
-	}
-	t.Skip("no bundle with a control plane; make one with \"make bundle\"")
-	return ""
 }
 
 // Clean removes what Program built. It is called at the end of TestMain.
