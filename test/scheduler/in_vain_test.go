@@ -68,3 +68,28 @@ func TestAGangWithoutItsVolumeEndsNoOthers(t *testing.T) {
 	})
 	assert.Equal(t, 3, s.survivors(20*time.Second))
 }
+
+// Two gangs on one node, each of which fits without the other: the second must not end anything in vain.
+func TestAGangThatDoesNotFitBesideAnotherEndsNoOthers(t *testing.T) {
+	s := newStage(t, "beside")
+	sched := schedulertest.Start(t, s.c, schedulertest.Options{Name: "one", Namespace: s.ns})
+	var o []*schedulertest.Gang
+	for _, name := range []string{"o0", "o1", "o2", "o3", "o4", "o5"} {
+		o = append(o, s.gang(name, "A", -1, 1, 4))
+	}
+	s.bound(o...)
+	node, err := s.c.Client.CoreV1().Nodes().Get(t.Context(), "test-1", metav1.GetOptions{})
+	require.NoError(t, err)
+	much := node.Status.Allocatable.Cpu().DeepCopy()
+	much.SetMilli(much.MilliValue() * 6 / 10)
+	for _, name := range []string{"p", "r"} {
+		g := &schedulertest.Gang{Namespace: s.ns, Name: name, VC: "B", Priority: 5, Pods: 1, GPUs: 4, CPU: much.String()}
+		require.NoError(t, g.Create(t.Context(), s.c.Client))
+	}
+	n := s.survivors(25 * time.Second)
+	for _, g := range []string{"B/p", "B/r"} {
+		_, text, _ := sched.Get("/v1/why/" + g)
+		t.Logf("%s: %s", g, text)
+	}
+	assert.Equal(t, 5, n, "one gang ended for the one that runs")
+}

@@ -220,7 +220,7 @@ func (b *Books) newState(config *configuration, pods []*corev1.Pod) (*state, err
 	}
 	b.places.clear()
 	s := &state{
-		core: core, types: config.cells.Types, pods: map[types.UID]*pod{}, gangs: map[gangKey]*gang{}, left: map[gangKey]place{}, nodes: map[string]*node{},
+		core: core, types: config.cells.Types, pods: map[types.UID]*pod{}, gangs: map[gangKey]*gang{}, postponed: map[gangKey]postponed{}, left: map[gangKey]place{}, nodes: map[string]*node{},
 		served: b.served, generation: config.generation, places: &b.places, grace: b.grace, log: b.log, events: b.events, todo: b.work.add, now: b.now, count: b.count,
 		epoch: 1,
 	}

@@ -72,11 +72,18 @@ func (s *state) passed(w, cause *queue.Gang, reserved bool) {
 		return
 	}
 	reason := other.first().reason
-	if reserved {
+	switch {
+	case reserved:
 		reason = fmt.Sprintf("what becomes free is held for %s/%s, which has waited for longer than a gang is to wait", cause.VC, cause.Name)
+	case slices.ContainsFunc(other.pods, func(p *pod) bool { return p.trial != "" }):
+		reason = fmt.Sprintf("it waits behind %s/%s, which is like it", cause.VC, cause.Name) // what others are asked about that one isn't its own
 	}
+	_, has := s.core.Gang(g.vc, g.name)
 	for _, p := range g.ready(g.first().class) {
 		if p.state == api.Waiting {
+			if !has {
+				s.forgetTrial(p)
+			}
 			s.wait(p, reason)
 		}
 	}
@@ -91,8 +98,11 @@ func (s *state) expire() {
 	}
 	for _, p := range s.pods {
 		if p.trial != "" && now.Sub(p.assumed) >= placeLimit {
-			s.log.Warn("reserved cells are given back: kube-scheduler didn't look at the pod", "pod", p.key, "node", p.trial)
-			s.endTrial(p.gang, fmt.Sprintf("kube-scheduler didn't say within %s whether it can run on %s", placeLimit, p.trial))
+			if p.object.DeletionTimestamp != nil {
+				s.forgetTrial(p) // kube-scheduler doesn't look at it any more; its gang goes on without it
+			} else {
+				s.unanswered(p)
+			}
 			continue
 		}
 		if p.state != api.Binding || p.sent || now.Sub(p.assumed) < placeLimit {
@@ -200,12 +210,14 @@ func (s *state) tryClass(g *gang, like *pod) (queue.Attempt, []*corev1.Pod) {
 		return queue.Waits, pods
 	case cell.Refuse:
 		for _, q := range ready {
+			s.forgetTrial(q)
 			q.reason = d.Reason
 			s.tell(q, corev1.EventTypeWarning, api.ReasonRefused, d.Reason)
 		}
 		return queue.Unfit, nil
 	}
 	for _, q := range ready {
+		s.forgetTrial(q)
 		s.wait(q, d.Reason)
 	}
 	return s.waitsFor(g, p), nil
@@ -271,7 +283,11 @@ func (s *state) schedule(p *pod, nodes cell.Nodes) cell.Decision {
 	}
 	if d.Result == cell.Preempt {
 		d = s.core.Schedule(cell.PodID(p.uid), r, cell.Preempting, nodes)
-		s.apply(d.Changes)
+		if p.state == api.Waiting {
+			s.postpone(p.gang, d.Changes)
+		} else {
+			s.apply(d.Changes)
+		}
 	}
 	if d.Result == cell.Wait && len(p.gang.refused) > 0 {
 		d.Reason += "; " + p.gang.refusal
@@ -349,6 +365,7 @@ func (s *state) wait(p *pod, reason string) {
 
 // preempt begins or continues to empty the cells that a gang has reserved.
 func (s *state) preempt(ready []*pod, d *cell.Decision) {
+	s.applyPostponed(ready[0].gang)
 	var gangs []string
 	for _, v := range d.Victims {
 		if name := v.VC + "/" + v.Gang; !slices.Contains(gangs, name) {
@@ -376,6 +393,7 @@ func (s *state) evict(victim, p *pod, preemptor types.UID) {
 			fmt.Sprintf("makes room for the gang %s of virtual cluster %s", p.request.Gang, p.request.VirtualCluster))
 		victim.evicted, victim.preemptor = s.now(), preemptor
 	}
+	victim.by = p.gang
 	s.todo(task{evict, victim.uid})
 }
 

@@ -118,15 +118,16 @@ func (b *Books) Lower(uid types.UID) func(other types.UID) (gang string, lower, 
 	}
 }
 
-// Beside returns the pods of a gang that could run on a node beside a pod that is on trial there.
+// Beside returns the pods that are to run on a node where a pod is on trial: those of any gang that has reserved cells there, and
+// those that have their place. Some of these may be known there already.
 func (b *Books) Beside(uid types.UID) (out []*corev1.Pod) {
 	b.locked(func(s *state) {
 		p := s.pods[uid]
 		if p == nil || p.gang == nil || p.trial == "" {
 			return
 		}
-		for _, q := range p.gang.pods {
-			if q != p && q.could == p.trial {
+		for _, q := range s.pods {
+			if q != p && (q.could == p.trial || q.state == api.Binding && q.node == p.trial) {
 				out = append(out, q.object)
 			}
 		}

@@ -21,13 +21,15 @@ import (
 
 // state is what the leader knows. Its methods are called with the lock of Books.
 type state struct {
-	core   *cell.Scheduler
-	types  []cell.Type // of the configuration
-	pods   map[types.UID]*pod
-	gangs  map[gangKey]*gang
-	left   map[gangKey]place // in the queue, of gangs that lost their pods while they waited
-	nodes  map[string]*node
-	places *places
+	core  *cell.Scheduler
+	types []cell.Type // of the configuration
+	pods  map[types.UID]*pod
+	gangs map[gangKey]*gang
+	// postponed are gangs that lose their guarantee when another one has passed its trial.
+	postponed map[gangKey]postponed
+	left      map[gangKey]place // in the queue, of gangs that lost their pods while they waited
+	nodes     map[string]*node
+	places    *places
 	// listed is the resource version of the list that the books were made of: what is older is of a former life.
 	listed string
 	// pruned is when places that were not claimed again were forgotten last, swept when the books were held against the
@@ -82,6 +84,7 @@ type pod struct {
 	toldAt    time.Time
 	evicted   time.Time
 	preemptor types.UID
+	by        *gang // the gang that it is to go for
 	// missing: the informer has seen all that the pod is known from, and doesn't have it.
 	missing bool
 }
@@ -268,6 +271,13 @@ func shapeOf(g *cell.Group) string {
 func (s *state) apply(downgrades []cell.Downgrade) {
 	for i := range downgrades {
 		d := &downgrades[i]
+		key := gangKey{d.VC, d.Gang}
+		if _, postponed := s.postponed[key]; postponed {
+			delete(s.postponed, key)
+			if d.Restored {
+				continue // no one has been told that it had lost it
+			}
+		}
 		reason, text := api.ReasonDowngraded, "the gang keeps running without its guarantee: "+d.Reason
 		if d.Restored {
 			reason, text = api.ReasonRestored, "the gang has its guarantee again"
@@ -292,6 +302,36 @@ func (s *state) apply(downgrades []cell.Downgrade) {
 			s.events.Event(p.object, corev1.EventTypeNormal, reason, text)
 		}
 	}
+}
+
+// postpone is apply for a gang that is on trial: other gangs are told that their guarantee is gone only when it could run.
+func (s *state) postpone(g *gang, downgrades []cell.Downgrade) {
+	for i := range downgrades {
+		d := downgrades[i]
+		if d.Restored {
+			s.apply(downgrades[i : i+1])
+			continue
+		}
+		s.postponed[gangKey{d.VC, d.Gang}] = postponed{g, d}
+	}
+}
+
+// applyPostponed applies what was postponed for a gang.
+func (s *state) applyPostponed(g *gang) {
+	var due []cell.Downgrade
+	for key, p := range s.postponed {
+		if p.by == g {
+			due = append(due, p.what)
+			delete(s.postponed, key)
+		}
+	}
+	s.apply(due)
+}
+
+// postponed is a loss of the guarantee for a gang that is on trial.
+type postponed struct {
+	by   *gang
+	what cell.Downgrade
 }
 
 // tell sends an event to a pod if it says something new.

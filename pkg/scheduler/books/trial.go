@@ -13,6 +13,9 @@ import (
 // A gang that is to get cells of others may be one that its nodes can't run for another reason: its volume is missing, or a port
 // is taken. Only kube-scheduler knows, so that it is asked before the others end. Meanwhile the cells are reserved.
 
+// mostTrialPause is how long a gang waits at most between two nodes that it is tried on.
+const mostTrialPause = 10 * time.Second
+
 // tryOut asks kube-scheduler whether pods can run where the gang is to run after others have ended. pods are those that
 // it is to look at now; could says that it has found all of them to fit.
 func (s *state) tryOut(ready []*pod, at *cell.Placement) (pods []*corev1.Pod, could bool) {
@@ -36,6 +39,24 @@ func (s *state) tryOut(ready []*pod, at *cell.Placement) (pods []*corev1.Pod, co
 	return pods, could
 }
 
+// forgetTrial is for a pod whose gang has lost what it had reserved: what kube-scheduler found, or finds yet, is of another time.
+func (s *state) forgetTrial(p *pod) {
+	if p.trial != "" {
+		s.places.remove(p.uid)
+	}
+	p.trial, p.could = "", ""
+}
+
+// unanswered gives back what a gang has reserved when kube-scheduler doesn't look at a pod of it: others have it meanwhile.
+func (s *state) unanswered(p *pod) {
+	g := p.gang
+	s.log.Warn("reserved cells are given back: kube-scheduler didn't look at the pod", "pod", p.key, "node", p.trial)
+	g.refusal = fmt.Sprintf("kube-scheduler didn't say within %s whether %s can run on %s", placeLimit, p.key, p.trial)
+	g.calm = s.now().Add(placeLimit << min(g.refusals, 5))
+	g.refusals++
+	s.endTrial(g, g.refusal)
+}
+
 // slotFor returns the node of the first place that is left for a pod, and takes it.
 func slotFor(p *pod, at *cell.Placement, taken []bool) string {
 	for i := range at.Pods {
@@ -57,8 +78,14 @@ func (s *state) tried(p *pod, could bool, reason string) {
 		return
 	}
 	refused := s.avoid(p, node, reason)
-	// Nothing has ended for it. It tries another node soon, but not all of them at once.
-	p.gang.calm = s.now().Add(min(time.Second<<min(p.gang.refusals, 10), refused*5/6))
+	// It is tried on all other nodes before one of these again.
+	for other, until := range p.gang.refused {
+		if last := p.gang.refused[node]; until.Before(last) {
+			p.gang.refused[other] = last
+		}
+	}
+	// Nothing has ended for it. It tries another node soon, but not all of them at once, and before it may try the first again.
+	p.gang.calm = s.now().Add(min(time.Second<<min(p.gang.refusals, 10), mostTrialPause, refused*5/6))
 	s.endTrial(p.gang, cantRun(p, node, reason))
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -124,7 +125,7 @@ func (s *state) mustGo(p *pod) bool {
 		return true
 	}
 	status, ok := s.core.Gang(p.request.VirtualCluster, p.request.Gang)
-	if ok && status.State == beingPreempted {
+	if ok && status.State == beingPreempted && p.by != nil && slices.ContainsFunc(p.by.pods, func(q *pod) bool { return q.state == api.Preempting }) {
 		return true
 	}
 	p.evicted, p.preemptor = time.Time{}, ""

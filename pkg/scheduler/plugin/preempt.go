@@ -126,10 +126,14 @@ func (p *Plugin) without(ctx context.Context, state framework.CycleState, pod *c
 	return t, gangs, nil
 }
 
-// try finds out whether a pod could run on a node if all ended there that its gang may end, beside those of its gang that could.
+// try finds out whether a pod could run on a node if all ended there that its gang may end, beside those that
+// are to run there, too.
 func (p *Plugin) try(ctx context.Context, state framework.CycleState, pod *corev1.Pod, node string) {
 	t, _, err := p.without(ctx, state, pod, node)
 	for _, other := range p.books.Beside(pod.UID) {
+		if err == nil && slices.ContainsFunc(t.node.GetPods(), func(there framework.PodInfo) bool { return there.GetPod().UID == other.UID }) {
+			continue // it went through its cycle
+		}
 		var info *schedulerframework.PodInfo
 		if err == nil {
 			info, err = schedulerframework.NewPodInfo(other)
