@@ -303,3 +303,19 @@ func TestATrialIsNoEventOfOthers(t *testing.T) {
 		assert.NotContains(t, e, "kube-scheduler is looking")
 	}
 }
+
+// What people are told is what kube-scheduler said, and not that the gang starts as soon as others are gone.
+func TestWhyTellsOfATrial(t *testing.T) {
+	yaml, nodes, _ := rackYAML(1)
+	c := newCluster(t, yaml, nodes...)
+	c.run(newPod("o", spec("A", -1, "o:1:2")))
+	p := c.create(newPod("p", spec("A", 1, "p:1:2")))
+	c.b.Decide()
+	var why api.Why
+	c.get("/v1/why/A/p", &why)
+	assert.Contains(t, why.Sentence, "kube-scheduler is looking")
+	c.refusing = map[string]string{"n00": "no such volume"}
+	c.waits(p)
+	c.get("/v1/why/A/p", &why)
+	assert.Contains(t, why.Sentence, "n00 can't run jobs/p: no such volume")
+}
