@@ -11,7 +11,7 @@ LDFLAGS := -s -w $(if $(VERSION),-X github.com/openpai/paictl/pkg/version.Versio
 
 build: ## Build bin/paictl, one static binary
 	@mkdir -p bin
-	CGO_ENABLED=0 go build -trimpath -buildvcs=$(VCS) -ldflags '$(LDFLAGS)' -o bin/paictl ./cmd/paictl
+	CGO_ENABLED=0 go build -trimpath -gcflags=all=-dwarf=false -buildvcs=$(VCS) -ldflags '$(LDFLAGS)' -o bin/paictl ./cmd/paictl
 
 test: ## Check and test all that this machine can run, and name what it can't
 	@sh hack/test.sh

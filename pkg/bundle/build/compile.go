@@ -40,6 +40,9 @@ func (c compiler) env(cgo bool) []string {
 	if cgo {
 		enabled = "1"
 	}
+	if os.Getenv("GOGC") == "" {
+		env = append(env, "GOGC=400") // a sixth less work for the compiler, for a few hundred MB more memory
+	}
 	return append(env, "GOFLAGS=", "GOWORK=off", "GOOS=linux", "GOARCH="+c.arch, "GOAMD64=v1", "GOARM64=v8.0",
 		"CGO_ENABLED="+enabled, "CC=gcc", "LC_ALL=C", "GOTMPDIR="+c.tmp(), "TMPDIR="+c.tmp())
 }
@@ -82,7 +85,8 @@ func (c compiler) compile(ctx context.Context, m Module, p pin, programs []Progr
 		return nil
 	}
 	outDir := filepath.Join(c.work, "go-out")
-	args := []string{"build", "-trimpath", "-buildvcs=false", "-mod=readonly", "-tags", m.Tags,
+	// Without what only a debugger reads: it is stripped anyway, and takes the compiler a tenth of its time.
+	args := []string{"build", "-trimpath", "-gcflags=all=-dwarf=false", "-buildvcs=false", "-mod=readonly", "-tags", m.Tags,
 		"-ldflags", ldflags(m, p.version), "-o", outDir + string(filepath.Separator)}
 	if m.ModFile != "" {
 		args = append(args, "-modfile", m.ModFile)

@@ -50,7 +50,7 @@ func Clean() {
 }
 
 // flags are those with which the bundle builds the program, too: the compiler's work is done once.
-var flags = []string{"-trimpath", "-buildvcs=false", "-modfile=cmd/pai-scheduler/kubernetes.mod", "-tags=pai_scheduler"}
+var flags = []string{"-trimpath", "-gcflags=all=-dwarf=false", "-buildvcs=false", "-modfile=cmd/pai-scheduler/kubernetes.mod", "-tags=pai_scheduler"}
 
 func build() (string, error) {
 	mod, err := exec.CommandContext(context.Background(), "go", "env", "GOMOD").Output()
@@ -70,7 +70,7 @@ func build() (string, error) {
 		return out, nil
 	}
 	// What a test reads decides whether Go's cache of test results may answer for it: the program's source is part of that.
-	list := append(append([]string{"list", "-deps"}, flags[2:]...), "-f", `{{with .Module}}{{if .Main}}{{range $.GoFiles}}{{$.Dir}}/{{.}}{{"\n"}}{{end}}{{end}}{{end}}`, "./cmd/pai-scheduler")
+	list := append(append([]string{"list", "-deps"}, flags[3:]...), "-f", `{{with .Module}}{{if .Main}}{{range $.GoFiles}}{{$.Dir}}/{{.}}{{"\n"}}{{end}}{{end}}{{end}}`, "./cmd/pai-scheduler")
 	files, err := run(list...)
 	if err != nil {
 		return "", err
