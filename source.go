@@ -15,15 +15,15 @@ import (
 )
 
 //go:embed go.mod go.sum
-//go:embed cmd/pai-controller cmd/pai-logs cmd/pai-runtime cmd/pai-scheduler cmd/pai-volume cmd/pai-watchdog
-//go:embed pkg/access pkg/hint pkg/kube/*.go pkg/logstore pkg/plural pkg/podapi pkg/version pkg/volume pkg/watchdog
+//go:embed cmd/pai-agent cmd/pai-controller cmd/pai-logs cmd/pai-runtime cmd/pai-scheduler cmd/pai-volume cmd/pai-watchdog
+//go:embed pkg/access pkg/agent pkg/hint pkg/kube/*.go pkg/logstore pkg/plural pkg/podapi pkg/version pkg/volume pkg/watchdog
 //go:embed pkg/framework/api pkg/framework/archive pkg/framework/controller pkg/framework/machine
 //go:embed pkg/framework/server pkg/framework/status pkg/framework/v1
 //go:embed pkg/runtime/barrier pkg/runtime/code pkg/runtime/env pkg/runtime/exit pkg/runtime/install
 //go:embed pkg/runtime/journal pkg/runtime/peers pkg/runtime/plugin pkg/runtime/process pkg/runtime/report
 //go:embed pkg/runtime/rules pkg/runtime/spec pkg/runtime/sshd pkg/runtime/task pkg/runtime/transfer
 //go:embed pkg/layout pkg/secret pkg/strictyaml
-//go:embed pkg/scheduler/annotation/*.go pkg/scheduler/api/*.go pkg/scheduler/cell/*.go
+//go:embed pkg/scheduler/annotation/*.go pkg/scheduler/api/*.go pkg/scheduler/cell/*.go pkg/scheduler/claim
 //go:embed pkg/scheduler/books/*.go pkg/scheduler/config/*.go pkg/scheduler/plugin pkg/scheduler/queue
 var source embed.FS
 
@@ -32,7 +32,7 @@ const Module = "github.com/openpai/paictl"
 
 // Programs are those that go into images: the folders cmd/NAME.
 func Programs() []string {
-	return []string{"pai-controller", "pai-logs", "pai-runtime", "pai-scheduler", "pai-volume", "pai-watchdog"}
+	return []string{"pai-agent", "pai-controller", "pai-logs", "pai-runtime", "pai-scheduler", "pai-volume", "pai-watchdog"}
 }
 
 // Source returns the files of the module by path, without its tests. A test holds them equal

@@ -8,6 +8,7 @@ func imagedServices() map[string]string {
 		"prometheus": "prometheus", "alertmanager": "alert-manager", "node-exporter": "node-exporter",
 		"pai-scheduler": "scheduler", "pai-watchdog": "watchdog", "pai-volume": "storage", "pai-controller": "job-controller",
 		"pai-logs":           "log-manager",
+		"pai-agent":          "agent",
 		"kube-state-metrics": "kube-state-metrics", "grafana": "grafana",
 	}
 }

@@ -142,6 +142,7 @@ func ownedKubelet() []owned {
 		{field: "rotateCertificates", is: isFalse, why: "the machine would leave the cluster when its certificate expires, after a year", fix: "remove it"},
 		{field: "runOnce", is: isTrue, why: "the kubelet refuses it", fix: "remove it"},
 		{field: "serverTLSBootstrap", is: isTrue, why: "no one approves the certificates that the kubelet then asks for, and logs and exec fail until someone does", fix: "remove it, or approve them: kubectl get csr", warns: true},
+		{field: "defaultPodSysctls", why: "the kubelet of Kubernetes 1.36 doesn't know it, and would not start", fix: "remove it"},
 		{field: "readOnlyPort", is: func(v any) bool { return isInteger(v) && !isZero(v) }, why: "everyone in the network can read there what runs on the machine", fix: "remove it: metrics are on the kubelet's own port, for those who may", warns: true},
 	}
 }

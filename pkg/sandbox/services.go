@@ -56,6 +56,7 @@ func fitting() map[string]settings {
 		"alert-manager":  {"resources": requests("10m", "32Mi"), "persistence": settings{"size": "64Mi"}},
 		"node-exporter":  {"resources": requests("10m", "24Mi")},
 		"watchdog":       {"resources": requests("10m", "24Mi")},
+		"agent":          {"resources": requests("10m", "24Mi")},
 		"scheduler":      {"resources": requests("20m", "80Mi")},
 		"log-manager":    {"resources": requests("10m", "32Mi"), "retention": settings{"machineGiB": 2}},
 		"job-controller": {"resources": requests("10m", "48Mi"), "persistence": settings{"size": "1Gi"}},

@@ -68,7 +68,7 @@ func TestAMistakeInASectionHasItsPlaceAndRemedy(t *testing.T) {
 		"a service that is misspelt": {"metric: {retention: 1d}\n", []string{
 			`7:9: metric: there is no service "metric" [services/unknown-service]`, `-> did you mean "metrics"?`}},
 		"a service that nobody knows": {"oracle: {}\n", []string{
-			`7:9: oracle: there is no service "oracle" [services/unknown-service]`, "-> the services are agent, base, metrics, storage, cluster; a service of your own needs the key chart"}},
+			`7:9: oracle: there is no service "oracle" [services/unknown-service]`, "-> the services are ammeter, base, metrics, storage, cluster; a service of your own needs the key chart"}},
 		"a service of the original": {"rest-server: {jwt-secret: hunter2}\n", []string{
 			`7:14: warning: rest-server: there is no service rest-server in this release; its section is kept and not used [services/not-in-release]`}},
 		"a role that doesn't exist": {"metrics: {placement: [mastr]}\n", []string{

@@ -128,6 +128,6 @@ func TestACircleIsNamed(t *testing.T) {
 	_, findings := load(t, "x: {chart: ./a, requires: [y]}\ny: {chart: ./b, requires: [x, nobody]}\n")
 	assert.Equal(t, []string{
 		`7:27: x.requires: services wait for each other: x -> y -> x [services/requires]`, "-> remove one of the prerequisites from requires",
-		`8:27: y.requires: y requires "nobody", and there is no such service [services/requires]`, "-> the services are agent, base, metrics, storage, x, y",
+		`8:27: y.requires: y requires "nobody", and there is no such service [services/requires]`, "-> the services are ammeter, base, metrics, storage, x, y",
 	}, lines(findings))
 }

@@ -77,6 +77,7 @@ func (b *builder) load() *Catalogue {
 	b.checkRequires()
 	b.checkPlacement()
 	b.configureScheduler()
+	b.configureAgent()
 	b.configureJobs()
 	c.volumes = b.giveVolumes()
 	b.checkValues()

@@ -21,7 +21,7 @@ func TestAServiceIsWhatItsChartSays(t *testing.T) {
 	for _, s := range c.Services() {
 		names = append(names, s.Name)
 	}
-	assert.Equal(t, []string{"agent", "base", "metrics", "storage"}, names)
+	assert.Equal(t, []string{"ammeter", "base", "metrics", "storage"}, names)
 	s := c.Get("metrics")
 	assert.Equal(t, "Collects what machines and services measure.", s.Description)
 	assert.Equal(t, "pai-system", s.Namespace)
@@ -31,7 +31,7 @@ func TestAServiceIsWhatItsChartSays(t *testing.T) {
 	assert.Equal(t, SourceEmbedded, s.Source)
 	assert.True(t, s.Enabled)
 	assert.NotNil(t, s.Chart)
-	assert.False(t, c.Get("agent").Enabled, "its annotation says so")
+	assert.False(t, c.Get("ammeter").Enabled, "its annotation says so")
 	assert.Nil(t, c.Get("nobody"))
 }
 
@@ -43,7 +43,7 @@ metrics:
   service: {port:}
   image: {tag: v9}
   receivers: [{name: a}]
-agent: {enabled: true, interval: 10}
+ammeter: {enabled: true, interval: 10}
 `)
 	s := c.Get("metrics")
 	assert.Equal(t, map[string]any{
@@ -58,9 +58,9 @@ agent: {enabled: true, interval: 10}
 		}}},
 		"tolerations": []any{map[string]any{"key": "node-role.kubernetes.io/control-plane", "operator": "Exists", "effect": "NoSchedule"}},
 	}, s.Values)
-	assert.True(t, c.Get("agent").Enabled)
-	assert.Equal(t, int64(10), c.Get("agent").Values["interval"])
-	assert.Equal(t, []any{map[string]any{"operator": "Exists"}}, c.Get("agent").Values["tolerations"])
+	assert.True(t, c.Get("ammeter").Enabled)
+	assert.Equal(t, int64(10), c.Get("ammeter").Values["interval"])
+	assert.Equal(t, []any{map[string]any{"operator": "Exists"}}, c.Get("ammeter").Values["tolerations"])
 	assert.NotContains(t, c.Get("base").Values, "tolerations", "a chart without pods gets no placement")
 }
 
@@ -300,7 +300,7 @@ func TestPaictlsOwnChartsAndAnEmptyConfigurationAgree(t *testing.T) {
 }
 
 func FuzzCheck(f *testing.F) {
-	for _, s := range []string{"metrics: {retention: 1d}", "metrics: []", "agent: 1", "x: {chart: oci://a/b}", "x: {chart: [1]}", "metrics: {receivers: [{token: [1]}, null, 3], auth: {password: {a: b}, keys: {a b: c}}}",
+	for _, s := range []string{"metrics: {retention: 1d}", "metrics: []", "ammeter: 1", "x: {chart: oci://a/b}", "x: {chart: [1]}", "metrics: {receivers: [{token: [1]}, null, 3], auth: {password: {a: b}, keys: {a b: c}}}",
 		"storage: {local: {serviceVolumes: 7}}", "storage: {local: 7}", "metrics: {persistence: x, placement: [all, 3]}", "metrics: {image: null, replicas: 1e400, global: 3, affinity: [], credentialsSecret: {}}", "x: {chart: 'http://[', digest: 3, requires: {}, values: [], secretValues: 1}"} {
 		f.Add(s)
 	}

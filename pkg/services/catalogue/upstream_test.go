@@ -69,7 +69,7 @@ func TestAMistakeInAnUpstreamSectionHasItsPlaceAndRemedy(t *testing.T) {
 		"values that are no map":        {"chart: ./x, values: [a]", []string{"7:25: x.values: expected a map of settings [services/section]", "-> write each setting on a line of its own, indented, as key: value"}},
 		"a version that is a number":    {"chart: https://a/b.tgz, version: 1.2, " + pinned, []string{"7:38: x.version: expected text [services/section]", "-> put the value in quotes"}},
 		"a chart that is no text":       {"chart: [a]", []string{"7:12: x.chart: expected text [services/section]", "-> put the value in quotes", "7:12: x.chart: is empty [services/chart]", "-> write oci://REGISTRY/PATH, https://REPOSITORY#NAME, https://....tgz, or a path"}},
-		"requires a service of nowhere": {"chart: ./x, requires: nobody", []string{`7:27: x.requires: x requires "nobody", and there is no such service [services/requires]`, "-> the services are agent, base, metrics, storage, x"}},
+		"requires a service of nowhere": {"chart: ./x, requires: nobody", []string{`7:27: x.requires: x requires "nobody", and there is no such service [services/requires]`, "-> the services are ammeter, base, metrics, storage, x"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, findings := load(t, "x: {"+c.section+"}\n")

@@ -1,0 +1,261 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/dynamic-resource-allocation/kubeletplugin"
+	"k8s.io/dynamic-resource-allocation/resourceslice"
+	"tags.cncf.io/container-device-interface/pkg/cdi"
+	specs "tags.cncf.io/container-device-interface/specs-go"
+
+	"github.com/openpai/paictl/pkg/agent/gpu"
+	"github.com/openpai/paictl/pkg/scheduler/claim"
+)
+
+// kind is the vendor and class of the agent's devices in the Container Device Interface.
+const kind = claim.Driver + "/gpu"
+
+// Driver hands the GPUs of its machine to the pods that their claims name. The kubelet calls it for one claim after the other,
+// which kubeletplugin sees to.
+type Driver struct {
+	node    string
+	devices map[string]gpu.GPU
+	records *records
+	// specs writes files for the container runtime, in the folder cdi.
+	specs *cdi.Cache
+	cdi   string
+	log   *slog.Logger
+	// fatal ends the agent.
+	fatal func(error)
+}
+
+var _ kubeletplugin.DRAPlugin = (*Driver)(nil)
+
+// newDriver returns the driver of a node, and writes again for the container runtime what it has handed out: its files are gone
+// after a start of the machine.
+func newDriver(node string, gpus []gpu.GPU, recordsFolder, cdiFolder string, log *slog.Logger, fatal func(error)) (*Driver, error) {
+	d := &Driver{node: node, devices: map[string]gpu.GPU{}, cdi: cdiFolder, log: log, fatal: fatal}
+	for _, g := range gpus {
+		d.devices[claim.DeviceName(g.Index)] = g
+	}
+	var err error
+	if d.records, err = openRecords(recordsFolder); err != nil {
+		return nil, err
+	}
+	// 0755: the container runtime may run as another user.
+	if err := os.MkdirAll(cdiFolder, 0o755); err != nil {
+		return nil, err
+	}
+	if d.specs, err = cdi.NewCache(cdi.WithSpecDirs(cdiFolder), cdi.WithAutoRefresh(false)); err != nil {
+		return nil, err
+	}
+	if err := d.removeLeftSpecs(); err != nil {
+		return nil, err
+	}
+	for _, r := range d.records.of {
+		if err := d.writeSpec(r); err != nil {
+			// A GPU is gone that a pod had. Others go on.
+			log.Warn("a container of the claim can't be started again", "claim", r.Namespace+"/"+r.Name, "err", err)
+		}
+	}
+	return d, nil
+}
+
+// removeLeftSpecs removes files of claims that have ended.
+func (d *Driver) removeLeftSpecs() error {
+	entries, err := os.ReadDir(d.cdi)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		uid, ok := strings.CutPrefix(e.Name(), claim.Driver+"-")
+		if uid, suffixed := strings.CutSuffix(uid, specSuffix); ok && (!suffixed || d.records.of[types.UID(uid)] == nil) {
+			if err := os.Remove(filepath.Join(d.cdi, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// PrepareResourceClaims hands out the devices of claims. It refuses a claim whose devices aren't free, aren't there, or are not what it
+// asked for: neither the API server nor the kubelet looks.
+func (d *Driver) PrepareResourceClaims(_ context.Context, claims []*resourceapi.ResourceClaim) (map[types.UID]kubeletplugin.PrepareResult, error) {
+	out := make(map[types.UID]kubeletplugin.PrepareResult, len(claims))
+	for _, c := range claims {
+		devices, err := d.prepare(c)
+		if err != nil {
+			d.log.Error("claim refused", "claim", c.Namespace+"/"+c.Name, "uid", c.UID, "err", err)
+			err = fmt.Errorf("claim %s/%s: %w", c.Namespace, c.Name, err)
+		}
+		out[c.UID] = kubeletplugin.PrepareResult{Devices: devices, Err: err}
+	}
+	return out, nil
+}
+
+func (d *Driver) prepare(c *resourceapi.ResourceClaim) ([]kubeletplugin.Device, error) {
+	want, err := d.read(c)
+	if err != nil {
+		return nil, err
+	}
+	known := d.records.of[c.UID]
+	switch {
+	case known == nil:
+		// It is noted before it is handed out: an agent that dies in between hands the devices to no one else.
+		err = d.records.add(want)
+	case !slices.Equal(known.Devices, want.Devices):
+		err = fmt.Errorf("it was given %v on this machine, and names %v by now", names(known), names(want))
+	}
+	if err == nil {
+		err = d.writeSpec(want)
+	}
+	if err != nil {
+		return nil, err
+	}
+	devices := make([]kubeletplugin.Device, len(want.Devices))
+	for i, a := range want.Devices {
+		devices[i] = kubeletplugin.Device{
+			Requests: []string{a.Request}, PoolName: d.node, DeviceName: a.Device, CDIDeviceIDs: []string{kind + "=" + specDevice(c.UID, a.Device)},
+		}
+	}
+	if known == nil {
+		d.log.Info("claim prepared", "claim", c.Namespace+"/"+c.Name, "uid", c.UID, "gpus", names(want))
+	}
+	return devices, nil
+}
+
+// read returns what a claim was given of this machine, if it may have that.
+func (d *Driver) read(c *resourceapi.ResourceClaim) (*record, error) {
+	out := &record{UID: c.UID, Namespace: c.Namespace, Name: c.Name}
+	if c.Status.Allocation == nil {
+		return nil, errors.New("nothing was allocated for it")
+	}
+	given := map[string]int64{}
+	for _, r := range c.Status.Allocation.Devices.Results {
+		if r.Driver != claim.Driver {
+			continue
+		}
+		switch holder := d.records.holder(r.Device); {
+		case r.Pool != d.node:
+			return nil, fmt.Errorf("it was given %s of %s; this machine is %s", r.Device, r.Pool, d.node)
+		case d.devices[r.Device].UUID == "":
+			return nil, fmt.Errorf("this machine has no %s", r.Device)
+		case out.has(r.Device):
+			return nil, fmt.Errorf("it was given %s twice", r.Device)
+		case holder != nil && holder.UID != c.UID:
+			return nil, fmt.Errorf("%s belongs to the claim %s/%s (%s) until its pod has ended", r.Device, holder.Namespace, holder.Name, holder.UID)
+		}
+		request, _, _ := strings.Cut(r.Request, "/") // a subrequest is named after it
+		given[request]++
+		out.Devices = append(out.Devices, assigned{request, r.Device})
+	}
+	for _, r := range c.Spec.Devices.Requests {
+		if e := r.Exactly; e != nil && e.AllocationMode == resourceapi.DeviceAllocationModeExactCount && given[r.Name] > e.Count {
+			return nil, fmt.Errorf("it asks for %d devices (%s), and was given %d", e.Count, r.Name, given[r.Name])
+		}
+	}
+	return out, nil
+}
+
+func names(r *record) []string {
+	out := make([]string, len(r.Devices))
+	for i, a := range r.Devices {
+		out[i] = a.Device
+	}
+	return out
+}
+
+// UnprepareResourceClaims takes back what claims had. The kubelet calls it when no container of their pods runs any more.
+func (d *Driver) UnprepareResourceClaims(_ context.Context, claims []kubeletplugin.NamespacedObject) (map[types.UID]error, error) {
+	out := make(map[types.UID]error, len(claims))
+	for _, c := range claims {
+		err := d.specs.RemoveSpec(specName(c.UID))
+		if err == nil {
+			err = d.records.remove(c.UID)
+		}
+		if err != nil {
+			d.log.Error("claim not ended", "claim", c.String(), "err", err)
+		} else {
+			d.log.Info("claim ended", "claim", c.String(), "uid", c.UID)
+		}
+		out[c.UID] = err
+	}
+	return out, nil
+}
+
+// HandleError takes note of what goes wrong beside calls, and ends the agent where trying again doesn't help.
+func (d *Driver) HandleError(ctx context.Context, err error, msg string) {
+	if errors.Is(err, kubeletplugin.ErrRecoverable) {
+		d.log.WarnContext(ctx, msg, "err", err)
+		return
+	}
+	d.fatal(fmt.Errorf("%s: %w", msg, err))
+}
+
+// WatchHealthStatus says that nothing is known of the health of simulated GPUs.
+func (d *Driver) WatchHealthStatus(context.Context, chan<- kubeletplugin.DeviceHealthReport) error {
+	return kubeletplugin.ErrHealthNotSupported
+}
+
+const specSuffix = ".json"
+
+func specName(uid types.UID) string { return claim.Driver + "-" + string(uid) + specSuffix }
+
+// specDevice names a device after its claim: what the container runtime knows under a name it may keep, so that none is used twice.
+func specDevice(uid types.UID, device string) string { return string(uid) + "-" + device }
+
+// writeSpec tells the container runtime what a container gets that has a claim.
+func (d *Driver) writeSpec(r *record) error {
+	spec := &specs.Spec{Kind: kind}
+	for _, a := range r.Devices {
+		g, ok := d.devices[a.Device]
+		if !ok {
+			return fmt.Errorf("this machine has no %s any more", a.Device)
+		}
+		device := specs.Device{Name: specDevice(r.UID, a.Device)}
+		for _, f := range g.Files {
+			device.ContainerEdits.DeviceNodes = append(device.ContainerEdits.DeviceNodes, &specs.DeviceNode{Path: f.Container, HostPath: f.Host})
+		}
+		spec.Devices = append(spec.Devices, device)
+	}
+	if len(spec.Devices) == 0 {
+		return nil
+	}
+	version, err := specs.MinimumRequiredVersion(spec)
+	if err != nil {
+		return err
+	}
+	spec.Version = version
+	return d.specs.WriteSpec(spec, specName(r.UID))
+}
+
+// perSlice is how many devices an object of the API server can have: 128, and 64 once one has taints.
+const perSlice = 64
+
+// resources are the GPUs as Kubernetes is told.
+func (d *Driver) resources() resourceslice.DriverResources {
+	var devices []resourceapi.Device
+	for name, g := range d.devices {
+		index := int64(g.Index)
+		devices = append(devices, resourceapi.Device{Name: name, Attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{
+			"index": {IntValue: &index}, "uuid": {StringValue: &g.UUID}, "model": {StringValue: &g.Model}, "simulated": {BoolValue: &g.Simulated},
+		}})
+	}
+	slices.SortFunc(devices, func(a, b resourceapi.Device) int {
+		return int(*a.Attributes["index"].IntValue - *b.Attributes["index"].IntValue)
+	})
+	pool := resourceslice.Pool{}
+	for part := range slices.Chunk(devices, perSlice) {
+		pool.Slices = append(pool.Slices, resourceslice.Slice{Devices: part})
+	}
+	return resourceslice.DriverResources{Pools: map[string]resourceslice.Pool{d.node: pool}}
+}

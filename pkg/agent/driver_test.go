@@ -1,0 +1,289 @@
+package agent
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+
+	oci "github.com/opencontainers/runtime-spec/specs-go"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/dynamic-resource-allocation/kubeletplugin"
+	"tags.cncf.io/container-device-interface/pkg/cdi"
+
+	"github.com/openpai/paictl/pkg/agent/gpu"
+	"github.com/openpai/paictl/pkg/scheduler/claim"
+)
+
+// machine is one with eight simulated GPUs: what outlives the agent, and the agent.
+type machine struct {
+	t            *testing.T
+	records, cdi string
+	*Driver
+}
+
+func newMachine(t *testing.T) *machine {
+	t.Helper()
+	m := &machine{t: t, records: filepath.Join(t.TempDir(), "claims"), cdi: filepath.Join(t.TempDir(), "cdi")}
+	m.restart(8)
+	return m
+}
+
+func (m *machine) restart(gpus int) {
+	m.t.Helper()
+	d, err := m.open(gpus)
+	require.NoError(m.t, err)
+	m.Driver = d
+}
+
+func (m *machine) open(gpus int) (*Driver, error) {
+	return newDriver("n1", gpu.Simulated{Model: "A100", Count: gpus}.GPUs("n1"), m.records, m.cdi, slog.New(slog.DiscardHandler), func(err error) { m.t.Error(err) })
+}
+
+// claimOf is a claim that was given devices of n1.
+func claimOf(uid string, devices ...string) *resourceapi.ResourceClaim {
+	c := &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "jobs", Name: "claim-" + uid, UID: types.UID(uid)}}
+	c.Spec.Devices.Requests = []resourceapi.DeviceRequest{{Name: "gpus", Exactly: &resourceapi.ExactDeviceRequest{
+		DeviceClassName: claim.Driver, AllocationMode: resourceapi.DeviceAllocationModeExactCount, Count: int64(len(devices)),
+	}}}
+	c.Status.Allocation = &resourceapi.AllocationResult{}
+	for _, d := range devices {
+		c.Status.Allocation.Devices.Results = append(c.Status.Allocation.Devices.Results, resourceapi.DeviceRequestAllocationResult{
+			Request: "gpus", Driver: claim.Driver, Pool: "n1", Device: d,
+		})
+	}
+	return c
+}
+
+// prepare returns what a container of a claim is started with.
+func (m *machine) prepare(c *resourceapi.ResourceClaim) (ids []string, err error) {
+	m.t.Helper()
+	out, err := m.PrepareResourceClaims(m.t.Context(), []*resourceapi.ResourceClaim{c})
+	require.NoError(m.t, err)
+	require.Len(m.t, out, 1)
+	for _, d := range out[c.UID].Devices {
+		assert.Equal(m.t, "n1", d.PoolName)
+		assert.Equal(m.t, []string{"gpus"}, d.Requests)
+		ids = append(ids, d.CDIDeviceIDs...)
+	}
+	return ids, out[c.UID].Err
+}
+
+func (m *machine) end(uid string) {
+	m.t.Helper()
+	out, err := m.UnprepareResourceClaims(m.t.Context(), []kubeletplugin.NamespacedObject{{UID: types.UID(uid)}})
+	require.NoError(m.t, err)
+	require.Contains(m.t, out, types.UID(uid))
+	require.NoError(m.t, out[types.UID(uid)])
+}
+
+// files are the device files of a container, as the container runtime's own library makes them.
+func (m *machine) files(ids []string) []string {
+	m.t.Helper()
+	cache, err := cdi.NewCache(cdi.WithSpecDirs(m.cdi), cdi.WithAutoRefresh(false))
+	require.NoError(m.t, err)
+	require.Empty(m.t, cache.GetErrors())
+	spec := &oci.Spec{}
+	_, err = cache.InjectDevices(spec, ids...)
+	require.NoError(m.t, err)
+	var out []string
+	for _, d := range spec.Linux.Devices {
+		assert.Equal(m.t, []int64{1, 3}, []int64{d.Major, d.Minor}, "it does what /dev/null does")
+		out = append(out, d.Path)
+	}
+	assert.Len(m.t, spec.Linux.Resources.Devices, len(out), "the container may open these and no others")
+	return out
+}
+
+func TestAContainerHasTheGPUsOfItsClaim(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	a, err := m.prepare(claimOf("a", "gpu-5", "gpu-2"))
+	require.NoError(t, err)
+	b, err := m.prepare(claimOf("b", "gpu-0"))
+	require.NoError(t, err)
+	assert.Equal(t, []string{"/dev/nvidia5", "/dev/nvidia2"}, m.files(a))
+	assert.Equal(t, []string{"/dev/nvidia0"}, m.files(b))
+
+	again, err := m.prepare(claimOf("a", "gpu-5", "gpu-2"))
+	require.NoError(t, err, "the kubelet may ask twice")
+	assert.Equal(t, a, again)
+}
+
+// What the API server, kube-scheduler and the kubelet let pass.
+func TestAClaimThatMayNotHaveItsDevicesIsRefused(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	_, err := m.prepare(claimOf("a", "gpu-3"))
+	require.NoError(t, err)
+	for name, c := range map[string]struct {
+		change func(*resourceapi.ResourceClaim)
+		want   string
+	}{
+		"of another claim": {func(*resourceapi.ResourceClaim) {}, "gpu-3 belongs to the claim jobs/claim-a (a) until its pod has ended"},
+		"not there":        {func(c *resourceapi.ResourceClaim) { c.Status.Allocation.Devices.Results[0].Device = "gpu-8" }, "this machine has no gpu-8"},
+		"of another node":  {func(c *resourceapi.ResourceClaim) { c.Status.Allocation.Devices.Results[0].Pool = "n2" }, "it was given gpu-3 of n2; this machine is n1"},
+		"not allocated":    {func(c *resourceapi.ResourceClaim) { c.Status.Allocation = nil }, "nothing was allocated for it"},
+		"twice": {func(c *resourceapi.ResourceClaim) {
+			*c = *claimOf("b", "gpu-4", "gpu-4")
+		}, "it was given gpu-4 twice"},
+		"more than asked": {func(c *resourceapi.ResourceClaim) {
+			*c = *claimOf("b", "gpu-4", "gpu-5", "gpu-6")
+			c.Spec.Devices.Requests[0].Exactly.Count = 1
+		}, "it asks for 1 devices (gpus), and was given 3"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := claimOf("b", "gpu-3")
+			c.change(b)
+			ids, err := m.prepare(b)
+			require.ErrorContains(t, err, c.want)
+			assert.ErrorContains(t, err, "claim jobs/claim-b")
+			assert.Empty(t, ids)
+			assert.NoFileExists(t, filepath.Join(m.cdi, specName("b")))
+			assert.Len(t, m.Driver.records.of, 1)
+		})
+	}
+	m.end("a")
+	_, err = m.prepare(claimOf("b", "gpu-3"))
+	require.NoError(t, err, "the pod that had it has ended")
+}
+
+func TestAClaimThatNamesOtherDevicesThanBeforeIsRefused(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	_, err := m.prepare(claimOf("a", "gpu-3"))
+	require.NoError(t, err)
+	_, err = m.prepare(claimOf("a", "gpu-4"))
+	require.ErrorContains(t, err, "it was given [gpu-3] on this machine, and names [gpu-4] by now")
+	_, err = m.prepare(claimOf("b", "gpu-4"))
+	require.NoError(t, err)
+}
+
+// Devices of other drivers are other drivers' business.
+func TestDevicesOfOtherDriversAreLeftAlone(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	c := claimOf("a", "gpu-3")
+	c.Status.Allocation.Devices.Results = append(c.Status.Allocation.Devices.Results, resourceapi.DeviceRequestAllocationResult{
+		Request: "nic", Driver: "nic.example.com", Pool: "n1", Device: "gpu-3",
+	})
+	ids, err := m.prepare(c)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"/dev/nvidia3"}, m.files(ids))
+}
+
+func TestTheAgentKnowsAfterItsStartWhatItHandedOut(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	ids, err := m.prepare(claimOf("a", "gpu-3"))
+	require.NoError(t, err)
+
+	// The machine is started anew: the container runtime's folder is gone, the kubelet's is not.
+	require.NoError(t, os.RemoveAll(m.cdi))
+	m.restart(8)
+	assert.Equal(t, []string{"/dev/nvidia3"}, m.files(ids), "its containers can be started again")
+	_, err = m.prepare(claimOf("b", "gpu-3"))
+	require.ErrorContains(t, err, "gpu-3 belongs to the claim jobs/claim-a")
+
+	m.end("a")
+	m.end("a") // the kubelet may ask twice
+	m.restart(8)
+	assert.NoFileExists(t, filepath.Join(m.cdi, specName("a")))
+	_, err = m.prepare(claimOf("b", "gpu-3"))
+	require.NoError(t, err)
+}
+
+// A GPU that is gone keeps only its own claim from running.
+func TestAGPUIsGoneAfterTheStart(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	a, err := m.prepare(claimOf("a", "gpu-1"))
+	require.NoError(t, err)
+	_, err = m.prepare(claimOf("b", "gpu-7"))
+	require.NoError(t, err)
+	require.NoError(t, os.RemoveAll(m.cdi))
+	m.restart(4)
+	assert.Equal(t, []string{"/dev/nvidia1"}, m.files(a))
+	assert.NoFileExists(t, filepath.Join(m.cdi, specName("b")))
+	_, err = m.prepare(claimOf("b", "gpu-7"))
+	require.ErrorContains(t, err, "this machine has no gpu-7")
+}
+
+// The agent was killed between two of its writes.
+func TestWritesThatWereInterrupted(t *testing.T) {
+	t.Parallel()
+	t.Run("noted, not handed out", func(t *testing.T) {
+		t.Parallel()
+		m := newMachine(t)
+		c := claimOf("a", "gpu-3")
+		r, err := m.read(c)
+		require.NoError(t, err)
+		require.NoError(t, m.Driver.records.add(r))
+		m.restart(8)
+		_, err = m.prepare(claimOf("b", "gpu-3"))
+		require.ErrorContains(t, err, "gpu-3 belongs to the claim jobs/claim-a")
+		ids, err := m.prepare(c)
+		require.NoError(t, err)
+		assert.Equal(t, []string{"/dev/nvidia3"}, m.files(ids))
+	})
+	t.Run("half a record", func(t *testing.T) {
+		t.Parallel()
+		m := newMachine(t)
+		require.NoError(t, os.WriteFile(filepath.Join(m.records, ".new-123"), []byte(`{"uid":"a"`), 0o600))
+		m.restart(8)
+		entries, err := os.ReadDir(m.records)
+		require.NoError(t, err)
+		assert.Empty(t, entries)
+	})
+	t.Run("a file for the container runtime without a record", func(t *testing.T) {
+		t.Parallel()
+		m := newMachine(t)
+		_, err := m.prepare(claimOf("a", "gpu-3"))
+		require.NoError(t, err)
+		require.NoError(t, os.Remove(m.Driver.records.file("a")))
+		other := filepath.Join(m.cdi, "nvidia.json")
+		require.NoError(t, os.WriteFile(other, nil, 0o600))
+		m.restart(8)
+		assert.NoFileExists(t, filepath.Join(m.cdi, specName("a")))
+		assert.FileExists(t, other, "others have files there, too")
+	})
+}
+
+// A record that can't be read may stand for GPUs that a container has: nothing is handed out then.
+func TestARecordThatCantBeRead(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`{"uid":`:                                "unexpected end of JSON input; remove it once no pod of the claim runs on this machine",
+		`{"uid":"b","namespace":"x","name":"y"}`: "it is the record of claim x/y, b; remove it once",
+	} {
+		m := newMachine(t)
+		file := filepath.Join(m.records, "a.json")
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+		_, err := m.open(8)
+		require.ErrorContains(t, err, want)
+		assert.ErrorContains(t, err, file)
+	}
+}
+
+func TestGPUsAsKubernetesIsTold(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	m.restart(130)
+	pools := m.resources().Pools
+	require.Len(t, pools, 1)
+	s := pools["n1"].Slices
+	require.Len(t, s, 3, "an object of the API server holds 64")
+	assert.Len(t, s[0].Devices, 64)
+	assert.Len(t, s[2].Devices, 2)
+	assert.Equal(t, "gpu-129", s[2].Devices[1].Name)
+	of := s[0].Devices[2]
+	assert.Equal(t, "gpu-2", of.Name)
+	assert.Equal(t, int64(2), *of.Attributes["index"].IntValue)
+	assert.Equal(t, "SIM-n1-2", *of.Attributes["uuid"].StringValue)
+	assert.Equal(t, "A100", *of.Attributes["model"].StringValue)
+	assert.True(t, *of.Attributes["simulated"].BoolValue)
+}

@@ -1,0 +1,149 @@
+package agent
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// record is what was handed to the pod of a claim.
+type record struct {
+	UID       types.UID `json:"uid"`
+	Namespace string    `json:"namespace"`
+	Name      string    `json:"name"`
+	// Devices are names of devices of this machine, in the order of the claim.
+	Devices []assigned `json:"devices"`
+}
+
+// assigned is a device for one request of a claim.
+type assigned struct {
+	Request string `json:"request"`
+	Device  string `json:"device"`
+}
+
+func (r *record) has(device string) bool {
+	for _, d := range r.Devices {
+		if d.Device == device {
+			return true
+		}
+	}
+	return false
+}
+
+// records are kept as a file each, in a folder that lives as long as what the kubelet knows of its pods. They outlive the agent and the
+// machine's next start, since the kubelet asks to end a claim by its UID alone.
+type records struct {
+	folder string
+	of     map[types.UID]*record
+}
+
+const recordSuffix = ".json"
+
+// openRecords reads all records. One that can't be read is an error: its devices would be handed out a second time.
+func openRecords(folder string) (*records, error) {
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return nil, err
+	}
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return nil, err
+	}
+	out := &records{folder, map[types.UID]*record{}}
+	for _, e := range entries {
+		file := filepath.Join(folder, e.Name())
+		uid, ok := strings.CutSuffix(e.Name(), recordSuffix)
+		if !ok {
+			// What a write left that was interrupted. Nothing was handed out for it yet.
+			if err := os.Remove(file); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		r := &record{}
+		if err := json.Unmarshal(data, r); err != nil {
+			return nil, fmt.Errorf("%s: %w; remove it once no pod of the claim runs on this machine", file, err)
+		}
+		if string(r.UID) != uid {
+			return nil, fmt.Errorf("%s: it is the record of claim %s/%s, %s; remove it once no pod of the claim runs on this machine", file, r.Namespace, r.Name, r.UID)
+		}
+		out.of[r.UID] = r
+	}
+	return out, nil
+}
+
+// holder returns the claim that has a device; nil if none has.
+func (r *records) holder(device string) *record {
+	for _, other := range r.of {
+		if other.has(device) {
+			return other
+		}
+	}
+	return nil
+}
+
+// add writes a record so that it survives a power cut.
+func (r *records) add(rec *record) error {
+	data, err := json.Marshal(rec)
+	if err != nil {
+		return err
+	}
+	file := r.file(rec.UID)
+	if err := writeDurably(file, data); err != nil {
+		return fmt.Errorf("write %s: %w", file, err)
+	}
+	r.of[rec.UID] = rec
+	return nil
+}
+
+func (r *records) remove(uid types.UID) error {
+	if err := os.Remove(r.file(uid)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	delete(r.of, uid)
+	return nil
+}
+
+func (r *records) file(uid types.UID) string {
+	return filepath.Join(r.folder, string(uid)+recordSuffix)
+}
+
+func writeDurably(file string, data []byte) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(file), ".new-")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(f.Name())
+		}
+	}()
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Sync()
+	}
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), file)
+	}
+	if err != nil {
+		return err
+	}
+	folder, err := os.Open(filepath.Dir(file))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = folder.Close() }()
+	return folder.Sync()
+}

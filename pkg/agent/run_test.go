@@ -1,0 +1,151 @@
+package agent
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	dra "k8s.io/kubelet/pkg/apis/dra/v1"
+	registration "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
+
+	"github.com/openpai/paictl/pkg/kube/kubetest"
+	"github.com/openpai/paictl/pkg/scheduler/claim"
+)
+
+func TestMain(m *testing.M) { os.Exit(kubetest.Wrap(m).Run()) }
+
+// dial connects to a socket as the kubelet does, once it is there.
+func dial(t *testing.T, socket string) *grpc.ClientConn {
+	t.Helper()
+	require.Eventually(t, func() bool { _, err := os.Stat(socket); return err == nil }, 30*time.Second, 10*time.Millisecond)
+	conn, err := grpc.NewClient("unix:"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, conn.Close()) })
+	return conn
+}
+
+// begin runs the agent of a node beside a real API server. The test plays the kubelet's part.
+func begin(t *testing.T, client kubernetes.Interface, o *options) (healthy func() (int, string)) {
+	t.Helper()
+	var lc net.ListenConfig
+	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- run(ctx, o, client, l, slog.New(slog.DiscardHandler)) }()
+	t.Cleanup(func() {
+		cancel()
+		assert.NoError(t, <-ended)
+	})
+	return func() (int, string) {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+l.Addr().String()+"/readyz", nil)
+		require.NoError(t, err)
+		resp, err := http.DefaultClient.Do(req)
+		require.NoError(t, err)
+		defer func() { _ = resp.Body.Close() }()
+		body, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		return resp.StatusCode, string(body)
+	}
+}
+
+func TestTheAgentServesTheKubelet(t *testing.T) {
+	t.Parallel()
+	client := kubetest.Start(t).Client
+	kubelet, err := os.MkdirTemp("", "pai-agent-") // the path of a socket can't be long
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, os.RemoveAll(kubelet)) })
+	require.NoError(t, os.Mkdir(filepath.Join(kubelet, "plugins_registry"), 0o700))
+	o := &options{node: "agent-1", kubelet: kubelet, cdi: filepath.Join(kubelet, "cdi"), simulated: filepath.Join(kubelet, "machines.json")}
+	require.NoError(t, os.WriteFile(o.simulated, []byte(`{"agent-1":{"model":"A100","count":4}}`), 0o600))
+	_, err = client.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: o.node}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	_, err = client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "agent"}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	healthy := begin(t, client, o)
+
+	registrar := registration.NewRegistrationClient(dial(t, filepath.Join(kubelet, "plugins_registry", claim.Driver+"-reg.sock")))
+	code, text := healthy()
+	assert.Equal(t, http.StatusServiceUnavailable, code)
+	assert.Contains(t, text, "the kubelet hasn't asked for the driver yet")
+	info, err := registrar.GetInfo(t.Context(), &registration.InfoRequest{})
+	require.NoError(t, err)
+	assert.Equal(t, []string{registration.DRAPlugin, claim.Driver}, []string{info.GetType(), info.GetName()})
+	_, err = registrar.NotifyRegistrationStatus(t.Context(), &registration.RegistrationStatus{Error: "too old"})
+	require.Error(t, err)
+	code, text = healthy()
+	assert.Equal(t, http.StatusServiceUnavailable, code)
+	assert.Contains(t, text, "the kubelet refused the driver: too old")
+	_, err = registrar.NotifyRegistrationStatus(t.Context(), &registration.RegistrationStatus{PluginRegistered: true})
+	require.NoError(t, err)
+	code, _ = healthy()
+	assert.Equal(t, http.StatusOK, code)
+
+	published := func() (names []string) {
+		list, err := client.ResourceV1().ResourceSlices().List(t.Context(), metav1.ListOptions{FieldSelector: "spec.nodeName=" + o.node})
+		require.NoError(t, err)
+		for _, s := range list.Items {
+			for _, d := range s.Spec.Devices {
+				names = append(names, d.Name)
+			}
+		}
+		return names
+	}
+	require.Eventually(t, func() bool { return len(published()) == 4 }, 30*time.Second, 50*time.Millisecond)
+	assert.Equal(t, []string{"gpu-0", "gpu-1", "gpu-2", "gpu-3"}, published())
+
+	made := func(name, device string) *dra.Claim {
+		c := claimOf(name, device)
+		c.Namespace, c.Name, c.UID = "agent", name, ""
+		status := c.Status
+		c, err := client.ResourceV1().ResourceClaims("agent").Create(t.Context(), c, metav1.CreateOptions{})
+		require.NoError(t, err)
+		c.Status = status
+		c.Status.Allocation.Devices.Results[0].Pool = o.node
+		c.Status.ReservedFor = []resourceapi.ResourceClaimConsumerReference{{Resource: "pods", Name: name, UID: "uid-of-" + c.UID}}
+		c, err = client.ResourceV1().ResourceClaims("agent").UpdateStatus(t.Context(), c, metav1.UpdateOptions{})
+		require.NoError(t, err)
+		return &dra.Claim{Namespace: "agent", Name: name, Uid: string(c.UID)}
+	}
+	plugin := dra.NewDRAPluginClient(dial(t, info.GetEndpoint()))
+	a, b := made("a", "gpu-2"), made("b", "gpu-2")
+	answer, err := plugin.NodePrepareResources(t.Context(), &dra.NodePrepareResourcesRequest{Claims: []*dra.Claim{a, b}})
+	require.NoError(t, err)
+	require.Empty(t, answer.GetClaims()[a.GetUid()].GetError())
+	assert.Equal(t, []string{kind + "=" + a.GetUid() + "-gpu-2"}, answer.GetClaims()[a.GetUid()].GetDevices()[0].GetCdiDeviceIds())
+	assert.Contains(t, answer.GetClaims()[b.GetUid()].GetError(), "gpu-2 belongs to the claim agent/a")
+
+	_, err = plugin.NodeUnprepareResources(t.Context(), &dra.NodeUnprepareResourcesRequest{Claims: []*dra.Claim{a}})
+	require.NoError(t, err)
+	answer, err = plugin.NodePrepareResources(t.Context(), &dra.NodePrepareResourcesRequest{Claims: []*dra.Claim{b}})
+	require.NoError(t, err)
+	assert.Empty(t, answer.GetClaims()[b.GetUid()].GetError())
+}
+
+func TestTheCommandLine(t *testing.T) {
+	t.Parallel()
+	for want, args := range map[string][]string{
+		"--node is missing":                          {"--simulated=x", "--node="},
+		"--simulated is missing":                     {"--node=n1"},
+		`unexpected argument "more"`:                 {"--node=n1", "--simulated=x", "more"},
+		"flag provided but not defined: -privileged": {"--privileged"},
+		"no such file or directory":                  {"--node=n1", "--simulated=/nowhere", "--kubeconfig=/nowhere"},
+	} {
+		assert.ErrorContains(t, Run(t.Context(), args, io.Discard), want)
+	}
+	assert.NoError(t, Run(t.Context(), []string{"--help"}, io.Discard))
+}

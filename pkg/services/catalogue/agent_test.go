@@ -1,0 +1,44 @@
+package catalogue
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/pkg/config"
+)
+
+// agentOf loads paictl's own charts. g1 and g2 have GPUs, real or simulated ones; m1 has none.
+func agentOf(t *testing.T, simulated bool, section string) (*Service, config.Findings) {
+	t.Helper()
+	cfg := gpuCluster(t, 1, section)
+	cfg.Layout.MachineSKU["8x-a100"].GPU.Simulated = simulated
+	c, found, err := Load(t.Context(), cfg, Options{})
+	require.NoError(t, err)
+	return c.Get(AgentService), found
+}
+
+func TestTheAgentRunsWhereGPUsAreSimulated(t *testing.T) {
+	t.Parallel()
+	s, found := agentOf(t, true, "agent: {service: {port: 9999}}\n")
+	require.NoError(t, found.Err())
+	assert.True(t, s.Enabled)
+	gpus := map[string]any{"model": "A100", "count": int64(8)}
+	assert.Equal(t, map[string]any{"g1": gpus, "g2": gpus}, s.Values[keyGlobal].(map[string]any)[keySimulatedGPUs])
+	terms := s.Values[keyAffinity].(map[string]any)["nodeAffinity"].(map[string]any)["requiredDuringSchedulingIgnoredDuringExecution"].(map[string]any)["nodeSelectorTerms"]
+	assert.Equal(t, []any{map[string]any{"matchFields": []any{map[string]any{"key": "metadata.name", "operator": "In", "values": []any{"g1", "g2"}}}}}, terms)
+	assert.Equal(t, map[string]any{"port": int64(9999)}, s.Values["service"], "the section holds")
+}
+
+func TestTheAgentIsOffWhereGPUsAreReal(t *testing.T) {
+	t.Parallel()
+	s, found := agentOf(t, false, "")
+	require.NoError(t, found.Err())
+	assert.False(t, s.Enabled)
+	s, _ = agentOf(t, true, "agent: {enabled: false}\n")
+	assert.False(t, s.Enabled)
+	_, found = agentOf(t, false, "agent: {enabled: true}\n")
+	assert.Contains(t, strings.Join(lines(found), "\n"), "no machine simulates GPUs, and real ones can't be handed out yet")
+}

@@ -1,0 +1,171 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestTheAgentHandsOutGPUs runs the agent beside real kubelets, on machines that pretend to have eight GPUs each. Kubernetes' own scheduler
+// gives them out.
+func TestTheAgentHandsOutGPUs(t *testing.T) {
+	a := &agents{services: sharedServices(t)}
+	a.push()
+	a.start(0, "-n", "agent")
+	a.worker = a.names[1]
+	t.Cleanup(func() {
+		a.kubectl("delete pods,resourceclaims,resourceclaimtemplates,deviceclasses -l test=agent --timeout=180s --grace-period=1 --ignore-not-found")
+	})
+
+	t.Run("machines publish their GPUs", func(t *testing.T) {
+		for _, worker := range a.names[1:] {
+			eventually(t, time.Minute, worker+" has eight", func() bool { return len(a.published(worker)) == 8 })
+		}
+		assert.Empty(t, a.published(a.names[0]), "the master has none")
+	})
+	t.Run("a container sees the GPUs of its claim and no others", func(t *testing.T) {
+		a.apply(deviceClass)
+		a.submit("a", 3, "")
+		a.submit("b", 5, "")
+		three, five := a.sees("a"), a.sees("b")
+		assert.Len(t, three, 3)
+		all := append(slices.Clone(three), five...)
+		slices.Sort(all)
+		assert.Equal(t, []string{"nvidia0", "nvidia1", "nvidia2", "nvidia3", "nvidia4", "nvidia5", "nvidia6", "nvidia7"}, all)
+		a.submit("none", 0, "{name: NVIDIA_VISIBLE_DEVICES, value: all}")
+		assert.Empty(t, a.sees("none"))
+	})
+	t.Run("what another has is refused, whoever says otherwise", func(t *testing.T) {
+		taken := strings.Replace(a.sees("a")[0], "nvidia", "gpu-", 1)
+		a.apply(fmt.Sprintf(thief, a.worker))
+		a.kubectl(fmt.Sprintf(`patch resourceclaim thief --subresource=status --type=merge -p '{"status":{"allocation":{"devices":{"results":[{"request":"gpus","driver":"gpu.paictl.openpai.org","pool":"%s","device":"%s"}]}}}}'`, a.worker, taken))
+		eventually(t, time.Minute, "the agent refuses it", func() bool {
+			return strings.Contains(a.kubectl("get events --field-selector involvedObject.name=thief -o jsonpath='{.items[*].message}'"), taken+" belongs to the claim default/a")
+		})
+		a.kubectl("delete pod thief --grace-period=1")
+		a.kubectl("delete resourceclaim thief --ignore-not-found")
+	})
+	t.Run("an agent publishes for its own machine alone", func(t *testing.T) {
+		out := a.on(a.names[0], `KUBECONFIG=/etc/kubernetes/admin.conf kubectl --as=system:serviceaccount:pai-system:agent delete resourceslices --all 2>&1 || true`)
+		assert.Contains(t, out, "an agent may publish only the GPUs of its own machine")
+		assert.Len(t, a.published(a.worker), 8)
+	})
+	t.Run("pods keep their GPUs while the kubelet and the agent start again", func(t *testing.T) {
+		before := a.containers()
+		a.submit("waits", 1, "")
+		a.on(a.worker, "systemctl restart kubelet")
+		eventually(t, 90*time.Second, "the GPUs are published again", func() bool { return len(a.published(a.worker)) == 8 })
+		a.kubectl("-n pai-system delete pod -l app.kubernetes.io/name=agent --field-selector spec.nodeName=" + a.worker)
+		a.kubectl("-n pai-system rollout status daemonset/agent --timeout=120s")
+		assert.Equal(t, before, a.containers())
+		free := a.sees("a")
+		a.kubectl("delete pod a --grace-period=1 --timeout=120s") // the agent that ends it isn't the one that began it
+		assert.Subset(t, free, a.sees("waits"), "it has what the other had")
+	})
+	t.Run("containers have the same GPUs after the machine's next start", func(t *testing.T) {
+		before := a.sees("b")
+		ok(t, "sandbox", "stop", "--dir", a.dir, a.worker)
+		ok(t, "sandbox", "start", "--dir", a.dir, a.worker)
+		eventually(t, 3*time.Minute, "the container is started again", func() bool {
+			return a.kubectl(`get pod b -o jsonpath='{.status.containerStatuses[0].ready} {.status.containerStatuses[0].restartCount}'`) == "true 1"
+		})
+		assert.Equal(t, before, a.sees("b"))
+	})
+}
+
+// agents are those of the shared cluster.
+type agents struct {
+	*services
+	worker string // where pods run
+}
+
+const deviceClass = `
+apiVersion: resource.k8s.io/v1
+kind: DeviceClass
+metadata: {name: simulated, labels: {test: agent}}
+spec: {selectors: [{cel: {expression: "device.driver == 'gpu.paictl.openpai.org'"}}]}
+`
+
+// thief is a pod that passes the scheduler; its claim isn't allocated yet. %s is its node.
+const thief = `
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: thief, labels: {test: agent}}
+spec: {devices: {requests: [{name: gpus, exactly: {deviceClassName: simulated, count: 1}}]}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: thief, labels: {test: agent}}
+spec:
+  nodeName: %s
+  containers:
+    - {name: main, image: "docker.io/openpai/examples-python:3", imagePullPolicy: Never, resources: {claims: [{name: gpus}]}}
+  resourceClaims: [{name: gpus, resourceClaimName: thief}]
+`
+
+// apply makes objects in the namespace default.
+func (a *agents) apply(text string) {
+	a.t.Helper()
+	a.on(a.names[0], "KUBECONFIG=/etc/kubernetes/admin.conf kubectl apply -f - 2>&1 <<'END'\n"+text+"\nEND\n")
+}
+
+// submit makes a pod that prints which GPUs it sees whenever it is started.
+func (a *agents) submit(name string, gpus int, env string) {
+	a.t.Helper()
+	claims, resources := "", ""
+	if gpus > 0 {
+		a.apply(fmt.Sprintf(`
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: %s, labels: {test: agent}}
+spec: {devices: {requests: [{name: gpus, exactly: {deviceClassName: simulated, count: %d}}]}}
+`, name, gpus))
+		claims, resources = fmt.Sprintf("resourceClaims: [{name: gpus, resourceClaimName: %s}]", name), "resources: {claims: [{name: gpus}]}"
+	}
+	a.apply(fmt.Sprintf(`
+apiVersion: v1
+kind: Pod
+metadata: {name: %[1]s, labels: {test: agent}}
+spec:
+  nodeSelector: {kubernetes.io/hostname: %[2]s}
+  terminationGracePeriodSeconds: 1
+  containers:
+    - name: main
+      image: docker.io/openpai/examples-python:3
+      imagePullPolicy: Never
+      command: [python3, -c, "import json, os, time; print(json.dumps(sorted(f for f in os.listdir('/dev') if f.startswith('nvidia'))), flush=True); time.sleep(86400)"]
+      env: [%[3]s]
+      %[4]s
+  %[5]s
+`, name, a.worker, env, resources, claims))
+}
+
+// sees waits for what a pod prints: the device files of GPUs that it has.
+func (a *agents) sees(name string) (files []string) {
+	a.t.Helper()
+	eventually(a.t, 2*time.Minute, name+" runs", func() bool {
+		out, err := a.try(a.names[0], "KUBECONFIG=/etc/kubernetes/admin.conf kubectl logs "+name)
+		return err == nil && json.Unmarshal([]byte(strings.TrimSpace(out)), &files) == nil
+	})
+	return files
+}
+
+// published are the devices of a node.
+func (a *agents) published(node string) []string {
+	a.t.Helper()
+	return strings.Fields(a.kubectl("get resourceslices --field-selector spec.nodeName=" + node + " -o jsonpath='{.items[*].spec.devices[*].name}'"))
+}
+
+// containers tell whether one was started again.
+func (a *agents) containers() string {
+	a.t.Helper()
+	out := a.kubectl(`get pods a b -o jsonpath='{range .items[*]}{.status.containerStatuses[0].containerID} {end}'`)
+	require.NotEmpty(a.t, strings.Fields(out))
+	return out
+}
