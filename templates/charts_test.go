@@ -85,6 +85,7 @@ var variants = []variant{
 	{"paictl", func(t *testing.T, chart string) map[string]any {
 		v := values(t, chart)
 		own, _ := v["global"].(map[string]any) // what one service is told alone
+		affinity, named := v["affinity"]
 		maps.Copy(v, values(t, "paictl"))
 		maps.Copy(v["global"].(map[string]any), own)
 		switch load(t, chart).Metadata.Annotations[annotationPlacement] {
@@ -94,6 +95,9 @@ var variants = []variant{
 		case "all":
 			delete(v, "affinity")
 			v["tolerations"] = []any{map[string]any{"operator": "Exists"}}
+		}
+		if named {
+			v["affinity"] = affinity
 		}
 		return v
 	}},

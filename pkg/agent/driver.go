@@ -89,12 +89,12 @@ func (d *Driver) removeLeftSpecs() error {
 
 // PrepareResourceClaims hands out the devices of claims. It refuses a claim whose devices aren't free, aren't there, or are not what it
 // asked for: neither the API server nor the kubelet looks.
-func (d *Driver) PrepareResourceClaims(_ context.Context, claims []*resourceapi.ResourceClaim) (map[types.UID]kubeletplugin.PrepareResult, error) {
+func (d *Driver) PrepareResourceClaims(ctx context.Context, claims []*resourceapi.ResourceClaim) (map[types.UID]kubeletplugin.PrepareResult, error) {
 	out := make(map[types.UID]kubeletplugin.PrepareResult, len(claims))
 	for _, c := range claims {
 		devices, err := d.prepare(c)
 		if err != nil {
-			d.log.Error("claim refused", "claim", c.Namespace+"/"+c.Name, "uid", c.UID, "err", err)
+			d.log.ErrorContext(ctx, "claim refused", "claim", c.Namespace+"/"+c.Name, "uid", c.UID, "err", err)
 			err = fmt.Errorf("claim %s/%s: %w", c.Namespace, c.Name, err)
 		}
 		out[c.UID] = kubeletplugin.PrepareResult{Devices: devices, Err: err}
@@ -175,7 +175,7 @@ func names(r *record) []string {
 }
 
 // UnprepareResourceClaims takes back what claims had. The kubelet calls it when no container of their pods runs any more.
-func (d *Driver) UnprepareResourceClaims(_ context.Context, claims []kubeletplugin.NamespacedObject) (map[types.UID]error, error) {
+func (d *Driver) UnprepareResourceClaims(ctx context.Context, claims []kubeletplugin.NamespacedObject) (map[types.UID]error, error) {
 	out := make(map[types.UID]error, len(claims))
 	for _, c := range claims {
 		err := d.specs.RemoveSpec(specName(c.UID))
@@ -183,9 +183,9 @@ func (d *Driver) UnprepareResourceClaims(_ context.Context, claims []kubeletplug
 			err = d.records.remove(c.UID)
 		}
 		if err != nil {
-			d.log.Error("claim not ended", "claim", c.String(), "err", err)
+			d.log.ErrorContext(ctx, "claim not ended", "claim", c.String(), "err", err)
 		} else {
-			d.log.Info("claim ended", "claim", c.String(), "uid", c.UID)
+			d.log.InfoContext(ctx, "claim ended", "claim", c.String(), "uid", c.UID)
 		}
 		out[c.UID] = err
 	}
@@ -195,7 +195,7 @@ func (d *Driver) UnprepareResourceClaims(_ context.Context, claims []kubeletplug
 // HandleError takes note of what goes wrong beside calls, and ends the agent where trying again doesn't help.
 func (d *Driver) HandleError(ctx context.Context, err error, msg string) {
 	if errors.Is(err, kubeletplugin.ErrRecoverable) {
-		d.log.WarnContext(ctx, msg, "err", err)
+		d.log.WarnContext(ctx, "trying again", "what", msg, "err", err)
 		return
 	}
 	d.fatal(fmt.Errorf("%s: %w", msg, err))

@@ -66,7 +66,7 @@ func begin(t *testing.T, client kubernetes.Interface, o *options) (healthy func(
 func TestTheAgentServesTheKubelet(t *testing.T) {
 	t.Parallel()
 	client := kubetest.Start(t).Client
-	kubelet, err := os.MkdirTemp("", "pai-agent-") // the path of a socket can't be long
+	kubelet, err := os.MkdirTemp("", "pai-agent-") //nolint:usetesting // the path of a socket can't be long
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, os.RemoveAll(kubelet)) })
 	require.NoError(t, os.Mkdir(filepath.Join(kubelet, "plugins_registry"), 0o700))

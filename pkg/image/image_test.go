@@ -68,7 +68,7 @@ func TestImagesGoWhereTheConfigurationSays(t *testing.T) {
 		want  []string
 	}{
 		"own images without a word":      {both, nil, false, ours},
-		"one image by name":              {both, []string{"pai-volume"}, false, ours[4:5]},
+		"one image by name":              {both, []string{"pai-volume"}, false, ours[5:6]},
 		"an upstream image by name":      {both, []string{"prometheus"}, false, []string{mirrored}},
 		"all images":                     {both, nil, true, append(ours, mirrored)},
 		"own images need no mirror":      {own, nil, false, ours},
@@ -92,7 +92,7 @@ func TestAPlanThatCannotBeIsRefused(t *testing.T) {
 	}{
 		"an unknown name":               {Destination{Registry: "r.io/x", Tag: "v1"}, []string{"nothing"}, false, "holds no image nothing", "image list"},
 		"upstream images and no mirror": {Destination{Registry: "r.io/x", Tag: "v1"}, nil, true, upstreamRef, "cluster.docker-registry.mirror"},
-		"own images and no registry":    {Destination{Mirror: "m.io"}, nil, false, "no registry is named for pai-controller", "--registry"},
+		"own images and no registry":    {Destination{Mirror: "m.io"}, nil, false, "no registry is named for pai-agent", "--registry"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Plan(b, tt.d, tt.names, tt.all)
@@ -113,8 +113,8 @@ func TestAMissingOwnImageNamesTheCommandThatMakesIt(t *testing.T) {
 	b, err := w.Commit()
 	require.NoError(t, err)
 	_, err = Plan(b, Destination{Registry: "r.io/x", Tag: "v1"}, nil, false)
-	require.ErrorContains(t, err, "holds no image pai-controller")
-	assert.Contains(t, hint.Of(err), "paictl image build pai-controller")
+	require.ErrorContains(t, err, "holds no image pai-agent")
+	assert.Contains(t, hint.Of(err), "paictl image build pai-agent")
 }
 
 // The charts' own rule is in templates/library/_pai.tpl.

@@ -19,9 +19,10 @@ func TestTheAgentHandsOutGPUs(t *testing.T) {
 	a.push()
 	a.start(0, "-n", "agent")
 	a.worker = a.names[1]
-	t.Cleanup(func() {
-		a.kubectl("delete pods,resourceclaims,resourceclaimtemplates,deviceclasses -l test=agent --timeout=180s --grace-period=1 --ignore-not-found")
-	})
+	// Not in a clean-up: connections end with the test.
+	defer func() {
+		a.kubectl("delete pods,resourceclaims,deviceclasses -l test=agent --timeout=180s --grace-period=1 --ignore-not-found")
+	}()
 
 	t.Run("machines publish their GPUs", func(t *testing.T) {
 		for _, worker := range a.names[1:] {

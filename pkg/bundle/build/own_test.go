@@ -116,7 +116,7 @@ func TestOwnImagesGoWhereTheirServicesRun(t *testing.T) {
 			assert.Empty(t, img.Roles, "jobs run everywhere")
 			continue
 		}
-		service := map[string]string{"pai-controller": "job-controller", "pai-scheduler": "scheduler", "pai-watchdog": "watchdog", "pai-volume": "storage", "pai-logs": "log-manager"}[img.Name]
+		service := map[string]string{"pai-controller": "job-controller", "pai-scheduler": "scheduler", "pai-watchdog": "watchdog", "pai-volume": "storage", "pai-logs": "log-manager", "pai-agent": "agent"}[img.Name]
 		require.Contains(t, roles, service, "name the service of %s here", img.Name)
 		assert.Equal(t, roles[service], img.Roles, img.Name)
 	}

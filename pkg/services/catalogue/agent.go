@@ -37,16 +37,14 @@ func (b *builder) configureAgent() {
 			"set enabled: false; containers see the GPUs that NVIDIA_VISIBLE_DEVICES names, where NVIDIA's container runtime is the machines' default")
 		return
 	}
-	names := []any{}
+	terms := []any{} // a term of its own for each: Kubernetes allows one name in a term
 	for _, name := range slices.Sorted(maps.Keys(simulated)) {
-		names = append(names, name)
+		terms = append(terms, map[string]any{"matchFields": []any{map[string]any{"key": "metadata.name", "operator": "In", "values": []any{name}}}})
 	}
 	s.Values = mergeComputed(map[string]any{
 		keyGlobal: map[string]any{keySimulatedGPUs: simulated},
 		keyAffinity: map[string]any{"nodeAffinity": map[string]any{
-			"requiredDuringSchedulingIgnoredDuringExecution": map[string]any{"nodeSelectorTerms": []any{
-				map[string]any{"matchFields": []any{map[string]any{"key": "metadata.name", "operator": "In", "values": names}}},
-			}},
+			"requiredDuringSchedulingIgnoredDuringExecution": map[string]any{"nodeSelectorTerms": terms},
 		}},
 	}, s.Values)
 }

@@ -28,7 +28,10 @@ func TestTheAgentRunsWhereGPUsAreSimulated(t *testing.T) {
 	gpus := map[string]any{"model": "A100", "count": int64(8)}
 	assert.Equal(t, map[string]any{"g1": gpus, "g2": gpus}, s.Values[keyGlobal].(map[string]any)[keySimulatedGPUs])
 	terms := s.Values[keyAffinity].(map[string]any)["nodeAffinity"].(map[string]any)["requiredDuringSchedulingIgnoredDuringExecution"].(map[string]any)["nodeSelectorTerms"]
-	assert.Equal(t, []any{map[string]any{"matchFields": []any{map[string]any{"key": "metadata.name", "operator": "In", "values": []any{"g1", "g2"}}}}}, terms)
+	named := func(name string) any {
+		return map[string]any{"matchFields": []any{map[string]any{"key": "metadata.name", "operator": "In", "values": []any{name}}}}
+	}
+	assert.Equal(t, []any{named("g1"), named("g2")}, terms)
 	assert.Equal(t, map[string]any{"port": int64(9999)}, s.Values["service"], "the section holds")
 }
 
