@@ -138,6 +138,7 @@ func (t *tree) placements(at int32, b *bindInfo) error {
 			}
 		}
 		switch {
+		case p.Node == "" && p.Indices != nil && len(p.Indices) == 0: // an open one
 		case p.Node == "" || len(p.Indices) == 0:
 			return t.fault(i, "a placement has no physicalNode, or no physicalLeafCellIndices")
 		case p.Preassigned == nil:

@@ -17,7 +17,8 @@ import (
 // types are the types of the preassigned cells of all leaves of the gang, each with how many leaves
 // in a row have it. virtual has per pod the addresses of the virtual leaves; each begins with the
 // number of components that it shares with the one before. Both are absent if the gang is
-// opportunistic, or "downgraded":true.
+// opportunistic, or "downgraded":true. "moves":2 follows the order if two pods of the gang were given other
+// places.
 
 func appendSlot(b []byte, slot int) []byte {
 	return append(strconv.AppendInt(append(b, `{"slot":`...), int64(slot), 10), ',')
@@ -26,6 +27,9 @@ func appendSlot(b []byte, slot int) []byte {
 // appendShared appends all that follows the slot.
 func appendShared(b []byte, p *cell.Placement) []byte {
 	b = strconv.AppendUint(append(b, `"order":`...), p.Order, 10)
+	if p.Moves > 0 {
+		b = strconv.AppendUint(append(b, `,"moves":`...), p.Moves, 10)
+	}
 	switch {
 	case p.Downgraded:
 		b = append(b, `,"downgraded":true`...)
@@ -124,6 +128,7 @@ func isNumberPath(s string) bool {
 type ours struct {
 	Slot       int        `json:"slot"`
 	Order      uint64     `json:"order"`
+	Moves      uint64     `json:"moves"`
 	Downgraded bool       `json:"downgraded"`
 	Types      []any      `json:"types"`
 	Virtual    [][]string `json:"virtual"`
@@ -135,7 +140,7 @@ var errOtherShape = errors.New("it is not of the gang that " + BindInfoKey + " d
 // is an error.
 func (o *ours) apply(p *cell.Placement) error {
 	if o.Downgraded || o.Virtual == nil {
-		p.Order, p.Downgraded = o.Order, o.Downgraded
+		p.Order, p.Moves, p.Downgraded = o.Order, o.Moves, o.Downgraded
 		if o.Downgraded {
 			for i := range p.Pods {
 				p.Pods[i].Preassigned = make([]string, len(p.Pods[i].Indices))
@@ -151,7 +156,7 @@ func (o *ours) apply(p *cell.Placement) error {
 	if err != nil {
 		return err
 	}
-	p.Order = o.Order
+	p.Order, p.Moves = o.Order, o.Moves
 	for i := range p.Pods {
 		n := len(p.Pods[i].Indices)
 		p.Pods[i].Preassigned, p.Pods[i].Virtual = types[:n:n], virtual[i]

@@ -134,11 +134,11 @@ func (b *bindInfo) order(r *cell.Request, own int) int {
 	if !bySize(b.pods, sets) {
 		b.byShape(r, sets)
 	}
-	mark := &b.pods[own].Indices[0] // an address that only this pod has
+	at := b.pods[own]
 	slices.SortStableFunc(b.pods, func(x, y cell.PodPlacement) int {
 		return cmp.Compare(uint(x.Set), uint(y.Set)) // what belongs to no set, -1, goes last
 	})
-	return slices.IndexFunc(b.pods, func(p cell.PodPlacement) bool { return &p.Indices[0] == mark })
+	return slices.IndexFunc(b.pods, func(p cell.PodPlacement) bool { return p.Node == at.Node && slices.Equal(p.Indices, at.Indices) })
 }
 
 // sortPod brings the devices of a pod in ascending order.
@@ -193,7 +193,22 @@ func bySize(pods []cell.PodPlacement, sets []cell.PodSet) bool {
 			}
 		}
 	}
+	fillOpen(pods, left)
 	return true
+}
+
+// fillOpen gives open placements, whose size isn't known, to the sets that have room, in their order.
+func fillOpen(pods []cell.PodPlacement, left []int) {
+	set := 0
+	for i := range pods {
+		for set < len(left) && left[set] == 0 {
+			set++
+		}
+		if pods[i].Node == "" && set < len(left) {
+			pods[i].Set = set
+			left[set]--
+		}
+	}
 }
 
 // byShape matches them by their order, if the groups of the bind info are those of the request.
@@ -217,7 +232,7 @@ func (b *bindInfo) byShape(r *cell.Request, sets []cell.PodSet) {
 	i := 0
 	for j, s := range sets {
 		for range s.Count {
-			if s.CellType == "" && len(b.pods[i].Indices) != s.Cells {
+			if s.CellType == "" && b.pods[i].Node != "" && len(b.pods[i].Indices) != s.Cells {
 				for k := range b.pods {
 					b.pods[k].Set = -1
 				}

@@ -292,3 +292,21 @@ func BenchmarkReadBound(b *testing.B) {
 		}
 	}
 }
+
+func TestOpenPlacesAndMovesAreReadBack(t *testing.T) {
+	for name, open := range map[string][]int{"the first": {0}, "of two sizes": {1, 2}, "the last": {2}} {
+		t.Run(name, func(t *testing.T) {
+			r, p := trainers()
+			p.Moves = 3
+			for _, i := range open {
+				p.Pods[i] = cell.PodPlacement{Set: p.Pods[i].Set, Indices: []int32{}, Preassigned: []string{}}
+			}
+			slot := (open[len(open)-1] + 1) % 3
+			got, gotSlot, err := ReadBound(r, bound(Write(r, decide(p, slot))))
+			require.NoError(t, err)
+			assert.Equal(t, slot, gotSlot)
+			p.Text = ""
+			assert.Equal(t, p, got)
+		})
+	}
+}

@@ -191,6 +191,9 @@ func (s *state) tryClass(g *gang, like *pod) (queue.Attempt, []*corev1.Pod) {
 		}
 		return queue.Unfit, nil
 	}
+	if g.runs(like.class) {
+		return s.rejoin(g, ready)
+	}
 	p := ready[0]
 	nodes := s.nodesFor(g, ready)
 	d := s.schedule(p, nodes)
@@ -210,9 +213,7 @@ func (s *state) tryClass(g *gang, like *pod) (queue.Attempt, []*corev1.Pod) {
 		return queue.Waits, pods
 	case cell.Refuse:
 		for _, q := range ready {
-			s.forgetTrial(q)
-			q.reason = d.Reason
-			s.tell(q, corev1.EventTypeWarning, api.ReasonRefused, d.Reason)
+			s.refused(q, d.Reason)
 		}
 		return queue.Unfit, nil
 	}
@@ -221,6 +222,42 @@ func (s *state) tryClass(g *gang, like *pod) (queue.Attempt, []*corev1.Pod) {
 		s.wait(q, d.Reason)
 	}
 	return s.waitsFor(g, p), nil
+}
+
+// refused tells a pod that it can't have a place.
+func (s *state) refused(p *pod, reason string) {
+	s.forgetTrial(p)
+	p.reason = reason
+	s.tell(p, corev1.EventTypeWarning, api.ReasonRefused, reason)
+}
+
+// runs reports whether pods of a gang have their places.
+func (g *gang) runs(class string) bool {
+	return slices.ContainsFunc(g.pods, func(p *pod) bool {
+		return p.class == class && (p.state == api.Binding || p.state == api.Bound)
+	})
+}
+
+// rejoin gives places to pods of a gang that runs, each on the nodes that it may run on itself: the others stay where they are,
+// and one that finds no place keeps none from its own.
+func (s *state) rejoin(g *gang, ready []*pod) (queue.Attempt, []*corev1.Pod) {
+	var out []*corev1.Pod
+	for _, p := range ready {
+		d := s.schedule(p, s.nodesFor(g, []*pod{p}))
+		s.count.decisions.WithLabelValues(string(d.Result)).Inc()
+		if d.Result == cell.Refuse {
+			s.refused(p, d.Reason)
+			continue
+		}
+		s.forgetTrial(p)
+		if s.give(p, &d) {
+			out = append(out, p.object)
+		}
+	}
+	if len(out) < len(ready) {
+		return queue.Unfit, out
+	}
+	return queue.Starts, out
 }
 
 // waitsFor says what a gang waits for that has waited so long that what becomes free could be held for it: in vain, if it
@@ -332,29 +369,36 @@ func (s *state) assume(ready []*pod, nodes cell.Nodes, d cell.Decision) []*corev
 			d = s.schedule(p, nodes)
 			s.count.decisions.WithLabelValues(string(d.Result)).Inc()
 		}
-		if d.Result != cell.Bind {
-			s.wait(p, d.Reason)
-			continue
+		if s.give(p, &d) {
+			out = append(out, p.object)
 		}
-		downgrades, err := s.core.Allocate(cell.PodID(p.uid), p.request, d.Placement, d.Slot)
-		if err != nil {
-			s.log.Error("a place that was found can't be taken", "pod", p.key, "err", err)
-			s.wait(p, err.Error())
-			continue
-		}
-		p.state, p.reason, p.assumed = api.Binding, "", s.now()
-		p.node, p.indices, p.slot = d.Node, d.Indices, d.Slot
-		p.bound = annotation.Write(p.request, &d)
-		if s.core.WantsCPU(p.request) {
-			p.bound.Isolation = "" // containers would take the numbers of CPU cells for GPUs, which on a machine that has some are others'
-		}
-		p.trial, p.could = "", ""
-		s.places.set(p.uid, p.node, false)
-		s.apply(downgrades)
-		s.log.Debug("decided", "pod", p.key, "node", p.node, "gpus", p.bound.Isolation)
-		out = append(out, p.object)
 	}
 	return out
+}
+
+// give gives a pod the place that was decided, if it is one, and reports whether it has it.
+func (s *state) give(p *pod, d *cell.Decision) bool {
+	if d.Result != cell.Bind {
+		s.wait(p, d.Reason)
+		return false
+	}
+	downgrades, err := s.core.Allocate(cell.PodID(p.uid), p.request, d.Placement, d.Slot)
+	if err != nil {
+		s.log.Error("a place that was found can't be taken", "pod", p.key, "err", err)
+		s.wait(p, err.Error())
+		return false
+	}
+	p.state, p.reason, p.assumed = api.Binding, "", s.now()
+	p.node, p.indices, p.slot = d.Node, d.Indices, d.Slot
+	p.bound = annotation.Write(p.request, d)
+	if s.core.WantsCPU(p.request) {
+		p.bound.Isolation = "" // containers would take the numbers of CPU cells for GPUs, which on a machine that has some are others'
+	}
+	p.trial, p.could = "", ""
+	s.places.set(p.uid, p.node, false)
+	s.apply(downgrades)
+	s.log.Debug("decided", "pod", p.key, "node", p.node, "gpus", p.bound.Isolation)
+	return true
 }
 
 // wait keeps a pod waiting.

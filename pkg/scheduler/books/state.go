@@ -71,6 +71,8 @@ type pod struct {
 	indices []int32
 	slot    int
 	bound   annotation.Bound
+	// retold: since then BindInfoKey has changed, too.
+	retold bool
 	// assumed is when it got its place. permitted: kube-scheduler can bind it there. sent: it was asked to, and nothing is
 	// known of the outcome.
 	assumed         time.Time
@@ -246,7 +248,7 @@ func (s *state) release(p *pod) {
 		s.unblock(p)
 	}
 	p.state, p.node, p.indices, p.bound = api.Waiting, "", nil, annotation.Bound{}
-	p.permitted, p.sent = false, false
+	p.permitted, p.sent, p.retold = false, false, false
 	p.trial, p.could = "", ""
 }
 
@@ -295,12 +297,22 @@ func (s *state) apply(downgrades []cell.Downgrade) {
 			if p == nil {
 				continue
 			}
-			p.bound.Placement = annotation.WritePlacement(d.Placement, p.slot)
+			p.retell(d.Placement)
 			if p.state == api.Bound {
 				s.todo(task{annotate, p.uid})
 			}
 			s.events.Event(p.object, corev1.EventTypeNormal, reason, text)
 		}
+	}
+}
+
+// retell makes a pod's annotations say what a placement does. Its PlacementKey has to fit the places that BindInfoKey has, which
+// changes where a pod of the gang has moved.
+func (p *pod) retell(at *cell.Placement) {
+	p.bound.Placement = annotation.WritePlacement(at, p.slot)
+	if at.Moves > 0 {
+		own := cell.Decision{Result: cell.Bind, Node: p.node, Indices: p.indices, Chain: at.Chain, Placement: at, Slot: p.slot}
+		p.bound.BindInfo, p.retold = annotation.Write(p.request, &own).BindInfo, true
 	}
 }
 

@@ -84,36 +84,39 @@ func (w *work) do(ctx context.Context, t task) error {
 	defer done()
 	ctx, cancel := context.WithTimeout(ctx, bindTimeout)
 	defer cancel()
-	obj, text := w.b.subject(t)
+	obj, annotations := w.b.subject(t)
 	switch {
 	case obj == nil:
 		return nil
 	case t.kind == evict:
 		return w.evict(ctx, obj)
 	}
-	return w.patch(ctx, obj, annotation.PlacementKey, text)
+	return w.patch(ctx, obj, annotations)
 }
 
-// subject returns the pod that a task is about and the text to write, nil if there is nothing to do.
-func (b *Books) subject(t task) (obj *corev1.Pod, text string) {
+// subject returns the pod that a task is about and the annotations to write, nil if there is nothing to do.
+func (b *Books) subject(t task) (obj *corev1.Pod, annotations map[string]string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.state == nil {
-		return nil, ""
+		return nil, nil
 	}
 	p := b.state.pods[t.uid]
 	if p == nil {
-		return nil, ""
+		return nil, nil
 	}
 	switch t.kind {
 	case evict:
 		if p.object.DeletionTimestamp != nil || !b.state.mustGo(p) {
-			return nil, ""
+			return nil, nil
 		}
 	case annotate:
-		text = p.bound.Placement
+		annotations = map[string]string{annotation.PlacementKey: p.bound.Placement}
+		if p.retold {
+			annotations[annotation.BindInfoKey] = p.bound.BindInfo
+		}
 	}
-	return p.object, text
+	return p.object, annotations
 }
 
 // mustGo reports whether a victim still is one: who needs its place may have left meanwhile.
@@ -160,17 +163,17 @@ func (w *work) evict(ctx context.Context, obj *corev1.Pod) error {
 	return nil
 }
 
-// patch writes one annotation, unless the pod is another one by now.
-func (w *work) patch(ctx context.Context, obj *corev1.Pod, key, value string) error {
+// patch writes annotations, unless the pod is another one by now.
+func (w *work) patch(ctx context.Context, obj *corev1.Pod, annotations map[string]string) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": obj.UID, "annotations": map[string]string{key: value},
+		"uid": obj.UID, "annotations": annotations,
 	}})
 	if err != nil {
 		return err
 	}
 	_, err = w.b.client.CoreV1().Pods(obj.Namespace).Patch(ctx, obj.Name, types.MergePatchType, patch, metav1.PatchOptions{})
 	if err != nil {
-		return ignoreGone(fmt.Errorf("write %s on %s: %w", key, podKey(obj), err))
+		return ignoreGone(fmt.Errorf("write the place of %s: %w", podKey(obj), err))
 	}
 	return nil
 }

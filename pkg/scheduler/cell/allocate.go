@@ -10,8 +10,8 @@ import (
 var ErrConflict = errors.New("the device belongs to another gang")
 
 // Allocate accepts a Bind (the placement and slot of its Decision), or takes over a pod that runs
-// already (those that annotation.ReadBound returns). It reports gangs that lost their guarantee by
-// it. An error means that the pod's claim contradicts the state and that nothing was changed.
+// already (those that annotation.ReadBound returns, or others in which the places of other pods are open). It reports gangs that
+// lost their guarantee by it. An error means that the pod's claim contradicts the state and that nothing was changed.
 func (s *Scheduler) Allocate(pod PodID, r *Request, at *Placement, slot int) ([]Downgrade, error) {
 	if _, known := s.pods[pod]; known {
 		return nil, nil
@@ -19,24 +19,26 @@ func (s *Scheduler) Allocate(pod PodID, r *Request, at *Placement, slot int) ([]
 	if at == nil || slot < 0 || slot >= len(at.Pods) {
 		return nil, fmt.Errorf("pod %s has no place in its gang's placement", pod)
 	}
-	var lost []Downgrade
-	g := s.gangs[gangKey{r.VirtualCluster, r.Gang}]
-	if g == nil {
-		var err error
-		if p := at.plan; p != nil && p.epoch == s.epoch && slices.Contains(s.chains, at.chain) && p.gang.key == (gangKey{r.VirtualCluster, r.Gang}) {
-			lost = s.apply(p)
-			g = p.gang
-			at.plan = nil
-		} else if g, lost, err = s.takeOver(r, at); err != nil {
-			return nil, err
-		}
+	if at.Pods[slot].isOpen() {
+		return nil, fmt.Errorf("the placement of pod %s doesn't say where it is itself", pod)
 	}
-	if at != g.placement && slices.Contains(s.chains, at.chain) && !g.isAt(at) {
+	g, lost, err := s.gangFor(r, at, slot)
+	if err != nil {
+		return nil, err
+	}
+	if at != g.placement && s.decided(at) && !g.isAt(at) {
 		return lost, fmt.Errorf("the place of pod %s was given up, and gang %s has another one now: %w", pod, g.key, ErrConflict)
 	}
 	i, err := g.slotFor(at, slot)
 	if err != nil {
 		return lost, err
+	}
+	if !g.preempting && !s.decided(at) {
+		more, err := s.learn(g, i, at, slot)
+		if err != nil {
+			return lost, err
+		}
+		lost = append(lost, more...)
 	}
 	if g.preempting {
 		if victims := s.victimsOf(g); len(victims) > 0 {
@@ -57,6 +59,29 @@ func (s *Scheduler) Allocate(pod PodID, r *Request, at *Placement, slot int) ([]
 		lost = append(lost, change)
 	}
 	return append(lost, s.restoreGuarantees()...), nil
+}
+
+// decided says that a placement is a decision of this scheduler, and not what annotations say.
+func (s *Scheduler) decided(at *Placement) bool { return slices.Contains(s.chains, at.chain) }
+
+// gangFor returns the gang of a pod that comes with a placement: as it is, as the decision has it, or as annotations do.
+func (s *Scheduler) gangFor(r *Request, at *Placement, slot int) (*gang, []Downgrade, error) {
+	key := gangKey{r.VirtualCluster, r.Gang}
+	g, p := s.gangs[key], at.plan
+	if p == nil || p.epoch != s.epoch || p.gang.key != key || !s.decided(at) {
+		p = nil
+	}
+	switch {
+	case p != nil && p.move != nil && p.gang == g:
+		s.applyMove(at)
+		return g, nil, nil
+	case g != nil:
+		return g, nil, nil
+	case p != nil && p.move == nil:
+		at.plan = nil
+		return p.gang, s.apply(p), nil
+	}
+	return s.takeOver(r, at, slot, s.decided(at))
 }
 
 // apply puts a plan into force.
@@ -123,147 +148,31 @@ func (p *Placement) unassigned() bool {
 // isAt says that a placement is the gang's own, with or without its guarantee.
 func (g *gang) isAt(at *Placement) bool {
 	return at.Order == g.order && slices.EqualFunc(g.slots, at.Pods, func(sl slot, p PodPlacement) bool {
-		return sl.at.Node == p.Node && slices.Equal(sl.at.Indices, p.Indices)
+		return sl.isAt(&p)
 	})
 }
 
-// slotFor finds the slot of a pod that comes with a place.
+// slotFor finds the slot of a pod that comes with a place: the one that it names if that is there, else any other one there.
+// Where the gang's slot was given another place before or since, the pod's own word counts.
 func (g *gang) slotFor(at *Placement, slot int) (int, error) {
-	if at == g.placement && g.slots[slot].pod == "" {
+	want := &at.Pods[slot]
+	same := slot < len(g.slots) && g.slots[slot].pod == ""
+	if same && (at == g.placement || g.slots[slot].isAt(want)) {
 		return slot, nil
 	}
-	want := &at.Pods[slot]
+	same = same && !g.preempting && (g.slots[slot].at.Set == want.Set || g.slots[slot].at.Set < 0 || want.Set < 0)
+	if same && (at.Moves != g.moves || g.slots[slot].open()) {
+		return slot, nil
+	}
 	for i := range g.slots {
-		sl := &g.slots[i]
-		if sl.pod == "" && sl.at.Node == want.Node && slices.Equal(sl.at.Indices, want.Indices) {
+		if sl := &g.slots[i]; sl.pod == "" && sl.isAt(want) {
 			return i, nil
 		}
 	}
+	if same {
+		return slot, nil
+	}
 	return 0, fmt.Errorf("gang %s has no free place on node %s with devices %v", g.key, want.Node, want.Indices)
-}
-
-// maxOrder is more than a scheduler comes to by itself. What stands in an annotation may be anything, and those that
-// come next must have higher ones.
-const maxOrder = 1 << 31
-
-// takeOver rebuilds a gang from its written placement, after a restart or a change of the configuration.
-func (s *Scheduler) takeOver(r *Request, at *Placement) (*gang, []Downgrade, error) {
-	if s.byVC[r.VirtualCluster] == nil && len(s.vcs) == 0 {
-		return nil, nil, fmt.Errorf("there is no virtual cluster %s", r.VirtualCluster)
-	}
-	g := &gang{key: gangKey{r.VirtualCluster, r.Gang}, request: r, sets: r.Sets(), priority: r.Priority, order: at.Order}
-	if g.order == 0 || g.order > maxOrder {
-		g.order = s.order + 1
-	}
-	g.slots = make([]slot, len(at.Pods))
-	cpu, known := s.WantsCPU(r), s.knowsKind(r)
-	guaranteed := r.Priority >= MinGuaranteed && !at.Downgraded && !at.unassigned()
-	for i := range at.Pods {
-		sl := &g.slots[i]
-		sl.at = at.Pods[i]
-		sl.leaves = make([]*pcell, len(sl.at.Indices))
-		for k, device := range sl.at.Indices {
-			p := s.findLeaf(at.Chain, sl.at.Node, device)
-			if p == nil {
-				continue
-			}
-			if known && p.chain.cpu != cpu {
-				guaranteed, g.reason = false, otherKind(sl.at.Node, p.chain.cpu)
-				continue
-			}
-			if p.using != nil {
-				return nil, nil, fmt.Errorf("device %d of node %s is held by %s, and %s claims it: %w", device, sl.at.Node, p.using.key, g.key, ErrConflict)
-			}
-			sl.leaves[k] = p
-			if g.chain == nil {
-				g.chain = p.chain
-			}
-		}
-	}
-	if g.chain == nil {
-		g.chain = s.chainOf(cpu)
-	}
-	if s.repeats(g) {
-		return nil, nil, fmt.Errorf("gang %s claims a device twice: %w", g.key, ErrConflict)
-	}
-	s.evictReservations(g)
-	var lost []Downgrade
-	s.order = max(s.order, g.order)
-	if guaranteed {
-		var more []Downgrade
-		more, g.reason = s.claimVirtual(g, at)
-		lost = append(lost, more...)
-	}
-	s.enter(g)
-	g.placement = g.describe()
-	if !guaranteed {
-		g.placement.Downgraded = r.Priority >= MinGuaranteed
-	}
-	s.settleLater()
-	return g, lost, nil
-}
-
-// otherKind says why a gang isn't counted on a machine that was given GPUs, or lost them: the numbers of its
-// cells mean other things now.
-func otherKind(node string, cpu bool) string {
-	if cpu {
-		return fmt.Sprintf("node %s has CPU cells instead of GPUs now", node)
-	}
-	return fmt.Sprintf("node %s has GPUs instead of CPU cells now", node)
-}
-
-// chainOf is the first chain of CPU cells, or of GPUs; without any, the first.
-func (s *Scheduler) chainOf(cpu bool) *chain {
-	for _, ch := range s.chains {
-		if ch.cpu == cpu {
-			return ch
-		}
-	}
-	return s.chains[0]
-}
-
-func (s *Scheduler) repeats(g *gang) bool {
-	seen := map[*pcell]bool{}
-	for i := range g.slots {
-		for _, p := range g.slots[i].leaves {
-			if p != nil && seen[p] {
-				return true
-			}
-			seen[p] = true
-		}
-	}
-	return false
-}
-
-// evictReservations cancels reservations of cells on which a gang turns out to run.
-func (s *Scheduler) evictReservations(g *gang) {
-	for i := range g.slots {
-		for _, p := range g.slots[i].leaves {
-			if p != nil && p.reserving != nil {
-				s.cancel(p.reserving)
-			}
-		}
-	}
-}
-
-// findLeaf looks a device up, in its chain first.
-func (s *Scheduler) findLeaf(chain, node string, device int32) *pcell {
-	m := s.machines[node]
-	if m == nil {
-		return nil
-	}
-	var other *pcell
-	for _, c := range m.cells {
-		for i := c.lo; i < c.hi; i++ {
-			if p := c.chain.cells[0][i]; p.device == device {
-				if c.chain.names[c.chain.top()] == chain {
-					return p
-				}
-				other = p
-			}
-		}
-	}
-	return other
 }
 
 // DeleteAllocated forgets a pod that was allocated; false if it is not known. The cells of a gang are

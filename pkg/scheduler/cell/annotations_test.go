@@ -12,7 +12,7 @@ func TestRandomStepsGoOnFromAnnotations(t *testing.T) {
 	cell.WalkWith(t, 60, func() cell.Persist {
 		kept := map[*cell.Request]map[string]string{}
 		return func(r *cell.Request, p *cell.Placement, slot int, changed bool) (*cell.Placement, int, error) {
-			if changed && kept[r] != nil {
+			if changed && kept[r] != nil && p.Moves == 0 {
 				kept[r][annotation.PlacementKey] = annotation.WritePlacement(p, slot)
 			} else {
 				at := &p.Pods[slot]

@@ -127,9 +127,12 @@ type Placement struct {
 	Chain string
 	// Order grows with each gang that is placed; the youngest gang has the highest.
 	Order uint64
+	// Moves counts the pods of the gang that were given another place: what has more of them is newer.
+	Moves uint64
 	// Downgraded: a guaranteed gang that runs as an opportunistic one.
 	Downgraded bool
-	// Pods has one entry per pod of the gang, in the order of Request.Sets().
+	// Pods has one entry per pod of the gang, in the order of Request.Sets(). All but the pod's own are what was known when
+	// it was written.
 	Pods []PodPlacement
 	// Text is free for the package that writes annotations: the part that all pods share.
 	Text string
@@ -138,7 +141,7 @@ type Placement struct {
 	chain *chain // of the scheduler that decided it; nil if it comes from annotations
 }
 
-// PodPlacement is the place of one pod of a gang.
+// PodPlacement is the place of one pod of a gang. One with neither Node nor Indices is open: no cells are kept for the pod.
 type PodPlacement struct {
 	// Set is the index in Request.Sets(), -1 where a foreign annotation doesn't tell.
 	Set     int

@@ -5,7 +5,7 @@ import "fmt"
 // Check recounts all bookkeeping from scratch and returns the first contradiction.
 func (s *Scheduler) Check() error {
 	s.settle()
-	for _, check := range []func() error{s.checkGangs, s.checkPods, s.checkPhysical, s.checkBuddies, s.checkVirtual, s.checkQuota} {
+	for _, check := range []func() error{s.checkGangs, s.checkSlots, s.checkPods, s.checkPhysical, s.checkBuddies, s.checkVirtual, s.checkQuota} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -83,6 +83,40 @@ func (s *Scheduler) checkGangs() error {
 		}
 		if taken != g.taken {
 			return fmt.Errorf("%d leaves of gang %s are reserved for others, it counts %d", taken, g.key, g.taken)
+		}
+	}
+	return nil
+}
+
+// checkSlots: a slot has the cells of its place, an open one has none, and the gang's placement says the same.
+func (s *Scheduler) checkSlots() error {
+	for _, g := range s.gangs {
+		if g.placement.Moves != g.moves || len(g.placement.Pods) != len(g.slots) {
+			return fmt.Errorf("gang %s has moved %d times and its placement says %d", g.key, g.moves, g.placement.Moves)
+		}
+		for i := range g.slots {
+			sl := &g.slots[i]
+			switch {
+			case sl.expected:
+				return fmt.Errorf("slot %d of gang %s still has to get its cells", i, g.key)
+			case sl.open() && sl.pod != "":
+				return fmt.Errorf("pod %s of gang %s has no place", sl.pod, g.key)
+			case len(sl.leaves) != len(sl.at.Indices):
+				return fmt.Errorf("slot %d of gang %s has %d leaves for %d devices", i, g.key, len(sl.leaves), len(sl.at.Indices))
+			case !sl.isAt(&g.placement.Pods[i]):
+				return fmt.Errorf("slot %d of gang %s is at %v, and its placement says %v", i, g.key, sl.at, g.placement.Pods[i])
+			}
+			for k, p := range sl.leaves {
+				if p == nil {
+					continue
+				}
+				if p.machine.name != sl.at.Node || p.device != sl.at.Indices[k] {
+					return fmt.Errorf("slot %d of gang %s has leaf %s for device %d of node %s", i, g.key, p.address, sl.at.Indices[k], sl.at.Node)
+				}
+				if (g.space == nil) != (sl.leaf(k) == nil) {
+					return fmt.Errorf("slot %d of gang %s has its guarantee, or not, against its gang", i, g.key)
+				}
+			}
 		}
 	}
 	return nil

@@ -18,6 +18,7 @@ type Scheduler struct {
 	unsettled bool   // the doomed cells have to be chosen again
 	possible  map[string]bool
 	bereft    []*gang // may have their guarantee back
+	expected  []*gang // may have slots that are expected
 }
 
 // chain is all physical cells below top cells of one type.

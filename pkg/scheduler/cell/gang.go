@@ -13,6 +13,7 @@ type gang struct {
 	space      *space // nil: it runs as an opportunistic one
 	chain      *chain
 	order      uint64
+	moves      uint64 // slots that were given another place
 	slots      []slot
 	placement  *Placement
 	former     *Placement // with its guarantee, if it was downgraded since the scheduler started
@@ -32,6 +33,18 @@ type slot struct {
 	// leaves are the physical ones by index of at.Indices, nil for those that the configuration no longer has.
 	leaves  []*pcell
 	virtual []*vcell // nil if opportunistic
+	// expected: the place is what the annotations of other pods say. It gets its cells with the next settle, if they are free.
+	expected bool
+}
+
+// open says that no cells are kept for the slot's pod.
+func (sl *slot) open() bool { return sl.at.isOpen() }
+
+func (p *PodPlacement) isOpen() bool { return p.Node == "" && len(p.Indices) == 0 }
+
+// isAt says that a slot has a place.
+func (sl *slot) isAt(p *PodPlacement) bool {
+	return sl.at.Node == p.Node && slices.Equal(sl.at.Indices, p.Indices)
 }
 
 type seat struct {
@@ -91,12 +104,7 @@ func (s *Scheduler) disown(v *vcell, next *gang) {
 func (s *Scheduler) enter(g *gang) {
 	s.gangs[g.key] = g
 	for i := range g.slots {
-		sl := &g.slots[i]
-		for k, p := range sl.leaves {
-			if p != nil {
-				s.own(g, p, sl.leaf(k))
-			}
-		}
+		s.occupy(g, i)
 	}
 	s.charge(g, 1)
 	s.changed()
@@ -124,15 +132,7 @@ func (s *Scheduler) charge(g *gang, sign int) {
 func (s *Scheduler) leave(g *gang) {
 	s.charge(g, -1)
 	for i := range g.slots {
-		for k, p := range g.slots[i].leaves {
-			if p != nil && p.using == g {
-				p.using = nil
-				p.chain.touch(p.node)
-			}
-			if v := g.slots[i].leaf(k); v != nil && v.owner == g {
-				s.disown(v, nil)
-			}
-		}
+		s.vacate(g, i)
 	}
 	delete(s.gangs, g.key)
 	s.changed()
@@ -207,7 +207,7 @@ func (s *Scheduler) promote(g *gang) bool {
 				continue
 			}
 			v := sp.byAddress(valueAt(g.former.Pods[i].Virtual, k))
-			if v == nil || v.owner != nil || !s.matches(g, v, p) {
+			if v == nil || v.owner != nil || !s.matches(g, g.priority, v, p) {
 				s.unclaim(g)
 				return false
 			}
@@ -294,7 +294,7 @@ type restore struct {
 
 // describe writes down where the gang is.
 func (g *gang) describe() *Placement {
-	p := &Placement{chain: g.chain, Chain: g.chain.names[g.chain.top()], Order: g.order, Downgraded: g.opportunistic() && g.priority >= MinGuaranteed}
+	p := &Placement{chain: g.chain, Chain: g.chain.names[g.chain.top()], Order: g.order, Moves: g.moves, Downgraded: g.opportunistic() && g.priority >= MinGuaranteed}
 	p.Pods = make([]PodPlacement, len(g.slots))
 	n := g.gpus()
 	types := make([]string, 0, n)

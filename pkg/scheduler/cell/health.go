@@ -61,6 +61,7 @@ func (s *Scheduler) settleLater() { s.unsettled = true }
 
 // settle makes the state ready for a decision: all views up to date, bad cells where the virtual clusters see them.
 func (s *Scheduler) settle() {
+	s.claimExpected()
 	s.flush()
 	if !s.unsettled {
 		return

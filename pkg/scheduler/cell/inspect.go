@@ -7,6 +7,7 @@ import (
 
 // Gangs returns all gangs in order of virtual cluster and name.
 func (s *Scheduler) Gangs() []GangStatus {
+	s.claimExpected()
 	out := make([]GangStatus, 0, len(s.gangs))
 	for _, g := range s.gangs {
 		out = append(out, g.status())
@@ -22,6 +23,7 @@ func (s *Scheduler) Gangs() []GangStatus {
 
 // Gang returns one gang.
 func (s *Scheduler) Gang(vc, name string) (GangStatus, bool) {
+	s.claimExpected()
 	g := s.gangs[gangKey{vc, name}]
 	if g == nil {
 		return GangStatus{}, false
@@ -51,6 +53,9 @@ func (g *gang) status() GangStatus {
 		sl := &g.slots[i]
 		if sl.pod != "" {
 			st.AllocatedPods = append(st.AllocatedPods, sl.pod)
+		}
+		if sl.open() {
+			continue
 		}
 		st.PhysicalPlacement[sl.at.Node] = append(st.PhysicalPlacement[sl.at.Node], sl.at.Indices...)
 		for _, v := range sl.virtual {

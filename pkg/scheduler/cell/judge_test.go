@@ -26,6 +26,9 @@ func (w *world) judge(p *wpod, d Decision, phase Phase, nodes Nodes) {
 	if p.running {
 		return
 	}
+	if g.running > 0 && d.Result == Wait {
+		w.judgeNoMove(p, d, nodes)
+	}
 	if w.s.gangs[g.key] != nil {
 		return
 	}
@@ -87,9 +90,7 @@ func (w *world) judgeBind(p *wpod, d Decision, nodes Nodes) {
 		}
 	}
 	if g.running > 0 {
-		if !samePlace(at.Pods, g.place) {
-			w.fail("gang %s runs on %v, and its pod gets %v", g.key, g.place, at.Pods)
-		}
+		w.judgeRejoin(p, d, nodes)
 		for _, q := range g.pods {
 			if q != p && q.running && w.s.pods[q.id].slot == d.Slot {
 				w.fail("pods %s and %s get the same slot", q.id, p.id)
@@ -143,7 +144,8 @@ func (w *world) judgePod(r *Request, set PodSet, at *Placement, pod *PodPlacemen
 	if !slices.IsSorted(pod.Indices) || len(pod.Preassigned) != len(pod.Indices) {
 		w.fail("gang %s: indices %v, preassigned %v", r.Gang, pod.Indices, pod.Preassigned)
 	}
-	if (r.Priority >= 0) != (pod.Virtual != nil) {
+	guaranteed := r.Priority >= 0 && !at.Downgraded
+	if guaranteed != (pod.Virtual != nil) {
 		w.fail("gang %s has priority %d and virtual leaves %v", r.Gang, r.Priority, pod.Virtual)
 	}
 	for k, d := range pod.Indices {
@@ -156,13 +158,13 @@ func (w *world) judgePod(r *Request, set PodSet, at *Placement, pod *PodPlacemen
 			w.fail("gang %s gets device %v twice", r.Gang, key)
 		case !w.healthy(pod.Node, d):
 			w.fail("gang %s gets device %v, which is bad", r.Gang, key)
-		case w.using[key] != nil:
+		case w.using[key] != nil && !w.lifted[key]:
 			w.fail("gang %s gets device %v, which %s uses", r.Gang, key, w.using[key].key)
 		case leaf.chain.names[leaf.chain.top()] != at.Chain:
 			w.fail("gang %s gets device %v, which isn't of chain %s", r.Gang, key, at.Chain)
 		case r.LeafType != "" && r.PinnedCell == "" && leaf.chain.names[0] != r.LeafType:
 			w.fail("gang %s gets device %v, which is a %s", r.Gang, key, leaf.chain.names[0])
-		case (r.Priority >= 0) != (pod.Preassigned[k] != ""):
+		case guaranteed != (pod.Preassigned[k] != ""):
 			w.fail("gang %s has priority %d and cells %v", r.Gang, r.Priority, pod.Preassigned)
 		}
 		seen[key] = true

@@ -9,6 +9,7 @@ type plan struct {
 	demoted []*gang // lose their guarantee for it
 	cancels []*gang // lose their reservations to it
 	victims []*gang // have to go first
+	move    *move   // of a gang that runs; nil for a new gang
 }
 
 // newGang makes the gang for spots in a view; a physical one has its leaves at once.

@@ -77,7 +77,11 @@ func (s *Scheduler) carryOver(g *gang) ([]Downgrade, error) {
 		at = *g.former
 	}
 	at.plan, at.Text, at.Order = nil, "", g.order
-	var changes []Downgrade
+	own := slices.IndexFunc(g.slots, func(sl slot) bool { return sl.pod != "" })
+	_, changes, err := s.takeOver(g.request, &at, own, true)
+	if err != nil {
+		return nil, err
+	}
 	for i := range g.slots {
 		if g.slots[i].pod == "" {
 			continue

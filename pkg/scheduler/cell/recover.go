@@ -15,24 +15,35 @@ func (s *Scheduler) claimVirtual(g *gang, at *Placement) (lost []Downgrade, reas
 	}
 	g.space = sp
 	for i := range g.slots {
-		sl := &g.slots[i]
-		sl.virtual = make([]*vcell, len(sl.leaves))
-		for k, p := range sl.leaves {
-			if p == nil {
-				continue
-			}
-			more, v, why := s.claimLeaf(g, p, valueAt(at.Pods[i].Virtual, k), valueAt(at.Pods[i].Preassigned, k))
-			lost = append(lost, more...)
-			if v == nil {
-				s.unclaim(g)
-				return lost, why
-			}
-			sl.virtual[k] = v
-			v.owner = g
-			sp.used[g.priority]++
-			sp.touch(v)
-			s.bindPath(v, p)
+		more, why := s.claimSlot(g, i, g.priority)
+		lost = append(lost, more...)
+		if why != "" {
+			s.unclaim(g)
+			return lost, why
 		}
+	}
+	return lost, ""
+}
+
+// claimSlot finds the virtual cells of one slot. Gangs with a priority below rank lose theirs for it. If there are none, it
+// keeps those that it has found, and says why.
+func (s *Scheduler) claimSlot(g *gang, i, rank int) (lost []Downgrade, reason string) {
+	sl := &g.slots[i]
+	sl.virtual = make([]*vcell, len(sl.leaves))
+	for k, p := range sl.leaves {
+		if p == nil {
+			continue
+		}
+		more, v, why := s.claimLeaf(g, rank, p, valueAt(sl.at.Virtual, k), valueAt(sl.at.Preassigned, k))
+		lost = append(lost, more...)
+		if v == nil {
+			return lost, why
+		}
+		sl.virtual[k] = v
+		v.owner = g
+		g.space.used[g.priority]++
+		g.space.touch(v)
+		s.bindPath(v, p)
 	}
 	return lost, ""
 }
@@ -85,8 +96,8 @@ func (s *Scheduler) spaceOf(g *gang, at *Placement) (*space, string) {
 
 // claimLeaf returns the virtual leaf for a physical one: the one that the placement names, if it
 // still fits, else one below the named type of preassigned cell.
-func (s *Scheduler) claimLeaf(g *gang, p *pcell, address, preassigned string) ([]Downgrade, *vcell, string) {
-	if v := g.space.byAddress(address); v != nil && s.matches(g, v, p) {
+func (s *Scheduler) claimLeaf(g *gang, rank int, p *pcell, address, preassigned string) ([]Downgrade, *vcell, string) {
+	if v := g.space.byAddress(address); v != nil && s.matches(g, rank, v, p) {
 		return s.makeRoom(g, v), v, ""
 	}
 	level := g.chain.level(preassigned)
@@ -104,7 +115,7 @@ func (s *Scheduler) claimLeaf(g *gang, p *pcell, address, preassigned string) ([
 	root := top.bound
 	if root == nil || root.parent != nil {
 		var why string
-		if lost, root, why = s.freeRoot(g, top); root == nil {
+		if lost, root, why = s.freeRoot(g, rank, top); root == nil {
 			return lost, nil, why
 		}
 	}
@@ -119,7 +130,7 @@ func (s *Scheduler) claimLeaf(g *gang, p *pcell, address, preassigned string) ([
 		}
 	}
 	if o := v.owner; o != nil {
-		if o.priority >= g.priority || o == g {
+		if o.priority >= rank || o == g {
 			return lost, nil, fmt.Sprintf("its virtual cell belongs to %s now", o.key)
 		}
 		lost = append(lost, s.makeRoom(g, v)...)
@@ -146,8 +157,8 @@ func (v *vcell) childFor(p *pcell) *vcell {
 }
 
 // matches says that v can be, or is, bound to p, and that whoever has it can lose it.
-func (s *Scheduler) matches(g *gang, v *vcell, p *pcell) bool {
-	if v.space.chain != p.chain || v.owner != nil && (v.owner == g || v.owner.priority >= g.priority) {
+func (s *Scheduler) matches(g *gang, rank int, v *vcell, p *pcell) bool {
+	if v.space.chain != p.chain || v.owner != nil && (v.owner == g || v.owner.priority >= rank) {
 		return false
 	}
 	for ; v != nil; v, p = v.parent, p.parent {
@@ -186,15 +197,15 @@ func (s *Scheduler) makeRoom(g *gang, v *vcell) []Downgrade {
 }
 
 // freeRoot returns a preassigned cell that can be bound to p: an unbound one, or the one whose gangs
-// have the lowest priority, all below that of g; they lose their guarantee.
-func (s *Scheduler) freeRoot(g *gang, p *pcell) ([]Downgrade, *vcell, string) {
+// have the lowest priority, all below rank; they lose their guarantee.
+func (s *Scheduler) freeRoot(g *gang, rank int, p *pcell) ([]Downgrade, *vcell, string) {
 	if !p.isFree() {
 		return nil, nil, fmt.Sprintf("its cell %s is taken by another virtual cell", p.address)
 	}
 	var lost []Downgrade
 	root := g.space.unboundRoot(p.level)
 	if root == nil {
-		if root = g.space.weakestRoot(p.level, g.priority); root == nil {
+		if root = g.space.weakestRoot(p.level, rank); root == nil {
 			return nil, nil, fmt.Sprintf("virtual cluster %s has no free cell of type %s", g.key.vc, g.chain.names[p.level])
 		}
 		for i := root.lo; i < root.hi; i++ {

@@ -14,7 +14,9 @@ func (w *world) restart(c *choices) {
 	}
 	w.settleWaiting()
 	before, text := w.s.digest(true), w.dumpText()
-	hived := c.in(25)
+	moved := w.anyMoved()
+	hived := c.in(25) && !moved
+	partial := !hived && c.in(20) // each pod knows its own place only
 	n, err := New(w.conf)
 	if err != nil {
 		w.fail("New after restart: %v", err)
@@ -35,6 +37,10 @@ func (w *world) restart(c *choices) {
 	w.s = n
 	for _, p := range pods {
 		at := p.at
+		if partial {
+			at = ownPlace(at, p.slot)
+			p.at = at
+		}
 		if hived {
 			at = at.clone()
 			at.Order, at.Downgraded = 0, false
@@ -59,7 +65,8 @@ func (w *world) restart(c *choices) {
 		}
 	}
 	n.order = max(n.order, old.order)
-	if w.inexact {
+	n.settle()
+	if w.believe(partial || w.inexact || moved) || w.inexact {
 		if len(pods) == 0 {
 			w.inexact = false
 		}
@@ -144,6 +151,8 @@ func (w *world) reconfigure(c *choices) {
 	if !same {
 		w.inexact = true
 	}
+	n.settle()
+	w.believe(false)
 	w.lose(changes)
 }
 

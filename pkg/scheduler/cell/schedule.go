@@ -27,7 +27,7 @@ func (s *Scheduler) Schedule(pod PodID, r *Request, phase Phase, suggested Nodes
 	if what := g.differs(r); what != "" {
 		return Decision{Result: Wait, Reason: g.otherText(what)}
 	}
-	i := g.freeSlot(r)
+	i := g.freeSlot(r, suggested)
 	if i < 0 {
 		return Decision{Result: Refuse, Reason: fmt.Sprintf("gang %s has no place left for a pod of this size: all %d of its pods are there", r.Gang, len(g.slots))}
 	}
@@ -35,7 +35,7 @@ func (s *Scheduler) Schedule(pod PodID, r *Request, phase Phase, suggested Nodes
 		if g.taken > 0 {
 			return Decision{Result: Wait, Reason: fmt.Sprintf("gang %s is being preempted", r.Gang)}
 		}
-		return g.bindTo(i)
+		return s.rejoin(g, i, r, suggested)
 	}
 	if !s.usable(g, suggested) && (phase == Preempting || len(s.victimsOf(g)) == 0) {
 		s.cancel(g)
@@ -83,16 +83,24 @@ func (g *gang) otherText(what string) string {
 	return fmt.Sprintf("another gang has the name %s: %s; this one waits until that has ended", g.key, what)
 }
 
-// freeSlot returns the first slot without a pod that a pod of the request fits, or -1.
-func (g *gang) freeSlot(r *Request) int {
+// freeSlot returns the first slot without a pod that a pod of the request fits, or -1: one where it can run if there is
+// one, else an open one.
+func (g *gang) freeSlot(r *Request, suggested Nodes) int {
 	want := g.sets[r.Set].Cells * g.unitLeaves(g.sets[r.Set])
+	out := -1
 	for i := range g.slots {
 		sl := &g.slots[i]
-		if sl.pod == "" && (sl.at.Set == r.Set || sl.at.Set < 0 && len(sl.at.Indices) == want) {
+		if sl.pod != "" || sl.at.Set != r.Set && (sl.at.Set >= 0 || !sl.open() && len(sl.at.Indices) != want) {
+			continue
+		}
+		if g.preempting || sl.unfit(suggested) == "" {
 			return i
 		}
+		if out < 0 || sl.open() && !g.slots[out].open() {
+			out = i
+		}
 	}
-	return -1
+	return out
 }
 
 func (g *gang) unitLeaves(set PodSet) int {

@@ -129,6 +129,10 @@ func (w *world) accept(p *wpod) bool {
 		p.gang.guaranteed = p.request.Priority >= MinGuaranteed && !d.Placement.Downgraded
 		w.take(p.gang)
 	}
+	if !fresh && !samePlace(d.Placement.Pods, p.gang.place) {
+		w.tally["moves"]++
+		w.changePlace(p.gang, d.Placement.Pods)
+	}
 	at := d.Placement
 	if fresh {
 		at = w.s.gangs[p.gang.key].placement // a late decision may get other virtual cells than it says
@@ -420,16 +424,10 @@ func (w *world) nonsense(c *choices) {
 	}
 }
 
-// conflicts says that the devices of the pod's gang are still in the configuration.
+// conflicts says that devices of a pod are still in the configuration. Those of others of its gang are no claim of its own.
 func (w *world) conflicts(p *wpod) bool {
-	for i := range p.at.Pods {
-		for _, d := range p.at.Pods[i].Indices {
-			if w.hw.leaf[gpu{p.at.Pods[i].Node, d}] != nil {
-				return true
-			}
-		}
-	}
-	return false
+	at := &p.at.Pods[p.slot]
+	return slices.ContainsFunc(at.Indices, func(d int32) bool { return w.hw.leaf[gpu{at.Node, d}] != nil })
 }
 
 // virtualOf are the virtual leaves of a bound pod.

@@ -134,7 +134,7 @@ func nodesText(g *gang) string {
 func nodesOf(g *gang) []string {
 	var names []string
 	for i := range g.slots {
-		if n := g.slots[i].at.Node; !slices.Contains(names, n) {
+		if n := g.slots[i].at.Node; n != "" && !slices.Contains(names, n) {
 			names = append(names, n)
 		}
 	}

@@ -17,7 +17,8 @@ type world struct {
 	nodeOK  map[string]bool
 	broken  map[gpu]bool
 	using   map[gpu]*wgang
-	inexact bool // annotations of some gang don't tell its exact virtual cells
+	lifted  map[gpu]bool // of the slot that moves in the decision that is judged
+	inexact bool         // annotations of some gang don't tell its exact virtual cells
 	step    int
 	every   int  // expensive checks at every so manieth step; 0 is each
 	fast    bool // leave the expensive checks out in this step
@@ -91,7 +92,7 @@ func (w *world) adopt(conf Config) {
 
 // clone copies a placement as annotations would.
 func (p *Placement) clone() *Placement {
-	out := &Placement{Chain: p.Chain, Order: p.Order, Downgraded: p.Downgraded, Pods: make([]PodPlacement, len(p.Pods))}
+	out := &Placement{Chain: p.Chain, Order: p.Order, Moves: p.Moves, Downgraded: p.Downgraded, Pods: make([]PodPlacement, len(p.Pods))}
 	copy(out.Pods, p.Pods)
 	for i := range out.Pods {
 		a := &out.Pods[i]

@@ -1,0 +1,157 @@
+package cell
+
+import (
+	"fmt"
+	"slices"
+)
+
+// What annotations say. Each pod has the places of its whole gang in them, as they were when it was bound, or its own alone.
+// Its own is certain, since it runs there. Another pod may have moved since: what is said of it is only expected, until it comes
+// itself, and yields to all that is certain.
+
+// expect is a slot that gets its cells when all pods that run have theirs.
+func expect(at *PodPlacement) slot {
+	return slot{at: *at, leaves: make([]*pcell, len(at.Indices)), expected: !at.isOpen()}
+}
+
+// learn brings a gang up to date with what the annotations of one more pod say, which is to have slot i of it.
+func (s *Scheduler) learn(g *gang, i int, at *Placement, own int) (lost []Downgrade, err error) {
+	if sl := &g.slots[i]; sl.expected || !sl.isAt(&at.Pods[own]) {
+		if lost, err = s.fill(g, i, &at.Pods[own], at.Chain); err != nil {
+			return nil, err
+		}
+	}
+	if at.Moves <= g.moves {
+		return lost, nil
+	}
+	s.charge(g, -1)
+	g.moves = at.Moves
+	for k := range min(len(g.slots), len(at.Pods)) {
+		sl, told := &g.slots[k], &at.Pods[k]
+		if k == i || sl.pod != "" || told.isOpen() || sl.isAt(told) {
+			continue
+		}
+		s.vacate(g, k)
+		g.slots[k] = expect(told)
+		s.expected = append(s.expected, g)
+	}
+	s.charge(g, 1)
+	g.placement = g.describe()
+	s.changed()
+	return lost, nil
+}
+
+// fill gives a slot the place where its pod runs.
+func (s *Scheduler) fill(g *gang, i int, at *PodPlacement, chain string) ([]Downgrade, error) {
+	if r := g.request; at.Set >= 0 && at.Set < len(g.sets) && g.sets[at.Set].CellType == "" && g.sets[at.Set].Cells != len(at.Indices) {
+		return nil, fmt.Errorf("a pod of gang %s asks for %d cells and has %d on node %s", r.Gang, g.sets[at.Set].Cells, len(at.Indices), at.Node)
+	}
+	leaves, why, err := s.resolve(g, at, chain)
+	if err != nil {
+		return nil, err
+	}
+	s.cancelOn(leaves)
+	s.charge(g, -1)
+	s.clearDoomed()
+	for _, p := range leaves {
+		if p != nil && p.using == g {
+			s.empty(g, g.slotOf(p)) // what was known of it is older
+		}
+	}
+	s.vacate(g, i)
+	set := g.slots[i].at.Set
+	g.slots[i] = slot{at: *at, leaves: leaves}
+	if at.Set < 0 {
+		g.slots[i].at.Set = set
+	}
+	var lost []Downgrade
+	if why == "" {
+		why = s.rechain(g, leaves)
+	}
+	if g.space != nil && why == "" {
+		lost, why = s.claimSlot(g, i, g.priority)
+	}
+	s.occupy(g, i)
+	g.keepFormer(i)
+	s.charge(g, 1)
+	g.placement = g.describe()
+	if g.space != nil && why != "" {
+		s.demote(g, "")
+		g.reason = why
+		lost = append(lost, g.downgrade(why))
+	}
+	s.settleLater()
+	s.changed()
+	return lost, nil
+}
+
+// rechain brings a gang that has no leaves yet, so that its chain was guessed, into the chain of some leaves. The reason says why
+// it has no guarantee there.
+func (s *Scheduler) rechain(g *gang, leaves []*pcell) (reason string) {
+	first := slices.IndexFunc(leaves, func(p *pcell) bool { return p != nil })
+	if first < 0 || leaves[first].chain == g.chain || slices.ContainsFunc(g.slots, func(sl slot) bool { return slices.ContainsFunc(sl.leaves, g.uses) }) {
+		return ""
+	}
+	g.chain = leaves[first].chain
+	if g.space == nil {
+		return ""
+	}
+	sp, reason := s.spaceOf(g, g.describe())
+	if sp != nil {
+		g.space = sp
+	}
+	return reason
+}
+
+func (g *gang) uses(p *pcell) bool { return p != nil && p.using == g }
+
+// empty leaves a slot open.
+func (s *Scheduler) empty(g *gang, i int) {
+	s.vacate(g, i)
+	g.slots[i] = slot{at: PodPlacement{Set: g.slots[i].at.Set}}
+	g.keepFormer(i)
+}
+
+// claimExpected gives the slots that are expected their cells, or leaves them open. The oldest gang comes first.
+func (s *Scheduler) claimExpected() {
+	if len(s.expected) == 0 {
+		return
+	}
+	gangs := s.expected
+	s.expected = nil
+	slices.SortFunc(gangs, cmpOrder)
+	for _, g := range slices.Compact(gangs) {
+		if s.gangs[g.key] != g || !slices.ContainsFunc(g.slots, func(sl slot) bool { return sl.expected }) {
+			continue
+		}
+		s.clearDoomed()
+		s.charge(g, -1)
+		for i := range g.slots {
+			if g.slots[i].expected && !s.claimPlace(g, i) {
+				s.empty(g, i)
+			}
+		}
+		s.charge(g, 1)
+		g.placement = g.describe()
+		s.settleLater()
+		s.changed()
+	}
+}
+
+// claimPlace gives an expected slot its cells if no one has them.
+func (s *Scheduler) claimPlace(g *gang, i int) bool {
+	sl := &g.slots[i]
+	sl.expected = false
+	leaves, _, err := s.resolve(g, &sl.at, g.chain.names[g.chain.top()])
+	if err != nil || slices.ContainsFunc(leaves, func(p *pcell) bool { return p != nil && (p.using != nil || p.reserving != nil) }) {
+		return false
+	}
+	sl.leaves = leaves
+	if g.space != nil {
+		if _, why := s.claimSlot(g, i, MinGuaranteed); why != "" { // no one has less, so that no one loses anything
+			return false
+		}
+	}
+	s.occupy(g, i)
+	return true
+}

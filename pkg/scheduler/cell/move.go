@@ -1,0 +1,233 @@
+package cell
+
+import (
+	"fmt"
+	"slices"
+)
+
+// A gang that runs keeps the places of its pods. One that ends and comes back has the place of its slot again, unless it
+// must not run there, or can't: then this one slot moves. The others stay where they are.
+
+// move is the new place of one slot of a gang that runs.
+type move struct {
+	slot int
+	to   slot
+}
+
+// rejoin decides about a pod that comes to a gang that runs.
+func (s *Scheduler) rejoin(g *gang, i int, r *Request, suggested Nodes) Decision {
+	why := g.slots[i].unfit(suggested)
+	if why == "" {
+		return g.bindTo(i)
+	}
+	if g.slots[i].open() && g.space != nil {
+		if reason := s.overQuota(s.byVC[g.key.vc], g.forOne(i, r)); reason != "" {
+			return Decision{Result: Wait, Reason: reason}
+		}
+	}
+	to, reason := s.findMove(g, i, r, suggested)
+	if to == nil {
+		return Decision{Result: Wait, Reason: fmt.Sprintf("the pod can't have its place in gang %s, because %s, and %s", g.key, why, reason)}
+	}
+	at := *g.placement
+	at.Text, at.Moves = "", g.moves+1
+	at.Pods = slices.Clone(at.Pods)
+	at.Pods[i] = to.at
+	at.plan = &plan{epoch: s.epoch, gang: g, move: &move{i, *to}}
+	return Decision{Result: Bind, Node: to.at.Node, Indices: to.at.Indices, Chain: at.Chain, Placement: &at, Slot: i}
+}
+
+// unfit says why a pod can't run in a slot, "" if it can.
+func (sl *slot) unfit(suggested Nodes) string {
+	switch {
+	case sl.open():
+		return "no cells are kept for it"
+	case suggested != nil && !suggested.Has(sl.at.Node):
+		return fmt.Sprintf("node %s isn't one that it may run on", sl.at.Node)
+	}
+	for k, p := range sl.leaves {
+		switch {
+		case p == nil:
+			return fmt.Sprintf("device %d of node %s isn't configured any more", sl.at.Indices[k], sl.at.Node)
+		case p.bad:
+			return fmt.Sprintf("device %d of node %s can't be used now", sl.at.Indices[k], sl.at.Node)
+		}
+	}
+	return ""
+}
+
+// applyMove puts a move into force. at becomes the gang's placement.
+func (s *Scheduler) applyMove(at *Placement) {
+	g, m := at.plan.gang, at.plan.move
+	at.plan = nil
+	s.charge(g, -1)
+	s.clearDoomed() // they were chosen for the place that the slot had
+	s.vacate(g, m.slot)
+	pod := g.slots[m.slot].pod
+	g.slots[m.slot] = m.to
+	g.slots[m.slot].pod = pod
+	s.occupy(g, m.slot)
+	g.moves, g.placement = at.Moves, at
+	g.keepFormer(m.slot)
+	s.charge(g, 1)
+	s.settleLater()
+	s.changed()
+}
+
+// keepFormer brings the placement that a downgraded gang had with its guarantee up to date with the place of a slot.
+func (g *gang) keepFormer(i int) {
+	if g.former == nil {
+		return
+	}
+	former := *g.former
+	former.Text, former.Moves = "", g.moves
+	former.Pods = slices.Clone(former.Pods)
+	former.Pods[i].Node, former.Pods[i].Indices = g.slots[i].at.Node, g.slots[i].at.Indices
+	g.former = &former
+}
+
+// vacate gives back the cells of a slot, occupy takes them.
+func (s *Scheduler) vacate(g *gang, i int) {
+	sl := &g.slots[i]
+	for k, p := range sl.leaves {
+		if p != nil && p.using == g {
+			p.using = nil
+			p.chain.touch(p.node)
+		}
+		if v := sl.leaf(k); v != nil && v.owner == g {
+			s.disown(v, nil)
+		}
+	}
+}
+
+func (s *Scheduler) occupy(g *gang, i int) {
+	sl := &g.slots[i]
+	for k, p := range sl.leaves {
+		if p != nil {
+			s.own(g, p, sl.leaf(k))
+		}
+	}
+}
+
+// lift gives back the cells of a slot for the time of a search. The returned function undoes it.
+func (s *Scheduler) lift(g *gang, i int) (undo func()) {
+	epoch := s.epoch
+	// Bad cells may be bound to other virtual cells while those of the slot are free.
+	again := func() {
+		s.settleLater()
+		s.settle()
+	}
+	s.clearDoomed()
+	s.vacate(g, i)
+	again()
+	return func() {
+		s.clearDoomed()
+		s.occupy(g, i)
+		again()
+		s.epoch = epoch
+	}
+}
+
+// findMove looks for another place for a slot: idle cells in the gang's own chain and, if it has its guarantee, its virtual
+// cluster, as near to its other pods as can be. The reason says why there is none.
+//
+// It ends no other gangs: a reservation belongs to a gang none of whose pods runs.
+func (s *Scheduler) findMove(g *gang, i int, r *Request, suggested Nodes) (*slot, string) {
+	if r.PinnedCell == "" && !g.chain.cpu && !g.chain.offers(r.LeafType) {
+		return nil, fmt.Sprintf("its gang is in the chain %s now, which has no %ss", g.chain.names[g.chain.top()], r.LeafType)
+	}
+	one := g.forOne(i, r)
+	sh, err := g.chain.shapeOf(one)
+	if err != nil {
+		return nil, err.Error()
+	}
+	defer s.lift(g, i)()
+	m := &mover{s: s, gang: g, slot: i, request: one, offered: suggested, limit: g.limit(i, r)}
+	m.target = target{space: g.space, chain: g.chain, shape: sh, policy: s.byVC[g.key.vc].policy}
+	to := m.find()
+	if to == nil {
+		return nil, m.reason()
+	}
+	return to, ""
+}
+
+// forOne is the request for the pod of one slot alone.
+func (g *gang) forOne(i int, r *Request) *Request {
+	set := g.slots[i].at.Set
+	if set < 0 || set >= len(g.sets) {
+		set = r.Set
+	}
+	one := *r
+	one.Set = 0
+	one.Root = Group{Pods: []PodSet{g.sets[set]}}
+	one.Root.Pods[0].Count = 1
+	for _, w := range r.Root.around(set) {
+		if l := g.chain.level(w.group.Within); l >= 0 && l < g.chain.node {
+			one.Root.Within = w.group.Within // the innermost comes last
+		}
+	}
+	return &one
+}
+
+// around is a group with a wish around a set, and the sets in it, from lo to hi.
+type around struct {
+	group  *Group
+	lo, hi int
+}
+
+// around lists the groups around a set that have to lie in one cell, the outermost first.
+func (g *Group) around(set int) []around {
+	var out []around
+	next := 0
+	var walk func(g *Group)
+	walk = func(g *Group) {
+		at, lo := len(out), next
+		out = append(out, around{g, lo, 0})
+		next += len(g.Pods)
+		for i := range g.Children {
+			walk(&g.Children[i])
+		}
+		if out[at].hi = next; g.Within == "" || set < lo || set >= next {
+			out = slices.Delete(out, at, at+1)
+		}
+	}
+	walk(g)
+	return out
+}
+
+// limit returns the cell in which a slot has to lie for the sake of its groups; nil if it is free.
+func (g *gang) limit(i int, r *Request) *pcell {
+	var out *pcell
+	for _, a := range r.Root.around(g.slots[i].at.Set) {
+		level := g.chain.level(a.group.Within)
+		if level < 0 {
+			continue
+		}
+		if c := g.common(i, a.lo, a.hi, level); c != nil && (out == nil || c.level < out.level) {
+			out = c
+		}
+	}
+	return out
+}
+
+// common returns the cell of a level in which all slots of some sets lie, apart from one; nil if they don't, or there are none.
+func (g *gang) common(but, lo, hi, level int) *pcell {
+	var out *pcell
+	for i := range g.slots {
+		if set := g.slots[i].at.Set; i == but || set < lo || set >= hi {
+			continue
+		}
+		for _, p := range g.slots[i].leaves {
+			if p == nil || p.chain != g.chain {
+				continue
+			}
+			switch c := p.upTo(level); {
+			case out == nil:
+				out = c
+			case out != c:
+				return nil
+			}
+		}
+	}
+	return out
+}

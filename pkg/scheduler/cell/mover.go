@@ -1,0 +1,249 @@
+package cell
+
+import (
+	"fmt"
+	"slices"
+)
+
+// mover looks for the place of one slot of a gang that runs. The cells that the slot had are free.
+type mover struct {
+	s       *Scheduler
+	gang    *gang
+	slot    int
+	request *Request // for this pod alone
+	target
+	offered Nodes
+	limit   *pcell // nil: anywhere
+	// crowded: there would be a place if other gangs ended.
+	crowded bool
+}
+
+// maxMoves bounds how many nodes are left out that turn out to need the end of other gangs.
+const maxMoves = 8
+
+// find tries the nodes of the gang's other pods, then those beside them, and so on.
+func (m *mover) find() *slot {
+	nodes := m.roomy()
+	tried := 0
+	for level := m.chain.node; level <= m.chain.top()+1; level++ {
+		near := m.near(nodes, level)
+		if len(near) == tried {
+			continue
+		}
+		tried = len(near)
+		if to := m.among(near); to != nil {
+			return to
+		}
+	}
+	return nil
+}
+
+// roomy lists the nodes that have enough idle leaves for the pod and where it may run.
+func (m *mover) roomy() []*pcell {
+	var out []*pcell
+	for i, c := range m.chain.cells[m.chain.node] {
+		if m.offered != nil && !m.offered.Has(c.machine.name) || m.limit != nil && !m.limit.touches(c) {
+			continue
+		}
+		if int(m.chain.view.nodes[i].have) >= m.shape.total {
+			out = append(out, c)
+		} else {
+			m.crowded = m.crowded || m.withoutLower(c) >= m.shape.total
+		}
+	}
+	return out
+}
+
+// withoutLower counts the leaves of a node that would be idle if all gangs ended that a new one of this priority could end.
+func (m *mover) withoutLower(c *pcell) int {
+	n := 0
+	for _, p := range m.chain.cells[0][c.lo:c.hi] {
+		g := p.using
+		if p.idle() || m.space != nil && g != nil && !p.bad && (g.opportunistic() || g.space == m.space && g.priority < m.gang.priority) {
+			n++
+		}
+	}
+	return n
+}
+
+// touches says that one of two cells is in the other.
+func (p *pcell) touches(o *pcell) bool {
+	if p.level < o.level {
+		p, o = o, p
+	}
+	return o.upTo(p.level) == p
+}
+
+// near returns those of some nodes that have a cell of a level in common with another pod of the gang; all if the level is
+// above the top.
+func (m *mover) near(nodes []*pcell, level int) []*pcell {
+	if level > m.chain.top() {
+		return nodes
+	}
+	cells := map[*pcell]bool{}
+	for i := range m.gang.slots {
+		if i == m.slot {
+			continue
+		}
+		for _, p := range m.gang.slots[i].leaves {
+			if p != nil && p.chain == m.chain {
+				cells[p.upTo(level)] = true
+			}
+		}
+	}
+	var out []*pcell
+	for _, c := range nodes {
+		if cells[c.upTo(level)] {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// among looks for idle cells on some nodes.
+func (m *mover) among(nodes []*pcell) *slot {
+	defer m.confine()()
+	allowed := map[*pcell]bool{}
+	for _, c := range nodes {
+		allowed[c] = true
+	}
+	for range maxMoves {
+		p := m.on(allowed)
+		if p == nil {
+			return nil
+		}
+		to := p.gang.slots[0]
+		if len(p.victims)+len(p.cancels) == 0 && m.inLimit(&to) {
+			to.at = p.gang.placement.Pods[0]
+			to.at.Set = m.gang.slots[m.slot].at.Set
+			return &to
+		}
+		m.crowded = m.crowded || len(p.victims) > 0
+		delete(allowed, to.leaves[0].node)
+	}
+	return nil
+}
+
+// inLimit says that a place lies where it has to. confine sees to that but where the virtual cluster owns the limit in pieces.
+func (m *mover) inLimit(to *slot) bool {
+	return m.limit == nil || !slices.ContainsFunc(to.leaves, func(p *pcell) bool { return p.upTo(m.limit.level) != m.limit })
+}
+
+// on looks for a place on the allowed nodes, which may need others to end.
+func (m *mover) on(allowed map[*pcell]bool) *plan {
+	names := nodeNames{}
+	for c := range allowed {
+		names[c.machine.name] = true
+	}
+	blocked := m.blockUnreachable(allowed)
+	defer func() { unblock(m.view(), blocked) }()
+	return m.s.tryFree(m.target, m.request, names)
+}
+
+type nodeNames map[string]bool
+
+// Has implements Nodes.
+func (n nodeNames) Has(name string) bool { return n[name] }
+
+// blockUnreachable takes virtual nodes out of the search that can't be bound to any of the allowed ones: which they are is
+// known of those in a bound cell, and of others by their size.
+func (m *mover) blockUnreachable(allowed map[*pcell]bool) []int32 {
+	if m.space == nil {
+		return nil
+	}
+	inside, free := map[*pcell]bool{}, make([]bool, m.chain.top()+1)
+	for c := range allowed {
+		up := c
+		for up != nil && up.bound == nil {
+			if up.isFree() {
+				free[up.level] = true
+			}
+			up = up.parent
+		}
+		if up != nil {
+			inside[up] = true
+		}
+		for level := 0; level < c.level && !c.taken(); level++ {
+			free[level] = true // a piece of it may be
+		}
+	}
+	var out []int32
+	for i := range m.space.view.nodes {
+		if n := &m.space.view.nodes[i]; !n.blocked && !m.reaches(n, allowed, inside, free) {
+			m.space.view.block(int32(i), true)
+			out = append(out, int32(i))
+		}
+	}
+	return out
+}
+
+// reaches says that a virtual node is bound to an allowed node, or could be.
+func (m *mover) reaches(n *viewNode, allowed, inside map[*pcell]bool, free []bool) bool {
+	v := m.space.leaves[n.lo]
+	for v.level < int(n.top) {
+		v = v.parent
+	}
+	if v.bound != nil {
+		return allowed[v.bound.upTo(m.chain.node)]
+	}
+	for v.parent != nil {
+		if v = v.parent; v.bound != nil {
+			return inside[v.bound]
+		}
+	}
+	return free[v.level]
+}
+
+// confine hides the leaves outside of a limit that is smaller than a node. The returned function shows them again.
+func (m *mover) confine() (undo func()) {
+	if m.limit == nil || m.limit.level >= m.chain.node || m.space != nil && m.limit.bound == nil {
+		return func() {}
+	}
+	v, first, lo, hi := m.view(), m.limit.upTo(m.chain.node).index, m.limit.lo, m.limit.hi
+	if m.space != nil {
+		cell := m.limit.bound
+		first, lo, hi = m.space.leaves[cell.lo].node, cell.lo, cell.hi
+	}
+	var hidden []int32
+	var blocked []int32
+	for i := range v.nodes {
+		n := &v.nodes[i]
+		if int32(i) != first {
+			if !n.blocked {
+				v.block(int32(i), true)
+				blocked = append(blocked, int32(i))
+			}
+			continue
+		}
+		for o := range int32(v.leaves[n.top]) {
+			if at := n.lo + o; n.free.has(o) && (at < lo || at >= hi) {
+				v.mark(first, o, false)
+				hidden = append(hidden, o)
+			}
+		}
+	}
+	v.index(first)
+	return func() {
+		for _, o := range hidden {
+			v.mark(first, o, true)
+		}
+		v.index(first)
+		unblock(v, blocked)
+	}
+}
+
+// reason says why there is no place.
+func (m *mover) reason() string {
+	where := fmt.Sprintf("virtual cluster %s", m.gang.key.vc)
+	if m.space == nil {
+		where = fmt.Sprintf("chain %s", m.chain.names[m.chain.top()])
+	}
+	if m.limit != nil {
+		where += fmt.Sprintf(", in the %s %s of its group,", m.chain.names[m.limit.level], m.limit.address)
+	}
+	text := fmt.Sprintf("no idle cells of %s that it may use hold its %d %ss", where, m.shape.total, unitOf([]target{m.target}))
+	if m.crowded {
+		text += "; a gang that runs ends no others for one of its pods"
+	}
+	return text
+}

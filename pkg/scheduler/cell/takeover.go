@@ -1,0 +1,174 @@
+package cell
+
+import (
+	"fmt"
+	"slices"
+)
+
+// maxOrder is more than a scheduler comes to by itself. What stands in an annotation may be anything, and those that
+// come next must have higher ones.
+const maxOrder = 1 << 31
+
+// takeOver rebuilds a gang from its written placement, after a restart or a change of the configuration. all
+// says that the places of all pods are certain; otherwise only the pod's own is, since other pods may have moved.
+func (s *Scheduler) takeOver(r *Request, at *Placement, own int, all bool) (*gang, []Downgrade, error) {
+	if s.byVC[r.VirtualCluster] == nil && len(s.vcs) == 0 {
+		return nil, nil, fmt.Errorf("there is no virtual cluster %s", r.VirtualCluster)
+	}
+	g := &gang{key: gangKey{r.VirtualCluster, r.Gang}, request: r, sets: r.Sets(), priority: r.Priority, order: at.Order, moves: at.Moves}
+	if g.order == 0 || g.order > maxOrder {
+		g.order = s.order + 1
+	}
+	g.slots = make([]slot, len(at.Pods))
+	guaranteed := r.Priority >= MinGuaranteed && !at.Downgraded && !at.unassigned()
+	for i := range at.Pods {
+		if g.slots[i] = expect(&at.Pods[i]); i != own && !all {
+			continue
+		}
+		leaves, other, err := s.resolve(g, &at.Pods[i], at.Chain)
+		if err != nil {
+			return nil, nil, err
+		}
+		if other != "" {
+			guaranteed, g.reason = false, other
+		}
+		g.slots[i].leaves, g.slots[i].expected = leaves, false
+	}
+	g.chain = s.chainNow(r, at, g.slots[own].leaves)
+	if s.repeats(g) {
+		return nil, nil, fmt.Errorf("gang %s claims a device twice: %w", g.key, ErrConflict)
+	}
+	s.evictReservations(g)
+	var lost []Downgrade
+	s.order = max(s.order, g.order)
+	if guaranteed {
+		var more []Downgrade
+		more, g.reason = s.claimVirtual(g, at)
+		lost = append(lost, more...)
+	}
+	s.enter(g)
+	g.placement = g.describe()
+	if !guaranteed {
+		g.placement.Downgraded = r.Priority >= MinGuaranteed
+	}
+	s.expected = append(s.expected, g)
+	s.settleLater()
+	return g, lost, nil
+}
+
+// chainNow is the chain of a gang: the one that the pod's leaves are in, else those of the others.
+func (s *Scheduler) chainNow(r *Request, at *Placement, own []*pcell) *chain {
+	for _, p := range own {
+		if p != nil {
+			return p.chain
+		}
+	}
+	cpu, known := s.WantsCPU(r), s.knowsKind(r)
+	for i := range at.Pods {
+		for _, device := range at.Pods[i].Indices {
+			if p := s.findLeaf(at.Chain, at.Pods[i].Node, device); p != nil && (!known || p.chain.cpu == cpu) {
+				return p.chain
+			}
+		}
+	}
+	for _, ch := range s.chains {
+		if ch.cpu == cpu && ch.names[ch.top()] == at.Chain {
+			return ch
+		}
+	}
+	return s.chainOf(cpu)
+}
+
+// resolve finds the leaves of a pod's place that others don't hold, nil for those that aren't configured. other says why they
+// can't be counted.
+func (s *Scheduler) resolve(g *gang, at *PodPlacement, chain string) (leaves []*pcell, other string, err error) {
+	cpu, known := s.WantsCPU(g.request), s.knowsKind(g.request)
+	leaves = make([]*pcell, len(at.Indices))
+	for k, device := range at.Indices {
+		p := s.findLeaf(chain, at.Node, device)
+		if p == nil {
+			continue
+		}
+		if known && p.chain.cpu != cpu {
+			other = otherKind(at.Node, p.chain.cpu)
+			continue
+		}
+		if u := p.using; u != nil && (u != g || g.slots[g.slotOf(p)].pod != "") {
+			return nil, "", fmt.Errorf("device %d of node %s is held by %s, and %s claims it: %w", device, at.Node, u.key, g.key, ErrConflict)
+		}
+		leaves[k] = p
+	}
+	return leaves, other, nil
+}
+
+// slotOf returns the slot of a leaf that the gang uses.
+func (g *gang) slotOf(p *pcell) int {
+	return slices.IndexFunc(g.slots, func(sl slot) bool { return slices.Contains(sl.leaves, p) })
+}
+
+// otherKind says why a gang isn't counted on a machine that was given GPUs, or lost them: the numbers of its
+// cells mean other things now.
+func otherKind(node string, cpu bool) string {
+	if cpu {
+		return fmt.Sprintf("node %s has CPU cells instead of GPUs now", node)
+	}
+	return fmt.Sprintf("node %s has GPUs instead of CPU cells now", node)
+}
+
+// chainOf is the first chain of CPU cells, or of GPUs; without any, the first.
+func (s *Scheduler) chainOf(cpu bool) *chain {
+	for _, ch := range s.chains {
+		if ch.cpu == cpu {
+			return ch
+		}
+	}
+	return s.chains[0]
+}
+
+func (s *Scheduler) repeats(g *gang) bool {
+	seen := map[*pcell]bool{}
+	for i := range g.slots {
+		for _, p := range g.slots[i].leaves {
+			if p != nil && seen[p] {
+				return true
+			}
+			seen[p] = true
+		}
+	}
+	return false
+}
+
+// evictReservations cancels reservations of cells on which a gang turns out to run.
+func (s *Scheduler) evictReservations(g *gang) {
+	for i := range g.slots {
+		s.cancelOn(g.slots[i].leaves)
+	}
+}
+
+func (s *Scheduler) cancelOn(leaves []*pcell) {
+	for _, p := range leaves {
+		if p != nil && p.reserving != nil {
+			s.cancel(p.reserving)
+		}
+	}
+}
+
+// findLeaf looks a device up, in its chain first.
+func (s *Scheduler) findLeaf(chain, node string, device int32) *pcell {
+	m := s.machines[node]
+	if m == nil {
+		return nil
+	}
+	var other *pcell
+	for _, c := range m.cells {
+		for i := c.lo; i < c.hi; i++ {
+			if p := c.chain.cells[0][i]; p.device == device {
+				if c.chain.names[c.chain.top()] == chain {
+					return p
+				}
+				other = p
+			}
+		}
+	}
+	return other
+}
