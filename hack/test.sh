@@ -29,7 +29,7 @@ check() {
 }
 
 formatted() {
-	unformatted=$(find ./*.go cmd pkg hack templates test -name '*.go' -exec gofmt -l {} + 2>/dev/null)
+	unformatted=$(find ./*.go cmd pkg hack research templates test -name '*.go' -exec gofmt -l {} + 2>/dev/null)
 	[ -z "$unformatted" ] || {
 		echo "gofmt -w has something to do in:"
 		echo "$unformatted"
@@ -83,8 +83,9 @@ e2e=$(go list ./... | grep '/test/e2e' || true)
 rest=$(go list -f '{{.ImportPath}} {{.Dir}}' ./... | grep -v '/test/e2e')
 # The race detector makes a package several times as slow: it runs where there may be races.
 concurrent=$(echo "$rest" | bin/concurrent)
-# Tests of whole programs mostly wait: they come first, so that others run beside them.
-concurrent=$(echo "$concurrent" | grep '/test/'; echo "$concurrent" | grep -v '/test/')
+# Tests of whole programs mostly wait, and those of pkg/cluster take the longest: they come first, so that others run beside them.
+first='/test/|/pkg/cluster$'
+concurrent=$(echo "$concurrent" | grep -E "$first"; echo "$concurrent" | grep -vE "$first")
 serial=$(echo "$rest" | cut -d ' ' -f 1 | grep -vxF "$concurrent")
 
 # The tests on sandbox hosts need root, namespaces and a bundle.

@@ -51,7 +51,7 @@ func placed(t *testing.T) (c *kube.Cluster, as func(account string) corev1client
 			t.Cleanup(func() { a.remove(t, o) })
 		}
 	}
-	require.Equal(t, 2, rules)
+	require.Equal(t, 4, rules)
 	admin := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "placement-test"},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},

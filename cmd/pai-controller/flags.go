@@ -32,6 +32,7 @@ type options struct {
 	qps                   float64
 	ttl, keep             time.Duration
 	delivery              string
+	claims                bool
 }
 
 func parse(args []string, out io.Writer) (*options, error) {
@@ -55,6 +56,7 @@ func parse(args []string, out io.Writer) (*options, error) {
 	fs.IntVar(&o.logBytes, "log-bytes", 1<<20, "what is kept of a task's log, from its end; -1 means nothing")
 	fs.Int64Var(&o.userBytes, "code-bytes-per-user", 2<<30, "what the code of one user may have; 0 means no limit")
 	fs.Int64Var(&o.codeBytes, "code-bytes", 10<<30, "what the code of all jobs together may have; 0 means no limit")
+	fs.BoolVar(&o.claims, "claims", false, "give tasks their GPUs by claims, which the agents of the machines serve")
 	fs.StringVar(&o.delivery, "runtime-delivery", string(controller.DeliverAuto), "how the runtime comes into pods: image-volume, init-container, or auto: the first where all machines can")
 	fs.BoolVar(&o.debug, "debug", false, "log each decision")
 	if err := fs.Parse(args); err != nil {

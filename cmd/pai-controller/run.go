@@ -54,7 +54,7 @@ func run(ctx context.Context, o *options, log *slog.Logger) (err error) {
 	}
 	c, err := controller.New(controller.Options{
 		Config: config, Namespace: o.namespace, SystemNamespace: o.system, Identity: o.identity, LeaderElection: o.leaderElection,
-		Workers: o.workers, QPS: float32(o.qps), TTL: o.ttl, Delivery: controller.Delivery(o.delivery), LogBytes: o.logBytes, Store: watched, Replaced: replaced, Logs: logs,
+		Workers: o.workers, QPS: float32(o.qps), TTL: o.ttl, Delivery: controller.Delivery(o.delivery), Claims: o.claims, LogBytes: o.logBytes, Store: watched, Replaced: replaced, Logs: logs,
 		Log: logr.FromSlogHandler(log.Handler()), Registry: registry,
 	})
 	if err != nil {

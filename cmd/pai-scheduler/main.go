@@ -22,6 +22,7 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -37,9 +38,11 @@ import (
 	"k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/cmd/kube-scheduler/app"
 	"k8s.io/kubernetes/cmd/kube-scheduler/app/options"
+	"k8s.io/kubernetes/pkg/features"
 
 	"github.com/openpai/paictl/pkg/scheduler/books"
 	"github.com/openpai/paictl/pkg/scheduler/plugin"
+	"github.com/openpai/paictl/pkg/scheduler/queue"
 	"github.com/openpai/paictl/pkg/version"
 )
 
@@ -55,6 +58,7 @@ func main() { os.Exit(cli.Run(command())) }
 type program struct {
 	books.Options
 	listen   string
+	reserve  time.Duration
 	debug    bool
 	election *books.Election
 	log      *slog.Logger
@@ -90,6 +94,7 @@ func command() *cobra.Command {
 	fs.StringVar(&p.ConfigKey, "config-key", "hivedscheduler.yaml", "key of the configuration in it")
 	fs.StringVar(&p.AccessFile, "access-file", "", "file with the password that opens /metrics; empty means that everybody may read them")
 	fs.StringVar(&p.TokenFile, "token-file", "", "file with the token that opens the API for people; empty means that everybody may read it")
+	fs.DurationVar(&p.reserve, "reservation-after", queue.ReservationAfter, "how long a guaranteed gang waits before what becomes free in its virtual cluster is held for it; 0 means for ever")
 	fs.BoolVar(&p.debug, "debug", false, "log each decision")
 	verflag.AddFlags(opts.Flags.FlagSet("global"))
 	for _, set := range opts.Flags.FlagSets {
@@ -105,6 +110,9 @@ func (p *program) complete() error {
 		if text, err := os.ReadFile(namespaceFile); err == nil {
 			p.Namespace = strings.TrimSpace(string(text))
 		}
+	}
+	if p.ReservationAfter = p.reserve; p.reserve <= 0 {
+		p.ReservationAfter = -1
 	}
 	var err error
 	if _, p.Port, err = net.SplitHostPort(p.listen); err != nil {
@@ -127,7 +135,7 @@ func (p *program) run(ctx context.Context, opts *options.Options) error {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	cc, sched, err := app.Setup(ctx, opts, app.WithPlugin(plugin.Name, p.plugin))
+	cc, sched, err := app.Setup(ctx, opts, app.WithPlugin(plugin.Name, p.plugin), app.WithPlugin(plugin.ClaimsName, plugin.NewClaims))
 	if err != nil {
 		return err
 	}
@@ -185,6 +193,7 @@ func (p *program) plugin(ctx context.Context, _ runtime.Object, handle framework
 		broadcaster := record.NewBroadcaster(record.WithContext(ctx))
 		broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events("")})
 		events := broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "pai-scheduler"})
+		p.Claims = utilfeature.DefaultFeatureGate.Enabled(features.DynamicResourceAllocation)
 		queue := plugin.NewQueue(handle, klog.FromContext(ctx))
 		p.made = books.New(client, handle.SharedInformerFactory(), queue, p.Options, p.log, events, time.Now)
 	}

@@ -127,7 +127,7 @@ func simulate(ctx context.Context, gpus, seed int, policy string, v variant) (*s
 	for i := range tr.Config.VirtualClusters {
 		tr.Config.VirtualClusters[i].Policy = policy
 	}
-	r, err := sim.Run(ctx, tr.Config, tr.Jobs, sim.Options{CoreOnly: true, Drain: true, Checkpoint: v.checkpoint, Restart: v.restart})
+	r, err := sim.Run(ctx, tr.Config, tr.Jobs, sim.Options{Drain: true, Checkpoint: v.checkpoint, Restart: v.restart})
 	if err != nil {
 		return nil, err
 	}

@@ -139,6 +139,10 @@ func (d *Driver) read(c *resourceapi.ResourceClaim) (*record, error) {
 	if c.Status.Allocation == nil {
 		return nil, errors.New("nothing was allocated for it")
 	}
+	ours := map[string]bool{}
+	for _, r := range c.Spec.Devices.Requests {
+		ours[r.Name] = r.Exactly != nil && r.Exactly.DeviceClassName == claim.Class
+	}
 	given := map[string]int64{}
 	for _, r := range c.Status.Allocation.Devices.Results {
 		if r.Driver != claim.Driver {
@@ -154,9 +158,11 @@ func (d *Driver) read(c *resourceapi.ResourceClaim) (*record, error) {
 		case holder != nil && holder.UID != c.UID:
 			return nil, fmt.Errorf("%s belongs to the claim %s/%s (%s) until its pod has ended", r.Device, holder.Namespace, holder.Name, holder.UID)
 		}
-		request, _, _ := strings.Cut(r.Request, "/") // a subrequest is named after it
-		given[request]++
-		out.Devices = append(out.Devices, assigned{request, r.Device})
+		if !ours[r.Request] { // a subrequest is nothing that the scheduler makes
+			return nil, fmt.Errorf("it was given %s for its request %q, which isn't of the class %s", r.Device, r.Request, claim.Class)
+		}
+		given[r.Request]++
+		out.Devices = append(out.Devices, assigned{r.Request, r.Device})
 	}
 	for _, r := range c.Spec.Devices.Requests {
 		if e := r.Exactly; e != nil && e.AllocationMode == resourceapi.DeviceAllocationModeExactCount && given[r.Name] > e.Count {

@@ -135,6 +135,19 @@ func TestAClaimThatMayNotHaveItsDevicesIsRefused(t *testing.T) {
 			*c = *claimOf("b", "gpu-4", "gpu-5", "gpu-6")
 			c.Spec.Devices.Requests[0].Exactly.Count = 1
 		}, "it asks for 1 devices (gpus), and was given 3"},
+		"of another class": {func(c *resourceapi.ResourceClaim) {
+			*c = *claimOf("b", "gpu-4")
+			c.Spec.Devices.Requests[0].Exactly.DeviceClassName = "mine"
+		}, `it was given gpu-4 for its request "gpus", which isn't of the class gpu.paictl.openpai.org`},
+		"for no request": {func(c *resourceapi.ResourceClaim) {
+			*c = *claimOf("b", "gpu-4")
+			c.Status.Allocation.Devices.Results[0].Request = "more"
+		}, `it was given gpu-4 for its request "more", which isn't of the class`},
+		"one of several classes": {func(c *resourceapi.ResourceClaim) {
+			*c = *claimOf("b", "gpu-4")
+			c.Spec.Devices.Requests[0] = resourceapi.DeviceRequest{Name: "gpus", FirstAvailable: []resourceapi.DeviceSubRequest{{Name: "a", DeviceClassName: claim.Class}}}
+			c.Status.Allocation.Devices.Results[0].Request = "gpus/a"
+		}, "which isn't of the class"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := claimOf("b", "gpu-3")

@@ -71,6 +71,7 @@ func (c *Client) Facts(ctx context.Context) (*Facts, error) {
 	}
 	f.Cluster.RuntimeImage, f.Cluster.PullSecret = f.Configuration.RuntimeImage, f.Configuration.PullSecret
 	f.Cluster.SchedulerName, f.Cluster.Domain = f.Configuration.SchedulerName, f.Configuration.DNSDomain
+	f.Cluster.Claims = f.Configuration.Claims
 	if f.Cluster.SchedulerName == "" {
 		f.Cluster.VirtualClusters, f.Cluster.SKUs = nil, nil // no one enforces them
 	}

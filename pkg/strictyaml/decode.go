@@ -57,6 +57,21 @@ func (d *Decoder) Value(n *yaml.Node, path Path, out any) {
 	d.value(n, path, reflect.ValueOf(out).Elem())
 }
 
+// Apart fills out, a pointer, from n and returns what is wrong with it instead of reporting it: for lists of which each
+// entry is answered for itself. Paths begin at n.
+func (d *Decoder) Apart(n *yaml.Node, out any) Findings {
+	part := &Decoder{file: d.file, fields: d.fields}
+	part.Value(n, nil, out)
+	part.findings.Sort()
+	return part.findings
+}
+
+// Ignored is a value of any form that means nothing to who reads it.
+type Ignored struct{}
+
+// DecodeNode implements NodeDecoder.
+func (*Ignored) DecodeNode(*Decoder, *yaml.Node, Path) {}
+
 // Report adds a finding at n.
 func (d *Decoder) Report(n *yaml.Node, path Path, rule, message, remedy string) {
 	if len(d.findings) >= maxFindings {
@@ -154,9 +169,13 @@ func (d *Decoder) scalar(n *yaml.Node, path Path, v reflect.Value) {
 		}
 		v.SetBool(b)
 	case reflect.Int, reflect.Int32, reflect.Int64:
-		var i int64
-		if !scalar || tag != "!!int" || n.Decode(&i) != nil || v.OverflowInt(i) {
+		if !scalar || tag != "!!int" {
 			d.wrongType(n, path, "a whole number")
+			return
+		}
+		var i int64
+		if n.Decode(&i) != nil || v.OverflowInt(i) {
+			d.Report(n, path, "yaml/type", "not a whole number, or one that is too large", "")
 			return
 		}
 		v.SetInt(i)

@@ -23,6 +23,7 @@ type Document struct {
 	File string
 	root *yaml.Node // a mapping, or nil in an empty file
 	text []byte
+	size int
 }
 
 // Text returns the file as it was read; nil where it couldn't be read as YAML.
@@ -32,6 +33,10 @@ func (d *Document) Text() []byte {
 	}
 	return d.text
 }
+
+// Values counts the values and keys, each once for each place where an alias repeats it: for those who take fewer than
+// MaxNodes.
+func (d *Document) Values() int { return d.size }
 
 // Parse reads one YAML document. The returned document is never nil; it is empty where
 // there are errors.
@@ -84,7 +89,7 @@ func Parse(file string, data []byte) (doc *Document, findings Findings) {
 	if len(s.findings) > 0 {
 		return doc, s.findings
 	}
-	doc.root, doc.text = root, data
+	doc.root, doc.text, doc.size = root, data, s.nodes
 	return doc, nil
 }
 

@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/pkg/scheduler/claim"
 )
 
 // TestTheAgentHandsOutGPUs runs the agent beside real kubelets, on machines that pretend to have eight GPUs each. Kubernetes' own scheduler
@@ -30,8 +32,13 @@ func TestTheAgentHandsOutGPUs(t *testing.T) {
 		}
 		assert.Empty(t, a.published(a.names[0]), "the master has none")
 	})
+	t.Run("GPUs of the scheduler's cells are for claims of its class", func(t *testing.T) {
+		a.apply(fmt.Sprintf(deviceClass, "mine"))
+		a.submitOf("mine", "other", 1, "")
+		a.refused("other", "which isn't of the class "+claim.Class)
+	})
 	t.Run("a container sees the GPUs of its claim and no others", func(t *testing.T) {
-		a.apply(deviceClass)
+		a.apply(fmt.Sprintf(deviceClass, claim.Class))
 		a.submit("a", 3, "")
 		a.submit("b", 5, "")
 		three, five := a.sees("a"), a.sees("b")
@@ -46,11 +53,7 @@ func TestTheAgentHandsOutGPUs(t *testing.T) {
 		taken := strings.Replace(a.sees("a")[0], "nvidia", "gpu-", 1)
 		a.apply(fmt.Sprintf(thief, a.worker))
 		a.kubectl(fmt.Sprintf(`patch resourceclaim thief --subresource=status --type=merge -p '{"status":{"allocation":{"devices":{"results":[{"request":"gpus","driver":"gpu.paictl.openpai.org","pool":"%s","device":"%s"}]}}}}'`, a.worker, taken))
-		eventually(t, time.Minute, "the agent refuses it", func() bool {
-			return strings.Contains(a.kubectl("get events --field-selector involvedObject.name=thief -o jsonpath='{.items[*].message}'"), taken+" belongs to the claim default/a")
-		})
-		a.kubectl("delete pod thief --grace-period=1")
-		a.kubectl("delete resourceclaim thief --ignore-not-found")
+		a.refused("thief", taken+" belongs to the claim default/a")
 	})
 	t.Run("an agent publishes for its own machine alone", func(t *testing.T) {
 		out := a.on(a.names[0], `KUBECONFIG=/etc/kubernetes/admin.conf kubectl --as=system:serviceaccount:pai-system:agent delete resourceslices --all 2>&1 || true`)
@@ -86,10 +89,12 @@ type agents struct {
 	worker string // where pods run
 }
 
+// deviceClass is a class whose claims kube-scheduler fills with GPUs. The scheduler's chart, which isn't started here, makes the
+// class of its own claims so that it matches nothing.
 const deviceClass = `
 apiVersion: resource.k8s.io/v1
 kind: DeviceClass
-metadata: {name: simulated, labels: {test: agent}}
+metadata: {name: %s, labels: {test: agent}}
 spec: {selectors: [{cel: {expression: "device.driver == 'gpu.paictl.openpai.org'"}}]}
 `
 
@@ -98,7 +103,7 @@ const thief = `
 apiVersion: resource.k8s.io/v1
 kind: ResourceClaim
 metadata: {name: thief, labels: {test: agent}}
-spec: {devices: {requests: [{name: gpus, exactly: {deviceClassName: simulated, count: 1}}]}}
+spec: {devices: {requests: [{name: gpus, exactly: {deviceClassName: gpu.paictl.openpai.org, count: 1}}]}}
 ---
 apiVersion: v1
 kind: Pod
@@ -119,14 +124,19 @@ func (a *agents) apply(text string) {
 // submit makes a pod that prints which GPUs it sees whenever it is started.
 func (a *agents) submit(name string, gpus int, env string) {
 	a.t.Helper()
+	a.submitOf(claim.Class, name, gpus, env)
+}
+
+func (a *agents) submitOf(class, name string, gpus int, env string) {
+	a.t.Helper()
 	claims, resources := "", ""
 	if gpus > 0 {
 		a.apply(fmt.Sprintf(`
 apiVersion: resource.k8s.io/v1
 kind: ResourceClaim
 metadata: {name: %s, labels: {test: agent}}
-spec: {devices: {requests: [{name: gpus, exactly: {deviceClassName: simulated, count: %d}}]}}
-`, name, gpus))
+spec: {devices: {requests: [{name: gpus, exactly: {deviceClassName: %s, count: %d}}]}}
+`, name, class, gpus))
 		claims, resources = fmt.Sprintf("resourceClaims: [{name: gpus, resourceClaimName: %s}]", name), "resources: {claims: [{name: gpus}]}"
 	}
 	a.apply(fmt.Sprintf(`
@@ -155,6 +165,16 @@ func (a *agents) sees(name string) (files []string) {
 		return err == nil && json.Unmarshal([]byte(strings.TrimSpace(out)), &files) == nil
 	})
 	return files
+}
+
+// refused waits for the agent to say why a pod doesn't get its GPUs, and takes the pod and its claim away.
+func (a *agents) refused(name, why string) {
+	a.t.Helper()
+	eventually(a.t, time.Minute, "the agent refuses the claim of "+name, func() bool {
+		return strings.Contains(a.kubectl("get events --field-selector involvedObject.name="+name+" -o jsonpath='{.items[*].message}'"), why)
+	})
+	a.kubectl("delete pod " + name + " --grace-period=1")
+	a.kubectl("delete resourceclaim " + name + " --ignore-not-found")
 }
 
 // published are the devices of a node.

@@ -269,7 +269,7 @@ func eventually(t testing.TB, limit time.Duration, what string, yes func() bool)
 	for !yes() {
 		select {
 		case <-deadline.C:
-			t.Fatalf("not within %s: %s", limit, what)
+			t.Fatalf("not within %s: %s", patience*limit, what)
 		case <-time.After(pause):
 			pause = min(pause*4/3, 3*time.Second)
 		}

@@ -22,6 +22,7 @@ func TestJobs(t *testing.T) {
 	t.Run("examples", j.examplesEndAsTheySay)
 	t.Run("submit to first line", func(t *testing.T) { j.startsSoon(t, 1) })
 	t.Run("without volumes of images", j.copiesItsRuntime)
+	t.Run("GPUs", j.seeTheirGPUsAndNoOthers)
 	t.Run("access", j.isReachable)
 	t.Run("rights", j.mayDoLittle)
 	t.Run("failures", j.failuresAreExplained)
@@ -114,9 +115,66 @@ func (j *jobs) usesAMachineOfGPUs(t *testing.T, name string) {
 	eventually(t, time.Minute, "it has said what it sees", func() bool { return strings.Contains(j.log(t, name), "torchrun") })
 	log := j.log(t, name)
 	assert.Contains(t, log, "my GPUs: 0,1,2,3,4,5,6,7")
+	assert.Contains(t, log, "device file /dev/nvidia0\ndevice file /dev/nvidia1\n", "the agent of its machine has handed them out")
+	assert.Contains(t, log, "device file /dev/nvidia7\n")
 	assert.Contains(t, log, "processes for torchrun: 8")
 	seen := ok(t, j.job("exec", name, "--", "sh", "-c", "echo $NVIDIA_VISIBLE_DEVICES $PAI_CURRENT_TASK_ROLE_NAME")...)
 	assert.Equal(t, "0,1,2,3,4,5,6,7 train", strings.TrimSpace(seen.stdout))
+}
+
+// seeTheirGPUsAndNoOthers runs tasks with some of the GPUs of their machines: with their share for the processors that they take, at least
+// as many as they ask for. What each sees is taken from inside its container.
+func (j *jobs) seeTheirGPUsAndNoOthers(t *testing.T) {
+	const name = "shares"
+	j.forget(t, name)
+	j.submit(t, jobFile(t, `protocolVersion: 2
+name: shares
+type: job
+prerequisites:
+  - {name: python, type: dockerimage, uri: docker.io/openpai/examples-python:3}
+taskRoles:
+  some:
+    instances: 2
+    dockerImage: python
+    resourcePerInstance: {cpu: 1, memoryMB: 128, gpu: 2}
+    commands: [sleep 3600]
+  one:
+    dockerImage: python
+    resourcePerInstance: {cpu: 1, memoryMB: 128, gpu: 1}
+    commands: [sleep 3600]
+  none:
+    dockerImage: python
+    resourcePerInstance: {cpu: 1, memoryMB: 128, gpu: 0}
+    commands: [sleep 3600]
+`))
+	j.is(t, name, "running")
+	users := map[string]string{}
+	for _, p := range j.podsOf(t, name) {
+		out := j.kubectl("-n pai-jobs exec " + p.Name + " -c app -- sh -c 'echo $NVIDIA_VISIBLE_DEVICES; cd /dev; ls -d nvidia[0-9]* 2>/dev/null || true'")
+		numbers, files, _ := strings.Cut(strings.TrimSpace(out), "\n")
+		if p.Labels["FC_TASKROLE_NAME"] == "none" {
+			assert.Empty(t, files)
+			continue
+		}
+		var seen []string
+		for _, file := range strings.Fields(files) {
+			seen = append(seen, strings.TrimPrefix(file, "nvidia"))
+			gpu := p.Spec.NodeName + " " + file
+			assert.Empty(t, users[gpu], "%s has %s, too", p.Name, gpu)
+			users[gpu] = p.Name
+		}
+		assert.ElementsMatch(t, strings.Split(numbers, ","), seen, p.Name)
+		assert.GreaterOrEqual(t, len(seen), map[string]int{"some": 2, "one": 1}[p.Labels["FC_TASKROLE_NAME"]])
+		assert.Less(t, len(seen), 8, "others of its machine are not there")
+	}
+	reserved := func() []string {
+		return strings.Fields(j.kubectl(`-n pai-jobs get resourceclaims -o jsonpath='{.items[*].status.reservedFor[*].name}'`))
+	}
+	assert.Len(t, reserved(), 3, "a claim for each task with GPUs")
+	ok(t, j.job("stop", name)...)
+	j.ended(t, name, "stopped", "")
+	// Ended tasks keep their pods for some time, but not their GPUs.
+	eventually(t, time.Minute, "the claims are given back", func() bool { return len(reserved()) == 0 })
 }
 
 // waitsForGPUs begins while gpu has one of the four machines, and ends it.

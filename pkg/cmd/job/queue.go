@@ -32,9 +32,10 @@ func NewCmdQueue(f *cmdutil.Factory, runF func(context.Context, *QueueOptions) e
 	cmd := &cobra.Command{
 		Use:   "queue",
 		Short: "Show which jobs wait for GPUs or CPU cells, in their order",
-		Long: `Shows the queue of every virtual cluster: who comes next, how many GPUs it asks for, and why it waits. The
-order is that of priority, then of arrival; a smaller job may start before one that finds no place. GPUS is
-what the job asks for in all, PODS how many of its tasks have no place yet. Where jobs without GPUs wait, CPUS
+		Long: `Shows the queue of every virtual cluster: who comes next, how many GPUs it asks for, and why it waits. Jobs
+with a guarantee come first, then the order is that of priority, then of arrival. A smaller job may start before
+one that finds no place, until that has waited for so long that what becomes free is held for it (REASON says
+so). Virtual clusters take turns: the next one is the one that holds the fewest GPUs. GPUS is what the job asks for in all, PODS how many of its tasks have no place yet. Where jobs without GPUs wait, CPUS
 and MEMORY are shown as well. "paictl job why" tells more of a job.`,
 		Example: `  paictl job queue
   paictl job queue --vc vision -o json`,

@@ -47,8 +47,8 @@ func NewCmdReplay(f *cmdutil.Factory, runF func(context.Context, *ReplayOptions)
   setNodeBad {node}, setNodeHealthy {node}
   inspect                          the state of all groups, cells and virtual clusters
 
-A step is {op: schedule, pod: p1, ...}. One that is refused, or makes no sense, is answered too, and
-the next is run; where one makes no sense the exit code is 1.`,
+A step is a map, {op: schedule, pod: p1, ...}. One that is refused, or makes no sense, is answered too,
+and the next is run; where one makes no sense the exit code is 1.`,
 		Example: `  paictl scheduler replay --config hivedscheduler.yaml steps.yaml
   paictl scheduler replay steps.json | jq -r 'select(.op == "schedule") | .result'
   generate-steps | paictl scheduler replay --verify -`,

@@ -1,12 +1,14 @@
 package scheduler
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
@@ -15,6 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/iostreams"
 	"github.com/openpai/paictl/pkg/scheduler/cell"
+	"github.com/openpai/paictl/pkg/scheduler/queue"
 	"github.com/openpai/paictl/pkg/scheduler/sim"
 	"github.com/openpai/paictl/pkg/scheduler/sim/trace"
 )
@@ -33,6 +36,7 @@ type SimulateOptions struct {
 	Jobs                string
 	Drain               bool
 	Checkpoint, Restart int // seconds
+	ReservationAfter    time.Duration
 
 	source source
 }
@@ -79,6 +83,9 @@ A job that is preempted keeps its work, unless --checkpoint says how much lies b
 			if outside := func(n int) bool { return n < 0 || n > trace.MaxSeconds }; outside(opts.Checkpoint) || outside(opts.Restart) {
 				return cmdutil.Usagef("--checkpoint and --restart are seconds, from 0 to %d", trace.MaxSeconds)
 			}
+			if opts.ReservationAfter < 0 {
+				return cmdutil.Usagef("--reservation-after is a time such as 12h, or 0")
+			}
 			if opts.Jobs != "" && (len(opts.Compare) > 0 || len(opts.Policies) > 1) {
 				return cmdutil.Usagef("--jobs is for one run; leave out --compare, and all policies but one")
 			}
@@ -111,6 +118,7 @@ A job that is preempted keeps its work, unless --checkpoint says how much lies b
 	cmd.Flags().BoolVar(&opts.Drain, "drain", false, "go on after the last arrival until all jobs have finished")
 	cmd.Flags().IntVar(&opts.Checkpoint, "checkpoint", 0, "seconds of work between two checkpoints of a job; a preempted job does what came after the last one again (0: it keeps all its work)")
 	cmd.Flags().IntVar(&opts.Restart, "restart", 0, "seconds that each start after a preemption takes, in which the job holds its GPUs and does no work")
+	cmd.Flags().DurationVar(&opts.ReservationAfter, "reservation-after", queue.ReservationAfter, "how long a guaranteed job waits before what becomes free in its virtual cluster is held for it (0: for ever)")
 	cmd.Flags().StringVar(&opts.Jobs, "jobs", "", "CSV file to write, with a line for each job: "+recordHeader)
 	_ = cmd.MarkFlagFilename("jobs", "csv")
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "table", "wide", "json", "yaml")
@@ -163,7 +171,7 @@ func simulateRun(ctx context.Context, opts *SimulateOptions) error {
 	var records []sim.Record
 	for i := range runs {
 		one := &runs[i]
-		o := sim.Options{Meter: opts.Meter, Progress: progress(opts.IO, one.title(), len(runs) > 1), Drain: opts.Drain, Checkpoint: opts.Checkpoint, Restart: opts.Restart}
+		o := sim.Options{Meter: opts.Meter, Progress: progress(opts.IO, one.title(), len(runs) > 1), Drain: opts.Drain, Checkpoint: opts.Checkpoint, Restart: opts.Restart, ReservationAfter: cmp.Or(opts.ReservationAfter, -1)}
 		if opts.Jobs != "" {
 			o.Job = func(r sim.Record) { records = append(records, r) }
 		}

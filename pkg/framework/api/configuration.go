@@ -28,6 +28,7 @@ type Configuration struct {
 	CodeURL       string // under which pods get code: CodeURL + "/" + sha256
 	DNSDomain     string // cluster.local
 	Namespace     string // of the jobs
+	Claims        bool   // tasks get their GPUs by claims
 }
 
 // Keys of the ConfigMap.
@@ -38,12 +39,13 @@ const (
 	keyCodeURL       = "code-url"
 	keyDNSDomain     = "dns-domain"
 	keyNamespace     = "job-namespace"
+	keyClaims        = "gpu-claims"
 )
 
 // ReadConfiguration reads the data of the ConfigMap. What is not there stays empty.
 func ReadConfiguration(data map[string]string) Configuration {
 	return Configuration{
 		RuntimeImage: data[keyRuntimeImage], PullSecret: data[keyPullSecret], SchedulerName: data[keySchedulerName],
-		CodeURL: data[keyCodeURL], DNSDomain: data[keyDNSDomain], Namespace: data[keyNamespace],
+		CodeURL: data[keyCodeURL], DNSDomain: data[keyDNSDomain], Namespace: data[keyNamespace], Claims: data[keyClaims] == "true",
 	}
 }

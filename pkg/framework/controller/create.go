@@ -53,6 +53,9 @@ func (r *reconciler) createPod(ctx context.Context, f *v1.Framework, e *entry, r
 		e.view.Refuse(t.AttemptStatus.PodName, machine.Refusal{Code: machine.CodePodCreationPermanent, Message: err.Error()})
 		return nil
 	}
+	if r.o.Claims {
+		expectGPUs(p)
+	}
 	if f.Annotations[v1.AnnotationRuntime] == v1.RuntimeV1 && r.useImageVolumes() {
 		mountRuntime(&p.Spec)
 	}

@@ -121,7 +121,8 @@ func TestManyJobsCostFewCallsEach(t *testing.T) {
 	calls := w.calls()
 	report(t, calls, tasks)
 	assert.InDelta(t, tasks, calls["POST pods"], 0)
-	assert.LessOrEqual(t, calls["PUT frameworks/status"], float64(8*n))
+	// How many changes a write gathers depends on how busy the machine is: 2 for each task, where a task has at least 3.
+	assert.LessOrEqual(t, calls["PUT frameworks/status"], float64(4*n+2*tasks))
 }
 
 // The barrier is what a gang waits for after its last task has an address.

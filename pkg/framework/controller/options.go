@@ -24,6 +24,7 @@ type Options struct {
 	QPS             float32       // calls of the API per second; 400, in bursts of twice as many
 	TTL             time.Duration // after which finished Frameworks are removed; 24 h
 	Delivery        Delivery      // of the runtime; DeliverAuto
+	Claims          bool          // tasks get their GPUs by claims, which agents of the machines serve
 	LogBytes        int           // kept of each task's log; 1 MiB; below 0: none
 	Store           archive.Store
 	Replaced        *archive.Replaced // where the archive took the place of a damaged one; else nil

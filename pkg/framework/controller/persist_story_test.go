@@ -49,6 +49,7 @@ type story struct {
 	mu     sync.Mutex // of random
 	random *rand.Rand
 	one    sync.Mutex // one write at a time, as in the API
+	writes int        // how many there were
 
 	promise sync.Mutex
 	version int // of the Framework, as it was acted upon last
@@ -63,8 +64,14 @@ func (s *story) n(most int) int {
 	return s.random.IntN(most)
 }
 
+// life is that of one replica between two readings of what there is.
+type life struct {
+	writes int // those of all, when it began to read
+	known  int // its own since then, of which it knows
+}
+
 // maybe carries out a write, or is killed before it or after it.
-func (s *story) maybe(write func() error) error {
+func (s *story) maybe(l *life, write func() error) error {
 	time.Sleep(time.Duration(s.n(300)) * time.Microsecond)
 	fate := s.n(12)
 	if fate == 0 {
@@ -72,6 +79,12 @@ func (s *story) maybe(write func() error) error {
 	}
 	s.one.Lock()
 	err := write()
+	if err == nil {
+		s.writes++
+		if fate != 1 {
+			l.known++
+		}
+	}
 	s.one.Unlock()
 	if fate == 1 {
 		return errKilled
@@ -80,19 +93,19 @@ func (s *story) maybe(write func() error) error {
 }
 
 // unreliable is the API as one replica sees it.
-func (s *story) unreliable() client.Client {
+func (s *story) unreliable(l *life) client.Client {
 	return interceptor.NewClient(s.api.(client.WithWatch), interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
-			return s.maybe(func() error { return c.Create(ctx, o, opts...) })
+			return s.maybe(l, func() error { return c.Create(ctx, o, opts...) })
 		},
 		Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
-			return s.maybe(func() error { return c.Update(ctx, o, opts...) })
+			return s.maybe(l, func() error { return c.Update(ctx, o, opts...) })
 		},
 		SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, o client.Object, opts ...client.SubResourceUpdateOption) error {
-			return s.maybe(func() error { return c.SubResource(sub).Update(ctx, o, opts...) })
+			return s.maybe(l, func() error { return c.SubResource(sub).Update(ctx, o, opts...) })
 		},
 		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
-			return s.maybe(func() error { return c.SubResource(sub).Patch(ctx, o, p, opts...) })
+			return s.maybe(l, func() error { return c.SubResource(sub).Patch(ctx, o, p, opts...) })
 		},
 	})
 }
@@ -101,21 +114,18 @@ func (s *story) unreliable() client.Client {
 func (s *story) write() {
 	var r *reconciler
 	var e *entry
-	conflicts := 0
+	l := &life{}
 	for range storySteps {
 		if e == nil {
-			r, e = s.begin()
+			r, e = s.begin(l)
 		}
 		acts := s.step(e)
 		switch err := r.persist(s.t.Context(), s.f, e); {
 		case err == nil:
-			conflicts = 0
 			s.wrote(e, acts)
 		case apierrors.IsConflict(err):
 			e = nil
-			if conflicts++; !assert.Less(s.t, conflicts, storySteps/2, "in a row: %v", err) {
-				return
-			}
+			assert.True(s.t, s.othersWrote(l), "a conflict with itself: %v", err)
 		case s.n(2) == 0: // it was killed; else it tries again
 			e = nil
 		}
@@ -125,13 +135,23 @@ func (s *story) write() {
 	}
 }
 
+// othersWrote reports whether there were writes since a replica read: of the other one, or of its own and it lost the answer.
+func (s *story) othersWrote(l *life) bool {
+	s.one.Lock()
+	defer s.one.Unlock()
+	return s.writes > l.writes+l.known
+}
+
 // begin reads what there is, as rebuild does: tasks that are missing have not begun.
-func (s *story) begin() (*reconciler, *entry) {
+func (s *story) begin(l *life) (*reconciler, *entry) {
+	s.one.Lock()
+	*l = life{writes: s.writes}
+	s.one.Unlock()
 	s.promise.Lock()
 	attempt, tasks := s.attempt, s.tasks
 	s.promise.Unlock()
 	r, e := s.replica()
-	r.api = s.unreliable()
+	r.api = s.unreliable(l)
 	if e.status == nil {
 		e.status, e.dirty = &v1.FrameworkStatus{State: v1.AttemptCreationPending}, true
 		return r, e

@@ -284,13 +284,18 @@ func quota(named map[string]int, name string, each int) int {
 
 // checkRequests asks the scheduler's own reader, so that it accepts what is written here.
 func (r *renderer) checkRequests() {
+	// Where a place stands on a claim it needs no room in annotations. Tasks without GPUs have none.
+	claimed := r.Cluster.Claims
+	for i := range r.job.Roles {
+		claimed = claimed && r.job.Roles[i].GPU > 0
+	}
 	for i, role := range r.job.Roles {
 		request, err := annotation.ParseRequest(r.request(i), r.Namespace+"/"+r.object)
 		if err != nil {
 			r.fail(strictyaml.Path{"taskRoles", role.Name}, "job/cells", err.Error(), "")
 			continue
 		}
-		if size := annotation.LeastSize(request); r.Cluster.SKUs != nil && size > annotation.MaxSize {
+		if size := annotation.LeastSize(request); r.Cluster.SKUs != nil && !claimed && size > annotation.MaxSize {
 			r.fail(strictyaml.Path{"taskRoles", role.Name}, "job/size",
 				fmt.Sprintf("the places of all tasks of the gang are %d KiB or more in the annotations of each of them, and %d KiB is the limit", size>>10, annotation.MaxSize>>10),
 				"make the gang smaller, with fewer tasks or fewer processors per task, or let its tasks start one by one (extras: {gangAllocation: false})")

@@ -38,6 +38,8 @@ type Cluster struct {
 	NodeLabels map[string]string
 	// Domain is that of the cluster's DNS.
 	Domain string
+	// Claims: tasks get their GPUs by claims, which have no more room for a large gang than for a small one.
+	Claims bool
 
 	VirtualClusters map[string]VirtualCluster
 	// SKUs are the resources of one cell, by the type of its GPU, or by that of CPU cells.

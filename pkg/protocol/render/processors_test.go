@@ -109,6 +109,19 @@ func TestAGangThatNoAnnotationHoldsIsRefused(t *testing.T) {
 	mustRender(t, job(t, roles, "extras: {gangAllocation: false}\n"), o)
 }
 
+func TestALargeGangFitsWhereGPUsStandOnClaims(t *testing.T) {
+	o := options()
+	o.Cluster.VirtualClusters = map[string]VirtualCluster{"default": {Cells: map[string]int{"A100": 100_000}}}
+	o.Cluster.SKUs = map[string]SKU{"A100": {GPU: 1, MilliCPU: 1000, MemoryMB: 1 << 10, PerNode: 8}}
+	const roles = "  a: {instances: 9000, dockerImage: img, resourcePerInstance: {cpu: 1, memoryMB: 64, gpu: 8}, commands: [a]}\n"
+	_, findings := Render(job(t, roles, ""), o)
+	require.Error(t, findings.Err(), "in annotations there is no room for it")
+	o.Cluster.Claims = true
+	mustRender(t, job(t, roles, ""), o)
+	_, findings = Render(job(t, roles+"  b: {dockerImage: img, resourcePerInstance: {cpu: 1, memoryMB: 64, gpu: 0}, commands: [a]}\n", ""), o)
+	require.Error(t, findings.Err(), "a task without GPUs has no claim")
+}
+
 func TestCPUCellsCostNoQuotaOfGPUs(t *testing.T) {
 	o := withCPUs()
 	vc := o.Cluster.VirtualClusters["default"]

@@ -1,4 +1,4 @@
-// Package annotation is what the scheduler reads from and writes on pods.
+// Package annotation is what the scheduler reads from and writes on pods, and the details of a place on a claim.
 // In: the text of a pod's scheduling request, and what a bound pod says about its place. Out: the
 // core's request and placement, and the annotations of a pod that is being bound. Texts are those of
 // HiveD, versions 1 and 2, so that pods and tools made for it keep working.

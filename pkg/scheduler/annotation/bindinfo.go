@@ -1,8 +1,13 @@
 package annotation
 
-import "github.com/openpai/paictl/pkg/scheduler/cell"
+import (
+	"encoding/json"
 
-// bindInfo is the content of BindInfoKey.
+	"github.com/openpai/paictl/pkg/scheduler/cell"
+	"github.com/openpai/paictl/pkg/strictyaml"
+)
+
+// bindInfo is what BindInfoKey says.
 type bindInfo struct {
 	node, chain string
 	isolation   []int32
@@ -10,158 +15,118 @@ type bindInfo struct {
 	groups      []int // version 2: the number of pods of each group, depth first
 }
 
-func (t *tree) bindInfo(b *bindInfo) error {
-	if t.nodes[0].kind != kindMap {
-		return t.wrongKind(0, "the bind info", "a map")
-	}
-	for i := range t.children(0) {
-		var err error
-		switch key := t.key(i); key {
-		case "node":
-			err = t.str(i, key, &b.node)
-		case "leafCellIsolation", "gpuIsolation":
-			b.isolation, err = t.indices(i, key)
-		case "cellChain":
-			err = t.str(i, key, &b.chain)
-		case "affinityGroupBindInfo":
-			err = t.members(i, b)
-		case "podRootGroupBindInfo":
-			err = t.bindGroup(i, b, 0)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+// bindText is the annotation as it is written: by version 1 with members, by version 2 with a root group, and by early
+// releases with gpu for leafCell.
+type bindText struct {
+	Node         string      `yaml:"node" json:"node"`
+	Isolation    []int32     `yaml:"leafCellIsolation" json:"leafCellIsolation"`
+	GPUIsolation []int32     `yaml:"gpuIsolation" json:"gpuIsolation,omitempty"`
+	Chain        string      `yaml:"cellChain" json:"cellChain"`
+	Version      string      `yaml:"version" json:"version,omitempty"`
+	Members      []bindGroup `yaml:"affinityGroupBindInfo" json:"affinityGroupBindInfo,omitempty"`
+	Root         *bindGroup  `yaml:"podRootGroupBindInfo" json:"podRootGroupBindInfo,omitempty"`
+	Others       others      `yaml:",inline" json:"-"`
 }
 
-// list checks that a value is a list; nothing is an empty one.
-func (t *tree) list(i int32, field string) error {
-	if k := t.nodes[i].kind; k != kindList && k != kindNull {
-		return t.wrongKind(i, field, "a list")
-	}
-	return nil
+type bindGroup struct {
+	Pods     []bindPod   `yaml:"podPlacements" json:"podPlacements"`
+	Children []bindGroup `yaml:"childGroupBindingInfo" json:"childGroupBindingInfo,omitempty"`
+	Others   others      `yaml:",inline" json:"-"`
 }
 
-func (t *tree) indices(i int32, field string) ([]int32, error) {
-	if err := t.list(i, field); err != nil {
+type bindPod struct {
+	Node       string   `yaml:"physicalNode" json:"physicalNode"`
+	Indices    []int32  `yaml:"physicalLeafCellIndices" json:"physicalLeafCellIndices"`
+	GPUIndices []int32  `yaml:"physicalGpuIndices" json:"physicalGpuIndices,omitempty"`
+	Types      []string `yaml:"preassignedCellTypes" json:"preassignedCellTypes,omitempty"`
+	Others     others   `yaml:",inline" json:"-"`
+}
+
+// parseBindInfo reads what Write made, and nothing else, as JSON: in a fraction of the time. A cluster may have thousands of
+// pods when a scheduler starts.
+func parseBindInfo(text string) (*bindInfo, error) {
+	var t bindText
+	if len(text) <= maxBindInfo && json.Unmarshal([]byte(text), &t) == nil && t.String() == text {
+		return t.read(document{})
+	}
+	t = bindText{}
+	d, err := parse(text, maxBindInfo)
+	if err != nil {
 		return nil, err
 	}
-	n := 0
-	for range t.children(i) {
-		n++
+	if err := d.decode(&t); err != nil {
+		return nil, err
 	}
-	out := make([]int32, 0, n)
-	for c := range t.children(i) {
-		number := -1
-		if err := t.number(c, "an entry of "+field, &number); err != nil {
+	return t.read(d)
+}
+
+// read checks the fields that d has.
+func (t *bindText) read(d document) (b *bindInfo, err error) {
+	b = &bindInfo{node: t.Node, chain: t.Chain}
+	if b.isolation, err = d.indices(nil, "leafCellIsolation", t.Isolation, "gpuIsolation", t.GPUIsolation); err != nil {
+		return nil, err
+	}
+	for i := range t.Members {
+		if err := b.add(d, strictyaml.Path{"affinityGroupBindInfo", i}, t.Members[i].Pods); err != nil {
 			return nil, err
 		}
-		if number < 0 {
-			return nil, t.fault(c, "%s has %d, which is no index of a device", field, number)
-		}
-		out = append(out, int32(number))
 	}
-	return out, nil
+	if t.Root != nil {
+		err = b.addGroup(d, strictyaml.Path{"podRootGroupBindInfo"}, t.Root, 0)
+	}
+	return b, err
 }
 
-func (t *tree) members(at int32, b *bindInfo) error {
-	if err := t.list(at, "affinityGroupBindInfo"); err != nil {
-		return err
+// indices returns the devices of a field that has two names.
+func (d document) indices(path strictyaml.Path, field string, list []int32, former string, formerList []int32) ([]int32, error) {
+	if list == nil {
+		field, list = former, formerList
 	}
-	for i := range t.children(at) {
-		if t.nodes[i].kind != kindMap {
-			return t.wrongKind(i, "an entry of affinityGroupBindInfo", "a map")
-		}
-		for c := range t.children(i) {
-			if t.key(c) == "podPlacements" {
-				if err := t.placements(c, b); err != nil {
-					return err
-				}
-			}
+	for i, n := range list {
+		if n < 0 {
+			return nil, d.fault(path.With(field, i), "%s has %d, which is no index of a device", field, n)
 		}
 	}
-	return nil
+	return list, nil
 }
 
-func (t *tree) bindGroup(at int32, b *bindInfo, depth int) error {
-	if t.nodes[at].kind != kindMap || depth > maxGroupDepth {
-		return t.wrongKind(at, "a group in podRootGroupBindInfo", "a map")
+// addGroup adds the pods of a group of version 2, and of those in it.
+func (b *bindInfo) addGroup(d document, path strictyaml.Path, g *bindGroup, depth int) error {
+	if depth > maxGroupDepth {
+		return d.fault(path, "groups of pods are nested deeper than %d levels", maxGroupDepth)
 	}
-	before, children := len(b.pods), int32(0)
-	for c := range t.children(at) {
-		switch t.key(c) {
-		case "podPlacements":
-			if err := t.placements(c, b); err != nil {
-				return err
-			}
-		case "childGroupBindingInfo":
-			children = c
-		}
-	}
-	b.groups = append(b.groups, len(b.pods)-before)
-	if children == 0 {
-		return nil
-	}
-	if err := t.list(children, "childGroupBindingInfo"); err != nil {
+	if err := b.add(d, path, g.Pods); err != nil {
 		return err
 	}
-	for c := range t.children(children) {
-		if err := t.bindGroup(c, b, depth+1); err != nil {
+	b.groups = append(b.groups, len(g.Pods))
+	for i := range g.Children {
+		if err := b.addGroup(d, path.With("childGroupBindingInfo", i), &g.Children[i], depth+1); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (t *tree) placements(at int32, b *bindInfo) error {
-	if err := t.list(at, "podPlacements"); err != nil {
-		return err
-	}
-	for i := range t.children(at) {
-		if t.nodes[i].kind != kindMap {
-			return t.wrongKind(i, "an entry of podPlacements", "a map")
+// add adds the pods of a group.
+func (b *bindInfo) add(d document, group strictyaml.Path, pods []bindPod) error {
+	for i := range pods {
+		in, path := &pods[i], group.With("podPlacements", i)
+		p := cell.PodPlacement{Set: -1, Node: in.Node, Preassigned: in.Types}
+		var err error
+		if p.Indices, err = d.indices(path, "physicalLeafCellIndices", in.Indices, "physicalGpuIndices", in.GPUIndices); err != nil {
+			return err
 		}
-		p := cell.PodPlacement{Set: -1}
-		for c := range t.children(i) {
-			var err error
-			switch key := t.key(c); key {
-			case "physicalNode":
-				err = t.str(c, key, &p.Node)
-			case "physicalLeafCellIndices", "physicalGpuIndices":
-				p.Indices, err = t.indices(c, key)
-			case "preassignedCellTypes":
-				p.Preassigned, err = t.types(c, key)
-			}
-			if err != nil {
-				return err
-			}
+		if p.Preassigned == nil {
+			p.Preassigned = make([]string, len(p.Indices))
 		}
 		switch {
 		case p.Node == "" && p.Indices != nil && len(p.Indices) == 0: // an open one
 		case p.Node == "" || len(p.Indices) == 0:
-			return t.fault(i, "a placement has no physicalNode, or no physicalLeafCellIndices")
-		case p.Preassigned == nil:
-			p.Preassigned = make([]string, len(p.Indices))
+			return d.fault(path, "a placement has no physicalNode, or no physicalLeafCellIndices")
 		case len(p.Preassigned) != len(p.Indices):
-			return t.fault(i, "a placement has %d physicalLeafCellIndices and %d preassignedCellTypes", len(p.Indices), len(p.Preassigned))
+			return d.fault(path, "a placement has %d physicalLeafCellIndices and %d preassignedCellTypes", len(p.Indices), len(p.Preassigned))
 		}
 		b.pods = append(b.pods, p)
 	}
 	return nil
-}
-
-func (t *tree) types(at int32, field string) ([]string, error) {
-	if err := t.list(at, field); err != nil || t.nodes[at].kind == kindNull {
-		return nil, err
-	}
-	out := []string{}
-	for c := range t.children(at) {
-		name := ""
-		if err := t.str(c, "an entry of "+field, &name); err != nil {
-			return nil, err
-		}
-		out = append(out, name)
-	}
-	return out, nil
 }

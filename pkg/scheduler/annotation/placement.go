@@ -106,22 +106,7 @@ func appendAddress(b []byte, last, address string) []byte {
 			shared, from = shared+1, i+1
 		}
 	}
-	rest := address[from:]
-	if isNumberPath(rest) || isPlain(rest) {
-		b = append(b, '"')
-		b = append(strconv.AppendInt(b, int64(shared), 10), '/')
-		return append(append(b, rest...), '"')
-	}
-	return appendQuoted(b, strconv.Itoa(shared)+"/"+rest)
-}
-
-func isNumberPath(s string) bool {
-	for i := range len(s) {
-		if !isDigit(s[i]) && s[i] != '/' {
-			return false
-		}
-	}
-	return true
+	return appendQuoted(b, strconv.Itoa(shared)+"/"+address[from:])
 }
 
 // ours is the content of PlacementKey.
@@ -134,7 +119,7 @@ type ours struct {
 	Virtual    [][]string `json:"virtual"`
 }
 
-var errOtherShape = errors.New("it is not of the gang that " + BindInfoKey + " describes")
+var errOtherShape = errors.New("its parts are not of one gang")
 
 // apply fills in what p lacks. pods of p are still in the order of the bind info. p is unchanged if there
 // is an error.
@@ -159,6 +144,9 @@ func (o *ours) apply(p *cell.Placement) error {
 	p.Order, p.Moves = o.Order, o.Moves
 	for i := range p.Pods {
 		n := len(p.Pods[i].Indices)
+		if n == 0 {
+			continue
+		}
 		p.Pods[i].Preassigned, p.Pods[i].Virtual = types[:n:n], virtual[i]
 		types = types[n:]
 	}

@@ -22,11 +22,8 @@ func ReadBound(r *cell.Request, annotations map[string]string) (p *cell.Placemen
 	if text == "" {
 		return nil, 0, fmt.Errorf("annotation %s: it is missing or empty, so that it is unknown which GPUs the pod has", BindInfoKey)
 	}
-	var b bindInfo
-	if err := read(text, maxBindInfo, func(t *tree) error {
-		b = bindInfo{}
-		return t.bindInfo(&b)
-	}); err != nil {
+	b, err := parseBindInfo(text)
+	if err != nil {
 		return nil, 0, fmt.Errorf("annotation %s: %w", BindInfoKey, err)
 	}
 	if err := b.check(annotations); err != nil {

@@ -103,21 +103,22 @@ func TestReadBoundRefuses(t *testing.T) {
 		want  string
 	}{
 		"no annotation":           {nil, "missing or empty"},
-		"text":                    {map[string]string{BindInfoKey: "x"}, "the bind info must be a map"},
+		"text":                    {map[string]string{BindInfoKey: "x"}, "line 1: expected a map, found text"},
 		"broken YAML":             {map[string]string{BindInfoKey: "a: [\n"}, "line "},
 		"no node":                 {with("node: 0.0.0.1\n", ""), "no node"},
 		"no devices":              {with("leafCellIsolation:\n- 1\n- 0\n", ""), "no leafCellIsolation"},
 		"a negative device":       {with("- 7", "- -7"), "line 10: physicalLeafCellIndices has -7"},
-		"a device in words":       {with("- 7", "- x"), "must be a whole number"},
-		"no device":               {with("- 7", "-"), "no index of a device"},
+		"a device in words":       {with("- 7", "- x"), "line 10: affinityGroupBindInfo[0].podPlacements[0].physicalLeafCellIndices[0]: expected a whole number, found text"},
+		"no device":               {with("- 7", "-"), "physicalLeafCellIndices[0]: the entry is empty"},
 		"a placement of nothing":  {with("    physicalLeafCellIndices:\n    - 7\n", ""), "has no physicalNode, or no physicalLeafCellIndices"},
 		"types of another number": {with("[NODE, QUAD]", "[NODE]"), "2 physicalLeafCellIndices and 1 preassignedCellTypes"},
 		"a device twice":          {with("[3, 2]", "[3, 1]"), `device 1 of node "0.0.0.1" is in it twice`},
 		"a pod that isn't there":  {with("node: 0.0.0.1", "node: other"), `no placement in it is the pod's own, devices [0 1] of node "other"`},
 		"an isolation of others":  {map[string]string{BindInfoKey: hived, IsolationKey: "5,6"}, "says that the pod has devices [5 6]"},
 		"an isolation in words":   {map[string]string{BindInfoKey: hived, IsolationKey: "all"}, `"all" is no list of device indices`},
-		"members that are text":   {map[string]string{BindInfoKey: "node: a\nleafCellIsolation: [0]\naffinityGroupBindInfo: x\n"}, "must be a list"},
-		"groups that are text":    {map[string]string{BindInfoKey: "node: a\nleafCellIsolation: [0]\npodRootGroupBindInfo: x\n"}, "must be a map"},
+		"members that are text":   {map[string]string{BindInfoKey: "node: a\nleafCellIsolation: [0]\naffinityGroupBindInfo: x\n"}, "affinityGroupBindInfo: expected a list"},
+		"groups that are text":    {map[string]string{BindInfoKey: "node: a\nleafCellIsolation: [0]\npodRootGroupBindInfo: x\n"}, "podRootGroupBindInfo: expected a map"},
+		"JSON that isn't ours":    {map[string]string{BindInfoKey: `{"node":"a","leafCellIsolation":[null]}`}, "line 1: leafCellIsolation[0]: the entry is empty"},
 		"too long":                {map[string]string{BindInfoKey: strings.Repeat(" ", 2<<20)}, "more than the limit"},
 	}
 	for name, tt := range tests {
@@ -158,7 +159,6 @@ func FuzzReadBound(f *testing.F) {
 				require.Contains(t, []int{0, len(pod.Indices)}, len(pod.Virtual))
 			}
 			// What was read can be written and read again.
-			p.Text = ""
 			b := Write(r, decide(p, slot))
 			again, _, err := ReadBound(r, bound(b))
 			require.NoError(t, err, "%s", b.BindInfo)

@@ -1,13 +1,16 @@
 package annotation
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/openpai/paictl/pkg/scheduler/cell"
+	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
 const (
-	// maxSpec is the size of a request, far above any that makes sense.
+	// maxSpec is the size of a request in bytes, far above any that makes sense.
 	maxSpec = 64 << 10
 	// maxNumber bounds pods of a gang and cells of a pod.
 	maxNumber = 1_000_000
@@ -20,198 +23,146 @@ func ParseRequest(text, pod string) (*cell.Request, error) {
 	if text == "" {
 		return nil, fmt.Errorf("annotation %s: it is missing or empty; write at least virtualCluster and leafCellNumber", SpecKey)
 	}
-	var r *cell.Request
-	err := read(text, maxSpec, func(t *tree) error {
-		var err error
-		r, err = t.request(pod)
-		return err
-	})
+	r, err := parseRequest(text, pod)
 	if err != nil {
 		return nil, fmt.Errorf("annotation %s: %w", SpecKey, err)
 	}
 	return r, nil
 }
 
-// spec are the fields of a request as they stand in the annotation.
-type spec struct {
-	version, cellType  string
-	numberField        string // leafCellNumber, or the name that stands there instead
-	number             int
-	numberAt           int32
-	priorityAt, pinAt  int32
-	affinityGroup      int32 // 0 where there is none
-	podRootGroup       int32
-	ignoreSuggested    bool
-	leafType, typeName string
-}
-
-func (t *tree) request(pod string) (*cell.Request, error) {
-	if t.nodes[0].kind != kindMap {
-		return nil, t.wrongKind(0, "the request", "a map")
-	}
-	r := &cell.Request{}
-	s := spec{ignoreSuggested: true}
-	for i := range t.children(0) {
-		if err := t.requestField(i, r, &s); err != nil {
-			return nil, err
-		}
-	}
-	if err := t.checkHead(r, &s); err != nil {
+func parseRequest(text, pod string) (*cell.Request, error) {
+	d, err := parse(text, maxSpec)
+	if err != nil {
 		return nil, err
 	}
-	if s.version == "v2" {
-		return r, t.v2(r, &s, pod)
+	h := head{IgnoreSuggested: true}
+	if err := d.decode(&h); err != nil {
+		return nil, err
 	}
-	return r, t.v1(r, &s, pod)
+	_, pinned, err := either(d, nil, "pinnedCellId", h.PinnedCell, "reservationId", h.Reservation)
+	if err != nil {
+		return nil, err
+	}
+	r := &cell.Request{VirtualCluster: h.VirtualCluster, Priority: h.Priority, PinnedCell: pinned, LazyPreemption: h.LazyPreemption}
+	if err := h.check(d, r); err != nil {
+		return nil, err
+	}
+	if h.Version == "v2" { // it has no ignoreK8sSuggestedNodes: all nodes may be used
+		return r, d.v2(r, pod)
+	}
+	r.OnlySuggested = !h.IgnoreSuggested
+	return r, d.v1(r, pod)
 }
 
-// requestField reads one field. Unknown ones are ignored, as HiveD does.
-func (t *tree) requestField(i int32, r *cell.Request, s *spec) error {
-	var unused bool
-	switch key := t.key(i); key {
-	case "version":
-		return t.str(i, key, &s.version)
-	case "virtualCluster":
-		return t.str(i, key, &r.VirtualCluster)
-	case "priority":
-		s.priorityAt = i
-		return t.number(i, key, &r.Priority)
-	case "pinnedCellId", "reservationId":
-		if s.pinAt != 0 {
-			return t.fault(i, "pinnedCellId is there twice, the second time as %s; keep one of the two", key)
-		}
-		s.pinAt = i
-		return t.str(i, key, &r.PinnedCell)
-	case "leafCellType", "gpuType":
-		if s.typeName != "" {
-			return t.fault(i, "%s and %s mean the same; keep one of the two", s.typeName, key)
-		}
-		s.typeName = key
-		return t.str(i, key, &s.leafType)
-	case "leafCellNumber", "gpuNumber":
-		if s.numberField != "" {
-			return t.fault(i, "%s and %s mean the same; keep one of the two", s.numberField, key)
-		}
-		s.numberField, s.numberAt = key, i
-		return t.number(i, key, &s.number)
-	case "cellType", "cellNumber":
-		return nil // of version 2, which may be found out later
-	case "gangReleaseEnable":
-		return t.boolean(i, key, &unused)
-	case "lazyPreemptionEnable":
-		return t.boolean(i, key, &r.LazyPreemption)
-	case "ignoreK8sSuggestedNodes":
-		return t.boolean(i, key, &s.ignoreSuggested)
-	case "affinityGroup":
-		s.affinityGroup = i
-	case "podRootGroup":
-		s.podRootGroup = i
-	}
-	return nil
+// head is what both versions have. Unknown fields are ignored, as HiveD does.
+type head struct {
+	Version         string  `yaml:"version"`
+	VirtualCluster  string  `yaml:"virtualCluster"`
+	Priority        int     `yaml:"priority"`
+	PinnedCell      *string `yaml:"pinnedCellId"`
+	Reservation     *string `yaml:"reservationId"`
+	LazyPreemption  bool    `yaml:"lazyPreemptionEnable"`
+	IgnoreSuggested bool    `yaml:"ignoreK8sSuggestedNodes"`
+	Others          others  `yaml:",inline"`
 }
 
-// checkHead checks what both versions have.
-func (t *tree) checkHead(r *cell.Request, s *spec) error {
+func (h *head) check(d document, r *cell.Request) error {
 	switch {
-	case s.version != "" && s.version != "v1" && s.version != "v2":
-		return fmt.Errorf("version %q is unknown; write v1 or v2, or leave it out", s.version)
+	case h.Version != "" && h.Version != "v1" && h.Version != "v2":
+		return fmt.Errorf("version %q is unknown; write v1 or v2, or leave it out", h.Version)
 	case r.VirtualCluster == "":
-		return fmt.Errorf("virtualCluster is missing; write the name of a virtual cluster")
+		return errors.New("virtualCluster is missing; write the name of a virtual cluster")
 	case r.Priority < cell.Opportunistic || r.Priority > cell.MaxGuaranteed:
-		return t.fault(s.priorityAt, "priority is %d; write %d to %d for guaranteed work, or %d for opportunistic work",
+		return d.fault(strictyaml.Path{"priority"}, "priority is %d; write %d to %d for guaranteed work, or %d for opportunistic work",
 			r.Priority, cell.MinGuaranteed, cell.MaxGuaranteed, cell.Opportunistic)
 	case r.Priority == cell.Opportunistic && r.PinnedCell != "":
-		return t.fault(s.pinAt, "pinnedCellId is for guaranteed work, and priority %d is opportunistic; remove one of the two", r.Priority)
+		return d.fault(strictyaml.Path{"pinnedCellId"}, "pinnedCellId is for guaranteed work, and priority %d is opportunistic; remove one of the two", r.Priority)
 	}
 	return nil
 }
 
-// positive reads a number that must be there and above 0.
-func (t *tree) positive(i int32, field string, n int) error {
-	switch {
-	case n <= 0:
-		return t.fault(i, "%s is %d or missing; write a number above 0", field, n)
-	case n > maxNumber:
-		return t.fault(i, "%s is %d; the limit is %d", field, n, maxNumber)
-	}
-	return nil
+// v1Spec is what version 1 has beside the head.
+type v1Spec struct {
+	LeafCellType   *string  `yaml:"leafCellType"`
+	GPUType        *string  `yaml:"gpuType"`
+	LeafCellNumber *int     `yaml:"leafCellNumber"`
+	GPUNumber      *int     `yaml:"gpuNumber"`
+	AffinityGroup  *v1Group `yaml:"affinityGroup"`
+	Others         others   `yaml:",inline"`
 }
 
-func (t *tree) v1(r *cell.Request, s *spec, pod string) error {
-	if s.numberField == "" {
-		s.numberField = "leafCellNumber"
-	}
-	if err := t.positive(s.numberAt, s.numberField, s.number); err != nil {
+type v1Group struct {
+	Name    string     `yaml:"name"`
+	Members []v1Member `yaml:"members"`
+	Others  others     `yaml:",inline"`
+}
+
+type v1Member struct {
+	PodNumber      int    `yaml:"podNumber"`
+	LeafCellNumber *int   `yaml:"leafCellNumber"`
+	GPUNumber      *int   `yaml:"gpuNumber"`
+	Others         others `yaml:",inline"`
+}
+
+func (d document) v1(r *cell.Request, pod string) error {
+	var s v1Spec
+	if err := d.decode(&s); err != nil {
 		return err
 	}
-	r.LeafType, r.OnlySuggested = s.leafType, !s.ignoreSuggested
-	if s.affinityGroup == 0 || t.nodes[s.affinityGroup].kind == kindNull {
+	var err error
+	if _, r.LeafType, err = either(d, nil, "leafCellType", s.LeafCellType, "gpuType", s.GPUType); err != nil {
+		return err
+	}
+	set, field, err := d.v1Set(nil, 1, s.LeafCellNumber, s.GPUNumber)
+	if err != nil {
+		return err
+	}
+	if s.AffinityGroup == nil {
 		r.Gang = pod
-		r.Root = cell.Group{Name: pod, Pods: []cell.PodSet{{Count: 1, Cells: s.number}}}
+		r.Root = cell.Group{Name: pod, Pods: []cell.PodSet{set}}
 		return nil
 	}
-	return t.v1Gang(r, s)
-}
-
-func (t *tree) v1Gang(r *cell.Request, s *spec) error {
-	if t.nodes[s.affinityGroup].kind != kindMap {
-		return t.wrongKind(s.affinityGroup, "affinityGroup", "a map")
+	path := strictyaml.Path{"affinityGroup"}
+	if r.Root, err = d.v1Group(path, s.AffinityGroup); err != nil {
+		return err
 	}
-	members := int32(0)
-	for i := range t.children(s.affinityGroup) {
-		switch t.key(i) {
-		case "name":
-			if err := t.str(i, "affinityGroup.name", &r.Gang); err != nil {
-				return err
-			}
-		case "members":
-			members = i
-		}
-	}
-	if r.Gang == "" {
-		return t.fault(s.affinityGroup, "affinityGroup.name is missing; write a name that all pods of the gang share, or leave affinityGroup out")
-	}
-	r.Root.Name, r.Set = r.Gang, -1
-	if members != 0 {
-		if err := t.v1Members(r, members); err != nil {
-			return err
-		}
-	}
-	for i := range r.Root.Pods {
-		if r.Root.Pods[i].Cells == s.number {
-			r.Set = i
-		}
-	}
+	r.Gang, r.Set = r.Root.Name, slices.IndexFunc(r.Root.Pods, func(s cell.PodSet) bool { return s.Cells == set.Cells })
 	if r.Set < 0 {
-		return t.fault(s.affinityGroup, "affinityGroup.members has no entry with this pod's %s %d; add it", s.numberField, s.number)
+		return d.fault(path, "affinityGroup.members has no entry with this pod's %s %d; add it", field, set.Cells)
 	}
 	return nil
 }
 
-func (t *tree) v1Members(r *cell.Request, members int32) error {
-	switch t.nodes[members].kind {
-	case kindNull:
-		return nil
-	case kindList:
-	default:
-		return t.wrongKind(members, "affinityGroup.members", "a list")
+func (d document) v1Group(path strictyaml.Path, g *v1Group) (cell.Group, error) {
+	out := cell.Group{Name: g.Name}
+	if g.Name == "" {
+		return out, d.fault(path, "affinityGroup.name is missing; write a name that all pods of the gang share, or leave affinityGroup out")
 	}
-	n, total := 0, 0
-	for range t.children(members) {
-		n++
-	}
-	r.Root.Pods = make([]cell.PodSet, 0, n)
-	for m := range t.children(members) {
-		set, err := t.v1Member(m)
+	total := 0
+	for i := range g.Members {
+		m, at := &g.Members[i], path.With("members", i)
+		if err := d.positive(at, "podNumber", m.PodNumber); err != nil {
+			return out, err
+		}
+		set, _, err := d.v1Set(at, m.PodNumber, m.LeafCellNumber, m.GPUNumber)
 		if err != nil {
-			return err
+			return out, err
 		}
 		if total += set.Count; total > maxNumber {
-			return t.fault(m, "the gang has more than %d pods", maxNumber)
+			return out, d.fault(at, "the gang has more than %d pods", maxNumber)
 		}
-		r.Root.Pods = addSet(r.Root.Pods, set)
+		out.Pods = addSet(out.Pods, set)
 	}
-	return nil
+	return out, nil
+}
+
+// v1Set is a number of pods with the cells that are written at path, by the name of the field.
+func (d document) v1Set(path strictyaml.Path, pods int, cells, gpus *int) (set cell.PodSet, field string, err error) {
+	field, n, err := either(d, path, "leafCellNumber", cells, "gpuNumber", gpus)
+	if err == nil {
+		err = d.positive(path.With(field), field, n)
+	}
+	return cell.PodSet{Count: pods, Cells: n}, field, err
 }
 
 // addSet sums pods of one size up.
@@ -223,33 +174,4 @@ func addSet(sets []cell.PodSet, set cell.PodSet) []cell.PodSet {
 		}
 	}
 	return append(sets, set)
-}
-
-func (t *tree) v1Member(m int32) (cell.PodSet, error) {
-	var set cell.PodSet
-	if t.nodes[m].kind != kindMap {
-		return set, t.wrongKind(m, "an entry of affinityGroup.members", "a map")
-	}
-	named, field := "", "leafCellNumber"
-	for i := range t.children(m) {
-		var err error
-		switch key := t.key(i); key {
-		case "podNumber":
-			err = t.number(i, "podNumber", &set.Count)
-		case "leafCellNumber", "gpuNumber":
-			if named != "" {
-				err = t.fault(i, "%s and %s mean the same; keep one of the two", named, key)
-				break
-			}
-			named, field = key, key
-			err = t.number(i, key, &set.Cells)
-		}
-		if err != nil {
-			return set, err
-		}
-	}
-	if err := t.positive(m, "podNumber", set.Count); err != nil {
-		return set, err
-	}
-	return set, t.positive(m, field, set.Cells)
 }

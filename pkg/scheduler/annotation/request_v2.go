@@ -1,218 +1,164 @@
 package annotation
 
 import (
+	"gopkg.in/yaml.v3"
+
 	"github.com/openpai/paictl/pkg/scheduler/cell"
+	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
 // maxGroupDepth is how deep groups of pods may be nested.
 const maxGroupDepth = 16
 
-// v2 reads the fields of version 2. It has no ignoreK8sSuggestedNodes: all nodes may be used.
-func (t *tree) v2(r *cell.Request, s *spec, pod string) error {
-	s.number, s.numberAt = 0, 0
-	for i := range t.children(0) {
-		var err error
-		switch key := t.key(i); key {
-		case "cellType":
-			err = t.str(i, key, &s.cellType)
-		case "cellNumber":
-			s.numberAt = i
-			err = t.number(i, key, &s.number)
-		}
-		if err != nil {
-			return err
-		}
+// v2Spec is what version 2 has beside the head.
+type v2Spec struct {
+	CellType     string   `yaml:"cellType"`
+	CellNumber   int      `yaml:"cellNumber"`
+	PodRootGroup *v2Group `yaml:"podRootGroup"`
+	Others       others   `yaml:",inline"`
+}
+
+type v2Group struct {
+	Name     string    `yaml:"name"`
+	Within   string    `yaml:"withinOneCell"`
+	Pods     v2Sets    `yaml:"pods"`
+	Pod      v2Sets    `yaml:"pod"`
+	Children []v2Group `yaml:"childGroups"`
+	Others   others    `yaml:",inline"`
+}
+
+// v2Sets may be written as a list, or as its only entry.
+type v2Sets []v2Set
+
+// DecodeNode implements strictyaml.NodeDecoder.
+func (s *v2Sets) DecodeNode(d *strictyaml.Decoder, n *yaml.Node, path strictyaml.Path) {
+	if n.Kind == yaml.MappingNode {
+		*s = make(v2Sets, 1)
+		d.Value(n, path, &(*s)[0])
+		return
 	}
-	if err := t.positive(s.numberAt, "cellNumber", s.number); err != nil {
+	d.Value(n, path, (*[]v2Set)(s))
+}
+
+type v2Set struct {
+	Least   int     `yaml:"podMinNumber"`
+	Most    int     `yaml:"podMaxNumber"`
+	Current bool    `yaml:"containsCurrentPod"`
+	Cells   v2Cells `yaml:"cellsPerPod"`
+	Others  others  `yaml:",inline"`
+}
+
+type v2Cells struct {
+	Type   string `yaml:"cellType"`
+	Number int    `yaml:"cellNumber"`
+	Others others `yaml:",inline"`
+}
+
+func (d document) v2(r *cell.Request, pod string) error {
+	var s v2Spec
+	if err := d.decode(&s); err != nil {
 		return err
 	}
-	own := cell.PodSet{Count: 1, CellType: s.cellType, Cells: s.number}
-	if s.podRootGroup == 0 || t.nodes[s.podRootGroup].kind == kindNull {
+	if err := d.positive(strictyaml.Path{"cellNumber"}, "cellNumber", s.CellNumber); err != nil {
+		return err
+	}
+	own := cell.PodSet{Count: 1, CellType: s.CellType, Cells: s.CellNumber}
+	if s.PodRootGroup == nil {
 		r.Gang = pod
 		r.Root = cell.Group{Name: pod, Pods: []cell.PodSet{own}}
 		return nil
 	}
-	g := groupReader{t: t, own: own, current: -1}
-	if err := g.group(s.podRootGroup, &r.Root, 0); err != nil {
+	path := strictyaml.Path{"podRootGroup"}
+	g := groupReader{document: d, own: own, current: -1}
+	var err error
+	if r.Root, err = g.group(path, s.PodRootGroup, 0); err != nil {
 		return err
 	}
 	switch {
 	case r.Root.Name == "":
-		return t.fault(s.podRootGroup, "podRootGroup.name is missing; write a name that all pods of the gang share")
+		return d.fault(path, "podRootGroup.name is missing; write a name that all pods of the gang share")
 	case g.current < 0:
-		return t.fault(s.podRootGroup, "no entry of podRootGroup has containsCurrentPod: true; write it where this pod belongs")
+		return d.fault(path, "no entry of podRootGroup has containsCurrentPod: true; write it where this pod belongs")
 	case g.total > maxNumber:
-		return t.fault(s.podRootGroup, "the gang has more than %d pods", maxNumber)
+		return d.fault(path, "the gang has more than %d pods", maxNumber)
 	}
 	r.Gang, r.Set = r.Root.Name, g.current
 	return nil
 }
 
-// groupReader reads the tree of groups. sets and current count as Request.Sets does, depth first.
+// groupReader checks the tree of groups. sets and current count as Request.Sets does, depth first.
 type groupReader struct {
-	t       *tree
+	document
 	own     cell.PodSet // what the head of the request says about this pod
 	sets    int
 	current int
 	total   int
 }
 
-func (g *groupReader) group(at int32, out *cell.Group, depth int) error {
-	t := g.t
-	if t.nodes[at].kind != kindMap {
-		return t.wrongKind(at, "a group of pods", "a map")
-	}
+func (g *groupReader) group(path strictyaml.Path, in *v2Group, depth int) (cell.Group, error) {
+	out := cell.Group{Name: in.Name, Within: in.Within}
 	if depth > maxGroupDepth {
-		return t.fault(at, "groups of pods are nested deeper than %d levels", maxGroupDepth)
+		return out, g.fault(path, "groups of pods are nested deeper than %d levels", maxGroupDepth)
 	}
-	pods, children := int32(0), int32(0)
-	for i := range t.children(at) {
-		var err error
-		switch key := t.key(i); key {
-		case "name":
-			err = t.str(i, key, &out.Name)
-		case "withinOneCell":
-			err = t.str(i, key, &out.Within)
-		case "pods", "pod":
-			if pods != 0 {
-				err = t.fault(i, "pod and pods mean the same; keep one of the two")
-			}
-			pods = i
-		case "childGroups":
-			children = i
-		}
+	field, sets := "pods", in.Pods
+	if in.Pod != nil {
+		field, sets = "pod", in.Pod
+	}
+	if in.Pods != nil && in.Pod != nil {
+		return out, g.fault(path.With(field), "pod and pods mean the same; keep one of the two")
+	}
+	for i := range sets {
+		set, err := g.set(path.With(field, i), &sets[i])
 		if err != nil {
-			return err
+			return out, err
 		}
+		out.Pods = append(out.Pods, set)
 	}
-	if err := g.pods(pods, out); err != nil {
-		return err
-	}
-	return g.children(children, out, depth)
-}
-
-// pods reads a list of pod sets, or a single one.
-func (g *groupReader) pods(at int32, out *cell.Group) error {
-	t := g.t
-	if at == 0 {
-		return nil
-	}
-	switch t.nodes[at].kind {
-	case kindNull:
-		return nil
-	case kindMap:
-		return g.set(at, out)
-	case kindList:
-		for i := range t.children(at) {
-			if err := g.set(i, out); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	return t.wrongKind(at, "pods", "a list")
-}
-
-func (g *groupReader) children(at int32, out *cell.Group, depth int) error {
-	t := g.t
-	if at == 0 || t.nodes[at].kind == kindNull {
-		return nil
-	}
-	if t.nodes[at].kind != kindList {
-		return t.wrongKind(at, "childGroups", "a list")
-	}
-	for i := range t.children(at) {
-		var child cell.Group
-		if err := g.group(i, &child, depth+1); err != nil {
-			return err
+	for i := range in.Children {
+		child, err := g.group(path.With("childGroups", i), &in.Children[i], depth+1)
+		if err != nil {
+			return out, err
 		}
 		out.Children = append(out.Children, child)
 	}
-	return nil
+	return out, nil
 }
 
-func (g *groupReader) set(at int32, out *cell.Group) error {
-	t := g.t
-	if t.nodes[at].kind != kindMap {
-		return t.wrongKind(at, "an entry of pods", "a map")
+func (g *groupReader) set(path strictyaml.Path, in *v2Set) (cell.PodSet, error) {
+	out := cell.PodSet{Count: in.Most, CellType: in.Cells.Type, Cells: in.Cells.Number}
+	if err := g.positive(path, "podMinNumber", in.Least); err != nil {
+		return out, err
 	}
-	var least, most int
-	var current bool
-	set := cell.PodSet{}
-	for i := range t.children(at) {
-		var err error
-		switch key := t.key(i); key {
-		case "podMinNumber":
-			err = t.number(i, key, &least)
-		case "podMaxNumber":
-			err = t.number(i, key, &most)
-		case "containsCurrentPod":
-			err = t.boolean(i, key, &current)
-		case "cellsPerPod":
-			err = g.cells(i, &set)
-		}
-		if err != nil {
-			return err
-		}
+	if err := g.positive(path, "podMaxNumber", in.Most); err != nil {
+		return out, err
 	}
-	if err := t.positive(at, "podMinNumber", least); err != nil {
-		return err
+	if in.Least != in.Most {
+		return out, g.fault(path, "podMinNumber is %d and podMaxNumber is %d; gangs have a fixed size, write the same number", in.Least, in.Most)
 	}
-	if err := t.positive(at, "podMaxNumber", most); err != nil {
-		return err
+	if err := g.positive(path, "cellsPerPod.cellNumber", out.Cells); err != nil {
+		return out, err
 	}
-	if least != most {
-		return t.fault(at, "podMinNumber is %d and podMaxNumber is %d; gangs have a fixed size, write the same number", least, most)
+	g.total += in.Most
+	if out.CellType == "" {
+		out.CellType = g.own.CellType
 	}
-	if err := t.positive(at, "cellsPerPod.cellNumber", set.Cells); err != nil {
-		return err
-	}
-	set.Count = most
-	g.total += most
-	if set.CellType == "" {
-		set.CellType = g.own.CellType
-	}
-	if current {
-		if err := g.isCurrent(at, set); err != nil {
-			return err
+	if in.Current {
+		if err := g.isCurrent(path, out); err != nil {
+			return out, err
 		}
 	}
 	g.sets++
-	out.Pods = append(out.Pods, set)
-	return nil
+	return out, nil
 }
 
-func (g *groupReader) isCurrent(at int32, set cell.PodSet) error {
+func (g *groupReader) isCurrent(path strictyaml.Path, set cell.PodSet) error {
 	if g.current >= 0 {
-		return g.t.fault(at, "containsCurrentPod is true twice; write it once, where this pod belongs")
+		return g.fault(path, "containsCurrentPod is true twice; write it once, where this pod belongs")
 	}
 	if set.Cells != g.own.Cells || set.CellType != g.own.CellType {
-		return g.t.fault(at, "this pod asks for %d %q cells, and its entry in podRootGroup for %d %q; write the same",
+		return g.fault(path, "this pod asks for %d %q cells, and its entry in podRootGroup for %d %q; write the same",
 			g.own.Cells, g.own.CellType, set.Cells, set.CellType)
 	}
 	g.current = g.sets
-	return nil
-}
-
-func (g *groupReader) cells(at int32, set *cell.PodSet) error {
-	t := g.t
-	if t.nodes[at].kind == kindNull {
-		return nil
-	}
-	if t.nodes[at].kind != kindMap {
-		return t.wrongKind(at, "cellsPerPod", "a map")
-	}
-	for i := range t.children(at) {
-		var err error
-		switch t.key(i) {
-		case "cellType":
-			err = t.str(i, "cellsPerPod.cellType", &set.CellType)
-		case "cellNumber":
-			err = t.number(i, "cellsPerPod.cellNumber", &set.Cells)
-		}
-		if err != nil {
-			return err
-		}
-	}
 	return nil
 }

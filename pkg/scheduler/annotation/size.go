@@ -12,19 +12,19 @@ const MaxSize = 240 << 10
 
 // Size is what the annotations of a pod of a gang with this place have at most, in bytes.
 func Size(r *cell.Request, p *cell.Placement) int {
-	if p.Text == "" {
-		p.Text = shared(r, p)
-	}
-	own := 0
+	largest, most := 0, 0
 	for i := range p.Pods {
-		own = max(own, len(p.Pods[i].Node)+len(appendIndices(nil, p.Pods[i].Indices)))
+		if own := len(p.Pods[i].Node) + 2*len(Isolation(p.Pods[i].Indices)); own > most {
+			largest, most = i, own
+		}
 	}
-	const frame = len(IsolationKey) + len(BindInfoKey) + len(PlacementKey) + 128
-	return len(p.Text) + 2*own + len(p.Chain) + frame
+	at := &p.Pods[largest]
+	b := Write(r, &cell.Decision{Result: cell.Bind, Node: at.Node, Indices: at.Indices, Chain: p.Chain, Placement: p, Slot: len(p.Pods)})
+	return len(IsolationKey) + len(b.Isolation) + len(BindInfoKey) + len(b.BindInfo) + len(PlacementKey) + len(b.Placement)
 }
 
-// LeastSize is what the annotations of a pod of a gang have at least, in bytes, wherever the gang lies: two
-// lines for each pod, and for each cell its index and, if it is guaranteed, the address of the virtual one.
+// LeastSize is what the annotations of a pod of a gang have at least, in bytes, wherever the gang lies: the
+// frame of each pod, and for each cell its index and, if it is guaranteed, the address of the virtual one.
 func LeastSize(r *cell.Request) int {
 	n := 0
 	for _, set := range r.Sets() {
@@ -35,7 +35,7 @@ func LeastSize(r *cell.Request) int {
 		if r.Priority >= cell.MinGuaranteed {
 			cells += set.Cells * len(`"0/0",`)
 		}
-		n += set.Count * (len("- physicalNode: n\n  physicalLeafCellIndices: []\n") + cells)
+		n += set.Count * (len(`{"physicalNode":"n","physicalLeafCellIndices":[]},`) + cells)
 	}
 	return n
 }

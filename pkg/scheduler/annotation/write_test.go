@@ -70,7 +70,7 @@ func trainers() (*cell.Request, *cell.Placement) {
 func TestWriteIsHiveDsFormat(t *testing.T) {
 	r, p := trainers()
 	b := Write(r, decide(p, 2))
-	golden(t, "v1.txt", b.Isolation+"\n"+b.BindInfo+b.Placement+"\n")
+	golden(t, "v1.txt", b.Isolation+"\n"+b.BindInfo+"\n"+b.Placement+"\n")
 	var got bindInfoYAML
 	require.NoError(t, yaml.Unmarshal([]byte(b.BindInfo), &got))
 	assert.Equal(t, "0.0.0.1", got.Node)
@@ -91,7 +91,7 @@ func TestWriteIsHiveDsFormatOfVersion2(t *testing.T) {
 	}
 	p.Pods[0].Indices, p.Pods[0].Preassigned = []int32{4}, []string{""}
 	b := Write(r, decide(p, 1))
-	golden(t, "v2.txt", b.Isolation+"\n"+b.BindInfo+b.Placement+"\n")
+	golden(t, "v2.txt", b.Isolation+"\n"+b.BindInfo+"\n"+b.Placement+"\n")
 	var got bindInfoYAML
 	require.NoError(t, yaml.Unmarshal([]byte(b.BindInfo), &got))
 	assert.Equal(t, "v2", got.Version)
@@ -103,16 +103,12 @@ func TestWriteIsHiveDsFormatOfVersion2(t *testing.T) {
 	back, slot, err := ReadBound(r, bound(b))
 	require.NoError(t, err)
 	assert.Equal(t, 1, slot)
-	p.Text = ""
 	assert.Equal(t, p, back)
 }
 
-func TestWriteSharesTheGangsPart(t *testing.T) {
+func TestWriteOfEachPodOfAGang(t *testing.T) {
 	r, p := trainers()
-	first := Write(r, decide(p, 0))
-	text := p.Text
-	second := Write(r, decide(p, 1))
-	assert.Equal(t, text, p.Text)
+	first, second := Write(r, decide(p, 0)), Write(r, decide(p, 1))
 	assert.Equal(t, "0,1", first.Isolation)
 	assert.Equal(t, "2,3", second.Isolation)
 	assert.True(t, strings.HasSuffix(second.Placement, strings.TrimPrefix(first.Placement, `{"slot":0`)))
@@ -129,7 +125,7 @@ func TestADowngradeIsReadBack(t *testing.T) {
 	r, p := trainers()
 	notes := bound(Write(r, decide(p, 0)))
 	down := *p
-	down.Text, down.Downgraded, down.Pods = "", true, append([]cell.PodPlacement(nil), p.Pods...)
+	down.Downgraded, down.Pods = true, append([]cell.PodPlacement(nil), p.Pods...)
 	for i := range down.Pods {
 		down.Pods[i].Virtual, down.Pods[i].Preassigned = nil, make([]string, len(down.Pods[i].Indices))
 	}
@@ -205,7 +201,6 @@ func TestWhatIsWrittenIsReadBack(t *testing.T) {
 		r, p := randomGang(rnd)
 		slot := rnd.IntN(len(p.Pods))
 		b := Write(r, decide(p, slot))
-		p.Text = ""
 		got, gotSlot, err := ReadBound(r, bound(b))
 		require.NoError(t, err, "round %d:\n%s", i, b.BindInfo)
 		require.Equal(t, slot, gotSlot, "round %d", i)
@@ -251,7 +246,6 @@ func TestThePlacementOfALargeGangIsSmall(t *testing.T) {
 	assert.Less(t, len(b.BindInfo), 1600, "64 GPUs")
 	got, _, err := ReadBound(r, bound(b))
 	require.NoError(t, err)
-	p.Text = ""
 	assert.Equal(t, p, got)
 }
 
@@ -263,7 +257,6 @@ func BenchmarkWriteGangOf64(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		p.Text = ""
 		for _, d := range decisions {
 			Write(r, d)
 		}
@@ -277,7 +270,6 @@ func BenchmarkWriteOnePod(b *testing.B) {
 	d := decide(p, 0)
 	b.ReportAllocs()
 	for b.Loop() {
-		p.Text = ""
 		Write(r, d)
 	}
 }
@@ -305,8 +297,16 @@ func TestOpenPlacesAndMovesAreReadBack(t *testing.T) {
 			got, gotSlot, err := ReadBound(r, bound(Write(r, decide(p, slot))))
 			require.NoError(t, err)
 			assert.Equal(t, slot, gotSlot)
-			p.Text = ""
 			assert.Equal(t, p, got)
 		})
+	}
+}
+
+func BenchmarkWriteLargeGang(b *testing.B) {
+	r, p := onBigMachines(1000, 8)
+	d := decide(p, 7)
+	b.ReportAllocs()
+	for b.Loop() {
+		Write(r, d)
 	}
 }

@@ -40,6 +40,7 @@ const (
 	ReasonRestored      = "Restored"
 	ReasonRefused       = "Refused"
 	ReasonNotManaged    = "NotManaged"
+	ReasonClaimLost     = "ClaimLost"
 	ReasonDifferentGPUs = "DifferentGPUs"
 	ReasonConfigApplied = "ConfigurationApplied"
 	ReasonConfigRefused = "ConfigurationRefused"
@@ -119,6 +120,8 @@ type Queued struct {
 	Pods         int       `json:"pods"` // those that are there and have no place
 	User         string    `json:"user,omitempty"`
 	Reason       string    `json:"reason,omitempty"`
+	// HoldsFree: it has waited for so long that what becomes free in its virtual cluster is held for it.
+	HoldsFree bool `json:"holdsFree,omitempty"`
 	Asks
 }
 

@@ -24,7 +24,7 @@ func (s *state) asks(g *gang) api.Asks {
 		}
 		if sets := member.request.Sets(); annotation.SeesNoGPU(member.object) && member.request.Set < len(sets) {
 			set := sets[member.request.Set]
-			share += set.Cells * s.leaves(set.CellType)
+			share += set.Cells * s.core.Leaves(set.CellType)
 		}
 	}
 	if s.core.WantsCPU(p.request) {

@@ -3,6 +3,7 @@ package books
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,29 +13,78 @@ import (
 
 	"github.com/openpai/paictl/pkg/scheduler/annotation"
 	"github.com/openpai/paictl/pkg/scheduler/api"
+	"github.com/openpai/paictl/pkg/scheduler/claim"
 )
 
 const (
 	// bindTimeout bounds one request that only a leader may make.
 	bindTimeout = 3 * time.Second
-	// bindsAtOnce are under way at a time. With all of a large gang each would take longer than it may.
-	bindsAtOnce = 64
+	// bindsAtOnce are under way at a time for a virtual cluster. With all of a large gang each would take longer than it may, and
+	// with one bound for all of them the large gang of one would keep the others from starting.
+	bindsAtOnce = 32
 )
+
+// turns bounds what is bound at a time for each virtual cluster. The zero value is ready to use.
+type turns struct {
+	mu sync.Mutex
+	of map[string]chan struct{}
+}
+
+// take waits for a turn, which ends with the function that it returns.
+func (t *turns) take(ctx context.Context, vc string) (end func(), err error) {
+	t.mu.Lock()
+	if t.of == nil {
+		t.of = map[string]chan struct{}{}
+	}
+	of := t.of[vc]
+	if of == nil {
+		of = make(chan struct{}, bindsAtOnce)
+		t.of[vc] = of
+	}
+	t.mu.Unlock()
+	select {
+	case of <- struct{}{}:
+		return func() { <-of }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
 
 // Bind tells Kubernetes where a pod runs and which cells it has there.
 func (b *Books) Bind(ctx context.Context, uid types.UID, node string) error {
-	select {
-	case b.binds <- struct{}{}:
-		defer func() { <-b.binds }()
-	case <-ctx.Done():
-		return ctx.Err()
+	var vc string
+	b.locked(func(s *state) {
+		if p := s.pods[uid]; p != nil && p.gang != nil {
+			vc = p.gang.vc
+		}
+	})
+	end, err := b.binding.take(ctx, vc)
+	if err != nil {
+		return err
 	}
+	pod, at, err := b.toClaim(uid, node)
+	if err == nil && pod != nil {
+		if err = b.writeClaim(ctx, pod, at); err != nil {
+			b.unclaimed(pod, err)
+		}
+	}
+	end()
+	if err == nil && pod != nil {
+		err = b.gather(ctx, uid, at)
+	}
+	if err != nil {
+		return err
+	}
+	if end, err = b.binding.take(ctx, vc); err != nil {
+		return err
+	}
+	defer end()
 	done, ok := b.opts.Election.Begin(bindTimeout)
 	if !ok {
 		return errNotLeading
 	}
 	defer done()
-	binding, err := b.binding(uid, node)
+	binding, err := b.toBind(uid, node, at)
 	if err != nil || binding == nil {
 		return err
 	}
@@ -49,8 +99,33 @@ func (b *Books) Bind(ctx context.Context, uid types.UID, node string) error {
 	return err
 }
 
-// binding returns what is to be sent for a pod, and notes that it is; nil if Kubernetes knows already.
-func (b *Books) binding(uid types.UID, node string) (out *corev1.Binding, err error) {
+// unclaimed tells a pod that its claim could not be written.
+func (b *Books) unclaimed(obj *corev1.Pod, err error) {
+	b.count.bound(err, 0)
+	b.locked(func(s *state) {
+		if p := s.pods[obj.UID]; p != nil {
+			p.claimError = err.Error()
+			s.tell(p, corev1.EventTypeWarning, api.ReasonRefused, p.claimError)
+		}
+	})
+}
+
+// toClaim returns a pod that expects its GPUs in a claim, and which those are; nil if it expects none, or Kubernetes knows already.
+func (b *Books) toClaim(uid types.UID, node string) (obj *corev1.Pod, at claim.Place, err error) {
+	leading := b.locked(func(s *state) {
+		if p := s.pods[uid]; p != nil && p.state == api.Binding && p.node == node && Claims(p.object) {
+			obj, at = p.object, p.claim()
+		}
+	})
+	if !leading {
+		err = errNotLeading
+	}
+	return obj, at, err
+}
+
+// toBind returns what is to be sent for a pod, and notes that it is; nil if Kubernetes knows already.
+// at is what stands on its claim, if it expects one.
+func (b *Books) toBind(uid types.UID, node string, at claim.Place) (out *corev1.Binding, err error) {
 	leading := b.locked(func(s *state) {
 		p := s.pods[uid]
 		switch {
@@ -61,6 +136,10 @@ func (b *Books) binding(uid types.UID, node string) (out *corev1.Binding, err er
 			err = fmt.Errorf("the pod %s has no place: its state is %s", p.key, p.state)
 		case node != p.node:
 			err = fmt.Errorf("the pod %s has its place on %s, not on %s", p.key, p.node, node)
+		case Claims(p.object) && !at.Same(p.claim()):
+			err = fmt.Errorf("the pod %s has other GPUs of %s by now", p.key, node)
+		case Claims(p.object) && !p.claimed:
+			err = fmt.Errorf("the pod %s has lost its place meanwhile: the claims of its gang are to be looked at again", p.key)
 		default:
 			p.sent = true
 			out = p.binding()
@@ -74,7 +153,10 @@ func (b *Books) binding(uid types.UID, node string) (out *corev1.Binding, err er
 
 // binding is a pod's place as Kubernetes is told.
 func (p *pod) binding() *corev1.Binding {
-	annotations := map[string]string{annotation.BindInfoKey: p.bound.BindInfo}
+	annotations := map[string]string{}
+	if p.bound.BindInfo != "" {
+		annotations[annotation.BindInfoKey] = p.bound.BindInfo
+	}
 	if p.bound.Isolation != "" {
 		annotations[annotation.IsolationKey] = p.bound.Isolation
 	}
@@ -118,5 +200,5 @@ func (b *Books) outcome(ctx context.Context, binding *corev1.Binding) (bound, kn
 		return false, false
 	}
 	return obj.UID == binding.UID && obj.Spec.NodeName == binding.Target.Name &&
-		obj.Annotations[annotation.IsolationKey] == binding.Annotations[annotation.IsolationKey], true
+		(Claims(obj) || obj.Annotations[annotation.IsolationKey] == binding.Annotations[annotation.IsolationKey]), true
 }

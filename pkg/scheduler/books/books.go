@@ -1,23 +1,29 @@
 package books
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 
+	"github.com/openpai/paictl/pkg/scheduler/api"
 	"github.com/openpai/paictl/pkg/scheduler/cell"
+	"github.com/openpai/paictl/pkg/scheduler/claim"
+	"github.com/openpai/paictl/pkg/scheduler/queue"
 )
 
 // Options say where the books find what belongs to them.
@@ -26,6 +32,8 @@ type Options struct {
 	Namespace string
 	// ConfigMap and ConfigKey name the configuration, HiveD's YAML.
 	ConfigMap, ConfigKey string
+	// Claims: the cluster has claims, which kube-scheduler follows, too.
+	Claims bool
 	// Election is that of kube-scheduler; nil where there is only one.
 	Election *Election
 	// AccessFile has the password that opens /metrics, TokenFile the token that opens the read-only API.
@@ -33,6 +41,9 @@ type Options struct {
 	AccessFile, TokenFile string
 	// Port is where another replica serves the read-only API.
 	Port string
+	// ReservationAfter is how long a guaranteed gang waits before what becomes free is held for it. 0: queue.ReservationAfter;
+	// negative: for ever.
+	ReservationAfter time.Duration
 }
 
 // Books are what the scheduler knows of pods, gangs and cells. Run makes them follow the cluster and decide while this
@@ -48,15 +59,19 @@ type Books struct {
 	queue  Queue
 	// grace is gangGrace.
 	grace time.Duration
+	// share is turnShare.
+	share time.Duration
 	// served are the schedulers that this program is; nil: all.
 	served []string
 
 	pods, nodes, config cache.SharedIndexInformer
+	// claims is nil where the cluster has none.
+	claims cache.SharedIndexInformer
 
 	// validating has one for each configuration that is looked at.
 	validating chan struct{}
-	// binds has one for each binding that is under way.
-	binds chan struct{}
+	// binding bounds what is bound at a time.
+	binding turns
 	// changed has one while something may let a gang start.
 	changed chan struct{}
 
@@ -67,6 +82,7 @@ type Books struct {
 	// Place with its own lock held.
 	mu     sync.Mutex
 	state  *state // nil while another replica leads
+	said   []saying
 	active *configuration
 	// problem is why the latest configuration was refused, "" if active is the latest.
 	problem string
@@ -80,10 +96,11 @@ type Queue interface {
 	Reject(pods []types.UID, reason string)
 }
 
-// New returns books that know nothing yet. shared is kube-scheduler's: whoever made it starts it. now is the clock.
-func New(client kubernetes.Interface, shared informers.SharedInformerFactory, queue Queue, opts Options, log *slog.Logger, events record.EventRecorder, now func() time.Time) *Books {
-	b := &Books{client: client, queue: queue, grace: gangGrace, opts: opts, log: log, now: now, events: events, count: newCounters(),
-		validating: make(chan struct{}, validations), binds: make(chan struct{}, bindsAtOnce), changed: make(chan struct{}, 1)}
+// New returns books that know nothing yet. shared and kube are kube-scheduler's: whoever made shared starts it. now is the clock.
+func New(client kubernetes.Interface, shared informers.SharedInformerFactory, kube Queue, opts Options, log *slog.Logger, events record.EventRecorder, now func() time.Time) *Books {
+	opts.ReservationAfter = cmp.Or(opts.ReservationAfter, queue.ReservationAfter)
+	b := &Books{client: client, queue: kube, grace: gangGrace, share: turnShare, opts: opts, log: log, now: now, events: events, count: newCounters(),
+		validating: make(chan struct{}, validations), changed: make(chan struct{}, 1)}
 	b.work = newWork(b)
 	b.watch(shared)
 	return b
@@ -171,17 +188,37 @@ func (b *Books) Lead(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	s, err := b.newState(b.active, pods)
+	// After the pods: the claim of one that is bound was written before.
+	claims, err := b.listClaims(ctx)
 	if err != nil {
 		return err
+	}
+	resumed, err := b.rebuild(pods, version, claims)
+	if err != nil {
+		return err
+	}
+	b.queue.Activate(resumed)
+	b.log.InfoContext(ctx, "leading", "pods", len(pods), "took", b.now().Sub(start).String())
+	return nil
+}
+
+// rebuild makes the books. It returns pods that kube-scheduler is to bind: another leader has begun to bind their gangs.
+func (b *Books) rebuild(pods []*corev1.Pod, version string, claims map[types.UID]claim.Place) (resumed []*corev1.Pod, err error) {
+	b.mu.Lock()
+	defer b.unlock()
+	s, err := b.newState(b.active, pods, claims)
+	if err != nil {
+		return nil, err
 	}
 	s.listed = version
 	b.state = s
 	b.catchUp(s)
-	b.log.InfoContext(ctx, "leading", "pods", len(s.pods), "took", b.now().Sub(start).String())
-	return nil
+	for _, p := range s.pods {
+		if p.state == api.Binding {
+			resumed = append(resumed, p.object)
+		}
+	}
+	return resumed, nil
 }
 
 // catchUp takes note of what the informer told while pods were listed: it had no books to tell, and doesn't tell it again. Pods that
@@ -213,15 +250,15 @@ func (b *Books) listPods(ctx context.Context) (out []*corev1.Pod, version string
 	}
 }
 
-func (b *Books) newState(config *configuration, pods []*corev1.Pod) (*state, error) {
+func (b *Books) newState(config *configuration, pods []*corev1.Pod, claims map[types.UID]claim.Place) (*state, error) {
 	core, err := cell.New(config.cells)
 	if err != nil {
 		return nil, fmt.Errorf("build the cells: %w", err)
 	}
 	b.places.clear()
 	s := &state{
-		core: core, types: config.cells.Types, pods: map[types.UID]*pod{}, gangs: map[gangKey]*gang{}, postponed: map[gangKey]postponed{}, left: map[gangKey]place{}, nodes: map[string]*node{},
-		served: b.served, generation: config.generation, places: &b.places, grace: b.grace, log: b.log, events: b.events, todo: b.work.add, now: b.now, count: b.count,
+		core: core, types: config.cells.Types, claims: claims, pods: map[types.UID]*pod{}, gangs: map[gangKey]*gang{}, round: map[turn]uint64{}, postponed: map[gangKey]postponed{}, left: map[gangKey]place{}, nodes: map[string]*node{}, coming: map[string][]*pod{},
+		reserves: b.opts.ReservationAfter, served: b.served, generation: config.generation, places: &b.places, grace: b.grace, log: b.log, say: b.say, todo: b.work.add, now: b.now, count: b.count,
 		epoch: 1,
 	}
 	b.syncNodes(s)
@@ -244,6 +281,11 @@ func (b *Books) recovered() {
 	}
 	b.log.Error("a decision ended in a bug; rebuilding the books", "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
 	b.count.bugs.Inc()
+	if b.state != nil {
+		for _, g := range b.state.gangs {
+			g.ungather() // they find that they have no place
+		}
+	}
 	b.state = nil
 	b.places.clear()
 }
@@ -251,13 +293,50 @@ func (b *Books) recovered() {
 // locked calls f with the books, if this replica leads, and survives a bug in it.
 func (b *Books) locked(f func(*state)) (leading bool) {
 	b.mu.Lock()
-	defer b.mu.Unlock()
+	defer b.unlock()
 	defer b.recovered()
 	if b.state == nil {
 		return false
 	}
 	f(b.state)
 	return true
+}
+
+// saying is an event that is told as soon as the lock is given back: one decision may have one for each pod of a cluster.
+type saying struct {
+	object             runtime.Object
+	kind, reason, text string
+}
+
+func (b *Books) say(object runtime.Object, kind, reason, text string) {
+	b.said = append(b.said, saying{object, kind, reason, text})
+}
+
+// unlock gives the lock back, and tells what was said meanwhile.
+func (b *Books) unlock() {
+	said := b.said
+	b.said = nil
+	b.mu.Unlock()
+	for _, e := range said {
+		b.events.Event(e.object, e.kind, e.reason, e.text)
+	}
+}
+
+// partOf is how much is looked at under one hold of the lock, of all pods or all gangs.
+const partOf = 4096
+
+// inParts calls f with the books and parts of what was theirs a moment ago. Between two parts others may have the lock: f has to look
+// whether each is still there. It ends early where this replica leads no more.
+func inParts[T any](b *Books, all []T, f func(*state, T)) (leading bool) {
+	leading = true
+	for part := range slices.Chunk(all, partOf) {
+		leading = leading && b.locked(func(s *state) {
+			for _, x := range part {
+				f(s, x)
+			}
+		})
+	}
+	return leading
 }
 
 // signal says that something may have let a gang start.

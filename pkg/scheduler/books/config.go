@@ -39,7 +39,7 @@ func (b *Books) configChanged(string) {
 	}
 	defer b.signal()
 	b.mu.Lock()
-	defer b.mu.Unlock()
+	defer b.unlock()
 	text, there := obj.Data[b.opts.ConfigKey]
 	if there && b.active != nil && b.active.text == text {
 		b.problem = ""
@@ -57,13 +57,13 @@ func (b *Books) configChanged(string) {
 	if problem != "" {
 		b.log.Error("the configuration is refused", "problem", problem)
 		if leading || b.active == nil {
-			b.events.Event(obj, corev1.EventTypeWarning, api.ReasonConfigRefused, short(problem))
+			b.say(obj, corev1.EventTypeWarning, api.ReasonConfigRefused, short(problem))
 		}
 		return
 	}
 	b.log.Info("the configuration is in use", "generation", b.active.generation, "virtualClusters", len(b.active.cells.VirtualClusters))
 	if leading {
-		b.events.Event(obj, corev1.EventTypeNormal, api.ReasonConfigApplied, "the configuration is in use")
+		b.say(obj, corev1.EventTypeNormal, api.ReasonConfigApplied, "the configuration is in use")
 	}
 }
 

@@ -1,9 +1,9 @@
 package books
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -25,69 +25,11 @@ const (
 	refusedFor = 30 * time.Second
 	// mostRefused is how long it is at most: it doubles while the gang can run nowhere.
 	mostRefused = 10 * time.Minute
+	// firstPause is for how long a gang gets no place after it wasn't bound in the last one. It doubles up to mostRefused.
+	firstPause = 10 * time.Second
 	// refreshEvery is how often all gangs are searched for without a change: some are held back for a time.
 	refreshEvery = 10 * time.Second
 )
-
-// Decide gives places to gangs that wait, in their order, and lets kube-scheduler bind their pods. The lock is given to
-// others between two gangs.
-func (b *Books) Decide() {
-	var q queue.Queue
-	leading := b.locked(func(s *state) {
-		s.sweep(b.podObject, b.pods.LastSyncResourceVersion())
-		s.expire()
-		q = s.waiting()
-	})
-	if !leading {
-		return
-	}
-	start := time.Now()
-	defer func() { b.count.pass.Observe(time.Since(start).Seconds()) }()
-	var found []*corev1.Pod
-	// It has no errors of its own.
-	_ = q.Pass(b.now().UnixNano(), func(w *queue.Gang) (attempt queue.Attempt, err error) {
-		attempt = queue.Unfit
-		b.locked(func(s *state) {
-			if g := s.gangs[gangKey{w.VC, w.Name}]; g != nil {
-				var pods []*corev1.Pod
-				attempt, pods = s.try(g)
-				found = append(found, pods...)
-			}
-		})
-		if attempt == queue.Starts {
-			q.Remove(w)
-			q.Started(w)
-		}
-		return attempt, nil
-	}, func(w, cause *queue.Gang) {
-		b.locked(func(s *state) { s.passed(w, cause, q.Reservation(w) == cause) })
-	})
-	b.queue.Activate(found)
-}
-
-// passed tells a gang that it wasn't tried on account of another one: its like, or one that holds what becomes free.
-func (s *state) passed(w, cause *queue.Gang, reserved bool) {
-	g, other := s.gangs[gangKey{w.VC, w.Name}], s.gangs[gangKey{cause.VC, cause.Name}]
-	if g == nil || other == nil {
-		return
-	}
-	reason := other.first().reason
-	switch {
-	case reserved:
-		reason = fmt.Sprintf("what becomes free is held for %s/%s, which has waited for longer than a gang is to wait", cause.VC, cause.Name)
-	case slices.ContainsFunc(other.pods, func(p *pod) bool { return p.trial != "" }):
-		reason = fmt.Sprintf("it waits behind %s/%s, which is like it", cause.VC, cause.Name) // what others are asked about that one isn't its own
-	}
-	_, has := s.core.Gang(g.vc, g.name)
-	for _, p := range g.ready(g.first().class) {
-		if p.state == api.Waiting {
-			if !has {
-				s.forgetTrial(p)
-			}
-			s.wait(p, reason)
-		}
-	}
-}
 
 // expire gives back places that kube-scheduler doesn't bind, and looks at all gangs again from time to time.
 func (s *state) expire() {
@@ -96,7 +38,11 @@ func (s *state) expire() {
 		s.refreshed = now
 		s.epoch++
 	}
-	for _, p := range s.pods {
+	for _, uid := range s.places.uids() {
+		p := s.pods[uid]
+		if p == nil {
+			continue
+		}
 		if p.trial != "" && now.Sub(p.assumed) >= placeLimit {
 			if p.object.DeletionTimestamp != nil {
 				s.forgetTrial(p) // kube-scheduler doesn't look at it any more; its gang goes on without it
@@ -105,40 +51,46 @@ func (s *state) expire() {
 			}
 			continue
 		}
-		if p.state != api.Binding || p.sent || now.Sub(p.assumed) < placeLimit {
-			continue
+		if p.state != api.Binding || p.sent || now.Sub(p.assumed) < placeLimit || now.Sub(p.assumed) < 2*gatherMost && now.Sub(p.gang.moved) < placeLimit {
+			continue // or its gang is large, and being bound
 		}
 		s.log.Warn("a place is given back: kube-scheduler didn't bind the pod", "pod", p.key, "node", p.node)
-		s.takeBack(p.gang, fmt.Sprintf("kube-scheduler didn't bind it to %s within %s", p.node, placeLimit))
-	}
-}
-
-// waiting is the queue of gangs that wait, as it is now.
-func (s *state) waiting() queue.Queue {
-	q := queue.Queue{Reservations: queue.DefaultReservations(time.Nanosecond)}
-	stats := s.core.Stats()
-	for i := range stats.VirtualClusters {
-		v := &stats.VirtualClusters[i]
-		q.Started(&queue.Gang{VC: v.Name, GPUs: v.UsedGuaranteed + v.CPU.Used})
-		q.Started(&queue.Gang{VC: v.Name, Priority: cell.Opportunistic, GPUs: v.Opportunistic + v.CPU.Opportunistic})
-	}
-	for _, g := range s.gangs {
-		if g.waiting() > 0 {
-			q.Add(s.queued(g))
+		g := p.gang
+		g.refusal = fmt.Sprintf("kube-scheduler didn't bind %s to %s within %s", p.key, p.node, placeLimit)
+		if p.claimError != "" {
+			g.refusal += ": " + p.claimError
 		}
+		s.unbound(p)
 	}
-	return q
 }
 
-// queued is a gang as the queue sees it.
-func (s *state) queued(g *gang) *queue.Gang {
-	p := g.first()
-	out := &queue.Gang{VC: g.vc, Name: g.name, Priority: p.request.Priority, Since: g.since().UnixNano(), GPUs: s.leavesOf(p), Class: [2]string{p.class, p.limits}}
-	if _, has := s.core.Gang(g.vc, g.name); has || len(g.refused) > 0 || !g.alike() || ownSize(p) > longAnnotations || s.incomplete(g, p, g.ready(p.class)) != "" {
-		out.Class = g // the answer for it says nothing about others
+// unbound gives back the place of a pod that kube-scheduler didn't bind, with those of its gang unless that runs already. Others may have
+// the cells for a while.
+func (s *state) unbound(p *pod) {
+	g, reason := p.gang, p.gang.refusal
+	with := []*pod{p}
+	if !slices.ContainsFunc(g.pods, func(q *pod) bool { return q.class == p.class && (q.state == api.Bound || q.sent) }) {
+		with = slices.DeleteFunc(slices.Clone(g.pods), func(q *pod) bool { return q.class != p.class || q.state != api.Binding })
 	}
-	return out
+	for _, q := range with {
+		s.release(q)
+		s.wait(q, reason)
+		q.pause = s.now().Add(min(firstPause<<min(q.unbound, 10), mostRefused))
+		q.unbound++
+	}
 }
+
+// paused returns a pod that gets no place yet.
+func (s *state) paused(pods []*pod) *pod {
+	i := slices.IndexFunc(pods, func(p *pod) bool { return p.state == api.Waiting && s.now().Before(p.pause) })
+	if i < 0 {
+		return nil
+	}
+	return pods[i]
+}
+
+// mostHeld is how often a gang may fail to be bound before nothing is held for it any more while it pauses.
+const mostHeld = 3
 
 // alike reports whether all pods of a gang are of it, and not only of its name, and may run on the same nodes.
 func (g *gang) alike() bool {
@@ -159,9 +111,7 @@ func (g *gang) ready(class string) []*pod {
 
 // try looks for a place for a gang. Where it finds one, pods are those that have it now.
 func (s *state) try(g *gang) (attempt queue.Attempt, pods []*corev1.Pod) {
-	if g.searched == s.epoch {
-		return g.attempt, nil
-	}
+	g.held = false
 	attempt = queue.Unfit
 	var classes []string
 	for _, p := range slices.Clone(g.pods) {
@@ -174,7 +124,7 @@ func (s *state) try(g *gang) (attempt queue.Attempt, pods []*corev1.Pod) {
 		attempt = min(attempt, a) // Starts is the least
 	}
 	g.searched, g.attempt = s.epoch, attempt
-	if len(pods) > 0 {
+	if len(pods) > 0 || s.paused(g.pods) != nil { // a pause ends without a change
 		g.searched = 0
 	}
 	return attempt, pods
@@ -194,6 +144,15 @@ func (s *state) tryClass(g *gang, like *pod) (queue.Attempt, []*corev1.Pod) {
 	if g.runs(like.class) {
 		return s.rejoin(g, ready)
 	}
+	if p := s.paused(ready); p != nil {
+		for _, q := range ready {
+			q.reason = pausing(p)
+		}
+		if p.unbound <= mostHeld {
+			return queue.Waits, nil // what has become free for it stays there
+		}
+		return queue.Unfit, nil
+	}
 	p := ready[0]
 	nodes := s.nodesFor(g, ready)
 	d := s.schedule(p, nodes)
@@ -208,7 +167,7 @@ func (s *state) tryClass(g *gang, like *pod) (queue.Attempt, []*corev1.Pod) {
 	case cell.Preempt:
 		pods, could := s.tryOut(ready, d.Placement)
 		if could {
-			s.preempt(ready, &d)
+			s.preempt(g, ready)
 		}
 		return queue.Waits, pods
 	case cell.Refuse:
@@ -222,6 +181,11 @@ func (s *state) tryClass(g *gang, like *pod) (queue.Attempt, []*corev1.Pod) {
 		s.wait(q, d.Reason)
 	}
 	return s.waitsFor(g, p), nil
+}
+
+// pausing says until when a pod, and its gang, gets no place.
+func pausing(p *pod) string {
+	return fmt.Sprintf("%s; it gets a place again at %s", p.gang.refusal, p.pause.UTC().Format(time.RFC3339))
 }
 
 // refused tells a pod that it can't have a place.
@@ -243,6 +207,10 @@ func (g *gang) runs(class string) bool {
 func (s *state) rejoin(g *gang, ready []*pod) (queue.Attempt, []*corev1.Pod) {
 	var out []*corev1.Pod
 	for _, p := range ready {
+		if s.paused([]*pod{p}) != nil {
+			p.reason = pausing(p)
+			continue
+		}
 		d := s.schedule(p, s.nodesFor(g, []*pod{p}))
 		s.count.decisions.WithLabelValues(string(d.Result)).Inc()
 		if d.Result == cell.Refuse {
@@ -263,7 +231,7 @@ func (s *state) rejoin(g *gang, ready []*pod) (queue.Attempt, []*corev1.Pod) {
 // waitsFor says what a gang waits for that has waited so long that what becomes free could be held for it: in vain, if it
 // isn't cells that others use.
 func (s *state) waitsFor(g *gang, p *pod) queue.Attempt {
-	if s.now().Sub(g.since()) < queue.ReservationAfter {
+	if s.reserves < 0 || s.now().Sub(g.since()) < s.reserves {
 		return queue.Waits
 	}
 	switch s.core.Why(p.request).Code {
@@ -308,9 +276,9 @@ func (s *state) schedule(p *pod, nodes cell.Nodes) cell.Decision {
 		only.OnlySuggested = true
 		r = &only
 	}
-	d := s.core.Schedule(cell.PodID(p.uid), r, cell.Filtering, nodes)
+	d := s.core.Find(cell.PodID(p.uid), r, nodes)
 	s.apply(d.Changes)
-	if reason := tooLong(p, &d); reason != "" {
+	if reason := cmp.Or(s.unclaimable(p), tooLong(p, &d)); reason != "" {
 		s.apply(s.core.DeleteUnallocated(cell.PodID(p.uid), p.request)) // what an earlier configuration let it reserve
 		d = cell.Decision{Result: cell.Refuse, Reason: reason}
 	}
@@ -319,7 +287,7 @@ func (s *state) schedule(p *pod, nodes cell.Nodes) cell.Decision {
 			"%s; it ends no other gangs before %s", p.gang.refusal, p.gang.calm.UTC().Format(time.RFC3339))}
 	}
 	if d.Result == cell.Preempt {
-		d = s.core.Schedule(cell.PodID(p.uid), r, cell.Preempting, nodes)
+		d = s.core.Reserve(cell.PodID(p.uid), r, nodes, d)
 		if p.state == api.Waiting {
 			s.postpone(p.gang, d.Changes)
 		} else {
@@ -337,7 +305,7 @@ func (s *state) schedule(p *pod, nodes cell.Nodes) cell.Decision {
 // doesn't let anyone write a pod with longer annotations any more, its kubelet and who deletes it included.
 // Empty if there is nothing against it.
 func tooLong(p *pod, d *cell.Decision) string {
-	if d.Placement == nil {
+	if d.Placement == nil || Claims(p.object) {
 		return ""
 	}
 	size := annotation.Size(p.request, d.Placement) + ownSize(p)
@@ -388,107 +356,33 @@ func (s *state) give(p *pod, d *cell.Decision) bool {
 		s.wait(p, err.Error())
 		return false
 	}
+	s.hold(p, d, downgrades)
+	return true
+}
+
+// hold notes the place of a pod that the core has given it. kube-scheduler is to bind it there.
+func (s *state) hold(p *pod, d *cell.Decision, downgrades []cell.Downgrade) {
 	p.state, p.reason, p.assumed = api.Binding, "", s.now()
 	p.node, p.indices, p.slot = d.Node, d.Indices, d.Slot
-	p.bound = annotation.Write(p.request, d)
+	if p.details = nil; Claims(p.object) {
+		p.bound, p.details = annotation.Bound{Isolation: annotation.Isolation(d.Indices)}, annotation.WriteOwn(d.Placement, d.Slot)
+	} else {
+		p.bound = annotation.Write(p.request, d)
+	}
 	if s.core.WantsCPU(p.request) {
 		p.bound.Isolation = "" // containers would take the numbers of CPU cells for GPUs, which on a machine that has some are others'
 	}
 	p.trial, p.could = "", ""
+	s.comes(p, p.node)
 	s.places.set(p.uid, p.node, false)
 	s.apply(downgrades)
 	s.log.Debug("decided", "pod", p.key, "node", p.node, "gpus", p.bound.Isolation)
-	return true
 }
 
 // wait keeps a pod waiting.
 func (s *state) wait(p *pod, reason string) {
 	p.state, p.reason = api.Waiting, reason
 	s.tell(p, corev1.EventTypeNormal, api.ReasonWaiting, reason)
-}
-
-// preempt begins or continues to empty the cells that a gang has reserved.
-func (s *state) preempt(ready []*pod, d *cell.Decision) {
-	s.applyPostponed(ready[0].gang)
-	var gangs []string
-	for _, v := range d.Victims {
-		if name := v.VC + "/" + v.Gang; !slices.Contains(gangs, name) {
-			gangs = append(gangs, name)
-		}
-	}
-	for _, p := range ready {
-		p.state = api.Preempting
-		p.reason = fmt.Sprintf("%s of %s must go first", plural.Of(len(d.Victims), "pod"), some(gangs))
-		s.tell(p, corev1.EventTypeNormal, api.ReasonPreempting, p.reason)
-	}
-	for _, v := range d.Victims {
-		if victim := s.pods[types.UID(v.Pod)]; victim != nil {
-			s.evict(victim, ready[0], "")
-		}
-	}
-}
-
-// evict tells a victim that it must go for another pod, and deletes it.
-func (s *state) evict(victim, p *pod, preemptor types.UID) {
-	if victim.evicted.IsZero() {
-		s.count.preempt(victim.gang)
-		s.log.Info("preempting", "pod", victim.key, "vc", victim.request.VirtualCluster, "gang", victim.request.Gang, "for", p.key)
-		s.tell(victim, corev1.EventTypeNormal, api.ReasonPreempted,
-			fmt.Sprintf("makes room for the gang %s of virtual cluster %s", p.request.Gang, p.request.VirtualCluster))
-		victim.evicted, victim.preemptor = s.now(), preemptor
-	}
-	victim.by = p.gang
-	s.todo(task{evict, victim.uid})
-}
-
-// some names the first of several, in order.
-func some(names []string) string {
-	slices.Sort(names)
-	const most = 5
-	if len(names) > most {
-		names = append(names[:most:most], plural.Of(len(names)-most, "more gang"))
-	}
-	return strings.Join(names, ", ")
-}
-
-// mayEnd reports whether a gang may end another one: one that runs without a guarantee, or one of its virtual cluster with a
-// lower priority.
-func (s *state) mayEnd(g, victim *gang) bool {
-	priority := g.first().request.Priority
-	status, ok := s.core.Gang(victim.vc, victim.name)
-	if !ok || priority < cell.MinGuaranteed {
-		return false
-	}
-	return status.Priority < cell.MinGuaranteed || status.Downgraded || victim.vc == g.vc && status.Priority < priority
-}
-
-// makeRoom ends the gangs of pods on the node where another pod has its place.
-func (s *state) makeRoom(p *pod, victims []types.UID) {
-	var gangs []string
-	for _, uid := range victims {
-		v := s.pods[uid]
-		if v == nil || v.gang == nil || !s.mayEnd(p.gang, v.gang) {
-			continue
-		}
-		if name := v.gang.vc + "/" + v.gang.name; !slices.Contains(gangs, name) {
-			gangs = append(gangs, name)
-		}
-		for _, member := range v.gang.pods {
-			if member.state == api.Bound {
-				s.evict(member, p, p.uid)
-			}
-		}
-	}
-	if len(gangs) == 0 {
-		return
-	}
-	p.reason = fmt.Sprintf("%s is short of processors or memory: %s must go first", p.node, some(gangs))
-	s.tell(p, corev1.EventTypeNormal, api.ReasonPreempting, p.reason)
-	for _, member := range p.gang.pods {
-		if member.state == api.Binding {
-			member.assumed = s.now() // while victims end, which may take their grace period
-		}
-	}
 }
 
 // refuse gives the places of a gang back because a pod can't run on its node, and returns the pods that had one.
@@ -528,30 +422,4 @@ func (s *state) takeBack(g *gang, reason string) []types.UID {
 		}
 	}
 	return out
-}
-
-// listQueue is the queue for people, in the order in which gangs are to start; an empty vc is all of it.
-func (s *state) listQueue(vc string) api.Queue {
-	out := api.Queue{Items: []api.Queued{}}
-	inVC := map[string]int{}
-	for i, w := range s.order() {
-		inVC[w.VC]++
-		if vc != "" && vc != w.VC {
-			continue
-		}
-		g := s.gangs[gangKey{w.VC, w.Name}]
-		p := g.first()
-		out.Items = append(out.Items, api.Queued{
-			Position: i + 1, PositionInVC: inVC[g.vc], VC: g.vc, Group: g.name, State: p.state,
-			Priority: p.request.Priority, Since: g.since(), Pods: g.waiting(), Asks: s.asks(g),
-			User: p.request.User, Reason: p.reason,
-		})
-	}
-	return out
-}
-
-// order is the queue as it is now.
-func (s *state) order() []*queue.Gang {
-	q := s.waiting()
-	return q.Order()
 }

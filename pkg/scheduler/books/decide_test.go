@@ -23,6 +23,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/scheduler/annotation"
 	"github.com/openpai/paictl/pkg/scheduler/api"
+	"github.com/openpai/paictl/pkg/scheduler/claim"
 	"github.com/openpai/paictl/pkg/scheduler/queue"
 )
 
@@ -132,7 +133,19 @@ func TestWhatBecomesFreeIsHeldForAGangThatHasWaitedLong(t *testing.T) {
 	c.clock.add(queue.ReservationAfter + time.Minute)
 	c.delete(one)
 	small := c.create(newPod("small", spec("A", 5, "small:1:1")))
-	assert.Contains(t, c.waits(small), "what becomes free is held for A/large")
+	const held = "what becomes free in virtual cluster A is held for "
+	assert.Contains(t, c.waits(small), held+"large, which has waited for more than 24h")
+	var why api.Why
+	c.get("/v1/why/A/small", &why)
+	assert.Contains(t, why.Sentence, held+"large")
+	c.get("/v1/why/A/large", &why)
+	assert.Contains(t, why.Sentence, held+"it")
+	var order api.Queue
+	c.get("/v1/queue?vc=A", &order)
+	for _, q := range order.Items {
+		assert.Equal(t, q.Group == "large", q.HoldsFree, q.Group)
+		assert.Equal(t, q.Group == "large", strings.Contains(q.Reason, held+"it"), q.Reason)
+	}
 	urgent := c.create(newPod("urgent", spec("A", 6, "urgent:1:1")))
 	c.place(urgent) // it would be before it anyway
 	c.delete(urgent)
@@ -140,6 +153,89 @@ func TestWhatBecomesFreeIsHeldForAGangThatHasWaitedLong(t *testing.T) {
 	c.place(other)
 	c.delete(two)
 	c.place(large)
+}
+
+// lasting is a pod that ends after some seconds at the latest.
+func lasting(p *corev1.Pod, seconds int64) *corev1.Pod {
+	p.Spec.ActiveDeadlineSeconds = &seconds
+	return p
+}
+
+func TestWhatIsKnownToEndInTimeStartsWhileTheRestIsHeld(t *testing.T) {
+	c := newCluster(t, twoTeams)
+	one := c.run(newPod("one", spec("A", 5, "one:1:2")))
+	two := c.run(lasting(newPod("two", spec("A", 5, "two:1:2")), int64((queue.ReservationAfter + time.Hour).Seconds())))
+	now := metav1.NewTime(c.clock.now())
+	two.Status.StartTime = &now
+	_, err := c.client.CoreV1().Pods("jobs").UpdateStatus(t.Context(), two, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	large := c.create(newPod("large", spec("A", 5, "large:2:2")))
+	c.create(newPod("large2", spec("A", 5, "large:2:2")))
+	c.waits(large)
+	c.clock.add(queue.ReservationAfter + time.Minute)
+	c.delete(one)
+	long := c.create(lasting(newPod("long", spec("A", 5, "long:1:1")), 3600))
+	unknown := c.create(newPod("unknown", spec("A", 5, "unknown:1:1")))
+	short := c.create(lasting(newPod("short", spec("A", 5, "short:1:1")), 1800))
+	c.place(short)
+	assert.Contains(t, c.waits(long), "is held for large")
+	assert.Contains(t, c.waits(unknown), "is held for large")
+}
+
+func TestVirtualClustersHaveTheirShareOfTheScheduler(t *testing.T) {
+	c := newCluster(t, twoTeams)
+	c.run(newPod("full1", spec("A", 9, "full1:1:2")))
+	c.run(newPod("full2", spec("A", 9, "full2:1:2")))
+	c.b.share = 1      // one search for each
+	for i := range 4 { // none of them is like another, and none finds a place
+		p := newPod(fmt.Sprintf("a%d", i), spec("A", 5, fmt.Sprintf("a%d:1:2", i)))
+		p.Labels = map[string]string{api.UserLabel: p.Name}
+		c.create(p)
+	}
+	b := c.create(newPod("b", spec("B", 5, "b:1:1")))
+	searched := func() (n int) {
+		c.b.mu.Lock()
+		defer c.b.mu.Unlock()
+		for _, g := range c.b.state.gangs {
+			if g.waiting() > 0 && g.searched > 0 {
+				n++
+			}
+		}
+		return n
+	}
+	c.b.Decide()
+	_, ok := c.b.Place(b.UID)
+	assert.True(t, ok, "the gangs of A don't keep it waiting")
+	assert.Equal(t, 1, searched())
+	c.b.mu.Lock()
+	c.b.state.epoch++ // something happens all the time
+	c.b.mu.Unlock()
+	c.b.Decide()
+	assert.Equal(t, 2, searched(), "it goes on with the next, not with the first again")
+	c.b.Decide()
+	c.b.Decide()
+	assert.Equal(t, 4, searched())
+}
+
+// While many gangs of one virtual cluster are looked at in turns, those of another start as soon as they can.
+func TestALongRoundOfOneVirtualClusterKeepsNoOtherWaiting(t *testing.T) {
+	c := newCluster(t, twoTeams)
+	c.run(newPod("full1", spec("A", 9, "full1:1:2")))
+	c.run(newPod("full2", spec("A", 9, "full2:1:2")))
+	has := c.run(newPod("has", spec("B", 5, "has:1:2")))
+	b := c.create(newPod("b", spec("B", 5, "b:1:2")))
+	c.waits(b)
+	c.b.share = 1
+	for i := range 20 {
+		p := newPod(fmt.Sprintf("a%d", i), spec("A", 5, fmt.Sprintf("a%d:1:2", i)))
+		p.Labels = map[string]string{api.UserLabel: p.Name}
+		c.create(p)
+	}
+	c.b.Decide()
+	c.delete(has)
+	c.b.Decide()
+	_, ok := c.b.Place(b.UID)
+	assert.True(t, ok)
 }
 
 func TestARequestThatCannotBeReadIsRefused(t *testing.T) {
@@ -199,6 +295,8 @@ func TestABindingThatFailsKeepsThePlace(t *testing.T) {
 	assert.Equal(t, api.Binding, c.state(p))
 	c.clock.add(placeLimit)
 	fail = false
+	assert.Contains(t, c.waits(p), "kube-scheduler didn't bind jobs/p to "+node+" within 2m0s; it gets a place again at", "others may have it now")
+	c.clock.add(firstPause)
 	assert.NotEmpty(t, c.place(p), "it is known not to be bound: the place was given back and found again")
 	c.bind(p, c.place(p))
 }
@@ -223,7 +321,7 @@ func TestAPlaceIsKeptWhileItIsNotKnownWhetherThePodIsBound(t *testing.T) {
 func TestABindingWhoseAnswerWasLostIsDone(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	p := c.create(newPod("p", spec("A", 5, "g:1:2")))
-	binding, err := c.b.binding(p.UID, c.place(p))
+	binding, err := c.b.toBind(p.UID, c.place(p), claim.Place{})
 	require.NoError(t, err)
 	for range 2 { // the second finds it bound
 		known, err := c.b.post(t.Context(), binding)
@@ -354,7 +452,7 @@ func BenchmarkDecide(b *testing.B) {
 	client := fake.NewClientset()
 	books := New(client, informers.NewSharedInformerFactory(client, 0), &testQueue{}, testOptions, slog.New(slog.DiscardHandler), &record.FakeRecorder{}, time.Now)
 	p := newPod("p", spec("A", 5, "g:1:2"))
-	s, err := books.newState(config, nil)
+	s, err := books.newState(config, nil, nil)
 	require.NoError(b, err)
 	for _, name := range names {
 		s.reconcileNode(name, readyNode(name))
@@ -370,4 +468,69 @@ func BenchmarkDecide(b *testing.B) {
 		}
 		s.gone(p.UID)
 	}
+}
+
+func TestARoundIsFollowedByAnotherIfSomethingHasChangedMeanwhile(t *testing.T) {
+	c := newCluster(t, twoTeams)
+	of := turn{"A", true}
+	c.b.locked(func(s *state) {
+		s.round[of] = 1
+		assert.True(t, s.ended(&queue.Queue{}, &pass{epoch: 2, looked: map[turn]int{of: 1}}), "it began before the change")
+		s.round[of] = 2
+		assert.False(t, s.ended(&queue.Queue{}, &pass{epoch: 2, looked: map[turn]int{of: 1}}))
+	})
+}
+
+func TestAPodThatIsNotBoundPausesAlone(t *testing.T) {
+	t.Run("in a gang that runs", func(t *testing.T) {
+		c := newCluster(t, twoTeams)
+		var ran []*corev1.Pod
+		for i := range 3 {
+			ran = append(ran, c.run(newPod(fmt.Sprintf("p%d", i), spec("A", 5, "g:3:1"))))
+		}
+		c.finish(ran[1], corev1.PodFailed)
+		c.finish(ran[2], corev1.PodFailed)
+		first := c.create(newPod("first", spec("A", 5, "g:3:1")))
+		c.place(first)
+		c.clock.add(placeLimit)
+		assert.Contains(t, c.waits(first), "it gets a place again at")
+		c.run(newPod("second", spec("A", 5, "g:3:1")))
+		assert.Equal(t, api.Waiting, c.state(first))
+		c.clock.add(firstPause)
+		c.place(first)
+	})
+	t.Run("and not gangs that are like its own", func(t *testing.T) {
+		c := newCluster(t, twoTeams)
+		p := c.create(newPod("p", spec("A", 5, "p:1:2")))
+		c.place(p)
+		c.clock.add(placeLimit)
+		c.waits(p)
+		c.place(c.create(newPod("like", spec("A", 5, "like:1:2"))))
+	})
+}
+
+func TestWhatIsHeldForAGangIsHeldWhileItPauses(t *testing.T) {
+	c := newCluster(t, twoTeams)
+	one, two := c.run(newPod("one", spec("A", 5, "one:1:2"))), c.run(newPod("two", spec("A", 5, "two:1:2")))
+	large := c.create(newPod("large", spec("A", 5, "large:2:2")))
+	c.create(newPod("large2", spec("A", 5, "large:2:2")))
+	c.waits(large)
+	c.clock.add(queue.ReservationAfter + time.Minute)
+	c.delete(one)
+	c.delete(two)
+	pause := firstPause
+	for i := range mostHeld + 1 {
+		c.place(large)
+		c.clock.add(placeLimit)
+		assert.Contains(t, c.waits(large), "it gets a place again at")
+		if i == mostHeld {
+			break
+		}
+		small := c.create(newPod(fmt.Sprintf("small%d", i), spec("A", 5, fmt.Sprintf("small%d:1:1", i))))
+		assert.Contains(t, c.waits(small), "is held for large")
+		c.delete(small)
+		c.clock.add(pause)
+		pause *= 2
+	}
+	c.place(c.create(newPod("other", spec("A", 5, "other:1:1")))) // it isn't held for ever in vain
 }

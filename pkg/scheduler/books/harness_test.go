@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -79,7 +80,7 @@ type cluster struct {
 	refusing map[string]string
 }
 
-var testOptions = Options{Namespace: "pai-system", ConfigMap: "scheduler-configuration", ConfigKey: "hivedscheduler.yaml", Port: "9096"}
+var testOptions = Options{Namespace: "pai-system", ConfigMap: "scheduler-configuration", ConfigKey: "hivedscheduler.yaml", Port: "9096", Claims: true}
 
 // testQueue notes what kube-scheduler is told.
 type testQueue struct {
@@ -380,6 +381,14 @@ func (c *cluster) said() []string {
 			return out
 		}
 	}
+}
+
+// hears waits for an event with text. Events are written after the lock is given up, by whichever goroutine held it.
+func (c *cluster) hears(text string) {
+	c.t.Helper()
+	c.eventually(func() bool {
+		return slices.ContainsFunc(c.said(), func(e string) bool { return strings.Contains(e, text) })
+	})
 }
 
 // gpus is where a bound pod runs: node and indices.

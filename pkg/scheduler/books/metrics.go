@@ -1,6 +1,8 @@
 package books
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -20,6 +22,7 @@ type counters struct {
 	binding    prometheus.Histogram
 	preempted  *prometheus.CounterVec
 	downgraded *prometheus.CounterVec
+	lost       prometheus.Counter
 	bugs       prometheus.Counter
 }
 
@@ -39,6 +42,8 @@ func newCounters() *counters {
 		binding: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "pai_scheduler_binding_duration_seconds",
 			Help: "How long the API server takes for a binding.", Buckets: long}),
 		preempted: counter("preempted_gangs_total", "Gangs that had to go for others, by their virtual cluster.", "vc"),
+		lost: prometheus.NewCounter(prometheus.CounterOpts{Name: "pai_scheduler_lost_claims_total",
+			Help: "Claims that were lost while their pods ran, and written again."}),
 		bugs: prometheus.NewCounter(prometheus.CounterOpts{Name: "pai_scheduler_bugs_total",
 			Help: "Decisions that ended in a bug, after which the state was rebuilt."}),
 		downgraded: counter("guarantee_changes_total", "Gangs that lost their guarantee (lost) or got it back (restored) and kept running.", "vc", "change"),
@@ -78,7 +83,7 @@ func (c *counters) downgrade(d *cell.Downgrade) {
 func (b *Books) registry() *prometheus.Registry {
 	r := prometheus.NewRegistry()
 	c := b.count
-	r.MustRegister(c.decisions, c.decided, c.pass, c.bindings, c.binding, c.preempted, c.downgraded, c.bugs, &gauges{b},
+	r.MustRegister(c.decisions, c.decided, c.pass, c.bindings, c.binding, c.preempted, c.downgraded, c.lost, c.bugs, &gauges{b},
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return r
 }
@@ -127,22 +132,36 @@ func (g *gauges) Describe(ch chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector.
+// Collect implements prometheus.Collector. Whoever reads the figures may be slow: they are sent without the lock.
 func (g *gauges) Collect(ch chan<- prometheus.Metric) {
 	b := g.b
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	var out []prometheus.Metric
 	send := func(d *prometheus.Desc, v float64, labels ...string) {
-		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+		out = append(out, prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...))
 	}
+	var pods []*pod
+	var gangs []*gang
+	var config cell.Config
+	b.mu.Lock()
 	send(descBuild, 1, version.Version)
 	send(descLeader, number(b.state != nil))
 	send(descValid, number(b.active != nil && b.problem == ""))
 	if b.active != nil {
 		send(descGeneration, float64(b.active.generation))
+		config = b.active.cells
 	}
-	if b.state != nil {
-		b.state.collect(send, b.active.cells)
+	s := b.state
+	if s != nil {
+		s.collect(send)
+		pods, gangs = slices.Collect(maps.Values(s.pods)), slices.Collect(maps.Values(s.gangs))
+	}
+	b.mu.Unlock()
+	if s != nil {
+		b.collectPods(send, pods)
+		b.collectQueue(send, gangs, config)
+	}
+	for _, m := range out {
+		ch <- m
 	}
 }
 
@@ -153,8 +172,7 @@ func number(b bool) float64 {
 	return 0
 }
 
-func (s *state) collect(send func(*prometheus.Desc, float64, ...string), config cell.Config) {
-	s.collectQueue(send, config)
+func (s *state) collect(send func(*prometheus.Desc, float64, ...string)) {
 	stats := s.core.Stats()
 	send(descGPUs, float64(stats.GPUs))
 	send(descUsed, float64(stats.UsedGPUs))
@@ -185,32 +203,41 @@ func (s *state) collect(send func(*prometheus.Desc, float64, ...string), config 
 		}
 	}
 	for name, n := range s.nodes {
-		for kind, indices := range map[string][]int32{"missing": n.report.Missing, "unhealthy": n.report.Unhealthy, "unexpected": n.report.Unexpected} {
+		different := func(kind string, indices []int32) {
 			if len(indices) > 0 {
 				send(descNode, float64(len(indices)), name, kind)
 			}
 		}
+		different("missing", n.report.Missing)
+		different("unhealthy", n.report.Unhealthy)
+		different("unexpected", n.report.Unexpected)
 	}
 }
 
-func (s *state) collectQueue(send func(*prometheus.Desc, float64, ...string), config cell.Config) {
-	gangs, pods := s.waitingByVC()
-	oldest := map[string]float64{}
-	for _, g := range s.gangs {
-		if g.waiting() > 0 {
+func (b *Books) collectQueue(send func(*prometheus.Desc, float64, ...string), all []*gang, config cell.Config) {
+	gangs, pods, oldest := map[string]int{}, map[string]int{}, map[string]float64{}
+	inParts(b, all, func(s *state, g *gang) {
+		if n := g.waiting(); n > 0 {
+			gangs[g.vc]++
+			pods[g.vc] += n
 			oldest[g.vc] = max(oldest[g.vc], s.now().Sub(g.since()).Seconds())
 		}
-	}
+	})
 	for i := range config.VirtualClusters {
 		vc := config.VirtualClusters[i].Name
 		send(descWaitGangs, float64(gangs[vc]), vc)
 		send(descWaitPods, float64(pods[vc]), vc)
 		send(descOldest, oldest[vc], vc)
 	}
+}
+
+func (b *Books) collectPods(send func(*prometheus.Desc, float64, ...string), pods []*pod) {
 	states := map[string]int{api.Waiting: 0, api.Preempting: 0, api.Binding: 0, api.Bound: 0, api.Ignored: 0}
-	for _, p := range s.pods {
-		states[p.state]++
-	}
+	inParts(b, pods, func(s *state, p *pod) {
+		if s.pods[p.uid] == p {
+			states[p.state]++
+		}
+	})
 	for state, n := range states {
 		send(descPods, float64(n), state)
 	}

@@ -60,7 +60,7 @@ func (s *state) reconcileNode(name string, obj *corev1.Node) {
 	if text := difference(&known.report); text != difference(&before) {
 		s.log.Info("a node's GPUs were compared with the configuration", "node", name, "difference", text)
 		if text != "" && obj != nil {
-			s.events.Event(obj, corev1.EventTypeWarning, api.ReasonDifferentGPUs, text)
+			s.say(obj, corev1.EventTypeWarning, api.ReasonDifferentGPUs, text)
 		}
 	}
 }

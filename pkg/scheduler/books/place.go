@@ -1,6 +1,8 @@
 package books
 
 import (
+	"maps"
+	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -43,6 +45,13 @@ func (p *places) set(uid types.UID, node string, trial bool) {
 	p.of[uid] = Place{node, p.number, trial}
 }
 
+// uids are those of all pods that have one.
+func (p *places) uids() []types.UID {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return slices.Collect(maps.Keys(p.of))
+}
+
 func (p *places) remove(uid types.UID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -58,7 +67,7 @@ func (p *places) clear() {
 // Place returns where a pod is to run; false while it has no place. It waits for no decision.
 func (b *Books) Place(pod types.UID) (Place, bool) { return b.places.get(pod) }
 
-// Permit notes that kube-scheduler can bind a pod. Once it can bind all pods of the gang that wait, together is true, and
+// Permit notes that kube-scheduler can bind a pod. Once it can bind all pods of the gang that have a place, together is true, and
 // pods are those. has is false if the pod has lost its place.
 func (b *Books) Permit(uid types.UID) (pods []types.UID, together, has bool) {
 	b.locked(func(s *state) {
@@ -66,23 +75,39 @@ func (b *Books) Permit(uid types.UID) (pods []types.UID, together, has bool) {
 		if p == nil || p.state != api.Binding {
 			return
 		}
-		p.permitted, has, together = true, true, true
+		p.permitted, has = true, true
+		if together = p.gang.together(); !together {
+			return
+		}
 		for _, q := range p.gang.pods {
-			if q.state != api.Binding {
-				continue
+			if q.state == api.Binding {
+				pods = append(pods, q.uid)
 			}
-			together = together && q.permitted
-			pods = append(pods, q.uid)
 		}
 	})
 	return pods, together, has
+}
+
+// together reports whether kube-scheduler can bind all pods that have a place. It goes on where it found one last that can't be
+// bound: each pod of a large gang asks.
+func (g *gang) together() bool {
+	for range g.pods {
+		if g.unpermitted >= len(g.pods) {
+			g.unpermitted = 0
+		}
+		if p := g.pods[g.unpermitted]; p.state == api.Binding && !p.permitted {
+			return false
+		}
+		g.unpermitted++
+	}
+	return true
 }
 
 // Withdraw is the end of what Permit noted: kube-scheduler couldn't bind the pod.
 func (b *Books) Withdraw(uid types.UID) {
 	b.locked(func(s *state) {
 		if p := s.pods[uid]; p != nil {
-			p.permitted = false
+			p.permitted, p.claimed = false, false
 		}
 	})
 }
@@ -126,13 +151,23 @@ func (b *Books) Beside(uid types.UID) (out []*corev1.Pod) {
 		if p == nil || p.gang == nil || p.trial == "" {
 			return
 		}
-		for _, q := range s.pods {
-			if q != p && (q.could == p.trial || q.state == api.Binding && q.node == p.trial) {
+		for _, q := range s.coming[p.trial] {
+			if q != p && q.isComing(p.trial) {
 				out = append(out, q.object)
 			}
 		}
 	})
 	return out
+}
+
+// isComing reports whether a pod is to run on a node: it has its place there, or could run there after others have ended.
+func (p *pod) isComing(node string) bool {
+	return p.could == node || p.state == api.Binding && p.node == node
+}
+
+// comes notes that a pod is to run on a node. Who isn't any more is forgotten when the next one comes.
+func (s *state) comes(p *pod, node string) {
+	s.coming[node] = append(slices.DeleteFunc(s.coming[node], func(q *pod) bool { return q == p || !q.isComing(node) }), p)
 }
 
 // Tried says whether a pod that was on trial on a node could run there, and where not, why.

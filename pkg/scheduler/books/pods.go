@@ -64,23 +64,26 @@ const sweepEvery = 5 * time.Second
 // sweep forgets pods whose end the informer never told: it may see a pod neither come nor go between two lists, which the
 // list has that the books were made of. stored returns a pod of the informer, synced is the version up to which it has
 // heard; as it may not have stored all of that yet, a pod must be missing twice.
-func (s *state) sweep(stored func(key string) *corev1.Pod, synced string) {
-	if s.now().Sub(s.swept) < sweepEvery {
-		return
-	}
-	s.swept = s.now()
-	for uid, p := range s.pods {
+func (b *Books) sweep(stored func(key string) *corev1.Pod, synced string) {
+	var pods []*pod
+	b.locked(func(s *state) {
+		if s.now().Sub(s.swept) >= sweepEvery {
+			s.swept, pods = s.now(), slices.Collect(maps.Values(s.pods))
+		}
+	})
+	inParts(b, pods, func(s *state, p *pod) {
 		obj := stored(p.key)
 		switch {
-		case obj != nil && obj.UID == uid, !upTo(p.object.ResourceVersion, synced):
+		case s.pods[p.uid] != p:
+		case obj != nil && obj.UID == p.uid, !upTo(p.object.ResourceVersion, synced):
 			p.missing = false
 		case !p.missing:
 			p.missing = true
 		default:
 			s.log.Warn("a pod has gone without a word", "pod", p.key, "state", p.state)
-			s.gone(uid)
+			s.gone(p.uid)
 		}
-	}
+	})
 }
 
 func (s *state) update(p *pod, obj *corev1.Pod) {
@@ -91,7 +94,7 @@ func (s *state) update(p *pod, obj *corev1.Pod) {
 	p.object = obj
 	switch p.state {
 	case api.Binding:
-		if obj.Spec.NodeName == p.node && obj.Annotations[annotation.IsolationKey] == p.bound.Isolation {
+		if obj.Spec.NodeName == p.node && (Claims(obj) || obj.Annotations[annotation.IsolationKey] == p.bound.Isolation) {
 			s.markBound(p)
 			return
 		}
@@ -136,8 +139,11 @@ func latest(known, obj *corev1.Pod) *corev1.Pod {
 func (s *state) markBound(p *pod) {
 	p.state, p.reason, p.sent = api.Bound, "", false
 	s.places.remove(p.uid)
-	p.gang.refusals, p.gang.calm = 0, time.Time{}
-	if p.bound.Placement != p.object.Annotations[annotation.PlacementKey] {
+	p.gang.refusals, p.gang.calm, p.unbound = 0, time.Time{}, 0
+	if Claims(p.object) {
+		p.gang.moved = s.now()
+	}
+	if p.retold || !Claims(p.object) && p.bound.Placement != p.object.Annotations[annotation.PlacementKey] {
 		s.todo(task{annotate, p.uid}) // it was downgraded while it was being bound
 	}
 	if p.told != "" {
@@ -156,15 +162,29 @@ func (p *pod) has() string {
 
 // takeOver accepts the place of a pod that Kubernetes has bound already.
 func (s *state) takeOver(p *pod) {
+	if placement, slot, ok := s.read(p); ok {
+		s.accept(p, placement, slot)
+	}
+}
+
+// read returns where a bound pod runs: what its claim says, or, if it expects none, its annotations. A pod of which that isn't known is
+// ignored.
+func (s *state) read(p *pod) (*cell.Placement, int, bool) {
 	if s.ignoreForeign(p) {
-		return
+		return nil, 0, false
+	}
+	if Claims(p.object) {
+		placement, slot, err := s.claimed(p)
+		if err != nil {
+			s.ignore(p, err.Error())
+		}
+		return placement, slot, err == nil
 	}
 	placement, slot, err := annotation.ReadBound(p.request, p.object.Annotations)
 	if err != nil {
 		s.ignore(p, fmt.Sprintf("its annotations don't say which GPUs it has: %v", err))
-		return
 	}
-	s.accept(p, placement, slot)
+	return placement, slot, err == nil
 }
 
 // ignoreForeign ignores a pod without annotations of ours or HiveD's.
@@ -172,7 +192,7 @@ func (s *state) ignoreForeign(p *pod) bool {
 	switch {
 	case p.request == nil:
 		s.ignore(p, fmt.Sprintf("its request can't be read: %s", p.reason))
-	case p.object.Annotations[annotation.BindInfoKey] == "":
+	case p.object.Annotations[annotation.BindInfoKey] == "" && !Claims(p.object):
 		s.ignore(p, "it was bound by another scheduler")
 	default:
 		return false
@@ -189,6 +209,12 @@ func (s *state) accept(p *pod, placement *cell.Placement, slot int) {
 	}
 	at := &placement.Pods[slot]
 	p.node, p.indices = at.Node, at.Indices
+	if Claims(p.object) {
+		p.bound, p.details = annotation.Bound{Isolation: annotation.Isolation(at.Indices)}, s.claims[p.uid].Details
+		s.markBound(p)
+		s.apply(downgrades)
+		return
+	}
 	p.bound = annotation.Bound{
 		Isolation: p.object.Annotations[annotation.IsolationKey],
 		BindInfo:  p.object.Annotations[annotation.BindInfoKey],
@@ -212,7 +238,7 @@ const untilItEnds = "; until it ends "
 // keep keeps what an ignored pod may use from others, as far as the configuration has it now.
 func (s *state) keep(p *pod, why string) {
 	devices := s.core.Devices(p.node)
-	p.indices = isolated(p.object, devices)
+	p.indices = s.isolated(p.object, devices)
 	p.reason = why + untilItEnds + kept(p.indices, len(devices), p.node)
 	s.block(p)
 }
@@ -228,9 +254,15 @@ func kept(indices []int32, all int, node string) string {
 	return fmt.Sprintf("%v of %s are not given to others", indices, node)
 }
 
-// isolated returns which of a node's devices a pod may use: those that its annotations name, or all.
-func isolated(obj *corev1.Pod, devices []int32) []int32 {
+// isolated returns which of a node's devices a pod may use: those that its claim or its annotations name, or all.
+func (s *state) isolated(obj *corev1.Pod, devices []int32) []int32 {
 	text := obj.Annotations[annotation.IsolationKey]
+	if Claims(obj) {
+		text = ""
+		if at, ok := s.claims[obj.UID]; ok && at.Node == obj.Spec.NodeName {
+			text = annotation.Isolation(at.Indices)
+		}
+	}
 	if text == "" {
 		return devices
 	}
@@ -281,24 +313,34 @@ func (s *state) replay(objects []*corev1.Pod) {
 			continue
 		}
 		p := s.add(obj)
-		if obj.Spec.NodeName == "" || s.ignoreForeign(p) {
+		if obj.Spec.NodeName == "" {
 			continue
 		}
-		at, slot, err := annotation.ReadBound(p.request, obj.Annotations)
-		if err != nil {
-			s.ignore(p, fmt.Sprintf("its annotations don't say which GPUs it has: %v", err))
+		at, slot, ok := s.read(p)
+		if !ok {
 			continue
+		}
+		order := at.Order
+		if Claims(obj) {
+			at = nil // it is as large as the gang, for each of its pods: it is read again when it is needed
 		}
 		start := obj.CreationTimestamp.Time
 		if obj.Status.StartTime != nil {
 			start = obj.Status.StartTime.Time
 		}
-		list = append(list, running{p, at, slot, at.Order, start})
+		list = append(list, running{p, at, slot, order, start})
 	}
 	slices.SortFunc(list, func(a, b running) int {
 		return cmp.Or(cmp.Compare(a.order, b.order), a.start.Compare(b.start), cmp.Compare(a.key, b.key))
 	})
 	for _, r := range list {
+		if r.at == nil {
+			s.takeOver(r.pod)
+			continue
+		}
 		s.accept(r.pod, r.at, r.slot)
+	}
+	for _, p := range s.pods {
+		s.resume(p)
 	}
 }

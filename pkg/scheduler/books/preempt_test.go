@@ -122,7 +122,7 @@ func TestADowngradeIsWrittenOnThePodsThatRun(t *testing.T) {
 	high := c.run(newPod("high", spec("B", 9, "high:1:2")))
 	assert.NotEqual(t, low.Spec.NodeName, high.Spec.NodeName)
 	c.eventually(func() bool { return c.pod(low).Annotations[annotation.PlacementKey] != before })
-	assert.Contains(t, strings.Join(c.said(), "\n"), "Normal Downgraded ")
+	c.hears("Normal Downgraded ")
 	var got group
 	c.get("/v1/inspect/affinitygroups/B/low", &got)
 	require.NotNil(t, got.Status.LazyPreemptionStatus)

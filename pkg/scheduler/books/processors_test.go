@@ -50,7 +50,7 @@ func TestPodsOnCPUCellsAreToldOfNoGPUs(t *testing.T) {
 	bound := c.pod(p)
 	assert.Contains(t, []string{"b0", "b1"}, bound.Spec.NodeName)
 	assert.NotContains(t, bound.Annotations, annotation.IsolationKey, "the numbers of its CPU cells are no GPUs")
-	assert.Contains(t, bound.Annotations[annotation.BindInfoKey], "leafCellIsolation: [0,1,2]")
+	assert.Contains(t, bound.Annotations[annotation.BindInfoKey], `"leafCellIsolation":[0,1,2]`)
 	var why api.Why
 	c.get("/v1/why/A/g", &why)
 	assert.Equal(t, "it has 3 CPU cells on 1 node", why.Sentence)

@@ -197,9 +197,7 @@ func TestAPodWhoseEndIsNotToldIsForgotten(t *testing.T) {
 	synced := "29"
 	look := func() {
 		c.clock.add(sweepEvery)
-		c.b.mu.Lock()
-		defer c.b.mu.Unlock()
-		c.b.state.sweep(func(key string) *corev1.Pod {
+		c.b.sweep(func(key string) *corev1.Pod {
 			if key == "jobs/q" {
 				return q
 			}

@@ -10,12 +10,14 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/record"
 
 	"github.com/openpai/paictl/pkg/scheduler/annotation"
 	"github.com/openpai/paictl/pkg/scheduler/api"
 	"github.com/openpai/paictl/pkg/scheduler/cell"
+	"github.com/openpai/paictl/pkg/scheduler/claim"
 	"github.com/openpai/paictl/pkg/scheduler/queue"
 )
 
@@ -25,31 +27,44 @@ type state struct {
 	types []cell.Type // of the configuration
 	pods  map[types.UID]*pod
 	gangs map[gangKey]*gang
+	// claims are the places that are on claims: those that were there when the books were made, and those written since.
+	claims map[types.UID]claim.Place
 	// postponed are gangs that lose their guarantee when another one has passed its trial.
 	postponed map[gangKey]postponed
+	evicting  eviction
 	left      map[gangKey]place // in the queue, of gangs that lost their pods while they waited
 	nodes     map[string]*node
-	places    *places
+	// coming are by node the pods that Beside looks at: all that are to run there, and some that were.
+	coming map[string][]*pod
+	places *places
 	// listed is the resource version of the list that the books were made of: what is older is of a former life.
 	listed string
 	// pruned is when places that were not claimed again were forgotten last, swept when the books were held against the
-	// informer, refreshed when all gangs were searched for without a change.
-	pruned, swept, refreshed time.Time
+	// informer, claimsChecked when they were against the claims, refreshed when all gangs were searched for without a change.
+	pruned, swept, claimsChecked, refreshed time.Time
 	// epoch grows with all that may let a gang start that couldn't before.
 	epoch      uint64
 	generation int64
 	// admitted are nodes that pods with some constraints may run on, for one state of all nodes.
 	admitted map[string]nodeSet
+	// round is the epoch in which the last round of a turn began: in each of them every gang of it is looked at once. unfinished:
+	// it goes on in the next pass.
+	round      map[turn]uint64
+	unfinished map[turn]bool
+	// reserves is how long a guaranteed gang waits before what becomes free is held for it; negative: for ever. reserving are
+	// the gangs for which it is.
+	reserves  time.Duration
+	reserving map[gangKey]bool
 	// grace is how long a gang waits for those of its pods that don't exist.
 	grace time.Duration
 	// served are the schedulers whose pods these are; nil: all.
 	served []string
 
-	log    *slog.Logger
-	events record.EventRecorder
-	todo   func(task)
-	now    func() time.Time
-	count  *counters
+	log   *slog.Logger
+	say   func(object runtime.Object, kind, reason, text string) // an event
+	todo  func(task)
+	now   func() time.Time
+	count *counters
 }
 
 // pod is a pod that asks for cells. state is one of api.Waiting and so on.
@@ -71,12 +86,22 @@ type pod struct {
 	indices []int32
 	slot    int
 	bound   annotation.Bound
-	// retold: since then BindInfoKey has changed, too.
+	// retold: since then BindInfoKey has changed, too, or details.
 	retold bool
+	// details are what its claim has beside its node and GPUs, if it expects one.
+	details []byte
 	// assumed is when it got its place. permitted: kube-scheduler can bind it there. sent: it was asked to, and nothing is
 	// known of the outcome.
-	assumed         time.Time
-	permitted, sent bool
+	// claimed: its claim is written.
+	assumed                  time.Time
+	permitted, claimed, sent bool
+	// wrote: its claim was, since it has its place.
+	wrote bool
+	// claimError says why its claim couldn't be written.
+	claimError string
+	// unbound is how often it had a place, or its gang had, in which it wasn't bound; until pause it gets none.
+	unbound int
+	pause   time.Time
 	// trial is the node where kube-scheduler is to find out, since assumed, whether the pod could run there if others ended; could
 	// is the node where it found that.
 	trial, could string
@@ -87,6 +112,9 @@ type pod struct {
 	evicted   time.Time
 	preemptor types.UID
 	by        *gang // the gang that it is to go for
+	// seen is its claim as it was right last; doubted: it wasn't when it was looked at last.
+	seen    *resourceapi.ResourceClaim
+	doubted bool
 	// missing: the informer has seen all that the pod is known from, and doesn't have it.
 	missing bool
 }
@@ -105,6 +133,12 @@ type gang struct {
 	// searched is the epoch in which no place was found for it, and attempt what that says; 0: it wasn't looked for.
 	searched uint64
 	attempt  queue.Attempt
+	// gathered is closed when the claims of all its pods are written that are to be bound; nil while none waits for that.
+	gathered chan struct{}
+	// unpermitted is the index of a pod that kube-scheduler can't bind yet, or where to look for one.
+	unpermitted int
+	// moved is when a claim of a pod of it was written last for the first time, or a pod bound.
+	moved time.Time
 	// refused are nodes that one of its pods couldn't run on, and until when that holds.
 	refused map[string]time.Time
 	// refusal says which of them was the last, and why.
@@ -112,6 +146,8 @@ type gang struct {
 	// refusals is how often that was since a pod of it was bound last; until calm it ends no others for cells.
 	refusals int
 	calm     time.Time
+	// held: it wasn't looked at, since what becomes free is held for another one.
+	held bool
 }
 
 // place is the place in the queue of a gang that has no pods. One of another shape is another job, which only
@@ -192,11 +228,11 @@ func (s *state) parse(p *pod) {
 		delete(s.left, key)
 		s.gangs[key] = p.gang
 	}
-	p.gang.pods = append(p.gang.pods, p)
-	p.gang.arrived, p.gang.searched = s.now(), 0
-	slices.SortStableFunc(p.gang.pods, func(a, b *pod) int {
-		return cmp.Or(a.object.CreationTimestamp.Compare(b.object.CreationTimestamp.Time), cmp.Compare(a.key, b.key))
+	at, _ := slices.BinarySearchFunc(p.gang.pods, p, func(a, b *pod) int {
+		return cmp.Or(a.object.CreationTimestamp.Compare(b.object.CreationTimestamp.Time), cmp.Compare(a.key, b.key), -1) // behind its equals
 	})
+	p.gang.pods = slices.Insert(p.gang.pods, at, p)
+	p.gang.arrived, p.gang.searched = s.now(), 0
 }
 
 // remove forgets a pod and gives its cells back.
@@ -205,6 +241,7 @@ func (s *state) remove(p *pod) {
 	s.release(p)
 	s.leaveGang(p)
 	delete(s.pods, p.uid)
+	delete(s.claims, p.uid)
 }
 
 // keepPlace notes the place in the queue of a gang that loses its last pod before it ran.
@@ -225,6 +262,7 @@ func (s *state) leaveGang(p *pod) {
 		return
 	}
 	g.pods = slices.DeleteFunc(g.pods, func(o *pod) bool { return o == p })
+	g.gather()
 	if len(g.pods) == 0 {
 		delete(s.gangs, g.gangKey)
 	}
@@ -247,9 +285,12 @@ func (s *state) release(p *pod) {
 	if p.state == api.Ignored {
 		s.unblock(p)
 	}
-	p.state, p.node, p.indices, p.bound = api.Waiting, "", nil, annotation.Bound{}
-	p.permitted, p.sent, p.retold = false, false, false
+	p.state, p.node, p.indices, p.bound, p.details = api.Waiting, "", nil, annotation.Bound{}, nil
+	p.permitted, p.claimed, p.wrote, p.sent, p.retold, p.claimError = false, false, false, false, false, ""
 	p.trial, p.could = "", ""
+	if p.gang != nil {
+		p.gang.gather()
+	}
 }
 
 // classOf sums up what makes pods those of one gang.
@@ -298,10 +339,14 @@ func (s *state) apply(downgrades []cell.Downgrade) {
 				continue
 			}
 			p.retell(d.Placement)
+			if at, ok := s.claims[p.uid]; ok {
+				at.Details = p.details
+				s.claims[p.uid] = at
+			}
 			if p.state == api.Bound {
 				s.todo(task{annotate, p.uid})
 			}
-			s.events.Event(p.object, corev1.EventTypeNormal, reason, text)
+			s.say(p.object, corev1.EventTypeNormal, reason, text)
 		}
 	}
 }
@@ -309,6 +354,10 @@ func (s *state) apply(downgrades []cell.Downgrade) {
 // retell makes a pod's annotations say what a placement does. Its PlacementKey has to fit the places that BindInfoKey has, which
 // changes where a pod of the gang has moved.
 func (p *pod) retell(at *cell.Placement) {
+	if Claims(p.object) {
+		p.details, p.retold = annotation.WriteOwn(at, p.slot), true
+		return
+	}
 	p.bound.Placement = annotation.WritePlacement(at, p.slot)
 	if at.Moves > 0 {
 		own := cell.Decision{Result: cell.Bind, Node: p.node, Indices: p.indices, Chain: at.Chain, Placement: at, Slot: p.slot}
@@ -354,7 +403,7 @@ func (s *state) tell(p *pod, kind, reason, text string) {
 		return
 	}
 	p.told, p.toldAt = told, now
-	s.events.Event(p.object, kind, reason, text)
+	s.say(p.object, kind, reason, text)
 }
 
 // quiet is for how long a pod that waits isn't told another reason: numbers in it change all the time.

@@ -20,9 +20,15 @@ const mostTrialPause = 10 * time.Second
 // it is to look at now; could says that it has found all of them to fit.
 func (s *state) tryOut(ready []*pod, at *cell.Placement) (pods []*corev1.Pod, could bool) {
 	could = true
-	taken := make([]bool, len(at.Pods))
+	left := map[int][]string{} // nodes by set
+	for i := range at.Pods {
+		left[at.Pods[i].Set] = append(left[at.Pods[i].Set], at.Pods[i].Node)
+	}
 	for _, p := range ready {
-		node := slotFor(p, at, taken)
+		node := "" // if there are more pods than the gang has places
+		if nodes := left[p.request.Set]; len(nodes) > 0 {
+			node, left[p.request.Set] = nodes[0], nodes[1:]
+		}
 		if p.could == node {
 			continue
 		}
@@ -33,7 +39,7 @@ func (s *state) tryOut(ready []*pod, at *cell.Placement) (pods []*corev1.Pod, co
 		p.trial, p.could, p.assumed = node, "", s.now()
 		s.places.set(p.uid, node, true)
 		// Without an event: it is decided in a moment.
-		p.state, p.reason = api.Waiting, fmt.Sprintf("kube-scheduler is looking whether it can run on %s before others end there", node)
+		p.state, p.reason = api.Waiting, "kube-scheduler is looking whether it can run on "+node+" before others end there"
 		pods = append(pods, p.object)
 	}
 	return pods, could
@@ -57,17 +63,6 @@ func (s *state) unanswered(p *pod) {
 	s.endTrial(g, g.refusal)
 }
 
-// slotFor returns the node of the first place that is left for a pod, and takes it.
-func slotFor(p *pod, at *cell.Placement, taken []bool) string {
-	for i := range at.Pods {
-		if !taken[i] && at.Pods[i].Set == p.request.Set {
-			taken[i] = true
-			return at.Pods[i].Node
-		}
-	}
-	return "" // there are more pods than the gang has places
-}
-
 // tried takes note of what kube-scheduler found out.
 func (s *state) tried(p *pod, could bool, reason string) {
 	node := p.trial
@@ -75,6 +70,7 @@ func (s *state) tried(p *pod, could bool, reason string) {
 	p.trial, p.gang.searched = "", 0
 	if could {
 		p.could = node
+		s.comes(p, node)
 		return
 	}
 	refused := s.avoid(p, node, reason)

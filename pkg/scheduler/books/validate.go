@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -204,7 +203,7 @@ func (s *state) changedVirtualClusters(now, then cell.Config, core *cell.Schedul
 		if j := slices.IndexFunc(after, func(v api.VirtualCluster) bool { return v.Name == c.Name }); j >= 0 {
 			c.After = &after[j]
 		}
-		if c.After == nil || !sameOwner(c.Before, c.After) {
+		if c.After == nil || !c.Before.SameOwner(c.After) || c.Before.Guaranteed != c.After.Guaranteed || c.Before.CPUCells() != c.After.CPUCells() {
 			out = append(out, c)
 		}
 	}
@@ -218,7 +217,7 @@ func (s *state) changedVirtualClusters(now, then cell.Config, core *cell.Schedul
 }
 
 func withGuaranteed(c cell.Config, core *cell.Scheduler) []api.VirtualCluster {
-	out, stats := owners(c), core.Stats()
+	out, stats := api.Owners(c), core.Stats()
 	for i := range out {
 		for j := range stats.VirtualClusters {
 			if stats.VirtualClusters[j].Name == out[i].Name {
@@ -227,9 +226,4 @@ func withGuaranteed(c cell.Config, core *cell.Scheduler) []api.VirtualCluster {
 		}
 	}
 	return out
-}
-
-func sameOwner(a, b *api.VirtualCluster) bool {
-	return a.Guaranteed == b.Guaranteed && a.CPUCells() == b.CPUCells() && reflect.DeepEqual(a.Cells, b.Cells) &&
-		reflect.DeepEqual(a.PinnedCells, b.PinnedCells) && reflect.DeepEqual(a.Quota, b.Quota) && a.Policy == b.Policy
 }

@@ -1,7 +1,6 @@
 package books
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 
@@ -11,7 +10,7 @@ import (
 
 // virtualClusters lists what teams own and use.
 func (s *state) virtualClusters(config *configuration, problem string) api.VirtualClusters {
-	out := api.VirtualClusters{Generation: s.generation, Items: owners(config.cells), Problem: problem}
+	out := api.VirtualClusters{Generation: s.generation, Items: api.Owners(config.cells), Problem: problem}
 	stats := s.core.Stats()
 	gangs, pods := s.waitingByVC()
 	for i := range out.Items {
@@ -22,14 +21,13 @@ func (s *state) virtualClusters(config *configuration, problem string) api.Virtu
 			fill(vc, &stats.VirtualClusters[j])
 		}
 	}
-	out.Deleted = s.deleted(config.cells)
+	out.Deleted = s.deleted(config.cells, gangs, pods)
 	return out
 }
 
 // deleted are the virtual clusters that gangs name and the configuration hasn't got, with what those gangs
 // hold and how many wait.
-func (s *state) deleted(config cell.Config) []api.VirtualCluster {
-	gangs, pods := s.waitingByVC()
+func (s *state) deleted(config cell.Config, gangs, pods map[string]int) []api.VirtualCluster {
 	found := map[string]*api.VirtualCluster{}
 	for key := range s.gangs {
 		if hasVC(config, key.vc) {
@@ -73,24 +71,6 @@ func (s *state) waitingByVC() (gangs, pods map[string]int) {
 		}
 	}
 	return gangs, pods
-}
-
-// owners are the virtual clusters of a configuration, in order of name, without what is used.
-func owners(c cell.Config) []api.VirtualCluster {
-	out := []api.VirtualCluster{}
-	for i := range c.VirtualClusters {
-		v := &c.VirtualClusters[i]
-		vc := api.VirtualCluster{Name: v.Name, PinnedCells: v.Pinned, Policy: cell.PolicyName(v.Policy)}
-		for _, cells := range v.Cells {
-			vc.Cells = append(vc.Cells, api.Cells{CellType: cells.Type, CellNumber: cells.Count})
-		}
-		if q := v.Quota; q.PerUser != 0 || q.PerGroup != 0 || len(q.Users) > 0 || len(q.Groups) > 0 {
-			vc.Quota = &api.Quota{PerUser: q.PerUser, PerGroup: q.PerGroup, Users: q.Users, Groups: q.Groups}
-		}
-		out = append(out, vc)
-	}
-	slices.SortFunc(out, func(a, b api.VirtualCluster) int { return cmp.Compare(a.Name, b.Name) })
-	return out
 }
 
 // fill sets the numbers of a virtual cluster.

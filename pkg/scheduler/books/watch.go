@@ -8,10 +8,13 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// watch listens to pods and nodes, which kube-scheduler watches, too, and to the configuration.
+// watch listens to pods, nodes and claims, which kube-scheduler watches, too, and to the configuration.
 func (b *Books) watch(shared informers.SharedInformerFactory) {
 	b.pods = shared.Core().V1().Pods().Informer()
 	b.nodes = shared.Core().V1().Nodes().Informer()
+	if b.opts.Claims {
+		b.claims = shared.Resource().V1().ResourceClaims().Informer()
+	}
 	only := informers.NewSharedInformerFactoryWithOptions(b.client, 0, informers.WithNamespace(b.opts.Namespace),
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) {
 			o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, b.opts.ConfigMap).String()

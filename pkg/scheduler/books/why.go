@@ -82,10 +82,12 @@ func (s *state) waitingSentence(g *gang, w *api.Why) string {
 		text = g.first().reason
 	case w.Explanation.Code == "Ready" && g.first().reason != "":
 		text = g.first().reason
+	case g.held, s.paused(g.pods) != nil:
+		text = g.first().reason
 	case s.now().Before(g.calm) || slices.ContainsFunc(g.pods, func(p *pod) bool { return p.trial != "" || p.could != "" }):
 		text = g.first().reason // the core knows nothing of what kube-scheduler says
 	}
-	if w.QueueLength > 1 {
+	if text = s.holding(g, text); w.QueueLength > 1 {
 		text = fmt.Sprintf("%s; number %d of %s", strings.TrimSuffix(text, "."), w.Position, plural.Of(w.QueueLength, "waiting gang"))
 	}
 	return text

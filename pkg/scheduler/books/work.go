@@ -15,6 +15,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/scheduler/annotation"
 	"github.com/openpai/paictl/pkg/scheduler/api"
+	"github.com/openpai/paictl/pkg/scheduler/claim"
 )
 
 // taskKind is what is to be done for a pod in the API server.
@@ -23,6 +24,7 @@ type taskKind string
 const (
 	evict    taskKind = "evict"    // delete it, it is a victim
 	annotate taskKind = "annotate" // write its placement
+	reclaim  taskKind = "reclaim"  // see to its claim
 )
 
 // task says what is to be done; how is looked up when it is done, so that only the latest counts.
@@ -84,6 +86,9 @@ func (w *work) do(ctx context.Context, t task) error {
 	defer done()
 	ctx, cancel := context.WithTimeout(ctx, bindTimeout)
 	defer cancel()
+	if t.kind == reclaim {
+		return w.b.reclaim(ctx, t.uid)
+	}
 	obj, annotations := w.b.subject(t)
 	switch {
 	case obj == nil:
@@ -111,6 +116,13 @@ func (b *Books) subject(t task) (obj *corev1.Pod, annotations map[string]string)
 			return nil, nil
 		}
 	case annotate:
+		if Claims(p.object) {
+			if len(p.details) == 0 {
+				return nil, nil
+			}
+			annotations = map[string]string{claim.DetailsKey: string(p.details)}
+			break
+		}
 		annotations = map[string]string{annotation.PlacementKey: p.bound.Placement}
 		if p.retold {
 			annotations[annotation.BindInfoKey] = p.bound.BindInfo
@@ -127,7 +139,7 @@ func (s *state) mustGo(p *pod) bool {
 	if by := s.pods[p.preemptor]; by != nil && by.state == api.Binding {
 		return true
 	}
-	status, ok := s.core.Gang(p.request.VirtualCluster, p.request.Gang)
+	status, ok := s.core.Brief(p.request.VirtualCluster, p.request.Gang)
 	if ok && status.State == beingPreempted && p.by != nil && slices.ContainsFunc(p.by.pods, func(q *pod) bool { return q.state == api.Preempting }) {
 		return true
 	}
@@ -135,8 +147,11 @@ func (s *state) mustGo(p *pod) bool {
 	return false
 }
 
-// beingPreempted is the state of a gang whose cells another one has reserved.
-const beingPreempted = "BeingPreempted"
+// States of gangs: one that has reserved cells of others, and one whose cells another one has reserved.
+const (
+	preempting     = "Preempting"
+	beingPreempted = "BeingPreempted"
+)
 
 // evict deletes a pod with its grace period, and notes why, so that a controller with a failure policy
 // doesn't take it for a failure of the program.
@@ -163,15 +178,26 @@ func (w *work) evict(ctx context.Context, obj *corev1.Pod) error {
 	return nil
 }
 
-// patch writes annotations, unless the pod is another one by now.
+// patch writes annotations, to the claim of a pod that has one, unless the pod is another one by now.
 func (w *work) patch(ctx context.Context, obj *corev1.Pod, annotations map[string]string) error {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": obj.UID, "annotations": annotations,
-	}})
+	metadata := map[string]any{"uid": obj.UID, "annotations": annotations}
+	name, claimed := claim.Name(obj)
+	if claimed {
+		c, err := w.b.client.ResourceV1().ResourceClaims(obj.Namespace).Get(ctx, name, metav1.GetOptions{})
+		if err != nil || !claim.Of(c, obj.UID) {
+			return ignoreGone(err) // it is written with all that is known if it is made again
+		}
+		metadata["uid"] = c.UID
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": metadata})
 	if err != nil {
 		return err
 	}
-	_, err = w.b.client.CoreV1().Pods(obj.Namespace).Patch(ctx, obj.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	if claimed {
+		_, err = w.b.client.ResourceV1().ResourceClaims(obj.Namespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
+	} else {
+		_, err = w.b.client.CoreV1().Pods(obj.Namespace).Patch(ctx, obj.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	}
 	if err != nil {
 		return ignoreGone(fmt.Errorf("write the place of %s: %w", podKey(obj), err))
 	}

@@ -24,7 +24,7 @@ func (v *validator) checkAdmission(cells []Expanded) {
 }
 
 func (v *validator) admitChain(chain string, cells []Expanded) {
-	l, _ := v.line(chain)
+	l, _ := v.Levels(chain)
 	free, total := make([]int, len(l)), 0
 	for i := range cells {
 		if cells[i].Type != chain {
@@ -44,8 +44,8 @@ func (v *validator) admitChain(chain string, cells []Expanded) {
 				left -= c.count
 			}
 		}
-		left = max(left, 0) * l[depth].children
-		total *= l[depth].children
+		left = max(left, 0) * l[depth].Children
+		total *= l[depth].Children
 	}
 }
 
@@ -69,7 +69,7 @@ func (v *validator) loose(e *Expanded, depth int, free []int) bool {
 }
 
 // admitLevel reports the first claim on a level that exceeds what is left for it.
-func (v *validator) admitLevel(chain string, l []level, depth, left, total int) {
+func (v *validator) admitLevel(chain string, l []Level, depth, left, total int) {
 	want := 0
 	var first *claim
 	for i := range v.claims {
@@ -88,7 +88,7 @@ func (v *validator) admitLevel(chain string, l []level, depth, left, total int) 
 	if depth > 0 {
 		where = " in the chain " + chain
 	}
-	message := fmt.Sprintf("the virtual clusters ask for %s%s (%s)", countOf(want, l[depth].name), where, v.askers(chain, depth))
+	message := fmt.Sprintf("the virtual clusters ask for %s%s (%s)", countOf(want, l[depth].Type), where, v.askers(chain, depth))
 	if left == total {
 		message += fmt.Sprintf(", and there are %d", total)
 	} else {
@@ -117,11 +117,11 @@ func (v *validator) askers(chain string, depth int) string {
 }
 
 // takers says what has reduced the cells of a level.
-func (v *validator) takers(chain string, l []level, depth int) string {
+func (v *validator) takers(chain string, l []Level, depth int) string {
 	var parts []string
 	for above := range depth {
 		if who := v.askers(chain, above); who != "" {
-			parts = append(parts, fmt.Sprintf("larger cells of type %s (%s)", l[above].name, who))
+			parts = append(parts, fmt.Sprintf("larger cells of type %s (%s)", l[above].Type, who))
 		}
 	}
 	var pins []string

@@ -184,7 +184,7 @@ func (s *Scheduler) DeleteAllocated(pod PodID) ([]Downgrade, bool) {
 	}
 	delete(s.pods, pod)
 	g := at.gang
-	g.slots[at.slot].pod = ""
+	g.slots[at.slot].pod, g.from = "", nil
 	if g.running--; g.running == 0 {
 		s.leave(g)
 	}

@@ -113,6 +113,9 @@ type Decision struct {
 	Victims []Victim
 	// Changes are the gangs that lost their guarantee to the reservation, or have it again.
 	Changes []Downgrade
+
+	plan    *plan // of a Preempt, for Reserve
+	victims []*gang
 }
 
 // Victim is a pod that has to go for another.
@@ -134,8 +137,6 @@ type Placement struct {
 	// Pods has one entry per pod of the gang, in the order of Request.Sets(). All but the pod's own are what was known when
 	// it was written.
 	Pods []PodPlacement
-	// Text is free for the package that writes annotations: the part that all pods share.
-	Text string
 
 	plan  *plan
 	chain *chain // of the scheduler that decided it; nil if it comes from annotations

@@ -20,17 +20,24 @@ func New(c Config) (*Scheduler, error) {
 		config: c, byVC: map[string]*vc{}, machines: map[string]*machine{},
 		gangs: map[gangKey]*gang{}, pods: map[PodID]seat{}, possible: map[string]bool{},
 	}
-	byName := map[string]*chain{}
+	byName, types := map[string]*chain{}, c.Hierarchy()
 	for i := range tops {
 		ch := byName[tops[i].Type]
 		if ch == nil {
-			ch = &chain{tree: c.tree(tops[i].Type), id: len(s.chains)}
+			levels, err := types.Levels(tops[i].Type)
+			if err != nil {
+				return nil, err
+			}
+			ch = &chain{tree: treeOf(levels), id: len(s.chains)}
 			ch.cells = make([][]*pcell, len(ch.names))
 			ch.cpu = slices.Contains(c.Processors, ch.names[0])
 			byName[tops[i].Type] = ch
 			s.chains = append(s.chains, ch)
 		}
 		s.physical(ch, &tops[i], ch.top(), nil)
+	}
+	for rank, name := range slices.Sorted(slices.Values(s.names)) {
+		s.machines[name].rank = int32(rank)
 	}
 	for _, ch := range s.chains {
 		ch.finish()
@@ -53,33 +60,17 @@ func New(c Config) (*Scheduler, error) {
 	return s, nil
 }
 
-// tree follows a type down to its leaf.
-func (c Config) tree(name string) *tree {
-	types := map[string]Type{}
-	for _, t := range c.Types {
-		types[t.Name] = t
-	}
-	t := &tree{}
-	for {
-		typ, inner := types[name]
-		t.names = append(t.names, name)
-		if !inner {
-			t.fanout = append(t.fanout, 0)
-			break
-		}
-		t.fanout = append(t.fanout, typ.Children)
-		name = typ.Child
-	}
-	slices.Reverse(t.names)
-	slices.Reverse(t.fanout)
-	t.leaves = make([]int, len(t.names))
-	t.leaves[0] = 1
-	for l := 1; l < len(t.names); l++ {
-		t.leaves[l] = t.leaves[l-1] * t.fanout[l]
-	}
-	for l, n := range t.names {
-		if types[n].Node {
-			t.node = l
+// treeOf turns levels over: level 0 is the leaf.
+func treeOf(levels []Level) *tree {
+	n := len(levels)
+	t := &tree{names: make([]string, n), fanout: make([]int, n), leaves: make([]int, n)}
+	leaves := 1
+	for i, l := range slices.Backward(levels) {
+		at := n - 1 - i
+		leaves *= max(l.Children, 1)
+		t.names[at], t.fanout[at], t.leaves[at] = l.Type, l.Children, leaves
+		if l.Node {
+			t.node = at
 		}
 	}
 	return t
@@ -135,6 +126,7 @@ func (ch *chain) finish() {
 	}
 	ch.view = newView(ch.tree, roots)
 	ch.pressure = make(pressure, len(Policies))
+	ch.memos = make([]memo, len(ch.cells[ch.node]))
 	ch.badNodes = newBitset(len(ch.cells[ch.node]))
 	ch.badNodes.setRange(0, len(ch.cells[ch.node]))
 	ch.free = make([]int, len(ch.names))

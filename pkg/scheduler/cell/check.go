@@ -113,6 +113,9 @@ func (s *Scheduler) checkSlots() error {
 				if p.machine.name != sl.at.Node || p.device != sl.at.Indices[k] {
 					return fmt.Errorf("slot %d of gang %s has leaf %s for device %d of node %s", i, g.key, p.address, sl.at.Indices[k], sl.at.Node)
 				}
+				if p.using == g && int(p.slot) != i {
+					return fmt.Errorf("leaf %s of slot %d of gang %s says slot %d", p.address, i, g.key, p.slot)
+				}
 				if (g.space == nil) != (sl.leaf(k) == nil) {
 					return fmt.Errorf("slot %d of gang %s has its guarantee, or not, against its gang", i, g.key)
 				}

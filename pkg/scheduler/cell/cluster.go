@@ -40,6 +40,7 @@ type chain struct {
 	empty    *view
 	counts   [][]nodeCount // of the cells above the node, by level − node − 1
 	clean    int           // nodes that could be preassigned and are idle
+	memos    []memo        // of the nodes
 	pressure pressure
 }
 
@@ -62,10 +63,19 @@ type pcell struct {
 	// The leaf.
 	device           int32
 	using, reserving *gang
+	slot             int32 // of using
 	bad              bool
 	// The node.
 	wasFree, wasClean, isPending bool
 	node                         *pcell // of a leaf
+}
+
+// memo is what a search remembers of a node: what need leaves of it cost one killing, and whether a mapping is offered it.
+type memo struct {
+	costStamp, offerStamp uint64
+	need                  int
+	cost                  uint64
+	offered               bool
 }
 
 // nodeCount counts the nodes below a cell that could be preassigned, and those of them that are idle.
@@ -77,6 +87,7 @@ func (p *pcell) cleanNodes() int { return int(p.chain.counts[p.level-p.chain.nod
 // machine is a Kubernetes node: its cells may be in several chains.
 type machine struct {
 	name    string
+	rank    int32 // in the order of names
 	cells   []*pcell
 	healthy bool
 	broken  map[int32]bool // devices

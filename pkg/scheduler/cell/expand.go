@@ -8,12 +8,9 @@ import (
 	"strings"
 )
 
-// Limits of a configuration, far above any cluster that exists. They keep a typing error in a
-// number from taking all memory.
-const (
-	maxCells  = 4 << 20 // cells of all levels together
-	maxLevels = 64
-)
+// maxCells is how many cells of all levels together a configuration may have, far above any cluster that exists. It
+// keeps a typing error in a number from taking all memory.
+const maxCells = 4 << 20
 
 // Expanded is a physical cell with everything filled in that a configuration may leave out.
 type Expanded struct {
@@ -43,7 +40,7 @@ func (c Config) Expand() ([]Expanded, error) {
 func (c Config) Cells() int {
 	x, total := newExpander(c), 0
 	for i := range c.Physical {
-		if l, err := x.line(c.Physical[i].Type); err == nil {
+		if l, err := x.Levels(c.Physical[i].Type); err == nil {
 			total = min(total+count(l), maxCells+1)
 		}
 	}
@@ -74,39 +71,18 @@ func (p Problem) Error() string {
 	return b.String()
 }
 
-// level is one level of a chain.
-type level struct {
-	name     string
-	children int // of each cell; 0 at the leaf
-	node     bool
-}
-
 // expander fills in physical cells and collects what is wrong with them.
 type expander struct {
+	*Hierarchy
 	config   Config
-	types    map[string]Type
-	leaves   map[string]bool
-	lines    map[string][]level // by type, the levels from it down to the leaf
-	broken   map[string]bool    // top types that can't be used, and are reported
-	tops     []int              // of the cells that expand returned, the index in Physical
+	broken   map[string]bool // top types that can't be used, and are reported
+	tops     []int           // of the cells that expand returned, the index in Physical
 	cells    int
 	problems []Problem
 }
 
 func newExpander(c Config) *expander {
-	x := &expander{config: c, types: make(map[string]Type, len(c.Types)), leaves: map[string]bool{},
-		lines: map[string][]level{}, broken: map[string]bool{}}
-	for _, t := range c.Types {
-		if _, twice := x.types[t.Name]; !twice {
-			x.types[t.Name] = t
-		}
-	}
-	for _, t := range c.Types {
-		if _, inner := x.types[t.Child]; !inner && t.Child != "" {
-			x.leaves[t.Child] = true
-		}
-	}
-	return x
+	return &expander{Hierarchy: c.Hierarchy(), config: c, broken: map[string]bool{}}
 }
 
 // fail notes a problem. The path is copied: those of siblings share an array.
@@ -120,36 +96,6 @@ func at(path []any, steps ...any) []any {
 	return append(append(out, path...), steps...)
 }
 
-var (
-	errUnknownType = errors.New("unknown cell type")
-	errBadType     = errors.New("the cell type is malformed")
-)
-
-// line returns the levels of a type, itself first, its leaf last.
-func (x *expander) line(name string) ([]level, error) {
-	if l, ok := x.lines[name]; ok {
-		return l, nil
-	}
-	if _, ok := x.types[name]; !ok && !x.leaves[name] {
-		return nil, errUnknownType
-	}
-	var l []level
-	for next := name; ; {
-		t, inner := x.types[next]
-		if !inner {
-			l = append(l, level{name: next})
-			break
-		}
-		if t.Children < 1 || t.Child == "" || len(l) == maxLevels {
-			return nil, errBadType
-		}
-		l = append(l, level{name: next, children: t.Children, node: t.Node})
-		next = t.Child
-	}
-	x.lines[name] = l
-	return l, nil
-}
-
 // Answers of nodeAt where there isn't exactly one node level.
 const (
 	noNode    = -1
@@ -157,13 +103,13 @@ const (
 )
 
 // nodeAt returns the index of the node level.
-func nodeAt(l []level) int {
+func nodeAt(l []Level) int {
 	found := noNode
 	for i := range l {
-		if l[i].node && found >= 0 {
+		if l[i].Node && found >= 0 {
 			return manyNodes
 		}
-		if l[i].node {
+		if l[i].Node {
 			found = i
 		}
 	}
@@ -171,14 +117,14 @@ func nodeAt(l []level) int {
 }
 
 // count adds the cells below and including one of the first level, saturating above the limit.
-func count(l []level) int {
+func count(l []Level) int {
 	total, width := 0, 1
 	for i := range l {
 		total += width
-		if total > maxCells || l[i].children > maxCells {
+		if total > maxCells || l[i].Children > maxCells {
 			return maxCells + 1
 		}
-		width = min(width*max(l[i].children, 1), maxCells+1)
+		width = min(width*max(l[i].Children, 1), maxCells+1)
 	}
 	return total
 }
@@ -212,13 +158,13 @@ func (x *expander) expand() []Expanded {
 }
 
 // top checks that a cell can stand at the top of a chain and returns its levels.
-func (x *expander) top(p *Physical, path []any) []level {
+func (x *expander) top(p *Physical, path []any) []Level {
 	path = at(path, "cellType")
 	if p.Type == "" {
 		x.fail(path, "write one of "+x.known(), "a top-level cell has no type")
 		return nil
 	}
-	l, err := x.line(p.Type)
+	l, err := x.Levels(p.Type)
 	if errors.Is(err, errUnknownType) {
 		x.broken[p.Type] = true
 		x.fail(path, "the cell types are "+x.known(), "there is no cell type %q", p.Type)
@@ -258,9 +204,9 @@ func (x *expander) nodeAbove(name string) string {
 		if !t.Node {
 			continue
 		}
-		l, err := x.line(t.Name)
+		l, err := x.Levels(t.Name)
 		for i := range l {
-			if err == nil && l[i].name == name {
+			if err == nil && l[i].Type == name {
 				return t.Name
 			}
 		}
@@ -269,8 +215,8 @@ func (x *expander) nodeAbove(name string) string {
 }
 
 // cell expands p, whose levels are l. number is its address where the file has none.
-func (x *expander) cell(p *Physical, l []level, parent string, number int, path []any) Expanded {
-	e := Expanded{Type: l[0].name, Address: p.Address, Pinned: p.Pinned}
+func (x *expander) cell(p *Physical, l []Level, parent string, number int, path []any) Expanded {
+	e := Expanded{Type: l[0].Type, Address: p.Address, Pinned: p.Pinned}
 	if p.Type != "" && p.Type != e.Type {
 		x.fail(at(path, "cellType"), "write "+e.Type+", or leave it out", "the cell is of type %q, and its parent holds cells of type %q", p.Type, e.Type)
 	}
@@ -284,7 +230,7 @@ func (x *expander) cell(p *Physical, l []level, parent string, number int, path 
 	if parent != "" {
 		e.Full = parent + "/" + e.Address
 	}
-	n := l[0].children
+	n := l[0].Children
 	if len(p.Children) > 0 && len(p.Children) != n {
 		remedy := "list all of them, or none"
 		if n == 0 {
@@ -296,7 +242,7 @@ func (x *expander) cell(p *Physical, l []level, parent string, number int, path 
 	if n == 0 {
 		return e
 	}
-	if l[0].node {
+	if l[0].Node {
 		number = 0
 	}
 	e.Children = make([]Expanded, n)

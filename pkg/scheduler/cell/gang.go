@@ -21,10 +21,12 @@ type gang struct {
 	preempting bool       // it holds reservations and no pod of it runs
 	waiting    []PodID
 	preemptor  string
-	marked     uint64  // stamp of the search that kills it
-	taken      int     // leaves that a preemptor has reserved
-	demoted    []*gang // lost their guarantee to its reservation
-	reason     string  // why it has lost its guarantee
+	marked     uint64 // stamp of the search that kills it
+	taken      int    // leaves that a preemptor has reserved
+	// from has by set the first slot that may be left for a pod of it; nil if that isn't known.
+	from    []int
+	demoted []*gang // lost their guarantee to its reservation
+	reason  string  // why it has lost its guarantee
 }
 
 type slot struct {
@@ -66,8 +68,8 @@ func (g *gang) gpus() int {
 // name tells people which gang it is.
 func (k gangKey) String() string { return k.vc + "/" + k.name }
 
-// own gives a leaf to a gang: the virtual one at once, the physical one when it runs.
-func (s *Scheduler) own(g *gang, p *pcell, v *vcell) {
+// own gives a leaf to a slot of a gang: the virtual one at once, the physical one when it runs.
+func (s *Scheduler) own(g *gang, i int, p *pcell, v *vcell) {
 	if v != nil {
 		if v.owner != nil {
 			v.space.used[v.owner.priority]--
@@ -83,7 +85,7 @@ func (s *Scheduler) own(g *gang, p *pcell, v *vcell) {
 			p.using.taken++
 		}
 	} else {
-		p.using = g
+		p.using, p.slot = g, int32(i)
 	}
 	p.chain.touch(p.node)
 }
@@ -225,14 +227,11 @@ func (s *Scheduler) promote(g *gang) bool {
 	return true
 }
 
-// holds says that the gang runs on the leaf with its guarantee.
+// holds says that the gang, which uses the leaf, runs on it with its guarantee.
 func (g *gang) holds(p *pcell, v *vcell) bool {
-	for i := range g.slots {
-		if k := slices.Index(g.slots[i].leaves, p); k >= 0 {
-			return g.slots[i].leaf(k) == v
-		}
-	}
-	return false
+	sl := &g.slots[p.slot]
+	k := slices.Index(sl.leaves, p)
+	return k >= 0 && sl.leaf(k) == v
 }
 
 // start turns the reservations of a gang into use. Its victims are gone.
@@ -244,7 +243,7 @@ func (s *Scheduler) start(g *gang) {
 			if p == nil {
 				continue
 			}
-			p.reserving, p.using = nil, g
+			p.reserving, p.using, p.slot = nil, g, int32(i)
 			p.chain.touch(p.node)
 		}
 	}

@@ -31,23 +31,39 @@ func (s *Scheduler) Gang(vc, name string) (GangStatus, bool) {
 	return g.status(), true
 }
 
-func (g *gang) status() GangStatus {
+// Brief returns one gang without its places, pods and size. It costs the same for gangs of all sizes.
+func (s *Scheduler) Brief(vc, name string) (GangStatus, bool) {
+	s.claimExpected()
+	g := s.gangs[gangKey{vc, name}]
+	if g == nil {
+		return GangStatus{}, false
+	}
+	return g.brief(), true
+}
+
+func (g *gang) brief() GangStatus {
 	st := GangStatus{
 		Name: g.key.name, VC: g.key.vc, Priority: g.priority, Order: g.order, Preemptor: g.preemptor,
-		User: g.request.User, UserGroup: g.request.UserGroup, PhysicalPlacement: map[string][]int32{},
+		User: g.request.User, UserGroup: g.request.UserGroup, State: "Allocated",
 		Downgraded: g.opportunistic() && g.priority >= MinGuaranteed,
-	}
-	if st.GPUs = g.gpus(); g.chain.cpu {
-		st.GPUs, st.CPUCells = 0, st.GPUs
 	}
 	switch {
 	case g.preempting:
 		st.State = "Preempting"
-		st.PreemptingPods = slices.Clone(g.waiting)
 	case g.taken > 0:
 		st.State = "BeingPreempted"
-	default:
-		st.State = "Allocated"
+	}
+	return st
+}
+
+func (g *gang) status() GangStatus {
+	st := g.brief()
+	st.PhysicalPlacement = map[string][]int32{}
+	if st.GPUs = g.gpus(); g.chain.cpu {
+		st.GPUs, st.CPUCells = 0, st.GPUs
+	}
+	if g.preempting {
+		st.PreemptingPods = slices.Clone(g.waiting)
 	}
 	for i := range g.slots {
 		sl := &g.slots[i]

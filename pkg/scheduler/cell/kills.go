@@ -6,12 +6,28 @@ type killing struct {
 	gangs []*gang
 	// byNumber: all gangs count the same, else large ones count more.
 	byNumber bool
+	// counted: what a node costs was counted, and is remembered.
+	counted bool
 }
 
 func (k *killing) mark(g *gang) {
 	if g.marked != k.stamp {
 		g.marked = k.stamp
 		k.gangs = append(k.gangs, g)
+		if k.counted {
+			g.forgetCosts()
+		}
+	}
+}
+
+// forgetCosts has nodes looked at again where a gang has leaves: it goes anyway now, or no longer.
+func (g *gang) forgetCosts() {
+	for i := range g.slots {
+		for _, p := range g.slots[i].leaves {
+			if p != nil {
+				p.chain.memos[p.node.index].costStamp = 0
+			}
+		}
 	}
 }
 
@@ -23,6 +39,20 @@ func (k *killing) cost(p *pcell, need int) uint64 {
 		idle := int(ch.view.upper[p.level-ch.node-1][p.index].free)
 		return uint64(max(0, need-idle)) << 40
 	}
+	if p.level < ch.node {
+		return k.costInside(p, need)
+	}
+	m := &ch.memos[p.index]
+	if m.costStamp != k.stamp || m.need != need {
+		k.counted = true
+		m.costStamp, m.need, m.cost = k.stamp, need, k.costInside(p, need)
+	}
+	return m.cost
+}
+
+// costInside is cost for a node, or a cell in it.
+func (k *killing) costInside(p *pcell, need int) uint64 {
+	ch := p.chain
 	n := p.upTo(ch.node)
 	idle := ch.view.nodes[n.index].free.count(int(p.lo-n.lo), int(p.hi-n.lo))
 	if idle >= need {
@@ -79,6 +109,21 @@ next:
 		}
 		parts = append(parts, share{g, 1})
 	}
+	return pickVictims(parts, missing, die)
+}
+
+// pickVictims calls die with each gang that has to go for missing leaves of parts, and reports false if there are not as many.
+func pickVictims(parts []share, missing int, die func(*gang)) bool {
+	total := 0
+	for i := range parts {
+		total += parts[i].n
+	}
+	if missing >= total { // all of them
+		for i := range parts {
+			die(parts[i].g)
+		}
+		return missing <= total
+	}
 	for missing > 0 {
 		best := -1
 		for i := range parts {
@@ -88,9 +133,6 @@ next:
 			if best < 0 || better(parts[i].n, missing, parts[i].g, parts[best].n, parts[best].g) {
 				best = i
 			}
-		}
-		if best < 0 {
-			return false
 		}
 		missing -= parts[best].n
 		parts[best].n = 0

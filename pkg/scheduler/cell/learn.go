@@ -25,6 +25,7 @@ func (s *Scheduler) learn(g *gang, i int, at *Placement, own int) (lost []Downgr
 		return lost, nil
 	}
 	s.charge(g, -1)
+	g.from = nil
 	g.moves = at.Moves
 	for k := range min(len(g.slots), len(at.Pods)) {
 		sl, told := &g.slots[k], &at.Pods[k]
@@ -55,10 +56,11 @@ func (s *Scheduler) fill(g *gang, i int, at *PodPlacement, chain string) ([]Down
 	s.clearDoomed()
 	for _, p := range leaves {
 		if p != nil && p.using == g {
-			s.empty(g, g.slotOf(p)) // what was known of it is older
+			s.empty(g, int(p.slot)) // what was known of it is older
 		}
 	}
 	s.vacate(g, i)
+	g.from = nil
 	set := g.slots[i].at.Set
 	g.slots[i] = slot{at: *at, leaves: leaves}
 	if at.Set < 0 {

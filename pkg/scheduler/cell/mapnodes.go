@@ -162,6 +162,7 @@ func (m *mapper) restore(b saved, took []*pcell) {
 	m.entered = m.entered[:b.entered]
 	for _, g := range m.kills.gangs[b.kills:] {
 		g.marked = 0
+		g.forgetCosts()
 	}
 	m.kills.gangs = m.kills.gangs[:b.kills]
 	for _, p := range took {

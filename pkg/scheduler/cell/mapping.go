@@ -35,9 +35,15 @@ func (s *Scheduler) mapLeaves(sp *space, slots []slot, offered Nodes) bool {
 	if !m.mapTrees() {
 		return false
 	}
+	n := 0
+	for i := range slots {
+		n += len(slots[i].virtual)
+	}
+	leaves := make([]*pcell, n)
 	for i := range slots {
 		sl := &slots[i]
-		sl.leaves = make([]*pcell, len(sl.virtual))
+		n = len(sl.virtual)
+		sl.leaves, leaves = leaves[:n:n], leaves[n:]
 		for k, v := range sl.virtual {
 			if sl.leaves[k] = v.bound; v.bound == nil {
 				sl.leaves[k] = v.target
@@ -51,7 +57,14 @@ func (s *Scheduler) mapLeaves(sp *space, slots []slot, offered Nodes) bool {
 }
 
 func (m *mapper) usable(node *pcell) bool {
-	return m.offered == nil || m.offered.Has(node.machine.name)
+	if m.offered == nil {
+		return true
+	}
+	o := &m.memos[node.index]
+	if o.offerStamp != m.stamp {
+		o.offerStamp, o.offered = m.stamp, m.offered.Has(node.machine.name)
+	}
+	return o.offered
 }
 
 // want counts a leaf in all its unbound ancestors.
@@ -159,7 +172,8 @@ func (m *mapper) down(v *vcell, p *pcell) bool {
 // doom marks the gangs that go for n leaves of a cell of the lowest level, so that all of them are chosen together. Leaf by
 // leaf, several small gangs would go where one is enough.
 func (m *mapper) doom(p *pcell, n int) {
-	var leaves []*pcell
+	var room [16]*pcell
+	leaves := room[:0]
 	for _, c := range p.children {
 		if c.bound != nil || c.bad || c.claim == m.stamp {
 			continue
@@ -176,13 +190,19 @@ func (m *mapper) doom(p *pcell, n int) {
 func (m *mapper) child(v *vcell, p *pcell) bool {
 	for range p.children {
 		var best *pcell
-		least := noCost
+		least := noCost // of best; not counted as long as there is no other
 		for _, c := range p.children {
 			if c.bound != nil || c.claim == m.stamp || int(c.hi-c.lo)-c.badCount < v.need || c.level == m.node && !m.usable(c) {
 				continue
 			}
-			cost := m.kills.cost(c, v.need)<<8 | uint64(min(255, c.badCount*4+m.occupied(c)))
-			if cost < least {
+			if best == nil {
+				best = c
+				continue
+			}
+			if least == noCost {
+				least = m.childCost(v, best)
+			}
+			if cost := m.childCost(v, c); cost < least {
 				best, least = c, cost
 			}
 		}
@@ -194,6 +214,10 @@ func (m *mapper) child(v *vcell, p *pcell) bool {
 		}
 	}
 	return false
+}
+
+func (m *mapper) childCost(v *vcell, c *pcell) uint64 {
+	return m.kills.cost(c, v.need)<<8 | uint64(min(255, c.badCount*4+m.occupied(c)))
 }
 
 // idleLeaves counts the leaves of a cell that no one uses.

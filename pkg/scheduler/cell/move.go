@@ -30,7 +30,7 @@ func (s *Scheduler) rejoin(g *gang, i int, r *Request, suggested Nodes) Decision
 		return Decision{Result: Wait, Reason: fmt.Sprintf("the pod can't have its place in gang %s, because %s, and %s", g.key, why, reason)}
 	}
 	at := *g.placement
-	at.Text, at.Moves = "", g.moves+1
+	at.Moves = g.moves + 1
 	at.Pods = slices.Clone(at.Pods)
 	at.Pods[i] = to.at
 	at.plan = &plan{epoch: s.epoch, gang: g, move: &move{i, *to}}
@@ -80,7 +80,7 @@ func (g *gang) keepFormer(i int) {
 		return
 	}
 	former := *g.former
-	former.Text, former.Moves = "", g.moves
+	former.Moves = g.moves
 	former.Pods = slices.Clone(former.Pods)
 	former.Pods[i].Node, former.Pods[i].Indices = g.slots[i].at.Node, g.slots[i].at.Indices
 	g.former = &former
@@ -104,7 +104,7 @@ func (s *Scheduler) occupy(g *gang, i int) {
 	sl := &g.slots[i]
 	for k, p := range sl.leaves {
 		if p != nil {
-			s.own(g, p, sl.leaf(k))
+			s.own(g, i, p, sl.leaf(k))
 		}
 	}
 }

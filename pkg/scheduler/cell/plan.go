@@ -18,20 +18,27 @@ func (s *Scheduler) newGang(t target, r *Request, spots []spot) *gang {
 	g.slots = make([]slot, len(spots))
 	v := t.view()
 	pods := 0
+	var virtual []*vcell
+	var leaves []*pcell
+	if t.space != nil {
+		virtual = make([]*vcell, t.shape.total)
+	} else {
+		leaves = make([]*pcell, t.shape.total)
+	}
 	for set, sh := range t.shape.sets {
 		for range sh.count {
 			sl := &g.slots[pods]
 			sl.at.Set = set
 			at := spots[pods]
 			slices.Sort(at.offsets)
-			lo := v.nodes[at.node].lo
+			lo, n := v.nodes[at.node].lo, len(at.offsets)
 			if t.space != nil {
-				sl.virtual = make([]*vcell, len(at.offsets))
+				sl.virtual, virtual = virtual[:n:n], virtual[n:]
 				for k, o := range at.offsets {
 					sl.virtual[k] = t.space.leaves[lo+o]
 				}
 			} else {
-				sl.leaves = make([]*pcell, len(at.offsets))
+				sl.leaves, leaves = leaves[:n:n], leaves[n:]
 				for k, o := range at.offsets {
 					sl.leaves[k] = t.chain.cells[0][lo+o]
 				}

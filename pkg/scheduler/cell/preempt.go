@@ -89,33 +89,19 @@ func (p *preemption) choose() ([]spot, bool) {
 
 // placeWithout places the shape as if gangs weren't there.
 func (p *preemption) placeWithout(gangs []*gang) ([]spot, bool) {
-	var nodes []int32
+	freed := make([]*vcell, 0, len(gangs))
 	for _, g := range gangs {
 		for i := range g.slots {
 			for _, v := range g.slots[i].virtual {
 				if v != nil && v.owner == g && v.space == p.space && (v.bound == nil || !v.bound.bad) {
-					p.view.mark(v.node, v.lo-v.base, true)
-					nodes = append(nodes, v.node)
+					freed = append(freed, v)
 				}
 			}
 		}
 	}
-	for _, n := range nodes {
-		p.view.index(n)
-	}
+	p.view.markAll(freed, true)
 	spots, ok := p.view.place(p.shape)
-	for _, g := range gangs {
-		for i := range g.slots {
-			for _, v := range g.slots[i].virtual {
-				if v != nil && v.owner == g && v.space == p.space {
-					p.view.mark(v.node, v.lo-v.base, false)
-				}
-			}
-		}
-	}
-	for _, n := range nodes {
-		p.view.index(n)
-	}
+	p.view.markAll(freed, false)
 	return spots, ok
 }
 
@@ -347,13 +333,8 @@ func (v *victims) cost() uint64 {
 // victims chooses who goes for need of the leaves: the gangs with the most leaves first, of equal ones
 // the youngest. Leaves that are free or belong to marked gangs count as free.
 func (p *preemption) victims(leaves []*vcell, need int) (victims, bool) {
-	type part struct {
-		g *gang
-		n int
-	}
-	var store [16]part
+	var store [16]share
 	parts := store[:0]
-	out := victims{}
 next:
 	for _, v := range leaves {
 		g := v.owner
@@ -372,24 +353,18 @@ next:
 				continue next
 			}
 		}
-		parts = append(parts, part{g, 1})
+		parts = append(parts, share{g, 1})
 	}
-	for need > 0 {
-		best := -1
-		for i := range parts {
-			if parts[i].n > 0 && (best < 0 || better(parts[i].n, need, parts[i].g, parts[best].n, parts[best].g)) {
-				best = i
-			}
+	out, fit := victims{}, true
+	ok := pickVictims(parts, need, func(g *gang) {
+		if out.n == len(out.gangs) {
+			fit = false
+			return
 		}
-		if best < 0 || out.n == len(out.gangs) {
-			return out, false
-		}
-		need -= parts[best].n
-		parts[best].n = 0
-		out.gangs[out.n] = parts[best].g
+		out.gangs[out.n] = g
 		out.n++
-	}
-	return out, true
+	})
+	return out, ok && fit
 }
 
 // removeUntilFits ends the youngest gangs of the lowest priorities until the shape fits, then spares

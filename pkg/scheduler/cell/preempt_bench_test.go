@@ -15,7 +15,7 @@ func BenchmarkLargePreemption(b *testing.B) {
 			name     string
 			priority int
 			cells    int
-		}{{"guaranteed/nodes", 0, 8}, {"guaranteed/GPUs", 0, 1}, {"opportunistic/nodes", Opportunistic, 8}} {
+		}{{"guaranteed/nodes", 0, 8}, {"guaranteed/GPUs", 0, 1}, {"opportunistic/nodes", Opportunistic, 8}, {"opportunistic/GPUs", Opportunistic, 1}} {
 			for _, want := range []int{nodes / 4, nodes} {
 				b.Run(fmt.Sprintf("%d/%s/%d", nodes, fill.name, want), func(b *testing.B) { benchPreemption(b, racks, fill.priority, fill.cells, want, false) })
 			}

@@ -76,7 +76,7 @@ func (s *Scheduler) carryOver(g *gang) ([]Downgrade, error) {
 	if g.former != nil {
 		at = *g.former
 	}
-	at.plan, at.Text, at.Order = nil, "", g.order
+	at.plan, at.Order = nil, g.order
 	own := slices.IndexFunc(g.slots, func(sl slot) bool { return sl.pod != "" })
 	_, changes, err := s.takeOver(g.request, &at, own, true)
 	if err != nil {

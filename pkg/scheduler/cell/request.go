@@ -80,6 +80,16 @@ func (s *Scheduler) leavesOf(r *Request) int {
 	return 0
 }
 
+// Leaves is how many leaves a cell of a type has, 1 for a type that no cell has.
+func (s *Scheduler) Leaves(cellType string) int {
+	for _, ch := range s.chains {
+		if l := ch.level(cellType); l >= 0 {
+			return ch.leaves[l]
+		}
+	}
+	return 1
+}
+
 // overQuota says which quota the request exceeds, "" if none.
 func (s *Scheduler) overQuota(v *vc, r *Request) string {
 	if r.Priority < MinGuaranteed || s.WantsCPU(r) {

@@ -1,6 +1,7 @@
 package cell
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -10,6 +11,37 @@ import (
 // Bind into force. In the phase Preempting
 // the cells of a Preempt are reserved for the gang.
 func (s *Scheduler) Schedule(pod PodID, r *Request, phase Phase, suggested Nodes) Decision {
+	d := s.decide(pod, r, phase, suggested)
+	d.Victims, d.victims = s.podsOf(d.victims), nil
+	return d
+}
+
+// Find is Schedule in the phase Filtering, and lists no victims: there may be one for each GPU of a cluster.
+func (s *Scheduler) Find(pod PodID, r *Request, suggested Nodes) Decision {
+	d := s.decide(pod, r, Filtering, suggested)
+	d.victims = nil
+	return d
+}
+
+// VictimsOf lists the pods that have to go first for a gang that has reserved cells, gang by gang, in the order of its own places.
+func (s *Scheduler) VictimsOf(vc, gang string) []Victim {
+	g := s.gangs[gangKey{vc, gang}]
+	if g == nil || !g.preempting {
+		return nil
+	}
+	victims := s.victimsOf(g)
+	out := make([]Victim, 0, len(victims))
+	for _, v := range victims {
+		for i := range v.slots {
+			if sl := &v.slots[i]; sl.pod != "" {
+				out = append(out, Victim{Pod: sl.pod, Node: sl.at.Node, VC: v.key.vc, Gang: v.key.name})
+			}
+		}
+	}
+	return out
+}
+
+func (s *Scheduler) decide(pod PodID, r *Request, phase Phase, suggested Nodes) Decision {
 	s.settle()
 	if at, ok := s.pods[pod]; ok {
 		return at.gang.bindTo(at.slot)
@@ -37,7 +69,8 @@ func (s *Scheduler) Schedule(pod PodID, r *Request, phase Phase, suggested Nodes
 		}
 		return s.rejoin(g, i, r, suggested)
 	}
-	if !s.usable(g, suggested) && (phase == Preempting || len(s.victimsOf(g)) == 0) {
+	victims, usable := s.victimsOf(g), s.usable(g, suggested)
+	if !usable && (phase == Preempting || len(victims) == 0) {
 		s.cancel(g)
 		back := s.restoreGuarantees()
 		s.settle()
@@ -48,10 +81,44 @@ func (s *Scheduler) Schedule(pod PodID, r *Request, phase Phase, suggested Nodes
 	if phase == Preempting && !slices.Contains(g.waiting, pod) {
 		g.waiting = append(g.waiting, pod)
 	}
-	if victims := s.victimsOf(g); len(victims) > 0 {
-		return Decision{Result: Preempt, Placement: g.placement, Victims: podsOf(victims), Reason: preemptReason(victims)}
+	if len(victims) == 0 {
+		return g.bindTo(i)
 	}
-	return g.bindTo(i)
+	d := g.preempt(victims)
+	if usable {
+		d.plan = &plan{epoch: s.epoch, gang: g}
+	}
+	return d
+}
+
+// Reserve is Schedule in the phase Preempting for a pod that was found a Preempt in the phase Filtering, or by Find, just before, with
+// the same request and nodes. It searches only if something has changed since. Victims are what d has.
+func (s *Scheduler) Reserve(pod PodID, r *Request, suggested Nodes, d Decision) Decision {
+	p := d.plan
+	if p == nil || p.epoch != s.epoch {
+		return s.Schedule(pod, r, Preempting, suggested)
+	}
+	d.plan, d.Changes = nil, nil
+	if g := p.gang; g.preempting {
+		if !slices.Contains(g.waiting, pod) {
+			g.waiting = append(g.waiting, pod)
+		}
+		return d
+	}
+	d.Changes = s.reserve(pod, p)
+	return d
+}
+
+// reserve puts a plan into force for whose gang others have to go first.
+func (s *Scheduler) reserve(pod PodID, p *plan) []Downgrade {
+	p.gang.preempting = true
+	p.gang.waiting = []PodID{pod}
+	return append(s.apply(p), s.restoreGuarantees()...)
+}
+
+// preempt is the decision for a gang whose place others have to leave first.
+func (g *gang) preempt(victims []*gang) Decision {
+	return Decision{Result: Preempt, Placement: g.placement, Reason: preemptReason(victims), victims: victims}
 }
 
 // bindTo is the decision for a slot of a gang that has its place.
@@ -88,7 +155,7 @@ func (g *gang) otherText(what string) string {
 func (g *gang) freeSlot(r *Request, suggested Nodes) int {
 	want := g.sets[r.Set].Cells * g.unitLeaves(g.sets[r.Set])
 	out := -1
-	for i := range g.slots {
+	for i := g.skipTaken(r.Set); i < len(g.slots); i++ {
 		sl := &g.slots[i]
 		if sl.pod != "" || sl.at.Set != r.Set && (sl.at.Set >= 0 || !sl.open() && len(sl.at.Indices) != want) {
 			continue
@@ -101,6 +168,19 @@ func (g *gang) freeSlot(r *Request, suggested Nodes) int {
 		}
 	}
 	return out
+}
+
+// skipTaken returns the first slot that has no pod and isn't of another set. The pods of a large gang come one after the other.
+func (g *gang) skipTaken(set int) int {
+	if g.from == nil {
+		g.from = make([]int, len(g.sets))
+	}
+	i := g.from[set]
+	for i < len(g.slots) && (g.slots[i].pod != "" || g.slots[i].at.Set >= 0 && g.slots[i].at.Set != set) {
+		i++
+	}
+	g.from[set] = i
+	return i
 }
 
 func (g *gang) unitLeaves(set PodSet) int {
@@ -123,11 +203,11 @@ func (s *Scheduler) fresh(pod PodID, r *Request, phase Phase, suggested Nodes) D
 		p.gang.placement.plan = p
 		return p.gang.bindTo(p.gang.first(r))
 	}
-	d = Decision{Result: Preempt, Placement: p.gang.placement, Victims: podsOf(p.victims), Reason: preemptReason(p.victims)}
+	d = p.gang.preempt(p.victims)
 	if phase == Preempting {
-		p.gang.preempting = true
-		p.gang.waiting = []PodID{pod}
-		d.Changes = append(s.apply(p), s.restoreGuarantees()...)
+		d.Changes = s.reserve(pod, p)
+	} else {
+		d.plan = p
 	}
 	return d
 }
@@ -143,11 +223,13 @@ func (g *gang) first(r *Request) int {
 
 // usable says that the reserved place of a gang is healthy and offered.
 func (s *Scheduler) usable(g *gang, suggested Nodes) bool {
+	var last *machine
 	for i := range g.slots {
 		for _, p := range g.slots[i].leaves {
-			if p == nil || p.bad || suggested != nil && !suggested.Has(p.machine.name) {
+			if p == nil || p.bad || suggested != nil && p.machine != last && !suggested.Has(p.machine.name) {
 				return false
 			}
+			last = p.machine
 		}
 	}
 	return true
@@ -171,23 +253,54 @@ func (s *Scheduler) victimsOf(g *gang) []*gang {
 	return out
 }
 
-// podsOf lists the pods of gangs in order of node and pod.
-func podsOf(gangs []*gang) []Victim {
-	var out []Victim
+// podsOf lists the pods of gangs in order of node and pod. Nodes are sorted by their ranks: there may be a pod for each GPU of a
+// cluster.
+func (s *Scheduler) podsOf(gangs []*gang) []Victim {
+	if len(gangs) == 0 {
+		return nil
+	}
+	seats := make([]seat, 0, len(gangs))
+	keys := make([]uint64, 0, len(gangs)) // rank, index of the seat
+	known := true
 	for _, g := range gangs {
 		for i := range g.slots {
-			if sl := &g.slots[i]; sl.pod != "" {
-				out = append(out, Victim{Pod: sl.pod, Node: sl.at.Node, VC: g.key.vc, Gang: g.key.name})
+			sl := &g.slots[i]
+			if sl.pod == "" {
+				continue
 			}
+			rank := s.rankOf(sl)
+			known = known && rank >= 0
+			keys = append(keys, uint64(uint32(rank))<<32|uint64(len(seats)))
+			seats = append(seats, seat{g, i})
 		}
 	}
-	slices.SortFunc(out, func(a, b Victim) int {
-		if a.Node != b.Node {
-			return compare(a.Node, b.Node)
+	slices.Sort(keys)
+	out := make([]Victim, len(keys))
+	from := 0 // of the pods of one node
+	for i, k := range keys {
+		at := seats[uint32(k)]
+		sl := &at.gang.slots[at.slot]
+		out[i] = Victim{Pod: sl.pod, Node: sl.at.Node, VC: at.gang.key.vc, Gang: at.gang.key.name}
+		if i+1 == len(keys) || keys[i+1]>>32 != k>>32 {
+			slices.SortFunc(out[from:i+1], func(a, b Victim) int { return compare(string(a.Pod), string(b.Pod)) })
+			from = i + 1
 		}
-		return compare(string(a.Pod), string(b.Pod))
-	})
+	}
+	if !known {
+		slices.SortStableFunc(out, func(a, b Victim) int { return cmp.Or(compare(a.Node, b.Node), compare(string(a.Pod), string(b.Pod))) })
+	}
 	return out
+}
+
+// rankOf is the rank of a slot's node, -1 if the configuration doesn't have that any more.
+func (s *Scheduler) rankOf(sl *slot) int32 {
+	if len(sl.leaves) > 0 && sl.leaves[0] != nil {
+		return sl.leaves[0].machine.rank
+	}
+	if m := s.machines[sl.at.Node]; m != nil {
+		return m.rank
+	}
+	return -1
 }
 
 func compare(a, b string) int {

@@ -28,29 +28,54 @@ func (s *Scheduler) Stats() Stats {
 			countFree(top, &st.FreeByLevel)
 		}
 	}
-	for _, v := range s.vcs {
-		st.VirtualClusters = append(st.VirtualClusters, s.vcStats(v))
+	st.VirtualClusters = s.Used()
+	for i, v := range s.vcs {
+		v.countFree(&st.VirtualClusters[i])
 	}
 	return st
 }
 
-func (s *Scheduler) vcStats(v *vc) VCStats {
-	st := VCStats{Name: v.name}
-	largest, free := 0, 0
-	for _, sp := range v.all() {
-		used, bad := 0, 0
-		for _, leaf := range sp.leaves {
-			if leaf.owner != nil {
-				used++
-			} else if !leaf.available() {
-				bad++
-			}
+// Used are the figures of virtual clusters, as in Stats, without those of what is free. They cost a look at each gang.
+func (s *Scheduler) Used() []VCStats {
+	s.settle()
+	out, of := make([]VCStats, len(s.vcs)), make(map[string]*VCStats, len(s.vcs))
+	for i, v := range s.vcs {
+		out[i] = v.used()
+		of[v.name] = &out[i]
+	}
+	for _, g := range s.gangs {
+		st := of[g.key.vc]
+		switch {
+		case st == nil || !g.opportunistic():
+		case g.chain.cpu:
+			st.CPU.Opportunistic += g.gpus()
+		default:
+			st.Opportunistic += g.gpus()
 		}
+	}
+	return out
+}
+
+func (v *vc) used() VCStats {
+	st := VCStats{Name: v.name}
+	for _, sp := range v.all() {
+		used := 0
+		for _, n := range sp.used {
+			used += n
+		}
+		bad := len(sp.leaves) - used - sp.view.free
 		if sp.chain.cpu {
 			st.CPU.Guaranteed, st.CPU.Used, st.CPU.Bad = st.CPU.Guaranteed+len(sp.leaves), st.CPU.Used+used, st.CPU.Bad+bad
 		} else {
 			st.Guaranteed, st.UsedGuaranteed, st.Bad = st.Guaranteed+len(sp.leaves), st.UsedGuaranteed+used, st.Bad+bad
 		}
+	}
+	return st
+}
+
+func (v *vc) countFree(st *VCStats) {
+	largest, free := 0, 0
+	for _, sp := range v.all() {
 		for _, r := range sp.roots {
 			countFree(r, &st.FreeByLevel)
 		}
@@ -63,16 +88,6 @@ func (s *Scheduler) vcStats(v *vc) VCStats {
 	if free > 0 {
 		st.Fragmentation = 1 - float64(largest)/float64(free)
 	}
-	for _, g := range s.gangs {
-		switch {
-		case g.key.vc != v.name || !g.opportunistic():
-		case g.chain.cpu:
-			st.CPU.Opportunistic += g.gpus()
-		default:
-			st.Opportunistic += g.gpus()
-		}
-	}
-	return st
 }
 
 // freeCell is a physical or a virtual cell whose free pieces are counted.
@@ -82,6 +97,18 @@ type freeCell interface {
 	typeName() string
 	cpu() bool
 	eachChild(func(freeCell))
+}
+
+// freeIn counts the free leaves of a cell, from lo to hi, that has the nodes from first to last, or is in the first.
+func (v *view) freeIn(first, last, lo, hi int32) int {
+	if n := &v.nodes[first]; first == last {
+		return n.free.count(int(lo-n.lo), int(hi-n.lo))
+	}
+	have := 0
+	for i := first; i <= last; i++ {
+		have += int(v.nodes[i].have)
+	}
+	return have
 }
 
 // countFree adds the largest free cells below and including c.
@@ -112,13 +139,8 @@ func levelCount(name string, leaves int, cpu bool) LevelCount {
 }
 
 func (p *pcell) freeLeaves() int {
-	n := 0
-	for _, leaf := range p.chain.cells[0][p.lo:p.hi] {
-		if leaf.idle() {
-			n++
-		}
-	}
-	return n
+	leaves := p.chain.cells[0]
+	return p.chain.view.freeIn(leaves[p.lo].node.index, leaves[p.hi-1].node.index, p.lo, p.hi)
 }
 func (p *pcell) size() int        { return int(p.hi - p.lo) }
 func (p *pcell) typeName() string { return p.chain.names[p.level] }
@@ -130,13 +152,8 @@ func (p *pcell) eachChild(f func(freeCell)) {
 }
 
 func (v *vcell) freeLeaves() int {
-	n := 0
-	for _, leaf := range v.space.leaves[v.lo:v.hi] {
-		if leaf.available() {
-			n++
-		}
-	}
-	return n
+	leaves := v.space.leaves
+	return v.space.view.freeIn(leaves[v.lo].node, leaves[v.hi-1].node, v.lo, v.hi)
 }
 func (v *vcell) size() int        { return int(v.hi - v.lo) }
 func (v *vcell) typeName() string { return v.space.chain.names[v.level] }

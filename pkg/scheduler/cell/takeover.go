@@ -1,9 +1,6 @@
 package cell
 
-import (
-	"fmt"
-	"slices"
-)
+import "fmt"
 
 // maxOrder is more than a scheduler comes to by itself. What stands in an annotation may be anything, and those that
 // come next must have higher ones.
@@ -93,17 +90,12 @@ func (s *Scheduler) resolve(g *gang, at *PodPlacement, chain string) (leaves []*
 			other = otherKind(at.Node, p.chain.cpu)
 			continue
 		}
-		if u := p.using; u != nil && (u != g || g.slots[g.slotOf(p)].pod != "") {
+		if u := p.using; u != nil && (u != g || g.slots[p.slot].pod != "") {
 			return nil, "", fmt.Errorf("device %d of node %s is held by %s, and %s claims it: %w", device, at.Node, u.key, g.key, ErrConflict)
 		}
 		leaves[k] = p
 	}
 	return leaves, other, nil
-}
-
-// slotOf returns the slot of a leaf that the gang uses.
-func (g *gang) slotOf(p *pcell) int {
-	return slices.IndexFunc(g.slots, func(sl slot) bool { return slices.Contains(sl.leaves, p) })
 }
 
 // otherKind says why a gang isn't counted on a machine that was given GPUs, or lost them: the numbers of its

@@ -13,7 +13,7 @@ func (c Config) Validate() []Problem {
 	v.checkTypes()
 	cells := v.expand()
 	for i := range cells {
-		l, _ := v.line(cells[i].Type)
+		l, _ := v.Levels(cells[i].Type)
 		w := walk{validator: &v, chain: cells[i].Type, line: l}
 		w.cell(&cells[i], 0, []any{"physicalCluster", "physicalCells", v.tops[i]})
 	}
@@ -132,7 +132,7 @@ func (v *validator) depth(name string) int {
 type walk struct {
 	*validator
 	chain string
-	line  []level
+	line  []Level
 	node  string // of the cell that is being looked at
 	pin   string // of the cell around it
 }
@@ -142,7 +142,7 @@ func (w walk) cell(e *Expanded, depth int, path []any) {
 		w.addPin(e, depth, path)
 		w.pin = e.Pinned
 	}
-	if w.line[depth].node {
+	if w.line[depth].Node {
 		w.node = e.Address
 		key := w.chain + "/" + e.Address
 		if w.nodes[key] {
@@ -198,7 +198,7 @@ func (v *validator) checkSiblings(cells []Expanded, path []any) {
 		if path == nil {
 			here, key = []any{"physicalCluster", "physicalCells", v.tops[i]}, e.Type+"/"+key
 		}
-		if l, err := v.line(e.Type); seen[key] && err == nil && len(e.Children) > 0 && !l[0].node {
+		if l, err := v.Levels(e.Type); seen[key] && err == nil && len(e.Children) > 0 && !l[0].Node {
 			v.fail(at(here, "cellAddress"), "write another cellAddress", "another cell has the address %q", e.Full)
 		}
 		seen[key] = true

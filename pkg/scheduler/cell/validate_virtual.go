@@ -50,15 +50,15 @@ func (v *validator) virtual(vc string, cell Virtual, path []any) {
 		}
 		return
 	}
-	l, _ := v.line(chain)
+	l, _ := v.Levels(chain)
 	level := 0
 	for _, name := range parts[1:] {
 		next := level + 1
-		for next < len(l) && l[next].name != name {
+		for next < len(l) && l[next].Type != name {
 			next++
 		}
 		if next == len(l) {
-			v.fail(typePath, "the types below it are "+names(l[level+1:]), "%q has no type %q in it", l[level].name, name)
+			v.fail(typePath, "the types below it are "+names(l[level+1:]), "%q has no type %q in it", l[level].Type, name)
 			return
 		}
 		level = next
@@ -68,10 +68,10 @@ func (v *validator) virtual(vc string, cell Virtual, path []any) {
 	}
 }
 
-func names(l []level) string {
+func names(l []Level) string {
 	out := make([]string, len(l))
 	for i := range l {
-		out[i] = l[i].name
+		out[i] = l[i].Type
 	}
 	if len(out) == 0 {
 		return "none: it is a GPU"

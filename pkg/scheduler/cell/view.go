@@ -121,6 +121,20 @@ func (v *view) mark(node int32, offset int32, free bool) {
 	}
 }
 
+// markAll is mark for many leaves, and brings their nodes up to date.
+func (v *view) markAll(leaves []*vcell, free bool) {
+	for _, leaf := range leaves {
+		v.mark(leaf.node, leaf.lo-leaf.base, free)
+	}
+	last := int32(-1)
+	for _, leaf := range leaves {
+		if leaf.node != last {
+			last = leaf.node
+			v.index(last)
+		}
+	}
+}
+
 // index brings buckets and counts up to date with a node's leaves, class and block.
 func (v *view) index(i int32) {
 	n := &v.nodes[i]

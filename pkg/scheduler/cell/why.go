@@ -51,7 +51,7 @@ func (s *Scheduler) Why(r *Request) (e Explanation) {
 		return e
 	case p != nil:
 		e.Code = "PreemptionUnderWay"
-		e.Victims = podsOf(p.victims)
+		e.Victims = s.podsOf(p.victims)
 		e.Sentence = fmt.Sprintf("The gang can start once %s.", goneText(p.victims))
 		return e
 	case d.Result == Refuse:
@@ -100,7 +100,7 @@ func (s *Scheduler) whyGang(e *Explanation, g *gang) {
 	switch {
 	case g.preempting && len(victims) > 0:
 		e.Code = "PreemptionUnderWay"
-		e.Victims = podsOf(victims)
+		e.Victims = s.podsOf(victims)
 		e.Sentence = fmt.Sprintf("The gang has its cells reserved on %s and starts once %s.", nodesText(g), goneText(victims))
 	case g.taken > 0:
 		e.Code = "BeingPreempted"

@@ -1,16 +1,33 @@
-// Package claim is what stands on the ResourceClaim of a pod: how GPUs are named there, who may give them out, and who hands
-// them to containers. The job controller, the scheduler and the agent of each machine share it.
-// In: device indices. Out: names of devices, and back.
+// Package claim is what stands on the ResourceClaim of a pod: how GPUs are named there, who may give them out, and which the
+// pod has. The job controller names it, the scheduler makes it, the agent of the machine reads it.
+// In: a pod and its place. Out: its claim, and back.
 package claim
 
 import (
+	"fmt"
+	"slices"
 	"strconv"
 	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/rand"
 )
 
 const (
 	// Driver is the name under which the agent of a machine publishes its GPUs, and prepares them for a pod.
 	Driver = "gpu.paictl.openpai.org"
+	// Class is the DeviceClass of claims that the scheduler fills. It matches no device, so that nothing else can fill them.
+	Class = Driver
+	// DetailsKey is the annotation of a claim with the details of its place where they have changed: an allocation can't.
+	DetailsKey = "paictl.openpai.org/placement"
+	// Ref is the name of a pod's claim inside the pod, and of the claim's only request.
+	Ref = "gpus"
+	// suffix is how many random characters the name of a claim ends with. Whoever may make claims can't guess it.
+	suffix = 8
 	// prefix comes before the index of a GPU in the name of its device.
 	prefix = "gpu-"
 )
@@ -26,4 +43,137 @@ func DeviceIndex(name string) (int32, bool) {
 		return 0, false
 	}
 	return int32(index), true
+}
+
+// Name returns the name of the claim in which a pod expects its GPUs; false if it expects them in none. It is the pod's
+// name, a dash and eight random characters, and is another one whenever a pod of that name is made again: Kubernetes takes its time to remove the claim of
+// a pod that has ended.
+func Name(pod *corev1.Pod) (name string, ok bool) {
+	for _, c := range pod.Spec.ResourceClaims {
+		if c.Name == Ref && c.ResourceClaimName != nil {
+			// Of this length it can't be that of another pod, such as NAME-1.
+			end, ok := strings.CutPrefix(*c.ResourceClaimName, pod.Name+"-")
+			return *c.ResourceClaimName, ok && len(end) == suffix
+		}
+	}
+	return "", false
+}
+
+// Expected reports whether a pod expects its GPUs in a claim of its own.
+func Expected(pod *corev1.Pod) bool {
+	_, ok := Name(pod)
+	return ok
+}
+
+// Expect makes a pod expect its GPUs in a claim, which its containers share that has says are to.
+func Expect(pod *corev1.Pod, has func(*corev1.Container) bool) {
+	name := pod.Name + "-" + rand.String(suffix)
+	pod.Spec.ResourceClaims = append(pod.Spec.ResourceClaims, corev1.PodResourceClaim{Name: Ref, ResourceClaimName: &name})
+	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range list {
+			if has(&list[i]) {
+				list[i].Resources.Claims = append(list[i].Resources.Claims, corev1.ResourceClaim{Name: Ref})
+			}
+		}
+	}
+}
+
+// Place is which GPUs a pod has.
+type Place struct {
+	Node string
+	// Indices are those of the devices, ascending.
+	Indices []int32
+	// Details are JSON that only the scheduler understands.
+	Details []byte
+}
+
+// Same reports whether two places are the same.
+func (p Place) Same(other Place) bool {
+	return p.Node == other.Node && slices.Equal(p.Indices, other.Indices) && string(p.Details) == string(other.Details)
+}
+
+// New returns the claim of a pod that expects one, without a place. It goes when the pod goes.
+func New(pod *corev1.Pod, gpus int) *resourceapi.ResourceClaim {
+	yes := true
+	name, _ := Name(pod)
+	return &resourceapi.ResourceClaim{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: pod.Namespace, Name: name,
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID, Controller: &yes}},
+			// Without it a claim that is deleted while its pod runs goes at once.
+			Finalizers: []string{resourceapi.Finalizer},
+		},
+		Spec: resourceapi.ResourceClaimSpec{Devices: resourceapi.DeviceClaim{Requests: []resourceapi.DeviceRequest{{
+			Name: Ref, Exactly: &resourceapi.ExactDeviceRequest{DeviceClassName: Class, AllocationMode: resourceapi.DeviceAllocationModeExactCount, Count: int64(gpus)},
+		}}}},
+	}
+}
+
+// Of reports whether a claim was made for a pod.
+func Of(c *resourceapi.ResourceClaim, pod types.UID) bool {
+	owner := metav1.GetControllerOf(c)
+	return owner != nil && owner.UID == pod && len(c.Spec.Devices.Requests) == 1 && c.Spec.Devices.Requests[0].Exactly != nil &&
+		c.Spec.Devices.Requests[0].Exactly.DeviceClassName == Class
+}
+
+// Asks returns for how many GPUs a claim asks that was made for a pod. It can't be changed.
+func Asks(c *resourceapi.ResourceClaim) int64 { return c.Spec.Devices.Requests[0].Exactly.Count }
+
+// Status is that of a claim whose pod has a place. at is the time of the allocation.
+func Status(pod *corev1.Pod, at Place, now metav1.Time) resourceapi.ResourceClaimStatus {
+	results := make([]resourceapi.DeviceRequestAllocationResult, len(at.Indices))
+	for i, index := range at.Indices {
+		results[i] = resourceapi.DeviceRequestAllocationResult{Request: Ref, Driver: Driver, Pool: at.Node, Device: DeviceName(index)}
+	}
+	return resourceapi.ResourceClaimStatus{
+		Allocation: &resourceapi.AllocationResult{
+			Devices: resourceapi.DeviceAllocationResult{Results: results, Config: []resourceapi.DeviceAllocationConfiguration{{
+				Source: resourceapi.AllocationConfigSourceClaim, Requests: []string{Ref},
+				DeviceConfiguration: resourceapi.DeviceConfiguration{Opaque: &resourceapi.OpaqueDeviceConfiguration{
+					Driver: Driver, Parameters: runtime.RawExtension{Raw: at.Details},
+				}},
+			}}},
+			NodeSelector: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{
+				{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{at.Node}},
+			}}}},
+			AllocationTimestamp: &now,
+		},
+		ReservedFor: []resourceapi.ResourceClaimConsumerReference{{Resource: "pods", Name: pod.Name, UID: pod.UID}},
+	}
+}
+
+// Read returns the place on a claim, and the pod that has it. An error says why there is none.
+func Read(c *resourceapi.ResourceClaim) (pod types.UID, at Place, err error) {
+	if c.Status.Allocation == nil {
+		return "", Place{}, fmt.Errorf("claim %s/%s is not allocated", c.Namespace, c.Name)
+	}
+	if len(c.Status.ReservedFor) != 1 {
+		return "", Place{}, fmt.Errorf("claim %s/%s has %d pods, and should have one", c.Namespace, c.Name, len(c.Status.ReservedFor))
+	}
+	for _, r := range c.Status.Allocation.Devices.Results {
+		index, ok := DeviceIndex(r.Device)
+		switch {
+		case r.Driver != Driver || !ok:
+			return "", Place{}, fmt.Errorf("claim %s/%s has the device %s of %s, which is no GPU", c.Namespace, c.Name, r.Device, r.Driver)
+		case at.Node != "" && at.Node != r.Pool:
+			return "", Place{}, fmt.Errorf("claim %s/%s has devices of %s and of %s", c.Namespace, c.Name, at.Node, r.Pool)
+		case slices.Contains(at.Indices, index):
+			return "", Place{}, fmt.Errorf("claim %s/%s has %s twice", c.Namespace, c.Name, r.Device)
+		}
+		at.Node, at.Indices = r.Pool, append(at.Indices, index)
+	}
+	if at.Node == "" {
+		return "", Place{}, fmt.Errorf("claim %s/%s has no devices", c.Namespace, c.Name)
+	}
+	slices.Sort(at.Indices)
+	if text := c.Annotations[DetailsKey]; text != "" {
+		at.Details = []byte(text)
+		return c.Status.ReservedFor[0].UID, at, nil
+	}
+	for _, config := range c.Status.Allocation.Devices.Config {
+		if config.Opaque != nil && config.Opaque.Driver == Driver {
+			at.Details = config.Opaque.Parameters.Raw
+		}
+	}
+	return c.Status.ReservedFor[0].UID, at, nil
 }

@@ -15,21 +15,21 @@ type fileFormat struct {
 	Physical physicalCluster           `yaml:"physicalCluster"`
 	Virtual  map[string]virtualCluster `yaml:"virtualClusters"`
 
-	KubeAPIServerAddress ignored     `yaml:"kubeApiServerAddress"`
-	KubeConfigFilePath   ignored     `yaml:"kubeConfigFilePath"`
-	WebServerAddress     ignored     `yaml:"webServerAddress"`
-	ForceBindThreshold   ignored     `yaml:"forcePodBindThreshold"`
-	WaitingBlock         ignored     `yaml:"waitingPodSchedulingBlockMilliSec"`
-	Rest                 unknownKeys `yaml:",inline"`
+	KubeAPIServerAddress strictyaml.Ignored `yaml:"kubeApiServerAddress"`
+	KubeConfigFilePath   strictyaml.Ignored `yaml:"kubeConfigFilePath"`
+	WebServerAddress     strictyaml.Ignored `yaml:"webServerAddress"`
+	ForceBindThreshold   strictyaml.Ignored `yaml:"forcePodBindThreshold"`
+	WaitingBlock         strictyaml.Ignored `yaml:"waitingPodSchedulingBlockMilliSec"`
+	Rest                 unknownKeys        `yaml:",inline"`
 }
 
 type physicalCluster struct {
 	Types map[string]cellType `yaml:"cellTypes"`
 	Cells []physicalCell      `yaml:"physicalCells"`
 	// SKUTypes say what a leaf is. GPUTypes of early releases are for OpenPAI's REST server.
-	SKUTypes skuTypes    `yaml:"skuTypes"`
-	GPUTypes ignored     `yaml:"gpuTypes"`
-	Rest     unknownKeys `yaml:",inline"`
+	SKUTypes skuTypes           `yaml:"skuTypes"`
+	GPUTypes strictyaml.Ignored `yaml:"gpuTypes"`
+	Rest     unknownKeys        `yaml:",inline"`
 }
 
 type cellType struct {
@@ -97,10 +97,4 @@ func (s *skuTypes) DecodeNode(_ *strictyaml.Decoder, n *yaml.Node, _ strictyaml.
 }
 
 // unknownKeys takes keys that mean nothing. HiveD ignores them, so that they are only warnings.
-type unknownKeys map[string]ignored
-
-// ignored is a value of any form that no one reads.
-type ignored struct{}
-
-// DecodeNode implements strictyaml.NodeDecoder.
-func (*ignored) DecodeNode(*strictyaml.Decoder, *yaml.Node, strictyaml.Path) {}
+type unknownKeys map[string]strictyaml.Ignored

@@ -145,14 +145,14 @@ func (r *reader) warnNoCells(c cell.Config) {
 
 // warnUnusedTypes finds types that no physical cell has: a misspelt child type leaves its own behind.
 func (r *reader) warnUnusedTypes(c cell.Config) {
-	child := make(map[string]string, len(c.Types))
-	for _, t := range c.Types {
-		child[t.Name] = t.Child
-	}
-	used := map[string]bool{}
+	used, types := map[string]bool{}, c.Hierarchy()
 	for _, p := range c.Physical {
-		for t := p.Type; t != "" && !used[t]; t = child[t] {
-			used[t] = true
+		if used[p.Type] {
+			continue
+		}
+		levels, _ := types.Levels(p.Type) // the configuration is valid
+		for _, l := range levels {
+			used[l.Type] = true
 		}
 	}
 	for _, t := range c.Types {

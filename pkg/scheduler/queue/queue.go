@@ -19,6 +19,10 @@ type Gang struct {
 	Since int64
 	// GPUs is its size: GPUs, or CPU cells.
 	GPUs int
+	// CPU: they are CPU cells, of which Free and EndsBy say nothing.
+	CPU bool
+	// Lasts is how long it runs at most once it has started, in the caller's unit; 0: unknown.
+	Lasts int64
 	// Class is equal for gangs of which none can start where another couldn't a moment before.
 	Class any
 	// Data is the caller's.
@@ -26,19 +30,19 @@ type Gang struct {
 }
 
 // Reservations are how long a gang at the head of its virtual cluster waits before GPUs are held for it: others of its virtual
-// cluster that it couldn't preempt don't start any more. Gangs that GPUs don't help, such as those over a quota, don't count as
-// the head. 0: never.
+// cluster that it couldn't preempt don't start any more, unless they are known to end before it could start. Gangs that GPUs don't
+// help, such as those over a quota, don't count as the head. 0: never.
 type Reservations struct{ Guaranteed, Opportunistic int64 }
 
-// ReservationAfter is how long a guaranteed gang waits before the scheduler and the simulator hold GPUs for it. An hour made the
+// ReservationAfter is how long a guaranteed gang waits before the scheduler and the simulator hold GPUs for it, unless they are told otherwise. An hour made the
 // mean completion time of guaranteed jobs 2 to 8 % longer, six hours up to 16 % with some jobs and nothing with others, a day
 // nothing: docs/performance.md. Nothing is held for opportunistic gangs: even after a day it made their mean completion time 6
 // to 30 % longer on 64 GPUs.
 const ReservationAfter = 24 * time.Hour
 
-// DefaultReservations are those of the scheduler and the simulator, in a caller's unit of time.
-func DefaultReservations(unit time.Duration) Reservations {
-	return Reservations{Guaranteed: int64(ReservationAfter / unit)}
+// After returns the reservations of guaranteed gangs that have waited for some time, in a caller's unit of time.
+func After(wait, unit time.Duration) Reservations {
+	return Reservations{Guaranteed: int64(wait / unit)}
 }
 
 func (r Reservations) after(guaranteed bool) int64 {
@@ -59,6 +63,7 @@ type Queue struct {
 
 	rows map[rowKey]*row
 	n    int
+	now  int64 // of the last pass
 }
 
 type rowKey struct {
@@ -71,14 +76,24 @@ type row struct {
 	key     rowKey
 	waiting []*Gang
 	running int // GPUs
-	// reserves is the gang that GPUs are held for: the first of waiting that GPUs could help. nil if there is none.
-	reserves *Gang
+	// reserves is the gang that GPUs are held for: the first of waiting that GPUs could help. nil if there is none. It doesn't
+	// start before a time; 0: it could at any time.
+	reserves  *Gang
+	notBefore int64
+	// free are GPUs of the virtual cluster that no gang has, ends those that gangs have which end by a time.
+	free int
+	ends []ending
 	// unfit is how many of waiting, from the first on, were Unfit in this pass.
 	unfit int
 }
 
-// before is the order within a virtual cluster.
-func before(a, b *Gang) int {
+type ending struct {
+	at   int64
+	gpus int
+}
+
+// Before is the order within a virtual cluster.
+func Before(a, b *Gang) int {
 	return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Since, b.Since), cmp.Compare(a.Name, b.Name))
 }
 
@@ -98,10 +113,11 @@ func (q *Queue) row(g *Gang) *row {
 // Len returns how many gangs wait.
 func (q *Queue) Len() int { return q.n }
 
-// Add makes a gang wait. One that waits already, by virtual cluster and name, must not be added again.
+// Add makes a gang wait. One that waits already, by virtual cluster and name, must not be added again. Many are added fastest in
+// their order, by Before.
 func (q *Queue) Add(g *Gang) {
 	r := q.row(g)
-	i, _ := slices.BinarySearchFunc(r.waiting, g, before)
+	i, _ := slices.BinarySearchFunc(r.waiting, g, Before)
 	r.waiting = slices.Insert(r.waiting, i, g)
 	q.n++
 }
@@ -109,7 +125,7 @@ func (q *Queue) Add(g *Gang) {
 // Remove takes a gang out that no longer waits, and reports whether it did.
 func (q *Queue) Remove(g *Gang) bool {
 	r := q.row(g)
-	i, ok := slices.BinarySearchFunc(r.waiting, g, before)
+	i, ok := slices.BinarySearchFunc(r.waiting, g, Before)
 	if !ok {
 		return false
 	}
@@ -127,13 +143,53 @@ func (q *Queue) Started(g *Gang) { q.row(g).running += g.GPUs }
 // Ended is the end of what Started began.
 func (q *Queue) Ended(g *Gang) { q.row(g).running -= g.GPUs }
 
+// Free says how many GPUs of a virtual cluster no gang has that is counted as started.
+func (q *Queue) Free(vc string, gpus int) { q.row(&Gang{VC: vc}).free = gpus }
+
+// EndsBy says that a gang that was counted as started ends by a time.
+func (q *Queue) EndsBy(g *Gang, at int64) {
+	r := q.row(g)
+	r.ends = append(r.ends, ending{at, g.GPUs})
+}
+
 // Reservation returns the gang for whose sake another one doesn't start now; nil if none holds it up.
 func (q *Queue) Reservation(g *Gang) *Gang {
 	r := q.row(g)
-	if h := r.reserves; h != nil && h != g && h.Priority <= g.Priority && before(h, g) < 0 {
-		return h
+	h := r.reserves
+	switch {
+	case h == nil || h == g || h.Priority > g.Priority || Before(h, g) >= 0:
+		return nil
+	case g.Lasts > 0 && q.now+g.Lasts <= r.notBefore:
+		return nil // it is gone by then
 	}
-	return nil
+	return h
+}
+
+// Reserving returns the gangs that GPUs are held for since the last pass.
+func (q *Queue) Reserving() []*Gang {
+	var out []*Gang
+	for _, r := range q.rows {
+		if r.reserves != nil {
+			out = append(out, r.reserves)
+		}
+	}
+	return out
+}
+
+// earliest is when enough GPUs are free for a gang if nothing ends before it has to, 0 where that isn't known. It is never too late: a
+// gang may need more than as many GPUs, and others may run for longer than they should.
+func (r *row) earliest(g *Gang) int64 {
+	free := r.free
+	if g.CPU || free >= g.GPUs {
+		return 0 // it waits for GPUs in other places, or for none
+	}
+	slices.SortFunc(r.ends, func(a, b ending) int { return cmp.Compare(a.at, b.at) })
+	for _, e := range r.ends {
+		if free += e.gpus; free >= g.GPUs {
+			return e.at
+		}
+	}
+	return 0
 }
 
 // Order returns the gangs in the order in which they are to start.
@@ -195,12 +251,15 @@ const (
 	Waits
 	// Unfit: it waits for something that GPUs which end don't bring, such as a quota or a machine's repair; or it never starts.
 	Unfit
+	// Later: it wasn't looked at, as its virtual cluster has had its turn in this pass.
+	Later
 )
 
 // Pass tries all that wait, each once and in order, after something has changed. Where one couldn't start, its like are not
 // tried, nor are those that a reservation holds up: passed, unless it is nil, is called with these and with the gang on whose
 // account they wait. try calls Remove and Started where a gang starts, and may add others. An error ends the pass.
 func (q *Queue) Pass(now int64, try func(*Gang) (Attempt, error), passed func(g, cause *Gang)) error {
+	q.now = now
 	for _, r := range q.rows {
 		r.unfit = 0
 	}
@@ -228,7 +287,7 @@ func (q *Queue) Pass(now int64, try func(*Gang) (Attempt, error), passed func(g,
 		if err != nil {
 			return err
 		}
-		if a == Starts {
+		if a == Starts || a == Later {
 			continue
 		}
 		failed[g.Class] = failure{g, a}
@@ -247,6 +306,6 @@ func (q *Queue) reserve(g *Gang, a Attempt, now int64) {
 	if a == Unfit {
 		r.unfit++
 	} else if after := q.after(r.key.guaranteed); after > 0 && now-g.Since >= after {
-		r.reserves = g
+		r.reserves, r.notBefore = g, r.earliest(g)
 	}
 }

@@ -101,3 +101,41 @@ func TestWhatBecomesFreeIsHeldForAGangThatWaitedLong(t *testing.T) {
 	tried, _ = pass(t, &q, 104, Waits, "large")
 	assert.Contains(t, tried, "small", "it has started")
 }
+
+func TestOnlyWhatEndsInTimeStartsWhileGPUsAreHeld(t *testing.T) {
+	q := Queue{Reservations: Reservations{Guaranteed: 100}}
+	for i, end := range []int64{500, 300, 400} {
+		runs := gang("a", "runs", 5, int64(i), 4)
+		q.Started(runs)
+		q.EndsBy(runs, end)
+	}
+	q.Free("a", 1)
+	large := gang("a", "large", 5, 0, 8)
+	short, long, unknown := gang("a", "short", 5, 10, 1), gang("a", "long", 5, 11, 1), gang("a", "unknown", 5, 12, 1)
+	short.Lasts, long.Lasts = 200, 201
+	for _, g := range []*Gang{large, short, long, unknown} {
+		q.Add(g)
+	}
+	tried, passed := pass(t, &q, 200, Waits)
+	assert.Equal(t, []string{"large", "short"}, tried, "of 12 GPUs that are in use 8 are free at 400")
+	assert.Equal(t, []string{"long for large", "unknown for large"}, passed)
+	assert.Equal(t, []string{"large"}, names(q.Reserving()))
+	tried, _ = pass(t, &q, 201, Waits)
+	assert.Equal(t, []string{"large"}, tried, "it would end too late by now")
+
+	q.Free("a", 8)
+	tried, _ = pass(t, &q, 150, Waits)
+	assert.Equal(t, []string{"large"}, tried, "GPUs enough are free, in other places: what ends may help at any time")
+}
+
+func TestAGangWhoseTurnHasNotComeIsAsBefore(t *testing.T) {
+	q := Queue{Reservations: Reservations{Guaranteed: 10}}
+	first, second := gang("a", "first", 5, 0, 1), gang("a", "second", 5, 1, 1)
+	first.Class, second.Class = "same", "same"
+	q.Add(first)
+	q.Add(second)
+	tried, passed := pass(t, &q, 20, Later)
+	assert.Equal(t, []string{"first", "second"}, tried, "nothing is known of its like")
+	assert.Empty(t, passed)
+	assert.Empty(t, q.Reserving())
+}

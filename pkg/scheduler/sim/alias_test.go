@@ -38,8 +38,8 @@ func TestAConfigurationMayShareValuesWithOtherSteps(t *testing.T) {
 func TestAliasesThatGrowWithoutEndAreRefused(t *testing.T) {
 	for name, steps := range map[string]string{
 		"one that holds itself": "- {op: start, config: &c {physicalCluster: *c}}\n",
-		"a billion laughs": "- {op: inspect, comment: [&a [1,1,1,1,1,1,1,1,1,1], &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a], &c [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b], &d [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c], " +
-			"&e [*d,*d,*d,*d,*d,*d,*d,*d,*d,*d], &f [*e,*e,*e,*e,*e,*e,*e,*e,*e,*e]]}\n- {op: start, config: {physicalCluster: *f}}\n",
+		"a billion laughs": "- {op: start, config: [&a [1,1,1,1,1,1,1,1,1,1], &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a], &c [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b], &d [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c], " +
+			"&e [*d,*d,*d,*d,*d,*d,*d,*d,*d,*d], &f [*e,*e,*e,*e,*e,*e,*e,*e,*e,*e], &g [*f,*f,*f,*f,*f,*f,*f,*f,*f,*f]]}\n- {op: start, config: {physicalCluster: *g}}\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			said := ""

@@ -2,6 +2,7 @@
 // (Replay), or a trace of jobs in virtual time (Run).
 //
 // In: a configuration, and steps or jobs. Out: one answer per step, or a report of how well and how
-// fast the core placed the jobs. The core is the one that runs in a cluster, and the annotations are
-// read and written as there, so that what is seen here holds there.
+// fast the core placed the jobs. The core is the one that runs in a cluster. Steps have annotations, which are
+// read and written as there; the jobs of a trace are handed to the core as requests, and a decision that is measured
+// is the core's alone.
 package sim

@@ -43,7 +43,7 @@ func TestADrainLetsJobsFinishThatAreHeldBack(t *testing.T) {
 			jobs := append(preempted(one.nodes, one.pods),
 				trace.Job{ID: 9000, Arrival: 30, Duration: 10, VC: "A", Priority: -1, Pods: one.nodes, GPUsPerPod: 8})
 			var last sim.Record
-			r, err := sim.Run(t.Context(), eights(one.nodes, one.policy, one.policy), jobs, sim.Options{Drain: true, CoreOnly: true, Job: func(r sim.Record) { last = r }})
+			r, err := sim.Run(t.Context(), eights(one.nodes, one.policy, one.policy), jobs, sim.Options{Drain: true, Job: func(r sim.Record) { last = r }})
 			require.NoError(t, err)
 			require.Empty(t, r.Refused)
 			assert.Equal(t, len(jobs), r.Finished, "jobs that have finished")
@@ -62,7 +62,7 @@ func TestAJobIsAskedThoughOneOfAnotherPolicyWasHeldBack(t *testing.T) {
 			trace.Job{ID: 100, Arrival: 30, Duration: 10, VC: first, Priority: -1, Pods: 32, GPUsPerPod: 8},
 			trace.Job{ID: 101, Arrival: 31, Duration: 10, VC: "B", Priority: -1, Pods: 32, GPUsPerPod: 8})
 		var last sim.Record
-		_, err := sim.Run(t.Context(), eights(32, "fewer-kills", "start-now"), jobs, sim.Options{Drain: true, CoreOnly: true, Job: func(r sim.Record) { last = r }})
+		_, err := sim.Run(t.Context(), eights(32, "fewer-kills", "start-now"), jobs, sim.Options{Drain: true, Job: func(r sim.Record) { last = r }})
 		require.NoError(t, err)
 		return last.FirstStart
 	}
@@ -78,7 +78,7 @@ func TestARestartUnderWayAtTheEndIsNotUseful(t *testing.T) {
 		{ID: 2, Arrival: 1000, Duration: 10, VC: "A", Priority: -1, Pods: 2, GPUsPerPod: 8},
 	}
 	figure := func(drain bool) float64 {
-		r, err := sim.Run(t.Context(), eights(2, "", ""), jobs, sim.Options{Drain: drain, CoreOnly: true, Restart: 5000})
+		r, err := sim.Run(t.Context(), eights(2, "", ""), jobs, sim.Options{Drain: drain, Restart: 5000})
 		require.NoError(t, err)
 		return r.UsefulUtilisation
 	}
@@ -92,6 +92,6 @@ func TestARestartThatIsTooLongIsRefused(t *testing.T) {
 		{ID: 0, Duration: 100, VC: "A", Priority: -1, Pods: 2, GPUsPerPod: 8},
 		{ID: 1, Arrival: 10, Duration: 10, VC: "A", Pods: 1, GPUsPerPod: 8},
 	}
-	_, err := sim.Run(t.Context(), eights(2, "", ""), jobs, sim.Options{Drain: true, CoreOnly: true, Restart: 1<<63 - 1})
+	_, err := sim.Run(t.Context(), eights(2, "", ""), jobs, sim.Options{Drain: true, Restart: 1<<63 - 1})
 	require.ErrorContains(t, err, "seconds from 0 to ")
 }

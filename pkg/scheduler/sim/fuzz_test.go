@@ -24,7 +24,7 @@ func FuzzReplay(f *testing.F) {
 		}
 	}
 	f.Add([]byte(`[{"op":"start"},{"op":"schedule","pod":{"name":"p"},"podSchedulingSpec":"virtualCluster: A\nleafCellNumber: 1"},{"op":"addAllocatedPod","pod":"default/p"}]`))
-	f.Add([]byte("- inspect\n- start\n- {start: {healthyNodes: [a0]}}\n"))
+	f.Add([]byte("- inspect\n- {op: start, healthyNodes: [a0]}\n- {op: inspect, node: a0}\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		o := sim.ReplayOptions{Verify: true, Config: &sim.Source{Name: "fuzz.yaml", Data: []byte(clusters[0])},
 			ReadFile: func(string) ([]byte, error) { return nil, fs.ErrNotExist }}

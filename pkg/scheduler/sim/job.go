@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"container/heap"
 	"fmt"
-	"strings"
 
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 	"github.com/openpai/paictl/pkg/scheduler/queue"
@@ -14,8 +13,9 @@ import (
 // job is a job of the trace while it waits, runs, or is over.
 type job struct {
 	trace.Job
-	queued queue.Gang
-	pods   []*pod
+	queued  queue.Gang
+	request *cell.Request
+	pods    []cell.PodID
 	// left are the seconds that it still has to run, life counts how often its pods were made.
 	left, life int
 	// began is when it started last; -1 while it waits. starting are the seconds since then that it does no work.
@@ -28,36 +28,20 @@ type job struct {
 	waited bool
 }
 
-// pod is a pod of a job: new after each kill, as a controller makes a new one in a cluster.
-type pod struct {
-	id         cell.PodID
-	name, text string
-	request    *cell.Request
-}
-
-// makePods makes the pods of the next life. Each has its own copy of the annotation, as pods in a cluster do.
+// makePods makes the pods of the next life: new after each kill, as a controller makes new ones in a cluster.
 func (j *job) makePods() {
 	j.life++
-	spec := specText(j.Job)
-	j.pods = make([]*pod, j.Pods)
+	j.pods = make([]cell.PodID, j.Pods)
 	for i := range j.pods {
-		name := fmt.Sprintf("default/job-%d-%d", j.ID, i)
-		j.pods[i] = &pod{id: cell.PodID(fmt.Sprintf("%s-%d", name, j.life)), name: name, text: strings.Clone(spec)}
+		j.pods[i] = cell.PodID(fmt.Sprintf("default/job-%d-%d-%d", j.ID, i, j.life))
 	}
 }
 
-// specText is the annotation of a job's pods.
-func specText(j trace.Job) string {
-	return fmt.Sprintf(`virtualCluster: %q
-priority: %d
-leafCellNumber: %d
-ignoreK8sSuggestedNodes: true
-affinityGroup:
-  name: default/job-%d
-  members:
-  - podNumber: %d
-    leafCellNumber: %d
-`, j.VC, j.Priority, j.GPUsPerPod, j.ID, j.Pods, j.GPUsPerPod)
+// requestOf is what each pod of a job asks for.
+func requestOf(j *trace.Job) *cell.Request {
+	name := fmt.Sprintf("default/job-%d", j.ID)
+	return &cell.Request{VirtualCluster: j.VC, Priority: j.Priority, Gang: name,
+		Root: cell.Group{Name: name, Pods: []cell.PodSet{{Count: j.Pods, Cells: j.GPUsPerPod}}}}
 }
 
 // class is what jobs have in common of which one can't start if another couldn't.

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/openpai/paictl/pkg/scheduler/annotation"
@@ -29,18 +30,16 @@ type ReplayOptions struct {
 // that is malformed or fails is answered like any other, and the next is run. Replay itself fails if
 // the file is no list, out fails, or the context ends.
 func Replay(ctx context.Context, file string, data []byte, o ReplayOptions, out func(*Line) error) error {
-	steps, err := readSteps(file, data)
-	if err != nil {
-		return err
+	var steps []step
+	if _, findings := strictyaml.Decode(file, data, &steps); findings.Err() != nil {
+		return findings
 	}
 	r := NewStepper(file, o)
 	for i := range steps {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		line := r.run(&steps[i])
-		steps[i].node = nil
-		if err := out(line); err != nil {
+		if err := out(r.answer(&steps[i])); err != nil {
 			return err
 		}
 	}
@@ -67,12 +66,11 @@ func NewStepper(file string, o ReplayOptions) *Stepper {
 
 // Step runs one step, written as a map in YAML or JSON.
 func (r *Stepper) Step(text []byte) *Line {
-	var raw rawStep
-	if _, findings := strictyaml.Decode(r.file, text, &raw); findings.Err() != nil {
-		r.steps++
-		return &Line{Step: r.steps, Result: Failed, Reason: findings.Error()}
+	s := step{line: 1, column: 1}
+	if _, findings := strictyaml.Decode(r.file, text, &s); findings.Err() != nil {
+		s.findings = findings
 	}
-	return r.run(&raw)
+	return r.answer(&s)
 }
 
 // replayPod is a pod that a step has named.
@@ -87,21 +85,19 @@ type replayPod struct {
 	slot, at int
 }
 
-// run runs one step. A panic below is a bug, and no reason to keep the other answers back.
-func (r *Stepper) run(raw *rawStep) (line *Line) {
+// answer runs one step. A panic below is a bug, and no reason to keep the other answers back.
+func (r *Stepper) answer(s *step) (line *Line) {
 	r.steps++
-	s, err := newStep(r.file, r.steps, raw.node)
-	line = &Line{Step: r.steps, Op: s.op}
+	line = &Line{Step: r.steps, Op: s.op, Result: OK}
 	defer func() {
 		if p := recover(); p != nil {
 			line.Result, line.Reason = Failed, panicked(p).Error()
 		}
 	}()
-	if err == nil {
-		err = r.do(s, line)
-	}
-	if err != nil {
-		line.Result, line.Reason = Failed, err.Error()
+	if len(s.findings) > 0 {
+		line.Result, line.Reason = Failed, reasons(s.findings)
+	} else if err := r.do(s, line); err != nil {
+		line.Result, line.Reason = Failed, fmt.Sprintf("%s:%d:%d: %v", r.file, s.line, s.column, err)
 	}
 	if r.Verify && r.core != nil {
 		if err := r.core.Check(); err != nil {
@@ -111,35 +107,30 @@ func (r *Stepper) run(raw *rawStep) (line *Line) {
 	return line
 }
 
-// do carries a step out. An error is a mistake in the step's writing.
 func (r *Stepper) do(s *step, line *Line) error {
-	line.Result = OK
-	if s.op == "start" {
-		return r.start(s, line)
+	if s.operation == nil {
+		return s.unknown()
 	}
-	if r.core == nil {
-		return s.mistake(nil, "op", `begin with the step {op: start, config: FILE}`, "nothing is started")
+	if r.core == nil && s.op != "start" {
+		return errors.New("op: nothing is started; begin with the step {op: start, config: FILE}")
 	}
-	switch s.op {
-	case "inspect":
-		line.Cluster = &Cluster{Groups: groupsOf(r.core.Gangs()), PhysicalCluster: r.core.Physical(), VirtualClusters: r.core.Virtual()}
-		return nil
-	case "setNodeBad", "setNodeHealthy":
-		return r.setNode(s, line)
+	return s.run(r, line)
+}
+
+// run tells the state of everything.
+func (*inspectStep) run(r *Stepper, line *Line) error {
+	line.Cluster = &Cluster{Groups: groupsOf(r.core.Gangs()), PhysicalCluster: r.core.Physical(), VirtualClusters: r.core.Virtual()}
+	return nil
+}
+
+// run changes a node's health.
+func (s *nodeStep) run(r *Stepper, line *Line) error {
+	if s.Node == "" {
+		return errors.New(`node: the node is missing; write its name, such as "node: n0"`)
 	}
-	p, err := r.pod(s, line)
-	if err != nil {
-		return err
-	}
-	switch s.op {
-	case "schedule":
-		return r.schedule(s, p, line)
-	case "addAllocatedPod":
-		return r.add(s, p, line)
-	case "deleteAllocatedPod":
-		r.deleteAllocated(p, line)
-	case "deleteUnallocatedPod":
-		r.deleteUnallocated(p, line)
+	r.core.SetNode(s.Node, s.Op == "setNodeHealthy")
+	if r.core.Devices(s.Node) == nil {
+		line.Reason = fmt.Sprintf("the configuration has no node %q; nothing is changed", s.Node)
 	}
 	return nil
 }
@@ -149,33 +140,12 @@ func (l *Line) refuse(format string, args ...any) {
 	l.Result, l.Reason = string(cell.Refuse), fmt.Sprintf(format, args...)
 }
 
-// setNode changes a node's health.
-func (r *Stepper) setNode(s *step, line *Line) error {
-	name, err := s.text("node")
-	if err != nil {
-		return err
-	}
-	if name == "" {
-		return s.mistake(nil, "node", `write the node's name, such as "node: n0"`, "the node is missing")
-	}
-	r.core.SetNode(name, s.op == "setNodeHealthy")
-	if r.core.Devices(name) == nil {
-		line.Reason = fmt.Sprintf("the configuration has no node %q; nothing is changed", name)
-	}
-	return nil
-}
-
 // pod returns the pod that a step is about, with the request that it has or gets.
-func (r *Stepper) pod(s *step, line *Line) (*replayPod, error) {
-	name, err := s.pod()
-	if err != nil {
-		return nil, err
+func (r *Stepper) pod(name podName, spec string, line *Line) (*replayPod, error) {
+	if name.id == "" {
+		return nil, errors.New(`pod: the pod is missing; write an id, such as "pod: p1"`)
 	}
 	line.Pod = name.id
-	spec, err := s.document("podSchedulingSpec")
-	if err != nil {
-		return nil, err
-	}
 	p := r.pods[name.id]
 	if p == nil {
 		p = &replayPod{podName: name, at: -1}

@@ -3,7 +3,6 @@ package sim
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/openpai/paictl/pkg/scheduler/annotation"
 	"github.com/openpai/paictl/pkg/scheduler/cell"
@@ -15,28 +14,24 @@ type names map[string]bool
 // Has implements cell.Nodes.
 func (n names) Has(name string) bool { return n[name] }
 
-// schedule asks for a place.
-func (r *Stepper) schedule(s *step, p *replayPod, line *Line) error {
-	phase := cell.Filtering
-	text, err := s.text("phase")
+// run asks for a place.
+func (s *scheduleStep) run(r *Stepper, line *Line) error {
+	p, err := r.pod(s.Pod, s.Spec.text, line)
 	if err != nil {
 		return err
 	}
-	switch {
-	case text == "" || strings.EqualFold(text, "Filtering"):
-	case strings.EqualFold(text, "Preempting"):
+	phase := cell.Filtering
+	switch s.Phase {
+	case "", "Filtering":
+	case "Preempting":
 		phase = cell.Preempting
 	default:
-		return s.mistake(s.fields["phase"], "phase", "write Filtering or Preempting", "there is no phase %q", text)
-	}
-	list, all, err := s.names("suggestedNodes")
-	if err != nil {
-		return err
+		return fmt.Errorf("phase: there is no phase %q; write Filtering or Preempting", s.Phase)
 	}
 	var suggested cell.Nodes
-	if !all {
+	if s.SuggestedNodes != nil {
 		set := names{}
-		for _, n := range list {
+		for _, n := range s.SuggestedNodes {
 			set[n] = true
 		}
 		suggested = set
@@ -59,17 +54,9 @@ func (r *Stepper) schedule(s *step, p *replayPod, line *Line) error {
 	return nil
 }
 
-// add accepts the last bind of a pod, or takes a pod over that runs already.
-func (r *Stepper) add(s *step, p *replayPod, line *Line) error {
-	info, err := s.document("podBindInfo")
-	if err != nil {
-		return err
-	}
-	isolation, err := s.isolation("podLeafCellIsolation")
-	if err != nil {
-		return err
-	}
-	node, err := s.text("node")
+// run accepts the last bind of a pod, or takes a pod over that runs already.
+func (s *addStep) run(r *Stepper, line *Line) error {
+	p, err := r.pod(s.Pod, s.Spec.text, line)
 	if err != nil {
 		return err
 	}
@@ -81,21 +68,21 @@ func (r *Stepper) add(s *step, p *replayPod, line *Line) error {
 		return nil
 	}
 	notes, bind := p.notes, p.bind
-	if info != "" {
-		notes = annotation.Bound{BindInfo: info, Isolation: isolation}
+	if s.BindInfo.text != "" {
+		notes = annotation.Bound{BindInfo: s.BindInfo.text, Isolation: s.Isolation}
 	} else if bind == nil {
 		line.refuse("pod %s has no podBindInfo, and no bind that it could accept", p.id)
 		return nil
 	}
 	at, slot := (*cell.Placement)(nil), 0
-	if info == "" {
+	if s.BindInfo.text == "" {
 		at, slot = bind.Placement, bind.Slot
 	} else if at, slot, err = annotation.ReadBound(p.request, notesOf(notes)); err != nil {
 		line.refuse("%s", err)
 		return nil
 	}
-	if have := at.Pods[slot].Node; node != "" && node != have {
-		line.refuse("the pod is bound to %s, not to %s", have, node)
+	if have := at.Pods[slot].Node; s.Node != "" && s.Node != have {
+		line.refuse("the pod is bound to %s, not to %s", have, s.Node)
 		return nil
 	}
 	downgrades, err := r.core.Allocate(cell.PodID(p.id), p.request, at, slot)
@@ -147,6 +134,20 @@ func notesOf(b annotation.Bound) map[string]string {
 		}
 	}
 	return out
+}
+
+// run ends a pod.
+func (s *deleteStep) run(r *Stepper, line *Line) error {
+	p, err := r.pod(s.Pod, s.Spec.text, line)
+	if err != nil {
+		return err
+	}
+	if s.Op == "deleteAllocatedPod" {
+		r.deleteAllocated(p, line)
+	} else {
+		r.deleteUnallocated(p, line)
+	}
+	return nil
 }
 
 // deleteAllocated ends a pod that runs.
@@ -211,9 +212,4 @@ func withGang(list []ChangedGang, c ChangedGang) []ChangedGang {
 		return list
 	}
 	return append(list, c)
-}
-
-// describe is an error in one line.
-func describe(format string, args ...any) string {
-	return strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " ")
 }

@@ -1,10 +1,10 @@
 package sim
 
 import (
+	"errors"
+	"fmt"
 	"path/filepath"
 	"strings"
-
-	"gopkg.in/yaml.v3"
 
 	"github.com/openpai/paictl/pkg/scheduler/annotation"
 	"github.com/openpai/paictl/pkg/scheduler/cell"
@@ -12,14 +12,10 @@ import (
 	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
-// start begins, or begins again: a new scheduler that knows what the pods' annotations say, and
+// run begins, or begins again: a new scheduler that knows what the pods' annotations say, and
 // nothing else.
-func (r *Stepper) start(s *step, line *Line) error {
-	healthy, all, err := s.names("healthyNodes")
-	if err != nil {
-		return err
-	}
-	source, err := r.source(s, line)
+func (s *startStep) run(r *Stepper, line *Line) error {
+	source, err := r.source(s.Config, line)
 	if err != nil || line.Result != OK {
 		return err
 	}
@@ -37,7 +33,8 @@ func (r *Stepper) start(s *step, line *Line) error {
 		return nil
 	}
 	r.config, r.core = next, core
-	if all {
+	healthy := []string(s.HealthyNodes)
+	if healthy == nil {
 		healthy = core.Nodes()
 	}
 	for _, n := range healthy {
@@ -48,32 +45,27 @@ func (r *Stepper) start(s *step, line *Line) error {
 }
 
 // source is the configuration that a start uses; nil is the one of the start before.
-func (r *Stepper) source(s *step, line *Line) (*Source, error) {
-	n := s.fields["config"]
+func (r *Stepper) source(c *document, line *Line) (*Source, error) {
 	switch {
-	case n == nil && r.core != nil:
+	case c == nil && r.core != nil:
 		return nil, nil
-	case n == nil && r.Config != nil:
+	case c == nil && r.Config != nil:
 		return r.Config, nil
-	case n == nil:
-		return nil, s.mistake(nil, "config", "write config: FILE, or give --config FILE", "there is no configuration")
-	case n.Kind == yaml.ScalarNode && strings.TrimSpace(n.Value) == "":
-		line.Result, line.Reason = ConfigRejected, describe("%s:%d: config: it is empty; write the name of a file, or YAML", s.file, n.Line)
-		return nil, nil
-	case n.Kind == yaml.ScalarNode && !strings.ContainsAny(n.Value, "\n{") && !strings.Contains(n.Value, ": "):
-		path := n.Value
-		if !filepath.IsAbs(path) && s.file != "-" {
-			path = filepath.Join(filepath.Dir(s.file), path)
-		}
-		data, err := r.ReadFile(path)
-		if err != nil {
-			line.Result, line.Reason = ConfigRejected, describe("%s:%d: config: %v", s.file, n.Line, err)
-			return nil, nil
-		}
-		return &Source{path, data}, nil
+	case c == nil:
+		return nil, errors.New("config: there is no configuration; write config: FILE, or give --config FILE")
+	case c.written || strings.ContainsAny(c.text, "\n{") || strings.Contains(c.text, ": "):
+		return &Source{fmt.Sprintf("%s:%d", r.file, c.line), []byte(c.text)}, nil
 	}
-	text, err := s.document("config")
-	return &Source{describe("%s:%d", s.file, n.Line), []byte(text)}, err
+	path := c.text
+	if !filepath.IsAbs(path) && r.file != "-" {
+		path = filepath.Join(filepath.Dir(r.file), path)
+	}
+	data, err := r.ReadFile(path)
+	if err != nil {
+		line.Result, line.Reason = ConfigRejected, fmt.Sprintf("%s:%d: config: %v; write the name of a file, or YAML", r.file, c.line, err)
+		return nil, nil
+	}
+	return &Source{path, data}, nil
 }
 
 // reasons joins findings to one text.

@@ -31,8 +31,6 @@ type Options struct {
 	Meter Meter
 	// Progress is called with how many of all jobs have arrived.
 	Progress func(arrived, all int)
-	// CoreOnly leaves out reading and writing annotations, to see what the core alone costs.
-	CoreOnly bool
 	// Core replaces the scheduler, all its nodes healthy.
 	Core Core
 	// Drain goes on after the last arrival until every job has finished.
@@ -42,6 +40,9 @@ type Options struct {
 	Checkpoint int
 	// Restart is how many seconds each start after a kill takes, in which the job holds its GPUs and does no work.
 	Restart int
+	// ReservationAfter is how long a guaranteed job waits before GPUs are held for it. 0: as long as in a cluster by default;
+	// negative: for ever.
+	ReservationAfter time.Duration
 	// Job is called at the end with what became of each job, in order of arrival.
 	Job func(Record)
 }
@@ -58,7 +59,6 @@ type run struct {
 	Options
 	topology *topology
 	quota    map[string]int
-	codec    codec
 	watch    stopwatch
 	count    counts
 
@@ -122,10 +122,7 @@ func newRun(c cell.Config, jobs []trace.Job, o Options) (*run, error) {
 		return nil, err
 	}
 	r := &run{Options: o, topology: t, quota: map[string]int{}, owner: map[cell.PodID]*job{}, guaranteed: map[string]map[int]int{},
-		codec: textCodec{}, queue: queue.Queue{Reservations: queue.DefaultReservations(time.Second)}, watch: stopwatch{meter: o.Meter}, count: newCounts()}
-	if o.CoreOnly {
-		r.codec = directCodec{}
-	}
+		queue: queue.Queue{Reservations: queue.After(cmp.Or(o.ReservationAfter, queue.ReservationAfter), time.Second)}, watch: stopwatch{meter: o.Meter}, count: newCounts()}
 	for _, v := range c.VirtualClusters {
 		r.quota[v.Name] = t.owned(v)
 		r.guaranteed[v.Name] = map[int]int{}
@@ -164,7 +161,7 @@ func (r *run) take(c cell.Config, jobs []trace.Job) error {
 		if j.GPUs() > r.topology.gpus {
 			return hint.Errorf("remove it, or make it smaller", "job %d: it wants %d GPUs of the cluster's %d", j.ID, j.GPUs(), r.topology.gpus)
 		}
-		one := &job{Job: j, left: j.Duration, began: -1, first: -1, finish: -1}
+		one := &job{Job: j, request: requestOf(&j), left: j.Duration, began: -1, first: -1, finish: -1}
 		one.queued = one.gang(policy[j.VC])
 		r.jobs = append(r.jobs, one)
 	}
@@ -254,15 +251,15 @@ func (r *run) pass() error {
 func (r *run) free(j *job) error {
 	since := r.watch.now()
 	for _, p := range j.pods {
-		downgrades, ok := r.Core.DeleteAllocated(p.id)
+		downgrades, ok := r.Core.DeleteAllocated(p)
 		if !ok {
-			return fmt.Errorf("job %d: the scheduler doesn't know its pod %s", j.ID, p.id)
+			return fmt.Errorf("job %d: the scheduler doesn't know its pod %s", j.ID, p)
 		}
 		r.count.downgrades += len(downgrades)
 	}
 	r.watch.deletes += r.watch.now() - since
 	for _, p := range j.pods {
-		delete(r.owner, p.id)
+		delete(r.owner, p)
 	}
 	j.began = -1
 	r.hold(j, -j.GPUs())

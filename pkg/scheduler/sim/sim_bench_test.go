@@ -17,16 +17,11 @@ import (
 // the jobs. PAICTL_TRACE_SEEDS has other seeds.
 //
 //	go test ./pkg/scheduler/sim -run '^$' -bench 'Trace/512/seed7' -benchtime 1x
-func BenchmarkTrace(b *testing.B) { eachTrace(b, seeds(b), sim.Options{}) }
-
-// BenchmarkTraceCoreOnly is the same without annotations, for the first seed.
-func BenchmarkTraceCoreOnly(b *testing.B) { eachTrace(b, seeds(b)[:1], sim.Options{CoreOnly: true}) }
-
-func eachTrace(b *testing.B, seeds []uint64, o sim.Options) {
+func BenchmarkTrace(b *testing.B) {
 	for _, gpus := range trace.Sizes() {
 		b.Run(strconv.Itoa(gpus), func(b *testing.B) {
-			for _, seed := range seeds {
-				b.Run(fmt.Sprintf("seed%d", seed), func(b *testing.B) { benchmarkTrace(b, gpus, seed, o) })
+			for _, seed := range seeds(b) {
+				b.Run(fmt.Sprintf("seed%d", seed), func(b *testing.B) { benchmarkTrace(b, gpus, seed) })
 			}
 		})
 	}
@@ -46,10 +41,10 @@ func seeds(b *testing.B) []uint64 {
 	return out
 }
 
-func benchmarkTrace(b *testing.B, gpus int, seed uint64, o sim.Options) {
+func benchmarkTrace(b *testing.B, gpus int, seed uint64) {
 	tr, err := trace.Generate(gpus, seed)
 	require.NoError(b, err)
-	o.Meter = sim.System()
+	o := sim.Options{Meter: sim.System()}
 	var r *sim.Report
 	for b.Loop() {
 		r, err = sim.Run(b.Context(), tr.Config, tr.Jobs, o)

@@ -2,100 +2,183 @@ package sim
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
-	"io"
+	"maps"
+	"slices"
+	"strings"
 
 	"gopkg.in/yaml.v3"
 
 	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
-// rawStep is one entry of a steps file as it was written.
-type rawStep struct{ node *yaml.Node }
-
-// DecodeNode implements strictyaml.NodeDecoder. It takes everything: a step that makes no sense is
-// answered when its turn comes, so that the others are run.
-func (r *rawStep) DecodeNode(_ *strictyaml.Decoder, n *yaml.Node, _ strictyaml.Path) { r.node = n }
-
-// readSteps reads a list of steps in YAML or JSON. It fails only if the text is neither, or no list.
-func readSteps(file string, data []byte) ([]rawStep, error) {
-	if list := bytes.TrimSpace(data); len(list) > 0 && list[0] == '[' && json.Valid(data) {
-		return readJSON(data)
-	}
-	var steps []rawStep
-	if _, findings := strictyaml.Decode(file, data, &steps); findings.Err() != nil {
-		return nil, findings
-	}
-	return steps, nil
+// step is one entry of a steps file: a map with op and the fields of that operation.
+type step struct {
+	line, column int
+	op           string
+	operation    // nil in a step that makes no sense
+	findings     strictyaml.Findings
 }
 
-// readJSON reads a list in JSON, which is much faster to read than as YAML, and has escapes that
-// YAML hasn't.
-func readJSON(data []byte) ([]rawStep, error) {
-	r := jsonReader{dec: json.NewDecoder(bytes.NewReader(data)), data: data, line: 1}
-	r.dec.UseNumber()
-	n, err := r.value()
+// operation is what a step does. An error is a mistake in the step's writing.
+type operation interface {
+	run(r *Stepper, line *Line) error
+}
+
+// The operations, with the fields that each takes.
+type (
+	startStep struct {
+		Op           string    `yaml:"op"`
+		Config       *document `yaml:"config"`
+		HealthyNodes nodeNames `yaml:"healthyNodes"`
+	}
+	scheduleStep struct {
+		Op             string    `yaml:"op"`
+		Pod            podName   `yaml:"pod"`
+		Spec           document  `yaml:"podSchedulingSpec"`
+		Phase          string    `yaml:"phase"`
+		SuggestedNodes nodeNames `yaml:"suggestedNodes"`
+	}
+	addStep struct {
+		Op        string   `yaml:"op"`
+		Pod       podName  `yaml:"pod"`
+		Spec      document `yaml:"podSchedulingSpec"`
+		BindInfo  document `yaml:"podBindInfo"`
+		Isolation string   `yaml:"podLeafCellIsolation"`
+		Node      string   `yaml:"node"`
+	}
+	deleteStep struct {
+		Op   string   `yaml:"op"`
+		Pod  podName  `yaml:"pod"`
+		Spec document `yaml:"podSchedulingSpec"`
+	}
+	nodeStep struct {
+		Op   string `yaml:"op"`
+		Node string `yaml:"node"`
+	}
+	inspectStep struct {
+		Op string `yaml:"op"`
+	}
+)
+
+var operations = map[string]func() operation{
+	"start":                func() operation { return &startStep{} },
+	"schedule":             func() operation { return &scheduleStep{} },
+	"addAllocatedPod":      func() operation { return &addStep{} },
+	"deleteAllocatedPod":   func() operation { return &deleteStep{} },
+	"deleteUnallocatedPod": func() operation { return &deleteStep{} },
+	"setNodeBad":           func() operation { return &nodeStep{} },
+	"setNodeHealthy":       func() operation { return &nodeStep{} },
+	"inspect":              func() operation { return &inspectStep{} },
+}
+
+// DecodeNode implements strictyaml.NodeDecoder. It keeps the findings: a step that makes no sense is answered when its
+// turn comes, so that the others are run.
+func (s *step) DecodeNode(d *strictyaml.Decoder, n *yaml.Node, _ strictyaml.Path) {
+	s.line, s.column = n.Line, n.Column
+	var head struct {
+		Op     string                        `yaml:"op"`
+		Fields map[string]strictyaml.Ignored `yaml:",inline"`
+	}
+	s.findings = d.Apart(n, &head)
+	s.op = head.Op
+	if create := operations[s.op]; create != nil && len(s.findings) == 0 {
+		s.operation = create()
+		s.findings = d.Apart(n, s.operation)
+	}
+}
+
+// unknown says that a step has an operation that isn't there, or none.
+func (s *step) unknown() error {
+	names := slices.Sorted(maps.Keys(operations))
+	if near := strictyaml.Nearest(s.op, names); near != "" {
+		return fmt.Errorf("op: there is no operation %q; did you mean %q?", s.op, near)
+	}
+	return fmt.Errorf("op: there is no operation %q; write one of %s", s.op, strings.Join(names, ", "))
+}
+
+// document is YAML inside a step: as text, or written as part of the step.
+type document struct {
+	text    string
+	line    int
+	written bool // as part of the step
+}
+
+// DecodeNode implements strictyaml.NodeDecoder.
+func (v *document) DecodeNode(d *strictyaml.Decoder, n *yaml.Node, path strictyaml.Path) {
+	v.line, v.written = n.Line, n.Kind != yaml.ScalarNode
+	if !v.written {
+		d.Value(n, path, &v.text)
+		return
+	}
+	b, err := yaml.Marshal(plain(n))
 	if err != nil {
-		return nil, err
+		d.Report(n, path, "yaml/type", fmt.Sprintf("can't be written as YAML: %v", err), "write it as text")
+		return
 	}
-	steps := make([]rawStep, len(n.Content))
-	for i, c := range n.Content {
-		steps[i].node = c
-	}
-	return steps, nil
+	v.text = string(bytes.TrimSpace(b))
 }
 
-// jsonReader makes YAML nodes from JSON, so that there is one way to read a step.
-type jsonReader struct {
-	dec  *json.Decoder
-	data []byte
-	line int
-	read int64
+// plain copies a value with what its aliases stand for: their anchors may lie elsewhere in the steps. The parser has
+// bounded what that can come to.
+func plain(n *yaml.Node) *yaml.Node {
+	for n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	out := *n
+	out.Anchor, out.Content, out.Style = "", nil, n.Style&^yaml.FlowStyle // so that mistakes have lines
+	for _, c := range n.Content {
+		out.Content = append(out.Content, plain(c))
+	}
+	return &out
 }
 
-// at returns the line that the decoder is at.
-func (r *jsonReader) at() int {
-	now := r.dec.InputOffset()
-	r.line += bytes.Count(r.data[r.read:now], []byte("\n"))
-	r.read = now
-	return r.line
+// nodeNames are names of nodes; nil is all of them, which "*" is, too.
+type nodeNames []string
+
+// DecodeNode implements strictyaml.NodeDecoder.
+func (l *nodeNames) DecodeNode(d *strictyaml.Decoder, n *yaml.Node, path strictyaml.Path) {
+	if n.Kind != yaml.ScalarNode || n.Value != "*" {
+		d.Value(n, path, (*[]string)(l))
+	}
 }
 
-func (r *jsonReader) value() (*yaml.Node, error) {
-	token, err := r.dec.Token()
-	if err != nil {
-		return nil, err
+// podName is how a step names a pod: an id as text, or {namespace, name, uid}.
+type podName struct {
+	// id tells pods apart, name is namespace/name.
+	id, name string
+}
+
+// DecodeNode implements strictyaml.NodeDecoder.
+func (p *podName) DecodeNode(d *strictyaml.Decoder, n *yaml.Node, path strictyaml.Path) {
+	if n.Kind == yaml.ScalarNode {
+		d.Value(n, path, &p.id)
+		p.name = inNamespace("", p.id)
+		return
 	}
-	n := &yaml.Node{Kind: yaml.ScalarNode, Line: r.at()}
-	switch v := token.(type) {
-	case json.Delim:
-		n.Kind, n.Tag = yaml.SequenceNode, "!!seq"
-		if v == '{' {
-			n.Kind, n.Tag = yaml.MappingNode, "!!map"
-		}
-		for r.dec.More() {
-			c, err := r.value()
-			if err != nil {
-				return nil, err
-			}
-			n.Content = append(n.Content, c)
-		}
-		_, err = r.dec.Token()
-	case string:
-		n.Tag, n.Value = "!!str", v
-	case json.Number:
-		n.Tag, n.Value = "!!float", v.String()
-		if _, e := v.Int64(); e == nil {
-			n.Tag = "!!int"
-		}
-	case bool:
-		n.Tag, n.Value = "!!bool", fmt.Sprint(v)
-	default:
-		n.Tag, n.Value = "!!null", "null"
+	var given struct {
+		Namespace string `yaml:"namespace"`
+		Name      string `yaml:"name"`
+		UID       string `yaml:"uid"`
 	}
-	if err == io.EOF { // the decoder returns it as it is
-		err = io.ErrUnexpectedEOF
+	if n.Kind == yaml.MappingNode {
+		d.Value(n, path, &given)
 	}
-	return n, err
+	if given.Name == "" {
+		d.Report(n, path.With("name"), "replay/pod", "the name is missing", `write an id, such as "pod: p1", or {namespace: default, name: p1, uid: 1}`)
+	}
+	p.name = inNamespace(given.Namespace, given.Name)
+	if p.id = given.UID; p.id == "" {
+		p.id = p.name
+	}
+}
+
+func inNamespace(namespace, name string) string {
+	if namespace == "" && strings.Contains(name, "/") {
+		return name
+	}
+	if namespace == "" {
+		namespace = "default"
+	}
+	return namespace + "/" + name
 }

@@ -45,14 +45,18 @@ func newTopology(c cell.Config) (*topology, error) {
 	}
 	t := &topology{chains: map[string][]stage{}, leaves: map[string]map[int32]leaf{}, pinned: map[string]int{}, sizes: map[string]int{},
 		cpuPinned: map[string]int{}, cpuSizes: map[string]int{}}
-	nodes := map[string]bool{}
+	nodes, types := map[string]bool{}, c.Hierarchy()
 	for _, x := range c.Types {
 		nodes[x.Name] = x.Node
 	}
 	for i := range top {
 		stages := t.chains[top[i].Type]
 		if stages == nil {
-			stages = steps(&top[i])
+			levels, err := types.Levels(top[i].Type)
+			if err != nil {
+				return nil, err
+			}
+			stages = stagesOf(levels)
 			t.chains[top[i].Type] = stages
 		}
 		if slices.Contains(c.Processors, stages[0].name) {
@@ -72,23 +76,13 @@ func sizesOf(stages []stage, to map[string]int) {
 	}
 }
 
-// steps lists the levels of a chain from its first cell.
-func steps(top *cell.Expanded) []stage {
-	var down []string
-	for x := top; ; x = &x.Children[0] {
-		down = append(down, x.Type)
-		if len(x.Children) == 0 {
-			break
-		}
-	}
-	out, gpus := make([]stage, len(down)), 1
-	for i := range down {
-		x := top
-		for range len(down) - 1 - i {
-			x = &x.Children[0]
-		}
-		gpus *= max(len(x.Children), 1)
-		out[i] = stage{x.Type, gpus}
+// stagesOf turns levels over, and counts the GPUs of each.
+func stagesOf(levels []cell.Level) []stage {
+	var out []stage
+	gpus := 1
+	for _, l := range slices.Backward(levels) {
+		gpus *= max(l.Children, 1)
+		out = append(out, stage{l.Type, gpus})
 	}
 	return out
 }

@@ -93,31 +93,26 @@ func (r *run) owners(j *job, victims []cell.Victim) ([]*job, error) {
 	return out, nil
 }
 
-// decide is one decision, as the scheduler makes it under its lock: the pod's annotation is read, the core is asked,
-// and where it binds in the filter phase the annotations are made and the place is taken.
+// decide is one decision, as the scheduler makes it under its lock: the core is asked, and where it binds in the filter
+// phase the place is taken.
 func (r *run) decide(j *job, i int, phase cell.Phase) (cell.Decision, error) {
-	p := j.pods[i]
+	pod := j.pods[i]
 	since := r.watch.now()
-	request, err := r.codec.read(j, p)
-	if err != nil {
-		return cell.Decision{}, fmt.Errorf("job %d: %w", j.ID, err)
-	}
-	d := r.Core.Schedule(p.id, request, phase, nil)
+	d := r.Core.Schedule(pod, j.request, phase, nil)
 	bound := d.Result == cell.Bind && phase == cell.Filtering
 	var downgrades []cell.Downgrade
+	var err error
 	if bound {
-		r.codec.write(request, &d)
-		downgrades, err = r.Core.Allocate(p.id, request, d.Placement, d.Slot)
+		downgrades, err = r.Core.Allocate(pod, j.request, d.Placement, d.Slot)
 	}
 	r.watch.decided(since, i == 0, bound)
 	r.count.decisions++
 	r.count.downgrades += len(downgrades)
-	p.request = request
 	if err != nil {
 		return d, fmt.Errorf("%w: job %d: pod %d was bound and can't be accepted: %w", errStuck, j.ID, i, err)
 	}
 	if bound {
-		r.owner[p.id] = j
+		r.owner[pod] = j
 	}
 	return d, nil
 }
@@ -133,7 +128,7 @@ func (r *run) wait(j *job) {
 	}
 	j.waited = true
 	r.watch.leave()
-	why := r.Core.Why(j.pods[0].request)
+	why := r.Core.Why(j.request)
 	r.watch.enter()
 	r.count.waited[j.VC]++
 	r.count.codes[why.Code]++

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
 	"strings"
 	"sync"
 	"time"
@@ -168,60 +167,31 @@ func sameOwners(a, b []api.VirtualCluster) bool {
 	}
 	for i := range a {
 		other := byName[a[i].Name]
-		if other == nil || !reflect.DeepEqual(cellsOf(a[i].Cells), cellsOf(other.Cells)) ||
-			!sameTexts(a[i].PinnedCells, other.PinnedCells) || !sameQuota(a[i].Quota, other.Quota) ||
-			cell.PolicyName(a[i].Policy) != cell.PolicyName(other.Policy) {
+		if other == nil || !a[i].SameOwner(other) {
 			return false
 		}
 	}
 	return true
 }
 
-// cellsOf sums cells by type.
-func cellsOf(list []api.Cells) map[string]int {
-	out := map[string]int{}
-	for _, c := range list {
-		if c.CellNumber != 0 {
-			out[c.CellType] += c.CellNumber
-		}
-	}
-	return out
-}
-
-func sameTexts(a, b []string) bool {
-	return strings.Join(a, "\x00") == strings.Join(b, "\x00")
-}
-
-func sameQuota(a, b *api.Quota) bool {
-	x, err1 := json.Marshal(a)
-	y, err2 := json.Marshal(b)
-	return err1 == nil && err2 == nil && string(x) == string(y)
-}
-
 // Configured is what a configuration gives to virtual clusters, as the scheduler would tell it.
 // Nothing of it is used.
 func Configured(c cell.Config) []api.VirtualCluster {
-	guaranteed, processors := map[string]int{}, map[string]int{}
-	if core, err := cell.New(c); err == nil {
-		stats := core.Stats()
-		for i := range stats.VirtualClusters {
-			guaranteed[stats.VirtualClusters[i].Name] = stats.VirtualClusters[i].Guaranteed
-			processors[stats.VirtualClusters[i].Name] = stats.VirtualClusters[i].CPU.Guaranteed
-		}
+	out := api.Owners(c)
+	core, err := cell.New(c)
+	if err != nil {
+		return out
 	}
-	out := make([]api.VirtualCluster, 0, len(c.VirtualClusters))
-	for _, v := range c.VirtualClusters {
-		one := api.VirtualCluster{Name: v.Name, PinnedCells: v.Pinned, Policy: cell.PolicyName(v.Policy), Guaranteed: guaranteed[v.Name]}
-		if n := processors[v.Name]; n > 0 {
-			one.CPU = &cell.CPUStats{Guaranteed: n}
+	for _, stats := range core.Stats().VirtualClusters {
+		for i := range out {
+			if out[i].Name != stats.Name {
+				continue
+			}
+			out[i].Guaranteed = stats.Guaranteed
+			if n := stats.CPU.Guaranteed; n > 0 {
+				out[i].CPU = &cell.CPUStats{Guaranteed: n}
+			}
 		}
-		for _, cells := range v.Cells {
-			one.Cells = append(one.Cells, api.Cells{CellType: cells.Type, CellNumber: cells.Count})
-		}
-		if q := (Quota{v.Quota.PerUser, v.Quota.PerGroup, v.Quota.Users, v.Quota.Groups}); !q.IsZero() {
-			one.Quota = &api.Quota{PerUser: q.PerUser, PerGroup: q.PerGroup, Users: q.Users, Groups: q.Groups}
-		}
-		out = append(out, one)
 	}
 	return out
 }

@@ -13,23 +13,20 @@ type hardware struct {
 	children map[string]int // of a cell of a type
 }
 
+// hardwareOf leaves out what is malformed: the check of the configuration says what is wrong with it.
 func hardwareOf(c cell.Config) *hardware {
-	h := &hardware{children: map[string]int{}}
-	below := map[string]string{}
-	for _, t := range c.Types {
-		below[t.Name], h.children[t.Name] = t.Child, t.Children
-	}
+	h, types := &hardware{children: map[string]int{}}, c.Hierarchy()
 	for _, p := range c.Physical {
-		if slices.ContainsFunc(h.chains, func(chain []string) bool { return chain[0] == p.Type }) {
+		levels, err := types.Levels(p.Type)
+		if err != nil || slices.ContainsFunc(h.chains, func(chain []string) bool { return chain[0] == p.Type }) {
 			continue
 		}
 		var chain []string
-		for name := p.Type; name != "" && !slices.Contains(chain, name); name = below[name] {
-			chain = append(chain, name)
+		for _, l := range levels {
+			chain = append(chain, l.Type)
+			h.children[l.Type] = l.Children
 		}
-		if len(chain) > 0 {
-			h.chains = append(h.chains, chain)
-		}
+		h.chains = append(h.chains, chain)
 	}
 	return h
 }

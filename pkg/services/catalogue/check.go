@@ -1,10 +1,52 @@
 package catalogue
 
 import (
+	"fmt"
 	"maps"
+	"path"
+	"regexp"
+	"strings"
 
 	"github.com/openpai/paictl/pkg/strictyaml"
+	"github.com/openpai/paictl/pkg/version"
 )
+
+// release is the tag of the images of a release of paictl, or of a commit.
+var release = regexp.MustCompile(`^v[0-9]+\.[0-9]+\.[0-9]+(-dev_[0-9a-f]{7,40})?(-dirty)?$`)
+
+// checkRelease refuses images of another release: programs and charts have to be of the same one. A tag of the site's own is its own
+// affair, and a paictl that was built without a version doesn't know its release.
+func (b *builder) checkRelease() {
+	own := version.Tag()
+	if !release.MatchString(own) {
+		return
+	}
+	check := func(p strictyaml.Path, tag string) {
+		if key := p[len(p)-1]; tag != own && release.MatchString(tag) {
+			b.fail(p, "services/release", fmt.Sprintf("the images of %s don't go with this paictl, which is %s", tag, version.Version),
+				fmt.Sprintf("set %s: %s, and bring its images with \"paictl cluster up\" or \"paictl image push\"; or go on with paictl %s", key, own, tag))
+		}
+	}
+	check(strictyaml.Path{"cluster", "docker-registry", "docker-tag"}, b.cfg.Services.Cluster.DockerRegistry.Tag)
+	for _, name := range sorted(maps.Keys(b.services)) {
+		if s := b.services[name]; s.Upstream == nil {
+			eachOwnImage(at(name), s.Values, check)
+		}
+	}
+}
+
+// eachOwnImage calls f with the tags of paictl's own images in a service's values.
+func eachOwnImage(p strictyaml.Path, values map[string]any, f func(strictyaml.Path, string)) {
+	repository, _ := values["repository"].(string)
+	if tag, ok := values["tag"].(string); ok && strings.HasPrefix(path.Base(repository), "pai-") {
+		f(p.With("tag"), tag)
+	}
+	for _, key := range sorted(maps.Keys(values)) {
+		if inner, ok := values[key].(map[string]any); ok {
+			eachOwnImage(p.With(key), inner, f)
+		}
+	}
+}
 
 // checkValues holds each embedded service's values against its chart's schema, and then
 // takes the secrets out of them.

@@ -1,5 +1,7 @@
 package catalogue
 
+import "slices"
+
 // JobService is the service that runs jobs, and the name of its section.
 const JobService = "job-controller"
 
@@ -10,9 +12,10 @@ func (b *builder) configureJobs() {
 	if s == nil || s.Upstream != nil || !s.Enabled {
 		return
 	}
-	computed := map[string]any{"schedulerName": ""}
-	if scheduler := b.services[SchedulerService]; scheduler != nil && scheduler.Upstream == nil && scheduler.Enabled {
+	computed := map[string]any{"schedulerName": "", keyGPUClaims: false}
+	if b.ownRuns(SchedulerService) {
 		computed["schedulerName"] = "pai-scheduler"
+		computed[keyGPUClaims] = b.agentServesAll()
 	}
 	postgresql, _ := s.Values["postgresql"].(map[string]any)
 	dsn, _ := postgresql["dsn"].(string) // not yet among the credentials
@@ -34,4 +37,40 @@ func (b *builder) configureJobs() {
 			"set postgresql.enabled and postgresql.dsn, or replicas to 1")
 	}
 	s.Values = mergeComputed(computed, s.Values)
+	if claims, _ := s.Values[keyGPUClaims].(bool); !claims {
+		return
+	}
+	if computed[keyGPUClaims] != true {
+		b.fail(at(JobService, keyGPUClaims), "jobs/claims", "no claim would be served: it takes the services scheduler and agent, and the agent on each machine with GPUs",
+			"remove "+keyGPUClaims+": it is on wherever it can be")
+	}
+	s.Requires = append(slices.Clone(s.Requires), AgentService)
+}
+
+// keyGPUClaims says whether tasks get their GPUs by claims.
+const keyGPUClaims = "claims"
+
+// ownRuns reports whether one of paictl's own services is enabled.
+func (b *builder) ownRuns(name string) bool {
+	s := b.services[name]
+	return s != nil && s.Upstream == nil && s.Enabled
+}
+
+// agentServesAll reports whether there are machines with GPUs and the agent runs on all of them.
+func (b *builder) agentServesAll() bool {
+	if !b.ownRuns(AgentService) {
+		return false
+	}
+	served := 0
+	for _, m := range machinesOf(b.cfg, b.services[AgentService].Placement) {
+		if simulatedGPU(b.cfg.Layout, m) != nil {
+			served++
+		}
+	}
+	for _, m := range b.cfg.Layout.MachineList {
+		if gpu := b.cfg.Layout.MachineSKU[m.SKU].GPU; gpu != nil && gpu.Count > 0 {
+			served--
+		}
+	}
+	return served == 0
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/layout"
 )
 
 func jobsOf(t *testing.T, masters int, sections string) (*Catalogue, *Service, config.Findings) {
@@ -49,6 +50,45 @@ func TestJobsGoToKubernetesWhereTheSchedulerOfGPUsDoesNotRun(t *testing.T) {
 	_, s, found := jobsOf(t, 1, "scheduler: {enabled: false}\n")
 	require.NoError(t, found.Err())
 	assert.Empty(t, s.Values["schedulerName"])
+}
+
+func TestJobsGetTheirGPUsByClaimsWhereTheAgentServesThem(t *testing.T) {
+	t.Parallel()
+	jobs := func(simulated bool, sections string, change func(*config.Cluster)) (*Service, string) {
+		cfg := gpuCluster(t, 1, sections)
+		cfg.Layout.MachineSKU["8x-a100"].GPU.Simulated = simulated
+		if change != nil {
+			change(cfg)
+		}
+		c, found, err := Load(t.Context(), cfg, Options{})
+		require.NoError(t, err)
+		return c.Get(JobService), strings.Join(lines(found), "\n")
+	}
+	s, found := jobs(true, "", nil)
+	assert.Empty(t, found)
+	assert.Equal(t, true, s.Values["claims"])
+	assert.Contains(t, s.Requires, AgentService, "it starts with the agent")
+
+	for name, c := range map[string]struct {
+		simulated bool
+		sections  string
+		change    func(*config.Cluster)
+	}{
+		"real GPUs":    {},
+		"turned off":   {simulated: true, sections: "job-controller: {claims: false}\n"},
+		"no agent":     {simulated: true, sections: "agent: {enabled: false}\n"},
+		"no scheduler": {simulated: true, sections: "scheduler: {enabled: false}\n"},
+		"real GPUs elsewhere": {simulated: true, change: func(cfg *config.Cluster) {
+			cfg.Layout.MachineSKU["real"] = layout.SKU{GPU: &layout.GPU{Type: "H100", Count: 8}}
+			cfg.Layout.MachineList[len(cfg.Layout.MachineList)-1].SKU = "real"
+		}},
+	} {
+		s, _ := jobs(c.simulated, c.sections, c.change)
+		assert.Equal(t, false, s.Values["claims"], name)
+		assert.NotContains(t, s.Requires, AgentService, name)
+	}
+	_, found = jobs(false, "job-controller: {claims: true}\n", nil)
+	assert.Contains(t, found, "jobs/claims")
 }
 
 func TestSettingsOfTheArchiveThatDoNotGoTogetherAreFound(t *testing.T) {

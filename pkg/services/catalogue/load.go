@@ -74,6 +74,7 @@ func (b *builder) load() *Catalogue {
 		}
 	}
 	c := &Catalogue{cfg: b.cfg, services: b.services}
+	b.checkRelease()
 	b.checkRequires()
 	b.checkPlacement()
 	b.configureScheduler()

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/version"
 )
 
 // gpuCluster is a configuration of one or more masters and two machines with eight GPUs each.
@@ -59,6 +60,42 @@ func TestTheSchedulerIsConfiguredByTheLayout(t *testing.T) {
 	assert.NotContains(t, text, "m1")
 	again, _ := schedulerOf(t, gpuCluster(t, 1, ""))
 	assert.Equal(t, s.Values, again.Values, "the same configuration makes the same values")
+}
+
+// The configurations of sandboxes had them.
+func TestSettingsOfEarlierVersionsAreNoErrors(t *testing.T) {
+	s, found := schedulerOf(t, gpuCluster(t, 1, "scheduler:\n  kubeScheduler:\n    image: {tag: v1.36.0}\n    verbosity: 4\n    resources: {requests: {cpu: 10m}}\n"))
+	require.NoError(t, found.Err())
+	assert.Equal(t, map[string]any{"verbosity": int64(4)}, s.Values["kubeScheduler"])
+	said := strings.Join(lines(found), "\n")
+	assert.Contains(t, said, "6:12: warning: ")
+	assert.Contains(t, said, "scheduler.kubeScheduler.image: this setting has no effect any more: kube-scheduler is part of the scheduler's own image")
+	assert.Contains(t, said, "scheduler.kubeScheduler.resources: this setting has no effect any more")
+
+	_, found = schedulerOf(t, gpuCluster(t, 1, "scheduler: {kubeScheduler: {imagine: 1}}\n"))
+	assert.ErrorContains(t, found.Err(), "there is no key")
+}
+
+func TestImagesOfAnotherReleaseAreRefused(t *testing.T) {
+	before := version.Version
+	t.Cleanup(func() { version.Version = before })
+	for own, says := range map[string]string{
+		"v0.1.0-dev": "", "v1.2.3": "", "v1.3.0-dev+0123abc-dirty": "docker-tag: v1.3.0-dev_0123abc-dirty", "v1.3.0": "docker-tag: v1.3.0",
+	} {
+		version.Version = own
+		_, found := schedulerOf(t, gpuCluster(t, 1, ""))
+		if says == "" {
+			assert.NoError(t, found.Err(), own)
+			continue
+		}
+		require.ErrorContains(t, found.Err(), "the images of v1.2.3 don't go with this paictl, which is "+own)
+		assert.ErrorContains(t, found.Err(), "set "+says+",")
+	}
+	// Sections may name images of their own, as those of a sandbox do.
+	version.Version = "v1.2.3"
+	_, found := schedulerOf(t, gpuCluster(t, 1, "scheduler: {image: {repository: docker.io/openpai/pai-scheduler, tag: v1.0.0}}\nprometheus: {image: {repository: x/prometheus, tag: v3.15.0}}\n"))
+	require.ErrorContains(t, found.Err(), "scheduler.image.tag: the images of v1.0.0 don't go with this paictl")
+	assert.NotContains(t, found.Err().Error(), "prometheus")
 }
 
 func TestTheSchedulerStandsByWhereTwoMachinesCan(t *testing.T) {

@@ -41,7 +41,7 @@ func (b *builder) embeddedService(c *embeddedChart, section any) *Service {
 	for _, key := range []string{keyEnabled, keyPlacement} {
 		delete(own, key)
 	}
-	s.Values = mergeComputed(merge(map[string]any{keyGlobal: globalValues(b.cfg)}, placementValues(b.cfg, s.Placement)), own)
+	s.Values = mergeComputed(merge(map[string]any{keyGlobal: globalValues(b.cfg)}, placementValues(b.cfg, s.Placement)), b.withoutFormer(s.Name, own))
 	return s
 }
 

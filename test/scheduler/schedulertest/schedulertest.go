@@ -153,7 +153,7 @@ podMaxBackoffSeconds: 10
 profiles:
   - schedulerName: pai-scheduler
     plugins:
-      multiPoint: {enabled: [{name: Pai}]}
+      multiPoint: {enabled: [{name: Pai}, {name: PaiDynamicResources, weight: 2}], disabled: [{name: DynamicResources}]}
       queueSort: {enabled: [{name: Pai}], disabled: [{name: "*"}]}
       preFilter: {enabled: [{name: Pai}]}
       postFilter: {enabled: [{name: Pai}]}

@@ -9,12 +9,14 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/openpai/paictl/pkg/scheduler/annotation"
+	"github.com/openpai/paictl/pkg/scheduler/claim"
 )
 
 // Configure writes the ConfigMap with a configuration.
@@ -53,6 +55,8 @@ type Gang struct {
 	CPU                 string // of each pod; "" is little
 	// NoGPU makes its pods see no GPU.
 	NoGPU bool
+	// Claims makes its pods expect their GPUs in claims.
+	Claims bool
 }
 
 // PodName is the name of a pod of the gang.
@@ -71,13 +75,17 @@ func (g *Gang) Pod(i int) *corev1.Pod {
 	if g.NoGPU {
 		env = []corev1.EnvVar{{Name: "NVIDIA_VISIBLE_DEVICES", Value: "none"}}
 	}
-	return &corev1.Pod{
+	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: g.PodName(i), Annotations: map[string]string{annotation.SpecKey: spec}, Labels: map[string]string{"gang": g.Name}},
 		Spec: corev1.PodSpec{
 			SchedulerName: "pai-scheduler", RestartPolicy: corev1.RestartPolicyNever,
 			Containers: []corev1.Container{{Name: "main", Image: "example.org/none:v1", Env: env, Resources: corev1.ResourceRequirements{Limits: limits}}},
 		},
 	}
+	if g.Claims {
+		claim.Expect(p, func(*corev1.Container) bool { return true })
+	}
+	return p
 }
 
 // Create makes the gang's pods.
@@ -127,6 +135,26 @@ func Eventually(t testing.TB, limit time.Duration, f func() error) {
 		case <-tick.C:
 		}
 	}
+}
+
+// ClaimedTwice returns how many GPUs are on claims, and an error if one is on two.
+func ClaimedTwice(claims []resourceapi.ResourceClaim) (gpus int, err error) {
+	users := map[string]string{}
+	var errs []error
+	for i := range claims {
+		c := &claims[i]
+		if c.Status.Allocation == nil {
+			continue
+		}
+		for _, r := range c.Status.Allocation.Devices.Results {
+			gpu := r.Driver + "/" + r.Pool + "/" + r.Device
+			if other := users[gpu]; other != "" {
+				errs = append(errs, fmt.Errorf("the claims %s and %s both have %s", other, c.Name, gpu))
+			}
+			users[gpu] = c.Name
+		}
+	}
+	return len(users), errors.Join(errs...)
 }
 
 // DoubleUse returns an error if a bound pod has no GPUs, or two have one, by their annotations.

@@ -16,3 +16,10 @@
 {{- fail "replicas: several controllers need a database that they can share; set postgresql.enabled and postgresql.dsn, or replicas to 1" -}}
 {{- end -}}
 {{- end -}}
+
+{{/*
+job-controller.claims: whether tasks get their GPUs by claims, "true" or "false".
+*/}}
+{{- define "job-controller.claims" -}}
+{{- and .Values.claims (semverCompare ">=1.34-0" .Capabilities.KubeVersion.Version) -}}
+{{- end -}}

@@ -38,7 +38,8 @@ scheduler.profile: what all profiles have. The plugin Pai comes before others wh
 */}}
 {{- define "scheduler.profile" -}}
 plugins:
-  multiPoint: {enabled: [{name: Pai}]}
+  # PaiDynamicResources is DynamicResources for all pods whose claims Pai doesn't fill.
+  multiPoint: {enabled: [{name: Pai}, {name: PaiDynamicResources, weight: 2}], disabled: [{name: DynamicResources}]}
   queueSort: {enabled: [{name: Pai}], disabled: [{name: "*"}]}
   preFilter: {enabled: [{name: Pai}]}
   postFilter: {enabled: [{name: Pai}]}

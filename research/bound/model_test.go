@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/openpai/paictl/pkg/scheduler/sim/bound"
+	"github.com/openpai/paictl/research/bound"
 )
 
 // One place without a queue is Erlang's loss system, whose figures are known: with two servers and load 1 for

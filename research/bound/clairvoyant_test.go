@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/openpai/paictl/pkg/scheduler/sim/bound"
 	"github.com/openpai/paictl/pkg/scheduler/sim/trace"
+	"github.com/openpai/paictl/research/bound"
 )
 
 // small and large are the virtual clusters of the traces of 64 GPUs: a node or two, and a quad.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 	"github.com/openpai/paictl/pkg/scheduler/sim"
-	"github.com/openpai/paictl/pkg/scheduler/sim/bound"
 	"github.com/openpai/paictl/pkg/scheduler/sim/trace"
+	"github.com/openpai/paictl/research/bound"
 )
 
 // recorder is the scheduler with guaranteed jobs alone, and notes what they hold.
@@ -66,9 +66,9 @@ func TestUtilisationOfIdealSchedulersOn64GPUs(t *testing.T) {
 		require.NoError(t, err)
 		rec := newRecorder(t, tr.Config)
 		var held []bound.Occupied
-		_, err = sim.Run(t.Context(), tr.Config, tr.Jobs, sim.Options{Core: rec, CoreOnly: true, Progress: func(int, int) { held = append(held, rec.held()) }})
+		_, err = sim.Run(t.Context(), tr.Config, tr.Jobs, sim.Options{Core: rec, Progress: func(int, int) { held = append(held, rec.held()) }})
 		require.NoError(t, err)
-		r, err := sim.Run(t.Context(), tr.Config, tr.Jobs, sim.Options{CoreOnly: true})
+		r, err := sim.Run(t.Context(), tr.Config, tr.Jobs, sim.Options{})
 		require.NoError(t, err)
 		everything := (&bound.Ideal{Nodes: 8, Shares: shares}).Utilisation(tr.Jobs)
 		opportunistic := (&bound.Ideal{Nodes: 8, Taken: held}).Utilisation(tr.Jobs)

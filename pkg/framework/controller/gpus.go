@@ -1,0 +1,22 @@
+package controller
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/openpai/paictl/pkg/scheduler/annotation"
+	"github.com/openpai/paictl/pkg/scheduler/claim"
+)
+
+// expectGPUs makes a pod with cells of GPUs expect them in a claim, which the scheduler makes. Its containers that ask for cells and
+// want to see GPUs get their devices.
+func expectGPUs(p *corev1.Pod) {
+	seesGPUs := func(c *corev1.Container) bool {
+		q, asks := c.Resources.Limits[annotation.EnableKey]
+		return asks && q.Sign() > 0 && slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == envGPUs && e.ValueFrom != nil })
+	}
+	if slices.ContainsFunc(slices.Concat(p.Spec.InitContainers, p.Spec.Containers), func(c corev1.Container) bool { return seesGPUs(&c) }) {
+		claim.Expect(p, seesGPUs)
+	}
+}

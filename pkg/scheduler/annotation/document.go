@@ -1,0 +1,89 @@
+package annotation
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/openpai/paictl/pkg/strictyaml"
+)
+
+// maxValues bounds what aliases can make of a short text.
+const maxValues = 1 << 18
+
+// document is an annotation as YAML, whose mistakes have lines. One without a text has none.
+type document struct{ *strictyaml.Document }
+
+// parse reads a text of limited size, in bytes.
+func parse(text string, limit int) (document, error) {
+	if len(text) > limit {
+		return document{}, fmt.Errorf("it has %d bytes, more than the limit of %d", len(text), limit)
+	}
+	doc, findings := strictyaml.Parse("", []byte(text))
+	if err := firstOf(findings); err != nil {
+		return document{}, err
+	}
+	if doc.Values() > maxValues {
+		return document{}, fmt.Errorf("it has more than %d values once aliases are expanded; write fewer", maxValues)
+	}
+	return document{doc}, nil
+}
+
+// decode fills out, a pointer to a struct with yaml tags.
+func (d document) decode(out any) error { return firstOf(d.Decode(out)) }
+
+// firstOf is the first of all mistakes, on one line.
+func firstOf(findings strictyaml.Findings) error {
+	if len(findings) == 0 {
+		return nil
+	}
+	f := findings[0]
+	message := f.Message
+	if f.Field != "" {
+		message = f.Field + ": " + message
+	}
+	if f.Remedy != "" {
+		message += "; " + f.Remedy
+	}
+	return onLine(f.Line, message)
+}
+
+// fault is a mistake at a field, or at what encloses it where it is missing.
+func (d document) fault(path strictyaml.Path, format string, args ...any) error {
+	line, _, _ := d.Position(path)
+	return onLine(line, fmt.Sprintf(format, args...))
+}
+
+func onLine(line int, message string) error {
+	if line == 0 {
+		return errors.New(message)
+	}
+	return fmt.Errorf("line %d: %s", line, message)
+}
+
+// others takes the keys that mean nothing to the scheduler: HiveD ignores them.
+type others map[string]strictyaml.Ignored
+
+// either returns a field that has two names, and that which was used. field is its present name, and returned where
+// neither is there.
+func either[T any](d document, path strictyaml.Path, field string, value *T, former string, formerValue *T) (name string, out T, err error) {
+	switch {
+	case value != nil && formerValue != nil:
+		return "", out, d.fault(path.With(former), "%s and %s mean the same; keep one of the two", field, former)
+	case value != nil:
+		return field, *value, nil
+	case formerValue != nil:
+		return former, *formerValue, nil
+	}
+	return field, out, nil
+}
+
+// positive checks a number that must be there.
+func (d document) positive(path strictyaml.Path, field string, n int) error {
+	switch {
+	case n <= 0:
+		return d.fault(path, "%s is %d or missing; write a number above 0", field, n)
+	case n > maxNumber:
+		return d.fault(path, "%s is %d; the limit is %d", field, n, maxNumber)
+	}
+	return nil
+}

@@ -1,0 +1,142 @@
+package books
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/openpai/paictl/pkg/scheduler/annotation"
+	"github.com/openpai/paictl/pkg/scheduler/api"
+	"github.com/openpai/paictl/pkg/scheduler/claim"
+)
+
+// Where a pod runs stands on its claim, and only this leader knows it beside. A claim that is lost while its pod runs is written again: the
+// kubelet and the agent know claims by their UIDs, and give what the first one had to no second, so that nobody gets a GPU by it, and the
+// next leader finds the place. A claim that says something else may have given the pod other GPUs: nobody gets any of its node then.
+
+// claimsEvery is how often the books are held against the informer's claims.
+const claimsEvery = 5 * time.Second
+
+// checkClaims has the claims of running pods looked at that aren't what the books say. stored returns a claim of the informer, which may be
+// behind: a claim must be wrong twice.
+func (b *Books) checkClaims(stored func(key string) *resourceapi.ResourceClaim) {
+	var pods []*pod
+	b.locked(func(s *state) {
+		if s.now().Sub(s.claimsChecked) >= claimsEvery {
+			s.claimsChecked, pods = s.now(), slices.Collect(maps.Values(s.pods))
+		}
+	})
+	inParts(b, pods, func(s *state, p *pod) {
+		if s.pods[p.uid] != p || p.state != api.Bound || !Claims(p.object) {
+			return
+		}
+		name, _ := claim.Name(p.object)
+		c := stored(p.object.Namespace + "/" + name)
+		switch {
+		case c != nil && (c == p.seen || p.hasClaim(c)):
+			p.seen, p.doubted = c, false
+		case !p.doubted:
+			p.doubted = true
+		default:
+			s.todo(task{reclaim, p.uid})
+		}
+	})
+}
+
+// claimObject returns a claim as the informer has it.
+func (b *Books) claimObject(key string) *resourceapi.ResourceClaim {
+	obj, _, _ := b.claims.GetStore().GetByKey(key) // the store has no errors
+	c, _ := obj.(*resourceapi.ResourceClaim)
+	return c
+}
+
+// reclaim writes the claim of a running pod again if it is lost, and ignores the pod if it says something else.
+func (b *Books) reclaim(ctx context.Context, uid types.UID) error {
+	var pod *corev1.Pod
+	var at claim.Place
+	b.locked(func(s *state) {
+		if p := s.pods[uid]; p != nil && p.state == api.Bound {
+			pod, at = p.object, p.claim()
+		}
+	})
+	if pod == nil {
+		return nil
+	}
+	now, err := b.client.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("look whether %s is there: %w", podKey(pod), err)
+	case now.UID != pod.UID || completed(now):
+		return nil // Kubernetes takes its claim away
+	}
+	name, _ := claim.Name(pod)
+	c, err := b.client.ResourceV1().ResourceClaims(pod.Namespace).Get(ctx, name, metav1.GetOptions{})
+	lost := "is gone"
+	if err == nil {
+		lost = "is another's"
+		if claim.Of(c, pod.UID) {
+			has, there, err := claim.Read(c)
+			switch {
+			case err != nil || has != pod.UID:
+				lost = "has no GPUs any more"
+			case sameGPUs(there, at):
+				return nil // the informer was behind
+			default:
+				b.contradicted(pod, at, there)
+				return nil
+			}
+		}
+	} else if !apierrors.IsNotFound(err) {
+		return fmt.Errorf("read the claim of %s: %w", podKey(pod), err)
+	}
+	b.lost(pod, fmt.Sprintf("its claim %s, while it runs with GPUs %s: it is written again", lost, annotation.Isolation(at.Indices)))
+	if err := b.writeClaim(ctx, pod, at); err != nil {
+		b.unclaimed(pod, err)
+		return err
+	}
+	return nil
+}
+
+// lost tells of a claim that was lost, once.
+func (b *Books) lost(pod *corev1.Pod, what string) {
+	b.locked(func(s *state) {
+		p := s.pods[pod.UID]
+		if p == nil {
+			return
+		}
+		if told := api.ReasonClaimLost + ": " + what; p.told != told {
+			b.count.lost.Inc()
+			s.log.Warn("a claim was lost", "pod", p.key, "what", what)
+		}
+		s.tell(p, corev1.EventTypeWarning, api.ReasonClaimLost, what)
+	})
+}
+
+// contradicted takes the node of a pod out of service whose claim says something else than the books.
+func (b *Books) contradicted(pod *corev1.Pod, at, there claim.Place) {
+	b.locked(func(s *state) {
+		if p := s.pods[pod.UID]; p != nil && p.state == api.Bound {
+			delete(s.claims, p.uid) // it may have what it says, or what the books say
+			s.ignore(p, fmt.Sprintf("its claim has GPUs %s of %s, and it was given %s of %s",
+				annotation.Isolation(there.Indices), there.Node, annotation.Isolation(at.Indices), at.Node))
+		}
+	})
+}
+
+func sameGPUs(a, b claim.Place) bool { return a.Node == b.Node && slices.Equal(a.Indices, b.Indices) }
+
+// hasClaim reports whether a claim gives a pod the GPUs that the books say.
+func (p *pod) hasClaim(c *resourceapi.ResourceClaim) bool {
+	has, there, err := claim.Read(c)
+	return err == nil && has == p.uid && claim.Of(c, p.uid) && sameGPUs(there, p.claim())
+}

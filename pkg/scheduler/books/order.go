@@ -1,0 +1,173 @@
+package books
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/openpai/paictl/pkg/scheduler/api"
+	"github.com/openpai/paictl/pkg/scheduler/cell"
+	"github.com/openpai/paictl/pkg/scheduler/queue"
+)
+
+// waiting is the queue of gangs that wait. They are looked at in parts, each as it is then. What virtual clusters have is counted last: a gang
+// that ends meanwhile rather counts twice than never, so that nothing is taken to end too late.
+func (b *Books) waiting() (q queue.Queue, leading bool) {
+	var gangs []*gang
+	b.locked(func(s *state) { gangs = slices.Collect(maps.Values(s.gangs)) })
+	var waiting []*queue.Gang
+	inParts(b, gangs, func(s *state, g *gang) {
+		if s.gangs[g.gangKey] == g {
+			waiting = s.enqueue(&q, waiting, g)
+		}
+	})
+	enter(&q, waiting)
+	return q, b.locked(func(s *state) { s.running(&q) })
+}
+
+// queue is Books.waiting under one hold of the lock.
+func (s *state) queue() (q queue.Queue) {
+	var waiting []*queue.Gang
+	for _, g := range s.gangs {
+		waiting = s.enqueue(&q, waiting, g)
+	}
+	enter(&q, waiting)
+	s.running(&q)
+	return q
+}
+
+// enqueue appends a gang to those that wait if it does, and says when it ends if it runs.
+func (s *state) enqueue(q *queue.Queue, waiting []*queue.Gang, g *gang) []*queue.Gang {
+	if g.waiting() > 0 {
+		waiting = append(waiting, s.queued(g))
+	}
+	if at := g.endsBy(s.now()); at > 0 && g.downgraded.IsZero() && !s.core.WantsCPU(g.first().request) {
+		p := g.first()
+		q.EndsBy(&queue.Gang{VC: g.vc, Priority: p.request.Priority, GPUs: s.leavesOf(p)}, at)
+	}
+	return waiting
+}
+
+func enter(q *queue.Queue, waiting []*queue.Gang) {
+	slices.SortFunc(waiting, queue.Before)
+	for _, w := range waiting {
+		q.Add(w)
+	}
+}
+
+// running counts what virtual clusters have and use.
+func (s *state) running(q *queue.Queue) {
+	q.Reservations = queue.After(s.reserves, time.Nanosecond)
+	used := s.core.Used()
+	for i := range used {
+		v := &used[i]
+		q.Started(&queue.Gang{VC: v.Name, GPUs: v.UsedGuaranteed + v.CPU.Used})
+		q.Started(&queue.Gang{VC: v.Name, Priority: cell.Opportunistic, GPUs: v.Opportunistic + v.CPU.Opportunistic})
+		q.Free(v.Name, v.Guaranteed-v.UsedGuaranteed-v.Bad)
+	}
+}
+
+// endsBy is when the last pod that runs of a gang has to end, in nanoseconds; 0 where none does, or one may run for ever. One that hasn't
+// begun begins now: the time is never too late.
+func (g *gang) endsBy(now time.Time) (at int64) {
+	for _, p := range g.pods {
+		if p.state != api.Binding && p.state != api.Bound {
+			continue
+		}
+		most := lasts(p.object)
+		if most == 0 {
+			return 0
+		}
+		start := now
+		if p.object.Status.StartTime != nil {
+			start = p.object.Status.StartTime.Time
+		}
+		at = max(at, start.Add(most).UnixNano())
+	}
+	return at
+}
+
+// lasts is how long a gang runs at most, in nanoseconds; 0 where that isn't known.
+func (g *gang) lasts() (most int64) {
+	for _, p := range g.pods {
+		of := lasts(p.object)
+		if of == 0 {
+			return 0
+		}
+		most = max(most, int64(of))
+	}
+	return most
+}
+
+// lasts is how long a pod runs at most, and takes to end; 0 where that isn't known.
+func lasts(p *corev1.Pod) time.Duration {
+	limit, grace := p.Spec.ActiveDeadlineSeconds, p.Spec.TerminationGracePeriodSeconds
+	if limit == nil {
+		return 0
+	}
+	out := time.Duration(*limit) * time.Second
+	if grace != nil {
+		out += time.Duration(*grace) * time.Second
+	}
+	return out
+}
+
+// queued is a gang as the queue sees it.
+func (s *state) queued(g *gang) *queue.Gang {
+	p := g.first()
+	out := &queue.Gang{VC: g.vc, Name: g.name, Priority: p.request.Priority, Since: g.since().UnixNano(), GPUs: s.leavesOf(p), Lasts: g.lasts(), CPU: s.core.WantsCPU(p.request), Class: [2]string{p.class, p.limits}}
+	if _, has := s.core.Brief(g.vc, g.name); has || s.paused(g.pods) != nil || len(g.refused) > 0 || !g.alike() || ownSize(p) > longAnnotations || s.incomplete(g, p, g.ready(p.class)) != "" {
+		out.Class = g // the answer for it says nothing about others
+	}
+	return out
+}
+
+// listQueue is the queue for people, in the order in which gangs are to start; an empty vc is all of it.
+func (s *state) listQueue(vc string) api.Queue {
+	out := api.Queue{Items: []api.Queued{}}
+	inVC := map[string]int{}
+	for i, w := range s.order() {
+		inVC[w.VC]++
+		if vc != "" && vc != w.VC {
+			continue
+		}
+		g := s.gangs[gangKey{w.VC, w.Name}]
+		p := g.first()
+		out.Items = append(out.Items, api.Queued{
+			Position: i + 1, PositionInVC: inVC[g.vc], VC: g.vc, Group: g.name, State: p.state,
+			Priority: p.request.Priority, Since: g.since(), Pods: g.waiting(), Asks: s.asks(g),
+			User: p.request.User, Reason: s.holding(g, p.reason), HoldsFree: s.reserving[g.gangKey],
+		})
+	}
+	return out
+}
+
+// holding adds to a reason that a gang has waited long enough for what becomes free to be held for it.
+func (s *state) holding(g *gang, reason string) string {
+	if !s.reserving[g.gangKey] {
+		return reason
+	}
+	return fmt.Sprintf("%s; what becomes free in virtual cluster %s is held for it", strings.TrimSuffix(reason, "."), g.vc)
+}
+
+// shortly writes a duration without zeros: 24h.
+func shortly(d time.Duration) string {
+	text := d.Round(time.Second).String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
+
+// order is the queue as it is now.
+func (s *state) order() []*queue.Gang {
+	q := s.queue()
+	return q.Order()
+}

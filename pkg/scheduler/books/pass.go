@@ -1,0 +1,144 @@
+package books
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/openpai/paictl/pkg/scheduler/api"
+	"github.com/openpai/paictl/pkg/scheduler/cell"
+	"github.com/openpai/paictl/pkg/scheduler/queue"
+)
+
+// Decide gives places to gangs that wait, in their order, and lets kube-scheduler bind their pods. The lock is given to
+// others between two gangs.
+func (b *Books) Decide() {
+	b.sweep(b.podObject, b.pods.LastSyncResourceVersion())
+	if b.claims != nil && b.claims.HasSynced() {
+		b.checkClaims(b.claimObject)
+	}
+	var p *pass
+	b.locked(func(s *state) {
+		s.expire()
+		p = &pass{epoch: s.epoch, share: b.share, spent: map[turn]time.Duration{}, looked: map[turn]int{}, left: map[turn]bool{}}
+	})
+	q, leading := b.waiting()
+	if !leading || p == nil {
+		return
+	}
+	start := time.Now()
+	defer func() { b.count.pass.Observe(time.Since(start).Seconds()) }()
+	var found []*corev1.Pod
+	// It has no errors of its own.
+	_ = q.Pass(b.now().UnixNano(), func(w *queue.Gang) (attempt queue.Attempt, err error) {
+		attempt = queue.Unfit
+		evicting := false
+		b.locked(func(s *state) {
+			if g := s.gangs[gangKey{w.VC, w.Name}]; g != nil {
+				var pods []*corev1.Pod
+				attempt, pods = s.look(p, g, turn{w.VC, w.Priority >= cell.MinGuaranteed})
+				found = append(found, pods...)
+				evicting = len(s.evicting.left) > 0
+			}
+		})
+		if evicting {
+			b.evictRest()
+		}
+		if attempt == queue.Starts {
+			q.Remove(w)
+			q.Started(w)
+		}
+		return attempt, nil
+	}, func(w, cause *queue.Gang) {
+		b.locked(func(s *state) { s.passed(w, cause, q.Reservation(w) == cause) })
+	})
+	again := false
+	b.locked(func(s *state) { again = s.ended(&q, p) })
+	if again {
+		b.signal()
+	}
+	b.queue.Activate(found)
+}
+
+// turn is whose time a search takes: all guaranteed or all opportunistic gangs of a virtual cluster.
+type turn struct {
+	vc         string
+	guaranteed bool
+}
+
+// turnShare is for how long gangs of one turn are searched for in one pass. The others have their turn then, and gangs that have come
+// meanwhile. The next pass goes on where this one stopped.
+const turnShare = 20 * time.Millisecond
+
+// heads are how many gangs of a turn, from its first, are looked at in each pass, though the round has come to others: what becomes
+// free in a long round is theirs first.
+const heads = 8
+
+// pass is one look at the gangs that wait.
+type pass struct {
+	epoch  uint64 // when it began
+	share  time.Duration
+	spent  map[turn]time.Duration
+	looked map[turn]int  // how many gangs
+	left   map[turn]bool // turns of which some gangs were not looked at
+}
+
+// look tries a gang, unless nothing has changed since it was tried last, or its turn has had its share.
+func (s *state) look(p *pass, g *gang, of turn) (queue.Attempt, []*corev1.Pod) {
+	p.looked[of]++
+	if p.looked[of] == 1 && !s.unfinished[of] {
+		s.round[of] = p.epoch
+	}
+	switch {
+	case g.searched >= p.epoch || g.searched >= s.round[of] && p.looked[of] > heads:
+		return g.attempt, nil
+	case g.searched >= s.round[of]:
+		return s.try(g) // not on account of those that the round has not come to
+	case p.spent[of] >= p.share:
+		p.left[of] = true
+		return queue.Later, nil
+	}
+	begun := time.Now()
+	defer func() { p.spent[of] += time.Since(begun) }()
+	return s.try(g)
+}
+
+// ended is the end of a pass. again: there is more to look at.
+func (s *state) ended(q *queue.Queue, p *pass) (again bool) {
+	s.unfinished = p.left
+	s.reserving = map[gangKey]bool{}
+	for _, w := range q.Reserving() {
+		s.reserving[gangKey{w.VC, w.Name}] = true
+	}
+	for of := range p.looked {
+		again = again || s.round[of] < p.epoch // the round has passed those by for which something has changed since it began
+	}
+	return again || len(p.left) > 0
+}
+
+// passed tells a gang that it wasn't tried on account of another one: its like, or one that holds what becomes free.
+func (s *state) passed(w, cause *queue.Gang, reserved bool) {
+	g, other := s.gangs[gangKey{w.VC, w.Name}], s.gangs[gangKey{cause.VC, cause.Name}]
+	if g == nil || other == nil {
+		return
+	}
+	g.held = reserved
+	reason := other.first().reason
+	switch {
+	case reserved:
+		reason = fmt.Sprintf("what becomes free in virtual cluster %s is held for %s, which has waited for more than %s", cause.VC, cause.Name, shortly(s.reserves))
+	case slices.ContainsFunc(other.pods, func(p *pod) bool { return p.trial != "" }):
+		reason = fmt.Sprintf("it waits behind %s/%s, which is like it", cause.VC, cause.Name) // what others are asked about that one isn't its own
+	}
+	_, has := s.core.Brief(g.vc, g.name)
+	for _, p := range g.ready(g.first().class) {
+		if p.state == api.Waiting {
+			if !has {
+				s.forgetTrial(p)
+			}
+			s.wait(p, reason)
+		}
+	}
+}

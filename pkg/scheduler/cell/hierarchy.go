@@ -1,0 +1,67 @@
+package cell
+
+import "errors"
+
+// Level is one type of cell among those that lie in each other.
+type Level struct {
+	Type     string
+	Children int // of each cell; 0 at the leaf
+	Node     bool
+}
+
+// Hierarchy says which types of cells lie in which. One that is defined twice is what it is the first time.
+type Hierarchy struct {
+	types  map[string]Type
+	leaves map[string]bool
+	levels map[string][]Level // by type, what Levels said
+}
+
+// maxLevels is above any hierarchy that exists: a type that contains itself has more.
+const maxLevels = 64
+
+var (
+	errUnknownType = errors.New("unknown cell type")
+	errBadType     = errors.New("the cell type is malformed")
+)
+
+// Hierarchy is that of the configuration's types.
+func (c Config) Hierarchy() *Hierarchy {
+	h := &Hierarchy{types: make(map[string]Type, len(c.Types)), leaves: map[string]bool{}, levels: map[string][]Level{}}
+	for _, t := range c.Types {
+		if _, twice := h.types[t.Name]; !twice {
+			h.types[t.Name] = t
+		}
+	}
+	for _, t := range c.Types {
+		if _, inner := h.types[t.Child]; !inner && t.Child != "" {
+			h.leaves[t.Child] = true
+		}
+	}
+	return h
+}
+
+// Levels returns the levels of a type, itself first, its leaf last; don't change them. It fails where a type is
+// unknown, or one below it malformed.
+func (h *Hierarchy) Levels(name string) ([]Level, error) {
+	if l, ok := h.levels[name]; ok {
+		return l, nil
+	}
+	if _, ok := h.types[name]; !ok && !h.leaves[name] {
+		return nil, errUnknownType
+	}
+	var l []Level
+	for next := name; ; {
+		t, inner := h.types[next]
+		if !inner {
+			l = append(l, Level{Type: next})
+			break
+		}
+		if t.Children < 1 || t.Child == "" || len(l) == maxLevels {
+			return nil, errBadType
+		}
+		l = append(l, Level{next, t.Children, t.Node})
+		next = t.Child
+	}
+	h.levels[name] = l
+	return l, nil
+}

@@ -1,0 +1,55 @@
+package catalogue
+
+import (
+	"maps"
+
+	"github.com/openpai/paictl/pkg/strictyaml"
+)
+
+// former are settings that earlier versions knew, by service, with what they say now. A configuration that has them stays good, or
+// nobody could go on to a newer version without editing it first, and every older one in its history would be refused.
+var former = map[string][]formerKey{
+	SchedulerService: {
+		{strictyaml.Path{"kubeScheduler", "image"}, "kube-scheduler is part of the scheduler's own image"},
+		{strictyaml.Path{"kubeScheduler", "resources"}, "kube-scheduler is part of the scheduler: its resources hold for both"},
+	},
+}
+
+type formerKey struct {
+	path strictyaml.Path
+	why  string
+}
+
+// withoutFormer returns a section's values without the settings that have no effect any more, and warns of them.
+func (b *builder) withoutFormer(service string, values map[string]any) map[string]any {
+	for _, f := range former[service] {
+		left, ok := without(values, f.path)
+		if ok {
+			values = left
+			b.warn(at(service, f.path...), "services/former", "this setting has no effect any more: "+f.why, "remove it")
+		}
+	}
+	return values
+}
+
+// without returns a copy of values without the one at a path, if it is there.
+func without(values map[string]any, path strictyaml.Path) (map[string]any, bool) {
+	key, _ := path[0].(string)
+	value, ok := values[key]
+	if !ok {
+		return values, false
+	}
+	out := maps.Clone(values)
+	if len(path) == 1 {
+		delete(out, key)
+		return out, true
+	}
+	inner, ok := value.(map[string]any)
+	if !ok {
+		return values, false
+	}
+	if out[key], ok = without(inner, path[1:]); !ok {
+		return values, false
+	}
+	return out, true
+}

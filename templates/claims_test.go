@@ -1,0 +1,89 @@
+package templates
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	resourceclient "k8s.io/client-go/kubernetes/typed/resource/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/openpai/paictl/pkg/scheduler/claim"
+)
+
+// controllersAccount is that of Kubernetes' own controller of claims.
+const controllersAccount = "system:serviceaccount:kube-system:resource-claim-controller"
+
+func TestClaimsOfGPUsAreTheSchedulersOwn(t *testing.T) {
+	c, _ := placed(t)
+	as := func(account string) resourceclient.ResourceClaimInterface {
+		config := rest.CopyConfig(c.Config)
+		config.Impersonate = rest.ImpersonationConfig{UserName: account, Groups: []string{"placement-testers"}}
+		client, err := kubernetes.NewForConfig(config)
+		require.NoError(t, err)
+		return client.ResourceV1().ResourceClaims("default")
+	}
+	ctx, pod := t.Context(), asking("of-claim")
+	pod.Namespace, pod.UID = "default", "uid-of-claim"
+	claim.Expect(pod, func(*corev1.Container) bool { return true })
+	const own = "the scheduler's own"
+	require.NoError(t, wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		_, err := as("ann").Create(ctx, claim.New(pod, 2), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err != nil && strings.Contains(err.Error(), own), nil
+	}), "no one else makes one")
+
+	got, err := as(schedulerAccount).Create(ctx, claim.New(pod, 2), metav1.CreateOptions{})
+	require.NoError(t, err)
+	got.Status = claim.Status(pod, claim.Place{Node: "n1", Indices: []int32{0, 1}, Details: []byte(`{}`)}, metav1.Now())
+	_, err = as("ann").UpdateStatus(ctx, got, metav1.UpdateOptions{})
+	require.ErrorContains(t, err, own)
+	got, err = as(schedulerAccount).UpdateStatus(ctx, got, metav1.UpdateOptions{})
+	require.NoError(t, err)
+
+	bare := got.DeepCopy()
+	bare.Finalizers = nil
+	_, err = as("ann").Update(ctx, bare, metav1.UpdateOptions{})
+	require.ErrorContains(t, err, own, "it would be gone while its pod runs")
+	require.ErrorContains(t, as("ann").Delete(ctx, got.Name, metav1.DeleteOptions{}), own)
+
+	shared := got.DeepCopy()
+	shared.Status.ReservedFor = append(shared.Status.ReservedFor, resourceapi.ResourceClaimConsumerReference{Resource: "pods", Name: "thief", UID: "thief"})
+	_, err = as(controllersAccount).UpdateStatus(ctx, shared, metav1.UpdateOptions{})
+	require.Error(t, err, "as for a pod with nodeName that names the claim")
+
+	// A claim of another class with the same devices, as an administrator's own class could give it to another scheduler.
+	other := claim.New(pod, 1)
+	other.Name, other.Finalizers, other.OwnerReferences = "of-another-class", nil, nil
+	other.Spec.Devices.Requests[0].Exactly.DeviceClassName = "any"
+	other, err = as("ann").Create(ctx, other, metav1.CreateOptions{})
+	require.NoError(t, err, "other classes are none of its business")
+	other.Status = claim.Status(pod, claim.Place{Node: "n1", Indices: []int32{0}, Details: []byte(`{}`)}, metav1.Now())
+	_, err = as("system:kube-scheduler").UpdateStatus(ctx, other, metav1.UpdateOptions{})
+	require.ErrorContains(t, err, own)
+	other.Status.Allocation.Devices.Results[0].Driver, other.Status.Allocation.Devices.Config = "nic.example.org", nil
+	_, err = as("system:kube-scheduler").UpdateStatus(ctx, other, metav1.UpdateOptions{})
+	require.NoError(t, err)
+
+	ended := got.DeepCopy()
+	ended.Status = resourceapi.ResourceClaimStatus{}
+	got, err = as(controllersAccount).UpdateStatus(ctx, ended, metav1.UpdateOptions{})
+	require.NoError(t, err, "it takes back what an ended pod had")
+	got.Finalizers = nil
+	_, err = as(controllersAccount).Update(ctx, got, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	assert.NoError(t, as("system:serviceaccount:kube-system:generic-garbage-collector").Delete(ctx, got.Name, metav1.DeleteOptions{}))
+
+	stuck := claim.New(pod, 1)
+	stuck.Name = "stuck"
+	_, err = as(schedulerAccount).Create(ctx, stuck, metav1.CreateOptions{})
+	require.NoError(t, err)
+	assert.NoError(t, c.Client.ResourceV1().ResourceClaims("default").Delete(ctx, "stuck", metav1.DeleteOptions{}), "an administrator can")
+}

@@ -1,0 +1,115 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestJobsSurviveAnUpgrade brings a cluster up with an older version, PAICTL_UPGRADE_FROM=DIR of hack/former.sh (its bin/paictl and
+// bundle), and lets this one take it over while jobs run and wait. PAICTL_UPGRADE_FROM isn't set where there is no history of git.
+func TestJobsSurviveAnUpgrade(t *testing.T) {
+	former := os.Getenv("PAICTL_UPGRADE_FROM")
+	if former == "" {
+		t.Skip("it takes an older version in PAICTL_UPGRADE_FROM: see hack/former.sh")
+	}
+	newer, newBundle := paictl, bundle
+	paictl, bundle = filepath.Join(former, "bin", "paictl"), filepath.Join(former, "bundle")
+	t.Cleanup(func() { paictl, bundle = newer, newBundle })
+	j := newJobs(t)
+	for i := range 3 {
+		name := fmt.Sprintf("runs%d", i)
+		j.submit(t, jobFile(t, fmt.Sprintf(sleeper, name, 1, 8)))
+		j.is(t, name, "running")
+	}
+	j.submit(t, jobFile(t, fmt.Sprintf(sleeper, "half", 1, 4)))
+	j.is(t, "half", "running")
+	// In the order in which they came, though the names have another one.
+	for _, name := range []string{"waits-z", "waits-a"} {
+		j.submit(t, jobFile(t, fmt.Sprintf(sleeper, name, 1, 8)))
+		j.is(t, name, "queued")
+		submitted := time.Now() // Kubernetes knows seconds
+		eventually(t, time.Minute, "a second has passed", func() bool { return time.Since(submitted) > time.Second })
+	}
+	before, starts := j.pods(""), j.starts()
+	require.Len(t, before, 6)
+
+	paictl, bundle = newer, newBundle
+	// As the newer one says where it was built with a version.
+	file := filepath.Join(j.cluster, "services-configuration.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(strings.ReplaceAll(read(t, file), ownTag(t, filepath.Join(former, "bundle")), ownTag(t, bundle))), 0o600))
+	begun := time.Now()
+	up := j.up(0)
+	t.Logf("cluster up: %+v", up)
+	j.push()
+	done := j.start(0)
+	t.Logf("service start: %+v, %s after cluster up began", done, time.Since(begun).Round(time.Second))
+	eventually(t, time.Minute, "the scheduler leads", func() bool { return j.api("/v1/virtualclusters") != "" })
+	assert.Equal(t, before, j.pods(""), "each pod is where it was, with its GPUs")
+	assert.Equal(t, starts, j.starts(), "no container has started again")
+	assert.Equal(t, 28, j.virtualCluster("default").Used, "the new scheduler knows what runs")
+	queue := ok(t, j.args("job", "queue")...).stdout
+	z, a := strings.Index(queue, "waits-z"), strings.Index(queue, "waits-a")
+	assert.True(t, z > 0 && z < a, "those that wait have their places: %s", queue)
+
+	// What is submitted now goes beside what runs, and gets no GPU of it.
+	j.submit(t, jobFile(t, fmt.Sprintf(sleeper, "small", 1, 4)))
+	j.is(t, "small", "running")
+	users := map[string]string{}
+	for _, p := range j.pods("") {
+		for device := range strings.SplitSeq(p.Devices, ",") {
+			if at := p.Node + "/" + device; p.Devices != "" {
+				assert.Empty(t, users[at], "%s has %s, too", p.Name, at)
+				users[at] = p.Name
+			}
+		}
+	}
+	assert.Len(t, users, 32)
+	files := j.kubectl("-n pai-jobs exec " + j.podsOf(t, "small")[0].Name + " -c app -- sh -c 'cd /dev; ls -d nvidia[0-9]*'")
+	t.Logf("small, with a claim, is beside half, without one: it has %v", strings.Fields(files))
+	assert.Len(t, strings.Fields(files), 4)
+
+	ok(t, j.job("stop", "runs1")...)
+	j.is(t, "waits-z", "running")
+	assert.Equal(t, "queued", j.state(t, "waits-a"))
+	ok(t, j.job("stop", "runs0")...)
+	j.is(t, "waits-a", "running")
+	for _, name := range []string{"runs2", "half", "small", "waits-z", "waits-a"} {
+		assert.Equal(t, "running", j.state(t, name), name)
+	}
+}
+
+// ownTag is the tag of paictl's own images in a bundle.
+func ownTag(t testing.TB, bundle string) string {
+	t.Helper()
+	_, after, found := strings.Cut(read(t, filepath.Join(bundle, "manifest.yaml")), "/pai-scheduler:")
+	require.True(t, found)
+	tag, _, _ := strings.Cut(after, "\n")
+	return tag
+}
+
+// starts are the containers of jobs' pods with the times at which they have started.
+func (j *jobs) starts() string {
+	j.t.Helper()
+	return j.kubectl(`-n pai-jobs get pods -o jsonpath='{range .items[*]}{.metadata.uid} {range .status.containerStatuses[*]}{.name} {.restartCount} {.state.running.startedAt} {end}{"\n"}{end}'`)
+}
+
+// sleeper is a job of some tasks with some GPUs each.
+const sleeper = `protocolVersion: 2
+name: %s
+type: job
+prerequisites:
+  - {name: python, type: dockerimage, uri: "docker.io/openpai/examples-python:3"}
+taskRoles:
+  main:
+    instances: %d
+    dockerImage: python
+    resourcePerInstance: {cpu: 0.1, memoryMB: 128, gpu: %d}
+    commands: ["sleep 3600"]
+`
