@@ -23,7 +23,7 @@ func (r *run) targets(ctx context.Context) ([]*target, error) {
 	if err != nil {
 		return nil, err
 	}
-	return stopOrder(chosen), nil
+	return stopOrder(chosen), r.warnOfDevices(ctx, chosen)
 }
 
 // known returns every service of the configuration and of the inventory, with its release; a

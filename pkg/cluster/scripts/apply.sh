@@ -282,7 +282,8 @@ p_pod_network() {
 # once, since each import decompresses on one core; then each gets the name that the nodes use,
 # is pinned, its upload goes, and it is remembered with the file that it came from. The record
 # of an earlier import goes first and the new one comes last: cut off anywhere in between, a
-# rerun does the whole once more.
+# rerun does the whole once more. Nothing is unpacked: containerd does that when the first container of
+# an image starts, and a node runs few of the images that it has.
 p_images() {
 	list=$(cat)
 	if [ -f "$S/images" ]; then
@@ -292,7 +293,7 @@ p_images() {
 	jobs=
 	while IFS=$TAB read -r sha name ref; do
 		[ -f "$S/staging/$sha" ] || continue
-		ctr -n k8s.io images import "$S/staging/$sha" >/dev/null </dev/null &
+		ctr -n k8s.io images import --no-unpack "$S/staging/$sha" >/dev/null </dev/null &
 		jobs="$jobs $!"
 	done <<EOF
 $list

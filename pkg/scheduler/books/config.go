@@ -84,6 +84,7 @@ func (b *Books) applyConfig(text string) string {
 		}
 		s.core, s.types, s.generation = core, next.cells.Types, next.generation
 		s.nodes, s.admitted = map[string]*node{}, nil
+		s.unfinished = nil // what was found is of the cells of before
 		b.syncNodes(s)
 		for _, p := range s.pods {
 			if p.state == api.Ignored {

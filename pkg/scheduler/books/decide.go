@@ -102,11 +102,15 @@ func (g *gang) alike() bool {
 func (g *gang) ready(class string) []*pod {
 	var out []*pod
 	for _, p := range g.pods {
-		if p.class == class && (p.state == api.Waiting || p.state == api.Preempting) && p.object.DeletionTimestamp == nil && len(p.object.Spec.SchedulingGates) == 0 {
+		if p.class == class && p.ready() {
 			out = append(out, p)
 		}
 	}
 	return out
+}
+
+func (p *pod) ready() bool {
+	return (p.state == api.Waiting || p.state == api.Preempting) && p.object.DeletionTimestamp == nil && len(p.object.Spec.SchedulingGates) == 0
 }
 
 // try looks for a place for a gang. Where it finds one, pods are those that have it now.
@@ -142,7 +146,7 @@ func (s *state) tryClass(g *gang, like *pod) (queue.Attempt, []*corev1.Pod) {
 		return queue.Unfit, nil
 	}
 	if g.runs(like.class) {
-		return s.rejoin(g, ready)
+		return s.place(&placing{gang: g, left: ready, apart: true})
 	}
 	if p := s.paused(ready); p != nil {
 		for _, q := range ready {
@@ -155,15 +159,30 @@ func (s *state) tryClass(g *gang, like *pod) (queue.Attempt, []*corev1.Pod) {
 	}
 	p := ready[0]
 	nodes := s.nodesFor(g, ready)
-	d := s.schedule(p, nodes)
+	d := s.search(p, nodes)
 	s.count.decisions.WithLabelValues(string(d.Result)).Inc()
+	if d.Result == cell.Preempt {
+		// Others may have the lock before the cells are reserved: each of the two takes its time for a whole cluster.
+		s.leave(g, func() (queue.Attempt, []*corev1.Pod) { return s.reserve(g, p, nodes, d) })
+		return queue.Waits, nil
+	}
+	return s.carryOut(g, ready, nodes, d)
+}
+
+// reserve reserves the cells that were found for a pod's gang. Where something has changed since, the core searches again.
+func (s *state) reserve(g *gang, p *pod, nodes cell.Nodes, d cell.Decision) (queue.Attempt, []*corev1.Pod) {
+	ready := g.ready(p.class)
+	if s.pods[p.uid] != p || !p.ready() || s.incomplete(g, p, ready) != "" {
+		return queue.Unfit, nil // the next pass begins anew
+	}
+	return s.carryOut(g, ready, nodes, s.taken(p, nodes, d))
+}
+
+// carryOut does what was decided about the first pod of a gang. A Preempt is reserved.
+func (s *state) carryOut(g *gang, ready []*pod, nodes cell.Nodes, d cell.Decision) (queue.Attempt, []*corev1.Pod) {
 	switch d.Result {
 	case cell.Bind:
-		pods := s.assume(ready, nodes, d)
-		if len(pods) < len(ready) {
-			return queue.Unfit, pods
-		}
-		return queue.Starts, pods
+		return s.place(&placing{gang: g, left: ready, nodes: nodes, first: &d})
 	case cell.Preempt:
 		pods, could := s.tryOut(ready, d.Placement)
 		if could {
@@ -180,7 +199,7 @@ func (s *state) tryClass(g *gang, like *pod) (queue.Attempt, []*corev1.Pod) {
 		s.forgetTrial(q)
 		s.wait(q, d.Reason)
 	}
-	return s.waitsFor(g, p), nil
+	return s.waitsFor(g, ready[0]), nil
 }
 
 // pausing says until when a pod, and its gang, gets no place.
@@ -200,32 +219,6 @@ func (g *gang) runs(class string) bool {
 	return slices.ContainsFunc(g.pods, func(p *pod) bool {
 		return p.class == class && (p.state == api.Binding || p.state == api.Bound)
 	})
-}
-
-// rejoin gives places to pods of a gang that runs, each on the nodes that it may run on itself: the others stay where they are,
-// and one that finds no place keeps none from its own.
-func (s *state) rejoin(g *gang, ready []*pod) (queue.Attempt, []*corev1.Pod) {
-	var out []*corev1.Pod
-	for _, p := range ready {
-		if s.paused([]*pod{p}) != nil {
-			p.reason = pausing(p)
-			continue
-		}
-		d := s.schedule(p, s.nodesFor(g, []*pod{p}))
-		s.count.decisions.WithLabelValues(string(d.Result)).Inc()
-		if d.Result == cell.Refuse {
-			s.refused(p, d.Reason)
-			continue
-		}
-		s.forgetTrial(p)
-		if s.give(p, &d) {
-			out = append(out, p.object)
-		}
-	}
-	if len(out) < len(ready) {
-		return queue.Unfit, out
-	}
-	return queue.Starts, out
 }
 
 // waitsFor says what a gang waits for that has waited so long that what becomes free could be held for it: in vain, if it
@@ -267,37 +260,67 @@ func (s *state) incomplete(g *gang, like *pod, ready []*pod) string {
 	return ""
 }
 
-// schedule asks the core. Cells that have to be emptied are reserved at once.
+// schedule asks the core, and reserves cells that have to be emptied.
 func (s *state) schedule(p *pod, nodes cell.Nodes) cell.Decision {
+	d := s.search(p, nodes)
+	if d.Result == cell.Preempt {
+		d = s.taken(p, nodes, d)
+	}
+	return d
+}
+
+// search asks the core, and changes nothing but a reservation that has become useless.
+func (s *state) search(p *pod, nodes cell.Nodes) cell.Decision {
 	start := time.Now()
-	r := p.request
-	if nodes != nil {
-		only := *r
-		only.OnlySuggested = true
-		r = &only
-	}
-	d := s.core.Find(cell.PodID(p.uid), r, nodes)
+	defer func() { s.count.decided.Observe(time.Since(start).Seconds()) }()
+	d := s.core.Find(cell.PodID(p.uid), requestOn(p, nodes), nodes)
 	s.apply(d.Changes)
-	if reason := cmp.Or(s.unclaimable(p), tooLong(p, &d)); reason != "" {
-		s.apply(s.core.DeleteUnallocated(cell.PodID(p.uid), p.request)) // what an earlier configuration let it reserve
-		d = cell.Decision{Result: cell.Refuse, Reason: reason}
-	}
+	d = s.possible(p, d)
 	if d.Result == cell.Preempt && p.state == api.Waiting && s.now().Before(p.gang.calm) {
 		return cell.Decision{Result: cell.Wait, Reason: fmt.Sprintf(
 			"%s; it ends no other gangs before %s", p.gang.refusal, p.gang.calm.UTC().Format(time.RFC3339))}
 	}
-	if d.Result == cell.Preempt {
-		d = s.core.Reserve(cell.PodID(p.uid), r, nodes, d)
-		if p.state == api.Waiting {
-			s.postpone(p.gang, d.Changes)
-		} else {
-			s.apply(d.Changes)
-		}
+	return because(p, d)
+}
+
+// taken is a Preempt that was found, once its cells are reserved.
+func (s *state) taken(p *pod, nodes cell.Nodes, d cell.Decision) cell.Decision {
+	start := time.Now()
+	defer func() { s.count.decided.Observe(time.Since(start).Seconds()) }()
+	d = s.core.Reserve(cell.PodID(p.uid), requestOn(p, nodes), nodes, d)
+	if p.state == api.Waiting {
+		s.postpone(p.gang, d.Changes)
+	} else {
+		s.apply(d.Changes)
 	}
+	return because(p, s.possible(p, d))
+}
+
+// requestOn is a pod's request where it may run on some nodes only; nil is all.
+func requestOn(p *pod, nodes cell.Nodes) *cell.Request {
+	if nodes == nil {
+		return p.request
+	}
+	only := *p.request
+	only.OnlySuggested = true
+	return &only
+}
+
+// possible refuses a place that couldn't be written down.
+func (s *state) possible(p *pod, d cell.Decision) cell.Decision {
+	reason := cmp.Or(s.unclaimable(p), tooLong(p, &d))
+	if reason == "" {
+		return d
+	}
+	s.apply(s.core.DeleteUnallocated(cell.PodID(p.uid), p.request)) // what an earlier configuration let it reserve
+	return cell.Decision{Result: cell.Refuse, Reason: reason}
+}
+
+// because adds why a gang that waits doesn't run on some nodes.
+func because(p *pod, d cell.Decision) cell.Decision {
 	if d.Result == cell.Wait && len(p.gang.refused) > 0 {
 		d.Reason += "; " + p.gang.refusal
 	}
-	s.count.decided.Observe(time.Since(start).Seconds())
 	return d
 }
 
@@ -327,57 +350,6 @@ func ownSize(p *pod) int {
 
 // longAnnotations is more than annotations have where they aren't what makes a gang too large.
 const longAnnotations = 16 << 10
-
-// assume gives pods of one gang their places, before Kubernetes knows, and returns those that have one. d is what was decided
-// about the first.
-func (s *state) assume(ready []*pod, nodes cell.Nodes, d cell.Decision) []*corev1.Pod {
-	var out []*corev1.Pod
-	for i, p := range ready {
-		if i > 0 {
-			d = s.schedule(p, nodes)
-			s.count.decisions.WithLabelValues(string(d.Result)).Inc()
-		}
-		if s.give(p, &d) {
-			out = append(out, p.object)
-		}
-	}
-	return out
-}
-
-// give gives a pod the place that was decided, if it is one, and reports whether it has it.
-func (s *state) give(p *pod, d *cell.Decision) bool {
-	if d.Result != cell.Bind {
-		s.wait(p, d.Reason)
-		return false
-	}
-	downgrades, err := s.core.Allocate(cell.PodID(p.uid), p.request, d.Placement, d.Slot)
-	if err != nil {
-		s.log.Error("a place that was found can't be taken", "pod", p.key, "err", err)
-		s.wait(p, err.Error())
-		return false
-	}
-	s.hold(p, d, downgrades)
-	return true
-}
-
-// hold notes the place of a pod that the core has given it. kube-scheduler is to bind it there.
-func (s *state) hold(p *pod, d *cell.Decision, downgrades []cell.Downgrade) {
-	p.state, p.reason, p.assumed = api.Binding, "", s.now()
-	p.node, p.indices, p.slot = d.Node, d.Indices, d.Slot
-	if p.details = nil; Claims(p.object) {
-		p.bound, p.details = annotation.Bound{Isolation: annotation.Isolation(d.Indices)}, annotation.WriteOwn(d.Placement, d.Slot)
-	} else {
-		p.bound = annotation.Write(p.request, d)
-	}
-	if s.core.WantsCPU(p.request) {
-		p.bound.Isolation = "" // containers would take the numbers of CPU cells for GPUs, which on a machine that has some are others'
-	}
-	p.trial, p.could = "", ""
-	s.comes(p, p.node)
-	s.places.set(p.uid, p.node, false)
-	s.apply(downgrades)
-	s.log.Debug("decided", "pod", p.key, "node", p.node, "gpus", p.bound.Isolation)
-}
 
 // wait keeps a pod waiting.
 func (s *state) wait(p *pod, reason string) {

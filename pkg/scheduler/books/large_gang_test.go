@@ -103,11 +103,7 @@ func TestAnEvictionInPartsGoesOnWithWhatIsThere(t *testing.T) {
 		"nothing happens":          {func(*benchCluster) {}, all},
 		"the last victims end":     {func(c *benchCluster) { c.leave(c.b.state.evicting.left[500:]) }, evictAtOnce + 500},
 		"the preemptor is deleted": {func(c *benchCluster) { c.b.locked(func(s *state) { s.gone(c.large[0].UID) }) }, evictAtOnce},
-		"another configuration": {func(c *benchCluster) {
-			c.b.mu.Lock()
-			defer c.b.unlock()
-			require.Empty(t, c.b.applyConfig(c.b.active.text+"\n"))
-		}, evictAtOnce},
+		"another configuration":    {(*benchCluster).swapped, evictAtOnce},
 		"another life": {func(c *benchCluster) {
 			c.b.mu.Lock()
 			defer c.b.unlock()
@@ -123,11 +119,119 @@ func TestAnEvictionInPartsGoesOnWithWhatIsThere(t *testing.T) {
 				b.step(step)
 			}
 			b.b.locked(func(s *state) { s.try(s.pods[b.large[0].UID].gang) })
+			b.b.finish(queue.Waits)
 			require.Len(t, b.tasks, evictAtOnce)
 			require.Len(t, b.b.state.evicting.left, all-evictAtOnce)
 			c.between(b)
 			b.b.evictRest()
 			assert.Len(t, b.tasks, c.told)
+		})
+	}
+}
+
+// swapped makes the configuration another one, with the same cells.
+func (c *benchCluster) swapped() {
+	c.b.mu.Lock()
+	defer c.b.unlock()
+	require.Empty(c.t, c.b.applyConfig(c.b.active.text+"\n"))
+	for _, name := range c.b.state.core.Nodes() {
+		c.b.state.reconcileNode(name, readyNode(name))
+	}
+}
+
+// inState counts the pods of the large gang in a state.
+func (c *benchCluster) inState(state string) (n int) {
+	for _, p := range c.large {
+		if known := c.b.state.pods[p.UID]; known != nil && known.state == state {
+			n++
+		}
+	}
+	return n
+}
+
+// Between two parts of giving places others have the lock.
+func TestPlacesThatAreGivenInPartsGoOnWithWhatIsThere(t *testing.T) {
+	const all = placeAtOnce + 280
+	for name, tt := range map[string]struct {
+		between     func(c *benchCluster)
+		then, later int
+	}{
+		"nothing happens": {func(*benchCluster) {}, all, all},
+		"some are deleted": {func(c *benchCluster) {
+			for _, p := range c.large[all-30:] {
+				c.b.locked(func(s *state) { s.gone(p.UID) })
+			}
+		}, all - 30, all - 30},
+		"a node refuses one":    {func(c *benchCluster) { c.b.Refuse(c.large[5].UID, c.b.state.pods[c.large[5].UID].node, "it smells") }, 0, all},
+		"another configuration": {(*benchCluster).swapped, placeAtOnce, all},
+		"all are deleted, and come again": {func(c *benchCluster) {
+			for _, p := range c.large {
+				c.b.locked(func(s *state) { s.gone(p.UID) })
+			}
+			for _, p := range c.large {
+				c.b.locked(func(s *state) { s.observe(p) })
+			}
+		}, 0, all},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newBenchCluster(t, 11, 8)
+			for _, uid := range c.uids() {
+				c.b.locked(func(s *state) { s.gone(uid) })
+			}
+			c.large = c.gang("large", 5, all, 1)
+			var attempt queue.Attempt
+			c.b.locked(func(s *state) { attempt, _ = s.try(s.pods[c.large[0].UID].gang) })
+			require.Equal(t, queue.Starts, attempt)
+			require.Equal(t, placeAtOnce, c.inState(api.Binding))
+			tt.between(c)
+			c.b.finish(attempt)
+			assert.Equal(t, tt.then, c.inState(api.Binding))
+			c.decide()
+			assert.Equal(t, tt.later, c.inState(api.Binding))
+		})
+	}
+}
+
+// Between the search and the reservation others have the lock.
+func TestWhatWasFoundIsReservedOnlyIfItIsStillSo(t *testing.T) {
+	for name, tt := range map[string]struct {
+		between func(c *benchCluster)
+		then    queue.Attempt
+		trial   bool
+		later   string // state of the gang's pods
+	}{
+		"nothing happens":               {func(*benchCluster) {}, queue.Waits, true, api.Waiting},
+		"one of it is deleted":          {func(c *benchCluster) { c.b.locked(func(s *state) { s.gone(c.large[3].UID) }) }, queue.Waits, true, api.Waiting},
+		"the pod that asked is deleted": {func(c *benchCluster) { c.b.locked(func(s *state) { s.gone(c.large[0].UID) }) }, queue.Unfit, false, api.Waiting},
+		"the others end": {func(c *benchCluster) {
+			for _, uid := range c.uids() {
+				c.b.locked(func(s *state) {
+					if s.pods[uid].request.Gang != "large" {
+						s.gone(uid)
+					}
+				})
+			}
+		}, queue.Starts, false, api.Binding},
+		"another configuration": {(*benchCluster).swapped, queue.Waits, false, api.Waiting},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newBenchCluster(t, 1, 8)
+			c.step("fill")
+			c.step("come")
+			var attempt queue.Attempt
+			c.b.locked(func(s *state) { attempt, _ = s.try(s.pods[c.large[0].UID].gang) })
+			require.Equal(t, queue.Waits, attempt)
+			_, reserved := c.b.Place(c.large[1].UID)
+			require.False(t, reserved)
+			tt.between(c)
+			attempt, _ = c.b.finish(attempt)
+			assert.Equal(t, tt.then, attempt)
+			at, has := c.b.Place(c.large[1].UID)
+			assert.Equal(t, tt.trial, has && at.Trial)
+			c.decide()
+			assert.Positive(t, c.inState(tt.later))
+			at, has = c.b.Place(c.large[1].UID)
+			assert.True(t, has && at.Trial == (tt.later == api.Waiting))
 		})
 	}
 }

@@ -34,17 +34,23 @@ func (b *Books) Decide() {
 	// It has no errors of its own.
 	_ = q.Pass(b.now().UnixNano(), func(w *queue.Gang) (attempt queue.Attempt, err error) {
 		attempt = queue.Unfit
-		evicting := false
+		of := turn{w.VC, w.Priority >= cell.MinGuaranteed}
+		unfinished := false
 		b.locked(func(s *state) {
 			if g := s.gangs[gangKey{w.VC, w.Name}]; g != nil {
 				var pods []*corev1.Pod
-				attempt, pods = s.look(p, g, turn{w.VC, w.Priority >= cell.MinGuaranteed})
+				attempt, pods = s.look(p, g, of)
 				found = append(found, pods...)
-				evicting = len(s.evicting.left) > 0
+				unfinished = len(s.unfinished) > 0
 			}
 		})
-		if evicting {
+		if unfinished {
+			begun := time.Now()
+			var pods []*corev1.Pod
+			attempt, pods = b.finish(attempt)
+			found = append(found, pods...)
 			b.evictRest()
+			p.spent[of] += time.Since(begun)
 		}
 		if attempt == queue.Starts {
 			q.Remove(w)
@@ -88,7 +94,7 @@ type pass struct {
 // look tries a gang, unless nothing has changed since it was tried last, or its turn has had its share.
 func (s *state) look(p *pass, g *gang, of turn) (queue.Attempt, []*corev1.Pod) {
 	p.looked[of]++
-	if p.looked[of] == 1 && !s.unfinished[of] {
+	if p.looked[of] == 1 && !s.goesOn[of] {
 		s.round[of] = p.epoch
 	}
 	switch {
@@ -105,9 +111,50 @@ func (s *state) look(p *pass, g *gang, of turn) (queue.Attempt, []*corev1.Pod) {
 	return s.try(g)
 }
 
+// remainder is the rest of a look at a gang, that others may have the lock before. Books that are made again, or have
+// another configuration, have none, and their next pass begins anew.
+type remainder struct {
+	gang *gang
+	do   func() (queue.Attempt, []*corev1.Pod)
+}
+
+// leave keeps the rest of a look at a gang for finish.
+func (s *state) leave(g *gang, do func() (queue.Attempt, []*corev1.Pod)) {
+	s.unfinished = append(s.unfinished, remainder{g, do})
+}
+
+// next does what was left first. What it says about the gang takes the place of what was said before.
+func (s *state) next() (attempt queue.Attempt, pods []*corev1.Pod) {
+	next := s.unfinished[0]
+	s.unfinished = s.unfinished[1:]
+	g := next.gang
+	if s.gangs[g.gangKey] != g {
+		return queue.Unfit, nil
+	}
+	attempt, pods = next.do()
+	if g.attempt = attempt; len(pods) > 0 {
+		g.searched = 0
+	}
+	return attempt, pods
+}
+
+// finish does all that was left of a look at a gang, whose outcome so far it is given.
+func (b *Books) finish(attempt queue.Attempt) (_ queue.Attempt, pods []*corev1.Pod) {
+	for more := true; more; {
+		more = false
+		b.locked(func(s *state) {
+			if len(s.unfinished) > 0 {
+				a, found := s.next()
+				attempt, pods, more = a, append(pods, found...), true
+			}
+		})
+	}
+	return attempt, pods
+}
+
 // ended is the end of a pass. again: there is more to look at.
 func (s *state) ended(q *queue.Queue, p *pass) (again bool) {
-	s.unfinished = p.left
+	s.goesOn = p.left
 	s.reserving = map[gangKey]bool{}
 	for _, w := range q.Reserving() {
 		s.reserving[gangKey{w.VC, w.Name}] = true

@@ -32,8 +32,10 @@ type state struct {
 	// postponed are gangs that lose their guarantee when another one has passed its trial.
 	postponed map[gangKey]postponed
 	evicting  eviction
-	left      map[gangKey]place // in the queue, of gangs that lost their pods while they waited
-	nodes     map[string]*node
+	// unfinished is what is left of the look at a gang.
+	unfinished []remainder
+	left       map[gangKey]place // in the queue, of gangs that lost their pods while they waited
+	nodes      map[string]*node
 	// coming are by node the pods that Beside looks at: all that are to run there, and some that were.
 	coming map[string][]*pod
 	places *places
@@ -47,10 +49,10 @@ type state struct {
 	generation int64
 	// admitted are nodes that pods with some constraints may run on, for one state of all nodes.
 	admitted map[string]nodeSet
-	// round is the epoch in which the last round of a turn began: in each of them every gang of it is looked at once. unfinished:
-	// it goes on in the next pass.
-	round      map[turn]uint64
-	unfinished map[turn]bool
+	// round is the epoch in which the last round of a turn began: in each of them every gang of it is looked at once. goesOn: in
+	// the next pass.
+	round  map[turn]uint64
+	goesOn map[turn]bool
 	// reserves is how long a guaranteed gang waits before what becomes free is held for it; negative: for ever. reserving are
 	// the gangs for which it is.
 	reserves  time.Duration

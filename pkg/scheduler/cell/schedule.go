@@ -95,7 +95,7 @@ func (s *Scheduler) decide(pod PodID, r *Request, phase Phase, suggested Nodes) 
 // the same request and nodes. It searches only if something has changed since. Victims are what d has.
 func (s *Scheduler) Reserve(pod PodID, r *Request, suggested Nodes, d Decision) Decision {
 	p := d.plan
-	if p == nil || p.epoch != s.epoch {
+	if p == nil || p.epoch != s.epoch || !slices.Contains(s.chains, p.gang.chain) {
 		return s.Schedule(pod, r, Preempting, suggested)
 	}
 	d.plan, d.Changes = nil, nil

@@ -25,7 +25,8 @@ func TestTheNameOfAClaimIsThatOfItsPodAlone(t *testing.T) {
 	t.Parallel()
 	for name, ours := range map[string]bool{"p-abcdefgh": true, "p-1-abcdefgh": false, "p-abcdefg": false, "p-": false, "q-abcdefgh": false, "pabcdefgh": false} {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: corev1.PodSpec{ResourceClaims: []corev1.PodResourceClaim{{Name: Ref, ResourceClaimName: &name}}}}
-		assert.Equal(t, ours, Expected(pod), name)
+		is := Expected(pod)
+		assert.Equal(t, ours, is, name)
 	}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
 	Expect(pod, func(*corev1.Container) bool { return true })

@@ -1,0 +1,62 @@
+package services
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	resourceapi "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/pager"
+
+	"github.com/openpai/paictl/pkg/plural"
+	"github.com/openpai/paictl/pkg/scheduler/claim"
+)
+
+// agentService is the service that hands GPUs to containers, and takes them back.
+const agentService = "agent"
+
+// warnOfDevices says that pods need the agent of their machine to end, where a run is about to take it away from under them.
+func (r *run) warnOfDevices(ctx context.Context, targets []*target) error {
+	if !slices.ContainsFunc(targets, func(t *target) bool { return t.name == agentService && t.release != nil }) {
+		return nil
+	}
+	n, err := r.devicesInUse(ctx)
+	if err != nil || n == 0 {
+		return err
+	}
+	have := plural.Of(n, "pod") + " have"
+	if n == 1 {
+		have = "1 pod has"
+	}
+	r.warn(have+" GPUs from the agent: without it they go on, but don't end (Terminating)",
+		"let jobs end first, or leave the agent out with -x "+agentService+"; paictl service start -n "+agentService+" lets such pods end")
+	return nil
+}
+
+// devicesInUse counts the claims that have devices of the agent. A Kubernetes without claims has none.
+func (r *run) devicesInUse(ctx context.Context) (n int, err error) {
+	list := pager.New(pager.SimplePageFunc(func(o metav1.ListOptions) (runtime.Object, error) {
+		return r.Client.ResourceV1().ResourceClaims(metav1.NamespaceAll).List(ctx, o)
+	}))
+	err = list.EachListItem(ctx, metav1.ListOptions{}, func(o runtime.Object) error {
+		if c, ok := o.(*resourceapi.ResourceClaim); ok && usesAgent(c) {
+			n++
+		}
+		return nil
+	})
+	if apierrors.IsNotFound(err) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("list the claims of pods: %w", err)
+	}
+	return n, nil
+}
+
+func usesAgent(c *resourceapi.ResourceClaim) bool {
+	return c.Status.Allocation != nil && slices.ContainsFunc(c.Status.Allocation.Devices.Results,
+		func(d resourceapi.DeviceRequestAllocationResult) bool { return d.Driver == claim.Driver })
+}
