@@ -188,6 +188,7 @@ func (m *mapper) doom(p *pcell, n int) {
 
 // child maps v to the child of p where the least is killed, then to the one with the least work in it.
 func (m *mapper) child(v *vcell, p *pcell) bool {
+	all := v.parent.need == int(p.hi-p.lo) && p.badCount == 0 // each child is wanted whole: all ways are the same
 	for range p.children {
 		var best *pcell
 		least := noCost // of best; not counted as long as there is no other
@@ -196,7 +197,9 @@ func (m *mapper) child(v *vcell, p *pcell) bool {
 				continue
 			}
 			if best == nil {
-				best = c
+				if best = c; all {
+					break
+				}
 				continue
 			}
 			if least == noCost {
