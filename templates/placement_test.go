@@ -115,6 +115,8 @@ func TestPodsThatAreMadeDontSayWhereTheyLieOrWhoPays(t *testing.T) {
 			p.Spec.InitContainers = []corev1.Container{{Name: "init", Image: "i", Resources: p.Spec.Containers[0].Resources}}
 			p.Spec.Containers[0].Resources = corev1.ResourceRequirements{}
 		}, "passes the scheduler"},
+		"a day to end":                  {"ann", func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = new(int64(86400)) }, ""},
+		"more than a day to end":        {controllerAccount, func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = new(int64(86401)) }, "is 86400 (a day) at most"},
 		"another scheduler":             {"ann", func(p *corev1.Pod) { p.Spec.SchedulerName = "" }, "needs schedulerName: pai-scheduler"},
 		"HiveD's name of a scheduler":   {"ann", func(p *corev1.Pod) { p.Spec.SchedulerName = "hivedscheduler-ds-a" }, ""},
 		"a user":                        {"ann", func(p *corev1.Pod) { p.Labels = map[string]string{api.UserLabel: "bob"} }, "whose quota pays"},

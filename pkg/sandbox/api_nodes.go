@@ -14,7 +14,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
 
 	"github.com/openpai/paictl/pkg/hint"
 )
@@ -27,7 +32,9 @@ const (
 	simulatedKey   = "kwok.x-k8s.io/node"
 	simulatedValue = "fake"
 	simulatorUser  = "paictl-sandbox-simulator"
-	readyLimit     = 5 * time.Minute // thousands of nodes on a small machine
+	// readyLimit is how long nodes may take to become ready, and readyLimitPerNode where they are thousands on a small machine.
+	readyLimit        = 5 * time.Minute
+	readyLimitPerNode = 200 * time.Millisecond
 
 	// notReadyTaint is on a new node until the node controller has seen that it is ready.
 	notReadyTaint = "node.kubernetes.io/not-ready"
@@ -207,24 +214,30 @@ func isReady(node *corev1.Node) bool {
 	}) && !slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == notReadyTaint })
 }
 
-// waitReady waits until n nodes are ready.
+// waitReady waits until n nodes are ready. It follows them: to list thousands of nodes at each look would take the time of those that
+// make them ready.
 func waitReady(ctx context.Context, client kubernetes.Interface, n int) error {
-	ready := 0
-	ok, err := pollFor(ctx, readyLimit, func() (bool, error) {
-		list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
-		if err != nil {
-			return false, nil //nolint:nilerr // asked again
+	if n == 0 {
+		return nil
+	}
+	limit := max(readyLimit, time.Duration(n)*readyLimitPerNode)
+	limited, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	ready := sets.New[string]()
+	nodes := cache.NewListWatchFromClient(client.CoreV1().RESTClient(), "nodes", metav1.NamespaceAll, fields.Everything())
+	_, err := watchtools.UntilWithSync(limited, nodes, &corev1.Node{}, nil, func(e watch.Event) (bool, error) {
+		node, ok := e.Object.(*corev1.Node)
+		switch {
+		case !ok:
+		case e.Type != watch.Deleted && isReady(node):
+			ready.Insert(node.Name)
+		default:
+			ready.Delete(node.Name)
 		}
-		ready = 0
-		for i := range list.Items {
-			if isReady(&list.Items[i]) {
-				ready++
-			}
-		}
-		return ready >= n, nil
+		return ready.Len() >= n, nil
 	})
-	if err == nil && !ok {
-		err = fmt.Errorf("wait for the simulated nodes: %d of %d are ready after %s", ready, n, readyLimit)
+	if err != nil && ctx.Err() == nil {
+		return fmt.Errorf("wait for the simulated nodes: %d of %d are ready after %s", ready.Len(), n, limit)
 	}
 	return err
 }

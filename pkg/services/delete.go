@@ -19,6 +19,8 @@ type Deletion struct {
 	ClusterID string
 	Services  []string
 	Volumes   []Volume
+	// Warnings are what has been found so far that speaks against it.
+	Warnings []string
 }
 
 // deleteWait is how long a delete waits for pods where the options say not to wait: data
@@ -84,6 +86,13 @@ func (r *run) confirm(ctx context.Context, targets []*target, volumes map[string
 		return nil
 	}
 	d := Deletion{ClusterID: r.clusterID(ctx)}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, e := range r.early { // told once the run has begun, which is too late to ask
+		if e.Kind == EventWarning {
+			d.Warnings = append(d.Warnings, r.masks.event(e).Message)
+		}
+	}
 	for _, t := range targets {
 		d.Services = append(d.Services, t.name)
 		d.Volumes = append(d.Volumes, volumes[t.name]...)

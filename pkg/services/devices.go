@@ -13,27 +13,28 @@ import (
 
 	"github.com/openpai/paictl/pkg/plural"
 	"github.com/openpai/paictl/pkg/scheduler/claim"
+	"github.com/openpai/paictl/pkg/services/catalogue"
 )
 
-// agentService is the service that hands GPUs to containers, and takes them back.
-const agentService = "agent"
-
 // warnOfDevices says that pods need the agent of their machine to end, where a run is about to take it away from under them.
-func (r *run) warnOfDevices(ctx context.Context, targets []*target) error {
-	if !slices.ContainsFunc(targets, func(t *target) bool { return t.name == agentService && t.release != nil }) {
-		return nil
+func (r *run) warnOfDevices(ctx context.Context, targets []*target) {
+	if !slices.ContainsFunc(targets, func(t *target) bool { return t.name == catalogue.AgentService && t.release != nil }) {
+		return
 	}
 	n, err := r.devicesInUse(ctx)
-	if err != nil || n == 0 {
-		return err
+	if err != nil {
+		r.warn("whether pods have GPUs from the agent isn't known: "+err.Error(), "")
+		return
+	}
+	if n == 0 {
+		return
 	}
 	have := plural.Of(n, "pod") + " have"
 	if n == 1 {
 		have = "1 pod has"
 	}
 	r.warn(have+" GPUs from the agent: without it they go on, but don't end (Terminating)",
-		"let jobs end first, or leave the agent out with -x "+agentService+"; paictl service start -n "+agentService+" lets such pods end")
-	return nil
+		"let jobs end first, or leave the agent out with -x "+catalogue.AgentService+"; paictl service start -n "+catalogue.AgentService+" lets such pods end")
 }
 
 // devicesInUse counts the claims that have devices of the agent. A Kubernetes without claims has none.

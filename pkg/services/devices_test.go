@@ -1,6 +1,8 @@
 package services
 
 import (
+	"context"
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -15,6 +17,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/scheduler/claim"
 	"github.com/openpai/paictl/pkg/services/release"
+	"github.com/openpai/paictl/pkg/version"
 )
 
 func TestWhoTakesTheAgentAwayIsToldWhichPodsNeedIt(t *testing.T) {
@@ -42,7 +45,7 @@ func TestWhoTakesTheAgentAwayIsToldWhichPodsNeedIt(t *testing.T) {
 			l := newLab(t)
 			l.Client = fake.NewClientset(tt.claims...)
 			r := l.newRun("stop", l.options())
-			require.NoError(t, r.warnOfDevices(t.Context(), tt.targets))
+			r.warnOfDevices(t.Context(), tt.targets)
 			r.emit(Event{Kind: EventRunStarted})
 			told := l.story.of(EventWarning)
 			if tt.want == "" {
@@ -66,4 +69,36 @@ func TestAKubernetesWithoutClaimsHasNoDevicesInUse(t *testing.T) {
 	n, err := l.newRun("stop", l.options()).devicesInUse(t.Context())
 	require.NoError(t, err)
 	assert.Zero(t, n)
+}
+
+func TestADeleteAsksWithWhatItHasFound(t *testing.T) {
+	l := newLab(t)
+	client := fake.NewClientset()
+	client.PrependReactor("list", "resourceclaims", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(schema.GroupResource{Group: "resource.k8s.io", Resource: "resourceclaims"}, "", errors.New("no"))
+	})
+	l.Client = client
+	r := l.newRun("delete", l.options())
+	r.warnOfDevices(t.Context(), []*target{{name: "agent", release: &release.Release{}}})
+	var asked Deletion
+	r.o.Confirm = func(_ context.Context, d Deletion) error { asked = d; return nil }
+	require.NoError(t, r.confirm(t.Context(), nil, nil))
+	require.Len(t, asked.Warnings, 1, "a right that is missing keeps nobody from stopping")
+	assert.Contains(t, asked.Warnings[0], "whether pods have GPUs from the agent isn't known: list the claims of pods: ")
+}
+
+// A newer paictl shows what an older one has started, and says what to change when it is to start something.
+func TestImagesOfAnotherReleaseKeepFromStartingOnly(t *testing.T) {
+	l := newLab(t)
+	require.NoError(t, l.start())
+	d := desired(t, "", "")
+	d.Config.Services.Cluster.DockerRegistry.Tag = "v1.2.3"
+	before := version.Version
+	t.Cleanup(func() { version.Version = before })
+	version.Version = "v1.3.0"
+	l.Load = func(ctx context.Context) (*Desired, error) { return desire(ctx, d.Config) }
+	_, err := l.Status(t.Context(), nil)
+	require.NoError(t, err)
+	require.ErrorContains(t, l.start(), "the images of v1.2.3 don't go with this paictl, which is v1.3.0")
+	assert.NoError(t, l.stop())
 }

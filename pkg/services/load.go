@@ -94,10 +94,14 @@ func desire(ctx context.Context, c *config.Cluster) (*Desired, error) {
 	}
 	found = append(found, about...)
 	found.Sort()
-	if err := found.Err(); err != nil {
+	d := &Desired{Config: c, Catalogue: all}
+	rest := slices.DeleteFunc(slices.Clone(found), func(f config.Finding) bool { return f.Rule == catalogue.RuleRelease })
+	if len(rest) < len(found) {
+		d.unstartable = found.Err()
+	}
+	if err := rest.Err(); err != nil {
 		return nil, err
 	}
-	d := &Desired{Config: c, Catalogue: all}
 	d.warn(about.Warnings()) // those about machines were told by the push
 	return d, nil
 }

@@ -32,6 +32,8 @@ type Desired struct {
 	Catalogue *catalogue.Catalogue
 	// Notes are reported at the start of a run.
 	Notes []Note
+	// unstartable says why nothing can be started of it, though all can be looked at and stopped.
+	unstartable error
 }
 
 // Note is a warning.

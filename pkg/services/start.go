@@ -63,6 +63,9 @@ func (r *run) choose(ctx context.Context) (catalogue.Selection, error) {
 	if err != nil {
 		return catalogue.Selection{}, err
 	}
+	if d.unstartable != nil {
+		return catalogue.Selection{}, d.unstartable
+	}
 	r.use(d)
 	chosen, err := d.Catalogue.Select(r.o.Names, r.o.Except)
 	if err != nil {

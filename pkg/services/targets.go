@@ -23,7 +23,8 @@ func (r *run) targets(ctx context.Context) ([]*target, error) {
 	if err != nil {
 		return nil, err
 	}
-	return stopOrder(chosen), r.warnOfDevices(ctx, chosen)
+	r.warnOfDevices(ctx, chosen)
+	return stopOrder(chosen), nil
 }
 
 // known returns every service of the configuration and of the inventory, with its release; a

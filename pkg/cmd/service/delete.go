@@ -97,6 +97,9 @@ func (opts *DeleteOptions) confirm(d services.Deletion, kubeContext string) erro
 }
 
 func showDeletion(w io.Writer, d services.Deletion, id string) {
+	for _, text := range d.Warnings {
+		fmt.Fprintln(w, "Warning:", text)
+	}
 	fmt.Fprintf(w, "This stops on cluster %s: %s\n", id, strings.Join(d.Services, ", "))
 	if len(d.Volumes) == 0 {
 		fmt.Fprintln(w, "They keep no data.")

@@ -23,6 +23,8 @@ type placing struct {
 	first *cell.Decision // about the first of them
 	// failed: one of them has found no place.
 	failed bool
+	// lost says why one of them finds none, though all had one when the first got its own: something has changed since.
+	lost string
 }
 
 // place gives the first of the pods their places, and leaves the rest for later. It returns those that have one; what it says about
@@ -40,7 +42,7 @@ func (s *state) place(r *placing) (queue.Attempt, []*corev1.Pod) {
 	}
 	var out []*corev1.Pod
 	for _, p := range part {
-		if s.pods[p.uid] != p || !p.ready() {
+		if s.pods[p.uid] != p || p.gang != r.gang || !p.ready() {
 			continue // it has gone since the part before
 		}
 		if s.placeOne(r, p) {
@@ -48,6 +50,10 @@ func (s *state) place(r *placing) (queue.Attempt, []*corev1.Pod) {
 		} else {
 			r.failed = true
 		}
+	}
+	if len(r.left) == 0 && r.lost != "" {
+		s.takeBack(r.gang, r.lost) // it starts with all its pods, or not at all
+		return queue.Unfit, nil
 	}
 	if r.failed {
 		return queue.Unfit, out
@@ -77,7 +83,11 @@ func (s *state) placeOne(r *placing, p *pod) bool {
 		}
 		s.forgetTrial(p)
 	}
-	return s.give(p, d)
+	ok := s.give(p, d)
+	if !ok && !r.apart && d.Result != cell.Refuse {
+		r.lost = p.reason
+	}
+	return ok
 }
 
 // give gives a pod the place that was decided, if it is one, and reports whether it has it.

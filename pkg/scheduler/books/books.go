@@ -189,7 +189,7 @@ func (b *Books) Lead(ctx context.Context) error {
 		return err
 	}
 	// After the pods: the claim of one that is bound was written before.
-	claims, err := b.listClaims(ctx)
+	claims, err := b.listClaims(ctx, pods)
 	if err != nil {
 		return err
 	}

@@ -23,12 +23,18 @@ import (
 func Claims(obj *corev1.Pod) bool { return Wants(obj) && claim.Expected(obj) }
 
 // listClaims returns the places on claims, by the pods that have them. A cluster before Kubernetes 1.34 has none.
-func (b *Books) listClaims(ctx context.Context) (map[types.UID]claim.Place, error) {
+func (b *Books) listClaims(ctx context.Context, pods []*corev1.Pod) (map[types.UID]claim.Place, error) {
+	expected := map[string]types.UID{}
+	for _, p := range pods {
+		if name, ok := claim.Name(p); ok {
+			expected[p.Namespace+"/"+name] = p.UID
+		}
+	}
 	out := map[types.UID]claim.Place{}
 	options := metav1.ListOptions{Limit: 1000}
 	for {
 		page, err := b.client.ResourceV1().ResourceClaims(metav1.NamespaceAll).List(ctx, options)
-		if apierrors.IsNotFound(err) {
+		if apierrors.IsNotFound(err) && !b.opts.Claims {
 			return out, nil
 		}
 		if err != nil {
@@ -36,7 +42,7 @@ func (b *Books) listClaims(ctx context.Context) (map[types.UID]claim.Place, erro
 		}
 		for i := range page.Items {
 			c := &page.Items[i]
-			if pod, at, err := claim.Read(c); err == nil && claim.Of(c, pod) {
+			if pod, at, err := claim.Read(c); err == nil && claim.Of(c, pod) && expected[c.Namespace+"/"+c.Name] == pod {
 				out[pod] = at
 			}
 		}
@@ -70,7 +76,7 @@ func (s *state) unclaimable(p *pod) string {
 		return ""
 	case s.core.WantsCPU(p.request):
 		return "it expects GPUs in a claim, and asks for CPU cells"
-	case p.request.Sets()[p.request.Set].Cells > resourceapi.AllocationResultsMaxSize:
+	case p.request.Sets()[p.request.Set].Cells*s.core.Leaves(p.request.Sets()[p.request.Set].CellType) > resourceapi.AllocationResultsMaxSize:
 		return fmt.Sprintf("its claim can't have more than %d GPUs", resourceapi.AllocationResultsMaxSize)
 	}
 	return ""

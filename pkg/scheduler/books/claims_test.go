@@ -484,7 +484,7 @@ func TestDetailsAreWrittenToThePodsOwnClaimOnly(t *testing.T) {
 	require.NoError(t, w.patch(t.Context(), p, details))
 	assert.Equal(t, "{}", c.claim(p).Annotations[claim.DetailsKey])
 	other := c.claim(p).DeepCopy()
-	other.OwnerReferences, other.Annotations = nil, nil
+	other.OwnerReferences[0].UID, other.Annotations = "another", nil
 	_, err := c.client.ResourceV1().ResourceClaims("jobs").Update(t.Context(), other, metav1.UpdateOptions{})
 	require.NoError(t, err)
 	require.NoError(t, w.patch(t.Context(), p, details))

@@ -78,13 +78,13 @@ func (b *Books) applyConfig(text string) string {
 		next.generation = b.active.generation + 1
 	}
 	if s := b.state; s != nil {
+		s.dropUnfinished("another configuration has come")
 		core, downgrades, err := s.core.Reconfigure(next.cells)
 		if err != nil {
 			return err.Error()
 		}
 		s.core, s.types, s.generation = core, next.cells.Types, next.generation
 		s.nodes, s.admitted = map[string]*node{}, nil
-		s.unfinished = nil // what was found is of the cells of before
 		b.syncNodes(s)
 		for _, p := range s.pods {
 			if p.state == api.Ignored {

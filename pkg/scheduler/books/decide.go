@@ -51,6 +51,9 @@ func (s *state) expire() {
 			}
 			continue
 		}
+		if p.state == api.Binding && p.sent && now.Sub(p.assumed) >= placeLimit {
+			s.todo(task{ask, p.uid})
+		}
 		if p.state != api.Binding || p.sent || now.Sub(p.assumed) < placeLimit || now.Sub(p.assumed) < 2*gatherMost && now.Sub(p.gang.moved) < placeLimit {
 			continue // or its gang is large, and being bound
 		}
@@ -110,7 +113,7 @@ func (g *gang) ready(class string) []*pod {
 }
 
 func (p *pod) ready() bool {
-	return (p.state == api.Waiting || p.state == api.Preempting) && p.object.DeletionTimestamp == nil && len(p.object.Spec.SchedulingGates) == 0
+	return p.request != nil && (p.state == api.Waiting || p.state == api.Preempting) && p.object.DeletionTimestamp == nil && len(p.object.Spec.SchedulingGates) == 0
 }
 
 // try looks for a place for a gang. Where it finds one, pods are those that have it now.
@@ -172,9 +175,11 @@ func (s *state) tryClass(g *gang, like *pod) (queue.Attempt, []*corev1.Pod) {
 // reserve reserves the cells that were found for a pod's gang. Where something has changed since, the core searches again.
 func (s *state) reserve(g *gang, p *pod, nodes cell.Nodes, d cell.Decision) (queue.Attempt, []*corev1.Pod) {
 	ready := g.ready(p.class)
-	if s.pods[p.uid] != p || !p.ready() || s.incomplete(g, p, ready) != "" {
+	if s.pods[p.uid] != p || p.gang != g || !p.ready() || s.incomplete(g, p, ready) != "" {
 		return queue.Unfit, nil // the next pass begins anew
 	}
+	i := slices.Index(ready, p) // what is decided is about it
+	ready[0], ready[i] = ready[i], ready[0]
 	return s.carryOut(g, ready, nodes, s.taken(p, nodes, d))
 }
 

@@ -217,7 +217,7 @@ func (s *state) collect(send func(*prometheus.Desc, float64, ...string)) {
 func (b *Books) collectQueue(send func(*prometheus.Desc, float64, ...string), all []*gang, config cell.Config) {
 	gangs, pods, oldest := map[string]int{}, map[string]int{}, map[string]float64{}
 	inParts(b, all, func(s *state, g *gang) {
-		if n := g.waiting(); n > 0 {
+		if n := g.waiting(); n > 0 && s.gangs[g.gangKey] == g {
 			gangs[g.vc]++
 			pods[g.vc] += n
 			oldest[g.vc] = max(oldest[g.vc], s.now().Sub(g.since()).Seconds())

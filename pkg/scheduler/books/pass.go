@@ -50,7 +50,9 @@ func (b *Books) Decide() {
 			attempt, pods = b.finish(attempt)
 			found = append(found, pods...)
 			b.evictRest()
-			p.spent[of] += time.Since(begun)
+			if p.counts {
+				p.spent[of] += time.Since(begun)
+			}
 		}
 		if attempt == queue.Starts {
 			q.Remove(w)
@@ -89,17 +91,21 @@ type pass struct {
 	spent  map[turn]time.Duration
 	looked map[turn]int  // how many gangs
 	left   map[turn]bool // turns of which some gangs were not looked at
+	counts bool          // the look at the last gang counts as time of its turn
 }
 
 // look tries a gang, unless nothing has changed since it was tried last, or its turn has had its share.
 func (s *state) look(p *pass, g *gang, of turn) (queue.Attempt, []*corev1.Pod) {
 	p.looked[of]++
+	p.counts = false
 	if p.looked[of] == 1 && !s.goesOn[of] {
 		s.round[of] = p.epoch
 	}
 	switch {
 	case g.searched >= p.epoch || g.searched >= s.round[of] && p.looked[of] > heads:
 		return g.attempt, nil
+	case g.searched >= s.round[of] && p.left[of]:
+		return g.attempt, nil // one before it hasn't been looked at
 	case g.searched >= s.round[of]:
 		return s.try(g) // not on account of those that the round has not come to
 	case p.spent[of] >= p.share:
@@ -108,6 +114,7 @@ func (s *state) look(p *pass, g *gang, of turn) (queue.Attempt, []*corev1.Pod) {
 	}
 	begun := time.Now()
 	defer func() { p.spent[of] += time.Since(begun) }()
+	p.counts = true
 	return s.try(g)
 }
 
@@ -121,6 +128,14 @@ type remainder struct {
 // leave keeps the rest of a look at a gang for finish.
 func (s *state) leave(g *gang, do func() (queue.Attempt, []*corev1.Pod)) {
 	s.unfinished = append(s.unfinished, remainder{g, do})
+}
+
+// dropUnfinished ends looks at gangs before all their pods have places: what was found is of the cells of before.
+func (s *state) dropUnfinished(reason string) {
+	for _, r := range s.unfinished {
+		s.takeBack(r.gang, reason)
+	}
+	s.unfinished = nil
 }
 
 // next does what was left first. What it says about the gang takes the place of what was said before.

@@ -76,7 +76,8 @@ func (b *Books) Permit(uid types.UID) (pods []types.UID, together, has bool) {
 			return
 		}
 		p.permitted, has = true, true
-		if together = p.gang.together(); !together {
+		placing := slices.ContainsFunc(s.unfinished, func(r remainder) bool { return r.gang == p.gang })
+		if together = !placing && p.gang.together(); !together {
 			return
 		}
 		for _, q := range p.gang.pods {

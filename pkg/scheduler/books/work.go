@@ -25,6 +25,7 @@ const (
 	evict    taskKind = "evict"    // delete it, it is a victim
 	annotate taskKind = "annotate" // write its placement
 	reclaim  taskKind = "reclaim"  // see to its claim
+	ask      taskKind = "ask"      // what came of its binding
 )
 
 // task says what is to be done; how is looked up when it is done, so that only the latest counts.
@@ -86,8 +87,11 @@ func (w *work) do(ctx context.Context, t task) error {
 	defer done()
 	ctx, cancel := context.WithTimeout(ctx, bindTimeout)
 	defer cancel()
-	if t.kind == reclaim {
+	switch t.kind {
+	case reclaim:
 		return w.b.reclaim(ctx, t.uid)
+	case ask:
+		return w.b.ask(ctx, t.uid)
 	}
 	obj, annotations := w.b.subject(t)
 	switch {
@@ -140,7 +144,7 @@ func (s *state) mustGo(p *pod) bool {
 		return true
 	}
 	status, ok := s.core.Brief(p.request.VirtualCluster, p.request.Gang)
-	if ok && status.State == beingPreempted && p.by != nil && slices.ContainsFunc(p.by.pods, func(q *pod) bool { return q.state == api.Preempting }) {
+	if ok && status.State == beingPreempted && p.by != nil && s.core.PreemptedBy(p.request.VirtualCluster, p.request.Gang, p.by.vc, p.by.name) && slices.ContainsFunc(p.by.pods, func(q *pod) bool { return q.state == api.Preempting }) {
 		return true
 	}
 	p.evicted, p.preemptor = time.Time{}, ""
@@ -152,6 +156,10 @@ const (
 	preempting     = "Preempting"
 	beingPreempted = "BeingPreempted"
 )
+
+// maxGrace is how long a victim may take to end, in seconds: as long as a job can say at most. Where a pod says more, others would wait
+// for its GPUs for as long as it likes.
+const maxGrace int64 = 24 * 60 * 60
 
 // evict deletes a pod with its grace period, and notes why, so that a controller with a failure policy
 // doesn't take it for a failure of the program.
@@ -171,7 +179,12 @@ func (w *work) evict(ctx context.Context, obj *corev1.Pod) error {
 	if _, err := pods.Patch(ctx, obj.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
 		return ignoreGone(fmt.Errorf("note the preemption of %s: %w", podKey(obj), err))
 	}
-	err = pods.Delete(ctx, obj.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(obj.UID))})
+	o := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(obj.UID))}
+	if own := obj.Spec.TerminationGracePeriodSeconds; own != nil && *own > maxGrace {
+		most := maxGrace
+		o.GracePeriodSeconds = &most
+	}
+	err = pods.Delete(ctx, obj.Name, o)
 	if err != nil {
 		return ignoreGone(fmt.Errorf("delete %s: %w", podKey(obj), err))
 	}
@@ -210,4 +223,31 @@ func ignoreGone(err error) error {
 		return nil
 	}
 	return err
+}
+
+// ask finds out what came of a binding whose answer was lost. It was sent longer ago than any request takes.
+func (b *Books) ask(ctx context.Context, uid types.UID) error {
+	var obj *corev1.Pod
+	var assumed time.Time
+	b.locked(func(s *state) {
+		if p := s.pods[uid]; p != nil && p.state == api.Binding && p.sent && !p.permitted {
+			obj, assumed = p.object, p.assumed
+		}
+	})
+	if obj == nil {
+		return nil
+	}
+	now, err := b.client.CoreV1().Pods(obj.Namespace).Get(ctx, obj.Name, metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
+	if err == nil && now.UID == uid && now.Spec.NodeName != "" {
+		return nil // the informer will tell
+	}
+	b.locked(func(s *state) {
+		if p := s.pods[uid]; p != nil && p.state == api.Binding && p.assumed.Equal(assumed) && !p.permitted {
+			p.sent = false
+		}
+	})
+	return nil
 }

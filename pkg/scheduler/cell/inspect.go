@@ -261,3 +261,19 @@ func (s *Scheduler) borrowed(v *vc) []CellStatus {
 	}
 	return out
 }
+
+// PreemptedBy reports whether a gang has reserved cells that another one uses.
+func (s *Scheduler) PreemptedBy(vc, gang, byVC, by string) bool {
+	v, g := s.gangs[gangKey{vc, gang}], s.gangs[gangKey{byVC, by}]
+	if v == nil || g == nil {
+		return false
+	}
+	for i := range v.slots {
+		for _, p := range v.slots[i].leaves {
+			if p != nil && p.reserving == g {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,6 +1,9 @@
 package cell
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // maxOrder is more than a scheduler comes to by itself. What stands in an annotation may be anything, and those that
 // come next must have higher ones.
@@ -9,6 +12,9 @@ const maxOrder = 1 << 31
 // takeOver rebuilds a gang from its written placement, after a restart or a change of the configuration. all
 // says that the places of all pods are certain; otherwise only the pod's own is, since other pods may have moved.
 func (s *Scheduler) takeOver(r *Request, at *Placement, own int, all bool) (*gang, []Downgrade, error) {
+	if len(s.chains) == 0 {
+		return nil, nil, errors.New("the cluster has no cells")
+	}
 	if s.byVC[r.VirtualCluster] == nil && len(s.vcs) == 0 {
 		return nil, nil, fmt.Errorf("there is no virtual cluster %s", r.VirtualCluster)
 	}

@@ -109,10 +109,15 @@ func New(pod *corev1.Pod, gpus int) *resourceapi.ResourceClaim {
 	}
 }
 
-// Of reports whether a claim was made for a pod.
+// Of reports whether a claim was made for a pod: it is owned by it, or, where the owner was taken off (a pod that was deleted with
+// --cascade=orphan), reserved for it alone, which no one but the scheduler can have written.
 func Of(c *resourceapi.ResourceClaim, pod types.UID) bool {
 	owner := metav1.GetControllerOf(c)
-	return owner != nil && owner.UID == pod && len(c.Spec.Devices.Requests) == 1 && c.Spec.Devices.Requests[0].Exactly != nil &&
+	owned := owner != nil && owner.UID == pod
+	if owner == nil {
+		owned = c.Status.Allocation != nil && len(c.Status.ReservedFor) == 1 && c.Status.ReservedFor[0].UID == pod
+	}
+	return owned && len(c.Spec.Devices.Requests) == 1 && c.Spec.Devices.Requests[0].Exactly != nil &&
 		c.Spec.Devices.Requests[0].Exactly.DeviceClassName == Class
 }
 

@@ -5,14 +5,18 @@ import (
 	"maps"
 	"path"
 	"regexp"
-	"strings"
+	"slices"
 
+	"github.com/openpai/paictl"
 	"github.com/openpai/paictl/pkg/strictyaml"
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// release is the tag of the images of a release of paictl, or of a commit.
-var release = regexp.MustCompile(`^v[0-9]+\.[0-9]+\.[0-9]+(-dev_[0-9a-f]{7,40})?(-dirty)?$`)
+// release is the tag of the images of a release of paictl, or of a commit after one.
+var release = regexp.MustCompile(`^v[0-9]+\.[0-9]+\.[0-9]+(-rc\.[0-9]+)?(-[0-9]+-g[0-9a-f]{7,40})?(-dev_[0-9a-f]{7,40})?(-dirty)?$`)
+
+// RuleRelease is the rule of checkRelease. What is broken by it keeps services from being started, not from being looked at.
+const RuleRelease = "services/release"
 
 // checkRelease refuses images of another release: programs and charts have to be of the same one. A tag of the site's own is its own
 // affair, and a paictl that was built without a version doesn't know its release.
@@ -23,22 +27,24 @@ func (b *builder) checkRelease() {
 	}
 	check := func(p strictyaml.Path, tag string) {
 		if key := p[len(p)-1]; tag != own && release.MatchString(tag) {
-			b.fail(p, "services/release", fmt.Sprintf("the images of %s don't go with this paictl, which is %s", tag, version.Version),
+			b.fail(p, RuleRelease, fmt.Sprintf("the images of %s don't go with this paictl, which is %s", tag, version.Version),
 				fmt.Sprintf("set %s: %s, and bring its images with \"paictl cluster up\" or \"paictl image push\"; or go on with paictl %s", key, own, tag))
 		}
 	}
 	check(strictyaml.Path{"cluster", "docker-registry", "docker-tag"}, b.cfg.Services.Cluster.DockerRegistry.Tag)
 	for _, name := range sorted(maps.Keys(b.services)) {
-		if s := b.services[name]; s.Upstream == nil {
-			eachOwnImage(at(name), s.Values, check)
+		if s := b.services[name]; s.Upstream == nil && s.Enabled {
+			eachOwnImage(at(name), merge(b.embedded[name].Values, s.Values), check)
 		}
 	}
 }
 
-// eachOwnImage calls f with the tags of paictl's own images in a service's values.
+// eachOwnImage calls f with the tags of paictl's own images in a service's values: those that are in use, which a digest makes useless.
 func eachOwnImage(p strictyaml.Path, values map[string]any, f func(strictyaml.Path, string)) {
-	repository, _ := values["repository"].(string)
-	if tag, ok := values["tag"].(string); ok && strings.HasPrefix(path.Base(repository), "pai-") {
+	repository, named := values["repository"].(string)
+	digest, _ := values["digest"].(string)
+	own := named && repository == "" || slices.Contains(paictl.Programs(), path.Base(repository))
+	if tag, ok := values["tag"].(string); ok && own && digest == "" {
 		f(p.With("tag"), tag)
 	}
 	for _, key := range sorted(maps.Keys(values)) {

@@ -1,0 +1,83 @@
+package books
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/openpai/paictl/pkg/scheduler/api"
+)
+
+// own makes a pod unlike others.
+func own(p *corev1.Pod) *corev1.Pod {
+	p.Labels = map[string]string{api.UserLabel: p.Name}
+	return p
+}
+
+func TestALowerPriorityDoesNotOvertakeOneThatWasNotLookedAt(t *testing.T) {
+	c := newCluster(t, twoTeams)
+	full1 := c.run(newPod("full1", spec("A", 9, "full1:1:2")))
+	c.run(newPod("full2", spec("A", 9, "full2:1:2")))
+	c.b.share = 1
+	var x []*corev1.Pod
+	for i := range 3 { // wait, none like another; the third keeps the round from ending
+		x = append(x, c.create(own(newPod(fmt.Sprintf("x%d", i), spec("A", 1, fmt.Sprintf("x%d:1:2", i))))))
+	}
+	c.b.Decide() // x0 is searched for, x1 and x2 are left
+	deleted := c.holdDeletes()
+	a1 := c.create(own(newPod("a1", spec("A", 8, "a1:2:2")))) // too large
+	c.create(own(newPod("a1b", spec("A", 8, "a1:2:2"))))
+	a1.Labels = nil
+	a2 := c.create(own(newPod("a2", spec("A", 7, "a2:1:2")))) // fits into what becomes free
+	c.vanishes(full1)
+	c.b.Decide()
+	at0, _ := c.b.Place(x[0].UID)
+	at2, _ := c.b.Place(a2.UID)
+	t.Logf("x0 (priority 1) has %q, a2 (priority 7) has %q", at0.Node, at2.Node)
+	assert.Empty(t, at0.Node, "priority 1 started before priority 7 that fits and was there")
+	if at0.Node != "" {
+		c.bind(x[0], at0.Node)
+		c.wait(x[0], api.Bound)
+	}
+	for range 5 {
+		c.b.Decide()
+		c.answer()
+	}
+	time.Sleep(200 * time.Millisecond)
+	assert.Empty(t, unique(deleted()), "and is ended at once for it")
+}
+
+// While a large gang waits for its victims to end, each look at it takes longer than its virtual cluster's share of a pass.
+func TestALargePreemptionKeepsNoOthersOfItsVirtualClusterWaiting(t *testing.T) {
+	c := newBenchCluster(t, 4, 1)
+	c.step("fill")
+	c.bound()
+	nodes := len(c.b.state.nodes)
+	c.large = c.gang("large", 5, nodes-32, 8)
+	c.step("decide")
+	c.step("trials")
+	c.step("preempt")
+	victims := map[types.UID]bool{}
+	list := c.b.state.core.VictimsOf("A", "large")
+	for _, v := range list {
+		victims[types.UID(v.Pod)] = true
+	}
+	for _, uid := range c.uids() {
+		if p := c.b.state.pods[uid]; p.request.Gang != "large" && !victims[uid] {
+			c.b.locked(func(s *state) { s.gone(uid) })
+		}
+	}
+	c.b.share = time.Nanosecond
+	x := c.gang("x", 5, 1, 8)[0]
+	for range 10 {
+		c.leave(list[:1]) // one victim after the other ends
+		list = list[1:]
+		c.b.Decide()
+	}
+	at, ok := c.b.Place(x.UID)
+	assert.True(t, ok && !at.Trial, c.b.state.pods[x.UID].reason)
+}
