@@ -31,7 +31,7 @@ type ReplayOptions struct {
 // the file is no list, out fails, or the context ends.
 func Replay(ctx context.Context, file string, data []byte, o ReplayOptions, out func(*Line) error) error {
 	var steps []step
-	if _, findings := strictyaml.Decode(file, data, &steps); findings.Err() != nil {
+	if _, findings := strictyaml.Decode(file, yamlOfJSON(data), &steps); findings.Err() != nil {
 		return findings
 	}
 	r := NewStepper(file, o)
@@ -67,7 +67,7 @@ func NewStepper(file string, o ReplayOptions) *Stepper {
 // Step runs one step, written as a map in YAML or JSON.
 func (r *Stepper) Step(text []byte) *Line {
 	s := step{line: 1, column: 1}
-	if _, findings := strictyaml.Decode(r.file, text, &s); findings.Err() != nil {
+	if _, findings := strictyaml.Decode(r.file, yamlOfJSON(text), &s); findings.Err() != nil {
 		s.findings = findings
 	}
 	return r.answer(&s)

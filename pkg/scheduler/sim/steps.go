@@ -138,8 +138,12 @@ type nodeNames []string
 
 // DecodeNode implements strictyaml.NodeDecoder.
 func (l *nodeNames) DecodeNode(d *strictyaml.Decoder, n *yaml.Node, path strictyaml.Path) {
-	if n.Kind != yaml.ScalarNode || n.Value != "*" {
+	switch {
+	case n.Kind == yaml.ScalarNode && n.Value == "*":
+	case n.Kind == yaml.SequenceNode || n.Kind == yaml.AliasNode:
 		d.Value(n, path, (*[]string)(l))
+	default:
+		d.Report(n, path, "yaml/type", "expected names of nodes", `write a list, such as [node-1, node-2], or "*" for all nodes`)
 	}
 }
 
