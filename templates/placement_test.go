@@ -51,7 +51,7 @@ func placed(t *testing.T) (c *kube.Cluster, as func(account string) corev1client
 			t.Cleanup(func() { a.remove(t, o) })
 		}
 	}
-	require.Equal(t, 4, rules)
+	require.Equal(t, 6, rules)
 	admin := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "placement-test"},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
@@ -138,6 +138,63 @@ func TestPodsThatAreMadeDontSayWhereTheyLieOrWhoPays(t *testing.T) {
 			require.Error(t, err)
 			assert.True(t, apierrors.IsInvalid(err), "%v", err)
 			assert.ErrorContains(t, err, test.says)
+		})
+	}
+}
+
+// The containers of a pod that is deleted by force go on, with its GPUs.
+func TestPodsWithGPUsAreNotDeletedByForce(t *testing.T) {
+	c, _ := placed(t)
+	for account, role := range map[string]string{"eve": "system:aggregate-to-edit", "system:node:n1": "system:node", "ann": "cluster-admin", controllerAccount: "system:aggregate-to-edit"} {
+		b := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{GenerateName: "force-"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+			Subjects: []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: account}}}
+		_, err := c.Client.RbacV1().ClusterRoleBindings().Create(t.Context(), b, metav1.CreateOptions{})
+		require.NoError(t, err)
+	}
+	as := func(account string) corev1client.PodInterface {
+		config := rest.CopyConfig(c.Config)
+		config.Impersonate = rest.ImpersonationConfig{UserName: account}
+		client, err := kubernetes.NewForConfig(config)
+		require.NoError(t, err)
+		return client.CoreV1().Pods("default")
+	}
+	none, second := int64(0), int64(1)
+	for name, test := range map[string]struct {
+		account string
+		change  func(*corev1.Pod)
+		grace   *int64
+		refused bool
+	}{
+		"by who may edit pods": {"eve", func(*corev1.Pod) {}, &none, true},
+		"without force":        {"eve", func(*corev1.Pod) {}, &second, false},
+		"as it wants":          {"eve", func(*corev1.Pod) {}, nil, false},
+		"a pod without cells": {"eve", func(p *corev1.Pod) {
+			p.Annotations, p.Spec.Containers[0].Resources = nil, corev1.ResourceRequirements{}
+		}, &none, false},
+		"by the kubelet":             {"system:node:n1", func(*corev1.Pod) {}, &none, false},
+		"by the job controller":      {controllerAccount, func(*corev1.Pod) {}, &none, false},
+		"by a cluster administrator": {"ann", func(*corev1.Pod) {}, &none, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := asking("forced")
+			test.change(p)
+			p, err := c.Client.CoreV1().Pods("default").Create(t.Context(), p, metav1.CreateOptions{})
+			require.NoError(t, err)
+			t.Cleanup(func() {
+				_ = c.Client.CoreV1().Pods("default").Delete(context.WithoutCancel(t.Context()), p.Name, metav1.DeleteOptions{GracePeriodSeconds: &none})
+			})
+			require.NoError(t, c.Client.CoreV1().Pods("default").Bind(t.Context(), &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: p.Name}, Target: corev1.ObjectReference{Kind: "Node", Name: "n1"}}, metav1.CreateOptions{}))
+			deletion := metav1.DeleteOptions{GracePeriodSeconds: test.grace, DryRun: []string{metav1.DryRunAll}}
+			if !test.refused {
+				require.NoError(t, as(test.account).Delete(t.Context(), p.Name, deletion))
+				return
+			}
+			// The rules hold some time after they were made.
+			require.NoError(t, wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+				err = as(test.account).Delete(ctx, p.Name, deletion)
+				return err != nil, nil
+			}))
+			assert.ErrorContains(t, err, "isn't deleted by force")
 		})
 	}
 }
