@@ -30,6 +30,8 @@ type Driver struct {
 	node    string
 	devices map[string]gpu.GPU
 	records *records
+	// processes say which pods still run.
+	processes *processes
 	// specs writes files for the container runtime, in the folder cdi.
 	specs *cdi.Cache
 	cdi   string
@@ -42,8 +44,8 @@ var _ kubeletplugin.DRAPlugin = (*Driver)(nil)
 
 // newDriver returns the driver of a node, and writes again for the container runtime what it has handed out: its files are gone
 // after a start of the machine.
-func newDriver(node string, gpus []gpu.GPU, recordsFolder, cdiFolder string, log *slog.Logger, fatal func(error)) (*Driver, error) {
-	d := &Driver{node: node, devices: map[string]gpu.GPU{}, cdi: cdiFolder, log: log, fatal: fatal}
+func newDriver(node string, gpus []gpu.GPU, recordsFolder, cdiFolder, cgroups string, log *slog.Logger, fatal func(error)) (*Driver, error) {
+	d := &Driver{node: node, devices: map[string]gpu.GPU{}, cdi: cdiFolder, processes: &processes{cgroups}, log: log, fatal: fatal}
 	for _, g := range gpus {
 		d.devices[claim.DeviceName(g.Index)] = g
 	}
@@ -136,6 +138,11 @@ func (d *Driver) prepare(c *resourceapi.ResourceClaim) ([]kubeletplugin.Device, 
 // read returns what a claim was given of this machine, if it may have that.
 func (d *Driver) read(c *resourceapi.ResourceClaim) (*record, error) {
 	out := &record{UID: c.UID, Namespace: c.Namespace, Name: c.Name}
+	for _, r := range c.Status.ReservedFor {
+		if r.APIGroup == "" && r.Resource == "pods" {
+			out.Pods = append(out.Pods, r.UID)
+		}
+	}
 	if c.Status.Allocation == nil {
 		return nil, errors.New("nothing was allocated for it")
 	}
@@ -180,11 +187,18 @@ func names(r *record) []string {
 	return out
 }
 
-// UnprepareResourceClaims takes back what claims had. The kubelet calls it when no container of their pods runs any more.
+// UnprepareResourceClaims takes back what claims had. The kubelet calls it when no container of their pods runs any more, and for a pod
+// that was deleted by force though they do: it is told to come again then.
 func (d *Driver) UnprepareResourceClaims(ctx context.Context, claims []kubeletplugin.NamespacedObject) (map[types.UID]error, error) {
 	out := make(map[types.UID]error, len(claims))
 	for _, c := range claims {
-		err := d.specs.RemoveSpec(specName(c.UID))
+		var err error
+		if r := d.records.of[c.UID]; r != nil {
+			err = d.processes.ended(ctx, r.Pods)
+		}
+		if err == nil {
+			err = d.specs.RemoveSpec(specName(c.UID))
+		}
 		if err == nil {
 			err = d.records.remove(c.UID)
 		}

@@ -23,12 +23,14 @@ import (
 type machine struct {
 	t            *testing.T
 	records, cdi string
+	cgroups      string
 	*Driver
 }
 
 func newMachine(t *testing.T) *machine {
 	t.Helper()
-	m := &machine{t: t, records: filepath.Join(t.TempDir(), "claims"), cdi: filepath.Join(t.TempDir(), "cdi")}
+	m := &machine{t: t, records: filepath.Join(t.TempDir(), "claims"), cdi: filepath.Join(t.TempDir(), "cdi"), cgroups: t.TempDir()}
+	require.NoError(t, os.Mkdir(filepath.Join(m.cgroups, "pids"), 0o755))
 	m.restart(8)
 	return m
 }
@@ -41,7 +43,7 @@ func (m *machine) restart(gpus int) {
 }
 
 func (m *machine) open(gpus int) (*Driver, error) {
-	return newDriver("n1", gpu.Simulated{Model: "A100", Count: gpus}.GPUs("n1"), m.records, m.cdi, slog.New(slog.DiscardHandler), func(err error) { m.t.Error(err) })
+	return newDriver("n1", gpu.Simulated{Model: "A100", Count: gpus}.GPUs("n1"), m.records, m.cdi, m.cgroups, slog.New(slog.DiscardHandler), func(err error) { m.t.Error(err) })
 }
 
 // claimOf is a claim that was given devices of n1.

@@ -17,6 +17,8 @@ type record struct {
 	UID       types.UID `json:"uid"`
 	Namespace string    `json:"namespace"`
 	Name      string    `json:"name"`
+	// Pods are those that may use it.
+	Pods []types.UID `json:"pods,omitempty"`
 	// Devices are names of devices of this machine, in the order of the claim.
 	Devices []assigned `json:"devices"`
 }

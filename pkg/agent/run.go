@@ -29,7 +29,7 @@ import (
 
 // options are those of the command line.
 type options struct {
-	node, simulated, kubelet, cdi, kubeconfig, listen string
+	node, simulated, kubelet, cdi, cgroups, kubeconfig, listen string
 }
 
 func parse(args []string, out io.Writer) (*options, error) {
@@ -40,6 +40,7 @@ func parse(args []string, out io.Writer) (*options, error) {
 	fs.StringVar(&o.simulated, "simulated", "", "file that says which nodes pretend to have GPUs, as JSON")
 	fs.StringVar(&o.kubelet, "kubelet-folder", "/var/lib/kubelet", "the kubelet's folder")
 	fs.StringVar(&o.cdi, "cdi-folder", "/var/run/cdi", "where the container runtime looks for devices")
+	fs.StringVar(&o.cgroups, "cgroup-folder", "/sys/fs/cgroup", "where the machine's control groups are")
 	fs.StringVar(&o.kubeconfig, "kubeconfig", "", "how to reach the API server; empty means as a pod of the cluster")
 	fs.StringVar(&o.listen, "listen", ":9104", "address to answer on, with /healthz and /readyz")
 	if err := fs.Parse(args); err != nil {
@@ -100,7 +101,7 @@ func run(ctx context.Context, o *options, client kubernetes.Interface, l net.Lis
 		return err
 	}
 	folder := filepath.Join(o.kubelet, "plugins", claim.Driver)
-	d, err := newDriver(o.node, gpus, filepath.Join(folder, "claims"), o.cdi, log, cancel)
+	d, err := newDriver(o.node, gpus, filepath.Join(folder, "claims"), o.cdi, o.cgroups, log, cancel)
 	if err != nil {
 		return err
 	}

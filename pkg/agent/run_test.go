@@ -70,7 +70,8 @@ func TestTheAgentServesTheKubelet(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, os.RemoveAll(kubelet)) })
 	require.NoError(t, os.Mkdir(filepath.Join(kubelet, "plugins_registry"), 0o700))
-	o := &options{node: "agent-1", kubelet: kubelet, cdi: filepath.Join(kubelet, "cdi"), simulated: filepath.Join(kubelet, "machines.json")}
+	require.NoError(t, os.Mkdir(filepath.Join(kubelet, "pids"), 0o700))
+	o := &options{node: "agent-1", kubelet: kubelet, cdi: filepath.Join(kubelet, "cdi"), cgroups: kubelet, simulated: filepath.Join(kubelet, "machines.json")}
 	require.NoError(t, os.WriteFile(o.simulated, []byte(`{"agent-1":{"model":"A100","count":4}}`), 0o600))
 	_, err = client.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: o.node}}, metav1.CreateOptions{})
 	require.NoError(t, err)

@@ -1,0 +1,95 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// lastBreath is how long processes may take that have been killed, before the kubelet is told to come again.
+const lastBreath = 3 * time.Second
+
+// processes says what runs in the pods of a machine, by its control groups. A pod that was deleted by force is unknown to the kubelet's loop
+// that takes claims back, while its containers run on for their grace period.
+type processes struct {
+	folder string // the machine's control groups, such as /sys/fs/cgroup
+}
+
+// ended waits until no process of some pods runs any more. An error says which pod still has some.
+func (p *processes) ended(ctx context.Context, pods []types.UID) error {
+	limit := time.Now().Add(lastBreath)
+	for {
+		pod, running, err := p.first(pods)
+		if err != nil || !running {
+			return err
+		}
+		if time.Now().After(limit) {
+			return fmt.Errorf("processes of the pod %s still run", pod)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// first returns the first of some pods in which something runs.
+func (p *processes) first(pods []types.UID) (pod types.UID, running bool, err error) {
+	for _, uid := range pods {
+		if running, err = p.runs(uid); err != nil || running {
+			return uid, running, err
+		}
+	}
+	return "", false, nil
+}
+
+// runs reports whether there are processes in a pod. It has none where it has no control group.
+func (p *processes) runs(pod types.UID) (running bool, err error) {
+	root := p.folder
+	if _, err := os.Stat(filepath.Join(root, "cgroup.controllers")); err != nil {
+		root = filepath.Join(root, "pids") // version 1: a tree for each controller
+	}
+	// systemd's names have no dashes in them.
+	dashed, lined := "pod"+string(pod), "pod"+strings.ReplaceAll(string(pod), "-", "_")
+	err = filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+		switch name := filepath.Base(path); {
+		case err != nil && path == root:
+			return fmt.Errorf("whether the pod %s has ended isn't known: %w", pod, err)
+		case err != nil || !e.IsDir():
+			return nil //nolint:nilerr // it went meanwhile
+		case strings.HasSuffix(name, dashed) || strings.HasSuffix(strings.TrimSuffix(name, ".slice"), lined):
+			n, err := count(path)
+			if err != nil {
+				return fmt.Errorf("whether the pod %s has ended isn't known: %w", pod, err)
+			}
+			if running = running || n > 0; running {
+				return fs.SkipAll
+			}
+			return fs.SkipDir
+		}
+		return nil
+	})
+	return running, err
+}
+
+// count returns how many processes and threads are in a control group and those below it, 0 if it went meanwhile.
+func count(group string) (int, error) {
+	data, err := os.ReadFile(filepath.Join(group, "pids.current"))
+	if os.IsNotExist(err) {
+		if _, gone := os.Stat(group); os.IsNotExist(gone) {
+			return 0, nil
+		}
+	}
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(strings.TrimSpace(string(data)))
+}
