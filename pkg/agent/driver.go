@@ -188,7 +188,7 @@ func names(r *record) []string {
 }
 
 // UnprepareResourceClaims takes back what claims had. The kubelet calls it when no container of their pods runs any more, and for a pod
-// that was deleted by force though they do: it is told to come again then.
+// that was deleted by force although they do: then it gets an error, and tries again.
 func (d *Driver) UnprepareResourceClaims(ctx context.Context, claims []kubeletplugin.NamespacedObject) (map[types.UID]error, error) {
 	out := make(map[types.UID]error, len(claims))
 	for _, c := range claims {

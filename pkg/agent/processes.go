@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// lastBreath is how long processes may take that have been killed, before the kubelet is told to come again.
-const lastBreath = 3 * time.Second
+// exitWait is how long killed processes may take to exit before the kubelet gets an error. It tries again later.
+const exitWait = 3 * time.Second
 
 // processes says what runs in the pods of a machine, by its control groups. A pod that was deleted by force is unknown to the kubelet's loop
 // that takes claims back, while its containers run on for their grace period.
@@ -24,7 +24,7 @@ type processes struct {
 
 // ended waits until no process of some pods runs any more. An error says which pod still has some.
 func (p *processes) ended(ctx context.Context, pods []types.UID) error {
-	limit := time.Now().Add(lastBreath)
+	limit := time.Now().Add(exitWait)
 	for {
 		pod, running, err := p.first(pods)
 		if err != nil || !running {

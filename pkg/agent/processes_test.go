@@ -69,7 +69,7 @@ func TestNothingIsTakenBackFromPodsThatRun(t *testing.T) {
 	_, err := m.prepare(c)
 	require.NoError(t, err)
 	dir := group(t, m.cgroups, "pids/kubepods/pod"+podUID, "1")
-	m.restart(8) // what it is told outlives it
+	m.restart(8) // the record has the pod
 	unprepare := func() error {
 		out, err := m.UnprepareResourceClaims(t.Context(), []kubeletplugin.NamespacedObject{{UID: "a"}})
 		require.NoError(t, err)

@@ -83,7 +83,7 @@ func TestADeleteAsksWithWhatItHasFound(t *testing.T) {
 	var asked Deletion
 	r.o.Confirm = func(_ context.Context, d Deletion) error { asked = d; return nil }
 	require.NoError(t, r.confirm(t.Context(), nil, nil))
-	require.Len(t, asked.Warnings, 1, "a right that is missing keeps nobody from stopping")
+	require.Len(t, asked.Warnings, 1, "a right that is missing keeps no one from stopping")
 	assert.Contains(t, asked.Warnings[0], "whether pods have GPUs from the agent isn't known: list the claims of pods: ")
 }
 

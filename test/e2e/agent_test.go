@@ -39,23 +39,23 @@ func TestTheAgentHandsOutGPUs(t *testing.T) {
 	})
 	t.Run("a pod that is deleted by force keeps its GPUs while its processes run", func(t *testing.T) {
 		a.apply(fmt.Sprintf(deviceClass, claim.Class))
-		a.apply(fmt.Sprintf(stubborn, claim.Class, a.worker))
-		a.sees("stubborn")
+		a.apply(fmt.Sprintf(slow, claim.Class, a.worker))
+		a.sees("slow")
 		// The kubelet ends it with its own grace period; a deletion by force after that doesn't shorten it.
-		a.kubectl("delete pod stubborn --wait=false")
+		a.kubectl("delete pod slow --wait=false")
 		eventually(t, time.Minute, "the kubelet has begun to end it", func() bool {
-			return strings.Contains(a.kubectl("get events --field-selector involvedObject.name=stubborn,reason=Killing -o name"), "event")
+			return strings.Contains(a.kubectl("get events --field-selector involvedObject.name=slow,reason=Killing -o name"), "event")
 		})
-		a.kubectl("delete pod stubborn --force --grace-period=0")
+		a.kubectl("delete pod slow --force --grace-period=0")
 		a.submit("next", 8, "")
 		eventually(t, 90*time.Second, "the agent keeps them from the kubelet", func() bool {
 			log := a.kubectl("-n pai-system logs -l app.kubernetes.io/name=agent --tail=-1 --prefix")
-			return strings.Contains(log, "processes of the pod") && strings.Contains(log, "belongs to the claim default/stubborn")
+			return strings.Contains(log, "processes of the pod") && strings.Contains(log, "belongs to the claim default/slow")
 		})
-		a.on(a.worker, "pkill -9 -f '[s]tubborn-of-the-test'")
+		a.on(a.worker, "pkill -9 -f '[s]low-of-the-test'")
 		assert.Len(t, a.sees("next"), 8)
 		a.kubectl("delete pod next --grace-period=1 --timeout=120s")
-		a.kubectl("delete resourceclaims next stubborn --ignore-not-found")
+		a.kubectl("delete resourceclaims next slow --ignore-not-found")
 	})
 	t.Run("a container sees the GPUs of its claim and no others", func(t *testing.T) {
 		a.submit("a", 3, "")
@@ -134,16 +134,16 @@ spec:
   resourceClaims: [{name: gpus, resourceClaimName: thief}]
 `
 
-// stubborn is a pod with all GPUs of a machine that takes long to end.
-const stubborn = `
+// slow is a pod with all GPUs of a machine that takes long to end.
+const slow = `
 apiVersion: resource.k8s.io/v1
 kind: ResourceClaim
-metadata: {name: stubborn, labels: {test: agent}}
+metadata: {name: slow, labels: {test: agent}}
 spec: {devices: {requests: [{name: gpus, exactly: {deviceClassName: %s, count: 8}}]}}
 ---
 apiVersion: v1
 kind: Pod
-metadata: {name: stubborn, labels: {test: agent}}
+metadata: {name: slow, labels: {test: agent}}
 spec:
   nodeSelector: {kubernetes.io/hostname: %s}
   terminationGracePeriodSeconds: 1800
@@ -151,9 +151,9 @@ spec:
     - name: main
       image: docker.io/openpai/examples-python:3
       imagePullPolicy: Never
-      command: [python3, -c, "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print([], flush=True); time.sleep(86400) # stubborn-of-the-test"]
+      command: [python3, -c, "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print([], flush=True); time.sleep(86400) # slow-of-the-test"]
       resources: {claims: [{name: gpus}]}
-  resourceClaims: [{name: gpus, resourceClaimName: stubborn}]
+  resourceClaims: [{name: gpus, resourceClaimName: slow}]
 `
 
 // apply makes objects in the namespace default.

@@ -94,7 +94,7 @@ func TestDetailsOfAClaimThatDoNotFitAreRefused(t *testing.T) {
 		"a negative slot":   {at.Node, at.Indices, `{"chain":"RACK","slot":-1}`},
 		"a number too high": {at.Node, at.Indices, `{"chain":"RACK","slot":0,"pods":[["node-0",0,4294967296],["n",1],["n",2]]}`},
 		"a fraction":        {at.Node, at.Indices, `{"chain":"RACK","slot":0,"pods":[["node-0",0,0.5],["n",1],["n",2]]}`},
-		"devices of nobody": {at.Node, at.Indices, `{"chain":"RACK","slot":0,"pods":[["node-0",0,1],["",1],["n",2]]}`},
+		"devices of no one": {at.Node, at.Indices, `{"chain":"RACK","slot":0,"pods":[["node-0",0,1],["",1],["n",2]]}`},
 		"a node with none":  {at.Node, at.Indices, `{"chain":"RACK","slot":0,"pods":[["node-0",0,1],["n"],["n",2]]}`},
 		"an empty pod":      {at.Node, at.Indices, `{"chain":"RACK","slot":0,"pods":[["node-0",0,1],[],["n",2]]}`},
 	} {

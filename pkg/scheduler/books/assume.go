@@ -35,7 +35,7 @@ func (s *state) place(r *placing) (queue.Attempt, []*corev1.Pod) {
 	if len(r.left) > 0 {
 		s.leave(r.gang, func() (queue.Attempt, []*corev1.Pod) {
 			if !r.gang.runs(r.left[0].class) {
-				return queue.Unfit, nil // it has lost its places meanwhile: the next pass begins anew
+				return queue.Unfit, nil // it has lost its places meanwhile: the next pass begins again from the start
 			}
 			return s.place(r)
 		})

@@ -176,7 +176,7 @@ func (s *state) tryClass(g *gang, like *pod) (queue.Attempt, []*corev1.Pod) {
 func (s *state) reserve(g *gang, p *pod, nodes cell.Nodes, d cell.Decision) (queue.Attempt, []*corev1.Pod) {
 	ready := g.ready(p.class)
 	if s.pods[p.uid] != p || p.gang != g || !p.ready() || s.incomplete(g, p, ready) != "" {
-		return queue.Unfit, nil // the next pass begins anew
+		return queue.Unfit, nil // the next pass begins again from the start
 	}
 	i := slices.Index(ready, p) // what is decided is about it
 	ready[0], ready[i] = ready[i], ready[0]

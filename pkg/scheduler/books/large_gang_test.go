@@ -162,7 +162,9 @@ func TestPlacesThatAreGivenInPartsGoOnWithWhatIsThere(t *testing.T) {
 				c.b.locked(func(s *state) { s.gone(p.UID) })
 			}
 		}, all - 30, all - 30},
-		"a node refuses one":    {func(c *benchCluster) { c.b.Refuse(c.large[5].UID, c.b.state.pods[c.large[5].UID].node, "it smells") }, 0, all},
+		"a node refuses one": {func(c *benchCluster) {
+			c.b.Refuse(c.large[5].UID, c.b.state.pods[c.large[5].UID].node, "the node is not ready")
+		}, 0, all},
 		"another configuration": {(*benchCluster).swapped, 0, all},
 		"all are deleted, and come again": {func(c *benchCluster) {
 			for _, p := range c.large {

@@ -19,8 +19,8 @@ import (
 )
 
 // Where a pod runs stands on its claim, and only this leader knows it beside. A claim that is lost while its pod runs is written again: the
-// kubelet and the agent know claims by their UIDs, and give what the first one had to no second, so that nobody gets a GPU by it, and the
-// next leader finds the place. A claim that says something else may have given the pod other GPUs: nobody gets any of its node then.
+// kubelet and the agent know claims by their UIDs, and give what the first one had to no second, so that no one gets a GPU by it, and the
+// next leader finds the place. A claim that says something else may have given the pod other GPUs: no one gets any of its node then.
 
 // claimsEvery is how often the books are held against the informer's claims.
 const claimsEvery = 5 * time.Second

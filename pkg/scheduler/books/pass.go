@@ -119,7 +119,7 @@ func (s *state) look(p *pass, g *gang, of turn) (queue.Attempt, []*corev1.Pod) {
 }
 
 // remainder is the rest of a look at a gang, that others may have the lock before. Books that are made again, or have
-// another configuration, have none, and their next pass begins anew.
+// another configuration, have none, and their next pass begins again from the start.
 type remainder struct {
 	gang *gang
 	do   func() (queue.Attempt, []*corev1.Pod)

@@ -22,7 +22,7 @@ const (
 )
 
 // eviction is who has to go for a gang, and isn't told yet. One reservation has one: where the gang has lost that, or has another by
-// now, nobody is told any more.
+// now, no one is told any more.
 type eviction struct {
 	by    *gang
 	order uint64 // of the reservation
@@ -54,7 +54,7 @@ func (s *state) preempt(g *gang, ready []*pod) {
 // Between two parts others have the lock, and all may change but this: nothing else is decided, since Decide goes on with the next
 // gang only after the last part. Pods that have ended are passed over. Where the pod that wants the cells was deleted, or another
 // configuration came, the reservation is gone, and those who were not told stay; so do those who were, unless they have been deleted
-// already (mustGo). Books that are made again have no eviction: their next pass begins anew, with a trial.
+// already (mustGo). Books that are made again have no eviction: their next pass begins again from the start, with a trial.
 func (s *state) evictPart() (more bool) {
 	e := &s.evicting
 	status, ok := s.core.Brief(e.by.vc, e.by.name)

@@ -152,7 +152,7 @@ func TestAPlaceIsGivenBackThoughTheOutcomeOfItsBindingWasLost(t *testing.T) {
 				time.Sleep(2 * time.Millisecond)
 				given = given || c.state(p) == api.Waiting
 			}
-			assert.True(t, given, "for two days it is to run on %s, which can't run it, and nobody else gets its GPUs", node)
+			assert.True(t, given, "for two days it is to run on %s, which can't run it, and no one else gets its GPUs", node)
 		})
 	}
 }
@@ -187,4 +187,21 @@ virtualClusters:
 	node, reason := c.decide(p)
 	assert.Empty(t, node, "a claim can't have %d devices: it gets and loses its place for ever", len(c.placeOf(p).Indices))
 	assert.Contains(t, reason, "can't have more than 32")
+}
+
+// Others wait for the GPUs of a victim.
+func TestAVictimHasItsOwnGracePeriodUpToADay(t *testing.T) {
+	for own, want := range map[int64]*int64{0: nil, 30: nil, maxGrace: nil, maxGrace + 1: new(maxGrace), 1 << 40: new(maxGrace)} {
+		c := newCluster(t, twoTeams)
+		p := newPod("p", spec("A", 5, "p:1:1"))
+		p.Spec.TerminationGracePeriodSeconds = &own
+		p = c.run(p)
+		var got []*int64
+		c.client.PrependReactor("delete", "pods", func(a clienttesting.Action) (bool, runtime.Object, error) {
+			got = append(got, a.(clienttesting.DeleteAction).GetDeleteOptions().GracePeriodSeconds)
+			return true, nil, nil
+		})
+		require.NoError(t, c.b.work.evict(t.Context(), p))
+		assert.Equal(t, []*int64{want}, got, "%d seconds", own)
+	}
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // former are settings that earlier versions knew, by service, with what they say now. A configuration that has them stays good, or
-// nobody could go on to a newer version without editing it first, and every older one in its history would be refused.
+// no one could go on to a newer version without editing it first, and every older one in its history would be refused.
 var former = map[string][]formerKey{
 	SchedulerService: {
 		{strictyaml.Path{"kubeScheduler", "image"}, "kube-scheduler is part of the scheduler's own image"},
