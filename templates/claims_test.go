@@ -12,9 +12,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/kubernetes"
 	resourceclient "k8s.io/client-go/kubernetes/typed/resource/v1"
-	"k8s.io/client-go/rest"
 
 	"github.com/openpai/paictl/pkg/scheduler/claim"
 )
@@ -24,12 +22,8 @@ const controllersAccount = "system:serviceaccount:kube-system:resource-claim-con
 
 func TestClaimsOfGPUsAreTheSchedulersOwn(t *testing.T) {
 	c, _ := placed(t)
-	as := func(account string) resourceclient.ResourceClaimInterface {
-		config := rest.CopyConfig(c.Config)
-		config.Impersonate = rest.ImpersonationConfig{UserName: account, Groups: []string{"placement-testers"}}
-		client, err := kubernetes.NewForConfig(config)
-		require.NoError(t, err)
-		return client.ResourceV1().ResourceClaims("default")
+	as := func(account string, groups ...string) resourceclient.ResourceClaimInterface {
+		return clientAs(t, c, account, groups...).ResourceV1().ResourceClaims("default")
 	}
 	ctx, pod := t.Context(), asking("of-claim")
 	pod.Namespace, pod.UID = "default", "uid-of-claim"
@@ -85,5 +79,38 @@ func TestClaimsOfGPUsAreTheSchedulersOwn(t *testing.T) {
 	stuck.Name = "stuck"
 	_, err = as(schedulerAccount).Create(ctx, stuck, metav1.CreateOptions{})
 	require.NoError(t, err)
+	dry := metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}
+	require.NoError(t, as("kubernetes-admin", "kubeadm:cluster-admins").Delete(ctx, "stuck", dry), "who has kubeadm's admin.conf can")
 	assert.NoError(t, c.Client.ResourceV1().ResourceClaims("default").Delete(ctx, "stuck", metav1.DeleteOptions{}), "an administrator can")
+}
+
+// Kubernetes itself would make a claim from it, which no one fills.
+func TestNoOneMakesTemplatesOfClaimsOfGPUs(t *testing.T) {
+	c, _ := placed(t)
+	one := func(class string) *resourceapi.ExactDeviceRequest {
+		return &resourceapi.ExactDeviceRequest{DeviceClassName: class}
+	}
+	for name, test := range map[string]struct {
+		request resourceapi.DeviceRequest
+		refused bool
+	}{
+		"exactly": {resourceapi.DeviceRequest{Name: "d", Exactly: one(claim.Class)}, true},
+		"one of several": {resourceapi.DeviceRequest{Name: "d", FirstAvailable: []resourceapi.DeviceSubRequest{
+			{Name: "a", DeviceClassName: "nics"}, {Name: "b", DeviceClassName: claim.Class}}}, true},
+		"of another class": {resourceapi.DeviceRequest{Name: "d", Exactly: one("nics")}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			template := &resourceapi.ResourceClaimTemplate{ObjectMeta: metav1.ObjectMeta{Name: "t"}}
+			template.Spec.Spec.Devices.Requests = []resourceapi.DeviceRequest{test.request}
+			var err error
+			create := func(ctx context.Context) (bool, error) {
+				_, err = clientAs(t, c, "ann").ResourceV1().ResourceClaimTemplates("default").Create(ctx, template, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+				return (err != nil) == test.refused, nil
+			}
+			require.NoError(t, wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, create))
+			if test.refused {
+				assert.ErrorContains(t, err, "submit a job with paictl job submit")
+			}
+		})
+	}
 }

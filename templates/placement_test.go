@@ -51,7 +51,7 @@ func placed(t *testing.T) (c *kube.Cluster, as func(account string) corev1client
 			t.Cleanup(func() { a.remove(t, o) })
 		}
 	}
-	require.Equal(t, 6, rules)
+	require.Equal(t, 8, rules)
 	admin := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "placement-test"},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
@@ -61,11 +61,7 @@ func placed(t *testing.T) (c *kube.Cluster, as func(account string) corev1client
 		require.NoError(t, err)
 	}
 	as = func(account string) corev1client.PodInterface {
-		config := rest.CopyConfig(c.Config)
-		config.Impersonate = rest.ImpersonationConfig{UserName: account, Groups: []string{"placement-testers"}}
-		client, err := kubernetes.NewForConfig(config)
-		require.NoError(t, err)
-		return client.CoreV1().Pods("default")
+		return clientAs(t, c, account).CoreV1().Pods("default")
 	}
 	sa := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default", Namespace: "default"}}
 	if _, err := c.Client.CoreV1().ServiceAccounts("default").Create(t.Context(), sa, metav1.CreateOptions{}); !apierrors.IsAlreadyExists(err) {
@@ -79,6 +75,16 @@ func placed(t *testing.T) (c *kube.Cluster, as func(account string) corev1client
 		return err != nil && strings.Contains(err.Error(), "passes the scheduler"), nil
 	}), "the rules take no effect")
 	return c, as
+}
+
+// clientAs acts as an account that may do everything, and is in some groups beside.
+func clientAs(t *testing.T, c *kube.Cluster, account string, groups ...string) kubernetes.Interface {
+	t.Helper()
+	config := rest.CopyConfig(c.Config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: account, Groups: append(groups, "placement-testers")}
+	client, err := kubernetes.NewForConfig(config)
+	require.NoError(t, err)
+	return client
 }
 
 // asking is a pod that asks for cells.

@@ -65,11 +65,12 @@ func (b *Books) Bind(ctx context.Context, uid types.UID, node string) error {
 	pod, at, err := b.toClaim(uid, node)
 	if err == nil && pod != nil {
 		if err = b.writeClaim(ctx, pod, at); err != nil {
+			b.count.bound(err, 0)
 			b.unclaimed(pod, err)
 		}
 	}
 	end()
-	if err == nil && pod != nil {
+	if err == nil {
 		err = b.gather(ctx, uid, at)
 	}
 	if err != nil {
@@ -101,7 +102,6 @@ func (b *Books) Bind(ctx context.Context, uid types.UID, node string) error {
 
 // unclaimed tells a pod that its claim could not be written.
 func (b *Books) unclaimed(obj *corev1.Pod, err error) {
-	b.count.bound(err, 0)
 	b.locked(func(s *state) {
 		if p := s.pods[obj.UID]; p != nil {
 			p.claimError = err.Error()

@@ -257,7 +257,7 @@ func (b *Books) newState(config *configuration, pods []*corev1.Pod, claims map[t
 	}
 	b.places.clear()
 	s := &state{
-		core: core, types: config.cells.Types, claims: claims, pods: map[types.UID]*pod{}, gangs: map[gangKey]*gang{}, round: map[turn]uint64{}, postponed: map[gangKey]postponed{}, left: map[gangKey]place{}, nodes: map[string]*node{}, coming: map[string][]*pod{},
+		core: core, types: config.cells.Types, claims: claims, pods: map[types.UID]*pod{}, gangs: map[gangKey]*gang{}, round: map[turn]uint64{}, whole: map[turn]bool{}, postponed: map[gangKey]postponed{}, left: map[gangKey]place{}, nodes: map[string]*node{}, coming: map[string][]*pod{},
 		reserves: b.opts.ReservationAfter, served: b.served, generation: config.generation, places: &b.places, grace: b.grace, log: b.log, say: b.say, todo: b.work.add, now: b.now, count: b.count,
 		epoch: 1,
 	}

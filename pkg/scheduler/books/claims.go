@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -57,7 +56,9 @@ func (s *state) claimed(p *pod) (*cell.Placement, int, error) {
 	at, ok := s.claims[p.uid]
 	switch {
 	case !ok:
-		return nil, 0, fmt.Errorf("no claim says which GPUs it has")
+		return nil, 0, errors.New("no claim says which GPUs it has")
+	case at.Doubt != "":
+		return nil, 0, errors.New(at.Doubt)
 	case at.Node != p.object.Spec.NodeName:
 		return nil, 0, fmt.Errorf("its claim has GPUs of %s", at.Node)
 	}
@@ -106,6 +107,9 @@ func (b *Books) writeClaim(ctx context.Context, pod *corev1.Pod, at claim.Place)
 	}
 	update := func(status resourceapi.ResourceClaimStatus) error {
 		return b.leading(ctx, func(ctx context.Context) error {
+			if !b.stillAt(pod.UID, at) {
+				return fmt.Errorf("%s has another place by now", podKey(pod))
+			}
 			c.Status = status
 			written, err := claims.UpdateStatus(ctx, c, metav1.UpdateOptions{})
 			if err == nil {
@@ -136,6 +140,15 @@ func (b *Books) writeClaim(ctx context.Context, pod *corev1.Pod, at claim.Place)
 	return nil
 }
 
+// stillAt reports whether a pod has the place that is to stand on its claim.
+func (b *Books) stillAt(uid types.UID, at claim.Place) (still bool) {
+	b.locked(func(s *state) {
+		p := s.pods[uid]
+		still = p != nil && (p.state == api.Binding || p.state == api.Bound) && at.Same(p.claim())
+	})
+	return still
+}
+
 const (
 	// gatherLimit is how long the claim of a pod waits for those of the others of its gang, after the last of them was written.
 	gatherLimit = 30 * time.Second
@@ -145,22 +158,27 @@ const (
 	gatherLook = time.Second
 )
 
-// gather notes that the claim of a pod is written, and waits until those of its whole gang are. Only then is the first pod bound: a
-// leader that comes when some are bound finds the places of all.
+// gather notes that the claim of a pod is written, if it expects one, and waits until those of its whole gang are. Only then is the first
+// pod bound: a leader that comes when some are bound finds the places of all.
 func (b *Books) gather(ctx context.Context, uid types.UID, at claim.Place) error {
 	var all chan struct{}
 	var key string
 	b.locked(func(s *state) {
 		p := s.pods[uid]
-		if p == nil || p.state != api.Binding || !at.Same(p.claim()) {
+		if p == nil || p.state != api.Binding || Claims(p.object) && !at.Same(p.claim()) {
 			return // it has lost its place, and may have another one
 		}
-		s.claims[uid] = at
 		g := p.gang
+		if Claims(p.object) {
+			s.claims[uid] = at
+			p.claimed, p.claimError = true, ""
+		} else if g.written() {
+			return
+		}
 		if !p.wrote {
 			p.wrote, g.moved = true, s.now() // once for each place: pods that are tried again keep no others waiting
 		}
-		p.claimed, p.claimError, key = true, "", p.key
+		key = p.key
 		if g.gathered == nil {
 			g.gathered = make(chan struct{})
 		}
@@ -199,10 +217,14 @@ func (p *pod) gathers(now time.Time) bool {
 
 // gather lets the pods of a gang be bound once all of their claims are written.
 func (g *gang) gather() {
-	if g.gathered == nil || slices.ContainsFunc(g.pods, func(p *pod) bool { return p.state == api.Binding && !p.claimed && !p.sent && Claims(p.object) }) {
-		return
+	if g.gathered != nil && g.written() {
+		g.ungather()
 	}
-	g.ungather()
+}
+
+// written reports whether the claims of all pods of a gang are that are to be bound.
+func (g *gang) written() bool {
+	return g.all(&g.unwritten, func(p *pod) bool { return p.state != api.Binding || p.claimed || p.sent || !Claims(p.object) })
 }
 
 // ungather lets those go on that wait for the claims of others.
@@ -217,7 +239,7 @@ func (g *gang) ungather() {
 // already.
 func (s *state) resume(p *pod) {
 	at, ok := s.claims[p.uid]
-	if !ok || p.gang == nil || p.state != api.Waiting || !p.gang.runs(p.class) || p.object.DeletionTimestamp != nil || len(p.object.Spec.SchedulingGates) > 0 {
+	if !ok || at.Doubt != "" || p.gang == nil || p.state != api.Waiting || !p.gang.runs(p.class) || p.object.DeletionTimestamp != nil || len(p.object.Spec.SchedulingGates) > 0 {
 		return
 	}
 	placement, slot, err := annotation.ReadOwn(p.request, at.Node, at.Indices, at.Details)

@@ -328,6 +328,32 @@ func TestAPodThatIsBoundAfterAllHasWhatItsClaimSays(t *testing.T) {
 	assert.NotEqual(t, c.devices(p), c.devices(q))
 }
 
+// The leader before had filled its claim and asked for its binding, which is carried out only now. Nothing says that it gets this place again.
+func TestAPodThatTheLeaderBeforeHasBoundHasWhatItsClaimSays(t *testing.T) {
+	c := newCluster(t, twoTeams)
+	p := c.create(claiming(newPod("p", spec("A", 5, "p:1:1"))))
+	node, at := c.place(p), c.placeOf(p)
+	other := map[int32]int32{0: 1, 1: 0}[at.Indices[0]]
+	made, err := c.client.ResourceV1().ResourceClaims("jobs").Create(t.Context(), claim.New(p, 1), metav1.CreateOptions{})
+	require.NoError(t, err)
+	details := strings.Replace(string(at.Details), fmt.Sprintf("%q,%d", node, at.Indices[0]), fmt.Sprintf("%q,%d", node, other), 1)
+	made.Status = claim.Status(p, claim.Place{Node: node, Indices: []int32{other}, Details: []byte(details)}, metav1.Now())
+	_, err = c.client.ResourceV1().ResourceClaims("jobs").UpdateStatus(t.Context(), made, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	c.restart()
+	require.Equal(t, node, c.place(p))
+	require.Equal(t, at.Indices, c.placeOf(p).Indices, "it has other GPUs of the node than its claim says")
+
+	bound := c.pod(p).DeepCopy()
+	bound.Spec.NodeName = node
+	require.NoError(t, c.client.Tracker().Update(corev1.SchemeGroupVersion.WithResource("pods"), bound, "jobs"))
+	c.wait(p, api.Bound)
+	assert.Equal(t, []int32{other}, c.placeOf(p).Indices)
+	err = c.b.writeClaim(t.Context(), p, at)
+	require.ErrorContains(t, err, "has another place by now", "a request that was under way changes nothing")
+	assert.Equal(t, fmt.Sprintf("%s:%d", node, other), c.devices(p))
+}
+
 func TestNoPodIsBoundBeforeTheClaimsOfItsGangAreWritten(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	a := c.create(claiming(newPod("p1", spec("A", 5, "g:2:2"))))
@@ -348,6 +374,26 @@ func TestNoPodIsBoundBeforeTheClaimsOfItsGangAreWritten(t *testing.T) {
 	c.bind(b, nodes[1])
 	require.NoError(t, <-first)
 	c.wait(a, api.Bound)
+	c.wait(b, api.Bound)
+}
+
+// A gang that was started before its pods had claims: the pods that are made again have some.
+func TestAPodWithoutAClaimWaitsForTheClaimsOfItsGang(t *testing.T) {
+	c := newCluster(t, twoTeams)
+	plain := c.create(newPod("p1", spec("A", 5, "g:2:2")))
+	b := c.create(claiming(newPod("p2", spec("A", 5, "g:2:2"))))
+	nodes := []string{c.place(plain), c.place(b)}
+	first := make(chan error, 1)
+	go func() { first <- c.b.Bind(t.Context(), plain.UID, nodes[0]) }()
+	select {
+	case err := <-first:
+		require.Fail(t, "it went on alone", "%v", err)
+	case <-time.After(100 * time.Millisecond):
+	}
+	assert.Empty(t, c.pod(plain).Spec.NodeName)
+	c.bind(b, nodes[1])
+	require.NoError(t, <-first)
+	c.wait(plain, api.Bound)
 	c.wait(b, api.Bound)
 }
 
@@ -385,90 +431,6 @@ func TestAClaimIsFilledAnewWithAnotherPlace(t *testing.T) {
 	c.bind(p, node)
 	c.wait(p, api.Bound)
 	assert.Equal(t, gpus(c.pod(p)), c.devices(p))
-}
-
-// checkClaims lets the books look at claims often enough to believe what they see.
-func (c *cluster) checkClaims() {
-	c.t.Helper()
-	for range 2 {
-		c.clock.add(claimsEvery)
-		c.b.Decide()
-	}
-}
-
-func TestAClaimThatIsLostUnderARunningPodIsWrittenAgain(t *testing.T) {
-	for name, lose := range map[string]func(*cluster, *resourceapi.ResourceClaim) error{
-		"deleted": func(c *cluster, was *resourceapi.ResourceClaim) error {
-			return c.client.ResourceV1().ResourceClaims("jobs").Delete(c.t.Context(), was.Name, metav1.DeleteOptions{})
-		},
-		"emptied": func(c *cluster, was *resourceapi.ResourceClaim) error {
-			was.Status = resourceapi.ResourceClaimStatus{}
-			_, err := c.client.ResourceV1().ResourceClaims("jobs").UpdateStatus(c.t.Context(), was, metav1.UpdateOptions{})
-			return err
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			c := newCluster(t, twoTeams)
-			p := c.run(claiming(newPod("p", spec("A", 5, "p:1:1"))))
-			at, was := c.devices(p), c.claim(p)
-			c.eventually(func() bool {
-				seen := c.b.claimObject("jobs/" + was.Name)
-				return seen != nil && seen.Status.Allocation != nil
-			})
-			require.NoError(t, lose(c, was.DeepCopy()))
-			c.eventually(func() bool {
-				seen := c.b.claimObject("jobs/" + was.Name)
-				return seen == nil || seen.Status.Allocation == nil
-			})
-			c.checkClaims()
-			c.eventually(func() bool {
-				list, err := c.client.ResourceV1().ResourceClaims("jobs").List(t.Context(), metav1.ListOptions{})
-				return err == nil && len(list.Items) == 1 && list.Items[0].Status.Allocation != nil
-			})
-			assert.Equal(t, at, c.devices(p))
-			c.hears("Warning ClaimLost its claim ")
-			_, metrics := c.ask(http.MethodGet, "/metrics", nil)
-			assert.Contains(t, metrics, "pai_scheduler_lost_claims_total 1")
-			c.restart()
-			assert.Equal(t, api.Bound, c.state(p))
-		})
-	}
-}
-
-// Kubernetes takes the claims of pods that have ended away, which the informer of claims may tell first.
-func TestTheClaimOfAPodThatHasEndedIsNotWrittenAgain(t *testing.T) {
-	c := newCluster(t, twoTeams)
-	p := c.run(claiming(newPod("p", spec("A", 5, "p:1:1"))))
-	was := c.claim(p).Name
-	require.NoError(t, c.client.ResourceV1().ResourceClaims("jobs").Delete(t.Context(), was, metav1.DeleteOptions{}))
-	var known *pod
-	c.b.locked(func(s *state) { known = s.pods[p.UID] })
-	c.finish(p, corev1.PodSucceeded)
-	c.b.locked(func(s *state) { s.pods[p.UID] = known; known.state = api.Bound }) // its end isn't known yet
-	require.NoError(t, c.b.reclaim(t.Context(), p.UID))
-	c.b.locked(func(s *state) { delete(s.pods, p.UID) })
-	list, err := c.client.ResourceV1().ResourceClaims("jobs").List(t.Context(), metav1.ListOptions{})
-	require.NoError(t, err)
-	assert.Empty(t, list.Items)
-}
-
-func TestNobodyGetsANodeWhereAClaimContradictsTheBooks(t *testing.T) {
-	c := newCluster(t, twoTeams)
-	p := c.run(claiming(newPod("p", spec("A", 5, "p:1:1"))))
-	forged := c.claim(p).DeepCopy()
-	device := &forged.Status.Allocation.Devices.Results[0].Device
-	*device = map[string]string{"gpu-0": "gpu-1", "gpu-1": "gpu-0"}[*device]
-	_, err := c.client.ResourceV1().ResourceClaims("jobs").UpdateStatus(t.Context(), forged, metav1.UpdateOptions{})
-	require.NoError(t, err)
-	c.eventually(func() bool {
-		seen := c.b.claimObject("jobs/" + forged.Name)
-		return seen != nil && seen.Status.Allocation != nil && seen.Status.Allocation.Devices.Results[0].Device == *device
-	})
-	c.checkClaims()
-	c.wait(p, api.Ignored)
-	c.hears("no cell of " + p.Spec.NodeName + " is given to others")
-	q := c.run(claiming(newPod("q", spec("A", 5, "q:1:1"))))
-	assert.NotEqual(t, p.Spec.NodeName, q.Spec.NodeName)
 }
 
 // What is written on a claim counts for the pod it was made for, and for no later claim of that name.

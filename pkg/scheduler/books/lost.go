@@ -42,7 +42,7 @@ func (b *Books) checkClaims(stored func(key string) *resourceapi.ResourceClaim) 
 		c := stored(p.object.Namespace + "/" + name)
 		switch {
 		case c != nil && (c == p.seen || p.hasClaim(c)):
-			p.seen, p.doubted = c, false
+			p.seen, p.doubted, p.lost = c, false, false
 		case !p.doubted:
 			p.doubted = true
 		default:
@@ -89,7 +89,7 @@ func (b *Books) reclaim(ctx context.Context, uid types.UID) error {
 			switch {
 			case err != nil || has != pod.UID:
 				lost = "has no GPUs any more"
-			case sameGPUs(there, at):
+			case sameGPUs(there, at) && there.Doubt == "":
 				return nil // the informer was behind
 			default:
 				b.contradicted(pod, at, there)
@@ -104,31 +104,40 @@ func (b *Books) reclaim(ctx context.Context, uid types.UID) error {
 		b.unclaimed(pod, err)
 		return err
 	}
+	b.locked(func(s *state) {
+		if p := s.pods[uid]; p != nil {
+			p.lost, p.claimError = false, ""
+		}
+	})
 	return nil
 }
 
-// lost tells of a claim that was lost, once.
+// lost tells of a claim that was lost, once, however often it is tried to write it again.
 func (b *Books) lost(pod *corev1.Pod, what string) {
 	b.locked(func(s *state) {
 		p := s.pods[pod.UID]
-		if p == nil {
+		if p == nil || p.lost {
 			return
 		}
-		if told := api.ReasonClaimLost + ": " + what; p.told != told {
-			b.count.lost.Inc()
-			s.log.Warn("a claim was lost", "pod", p.key, "what", what)
-		}
+		p.lost = true
+		b.count.lost.Inc()
+		s.log.Warn("a claim was lost", "pod", p.key, "what", what)
 		s.tell(p, corev1.EventTypeWarning, api.ReasonClaimLost, what)
 	})
 }
 
-// contradicted takes the node of a pod out of service whose claim says something else than the books.
+// contradicted takes the node of a pod out of service whose claim says something else than the books. The claim says so from then on, so
+// that the next leader, whose books are made of claims, does the same.
 func (b *Books) contradicted(pod *corev1.Pod, at, there claim.Place) {
 	b.locked(func(s *state) {
 		if p := s.pods[pod.UID]; p != nil && p.state == api.Bound {
 			delete(s.claims, p.uid) // it may have what it says, or what the books say
-			s.ignore(p, fmt.Sprintf("its claim has GPUs %s of %s, and it was given %s of %s",
-				annotation.Isolation(there.Indices), there.Node, annotation.Isolation(at.Indices), at.Node))
+			if p.doubt = there.Doubt; p.doubt == "" {
+				p.doubt = fmt.Sprintf("its claim has GPUs %s of %s, and it was given %s of %s",
+					annotation.Isolation(there.Indices), there.Node, annotation.Isolation(at.Indices), at.Node)
+			}
+			s.ignore(p, p.doubt)
+			s.todo(task{doubt, p.uid})
 		}
 	})
 }
@@ -138,5 +147,5 @@ func sameGPUs(a, b claim.Place) bool { return a.Node == b.Node && slices.Equal(a
 // hasClaim reports whether a claim gives a pod the GPUs that the books say.
 func (p *pod) hasClaim(c *resourceapi.ResourceClaim) bool {
 	has, there, err := claim.Read(c)
-	return err == nil && has == p.uid && claim.Of(c, p.uid) && sameGPUs(there, p.claim())
+	return err == nil && has == p.uid && claim.Of(c, p.uid) && sameGPUs(there, p.claim()) && there.Doubt == ""
 }

@@ -81,3 +81,51 @@ func TestALargePreemptionKeepsNoOthersOfItsVirtualClusterWaiting(t *testing.T) {
 	at, ok := c.b.Place(x.UID)
 	assert.True(t, ok && !at.Trial, c.b.state.pods[x.UID].reason)
 }
+
+// Guaranteed gangs that a pass hasn't come to would end what an opportunistic one has started on their cells.
+func TestOpportunisticGangsWaitUntilGuaranteedOnesWereLookedAt(t *testing.T) {
+	c := newCluster(t, fourNodes)
+	for i := range 3 {
+		c.run(newPod(fmt.Sprintf("full%d", i), spec("A", 9, fmt.Sprintf("full%d:1:2", i))))
+	}
+	c.b.share = 1
+	for i := range 3 { // too large for what is free
+		for k := range 2 {
+			p := newPod(fmt.Sprintf("x%d-%d", i, k), spec("A", 5, fmt.Sprintf("x%d:2:2", i)))
+			p.Labels = map[string]string{api.UserLabel: fmt.Sprint("x", i)}
+			c.create(p)
+		}
+	}
+	g := c.create(own(newPod("g", spec("A", 1, "g:1:2"))))
+	o := c.create(own(newPod("o", spec("A", -1, "o:1:2"))))
+	for range 4 {
+		c.b.Decide()
+	}
+	_, ok := c.b.Place(o.UID)
+	assert.False(t, ok, "it is ended again for g")
+	_, ok = c.b.Place(g.UID)
+	assert.True(t, ok)
+}
+
+func TestOpportunisticGangsStartThoughGuaranteedOnesAreLookedAtAllTheTime(t *testing.T) {
+	c := newCluster(t, twoTeams)
+	c.b.share = 1
+	for _, vc := range []string{"A", "B"} {
+		for i := range map[string]int{"A": 2, "B": 3}[vc] { // rounds of the two never end in the same pass for long; none fits its virtual cluster
+			name := fmt.Sprint(vc, i)
+			p := own(newPod(name, spec(vc, 5, name+":1:2")))
+			p.Spec.NodeSelector = map[string]string{"no": "node"}
+			c.create(p)
+		}
+	}
+	o := c.create(own(newPod("o", spec("A", -1, "o:1:2"))))
+	for i := range 20 {
+		c.b.Decide()
+		if _, ok := c.b.Place(o.UID); ok {
+			t.Logf("after %d passes", i+1)
+			return
+		}
+		c.b.locked(func(s *state) { s.epoch++ }) // something happens all the time
+	}
+	assert.Fail(t, "it never starts")
+}

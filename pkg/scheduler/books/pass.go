@@ -91,7 +91,9 @@ type pass struct {
 	spent  map[turn]time.Duration
 	looked map[turn]int  // how many gangs
 	left   map[turn]bool // turns of which some gangs were not looked at
-	counts bool          // the look at the last gang counts as time of its turn
+	// second: opportunistic gangs wait for the end of this round of guaranteed ones. known: that was found out.
+	second, known bool
+	counts        bool // the look at the last gang counts as time of its turn
 }
 
 // look tries a gang, unless nothing has changed since it was tried last, or its turn has had its share.
@@ -104,6 +106,9 @@ func (s *state) look(p *pass, g *gang, of turn) (queue.Attempt, []*corev1.Pod) {
 	switch {
 	case g.searched >= p.epoch || g.searched >= s.round[of] && p.looked[of] > heads:
 		return g.attempt, nil
+	case !of.guaranteed && s.second(p):
+		p.left[of] = true
+		return queue.Later, nil
 	case g.searched >= s.round[of] && p.left[of]:
 		return g.attempt, nil // one before it hasn't been looked at
 	case g.searched >= s.round[of]:
@@ -116,6 +121,28 @@ func (s *state) look(p *pass, g *gang, of turn) (queue.Attempt, []*corev1.Pod) {
 	defer func() { p.spent[of] += time.Since(begun) }()
 	p.counts = true
 	return s.try(g)
+}
+
+// second reports whether opportunistic gangs have to wait in a pass: guaranteed ones that it hasn't come to could start on what is free, and would
+// end them again. They wait until each virtual cluster's were looked at once since they had their turn themselves, and not until all are looked
+// at in one pass: where gangs come all the time that would be never.
+func (s *state) second(p *pass) bool {
+	if p.known {
+		return p.second
+	}
+	p.known = true
+	for of := range p.looked {
+		if of.guaranteed && !p.left[of] {
+			s.whole[of] = true
+		}
+	}
+	for of := range p.left {
+		p.second = p.second || of.guaranteed && !s.whole[of]
+	}
+	if !p.second {
+		clear(s.whole)
+	}
+	return p.second
 }
 
 // remainder is the rest of a look at a gang, that others may have the lock before. Books that are made again, or have

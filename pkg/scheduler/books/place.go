@@ -89,17 +89,22 @@ func (b *Books) Permit(uid types.UID) (pods []types.UID, together, has bool) {
 	return pods, together, has
 }
 
-// together reports whether kube-scheduler can bind all pods that have a place. It goes on where it found one last that can't be
-// bound: each pod of a large gang asks.
+// together reports whether kube-scheduler can bind all pods that have a place.
 func (g *gang) together() bool {
+	return g.all(&g.unpermitted, func(p *pod) bool { return p.state != api.Binding || p.permitted })
+}
+
+// all reports whether something is so of all pods of a gang. It begins at the pod, from, of which it wasn't so the last time: each pod
+// of a large gang asks.
+func (g *gang) all(from *int, is func(*pod) bool) bool {
 	for range g.pods {
-		if g.unpermitted >= len(g.pods) {
-			g.unpermitted = 0
+		if *from >= len(g.pods) {
+			*from = 0
 		}
-		if p := g.pods[g.unpermitted]; p.state == api.Binding && !p.permitted {
+		if !is(g.pods[*from]) {
 			return false
 		}
-		g.unpermitted++
+		*from++
 	}
 	return true
 }

@@ -94,16 +94,26 @@ func (s *state) update(p *pod, obj *corev1.Pod) {
 	p.object = obj
 	switch p.state {
 	case api.Binding:
-		if obj.Spec.NodeName == p.node && (Claims(obj) || obj.Annotations[annotation.IsolationKey] == p.bound.Isolation) {
+		if obj.Spec.NodeName == p.node && s.hasItsPlace(p) {
 			s.markBound(p)
 			return
 		}
-		s.log.Warn("a pod was bound elsewhere", "pod", p.key, "node", obj.Spec.NodeName, "chosen", p.node)
+		s.log.Warn("a pod was bound, but not by us", "pod", p.key, "node", obj.Spec.NodeName, "chosen", p.node)
 		s.release(p)
 		s.takeOver(p)
 	case api.Waiting, api.Preempting:
 		s.takeOver(p)
 	}
+}
+
+// hasItsPlace reports whether a pod that is bound to the node of its place has those cells. A leader before may have bound it with others,
+// of which Kubernetes hears only now.
+func (s *state) hasItsPlace(p *pod) bool {
+	if !Claims(p.object) {
+		return p.object.Annotations[annotation.IsolationKey] == p.bound.Isolation
+	}
+	at, ok := s.claims[p.uid]
+	return !ok || sameGPUs(at, p.claim()) // one without a claim can't run before it has the one that we write
 }
 
 // updateUnbound takes note of a request that was corrected, and of scheduling gates that are gone.
@@ -259,7 +269,7 @@ func (s *state) isolated(obj *corev1.Pod, devices []int32) []int32 {
 	text := obj.Annotations[annotation.IsolationKey]
 	if Claims(obj) {
 		text = ""
-		if at, ok := s.claims[obj.UID]; ok && at.Node == obj.Spec.NodeName {
+		if at, ok := s.claims[obj.UID]; ok && at.Node == obj.Spec.NodeName && at.Doubt == "" {
 			text = annotation.Isolation(at.Indices)
 		}
 	}

@@ -53,6 +53,8 @@ type state struct {
 	// the next pass.
 	round  map[turn]uint64
 	goesOn map[turn]bool
+	// whole are the turns of guaranteed gangs that were all looked at since opportunistic ones had theirs.
+	whole map[turn]bool
 	// reserves is how long a guaranteed gang waits before what becomes free is held for it; negative: for ever. reserving are
 	// the gangs for which it is.
 	reserves  time.Duration
@@ -117,6 +119,9 @@ type pod struct {
 	// seen is its claim as it was right last; doubted: it wasn't when it was looked at last.
 	seen    *resourceapi.ResourceClaim
 	doubted bool
+	// lost: it is gone, or empty, and not written again yet. doubt says why the pod may have other GPUs than it says.
+	lost  bool
+	doubt string
 	// missing: the informer has seen all that the pod is known from, and doesn't have it.
 	missing bool
 }
@@ -137,8 +142,9 @@ type gang struct {
 	attempt  queue.Attempt
 	// gathered is closed when the claims of all its pods are written that are to be bound; nil while none waits for that.
 	gathered chan struct{}
-	// unpermitted is the index of a pod that kube-scheduler can't bind yet, or where to look for one.
-	unpermitted int
+	// unpermitted is the index of a pod that kube-scheduler can't bind yet, or where to look for one; unwritten that of one whose claim
+	// isn't written.
+	unpermitted, unwritten int
 	// moved is when a claim of a pod of it was written last for the first time, or a pod bound.
 	moved time.Time
 	// refused are nodes that one of its pods couldn't run on, and until when that holds.

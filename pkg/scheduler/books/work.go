@@ -24,6 +24,7 @@ type taskKind string
 const (
 	evict    taskKind = "evict"    // delete it, it is a victim
 	annotate taskKind = "annotate" // write its placement
+	doubt    taskKind = "doubt"    // write that it may have other GPUs than its claim says
 	reclaim  taskKind = "reclaim"  // see to its claim
 	ask      taskKind = "ask"      // what came of its binding
 )
@@ -119,6 +120,11 @@ func (b *Books) subject(t task) (obj *corev1.Pod, annotations map[string]string)
 		if p.object.DeletionTimestamp != nil || !b.state.mustGo(p) {
 			return nil, nil
 		}
+	case doubt:
+		if p.doubt == "" || p.state != api.Ignored {
+			return nil, nil
+		}
+		annotations = map[string]string{claim.DoubtKey: p.doubt}
 	case annotate:
 		if Claims(p.object) {
 			if len(p.details) == 0 {

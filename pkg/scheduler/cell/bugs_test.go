@@ -277,3 +277,16 @@ func TestAnOrderInAnAnnotationDoesNotStopTheCount(t *testing.T) {
 	assert.Less(t, older, younger)
 	assert.Positive(t, older)
 }
+
+func TestGangsWithoutAUserHoldTogetherWhatOneMay(t *testing.T) {
+	s := freshScheduler(t, quads(3, VirtualCluster{Name: "A", Cells: []Virtual{{"NODE", 3}}, Quota: Quota{PerUser: 4, Users: map[string]int{"u": 8}}}))
+	mustRun(t, s, flatGang("A", "first", 0, 1, 4))
+	d := s.Schedule("p", flatGang("A", "second", 0, 1, 4), Filtering, nil)
+	assert.Equal(t, Wait, d.Result)
+	assert.Equal(t, "gangs that name no user hold 4 of 4 GPUs that one user may hold in virtual cluster A; the gang wants 4", d.Reason)
+	named := flatGang("A", "third", 0, 1, 4)
+	named.User = "u"
+	mustRun(t, s, named)
+	s.DeleteAllocated("firsta")
+	mustRun(t, s, flatGang("A", "second", 0, 1, 4))
+}

@@ -348,7 +348,6 @@ func (s *Scheduler) checkQuota() error {
 				groups[g.request.UserGroup] += g.gpus()
 			}
 		}
-		delete(users, "")
 		delete(groups, "")
 		if len(users) != len(v.userUse) || len(groups) != len(v.groupUse) {
 			return fmt.Errorf("virtual cluster %s charges users that hold nothing", v.name)

@@ -99,8 +99,8 @@ type vc struct {
 	spaces   []*space // one per chain where it owns cells
 	pinned   map[string]*space
 	quota    Quota
-	policy   int // index of Policies
-	userUse  map[string]int
+	policy   int            // index of Policies
+	userUse  map[string]int // "": of gangs that name none
 	groupUse map[string]int
 }
 

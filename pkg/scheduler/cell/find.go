@@ -141,7 +141,7 @@ func (s *Scheduler) tryFree(t target, r *Request, suggested Nodes) *plan {
 	}
 	blocked := s.blockUnoffered(t, suggested, nil)
 	defer func() { unblock(v, blocked) }()
-	for range 4 {
+	for range mapTries {
 		spots, ok := s.wholeNodes(t)
 		if !ok {
 			spots, ok = t.place(t.shape)
@@ -167,13 +167,32 @@ func (s *Scheduler) tryFree(t target, r *Request, suggested Nodes) *plan {
 			return s.finish(g, nil)
 		}
 		// Bad or unoffered hardware is in the way: look elsewhere.
-		for i := range spots {
-			if root := t.space.leaves[v.nodes[spots[i].node].lo].root; root.bound == nil && !v.nodes[spots[i].node].blocked {
-				blocked = append(blocked, t.space.blockRoot(root)...)
-			}
-		}
+		blocked = append(blocked, t.space.blockUnbound(spots, false)...)
 	}
 	return nil
+}
+
+// mapTries is how often virtual cells are looked for that hardware can be found for.
+const mapTries = 4
+
+// blockUnbound takes those preassigned cells out of the search that were chosen, and for which no hardware was found; all: every one that is
+// bound to none.
+func (sp *space) blockUnbound(spots []spot, all bool) (out []int32) {
+	block := func(node int32) {
+		n := &sp.view.nodes[node]
+		if root := sp.leaves[n.lo].root; root.bound == nil && !n.blocked {
+			out = append(out, sp.blockRoot(root)...)
+		}
+	}
+	for i := range spots {
+		block(spots[i].node)
+	}
+	if all {
+		for i := range sp.view.nodes {
+			block(int32(i))
+		}
+	}
+	return out
 }
 
 // blockRoot takes all nodes of a preassigned cell out of the search.

@@ -118,10 +118,9 @@ func (s *Scheduler) charge(g *gang, sign int) {
 		return
 	}
 	vc, n := s.byVC[g.key.vc], sign*g.gpus()
-	if u := g.request.User; u != "" {
-		if vc.userUse[u] += n; vc.userUse[u] == 0 {
-			delete(vc.userUse, u)
-		}
+	u := g.request.User
+	if vc.userUse[u] += n; vc.userUse[u] == 0 {
+		delete(vc.userUse, u)
 	}
 	if u := g.request.UserGroup; u != "" {
 		if vc.groupUse[u] += n; vc.groupUse[u] == 0 {

@@ -273,14 +273,17 @@ func (w *world) judgeQuota(p *wpod, at *Placement) {
 	}
 	w.judgeLimit(p, at, limit, r.User, func(o *Request) string { return o.User })
 	limit, ok = q.Groups[r.UserGroup]
-	if !ok {
+	switch {
+	case r.UserGroup == "":
+		return
+	case !ok:
 		limit = q.PerGroup
 	}
 	w.judgeLimit(p, at, limit, r.UserGroup, func(o *Request) string { return o.UserGroup })
 }
 
 func (w *world) judgeLimit(p *wpod, at *Placement, limit int, who string, of func(*Request) string) {
-	if who == "" || limit == 0 {
+	if limit == 0 {
 		return
 	}
 	n := leavesIn(at.Pods)

@@ -222,6 +222,9 @@ func TestTheIdleClusterTakesEveryGangThatCanBePacked(t *testing.T) {
 		data := randomWalk(uint64(seed), 0)
 		c := newChoices(data)
 		conf := makeCluster(c)
+		for i := range conf.VirtualClusters {
+			conf.VirtualClusters[i].Quota = Quota{}
+		}
 		w := &world{conf: conf, hw: newHardware(conf), s: &Scheduler{}}
 		if len(w.hw.leaf) > 48 {
 			continue

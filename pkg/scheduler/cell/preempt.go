@@ -25,26 +25,34 @@ func (s *Scheduler) tryPreempt(t target, r *Request, suggested Nodes) *plan {
 	}
 	blocked := s.blockUnoffered(t, suggested, nil)
 	defer func() { unblock(sp.view, blocked) }()
-	best := s.preemptSome(t, r, suggested, false)
-	if best == nil || len(best.victims) == 0 || !sp.hasLazy(r.Priority) {
+	for i := range mapTries {
+		best, spots := s.preemptSome(t, r, suggested, false)
+		if best == nil && spots != nil {
+			// Virtual cells that are nowhere yet cost no one anything, and where they can't be had hide those that do.
+			blocked = append(blocked, sp.blockUnbound(spots, i == mapTries-2)...)
+			continue
+		}
+		if best == nil || len(best.victims) == 0 || !sp.hasLazy(r.Priority) {
+			return best
+		}
+		// Gangs that may be downgraded can be enough, and then fewer have to end.
+		if p, _ := s.preemptSome(t, r, suggested, true); p != nil && len(p.victims) < len(best.victims) {
+			return p
+		}
 		return best
 	}
-	// Gangs that may be downgraded can be enough, and then fewer have to end.
-	if p := s.preemptSome(t, r, suggested, true); p != nil && len(p.victims) < len(best.victims) {
-		return p
-	}
-	return best
+	return nil
 }
 
-// preemptSome chooses among all gangs of lower priority, or among those that accept a downgrade.
-func (s *Scheduler) preemptSome(t target, r *Request, suggested Nodes, lazy bool) *plan {
+// preemptSome chooses among all gangs of lower priority, or among those that accept a downgrade. spots are what was chosen.
+func (s *Scheduler) preemptSome(t target, r *Request, suggested Nodes, lazy bool) (best *plan, spots []spot) {
 	s.stamp++
 	p := &preemption{killing{stamp: s.stamp}, t.space, t.shape, r.Priority, lazy, &s.stamp}
 	spots, ok := p.choose()
 	if !ok {
-		return nil
+		return nil, nil
 	}
-	return s.preemptFor(t, s.newGang(t, r, spots), suggested)
+	return s.preemptFor(t, s.newGang(t, r, spots), suggested), spots
 }
 
 // preemptFor maps a gang whose virtual leaves are partly in use. Owners that accept it are

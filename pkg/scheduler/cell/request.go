@@ -95,9 +95,13 @@ func (s *Scheduler) overQuota(v *vc, r *Request) string {
 	if r.Priority < MinGuaranteed || s.WantsCPU(r) {
 		return ""
 	}
-	if limit := v.quota.ofUser(r.User); r.User != "" && limit > 0 {
+	if limit := v.quota.ofUser(r.User); limit > 0 {
 		if n := s.leavesOf(r); v.userUse[r.User]+n > limit {
-			return fmt.Sprintf("user %s holds %d of %d GPUs that one user may hold in virtual cluster %s; the gang wants %d", r.User, v.userUse[r.User], limit, v.name, n)
+			who := "user " + r.User + " holds"
+			if r.User == "" {
+				who = "gangs that name no user hold" // together: leaving the name out gives no more than having one
+			}
+			return fmt.Sprintf("%s %d of %d GPUs that one user may hold in virtual cluster %s; the gang wants %d", who, v.userUse[r.User], limit, v.name, n)
 		}
 	}
 	if limit := v.quota.ofGroup(r.UserGroup); r.UserGroup != "" && limit > 0 {
@@ -126,7 +130,7 @@ func (q Quota) ofGroup(name string) int {
 func (s *Scheduler) quotaDecision(v *vc, r *Request, reason string) Decision {
 	n := s.leavesOf(r)
 	user, group := v.quota.ofUser(r.User), v.quota.ofGroup(r.UserGroup)
-	if r.User != "" && user > 0 && n > user || r.UserGroup != "" && group > 0 && n > group {
+	if user > 0 && n > user || r.UserGroup != "" && group > 0 && n > group {
 		return Decision{Result: Refuse, Reason: reason + "; ask for less, or for priority -1"}
 	}
 	return Decision{Result: Wait, Reason: reason}

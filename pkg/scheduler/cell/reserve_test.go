@@ -83,3 +83,18 @@ func TestASlotThatBecomesFreeIsFoundAgain(t *testing.T) {
 	come("a3", 0, 2)
 	require.Equal(t, Refuse, s.Schedule("b3", r[1], Filtering, nil).Result)
 }
+
+func TestWhatAnotherConfigurationFoundIsSearchedForAgain(t *testing.T) {
+	conf := quads(1, VirtualCluster{Name: "A", Cells: []Virtual{{"NODE", 1}}})
+	s := freshScheduler(t, conf)
+	mustRun(t, s, flatGang("A", "idle", Opportunistic, 1, 4))
+	r := flatGang("A", "g", 0, 1, 4)
+	d := s.Find("p", r, nil)
+	require.Equal(t, Preempt, d.Result)
+	n, _, err := s.Reconfigure(conf)
+	require.NoError(t, err)
+	n.epoch = d.plan.epoch // as it may be by chance
+	require.Equal(t, Preempt, n.Reserve("p", r, nil, d).Result)
+	require.NoError(t, n.Check())
+	require.Len(t, n.VictimsOf("A", "g"), 1)
+}

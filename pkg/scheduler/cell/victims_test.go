@@ -185,3 +185,23 @@ func TestVictimsAreWeighedForGangsOfSeveralNodesToo(t *testing.T) {
 		})
 	}
 }
+
+// A virtual cell that is nowhere yet could be had without a victim, but not on the only node that is offered.
+func TestAGangThatMayRunOnOneNodeOnlyEndsALowerPriorityThere(t *testing.T) {
+	for _, nodes := range []int{2, 9} {
+		t.Run(fmt.Sprint(nodes, " nodes"), func(t *testing.T) {
+			s := freshScheduler(t, quads(nodes, VirtualCluster{Name: "A", Cells: []Virtual{{"NODE", nodes}}}))
+			mustRun(t, s, flatGang("A", "low", 1, 1, 4))
+			r := flatGang("A", "high", 5, 1, 4)
+			r.OnlySuggested = true
+			at := only(s.pods["lowa"].gang.slots[0].at.Node)
+			before := s.dump()
+			d := s.Schedule("high", r, Filtering, at)
+			require.Equal(t, Preempt, d.Result, d.Reason)
+			assert.Equal(t, []string{"low"}, killed(d.Victims))
+			require.Equal(t, before, s.dump(), "a search leaves nothing behind")
+			r.Priority = 1
+			assert.Equal(t, Wait, s.Schedule("equal", r, Filtering, at).Result)
+		})
+	}
+}

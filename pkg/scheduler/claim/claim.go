@@ -24,6 +24,8 @@ const (
 	Class = Driver
 	// DetailsKey is the annotation of a claim with the details of its place where they have changed: an allocation can't.
 	DetailsKey = "paictl.openpai.org/placement"
+	// DoubtKey is the annotation of a claim that says why its pod may have other GPUs than stand there.
+	DoubtKey = "paictl.openpai.org/contradicted"
 	// Ref is the name of a pod's claim inside the pod, and of the claim's only request.
 	Ref = "gpus"
 	// suffix is how many random characters the name of a claim ends with. Whoever may make claims can't guess it.
@@ -85,6 +87,8 @@ type Place struct {
 	Indices []int32
 	// Details are JSON that only the scheduler understands.
 	Details []byte
+	// Doubt says why the pod may have others; "" if nothing speaks for that.
+	Doubt string
 }
 
 // Same reports whether two places are the same.
@@ -171,6 +175,7 @@ func Read(c *resourceapi.ResourceClaim) (pod types.UID, at Place, err error) {
 		return "", Place{}, fmt.Errorf("claim %s/%s has no devices", c.Namespace, c.Name)
 	}
 	slices.Sort(at.Indices)
+	at.Doubt = c.Annotations[DoubtKey]
 	if text := c.Annotations[DetailsKey]; text != "" {
 		at.Details = []byte(text)
 		return c.Status.ReservedFor[0].UID, at, nil
