@@ -190,10 +190,14 @@ func TestPositionIsTheFieldOrItsNearestAncestor(t *testing.T) {
 func TestFindingsAreAnErrorWithAllOfThem(t *testing.T) {
 	_, findings := decode(t, "nmae: 1\nitems: x\n")
 	err := findings.Err()
-	require.EqualError(t, err, "the configuration has 2 problems\n"+
+	require.EqualError(t, err, "a.yaml has 2 problems\n"+
 		"a.yaml:1:1: nmae: there is no key \"nmae\" here [yaml/unknown-key]\n  -> did you mean \"name\"?\n"+
 		"a.yaml:2:8: items: expected a list, found text [yaml/type]\n  -> write each entry on a line of its own that begins with \"- \"")
 	assert.Equal(t, 1, findings.ExitCode())
+	require.EqualError(t, findings[:1], "a.yaml:1:1: nmae: there is no key \"nmae\" here [yaml/unknown-key]\n  -> did you mean \"name\"?", "one needs no heading")
+	elsewhere := findings[0]
+	elsewhere.File = "b.yaml"
+	assert.Regexp(t, "^the configuration has 3 problems\n", append(findings, elsewhere).Error())
 	warnings := Findings{{File: "a", Severity: Warning, Message: "m", Rule: "r"}}
 	assert.NoError(t, warnings.Err())
 	assert.Equal(t, "a: warning: m [r]", warnings[0].String())

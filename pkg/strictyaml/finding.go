@@ -7,6 +7,7 @@ package strictyaml
 import (
 	"fmt"
 	"io"
+	"slices"
 	"sort"
 	"strings"
 
@@ -57,11 +58,14 @@ type Findings []Finding
 
 // Error lists the findings, each with its remedy.
 func (fs Findings) Error() string {
-	if len(fs) == 1 && fs[0].Remedy == "" {
-		return fs[0].String()
-	}
 	var b strings.Builder
-	b.WriteString("the configuration has " + fs.Summary() + "\n")
+	if len(fs) > 1 {
+		what := fs[0].File
+		if slices.ContainsFunc(fs, func(f Finding) bool { return f.File != what }) {
+			what = "the configuration"
+		}
+		b.WriteString(what + " has " + fs.Summary() + "\n")
+	}
 	_ = fs.Write(&b)
 	return strings.TrimSuffix(b.String(), "\n")
 }

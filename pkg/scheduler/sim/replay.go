@@ -32,7 +32,7 @@ type ReplayOptions struct {
 func Replay(ctx context.Context, file string, data []byte, o ReplayOptions, out func(*Line) error) error {
 	var steps []step
 	if _, findings := strictyaml.Decode(file, yamlOfJSON(data), &steps); findings.Err() != nil {
-		return findings
+		return advise(findings, `write a list of steps, one to a line, such as "- {op: start, config: FILE}"`)
 	}
 	r := NewStepper(file, o)
 	for i := range steps {
@@ -44,6 +44,16 @@ func Replay(ctx context.Context, file string, data []byte, o ReplayOptions, out 
 		}
 	}
 	return nil
+}
+
+// advise adds a remedy to findings about a whole text, which whoever read it didn't know.
+func advise(fs strictyaml.Findings, remedy string) strictyaml.Findings {
+	for i := range fs {
+		if fs[i].Remedy == "" && fs[i].Field == "" {
+			fs[i].Remedy = remedy
+		}
+	}
+	return fs
 }
 
 // Stepper runs steps one by one. It is a cluster in which only the scheduler is real: it knows the pods and
@@ -95,7 +105,7 @@ func (r *Stepper) answer(s *step) (line *Line) {
 		}
 	}()
 	if len(s.findings) > 0 {
-		line.Result, line.Reason = Failed, reasons(s.findings)
+		line.Result, line.Reason = Failed, reasons(advise(s.findings, `write a step, such as {op: schedule, pod: p1}`))
 	} else if err := r.do(s, line); err != nil {
 		line.Result, line.Reason = Failed, fmt.Sprintf("%s:%d:%d: %v", r.file, s.line, s.column, err)
 	}
@@ -160,7 +170,7 @@ func (r *Stepper) pod(name podName, spec string, line *Line) (*replayPod, error)
 // parse reads the pod's annotation; a refusal is in line if it returns false.
 func (p *replayPod) parse(line *Line) bool {
 	if p.spec == "" {
-		line.refuse("pod %s has no podSchedulingSpec", p.id)
+		line.refuse("pod %s has no podSchedulingSpec; write it in this step, or in one before, such as podSchedulingSpec: {virtualCluster: A, leafCellNumber: 1}", p.id)
 		return false
 	}
 	request, err := annotation.ParseRequest(p.spec, p.name)

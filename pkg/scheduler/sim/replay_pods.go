@@ -71,7 +71,7 @@ func (s *addStep) run(r *Stepper, line *Line) error {
 	if s.BindInfo.text != "" {
 		notes = annotation.Bound{BindInfo: s.BindInfo.text, Isolation: s.Isolation}
 	} else if bind == nil {
-		line.refuse("pod %s has no podBindInfo, and no bind that it could accept", p.id)
+		line.refuse("pod %s has no podBindInfo, and no bind that it could accept; schedule it first, or write podBindInfo", p.id)
 		return nil
 	}
 	at, slot := (*cell.Placement)(nil), 0
@@ -155,7 +155,7 @@ func (r *Stepper) deleteAllocated(p *replayPod, line *Line) {
 	downgrades, known := r.core.DeleteAllocated(cell.PodID(p.id))
 	switch {
 	case !known && p.at < 0:
-		line.refuse("pod %s is not allocated", p.id)
+		line.refuse("pod %s is not allocated; only what addAllocatedPod has accepted can be deleted so", p.id)
 		return
 	case !known:
 		line.Reason = "the scheduler didn't know it"
