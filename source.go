@@ -15,7 +15,7 @@ import (
 )
 
 //go:embed go.mod go.sum
-//go:embed cmd/pai-agent cmd/pai-controller cmd/pai-logs cmd/pai-runtime cmd/pai-scheduler cmd/pai-volume cmd/pai-watchdog
+//go:embed cmd/pai-agent cmd/pai-controller cmd/pai-logs cmd/pai-nvml cmd/pai-runtime cmd/pai-scheduler cmd/pai-volume cmd/pai-watchdog
 //go:embed pkg/access pkg/agent pkg/hint pkg/kube/*.go pkg/logstore pkg/plural pkg/podapi pkg/version pkg/volume pkg/watchdog
 //go:embed pkg/framework/api pkg/framework/archive pkg/framework/controller pkg/framework/machine
 //go:embed pkg/framework/server pkg/framework/status pkg/framework/v1
@@ -30,7 +30,7 @@ var source embed.FS
 // Module is the path of the module that Source returns.
 const Module = "github.com/openpai/paictl"
 
-// Programs are those that go into images: the folders cmd/NAME.
+// Programs are those that images are made for: the folders cmd/NAME. pai-nvml is in the agent's.
 func Programs() []string {
 	return []string{"pai-agent", "pai-controller", "pai-logs", "pai-runtime", "pai-scheduler", "pai-volume", "pai-watchdog"}
 }

@@ -19,9 +19,9 @@ func needed(t *testing.T) []string {
 	}
 	const format = `{{$dir := .ImportPath}}{{range .GoFiles}}{{$dir}}/{{.}}{{"\n"}}{{end}}{{range .EmbedFiles}}{{$dir}}/{{.}}{{"\n"}}{{end}}`
 	files := []string{"go.mod", "go.sum"}
-	list := func(args ...string) {
+	list := func(cgo string, args ...string) {
 		cmd := exec.CommandContext(t.Context(), "go", append([]string{"list", "-deps", "-f", format}, args...)...)
-		cmd.Env = append(cmd.Environ(), "CGO_ENABLED=0", "GOOS=linux")
+		cmd.Env = append(cmd.Environ(), "CGO_ENABLED="+cgo, "GOOS=linux")
 		out, err := cmd.Output()
 		require.NoError(t, err)
 		for line := range strings.Lines(string(out)) {
@@ -36,9 +36,10 @@ func needed(t *testing.T) []string {
 			programs = append(programs, "./cmd/"+p)
 		}
 	}
-	list(programs...)
+	list("0", programs...)
+	list("1", "./cmd/pai-nvml")
 	// It has the libraries of Kubernetes' release.
-	list("-modfile=cmd/pai-scheduler/kubernetes.mod", "-tags=pai_scheduler", "./cmd/pai-scheduler")
+	list("0", "-modfile=cmd/pai-scheduler/kubernetes.mod", "-tags=pai_scheduler", "./cmd/pai-scheduler")
 	return files
 }
 

@@ -307,7 +307,9 @@ var writers = map[string][]string{
 	"agent": {
 		`{"apiGroups":["resource.k8s.io"],"resources":["resourceslices"],"verbs":["get","list","watch","create","update","patch","delete"]}`, // a policy leaves it those of its own machine
 		`{"apiGroups":["resource.k8s.io"],"resources":["resourceclaims"],"verbs":["get"]}`,
-		`{"apiGroups":[""],"resources":["nodes"],"verbs":["get"]}`,
+		// A policy leaves it an annotation and a condition of its own machine's.
+		`{"apiGroups":[""],"resources":["nodes"],"verbs":["get","patch"]}`,
+		`{"apiGroups":[""],"resources":["nodes/status"],"verbs":["patch"]}`,
 	},
 	"job-controller": {
 		`{"apiGroups":["coordination.k8s.io"],"resources":["leases"],"verbs":["create"]}`,

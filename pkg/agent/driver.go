@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,14 +11,16 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/Masterminds/semver/v3"
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/dynamic-resource-allocation/kubeletplugin"
 	"k8s.io/dynamic-resource-allocation/resourceslice"
 	"tags.cncf.io/container-device-interface/pkg/cdi"
 	specs "tags.cncf.io/container-device-interface/specs-go"
 
-	"github.com/openpai/paictl/pkg/agent/gpu"
+	"github.com/openpai/paictl/pkg/agent/notice"
 	"github.com/openpai/paictl/pkg/scheduler/claim"
 )
 
@@ -28,36 +31,43 @@ const kind = claim.Driver + "/gpu"
 // which kubeletplugin sees to.
 type Driver struct {
 	node    string
-	devices map[string]gpu.GPU
+	gpus    *monitor
 	records *records
 	// processes say which pods still run.
 	processes *processes
 	// specs writes files for the container runtime, in the folder cdi.
 	specs *cdi.Cache
 	cdi   string
-	log   *slog.Logger
+	// notices is the folder with what containers are told of their GPUs, in a folder for each claim.
+	notices string
+	log     *slog.Logger
 	// fatal ends the agent.
 	fatal func(error)
 }
 
 var _ kubeletplugin.DRAPlugin = (*Driver)(nil)
 
+// folders are where the driver keeps what.
+type folders struct {
+	// records outlive the machine's next start, cdi and notices don't; cgroups are the machine's control groups.
+	records, cdi, notices, cgroups string
+}
+
 // newDriver returns the driver of a node, and writes again for the container runtime what it has handed out: its files are gone
 // after a start of the machine.
-func newDriver(node string, gpus []gpu.GPU, recordsFolder, cdiFolder, cgroups string, log *slog.Logger, fatal func(error)) (*Driver, error) {
-	d := &Driver{node: node, devices: map[string]gpu.GPU{}, cdi: cdiFolder, processes: &processes{cgroups}, log: log, fatal: fatal}
-	for _, g := range gpus {
-		d.devices[claim.DeviceName(g.Index)] = g
-	}
+func newDriver(node string, gpus *monitor, f folders, log *slog.Logger, fatal func(error)) (*Driver, error) {
+	d := &Driver{node: node, gpus: gpus, cdi: f.cdi, notices: f.notices, processes: &processes{f.cgroups}, log: log, fatal: fatal}
 	var err error
-	if d.records, err = openRecords(recordsFolder); err != nil {
+	if d.records, err = openRecords(f.records); err != nil {
 		return nil, err
 	}
 	// 0755: the container runtime may run as another user.
-	if err := os.MkdirAll(cdiFolder, 0o755); err != nil {
-		return nil, err
+	for _, folder := range []string{f.cdi, f.notices} {
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			return nil, err
+		}
 	}
-	if d.specs, err = cdi.NewCache(cdi.WithSpecDirs(cdiFolder), cdi.WithAutoRefresh(false)); err != nil {
+	if d.specs, err = cdi.NewCache(cdi.WithSpecDirs(f.cdi), cdi.WithAutoRefresh(false)); err != nil {
 		return nil, err
 	}
 	if err := d.removeLeftSpecs(); err != nil {
@@ -117,6 +127,9 @@ func (d *Driver) prepare(c *resourceapi.ResourceClaim) ([]kubeletplugin.Device, 
 	case !slices.Equal(known.Devices, want.Devices):
 		err = fmt.Errorf("it was given %v on this machine, and names %v by now", names(known), names(want))
 	}
+	if known != nil {
+		want = known // since when it has them is known
+	}
 	if err == nil {
 		err = d.writeSpec(want)
 	}
@@ -137,10 +150,10 @@ func (d *Driver) prepare(c *resourceapi.ResourceClaim) ([]kubeletplugin.Device, 
 
 // read returns what a claim was given of this machine, if it may have that.
 func (d *Driver) read(c *resourceapi.ResourceClaim) (*record, error) {
-	out := &record{UID: c.UID, Namespace: c.Namespace, Name: c.Name}
+	out := &record{UID: c.UID, Namespace: c.Namespace, Name: c.Name, Since: d.gpus.now().UTC()}
 	for _, r := range c.Status.ReservedFor {
 		if r.APIGroup == "" && r.Resource == "pods" {
-			out.Pods = append(out.Pods, r.UID)
+			out.Pods, out.PodNames = append(out.Pods, r.UID), append(out.PodNames, r.Name)
 		}
 	}
 	if c.Status.Allocation == nil {
@@ -158,7 +171,7 @@ func (d *Driver) read(c *resourceapi.ResourceClaim) (*record, error) {
 		switch holder := d.records.holder(r.Device); {
 		case r.Pool != d.node:
 			return nil, fmt.Errorf("it was given %s of %s; this machine is %s", r.Device, r.Pool, d.node)
-		case d.devices[r.Device].UUID == "":
+		case !d.has(r.Device):
 			return nil, fmt.Errorf("this machine has no %s", r.Device)
 		case out.has(r.Device):
 			return nil, fmt.Errorf("it was given %s twice", r.Device)
@@ -177,6 +190,12 @@ func (d *Driver) read(c *resourceapi.ResourceClaim) (*record, error) {
 		}
 	}
 	return out, nil
+}
+
+// has reports whether the machine has a device, or had it.
+func (d *Driver) has(name string) bool {
+	_, ok := d.gpus.device(name)
+	return ok
 }
 
 func names(r *record) []string {
@@ -200,6 +219,9 @@ func (d *Driver) UnprepareResourceClaims(ctx context.Context, claims []kubeletpl
 			err = d.specs.RemoveSpec(specName(c.UID))
 		}
 		if err == nil {
+			err = os.RemoveAll(d.noticeFolder(c.UID))
+		}
+		if err == nil {
 			err = d.records.remove(c.UID)
 		}
 		if err != nil {
@@ -221,11 +243,6 @@ func (d *Driver) HandleError(ctx context.Context, err error, msg string) {
 	d.fatal(fmt.Errorf("%s: %w", msg, err))
 }
 
-// WatchHealthStatus says that nothing is known of the health of simulated GPUs.
-func (d *Driver) WatchHealthStatus(context.Context, chan<- kubeletplugin.DeviceHealthReport) error {
-	return kubeletplugin.ErrHealthNotSupported
-}
-
 const specSuffix = ".json"
 
 func specName(uid types.UID) string { return claim.Driver + "-" + string(uid) + specSuffix }
@@ -237,9 +254,12 @@ func specDevice(uid types.UID, device string) string { return string(uid) + "-" 
 func (d *Driver) writeSpec(r *record) error {
 	spec := &specs.Spec{Kind: kind}
 	for _, a := range r.Devices {
-		g, ok := d.devices[a.Device]
-		if !ok {
+		g, ok := d.gpus.device(a.Device)
+		switch {
+		case !ok:
 			return fmt.Errorf("this machine has no %s any more", a.Device)
+		case len(g.Files) == 0:
+			return fmt.Errorf("%s isn't there at present: %s", a.Device, cmp.Or(g.reason, "nothing is known of it"))
 		}
 		device := specs.Device{Name: specDevice(r.UID, a.Device)}
 		for _, f := range g.Files {
@@ -250,6 +270,12 @@ func (d *Driver) writeSpec(r *record) error {
 	if len(spec.Devices) == 0 {
 		return nil
 	}
+	if err := d.notify(r); err != nil {
+		return err
+	}
+	spec.ContainerEdits.Mounts = []*specs.Mount{{
+		HostPath: d.noticeFolder(r.UID), ContainerPath: notice.Folder, Options: []string{"ro", "nosuid", "nodev", "noexec", "bind"},
+	}}
 	version, err := specs.MinimumRequiredVersion(spec)
 	if err != nil {
 		return err
@@ -263,19 +289,42 @@ const perSlice = 64
 
 // resources are the GPUs as Kubernetes is told.
 func (d *Driver) resources() resourceslice.DriverResources {
-	var devices []resourceapi.Device
-	for name, g := range d.devices {
-		index := int64(g.Index)
-		devices = append(devices, resourceapi.Device{Name: name, Attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{
-			"index": {IntValue: &index}, "uuid": {StringValue: &g.UUID}, "model": {StringValue: &g.Model}, "simulated": {BoolValue: &g.Simulated},
-		}})
+	gpus, _ := d.gpus.devices()
+	driver, cuda := d.gpus.versions()
+	devices := make([]resourceapi.Device, len(gpus))
+	for i, g := range gpus {
+		devices[i] = publish(&g, driver, cuda)
 	}
-	slices.SortFunc(devices, func(a, b resourceapi.Device) int {
-		return int(*a.Attributes["index"].IntValue - *b.Attributes["index"].IntValue)
-	})
 	pool := resourceslice.Pool{}
 	for part := range slices.Chunk(devices, perSlice) {
 		pool.Slices = append(pool.Slices, resourceslice.Slice{Devices: part})
 	}
 	return resourceslice.DriverResources{Pools: map[string]resourceslice.Pool{d.node: pool}}
+}
+
+// publish is a GPU as Kubernetes is told. What isn't known is left out.
+func publish(g *device, driver, cuda string) resourceapi.Device {
+	index := int64(g.Index)
+	out := resourceapi.Device{Name: claim.DeviceName(g.Index), Attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{
+		"index": {IntValue: &index}, "uuid": {StringValue: &g.UUID}, "simulated": {BoolValue: &g.Simulated},
+	}}
+	for name, text := range map[resourceapi.QualifiedName]string{"model": g.Model, "resource.kubernetes.io/pciBusID": g.Bus} {
+		if text != "" {
+			out.Attributes[name] = resourceapi.DeviceAttribute{StringValue: &text}
+		}
+	}
+	// Kubernetes wants three numbers, and drivers write 0 before some of theirs.
+	for name, text := range map[resourceapi.QualifiedName]string{"driverVersion": driver, "cudaVersion": cuda} {
+		if v, err := semver.NewVersion(text); err == nil {
+			text := v.String()
+			out.Attributes[name] = resourceapi.DeviceAttribute{VersionValue: &text}
+		}
+	}
+	if g.NUMA != nil {
+		out.Attributes["numaNode"] = resourceapi.DeviceAttribute{IntValue: g.NUMA}
+	}
+	if g.Memory > 0 {
+		out.Capacity = map[resourceapi.QualifiedName]resourceapi.DeviceCapacity{"memory": {Value: *resource.NewQuantity(int64(g.Memory), resource.BinarySI)}}
+	}
+	return out
 }

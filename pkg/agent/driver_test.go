@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -21,15 +22,14 @@ import (
 
 // machine is one with eight simulated GPUs: what outlives the agent, and the agent.
 type machine struct {
-	t            *testing.T
-	records, cdi string
-	cgroups      string
+	t *testing.T
+	folders
 	*Driver
 }
 
 func newMachine(t *testing.T) *machine {
 	t.Helper()
-	m := &machine{t: t, records: filepath.Join(t.TempDir(), "claims"), cdi: filepath.Join(t.TempDir(), "cdi"), cgroups: t.TempDir()}
+	m := &machine{t: t, folders: folders{records: filepath.Join(t.TempDir(), "claims"), cdi: filepath.Join(t.TempDir(), "cdi"), notices: filepath.Join(t.TempDir(), "notices"), cgroups: t.TempDir()}}
 	require.NoError(t, os.Mkdir(filepath.Join(m.cgroups, "pids"), 0o755))
 	m.restart(8)
 	return m
@@ -43,8 +43,24 @@ func (m *machine) restart(gpus int) {
 }
 
 func (m *machine) open(gpus int) (*Driver, error) {
-	return newDriver("n1", gpu.Simulated{Model: "A100", Count: gpus}.GPUs("n1"), m.records, m.cdi, m.cgroups, slog.New(slog.DiscardHandler), func(err error) { m.t.Error(err) })
+	watched := newMonitor(m.t)
+	watched.see(reportOf(gpus))
+	return newDriver("n1", watched, m.folders, slog.New(slog.DiscardHandler), func(err error) { m.t.Error(err) })
 }
+
+// reportOf is of a machine with some GPUs that work.
+func reportOf(gpus int) *gpu.Report {
+	out := &gpu.Report{Driver: "550.54.15", CUDA: "12.4"}
+	for i := range int32(gpus) {
+		out.GPUs = append(out.GPUs, gpu.GPU{
+			Index: i, Bus: busOf(i), UUID: fmt.Sprintf("SIM-n1-%d", i), Model: "A100", Memory: 80 << 30, Simulated: true,
+			Files: gpu.SimulatedFiles(i), Values: map[string]float64{gpu.Temperature: 34},
+		})
+	}
+	return out
+}
+
+func busOf(index int32) string { return fmt.Sprintf("0000:%02x:00.0", index+1) }
 
 // claimOf is a claim that was given devices of n1.
 func claimOf(uid string, devices ...string) *resourceapi.ResourceClaim {
@@ -86,7 +102,7 @@ func (m *machine) end(uid string) {
 // files are the device files of a container, as the container runtime's own library makes them.
 func (m *machine) files(ids []string) []string {
 	m.t.Helper()
-	cache, err := cdi.NewCache(cdi.WithSpecDirs(m.cdi), cdi.WithAutoRefresh(false))
+	cache, err := cdi.NewCache(cdi.WithSpecDirs(m.folders.cdi), cdi.WithAutoRefresh(false))
 	require.NoError(m.t, err)
 	require.Empty(m.t, cache.GetErrors())
 	spec := &oci.Spec{}
@@ -158,7 +174,7 @@ func TestAClaimThatMayNotHaveItsDevicesIsRefused(t *testing.T) {
 			require.ErrorContains(t, err, c.want)
 			assert.ErrorContains(t, err, "claim jobs/claim-b")
 			assert.Empty(t, ids)
-			assert.NoFileExists(t, filepath.Join(m.cdi, specName("b")))
+			assert.NoFileExists(t, filepath.Join(m.folders.cdi, specName("b")))
 			assert.Len(t, m.Driver.records.of, 1)
 		})
 	}
@@ -198,7 +214,7 @@ func TestTheAgentKnowsAfterItsStartWhatItHandedOut(t *testing.T) {
 	require.NoError(t, err)
 
 	// The machine is started anew: the container runtime's folder is gone, the kubelet's is not.
-	require.NoError(t, os.RemoveAll(m.cdi))
+	require.NoError(t, os.RemoveAll(m.folders.cdi))
 	m.restart(8)
 	assert.Equal(t, []string{"/dev/nvidia3"}, m.files(ids), "its containers can be started again")
 	_, err = m.prepare(claimOf("b", "gpu-3"))
@@ -207,7 +223,7 @@ func TestTheAgentKnowsAfterItsStartWhatItHandedOut(t *testing.T) {
 	m.end("a")
 	m.end("a") // the kubelet may ask twice
 	m.restart(8)
-	assert.NoFileExists(t, filepath.Join(m.cdi, specName("a")))
+	assert.NoFileExists(t, filepath.Join(m.folders.cdi, specName("a")))
 	_, err = m.prepare(claimOf("b", "gpu-3"))
 	require.NoError(t, err)
 }
@@ -220,10 +236,10 @@ func TestAGPUIsGoneAfterTheStart(t *testing.T) {
 	require.NoError(t, err)
 	_, err = m.prepare(claimOf("b", "gpu-7"))
 	require.NoError(t, err)
-	require.NoError(t, os.RemoveAll(m.cdi))
+	require.NoError(t, os.RemoveAll(m.folders.cdi))
 	m.restart(4)
 	assert.Equal(t, []string{"/dev/nvidia1"}, m.files(a))
-	assert.NoFileExists(t, filepath.Join(m.cdi, specName("b")))
+	assert.NoFileExists(t, filepath.Join(m.folders.cdi, specName("b")))
 	_, err = m.prepare(claimOf("b", "gpu-7"))
 	require.ErrorContains(t, err, "this machine has no gpu-7")
 }
@@ -248,9 +264,9 @@ func TestWritesThatWereInterrupted(t *testing.T) {
 	t.Run("half a record", func(t *testing.T) {
 		t.Parallel()
 		m := newMachine(t)
-		require.NoError(t, os.WriteFile(filepath.Join(m.records, ".new-123"), []byte(`{"uid":"a"`), 0o600))
+		require.NoError(t, os.WriteFile(filepath.Join(m.folders.records, ".new-123"), []byte(`{"uid":"a"`), 0o600))
 		m.restart(8)
-		entries, err := os.ReadDir(m.records)
+		entries, err := os.ReadDir(m.folders.records)
 		require.NoError(t, err)
 		assert.Empty(t, entries)
 	})
@@ -260,10 +276,10 @@ func TestWritesThatWereInterrupted(t *testing.T) {
 		_, err := m.prepare(claimOf("a", "gpu-3"))
 		require.NoError(t, err)
 		require.NoError(t, os.Remove(m.Driver.records.file("a")))
-		other := filepath.Join(m.cdi, "nvidia.json")
+		other := filepath.Join(m.folders.cdi, "nvidia.json")
 		require.NoError(t, os.WriteFile(other, nil, 0o600))
 		m.restart(8)
-		assert.NoFileExists(t, filepath.Join(m.cdi, specName("a")))
+		assert.NoFileExists(t, filepath.Join(m.folders.cdi, specName("a")))
 		assert.FileExists(t, other, "others have files there, too")
 	})
 }
@@ -276,7 +292,7 @@ func TestARecordThatCantBeRead(t *testing.T) {
 		`{"uid":"b","namespace":"x","name":"y"}`: "it is the record of claim x/y, b; remove it once",
 	} {
 		m := newMachine(t)
-		file := filepath.Join(m.records, "a.json")
+		file := filepath.Join(m.folders.records, "a.json")
 		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 		_, err := m.open(8)
 		require.ErrorContains(t, err, want)
@@ -301,4 +317,9 @@ func TestGPUsAsKubernetesIsTold(t *testing.T) {
 	assert.Equal(t, "SIM-n1-2", *of.Attributes["uuid"].StringValue)
 	assert.Equal(t, "A100", *of.Attributes["model"].StringValue)
 	assert.True(t, *of.Attributes["simulated"].BoolValue)
+	assert.Equal(t, "0000:03:00.0", *of.Attributes["resource.kubernetes.io/pciBusID"].StringValue)
+	assert.Equal(t, "550.54.15", *of.Attributes["driverVersion"].VersionValue)
+	assert.Equal(t, "12.4.0", *of.Attributes["cudaVersion"].VersionValue)
+	memory := of.Capacity["memory"].Value
+	assert.Equal(t, int64(80<<30), memory.Value())
 }

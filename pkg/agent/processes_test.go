@@ -79,7 +79,9 @@ func TestNothingIsTakenBackFromPodsThatRun(t *testing.T) {
 	_, err = m.prepare(claimOf("b", "gpu-3"))
 	require.ErrorContains(t, err, "gpu-3 belongs to the claim jobs/claim-a")
 
-	time.AfterFunc(300*time.Millisecond, func() { _ = os.WriteFile(filepath.Join(dir, "pids.current"), []byte("0\n"), 0o600) })
+	none := filepath.Join(t.TempDir(), "none")
+	require.NoError(t, os.WriteFile(none, []byte("0\n"), 0o600))
+	time.AfterFunc(300*time.Millisecond, func() { _ = os.Rename(none, filepath.Join(dir, "pids.current")) })
 	require.NoError(t, unprepare(), "they may take a moment to end")
 	_, err = m.prepare(claimOf("b", "gpu-3"))
 	require.NoError(t, err)

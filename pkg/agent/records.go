@@ -5,9 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -17,8 +21,11 @@ type record struct {
 	UID       types.UID `json:"uid"`
 	Namespace string    `json:"namespace"`
 	Name      string    `json:"name"`
-	// Pods are those that may use it.
-	Pods []types.UID `json:"pods,omitempty"`
+	// Pods are those that may use it, PodNames their names. Records of before have none.
+	Pods     []types.UID `json:"pods,omitempty"`
+	PodNames []string    `json:"podNames,omitempty"`
+	// Since is when it was handed out.
+	Since time.Time `json:"since,omitzero"`
 	// Devices are names of devices of this machine, in the order of the claim.
 	Devices []assigned `json:"devices"`
 }
@@ -43,6 +50,8 @@ func (r *record) has(device string) bool {
 type records struct {
 	folder string
 	of     map[types.UID]*record
+	// mu guards of against those who only read while the kubelet asks.
+	mu sync.Mutex
 }
 
 const recordSuffix = ".json"
@@ -56,7 +65,7 @@ func openRecords(folder string) (*records, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &records{folder, map[types.UID]*record{}}
+	out := &records{folder: folder, of: map[types.UID]*record{}}
 	for _, e := range entries {
 		file := filepath.Join(folder, e.Name())
 		uid, ok := strings.CutSuffix(e.Name(), recordSuffix)
@@ -103,14 +112,25 @@ func (r *records) add(rec *record) error {
 	if err := writeDurably(file, data); err != nil {
 		return fmt.Errorf("write %s: %w", file, err)
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.of[rec.UID] = rec
 	return nil
+}
+
+// all returns the records. They aren't changed once they are there.
+func (r *records) all() []*record {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Collect(maps.Values(r.of))
 }
 
 func (r *records) remove(uid types.UID) error {
 	if err := os.Remove(r.file(uid)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	delete(r.of, uid)
 	return nil
 }

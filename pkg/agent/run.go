@@ -16,6 +16,9 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -29,7 +32,7 @@ import (
 
 // options are those of the command line.
 type options struct {
-	node, simulated, kubelet, cdi, cgroups, kubeconfig, listen string
+	node, simulated, probe, kubelet, cdi, notices, cgroups, kubeconfig, listen string
 }
 
 func parse(args []string, out io.Writer) (*options, error) {
@@ -38,11 +41,13 @@ func parse(args []string, out io.Writer) (*options, error) {
 	fs.SetOutput(out)
 	fs.StringVar(&o.node, "node", os.Getenv("NODE_NAME"), "name of the node that this machine is")
 	fs.StringVar(&o.simulated, "simulated", "", "file that says which nodes pretend to have GPUs, as JSON")
+	fs.StringVar(&o.probe, "probe", "/pai-nvml", "program that tells which GPUs there are and how they do")
+	fs.StringVar(&o.notices, "notice-folder", "/var/run/paictl/gpus", "where containers find how their GPUs do; the same path on the machine")
 	fs.StringVar(&o.kubelet, "kubelet-folder", "/var/lib/kubelet", "the kubelet's folder")
 	fs.StringVar(&o.cdi, "cdi-folder", "/var/run/cdi", "where the container runtime looks for devices")
 	fs.StringVar(&o.cgroups, "cgroup-folder", "/sys/fs/cgroup", "where the machine's control groups are")
 	fs.StringVar(&o.kubeconfig, "kubeconfig", "", "how to reach the API server; empty means as a pod of the cluster")
-	fs.StringVar(&o.listen, "listen", ":9104", "address to answer on, with /healthz and /readyz")
+	fs.StringVar(&o.listen, "listen", ":9104", "address to answer on, with /healthz, /readyz and /metrics")
 	if err := fs.Parse(args); err != nil {
 		return nil, err
 	}
@@ -96,12 +101,12 @@ func (o *options) config() (*rest.Config, error) {
 func run(ctx context.Context, o *options, client kubernetes.Interface, l net.Listener, log *slog.Logger) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	gpus, err := gpu.ReadSimulated(o.simulated, o.node)
+	folder := filepath.Join(o.kubelet, "plugins", claim.Driver)
+	gpus, err := o.look(ctx, folder, log)
 	if err != nil {
 		return err
 	}
-	folder := filepath.Join(o.kubelet, "plugins", claim.Driver)
-	d, err := newDriver(o.node, gpus, filepath.Join(folder, "claims"), o.cdi, o.cgroups, log, cancel)
+	d, err := newDriver(o.node, gpus, folders{records: filepath.Join(folder, "claims"), cdi: o.cdi, notices: o.notices, cgroups: o.cgroups}, log, cancel)
 	if err != nil {
 		return err
 	}
@@ -115,8 +120,10 @@ func run(ctx context.Context, o *options, client kubernetes.Interface, l net.Lis
 	if err := helper.PublishResources(ctx, d.resources()); err != nil {
 		return fmt.Errorf("publish the GPUs: %w", err)
 	}
-	log.InfoContext(ctx, "serving", "node", o.node, "gpus", len(gpus), "claims", len(d.records.of))
-	srv := &http.Server{Handler: health(helper), ReadHeaderTimeout: 5 * time.Second}
+	go d.tell(ctx, client, func(ctx context.Context) error { return helper.PublishResources(ctx, d.resources()) })
+	known, _ := gpus.devices()
+	log.InfoContext(ctx, "serving", "node", o.node, "gpus", len(known), "claims", len(d.records.all()))
+	srv := &http.Server{Handler: answers(helper, d), ReadHeaderTimeout: 5 * time.Second}
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(l) }()
 	select {
@@ -131,9 +138,56 @@ func run(ctx context.Context, o *options, client kubernetes.Interface, l net.Lis
 	return err
 }
 
-// health answers that the agent runs, and whether the kubelet has accepted it.
-func health(h *kubeletplugin.Helper) http.Handler {
+const (
+	// silence is how long the driver may take for an answer.
+	silence = 30 * time.Second
+	// firstLook is how long the agent waits for the first.
+	firstLook = 45 * time.Second
+	// again is how long after its end the program that looks is started again.
+	again = time.Second
+)
+
+// look begins to look at the GPUs of the machine, and returns once they are known.
+func (o *options) look(ctx context.Context, folder string, log *slog.Logger) (*monitor, error) {
+	s, err := gpu.ReadSimulated(o.simulated, o.node)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(folder, 0o750); err != nil {
+		return nil, err
+	}
+	m, err := openMonitor(filepath.Join(folder, "gpus.json"), bootID("/proc"), log, time.Now)
+	if err != nil {
+		return nil, err
+	}
+	if s.Count == 0 {
+		m.see(&gpu.Report{})
+		return m, nil
+	}
+	probe := &gpu.Probe{Path: o.probe, Silence: silence, Pause: again,
+		Args: []string{"--simulated", o.simulated, "--node", o.node, "--faults", filepath.Join(folder, gpu.FaultsFile)}}
+	go probe.Watch(ctx, m.see, m.unseen)
+	ticker := time.NewTicker(time.Second)
+	go func() {
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+				m.tick()
+			}
+		}
+	}()
+	return m, m.first(ctx, firstLook)
+}
+
+// answers says that the agent runs, whether the kubelet has accepted it, and how the GPUs do.
+func answers(h *kubeletplugin.Helper, d *Driver) http.Handler {
 	mux := http.NewServeMux()
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(newMetrics(d), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	ok := func(w http.ResponseWriter) { _, _ = io.WriteString(w, "ok\n") } // an error reaches no one
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { ok(w) })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {

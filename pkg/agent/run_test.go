@@ -2,12 +2,15 @@ package agent
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,10 +22,14 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	drahealth "k8s.io/kubelet/pkg/apis/dra-health/v1alpha1"
 	dra "k8s.io/kubelet/pkg/apis/dra/v1"
 	registration "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 
+	"github.com/openpai/paictl/pkg/agent/gpu"
+	"github.com/openpai/paictl/pkg/agent/notice"
 	"github.com/openpai/paictl/pkg/kube/kubetest"
+	"github.com/openpai/paictl/pkg/scheduler/api"
 	"github.com/openpai/paictl/pkg/scheduler/claim"
 )
 
@@ -39,7 +46,7 @@ func dial(t *testing.T, socket string) *grpc.ClientConn {
 }
 
 // begin runs the agent of a node beside a real API server. The test plays the kubelet's part.
-func begin(t *testing.T, client kubernetes.Interface, o *options) (healthy func() (int, string)) {
+func begin(t *testing.T, client kubernetes.Interface, o *options) (get func(path string) (int, string)) {
 	t.Helper()
 	var lc net.ListenConfig
 	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -51,8 +58,8 @@ func begin(t *testing.T, client kubernetes.Interface, o *options) (healthy func(
 		cancel()
 		assert.NoError(t, <-ended)
 	})
-	return func() (int, string) {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+l.Addr().String()+"/readyz", nil)
+	return func(path string) (int, string) {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+l.Addr().String()+path, nil)
 		require.NoError(t, err)
 		resp, err := http.DefaultClient.Do(req)
 		require.NoError(t, err)
@@ -71,13 +78,20 @@ func TestTheAgentServesTheKubelet(t *testing.T) {
 	t.Cleanup(func() { assert.NoError(t, os.RemoveAll(kubelet)) })
 	require.NoError(t, os.Mkdir(filepath.Join(kubelet, "plugins_registry"), 0o700))
 	require.NoError(t, os.Mkdir(filepath.Join(kubelet, "pids"), 0o700))
-	o := &options{node: "agent-1", kubelet: kubelet, cdi: filepath.Join(kubelet, "cdi"), cgroups: kubelet, simulated: filepath.Join(kubelet, "machines.json")}
+	o := &options{node: "agent-1", kubelet: kubelet, cdi: filepath.Join(kubelet, "cdi"), notices: filepath.Join(kubelet, "notices"), cgroups: kubelet,
+		simulated: filepath.Join(kubelet, "machines.json"), probe: filepath.Join(kubelet, "probe")}
+	reports := filepath.Join(kubelet, "reports")
+	report, err := json.Marshal(reportOf(4))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(reports, append(report, '\n'), 0o600))
+	require.NoError(t, os.WriteFile(o.probe, []byte("#!/bin/sh\nexec tail -n +1 -f "+reports+"\n"), 0o755))
 	require.NoError(t, os.WriteFile(o.simulated, []byte(`{"agent-1":{"model":"A100","count":4}}`), 0o600))
 	_, err = client.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: o.node}}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	_, err = client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "agent"}}, metav1.CreateOptions{})
 	require.NoError(t, err)
-	healthy := begin(t, client, o)
+	healthyAt := begin(t, client, o)
+	healthy := func() (int, string) { return healthyAt("/readyz") }
 
 	registrar := registration.NewRegistrationClient(dial(t, filepath.Join(kubelet, "plugins_registry", claim.Driver+"-reg.sock")))
 	code, text := healthy()
@@ -135,6 +149,50 @@ func TestTheAgentServesTheKubelet(t *testing.T) {
 	answer, err = plugin.NodePrepareResources(t.Context(), &dra.NodePrepareResourcesRequest{Claims: []*dra.Claim{b}})
 	require.NoError(t, err)
 	assert.Empty(t, answer.GetClaims()[b.GetUid()].GetError())
+
+	// A GPU becomes sick.
+	health, err := drahealth.NewDRAResourceHealthClient(dial(t, info.GetEndpoint())).NodeWatchResources(t.Context(), &drahealth.NodeWatchResourcesRequest{})
+	require.NoError(t, err)
+	sick := reportOf(4)
+	sick.Events = []gpu.Event{{Bus: busOf(2), At: time.Now(), XID: 79}}
+	report, err = json.Marshal(sick)
+	require.NoError(t, err)
+	f, err := os.OpenFile(reports, os.O_APPEND|os.O_WRONLY, 0)
+	require.NoError(t, err)
+	_, err = f.Write(append(report, '\n'))
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+	for told := ""; !strings.HasPrefix(told, "XID 79: it has fallen off the bus"); {
+		answer, err := health.Recv()
+		require.NoError(t, err)
+		require.Len(t, answer.GetDevices(), 4)
+		for _, d := range answer.GetDevices() {
+			if d.GetDevice().GetDeviceName() == "gpu-2" && d.GetHealth() == drahealth.HealthStatus_UNHEALTHY {
+				told = d.GetMessage()
+			}
+		}
+	}
+	require.Eventually(t, func() bool {
+		node, err := client.CoreV1().Nodes().Get(t.Context(), o.node, metav1.GetOptions{})
+		require.NoError(t, err)
+		var told api.NodeDevices
+		if json.Unmarshal([]byte(node.Annotations[api.DevicesAnnotation]), &told) != nil || len(told.Devices) != 4 || told.Devices[2].Healthy {
+			return false
+		}
+		assert.True(t, told.Devices[1].Healthy)
+		return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+			return c.Type == ConditionGPUs && c.Status == corev1.ConditionTrue && strings.HasPrefix(c.Message, "GPU 2: XID 79: it has fallen off the bus")
+		})
+	}, 30*time.Second, 50*time.Millisecond)
+	told, ok, err := notice.Read(filepath.Join(o.notices, b.GetUid()))
+	require.NoError(t, err)
+	require.True(t, ok)
+	assert.Equal(t, []int{79}, told.GPUs[0].XIDs)
+	assert.Contains(t, told.GPUs[0].Reason, "restart the machine")
+	code, text = healthyAt("/metrics")
+	assert.Equal(t, http.StatusOK, code)
+	assert.Contains(t, text, `DCGM_FI_DEV_XID_ERRORS{UUID="SIM-n1-2",device="nvidia2",gpu="2",modelName="A100",namespace="agent",pci_bus_id="0000:03:00.0",pod="b"} 79`)
+	assert.Contains(t, text, `pai_gpu_sick{UUID="SIM-n1-1",device="nvidia1",gpu="1",modelName="A100",namespace="",pci_bus_id="0000:02:00.0",pod=""} 0`)
 }
 
 func TestTheCommandLine(t *testing.T) {

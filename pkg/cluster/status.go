@@ -218,7 +218,7 @@ func machineStatus(n *Node, a answer, err error, api answer, apiState string) Ma
 	m := MachineStatus{Host: n.Hostname, Address: n.HostIP, Roles: n.Roles, SKU: n.SKU, Kernel: a.value("kernel")}
 	m.Kubelet, m.Containerd = programStatus(a, "kubelet"), programStatus(a, "containerd")
 	node, known := api.row("node", n.Hostname)
-	for len(node) < 5 {
+	for len(node) < 8 {
 		node = append(node, "")
 	}
 	m.Cordoned = node[0] == "cordoned"
@@ -233,6 +233,8 @@ func machineStatus(n *Node, a answer, err error, api answer, apiState string) Ma
 		m.State = StateReady
 		if _, bridge := podNetwork(a); differs(bridge, node[4]) {
 			m.Message = fmt.Sprintf("no pod starts: cni0 has %s, the node's subnet is %s; cluster up repairs it", bridge, node[4])
+		} else if sick := unquoted(node[7]); sick != "" {
+			m.Message = strings.Join(strings.Split(sick, "\n"), "; ") // each of its GPUs on a line
 		}
 	case known:
 		m.State, m.Message = StateNotReady, cmp.Or(unquoted(node[3]), node[3])

@@ -79,6 +79,12 @@ func (t *Task) Code() (code int32, ok bool) {
 	return t.Completion.Code, true
 }
 
+// GPUFault is what the machine said was wrong with GPUs of a task that failed; "" where nothing was.
+func (t *Task) GPUFault() string {
+	r, _ := exitReport(&t.TaskAttempt)
+	return clip(r.GPUFault)
+}
+
 // Detail reads all about a job.
 func (c *Client) Detail(ctx context.Context, j *Job) (*Detail, error) {
 	if !j.Live() {

@@ -179,6 +179,7 @@ func (e *evidence) failureFacts(w *Why, a *api.Attempt, task *api.TaskAttempt) {
 	if found {
 		w.fact("exit code of the program", fmt.Sprint(r.UserExitCode))
 		w.fact("recognised by", clip(r.MatchedUserLog+r.MatchedPlatformLog))
+		w.fact("GPU fault", clip(r.GPUFault))
 		w.Log = r.UserLog
 		if len(w.Log) == 0 {
 			w.Log = r.PlatformLog

@@ -247,13 +247,15 @@ func situations() map[string]situation {
 		"retry: evicted":                  {f: framework(state(v1.AttemptCompleted), endedBy(-1000, "PodEvicted", nil, v1.Transient), delay)},
 		"failed: out of GPU memory":       {f: framework(state(v1.Completed), endedBy(226, "ContainerCudaOOMKilled", oom, v1.Permanent))},
 		"failed: a code without a rule":   {f: framework(state(v1.Completed), endedBy(42, "ContainerUnrecognizedFailed", &report.Report{ExitCode: 42, UserExitCode: 42, UserLog: []string{"bye"}}))},
-		"failed: no task is to blame":     {f: framework(state(v1.Completed), completed(-200))},
-		"failed: above the maximum":       {f: framework(state(v1.Completed), completed(-200), tooLarge("ephemeral-storage", "200Gi", "300Gi"))},
-		"failed: too many processors":     {f: framework(state(v1.Completed), completed(-200), tooLarge("cpu", "8", "16"))},
-		"failed: retries are used up":     {f: framework(state(v1.Completed), endedBy(255, "PAIRuntimeUnknownFailed", &report.Report{ExitCode: 255, UserExitCode: 3}), func(f *v1.Framework) { f.Status.RetryPolicyStatus.TotalRetriedCount = 2 })},
-		"succeeded":                       {f: framework(state(v1.Completed), endedBy(0, "Succeeded", nil))},
-		"stopped":                         {f: framework(state(v1.Completed), endedBy(-210, "StopFrameworkRequested", nil), stop)},
-		"stopped before it ran":           {f: framework(state(v1.Completed), completed(-210), stop)},
+		"retry: a sick GPU": {f: framework(state(v1.AttemptCompleted), endedBy(116, "ContainerGpuFault", &report.Report{ExitCode: 116, UserExitCode: 1,
+			GPUFault: "GPU 3 (GPU-1a2b): XID 79: it has fallen off the bus", UserLog: []string{"RuntimeError: CUDA error: unspecified launch failure"}}, v1.Transient), delay)},
+		"failed: no task is to blame": {f: framework(state(v1.Completed), completed(-200))},
+		"failed: above the maximum":   {f: framework(state(v1.Completed), completed(-200), tooLarge("ephemeral-storage", "200Gi", "300Gi"))},
+		"failed: too many processors": {f: framework(state(v1.Completed), completed(-200), tooLarge("cpu", "8", "16"))},
+		"failed: retries are used up": {f: framework(state(v1.Completed), endedBy(255, "PAIRuntimeUnknownFailed", &report.Report{ExitCode: 255, UserExitCode: 3}), func(f *v1.Framework) { f.Status.RetryPolicyStatus.TotalRetriedCount = 2 })},
+		"succeeded":                   {f: framework(state(v1.Completed), endedBy(0, "Succeeded", nil))},
+		"stopped":                     {f: framework(state(v1.Completed), endedBy(-210, "StopFrameworkRequested", nil), stop)},
+		"stopped before it ran":       {f: framework(state(v1.Completed), completed(-210), stop)},
 	}
 }
 

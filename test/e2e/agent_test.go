@@ -74,6 +74,33 @@ func TestTheAgentHandsOutGPUs(t *testing.T) {
 		a.kubectl(fmt.Sprintf(`patch resourceclaim thief --subresource=status --type=merge -p '{"status":{"allocation":{"devices":{"results":[{"request":"gpus","driver":"gpu.paictl.openpai.org","pool":"%s","device":"%s"}]}}}}'`, a.worker, taken))
 		a.refused("thief", taken+" belongs to the claim default/a")
 	})
+	t.Run("everybody hears of a GPU that breaks, and that it works again", func(t *testing.T) {
+		index := strings.TrimPrefix(a.sees("a")[0], "nvidia")
+		fault := func(what string) {
+			assert.Contains(t, ok(t, "sandbox", "fault", "gpu", "--dir", a.dir, a.worker, index, what).stdout, "GPU "+index+" of "+a.worker)
+		}
+		told := func() string {
+			return a.kubectl("get node " + a.worker + ` -o jsonpath='{.metadata.annotations.paictl\.openpai\.org/gpus} {.status.conditions[?(@.type=="GPUsSick")].message}'`)
+		}
+		fault("xid=79")
+		began := time.Now()
+		eventually(t, 30*time.Second, "the node says it", func() bool { return strings.Contains(told(), "GPU "+index+": XID 79: it has fallen off the bus") })
+		t.Logf("the node says it after %.1f s", time.Since(began).Seconds())
+		assert.Contains(t, told(), `"healthy":false`)
+		eventually(t, 30*time.Second, "its pod says it", func() bool {
+			return strings.Contains(a.kubectl("get pod a -o jsonpath='{.status.containerStatuses[0].allocatedResourcesStatus}'"), "Unhealthy")
+		})
+		t.Logf("its pod says it after %.1f s", time.Since(began).Seconds())
+		eventually(t, 10*time.Second, "its container is told", func() bool { return strings.Contains(a.kubectl("exec a -- cat /run/paictl/gpus/gpus.json"), `"xids":[79]`) })
+		assert.NotContains(t, a.kubectl("exec b -- cat /run/paictl/gpus/gpus.json"), "XID")
+		_, err := a.try(a.names[0], "KUBECONFIG=/etc/kubernetes/admin.conf kubectl exec a -- sh -c 'echo x > /run/paictl/gpus/gpus.json'")
+		require.Error(t, err, "a container can't change what it is told")
+		assert.Contains(t, ok(t, "node", "list", "-p", a.cluster).stdout, "GPU "+index+": XID 79: it has fallen off the bus")
+		metrics := a.kubectl("get --raw /api/v1/namespaces/pai-system/pods/" + a.agentOf(a.worker) + ":9104/proxy/metrics")
+		assert.Regexp(t, `DCGM_FI_DEV_XID_ERRORS\{[^}]*gpu="`+index+`"[^}]*namespace="default"[^}]*pod="a"\} 79`, metrics)
+		fault("clear")
+		eventually(t, 30*time.Second, "it works again", func() bool { return !strings.Contains(told(), "XID") && !strings.Contains(told(), "false") })
+	})
 	t.Run("an agent publishes for its own machine alone", func(t *testing.T) {
 		out := a.on(a.names[0], `KUBECONFIG=/etc/kubernetes/admin.conf kubectl --as=system:serviceaccount:pai-system:agent delete resourceslices --all 2>&1 || true`)
 		assert.Contains(t, out, "an agent may publish only the GPUs of its own machine")
@@ -216,6 +243,12 @@ func (a *agents) refused(name, why string) {
 	})
 	a.kubectl("delete pod " + name + " --grace-period=1")
 	a.kubectl("delete resourceclaim " + name + " --ignore-not-found")
+}
+
+// agentOf is the agent's pod on a node.
+func (a *agents) agentOf(node string) string {
+	a.t.Helper()
+	return a.kubectl("-n pai-system get pods -l app.kubernetes.io/name=agent --field-selector spec.nodeName=" + node + " -o jsonpath='{.items[0].metadata.name}'")
 }
 
 // published are the devices of a node.

@@ -1,75 +1,82 @@
-// Package gpu tells which GPUs a machine has.
-// In: the machine, or a file that says what it pretends to have. Out: its GPUs, by index.
+// Package gpu is what is known of the GPUs of a machine: what they are, how they do, what went wrong.
+// In: NVML, by the program pai-nvml, or a file that says what the machine pretends to have. Out: a report every few seconds.
 package gpu
 
-import (
-	"encoding/json"
-	"fmt"
-	"os"
-)
+import "time"
+
+// Report is what was seen of a machine's GPUs at one time. pai-nvml writes each as a line of JSON.
+type Report struct {
+	// Driver is the version of the driver, such as 550.54.15, CUDA the newest that it runs, such as 12.4.
+	Driver string `json:"driver,omitempty"`
+	CUDA   string `json:"cuda,omitempty"`
+	GPUs   []GPU  `json:"gpus"`
+	// Events are what went wrong since the report before.
+	Events []Event `json:"events,omitempty"`
+}
 
 // GPU is one of a machine.
 type GPU struct {
-	// Index is its number on the machine, as NVML counts.
-	Index int32
+	// Index is its number on the machine. NVML counts in the order of the buses.
+	Index int32 `json:"index"`
+	// Bus is its PCI address, such as 0000:07:00.0: the slot that it is in.
+	Bus string `json:"bus,omitempty"`
 	// UUID is the same wherever the GPU is built in.
-	UUID string
+	UUID string `json:"uuid"`
 	// Model is its name, such as NVIDIA-A100-SXM4-80GB.
-	Model string
+	Model string `json:"model"`
+	// Memory is in bytes.
+	Memory uint64 `json:"memory,omitempty"`
+	// NUMA is the node of the machine's memory that is nearest; nil where the machine has but one.
+	NUMA *int64 `json:"numa,omitempty"`
 	// Simulated GPUs stand for real ones where there are none: their device files do nothing.
-	Simulated bool
+	Simulated bool `json:"simulated,omitempty"`
 	// Files are the device files that a container needs to use it.
-	Files []File
+	Files []File `json:"files,omitempty"`
+	// Lost: it is there, and answers no more.
+	Lost bool `json:"lost,omitempty"`
+	// Values are its measurements, by the names of NVIDIA's dcgm-exporter and in its units. What a model doesn't measure is missing.
+	Values map[string]float64 `json:"values,omitempty"`
 }
 
 // File is a device file.
 type File struct {
 	// Host is its path on the machine, Container the one in a container.
-	Host, Container string
+	Host      string `json:"host"`
+	Container string `json:"container"`
 }
 
-// Simulated are the GPUs that a machine pretends to have.
-type Simulated struct {
-	// Model is the name of all of them.
-	Model string `json:"model"`
-	Count int    `json:"count"`
+// Event is an error that a driver reports when it happens.
+type Event struct {
+	// Bus is that of the GPU, "" if it isn't known.
+	Bus string    `json:"bus"`
+	At  time.Time `json:"at"`
+	// XID is NVIDIA's number of the error; 0: the GPU was reset, and what was wrong with it is over.
+	XID int `json:"xid,omitempty"`
 }
 
-// mostSimulated is far more than any machine has; each is an entry in an object of the API server.
-const mostSimulated = 1024
-
-// ReadSimulated reads the file that says which machines simulate GPUs, as JSON: {"NODE":{"model":"A100","count":8}}. It returns
-// those of a node, and none for a node that isn't in it.
-func ReadSimulated(file, node string) ([]GPU, error) {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
-	var of map[string]Simulated
-	if err := json.Unmarshal(data, &of); err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	s, ok := of[node]
-	switch {
-	case !ok:
-		return nil, nil
-	case s.Model == "":
-		return nil, fmt.Errorf("%s: the GPUs of %s have no model", file, node)
-	case s.Count < 1 || s.Count > mostSimulated:
-		return nil, fmt.Errorf("%s: %s has %d GPUs; it can have 1 to %d", file, node, s.Count, mostSimulated)
-	}
-	return s.GPUs(node), nil
-}
-
-// GPUs returns them as they are on a node. Each has a device file that does what /dev/null does, so that a container has
-// exactly those of the GPUs it was given.
-func (s Simulated) GPUs(node string) []GPU {
-	out := make([]GPU, s.Count)
-	for i := range out {
-		out[i] = GPU{
-			Index: int32(i), UUID: fmt.Sprintf("SIM-%s-%d", node, i), Model: s.Model, Simulated: true,
-			Files: []File{{Host: "/dev/null", Container: fmt.Sprintf("/dev/nvidia%d", i)}},
-		}
-	}
-	return out
-}
+// Names of measurements that health is judged by, and of those that pai-nvml reads.
+const (
+	Temperature        = "DCGM_FI_DEV_GPU_TEMP"                    // °C
+	Power              = "DCGM_FI_DEV_POWER_USAGE"                 // W
+	Energy             = "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"    // mJ
+	Utilization        = "DCGM_FI_DEV_GPU_UTIL"                    // %
+	MemoryUtilization  = "DCGM_FI_DEV_MEM_COPY_UTIL"               // %
+	MemoryUsed         = "DCGM_FI_DEV_FB_USED"                     // MiB
+	MemoryFree         = "DCGM_FI_DEV_FB_FREE"                     // MiB
+	SMClock            = "DCGM_FI_DEV_SM_CLOCK"                    // MHz
+	MemoryClock        = "DCGM_FI_DEV_MEM_CLOCK"                   // MHz
+	ClockReasons       = "DCGM_FI_DEV_CLOCKS_EVENT_REASONS"        // bits
+	XIDErrors          = "DCGM_FI_DEV_XID_ERRORS"                  // the last one
+	SingleBitVolatile  = "DCGM_FI_DEV_ECC_SBE_VOL_TOTAL"           // errors of memory that were corrected, since the driver was loaded
+	DoubleBitVolatile  = "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL"           // and that couldn't be
+	SingleBitAggregate = "DCGM_FI_DEV_ECC_SBE_AGG_TOTAL"           // in its life
+	DoubleBitAggregate = "DCGM_FI_DEV_ECC_DBE_AGG_TOTAL"           //
+	RowsRemapped       = "DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS"   // rows of memory that were replaced
+	RowsRemappedUncorr = "DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS" //
+	RowRemapPending    = "DCGM_FI_DEV_ROW_REMAP_PENDING"           // 1: the next reset replaces some
+	RowRemapFailed     = "DCGM_FI_DEV_ROW_REMAP_FAILURE"           // 1: none are left to replace others
+	PCIeReplays        = "DCGM_FI_DEV_PCIE_REPLAY_COUNTER"         //
+	NVLinkReplays      = "DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL"
+	NVLinkRecoveries   = "DCGM_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL"
+	NVLinkCRC          = "DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL"
+)

@@ -146,7 +146,7 @@ func recipeNeeds(r Recipe) needs {
 func (b *builder) module(ctx context.Context, i int) error {
 	m := b.recipe.Modules[i]
 	images := b.staleImages(m)
-	programs := b.stalePrograms(m, images)
+	programs := b.stalePrograms(m)
 	if len(programs) > 0 {
 		start := b.now()
 		fmt.Fprintf(b.out, "compiling %s %s: %s\n", m.Name, b.pins[m.Name].version, names(programs))

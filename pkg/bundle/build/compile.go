@@ -55,7 +55,10 @@ func (c compiler) out(program string) string { return filepath.Join(c.work, "pro
 // ldflags strips symbols and everything that differs between two builds.
 func ldflags(m Module, version string) string {
 	flags := "-s -w -buildid="
-	if m.CGO {
+	switch {
+	case m.Dynamic:
+		flags += " -linkmode external -extldflags '-Wl,--build-id=none'"
+	case m.CGO:
 		flags += " -linkmode external -extldflags '-static -Wl,--build-id=none'"
 	}
 	if m.LDFlags != "" {

@@ -61,13 +61,13 @@ func (b *builder) stale(img Image) bool {
 }
 
 // stalePrograms are the artifacts to be made, and the programs that only images hold.
-func (b *builder) stalePrograms(m Module, images []Image) []Program {
+func (b *builder) stalePrograms(m Module) []Program {
 	var out []Program
 	for _, p := range m.Programs {
 		if p.Kind != "" && !b.w.Has(p.Kind, p.Name, b.inputs["program/"+p.Name]) {
 			out = append(out, p)
 		}
-		if p.Kind == "" && slices.ContainsFunc(images, func(i Image) bool { return i.holds(p.Name) }) {
+		if p.Kind == "" && slices.ContainsFunc(b.recipe.Images, func(i Image) bool { return i.holds(p.Name) && b.stale(i) }) {
 			out = append(out, p)
 		}
 	}

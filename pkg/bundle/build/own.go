@@ -11,7 +11,7 @@ import (
 const ownUser = "65532"
 
 // Own is the part of the recipe that makes images of paictl's own programs: one static program
-// each, on nothing. They carry paictl's version.
+// each, on nothing, and in the agent's one that needs the C library. They carry paictl's version.
 func Own() Recipe {
 	m := Module{
 		Name: "paictl", Path: paictl.Module, Own: paictl.Source(), Version: version.Version,
@@ -25,6 +25,9 @@ func Own() Recipe {
 	scheduler := m
 	scheduler.Name, scheduler.ModFile, scheduler.Tags = "pai-scheduler", "cmd/pai-scheduler/kubernetes.mod", "pai_scheduler"
 	scheduler.LDFlags += " -X k8s.io/component-base/version.gitVersion=" + version.Kubernetes
+	// It loads NVIDIA's library, which is linked with the C library of its machine.
+	nvml := m
+	nvml.Name, nvml.CGO, nvml.Dynamic, nvml.Programs = "pai-nvml", true, true, []Program{{Name: "pai-nvml", Package: paictl.Module + "/cmd/pai-nvml"}}
 	var r Recipe
 	for _, name := range paictl.Programs() {
 		p := Program{Name: name, Package: paictl.Module + "/cmd/" + name}
@@ -33,12 +36,16 @@ func Own() Recipe {
 		} else {
 			m.Programs = append(m.Programs, p)
 		}
-		r.Images = append(r.Images, Image{
+		img := Image{
 			Name: name, Ref: bundle.OwnRegistry + "/" + name + ":{tag}", User: ownUser, Roles: ownRoles()[name],
 			Files: []File{{name, name}}, Entrypoint: []string{"/" + name}, Labels: labels,
-		})
+		}
+		if name == "pai-agent" {
+			img.Files, img.Debian = append(img.Files, File{nvml.Name, nvml.Name}), []string{"libc6"}
+		}
+		r.Images = append(r.Images, img)
 	}
-	r.Modules = []Module{m, scheduler}
+	r.Modules = []Module{nvml, m, scheduler} // an image is made once its first program is: the others come before
 	return r
 }
 

@@ -34,8 +34,10 @@ type Module struct {
 	Version string
 	// ModFile is a file of Own that takes the place of go.mod; "" is go.mod itself.
 	ModFile string `json:",omitempty"`
-	// CGO links with the machine's C compiler, statically.
-	CGO bool
+	// CGO links with the machine's C compiler, statically; Dynamic, with the C library of the image: for a program that loads libraries of
+	// others.
+	CGO     bool
+	Dynamic bool `json:",omitempty"`
 	// LDFlags are added to those that every program gets; {version} is the module's version.
 	LDFlags  string
 	Programs []Program

@@ -29,6 +29,9 @@ type GetOptions struct {
 // maxTasks is how many tasks a page shows: of more, those that need a look.
 const maxTasks = 40
 
+// maxFaults is how many tasks a page names whose GPUs had a fault.
+const maxFaults = 3
+
 // NewCmdGet returns "paictl job get". runF replaces the run in tests.
 func NewCmdGet(f *cmdutil.Factory, runF func(context.Context, *GetOptions) error) *cobra.Command {
 	opts := &GetOptions{Factory: f}
@@ -147,12 +150,36 @@ func writeHead(out io.Writer, d *job.Detail, now time.Time) error {
 			line("Avoids", fmt.Sprintf("%s, which failed it %s", n.Name, plural.Times(n.Failures)))
 		}
 	}
+	for _, text := range faults(d.Tasks) {
+		line("GPU fault", text)
+	}
 	line("Framework", d.Framework)
 	if err := rows.Flush(); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintln(out)
 	return err
+}
+
+// faults are what was wrong with the GPUs of tasks that failed: of the first few of them.
+func faults(tasks []job.Task) []string {
+	var out []string
+	for i := range tasks {
+		t := &tasks[i]
+		text := t.GPUFault()
+		if text == "" {
+			continue
+		}
+		if len(out) == maxFaults {
+			return append(out, "and of more tasks")
+		}
+		where := t.Name()
+		if t.Node != "" {
+			where += " on " + t.Node
+		}
+		out = append(out, where+": "+text)
+	}
+	return out
 }
 
 func stateLine(d *job.Detail, now time.Time) string {

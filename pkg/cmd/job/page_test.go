@@ -10,7 +10,9 @@ import (
 
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/framework/api"
+	v1 "github.com/openpai/paictl/pkg/framework/v1"
 	"github.com/openpai/paictl/pkg/job"
+	exit "github.com/openpai/paictl/pkg/runtime/report"
 )
 
 func TestAJobThatIsGoneIsNotSaidToHaveRunUntilThatWasFound(t *testing.T) {
@@ -24,4 +26,23 @@ func TestAJobThatIsGoneIsNotSaidToHaveRunUntilThatWasFound(t *testing.T) {
 	assert.Contains(t, out.String(), "why: paictl job why train")
 	table := (&ListOptions{Columns: []string{"state", "duration", "exit"}}).table(&job.Page{Items: []job.Row{row}}, now)
 	assert.Equal(t, []string{"deleted", "-", "FrameworkGone"}, table.Rows[0])
+}
+
+func TestAPageNamesTheSickGPUsOfTasksThatFailed(t *testing.T) {
+	d := &job.Detail{Row: job.Row{Job: api.Job{Name: "train", User: "ann", State: "failed"}}}
+	for i := range int32(5) {
+		text := string(exit.Encode(exit.Report{ExitCode: 116, UserExitCode: 1, GPUFault: "GPU 3 (GPU-1a2b): XID 79"}))
+		if i == 0 {
+			text = string(exit.Encode(exit.Report{ExitCode: 255, UserExitCode: 1}))
+		}
+		d.Tasks = append(d.Tasks, job.Task{Phase: job.Failed, TaskAttempt: api.TaskAttempt{Role: "worker", Index: i, Node: "gpu-2", Completion: &v1.TaskAttemptCompletionStatus{
+			CompletionStatus: &v1.CompletionStatus{Code: 116}, Pod: &v1.PodCompletionStatus{Containers: []v1.ContainerCompletionStatus{{Name: "app", Code: 116, Message: text}}}}}})
+	}
+	var out bytes.Buffer
+	require.NoError(t, writePage(&out, &cmdutil.Output{}, d, time.Now(), false))
+	assert.Regexp(t, `(?m)^GPU fault +worker\[1\] on gpu-2: GPU 3 \(GPU-1a2b\): XID 79$`, out.String())
+	assert.Contains(t, out.String(), "worker[3] on gpu-2")
+	assert.NotContains(t, out.String(), "worker[0] on gpu-2")
+	assert.NotContains(t, out.String(), "worker[4] on gpu-2")
+	assert.Regexp(t, `(?m)^GPU fault +and of more tasks$`, out.String())
 }

@@ -23,6 +23,7 @@ type TestOptions struct {
 	UserLog     string
 	PlatformLog string
 	GPUECC      bool
+	GPUFault    string
 	OOMKilled   bool
 	Rules       string
 }
@@ -74,6 +75,7 @@ leave. Without --rules it is the built-in set. No cluster is asked.`,
 	fl.StringVar(&opts.UserLog, "user-log", "", "file with what the program wrote")
 	fl.StringVar(&opts.PlatformLog, "platform-log", "", "file with what the runtime wrote")
 	fl.BoolVar(&opts.GPUECC, "gpu-ecc", false, "a GPU of the task counts double-bit errors")
+	fl.StringVar(&opts.GPUFault, "gpu-fault", "", "what the agent of the machine says is wrong with a GPU of the task")
 	fl.BoolVar(&opts.OOMKilled, "oom-killed", false, "the kernel killed a process of the task for its memory")
 	fl.StringVar(&opts.Rules, "rules", "", "file of rules (default: the built-in ones)")
 	for _, name := range []string{"user-log", "platform-log", "rules"} {
@@ -91,7 +93,7 @@ func testRun(_ context.Context, opts *TestOptions) error {
 			return err
 		}
 	}
-	e := rules.Exit{Code: opts.ExitCode, GPUECC: opts.GPUECC, OOMKilled: opts.OOMKilled}
+	e := rules.Exit{Code: opts.ExitCode, GPUECC: opts.GPUECC, GPUFault: opts.GPUFault, OOMKilled: opts.OOMKilled}
 	var err error
 	if e.UserLog, err = readEnd(opts.UserLog); err != nil {
 		return err

@@ -28,7 +28,7 @@ Nothing of a sandbox outlives "paictl sandbox down".`,
   paictl sandbox down`,
 	}
 	cmd.AddCommand(NewCmdUp(f, nil), NewCmdList(f, nil), NewCmdSSH(f, nil), NewCmdStop(f, nil), NewCmdStart(f, nil),
-		NewCmdReboot(f, nil), NewCmdDown(f, nil))
+		NewCmdReboot(f, nil), NewCmdFault(f), NewCmdDown(f, nil))
 	return cmd
 }
 

@@ -15,7 +15,8 @@ type wire struct {
 	GPU          struct {
 		ECC bool `yaml:"nvidiaDoubleEccError"`
 	} `yaml:"matchedGpuInfo"`
-	OOMKilled bool `yaml:"matchedOomKilled"`
+	OOMKilled bool   `yaml:"matchedOomKilled"`
+	GPUFault  string `yaml:"gpuFault"`
 	Logs      struct {
 		User     string `yaml:"user"`
 		Platform string `yaml:"platform"`
@@ -43,7 +44,7 @@ func Decode(text string) (r Report, ok bool) {
 		return r, false
 	}
 	r = Report{ExitCode: *w.ExitCode, UserExitCode: w.UserExitCode, MatchedUserLog: w.UserLog, MatchedPlatformLog: w.PlatformLog,
-		GPUECC: w.GPU.ECC, OOMKilled: w.OOMKilled, userAt: -1, platformAt: -1}
+		GPUECC: w.GPU.ECC, OOMKilled: w.OOMKilled, GPUFault: w.GPUFault, userAt: -1, platformAt: -1}
 	r.UserLog, r.PlatformLog = split(w.Logs.User), split(w.Logs.Platform)
 	return r, true
 }

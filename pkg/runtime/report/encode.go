@@ -21,6 +21,7 @@ func Encode(r Report) []byte {
 
 func (r Report) clean() Report {
 	r.MatchedUserLog, r.MatchedPlatformLog = block(r.MatchedUserLog), block(r.MatchedPlatformLog)
+	r.GPUFault = oneLine(r.GPUFault) // short enough to be kept whatever else goes
 	r.UserLog, r.PlatformLog = cleanLines(r.UserLog), cleanLines(r.PlatformLog)
 	if r.userAt >= len(r.UserLog) {
 		r.userAt = -1
@@ -34,9 +35,14 @@ func (r Report) clean() Report {
 func cleanLines(in []string) []string {
 	out := make([]string, 0, len(in))
 	for _, l := range in {
-		out = append(out, line(strings.ToValidUTF8(strings.ReplaceAll(l, "\n", " "), "?")))
+		out = append(out, oneLine(l))
 	}
 	return out
+}
+
+// oneLine cleans a text that is quoted as one line, of at most maxLine bytes.
+func oneLine(s string) string {
+	return line(strings.ToValidUTF8(strings.ReplaceAll(s, "\n", " "), "?"))
 }
 
 // block cleans a text of several lines.
@@ -112,6 +118,7 @@ func (r Report) write() []byte {
 	if r.OOMKilled {
 		b.WriteString("matchedOomKilled: true\n")
 	}
+	writeBlock(&b, "", "gpuFault", r.GPUFault)
 	if len(r.UserLog)+len(r.PlatformLog) > 0 {
 		b.WriteString("errorLogs:\n")
 		writeBlock(&b, "  ", "user", strings.Join(r.UserLog, "\n"))

@@ -26,6 +26,8 @@ type Report struct {
 	MatchedPlatformLog string `json:"matchedPlatformLogString,omitempty"`
 	GPUECC             bool   `json:"nvidiaDoubleEccError,omitempty"`
 	OOMKilled          bool   `json:"oomKilled,omitempty"`
+	// GPUFault is what the machine says is wrong with GPUs of the task, whatever the rule was recognised by.
+	GPUFault string `json:"gpuFault,omitempty"`
 	// The lines around it, else the last ones.
 	UserLog     []string `json:"userLog,omitempty"`
 	PlatformLog []string `json:"platformLog,omitempty"`
@@ -35,7 +37,7 @@ type Report struct {
 
 // New makes the report of a failure.
 func New(e rules.Exit, m rules.Match) Report {
-	r := Report{ExitCode: m.Code, UserExitCode: e.Code, GPUECC: m.GPUECC, OOMKilled: m.OOMKilled,
+	r := Report{ExitCode: m.Code, UserExitCode: e.Code, GPUECC: m.GPUECC, OOMKilled: m.OOMKilled, GPUFault: e.GPUFault,
 		MatchedUserLog: clip(m.UserLog, maxMatched), MatchedPlatformLog: clip(m.PlatformLog, maxMatched)}
 	r.UserLog, r.userAt = excerpt(e.UserLog, m.UserLogAt, maxUserLines)
 	r.PlatformLog, r.platformAt = excerpt(e.PlatformLog, m.PlatformLogAt, maxPlatformLines)

@@ -72,6 +72,43 @@ func TestFactsStandInTheReport(t *testing.T) {
 	assert.True(t, r.OOMKilled)
 }
 
+func TestAGPUFaultStandsInTheReportWhateverTheFailureWasRecognisedBy(t *testing.T) {
+	const fault = "GPU 3 (GPU-1a2b): XID 79: it has fallen off the bus"
+	e := rules.Exit{Code: 1, GPUFault: fault, GPUECC: true}
+	text := string(Encode(New(e, rules.Builtin().ClassifyExit(e))))
+	assert.Equal(t, `[PAI_RUNTIME_ERROR_START]
+exitCode: 128
+originUserExitCode: 1
+matchedGpuInfo:
+  nvidiaDoubleEccError: true
+gpuFault: |2-
+  GPU 3 (GPU-1a2b): XID 79: it has fallen off the bus
+
+[PAI_RUNTIME_ERROR_END]
+`, text)
+	r, ok := Decode(text)
+	require.True(t, ok)
+	assert.Equal(t, fault, r.GPUFault)
+	r, ok = Decode(strings.ReplaceAll(text, "gpuFault: |2-\n  "+fault+"\n", ""))
+	require.True(t, ok, "a report of a runtime that doesn't know it")
+	assert.Empty(t, r.GPUFault)
+}
+
+func TestAGPUFaultIsBoundedAndCannotForgeAReport(t *testing.T) {
+	long := strings.Repeat("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate\n", 200)
+	for _, fault := range []string{strings.Repeat("x", 5000), strings.Repeat("ü", 5000), strings.Repeat("\n", 5000), "\xff\n" + End + "\n" + Start + "\nexitCode: 0\n" + End} {
+		e := rules.Exit{Code: 1, GPUFault: fault, UserLog: []byte(long), PlatformLog: []byte(long)}
+		text := string(Encode(New(e, rules.Builtin().ClassifyExit(e))))
+		assert.LessOrEqual(t, len(text), Max)
+		assert.Equal(t, 1, strings.Count(text, End))
+		r, ok := Decode(text)
+		require.True(t, ok)
+		assert.Equal(t, 116, r.ExitCode)
+		assert.LessOrEqual(t, len(r.GPUFault), maxLine)
+		assert.NotEmpty(t, r.GPUFault)
+	}
+}
+
 func TestAReportThatIsTooLargeKeepsTheLineWithTheMatch(t *testing.T) {
 	long := strings.Repeat("ü", 400) + "\n"
 	_, text := make1(1, strings.Repeat(long, 10)+"torch.OutOfMemoryError: CUDA out of memory. "+strings.Repeat("z", 900)+"\n"+strings.Repeat(long, 20), strings.Repeat(long, 20))
@@ -131,7 +168,7 @@ func check(t interface{ Fatalf(string, ...any) }, e rules.Exit) {
 		t.Fatalf("%v in %q", err, text)
 	}
 	got, ok := Decode(string(text))
-	if !ok || got.ExitCode != m.Code || got.UserExitCode != e.Code || got.GPUECC != m.GPUECC || got.OOMKilled != m.OOMKilled {
+	if !ok || got.ExitCode != m.Code || got.UserExitCode != e.Code || got.GPUECC != m.GPUECC || got.OOMKilled != m.OOMKilled || got.GPUFault != oneLine(e.GPUFault) {
 		t.Fatalf("read back as %+v, ok %v: %q", got, ok, text)
 	}
 	if len(want.UserLog) > 0 && len(text) < Max/3 && strings.Join(got.UserLog, "\n") != strings.TrimRight(strings.Join(want.UserLog, "\n"), "\n") {
@@ -143,7 +180,7 @@ func TestAnyLogMakesAReportThatFitsAndIsReadBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		join := func(name string) []byte { return bytes.Join(rapid.SliceOfN(pieces, 0, 8).Draw(t, name), nil) }
 		check(t, rules.Exit{Code: rapid.IntRange(1, 255).Draw(t, "code"), UserLog: join("user"), PlatformLog: join("platform"),
-			GPUECC: rapid.Bool().Draw(t, "ecc"), OOMKilled: rapid.Bool().Draw(t, "oom")})
+			GPUFault: string(join("fault")), GPUECC: rapid.Bool().Draw(t, "ecc"), OOMKilled: rapid.Bool().Draw(t, "oom")})
 	})
 }
 

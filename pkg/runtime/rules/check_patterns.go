@@ -45,8 +45,8 @@ func (c *checker) patterns(i int, path strictyaml.Path) {
 func (c *checker) internal(code int) bool { return code >= -999 && code <= 0 }
 
 func (c *checker) exitPattern(r *Rule, p RuntimePattern, path strictyaml.Path) exitPattern {
-	if p.ExitCode == nil && p.UserLog == "" && p.PlatformLog == "" && p.GPU == nil && p.OOMKilled == nil {
-		c.fail(path, "any", "the pattern says nothing and fits every failure", "give it an exitCode, a userLogRegex, a platformLogRegex, gpuInfo or oomKilled")
+	if p.ExitCode == nil && p.UserLog == "" && p.PlatformLog == "" && p.GPU == nil && p.GPUFault == nil && p.OOMKilled == nil {
+		c.fail(path, "any", "the pattern says nothing and fits every failure", "give it an exitCode, a userLogRegex, a platformLogRegex, gpuInfo, gpuFault or oomKilled")
 	}
 	if p.ExitCode != nil && (*p.ExitCode < 1 || *p.ExitCode > highestExitCode) {
 		c.fail(path.With("exitCode"), "exit-code", fmt.Sprintf("a failed program can't exit with %d", *p.ExitCode), "1 to 255; 128 and the signal's number after a signal")

@@ -12,6 +12,8 @@ type Exit struct {
 	UserLog, PlatformLog []byte
 	// GPUECC: the driver counts double-bit errors of a GPU's memory.
 	GPUECC bool
+	// GPUFault is what the machine says is wrong with GPUs of the task; "" where nothing is, or nothing is said.
+	GPUFault string
 	// OOMKilled: the kernel killed a process of the container because its memory was used up.
 	OOMKilled bool
 }
@@ -25,8 +27,8 @@ type Match struct {
 	// the position is -1 where none was.
 	UserLog, PlatformLog     string
 	UserLogAt, PlatformLogAt int
-	// ExitCode, GPUECC, OOMKilled tell which other facts decided.
-	ExitCode, GPUECC, OOMKilled bool
+	// ExitCode, GPUECC, GPUFault, OOMKilled tell which other facts decided.
+	ExitCode, GPUECC, GPUFault, OOMKilled bool
 	// Known is false where no rule fitted.
 	Known bool
 }
@@ -63,6 +65,12 @@ func (p *exitPattern) match(e Exit, user, platform *text) (Match, bool) {
 		}
 		m.GPUECC = e.GPUECC
 	}
+	if p.GPUFault != nil {
+		if *p.GPUFault != (e.GPUFault != "") {
+			return m, false
+		}
+		m.GPUFault = *p.GPUFault
+	}
 	if p.OOMKilled != nil {
 		if *p.OOMKilled != e.OOMKilled {
 			return m, false
@@ -91,6 +99,8 @@ func (m Match) Matched() string {
 		return m.PlatformLog
 	case m.GPUECC:
 		return "nvidiaDoubleEccError"
+	case m.GPUFault:
+		return "gpuFault"
 	case m.OOMKilled:
 		return "oomKilled"
 	case m.ExitCode:

@@ -17,9 +17,12 @@ func TestFactsOfTheNodeCount(t *testing.T) {
 		by   string
 	}{
 		"a GPU with memory errors":             {Exit{Code: 1, GPUECC: true}, 128, "nvidiaDoubleEccError"},
+		"a sick GPU":                           {Exit{Code: 1, GPUFault: "GPU 3: XID 79"}, 116, "gpuFault"},
+		"a sick GPU with memory errors":        {Exit{Code: 1, GPUECC: true, GPUFault: "GPU 3: XID 48"}, 128, "nvidiaDoubleEccError"},
+		"a sick GPU, and words of a mistake":   {Exit{Code: 1, GPUFault: "GPU 3: XID 79", UserLog: []byte("RuntimeError: CUDA error: unspecified launch failure")}, 116, "gpuFault"},
 		"memory used up":                       {Exit{Code: 1, OOMKilled: true}, 227, "oomKilled"},
 		"memory used up and killed":            {Exit{Code: 137, OOMKilled: true}, 227, "oomKilled"},
-		"a success on such a GPU":              {Exit{Code: 0, GPUECC: true, OOMKilled: true}, 0, ""},
+		"a success on such a GPU":              {Exit{Code: 0, GPUECC: true, GPUFault: "GPU 3: XID 79", OOMKilled: true}, 0, ""},
 		"an SSH barrier":                       {Exit{Code: 10, PlatformLog: []byte("SSH barrier reaches max retry count")}, 249, "SSH barrier reaches max retry count"},
 		"its words in the program's log":       {Exit{Code: 10, UserLog: []byte("SSH barrier reaches max retry count")}, 255, ""},
 		"its words with another exit code":     {Exit{Code: 11, PlatformLog: []byte("SSH barrier reaches max retry count")}, 255, ""},
@@ -31,6 +34,25 @@ func TestFactsOfTheNodeCount(t *testing.T) {
 			assert.Equal(t, c.by, m.Matched())
 		})
 	}
+}
+
+func TestASetThatKnowsNoGPUFaultsIsUsedAsBefore(t *testing.T) {
+	s := parse(t, `
+- {code: 128, phrase: A, pattern: {runtimeContainerPatterns: [{gpuInfo: {nvidiaDoubleEccError: true}}]}}
+- {code: 221, phrase: B, pattern: {runtimeContainerPatterns: [{userLogRegex: boom}]}}
+`)
+	fault := "GPU 3: XID 79"
+	assert.Equal(t, 221, s.ClassifyExit(Exit{Code: 1, GPUFault: fault, UserLog: []byte("boom")}).Code)
+	assert.Equal(t, 128, s.ClassifyExit(Exit{Code: 1, GPUFault: fault, GPUECC: true}).Code)
+	assert.Equal(t, 255, s.ClassifyExit(Exit{Code: 1, GPUFault: fault}).Code)
+	assert.Equal(t, "ContainerGpuFault", s.ByCode(116).Phrase, "a task whose runtime has the built-in set is explained")
+}
+
+func TestARuleMayTakeAGPUFaultTogetherWithOtherFacts(t *testing.T) {
+	s := parse(t, `[{code: 221, phrase: A, pattern: {runtimeContainerPatterns: [{gpuFault: true, exitCode: 9}]}}]`)
+	assert.Equal(t, 221, s.ClassifyExit(Exit{Code: 9, GPUFault: "GPU 3: XID 79"}).Code)
+	assert.Equal(t, 255, s.ClassifyExit(Exit{Code: 9}).Code)
+	assert.Equal(t, 255, s.ClassifyExit(Exit{Code: 1, GPUFault: "GPU 3: XID 79"}).Code)
 }
 
 func TestTheFirstRuleOfTheListWinsNotTheFirstLineOfTheLog(t *testing.T) {
@@ -47,13 +69,14 @@ func TestAPatternNeedsAllOfItsFields(t *testing.T) {
   phrase: A
   pattern:
     runtimeContainerPatterns:
-    - {exitCode: 3, userLogRegex: u, platformLogRegex: p, oomKilled: false, gpuInfo: {nvidiaDoubleEccError: false}}
+    - {exitCode: 3, userLogRegex: u, platformLogRegex: p, oomKilled: false, gpuFault: false, gpuInfo: {nvidiaDoubleEccError: false}}
 `)
 	whole := Exit{Code: 3, UserLog: []byte("u"), PlatformLog: []byte("p")}
 	assert.Equal(t, 221, s.ClassifyExit(whole).Code)
 	for name, change := range map[string]func(*Exit){
 		"exit code": func(e *Exit) { e.Code = 4 }, "user log": func(e *Exit) { e.UserLog = nil }, "platform log": func(e *Exit) { e.PlatformLog = nil },
 		"memory": func(e *Exit) { e.OOMKilled = true }, "GPU": func(e *Exit) { e.GPUECC = true },
+		"fault": func(e *Exit) { e.GPUFault = "GPU 3: XID 79" },
 	} {
 		e := whole
 		change(&e)

@@ -28,10 +28,10 @@ func FuzzParse(f *testing.F) {
 
 // FuzzClassify: no log makes it panic, and positions point into the cleaned log.
 func FuzzClassify(f *testing.F) {
-	f.Add(1, []byte("CUDA error: out of memory\r\n\xff\x00"), []byte("NVRM: Xid (PCI:1): 79"), false, false)
-	f.Add(137, []byte("\x1b[1mKilled\r"), []byte(""), true, true)
-	f.Fuzz(func(t *testing.T, code int, user, platform []byte, ecc, oom bool) {
-		m := Builtin().ClassifyExit(Exit{Code: code, UserLog: user, PlatformLog: platform, GPUECC: ecc, OOMKilled: oom})
+	f.Add(1, []byte("CUDA error: out of memory\r\n\xff\x00"), []byte("NVRM: Xid (PCI:1): 79"), "", false, false)
+	f.Add(137, []byte("\x1b[1mKilled\r"), []byte(""), "GPU 3: XID 79", true, true)
+	f.Fuzz(func(t *testing.T, code int, user, platform []byte, fault string, ecc, oom bool) {
+		m := Builtin().ClassifyExit(Exit{Code: code, UserLog: user, PlatformLog: platform, GPUECC: ecc, GPUFault: fault, OOMKilled: oom})
 		if m.Rule.Phrase == "" || m.Code < 0 || m.Code > 255 {
 			t.Fatalf("%+v", m)
 		}

@@ -44,6 +44,8 @@ func TestFailedPodsAreUnderstood(t *testing.T) {
 		"a code of the runtime":         {Pod{Containers: app(236, "Error", "")}, 236, "ContainerNcclTimeout"},
 		"a signal":                      {Pod{Containers: app(139, "Error", "")}, 139, "ContainerSigSegvReceived"},
 		"hardware, by the runtime":      {Pod{Containers: app(119, "Error", "[PAI_RUNTIME_ERROR_START]\nexitCode: 119")}, 119, "ContainerGpuXidError"},
+		"a sick GPU, by the runtime":    {Pod{Containers: app(116, "Error", "[PAI_RUNTIME_ERROR_START]\nexitCode: 116")}, 116, "ContainerGpuFault"},
+		"116 of another program":        {Pod{Containers: app(116, "Error", "")}, 116, "ContainerUnrecognizedFailed"},
 		"119 of another program":        {Pod{Containers: app(119, "Error", "")}, 119, "ContainerUnrecognizedFailed"},
 		"a code that nobody knows":      {Pod{Containers: app(1, "Error", "")}, 1, "ContainerUnrecognizedFailed"},
 		"asks to be retried":            {Pod{Containers: app(200, "Error", "")}, 200, "ContainerTransientFailed"},

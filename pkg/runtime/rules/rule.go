@@ -34,6 +34,8 @@ type RuntimePattern struct {
 	UserLog     string   `yaml:"userLogRegex,omitempty" json:"userLogRegex,omitempty"`
 	PlatformLog string   `yaml:"platformLogRegex,omitempty" json:"platformLogRegex,omitempty"`
 	GPU         *GPUInfo `yaml:"gpuInfo,omitempty" json:"gpuInfo,omitempty"`
+	// GPUFault: the agent of the machine says that a GPU of the task is sick.
+	GPUFault *bool `yaml:"gpuFault,omitempty" json:"gpuFault,omitempty"`
 	// OOMKilled: the kernel killed a process of the container because its memory was used up.
 	OOMKilled *bool `yaml:"oomKilled,omitempty" json:"oomKilled,omitempty"`
 	// LastLines limits the search to so many lines at the end of the log; 0 searches all of it. What

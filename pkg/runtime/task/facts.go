@@ -48,6 +48,10 @@ func (t *task) facts(e *rules.Exit) {
 	if t.role.GPU == 0 {
 		return
 	}
+	if gpus, ok := t.told(); ok {
+		t.gpuFacts(e, gpus)
+		return // the driver's own tool knows no more, isn't in every image, and hangs on a broken GPU
+	}
 	s, ok := waitSMI(smiLimit, func(ctx context.Context) smi { return askSMI(ctx, t.environ) })
 	if !ok {
 		t.journal.Printf("nvidia-smi gave no answer for %s", smiLimit)

@@ -32,6 +32,8 @@ type Options struct {
 	// Root is put before all paths; "" but in tests.
 	Root string
 	Now  func() time.Time
+	// GPUs is the folder where the machine's agent tells of the container's GPUs; notice.Folder where it is "".
+	GPUs string
 }
 
 // defaultGrace is for specs that say nothing.

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/openpai/paictl/pkg/agent/notice"
 	"github.com/openpai/paictl/pkg/runtime/env"
 	"github.com/openpai/paictl/pkg/runtime/peers"
 	"github.com/openpai/paictl/pkg/runtime/spec"
@@ -317,4 +318,33 @@ func TestAGPUThatIsLostIsSeenThoughTheProgramSaysNothing(t *testing.T) {
 	c.env[0] = "PATH=" + c.path("/bin") + ":" + os.Getenv("PATH")
 	assert.Equal(t, 118, c.run(), c.errors())
 	assert.Contains(t, c.errors(), "[pai-runtime] Unable to determine the device handle")
+}
+
+func TestASickGPUIsReportedAndTheTaskIsToBeTriedAgain(t *testing.T) {
+	c := newContainer(t, "exit 1")
+	c.role().GPU = 1
+	c.write(notice.Folder+"/"+notice.File, `{"gpus": [{"index": 3, "uuid": "GPU-1a2b", "reason": "XID 79: it has fallen off the bus"}]}`)
+	assert.Equal(t, 116, c.run(), c.errors())
+	r := c.report()
+	assert.Equal(t, 116, r.ExitCode)
+	assert.Equal(t, 1, r.UserExitCode)
+	assert.Equal(t, "GPU 3 (GPU-1a2b): XID 79: it has fallen off the bus", r.GPUFault)
+	assert.Contains(t, c.errors(), "[pai-runtime] failed with exit code 116, ContainerGpuFault: ")
+}
+
+func TestASickGPUIsReportedThoughTheClustersRulesDoNotKnowIt(t *testing.T) {
+	c := newContainer(t, "exit 1")
+	c.role().GPU = 1
+	c.write(notice.Folder+"/"+notice.File, `{"gpus": [{"index": 3, "uuid": "GPU-1a2b", "reason": "XID 79: it has fallen off the bus"}]}`)
+	c.write(spec.Rules, "- {code: 77, phrase: Mine, pattern: {runtimeContainerPatterns: [{exitCode: 1}]}}\n")
+	assert.Equal(t, 77, c.run(), c.errors())
+	assert.Equal(t, "GPU 3 (GPU-1a2b): XID 79: it has fallen off the bus", c.report().GPUFault)
+}
+
+func TestATaskThatSucceedsOnASickGPUSucceeds(t *testing.T) {
+	c := newContainer(t, "exit 0")
+	c.role().GPU = 1
+	c.write(notice.Folder+"/"+notice.File, `{"gpus": [{"index": 3, "uuid": "GPU-1a2b", "reason": "XID 79", "uncorrected": true}]}`)
+	assert.Equal(t, 0, c.run(), c.errors())
+	assert.Empty(t, c.errors())
 }

@@ -56,6 +56,8 @@ type Device struct {
 	Index   int32  `json:"index"`
 	Healthy bool   `json:"healthy"`
 	Model   string `json:"model,omitempty"`
+	// Reason says why it isn't healthy.
+	Reason string `json:"reason,omitempty"`
 }
 
 // States of a gang, and of its pods.
@@ -259,6 +261,8 @@ type Node struct {
 	Missing    []int32 `json:"missing,omitempty"`
 	Unhealthy  []int32 `json:"unhealthy,omitempty"`
 	Unexpected []int32 `json:"unexpected,omitempty"`
+	// Why says of those that aren't healthy why, one sentence for each.
+	Why []string `json:"why,omitempty"`
 	// Problem says that what the node tells can't be read.
 	Problem string `json:"problem,omitempty"`
 }

@@ -112,6 +112,9 @@ func compare(name string, configured []int32, text string) api.Node {
 			out.Missing = append(out.Missing, index)
 		case !told.Devices[i].Healthy:
 			out.Unhealthy = append(out.Unhealthy, index)
+			if reason := told.Devices[i].Reason; reason != "" {
+				out.Why = append(out.Why, fmt.Sprintf("GPU %d: %s", index, reason))
+			}
 		}
 	}
 	for _, d := range told.Devices {
@@ -141,5 +144,5 @@ func difference(n *api.Node) string {
 			parts = append(parts, fmt.Sprintf(p.text, p.indices))
 		}
 	}
-	return strings.Join(parts, "; ")
+	return strings.Join(append(parts, n.Why...), "; ")
 }

@@ -189,7 +189,7 @@ namespaces offer is asked without a password.
       namespaces: {names: {{ .namespaces }}}
   relabel_configs:
     # These have jobs of their own, below.
-    - {action: drop, source_labels: [__meta_kubernetes_pod_label_app_kubernetes_io_name], regex: kube-state-metrics|dcgm-exporter|pai-agent}
+    - {action: drop, source_labels: [__meta_kubernetes_pod_label_app_kubernetes_io_name], regex: kube-state-metrics|dcgm-exporter|agent}
     {{- include "prometheus.annotated" .root | nindent 4 }}
     - {source_labels: [__meta_kubernetes_namespace], target_label: namespace}
     - {source_labels: [__meta_kubernetes_pod_name], target_label: pod}
@@ -233,7 +233,7 @@ ours, so that it is called as everywhere else.
   kubernetes_sd_configs:
     - role: pod
       namespaces: {names: {{ prepend .Values.scrape.namespaces .Release.Namespace | uniq | toJson }}}
-      selectors: [{role: pod, label: "app.kubernetes.io/name in (dcgm-exporter, pai-agent)"}]
+      selectors: [{role: pod, label: "app.kubernetes.io/name in (dcgm-exporter, agent)"}]
   relabel_configs:
     - {action: keep, source_labels: [__meta_kubernetes_pod_container_port_name], regex: metrics}
     - {source_labels: [__meta_kubernetes_pod_label_app_kubernetes_io_name], target_label: service}

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -13,15 +14,13 @@ func TestSimulatedGPUsAreThoseOfTheirNode(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "machines.json")
 	require.NoError(t, os.WriteFile(file, []byte(`{"n1":{"model":"A100","count":2},"n2":{"model":"H100","count":8}}`), 0o600))
-	gpus, err := ReadSimulated(file, "n1")
+	s, err := ReadSimulated(file, "n1")
 	require.NoError(t, err)
-	assert.Equal(t, []GPU{
-		{Index: 0, UUID: "SIM-n1-0", Model: "A100", Simulated: true, Files: []File{{"/dev/null", "/dev/nvidia0"}}},
-		{Index: 1, UUID: "SIM-n1-1", Model: "A100", Simulated: true, Files: []File{{"/dev/null", "/dev/nvidia1"}}},
-	}, gpus)
-	gpus, err = ReadSimulated(file, "n3")
+	assert.Equal(t, Simulated{"A100", 2}, s)
+	s, err = ReadSimulated(file, "n3")
 	require.NoError(t, err)
-	assert.Empty(t, gpus)
+	assert.Zero(t, s)
+	assert.Equal(t, []File{{"/dev/null", "/dev/nvidia3"}}, SimulatedFiles(3))
 }
 
 func TestABadFileOfSimulatedGPUs(t *testing.T) {
@@ -39,5 +38,24 @@ func TestABadFileOfSimulatedGPUs(t *testing.T) {
 		_, err := ReadSimulated(file, "n1")
 		require.ErrorContains(t, err, want)
 		assert.ErrorContains(t, err, file)
+	}
+}
+
+func TestFaultsAreReadAsTheyWereWritten(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), FaultsFile)
+	none, err := ReadFaults(file)
+	require.NoError(t, err)
+	assert.Empty(t, none, "no file, no faults")
+	want := map[int32]Fault{0: {XID: 79, At: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}, 7: {ECC: 2, Hot: true, Lost: true}}
+	require.NoError(t, WriteFaults(file, want))
+	got, err := ReadFaults(file)
+	require.NoError(t, err)
+	assert.Equal(t, want, got)
+	require.ErrorIs(t, WriteFaults("/nowhere/faults.json", want), os.ErrNotExist)
+	for text, want := range map[string]string{`[`: "unexpected end", `{"x":{}}`: `"x" is no index of a GPU`} {
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+		_, err := ReadFaults(file)
+		require.ErrorContains(t, err, want)
 	}
 }

@@ -1,0 +1,56 @@
+//go:build cgo
+
+// Command pai-nvml writes what the GPUs of its machine are and how they do, as a line of JSON every few seconds. pai-agent starts it, and
+// ends it where it hangs.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	nvidia "github.com/NVIDIA/go-nvml/pkg/nvml"
+
+	"github.com/openpai/paictl/pkg/agent/gpu"
+	"github.com/openpai/paictl/pkg/agent/nvml"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "pai-nvml:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context) error {
+	library := flag.String("library", "libnvidia-ml.so.1", "NVIDIA's management library")
+	node := flag.String("node", "", "name of the machine, with --simulated")
+	simulated := flag.String("simulated", "", "file that says which machines pretend to have GPUs, as JSON; NVIDIA's library isn't asked then")
+	faults := flag.String("faults", "", "file that says what is wrong with simulated GPUs, as JSON")
+	every := flag.Duration("every", 2*time.Second, "how often it writes")
+	flag.Parse()
+	var c *nvml.Collector
+	var err error
+	if *simulated != "" {
+		s, e := gpu.ReadSimulated(*simulated, *node)
+		if e != nil {
+			return e
+		}
+		c, err = nvml.Simulate(*node, s, func() (map[int32]gpu.Fault, error) { return gpu.ReadFaults(*faults) })
+	} else {
+		c, err = nvml.New(nvidia.New(nvidia.WithLibraryPath(*library)))
+	}
+	if err != nil {
+		return err
+	}
+	out := json.NewEncoder(os.Stdout)
+	return c.Watch(ctx, *every, func(r *gpu.Report) error { return out.Encode(r) })
+}

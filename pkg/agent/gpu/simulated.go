@@ -1,0 +1,114 @@
+package gpu
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+)
+
+// Simulated are the GPUs that a machine pretends to have.
+type Simulated struct {
+	// Model is the name of all of them.
+	Model string `json:"model"`
+	Count int    `json:"count"`
+}
+
+// mostSimulated is far more than any machine has; each is an entry in an object of the API server.
+const mostSimulated = 1024
+
+// ReadSimulated reads the file that says which machines simulate GPUs, as JSON: {"NODE":{"model":"A100","count":8}}. It returns
+// what a node has, and no GPU for a node that isn't in it.
+func ReadSimulated(file, node string) (Simulated, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return Simulated{}, err
+	}
+	var of map[string]Simulated
+	if err := json.Unmarshal(data, &of); err != nil {
+		return Simulated{}, fmt.Errorf("%s: %w", file, err)
+	}
+	s, ok := of[node]
+	switch {
+	case !ok:
+		return Simulated{}, nil
+	case s.Model == "":
+		return Simulated{}, fmt.Errorf("%s: the GPUs of %s have no model", file, node)
+	case s.Count < 1 || s.Count > mostSimulated:
+		return Simulated{}, fmt.Errorf("%s: %s has %d GPUs; it can have 1 to %d", file, node, s.Count, mostSimulated)
+	}
+	return s, nil
+}
+
+// SimulatedFiles are the device files of a simulated GPU: one that does what /dev/null does, so that a container has exactly those of the
+// GPUs it was given.
+func SimulatedFiles(index int32) []File {
+	return []File{{Host: "/dev/null", Container: fmt.Sprintf("/dev/nvidia%d", index)}}
+}
+
+// Fault is what goes wrong with a simulated GPU. The zero value is a GPU that works.
+type Fault struct {
+	// XID is an error that its driver reports, once for each At.
+	XID int `json:"xid,omitempty"`
+	// ECC is how many errors of its memory couldn't be corrected.
+	ECC int `json:"ecc,omitempty"`
+	// Lost: it answers no more.
+	Lost bool `json:"lost,omitempty"`
+	// Hot: it is too hot, and slows down.
+	Hot bool      `json:"hot,omitempty"`
+	At  time.Time `json:"at"`
+}
+
+// FaultsFile is the name of the file with the faults of a machine's simulated GPUs, in the folder of the agent's driver.
+const FaultsFile = "faults.json"
+
+// ReadFaults reads the faults of a machine's GPUs, by index. A file that isn't there has none.
+func ReadFaults(file string) (map[int32]Fault, error) {
+	data, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return map[int32]Fault{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var of map[string]Fault
+	if err := json.Unmarshal(data, &of); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	out := map[int32]Fault{}
+	for key, f := range of {
+		index, err := strconv.ParseInt(key, 10, 32)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %q is no index of a GPU", file, key)
+		}
+		out[int32(index)] = f
+	}
+	return out, nil
+}
+
+// WriteFaults writes them, so that whoever reads the file sees all of them or those before.
+func WriteFaults(file string, faults map[int32]Fault) error {
+	data, err := json.Marshal(faults)
+	if err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(file), ".faults-")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(data, '\n'))
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), file)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+	}
+	return err
+}

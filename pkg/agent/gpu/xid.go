@@ -1,0 +1,83 @@
+package gpu
+
+import "fmt"
+
+// Action is what has to be done about an error.
+type Action string
+
+// Actions, from the least to the most.
+const (
+	// None: it is the program's own mistake, or a trace of another error.
+	None Action = "none"
+	// Look: it may be either; the GPU goes on.
+	Look Action = "look"
+	// Reset: the GPU does no right work before it is reset, which a restart of the machine does, too.
+	Reset Action = "reset"
+	// Restart: the GPU is out of reach until the machine restarts.
+	Restart Action = "restart"
+)
+
+// XID is one of the errors that NVIDIA's driver numbers.
+type XID struct {
+	Code    int
+	Meaning string
+	Action  Action
+}
+
+// Xids returns the errors that are known, by their codes. Their numbers, meanings and remedies are those of NVIDIA's "XID Errors" catalogue
+// (docs.nvidia.com/deploy/xid-errors, read in 2026); which of them make a GPU unfit for others is ours to judge.
+func xids() []XID {
+	return []XID{
+		{8, "the GPU stopped processing", Look},
+		{13, "a program used the graphics engine wrongly", None},
+		{31, "a program touched memory that isn't its own", None},
+		{32, "the driver got a broken list of commands", Look},
+		{38, "the driver's firmware failed", Look},
+		{43, "a program's work was stopped after an error of its own", None},
+		{45, "a program's work was cleaned up", None},
+		{48, "its memory has an error that can't be corrected", Reset},
+		{61, "its internal controller stopped", Reset},
+		{62, "its internal controller halted", Reset},
+		{63, "it has noted memory to replace at its next reset", Look},
+		{64, "it couldn't note memory to replace", Reset},
+		{68, "its video decoder failed", Look},
+		{69, "a program used the graphics engine wrongly", None},
+		{74, "its NVLink failed", Reset},
+		{79, "it has fallen off the bus", Restart},
+		{92, "its memory has many errors that were corrected", Look},
+		{94, "its memory had an error that can't be corrected, which only the program there has noticed", Look},
+		{95, "its memory has an error that can't be corrected, which may have reached others", Reset},
+		{109, "a program's work took too long to be switched", Look},
+		{110, "a security fault", Restart},
+		{119, "its system processor doesn't answer", Reset},
+		{120, "its system processor failed", Reset},
+		{121, "its link to the processor had an error that was corrected", Look},
+		{140, "its memory has an error that wasn't recovered from", Reset},
+		{143, "it couldn't be initialised", Reset},
+	}
+}
+
+// FindXID returns what is known of an error. One that isn't known is to be looked at.
+func FindXID(code int) XID {
+	for _, x := range xids() {
+		if x.Code == code {
+			return x
+		}
+	}
+	return XID{code, "an error that isn't in the table", Look}
+}
+
+// Sick reports whether a GPU with this error does no right work any more.
+func (x XID) Sick() bool { return x.Action == Reset || x.Action == Restart }
+
+// String says what it is and what to do.
+func (x XID) String() string {
+	text := fmt.Sprintf("XID %d: %s", x.Code, x.Meaning)
+	switch x.Action {
+	case Reset:
+		text += "; reset it, or restart the machine"
+	case Restart:
+		text += "; restart the machine"
+	}
+	return text
+}

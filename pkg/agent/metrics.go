@@ -1,0 +1,84 @@
+package agent
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/openpai/paictl/pkg/agent/gpu"
+	"github.com/openpai/paictl/pkg/scheduler/claim"
+)
+
+// gpuLabels are those of NVIDIA's dcgm-exporter: gpu is the number of the card, pod and namespace say who has it, and are empty where no one has.
+func gpuLabels() []string {
+	return []string{"gpu", "UUID", "pci_bus_id", "device", "modelName", "namespace", "pod"}
+}
+
+// metrics are the measurements of all GPUs. They are made when they are asked for.
+type metrics struct {
+	d           *Driver
+	sick, state *prometheus.Desc
+}
+
+func newMetrics(d *Driver) *metrics {
+	return &metrics{d,
+		prometheus.NewDesc("pai_gpu_sick", "1 for a GPU that gets no more jobs, 0 for one that works.", gpuLabels(), nil),
+		prometheus.NewDesc("pai_agent_sighted", "1 where the agent knows how the machine's GPUs do, 0 where the driver doesn't answer.", nil, nil)}
+}
+
+// Describe implements prometheus.Collector: what a GPU measures depends on its model.
+func (m *metrics) Describe(chan<- *prometheus.Desc) {}
+
+// Collect implements prometheus.Collector.
+func (m *metrics) Collect(out chan<- prometheus.Metric) {
+	users := map[string]*record{}
+	for _, r := range m.d.records.all() {
+		for _, a := range r.Devices {
+			users[a.Device] = r
+		}
+	}
+	gpus, _ := m.d.gpus.devices()
+	for _, g := range gpus {
+		labels := []string{strconv.Itoa(int(g.Index)), g.UUID, g.Bus, fmt.Sprintf("nvidia%d", g.Index), g.Model, "", ""}
+		if r := users[claim.DeviceName(g.Index)]; r != nil {
+			labels[5] = r.Namespace
+			if len(r.PodNames) > 0 {
+				labels[6] = r.PodNames[0]
+			}
+		}
+		send := func(d *prometheus.Desc, kind prometheus.ValueType, v float64) {
+			out <- prometheus.MustNewConstMetric(d, kind, v, labels...)
+		}
+		sick := 0.0
+		if g.reason != "" {
+			sick = 1
+		}
+		send(m.sick, prometheus.GaugeValue, sick)
+		send(prometheus.NewDesc(gpu.XIDErrors, "The last error that the driver reported, 0 for none.", gpuLabels(), nil), prometheus.GaugeValue, float64(g.xid))
+		if g.Lost {
+			continue // what it measured is over
+		}
+		for _, name := range slices.Sorted(maps.Keys(g.Values)) {
+			kind := prometheus.GaugeValue
+			if counts(name) {
+				kind = prometheus.CounterValue
+			}
+			send(prometheus.NewDesc(name, "As NVIDIA's dcgm-exporter has it.", gpuLabels(), nil), kind, g.Values[name])
+		}
+	}
+	_, blind := m.d.gpus.sighted()
+	sighted := 1.0
+	if blind != "" {
+		sighted = 0
+	}
+	out <- prometheus.MustNewConstMetric(m.state, prometheus.GaugeValue, sighted)
+}
+
+// counts reports whether a measurement only grows.
+func counts(name string) bool {
+	return name == gpu.Energy || name == gpu.PCIeReplays || strings.HasSuffix(name, "_COUNT_TOTAL")
+}

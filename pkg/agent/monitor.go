@@ -1,0 +1,353 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/openpai/paictl/pkg/agent/gpu"
+	"github.com/openpai/paictl/pkg/scheduler/claim"
+)
+
+// monitor knows the GPUs of the machine: those that are there, those that were, and what is wrong with them. Its methods may be called at
+// the same time.
+type monitor struct {
+	// file keeps what outlives the agent: the numbers of GPUs, since one that is lost must not give its own to the next, and errors that only a
+	// reset ends, which the driver tells once.
+	file string
+	// boot is the machine's present start: one that restarts has reset its GPUs.
+	boot string
+	log  *slog.Logger
+	now  func() time.Time
+
+	mu sync.Mutex
+	// slots are by PCI address: NVML numbers GPUs in that order, and a card that takes another's slot takes its number.
+	slots        map[string]*slot
+	driver, cuda string
+	// blind says why nothing is known, "" if it is; since then.
+	blind      string
+	blindSince time.Time
+	grew       bool // a GPU came, and no one was told
+	seen       bool // a report has come
+	// changed is closed when a GPU comes, becomes sick or well.
+	changed chan struct{}
+}
+
+// slot is a place where a GPU is, or was.
+type slot struct {
+	Index int32  `json:"index"`
+	UUID  string `json:"uuid"`
+	// XID is the error that only a reset ends, 0 if it has none, At when it happened and Boot in which start of the machine.
+	XID  int       `json:"xid,omitempty"`
+	At   time.Time `json:"at,omitzero"`
+	Boot string    `json:"boot,omitempty"`
+
+	gpu gpu.GPU // as it was seen last
+	// last is the last error that the driver told, sick or not, since the agent started.
+	last int
+	// xids are all that it told, counted from the first.
+	xids   []gpu.Event
+	reason string // why it is sick
+	since  time.Time
+}
+
+// openMonitor reads what earlier agents knew.
+func openMonitor(file, boot string, log *slog.Logger, now func() time.Time) (*monitor, error) {
+	m := &monitor{file: file, boot: boot, log: log, now: now, slots: map[string]*slot{}, changed: make(chan struct{})}
+	data, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return m, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(data, &m.slots); err != nil {
+		return nil, fmt.Errorf("%s: %w; remove it, which numbers the GPUs anew", file, err)
+	}
+	for bus, s := range m.slots {
+		if s == nil {
+			delete(m.slots, bus)
+			continue
+		}
+		if s.Boot != boot {
+			s.XID, s.At, s.Boot = 0, time.Time{}, "" // the start has reset it
+		}
+	}
+	return m, nil
+}
+
+// see takes note of a report.
+func (m *monitor) see(r *gpu.Report) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	before := m.stored()
+	m.driver, m.cuda, m.seen, m.blind = r.Driver, r.CUDA, true, ""
+	there := map[string]bool{}
+	for i := range r.GPUs {
+		g := r.GPUs[i]
+		if g.Bus == "" {
+			g.Bus = g.UUID // a library that doesn't tell it
+		}
+		there[g.Bus] = true
+		s := m.slots[g.Bus]
+		if s == nil {
+			s = &slot{Index: m.number(g.Index), UUID: g.UUID}
+			m.slots[g.Bus] = s
+			m.grew = true
+			m.log.Info("a GPU was found", "gpu", s.Index, "bus", g.Bus, "model", g.Model, "uuid", g.UUID)
+		}
+		if g.UUID != "" && s.UUID != g.UUID {
+			m.log.Info("a GPU was exchanged", "gpu", s.Index, "bus", g.Bus, "uuid", g.UUID, "was", s.UUID)
+			*s, m.grew = slot{Index: s.Index, UUID: g.UUID}, true
+		}
+		g.Index = s.Index
+		if g.Lost && g.UUID == "" {
+			was := s.gpu
+			was.Lost = true
+			g = was
+		}
+		s.gpu = g
+	}
+	for bus, s := range m.slots {
+		if !there[bus] {
+			s.gpu.Lost = true
+		}
+	}
+	for _, e := range r.Events {
+		m.event(e)
+	}
+	m.judge()
+	m.store(before)
+}
+
+// number is the number of a GPU that wasn't known: NVML's, or the first that no other has.
+func (m *monitor) number(wanted int32) int32 {
+	taken := map[int32]bool{}
+	for _, s := range m.slots {
+		taken[s.Index] = true
+	}
+	if !taken[wanted] {
+		return wanted
+	}
+	for i := int32(0); ; i++ {
+		if !taken[i] {
+			return i
+		}
+	}
+}
+
+// mostXIDs is how many errors of a GPU are kept: one that breaks may report thousands.
+const mostXIDs = 32
+
+func (m *monitor) event(e gpu.Event) {
+	s := m.slots[e.Bus]
+	if s == nil {
+		m.log.Warn("an error of an unknown GPU", "bus", e.Bus, "xid", e.XID)
+		return
+	}
+	if e.XID == 0 {
+		m.log.Info("a GPU was reset", "gpu", s.Index)
+		s.XID, s.At, s.Boot, s.last = 0, time.Time{}, "", 0
+		return
+	}
+	x := gpu.FindXID(e.XID)
+	m.log.Warn("a GPU reports an error", "gpu", s.Index, "error", x.String())
+	s.last = e.XID
+	s.xids = append(s.xids[max(0, len(s.xids)-mostXIDs+1):], e)
+	if x.Sick() && s.XID == 0 {
+		s.XID, s.At, s.Boot = e.XID, e.At, m.boot
+	}
+}
+
+// blindFor is how long nothing may be known of GPUs before that makes them sick: the program that looks at them may have to start again.
+const blindFor = 15 * time.Second
+
+// tick looks whether time alone has changed something.
+func (m *monitor) tick() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.judge()
+}
+
+// unseen takes note that nothing can be known of the GPUs at present.
+func (m *monitor) unseen(why error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.blind == "" {
+		m.blindSince = m.now()
+	}
+	m.blind = why.Error()
+	m.log.Warn("the GPUs can't be looked at", "err", why)
+	m.judge()
+}
+
+// judge finds out who is sick.
+func (m *monitor) judge() {
+	changed := m.grew
+	m.grew = false
+	for _, s := range m.slots {
+		reason, since := m.sickness(s)
+		if reason == s.reason {
+			continue
+		}
+		changed = true
+		if s.reason, s.since = reason, since; reason != "" {
+			m.log.Warn("a GPU is sick", "gpu", s.Index, "reason", reason)
+		} else {
+			m.log.Info("a GPU is well", "gpu", s.Index)
+		}
+	}
+	if changed {
+		close(m.changed)
+		m.changed = make(chan struct{})
+	}
+}
+
+// sickness says what is wrong with a GPU, "" if nothing is, and since when.
+func (m *monitor) sickness(s *slot) (string, time.Time) {
+	since := s.since
+	if s.reason == "" {
+		since = m.now()
+	}
+	switch v := s.gpu.Values; {
+	case s.XID != 0:
+		return gpu.FindXID(s.XID).String(), s.At
+	case m.blind != "" && m.now().Sub(m.blindSince) >= blindFor:
+		return m.blind, m.blindSince
+	case m.blind != "":
+		return s.reason, s.since
+	case s.gpu.Lost:
+		return "it is lost: it doesn't answer; restart the machine", since
+	case v[gpu.DoubleBitVolatile] > 0:
+		return "its memory has errors that can't be corrected; reset it, or restart the machine", since
+	case v[gpu.RowRemapFailed] > 0:
+		return "it can't replace damaged memory any more; exchange it", since
+	}
+	return "", time.Time{}
+}
+
+// stored is what is kept in the file.
+func (m *monitor) stored() string {
+	data, err := json.Marshal(m.slots)
+	if err != nil {
+		panic(fmt.Sprintf("write slots as JSON: %v", err)) // they are plain
+	}
+	return string(data)
+}
+
+// store writes the file if it isn't as before. Where it can't, the agent goes on: what isn't kept is known until it ends.
+func (m *monitor) store(before string) {
+	now := m.stored()
+	if now == before {
+		return
+	}
+	if err := writeDurably(m.file, []byte(now)); err != nil {
+		m.log.Error("what is known of the GPUs can't be kept", "file", m.file, "err", err)
+	}
+}
+
+// device is a GPU as others see it.
+type device struct {
+	gpu.GPU
+	reason string // why it is sick, "" if it isn't
+	since  time.Time
+	xid    int // the last error of its driver
+	xids   []gpu.Event
+}
+
+// memoryFailed reports whether its memory had errors that couldn't be corrected.
+func (d *device) memoryFailed() bool {
+	if d.Values[gpu.DoubleBitVolatile] > 0 {
+		return true
+	}
+	switch d.xid {
+	case 48, 95, 140: // those of XIDs that say so
+		return true
+	}
+	return false
+}
+
+// devices are those of the machine, also lost ones, by their numbers. more is closed when one of them becomes sick or well, or another comes.
+func (m *monitor) devices() (out []device, more <-chan struct{}) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, s := range m.slots {
+		d := device{s.gpu, s.reason, s.since, s.last, slices.Clone(s.xids)}
+		if d.Index, d.UUID = s.Index, cmp.Or(d.UUID, s.UUID); s.XID != 0 {
+			d.xid = s.XID
+		}
+		d.Values = maps.Clone(d.Values)
+		out = append(out, d)
+	}
+	slices.SortFunc(out, func(a, b device) int { return cmp.Compare(a.Index, b.Index) })
+	return out, m.changed
+}
+
+// device returns the GPU of a name.
+func (m *monitor) device(name string) (device, bool) {
+	all, _ := m.devices()
+	for _, d := range all {
+		if claim.DeviceName(d.Index) == name {
+			return d, true
+		}
+	}
+	return device{}, false
+}
+
+// versions are those of the driver and of CUDA.
+func (m *monitor) versions() (driver, cuda string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.driver, m.cuda
+}
+
+// first waits for the first report. On a machine whose GPUs are known from earlier the agent goes on without: pods that have some can end.
+func (m *monitor) first(ctx context.Context, limit time.Duration) error {
+	const every = 20 * time.Millisecond
+	for end := time.Now().Add(limit); ; {
+		seen, why := m.sighted()
+		known, _ := m.devices()
+		switch {
+		case seen:
+			return nil
+		case time.Now().Before(end):
+		case len(known) > 0:
+			m.log.WarnContext(ctx, "the GPUs are those of earlier, and can't be used", "err", why)
+			return nil
+		default:
+			return fmt.Errorf("find the GPUs of the machine: %s", cmp.Or(why, "the driver doesn't answer"))
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(every):
+		}
+	}
+}
+
+// sighted reports whether a report has come, and if none has, why.
+func (m *monitor) sighted() (bool, string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.seen, m.blind
+}
+
+// bootID names the present start of a machine.
+func bootID(proc string) string {
+	data, err := os.ReadFile(filepath.Join(proc, "sys/kernel/random/boot_id"))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(data))
+}

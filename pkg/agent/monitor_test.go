@@ -1,0 +1,211 @@
+package agent
+
+import (
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/pkg/agent/gpu"
+)
+
+// newMonitor knows nothing yet.
+func newMonitor(t *testing.T) *monitor {
+	t.Helper()
+	m, err := openMonitor(filepath.Join(t.TempDir(), "gpus.json"), "boot-1", slog.New(slog.DiscardHandler), time.Now)
+	require.NoError(t, err)
+	return m
+}
+
+// again is the monitor of the agent that comes next.
+func (m *monitor) again(t *testing.T, boot string) *monitor {
+	t.Helper()
+	out, err := openMonitor(m.file, boot, m.log, m.now)
+	require.NoError(t, err)
+	return out
+}
+
+// sick are the reasons by the numbers of GPUs.
+func (m *monitor) sick() map[int32]string {
+	out := map[int32]string{}
+	gpus, _ := m.devices()
+	for _, g := range gpus {
+		if g.reason != "" {
+			out[g.Index] = g.reason
+		}
+	}
+	return out
+}
+
+// report changes a report of four GPUs that work.
+func report(change func(*gpu.Report)) *gpu.Report {
+	r := reportOf(4)
+	change(r)
+	return r
+}
+
+func TestWhatMakesAGPUSick(t *testing.T) {
+	t.Parallel()
+	event := func(xid int) func(*gpu.Report) {
+		return func(r *gpu.Report) { r.Events = []gpu.Event{{Bus: busOf(1), At: time.Now(), XID: xid}} }
+	}
+	value := func(name string) func(*gpu.Report) {
+		return func(r *gpu.Report) { r.GPUs[1].Values[name] = 1 }
+	}
+	for name, tt := range map[string]struct {
+		change func(*gpu.Report)
+		want   string // "" for a GPU that works
+		stays  bool   // a report without it changes nothing
+	}{
+		"off the bus":                       {event(79), "XID 79: it has fallen off the bus; restart the machine", true},
+		"memory":                            {event(48), "XID 48: its memory has an error that can't be corrected; reset it, or restart the machine", true},
+		"a program's mistake":               {event(31), "", false},
+		"an unknown error":                  {event(999), "", false},
+		"lost":                              {func(r *gpu.Report) { r.GPUs[1].Lost = true }, "it is lost: it doesn't answer; restart the machine", false},
+		"missing":                           {func(r *gpu.Report) { r.GPUs = append(r.GPUs[:1], r.GPUs[2:]...) }, "it is lost: it doesn't answer; restart the machine", false},
+		"errors of its memory":              {value(gpu.DoubleBitVolatile), "its memory has errors that can't be corrected; reset it, or restart the machine", false},
+		"errors of its memory in its life":  {value(gpu.DoubleBitAggregate), "", false},
+		"memory that was replaced":          {value(gpu.RowsRemapped), "", false},
+		"memory that can't be replaced":     {value(gpu.RowRemapFailed), "it can't replace damaged memory any more; exchange it", false},
+		"an error of a GPU that isn't here": {func(r *gpu.Report) { r.Events = []gpu.Event{{Bus: "ffff:00:00.0", XID: 79}} }, "", false},
+		"heat":                              {func(r *gpu.Report) { r.GPUs[1].Values[gpu.Temperature] = 96 }, "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newMonitor(t)
+			m.see(reportOf(4))
+			_, changed := m.devices()
+			m.see(report(tt.change))
+			want := map[int32]string{}
+			if tt.want != "" {
+				want[1] = tt.want
+			}
+			assert.Equal(t, want, m.sick())
+			select {
+			case <-changed:
+				assert.NotEmpty(t, tt.want)
+			default:
+				assert.Empty(t, tt.want)
+			}
+			m.see(reportOf(4))
+			if !tt.stays {
+				want = map[int32]string{}
+			}
+			assert.Equal(t, want, m.sick())
+		})
+	}
+}
+
+func TestWhatEndsAnErrorThatTheDriverToldOnce(t *testing.T) {
+	t.Parallel()
+	broken := func(t *testing.T) *monitor {
+		m := newMonitor(t)
+		m.see(reportOf(4))
+		m.see(report(func(r *gpu.Report) { r.Events = []gpu.Event{{Bus: busOf(1), At: time.Now(), XID: 79}} }))
+		require.Len(t, m.sick(), 1)
+		return m
+	}
+	t.Run("not the agent's start", func(t *testing.T) {
+		t.Parallel()
+		m := broken(t).again(t, "boot-1")
+		m.see(reportOf(4))
+		assert.Contains(t, m.sick()[1], "XID 79")
+	})
+	t.Run("the machine's start", func(t *testing.T) {
+		t.Parallel()
+		m := broken(t).again(t, "boot-2")
+		m.see(reportOf(4))
+		assert.Empty(t, m.sick())
+	})
+	t.Run("a reset", func(t *testing.T) {
+		t.Parallel()
+		m := broken(t)
+		m.see(report(func(r *gpu.Report) { r.Events = []gpu.Event{{Bus: busOf(1)}} }))
+		assert.Empty(t, m.sick())
+		m = m.again(t, "boot-1")
+		m.see(reportOf(4))
+		assert.Empty(t, m.sick())
+	})
+	t.Run("another card", func(t *testing.T) {
+		t.Parallel()
+		m := broken(t)
+		m.see(report(func(r *gpu.Report) { r.GPUs[1].UUID = "new" }))
+		assert.Empty(t, m.sick())
+	})
+}
+
+// NVML numbers GPUs anew where one is missing.
+func TestGPUsKeepTheirNumbers(t *testing.T) {
+	t.Parallel()
+	m := newMonitor(t)
+	m.see(reportOf(4))
+	m = m.again(t, "boot-2")
+	m.see(report(func(r *gpu.Report) {
+		r.GPUs = append(r.GPUs[:1], r.GPUs[2:]...)
+		for i := range r.GPUs {
+			r.GPUs[i].Index = int32(i)
+		}
+	}))
+	gpus, _ := m.devices()
+	require.Len(t, gpus, 4)
+	for i, g := range gpus {
+		assert.Equal(t, int32(i), g.Index)
+		assert.Equal(t, reportOf(4).GPUs[i].UUID, g.UUID)
+		assert.Equal(t, i == 1, g.Lost)
+	}
+	// Another one comes into the slot, and one into a new slot before all others.
+	m.see(report(func(r *gpu.Report) {
+		r.GPUs[1].UUID = "new"
+		r.GPUs = append([]gpu.GPU{{Index: 0, Bus: "0000:00:00.0", UUID: "first"}}, r.GPUs...)
+	}))
+	gpus, _ = m.devices()
+	require.Len(t, gpus, 5)
+	assert.Equal(t, []string{"SIM-n1-0", "new", "first"}, []string{gpus[0].UUID, gpus[1].UUID, gpus[4].UUID})
+	assert.Empty(t, m.sick())
+}
+
+func TestADriverThatDoesNotAnswerMakesAllSickAfterAWhile(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	m := newMonitor(t)
+	m.now = func() time.Time { return now }
+	m.see(reportOf(4))
+	m.unseen(errors.New("the driver hasn't answered for 30s"))
+	assert.Empty(t, m.sick(), "the program that looks may have to start again")
+	now = now.Add(blindFor)
+	m.tick()
+	assert.Len(t, m.sick(), 4)
+	assert.Equal(t, "the driver hasn't answered for 30s", m.sick()[2])
+	m.see(reportOf(4))
+	assert.Empty(t, m.sick())
+}
+
+func TestTheFirstLook(t *testing.T) {
+	t.Parallel()
+	m := newMonitor(t)
+	m.unseen(errors.New("the driver isn't loaded"))
+	require.ErrorContains(t, m.first(t.Context(), time.Millisecond), "find the GPUs of the machine: the driver isn't loaded")
+	m.see(reportOf(4))
+	require.NoError(t, m.first(t.Context(), time.Minute))
+	m = m.again(t, "boot-2")
+	require.NoError(t, m.first(t.Context(), time.Millisecond), "pods that have some must be able to end")
+	gpus, _ := m.devices()
+	assert.Len(t, gpus, 4)
+}
+
+func TestAFileOfGPUsThatCantBeRead(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "gpus.json")
+	require.NoError(t, os.WriteFile(file, []byte(`{"a":`), 0o600))
+	_, err := openMonitor(file, "b", slog.New(slog.DiscardHandler), time.Now)
+	require.ErrorContains(t, err, file)
+	require.ErrorContains(t, err, "remove it")
+	require.NoError(t, os.WriteFile(file, []byte(`{"a":null}`), 0o600))
+	_, err = openMonitor(file, "b", slog.New(slog.DiscardHandler), time.Now)
+	assert.NoError(t, err)
+}

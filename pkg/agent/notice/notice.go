@@ -1,0 +1,75 @@
+// Package notice is what the agent of a machine tells a container of its GPUs, in a file that it alone writes.
+// In: the GPUs of a claim. Out: a file in the container, and its content.
+package notice
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+const (
+	// Folder is where containers with a claim find it. Its content changes as the GPUs' health does.
+	Folder = "/run/paictl/gpus"
+	// File is its name there.
+	File = "gpus.json"
+)
+
+// GPUs are those of a container.
+type GPUs struct {
+	GPUs []GPU `json:"gpus"`
+}
+
+// GPU is one of them.
+type GPU struct {
+	Index int32  `json:"index"`
+	UUID  string `json:"uuid"`
+	// Reason says why it is sick, such as "XID 79: it has fallen off the bus", "" if it isn't. Since says since when.
+	Reason string    `json:"reason,omitempty"`
+	Since  time.Time `json:"since,omitzero"`
+	// XIDs are NVIDIA's numbers of the errors that the driver has reported since the container has it, in order, the last few of them.
+	XIDs []int `json:"xids,omitempty"`
+	// Uncorrected: its memory had errors that couldn't be corrected.
+	Uncorrected bool `json:"uncorrected,omitempty"`
+}
+
+// Read reads what is told in a folder. ok is false where no agent tells anything: the container has no claim, or its machine no agent.
+func Read(folder string) (out GPUs, ok bool, err error) {
+	data, err := os.ReadFile(filepath.Join(folder, File))
+	if errors.Is(err, fs.ErrNotExist) {
+		return GPUs{}, false, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(data, &out)
+	}
+	return out, err == nil, err
+}
+
+// Write tells it in a folder. Whoever reads meanwhile sees all of it, or what was told before.
+func Write(folder string, told GPUs) error {
+	data, err := json.Marshal(told)
+	if err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(folder, ".new-")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(data, '\n'))
+	if err == nil {
+		err = f.Chmod(0o644) // programs in containers run as any user
+	}
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), filepath.Join(folder, File))
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+	}
+	return err
+}

@@ -1,0 +1,239 @@
+//go:build cgo
+
+// Package nvml asks NVIDIA's management library what the GPUs of the machine are and how they do.
+// In: the library, or a mock of it. Out: a report every few seconds, and at once when a GPU reports an error.
+//
+// The library is C, and a call into it may never return where a GPU hangs. So it is part of a program of its own, pai-nvml.
+package nvml
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+
+	"github.com/openpai/paictl/pkg/agent/gpu"
+)
+
+// waitForEvents is how long NVML waits for an error at a time, in ms: so long it takes to end at most.
+const waitForEvents = 500
+
+// Collector asks one library.
+type Collector struct {
+	lib    nvml.Interface
+	events nvml.EventSet
+	// watched are GPUs whose errors the library tells, by their buses.
+	watched map[string]bool
+	// simulated says which files stand for a GPU that isn't there; nil where they are.
+	simulated func(index int32) []gpu.File
+	now       func() time.Time
+}
+
+// New returns a collector that asks lib, which it opens.
+func New(lib nvml.Interface) (*Collector, error) {
+	if r := lib.Init(); r != nvml.SUCCESS {
+		return nil, fmt.Errorf("open NVIDIA's management library: %w", explain(lib, r))
+	}
+	c := &Collector{lib: lib, watched: map[string]bool{}, now: time.Now}
+	set, r := lib.EventSetCreate()
+	if r != nvml.SUCCESS {
+		return nil, fmt.Errorf("listen for errors of GPUs: %w", explain(lib, r))
+	}
+	c.events = set
+	return c, nil
+}
+
+// explain is what the library says of a result.
+func explain(lib nvml.Interface, r nvml.Return) error {
+	text := lib.ErrorString(r)
+	switch r {
+	case nvml.ERROR_LIBRARY_NOT_FOUND:
+		text = "it isn't installed; it comes with the driver"
+	case nvml.ERROR_DRIVER_NOT_LOADED:
+		text = "the driver isn't loaded: see dmesg, and dkms status"
+	case nvml.ERROR_LIB_RM_VERSION_MISMATCH:
+		text = "the driver that is loaded is of another version than the library: restart the machine"
+	}
+	return errors.New(text)
+}
+
+// Watch sends a report every so often, and at once when a GPU reports an error, until ctx ends.
+func (c *Collector) Watch(ctx context.Context, every time.Duration, send func(*gpu.Report) error) error {
+	var events []gpu.Event
+	for ctx.Err() == nil {
+		report, err := c.report()
+		if err != nil {
+			return err
+		}
+		report.Events, events = events, nil
+		if err := send(report); err != nil {
+			return err
+		}
+		for end := c.now().Add(every); len(events) == 0 && c.now().Before(end) && ctx.Err() == nil; {
+			if events, err = c.wait(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// wait returns errors that GPUs have reported, and none after a while.
+func (c *Collector) wait() (out []gpu.Event, err error) {
+	limit := uint32(waitForEvents)
+	for {
+		e, r := c.events.Wait(limit)
+		switch r {
+		case nvml.SUCCESS:
+		case nvml.ERROR_TIMEOUT:
+			return out, nil
+		case nvml.ERROR_GPU_IS_LOST:
+			// The report says so, and the others go on. The library answers so at once, and always.
+			time.Sleep(waitForEvents * time.Millisecond)
+			return out, nil
+		default:
+			return nil, fmt.Errorf("wait for errors of GPUs: %w", explain(c.lib, r))
+		}
+		if e.EventType == nvml.EventTypeXidCriticalError {
+			event := gpu.Event{At: c.now().UTC(), XID: int(e.EventData)}
+			if e.Device != nil {
+				event.Bus = busOf(e.Device)
+			}
+			out = append(out, event)
+		}
+		limit = 0 // what else there is at once
+	}
+}
+
+// report asks all GPUs.
+func (c *Collector) report() (*gpu.Report, error) {
+	out := &gpu.Report{}
+	if v, r := c.lib.SystemGetDriverVersion(); r == nvml.SUCCESS {
+		out.Driver = v
+	}
+	if v, r := c.lib.SystemGetCudaDriverVersion(); r == nvml.SUCCESS {
+		out.CUDA = fmt.Sprintf("%d.%d", v/1000, v%1000/10)
+	}
+	n, r := c.lib.DeviceGetCount()
+	if r != nvml.SUCCESS {
+		return nil, fmt.Errorf("count the GPUs: %w", explain(c.lib, r))
+	}
+	for i := range n {
+		d, r := c.lib.DeviceGetHandleByIndex(i)
+		if r != nvml.SUCCESS {
+			// A lost GPU has no handle. Who knows which there were finds out which it is.
+			continue
+		}
+		out.GPUs = append(out.GPUs, c.ask(int32(i), d))
+	}
+	return out, nil
+}
+
+// ask asks a GPU.
+func (c *Collector) ask(index int32, d nvml.Device) gpu.GPU {
+	g := gpu.GPU{Index: index, Bus: busOf(d), Values: map[string]float64{}}
+	uuid, r := d.GetUUID()
+	g.UUID, g.Lost = uuid, r == nvml.ERROR_GPU_IS_LOST || r == nvml.ERROR_UNKNOWN
+	if name, r := d.GetName(); r == nvml.SUCCESS {
+		g.Model = strings.Join(strings.Fields(name), "-")
+	}
+	if c.simulated != nil {
+		g.Simulated, g.Files = true, c.simulated(index)
+	} else if minor, r := d.GetMinorNumber(); r == nvml.SUCCESS {
+		file := fmt.Sprintf("/dev/nvidia%d", minor)
+		g.Files = []gpu.File{{Host: file, Container: file}}
+	}
+	if node, r := d.GetNumaNodeId(); r == nvml.SUCCESS && node >= 0 {
+		numa := int64(node)
+		g.NUMA = &numa
+	}
+	if m, r := d.GetMemoryInfo(); r == nvml.SUCCESS {
+		g.Memory = m.Total
+		g.Values[gpu.MemoryUsed], g.Values[gpu.MemoryFree] = float64(m.Used>>20), float64(m.Free>>20)
+	} else if r == nvml.ERROR_GPU_IS_LOST {
+		g.Lost = true
+	}
+	c.measure(d, g.Values)
+	if !g.Lost && !c.watched[g.Bus] {
+		// Not all models tell all errors.
+		kinds, r := d.GetSupportedEventTypes()
+		if r == nvml.SUCCESS && kinds&nvml.EventTypeXidCriticalError != 0 && d.RegisterEvents(nvml.EventTypeXidCriticalError, c.events) == nvml.SUCCESS {
+			c.watched[g.Bus] = true
+		}
+	}
+	return g
+}
+
+// busOf is the PCI address of a GPU, as Linux writes it.
+func busOf(d nvml.Device) string {
+	info, r := d.GetPciInfo()
+	if r != nvml.SUCCESS {
+		return ""
+	}
+	return fmt.Sprintf("%04x:%02x:%02x.0", info.Domain, info.Bus, info.Device)
+}
+
+// measure reads what a GPU measures. What it doesn't is left out.
+func (c *Collector) measure(d nvml.Device, values map[string]float64) {
+	set := func(name string, v float64, r nvml.Return) {
+		if r == nvml.SUCCESS {
+			values[name] = v
+		}
+	}
+	temperature, r := d.GetTemperature(nvml.TEMPERATURE_GPU) //nolint:staticcheck // drivers before 580 have nothing else
+	set(gpu.Temperature, float64(temperature), r)
+	power, r := d.GetPowerUsage()
+	set(gpu.Power, float64(power)/1000, r)
+	energy, r := d.GetTotalEnergyConsumption()
+	set(gpu.Energy, float64(energy), r)
+	use, r := d.GetUtilizationRates()
+	set(gpu.Utilization, float64(use.Gpu), r)
+	set(gpu.MemoryUtilization, float64(use.Memory), r)
+	clock, r := d.GetClockInfo(nvml.CLOCK_SM)
+	set(gpu.SMClock, float64(clock), r)
+	clock, r = d.GetClockInfo(nvml.CLOCK_MEM)
+	set(gpu.MemoryClock, float64(clock), r)
+	reasons, r := d.GetCurrentClocksEventReasons()
+	set(gpu.ClockReasons, float64(reasons), r)
+	replays, r := d.GetPcieReplayCounter()
+	set(gpu.PCIeReplays, float64(replays), r)
+	for name, kind := range map[string]struct {
+		bits    nvml.MemoryErrorType
+		counter nvml.EccCounterType
+	}{
+		gpu.SingleBitVolatile:  {nvml.MEMORY_ERROR_TYPE_CORRECTED, nvml.VOLATILE_ECC},
+		gpu.DoubleBitVolatile:  {nvml.MEMORY_ERROR_TYPE_UNCORRECTED, nvml.VOLATILE_ECC},
+		gpu.SingleBitAggregate: {nvml.MEMORY_ERROR_TYPE_CORRECTED, nvml.AGGREGATE_ECC},
+		gpu.DoubleBitAggregate: {nvml.MEMORY_ERROR_TYPE_UNCORRECTED, nvml.AGGREGATE_ECC},
+	} {
+		n, r := d.GetTotalEccErrors(kind.bits, kind.counter)
+		set(name, float64(n), r)
+	}
+	corrected, uncorrected, pending, failed, r := d.GetRemappedRows()
+	set(gpu.RowsRemapped, float64(corrected), r)
+	set(gpu.RowsRemappedUncorr, float64(uncorrected), r)
+	set(gpu.RowRemapPending, flag(pending), r)
+	set(gpu.RowRemapFailed, flag(failed), r)
+	for link := range nvml.NVLINK_MAX_LINKS {
+		if on, r := d.GetNvLinkState(link); r != nvml.SUCCESS || on != nvml.FEATURE_ENABLED {
+			continue
+		}
+		for name, counter := range map[string]nvml.NvLinkErrorCounter{
+			gpu.NVLinkReplays: nvml.NVLINK_ERROR_DL_REPLAY, gpu.NVLinkRecoveries: nvml.NVLINK_ERROR_DL_RECOVERY, gpu.NVLinkCRC: nvml.NVLINK_ERROR_DL_CRC_FLIT,
+		} {
+			if n, r := d.GetNvLinkErrorCounter(link, counter); r == nvml.SUCCESS {
+				values[name] += float64(n)
+			}
+		}
+	}
+}
+
+func flag(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,176 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/dynamic-resource-allocation/kubeletplugin"
+
+	"github.com/openpai/paictl/pkg/agent/notice"
+	"github.com/openpai/paictl/pkg/plural"
+	"github.com/openpai/paictl/pkg/scheduler/api"
+	"github.com/openpai/paictl/pkg/scheduler/claim"
+)
+
+// Who is told of the health of GPUs: containers that have them, the kubelet, which writes it into the status of their pods, and the Node,
+// where the scheduler reads it.
+
+// noticeFolder is where the containers of a claim find what they are told.
+func (d *Driver) noticeFolder(uid types.UID) string { return filepath.Join(d.notices, string(uid)) }
+
+// notify tells the containers of a claim how their GPUs do.
+func (d *Driver) notify(r *record) error {
+	folder := d.noticeFolder(r.UID)
+	// 0755: programs in containers run as any user. No one but this claim's containers gets the folder.
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	var told notice.GPUs
+	for _, a := range r.Devices {
+		g, ok := d.gpus.device(a.Device)
+		if !ok {
+			continue
+		}
+		one := notice.GPU{Index: g.Index, UUID: g.UUID, Reason: g.reason, Since: g.since, Uncorrected: g.memoryFailed()}
+		for _, e := range g.xids {
+			if !e.At.Before(r.Since) {
+				one.XIDs = append(one.XIDs, e.XID)
+			}
+		}
+		told.GPUs = append(told.GPUs, one)
+	}
+	return notice.Write(folder, told)
+}
+
+// notifyAll tells the containers of all claims.
+func (d *Driver) notifyAll(ctx context.Context) {
+	for _, r := range d.records.all() {
+		if err := d.notify(r); err != nil {
+			d.log.ErrorContext(ctx, "a container can't be told how its GPUs do", "claim", r.Namespace+"/"+r.Name, "err", err)
+		}
+	}
+}
+
+const (
+	// vouched is how long the kubelet believes what it was told of a device, and healthEvery how often it is told again.
+	vouched     = 45 * time.Second
+	healthEvery = 10 * time.Second
+)
+
+// WatchHealthStatus tells the kubelet how GPUs do, until ctx ends. It writes that into the status of pods.
+func (d *Driver) WatchHealthStatus(ctx context.Context, reports chan<- kubeletplugin.DeviceHealthReport) error {
+	for {
+		gpus, changed := d.gpus.devices()
+		var report kubeletplugin.DeviceHealthReport
+		for _, g := range gpus {
+			h := kubeletplugin.DeviceHealth{PoolName: d.node, DeviceName: claim.DeviceName(g.Index), Health: kubeletplugin.HealthStatusHealthy, HealthCheckTimeout: vouched}
+			if g.reason != "" {
+				h.Health, h.Message = kubeletplugin.HealthStatusUnhealthy, g.reason
+			}
+			report.Devices = append(report.Devices, h)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case reports <- report:
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-changed:
+		case <-time.After(healthEvery):
+		}
+	}
+}
+
+// ConditionGPUs is the condition of a Node that says whether any of its GPUs is sick.
+const ConditionGPUs corev1.NodeConditionType = "GPUsSick"
+
+// tellNode writes on the Node how its GPUs do: for the scheduler, and for people.
+func (d *Driver) tellNode(ctx context.Context, client kubernetes.Interface) error {
+	gpus, _ := d.gpus.devices()
+	told := api.NodeDevices{Devices: []api.Device{}}
+	var sick []string
+	for _, g := range gpus {
+		told.Devices = append(told.Devices, api.Device{Index: g.Index, Healthy: g.reason == "", Model: g.Model, Reason: g.reason})
+		if g.reason != "" {
+			sick = append(sick, fmt.Sprintf("GPU %d: %s", g.Index, g.reason))
+		}
+	}
+	text, err := json.Marshal(told)
+	if err != nil {
+		return err
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{api.DevicesAnnotation: string(text)}}})
+	if err != nil {
+		return err
+	}
+	nodes := client.CoreV1().Nodes()
+	if _, err := nodes.Patch(ctx, d.node, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		return fmt.Errorf("write the GPUs' health on the node: %w", err)
+	}
+	now := metav1.NewTime(d.gpus.now())
+	c := corev1.NodeCondition{Type: ConditionGPUs, Status: corev1.ConditionFalse, Reason: "Healthy", Message: plural.Of(len(gpus), "GPU") + " of the machine work", LastHeartbeatTime: now}
+	if len(sick) > 0 {
+		c.Status, c.Reason, c.Message = corev1.ConditionTrue, "Sick", strings.Join(sick, "\n")
+	}
+	node, err := nodes.Get(ctx, d.node, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	c.LastTransitionTime = now
+	for _, old := range node.Status.Conditions {
+		if old.Type == c.Type && old.Status == c.Status {
+			c.LastTransitionTime = old.LastTransitionTime
+			if old.Message == c.Message {
+				return nil
+			}
+		}
+	}
+	status, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": []corev1.NodeCondition{c}}})
+	if err != nil {
+		return err
+	}
+	if _, err := nodes.Patch(ctx, d.node, types.StrategicMergePatchType, status, metav1.PatchOptions{}, "status"); err != nil {
+		return fmt.Errorf("write the GPUs' health on the node: %w", err)
+	}
+	return nil
+}
+
+// tellEvery is how often the Node is written again though nothing has changed: someone may have changed it.
+const tellEvery = 5 * time.Minute
+
+// tell tells everybody of each change until ctx ends.
+func (d *Driver) tell(ctx context.Context, client kubernetes.Interface, publish func(context.Context) error) {
+	const first, most = time.Second, time.Minute
+	pause := first
+	for ctx.Err() == nil {
+		_, changed := d.gpus.devices()
+		d.notifyAll(ctx)
+		err := publish(ctx)
+		if err == nil {
+			err = d.tellNode(ctx, client)
+		}
+		wait := tellEvery
+		if err != nil {
+			d.log.WarnContext(ctx, "trying again", "err", err)
+			wait, pause = pause, min(2*pause, most)
+		} else {
+			pause = first
+		}
+		select {
+		case <-ctx.Done():
+		case <-changed:
+		case <-time.After(wait):
+		}
+	}
+}

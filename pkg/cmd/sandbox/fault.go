@@ -1,0 +1,227 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/openpai/paictl/pkg/agent/gpu"
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/iostreams"
+	"github.com/openpai/paictl/pkg/plural"
+	"github.com/openpai/paictl/pkg/sandbox"
+	"github.com/openpai/paictl/pkg/strictyaml"
+)
+
+// FaultGPUOptions are those of "paictl sandbox fault gpu".
+type FaultGPUOptions struct {
+	IO     *iostreams.IOStreams
+	Output cmdutil.Output
+	Dir    string
+	Node   string
+	Index  int32
+	Change func(*gpu.Fault)
+}
+
+// faulty is what "fault gpu -o json" prints.
+type faulty struct {
+	Node  string `json:"node"`
+	Index int32  `json:"index"`
+	// Fault is nil where nothing is wrong.
+	*gpu.Fault
+}
+
+// mostXID is well beyond the numbers that NVIDIA has given.
+const mostXID = 1000
+
+// fault is a word for what can go wrong with a GPU.
+type fault struct {
+	name, value string // value: as it is written in help, with its sign
+	what        string
+	// examples are values with what they mean, for completion.
+	examples [][2]string
+	change   func(f *gpu.Fault, xid int)
+}
+
+func faults() []fault {
+	return []fault{
+		{"xid", "=N", fmt.Sprintf("the driver reports the error with NVIDIA's number N, 1 to %d", mostXID), [][2]string{
+			{"=31", "a program reads what isn't its own"}, {"=48", "an error of memory that can't be corrected"}, {"=74", "an error of NVLink"},
+			{"=79", "the GPU has fallen off the bus"}, {"=95", "an error of memory that reaches all programs"},
+		}, func(f *gpu.Fault, xid int) { f.XID = xid }},
+		{"ecc", "", "one more error of memory that can't be corrected", nil, func(f *gpu.Fault, _ int) { f.ECC++ }},
+		{"lost", "", "it answers no more", nil, func(f *gpu.Fault, _ int) { f.Lost = true }},
+		{"hot", "", "it is too hot, and slows down", nil, func(f *gpu.Fault, _ int) { f.Hot = true }},
+		{"clear", "", "nothing is wrong with it any more", nil, func(f *gpu.Fault, _ int) { *f = gpu.Fault{} }},
+	}
+}
+
+// NewCmdFault returns "paictl sandbox fault".
+func NewCmdFault(f *cmdutil.Factory) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "fault",
+		Short:   "Let something of a host go wrong, to see what comes of it",
+		Example: "  paictl sandbox fault gpu pai-2 3 xid=79",
+	}
+	cmd.AddCommand(NewCmdFaultGPU(f, nil))
+	return cmd
+}
+
+// NewCmdFaultGPU returns "paictl sandbox fault gpu". runF replaces the run in tests.
+func NewCmdFaultGPU(f *cmdutil.Factory, runF func(context.Context, *FaultGPUOptions) error) *cobra.Command {
+	opts := &FaultGPUOptions{IO: f.IO}
+	var words strings.Builder
+	for _, f := range faults() {
+		fmt.Fprintf(&words, "  %-6s %s\n", f.name+f.value, f.what)
+	}
+	cmd := &cobra.Command{
+		Use:   "gpu NODE INDEX FAULT",
+		Short: "Let a simulated GPU break, or heal it",
+		Long: `Writes down what is wrong with a simulated GPU of a host. The agent there reads it, and reports it as it
+does of real ones. A host that is off has the fault when it starts. FAULT is one of:
+
+` + words.String() + `
+Faults of a GPU add up until clear; of several XIDs the last one counts.`,
+		Example: `  paictl sandbox fault gpu pai-2 3 xid=79
+  paictl sandbox fault gpu pai-2 3 lost
+  paictl sandbox fault gpu pai-2 3 clear`,
+		Args:              cobra.ExactArgs(3),
+		ValidArgsFunction: completeFault(&opts.Dir),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			index, err := strconv.ParseInt(args[1], 10, 32)
+			if err != nil {
+				return noIndex(args[1])
+			}
+			opts.Node, opts.Index = args[0], int32(index)
+			if opts.Change, err = parseFault(args[2]); err != nil {
+				return err
+			}
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return faultGPURun(opts, time.Now())
+		},
+	}
+	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
+			// A negative number looks like flags.
+			if word := "-" + unknown.GetSpecifiedShortnames(); isNumber(word) {
+				return noIndex(word)
+			}
+		}
+		return c.Parent().FlagErrorFunc()(c, err)
+	})
+	addDirFlag(cmd, f, &opts.Dir)
+	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json", "yaml")
+	return cmd
+}
+
+func isNumber(word string) bool {
+	_, err := strconv.Atoi(word)
+	return err == nil
+}
+
+func noIndex(word string) error {
+	return usage("write its number, as nvidia-smi counts: 0 is the first", "%q is no index of a GPU", word)
+}
+
+func faultGPURun(opts *FaultGPUOptions, now time.Time) error {
+	s, err := sandbox.Load(opts.Dir, nil)
+	if err != nil {
+		return err
+	}
+	f, err := s.FaultGPU(opts.Node, opts.Index, now, opts.Change)
+	if err != nil {
+		return err
+	}
+	out := faulty{Node: opts.Node, Index: opts.Index}
+	if f != (gpu.Fault{}) {
+		out.Fault = &f
+	}
+	if opts.Output.Is("text") {
+		return writeFault(opts.IO.Out, out)
+	}
+	return opts.Output.Write(opts.IO.Out, out, cmdutil.Table{})
+}
+
+func writeFault(w io.Writer, of faulty) error {
+	if of.Fault == nil {
+		_, err := fmt.Fprintf(w, "GPU %d of %s has no faults\n", of.Index, of.Node)
+		return err
+	}
+	var wrong []string
+	if of.XID != 0 {
+		wrong = append(wrong, fmt.Sprintf("XID %d", of.XID))
+	}
+	if of.ECC != 0 {
+		wrong = append(wrong, plural.Of(of.ECC, "uncorrected memory error"))
+	}
+	if of.Lost {
+		wrong = append(wrong, "lost")
+	}
+	if of.Hot {
+		wrong = append(wrong, "hot")
+	}
+	_, err := fmt.Fprintf(w, "GPU %d of %s: %s\n", of.Index, of.Node, strings.Join(wrong, ", "))
+	return err
+}
+
+// parseFault returns what a word of the command line does to a GPU.
+func parseFault(word string) (func(*gpu.Fault), error) {
+	name, value, valued := strings.Cut(word, "=")
+	var names, all []string
+	values := map[string]string{}
+	for _, f := range faults() {
+		names, all, values[f.name] = append(names, f.name), append(all, f.name+f.value), f.value
+		if f.name != name || valued && f.value == "" {
+			continue
+		}
+		xid := 0
+		if f.value != "" {
+			var err error
+			if xid, err = strconv.Atoi(value); err != nil || xid < 1 || xid > mostXID {
+				return nil, usage(fmt.Sprintf("write xid=N with a number from 1 to %d, such as xid=79", mostXID), "%q names no XID", word)
+			}
+		}
+		return func(g *gpu.Fault) { f.change(g, xid) }, nil
+	}
+	remedy := "there are: " + strings.Join(all, ", ")
+	if near := strictyaml.Nearest(name, names); near != "" {
+		remedy = fmt.Sprintf("did you mean %q?", near+values[near])
+	}
+	return nil, usage(remedy, "there is no fault %q", word)
+}
+
+// usage is a mistake on the command line with a remedy.
+func usage(remedy, format string, args ...any) error {
+	return &cmdutil.UsageError{Err: hint.Errorf(remedy, format, args...)}
+}
+
+// completeFault completes the name of the host and the fault. It doesn't know how many GPUs there are.
+func completeFault(dir *string) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+		var out []string
+		switch len(args) {
+		case 0:
+			return completeHosts(dir)(cmd, args, word)
+		case 2:
+			for _, f := range faults() {
+				for _, e := range f.examples {
+					out = append(out, cobra.CompletionWithDesc(f.name+e[0], e[1]))
+				}
+				if f.value == "" {
+					out = append(out, cobra.CompletionWithDesc(f.name, f.what))
+				}
+			}
+		}
+		return out, cobra.ShellCompDirectiveNoFileComp
+	}
+}

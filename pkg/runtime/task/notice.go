@@ -1,0 +1,81 @@
+package task
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/openpai/paictl/pkg/agent/notice"
+	"github.com/openpai/paictl/pkg/runtime/rules"
+)
+
+const (
+	// maxNamed is how many GPUs a message names, and maxReason how many bytes it says of each: the exit
+	// report has room for a line.
+	maxNamed  = 3
+	maxReason = 100
+)
+
+// told is what the machine's agent says of the container's GPUs; false where there is no agent, or what
+// it says can't be read.
+func (t *task) told() ([]notice.GPU, bool) {
+	folder := t.GPUs
+	if folder == "" {
+		folder = notice.Folder
+	}
+	told, ok, err := notice.Read(t.path(folder))
+	if err != nil {
+		t.journal.Printf("what the machine says of the task's GPUs can't be read: %v", err)
+	}
+	return told.GPUs, ok
+}
+
+// gpuFacts takes what the agent says for how the program ended.
+func (t *task) gpuFacts(e *rules.Exit, gpus []notice.GPU) {
+	for _, g := range gpus {
+		e.GPUECC = e.GPUECC || g.Uncorrected
+	}
+	e.GPUFault = named(gpus, func(g notice.GPU) string { return g.Reason })
+	if e.GPUFault != "" {
+		t.journal.Printf("the machine says that GPUs are sick: %s", e.GPUFault)
+	}
+	// No fault of the machine where that sees none: 13, 31 and 43 are programs' own mistakes.
+	if xids := named(gpus, programXIDs); xids != "" {
+		t.journal.Printf("the driver has reported errors of GPUs that are well: %s", xids)
+	}
+}
+
+// programXIDs are the errors of a GPU that isn't sick.
+func programXIDs(g notice.GPU) string {
+	if g.Reason != "" || len(g.XIDs) == 0 {
+		return ""
+	}
+	return "XID " + strings.Trim(strings.ReplaceAll(fmt.Sprint(g.XIDs), " ", ", "), "[]")
+}
+
+// named says something of the first few GPUs of which there is something to say, and how many more there are.
+func named(gpus []notice.GPU, say func(notice.GPU) string) string {
+	var out []string
+	more := 0
+	for _, g := range gpus {
+		text := short(say(g))
+		switch {
+		case text == "":
+		case len(out) == maxNamed:
+			more++
+		default:
+			out = append(out, fmt.Sprintf("GPU %d (%s): %s", g.Index, short(g.UUID), text))
+		}
+	}
+	if more > 0 {
+		out = append(out, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(out, "; ")
+}
+
+// short makes one line of a text, of at most maxReason bytes.
+func short(s string) string {
+	if s = strings.Join(strings.Fields(s), " "); len(s) > maxReason {
+		return strings.ToValidUTF8(s[:maxReason-3], "") + "..."
+	}
+	return s
+}

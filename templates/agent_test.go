@@ -1,0 +1,96 @@
+package templates
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"helm.sh/helm/v3/pkg/chartutil"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/openpai/paictl/pkg/kube/kubetest"
+)
+
+// An agent's rights by RBAC reach every Node.
+func TestAnAgentWritesHowTheGPUsOfItsOwnMachineDoAndNothingElse(t *testing.T) {
+	c := kubetest.Start(t)
+	ensureNamespaces(t, c)
+	capabilities := chartutil.DefaultCapabilities.Copy()
+	capabilities.KubeVersion = chartutil.KubeVersion{Version: "v1.36.0", Major: "1", Minor: "36"}
+	manifest, err := renderOn(t, load(t, "agent"), map[string]any{}, capabilities)
+	require.NoError(t, err)
+	a := newApplier(t, c)
+	for _, o := range objects(t, manifest) {
+		if strings.HasPrefix(o.GetKind(), "ValidatingAdmissionPolicy") || strings.HasPrefix(o.GetKind(), "ClusterRole") {
+			require.NoError(t, a.apply(t, o, false), "%s %s", o.GetKind(), o.GetName())
+			t.Cleanup(func() { a.remove(t, o) })
+		}
+	}
+	for _, name := range []string{"gpu-1", "gpu-2"} {
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"x": "y"}},
+			Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+				Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("8")}}}
+		_, err := c.Client.CoreV1().Nodes().Create(t.Context(), n, metav1.CreateOptions{})
+		require.NoError(t, err)
+		t.Cleanup(func() {
+			assert.NoError(t, c.Client.CoreV1().Nodes().Delete(context.WithoutCancel(t.Context()), name, metav1.DeleteOptions{}))
+		})
+	}
+	config := rest.CopyConfig(c.Config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:pai-system:agent", Groups: []string{"system:serviceaccounts", "system:authenticated"},
+		Extra: map[string][]string{"authentication.kubernetes.io/node-name": {"gpu-1"}}}
+	client, err := kubernetes.NewForConfig(config)
+	require.NoError(t, err)
+	patch := func(ctx context.Context, node, body string, subresources ...string) error {
+		kind := types.MergePatchType
+		if len(subresources) > 0 {
+			kind = types.StrategicMergePatchType
+		}
+		_, err := client.CoreV1().Nodes().Patch(ctx, node, kind, []byte(body), metav1.PatchOptions{}, subresources...)
+		return err
+	}
+	require.NoError(t, wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		_, err := client.CoreV1().Nodes().Patch(ctx, "gpu-1", types.MergePatchType, []byte(`{"spec":{"unschedulable":true}}`), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+		return err != nil && strings.Contains(err.Error(), "and nothing else"), nil
+	}), "the rules take no effect")
+
+	ctx := t.Context()
+	const sick = `{"status":{"conditions":[{"type":"GPUsSick","status":"True","reason":"Sick","message":"GPU 3: XID 79"}]}}`
+	require.NoError(t, patch(ctx, "gpu-1", `{"metadata":{"annotations":{"paictl.openpai.org/gpus":"{}"}}}`))
+	require.NoError(t, patch(ctx, "gpu-1", `{"metadata":{"annotations":{"paictl.openpai.org/gpus":"{\"devices\":[]}"}}}`))
+	require.NoError(t, patch(ctx, "gpu-1", sick, "status"))
+	require.NoError(t, patch(ctx, "gpu-1", strings.Replace(sick, `"True"`, `"False"`, 1), "status"))
+	for body, says := range map[string]string{
+		`{"metadata":{"annotations":{"x":"z"}}}`:                            "and nothing else",
+		`{"metadata":{"annotations":{"x":null}}}`:                           "and nothing else",
+		`{"metadata":{"annotations":{"more":"z"}}}`:                         "and nothing else",
+		`{"metadata":{"labels":{"node-role.kubernetes.io/master":""}}}`:     "and nothing else",
+		`{"metadata":{"finalizers":["a.example/b"]}}`:                       "and nothing else",
+		`{"spec":{"taints":[{"key":"a","effect":"NoExecute"}]}}`:            "and nothing else",
+		`{"metadata":{"annotations":{"paictl.openpai.org/gpus":"[]"}}} of2`: "its own machine only",
+	} {
+		node := "gpu-1"
+		if rest, other := strings.CutSuffix(body, " of2"); other {
+			node, body = "gpu-2", rest
+		}
+		require.ErrorContains(t, patch(ctx, node, body), says, body)
+	}
+	for body, says := range map[string]string{
+		`{"status":{"conditions":[{"type":"Ready","status":"False"}]}}`:         "and nothing else",
+		`{"status":{"conditions":[{"type":"DiskPressure","status":"True"}]}}`:   "and nothing else",
+		`{"status":{"capacity":{"cpu":"64"}}}`:                                  "and nothing else",
+		`{"status":{"addresses":[{"type":"InternalIP","address":"10.0.0.1"}]}}`: "and nothing else",
+	} {
+		require.ErrorContains(t, patch(ctx, "gpu-1", body, "status"), says, body)
+	}
+	require.ErrorContains(t, patch(ctx, "gpu-2", sick, "status"), "its own machine only")
+}
