@@ -91,7 +91,9 @@ func TestTheAgentHandsOutGPUs(t *testing.T) {
 			return strings.Contains(a.kubectl("get pod a -o jsonpath='{.status.containerStatuses[0].allocatedResourcesStatus}'"), "Unhealthy")
 		})
 		t.Logf("its pod says it after %.1f s", time.Since(began).Seconds())
-		eventually(t, 10*time.Second, "its container is told", func() bool { return strings.Contains(a.kubectl("exec a -- cat /run/paictl/gpus/gpus.json"), `"xids":[79]`) })
+		eventually(t, 10*time.Second, "its container is told", func() bool {
+			return strings.Contains(a.kubectl("exec a -- cat /run/paictl/gpus/gpus.json"), `"xids":[79]`)
+		})
 		assert.NotContains(t, a.kubectl("exec b -- cat /run/paictl/gpus/gpus.json"), "XID")
 		_, err := a.try(a.names[0], "KUBECONFIG=/etc/kubernetes/admin.conf kubectl exec a -- sh -c 'echo x > /run/paictl/gpus/gpus.json'")
 		require.Error(t, err, "a container can't change what it is told")

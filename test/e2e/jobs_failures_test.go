@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 )
@@ -101,7 +103,67 @@ func (j *jobs) failuresAreExplained(t *testing.T) {
 		assert.Equal(t, pod.UID, j.podsOf(t, name)[0].UID, "the new one lets it run")
 		j.forget(t, name)
 	})
+	t.Run("its GPU breaks", j.losesItsGPU)
 	t.Run("its machine is lost", j.losesItsMachine)
+}
+
+// noticing is a job that fails once it is told that its GPU is sick.
+const noticing = `protocolVersion: 2
+name: %s
+type: job
+prerequisites:
+  - {name: python, type: dockerimage, uri: "docker.io/openpai/examples-python:3"}
+taskRoles:
+  main:
+    dockerImage: python
+    resourcePerInstance: {cpu: 1, memoryMB: 128, gpu: 1}
+    commands: ["until grep -q reason /run/paictl/gpus/gpus.json; do sleep 0.5; done", "echo CUDA error; exit 1"]
+`
+
+// losesItsGPU breaks the GPU of a job, which is tried again with another one.
+func (j *jobs) losesItsGPU(t *testing.T) {
+	const name = "noticing"
+	j.forget(t, name)
+	j.submit(t, jobFile(t, fmt.Sprintf(noticing, name)))
+	j.is(t, name, "running")
+	device := func(p *corev1.Pod) string {
+		out := j.kubectl("-n pai-jobs exec " + p.Name + " -c app -- sh -c 'cd /dev; ls -d nvidia[0-9]*'")
+		return strings.TrimPrefix(strings.Fields(out)[0], "nvidia")
+	}
+	pod := j.podsOf(t, name)[0]
+	node, index := pod.Spec.NodeName, device(&pod)
+	ok(t, "sandbox", "fault", "gpu", "--dir", j.dir, node, index, "xid=79")
+	began := time.Now()
+	var f *v1.Framework
+	eventually(t, time.Minute, "its report names the GPU", func() bool {
+		f = j.framework(t, name)
+		return f.Status.RetryPolicyStatus.TotalRetriedCount > 0
+	})
+	t.Logf("tried again after %.1f s", time.Since(began).Seconds())
+	j.is(t, name, "running")
+	page := ok(t, j.job("get", name)...).stdout
+	t.Log(page)
+	assert.Contains(t, page, "116 ContainerGpuFault")
+	again := j.podsOf(t, name)[0]
+	require.NotEqual(t, pod.UID, again.UID)
+	assert.NotEqual(t, node+" "+index, again.Spec.NodeName+" "+device(&again))
+	assert.Zero(t, f.Status.RetryPolicyStatus.AccountableRetriedCount, "the machine is at fault")
+
+	// No gang gets it, and who needs it hears why.
+	j.forget(t, "waits")
+	j.submit(t, example(t, "waits", "instances: 2", "instances: 4"))
+	j.is(t, "waits", "queued")
+	ok(t, j.job("stop", name)...)
+	j.ended(t, name, "stopped", "")
+	var why string
+	eventually(t, time.Minute, "why says that a GPU is sick", func() bool {
+		why = j.why(t, "waits")
+		return strings.Contains(why, "XID 79")
+	})
+	t.Log(why)
+	ok(t, "sandbox", "fault", "gpu", "--dir", j.dir, node, index, "clear")
+	j.ended(t, "waits", "succeeded", "Succeeded")
+	j.forget(t, name)
 }
 
 // hoarder is a job that writes 200 MiB where it may write 64.

@@ -62,6 +62,7 @@ func (b *Books) Bind(ctx context.Context, uid types.UID, node string) error {
 	if err != nil {
 		return err
 	}
+	place, _ := b.places.get(uid)
 	pod, at, err := b.toClaim(uid, node)
 	if err == nil && pod != nil {
 		if err = b.writeClaim(ctx, pod, at); err != nil {
@@ -85,7 +86,7 @@ func (b *Books) Bind(ctx context.Context, uid types.UID, node string) error {
 		return errNotLeading
 	}
 	defer done()
-	binding, err := b.toBind(uid, node, at)
+	binding, err := b.toBind(uid, node, at, place.Number)
 	if err != nil || binding == nil {
 		return err
 	}
@@ -124,10 +125,11 @@ func (b *Books) toClaim(uid types.UID, node string) (obj *corev1.Pod, at claim.P
 }
 
 // toBind returns what is to be sent for a pod, and notes that it is; nil if Kubernetes knows already.
-// at is what stands on its claim, if it expects one.
-func (b *Books) toBind(uid types.UID, node string, at claim.Place) (out *corev1.Binding, err error) {
+// at is what stands on its claim, if it expects one, number that of its place: what was written and waited for is of that one.
+func (b *Books) toBind(uid types.UID, node string, at claim.Place, number uint64) (out *corev1.Binding, err error) {
 	leading := b.locked(func(s *state) {
 		p := s.pods[uid]
+		place, _ := s.places.get(uid)
 		switch {
 		case p == nil:
 			err = fmt.Errorf("the pod %s is gone", uid)
@@ -138,7 +140,7 @@ func (b *Books) toBind(uid types.UID, node string, at claim.Place) (out *corev1.
 			err = fmt.Errorf("the pod %s has its place on %s, not on %s", p.key, p.node, node)
 		case Claims(p.object) && !at.Same(p.claim()):
 			err = fmt.Errorf("the pod %s has other GPUs of %s by now", p.key, node)
-		case Claims(p.object) && !p.claimed:
+		case Claims(p.object) && !p.claimed, place.Number != number:
 			err = fmt.Errorf("the pod %s has lost its place meanwhile: the claims of its gang are to be looked at again", p.key)
 		default:
 			p.sent = true

@@ -172,7 +172,7 @@ func (b *Books) gather(ctx context.Context, uid types.UID, at claim.Place) error
 		if Claims(p.object) {
 			s.claims[uid] = at
 			p.claimed, p.claimError = true, ""
-		} else if g.written() {
+		} else if g.claims == 0 || g.written() {
 			return
 		}
 		if !p.wrote {

@@ -171,7 +171,7 @@ func TestAGangThatIsHalfBoundGetsTheRestOfItsPlace(t *testing.T) {
 func (c *cluster) bindAlone(p *corev1.Pod, node string) {
 	c.t.Helper()
 	c.b.locked(func(s *state) { s.pods[p.UID].claimed = true })
-	binding, err := c.b.toBind(p.UID, node, c.placeOf(p))
+	binding, err := c.b.toBind(p.UID, node, c.placeOf(p), c.number(p))
 	require.NoError(c.t, err)
 	_, err = c.b.post(c.t.Context(), binding)
 	require.NoError(c.t, err)
@@ -183,6 +183,12 @@ func (c *cluster) placeOf(p *corev1.Pod) claim.Place {
 	c.b.mu.Lock()
 	defer c.b.mu.Unlock()
 	return c.b.state.pods[p.UID].claim()
+}
+
+// number is that of a pod's place.
+func (c *cluster) number(p *corev1.Pod) uint64 {
+	at, _ := c.b.Place(p.UID)
+	return at.Number
 }
 
 // An allocation can't be changed, so that what is new stands beside it.
@@ -397,6 +403,50 @@ func TestAPodWithoutAClaimWaitsForTheClaimsOfItsGang(t *testing.T) {
 	c.wait(b, api.Bound)
 }
 
+// Its gang lost its place while it waited, and it has one on the same node again.
+func TestAPodWithoutAClaimThatHasANewPlaceWaitsAgain(t *testing.T) {
+	c := newCluster(t, twoTeams)
+	plain := c.create(newPod("p1", spec("A", 5, "g:2:2")))
+	b := c.create(claiming(newPod("p2", spec("A", 5, "g:2:2"))))
+	node := c.place(plain)
+	c.place(b)
+	first := make(chan error, 1)
+	go func() { first <- c.b.Bind(t.Context(), plain.UID, node) }()
+	c.eventually(func() (waits bool) {
+		c.b.locked(func(s *state) { waits = s.pods[plain.UID].wrote })
+		return waits
+	})
+	c.b.mu.Lock()
+	s := c.b.state
+	s.takeBack(s.pods[b.UID].gang, "it wasn't bound")
+	s.try(s.pods[plain.UID].gang)
+	now, ok := s.places.get(plain.UID)
+	c.b.mu.Unlock()
+	require.True(t, ok)
+	require.Equal(t, node, now.Node)
+	require.ErrorContains(t, <-first, "has lost its place meanwhile")
+	assert.Empty(t, c.pod(plain).Spec.NodeName)
+}
+
+// Others have waited for its claim.
+func TestAPodThatSomeoneElseBindsKeepsItsGangFromWaiting(t *testing.T) {
+	c := newCluster(t, twoTeams)
+	a := c.create(claiming(newPod("p1", spec("A", 5, "g:2:2"))))
+	b := c.create(claiming(newPod("p2", spec("A", 5, "g:2:2"))))
+	node := c.place(a)
+	at := c.place(b)
+	first := make(chan error, 1)
+	go func() { first <- c.b.Bind(t.Context(), a.UID, node) }()
+	c.eventually(func() (claimed bool) {
+		c.b.locked(func(s *state) { claimed = s.pods[a.UID].claimed })
+		return claimed
+	})
+	bound := c.pod(b).DeepCopy()
+	bound.Spec.NodeName = at
+	require.NoError(t, c.client.Tracker().Update(corev1.SchemeGroupVersion.WithResource("pods"), bound, "jobs"))
+	require.NoError(t, <-first)
+}
+
 func TestAGangIsBoundWithoutAPodThatGoesMeanwhile(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	a := c.create(claiming(newPod("p1", spec("A", 5, "g:2:2"))))
@@ -485,7 +535,7 @@ func TestAPodThatHasItsPlaceAgainWaitsForTheClaimsOfItsGangAgain(t *testing.T) {
 	require.NoError(t, <-gathered)
 	c.place(b)
 	require.Equal(t, node, c.place(a))
-	_, err := c.b.toBind(a.UID, node, c.placeOf(a))
+	_, err := c.b.toBind(a.UID, node, c.placeOf(a), c.number(a))
 	require.ErrorContains(t, err, "has lost its place meanwhile")
 
 	// It has another place when its claim is written.

@@ -188,7 +188,7 @@ func TestOnlyTheGPUsThatANodeReallyHasAreUsed(t *testing.T) {
 		return api.Node{}
 	}
 	tell("a0", `{"devices":[{"index":0,"healthy":true,"model":"G"},{"index":7,"healthy":true}]}`)
-	tell("a1", `{"devices":[{"index":0,"healthy":false},{"index":1,"healthy":true}]}`)
+	tell("a1", `{"devices":[{"index":0,"healthy":false,"reason":"XID 79: gone"},{"index":1,"healthy":true}]}`)
 	tell("b0", `{"devices":`)
 	tell("b1", `{"devices":[{"index":0,"healthy":true},{"index":1,"healthy":true}]}`)
 	c.eventually(func() bool { return report("b1").Reported })
@@ -199,7 +199,7 @@ func TestOnlyTheGPUsThatANodeReallyHasAreUsed(t *testing.T) {
 	assert.Empty(t, report("b0").Missing, "what can't be read changes nothing")
 	said := strings.Join(c.said(), "\n")
 	assert.Contains(t, said, "Warning DifferentGPUs GPUs [1] of the configuration are not there; GPUs [7] are not in the configuration and not used")
-	assert.Contains(t, said, "Warning DifferentGPUs GPUs [0] are not healthy")
+	assert.Contains(t, said, "Warning DifferentGPUs GPUs [0] are not healthy; GPU 0: XID 79: gone")
 	assert.Contains(t, said, "can't be read")
 	_, metrics := c.ask(http.MethodGet, "/metrics", nil)
 	assert.Contains(t, metrics, `pai_scheduler_node_gpus_different{kind="missing",node="a0"} 1`)
@@ -212,4 +212,16 @@ func TestOnlyTheGPUsThatANodeReallyHasAreUsed(t *testing.T) {
 	for i := range pods.Items {
 		assert.Contains(t, []string{"b0", "b1"}, pods.Items[i].Spec.NodeName)
 	}
+
+	// Who waits for them hears what is wrong.
+	for i := range pods.Items {
+		c.delete(&pods.Items[i])
+	}
+	c.run(newPod("other", spec("B", 5, "other:1:2")))
+	c.waits(c.create(newPod("waits1", spec("A", 5, "waits:2:2"))))
+	c.waits(c.create(newPod("waits2", spec("A", 5, "waits:2:2"))))
+	var why api.Why
+	c.get("/v1/why/A/waits", &why)
+	assert.Equal(t, "BadNodes", why.Explanation.Code)
+	assert.Contains(t, why.Sentence, "a0: GPUs [1] of the configuration are not there; GPUs [7] are not in the configuration and not used; a1: GPU 0: XID 79: gone.")
 }

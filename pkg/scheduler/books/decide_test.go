@@ -321,7 +321,8 @@ func TestAPlaceIsKeptWhileItIsNotKnownWhetherThePodIsBound(t *testing.T) {
 func TestABindingWhoseAnswerWasLostIsDone(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	p := c.create(newPod("p", spec("A", 5, "g:1:2")))
-	binding, err := c.b.toBind(p.UID, c.place(p), claim.Place{})
+	node := c.place(p)
+	binding, err := c.b.toBind(p.UID, node, claim.Place{}, c.number(p))
 	require.NoError(t, err)
 	for range 2 { // the second finds it bound
 		known, err := c.b.post(t.Context(), binding)

@@ -119,7 +119,7 @@ func (b *Books) lost(pod *corev1.Pod, what string) {
 		if p == nil || p.lost {
 			return
 		}
-		p.lost = true
+		p.lost, p.told = true, "" // it may be the second time
 		b.count.lost.Inc()
 		s.log.Warn("a claim was lost", "pod", p.key, "what", what)
 		s.tell(p, corev1.EventTypeWarning, api.ReasonClaimLost, what)
@@ -129,6 +129,8 @@ func (b *Books) lost(pod *corev1.Pod, what string) {
 // contradicted takes the node of a pod out of service whose claim says something else than the books. The claim says so from then on, so
 // that the next leader, whose books are made of claims, does the same.
 func (b *Books) contradicted(pod *corev1.Pod, at, there claim.Place) {
+	var rejected []types.UID
+	var why string
 	b.locked(func(s *state) {
 		if p := s.pods[pod.UID]; p != nil && p.state == api.Bound {
 			delete(s.claims, p.uid) // it may have what it says, or what the books say
@@ -138,8 +140,17 @@ func (b *Books) contradicted(pod *corev1.Pod, at, there claim.Place) {
 			}
 			s.ignore(p, p.doubt)
 			s.todo(task{doubt, p.uid})
+			for _, uid := range s.places.uids() {
+				// Others may have their place there, and not be bound yet.
+				if q := s.pods[uid]; q != nil && q.gang != nil && q.state == api.Binding && !q.sent && q.node == p.node {
+					reason := fmt.Sprintf("%s is closed: %s", p.node, p.reason)
+					rejected, why = append(rejected, s.takeBack(q.gang, reason)...), reason
+				}
+			}
 		}
 	})
+	b.queue.Reject(rejected, why)
+	b.signal()
 }
 
 func sameGPUs(a, b claim.Place) bool { return a.Node == b.Node && slices.Equal(a.Indices, b.Indices) }

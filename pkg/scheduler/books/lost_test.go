@@ -10,8 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/openpai/paictl/pkg/scheduler/api"
@@ -128,7 +130,7 @@ func TestALostClaimIsToldOnceHoweverLongItTakesToWriteItAgain(t *testing.T) {
 			require.ErrorContains(t, c.b.reclaim(t.Context(), p.UID), "etcd is away")
 		}
 		said := strings.Join(c.said(), "\n")
-		assert.Equal(t, 1, strings.Count(said, "Warning ClaimLost"), "%d: %s", i, said)
+		assert.Equal(t, 1, strings.Count(said, "Warning ClaimLost"), "%d: %s", i, said) // the second time as well
 		assert.Equal(t, 1, strings.Count(said, "etcd is away"), "%d: %s", i, said)
 		_, metrics := c.ask(http.MethodGet, "/metrics", nil)
 		assert.Contains(t, metrics, lost)
@@ -136,4 +138,59 @@ func TestALostClaimIsToldOnceHoweverLongItTakesToWriteItAgain(t *testing.T) {
 		away = false
 		require.NoError(t, c.b.reclaim(t.Context(), p.UID))
 	}
+}
+
+// A pod that had its place there when that came out might get the GPUs that the other has.
+func TestNothingIsBoundToANodeThatAContradictionHasClosed(t *testing.T) {
+	c := newCluster(t, twoTeams)
+	p := c.run(claiming(newPod("p", spec("A", 5, "p:1:1"))))
+	q := c.create(claiming(newPod("q", spec("A", 5, "q:1:1"))))
+	node := c.place(q)
+	require.Equal(t, p.Spec.NodeName, node)
+	c.contradict(p)
+	require.NoError(t, c.b.reclaim(t.Context(), p.UID))
+	c.wait(p, api.Ignored)
+	require.Error(t, c.b.Bind(t.Context(), q.UID, node))
+	assert.Contains(t, c.queue.rejected, q.UID)
+	assert.NotEqual(t, node, c.place(q))
+}
+
+func TestAContradictionIsWrittenAlsoWhereSomeoneElseWritesAtTheSameTime(t *testing.T) {
+	c := newCluster(t, twoTeams)
+	p := c.run(claiming(newPod("p", spec("A", 5, "p:1:1"))))
+	first := true
+	c.client.PrependReactor("patch", "resourceclaims", func(clienttesting.Action) (bool, runtime.Object, error) {
+		was := first
+		first = false
+		return was, nil, apierrors.NewConflict(schema.GroupResource{Group: "resource.k8s.io", Resource: "resourceclaims"}, "c", errors.New("the object has been modified"))
+	})
+	c.contradict(p)
+	require.NoError(t, c.b.reclaim(t.Context(), p.UID))
+	c.eventually(func() bool { return c.claim(p).Annotations[claim.DoubtKey] != "" })
+}
+
+// The agent hands out what is its own, whatever else is on a claim.
+func TestDevicesOfOtherDriversHideNoContradiction(t *testing.T) {
+	c := newCluster(t, twoTeams)
+	p := c.run(claiming(newPod("p", spec("A", 5, "p:1:1"))))
+	forged := c.claim(p).DeepCopy()
+	forged.Status.Allocation.Devices.Results = append(forged.Status.Allocation.Devices.Results,
+		resourceapi.DeviceRequestAllocationResult{Request: "nic", Driver: "nic.example.org", Pool: "p", Device: "nic0"})
+	_, err := c.client.ResourceV1().ResourceClaims("jobs").UpdateStatus(t.Context(), forged, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	require.NoError(t, c.b.reclaim(t.Context(), p.UID))
+	assert.Equal(t, api.Bound, c.state(p), "its GPUs are the same")
+	c.contradict(p)
+	require.NoError(t, c.b.reclaim(t.Context(), p.UID))
+	c.wait(p, api.Ignored)
+}
+
+// contradict has the claim of a pod with one of two GPUs name the other.
+func (c *cluster) contradict(p *corev1.Pod) {
+	c.t.Helper()
+	forged := c.claim(p).DeepCopy()
+	device := &forged.Status.Allocation.Devices.Results[0].Device
+	*device = map[string]string{"gpu-0": "gpu-1", "gpu-1": "gpu-0"}[*device]
+	_, err := c.client.ResourceV1().ResourceClaims("jobs").UpdateStatus(c.t.Context(), forged, metav1.UpdateOptions{})
+	require.NoError(c.t, err)
 }

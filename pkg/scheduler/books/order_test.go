@@ -129,3 +129,24 @@ func TestOpportunisticGangsStartThoughGuaranteedOnesAreLookedAtAllTheTime(t *tes
 	}
 	assert.Fail(t, "it never starts")
 }
+
+// With each pass comes a gang that none of the others is like, and more than a pass looks at.
+func TestOpportunisticGangsStartThoughGuaranteedOnesComeFasterThanTheyAreLookedAt(t *testing.T) {
+	c := newCluster(t, twoTeams)
+	c.run(newPod("full", spec("A", 9, "full:1:2")))
+	c.run(newPod("full2", spec("A", 9, "full2:1:2")))
+	c.b.share = 1
+	come := func(name string) { c.create(own(newPod(name, spec("A", 5, name+":1:2")))) }
+	come("first0")
+	come("first1")
+	o := c.create(own(newPod("o", spec("B", -1, "o:1:2"))))
+	for pass := range 2 * mostSecond {
+		come(fmt.Sprint("g", pass))
+		c.b.Decide()
+		if _, ok := c.b.Place(o.UID); ok {
+			t.Logf("after %d passes", pass+1)
+			return
+		}
+	}
+	assert.Fail(t, "it never starts, beside two idle nodes")
+}

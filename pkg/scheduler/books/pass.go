@@ -123,9 +123,12 @@ func (s *state) look(p *pass, g *gang, of turn) (queue.Attempt, []*corev1.Pod) {
 	return s.try(g)
 }
 
+// mostSecond is in how many passes in a row opportunistic gangs wait for guaranteed ones at most.
+const mostSecond = 8
+
 // second reports whether opportunistic gangs have to wait in a pass: guaranteed ones that it hasn't come to could start on what is free, and would
-// end them again. They wait until each virtual cluster's were looked at once since they had their turn themselves, and not until all are looked
-// at in one pass: where gangs come all the time that would be never.
+// end them again. They wait until each virtual cluster's were all looked at once since they had their turn themselves, and not until that is so in
+// one pass; nor for many passes: where gangs come faster than they are looked at it would be for ever.
 func (s *state) second(p *pass) bool {
 	if p.known {
 		return p.second
@@ -139,7 +142,8 @@ func (s *state) second(p *pass) bool {
 	for of := range p.left {
 		p.second = p.second || of.guaranteed && !s.whole[of]
 	}
-	if !p.second {
+	if s.seconds++; !p.second || s.seconds > mostSecond {
+		p.second, s.seconds = false, 0
 		clear(s.whole)
 	}
 	return p.second

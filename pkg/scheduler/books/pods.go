@@ -148,6 +148,7 @@ func latest(known, obj *corev1.Pod) *corev1.Pod {
 
 func (s *state) markBound(p *pod) {
 	p.state, p.reason, p.sent = api.Bound, "", false
+	p.gang.gather() // a leader before may have bound it, while others wait for its claim
 	s.places.remove(p.uid)
 	p.gang.refusals, p.gang.calm, p.unbound = 0, time.Time{}, 0
 	if Claims(p.object) {

@@ -55,6 +55,8 @@ type state struct {
 	goesOn map[turn]bool
 	// whole are the turns of guaranteed gangs that were all looked at since opportunistic ones had theirs.
 	whole map[turn]bool
+	// seconds is in how many passes these have waited for that.
+	seconds int
 	// reserves is how long a guaranteed gang waits before what becomes free is held for it; negative: for ever. reserving are
 	// the gangs for which it is.
 	reserves  time.Duration
@@ -140,6 +142,8 @@ type gang struct {
 	// searched is the epoch in which no place was found for it, and attempt what that says; 0: it wasn't looked for.
 	searched uint64
 	attempt  queue.Attempt
+	// claims is how many of its pods expect their GPUs in a claim.
+	claims int
 	// gathered is closed when the claims of all its pods are written that are to be bound; nil while none waits for that.
 	gathered chan struct{}
 	// unpermitted is the index of a pod that kube-scheduler can't bind yet, or where to look for one; unwritten that of one whose claim
@@ -241,6 +245,9 @@ func (s *state) parse(p *pod) {
 	})
 	p.gang.pods = slices.Insert(p.gang.pods, at, p)
 	p.gang.arrived, p.gang.searched = s.now(), 0
+	if Claims(p.object) {
+		p.gang.claims++
+	}
 }
 
 // remove forgets a pod and gives its cells back.
@@ -270,6 +277,9 @@ func (s *state) leaveGang(p *pod) {
 		return
 	}
 	g.pods = slices.DeleteFunc(g.pods, func(o *pod) bool { return o == p })
+	if Claims(p.object) {
+		g.claims--
+	}
 	g.gather()
 	if len(g.pods) == 0 {
 		delete(s.gangs, g.gangKey)

@@ -2,6 +2,7 @@ package books
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -87,10 +88,40 @@ func (s *state) waitingSentence(g *gang, w *api.Why) string {
 	case s.now().Before(g.calm) || slices.ContainsFunc(g.pods, func(p *pod) bool { return p.trial != "" || p.could != "" }):
 		text = g.first().reason // the core knows nothing of what kube-scheduler says
 	}
+	if w.Explanation.Code == "BadNodes" {
+		text += s.badNodes()
+	}
 	if text = s.holding(g, text); w.QueueLength > 1 {
 		text = fmt.Sprintf("%s; number %d of %s", strings.TrimSuffix(text, "."), w.Position, plural.Of(w.QueueLength, "waiting gang"))
 	}
 	return text
+}
+
+// badNodes says which nodes can't be used, whole or in part, and why: the first few.
+func (s *state) badNodes() string {
+	const most = 3
+	var bad []string
+	for _, name := range slices.Sorted(maps.Keys(s.nodes)) {
+		n := s.nodes[name]
+		why := n.reason
+		if n.healthy {
+			why = strings.Join(n.report.Why, ", ")
+			if why == "" && len(n.report.Missing)+len(n.report.Unhealthy) > 0 {
+				why = difference(&n.report)
+			}
+		}
+		if why != "" {
+			bad = append(bad, name+": "+why)
+		}
+	}
+	if len(bad) == 0 {
+		return ""
+	}
+	text := " " + strings.Join(bad[:min(most, len(bad))], "; ")
+	if len(bad) > most {
+		text += fmt.Sprintf("; and %s", plural.Of(len(bad)-most, "more node"))
+	}
+	return text + "."
 }
 
 func runningSentence(status *cell.GangStatus) string {

@@ -217,6 +217,9 @@ func (w *work) patch(ctx context.Context, obj *corev1.Pod, annotations map[strin
 	} else {
 		_, err = w.b.client.CoreV1().Pods(obj.Namespace).Patch(ctx, obj.Name, types.MergePatchType, patch, metav1.PatchOptions{})
 	}
+	if claimed && apierrors.IsConflict(err) {
+		return err // someone wrote it at the same time, or it is another one by now: the next try finds out
+	}
 	if err != nil {
 		return ignoreGone(fmt.Errorf("write the place of %s: %w", podKey(obj), err))
 	}

@@ -167,7 +167,11 @@ func (s *Scheduler) tryFree(t target, r *Request, suggested Nodes) *plan {
 			return s.finish(g, nil)
 		}
 		// Bad or unoffered hardware is in the way: look elsewhere.
-		blocked = append(blocked, t.space.blockUnbound(spots, false)...)
+		for i := range spots {
+			if t.space.isNowhere(spots[i].node) {
+				blocked = append(blocked, t.space.blockRoot(t.space.rootOf(spots[i].node))...)
+			}
+		}
 	}
 	return nil
 }
@@ -175,24 +179,11 @@ func (s *Scheduler) tryFree(t target, r *Request, suggested Nodes) *plan {
 // mapTries is how often virtual cells are looked for that hardware can be found for.
 const mapTries = 4
 
-// blockUnbound takes those preassigned cells out of the search that were chosen, and for which no hardware was found; all: every one that is
-// bound to none.
-func (sp *space) blockUnbound(spots []spot, all bool) (out []int32) {
-	block := func(node int32) {
-		n := &sp.view.nodes[node]
-		if root := sp.leaves[n.lo].root; root.bound == nil && !n.blocked {
-			out = append(out, sp.blockRoot(root)...)
-		}
-	}
-	for i := range spots {
-		block(spots[i].node)
-	}
-	if all {
-		for i := range sp.view.nodes {
-			block(int32(i))
-		}
-	}
-	return out
+func (sp *space) rootOf(node int32) *vcell { return sp.leaves[sp.view.nodes[node].lo].root }
+
+// isNowhere reports whether a node that can be searched lies in a preassigned cell that is bound to no hardware.
+func (sp *space) isNowhere(node int32) bool {
+	return sp.rootOf(node).bound == nil && !sp.view.nodes[node].blocked
 }
 
 // blockRoot takes all nodes of a preassigned cell out of the search.

@@ -28,8 +28,7 @@ func (s *Scheduler) tryPreempt(t target, r *Request, suggested Nodes) *plan {
 	for i := range mapTries {
 		best, spots := s.preemptSome(t, r, suggested, false)
 		if best == nil && spots != nil {
-			// Virtual cells that are nowhere yet cost no one anything, and where they can't be had hide those that do.
-			blocked = append(blocked, sp.blockUnbound(spots, i == mapTries-2)...)
+			blocked = append(blocked, sp.blockUnbound(spots, i)...)
 			continue
 		}
 		if best == nil || len(best.victims) == 0 || !sp.hasLazy(r.Priority) {
@@ -42,6 +41,42 @@ func (s *Scheduler) tryPreempt(t target, r *Request, suggested Nodes) *plan {
 		return best
 	}
 	return nil
+}
+
+// blockUnbound takes virtual nodes out of the search that are bound to no hardware: they cost no one anything, and where no hardware is found
+// for them they hide those that do. At the first try it is one of those that were chosen, then half of them, since others of them may have
+// been found some; at last all that there are.
+func (sp *space) blockUnbound(spots []spot, try int) (out []int32) {
+	var chosen []int32
+	add := func(node int32) {
+		n := &sp.view.nodes[node]
+		if !n.blocked && sp.machineOf(n) == nil && !slices.Contains(chosen, node) {
+			chosen = append(chosen, node)
+		}
+	}
+	if try < mapTries-2 {
+		for i := len(spots) - 1; i >= 0; i-- {
+			add(spots[i].node)
+		}
+		if n := len(chosen); n > 0 {
+			chosen = chosen[:max(1, (n+1)/2*min(try, 1))]
+		}
+	} else {
+		for i := range sp.view.nodes {
+			if n := &sp.view.nodes[i]; !n.blocked && sp.machineOf(n) == nil {
+				chosen = append(chosen, int32(i))
+			}
+		}
+	}
+	for _, node := range chosen {
+		if sp.isNowhere(node) {
+			out = append(out, sp.blockRoot(sp.rootOf(node))...)
+		} else if !sp.view.nodes[node].blocked {
+			sp.view.block(node, true)
+			out = append(out, node)
+		}
+	}
+	return out
 }
 
 // preemptSome chooses among all gangs of lower priority, or among those that accept a downgrade. spots are what was chosen.

@@ -205,3 +205,30 @@ func TestAGangThatMayRunOnOneNodeOnlyEndsALowerPriorityThere(t *testing.T) {
 		})
 	}
 }
+
+// Some of the virtual cells that are nowhere yet can be had, and some can't.
+func TestAGangThatMayRunOnSomeNodesEndsNoMoreThanItNeeds(t *testing.T) {
+	s := freshScheduler(t, quads(4, VirtualCluster{Name: "A", Cells: []Virtual{{"NODE", 4}}}))
+	mustRun(t, s, flatGang("A", "v1", 1, 1, 4))
+	mustRun(t, s, flatGang("A", "v2", 1, 1, 4))
+	n1, n2 := s.pods["v1a"].gang.slots[0].at.Node, s.pods["v2a"].gang.slots[0].at.Node
+	idle := slices.DeleteFunc(slices.Clone(s.Nodes()), func(n string) bool { return n == n1 || n == n2 })
+	r := flatGang("A", "high", 5, 2, 4)
+	r.OnlySuggested = true
+	for name, offered := range map[string][]string{"both and an idle one": {n1, n2, idle[0]}, "one and an idle one": {n1, idle[1]}} {
+		d := s.Schedule("high", r, Filtering, only(offered...))
+		require.Equal(t, Preempt, d.Result, "%s: %s", name, d.Reason)
+		assert.Len(t, killed(d.Victims), 1, name)
+	}
+}
+
+// The preassigned cell is bound, and one of its nodes isn't.
+func TestAGangThatMayRunOnOneNodeOfARackEndsALowerPriorityThere(t *testing.T) {
+	s := freshScheduler(t, rackOf(2, 2, VirtualCluster{Name: "A", Cells: []Virtual{{"RACK", 1}}}))
+	mustRun(t, s, flatGang("A", "low", 1, 1, 2))
+	r := flatGang("A", "high", 5, 1, 2)
+	r.OnlySuggested = true
+	d := s.Schedule("high", r, Filtering, only(s.pods["lowa"].gang.slots[0].at.Node))
+	require.Equal(t, Preempt, d.Result, d.Reason)
+	assert.Equal(t, []string{"low"}, killed(d.Victims))
+}

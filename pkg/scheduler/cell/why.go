@@ -203,7 +203,11 @@ func (s *Scheduler) whyWait(e *Explanation, r *Request, targets []target) {
 		e.Sentence = fmt.Sprintf("The gang would fit, and opportunistic gangs are held back for a while since guaranteed ones had to preempt some; %d %ss are idle.", e.FreeGPUs, unit)
 	case e.FreeGPUs < e.GPUs && e.FreeGPUs+bad >= e.GPUs:
 		e.Code = "BadNodes"
-		e.Sentence = fmt.Sprintf("%s has %d %ss free for the gang's %d; %d more are on bad nodes.", where, e.FreeGPUs, unit, e.GPUs, bad)
+		more := "1 more is"
+		if bad > 1 {
+			more = fmt.Sprintf("%d more are", bad)
+		}
+		e.Sentence = fmt.Sprintf("%s has %d %ss free for the gang's %d; %s on bad nodes.", where, e.FreeGPUs, unit, e.GPUs, more)
 	case e.FreeGPUs < e.GPUs:
 		e.Code = "NoCapacity"
 		e.Sentence = fmt.Sprintf("%s has %d of %d %ss free for priority %d, and the gang wants %d.", where, e.FreeGPUs, e.OwnedGPUs, unit, r.Priority, e.GPUs)

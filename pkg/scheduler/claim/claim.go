@@ -162,7 +162,9 @@ func Read(c *resourceapi.ResourceClaim) (pod types.UID, at Place, err error) {
 	for _, r := range c.Status.Allocation.Devices.Results {
 		index, ok := DeviceIndex(r.Device)
 		switch {
-		case r.Driver != Driver || !ok:
+		case r.Driver != Driver:
+			continue // as the agent does: it is another driver's
+		case !ok:
 			return "", Place{}, fmt.Errorf("claim %s/%s has the device %s of %s, which is no GPU", c.Namespace, c.Name, r.Device, r.Driver)
 		case at.Node != "" && at.Node != r.Pool:
 			return "", Place{}, fmt.Errorf("claim %s/%s has devices of %s and of %s", c.Namespace, c.Name, at.Node, r.Pool)
