@@ -70,7 +70,7 @@ func newDriver(node string, gpus *monitor, f folders, log *slog.Logger, fatal fu
 	if d.specs, err = cdi.NewCache(cdi.WithSpecDirs(f.cdi), cdi.WithAutoRefresh(false)); err != nil {
 		return nil, err
 	}
-	if err := d.removeLeftSpecs(); err != nil {
+	if err := errors.Join(d.removeLeftSpecs(), d.removeLeftNotices()); err != nil {
 		return nil, err
 	}
 	for _, r := range d.records.of {

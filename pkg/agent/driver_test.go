@@ -17,6 +17,7 @@ import (
 	"tags.cncf.io/container-device-interface/pkg/cdi"
 
 	"github.com/openpai/paictl/pkg/agent/gpu"
+	"github.com/openpai/paictl/pkg/agent/notice"
 	"github.com/openpai/paictl/pkg/scheduler/claim"
 )
 
@@ -226,6 +227,21 @@ func TestTheAgentKnowsAfterItsStartWhatItHandedOut(t *testing.T) {
 	assert.NoFileExists(t, filepath.Join(m.folders.cdi, specName("a")))
 	_, err = m.prepare(claimOf("b", "gpu-3"))
 	require.NoError(t, err)
+}
+
+func TestNoticesGoWithTheirClaims(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	_, err := m.prepare(claimOf("a", "gpu-3"))
+	require.NoError(t, err)
+	require.FileExists(t, filepath.Join(m.noticeFolder("a"), notice.File))
+	r := m.Driver.records.all()[0]
+	m.end("a")
+	assert.NoDirExists(t, m.noticeFolder("a"))
+	require.NoError(t, m.notify(r)) // whoever tells it was at it
+	m.notifyAll(t.Context())
+	m.restart(8)
+	assert.NoDirExists(t, m.noticeFolder("a"))
 }
 
 // A GPU that is gone keeps only its own claim from running.

@@ -38,9 +38,9 @@ type monitor struct {
 	// blind says why nothing is known, "" if it is; since then.
 	blind      string
 	blindSince time.Time
-	grew       bool // a GPU came, and no one was told
+	news       bool // a GPU came, or an error that makes none sick, and no one was told
 	seen       bool // a report has come
-	// changed is closed when a GPU comes, becomes sick or well.
+	// changed is closed when a GPU comes, becomes sick or well, or reports an error.
 	changed chan struct{}
 }
 
@@ -104,12 +104,12 @@ func (m *monitor) see(r *gpu.Report) {
 		if s == nil {
 			s = &slot{Index: m.number(g.Index), UUID: g.UUID}
 			m.slots[g.Bus] = s
-			m.grew = true
+			m.news = true
 			m.log.Info("a GPU was found", "gpu", s.Index, "bus", g.Bus, "model", g.Model, "uuid", g.UUID)
 		}
 		if g.UUID != "" && s.UUID != g.UUID {
 			m.log.Info("a GPU was exchanged", "gpu", s.Index, "bus", g.Bus, "uuid", g.UUID, "was", s.UUID)
-			*s, m.grew = slot{Index: s.Index, UUID: g.UUID}, true
+			*s, m.news = slot{Index: s.Index, UUID: g.UUID}, true
 		}
 		g.Index = s.Index
 		if g.Lost && g.UUID == "" {
@@ -161,6 +161,7 @@ func (m *monitor) event(e gpu.Event) {
 		s.XID, s.At, s.Boot, s.last = 0, time.Time{}, "", 0
 		return
 	}
+	m.news = true // for its container
 	x := gpu.FindXID(e.XID)
 	m.log.Warn("a GPU reports an error", "gpu", s.Index, "error", x.String())
 	s.last = e.XID
@@ -194,8 +195,8 @@ func (m *monitor) unseen(why error) {
 
 // judge finds out who is sick.
 func (m *monitor) judge() {
-	changed := m.grew
-	m.grew = false
+	changed := m.news
+	m.news = false
 	for _, s := range m.slots {
 		reason, since := m.sickness(s)
 		if reason == s.reason {
@@ -278,7 +279,7 @@ func (d *device) memoryFailed() bool {
 	return false
 }
 
-// devices are those of the machine, also lost ones, by their numbers. more is closed when one of them becomes sick or well, or another comes.
+// devices are those of the machine, also lost ones, by their numbers. more is closed when there is news of one of them, or another comes.
 func (m *monitor) devices() (out []device, more <-chan struct{}) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

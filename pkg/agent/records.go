@@ -125,6 +125,13 @@ func (r *records) all() []*record {
 	return slices.Collect(maps.Values(r.of))
 }
 
+// known reports whether there is a record of a claim.
+func (r *records) known(uid types.UID) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.of[uid] != nil
+}
+
 func (r *records) remove(uid types.UID) error {
 	if err := os.Remove(r.file(uid)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

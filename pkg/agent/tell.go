@@ -54,10 +54,30 @@ func (d *Driver) notify(r *record) error {
 // notifyAll tells the containers of all claims.
 func (d *Driver) notifyAll(ctx context.Context) {
 	for _, r := range d.records.all() {
-		if err := d.notify(r); err != nil {
+		err := d.notify(r)
+		if !d.records.known(r.UID) {
+			err = os.RemoveAll(d.noticeFolder(r.UID)) // it has ended meanwhile
+		}
+		if err != nil {
 			d.log.ErrorContext(ctx, "a container can't be told how its GPUs do", "claim", r.Namespace+"/"+r.Name, "err", err)
 		}
 	}
+}
+
+// removeLeftNotices removes folders of claims that have ended.
+func (d *Driver) removeLeftNotices() error {
+	entries, err := os.ReadDir(d.notices)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if !d.records.known(types.UID(e.Name())) {
+			if err := os.RemoveAll(filepath.Join(d.notices, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 const (
@@ -146,19 +166,30 @@ func (d *Driver) tellNode(ctx context.Context, client kubernetes.Interface) erro
 	return nil
 }
 
-// tellEvery is how often the Node is written again though nothing has changed: someone may have changed it.
-const tellEvery = 5 * time.Minute
+const (
+	// tellEvery is how often the Node is written again though nothing has changed: someone may have changed it.
+	tellEvery = 5 * time.Minute
+	// breath is how long after news the next are told, at least: a GPU that breaks may report thousands of errors.
+	breath = 500 * time.Millisecond
+)
 
 // tell tells everybody of each change until ctx ends.
 func (d *Driver) tell(ctx context.Context, client kubernetes.Interface, publish func(context.Context) error) {
 	const first, most = time.Second, time.Minute
 	pause := first
+	var said string // to Kubernetes
+	var at time.Time
 	for ctx.Err() == nil {
-		_, changed := d.gpus.devices()
+		gpus, changed := d.gpus.devices()
 		d.notifyAll(ctx)
-		err := publish(ctx)
-		if err == nil {
-			err = d.tellNode(ctx, client)
+		var err error
+		if now := summary(gpus); now != said || time.Since(at) >= tellEvery {
+			if err = publish(ctx); err == nil {
+				err = d.tellNode(ctx, client)
+			}
+			if said, at = now, time.Now(); err != nil {
+				said = ""
+			}
 		}
 		wait := tellEvery
 		if err != nil {
@@ -170,7 +201,20 @@ func (d *Driver) tell(ctx context.Context, client kubernetes.Interface, publish 
 		select {
 		case <-ctx.Done():
 		case <-changed:
+			select {
+			case <-ctx.Done():
+			case <-time.After(breath):
+			}
 		case <-time.After(wait):
 		}
 	}
+}
+
+// summary is what Kubernetes is told of GPUs.
+func summary(gpus []device) string {
+	var b strings.Builder
+	for _, g := range gpus {
+		fmt.Fprintf(&b, "%d %q %q %q %q\n", g.Index, g.Bus, g.UUID, g.Model, g.reason)
+	}
+	return b.String()
 }

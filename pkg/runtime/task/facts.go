@@ -48,7 +48,7 @@ func (t *task) facts(e *rules.Exit) {
 	if t.role.GPU == 0 {
 		return
 	}
-	if gpus, ok := t.told(); ok {
+	if gpus, ok := t.toldAtLast(); ok {
 		t.gpuFacts(e, gpus)
 		return // the driver's own tool knows no more, isn't in every image, and hangs on a broken GPU
 	}

@@ -2,7 +2,9 @@ package task
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/openpai/paictl/pkg/agent/notice"
 	"github.com/openpai/paictl/pkg/runtime/rules"
@@ -27,6 +29,29 @@ func (t *task) told() ([]notice.GPU, bool) {
 		t.journal.Printf("what the machine says of the task's GPUs can't be read: %v", err)
 	}
 	return told.GPUs, ok
+}
+
+const (
+	// settle is how long a program that has failed may be ahead of what the machine says of its GPUs: both hear of a GPU that breaks at
+	// the same time.
+	settle = 1500 * time.Millisecond
+	// settleLook is how often it is looked whether it has come.
+	settleLook = 50 * time.Millisecond
+)
+
+// toldAtLast is told, once something is wrong with a GPU, or nothing has been for a while.
+func (t *task) toldAtLast() ([]notice.GPU, bool) {
+	limit := settle
+	if t.Settle > 0 {
+		limit = t.Settle
+	}
+	for end := time.Now().Add(limit); ; time.Sleep(settleLook) {
+		gpus, ok := t.told()
+		wrong := slices.ContainsFunc(gpus, func(g notice.GPU) bool { return g.Reason != "" || g.Uncorrected })
+		if !ok || wrong || time.Now().After(end) {
+			return gpus, ok
+		}
+	}
 }
 
 // gpuFacts takes what the agent says for how the program ended.

@@ -32,7 +32,7 @@ func factsWith(t *testing.T, file string) (e rules.Exit, said string, asked bool
 		require.NoError(t, os.WriteFile(filepath.Join(folder, notice.File), []byte(file), 0o644))
 	}
 	var out bytes.Buffer
-	task := &task{Options: Options{GPUs: folder}, role: &spec.Role{GPU: 1}, environ: os.Environ(),
+	task := &task{Options: Options{GPUs: folder, Settle: time.Millisecond}, role: &spec.Role{GPU: 1}, environ: os.Environ(),
 		journal: journal.Open(&out, filepath.Join(t.TempDir(), "runtime.log"), time.Now)}
 	e.Code = 1
 	task.facts(&e)
@@ -62,6 +62,20 @@ func TestWhatTheAgentSaysOfGPUsCountsAndNvidiaSMIIsNotAsked(t *testing.T) {
 			assert.False(t, asked)
 		})
 	}
+}
+
+// The program hears of it no later than the agent.
+func TestAFaultThatIsToldAMomentAfterTheProgramFailed(t *testing.T) {
+	folder := t.TempDir()
+	require.NoError(t, notice.Write(folder, notice.GPUs{GPUs: []notice.GPU{{Index: 3, UUID: "GPU-b"}}}))
+	time.AfterFunc(200*time.Millisecond, func() {
+		_ = notice.Write(folder, notice.GPUs{GPUs: []notice.GPU{{Index: 3, UUID: "GPU-b", Reason: "XID 79: gone"}}})
+	})
+	task := &task{Options: Options{GPUs: folder, Settle: time.Minute}, role: &spec.Role{GPU: 1}, environ: os.Environ(),
+		journal: journal.Open(&bytes.Buffer{}, filepath.Join(t.TempDir(), "runtime.log"), time.Now)}
+	e := rules.Exit{Code: 1}
+	task.facts(&e)
+	assert.Equal(t, "GPU 3 (GPU-b): XID 79: gone", e.GPUFault)
 }
 
 func TestNvidiaSMIIsAskedWhereNoAgentSaysAnythingThatCanBeRead(t *testing.T) {

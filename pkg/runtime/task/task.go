@@ -34,6 +34,8 @@ type Options struct {
 	Now  func() time.Time
 	// GPUs is the folder where the machine's agent tells of the container's GPUs; notice.Folder where it is "".
 	GPUs string
+	// Settle is how long a failed program may be ahead of what the agent tells; 0 means a second and a half.
+	Settle time.Duration
 }
 
 // defaultGrace is for specs that say nothing.
