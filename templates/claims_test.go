@@ -66,6 +66,10 @@ func TestClaimsOfGPUsAreTheSchedulersOwn(t *testing.T) {
 	_, err = as("system:kube-scheduler").UpdateStatus(ctx, other, metav1.UpdateOptions{})
 	require.NoError(t, err)
 
+	none := &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: "none"}}
+	_, err = as("ann").Create(ctx, none, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	require.NoError(t, err, "a claim of nothing")
+
 	ended := got.DeepCopy()
 	ended.Status = resourceapi.ResourceClaimStatus{}
 	got, err = as(controllersAccount).UpdateStatus(ctx, ended, metav1.UpdateOptions{})
@@ -97,11 +101,14 @@ func TestNoOneMakesTemplatesOfClaimsOfGPUs(t *testing.T) {
 		"exactly": {resourceapi.DeviceRequest{Name: "d", Exactly: one(claim.Class)}, true},
 		"one of several": {resourceapi.DeviceRequest{Name: "d", FirstAvailable: []resourceapi.DeviceSubRequest{
 			{Name: "a", DeviceClassName: "nics"}, {Name: "b", DeviceClassName: claim.Class}}}, true},
+		"nothing":          {resourceapi.DeviceRequest{}, false},
 		"of another class": {resourceapi.DeviceRequest{Name: "d", Exactly: one("nics")}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			template := &resourceapi.ResourceClaimTemplate{ObjectMeta: metav1.ObjectMeta{Name: "t"}}
-			template.Spec.Spec.Devices.Requests = []resourceapi.DeviceRequest{test.request}
+			if test.request.Name != "" {
+				template.Spec.Spec.Devices.Requests = []resourceapi.DeviceRequest{test.request}
+			}
 			var err error
 			create := func(ctx context.Context) (bool, error) {
 				_, err = clientAs(t, c, "ann").ResourceV1().ResourceClaimTemplates("default").Create(ctx, template, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
