@@ -28,7 +28,11 @@ func (s *Scheduler) tryPreempt(t target, r *Request, suggested Nodes) *plan {
 	for i := range mapTries {
 		best, spots := s.preemptSome(t, r, suggested, false)
 		if best == nil && spots != nil {
-			blocked = append(blocked, sp.blockUnbound(spots, i)...)
+			more := sp.blockUnbound(spots, i)
+			if len(more) == 0 {
+				return nil // it would be the same again
+			}
+			blocked = append(blocked, more...)
 			continue
 		}
 		if best == nil || len(best.victims) == 0 || !sp.hasLazy(r.Priority) {
