@@ -83,6 +83,9 @@ e2e=$(go list ./... | grep '/test/e2e' || true)
 rest=$(go list -f '{{.ImportPath}} {{.Dir}}' ./... | grep -v '/test/e2e')
 # The race detector makes a package several times as slow: it runs where there may be races.
 concurrent=$(echo "$rest" | bin/concurrent)
+# Packages with C are nothing to the go command without its compiler.
+withC=$(CGO_ENABLED=1 go list ./... | grep -vxF "$(go list ./...)" || true)
+[ -n "$race" ] || skip "packages with C, which need gcc: $(echo $withC)"
 # Tests of whole programs mostly wait, and those of pkg/cluster take the longest: they come first, so that others run beside them.
 first='/test/|/pkg/cluster$'
 concurrent=$(echo "$concurrent" | grep -E "$first"; echo "$concurrent" | grep -vE "$first")
@@ -144,7 +147,7 @@ say "go test $race"
 # two things at once: they run without.
 scripted='TestScripts(OnAServer|WithTasks)?'
 # shellcheck disable=SC2086
-CGO_ENABLED=${race:+1} bin/gotest $race -p 4 -skip "^$scripted\$" -vet=off -timeout 45m $concurrent || status=$?
+CGO_ENABLED=${race:+1} bin/gotest $race -p 4 -skip "^$scripted\$" -vet=off -timeout 45m $concurrent ${race:+$withC} || status=$?
 # golangci-lint doesn't take another go.mod.
 check "go vet of pai-scheduler" plugin vet
 check "go test of pai-scheduler" plugin test -vet=off -timeout 5m
