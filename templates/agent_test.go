@@ -72,6 +72,7 @@ func TestAnAgentWritesHowTheGPUsOfItsOwnMachineDoAndNothingElse(t *testing.T) {
 	for body, says := range map[string]string{
 		`{"metadata":{"annotations":{"x":"z"}}}`:                            "and nothing else",
 		`{"metadata":{"annotations":{"x":null}}}`:                           "and nothing else",
+		`{"metadata":{"annotations":{"empty":""}}}`:                         "and nothing else",
 		`{"metadata":{"annotations":{"more":"z"}}}`:                         "and nothing else",
 		`{"metadata":{"labels":{"node-role.kubernetes.io/master":""}}}`:     "and nothing else",
 		`{"metadata":{"finalizers":["a.example/b"]}}`:                       "and nothing else",
@@ -87,6 +88,13 @@ func TestAnAgentWritesHowTheGPUsOfItsOwnMachineDoAndNothingElse(t *testing.T) {
 	for body, says := range map[string]string{
 		`{"status":{"conditions":[{"type":"Ready","status":"False"}]}}`:         "and nothing else",
 		`{"status":{"conditions":[{"type":"DiskPressure","status":"True"}]}}`:   "and nothing else",
+		`{"status":{"daemonEndpoints":{"kubeletEndpoint":{"Port":6666}}}}`:      "and nothing else",
+		`{"status":{"images":[{"names":["a"],"sizeBytes":1}]}}`:                 "and nothing else",
+		`{"status":{"nodeInfo":{"kubeletVersion":"v9"}}}`:                       "and nothing else",
+		`{"status":{"volumesAttached":[{"name":"x","devicePath":"y"}]}}`:        "and nothing else",
+		`{"status":{"volumesInUse":["x"]}}`:                                     "and nothing else",
+		`{"status":{"phase":"Terminated"}}`:                                     "and nothing else",
+		`{"status":{"runtimeHandlers":[{"name":"x"}]}}`:                         "and nothing else",
 		`{"status":{"capacity":{"cpu":"64"}}}`:                                  "and nothing else",
 		`{"status":{"addresses":[{"type":"InternalIP","address":"10.0.0.1"}]}}`: "and nothing else",
 	} {

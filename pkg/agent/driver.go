@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/Masterminds/semver/v3"
 	resourceapi "k8s.io/api/resource/v1"
@@ -40,7 +41,9 @@ type Driver struct {
 	cdi   string
 	// notices is the folder with what containers are told of their GPUs, in a folder for each claim.
 	notices string
-	log     *slog.Logger
+	// noticing guards the files there: the latest is written last, and none for a claim that has ended.
+	noticing sync.Mutex
+	log      *slog.Logger
 	// fatal ends the agent.
 	fatal func(error)
 }
@@ -219,10 +222,10 @@ func (d *Driver) UnprepareResourceClaims(ctx context.Context, claims []kubeletpl
 			err = d.specs.RemoveSpec(specName(c.UID))
 		}
 		if err == nil {
-			err = os.RemoveAll(d.noticeFolder(c.UID))
+			err = d.records.remove(c.UID)
 		}
 		if err == nil {
-			err = d.records.remove(c.UID)
+			err = d.forget(c.UID)
 		}
 		if err != nil {
 			d.log.ErrorContext(ctx, "claim not ended", "claim", c.String(), "err", err)

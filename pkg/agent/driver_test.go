@@ -55,7 +55,7 @@ func reportOf(gpus int) *gpu.Report {
 	for i := range int32(gpus) {
 		out.GPUs = append(out.GPUs, gpu.GPU{
 			Index: i, Bus: busOf(i), UUID: fmt.Sprintf("SIM-n1-%d", i), Model: "A100", Memory: 80 << 30, Simulated: true,
-			Files: gpu.SimulatedFiles(i), Values: map[string]float64{gpu.Temperature: 34},
+			Files: gpu.SimulatedFiles(i), Values: map[string]float64{gpu.Temperature: 34, gpu.DoubleBitVolatile: 0, gpu.RowRemapFailed: 0},
 		})
 	}
 	return out

@@ -3,6 +3,7 @@ package agent
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -63,6 +64,9 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 			continue // what it measured is over
 		}
 		for _, name := range slices.Sorted(maps.Keys(g.Values)) {
+			if !measurement.MatchString(name) || name == gpu.XIDErrors {
+				continue
+			}
 			kind := prometheus.GaugeValue
 			if counts(name) {
 				kind = prometheus.CounterValue
@@ -77,6 +81,9 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	}
 	out <- prometheus.MustNewConstMetric(m.state, prometheus.GaugeValue, sighted)
 }
+
+// measurement are names of what pai-nvml reads. Others could be no names, or those of the agent's own.
+var measurement = regexp.MustCompile(`^DCGM_FI_[A-Z0-9_]+$`)
 
 // counts reports whether a measurement only grows.
 func counts(name string) bool {

@@ -75,6 +75,9 @@ func openMonitor(file, boot string, log *slog.Logger, now func() time.Time) (*mo
 	if err := json.Unmarshal(data, &m.slots); err != nil {
 		return nil, fmt.Errorf("%s: %w; remove it, which numbers the GPUs anew", file, err)
 	}
+	if m.slots == nil {
+		m.slots = map[string]*slot{}
+	}
 	for bus, s := range m.slots {
 		if s == nil {
 			delete(m.slots, bus)
@@ -99,13 +102,22 @@ func (m *monitor) see(r *gpu.Report) {
 		if g.Bus == "" {
 			g.Bus = g.UUID // a library that doesn't tell it
 		}
+		if g.Bus == "" || there[g.Bus] {
+			continue // a lost one that says nothing, or one that is there twice
+		}
 		there[g.Bus] = true
 		s := m.slots[g.Bus]
+		if s == nil && len(m.slots) == mostGPUs {
+			continue
+		}
 		if s == nil {
 			s = &slot{Index: m.number(g.Index), UUID: g.UUID}
 			m.slots[g.Bus] = s
 			m.news = true
 			m.log.Info("a GPU was found", "gpu", s.Index, "bus", g.Bus, "model", g.Model, "uuid", g.UUID)
+		}
+		if s.UUID == "" {
+			s.UUID = g.UUID
 		}
 		if g.UUID != "" && s.UUID != g.UUID {
 			m.log.Info("a GPU was exchanged", "gpu", s.Index, "bus", g.Bus, "uuid", g.UUID, "was", s.UUID)
@@ -116,6 +128,14 @@ func (m *monitor) see(r *gpu.Report) {
 			was := s.gpu
 			was.Lost = true
 			g = was
+		}
+		for _, name := range []string{gpu.DoubleBitVolatile, gpu.RowRemapFailed} {
+			// What couldn't be read this time is as before.
+			if was, ok := s.gpu.Values[name]; ok && g.Values != nil {
+				if _, read := g.Values[name]; !read {
+					g.Values[name] = was
+				}
+			}
 		}
 		s.gpu = g
 	}
@@ -137,7 +157,7 @@ func (m *monitor) number(wanted int32) int32 {
 	for _, s := range m.slots {
 		taken[s.Index] = true
 	}
-	if !taken[wanted] {
+	if wanted >= 0 && !taken[wanted] {
 		return wanted
 	}
 	for i := int32(0); ; i++ {
@@ -146,6 +166,9 @@ func (m *monitor) number(wanted int32) int32 {
 		}
 	}
 }
+
+// mostGPUs is far more than any machine has.
+const mostGPUs = 1024
 
 // mostXIDs is how many errors of a GPU are kept: one that breaks may report thousands.
 const mostXIDs = 32
@@ -157,16 +180,18 @@ func (m *monitor) event(e gpu.Event) {
 		return
 	}
 	if e.XID == 0 {
+		if s.XID == 0 && s.last == 0 {
+			return
+		}
 		m.log.Info("a GPU was reset", "gpu", s.Index)
 		s.XID, s.At, s.Boot, s.last = 0, time.Time{}, "", 0
 		return
 	}
-	m.news = true // for its container
 	x := gpu.FindXID(e.XID)
 	m.log.Warn("a GPU reports an error", "gpu", s.Index, "error", x.String())
-	s.last = e.XID
+	s.last, m.news = e.XID, true // for its container
 	s.xids = append(s.xids[max(0, len(s.xids)-mostXIDs+1):], e)
-	if x.Sick() && s.XID == 0 {
+	if x.Sick() && (s.XID == 0 || x.Action == gpu.Restart) {
 		s.XID, s.At, s.Boot = e.XID, e.At, m.boot
 	}
 }
@@ -285,9 +310,7 @@ func (m *monitor) devices() (out []device, more <-chan struct{}) {
 	defer m.mu.Unlock()
 	for _, s := range m.slots {
 		d := device{s.gpu, s.reason, s.since, s.last, slices.Clone(s.xids)}
-		if d.Index, d.UUID = s.Index, cmp.Or(d.UUID, s.UUID); s.XID != 0 {
-			d.xid = s.XID
-		}
+		d.Index, d.UUID, d.xid = s.Index, cmp.Or(d.UUID, s.UUID), cmp.Or(s.last, s.XID)
 		d.Values = maps.Clone(d.Values)
 		out = append(out, d)
 	}

@@ -2,12 +2,14 @@ package agent
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -170,6 +172,57 @@ func TestGPUsKeepTheirNumbers(t *testing.T) {
 	assert.Empty(t, m.sick())
 }
 
+func TestReportsThatMakeNoSense(t *testing.T) {
+	t.Parallel()
+	m := newMonitor(t)
+	m.see(reportOf(4))
+	m.see(report(func(r *gpu.Report) {
+		r.GPUs[1] = gpu.GPU{Lost: true} // it says nothing any more
+		r.GPUs = append(r.GPUs, r.GPUs[0], gpu.GPU{Index: -7, Bus: "x", UUID: "x", Values: map[string]float64{"": 1, gpu.XIDErrors: 7, "pai_gpu_sick": 1}})
+		r.GPUs[4].UUID = "twice"
+	}))
+	gpus, _ := m.devices()
+	require.Len(t, gpus, 5)
+	assert.Equal(t, []string{"SIM-n1-0", "SIM-n1-1"}, []string{gpus[0].UUID, gpus[1].UUID})
+	assert.Equal(t, int32(4), gpus[4].Index)
+	assert.Equal(t, map[int32]string{1: "it is lost: it doesn't answer; restart the machine"}, m.sick())
+	d := newMachine(t).Driver
+	d.gpus = m
+	registry := prometheus.NewPedanticRegistry()
+	require.NoError(t, registry.Register(newMetrics(d)))
+	_, err := registry.Gather()
+	require.NoError(t, err)
+	for i := range 2 * mostGPUs {
+		m.see(&gpu.Report{GPUs: []gpu.GPU{{Bus: fmt.Sprint(i), UUID: fmt.Sprint(i)}}})
+	}
+	gpus, _ = m.devices()
+	assert.Len(t, gpus, mostGPUs)
+}
+
+func TestWhatCouldNotBeReadHealsNothing(t *testing.T) {
+	t.Parallel()
+	m := newMonitor(t)
+	m.see(report(func(r *gpu.Report) { r.GPUs[1].Values[gpu.DoubleBitVolatile] = 1 }))
+	require.Len(t, m.sick(), 1)
+	m.see(report(func(r *gpu.Report) { delete(r.GPUs[1].Values, gpu.DoubleBitVolatile) }))
+	assert.Len(t, m.sick(), 1)
+	m.see(reportOf(4))
+	assert.Empty(t, m.sick())
+}
+
+func TestTheWorseOfTwoErrorsCounts(t *testing.T) {
+	t.Parallel()
+	m := newMonitor(t)
+	m.see(report(func(r *gpu.Report) {
+		for _, xid := range []int{48, 79, 48, 31} {
+			r.Events = append(r.Events, gpu.Event{Bus: busOf(1), At: time.Now(), XID: xid})
+		}
+	}))
+	assert.Contains(t, m.sick()[1], "XID 79")
+	gpus, _ := m.devices()
+	assert.Equal(t, 31, gpus[1].xid, "the last one")
+}
+
 func TestADriverThatDoesNotAnswerMakesAllSickAfterAWhile(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -206,7 +259,10 @@ func TestAFileOfGPUsThatCantBeRead(t *testing.T) {
 	_, err := openMonitor(file, "b", slog.New(slog.DiscardHandler), time.Now)
 	require.ErrorContains(t, err, file)
 	require.ErrorContains(t, err, "remove it")
-	require.NoError(t, os.WriteFile(file, []byte(`{"a":null}`), 0o600))
-	_, err = openMonitor(file, "b", slog.New(slog.DiscardHandler), time.Now)
-	assert.NoError(t, err)
+	for _, text := range []string{`{"a":null}`, `null`} {
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+		m, err := openMonitor(file, "b", slog.New(slog.DiscardHandler), time.Now)
+		require.NoError(t, err)
+		m.see(reportOf(1))
+	}
 }

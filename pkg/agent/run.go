@@ -120,6 +120,7 @@ func run(ctx context.Context, o *options, client kubernetes.Interface, l net.Lis
 	if err := helper.PublishResources(ctx, d.resources()); err != nil {
 		return fmt.Errorf("publish the GPUs: %w", err)
 	}
+	go d.tellContainers(ctx)
 	go d.tell(ctx, client, func(ctx context.Context) error { return helper.PublishResources(ctx, d.resources()) })
 	known, _ := gpus.devices()
 	log.InfoContext(ctx, "serving", "node", o.node, "gpus", len(known), "claims", len(d.records.all()))

@@ -27,8 +27,20 @@ import (
 // noticeFolder is where the containers of a claim find what they are told.
 func (d *Driver) noticeFolder(uid types.UID) string { return filepath.Join(d.notices, string(uid)) }
 
-// notify tells the containers of a claim how their GPUs do.
+// forget removes what the containers of a claim were told.
+func (d *Driver) forget(uid types.UID) error {
+	d.noticing.Lock()
+	defer d.noticing.Unlock()
+	return os.RemoveAll(d.noticeFolder(uid))
+}
+
+// notify tells the containers of a claim how their GPUs do, unless it has ended.
 func (d *Driver) notify(r *record) error {
+	d.noticing.Lock()
+	defer d.noticing.Unlock()
+	if !d.records.known(r.UID) {
+		return nil
+	}
 	folder := d.noticeFolder(r.UID)
 	// 0755: programs in containers run as any user. No one but this claim's containers gets the folder.
 	if err := os.MkdirAll(folder, 0o755); err != nil {
@@ -54,11 +66,7 @@ func (d *Driver) notify(r *record) error {
 // notifyAll tells the containers of all claims.
 func (d *Driver) notifyAll(ctx context.Context) {
 	for _, r := range d.records.all() {
-		err := d.notify(r)
-		if !d.records.known(r.UID) {
-			err = os.RemoveAll(d.noticeFolder(r.UID)) // it has ended meanwhile
-		}
-		if err != nil {
+		if err := d.notify(r); err != nil {
 			d.log.ErrorContext(ctx, "a container can't be told how its GPUs do", "claim", r.Namespace+"/"+r.Name, "err", err)
 		}
 	}
@@ -170,10 +178,32 @@ const (
 	// tellEvery is how often the Node is written again though nothing has changed: someone may have changed it.
 	tellEvery = 5 * time.Minute
 	// breath is how long after news the next are told, at least: a GPU that breaks may report thousands of errors.
-	breath = 500 * time.Millisecond
+	breath = 200 * time.Millisecond
 )
 
-// tell tells everybody of each change until ctx ends.
+// tellContainers tells the containers of all claims of each change until ctx ends. It waits for no API server.
+func (d *Driver) tellContainers(ctx context.Context) {
+	for ctx.Err() == nil {
+		_, changed := d.gpus.devices()
+		d.notifyAll(ctx)
+		d.pause(ctx, changed, tellEvery)
+	}
+}
+
+// pause waits for a change, and a moment more, or for a while.
+func (d *Driver) pause(ctx context.Context, changed <-chan struct{}, while time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-changed:
+		select {
+		case <-ctx.Done():
+		case <-time.After(breath):
+		}
+	case <-time.After(while):
+	}
+}
+
+// tell tells Kubernetes of each change until ctx ends.
 func (d *Driver) tell(ctx context.Context, client kubernetes.Interface, publish func(context.Context) error) {
 	const first, most = time.Second, time.Minute
 	pause := first
@@ -181,14 +211,13 @@ func (d *Driver) tell(ctx context.Context, client kubernetes.Interface, publish 
 	var at time.Time
 	for ctx.Err() == nil {
 		gpus, changed := d.gpus.devices()
-		d.notifyAll(ctx)
 		var err error
-		if now := summary(gpus); now != said || time.Since(at) >= tellEvery {
+		if now := summary(gpus); at.IsZero() || now != said || time.Since(at) >= tellEvery {
 			if err = publish(ctx); err == nil {
 				err = d.tellNode(ctx, client)
 			}
 			if said, at = now, time.Now(); err != nil {
-				said = ""
+				at = time.Time{}
 			}
 		}
 		wait := tellEvery
@@ -198,15 +227,7 @@ func (d *Driver) tell(ctx context.Context, client kubernetes.Interface, publish 
 		} else {
 			pause = first
 		}
-		select {
-		case <-ctx.Done():
-		case <-changed:
-			select {
-			case <-ctx.Done():
-			case <-time.After(breath):
-			}
-		case <-time.After(wait):
-		}
+		d.pause(ctx, changed, wait)
 	}
 }
 

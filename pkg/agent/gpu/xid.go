@@ -35,6 +35,7 @@ func xids() []XID {
 		{38, "the driver's firmware failed", Look},
 		{43, "a program's work was stopped after an error of its own", None},
 		{45, "a program's work was cleaned up", None},
+		{46, "it stopped processing", Reset},
 		{48, "its memory has an error that can't be corrected", Reset},
 		{61, "its internal controller stopped", Reset},
 		{62, "its internal controller halted", Reset},
@@ -54,6 +55,7 @@ func xids() []XID {
 		{121, "its link to the processor had an error that was corrected", Look},
 		{140, "its memory has an error that wasn't recovered from", Reset},
 		{143, "it couldn't be initialised", Reset},
+		{154, "the driver says what it needs to recover; its log has it", Look},
 	}
 }
 

@@ -25,6 +25,9 @@ const waitForEvents = 500
 type Collector struct {
 	lib    nvml.Interface
 	events nvml.EventSet
+	// buses are those of GPUs by their numbers: one that is lost doesn't tell its own any more.
+	buses map[int]string
+	last  []gpu.GPU
 	// watched are GPUs whose errors the library tells, by their buses.
 	watched map[string]bool
 	// simulated says which files stand for a GPU that isn't there; nil where they are.
@@ -37,7 +40,7 @@ func New(lib nvml.Interface) (*Collector, error) {
 	if r := lib.Init(); r != nvml.SUCCESS {
 		return nil, fmt.Errorf("open NVIDIA's management library: %w", explain(lib, r))
 	}
-	c := &Collector{lib: lib, watched: map[string]bool{}, now: time.Now}
+	c := &Collector{lib: lib, watched: map[string]bool{}, buses: map[int]string{}, now: time.Now}
 	set, r := lib.EventSetCreate()
 	if r != nvml.SUCCESS {
 		return nil, fmt.Errorf("listen for errors of GPUs: %w", explain(lib, r))
@@ -66,8 +69,12 @@ func (c *Collector) Watch(ctx context.Context, every time.Duration, send func(*g
 	for ctx.Err() == nil {
 		report, err := c.report()
 		if err != nil {
+			if len(events) > 0 {
+				_ = send(&gpu.Report{GPUs: c.last, Events: events}) // they are told once
+			}
 			return err
 		}
+		c.last = report.GPUs
 		report.Events, events = events, nil
 		if err := send(report); err != nil {
 			return err
@@ -84,8 +91,12 @@ func (c *Collector) Watch(ctx context.Context, every time.Duration, send func(*g
 // wait returns errors that GPUs have reported, and none after a while.
 func (c *Collector) wait() (out []gpu.Event, err error) {
 	limit := uint32(waitForEvents)
-	for {
+	for len(out) < mostEvents {
 		e, r := c.events.Wait(limit)
+		switch {
+		case r != nvml.SUCCESS && len(out) > 0:
+			return out, nil // what it is comes again
+		}
 		switch r {
 		case nvml.SUCCESS:
 		case nvml.ERROR_TIMEOUT:
@@ -100,13 +111,17 @@ func (c *Collector) wait() (out []gpu.Event, err error) {
 		if e.EventType == nvml.EventTypeXidCriticalError {
 			event := gpu.Event{At: c.now().UTC(), XID: int(e.EventData)}
 			if e.Device != nil {
-				event.Bus = busOf(e.Device)
+				event.Bus = c.busOf(e.Device)
 			}
 			out = append(out, event)
 		}
 		limit = 0 // what else there is at once
 	}
+	return out, nil
 }
+
+// mostEvents are told at a time.
+const mostEvents = 100
 
 // report asks all GPUs.
 func (c *Collector) report() (*gpu.Report, error) {
@@ -135,6 +150,10 @@ func (c *Collector) report() (*gpu.Report, error) {
 // ask asks a GPU.
 func (c *Collector) ask(index int32, d nvml.Device) gpu.GPU {
 	g := gpu.GPU{Index: index, Bus: busOf(d), Values: map[string]float64{}}
+	if g.Bus == "" {
+		g.Bus = c.buses[int(index)]
+	}
+	c.buses[int(index)] = g.Bus
 	uuid, r := d.GetUUID()
 	g.UUID, g.Lost = uuid, r == nvml.ERROR_GPU_IS_LOST || r == nvml.ERROR_UNKNOWN
 	if name, r := d.GetName(); r == nvml.SUCCESS {
@@ -146,9 +165,11 @@ func (c *Collector) ask(index int32, d nvml.Device) gpu.GPU {
 		file := fmt.Sprintf("/dev/nvidia%d", minor)
 		g.Files = []gpu.File{{Host: file, Container: file}}
 	}
-	if node, r := d.GetNumaNodeId(); r == nvml.SUCCESS && node >= 0 {
-		numa := int64(node)
-		g.NUMA = &numa
+	if c.has("nvmlDeviceGetNumaNodeId") {
+		if node, r := d.GetNumaNodeId(); r == nvml.SUCCESS && node >= 0 {
+			numa := int64(node)
+			g.NUMA = &numa
+		}
 	}
 	if m, r := d.GetMemoryInfo(); r == nvml.SUCCESS {
 		g.Memory = m.Total
@@ -165,6 +186,23 @@ func (c *Collector) ask(index int32, d nvml.Device) gpu.GPU {
 		}
 	}
 	return g
+}
+
+// has reports whether the library has a function. To call one that it hasn't ends the program.
+func (c *Collector) has(symbol string) bool {
+	return c.lib.Extensions().LookupSymbol(symbol) == nil
+}
+
+// busOf is the PCI address of a GPU, also where it is lost.
+func (c *Collector) busOf(d nvml.Device) string {
+	if bus := busOf(d); bus != "" {
+		return bus
+	}
+	index, r := d.GetIndex()
+	if r != nvml.SUCCESS {
+		return ""
+	}
+	return c.buses[index]
 }
 
 // busOf is the PCI address of a GPU, as Linux writes it.
@@ -196,8 +234,13 @@ func (c *Collector) measure(d nvml.Device, values map[string]float64) {
 	set(gpu.SMClock, float64(clock), r)
 	clock, r = d.GetClockInfo(nvml.CLOCK_MEM)
 	set(gpu.MemoryClock, float64(clock), r)
-	reasons, r := d.GetCurrentClocksEventReasons()
-	set(gpu.ClockReasons, float64(reasons), r)
+	if c.has("nvmlDeviceGetCurrentClocksEventReasons") {
+		reasons, r := d.GetCurrentClocksEventReasons()
+		set(gpu.ClockReasons, float64(reasons), r)
+	} else {
+		reasons, r := d.GetCurrentClocksThrottleReasons() //nolint:staticcheck // its name in drivers before 535
+		set(gpu.ClockReasons, float64(reasons), r)
+	}
 	replays, r := d.GetPcieReplayCounter()
 	set(gpu.PCIeReplays, float64(replays), r)
 	for name, kind := range map[string]struct {
@@ -212,11 +255,13 @@ func (c *Collector) measure(d nvml.Device, values map[string]float64) {
 		n, r := d.GetTotalEccErrors(kind.bits, kind.counter)
 		set(name, float64(n), r)
 	}
-	corrected, uncorrected, pending, failed, r := d.GetRemappedRows()
-	set(gpu.RowsRemapped, float64(corrected), r)
-	set(gpu.RowsRemappedUncorr, float64(uncorrected), r)
-	set(gpu.RowRemapPending, flag(pending), r)
-	set(gpu.RowRemapFailed, flag(failed), r)
+	if c.has("nvmlDeviceGetRemappedRows") {
+		corrected, uncorrected, pending, failed, r := d.GetRemappedRows()
+		set(gpu.RowsRemapped, float64(corrected), r)
+		set(gpu.RowsRemappedUncorr, float64(uncorrected), r)
+		set(gpu.RowRemapPending, flag(pending), r)
+		set(gpu.RowRemapFailed, flag(failed), r)
+	}
 	for link := range nvml.NVLINK_MAX_LINKS {
 		if on, r := d.GetNvLinkState(link); r != nvml.SUCCESS || on != nvml.FEATURE_ENABLED {
 			continue

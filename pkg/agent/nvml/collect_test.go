@@ -99,9 +99,12 @@ func TestFaultsAreToldAsOfRealGPUs(t *testing.T) {
 	m := watch(t, "A100")
 	at := time.Now()
 	m.set(map[int32]gpu.Fault{1: {XID: 79, Lost: true, At: at}, 2: {ECC: 3}, 3: {Hot: true}})
-	r := m.eventually(t, func(r *gpu.Report) bool { return len(r.Events) > 0 })
-	require.Len(t, r.Events, 1)
-	assert.Equal(t, []any{"0000:02:00.0", 79}, []any{r.Events[0].Bus, r.Events[0].XID})
+	tells := func(xid int) func(*gpu.Report) bool {
+		return func(r *gpu.Report) bool {
+			return slices.ContainsFunc(r.Events, func(e gpu.Event) bool { return e.Bus == "0000:02:00.0" && e.XID == xid })
+		}
+	}
+	r := m.eventually(t, tells(79))
 	assert.WithinDuration(t, at, r.Events[0].At, 20*time.Second)
 	assert.True(t, r.GPUs[1].Lost)
 	assert.Empty(t, r.GPUs[1].Values)
@@ -112,11 +115,6 @@ func TestFaultsAreToldAsOfRealGPUs(t *testing.T) {
 	assert.Empty(t, r.Events, "it is told once")
 
 	m.set(map[int32]gpu.Fault{1: {XID: 79, Lost: true, At: at.Add(time.Second)}})
-	tells := func(xid int) func(*gpu.Report) bool {
-		return func(r *gpu.Report) bool {
-			return slices.ContainsFunc(r.Events, func(e gpu.Event) bool { return e.Bus == "0000:02:00.0" && e.XID == xid })
-		}
-	}
 	m.eventually(t, tells(79)) // it happened again
 	m.set(nil)
 	r = m.eventually(t, tells(0))
@@ -187,6 +185,50 @@ func TestALostGPUKeepsTheOthersFromNothing(t *testing.T) {
 		return nil
 	})
 	require.ErrorIs(t, err, end)
+}
+
+// Drivers tell them once.
+func TestNoErrorIsLostWhereTheLibraryFails(t *testing.T) {
+	t.Parallel()
+	waits, counts := 0, 0
+	c, err := New(fake(func(l *mock.Interface, s *mock.EventSet) {
+		s.WaitFunc = func(uint32) (nvml.EventData, nvml.Return) {
+			if waits++; waits == 1 {
+				return nvml.EventData{EventType: nvml.EventTypeXidCriticalError, EventData: 48}, nvml.SUCCESS
+			}
+			return nvml.EventData{}, nvml.ERROR_UNKNOWN
+		}
+		l.DeviceGetCountFunc = func() (int, nvml.Return) {
+			if counts++; counts > 1 {
+				return 0, nvml.ERROR_UNKNOWN
+			}
+			return 0, nvml.SUCCESS
+		}
+	}))
+	require.NoError(t, err)
+	var told []int
+	err = c.Watch(t.Context(), time.Minute, func(r *gpu.Report) error {
+		for _, e := range r.Events {
+			told = append(told, e.XID)
+		}
+		return nil
+	})
+	require.Error(t, err)
+	assert.Equal(t, []int{48}, told)
+}
+
+// A GPU may report errors faster than they are read.
+func TestErrorsWithoutEndAreToldInParts(t *testing.T) {
+	t.Parallel()
+	c, err := New(fake(func(_ *mock.Interface, s *mock.EventSet) {
+		s.WaitFunc = func(uint32) (nvml.EventData, nvml.Return) {
+			return nvml.EventData{EventType: nvml.EventTypeXidCriticalError, EventData: 31}, nvml.SUCCESS
+		}
+	}))
+	require.NoError(t, err)
+	events, err := c.wait()
+	require.NoError(t, err)
+	assert.Len(t, events, mostEvents)
 }
 
 func TestTheRealLibraryIsLookedForWhereItIsSaidToBe(t *testing.T) {

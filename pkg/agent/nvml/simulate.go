@@ -95,13 +95,14 @@ func (w *simulation) next() (index int32, xid int, ok bool) {
 	defer w.mu.Unlock()
 	for i := range w.devices {
 		index := int32(i)
-		is, was := w.faults[index], w.told[index]
-		if is == was {
+		is := w.faults[index]
+		was, known := w.told[index]
+		if is == was && known {
 			continue
 		}
 		w.told[index] = is
 		if is == (gpu.Fault{}) {
-			return index, 0, true // it works again, as after a reset
+			return index, 0, true // it works, as after a reset: whatever was wrong with it may have been cleared while no one looked
 		}
 		if is.XID != 0 && (is.XID != was.XID || !is.At.Equal(was.At)) {
 			return index, is.XID, true
