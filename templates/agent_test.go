@@ -64,7 +64,7 @@ func TestAnAgentWritesHowTheGPUsOfItsOwnMachineDoAndNothingElse(t *testing.T) {
 	}), "the rules take no effect")
 
 	ctx := t.Context()
-	const sick = `{"status":{"conditions":[{"type":"GPUsSick","status":"True","reason":"Sick","message":"GPU 3: XID 79"}]}}`
+	const sick = `{"status":{"conditions":[{"type":"GPUsUnhealthy","status":"True","reason":"Unhealthy","message":"GPU 3: XID 79"}]}}`
 	require.NoError(t, patch(ctx, "gpu-1", `{"metadata":{"annotations":{"paictl.openpai.org/gpus":"{}"}}}`))
 	require.NoError(t, patch(ctx, "gpu-1", `{"metadata":{"annotations":{"paictl.openpai.org/gpus":"{\"devices\":[]}"}}}`))
 	require.NoError(t, patch(ctx, "gpu-1", sick, "status"))

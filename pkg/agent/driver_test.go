@@ -214,7 +214,7 @@ func TestTheAgentKnowsAfterItsStartWhatItHandedOut(t *testing.T) {
 	ids, err := m.prepare(claimOf("a", "gpu-3"))
 	require.NoError(t, err)
 
-	// The machine is started anew: the container runtime's folder is gone, the kubelet's is not.
+	// The machine is started again: the container runtime's folder is gone, the kubelet's is not.
 	require.NoError(t, os.RemoveAll(m.folders.cdi))
 	m.restart(8)
 	assert.Equal(t, []string{"/dev/nvidia3"}, m.files(ids), "its containers can be started again")

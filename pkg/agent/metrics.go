@@ -27,8 +27,8 @@ type metrics struct {
 
 func newMetrics(d *Driver) *metrics {
 	return &metrics{d,
-		prometheus.NewDesc("pai_gpu_sick", "1 for a GPU that gets no more jobs, 0 for one that works.", gpuLabels(), nil),
-		prometheus.NewDesc("pai_agent_sighted", "1 where the agent knows how the machine's GPUs do, 0 where the driver doesn't answer.", nil, nil)}
+		prometheus.NewDesc("pai_gpu_unhealthy", "1 for a GPU that gets no more jobs, 0 for one that works.", gpuLabels(), nil),
+		prometheus.NewDesc("pai_agent_driver_answers", "1 where the agent knows how the machine's GPUs do, 0 where the driver doesn't answer.", nil, nil)}
 }
 
 // Describe implements prometheus.Collector: what a GPU measures depends on its model.
@@ -74,12 +74,12 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 			send(prometheus.NewDesc(name, "As NVIDIA's dcgm-exporter has it.", gpuLabels(), nil), kind, g.Values[name])
 		}
 	}
-	_, blind := m.d.gpus.sighted()
-	sighted := 1.0
-	if blind != "" {
-		sighted = 0
+	_, silent := m.d.gpus.answered()
+	answered := 1.0
+	if silent != "" {
+		answered = 0
 	}
-	out <- prometheus.MustNewConstMetric(m.state, prometheus.GaugeValue, sighted)
+	out <- prometheus.MustNewConstMetric(m.state, prometheus.GaugeValue, answered)
 }
 
 // measurement are names of what pai-nvml reads. Others could be no names, or those of the agent's own.

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/openpai/paictl/pkg/agent/gpu"
+	"github.com/openpai/paictl/pkg/agent/replace"
 	"github.com/openpai/paictl/pkg/scheduler/claim"
 )
 
@@ -35,11 +36,11 @@ type monitor struct {
 	// slots are by PCI address: NVML numbers GPUs in that order, and a card that takes another's slot takes its number.
 	slots        map[string]*slot
 	driver, cuda string
-	// blind says why nothing is known, "" if it is; since then.
-	blind      string
-	blindSince time.Time
-	news       bool // a GPU came, or an error that makes none sick, and no one was told
-	seen       bool // a report has come
+	// silent says why nothing is known, "" if it is; since then.
+	silent      string
+	silentSince time.Time
+	news        bool // a GPU came, or an error that makes none sick, and no one was told
+	seen        bool // a report has come
 	// changed is closed when a GPU comes, becomes sick or well, or reports an error.
 	changed chan struct{}
 }
@@ -73,7 +74,7 @@ func openMonitor(file, boot string, log *slog.Logger, now func() time.Time) (*mo
 		return nil, err
 	}
 	if err := json.Unmarshal(data, &m.slots); err != nil {
-		return nil, fmt.Errorf("%s: %w; remove it, which numbers the GPUs anew", file, err)
+		return nil, fmt.Errorf("%s: %w; remove it; the GPUs are numbered again from the start then", file, err)
 	}
 	if m.slots == nil {
 		m.slots = map[string]*slot{}
@@ -95,7 +96,7 @@ func (m *monitor) see(r *gpu.Report) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	before := m.stored()
-	m.driver, m.cuda, m.seen, m.blind = r.Driver, r.CUDA, true, ""
+	m.driver, m.cuda, m.seen, m.silent = r.Driver, r.CUDA, true, ""
 	there := map[string]bool{}
 	for i := range r.GPUs {
 		g := r.GPUs[i]
@@ -196,8 +197,8 @@ func (m *monitor) event(e gpu.Event) {
 	}
 }
 
-// blindFor is how long nothing may be known of GPUs before that makes them sick: the program that looks at them may have to start again.
-const blindFor = 15 * time.Second
+// silentFor is how long nothing may be known of GPUs before that makes them sick: the program that looks at them may have to start again.
+const silentFor = 15 * time.Second
 
 // tick looks whether time alone has changed something.
 func (m *monitor) tick() {
@@ -210,10 +211,10 @@ func (m *monitor) tick() {
 func (m *monitor) unseen(why error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.blind == "" {
-		m.blindSince = m.now()
+	if m.silent == "" {
+		m.silentSince = m.now()
 	}
-	m.blind = why.Error()
+	m.silent = why.Error()
 	m.log.Warn("the GPUs can't be looked at", "err", why)
 	m.judge()
 }
@@ -249,9 +250,9 @@ func (m *monitor) sickness(s *slot) (string, time.Time) {
 	switch v := s.gpu.Values; {
 	case s.XID != 0:
 		return gpu.FindXID(s.XID).String(), s.At
-	case m.blind != "" && m.now().Sub(m.blindSince) >= blindFor:
-		return m.blind, m.blindSince
-	case m.blind != "":
+	case m.silent != "" && m.now().Sub(m.silentSince) >= silentFor:
+		return m.silent, m.silentSince
+	case m.silent != "":
 		return s.reason, s.since
 	case s.gpu.Lost:
 		return "it is lost: it doesn't answer; restart the machine", since
@@ -278,7 +279,7 @@ func (m *monitor) store(before string) {
 	if now == before {
 		return
 	}
-	if err := writeDurably(m.file, []byte(now)); err != nil {
+	if err := replace.Durably(m.file, []byte(now), 0o600); err != nil {
 		m.log.Error("what is known of the GPUs can't be kept", "file", m.file, "err", err)
 	}
 }
@@ -340,7 +341,7 @@ func (m *monitor) versions() (driver, cuda string) {
 func (m *monitor) first(ctx context.Context, limit time.Duration) error {
 	const every = 20 * time.Millisecond
 	for end := time.Now().Add(limit); ; {
-		seen, why := m.sighted()
+		seen, why := m.answered()
 		known, _ := m.devices()
 		switch {
 		case seen:
@@ -360,11 +361,11 @@ func (m *monitor) first(ctx context.Context, limit time.Duration) error {
 	}
 }
 
-// sighted reports whether a report has come, and if none has, why.
-func (m *monitor) sighted() (bool, string) {
+// answered reports whether a report has come, and if none has, why.
+func (m *monitor) answered() (bool, string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.seen, m.blind
+	return m.seen, m.silent
 }
 
 // bootID names the present start of a machine.

@@ -142,7 +142,7 @@ func TestWhatEndsAnErrorThatTheDriverToldOnce(t *testing.T) {
 	})
 }
 
-// NVML numbers GPUs anew where one is missing.
+// NVML numbers GPUs again from 0 where one is missing.
 func TestGPUsKeepTheirNumbers(t *testing.T) {
 	t.Parallel()
 	m := newMonitor(t)
@@ -178,7 +178,7 @@ func TestReportsThatMakeNoSense(t *testing.T) {
 	m.see(reportOf(4))
 	m.see(report(func(r *gpu.Report) {
 		r.GPUs[1] = gpu.GPU{Lost: true} // it says nothing any more
-		r.GPUs = append(r.GPUs, r.GPUs[0], gpu.GPU{Index: -7, Bus: "x", UUID: "x", Values: map[string]float64{"": 1, gpu.XIDErrors: 7, "pai_gpu_sick": 1}})
+		r.GPUs = append(r.GPUs, r.GPUs[0], gpu.GPU{Index: -7, Bus: "x", UUID: "x", Values: map[string]float64{"": 1, gpu.XIDErrors: 7, "pai_gpu_unhealthy": 1}})
 		r.GPUs[4].UUID = "twice"
 	}))
 	gpus, _ := m.devices()
@@ -231,7 +231,7 @@ func TestADriverThatDoesNotAnswerMakesAllSickAfterAWhile(t *testing.T) {
 	m.see(reportOf(4))
 	m.unseen(errors.New("the driver hasn't answered for 30s"))
 	assert.Empty(t, m.sick(), "the program that looks may have to start again")
-	now = now.Add(blindFor)
+	now = now.Add(silentFor)
 	m.tick()
 	assert.Len(t, m.sick(), 4)
 	assert.Equal(t, "the driver hasn't answered for 30s", m.sick()[2])

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/openpai/paictl/pkg/agent/replace"
 )
 
 // record is what was handed to the pod of a claim.
@@ -109,7 +111,7 @@ func (r *records) add(rec *record) error {
 		return err
 	}
 	file := r.file(rec.UID)
-	if err := writeDurably(file, data); err != nil {
+	if err := replace.Durably(file, data, 0o600); err != nil {
 		return fmt.Errorf("write %s: %w", file, err)
 	}
 	r.mu.Lock()
@@ -144,35 +146,4 @@ func (r *records) remove(uid types.UID) error {
 
 func (r *records) file(uid types.UID) string {
 	return filepath.Join(r.folder, string(uid)+recordSuffix)
-}
-
-func writeDurably(file string, data []byte) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(file), ".new-")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(f.Name())
-		}
-	}()
-	_, err = f.Write(data)
-	if err == nil {
-		err = f.Sync()
-	}
-	if e := f.Close(); err == nil {
-		err = e
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), file)
-	}
-	if err != nil {
-		return err
-	}
-	folder, err := os.Open(filepath.Dir(file))
-	if err != nil {
-		return err
-	}
-	defer func() { _ = folder.Close() }()
-	return folder.Sync()
 }

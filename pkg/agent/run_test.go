@@ -192,7 +192,7 @@ func TestTheAgentServesTheKubelet(t *testing.T) {
 	code, text = healthyAt("/metrics")
 	assert.Equal(t, http.StatusOK, code)
 	assert.Contains(t, text, `DCGM_FI_DEV_XID_ERRORS{UUID="SIM-n1-2",device="nvidia2",gpu="2",modelName="A100",namespace="agent",pci_bus_id="0000:03:00.0",pod="b"} 79`)
-	assert.Contains(t, text, `pai_gpu_sick{UUID="SIM-n1-1",device="nvidia1",gpu="1",modelName="A100",namespace="",pci_bus_id="0000:02:00.0",pod=""} 0`)
+	assert.Contains(t, text, `pai_gpu_unhealthy{UUID="SIM-n1-1",device="nvidia1",gpu="1",modelName="A100",namespace="",pci_bus_id="0000:02:00.0",pod=""} 0`)
 }
 
 func TestTheCommandLine(t *testing.T) {

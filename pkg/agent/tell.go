@@ -121,7 +121,7 @@ func (d *Driver) WatchHealthStatus(ctx context.Context, reports chan<- kubeletpl
 }
 
 // ConditionGPUs is the condition of a Node that says whether any of its GPUs is sick.
-const ConditionGPUs corev1.NodeConditionType = "GPUsSick"
+const ConditionGPUs corev1.NodeConditionType = "GPUsUnhealthy"
 
 // tellNode writes on the Node how its GPUs do: for the scheduler, and for people.
 func (d *Driver) tellNode(ctx context.Context, client kubernetes.Interface) error {
@@ -149,7 +149,7 @@ func (d *Driver) tellNode(ctx context.Context, client kubernetes.Interface) erro
 	now := metav1.NewTime(d.gpus.now())
 	c := corev1.NodeCondition{Type: ConditionGPUs, Status: corev1.ConditionFalse, Reason: "Healthy", Message: plural.Of(len(gpus), "GPU") + " of the machine work", LastHeartbeatTime: now}
 	if len(sick) > 0 {
-		c.Status, c.Reason, c.Message = corev1.ConditionTrue, "Sick", strings.Join(sick, "\n")
+		c.Status, c.Reason, c.Message = corev1.ConditionTrue, "Unhealthy", strings.Join(sick, "\n")
 	}
 	node, err := nodes.Get(ctx, d.node, metav1.GetOptions{})
 	if err != nil {
@@ -177,8 +177,8 @@ func (d *Driver) tellNode(ctx context.Context, client kubernetes.Interface) erro
 const (
 	// tellEvery is how often the Node is written again though nothing has changed: someone may have changed it.
 	tellEvery = 5 * time.Minute
-	// breath is how long after news the next are told, at least: a GPU that breaks may report thousands of errors.
-	breath = 200 * time.Millisecond
+	// newsPause is how long after news the next are told, at least: a GPU that breaks may report thousands of errors.
+	newsPause = 200 * time.Millisecond
 )
 
 // tellContainers tells the containers of all claims of each change until ctx ends. It waits for no API server.
@@ -197,7 +197,7 @@ func (d *Driver) pause(ctx context.Context, changed <-chan struct{}, while time.
 	case <-changed:
 		select {
 		case <-ctx.Done():
-		case <-time.After(breath):
+		case <-time.After(newsPause):
 		}
 	case <-time.After(while):
 	}

@@ -215,12 +215,12 @@ func TestStatusSaysWhichGPUsAreSick(t *testing.T) {
 	s := preflightSpec(t, 1)
 	of := func(status string) MachineStatus {
 		api := sectionsOf([]byte("@@ status\nmember\tyes\napi\tup\t\n" + nodeRows(t, `{"items": [{"metadata": {"name": "m1"}, "spec": {}, "status": {"conditions": [
-			{"type": "Ready", "status": "True"}, {"type": "GPUsSick", "status": "`+status+`", "message": "GPU 3: XID 79: it has fallen off the bus\nGPU 5: \"lost\""}]}}]}`)))["status"]
+			{"type": "Ready", "status": "True"}, {"type": "GPUsUnhealthy", "status": "`+status+`", "message": "GPU 3: XID 79: it has fallen off the bus\nGPU 5: \"lost\""}]}}]}`)))["status"]
 		return newStatus(s, s.Nodes, map[*Node]answer{s.Nodes[0]: api}, nil, time.Now()).Machines[0]
 	}
 	sick := of("True")
 	assert.Equal(t, StateReady, sick.State)
-	assert.Equal(t, []string{"GPUsSick"}, sick.Pressure)
+	assert.Equal(t, []string{"GPUsUnhealthy"}, sick.Pressure)
 	assert.Equal(t, `GPU 3: XID 79: it has fallen off the bus; GPU 5: "lost"`, sick.Message)
 	well := of("False")
 	assert.Empty(t, well.Pressure)

@@ -80,7 +80,7 @@ func TestTheAgentHandsOutGPUs(t *testing.T) {
 			assert.Contains(t, ok(t, "sandbox", "fault", "gpu", "--dir", a.dir, a.worker, index, what).stdout, "GPU "+index+" of "+a.worker)
 		}
 		told := func() string {
-			return a.kubectl("get node " + a.worker + ` -o jsonpath='{.metadata.annotations.paictl\.openpai\.org/gpus} {.status.conditions[?(@.type=="GPUsSick")].message}'`)
+			return a.kubectl("get node " + a.worker + ` -o jsonpath='{.metadata.annotations.paictl\.openpai\.org/gpus} {.status.conditions[?(@.type=="GPUsUnhealthy")].message}'`)
 		}
 		fault("xid=79")
 		began := time.Now()

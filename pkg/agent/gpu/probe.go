@@ -27,15 +27,15 @@ type Probe struct {
 // maxLine bounds a report: 1,024 GPUs with all their measurements.
 const maxLine = 8 << 20
 
-// Watch runs the program until ctx ends. It calls see with each report, and blind with the reason whenever there are none: once for each time
+// Watch runs the program until ctx ends. It calls see with each report, and failed with the reason whenever there are none: once for each time
 // that the program ends, or falls silent.
-func (p *Probe) Watch(ctx context.Context, see func(*Report), blind func(error)) {
+func (p *Probe) Watch(ctx context.Context, see func(*Report), failed func(error)) {
 	for ctx.Err() == nil {
-		err := p.run(ctx, see, blind)
+		err := p.run(ctx, see, failed)
 		if ctx.Err() != nil {
 			return
 		}
-		blind(err)
+		failed(err)
 		select {
 		case <-ctx.Done():
 		case <-time.After(p.Pause):
@@ -44,7 +44,7 @@ func (p *Probe) Watch(ctx context.Context, see func(*Report), blind func(error))
 }
 
 // run runs it once, and returns why it ended. Where it hangs it returns no sooner than it is gone: a second one would hang as well.
-func (p *Probe) run(ctx context.Context, see func(*Report), blind func(error)) error {
+func (p *Probe) run(ctx context.Context, see func(*Report), failed func(error)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	said := &lastLine{}
@@ -59,7 +59,7 @@ func (p *Probe) run(ctx context.Context, see func(*Report), blind func(error)) e
 		return err
 	}
 	silent := time.AfterFunc(p.Silence, func() {
-		blind(fmt.Errorf("the driver hasn't answered for %s", p.Silence))
+		failed(fmt.Errorf("the driver hasn't answered for %s", p.Silence))
 		cancel()
 	})
 	defer silent.Stop()

@@ -6,9 +6,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strconv"
 	"time"
+
+	"github.com/openpai/paictl/pkg/agent/replace"
 )
 
 // Simulated are the GPUs that a machine pretends to have.
@@ -96,19 +97,5 @@ func WriteFaults(file string, faults map[int32]Fault) error {
 	if err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(file), ".faults-")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(append(data, '\n'))
-	if e := f.Close(); err == nil {
-		err = e
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), file)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
-	}
-	return err
+	return replace.File(file, append(data, '\n'), 0o600)
 }

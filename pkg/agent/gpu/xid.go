@@ -24,7 +24,7 @@ type XID struct {
 	Action  Action
 }
 
-// Xids returns the errors that are known, by their codes. Their numbers, meanings and remedies are those of NVIDIA's "XID Errors" catalogue
+// xids returns the errors that are known, by their codes. Their numbers, meanings and remedies are those of NVIDIA's "XID Errors" catalogue
 // (docs.nvidia.com/deploy/xid-errors, read in 2026); which of them make a GPU unfit for others is ours to judge.
 func xids() []XID {
 	return []XID{

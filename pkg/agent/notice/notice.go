@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/openpai/paictl/pkg/agent/replace"
 )
 
 const (
@@ -54,22 +56,5 @@ func Write(folder string, told GPUs) error {
 	if err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(folder, ".new-")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(append(data, '\n'))
-	if err == nil {
-		err = f.Chmod(0o644) // programs in containers run as any user
-	}
-	if e := f.Close(); err == nil {
-		err = e
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), filepath.Join(folder, File))
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
-	}
-	return err
+	return replace.File(filepath.Join(folder, File), append(data, '\n'), 0o644) // programs in containers run as any user
 }
