@@ -36,7 +36,7 @@ func TestNoGPUIsGivenTwiceWhereTheControlPlaneFalters(t *testing.T) {
 	parts := slices.Collect(slices.Chunk(list, third))
 	require.Len(t, parts, 3)
 	start := func(name string) *schedulertest.Scheduler {
-		return schedulertest.Start(t, w.c, schedulertest.Options{Name: name, Namespace: namespace, Elect: true, QPS: 1000})
+		return schedulertest.Start(t, w.c, schedulertest.Options{Name: name, Namespace: namespace, Elect: true, Restart: true, QPS: 1000})
 	}
 	done := 0
 	// come makes gangs, and waits until they are bound. It returns when the first was.
@@ -62,7 +62,7 @@ func TestNoGPUIsGivenTwiceWhereTheControlPlaneFalters(t *testing.T) {
 	t.Logf("and the leader was killed: after %.1f s", come(parts[1]).Seconds())
 	leads(t, heir)
 	fast()
-	start("third") // a leader that has lost its lease ends
+	start("third") // a leader that has lost its lease ends, and the other leads meanwhile
 
 	const away = 15 * time.Second
 	back := w.away("kube-apiserver")

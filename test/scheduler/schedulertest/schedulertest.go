@@ -97,6 +97,8 @@ type Options struct {
 	Namespace string
 	// Elect makes it one of several replicas. That takes the right to have a host name of one's own.
 	Elect bool
+	// Restart starts it again wherever it ends by itself, as a kubelet does: a leader that has lost its lease ends. It takes Elect.
+	Restart bool
 	// QPS is how fast kube-scheduler asks the API server; 0 means what the chart says.
 	QPS int
 }
@@ -124,10 +126,16 @@ func Start(t testing.TB, c *kube.Cluster, o Options) *Scheduler {
 	args := []string{Program(t), "--config=" + config, "--secure-port=0", "--v=2", "--namespace=" + o.Namespace, "--listen=127.0.0.1:0"}
 	if o.Elect {
 		// Its host name is its name in the Lease.
-		args = append([]string{"unshare", "--uts", "--map-root-user", "sh", "-c", `hostname "$1" && shift && exec "$@"`, "sh", o.Name}, args...)
+		script := `hostname "$1" && shift && exec "$@"`
+		if o.Restart {
+			script = `hostname "$1" && shift && while :; do "$@"; sleep 1; done`
+		}
+		args = append([]string{"unshare", "--uts", "--map-root-user", "sh", "-c", script, "sh", o.Name}, args...)
 	}
 	s := &Scheduler{t: t}
-	s.process = launch(t, o.Name, exec.CommandContext(context.WithoutCancel(t.Context()), args[0], args[1:]...))
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), args[0], args[1:]...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // signals reach what a shell has started, too
+	s.process = launch(t, o.Name, cmd)
 	s.API = "http://" + s.process.waitFor(t, regexp.MustCompile(`msg=starting .*api=(\S+)`))[1]
 	return s
 }
@@ -269,7 +277,12 @@ func (p *process) tail(n int) []byte {
 }
 
 func (p *process) signal(s syscall.Signal) {
-	if err := p.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
+	select {
+	case <-p.ended:
+		return // its number may be another's by now
+	default:
+	}
+	if err := syscall.Kill(-p.cmd.Process.Pid, s); err != nil && !errors.Is(err, syscall.ESRCH) {
 		panic(fmt.Sprintf("signal %s: %v", p.name, err)) // it is our own child
 	}
 }
