@@ -246,10 +246,14 @@ var rootAllowed = map[string][]corev1.Capability{
 	"agent/DaemonSet":       {},                                            // pai-agent serves the kubelet in root's folders
 }
 
+// privilegedAllowed are workloads that may have all rights: with less no one opens a GPU's device file that isn't handed to him.
+var privilegedAllowed = []string{"agent/DaemonSet"}
+
 func TestPodsRunWithAsFewRightsAsTheyCan(t *testing.T) {
 	eachWorkload(t, func(t *testing.T, w workload) {
 		spec := w.template.Spec
-		caps, root := rootAllowed[w.template.Labels["app.kubernetes.io/name"]+"/"+w.kind]
+		name := w.template.Labels["app.kubernetes.io/name"] + "/" + w.kind
+		caps, root := rootAllowed[name]
 		require.NotNil(t, spec.SecurityContext)
 		require.NotNil(t, spec.SecurityContext.SeccompProfile)
 		require.Equal(t, corev1.SeccompProfileTypeRuntimeDefault, spec.SecurityContext.SeccompProfile.Type)
@@ -263,11 +267,14 @@ func TestPodsRunWithAsFewRightsAsTheyCan(t *testing.T) {
 		for _, c := range w.containers() {
 			s := c.SecurityContext
 			require.NotNil(t, s, c.Name)
-			require.NotNil(t, s.AllowPrivilegeEscalation)
-			require.False(t, *s.AllowPrivilegeEscalation)
 			require.NotNil(t, s.ReadOnlyRootFilesystem)
 			require.True(t, *s.ReadOnlyRootFilesystem)
-			require.True(t, s.Privileged == nil || !*s.Privileged)
+			if s.Privileged != nil && *s.Privileged {
+				require.Contains(t, privilegedAllowed, name)
+				continue
+			}
+			require.NotNil(t, s.AllowPrivilegeEscalation)
+			require.False(t, *s.AllowPrivilegeEscalation)
 			require.Equal(t, []corev1.Capability{"ALL"}, s.Capabilities.Drop)
 			require.ElementsMatch(t, caps, s.Capabilities.Add)
 			if !root && s.RunAsUser != nil {
@@ -542,4 +549,15 @@ func TestPortsOnTheMachinesAreAnnounced(t *testing.T) {
 		}
 		require.Len(t, announced, ports, "the annotation %s", annotationHostPorts)
 	})
+}
+
+func TestTheAgentHasAllRightsOnlyWhereGPUsAreReal(t *testing.T) {
+	gpu := func(simulated bool) map[string]any { return map[string]any{"model": "A100", "count": 8, "simulated": simulated} }
+	for _, real := range []bool{false, true} {
+		gpus := map[string]any{"n1": gpu(true), "n2": gpu(!real)}
+		text, err := render(t, load(t, "agent"), map[string]any{"global": map[string]any{"gpus": gpus}})
+		require.NoError(t, err)
+		require.Equal(t, real, strings.Contains(text, "privileged: true"))
+		require.Equal(t, real, strings.Contains(text, "mountPath: /dev}"))
+	}
 }

@@ -31,7 +31,8 @@ func main() {
 }
 
 func run(ctx context.Context) error {
-	library := flag.String("library", "libnvidia-ml.so.1", "NVIDIA's management library")
+	library := flag.String("library", "", "NVIDIA's management library; empty means the one below --root")
+	root := flag.String("root", "/", "folder with the files of the machine, or of its driver")
 	node := flag.String("node", "", "name of the machine, with --simulated")
 	simulated := flag.String("simulated", "", "file that says which machines pretend to have GPUs, as JSON; NVIDIA's library isn't asked then")
 	faults := flag.String("faults", "", "file that says what is wrong with simulated GPUs, as JSON")
@@ -40,12 +41,17 @@ func run(ctx context.Context) error {
 	var c *nvml.Collector
 	var err error
 	if *simulated != "" {
-		s, e := gpu.ReadSimulated(*simulated, *node)
+		s, e := gpu.ReadMachine(*simulated, *node)
 		if e != nil {
 			return e
 		}
 		c, err = nvml.Simulate(*node, s, func() (map[int32]gpu.Fault, error) { return gpu.ReadFaults(*faults) })
 	} else {
+		if *library == "" {
+			if *library, err = nvml.FindLibrary(*root); err != nil {
+				return err
+			}
+		}
 		c, err = nvml.New(nvidia.New(nvidia.WithLibraryPath(*library)))
 	}
 	if err != nil {

@@ -22,6 +22,7 @@ import (
 	specs "tags.cncf.io/container-device-interface/specs-go"
 
 	"github.com/openpai/paictl/pkg/agent/notice"
+	"github.com/openpai/paictl/pkg/agent/toolkit"
 	"github.com/openpai/paictl/pkg/scheduler/claim"
 )
 
@@ -36,9 +37,12 @@ type Driver struct {
 	records *records
 	// processes say which pods still run.
 	processes *processes
-	// specs writes files for the container runtime, in the folder cdi.
-	specs *cdi.Cache
-	cdi   string
+	// toolkit says what containers with real GPUs need.
+	toolkit *toolkit.Toolkit
+	// specs writes files for the container runtime, in the folder cdi. writing guards them: there is none for a claim that has ended.
+	specs   *cdi.Cache
+	cdi     string
+	writing sync.Mutex
 	// notices is the folder with what containers are told of their GPUs, in a folder for each claim.
 	notices string
 	// noticing guards the files there: the latest is written last, and none for a claim that has ended.
@@ -58,8 +62,8 @@ type folders struct {
 
 // newDriver returns the driver of a node, and writes again for the container runtime what it has handed out: its files are gone
 // after a start of the machine.
-func newDriver(node string, gpus *monitor, f folders, log *slog.Logger, fatal func(error)) (*Driver, error) {
-	d := &Driver{node: node, gpus: gpus, cdi: f.cdi, notices: f.notices, processes: &processes{f.cgroups}, log: log, fatal: fatal}
+func newDriver(ctx context.Context, node string, gpus *monitor, tk *toolkit.Toolkit, f folders, log *slog.Logger, fatal func(error)) (*Driver, error) {
+	d := &Driver{node: node, gpus: gpus, toolkit: tk, cdi: f.cdi, notices: f.notices, processes: &processes{f.cgroups}, log: log, fatal: fatal}
 	var err error
 	if d.records, err = openRecords(f.records); err != nil {
 		return nil, err
@@ -76,13 +80,33 @@ func newDriver(node string, gpus *monitor, f folders, log *slog.Logger, fatal fu
 	if err := errors.Join(d.removeLeftSpecs(), d.removeLeftNotices()); err != nil {
 		return nil, err
 	}
-	for _, r := range d.records.of {
-		if err := d.writeSpec(r); err != nil {
+	d.writeSpecs(ctx)
+	return d, nil
+}
+
+// writeSpecs tells the container runtime of all claims.
+func (d *Driver) writeSpecs(ctx context.Context) {
+	for _, r := range d.records.all() {
+		if err := d.writeSpec(ctx, r); err != nil {
 			// A GPU is gone that a pod had. Others go on.
-			log.Warn("a container of the claim can't be started again", "claim", r.Namespace+"/"+r.Name, "err", err)
+			d.log.WarnContext(ctx, "a container of the claim can't be started again", "claim", r.Namespace+"/"+r.Name, "err", err)
 		}
 	}
-	return d, nil
+}
+
+// followDriver tells the container runtime again of all claims whenever the machine has another driver, until ctx ends: the files of the one
+// before are gone.
+func (d *Driver) followDriver(ctx context.Context) {
+	known, _ := d.gpus.versions()
+	for ctx.Err() == nil {
+		_, changed := d.gpus.devices()
+		if driver, _ := d.gpus.versions(); driver != known && driver != "" {
+			d.log.InfoContext(ctx, "the machine has another driver", "version", driver, "was", known)
+			d.writeSpecs(ctx)
+			known = driver
+		}
+		d.pause(ctx, changed, tellEvery)
+	}
 }
 
 // removeLeftSpecs removes files of claims that have ended.
@@ -107,7 +131,7 @@ func (d *Driver) removeLeftSpecs() error {
 func (d *Driver) PrepareResourceClaims(ctx context.Context, claims []*resourceapi.ResourceClaim) (map[types.UID]kubeletplugin.PrepareResult, error) {
 	out := make(map[types.UID]kubeletplugin.PrepareResult, len(claims))
 	for _, c := range claims {
-		devices, err := d.prepare(c)
+		devices, err := d.prepare(ctx, c)
 		if err != nil {
 			d.log.ErrorContext(ctx, "claim refused", "claim", c.Namespace+"/"+c.Name, "uid", c.UID, "err", err)
 			err = fmt.Errorf("claim %s/%s: %w", c.Namespace, c.Name, err)
@@ -117,7 +141,7 @@ func (d *Driver) PrepareResourceClaims(ctx context.Context, claims []*resourceap
 	return out, nil
 }
 
-func (d *Driver) prepare(c *resourceapi.ResourceClaim) ([]kubeletplugin.Device, error) {
+func (d *Driver) prepare(ctx context.Context, c *resourceapi.ResourceClaim) ([]kubeletplugin.Device, error) {
 	want, err := d.read(c)
 	if err != nil {
 		return nil, err
@@ -134,7 +158,7 @@ func (d *Driver) prepare(c *resourceapi.ResourceClaim) ([]kubeletplugin.Device, 
 		want = known // since when it has them is known
 	}
 	if err == nil {
-		err = d.writeSpec(want)
+		err = d.writeSpec(ctx, want)
 	}
 	if err != nil {
 		return nil, err
@@ -197,8 +221,8 @@ func (d *Driver) read(c *resourceapi.ResourceClaim) (*record, error) {
 
 // has reports whether the machine has a device, or had it.
 func (d *Driver) has(name string) bool {
-	_, ok := d.gpus.device(name)
-	return ok
+	g, ok := d.gpus.device(name)
+	return ok && !g.missing
 }
 
 func names(r *record) []string {
@@ -219,10 +243,7 @@ func (d *Driver) UnprepareResourceClaims(ctx context.Context, claims []kubeletpl
 			err = d.processes.ended(ctx, r.Pods)
 		}
 		if err == nil {
-			err = d.specs.RemoveSpec(specName(c.UID))
-		}
-		if err == nil {
-			err = d.records.remove(c.UID)
+			err = d.remove(c.UID)
 		}
 		if err == nil {
 			err = d.forget(c.UID)
@@ -235,6 +256,16 @@ func (d *Driver) UnprepareResourceClaims(ctx context.Context, claims []kubeletpl
 		out[c.UID] = err
 	}
 	return out, nil
+}
+
+// remove forgets what a claim had.
+func (d *Driver) remove(uid types.UID) error {
+	d.writing.Lock()
+	defer d.writing.Unlock()
+	if err := d.specs.RemoveSpec(specName(uid)); err != nil {
+		return err
+	}
+	return d.records.remove(uid)
 }
 
 // HandleError takes note of what goes wrong beside calls, and ends the agent where trying again doesn't help.
@@ -254,8 +285,9 @@ func specName(uid types.UID) string { return claim.Driver + "-" + string(uid) + 
 func specDevice(uid types.UID, device string) string { return string(uid) + "-" + device }
 
 // writeSpec tells the container runtime what a container gets that has a claim.
-func (d *Driver) writeSpec(r *record) error {
+func (d *Driver) writeSpec(ctx context.Context, r *record) error {
 	spec := &specs.Spec{Kind: kind}
+	var real []*device
 	for _, a := range r.Devices {
 		g, ok := d.gpus.device(a.Device)
 		switch {
@@ -264,27 +296,69 @@ func (d *Driver) writeSpec(r *record) error {
 		case len(g.Files) == 0:
 			return fmt.Errorf("%s isn't there at present: %s", a.Device, cmp.Or(g.reason, "nothing is known of it"))
 		}
-		device := specs.Device{Name: specDevice(r.UID, a.Device)}
-		for _, f := range g.Files {
-			device.ContainerEdits.DeviceNodes = append(device.ContainerEdits.DeviceNodes, &specs.DeviceNode{Path: f.Container, HostPath: f.Host})
+		one := specs.Device{Name: specDevice(r.UID, a.Device)}
+		if g.Simulated {
+			for _, f := range g.Files {
+				one.ContainerEdits.DeviceNodes = append(one.ContainerEdits.DeviceNodes, &specs.DeviceNode{Path: f.Container, HostPath: f.Host})
+			}
+		} else {
+			real = append(real, &g)
 		}
-		spec.Devices = append(spec.Devices, device)
+		spec.Devices = append(spec.Devices, one)
 	}
 	if len(spec.Devices) == 0 {
 		return nil
 	}
+	if len(real) > 0 {
+		if len(real) < len(spec.Devices) {
+			return errors.New("it was given both real and simulated GPUs") // a machine has one kind
+		}
+		if err := d.equip(ctx, spec, real); err != nil {
+			return err
+		}
+	}
 	if err := d.notify(r); err != nil {
 		return err
 	}
-	spec.ContainerEdits.Mounts = []*specs.Mount{{
+	spec.ContainerEdits.Mounts = append(slices.Clone(spec.ContainerEdits.Mounts), &specs.Mount{
 		HostPath: d.noticeFolder(r.UID), ContainerPath: notice.Folder, Options: []string{"ro", "nosuid", "nodev", "noexec", "bind"},
-	}}
+	})
 	version, err := specs.MinimumRequiredVersion(spec)
 	if err != nil {
 		return err
 	}
 	spec.Version = version
+	d.writing.Lock()
+	defer d.writing.Unlock()
+	if !d.records.known(r.UID) {
+		return nil // it has ended meanwhile
+	}
 	return d.specs.WriteSpec(spec, specName(r.UID))
+}
+
+// equip adds what containers need for the real GPUs of a claim, which are the devices of spec in their order.
+func (d *Driver) equip(ctx context.Context, spec *specs.Spec, gpus []*device) error {
+	var there []string
+	all, _ := d.gpus.devices()
+	for _, g := range all {
+		if !g.Lost && !g.missing {
+			there = append(there, g.UUID)
+		}
+	}
+	driver, _ := d.gpus.versions()
+	edits, err := d.toolkit.Edits(ctx, driver, there)
+	if err != nil {
+		return err
+	}
+	for i, g := range gpus {
+		one, ok := edits.Devices[g.UUID]
+		if !ok {
+			return fmt.Errorf("NVIDIA's container toolkit knows no %s (%s): a GPU that is split (MIG) can't be handed out", claim.DeviceName(g.Index), g.UUID)
+		}
+		spec.Devices[i].ContainerEdits = one
+	}
+	spec.ContainerEdits = edits.Common
+	return nil
 }
 
 // perSlice is how many devices an object of the API server can have: 128, and 64 once one has taints.
@@ -294,9 +368,11 @@ const perSlice = 64
 func (d *Driver) resources() resourceslice.DriverResources {
 	gpus, _ := d.gpus.devices()
 	driver, cuda := d.gpus.versions()
-	devices := make([]resourceapi.Device, len(gpus))
-	for i, g := range gpus {
-		devices[i] = publish(&g, driver, cuda)
+	var devices []resourceapi.Device
+	for _, g := range gpus {
+		if !g.missing {
+			devices = append(devices, publish(&g, driver, cuda))
+		}
 	}
 	pool := resourceslice.Pool{}
 	for part := range slices.Chunk(devices, perSlice) {

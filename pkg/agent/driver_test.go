@@ -46,7 +46,7 @@ func (m *machine) restart(gpus int) {
 func (m *machine) open(gpus int) (*Driver, error) {
 	watched := newMonitor(m.t)
 	watched.see(reportOf(gpus))
-	return newDriver("n1", watched, m.folders, slog.New(slog.DiscardHandler), func(err error) { m.t.Error(err) })
+	return newDriver(m.t.Context(), "n1", watched, nil, m.folders, slog.New(slog.DiscardHandler), func(err error) { m.t.Error(err) })
 }
 
 // reportOf is of a machine with some GPUs that work.

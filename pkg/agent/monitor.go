@@ -29,8 +29,10 @@ type monitor struct {
 	file string
 	// boot is the machine's present start: one that restarts has reset its GPUs.
 	boot string
-	log  *slog.Logger
-	now  func() time.Time
+	// wanted is how many GPUs the configuration says that there are; 0 if it says nothing.
+	wanted int
+	log    *slog.Logger
+	now    func() time.Time
 
 	mu sync.Mutex
 	// slots are by PCI address: NVML numbers GPUs in that order, and a card that takes another's slot takes its number.
@@ -96,6 +98,9 @@ func (m *monitor) see(r *gpu.Report) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	before := m.stored()
+	if m.driver != r.Driver {
+		m.news = true
+	}
 	m.driver, m.cuda, m.seen, m.silent = r.Driver, r.CUDA, true, ""
 	there := map[string]bool{}
 	for i := range r.GPUs {
@@ -291,6 +296,8 @@ type device struct {
 	since  time.Time
 	xid    int // the last error of its driver
 	xids   []gpu.Event
+	// missing: the configuration says that the machine has it, and it was never seen.
+	missing bool
 }
 
 // memoryFailed reports whether its memory had errors that couldn't be corrected.
@@ -310,13 +317,35 @@ func (m *monitor) devices() (out []device, more <-chan struct{}) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, s := range m.slots {
-		d := device{s.gpu, s.reason, s.since, s.last, slices.Clone(s.xids)}
+		d := device{GPU: s.gpu, reason: s.reason, since: s.since, xid: s.last, xids: slices.Clone(s.xids)}
 		d.Index, d.UUID, d.xid = s.Index, cmp.Or(d.UUID, s.UUID), cmp.Or(s.last, s.XID)
 		d.Values = maps.Clone(d.Values)
 		out = append(out, d)
 	}
+	out = append(out, m.missing()...)
 	slices.SortFunc(out, func(a, b device) int { return cmp.Compare(a.Index, b.Index) })
 	return out, m.changed
+}
+
+// missing are GPUs that the configuration names and that aren't there. The scheduler would give them to jobs. Its caller holds the lock.
+func (m *monitor) missing() (out []device) {
+	why := fmt.Sprintf("the machine has %d GPUs, and its SKU in layout.yaml %d", len(m.slots), m.wanted)
+	if !m.seen {
+		if m.silent == "" || m.now().Sub(m.silentSince) < silentFor {
+			return nil // it isn't known yet
+		}
+		why = m.silent
+	}
+	taken := map[int32]bool{}
+	for _, s := range m.slots {
+		taken[s.Index] = true
+	}
+	for i := range int32(m.wanted) {
+		if !taken[i] && len(m.slots)+len(out) < m.wanted {
+			out = append(out, device{GPU: gpu.GPU{Index: i}, reason: why, since: m.silentSince, missing: true})
+		}
+	}
+	return out
 }
 
 // device returns the GPU of a name.
@@ -347,8 +376,8 @@ func (m *monitor) first(ctx context.Context, limit time.Duration) error {
 		case seen:
 			return nil
 		case time.Now().Before(end):
-		case len(known) > 0:
-			m.log.WarnContext(ctx, "the GPUs are those of earlier, and can't be used", "err", why)
+		case len(known) > 0 || m.wanted > 0:
+			m.log.WarnContext(ctx, "the GPUs can't be used; those that are known are of earlier", "err", why)
 			return nil
 		default:
 			return fmt.Errorf("find the GPUs of the machine: %s", cmp.Or(why, "the driver doesn't answer"))

@@ -26,13 +26,14 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/openpai/paictl/pkg/agent/gpu"
+	"github.com/openpai/paictl/pkg/agent/toolkit"
 	"github.com/openpai/paictl/pkg/scheduler/claim"
 	"github.com/openpai/paictl/pkg/version"
 )
 
 // options are those of the command line.
 type options struct {
-	node, simulated, probe, kubelet, cdi, notices, cgroups, kubeconfig, listen string
+	node, machines, probe, root, toolkit, hook, kubelet, cdi, notices, cgroups, kubeconfig, listen string
 }
 
 func parse(args []string, out io.Writer) (*options, error) {
@@ -40,8 +41,11 @@ func parse(args []string, out io.Writer) (*options, error) {
 	fs := flag.NewFlagSet("pai-agent", flag.ContinueOnError)
 	fs.SetOutput(out)
 	fs.StringVar(&o.node, "node", os.Getenv("NODE_NAME"), "name of the node that this machine is")
-	fs.StringVar(&o.simulated, "simulated", "", "file that says which nodes pretend to have GPUs, as JSON")
+	fs.StringVar(&o.machines, "machines", "", "file that says which nodes have which GPUs, or pretend to, as JSON")
 	fs.StringVar(&o.probe, "probe", "/pai-nvml", "program that tells which GPUs there are and how they do")
+	fs.StringVar(&o.root, "driver-root", "/host", "folder with the files of the machine, or of its driver")
+	fs.StringVar(&o.toolkit, "toolkit", "/nvidia-ctk", "program that tells which files of the driver containers need")
+	fs.StringVar(&o.hook, "hook", "/nvidia-cdi-hook", "program that the container runtime is to run before a container with GPUs starts")
 	fs.StringVar(&o.notices, "notice-folder", "/var/run/paictl/gpus", "where containers find how their GPUs do; the same path on the machine")
 	fs.StringVar(&o.kubelet, "kubelet-folder", "/var/lib/kubelet", "the kubelet's folder")
 	fs.StringVar(&o.cdi, "cdi-folder", "/var/run/cdi", "where the container runtime looks for devices")
@@ -56,8 +60,8 @@ func parse(args []string, out io.Writer) (*options, error) {
 		return nil, fmt.Errorf("unexpected argument %q", fs.Arg(0))
 	case o.node == "":
 		return nil, errors.New("--node is missing: the name of the node that this machine is")
-	case o.simulated == "":
-		return nil, errors.New("--simulated is missing: real GPUs can't be handed out yet")
+	case o.machines == "":
+		return nil, errors.New("--machines is missing: a file that says which nodes have which GPUs")
 	}
 	return o, nil
 }
@@ -106,7 +110,12 @@ func run(ctx context.Context, o *options, client kubernetes.Interface, l net.Lis
 	if err != nil {
 		return err
 	}
-	d, err := newDriver(o.node, gpus, folders{records: filepath.Join(folder, "claims"), cdi: o.cdi, notices: o.notices, cgroups: o.cgroups}, log, cancel)
+	hook := filepath.Join(folder, "nvidia-cdi-hook")
+	if err := toolkit.InstallHook(o.hook, hook); err != nil {
+		return fmt.Errorf("put %s where the container runtime finds it: %w", o.hook, err)
+	}
+	tk := &toolkit.Toolkit{Program: o.toolkit, Root: o.root, Hook: hook}
+	d, err := newDriver(ctx, o.node, gpus, tk, folders{records: filepath.Join(folder, "claims"), cdi: o.cdi, notices: o.notices, cgroups: o.cgroups}, log, cancel)
 	if err != nil {
 		return err
 	}
@@ -121,6 +130,7 @@ func run(ctx context.Context, o *options, client kubernetes.Interface, l net.Lis
 		return fmt.Errorf("publish the GPUs: %w", err)
 	}
 	go d.tellContainers(ctx)
+	go d.followDriver(ctx)
 	go d.tell(ctx, client, func(ctx context.Context) error { return helper.PublishResources(ctx, d.resources()) })
 	known, _ := gpus.devices()
 	log.InfoContext(ctx, "serving", "node", o.node, "gpus", len(known), "claims", len(d.records.all()))
@@ -150,7 +160,7 @@ const (
 
 // look begins to look at the GPUs of the machine, and returns once they are known.
 func (o *options) look(ctx context.Context, folder string, log *slog.Logger) (*monitor, error) {
-	s, err := gpu.ReadSimulated(o.simulated, o.node)
+	machine, err := gpu.ReadMachine(o.machines, o.node)
 	if err != nil {
 		return nil, err
 	}
@@ -161,12 +171,16 @@ func (o *options) look(ctx context.Context, folder string, log *slog.Logger) (*m
 	if err != nil {
 		return nil, err
 	}
-	if s.Count == 0 {
+	if machine.Count == 0 {
 		m.see(&gpu.Report{})
 		return m, nil
 	}
-	probe := &gpu.Probe{Path: o.probe, Silence: silence, Pause: again,
-		Args: []string{"--simulated", o.simulated, "--node", o.node, "--faults", filepath.Join(folder, gpu.FaultsFile)}}
+	probe := &gpu.Probe{Path: o.probe, Silence: silence, Pause: again, Args: []string{"--root", o.root}}
+	if machine.Simulated {
+		probe.Args = []string{"--simulated", o.machines, "--node", o.node, "--faults", filepath.Join(folder, gpu.FaultsFile)}
+	} else {
+		m.wanted = machine.Count
+	}
 	go probe.Watch(ctx, m.see, m.unseen)
 	ticker := time.NewTicker(time.Second)
 	go func() {

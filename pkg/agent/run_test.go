@@ -79,13 +79,14 @@ func TestTheAgentServesTheKubelet(t *testing.T) {
 	require.NoError(t, os.Mkdir(filepath.Join(kubelet, "plugins_registry"), 0o700))
 	require.NoError(t, os.Mkdir(filepath.Join(kubelet, "pids"), 0o700))
 	o := &options{node: "agent-1", kubelet: kubelet, cdi: filepath.Join(kubelet, "cdi"), notices: filepath.Join(kubelet, "notices"), cgroups: kubelet,
-		simulated: filepath.Join(kubelet, "machines.json"), probe: filepath.Join(kubelet, "probe")}
+		machines: filepath.Join(kubelet, "machines.json"), probe: filepath.Join(kubelet, "probe"), hook: filepath.Join(kubelet, "hook")}
+	require.NoError(t, os.WriteFile(o.hook, nil, 0o755))
 	reports := filepath.Join(kubelet, "reports")
 	report, err := json.Marshal(reportOf(4))
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(reports, append(report, '\n'), 0o600))
 	require.NoError(t, os.WriteFile(o.probe, []byte("#!/bin/sh\nexec tail -n +1 -f "+reports+"\n"), 0o755))
-	require.NoError(t, os.WriteFile(o.simulated, []byte(`{"agent-1":{"model":"A100","count":4}}`), 0o600))
+	require.NoError(t, os.WriteFile(o.machines, []byte(`{"agent-1":{"model":"A100","count":4,"simulated":true}}`), 0o600))
 	_, err = client.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: o.node}}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	_, err = client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "agent"}}, metav1.CreateOptions{})
@@ -198,11 +199,11 @@ func TestTheAgentServesTheKubelet(t *testing.T) {
 func TestTheCommandLine(t *testing.T) {
 	t.Parallel()
 	for want, args := range map[string][]string{
-		"--node is missing":                          {"--simulated=x", "--node="},
-		"--simulated is missing":                     {"--node=n1"},
-		`unexpected argument "more"`:                 {"--node=n1", "--simulated=x", "more"},
+		"--node is missing":                          {"--machines=x", "--node="},
+		"--machines is missing":                      {"--node=n1"},
+		`unexpected argument "more"`:                 {"--node=n1", "--machines=x", "more"},
 		"flag provided but not defined: -privileged": {"--privileged"},
-		"no such file or directory":                  {"--node=n1", "--simulated=/nowhere", "--kubeconfig=/nowhere"},
+		"no such file or directory":                  {"--node=n1", "--machines=/nowhere", "--kubeconfig=/nowhere"},
 	} {
 		assert.ErrorContains(t, Run(t.Context(), args, io.Discard), want)
 	}

@@ -1,6 +1,7 @@
 package layout
 
 import (
+	"slices"
 	"sort"
 	"strings"
 )
@@ -46,6 +47,17 @@ func pciModels() map[string]string {
 		"1002:740f": "AMD-Instinct-MI210",
 		"1002:74a1": "AMD-Instinct-MI300X",
 	}
+}
+
+// otherVendors begin the models of GPUs that aren't NVIDIA's, in small letters.
+func otherVendors() []string {
+	return []string{"amd", "instinct", "radeon", "pci-" + pciAMD, "pci-" + pciHabana, "gaudi", "habana", "intel", "ascend", "huawei", "enflame"}
+}
+
+// NVIDIA reports whether the GPUs are NVIDIA's. Operators write models as they like, most of them without the vendor.
+func (g *GPU) NVIDIA() bool {
+	model := strings.ToLower(g.Type)
+	return !slices.ContainsFunc(otherVendors(), func(vendor string) bool { return strings.HasPrefix(model, vendor) })
 }
 
 func (f *Facts) addGPU(key, value string) {

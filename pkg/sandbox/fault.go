@@ -76,7 +76,7 @@ func simulatedGPUs(varFolder *os.Root, node string) int {
 	most := 0
 	for _, f := range files {
 		// There may be a file of an agent that was replaced: only an index beyond all is surely wrong.
-		if s, err := gpu.ReadSimulated(filepath.Join(varFolder.Name(), f), node); err == nil {
+		if s, err := gpu.ReadMachine(filepath.Join(varFolder.Name(), f), node); err == nil && s.Simulated {
 			most = max(most, s.Count)
 		}
 	}

@@ -98,12 +98,12 @@ func TestAnIndexMustBeThatOfAGPU(t *testing.T) {
 	}{
 		"negative":                     {nil, -1, "numbered from 0"},
 		"their number isn't known":     {nil, 100, ""},
-		"the last one":                 {[]string{`{"gpu-1":{"model":"A100","count":8},"gpu-2":{"model":"A100","count":2}}`}, 7, ""},
-		"one beyond":                   {[]string{`{"gpu-1":{"model":"A100","count":8}}`}, 8, "its GPUs are 0 to 7"},
-		"one beyond the only one":      {[]string{`{"gpu-1":{"model":"A100","count":1}}`}, 1, "its only GPU is 0"},
-		"others are of other hosts":    {[]string{`{"gpu-2":{"model":"A100","count":8}}`}, 8, ""},
+		"the last one":                 {[]string{`{"gpu-1":{"model":"A100","count":8,"simulated":true},"gpu-2":{"model":"A100","count":2,"simulated":true}}`}, 7, ""},
+		"one beyond":                   {[]string{`{"gpu-1":{"model":"A100","count":8,"simulated":true}}`}, 8, "its GPUs are 0 to 7"},
+		"one beyond the only one":      {[]string{`{"gpu-1":{"model":"A100","count":1,"simulated":true}}`}, 1, "its only GPU is 0"},
+		"others are of other hosts":    {[]string{`{"gpu-2":{"model":"A100","count":8,"simulated":true}}`}, 8, ""},
 		"a file that isn't one":        {[]string{`{`}, 8, ""},
-		"two agents, one of them gone": {[]string{`{"gpu-1":{"model":"A100","count":8}}`, `{"gpu-1":{"model":"A100","count":4}}`}, 7, ""},
+		"two agents, one of them gone": {[]string{`{"gpu-1":{"model":"A100","count":8,"simulated":true}}`, `{"gpu-1":{"model":"A100","count":4,"simulated":true}}`}, 7, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, file := withAgent(t)
@@ -138,7 +138,7 @@ func podFile(t *testing.T, pod, text string) {
 func TestTheChartOfTheAgentNamesItsFilesAsTheyAreLookedFor(t *testing.T) {
 	b, err := os.ReadFile("../../templates/charts/agent/templates/daemonset.yaml")
 	require.NoError(t, err)
-	for _, line := range []string{"--simulated=/etc/pai-agent/machines.json", "{name: machines, mountPath: /etc/pai-agent,", "        - name: machines\n          configMap:", "  machines.json:"} {
+	for _, line := range []string{"--machines=/etc/pai-agent/machines.json", "{name: machines, mountPath: /etc/pai-agent,", "        - name: machines\n          configMap:", "  machines.json:"} {
 		assert.Contains(t, string(b), line)
 	}
 }

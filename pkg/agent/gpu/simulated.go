@@ -12,37 +12,39 @@ import (
 	"github.com/openpai/paictl/pkg/agent/replace"
 )
 
-// Simulated are the GPUs that a machine pretends to have.
-type Simulated struct {
+// Machine is what the configuration says of the GPUs of a machine.
+type Machine struct {
 	// Model is the name of all of them.
 	Model string `json:"model"`
 	Count int    `json:"count"`
+	// Simulated: it pretends to have them.
+	Simulated bool `json:"simulated,omitempty"`
 }
 
-// mostSimulated is far more than any machine has; each is an entry in an object of the API server.
-const mostSimulated = 1024
+// mostGPUs is far more than any machine has; each is an entry in an object of the API server.
+const mostGPUs = 1024
 
-// ReadSimulated reads the file that says which machines simulate GPUs, as JSON: {"NODE":{"model":"A100","count":8}}. It returns
-// what a node has, and no GPU for a node that isn't in it.
-func ReadSimulated(file, node string) (Simulated, error) {
+// ReadMachine reads the file that says which machines have which GPUs, as JSON: {"NODE":{"model":"A100","count":8,"simulated":true}}. It
+// returns what a node has, and no GPU for a node that isn't in it.
+func ReadMachine(file, node string) (Machine, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
-		return Simulated{}, err
+		return Machine{}, err
 	}
-	var of map[string]Simulated
+	var of map[string]Machine
 	if err := json.Unmarshal(data, &of); err != nil {
-		return Simulated{}, fmt.Errorf("%s: %w", file, err)
+		return Machine{}, fmt.Errorf("%s: %w", file, err)
 	}
-	s, ok := of[node]
+	m, ok := of[node]
 	switch {
 	case !ok:
-		return Simulated{}, nil
-	case s.Model == "":
-		return Simulated{}, fmt.Errorf("%s: the GPUs of %s have no model", file, node)
-	case s.Count < 1 || s.Count > mostSimulated:
-		return Simulated{}, fmt.Errorf("%s: %s has %d GPUs; it can have 1 to %d", file, node, s.Count, mostSimulated)
+		return Machine{}, nil
+	case m.Model == "":
+		return Machine{}, fmt.Errorf("%s: the GPUs of %s have no model", file, node)
+	case m.Count < 1 || m.Count > mostGPUs:
+		return Machine{}, fmt.Errorf("%s: %s has %d GPUs; it can have 1 to %d", file, node, m.Count, mostGPUs)
 	}
-	return s, nil
+	return m, nil
 }
 
 // SimulatedFiles are the device files of a simulated GPU: one that does what /dev/null does, so that a container has exactly those of the

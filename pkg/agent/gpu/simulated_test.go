@@ -10,20 +10,23 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestSimulatedGPUsAreThoseOfTheirNode(t *testing.T) {
+func TestTheGPUsOfANodeAreItsOwn(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "machines.json")
-	require.NoError(t, os.WriteFile(file, []byte(`{"n1":{"model":"A100","count":2},"n2":{"model":"H100","count":8}}`), 0o600))
-	s, err := ReadSimulated(file, "n1")
+	require.NoError(t, os.WriteFile(file, []byte(`{"n1":{"model":"A100","count":2,"simulated":true},"n2":{"model":"H100","count":8}}`), 0o600))
+	s, err := ReadMachine(file, "n1")
 	require.NoError(t, err)
-	assert.Equal(t, Simulated{"A100", 2}, s)
-	s, err = ReadSimulated(file, "n3")
+	assert.Equal(t, Machine{"A100", 2, true}, s)
+	s, err = ReadMachine(file, "n2")
+	require.NoError(t, err)
+	assert.Equal(t, Machine{"H100", 8, false}, s)
+	s, err = ReadMachine(file, "n3")
 	require.NoError(t, err)
 	assert.Zero(t, s)
 	assert.Equal(t, []File{{"/dev/null", "/dev/nvidia3"}}, SimulatedFiles(3))
 }
 
-func TestABadFileOfSimulatedGPUs(t *testing.T) {
+func TestABadFileOfMachines(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		`[]`:                                 "cannot unmarshal array",
@@ -35,7 +38,7 @@ func TestABadFileOfSimulatedGPUs(t *testing.T) {
 	} {
 		file := filepath.Join(t.TempDir(), "machines.json")
 		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
-		_, err := ReadSimulated(file, "n1")
+		_, err := ReadMachine(file, "n1")
 		require.ErrorContains(t, err, want)
 		assert.ErrorContains(t, err, file)
 	}

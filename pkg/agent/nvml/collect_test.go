@@ -38,7 +38,7 @@ func (m *machine) set(faults map[int32]gpu.Fault) {
 func watch(t *testing.T, model string) *machine {
 	t.Helper()
 	m := &machine{}
-	c, err := Simulate("n1", gpu.Simulated{Model: model, Count: 4}, func() (map[int32]gpu.Fault, error) {
+	c, err := Simulate("n1", gpu.Machine{Model: model, Count: 4}, func() (map[int32]gpu.Fault, error) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		return m.faults, nil

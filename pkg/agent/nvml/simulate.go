@@ -18,7 +18,7 @@ import (
 
 // Simulate returns a collector of GPUs that aren't there: it asks go-nvml's mock of a server, with what that leaves out. read returns what is
 // wrong with them.
-func Simulate(node string, s gpu.Simulated, read func() (map[int32]gpu.Fault, error)) (*Collector, error) {
+func Simulate(node string, s gpu.Machine, read func() (map[int32]gpu.Fault, error)) (*Collector, error) {
 	w := &simulation{read: read, told: map[int32]gpu.Fault{}}
 	config := modelOf(s.Model)
 	srv, err := server.New(server.WithGPUs(gpus.Multiple(s.Count, config)...),

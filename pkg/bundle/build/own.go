@@ -1,6 +1,8 @@
 package build
 
 import (
+	"slices"
+
 	"github.com/openpai/paictl"
 	"github.com/openpai/paictl/pkg/bundle"
 	"github.com/openpai/paictl/pkg/version"
@@ -28,6 +30,13 @@ func Own() Recipe {
 	// It loads NVIDIA's library, which is linked with the C library of its machine.
 	nvml := m
 	nvml.Name, nvml.CGO, nvml.Dynamic, nvml.Programs = "pai-nvml", true, true, []Program{{Name: "pai-nvml", Package: paictl.Module + "/cmd/pai-nvml"}}
+	// It knows what of NVIDIA's driver a container needs. Its hook runs on the machines, with their C library: 2.34 or newer.
+	const toolkitPath = "github.com/NVIDIA/nvidia-container-toolkit"
+	toolkit := Module{
+		Name: "nvidia-container-toolkit", Path: toolkitPath, CGO: true, Dynamic: true,
+		LDFlags:  "-X " + toolkitPath + "/internal/info.version={version}",
+		Programs: []Program{{Name: "nvidia-ctk", Package: toolkitPath + "/cmd/nvidia-ctk"}, {Name: "nvidia-cdi-hook", Package: toolkitPath + "/cmd/nvidia-cdi-hook"}},
+	}
 	var r Recipe
 	for _, name := range paictl.Programs() {
 		p := Program{Name: name, Package: paictl.Module + "/cmd/" + name}
@@ -41,11 +50,14 @@ func Own() Recipe {
 			Files: []File{{name, name}}, Entrypoint: []string{"/" + name}, Labels: labels,
 		}
 		if name == "pai-agent" {
-			img.Files, img.Debian = append(img.Files, File{nvml.Name, nvml.Name}), []string{"libc6"}
+			for _, p := range slices.Concat(nvml.Programs, toolkit.Programs) {
+				img.Files = append(img.Files, File{p.Name, p.Name})
+			}
+			img.Debian = []string{"libc6"}
 		}
 		r.Images = append(r.Images, img)
 	}
-	r.Modules = []Module{nvml, m, scheduler} // an image is made once its first program is: the others come before
+	r.Modules = []Module{nvml, toolkit, m, scheduler} // an image is made once its first program is: the others come before
 	return r
 }
 

@@ -10,48 +10,49 @@ import (
 // AgentService is the service that hands GPUs to containers, and the name of its section.
 const AgentService = "agent"
 
-// keySimulatedGPUs are the GPUs that machines pretend to have. It lies under global, where sections of services can't change it.
-const keySimulatedGPUs = "simulatedGPUs"
+// keyGPUs are the GPUs of machines. It lies under global, where sections of services can't change it.
+const keyGPUs = "gpus"
 
-// configureAgent gives the agent the machines whose GPUs it knows to hand out: those that simulate them. Unless its section says
-// otherwise it is on where there are any.
+// configureAgent gives the agent the machines whose GPUs it knows to hand out: NVIDIA's, and simulated ones. Unless its section says otherwise
+// it is on where there are any; on a Kubernetes that was there someone else may hand out real ones already.
 func (b *builder) configureAgent() {
 	s := b.services[AgentService]
 	if s == nil || s.Upstream != nil {
 		return
 	}
-	simulated := map[string]any{}
+	gpus, simulated := map[string]any{}, false
 	for _, m := range machinesOf(b.cfg, s.Placement) {
-		if gpu := simulatedGPU(b.cfg.Layout, m); gpu != nil {
-			simulated[m.Hostname] = map[string]any{"model": gpu.Type, "count": int64(gpu.Count)}
+		if gpu := servedGPU(b.cfg.Layout, m); gpu != nil {
+			gpus[m.Hostname] = map[string]any{"model": gpu.Type, "count": int64(gpu.Count), "simulated": gpu.Simulated}
+			simulated = simulated || gpu.Simulated
 		}
 	}
 	if section, ok := b.cfg.Services.Sections[AgentService].(map[string]any); !ok || section[keyEnabled] == nil {
-		s.Enabled = len(simulated) > 0
+		s.Enabled = simulated || len(gpus) > 0 && b.cfg.IsManaged()
 	}
 	if !s.Enabled {
 		return
 	}
-	if len(simulated) == 0 {
-		b.fail(at(AgentService, keyEnabled), "services/agent", "no machine simulates GPUs, and real ones can't be handed out yet",
-			"set enabled: false; containers see the GPUs that NVIDIA_VISIBLE_DEVICES names, where NVIDIA's container runtime is the machines' default")
+	if len(gpus) == 0 {
+		b.fail(at(AgentService, keyEnabled), "services/agent", "no machine has GPUs that the agent knows to hand out: NVIDIA's, or simulated ones",
+			"set enabled: false")
 		return
 	}
 	terms := []any{} // a term of its own for each: Kubernetes allows one name in a term
-	for _, name := range slices.Sorted(maps.Keys(simulated)) {
+	for _, name := range slices.Sorted(maps.Keys(gpus)) {
 		terms = append(terms, map[string]any{"matchFields": []any{map[string]any{"key": "metadata.name", "operator": "In", "values": []any{name}}}})
 	}
 	s.Values = mergeComputed(map[string]any{
-		keyGlobal: map[string]any{keySimulatedGPUs: simulated},
+		keyGlobal: map[string]any{keyGPUs: gpus},
 		keyAffinity: map[string]any{"nodeAffinity": map[string]any{
 			"requiredDuringSchedulingIgnoredDuringExecution": map[string]any{"nodeSelectorTerms": terms},
 		}},
 	}, s.Values)
 }
 
-// simulatedGPU returns the GPUs that a machine pretends to have, or nil.
-func simulatedGPU(l layout.Layout, m layout.Machine) *layout.GPU {
-	if gpu := l.MachineSKU[m.SKU].GPU; gpu != nil && gpu.Simulated && gpu.Count > 0 {
+// servedGPU returns the GPUs of a machine that the agent knows to hand out, or nil.
+func servedGPU(l layout.Layout, m layout.Machine) *layout.GPU {
+	if gpu := l.MachineSKU[m.SKU].GPU; gpu != nil && gpu.Count > 0 && (gpu.Simulated || gpu.NVIDIA()) {
 		return gpu
 	}
 	return nil

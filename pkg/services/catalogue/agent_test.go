@@ -20,13 +20,13 @@ func agentOf(t *testing.T, simulated bool, section string) (*Service, config.Fin
 	return c.Get(AgentService), found
 }
 
-func TestTheAgentRunsWhereGPUsAreSimulated(t *testing.T) {
+func TestTheAgentRunsWhereGPUsAre(t *testing.T) {
 	t.Parallel()
 	s, found := agentOf(t, true, "agent: {service: {port: 9999}}\n")
 	require.NoError(t, found.Err())
 	assert.True(t, s.Enabled)
-	gpus := map[string]any{"model": "A100", "count": int64(8)}
-	assert.Equal(t, map[string]any{"g1": gpus, "g2": gpus}, s.Values[keyGlobal].(map[string]any)[keySimulatedGPUs])
+	gpus := map[string]any{"model": "A100", "count": int64(8), "simulated": true}
+	assert.Equal(t, map[string]any{"g1": gpus, "g2": gpus}, s.Values[keyGlobal].(map[string]any)[keyGPUs])
 	terms := s.Values[keyAffinity].(map[string]any)["nodeAffinity"].(map[string]any)["requiredDuringSchedulingIgnoredDuringExecution"].(map[string]any)["nodeSelectorTerms"]
 	named := func(name string) any {
 		return map[string]any{"matchFields": []any{map[string]any{"key": "metadata.name", "operator": "In", "values": []any{name}}}}
@@ -35,13 +35,27 @@ func TestTheAgentRunsWhereGPUsAreSimulated(t *testing.T) {
 	assert.Equal(t, map[string]any{"port": int64(9999)}, s.Values["service"], "the section holds")
 }
 
-func TestTheAgentIsOffWhereGPUsAreReal(t *testing.T) {
+func TestTheAgentHandsOutRealGPUsWherePaictlInstalledKubernetes(t *testing.T) {
 	t.Parallel()
 	s, found := agentOf(t, false, "")
 	require.NoError(t, found.Err())
-	assert.False(t, s.Enabled)
+	assert.True(t, s.Enabled)
+	assert.Equal(t, map[string]any{"model": "A100", "count": int64(8), "simulated": false}, s.Values[keyGlobal].(map[string]any)[keyGPUs].(map[string]any)["g1"])
 	s, _ = agentOf(t, true, "agent: {enabled: false}\n")
 	assert.False(t, s.Enabled)
-	_, found = agentOf(t, false, "agent: {enabled: true}\n")
-	assert.Contains(t, strings.Join(lines(found), "\n"), "no machine simulates GPUs, and real ones can't be handed out yet")
+
+	cfg := gpuCluster(t, 1, "")
+	managed := false
+	cfg.Kubernetes.Kubernetes.Managed = &managed
+	c, _, err := Load(t.Context(), cfg, Options{})
+	require.NoError(t, err)
+	assert.False(t, c.Get(AgentService).Enabled, "NVIDIA's device plugin may be there")
+
+	for _, other := range []string{"AMD-Instinct-MI300X", "pci-1da3-1020"} {
+		cfg = gpuCluster(t, 1, "agent: {enabled: true}\n")
+		cfg.Layout.MachineSKU["8x-a100"].GPU.Type = other
+		_, found, err = Load(t.Context(), cfg, Options{})
+		require.NoError(t, err)
+		assert.Contains(t, strings.Join(lines(found), "\n"), "no machine has GPUs that the agent knows to hand out")
+	}
 }

@@ -63,7 +63,7 @@ func (b *builder) agentServesAll() bool {
 	}
 	served := 0
 	for _, m := range machinesOf(b.cfg, b.services[AgentService].Placement) {
-		if simulatedGPU(b.cfg.Layout, m) != nil {
+		if servedGPU(b.cfg.Layout, m) != nil {
 			served++
 		}
 	}

@@ -64,30 +64,31 @@ func TestJobsGetTheirGPUsByClaimsWhereTheAgentServesThem(t *testing.T) {
 		require.NoError(t, err)
 		return c.Get(JobService), strings.Join(lines(found), "\n")
 	}
-	s, found := jobs(true, "", nil)
-	assert.Empty(t, found)
-	assert.Equal(t, true, s.Values["claims"])
-	assert.Contains(t, s.Requires, AgentService, "it starts with the agent")
+	for _, simulated := range []bool{true, false} {
+		s, found := jobs(simulated, "", nil)
+		assert.Empty(t, found)
+		assert.Equal(t, true, s.Values["claims"])
+		assert.Contains(t, s.Requires, AgentService, "it starts with the agent")
+	}
 
 	for name, c := range map[string]struct {
 		simulated bool
 		sections  string
 		change    func(*config.Cluster)
 	}{
-		"real GPUs":    {},
 		"turned off":   {simulated: true, sections: "job-controller: {claims: false}\n"},
 		"no agent":     {simulated: true, sections: "agent: {enabled: false}\n"},
 		"no scheduler": {simulated: true, sections: "scheduler: {enabled: false}\n"},
-		"real GPUs elsewhere": {simulated: true, change: func(cfg *config.Cluster) {
-			cfg.Layout.MachineSKU["real"] = layout.SKU{GPU: &layout.GPU{Type: "H100", Count: 8}}
-			cfg.Layout.MachineList[len(cfg.Layout.MachineList)-1].SKU = "real"
+		"other vendors' GPUs elsewhere": {simulated: true, change: func(cfg *config.Cluster) {
+			cfg.Layout.MachineSKU["other"] = layout.SKU{GPU: &layout.GPU{Type: "AMD-Instinct-MI300X", Count: 8}}
+			cfg.Layout.MachineList[len(cfg.Layout.MachineList)-1].SKU = "other"
 		}},
 	} {
 		s, _ := jobs(c.simulated, c.sections, c.change)
 		assert.Equal(t, false, s.Values["claims"], name)
 		assert.NotContains(t, s.Requires, AgentService, name)
 	}
-	_, found = jobs(false, "job-controller: {claims: true}\n", nil)
+	_, found := jobs(false, "agent: {enabled: false}\njob-controller: {claims: true}\n", nil)
 	assert.Contains(t, found, "jobs/claims")
 }
 

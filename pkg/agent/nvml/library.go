@@ -1,0 +1,39 @@
+//go:build cgo
+
+package nvml
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	securejoin "github.com/cyphar/filepath-securejoin"
+)
+
+// library is the name under which drivers install NVIDIA's management library.
+const library = "libnvidia-ml.so.1"
+
+// libraryFolders are where distributions put it.
+func libraryFolders() []string {
+	return []string{
+		"/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", // Debian and Ubuntu
+		"/usr/lib64", "/usr/lib", "/lib64", // others
+		"/usr/lib/x86_64-linux-gnu/nvidia/current", "/usr/lib/aarch64-linux-gnu/nvidia/current", // Debian, where nothing links to it
+		"/home/kubernetes/bin/nvidia/lib64", // Google's images
+	}
+}
+
+// FindLibrary looks for NVIDIA's management library below a folder that is a machine's root. Links lead to absolute paths of that machine:
+// Debian's go by /etc/alternatives.
+func FindLibrary(root string) (string, error) {
+	for _, folder := range libraryFolders() {
+		path, err := securejoin.SecureJoin(root, filepath.Join(folder, library))
+		if err != nil {
+			return "", fmt.Errorf("look for %s below %s: %w", library, root, err)
+		}
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("NVIDIA's driver isn't installed: there is no %s below %s", library, root)
+}

@@ -1,0 +1,189 @@
+// Package toolkit says what a container needs to use a real GPU beside its device file: the libraries of the machine's driver, control
+// devices, and what has to be done before the container starts.
+// In: nvidia-ctk, of NVIDIA's container toolkit, and the machine's files. Out: edits of containers, as CDI writes them.
+package toolkit
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	specs "tags.cncf.io/container-device-interface/specs-go"
+
+	"github.com/openpai/paictl/pkg/agent/replace"
+)
+
+// Toolkit asks nvidia-ctk. Its methods may be called at the same time.
+type Toolkit struct {
+	// Program is nvidia-ctk.
+	Program string
+	// Root is where the machine's files are, such as /host.
+	Root string
+	// Hook is nvidia-cdi-hook on the machine: the container runtime runs it.
+	Hook string
+
+	mu sync.Mutex
+	// driver is the version that the machine had when it was asked last, and edits is what it said.
+	driver string
+	edits  *Edits
+	// asking is closed when the program that runs has ended, nil if none does. There is never more than one: where a GPU hangs it does, too.
+	asking chan struct{}
+	failed error
+}
+
+// Edits are what containers need.
+type Edits struct {
+	// Common is for each container with any GPU.
+	Common specs.ContainerEdits
+	// Devices are by the UUID of the GPU.
+	Devices map[string]specs.ContainerEdits
+}
+
+// patience is how long nvidia-ctk may take.
+const patience = 20 * time.Second
+
+// Edits returns what containers need on a machine with this version of the driver and these GPUs, by UUID. The program is asked once for each
+// driver, and again for GPUs that it wasn't asked of. One that is lost shouldn't be among them: the program fails there.
+func (t *Toolkit) Edits(ctx context.Context, driver string, gpus []string) (*Edits, error) {
+	t.mu.Lock()
+	if t.knows(driver, gpus) {
+		defer t.mu.Unlock()
+		return t.edits, nil
+	}
+	ended := t.asking
+	if ended == nil {
+		ended = make(chan struct{})
+		t.asking = ended
+		go t.ask(context.WithoutCancel(ctx), driver, gpus, ended)
+	}
+	t.mu.Unlock()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-time.After(patience):
+		return nil, fmt.Errorf("%s hasn't answered for %s: a GPU or its driver hangs", filepath.Base(t.Program), patience)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case t.knows(driver, gpus):
+		return t.edits, nil
+	case t.failed != nil:
+		return nil, t.failed
+	}
+	return nil, errors.New("the machine's GPUs have just changed; it is looked at again")
+}
+
+// knows reports whether the program was asked of all that. Its caller holds the lock.
+func (t *Toolkit) knows(driver string, gpus []string) bool {
+	if t.edits == nil || t.driver != driver {
+		return false
+	}
+	for _, uuid := range gpus {
+		if _, ok := t.edits.Devices[uuid]; !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// ask runs the program, however long it takes.
+func (t *Toolkit) ask(ctx context.Context, driver string, gpus []string, ended chan struct{}) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	e, err := t.generate(ctx, gpus)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err == nil {
+		t.driver, t.edits = driver, e
+	}
+	t.failed, t.asking = err, nil
+	close(ended)
+}
+
+func (t *Toolkit) generate(ctx context.Context, gpus []string) (*Edits, error) {
+	// Names by UUID: numbers of GPUs change with what is built in. apply-cuda-memory-limits is for the container runtime of NVIDIA's own that reads
+	// limits of memory from the environment; it would look for the driver below Root, which is nowhere on the machine.
+	args := []string{"--quiet", "cdi", "generate", "--mode=nvml", "--format=json", "--device-name-strategy=uuid", "--no-all-device",
+		"--driver-root="+t.Root, "--dev-root="+t.Root, "--nvidia-cdi-hook-path="+t.Hook, "--disable-hook=apply-cuda-memory-limits"}
+	for _, uuid := range gpus {
+		args = append(args, "--device-id="+uuid)
+	}
+	cmd := exec.CommandContext(ctx, t.Program, args...)
+	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"} // flags can be set by variables, too
+	cmd.WaitDelay = time.Second
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("ask which files of the driver containers need: %s: %w", lastLine(said.String()), err)
+	}
+	var spec specs.Spec
+	if err := json.Unmarshal(out, &spec); err != nil {
+		return nil, fmt.Errorf("%s writes what isn't a CDI specification: %w", filepath.Base(t.Program), err)
+	}
+	e := &Edits{Common: spec.ContainerEdits, Devices: map[string]specs.ContainerEdits{}}
+	t.onMachine(&e.Common)
+	for _, d := range spec.Devices {
+		t.onMachine(&d.ContainerEdits)
+		e.Devices[d.Name] = d.ContainerEdits
+	}
+	return e, nil
+}
+
+// onMachine makes paths those of the machine, where the container runtime looks for them.
+func (t *Toolkit) onMachine(e *specs.ContainerEdits) {
+	for _, m := range e.Mounts {
+		m.HostPath = t.below(m.HostPath)
+	}
+	for _, d := range e.DeviceNodes {
+		d.HostPath = t.below(d.HostPath)
+	}
+}
+
+// below takes the root off a path.
+func (t *Toolkit) below(path string) string {
+	root := strings.TrimSuffix(t.Root, "/")
+	if rest, ok := strings.CutPrefix(path, root+"/"); ok && root != "" {
+		return "/" + rest
+	}
+	return path
+}
+
+// lastLine is the last thing that nvidia-ctk said, without the time.
+func lastLine(said string) string {
+	lines := strings.Split(strings.TrimSpace(said), "\n")
+	last := lines[len(lines)-1]
+	if _, msg, ok := strings.Cut(last, " msg="); ok {
+		last = strings.Trim(msg, `"`)
+	}
+	if last == "" {
+		return "it said nothing"
+	}
+	return last
+}
+
+// InstallHook puts nvidia-cdi-hook where the container runtime of the machine can run it. One that runs at the moment goes on.
+func InstallHook(from, to string) error {
+	want, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	if have, err := os.ReadFile(to); err == nil && bytes.Equal(have, want) {
+		if info, err := os.Stat(to); err == nil && info.Mode().Perm() == hookMode {
+			return nil
+		}
+	}
+	return replace.Durably(to, want, hookMode)
+}
+
+const hookMode = 0o755

@@ -1,0 +1,113 @@
+// Package nvml makes what NVIDIA's driver puts on a machine, for tests where there is no GPU, and builds NVIDIA's own programs that read it.
+// In: a C compiler. Out: libraries in a machine's root, as Debian's packages leave them, and programs.
+package nvml
+
+import (
+	"bytes"
+	_ "embed" // the library's source
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+//go:embed libnvidia-ml.c
+var source []byte
+
+// Driver is the version of the driver that Install installs.
+const Driver = "535.261.03"
+
+// UUIDs are those of the two GPUs, in their order.
+func UUIDs() []string {
+	return []string{"GPU-11111111-2222-3333-4444-000000000000", "GPU-11111111-2222-3333-4444-000000000001"}
+}
+
+// Install puts the libraries of a driver of this version below a root. They say what the driver of a machine with two A100 says; their device
+// files, /dev/nvidia1 and /dev/nvidia0 in this order, aren't made.
+func Install(t testing.TB, root, version string) {
+	t.Helper()
+	if _, err := exec.LookPath("gcc"); err != nil {
+		t.Skip("it needs gcc")
+	}
+	const folder = "/usr/lib/x86_64-linux-gnu"
+	lib, alternatives := filepath.Join(root, folder), filepath.Join(root, "etc/alternatives")
+	current := filepath.Join(lib, "nvidia/current")
+	for _, dir := range []string{current, alternatives} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	header, err := exec.CommandContext(t.Context(), "go", "list", "-f", "{{.Dir}}", "github.com/NVIDIA/go-nvml/pkg/nvml").Output()
+	if err != nil {
+		t.Fatalf("find nvml.h: %v", err)
+	}
+	compile := func(name, program string, args ...string) {
+		cmd := exec.CommandContext(t.Context(), "gcc", append(args, "-shared", "-fPIC", "-x", "c", "-I", strings.TrimSpace(string(header)),
+			"-Wl,-soname,"+name+".so.1", "-DDRIVER="+fmt.Sprintf("%q", version), "-o", filepath.Join(current, name+".so."+version), "-")...)
+		cmd.Stdin = strings.NewReader(program)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("gcc: %v: %s", err, out)
+		}
+		for link, to := range map[string]string{
+			filepath.Join(current, name+".so.1"):         name + ".so." + version,
+			filepath.Join(alternatives, "nvidia--"+name): folder + "/nvidia/current/" + name + ".so.1",
+			filepath.Join(lib, name+".so.1"):             "/etc/alternatives/nvidia--" + name,
+			filepath.Join(current, name+".so"):           name + ".so.1",
+		} {
+			_ = os.Remove(link)
+			if err := os.Symlink(to, link); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	compile("libnvidia-ml", string(source))
+	compile("libcuda", "int cuInit(unsigned flags) { return 100; } /* CUDA_ERROR_NO_DEVICE */")
+}
+
+// Uninstall removes what Install has put there of a version.
+func Uninstall(t testing.TB, root, version string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(root, "usr/lib/x86_64-linux-gnu/nvidia/current/*.so."+version))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if err := os.Remove(file); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+var toolkit = sync.OnceValues(func() (string, error) {
+	mod, err := exec.Command("go", "env", "GOMOD").Output() //nolint:noctx // a moment
+	if err != nil {
+		return "", err
+	}
+	dir, err := os.MkdirTemp("", "nvidia-container-toolkit-")
+	if err != nil {
+		return "", err
+	}
+	const path = "github.com/NVIDIA/nvidia-container-toolkit/cmd/"
+	cmd := exec.Command("go", "build", "-trimpath", "-o", dir, path+"nvidia-ctk", path+"nvidia-cdi-hook") //nolint:noctx // it ends
+	cmd.Dir = filepath.Join(filepath.Dir(strings.TrimSpace(string(mod))), "bundle", "nvidia-container-toolkit")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=1", "GOFLAGS=", "CGO_CFLAGS=-w")
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("build NVIDIA's container toolkit: %w: %s", err, said.String())
+	}
+	return dir, nil
+})
+
+// Toolkit returns the folder with nvidia-ctk and nvidia-cdi-hook of the version in bundle/. They are built once in a process.
+func Toolkit(t testing.TB) string {
+	t.Helper()
+	dir, err := toolkit()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
