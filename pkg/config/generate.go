@@ -246,11 +246,35 @@ func factsFindings(c *Cluster, facts map[string]layout.Facts) Findings {
 		if f.DriverError != "" && len(f.PCIGPUs) > 0 {
 			r.warn(p, "machine/gpu-driver", fmt.Sprintf("%s: nvidia-smi does not work: %s", m.Hostname, f.DriverError), "repair the driver before the GPUs are used; the model was read from the PCI bus")
 		}
+		if f.DriverError == "" && f.Driver == "" && countVendor(f.PCIGPUs, "10de") > 0 {
+			r.warn(p, "machine/gpu-driver", m.Hostname+": it has NVIDIA GPUs and no driver"+obstacles(f), "install NVIDIA's driver before the GPUs are used; the model was read from the PCI bus")
+		}
 		if nvidia := countVendor(f.PCIGPUs, "10de"); len(f.NVIDIA) > 0 && nvidia > len(f.NVIDIA) {
 			r.warn(p, "machine/gpu-lost", fmt.Sprintf("%s: the driver sees %d of %d NVIDIA GPUs", m.Hostname, len(f.NVIDIA), nvidia), "look for Xid errors in dmesg; generate again when the GPU is back")
 		}
 	}
 	return r.findings
+}
+
+// obstacles are what an installation of NVIDIA's driver meets on a machine.
+func obstacles(f layout.Facts) string {
+	var out []string
+	if f.SecureBoot == "on" {
+		out = append(out, "Secure Boot is on: a kernel module that isn't signed can't be loaded")
+	}
+	if f.Nouveau {
+		out = append(out, "nouveau is loaded")
+	}
+	if !f.KernelHeaders {
+		out = append(out, "the headers of its kernel are missing")
+	}
+	if len(f.NVSwitches) > 0 {
+		out = append(out, "it has NVSwitches, which need the fabric manager of the driver's version")
+	}
+	if len(out) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(out, "; ") + ")"
 }
 
 func countVendor(devices []layout.PCIDevice, vendor string) int {

@@ -440,3 +440,23 @@ services:
 		"watchdog":      map[string]any{"image": image},
 	}, out.Cluster.Services.Sections)
 }
+
+func TestAMachineWithGPUsAndNoDriverIsNamedWithWhatADriverMeets(t *testing.T) {
+	t.Parallel()
+	gpus := []layout.PCIDevice{{Address: "0000:07:00.0", Vendor: "10de", Device: "20b0"}}
+	for want, f := range map[string]layout.Facts{
+		"": {},
+		"m: it has NVIDIA GPUs and no driver": {PCIGPUs: gpus, KernelHeaders: true},
+		"m: it has NVIDIA GPUs and no driver (Secure Boot is on: a kernel module that isn't signed can't be loaded; nouveau is loaded; " +
+			"the headers of its kernel are missing; it has NVSwitches, which need the fabric manager of the driver's version)": {
+			PCIGPUs: gpus, NVSwitches: gpus, SecureBoot: "on", Nouveau: true,
+		},
+	} {
+		c := &Cluster{Layout: layout.Layout{MachineList: []layout.Machine{{Hostname: "m", HostIP: "10.0.0.1"}}}}
+		var said []string
+		for _, found := range factsFindings(c, map[string]layout.Facts{"10.0.0.1": f}) {
+			said = append(said, found.Message)
+		}
+		assert.Equal(t, want, strings.Join(said, "\n"))
+	}
+}

@@ -228,18 +228,27 @@ facts_runtimes() {
 }
 
 facts_gpus() {
+  nvidia=
   for d in "$ROOT"/sys/bus/pci/devices/*; do
     first_line "$d/class"
     case $line in
-      0x03* | 0x12*) ;;
+      0x03* | 0x12* | 0x0680*) ;; # NVSwitches are bridges
       *) continue ;;
     esac
     class=$line
     first_line "$d/vendor"
     vendor=$line
     first_line "$d/device"
-    say pci-gpu "${d##*/} $vendor $line $class"
+    case $class:$vendor in
+      0x0680*:0x10de) say nvswitch "${d##*/} $vendor $line" ;;
+      0x0680*) ;;
+      *)
+        [ "$vendor" != 0x10de ] || nvidia=yes
+        say pci-gpu "${d##*/} $vendor $line $class"
+        ;;
+    esac
   done
+  [ -z "$nvidia" ] || facts_driver
   if have nvidia-smi; then
     limited nvidia-smi --query-gpu=index,name,memory.total,driver_version,uuid \
       --format=csv,noheader,nounits 2>&1 | while read -r line; do
@@ -258,6 +267,31 @@ facts_gpus() {
       esac
     done <"$f"
   done
+}
+
+# What a driver for NVIDIA's GPUs meets here. The installer of a runfile leaves a program to remove
+# it, which no package has.
+facts_driver() {
+  if [ -e "$ROOT/usr/bin/nvidia-uninstall" ]; then
+    say nvidia-origin runfile
+  else
+    for f in "$ROOT"/var/lib/dpkg/info/libnvidia-*ml1*.list "$ROOT"/var/lib/dpkg/info/libnvidia-compute*.list \
+      "$ROOT"/var/lib/dpkg/info/*nvidia*dkms*.list "$ROOT"/var/lib/dpkg/info/linux-modules-nvidia-*.list; do
+      [ -e "$f" ] || continue
+      say nvidia-origin package
+      break
+    done
+  fi
+  # Four bytes of attributes, then 1 or 0; the shell leaves zeros out.
+  first_line "$ROOT/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
+  case $line in
+    '') ;;
+    *"$(printf '\001')") say secure-boot on ;;
+    *) say secure-boot off ;;
+  esac
+  [ ! -d "$ROOT/sys/module/nouveau" ] || say nouveau loaded
+  first_line "$ROOT/proc/sys/kernel/osrelease"
+  [ ! -e "$ROOT/lib/modules/$line/build" ] || say kernel-headers "$line"
 }
 
 facts_infiniband() {

@@ -33,21 +33,28 @@ type Facts struct {
 	MemKiB   int64  `json:"mem-kib"` // what the kernel manages, below what is fitted
 	SwapKiB  int64  `json:"swap-kib"`
 
-	Disks       []BlockDevice    `json:"disks,omitempty"`
-	Filesystems []Filesystem     `json:"filesystems,omitempty"` // of / and /var/lib
-	Addresses   []Address        `json:"addresses,omitempty"`   // of global scope
-	DefaultLink string           `json:"default-interface,omitempty"`
-	DNS         []string         `json:"dns,omitempty"` // never a loopback address
-	Time        time.Time        `json:"time"`          // the machine's clock, to the millisecond
-	TimeSource  string           `json:"time-source,omitempty"`
-	TimeSynced  string           `json:"time-synced,omitempty"` // yes, no, or "" where unknown
-	Cgroup      string           `json:"cgroup,omitempty"`      // v1, hybrid, v2
-	Runtimes    []Runtime        `json:"runtimes,omitempty"`
-	PCIGPUs     []PCIDevice      `json:"pci-gpus,omitempty"` // of vendors that make accelerators
-	NVIDIA      []NVIDIAGPU      `json:"nvidia,omitempty"`   // as the driver sees them
-	Driver      string           `json:"nvidia-driver,omitempty"`
-	DriverError string           `json:"nvidia-driver-error,omitempty"` // what nvidia-smi complained about
-	Infiniband  []InfinibandPort `json:"infiniband,omitempty"`
+	Disks       []BlockDevice `json:"disks,omitempty"`
+	Filesystems []Filesystem  `json:"filesystems,omitempty"` // of / and /var/lib
+	Addresses   []Address     `json:"addresses,omitempty"`   // of global scope
+	DefaultLink string        `json:"default-interface,omitempty"`
+	DNS         []string      `json:"dns,omitempty"` // never a loopback address
+	Time        time.Time     `json:"time"`          // the machine's clock, to the millisecond
+	TimeSource  string        `json:"time-source,omitempty"`
+	TimeSynced  string        `json:"time-synced,omitempty"` // yes, no, or "" where unknown
+	Cgroup      string        `json:"cgroup,omitempty"`      // v1, hybrid, v2
+	Runtimes    []Runtime     `json:"runtimes,omitempty"`
+	PCIGPUs     []PCIDevice   `json:"pci-gpus,omitempty"` // of vendors that make accelerators
+	NVIDIA      []NVIDIAGPU   `json:"nvidia,omitempty"`   // as the driver sees them
+	Driver      string        `json:"nvidia-driver,omitempty"`
+	DriverError string        `json:"nvidia-driver-error,omitempty"` // what nvidia-smi complained about
+	// The rest of what concerns NVIDIA's driver is asked only of machines with its GPUs.
+	NVSwitches    []PCIDevice `json:"nvswitches,omitempty"`
+	DriverOrigin  string      `json:"nvidia-driver-origin,omitempty"` // package, runfile, or "" for none
+	SecureBoot    string      `json:"secure-boot,omitempty"`          // on, off, or "" where the firmware has none
+	Nouveau       bool        `json:"nouveau,omitempty"`              // the kernel's own driver is loaded
+	KernelHeaders bool        `json:"kernel-headers,omitempty"`       // those of the running kernel
+
+	Infiniband []InfinibandPort `json:"infiniband,omitempty"`
 
 	UID  int    `json:"uid"`
 	Sudo string `json:"sudo"` // root, free, password, refused, missing

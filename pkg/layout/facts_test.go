@@ -117,6 +117,58 @@ func TestTheScriptTellsEverythingAboutAGPUMachine(t *testing.T) {
 	assert.Equal(t, &GPU{Type: "NVIDIA-A100-SXM4-80GB", Count: 2, Driver: "535.104.05"}, f.GPU())
 }
 
+func TestTheScriptTellsWhatADriverWouldMeet(t *testing.T) {
+	const secureBoot = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
+	machine := func(prepare func(*fakeMachine)) Facts {
+		m := newFakeMachine(t)
+		m.file("/proc/sys/kernel/osrelease", "6.1.0-37-amd64\n")
+		m.pci("0000:07:00.0", "0x10de", "0x2330", "0x030200")
+		prepare(m)
+		return m.facts()
+	}
+	bare := machine(func(*fakeMachine) {})
+	assert.Empty(t, bare.NVSwitches)
+	assert.Empty(t, bare.DriverOrigin+bare.SecureBoot)
+	assert.False(t, bare.Nouveau || bare.KernelHeaders)
+	assert.Len(t, bare.PCIGPUs, 1)
+
+	full := machine(func(m *fakeMachine) {
+		m.pci("0000:05:00.0", "0x10de", "0x22a3", "0x068000")
+		m.pci("0000:04:00.0", "0x1022", "0x1480", "0x068000") // another maker's bridge
+		m.file("/var/lib/dpkg/info/libnvidia-ml1:amd64.list", "")
+		m.file(secureBoot, "\x06\x00\x00\x00\x01")
+		m.file("/sys/module/nouveau/refcnt", "2\n")
+		m.file("/lib/modules/6.1.0-37-amd64/build/Makefile", "")
+	})
+	assert.Equal(t, []PCIDevice{{"0000:05:00.0", "10de", "22a3"}}, full.NVSwitches)
+	assert.Len(t, full.PCIGPUs, 1, "a switch is no GPU")
+	assert.Equal(t, "package", full.DriverOrigin)
+	assert.Equal(t, "on", full.SecureBoot)
+	assert.True(t, full.Nouveau)
+	assert.True(t, full.KernelHeaders)
+
+	for file, want := range map[string]string{
+		"/var/lib/dpkg/info/libnvidia-tesla-470-ml1:amd64.list":                 "package",
+		"/var/lib/dpkg/info/libnvidia-compute-535-server:amd64.list":            "package",
+		"/var/lib/dpkg/info/nvidia-dkms-570-open.list":                          "package",
+		"/var/lib/dpkg/info/linux-modules-nvidia-535-server-6.8.0-generic.list": "package",
+		"/var/lib/dpkg/info/libnvidia-container1:amd64.list":                    "",
+		"/usr/bin/nvidia-uninstall":                                             "runfile",
+	} {
+		assert.Equal(t, want, machine(func(m *fakeMachine) { m.file(file, "") }).DriverOrigin, file)
+	}
+	off := machine(func(m *fakeMachine) { m.file(secureBoot, "\x06\x00\x00\x00\x00") })
+	assert.Equal(t, "off", off.SecureBoot)
+
+	m := newFakeMachine(t)
+	m.file(secureBoot, "\x06\x00\x00\x00\x01")
+	m.file("/sys/module/nouveau/refcnt", "2\n")
+	m.file("/usr/bin/nvidia-uninstall", "")
+	none := m.facts()
+	assert.Empty(t, none.SecureBoot+none.DriverOrigin, "without a GPU of NVIDIA nothing more is asked")
+	assert.False(t, none.Nouveau)
+}
+
 func TestTheScriptGoesOnWhereEverythingIsMissing(t *testing.T) {
 	m := newFakeMachine(t)
 	for _, broken := range []string{"df", "ip", "sudo", "id"} {

@@ -71,6 +71,18 @@ func (f *Facts) addGPU(key, value string) {
 		if isAccelerator(d, w[3]) {
 			f.PCIGPUs = append(f.PCIGPUs, d)
 		}
+	case "nvswitch":
+		if w := strings.Fields(value); len(w) == 3 && len(f.NVSwitches) < maxListed {
+			f.NVSwitches = append(f.NVSwitches, PCIDevice{Address: w[0], Vendor: strings.TrimPrefix(w[1], "0x"), Device: strings.TrimPrefix(w[2], "0x")})
+		}
+	case "nvidia-origin":
+		f.DriverOrigin = value
+	case "secure-boot":
+		f.SecureBoot = value
+	case "nouveau":
+		f.Nouveau = value == "loaded"
+	case "kernel-headers":
+		f.KernelHeaders = value != ""
 	case "nvidia-smi":
 		f.addSMI(value)
 	case "nvidia-model":
