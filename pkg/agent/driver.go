@@ -170,7 +170,7 @@ func (d *Driver) prepare(ctx context.Context, c *resourceapi.ResourceClaim) ([]k
 		}
 	}
 	if known == nil {
-		d.log.Info("claim prepared", "claim", c.Namespace+"/"+c.Name, "uid", c.UID, "gpus", names(want))
+		d.log.InfoContext(ctx, "claim prepared", "claim", c.Namespace+"/"+c.Name, "uid", c.UID, "gpus", names(want))
 	}
 	return devices, nil
 }
@@ -287,7 +287,7 @@ func specDevice(uid types.UID, device string) string { return string(uid) + "-" 
 // writeSpec tells the container runtime what a container gets that has a claim.
 func (d *Driver) writeSpec(ctx context.Context, r *record) error {
 	spec := &specs.Spec{Kind: kind}
-	var real []*device
+	var hardware []*device // those that aren't simulated
 	for _, a := range r.Devices {
 		g, ok := d.gpus.device(a.Device)
 		switch {
@@ -302,18 +302,18 @@ func (d *Driver) writeSpec(ctx context.Context, r *record) error {
 				one.ContainerEdits.DeviceNodes = append(one.ContainerEdits.DeviceNodes, &specs.DeviceNode{Path: f.Container, HostPath: f.Host})
 			}
 		} else {
-			real = append(real, &g)
+			hardware = append(hardware, &g)
 		}
 		spec.Devices = append(spec.Devices, one)
 	}
 	if len(spec.Devices) == 0 {
 		return nil
 	}
-	if len(real) > 0 {
-		if len(real) < len(spec.Devices) {
+	if len(hardware) > 0 {
+		if len(hardware) < len(spec.Devices) {
 			return errors.New("it was given both real and simulated GPUs") // a machine has one kind
 		}
-		if err := d.equip(ctx, spec, real); err != nil {
+		if err := d.equip(ctx, spec, hardware); err != nil {
 			return err
 		}
 	}

@@ -5,7 +5,9 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	oci "github.com/opencontainers/runtime-spec/specs-go"
 	"github.com/stretchr/testify/assert"
@@ -18,6 +20,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/agent/gpu"
 	"github.com/openpai/paictl/pkg/agent/notice"
+	"github.com/openpai/paictl/pkg/agent/toolkit"
 	"github.com/openpai/paictl/pkg/scheduler/claim"
 )
 
@@ -338,4 +341,48 @@ func TestGPUsAsKubernetesIsTold(t *testing.T) {
 	assert.Equal(t, "12.4.0", *of.Attributes["cudaVersion"].VersionValue)
 	memory := of.Capacity["memory"].Value
 	assert.Equal(t, int64(80<<30), memory.Value())
+}
+
+func TestContainersWithRealGPUsGetWhatTheToolkitSays(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	watched := newMonitor(t)
+	watched.wanted = 3
+	report := reportOf(2)
+	for i := range report.GPUs {
+		report.GPUs[i].Simulated = false
+		report.GPUs[i].Files = []gpu.File{{Host: "/dev/nvidia7", Container: "/dev/nvidia7"}} // the toolkit's counts
+	}
+	watched.see(report)
+	ctk := filepath.Join(t.TempDir(), "nvidia-ctk")
+	say := func(driver string) {
+		text := fmt.Sprintf(`{"cdiVersion":"0.5.0","kind":"nvidia.com/gpu","containerEdits":{"env":["DRIVER=%s"],"deviceNodes":[{"path":"/dev/nvidiactl","type":"c","major":1,"minor":3}]},
+			"devices":[{"name":"SIM-n1-0","containerEdits":{"deviceNodes":[{"path":"/dev/nvidia1","type":"c","major":1,"minor":3}]}}]}`, driver)
+		require.NoError(t, os.WriteFile(ctk, []byte("#!/bin/sh\ncat <<'END'\n"+text+"\nEND\n"), 0o755))
+	}
+	say("550")
+	tk := &toolkit.Toolkit{Program: ctk, Root: "/host/root", Hook: "/hook"}
+	d, err := newDriver(t.Context(), "n1", watched, tk, m.folders, slog.New(slog.DiscardHandler), func(err error) { t.Error(err) })
+	require.NoError(t, err)
+	m.Driver = d
+	ids, err := m.prepare(claimOf("a", "gpu-0"))
+	require.NoError(t, err)
+	assert.ElementsMatch(t, []string{"/dev/nvidia1", "/dev/nvidiactl"}, m.files(ids))
+
+	_, err = m.prepare(claimOf("b", "gpu-1"))
+	require.ErrorContains(t, err, "knows no gpu-1 (SIM-n1-1): a GPU that is split (MIG) can't be handed out")
+	_, err = m.prepare(claimOf("c", "gpu-2"))
+	require.ErrorContains(t, err, "this machine has no gpu-2", "the configuration alone has it")
+	assert.Len(t, d.resources().Pools["n1"].Slices[0].Devices, 2)
+
+	// Another driver: what its containers get is written again.
+	say("580")
+	go d.followDriver(t.Context())
+	time.Sleep(50 * time.Millisecond)
+	report.Driver = "580.65.06"
+	watched.see(report)
+	require.Eventually(t, func() bool {
+		data, err := os.ReadFile(filepath.Join(m.folders.cdi, specName("a")))
+		return err == nil && strings.Contains(string(data), "DRIVER=580")
+	}, 10*time.Second, 20*time.Millisecond)
 }

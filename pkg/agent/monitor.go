@@ -41,8 +41,9 @@ type monitor struct {
 	// silent says why nothing is known, "" if it is; since then.
 	silent      string
 	silentSince time.Time
-	news        bool // a GPU came, or an error that makes none sick, and no one was told
-	seen        bool // a report has come
+	news        bool   // a GPU came, or an error that makes none sick, and no one was told
+	seen        bool   // a report has come
+	missed      string // how many of the wanted are missing, and why
 	// changed is closed when a GPU comes, becomes sick or well, or reports an error.
 	changed chan struct{}
 }
@@ -228,6 +229,13 @@ func (m *monitor) unseen(why error) {
 func (m *monitor) judge() {
 	changed := m.news
 	m.news = false
+	missed := ""
+	if missing := m.missing(); len(missing) > 0 {
+		missed = fmt.Sprintf("%d %s", len(missing), missing[0].reason)
+	}
+	if missed != m.missed {
+		changed, m.missed = true, missed
+	}
 	for _, s := range m.slots {
 		reason, since := m.sickness(s)
 		if reason == s.reason {

@@ -266,3 +266,29 @@ func TestAFileOfGPUsThatCantBeRead(t *testing.T) {
 		m.see(reportOf(1))
 	}
 }
+
+func TestGPUsThatTheConfigurationNamesAndTheMachineLacksAreSick(t *testing.T) {
+	t.Parallel()
+	m := newMonitor(t)
+	m.wanted = 6
+	now := time.Now()
+	m.now = func() time.Time { return now }
+	_, changed := m.devices()
+	m.unseen(errors.New("the driver isn't loaded"))
+	assert.Empty(t, m.sick(), "it may just be starting")
+	now = now.Add(silentFor)
+	m.tick()
+	<-changed
+	for i := range int32(6) {
+		assert.Equal(t, "the driver isn't loaded", m.sick()[i])
+	}
+	_, changed = m.devices()
+	m.see(reportOf(4))
+	<-changed
+	const why = "the machine has 4 GPUs, and its SKU in layout.yaml 6"
+	assert.Equal(t, map[int32]string{4: why, 5: why}, m.sick())
+	gpus, _ := m.devices()
+	assert.Len(t, gpus, 6)
+	m.see(reportOf(6))
+	assert.Empty(t, m.sick())
+}

@@ -82,7 +82,7 @@ func Uninstall(t testing.TB, root, version string) {
 }
 
 var toolkit = sync.OnceValues(func() (string, error) {
-	mod, err := exec.Command("go", "env", "GOMOD").Output() //nolint:noctx // a moment
+	mod, err := exec.Command("go", "env", "GOMOD").Output()
 	if err != nil {
 		return "", err
 	}
@@ -91,7 +91,7 @@ var toolkit = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	const path = "github.com/NVIDIA/nvidia-container-toolkit/cmd/"
-	cmd := exec.Command("go", "build", "-trimpath", "-o", dir, path+"nvidia-ctk", path+"nvidia-cdi-hook") //nolint:noctx // it ends
+	cmd := exec.Command("go", "build", "-trimpath", "-o", dir, path+"nvidia-ctk", path+"nvidia-cdi-hook")
 	cmd.Dir = filepath.Join(filepath.Dir(strings.TrimSpace(string(mod))), "bundle", "nvidia-container-toolkit")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=1", "GOFLAGS=", "CGO_CFLAGS=-w")
 	var said bytes.Buffer

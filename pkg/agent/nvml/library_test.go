@@ -22,7 +22,7 @@ func TestTheLibraryIsFoundThroughLinksOfTheMachine(t *testing.T) {
 	require.NoError(t, os.MkdirAll(filepath.Join(lib, "nvidia/current"), 0o755))
 	require.NoError(t, os.MkdirAll(filepath.Join(root, "etc/alternatives"), 0o755))
 	for link, to := range map[string]string{
-		filepath.Join(lib, "libnvidia-ml.so.1"): "/etc/alternatives/nvidia--libnvidia-ml.so.1-x86_64-linux-gnu",
+		filepath.Join(lib, "libnvidia-ml.so.1"):                                            "/etc/alternatives/nvidia--libnvidia-ml.so.1-x86_64-linux-gnu",
 		filepath.Join(root, "etc/alternatives/nvidia--libnvidia-ml.so.1-x86_64-linux-gnu"): "/usr/lib/x86_64-linux-gnu/nvidia/current/libnvidia-ml.so.1",
 		filepath.Join(lib, "nvidia/current/libnvidia-ml.so.1"):                             "libnvidia-ml.so.535.261.03",
 	} {

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -34,6 +35,8 @@ type Toolkit struct {
 	// driver is the version that the machine had when it was asked last, and edits is what it said.
 	driver string
 	edits  *Edits
+	// asked are the GPUs that it was asked of. It may know nothing of some: of those that are split.
+	asked []string
 	// asking is closed when the program that runs has ended, nil if none does. There is never more than one: where a GPU hangs it does, too.
 	asking chan struct{}
 	failed error
@@ -89,7 +92,7 @@ func (t *Toolkit) knows(driver string, gpus []string) bool {
 		return false
 	}
 	for _, uuid := range gpus {
-		if _, ok := t.edits.Devices[uuid]; !ok {
+		if !slices.Contains(t.asked, uuid) {
 			return false
 		}
 	}
@@ -104,7 +107,7 @@ func (t *Toolkit) ask(ctx context.Context, driver string, gpus []string, ended c
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err == nil {
-		t.driver, t.edits = driver, e
+		t.driver, t.asked, t.edits = driver, slices.Clone(gpus), e
 	}
 	t.failed, t.asking = err, nil
 	close(ended)
@@ -114,7 +117,7 @@ func (t *Toolkit) generate(ctx context.Context, gpus []string) (*Edits, error) {
 	// Names by UUID: numbers of GPUs change with what is built in. apply-cuda-memory-limits is for the container runtime of NVIDIA's own that reads
 	// limits of memory from the environment; it would look for the driver below Root, which is nowhere on the machine.
 	args := []string{"--quiet", "cdi", "generate", "--mode=nvml", "--format=json", "--device-name-strategy=uuid", "--no-all-device",
-		"--driver-root="+t.Root, "--dev-root="+t.Root, "--nvidia-cdi-hook-path="+t.Hook, "--disable-hook=apply-cuda-memory-limits"}
+		"--driver-root=" + t.Root, "--dev-root=" + t.Root, "--nvidia-cdi-hook-path=" + t.Hook, "--disable-hook=apply-cuda-memory-limits"}
 	for _, uuid := range gpus {
 		args = append(args, "--device-id="+uuid)
 	}
