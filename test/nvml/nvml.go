@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-//go:embed libnvidia-ml.c
+//go:embed testdata/libnvidia-ml.c
 var source []byte
 
 // Driver is the version of the driver that Install installs.
