@@ -552,7 +552,9 @@ func TestPortsOnTheMachinesAreAnnounced(t *testing.T) {
 }
 
 func TestTheAgentHasAllRightsOnlyWhereGPUsAreReal(t *testing.T) {
-	gpu := func(simulated bool) map[string]any { return map[string]any{"model": "A100", "count": 8, "simulated": simulated} }
+	gpu := func(simulated bool) map[string]any {
+		return map[string]any{"model": "A100", "count": 8, "simulated": simulated}
+	}
 	for _, real := range []bool{false, true} {
 		gpus := map[string]any{"n1": gpu(true), "n2": gpu(!real)}
 		text, err := render(t, load(t, "agent"), map[string]any{"global": map[string]any{"gpus": gpus}})

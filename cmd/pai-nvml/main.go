@@ -32,7 +32,7 @@ func main() {
 
 func run(ctx context.Context) error {
 	library := flag.String("library", "", "NVIDIA's management library; empty means the one below --root")
-	root := flag.String("root", "/", "folder with the files of the machine, or of its driver")
+	root := flag.String("root", "/", "folder where the machine's root is mounted")
 	node := flag.String("node", "", "name of the machine, with --simulated")
 	simulated := flag.String("simulated", "", "file that says which machines pretend to have GPUs, as JSON; NVIDIA's library isn't asked then")
 	faults := flag.String("faults", "", "file that says what is wrong with simulated GPUs, as JSON")

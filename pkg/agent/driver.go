@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/Masterminds/semver/v3"
 	resourceapi "k8s.io/api/resource/v1"
@@ -84,26 +85,33 @@ func newDriver(ctx context.Context, node string, gpus *monitor, tk *toolkit.Tool
 	return d, nil
 }
 
-// writeSpecs tells the container runtime of all claims.
-func (d *Driver) writeSpecs(ctx context.Context) {
+// rewriting is how long it may take to tell the container runtime of all claims: where a GPU hangs, what containers need can't be found out,
+// and pods that have ended wait for the agent.
+const rewriting = 20 * time.Second
+
+// writeSpecs tells the container runtime of all claims, and reports whether it could.
+func (d *Driver) writeSpecs(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, rewriting)
+	defer cancel()
+	all := true
 	for _, r := range d.records.all() {
 		if err := d.writeSpec(ctx, r); err != nil {
 			// A GPU is gone that a pod had. Others go on.
 			d.log.WarnContext(ctx, "a container of the claim can't be started again", "claim", r.Namespace+"/"+r.Name, "err", err)
+			all = false
 		}
 	}
+	return all
 }
 
 // followDriver tells the container runtime again of all claims whenever the machine has another driver, until ctx ends: the files of the one
-// before are gone.
+// before are gone. What couldn't be told is tried again.
 func (d *Driver) followDriver(ctx context.Context) {
-	known, _ := d.gpus.versions()
+	told := ""
 	for ctx.Err() == nil {
 		_, changed := d.gpus.devices()
-		if driver, _ := d.gpus.versions(); driver != known && driver != "" {
-			d.log.InfoContext(ctx, "the machine has another driver", "version", driver, "was", known)
-			d.writeSpecs(ctx)
-			known = driver
+		if driver, _ := d.gpus.versions(); driver != told && driver != "" && d.writeSpecs(ctx) {
+			told = driver
 		}
 		d.pause(ctx, changed, tellEvery)
 	}

@@ -378,7 +378,6 @@ func TestContainersWithRealGPUsGetWhatTheToolkitSays(t *testing.T) {
 	// Another driver: what its containers get is written again.
 	say("580")
 	go d.followDriver(t.Context())
-	time.Sleep(50 * time.Millisecond)
 	report.Driver = "580.65.06"
 	watched.see(report)
 	require.Eventually(t, func() bool {

@@ -1,8 +1,8 @@
 package agent
 
 import (
-	"fmt"
 	"maps"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -44,7 +44,7 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	}
 	gpus, _ := m.d.gpus.devices()
 	for _, g := range gpus {
-		labels := []string{strconv.Itoa(int(g.Index)), g.UUID, g.Bus, fmt.Sprintf("nvidia%d", g.Index), g.Model, "", ""}
+		labels := []string{strconv.Itoa(int(g.Index)), g.UUID, g.Bus, deviceFile(&g), g.Model, "", ""}
 		if r := users[claim.DeviceName(g.Index)]; r != nil {
 			labels[5] = r.Namespace
 			if len(r.PodNames) > 0 {
@@ -80,6 +80,14 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 		answered = 0
 	}
 	out <- prometheus.MustNewConstMetric(m.state, prometheus.GaugeValue, answered)
+}
+
+// deviceFile is the name of a GPU's device file, whose number isn't that of the GPU on every machine; "" for one that has none.
+func deviceFile(g *device) string {
+	if len(g.Files) == 0 {
+		return ""
+	}
+	return filepath.Base(g.Files[0].Container)
 }
 
 // measurement are names of what pai-nvml reads. Others could be no names, or those of the agent's own.

@@ -43,7 +43,7 @@ func parse(args []string, out io.Writer) (*options, error) {
 	fs.StringVar(&o.node, "node", os.Getenv("NODE_NAME"), "name of the node that this machine is")
 	fs.StringVar(&o.machines, "machines", "", "file that says which nodes have which GPUs, or pretend to, as JSON")
 	fs.StringVar(&o.probe, "probe", "/pai-nvml", "program that tells which GPUs there are and how they do")
-	fs.StringVar(&o.root, "driver-root", "/host", "folder with the files of the machine, or of its driver")
+	fs.StringVar(&o.root, "driver-root", "/host", "folder where the machine's root is mounted")
 	fs.StringVar(&o.toolkit, "toolkit", "/nvidia-ctk", "program that tells which files of the driver containers need")
 	fs.StringVar(&o.hook, "hook", "/nvidia-cdi-hook", "program that the container runtime is to run before a container with GPUs starts")
 	fs.StringVar(&o.notices, "notice-folder", "/var/run/paictl/gpus", "where containers find how their GPUs do; the same path on the machine")

@@ -445,7 +445,7 @@ func TestAMachineWithGPUsAndNoDriverIsNamedWithWhatADriverMeets(t *testing.T) {
 	t.Parallel()
 	gpus := []layout.PCIDevice{{Address: "0000:07:00.0", Vendor: "10de", Device: "20b0"}}
 	for want, f := range map[string]layout.Facts{
-		"": {},
+		"":                                    {},
 		"m: it has NVIDIA GPUs and no driver": {PCIGPUs: gpus, KernelHeaders: true},
 		"m: it has NVIDIA GPUs and no driver (Secure Boot is on: a kernel module that isn't signed can't be loaded; nouveau is loaded; " +
 			"the headers of its kernel are missing; it has NVSwitches, which need the fabric manager of the driver's version)": {

@@ -111,7 +111,7 @@ NO(nvmlDeviceGetHandleByIndex) NO(nvmlDeviceGetHandleByPciBusId) NO(nvmlDeviceGe
 NO(nvmlDeviceGetHostVgpuMode) NO(nvmlDeviceGetInforomConfigurationChecksum) NO(nvmlDeviceGetInforomImageVersion)
 NO(nvmlDeviceGetInforomVersion) NO(nvmlDeviceGetIrqNum) NO(nvmlDeviceGetJpgUtilization) NO(nvmlDeviceGetLastBBXFlushTime)
 NO(nvmlDeviceGetMPSComputeRunningProcesses) NO(nvmlDeviceGetMPSComputeRunningProcesses_v2) NO(nvmlDeviceGetMPSComputeRunningProcesses_v3)
-NO(nvmlDeviceGetMaxClockInfo) NO(nvmlDeviceGetMaxCustomerBoostClock) 
+NO(nvmlDeviceGetMaxClockInfo) NO(nvmlDeviceGetMaxCustomerBoostClock)
 NO(nvmlDeviceGetMaxPcieLinkGeneration) NO(nvmlDeviceGetMaxPcieLinkWidth) NO(nvmlDeviceGetMemClkMinMaxVfOffset)
 NO(nvmlDeviceGetMemClkVfOffset) NO(nvmlDeviceGetMemoryAffinity) NO(nvmlDeviceGetMemoryBusWidth) NO(nvmlDeviceGetMemoryErrorCounter)
 NO(nvmlDeviceGetMemoryInfo_v2) NO(nvmlDeviceGetMinMaxClockOfPState) NO(nvmlDeviceGetMinMaxFanSpeed)
