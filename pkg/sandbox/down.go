@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
@@ -32,14 +33,36 @@ func (s *Sandbox) Down(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, f := range []string{"hosts", "full.sh", "light.sh", "id_ed25519", "id_ed25519.pub", "known_hosts", "pai-password",
-		"quick-start.yaml", "api", "kubeconfig", stateFile, lockFile} {
-		if err := removeTree(filepath.Join(s.dir, f)); err != nil {
-			return err
-		}
+	if err := removeFiles(s.dir); err != nil {
+		return err
 	}
 	if err := os.Remove(s.dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		s.progress(s.dir + " stays: it has files that aren't the sandbox's")
+	}
+	return nil
+}
+
+// removeFiles removes what a sandbox has written into its directory: also what a run that was killed had begun to
+// write (see writeFile), which may be a key. The state and the lock go last.
+func removeFiles(dir string) error {
+	own := []string{"hosts", "full.sh", "light.sh", "id_ed25519", "id_ed25519.pub", "known_hosts", "pai-password",
+		"quick-start.yaml", "api", "kubeconfig", stateFile, lockFile}
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, e := range entries {
+		begun := strings.TrimRight(e.Name(), "0123456789")
+		if name, hidden := strings.CutPrefix(begun, "."); hidden && begun != e.Name() && slices.Contains(own, name) {
+			if err := removeTree(filepath.Join(dir, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	for _, f := range own {
+		if err := removeTree(filepath.Join(dir, f)); err != nil {
+			return err
+		}
 	}
 	return nil
 }

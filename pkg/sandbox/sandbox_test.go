@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/google/renameio/v2"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -163,6 +164,29 @@ func TestScriptsAreValidShell(t *testing.T) {
 		out, err := exec.CommandContext(t.Context(), "sh", "-n", path).CombinedOutput()
 		require.NoError(t, err, "%s: %s", name, out)
 	}
+}
+
+// renameio writes a file of its own first, which stays where the process is killed.
+func TestAlsoBegunFilesGoAndThoseOfOthersStay(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"id_ed25519", "sandbox.json", "lock"} {
+		f, err := renameio.NewPendingFile(filepath.Join(dir, name))
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = f.Cleanup() })
+	}
+	theirs := []string{".notes", ".notes12", "12", "id_ed25519.bak"}
+	for _, name := range append(theirs, "id_ed25519", "lock") {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
+	}
+	require.NoError(t, removeFiles(dir))
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	left := []string{}
+	for _, e := range entries {
+		left = append(left, e.Name())
+	}
+	assert.ElementsMatch(t, theirs, left)
+	require.NoError(t, removeFiles(filepath.Join(dir, "none")))
 }
 
 func TestRemoveTreeRefusesWhatIsMountedBelow(t *testing.T) {
