@@ -209,6 +209,22 @@ func (s *Sandbox) startAPI(ctx context.Context, programs map[string]string) (*ku
 	return client, ended, s.waitAPI(ctx, client, ended)
 }
 
+// Ended returns which programs of an API-only sandbox have ended, each with the last lines that it logged.
+func (s *Sandbox) Ended() ([]string, error) {
+	running, err := findProcesses(s.dir)
+	if err != nil {
+		return nil, err
+	}
+	var ended []string
+	for _, name := range programNames() {
+		// Those that were never started have no log.
+		if b, err := os.ReadFile(s.programLog(name)); err == nil && len(running[name]) == 0 {
+			ended = append(ended, name+lastLines(string(b), 5))
+		}
+	}
+	return ended, nil
+}
+
 // apiDown ends the programs of an API-only sandbox.
 func (s *Sandbox) apiDown(ctx context.Context) error {
 	running, err := findProcesses(s.dir)

@@ -158,6 +158,10 @@ func TestTheAPIIsRealAndItsNodesAreReady(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, p.Kill())
 	require.NoError(t, poll(t.Context(), func() (bool, error) { return !alive(p.Pid), nil }))
+	ended, err := s.Ended()
+	require.NoError(t, err)
+	require.Len(t, ended, 1)
+	assert.Contains(t, ended[0], "kube-scheduler: ")
 	s, err = UpAPI(t.Context(), Options{Dir: opts.Dir, Progress: opts.Progress}, []Node{
 		{Name: "pai-1", Address: netip.MustParseAddr("10.77.0.1"), CPU: 16, Memory: "64Gi", Roles: []string{"worker"}},
 		{Name: "gpu-1", Address: netip.MustParseAddr("10.77.0.2"), CPU: 96, Memory: "1Ti", GPUs: 8, GPUType: "A100"},

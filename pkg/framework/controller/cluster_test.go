@@ -176,7 +176,8 @@ func (w *cluster) until(name, what string, ok func(*v1.Framework) bool) *v1.Fram
 	})
 	if err != nil {
 		text, _ := yaml.Marshal(f.Status)
-		w.t.Fatalf("job %s never %s:\n%s", name, what, text)
+		// What follows it in the output is wanted, too.
+		w.t.Fatalf("job %s never %s:\n%.3000s", name, what, text)
 	}
 	return f
 }

@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 
@@ -118,6 +119,15 @@ func (s *server) start(t testing.TB, nodes int) *kube.Cluster {
 	if s.err != nil {
 		t.Fatal(s.err)
 	}
+	t.Cleanup(func() {
+		// A cluster that lost a program, for example to a machine without memory, explains what the test waited for.
+		if !t.Failed() {
+			return
+		}
+		if ended, err := s.sandbox.Ended(); err != nil || len(ended) > 0 {
+			t.Logf("programs of the control plane have ended: %s (%v)", strings.Join(ended, "\n"), err)
+		}
+	})
 	return s.cluster
 }
 
