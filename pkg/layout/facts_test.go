@@ -130,7 +130,7 @@ func TestTheScriptTellsWhatADriverWouldMeet(t *testing.T) {
 	assert.Empty(t, bare.NVSwitches)
 	assert.Empty(t, bare.DriverOrigin+bare.SecureBoot)
 	assert.False(t, bare.Nouveau || bare.KernelHeaders)
-	assert.Len(t, bare.PCIGPUs, 1)
+	assert.Len(t, bare.NVIDIADevices(), 1)
 
 	full := machine(func(m *fakeMachine) {
 		m.pci("0000:05:00.0", "0x10de", "0x22a3", "0x068000")

@@ -60,6 +60,29 @@ func (g *GPU) NVIDIA() bool {
 	return !slices.ContainsFunc(otherVendors(), func(vendor string) bool { return strings.HasPrefix(model, vendor) })
 }
 
+// KnownNVIDIA lists the PCI device ids of NVIDIA's GPUs that have a name here.
+func KnownNVIDIA() []string {
+	var out []string
+	for id := range pciModels() {
+		if device, ok := strings.CutPrefix(id, pciNVIDIA+":"); ok {
+			out = append(out, device)
+		}
+	}
+	sort.Strings(out)
+	return out
+}
+
+// NVIDIADevices are the machine's GPUs of NVIDIA on the PCI bus.
+func (f Facts) NVIDIADevices() []PCIDevice {
+	var out []PCIDevice
+	for _, d := range f.PCIGPUs {
+		if d.Vendor == pciNVIDIA {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
 func (f *Facts) addGPU(key, value string) {
 	switch key {
 	case "pci-gpu":
