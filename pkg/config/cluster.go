@@ -76,7 +76,9 @@ type KubernetesSpec struct {
 	Bundle string `yaml:"bundle,omitempty" json:"bundle,omitempty"`
 	// Proxy is how machines reach what is outside of the cluster.
 	Proxy Proxy `yaml:"proxy,omitempty" json:"proxy,omitzero"`
-	Extra Extra `yaml:"extra,omitempty" json:"extra,omitempty"`
+	// GPUDriver is NVIDIA's driver on machines with its GPUs.
+	GPUDriver GPUDriver `yaml:"gpu-driver,omitempty" json:"gpu-driver,omitzero"`
+	Extra     Extra     `yaml:"extra,omitempty" json:"extra,omitempty"`
 }
 
 // Whether pods reach the cloud's metadata service.
@@ -93,6 +95,42 @@ type Proxy struct {
 	// NoProxy is asked directly, beside the cluster's own addresses and names.
 	NoProxy []string `yaml:"no-proxy,omitempty" json:"no-proxy,omitempty"`
 }
+
+// GPUDriver says what paictl does about NVIDIA's driver. Empty fields have the defaults.
+type GPUDriver struct {
+	// Policy is GPUDriverKeep, the default, GPUDriverInstall or GPUDriverNone.
+	Policy string `yaml:"policy,omitempty" json:"policy,omitempty"`
+	// Version is a branch, "535", or one release of it, "535.261.03"; empty is the newest that
+	// the source has for the machine's GPUs. With the policy keep it is the oldest that will do.
+	Version string `yaml:"version,omitempty" json:"version,omitempty"`
+	// Module is which of NVIDIA's two kernel modules: GPUModuleAuto, GPUModuleOpen, GPUModuleClosed.
+	Module string `yaml:"module,omitempty" json:"module,omitempty"`
+	// Source is whose packages are installed: GPUSourceDistribution, GPUSourceNVIDIA or
+	// GPUSourceBundle.
+	Source string `yaml:"source,omitempty" json:"source,omitempty"`
+}
+
+// What is done about NVIDIA's driver.
+const (
+	GPUDriverKeep    = "keep"
+	GPUDriverInstall = "install"
+	GPUDriverNone    = "none"
+)
+
+// NVIDIA's kernel modules: with the sources published, or not.
+const (
+	GPUModuleAuto   = "auto"
+	GPUModuleOpen   = "open"
+	GPUModuleClosed = "closed"
+)
+
+// Whose packages of the driver are installed: those of the machine's distribution, those of
+// NVIDIA's own repository, or those that "paictl bundle add-driver" put into the bundle.
+const (
+	GPUSourceDistribution = "distribution"
+	GPUSourceNVIDIA       = "nvidia"
+	GPUSourceBundle       = "bundle"
+)
 
 // Extra are settings handed through, merged over what paictl writes.
 type Extra struct {

@@ -86,6 +86,11 @@ func kubernetesDocs() map[string]string {
 		"kubernetes.network-plugin":           "flannel; none where you install another; or the path of a manifest (.yaml, .yml or .json) that is applied instead, relative paths start in this folder.",
 		"kubernetes.metadata-address":         "closed, the default: pods don't reach the cloud's metadata service, which gives out credentials of the machine (169.254.169.254 and 100.100.100.200, port 80). open: they do.",
 		"kubernetes.bundle":                   "Folder with the programs and images to install (paictl bundle build); relative paths start in this folder.",
+		"kubernetes.gpu-driver":               "NVIDIA's driver on machines with its GPUs (see cluster.md).",
+		"kubernetes.gpu-driver.policy":        "keep, the default: a driver that works stays, and a machine without one is warned of. install: paictl installs it by apt, and cluster down removes it again. none: paictl doesn't look at it.",
+		"kubernetes.gpu-driver.version":       `A branch, "535", or one release of it, "535.261.03"; absent: the newest branch that the source has for the machine's GPUs. With policy: keep, the oldest that will do.`,
+		"kubernetes.gpu-driver.module":        "NVIDIA's kernel module: open, closed, or auto, the default: what the GPUs need and NVIDIA recommends for the branch.",
+		"kubernetes.gpu-driver.source":        "Whose packages: distribution, the default; nvidia, its own repository, which the machine's apt must know; bundle, those that paictl bundle add-driver put there.",
 		"kubernetes.extra":                    "Settings handed through, merged over what paictl writes.",
 	}
 	for field, text := range proxyDocs() {

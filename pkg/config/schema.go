@@ -156,6 +156,10 @@ func schemaRules(name string) map[string]func(*jsonschema.Schema) {
 		rules["kubernetes.network-plugin"] = func(s *jsonschema.Schema) { s.Pattern = `^(flannel|none|.+\.(yaml|yml|json))$` }
 		rules["kubernetes.api-servers-port"] = port
 		rules["kubernetes.metadata-address"] = enum(MetadataClosed, MetadataOpen)
+		rules["kubernetes.gpu-driver.policy"] = enum(GPUDriverKeep, GPUDriverInstall, GPUDriverNone)
+		rules["kubernetes.gpu-driver.module"] = enum(GPUModuleAuto, GPUModuleOpen, GPUModuleClosed)
+		rules["kubernetes.gpu-driver.source"] = enum(GPUSourceDistribution, GPUSourceNVIDIA, GPUSourceBundle)
+		rules["kubernetes.gpu-driver.version"] = func(s *jsonschema.Schema) { s.Pattern = driverVersion.String() }
 	case RolesFile:
 		rules["k8s-role.*.component-list[]"] = func(s *jsonschema.Schema) {
 			for _, c := range controlPlaneComponents() {

@@ -66,6 +66,7 @@ func Validate(c *Cluster, checks ...Check) Findings {
 		k.checkKubernetes()
 		k.checkNetworks()
 		k.checkProxy()
+		k.checkGPUDriver()
 		k.checkExtra()
 	} else {
 		k.checkExisting()
