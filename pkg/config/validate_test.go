@@ -325,7 +325,7 @@ func TestAnUnknownKeyHidesNoUnknownComponent(t *testing.T) {
 func TestRulesHaveStableNames(t *testing.T) {
 	// Scripts match on these names: a change here is a change of interface.
 	rules := map[string]bool{}
-	for _, file := range []string{"build.go", "existing.go", "existing_nodes.go", "generate.go", "load.go", "quickstart_check.go", "validate.go", "validate_existing.go", "validate_layout.go", "validate_kubernetes.go", "validate_services.go", "typed.go", "validate_extra.go", "validate_proxy.go", "network_plugin.go"} {
+	for _, file := range []string{"build.go", "existing.go", "existing_nodes.go", "generate.go", "load.go", "quickstart_check.go", "validate.go", "validate_existing.go", "validate_layout.go", "validate_kubernetes.go", "validate_services.go", "typed.go", "validate_extra.go", "validate_proxy.go", "validate_driver.go", "network_plugin.go"} {
 		b, err := os.ReadFile(file)
 		require.NoError(t, err)
 		for word := range strings.SplitSeq(string(b), `"`) {
