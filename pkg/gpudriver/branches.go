@@ -1,0 +1,93 @@
+package gpudriver
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Branch is a series of releases of the driver with one number.
+type Branch struct {
+	Number int
+	// Closed and Open are the generations that the kernel module without and with published sources serves;
+	// the zero value where the branch has no such module.
+	Closed, Open Serves
+	// CUDA is the newest release of CUDA that programs may be built with.
+	CUDA string
+}
+
+// Serves are generations, from the oldest to the newest.
+type Serves struct{ From, To Generation }
+
+// has reports whether all generations are served.
+func (s Serves) has(gs []Generation) bool {
+	for _, g := range gs {
+		if s.From == 0 || g < s.From || g > s.To {
+			return false
+		}
+	}
+	return true
+}
+
+// openByDefault is the first branch whose open module NVIDIA recommends wherever it serves the GPUs.
+// Source: NVIDIA's announcement that open modules are installed by default from release 560 on.
+const openByDefault = 560
+
+// Branches are those that paictl knows, the newest first: the production and long-term branches for data centres.
+// Sources: docs.nvidia.com/datacenter/tesla/drivers, "CUDA Toolkit, Driver, and Architecture Matrix" and "Supported
+// Drivers and CUDA Toolkit Versions"; for the open module, which needs the GSP that came with Turing, the README of
+// NVIDIA/open-gpu-kernel-modules; for the end of Maxwell, Pascal and Volta after 580, the deprecation schedule of
+// NVIDIA's Unix drivers.
+func Branches() []Branch {
+	return []Branch{
+		{Number: 590, Closed: Serves{Turing, Hopper}, Open: Serves{Turing, Blackwell}, CUDA: "13.1"},
+		{Number: 580, Closed: Serves{Maxwell, Hopper}, Open: Serves{Turing, Blackwell}, CUDA: "13.0"},
+		{Number: 570, Closed: Serves{Maxwell, Hopper}, Open: Serves{Turing, Blackwell}, CUDA: "12.8"},
+		{Number: 550, Closed: Serves{Maxwell, Hopper}, Open: Serves{Turing, Hopper}, CUDA: "12.4"},
+		{Number: 535, Closed: Serves{Maxwell, Hopper}, Open: Serves{Turing, Hopper}, CUDA: "12.2"},
+		{Number: 470, Closed: Serves{Kepler, Ampere}, CUDA: "11.4"},
+	}
+}
+
+// Oldest is the oldest branch that counts as new enough where the operator says nothing: containers get a driver's
+// files by CDI, which the toolkit makes for it.
+const Oldest = 470
+
+// BranchOf returns the number before the first dot of a version, 0 where there is none.
+func BranchOf(version string) int {
+	head, _, _ := strings.Cut(version, ".")
+	n, err := strconv.Atoi(head)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// Release is NVIDIA's part of a package's version: "535.261.03" of "1:535.261.03-1~deb12u1".
+func Release(version string) string {
+	if _, rest, ok := strings.Cut(version, ":"); ok {
+		version = rest
+	}
+	release, _, _ := strings.Cut(version, "-")
+	return release
+}
+
+// within reports whether a release is the wanted one, or of the wanted branch; any is where nothing is wanted.
+func within(release, want string) bool {
+	return want == "" || release == want || strings.HasPrefix(release, want+".")
+}
+
+// older reports whether one release came before another, number by number.
+func older(a, b string) bool {
+	as, bs := strings.Split(a, "."), strings.Split(b, ".")
+	for i := range min(len(as), len(bs)) {
+		x, errX := strconv.Atoi(as[i])
+		y, errY := strconv.Atoi(bs[i])
+		if errX != nil || errY != nil {
+			return false
+		}
+		if x != y {
+			return x < y
+		}
+	}
+	return len(as) < len(bs)
+}

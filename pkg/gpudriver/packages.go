@@ -1,0 +1,157 @@
+package gpudriver
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Kinds of kernel modules, and whose packages.
+const (
+	ModuleOpen   = "open"
+	ModuleClosed = "closed"
+
+	SourceDistribution = "distribution"
+	SourceNVIDIA       = "nvidia"
+	SourceBundle       = "bundle"
+)
+
+// Package is one that is installed by name.
+type Package struct {
+	Name string
+	// Version is the package's own, such as 535.261.03-1; "" where any will do.
+	Version string
+}
+
+// set is how a distribution or NVIDIA calls the packages of branches. In names %b stands for the branch, %k for
+// the release of the running kernel.
+type set struct {
+	systems  []string // as layout.Facts.OS has them
+	source   string
+	branches []int
+	// userland are of the driver's own version, and so are module and fabric manager; loose have one of their own.
+	userland, loose []string
+	// dkms are the packages that build the kernel module on the machine, by kind; signed those that bring it
+	// built and signed for a kernel. Their versions are the kernel's, and they need the userland that fits.
+	dkms, signed  map[string]string
+	fabricManager string
+	// kernels are the newest that the packages are known to build for, by kind: "6.15".
+	kernels map[string]string
+}
+
+// sets are all packages that paictl can install. Only the compute part: no X, no desktop. Sources: for Debian the
+// packages themselves (their descriptions name the kernels); for Ubuntu packages.ubuntu.com, source packages
+// nvidia-graphics-drivers-*-server and linux-restricted-modules; for NVIDIA's repository its Driver Installation
+// Guide, "Compute-only System", and for the fabric manager's name from 580 on NVIDIA/gpu-driver-container.
+func sets() []set {
+	ubuntu := []string{"ubuntu22.04", "ubuntu24.04"}
+	debian := []string{"debian12", "debian13"}
+	tesla := func(branch string) []string {
+		return []string{"nvidia-tesla-" + branch + "-smi", "libnvidia-tesla-" + branch + "-ml1", "libnvidia-tesla-" + branch + "-cuda1"}
+	}
+	own := []string{"nvidia-smi", "libnvidia-ml1", "libcuda1"}
+	helpers := []string{"nvidia-persistenced", "nvidia-modprobe"}
+	return []set{
+		{
+			systems: debian[:1], source: SourceDistribution, branches: []int{535}, userland: own, loose: helpers,
+			dkms:    map[string]string{ModuleClosed: "nvidia-kernel-dkms", ModuleOpen: "nvidia-open-kernel-dkms"},
+			kernels: map[string]string{ModuleClosed: "6.15", ModuleOpen: "6.16"},
+		},
+		{
+			systems: debian[:1], source: SourceDistribution, branches: []int{470}, userland: tesla("470"), loose: helpers,
+			dkms:    map[string]string{ModuleClosed: "nvidia-tesla-470-kernel-dkms"},
+			kernels: map[string]string{ModuleClosed: "6.8"},
+		},
+		{
+			systems: debian[1:], source: SourceDistribution, branches: []int{550}, userland: own, loose: helpers,
+			dkms:    map[string]string{ModuleClosed: "nvidia-kernel-dkms", ModuleOpen: "nvidia-open-kernel-dkms"},
+			kernels: map[string]string{ModuleClosed: "6.14"},
+		},
+		{
+			systems: debian[1:], source: SourceDistribution, branches: []int{535}, userland: tesla("535"), loose: helpers,
+			dkms: map[string]string{ModuleClosed: "nvidia-tesla-535-kernel-dkms"},
+		},
+		{
+			systems: ubuntu, source: SourceDistribution, branches: []int{580, 570, 550, 535},
+			userland:      []string{"libnvidia-compute-%b-server", "nvidia-utils-%b-server", "nvidia-compute-utils-%b-server"},
+			dkms:          map[string]string{ModuleClosed: "nvidia-dkms-%b-server", ModuleOpen: "nvidia-dkms-%b-server-open"},
+			signed:        map[string]string{ModuleClosed: "linux-modules-nvidia-%b-server-%k", ModuleOpen: "linux-modules-nvidia-%b-server-open-%k"},
+			fabricManager: "nvidia-fabricmanager-%b",
+		},
+		{
+			systems: ubuntu, source: SourceDistribution, branches: []int{470},
+			userland:      []string{"libnvidia-compute-%b-server", "nvidia-utils-%b-server", "nvidia-compute-utils-%b-server"},
+			dkms:          map[string]string{ModuleClosed: "nvidia-dkms-%b-server"},
+			signed:        map[string]string{ModuleClosed: "linux-modules-nvidia-%b-server-%k"},
+			fabricManager: "nvidia-fabricmanager-%b",
+		},
+		{
+			systems: ubuntu, source: SourceNVIDIA, branches: []int{580}, fabricManager: "nvidia-fabricmanager",
+			userland: []string{"libnvidia-compute-%b", "nvidia-utils-%b", "nvidia-compute-utils-%b"},
+			dkms:     map[string]string{ModuleClosed: "nvidia-dkms-%b", ModuleOpen: "nvidia-dkms-%b-open"},
+		},
+		{
+			systems: ubuntu, source: SourceNVIDIA, branches: []int{570, 550, 535}, fabricManager: "nvidia-fabricmanager-%b",
+			userland: []string{"libnvidia-compute-%b", "nvidia-utils-%b", "nvidia-compute-utils-%b"},
+			dkms:     map[string]string{ModuleClosed: "nvidia-dkms-%b", ModuleOpen: "nvidia-dkms-%b-open"},
+		},
+		{
+			systems: debian, source: SourceNVIDIA, branches: []int{590, 580}, fabricManager: "nvidia-fabricmanager",
+			userland: []string{"nvidia-driver-cuda"}, loose: helpers[:1],
+			dkms: map[string]string{ModuleClosed: "nvidia-kernel-dkms", ModuleOpen: "nvidia-kernel-open-dkms"},
+		},
+		{
+			systems: debian, source: SourceNVIDIA, branches: []int{570}, fabricManager: "nvidia-fabricmanager-%b",
+			userland: []string{"nvidia-driver-cuda"}, loose: helpers[:1],
+			dkms: map[string]string{ModuleClosed: "nvidia-kernel-dkms", ModuleOpen: "nvidia-kernel-open-dkms"},
+		},
+	}
+}
+
+// Systems are the distributions that some set is for.
+func Systems() []string {
+	var out []string
+	for _, s := range sets() {
+		for _, name := range s.systems {
+			if !slices.Contains(out, name) {
+				out = append(out, name)
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Names are all packages that a machine may be asked for: with %k where the name of its kernel stands. A bundle may
+// hold the distribution's or NVIDIA's.
+func Names(source string) []string {
+	seen := map[string]bool{headers: true}
+	for _, s := range sets() {
+		if source != SourceBundle && s.source != source {
+			continue
+		}
+		for _, b := range s.branches {
+			for _, name := range s.all() {
+				seen[strings.ReplaceAll(name, "%b", strconv.Itoa(b))] = true
+			}
+		}
+	}
+	out := make([]string, 0, len(seen))
+	for name := range seen {
+		out = append(out, name)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// headers are the running kernel's, with which DKMS builds.
+const headers = "linux-headers-%k"
+
+func (s set) all() []string {
+	out := slices.Concat(s.userland, s.loose)
+	for _, kind := range []string{ModuleClosed, ModuleOpen} {
+		out = append(out, s.dkms[kind], s.signed[kind])
+	}
+	out = append(out, s.fabricManager)
+	return slices.DeleteFunc(out, func(name string) bool { return name == "" })
+}
