@@ -84,7 +84,7 @@ func (w *world) of(n *Node, phase string) answer {
 // upPhases are the phases of "cluster up", in order.
 func upPhases(s *Spec) []phase {
 	return []phase{
-		&base{spec: s}, &containerd{spec: s}, &kubelet{spec: s}, &images{spec: s},
+		&base{spec: s}, &nvidiaDriver{spec: s}, &containerd{spec: s}, &kubelet{spec: s}, &images{spec: s},
 		&initialise{spec: s}, &network{spec: s}, &join{spec: s}, &labels{spec: s},
 	}
 }

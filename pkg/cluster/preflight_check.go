@@ -36,7 +36,7 @@ type hostCheck func(*subject) []Finding
 func hostChecks() (always, joining []hostCheck) {
 	always = []hostCheck{
 		checkArch, checkRoot, checkInit, checkCommands, checkHostname, checkAddress,
-		checkMachineID, checkPorts, checkDisk, checkMounts, checkModules, checkCgroup, checkOwner, checkGPU,
+		checkMachineID, checkPorts, checkDisk, checkMounts, checkModules, checkCgroup, checkOwner, checkGPU, checkDriver,
 		checkEtcHosts, checkSysctl,
 	}
 	joining = []hostCheck{

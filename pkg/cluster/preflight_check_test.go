@@ -170,8 +170,12 @@ func TestEachFaultOfAMachineIsOneFindingWithARemedy(t *testing.T) {
 		{name: "GPUs without a driver", edit: func(m *machine) {
 			m.fact("pci-gpu", "0000:01:00.0 0x10de 0x20b2 0x030200", true)
 			m.fact("pci-gpu", "0000:02:00.0 0x10de 0x20b2 0x030200", true)
-		}, severity: SeverityWarning, check: "gpu-driver", message: "2 NVIDIA GPUs and no driver", remedy: "driver"},
-		{name: "a broken driver", edit: func(m *machine) {
+		}, severity: SeverityWarning, check: "gpu-driver", message: "2 NVIDIA GPUs in a machine whose SKU", remedy: "layout.yaml"},
+		{name: "a broken driver", spec: func(s *Spec) {
+			s.Config.Layout.MachineSKU["gpu"] = layout.SKU{GPU: &layout.GPU{Type: "NVIDIA-A100", Count: 1}}
+			s.Nodes[1].SKU = "gpu"
+		}, edit: func(m *machine) {
+			m.driver = []string{"gpus\t1", "module\t535.104.05\tclosed", "userland\t535.104.05"}
 			m.fact("pci-gpu", "0000:01:00.0 0x10de 0x20b2 0x030200", true)
 			m.fact("nvidia-smi", "Failed to initialize NVML: Driver/library version mismatch", true)
 		}, severity: SeverityWarning, check: "gpu-driver", message: "nvidia-smi fails: Failed to initialize NVML", remedy: "reboot"},

@@ -71,7 +71,7 @@ func preflightSpec(t testing.TB, workers int) *Spec {
 type machine struct {
 	facts, probe, journal, images []string
 	asked, answered               time.Time
-	member                        []string
+	member, driver                []string
 }
 
 // fitMachine has everything that preflight wants of a node that is new to the cluster.
@@ -170,7 +170,7 @@ func (m *machine) answer() string {
 	for _, s := range []struct {
 		name  string
 		lines []string
-	}{{"facts", m.facts}, {phasePreflight, m.probe}, {"journal", m.journal}, {phaseImages, m.images}, {phaseJoin, m.member}} {
+	}{{"facts", m.facts}, {phasePreflight, m.probe}, {"journal", m.journal}, {phaseImages, m.images}, {phaseJoin, m.member}, {phaseDriver, m.driver}} {
 		b.WriteString("@@ " + s.name + "\n")
 		for _, l := range s.lines {
 			b.WriteString(l + "\n")

@@ -5,6 +5,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/plural"
 )
 
 // checkOS: Debian from 11 and Ubuntu from 20.04 are what paictl is tested on.
@@ -224,26 +227,17 @@ func checkTimeSource(s *subject) []Finding {
 	return []Finding{s.warn("time-source", "nothing keeps the clock right", "install chrony and enable it")}
 }
 
-// checkGPU compares the GPUs with the driver and with the layout.
+// checkGPU compares the GPUs with the layout.
 func checkGPU(s *subject) []Finding {
 	want := s.spec.Config.Layout.MachineSKU[s.node.SKU].GPU
 	if want != nil && want.Simulated {
 		return nil
 	}
-	nvidia := 0
-	for _, d := range s.facts.PCIGPUs {
-		if d.Vendor == "10de" {
-			nvidia++
-		}
-	}
 	var out []Finding
-	switch {
-	case nvidia > 0 && s.facts.DriverError != "":
-		out = append(out, s.warn("gpu-driver", "nvidia-smi fails: "+s.facts.DriverError,
-			"reboot the machine; where that does not help, install the driver again"))
-	case nvidia > 0 && s.facts.Driver == "" && len(s.facts.NVIDIA) == 0:
-		out = append(out, s.warn("gpu-driver", fmt.Sprintf("%d NVIDIA GPUs and no driver: jobs will not see them", nvidia),
-			"install NVIDIA's driver on the machine, then run again"))
+	// Of machines whose GPUs are in the layout checkDriver tells.
+	if nvidia := len(s.facts.NVIDIADevices()); want == nil && nvidia > 0 && s.facts.Driver == "" && s.facts.DriverError == "" && s.spec.driver().Policy != config.GPUDriverNone {
+		out = append(out, s.warn("gpu-driver", fmt.Sprintf("%s in a machine whose SKU %s has none, and no driver: jobs will not see them", plural.Of(nvidia, "NVIDIA GPU"), s.node.SKU),
+			"add gpu to its SKU in layout.yaml (config generate finds it) to have the driver looked after, or set gpu-driver: {policy: none} in kubernetes-configuration.yaml"))
 	}
 	have := 0
 	if g := s.facts.GPU(); g != nil {

@@ -76,8 +76,8 @@ func within(release, want string) bool {
 	return want == "" || release == want || strings.HasPrefix(release, want+".")
 }
 
-// older reports whether one release came before another, number by number.
-func older(a, b string) bool {
+// Older reports whether one release came before another, number by number.
+func Older(a, b string) bool {
 	as, bs := strings.Split(a, "."), strings.Split(b, ".")
 	for i := range min(len(as), len(bs)) {
 		x, errX := strconv.Atoi(as[i])

@@ -83,7 +83,7 @@ func Look(m Machine, w Want) []Finding {
 		return warn("half", "the driver's kernel module is "+m.Module+", and its libraries are missing", "install the libraries of the same release: the package libnvidia-ml1 or libnvidia-compute")
 	case m.Module != m.Userland:
 		return warn("mismatch", fmt.Sprintf("the driver's loaded kernel module is %s and its libraries are %s: GPUs can't be used", m.Module, m.Userland), "reboot the machine")
-	case older(m.Module, oldest):
+	case Older(m.Module, oldest):
 		return warn("old", fmt.Sprintf("the driver %s is older than %s", m.Module, oldest), install)
 	}
 	return nil
@@ -388,5 +388,5 @@ func newerKernel(kernel, limit string) bool {
 		return false
 	}
 	minor, _, _ := strings.Cut(parts[1], "-")
-	return older(limit, parts[0]+"."+minor)
+	return Older(limit, parts[0]+"."+minor)
 }

@@ -255,10 +255,10 @@ func TestDriversThatAreKeptAreLookedAt(t *testing.T) {
 }
 
 func TestReleasesAreComparedByNumber(t *testing.T) {
-	assert.True(t, older("535.54.03", "535.104.05"))
-	assert.False(t, older("535.104.05", "535"))
-	assert.True(t, older("470.256.02", "535"))
-	assert.False(t, older("535.104.05", "535.104.05"))
+	assert.True(t, Older("535.54.03", "535.104.05"))
+	assert.False(t, Older("535.104.05", "535"))
+	assert.True(t, Older("470.256.02", "535"))
+	assert.False(t, Older("535.104.05", "535.104.05"))
 	assert.Equal(t, "535.261.03", Release("1:535.261.03-1~deb12u1"))
 	assert.Equal(t, "550.120", Release("550.120-0ubuntu0.22.04.1"))
 	assert.False(t, within("535.1", "53"))

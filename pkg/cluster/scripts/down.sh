@@ -19,7 +19,9 @@ down() {
 	fi
 	if [ "$ours_runtime" = 1 ]; then u_runtime_files; fi
 	u_trees
+	u_packages
 	u_records
+	u_initramfs
 	u_dirs
 	u_data
 	u_state
@@ -240,6 +242,7 @@ u_records() {
 			module) u_module "$what" ;;
 			swap) u_swap ;;
 			target) u_target "$what" ;;
+			package | initramfs) continue ;; # have their own steps
 			*)
 				echo "the record of $what is of an unknown kind: $kind -> use the paictl that set this host up, or a newer one" >&2
 				exit 1
@@ -247,6 +250,97 @@ u_records() {
 			esac
 			if [ "$mode" = run ]; then forget "$kind" "$what"; fi
 		done
+}
+
+# package_state NAME: sets now to "version letters" of dpkg, or to nothing where the package isn't there.
+package_state() {
+	now=$(dpkg-query -W -f '${Version} ${db:Status-Abbrev}' "$1" 2>/dev/null) || now=
+	case $now in *" "?n*) now= ;; esac
+}
+
+# u_packages takes away the packages that paictl has installed, all at once, since they need each other, and gives back
+# the versions and holds of those that it has replaced. The kernel module goes first where nothing uses it.
+u_packages() {
+	[ -n "$(records package | head -n 1)" ] || return 0
+	purge= restore= list=$(records package)
+	while IFS=$TAB read -r name how; do
+		package_state "$name"
+		if [ "$how" = created ]; then
+			[ -n "$now" ] || continue
+			purge="$purge $name"
+			step purge "package $name" || :
+		else
+			case "$now" in
+			"${how%% *} h"*) [ "${how#* }" != hold ] || continue ;;
+			"${how%% *} i"*) [ "${how#* }" = hold ] || continue ;;
+			esac
+			restore="$restore $name"
+			step restore "package $name" "$how" || :
+		fi
+	done <<LIST
+$list
+LIST
+	[ "$mode" = run ] || return 0
+	if [ -n "$purge$restore" ]; then u_driver; fi
+	while IFS=$TAB read -r name how; do
+		forget package "$name"
+	done <<LIST
+$list
+LIST
+	rm -f "$S/driver-change"
+}
+
+# u_driver does what u_packages has found.
+u_driver() {
+	DEBIAN_FRONTEND=noninteractive
+	export DEBIAN_FRONTEND
+	for u in nvidia-persistenced.service nvidia-fabricmanager.service; do
+		if systemctl is-active --quiet "$u" 2>/dev/null; then systemctl stop "$u"; fi
+	done
+	if [ -e "$R/proc/driver/nvidia/version" ]; then
+		for m in nvidia_uvm nvidia_drm nvidia_modeset nvidia_peermem nvidia; do
+			[ -d "$R/sys/module/$m" ] || [ "$m" = nvidia ] || continue
+			if rmmod "$m" 2>/dev/null; then continue; fi
+			echo "the kernel module $m is in use; it stays until the machine is restarted" >&2
+			break
+		done
+	fi
+	if [ -n "$purge" ]; then
+		# shellcheck disable=SC2086
+		apt-mark unhold $purge >/dev/null 2>&1 || :
+	fi
+	debs=
+	for n in $restore; do
+		v=$(records package | awk -F '\t' -v n="$n" '$1 == n { split($2, a, " "); print a[1]; exit }')
+		case $v in *:*) v=${v%%:*}%3a${v#*:} ;; esac
+		debs="$debs $(ls "$S/backup/packages/${n}_${v}_"*.deb)"
+	done
+	if [ -n "$debs" ]; then
+		# shellcheck disable=SC2086
+		said=$(dpkg --force-confdef --force-confold --force-downgrade --force-breaks --force-depends --auto-deconfigure -i $debs 2>&1 </dev/null) ||
+			{ echo "$said" | tail -n 3 >&2; echo "the packages that were there before can't be put back -> see what dpkg says on the machine, then run the same command again" >&2; exit 1; }
+	fi
+	if [ -n "$purge" ]; then
+		# shellcheck disable=SC2086
+		said=$(dpkg --force-remove-reinstreq --purge $purge 2>&1 </dev/null) || {
+			echo "packages of the GPU driver can't be removed: $(echo "$said" | grep -E 'depends on|error' | head -n 1) -> remove what needs them on the machine, then run the same command again" >&2
+			exit 1
+		}
+	fi
+	for n in $restore; do
+		case $(records package | awk -F '\t' -v n="$n" '$1 == n { print $2; exit }') in
+		*" hold") apt-mark hold "$n" >/dev/null ;;
+		*) apt-mark unhold "$n" >/dev/null ;;
+		esac
+	done
+}
+
+# u_initramfs makes the image anew from which the machine boots: it has what paictl told the kernel to leave out.
+u_initramfs() {
+	records initramfs | while IFS=$TAB read -r kernel _; do
+		if command -v update-initramfs >/dev/null 2>&1 && step update "initramfs of $kernel"; then update-initramfs -u -k "$kernel" >/dev/null 2>&1 || :; fi
+		if [ "$mode" = run ]; then forget initramfs "$kernel"; fi
+	done
 }
 
 u_unit() {

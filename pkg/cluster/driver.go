@@ -1,0 +1,365 @@
+package cluster
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/gpudriver"
+	"github.com/openpai/paictl/pkg/layout"
+	"github.com/openpai/paictl/pkg/ssh"
+)
+
+// nvidiaDriver sees to NVIDIA's driver on machines with its GPUs: by default it leaves it alone; with the policy
+// install it installs it from packages. What it decides is pkg/gpudriver's.
+type nvidiaDriver struct{ spec *Spec }
+
+const (
+	phaseDriver = "nvidia-driver"
+	// driverTarget is the change that a rollout is for.
+	driverTarget     = "NVIDIA driver"
+	moduleTarget     = "module nvidia"
+	nouveauFile      = "/etc/modprobe.d/paictl-nvidia.conf"
+	persistenceUnit  = "nvidia-persistenced.service"
+	persistenceFile  = "/etc/systemd/system/nvidia-persistenced.service.d/paictl.conf"
+	fabricUnit       = "nvidia-fabricmanager.service"
+	driverTimeout    = 45 * time.Minute // DKMS may build for a quarter of an hour
+	unfinishedTarget = "packages that dpkg hasn't finished"
+	cutOffTarget     = "an installation of the driver that was cut off"
+	holdTarget       = "packages of the driver"
+	nouveauTarget    = "module nouveau"
+)
+
+//go:embed scripts/driver_detect.sh
+var driverDetectScript string
+
+//go:embed scripts/driver.sh
+var driverScript string
+
+// driver is what the configuration says about the driver.
+func (s *Spec) driver() config.GPUDriver {
+	return s.Config.Kubernetes.Kubernetes.GPUDriver.WithDefaults()
+}
+
+func (*nvidiaDriver) name() string { return phaseDriver }
+
+// applies: where the layout has no GPUs, or simulated ones, whatever is in the machine isn't used.
+func (p *nvidiaDriver) applies(n *Node) bool {
+	gpu := p.spec.Config.Layout.MachineSKU[n.SKU].GPU
+	return gpu != nil && !gpu.Simulated && p.spec.driver().Policy != config.GPUDriverNone
+}
+
+// waits: a driver that breaks shall break one member's GPUs, not all.
+func (p *nvidiaDriver) waits(n *Node, pl *plan) []step {
+	return p.spec.rollout(n, pl, phaseDriver, driverTarget)
+}
+
+// files are settings of the kernel and of the persistence daemon, which Ubuntu's package starts without
+// persistence: with it the driver stays initialised while no program uses a GPU.
+func (*nvidiaDriver) files() resources {
+	return resources{files: []file{
+		{path: nouveauFile, mode: 0o644, body: []byte("# Written by paictl: NVIDIA's driver needs the GPUs for itself.\nblacklist nouveau\noptions nouveau modeset=0\n")},
+		{path: persistenceFile, mode: 0o644, body: []byte("# Written by paictl.\n[Service]\nExecStartPost=-/usr/bin/nvidia-smi -pm 1\n")},
+	}}
+}
+
+func (*nvidiaDriver) units(fabricManager bool) resources {
+	r := resources{units: []unit{{name: persistenceUnit, reads: []string{persistenceFile}}}}
+	if fabricManager {
+		r.units = append(r.units, unit{name: fabricUnit})
+	}
+	return r
+}
+
+func (p *nvidiaDriver) detect(*Node) (string, error) {
+	d := p.spec.driver()
+	body := repairScript + driverDetectScript + p.spec.aptProxy()
+	if d.Policy == config.GPUDriverInstall {
+		// Only where the driver is, or will be, ours do these count.
+		body += p.files().detect() + p.units(true).detect()
+	}
+	return body + fmt.Sprintf("d_driver %s %s %s %s\n", quote(d.Policy), quote(d.Version), quote(d.Module), quoteAll(gpudriver.Names(d.Source))), nil
+}
+
+// want is what the operator asks for.
+func (p *nvidiaDriver) want() gpudriver.Want {
+	d := p.spec.driver()
+	return gpudriver.Want{Version: d.Version, Module: d.Module, Source: d.Source}
+}
+
+// driverMachine is what a machine answered, as the decision wants it.
+func driverMachine(f layout.Facts, a answer) gpudriver.Machine {
+	m := gpudriver.Machine{
+		System: f.OS(), Kernel: f.Kernel, Arch: f.Arch, NVSwitches: len(f.NVSwitches),
+		Module: a.value("module"), Userland: a.value("userland"), Runfile: f.DriverOrigin == "runfile",
+		Apt: a.value("apt") == "yes", Headers: f.KernelHeaders, SecureBoot: f.SecureBoot == "on", KeyEnrolled: a.value("key") == "enrolled",
+		Nouveau: f.Nouveau, Repository: a.value("repository"), Installed: map[string]string{}, Candidates: map[string][]string{},
+	}
+	if row, _ := a.row("module"); len(row) > 1 {
+		m.ModuleKind = row[1]
+	}
+	for _, d := range f.NVIDIADevices() {
+		m.Devices = append(m.Devices, d.Device)
+	}
+	for _, row := range a.all("package") {
+		if len(row) > 2 && len(row[2]) > 1 && row[2][1] == 'i' {
+			m.Installed[row[0]] = row[1]
+		}
+	}
+	for _, row := range a.all("candidate") {
+		m.Candidates[row[0]] = row[1:]
+	}
+	m.Users, m.Displays = programsOf(a.all("user")), programsOf(a.all("display"))
+	return m
+}
+
+func programsOf(rows [][]string) []string {
+	var out []string
+	for _, r := range rows {
+		if len(r) > 1 {
+			out = append(out, fmt.Sprintf("%s (pid %s)", r[0], r[1]))
+		}
+	}
+	return out
+}
+
+// state is what a node's driver is and shall be.
+type driverState struct {
+	machine  gpudriver.Machine
+	plan     gpudriver.Plan
+	findings []gpudriver.Finding
+	answer   answer
+	// ours says that paictl has installed packages of it.
+	ours bool
+}
+
+// look reads a node's answers. A node without GPUs of NVIDIA has no state.
+func (p *nvidiaDriver) look(f layout.Facts, a answer) *driverState {
+	if len(f.NVIDIADevices()) == 0 {
+		return nil
+	}
+	_, ours := a.row("ours")
+	s := &driverState{machine: driverMachine(f, a), answer: a, ours: ours}
+	if p.spec.driver().Policy == config.GPUDriverInstall {
+		s.plan, s.findings = gpudriver.Decide(s.machine, p.want())
+	} else {
+		s.findings = gpudriver.Look(s.machine, p.want())
+	}
+	return s
+}
+
+// refused reports whether the machine can't have its driver.
+func (s *driverState) refused() bool {
+	return slices.ContainsFunc(s.findings, func(f gpudriver.Finding) bool { return !f.Warning })
+}
+
+// missing are the plan's packages that are not there, or in another version.
+func (s *driverState) missing() []gpudriver.Package {
+	return slices.DeleteFunc(slices.Clone(s.plan.Packages), func(x gpudriver.Package) bool {
+		have := s.machine.Installed[x.Name]
+		return have != "" && (x.Version == "" || x.Version == have)
+	})
+}
+
+// held reports whether all packages of the driver's release that paictl has installed are kept from upgrades.
+func (s *driverState) held() bool {
+	for _, row := range s.answer.all("package") {
+		_, ours := s.answer.row("ours", row[0])
+		if ours && len(row) > 2 && gpudriver.Release(row[1]) == s.plan.Release && strings.HasPrefix(row[2], "i") {
+			return false
+		}
+	}
+	return true
+}
+
+func (p *nvidiaDriver) diff(n *Node, w *world) ([]Change, error) {
+	f := w.facts[n.Hostname]
+	if f == nil {
+		return nil, nil
+	}
+	facts, err := layout.ParseFacts(f.sections["facts"].raw)
+	if err != nil {
+		return nil, nil //nolint:nilerr // preflight has told of it
+	}
+	return p.changes(p.look(facts, w.of(n, phaseDriver))), nil
+}
+
+// changes is the pure half of diff.
+func (p *nvidiaDriver) changes(s *driverState) []Change {
+	if s == nil || s.refused() {
+		return nil
+	}
+	var out []Change
+	_, pending := s.answer.row("pending")
+	if p.spec.driver().Policy != config.GPUDriverInstall {
+		if pending {
+			out = append(out, Change{Action: "undo", Target: cutOffTarget, Detail: "the configuration asks for none"})
+		}
+		return out
+	}
+	missing := s.missing()
+	if broken := s.answer.all("broken"); len(broken) > 0 && (pending || len(missing) > 0) {
+		out = append(out, Change{Action: "repair", Target: unfinishedTarget, Detail: "dpkg --configure -a: " + firstFields(broken)})
+	}
+	if pending {
+		out = append(out, Change{Action: "complete", Target: cutOffTarget})
+	}
+	if s.plan.Kept && !s.ours {
+		return out
+	}
+	out = append(out, p.files().diff(s.answer)...)
+	if len(missing) > 0 {
+		out = append(out, Change{Action: s.action(), Target: driverTarget, Detail: s.detail(missing)})
+	}
+	if len(missing) > 0 || !s.held() {
+		out = append(out, Change{Action: "hold", Target: holdTarget, Detail: "at " + s.plan.Release})
+	}
+	if s.machine.Nouveau {
+		out = append(out, Change{Action: "unload", Target: nouveauTarget, Detail: "the kernel's own driver"})
+	}
+	if s.machine.Module != s.plan.Release {
+		out = append(out, Change{Action: "load", Target: moduleTarget, Detail: strings.TrimPrefix(s.machine.Module+" -> "+s.plan.Release, " -> ")})
+	}
+	return append(out, p.units(s.machine.NVSwitches > 0).diffUnits(s.answer, false)...)
+}
+
+// action names what is done to the driver's release.
+func (s *driverState) action() string {
+	have := s.machine.Userland
+	if have == "" {
+		return "install"
+	}
+	if gpudriver.Older(s.plan.Release, have) {
+		return "downgrade"
+	}
+	return "upgrade"
+}
+
+func (s *driverState) detail(missing []gpudriver.Package) string {
+	names := make([]string, len(missing))
+	for i, x := range missing {
+		names[i] = x.Name
+	}
+	how := "built by DKMS"
+	if s.plan.Signed {
+		how = "signed"
+	}
+	release := s.plan.Release
+	if have := s.machine.Userland; have != "" && have != release {
+		release = have + " -> " + release
+	}
+	return fmt.Sprintf("%s, %s module, %s, CUDA up to %s: %s", release, s.plan.Module, how, s.plan.CUDA, strings.Join(names, " "))
+}
+
+func firstFields(rows [][]string) string {
+	var out []string
+	for _, r := range rows {
+		if len(r) > 0 {
+			out = append(out, r[0])
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+func (p *nvidiaDriver) apply(ctx context.Context, r *run, n *Node, cs []Change) error {
+	facts, err := layout.ParseFacts(r.planned.world.facts[n.Hostname].sections["facts"].raw)
+	if err != nil {
+		return fmt.Errorf("read %s's answer: %w", n.Hostname, err)
+	}
+	s := p.look(facts, r.planned.world.of(n, phaseDriver))
+	if s == nil {
+		return nil
+	}
+	_, err = r.exec(ctx, n, ssh.Script{
+		Name: phaseDriver + "/apply", Mutates: true, Timeout: max(r.opts.StepTimeout, driverTimeout),
+		Body: applyProgram(r.id, phaseDriver, p.script(s, cs)),
+	})
+	return err
+}
+
+// script is the shell that makes the changes: what was cut off first, then the files, since the packages make the image
+// from which the machine boots, then packages, kernel modules and services.
+func (p *nvidiaDriver) script(s *driverState, cs []Change) string {
+	todo := map[string]bool{}
+	for _, c := range cs {
+		todo[c.Target] = true
+	}
+	var b strings.Builder
+	b.WriteString(repairScript + driverDetectScript + driverScript + p.spec.aptProxy())
+	fmt.Fprintf(&b, "RELEASE=%s\n", quote(s.plan.Release))
+	if p.spec.driver().Policy != config.GPUDriverInstall {
+		b.WriteString("p_driver_undo\n")
+		return b.String()
+	}
+	if todo[unfinishedTarget] || todo[cutOffTarget] {
+		b.WriteString("p_driver_dpkg\n")
+	}
+	b.WriteString(p.files().script(cs))
+	if todo[driverTarget] {
+		specs := make([]string, 0, len(s.plan.Packages))
+		for _, x := range s.plan.Packages {
+			specs = append(specs, strings.TrimSuffix(x.Name+"="+x.Version, "="))
+		}
+		fmt.Fprintf(&b, "p_driver_packages %s\n", quoteAll(specs))
+	}
+	if todo[holdTarget] {
+		b.WriteString("p_driver_hold\n")
+	}
+	if todo[nouveauTarget] {
+		b.WriteString("p_driver_nouveau\n")
+	}
+	if todo[moduleTarget] {
+		b.WriteString("p_driver_load\n")
+	}
+	if todo[driverTarget] || todo[moduleTarget] || todo[cutOffTarget] {
+		b.WriteString("p_driver_finish\n")
+	}
+	b.WriteString(p.units(s.machine.NVSwitches > 0).script(cs))
+	return b.String()
+}
+
+func (p *nvidiaDriver) verify(*Node) string {
+	if p.spec.driver().Policy != config.GPUDriverInstall {
+		return ""
+	}
+	return driverDetectScript + `
+driver_gpus
+driver_loaded
+driver_userland
+[ -n "$module" ] || { echo "the driver's kernel module is not loaded -> see dmesg and dkms status on the machine" >&2; exit 1; }
+[ "$module" = "$userland" ] || { echo "the driver's kernel module is $module and its libraries are ${userland:-missing} -> reboot the machine, then run the same command again" >&2; exit 1; }
+n=0
+for g in "$R"/proc/driver/nvidia/gpus/*; do
+	[ ! -d "$g" ] || n=$((n + 1))
+done
+[ "$n" = "$gpus" ] || { echo "the driver sees $n of $gpus GPUs -> look for NVRM and Xid in dmesg on the machine; where a GPU is missing after a reboot, it is broken" >&2; exit 1; }
+`
+}
+
+// checkDriver tells what keeps a machine from having its driver, before anything is touched anywhere.
+func checkDriver(s *subject) []Finding {
+	p := &nvidiaDriver{spec: s.spec}
+	if !p.applies(s.node) {
+		return nil
+	}
+	st := p.look(s.facts, s.seen.sections[phaseDriver])
+	if st == nil {
+		return nil
+	}
+	var out []Finding
+	if len(st.findings) == 0 && s.facts.DriverError != "" && s.spec.driver().Policy == config.GPUDriverKeep {
+		out = append(out, s.warn("gpu-driver", "nvidia-smi fails: "+s.facts.DriverError, "reboot the machine; where that does not help, install the driver again"))
+	}
+	for _, f := range st.findings {
+		severity := SeverityError
+		if f.Warning {
+			severity = SeverityWarning
+		}
+		out = append(out, Finding{Host: s.node.Hostname, Check: "gpu-driver-" + f.ID, Severity: severity, Message: f.Message, Remedy: f.Remedy})
+	}
+	return out
+}

@@ -1,0 +1,320 @@
+# Installs NVIDIA's driver from packages, as one step that is done or undone: $S/driver-change lists what was there
+# before ("name version", with "-" for nothing), from the moment before the first package changes to when the
+# driver works. The caller has set RELEASE, the driver's.
+
+# driver_apt ARGS...: nothing asks, and settings that were changed stay. It runs as root, since the folder into which it
+# downloads is root's alone.
+driver_apt() {
+	DEBIAN_FRONTEND=noninteractive
+	NEEDRESTART_SUSPEND=1
+	export DEBIAN_FRONTEND NEEDRESTART_SUSPEND
+	apt -q -o DPkg::Lock::Timeout=120 -o Acquire::Retries=2 -o APT::Sandbox::User=root -o Dpkg::Use-Pty=0 \
+		-o Dpkg::Options::=--force-confdef -o Dpkg::Options::=--force-confold "$@" </dev/null
+}
+
+# driver_stop WHY REMEDY: ends the phase.
+driver_stop() {
+	printf '%s -> %s\n' "$1" "$2" | tr '\n\t' '  ' >&2
+	echo >&2
+	exit 1
+}
+
+# why FILE: the line of apt's or dpkg's words that says most.
+why() {
+	{ grep -E '^(E:|dpkg: error|Error!|modprobe: )' "$1" || tail -n 3 "$1"; } | grep -vE '^E: (Sub-process|Unable to correct)' | head -n 1 | tr '\t' ' ' | cut -c1-300
+}
+
+archive=$S/packages
+
+# deb_of NAME VERSION: sets deb to where its file lies, kept by us.
+deb_of() {
+	v=$2
+	case $v in *:*) v=${v%%:*}%3a${v#*:} ;; esac
+	for deb in "$archive/$1_${v}_"*.deb "$S/backup/packages/$1_${v}_"*.deb; do
+		if [ -f "$deb" ]; then return 0; fi
+	done
+	deb=
+	return 1
+}
+
+# fetch_deb NAME VERSION: sees to its file.
+fetch_deb() {
+	if deb_of "$1" "$2"; then return 0; fi
+	mkdir -p "$archive"
+	v=$2
+	case $v in *:*) v=${v%%:*}%3a${v#*:} ;; esac
+	for f in "$R/var/cache/apt/archives/$1_${v}_"*.deb; do
+		[ ! -f "$f" ] || cp "$f" "$archive/"
+	done
+	if deb_of "$1" "$2"; then return 0; fi
+	(cd "$archive" && driver_apt download "$1=$2") >"$S/driver.log" 2>&1 || return 1
+	deb_of "$1" "$2"
+}
+
+version_of() { dpkg-query -W -f '${Version} ${db:Status-Abbrev}' "$1" 2>/dev/null || :; }
+
+# p_driver_dpkg: finishes what dpkg hasn't.
+p_driver_dpkg() {
+	if DEBIAN_FRONTEND=noninteractive dpkg --force-confdef --force-confold --configure -a >"$S/driver.log" 2>&1 </dev/null; then
+		note change "dpkg --configure -a"
+		return 0
+	fi
+	if [ -s "$S/driver-change" ]; then
+		cause=$(why "$S/driver.log")
+		driver_undo
+		echo "an installation of the driver that was cut off could not be completed ($cause), and was undone" >&2
+		return 0
+	fi
+	driver_stop "dpkg can't finish packages that were there before: $(why "$S/driver.log")" "repair them on the machine (dpkg --configure -a), then run the same command again"
+}
+
+# p_driver_undo: takes an installation back that was cut off and isn't wanted any more.
+p_driver_undo() {
+	if [ -s "$S/driver-change" ]; then driver_undo; else rm -f "$S/driver-change"; fi
+}
+
+# driver_undo: gives back what the list says. dpkg does it, since apt refuses to work on packages that are broken.
+driver_undo() {
+	set --
+	: >"$S/driver-hold"
+	while read -r name before held; do
+		[ "$before" != - ] || continue
+		deb_of "$name" "$before" || driver_stop "$name $before can't be put back: its file is gone" "install it on the machine, remove $S/driver-change, then run again"
+		set -- "$@" "$deb"
+		[ -z "$held" ] || echo "$name hold" >>"$S/driver-hold"
+	done <"$S/driver-change"
+	if [ $# -gt 0 ]; then
+		DEBIAN_FRONTEND=noninteractive dpkg --force-confdef --force-confold --force-downgrade --force-remove-reinstreq --force-breaks --force-depends --auto-deconfigure -i "$@" >"$S/undo.log" 2>&1 </dev/null ||
+			driver_stop "the packages that were there can't be put back: $(why "$S/undo.log")" "see $S/undo.log on the machine; the files are in $archive"
+	fi
+	set --
+	while read -r name before _; do
+		[ "$before" = - ] || continue
+		case $(version_of "$name") in *" "?[nc]*|'') ;; *) set -- "$@" "$name" ;; esac
+	done <"$S/driver-change"
+	if [ $# -gt 0 ]; then
+		DEBIAN_FRONTEND=noninteractive dpkg --force-remove-reinstreq --purge "$@" >"$S/undo.log" 2>&1 </dev/null ||
+			driver_stop "the packages of the driver can't be taken away again: $(why "$S/undo.log")" "see $S/undo.log on the machine, then run the same command again"
+	fi
+	while read -r name before _; do
+		if [ "$before" = - ]; then disown_package "$name"; fi
+	done <"$S/driver-change"
+	while read -r name _; do apt-mark hold "$name" >/dev/null 2>&1 || :; done <"$S/driver-hold"
+	rm -f "$S/driver-hold" "$S/driver-change"
+	note change "the driver's packages are as before"
+	driver_services start
+	modprobe nvidia >/dev/null 2>&1 || :
+}
+
+# disown_package NAME: takes away the record of one that is gone.
+disown_package() {
+	[ -f "$S/owned" ] || return 0
+	awk -F '\t' -v w="$1" '!($1 == "package" && $2 == w && $3 == "created")' "$S/owned" >"$S/owned.new"
+	mv -f "$S/owned.new" "$S/owned"
+}
+
+# driver_services VERB: what keeps the module busy by itself.
+driver_services() {
+	for u in nvidia-persistenced.service nvidia-fabricmanager.service; do
+		case $1 in
+		stop) if systemctl is-active --quiet "$u" 2>/dev/null; then systemctl stop "$u"; fi ;;
+		start) if systemctl is-enabled --quiet "$u" 2>/dev/null; then systemctl start "$u" 2>/dev/null || :; fi ;;
+		esac
+	done
+}
+
+# driver_unload: takes the loaded module out, unless something uses it.
+driver_unload() {
+	[ -e "$R/proc/driver/nvidia/version" ] || return 0
+	driver_services stop
+	for m in nvidia_uvm nvidia_drm nvidia_modeset nvidia_peermem nvidia; do
+		[ -d "$R/sys/module/$m" ] || [ "$m" = nvidia ] || continue
+		if rmmod "$m" 2>"$S/driver.log"; then continue; fi
+		cause=$(tail -n 1 "$S/driver.log")
+		modprobe nvidia >/dev/null 2>&1 || :
+		driver_services start
+		return 1
+	done
+}
+
+# driver_simulate SPEC...: sets sim to what apt would do.
+driver_simulate() {
+	driver_apt -s --no-install-recommends --allow-downgrades --allow-change-held-packages install "$@" >"$S/driver.sim" 2>"$S/driver.log"
+}
+
+# p_driver_packages NAME[=VERSION]...: makes these be there. Nothing changes before all that is needed is here.
+p_driver_packages() {
+	if ! driver_simulate "$@"; then
+		if ! driver_apt -o APT::Update::Error-Mode=any update >/dev/null 2>"$S/driver.log"; then
+			driver_stop "the packages' repository can't be read: $(why "$S/driver.log")" "see what apt-get update says on the machine; no package was changed"
+		fi
+		driver_simulate "$@" || driver_stop "apt can't install the driver: $(why "$S/driver.log")" "see what apt-get -s install $* says on the machine; no package was changed"
+	fi
+	driver_judge
+	awk '$1 == "Inst" { old = "-"; v = $3; if ($3 ~ /^\[/) { old = substr($3, 2, length($3) - 2); v = $4 } print $2, substr(v, 2), old }' "$S/driver.sim" >"$S/driver.plan"
+	awk '$1 == "Remv" { print $2, "-", substr($3, 2, length($3) - 2) }' "$S/driver.sim" | sed 's/:[a-z0-9]* / /' >>"$S/driver.plan"
+	if [ ! -s "$S/driver.plan" ]; then return 0; fi
+	while read -r name new old; do
+		if [ "$new" != - ]; then
+			fetch_deb "$name" "$new" || driver_stop "the package $name $new can't be had: $(why "$S/driver.log")" "see what apt-get download $name=$new says on the machine; no package was changed"
+		fi
+		if [ "$old" != - ]; then
+			fetch_deb "$name" "$old" || driver_stop "$name $old would be replaced, and could not be put back: its file can't be had any more" "remove the driver's packages on the machine first, or set gpu-driver: {policy: keep}; no package was changed"
+		fi
+	done <"$S/driver.plan"
+	driver_loaded
+	if [ -n "$module" ] && [ "$module" != "$RELEASE" ]; then
+		driver_unload || driver_stop "the kernel module $module is in use, and can't be replaced: $cause" "stop what uses GPUs (fuser -v /dev/nvidia*) or reboot the machine, then run the same command again; no package was changed"
+	fi
+	driver_change "$@"
+}
+
+# driver_judge: refuses a plan of apt's that touches what isn't the driver's.
+driver_judge() {
+	awk '$1 == "Remv" { sub(/:.*/, "", $2); print $2 }' "$S/driver.sim" >"$S/driver.names"
+	while read -r name; do
+		on_record package "$name" || driver_stop "apt would remove $name, which paictl hasn't installed" "remove it on the machine if it is an old driver, or set gpu-driver: {policy: keep}; no package was changed"
+	done <"$S/driver.names"
+	awk '$1 == "Inst" && $3 ~ /^\[/ { print $2 }' "$S/driver.sim" >"$S/driver.names"
+	while read -r name; do
+		case $name in
+		*nvidia* | libcuda1) ;;
+		*) on_record package "$name" || driver_stop "apt would change the version of $name, which isn't the driver's" "apt-get install $name on the machine, then run the same command again; no package was changed" ;;
+		esac
+	done <"$S/driver.names"
+	rm -f "$S/driver.names"
+}
+
+# driver_change: the step itself. Each package is on record, and what was there before is on the list, before it changes.
+# Of a change that was cut off the first list counts.
+driver_change() {
+	set --
+	while read -r name new old; do
+		held=
+		case $(version_of "$name") in *" h"*) held=hold ;; esac
+		if ! on_record package "$name"; then
+			if [ "$old" = - ]; then
+				own package "$name" created
+			else
+				mkdir -p "$S/backup/packages"
+				deb_of "$name" "$old"
+				cp "$deb" "$S/backup/packages/"
+				own package "$name" "$old $held"
+			fi
+		fi
+		printf '%s %s %s\n' "$name" "$old" "$held"
+	done <"$S/driver.plan" >"$S/driver-change.plan"
+	{
+		[ ! -e "$S/driver-change" ] || cat "$S/driver-change"
+		cat "$S/driver-change.plan"
+	} | awk '!seen[$1]++' >"$S/driver-change.new"
+	rm -f "$S/driver-change.plan"
+	mv -f "$S/driver-change.new" "$S/driver-change"
+	while read -r name new _; do
+		if [ "$new" = - ]; then
+			set -- "$@" "$name-"
+		else
+			deb_of "$name" "$new"
+			set -- "$@" "$deb"
+		fi
+	done <"$S/driver.plan"
+	if ! driver_apt -y --no-install-recommends --allow-downgrades --allow-change-held-packages install "$@" >"$S/driver.log" 2>&1; then
+		cause=$(why "$S/driver.log")
+		cp "$S/driver.log" "$S/driver-failed.log"
+		driver_undo
+		driver_stop "the driver $RELEASE can't be installed: $cause; its packages were taken away again, and what was there before is back" "see $S/driver-failed.log on the machine, or write another gpu-driver.version"
+	fi
+	note change "packages of the driver $RELEASE"
+}
+
+# p_driver_hold: keeps the driver's packages from being upgraded by others: all that are of its release.
+p_driver_hold() {
+	set --
+	while IFS=$TAB read -r kind_ name _; do
+		[ "$kind_" = package ] || continue
+		case $(version_of "$name") in
+		"$RELEASE"-*" i"* | *":$RELEASE"-*" i"* | "$RELEASE i"*) set -- "$@" "$name" ;;
+		esac
+	done <"$S/owned"
+	if [ $# -gt 0 ]; then
+		apt-mark hold "$@" >/dev/null
+		note change "hold $*"
+	fi
+}
+
+# p_driver_nouveau: takes the kernel's own driver out. Its console is taken off it where that keeps it.
+p_driver_nouveau() {
+	[ -d "$R/sys/module/nouveau" ] || return 0
+	# It also lies in the image from which the machine boots.
+	if command -v update-initramfs >/dev/null 2>&1; then
+		own initramfs "$(uname -r)" updated
+		update-initramfs -u -k "$(uname -r)" >/dev/null 2>&1 || :
+	fi
+	if modprobe -r nouveau 2>"$S/driver.log"; then
+		note change "module nouveau"
+		return 0
+	fi
+	for c in "$R"/sys/class/vtconsole/*; do
+		line_in "$c/name"
+		case $line in *"frame buffer"*) echo 0 >"$c/bind" 2>/dev/null || : ;; esac
+	done
+	if modprobe -r nouveau 2>"$S/driver.log"; then
+		note change "module nouveau"
+		return 0
+	fi
+	for c in "$R"/sys/class/vtconsole/*; do
+		line_in "$c/name"
+		case $line in *"frame buffer"*) echo 1 >"$c/bind" 2>/dev/null || : ;; esac
+	done
+	rm -f "$S/driver-change"
+	driver_stop "a reboot is needed: the kernel's own driver nouveau is in use and can't be unloaded; the driver $RELEASE is installed, and nouveau stays out from the next boot on" "reboot the machine, then run the same command again"
+}
+
+# p_driver_load: loads the module. One that replaces another, and does not load, goes again.
+p_driver_load() {
+	driver_loaded
+	if [ "$module" != "$RELEASE" ]; then
+		if [ -n "$module" ]; then
+			driver_unload || driver_stop "a reboot is needed: the kernel module $module is in use, and the driver $RELEASE is installed" "stop what uses GPUs (fuser -v /dev/nvidia*), or reboot the machine; then run the same command again"
+		fi
+		if ! modprobe nvidia 2>"$S/driver.log"; then driver_refused; fi
+		driver_loaded
+		[ "$module" = "$RELEASE" ] || driver_stop "the kernel module that is loaded is ${module:-none}, not $RELEASE" "see dkms status and modinfo nvidia on the machine"
+		note change "module nvidia"
+	fi
+	modprobe nvidia-uvm >/dev/null 2>&1 || :
+}
+
+# driver_refused: the kernel hasn't taken the module.
+driver_refused() {
+	cause=$(why "$S/driver.log")
+	remedy="see dmesg and dkms status on the machine, then run the same command again"
+	case $cause in
+	*"Key was rejected"* | *"Required key"* | *"Operation not permitted"*) remedy="enrol the key with which DKMS signs (mokutil --import /var/lib/dkms/mok.pub, then reboot), or switch Secure Boot off" ;;
+	*"not found"*) remedy="the module wasn't built for this kernel: see dkms status and /var/lib/dkms/*/*/build/make.log on the machine" ;;
+	esac
+	if [ -s "$S/driver-change" ] && awk '$2 != "-" { f = 1 } END { exit !f }' "$S/driver-change"; then
+		driver_undo
+		driver_stop "the kernel module $RELEASE can't be loaded: $cause; the packages that were there before are back" "$remedy"
+	fi
+	rm -f "$S/driver-change"
+	driver_stop "the kernel module $RELEASE can't be loaded: $cause; the packages stay installed" "$remedy"
+}
+
+# p_driver_finish: the change is done. Of packages only the files of what is installed are kept, for the next one's undoing.
+p_driver_finish() {
+	if [ -f "$S/driver-change" ]; then
+		while read -r name _; do
+			case $(version_of "$name") in *" "?[nc]*|'') disown_package "$name" ;; esac
+		done <"$S/driver-change"
+	fi
+	for f in "$archive"/*.deb; do
+		[ -f "$f" ] || continue
+		name=${f##*/}
+		name=${name%%_*}
+		v=$(version_of "$name")
+		deb_of "$name" "${v%% *}" || :
+		[ "$deb" = "$f" ] || rm -f "$f"
+	done
+	rm -f "$S/driver-change" "$S/driver.log" "$S/driver.sim" "$S/driver.plan"
+}

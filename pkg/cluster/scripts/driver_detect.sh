@@ -1,0 +1,136 @@
+# What NVIDIA's driver is and meets on this machine. It only reads: lists of packages that are too old
+# are fetched into a folder of their own, which goes again.
+
+# driver_loaded: sets module to the release of the kernel module that is loaded, and flavour to open or closed.
+driver_loaded() {
+	module= flavour=
+	line_in "$R/proc/driver/nvidia/version"
+	case $line in
+	*'Open Kernel Module'*) flavour=open ;;
+	?*) flavour=closed ;;
+	esac
+	for w in $line; do
+		case $w in
+		[0-9]*.*[0-9])
+			module=$w
+			break
+			;;
+		esac
+	done
+}
+
+# driver_userland: sets userland to the release of the libraries that programs get.
+driver_userland() {
+	userland=
+	for f in "$R"/usr/lib/*-linux-gnu/libnvidia-ml.so.1 "$R"/usr/lib64/libnvidia-ml.so.1 "$R"/usr/lib/libnvidia-ml.so.1; do
+		[ -e "$f" ] || continue
+		f=$(readlink -f "$f") || continue
+		userland=${f##*.so.}
+		return 0
+	done
+}
+
+# driver_gpus: sets gpus to the number of NVIDIA's GPUs on the PCI bus.
+driver_gpus() {
+	gpus=0
+	for d in "$R"/sys/bus/pci/devices/*; do
+		line_in "$d/vendor"
+		[ "$line" = 0x10de ] || continue
+		line_in "$d/class"
+		case $line in 0x03* | 0x12*) gpus=$((gpus + 1)) ;; esac
+	done
+}
+
+# driver_users: "user program pid" of each process that has a GPU open, "display program pid" of those that use
+# a screen. What paictl stops by itself counts for neither.
+driver_users() {
+	{
+		ls -l /dev/null "$R"/proc/[0-9]*/fd 2>/dev/null || :
+	} | awk '
+		/\/fd:$/ { k = split($0, a, "/"); pid = a[k - 1]; next }
+		$NF ~ /^\/dev\/nvidia/ { user[pid] = 1 }
+		$NF ~ /^\/dev\/dri\// { display[pid] = 1 }
+		END { for (p in user) print "user", p; for (p in display) print "display", p }' | sort | while read -r kind pid; do
+		line_in "$R/proc/$pid/comm"
+		case $kind:$line in
+		user:nvidia-persiste* | user:nv-fabricmanag*) ;;
+		*) printf '%s\t%s\t%s\n' "$kind" "$line" "$pid" ;;
+		esac
+	done
+}
+
+# driver_packages NAME...: "package name version status" of these and all of NVIDIA's, with dpkg's letters for
+# what is wanted and what is; "broken name status" of packages of anyone that dpkg hasn't finished.
+driver_packages() {
+	dpkg-query -W -f '${Package}\t${Version}\t${db:Status-Abbrev}\n' 2>/dev/null | awk -F '\t' -v names="$*" '
+		BEGIN { n = split(names, a, " "); for (i = 1; i <= n; i++) want[a[i]] = 1 }
+		{ state = substr($3, 2, 1); err = substr($3, 3, 1) }
+		state ~ /[HUFWt]/ || err == "R" { printf "broken\t%s\t%s\n", $1, $3 }
+		($1 in want || $1 ~ /nvidia|^libcuda1/) && state !~ /[nc]/ { printf "package\t%s\t%s\t%s\n", $1, $2, $3 }'
+	[ ! -f "$S/owned" ] || awk -F '\t' '$1 == "package" { printf "ours\t%s\t%s\n", $2, $3 }' "$S/owned"
+}
+
+# driver_candidates OPTIONS NAMES: "candidate name version..." of what apt could install, newest first.
+driver_candidates() {
+	# shellcheck disable=SC2086
+	apt-cache $1 madison $2 2>/dev/null | awk -F '|' '
+		$3 !~ /Packages *$/ { next }
+		{ gsub(/ /, "", $1); gsub(/ /, "", $2) }
+		!($1 in all) { order[++n] = $1 }
+		!(($1, $2) in seen) { seen[$1, $2] = 1; all[$1] = all[$1] "\t" $2 }
+		END { for (i = 1; i <= n; i++) printf "candidate\t%s%s\n", order[i], all[order[i]] }'
+}
+
+# driver_offered VERSION: whether the candidates on standard input have one of a release, or of any.
+driver_offered() {
+	awk -F '\t' -v want="$1" '
+		$2 !~ /^linux-headers-/ { for (i = 3; i <= NF; i++) { v = $i; sub(/^[0-9]+:/, "", v); if (want == "" || index(v, want ".") == 1 || index(v, want "-") == 1) f = 1 } }
+		END { exit !f }'
+}
+
+# d_driver POLICY VERSION MODULE NAME...: all of it, as far as it matters. A driver that is as wanted is asked no more.
+# In names %k stands for the running kernel.
+d_driver() {
+	policy=$1 version=$2 kind=$3
+	shift 3
+	driver_gpus
+	printf 'gpus\t%s\n' "$gpus"
+	if [ -e "$S/driver-change" ]; then printf 'pending\tyes\n'; elif [ "$gpus" = 0 ]; then return 0; fi
+	driver_loaded
+	driver_userland
+	printf 'module\t%s\t%s\nuserland\t%s\n' "$module" "$flavour" "$userland"
+	if [ "$policy" != install ] && [ ! -e "$S/driver-change" ]; then return 0; fi
+	if ! command -v apt-get >/dev/null 2>&1 || ! command -v dpkg-query >/dev/null 2>&1; then return 0; fi
+	printf 'apt\tyes\n'
+	line_in "$R/proc/sys/kernel/osrelease"
+	kernel=$line names=
+	for n; do
+		case $n in *%k) n=${n%\%k}$kernel ;; esac
+		names="$names $n"
+	done
+	# shellcheck disable=SC2086
+	driver_packages $names
+	[ "$policy" = install ] || return 0
+	case $kind in open | closed) ;; *) kind=$flavour ;; esac
+	case $module. in
+	.) ;;
+	"${version:-$module}".*) if [ "$module" = "$userland" ] && [ "$kind" = "$flavour" ]; then return 0; fi ;;
+	esac
+	driver_users
+	for f in /var/lib/dkms/mok.pub /var/lib/shim-signed/mok/MOK.der; do
+		[ -f "$R$f" ] && command -v mokutil >/dev/null 2>&1 || continue
+		case $(mokutil --test-key "$R$f" 2>/dev/null || :) in *'already enrolled'*) printf 'key\tenrolled\n' ;; esac
+	done
+	found=$(driver_candidates "" "$names")
+	if ! printf '%s\n' "$found" | driver_offered "$version"; then
+		t=$(mktemp -d) || return 0
+		trap 'rm -rf "$t"' EXIT
+		mkdir -p "$t/lists/partial" "$t/cache/archives/partial"
+		o="-o Dir::State::lists=$t/lists -o Dir::Cache=$t/cache -o Acquire::Languages=none -o Acquire::Retries=1 -o APT::Sandbox::User=root"
+		# shellcheck disable=SC2086
+		apt $o update >"$t/said" 2>&1 </dev/null || :
+		grep -E '^(E:|W: Failed)' "$t/said" | head -n 1 | tr '\t' ' ' | sed "s/^/repository$TAB/"
+		found=$(driver_candidates "$o" "$names")
+	fi
+	printf '%s\n' "$found"
+}
