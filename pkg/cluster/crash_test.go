@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/ssh/sshtest"
 )
 
@@ -144,7 +145,11 @@ func crashOnce(t testing.TB, prepare func(*lab), c *crash) *lab {
 func TestEveryCrashHealsByTheNextRun(t *testing.T) {
 	all := allCrashes()
 	for name, prepare := range map[string]func(*lab){
-		"new machines":            func(l *lab) { l.host("w1").swap() },
+		"new machines": func(l *lab) {
+			l.host("w1").swap()
+			l.host("w1").gpus()
+			l.driver(config.GPUDriver{Policy: config.GPUDriverInstall})
+		},
 		"a changed configuration": changeMuch,
 	} {
 		clean := newLab(t, 1, 1)
@@ -191,7 +196,10 @@ func changeMuch(l *lab) {
 	l.host("m1").write("/proc/sys/vm/swappiness", "60\n")
 	l.conf.Layout.MachineList[1].Labels = map[string]string{"rack": "a", "disk": "ssd"}
 	l.conf.Layout.MachineList[1].Taints = []string{"dedicated=ml:NoSchedule", "old:NoExecute"}
+	l.host("w1").gpus()
+	l.driver(at("535.247.01"))
 	l.made()
+	l.driver(at("535.261.03"))
 	k := &l.conf.Kubernetes.Kubernetes
 	k.Extra.Sysctl = map[string]string{"vm.swappiness": "10"}
 	k.Extra.Containerd = map[string]any{"debug": map[string]any{"level": "debug"}}

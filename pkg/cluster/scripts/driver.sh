@@ -283,6 +283,7 @@ p_driver_load() {
 		note change "module nvidia"
 	fi
 	modprobe nvidia-uvm >/dev/null 2>&1 || :
+	driver_services start
 }
 
 # driver_refused: the kernel hasn't taken the module.

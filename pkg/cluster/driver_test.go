@@ -1,0 +1,411 @@
+package cluster
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/layout"
+	"github.com/openpai/paictl/pkg/ssh"
+)
+
+// debianDriver is what a repository has: two releases of a branch, each package with what it depends on.
+const debianDriver = `nvidia-kernel-dkms 535.261.03-1
+nvidia-kernel-dkms 535.247.01-1
+nvidia-smi 535.261.03-1 libnvidia-cfg1
+nvidia-smi 535.247.01-1 libnvidia-cfg1
+libnvidia-cfg1 535.261.03-1
+libnvidia-cfg1 535.247.01-1
+libnvidia-ml1 535.261.03-1
+libnvidia-ml1 535.247.01-1
+libcuda1 535.261.03-1
+libcuda1 535.247.01-1
+nvidia-persistenced 535.171.04-1~deb12u1
+nvidia-modprobe 535.161.07-1~deb12u1
+linux-headers-6.1.0-fake 6.1.140-1
+`
+
+// gpus gives a machine two H100, and apt a repository of drivers; the layout knows of them.
+func (h *fakeHost) gpus() {
+	for _, address := range []string{"0000:07:00.0", "0000:0a:00.0"} {
+		for file, v := range map[string]string{"vendor": "0x10de", "device": "0x2330", "class": "0x030200"} {
+			h.write("/sys/bus/pci/devices/"+address+"/"+file, v+"\n")
+		}
+	}
+	h.write("/.fake/repository", debianDriver)
+	require.NoError(h.lab.t, os.MkdirAll(h.root+"/.fake/dpkg", 0o755))
+	l := h.lab
+	l.conf.Layout.MachineSKU["gpu"] = layout.SKU{Mem: "16Gi", CPU: layout.CPU{VCore: 8}, OS: "debian12", Arch: "amd64", GPU: &layout.GPU{Type: "NVIDIA-H100-80GB-HBM3", Count: 2}}
+	for i := range l.conf.Layout.MachineList {
+		if m := &l.conf.Layout.MachineList[i]; m.Hostname == h.name {
+			m.SKU = "gpu"
+		}
+	}
+}
+
+// gpuLab is a lab whose worker has GPUs, and shall have a driver.
+func gpuLab(t *testing.T) (*lab, *fakeHost) {
+	t.Helper()
+	l := newLab(t, 1, 1)
+	h := l.host("w1")
+	h.gpus()
+	l.driver(config.GPUDriver{Policy: config.GPUDriverInstall})
+	return l, h
+}
+
+func (l *lab) driver(d config.GPUDriver) { l.conf.Kubernetes.Kubernetes.GPUDriver = d }
+
+// driverUp runs only the phase.
+func (l *lab) driverUp() *outcome {
+	l.t.Helper()
+	return l.up(l.t.Context(), func(o *Options, _ *ssh.Options) { o.Phases = []string{phaseDriver} })
+}
+
+// packages are a machine's, as "name version letters".
+func (h *fakeHost) packages() []string {
+	files, err := filepath.Glob(h.root + "/.fake/dpkg/*")
+	require.NoError(h.lab.t, err)
+	out := []string{}
+	for _, f := range files {
+		out = append(out, filepath.Base(f)+" "+strings.TrimSpace(h.read(strings.TrimPrefix(f, h.root))))
+	}
+	return out
+}
+
+// has puts a package on a machine, behind paictl's back.
+func (h *fakeHost) has(name, state string) { h.write("/.fake/dpkg/"+name, state+"\n") }
+
+func (h *fakeHost) loaded() string { return h.read("/proc/driver/nvidia/version") }
+
+var wholeDriver = []string{
+	"libcuda1 535.261.03-1 hi", "libnvidia-cfg1 535.261.03-1 hi", "libnvidia-ml1 535.261.03-1 hi", "linux-headers-6.1.0-fake 6.1.140-1 ii",
+	"nvidia-kernel-dkms 535.261.03-1 hi", "nvidia-modprobe 535.161.07-1~deb12u1 ii", "nvidia-persistenced 535.171.04-1~deb12u1 ii", "nvidia-smi 535.261.03-1 hi",
+}
+
+func actions(cs []Change) []string {
+	var out []string
+	for _, c := range cs {
+		out = append(out, c.Action+" "+c.Target)
+	}
+	return out
+}
+
+func TestADriverIsInstalledHeldLoadedAndTakenAwayAgain(t *testing.T) {
+	l, h := gpuLab(t)
+	before := strings.Join(h.tree("w1"), "\n")
+	o := l.mustUp()
+	assert.Equal(t, wholeDriver, h.packages())
+	assert.Contains(t, h.loaded(), "535.261.03")
+	assert.Contains(t, h.read("/etc/modprobe.d/paictl-nvidia.conf"), "blacklist nouveau")
+	assert.FileExists(t, h.root+"/.fake/units/nvidia-persistenced.service.active")
+	var mine []Change
+	for _, c := range o.changes {
+		if c.Phase == phaseDriver {
+			mine = append(mine, c)
+		}
+	}
+	assert.Equal(t, []string{"create " + nouveauFile, "create " + persistenceFile, "install " + driverTarget, "hold " + holdTarget, "load " + moduleTarget, "enable " + persistenceUnit}, actions(mine))
+	i := slices.IndexFunc(mine, func(c Change) bool { return c.Target == driverTarget })
+	assert.Equal(t, "535.261.03, closed module, built by DKMS, CUDA up to 12.2: nvidia-smi libnvidia-ml1 libcuda1 nvidia-kernel-dkms nvidia-persistenced nvidia-modprobe linux-headers-6.1.0-fake", mine[i].Detail)
+	assert.Contains(t, h.read(stateDir+"/owned"), "package\tlibnvidia-cfg1\tcreated", "what it depends on is on record, too")
+	assert.NoFileExists(t, h.root+stateDir+"/driver-change")
+
+	l.forgetCalls()
+	assert.Empty(t, l.mustUp().changes)
+	for _, c := range h.calls() {
+		assert.NotContains(t, c, "apt-", "a driver that is as wanted is not looked at any further")
+	}
+	require.NoError(t, l.down(t.Context(), false).err)
+	assert.Empty(t, h.packages())
+	assert.Empty(t, h.loaded())
+	left := []string{}
+	for _, line := range h.tree("w1") {
+		if !strings.Contains(before, line) && !strings.Contains(line, "/.fake") && !strings.Contains(line, "/sys/module") {
+			left = append(left, line)
+		}
+	}
+	assert.NotContains(t, strings.Join(left, "\n"), "nvidia")
+}
+
+func TestWithoutGPUsInTheLayoutOrWithSimulatedOnesNothingIsAsked(t *testing.T) {
+	for name, gpu := range map[string]*layout.GPU{"none": nil, "simulated": {Type: "NVIDIA-A100", Count: 2, Simulated: true}} {
+		l, h := gpuLab(t)
+		sku := l.conf.Layout.MachineSKU["gpu"]
+		sku.GPU = gpu
+		l.conf.Layout.MachineSKU["gpu"] = sku
+		l.mustUp()
+		assert.Empty(t, h.packages(), name)
+	}
+}
+
+func TestADriverIsKeptWhereNothingElseIsSaid(t *testing.T) {
+	l, h := gpuLab(t)
+	l.driver(config.GPUDriver{})
+	o := l.mustUp()
+	warnings := l.warnings(o)
+	assert.Contains(t, warnings, "2 NVIDIA GPUs and no driver")
+	assert.Contains(t, warnings, "policy: install")
+	assert.Empty(t, h.packages())
+	h.write("/proc/driver/nvidia/version", "NVRM version: NVIDIA UNIX x86_64 Kernel Module  525.60.13  Wed Nov 30 06:39:21 UTC 2022\n")
+	lib := h.root + "/usr/lib/x86_64-linux-gnu"
+	require.NoError(t, os.MkdirAll(lib, 0o755))
+	h.write("/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.525.60.13", "")
+	require.NoError(t, os.Symlink("libnvidia-ml.so.525.60.13", lib+"/libnvidia-ml.so.1"))
+	o = l.mustUp()
+	assert.Empty(t, o.changes)
+	assert.NotContains(t, l.warnings(o), "driver")
+	l.driver(config.GPUDriver{Version: "535"})
+	assert.Contains(t, l.warnings(l.mustUp()), "525.60.13 is older than 535")
+	l.driver(config.GPUDriver{Policy: config.GPUDriverNone, Version: ""})
+	assert.NotContains(t, l.warnings(l.mustUp()), "driver")
+}
+
+func (l *lab) warnings(o *outcome) string {
+	var b strings.Builder
+	for _, e := range o.events {
+		if e.Kind == EventWarning {
+			fmt.Fprintf(&b, "%s: %s (%s)\n", e.Host, e.Message, e.Hint)
+		}
+	}
+	return b.String()
+}
+
+func TestWhatStandsInTheWayIsFoundBeforeAnythingIsTouched(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		prepare func(*lab, *fakeHost)
+		says    string
+	}{
+		{"the repository is away", func(_ *lab, h *fakeHost) {
+			h.write("/.fake/repository", "linux-headers-6.1.0-fake 6.1.140-1\n")
+			h.write("/.fake/fail/repository", "")
+		}, "Could not connect to deb.example.org"},
+		{"a release that isn't there", func(l *lab, _ *fakeHost) { l.driver(config.GPUDriver{Policy: "install", Version: "535.104.05"}) }, "apt on the machine has no packages of the driver 535.104.05"},
+		{"no headers", func(_ *lab, h *fakeHost) {
+			h.write("/.fake/repository", strings.Replace(debianDriver, "linux-headers", "other", 1))
+		}, "linux-headers-6.1.0-fake"},
+		{"Secure Boot", func(_ *lab, h *fakeHost) {
+			h.write("/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c", "\x06\x00\x00\x00\x01")
+		}, "Secure Boot is on"},
+		{"a runfile", func(_ *lab, h *fakeHost) { h.write("/usr/bin/nvidia-uninstall", "") }, "runfile"},
+		{"nouveau under a display", func(_ *lab, h *fakeHost) {
+			h.write("/sys/module/nouveau/refcnt", "3\n")
+			h.opens("700", "Xorg", "/dev/dri/card0")
+		}, "nouveau is in use by Xorg (pid 700)"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l, h := gpuLab(t)
+			c.prepare(l, h)
+			o := l.up(t.Context())
+			require.Error(t, o.err)
+			assert.ErrorAs(t, o.err, new(*PreflightError))
+			assert.Contains(t, l.story(o), c.says)
+			assert.Empty(t, h.packages())
+			assert.NoFileExists(t, h.root+stateDir+"/owned", "nothing was changed, not even by other phases")
+		})
+	}
+}
+
+// opens has a process keep a file open.
+func (h *fakeHost) opens(pid, program, file string) {
+	h.write("/proc/"+pid+"/comm", program+"\n")
+	require.NoError(h.lab.t, os.MkdirAll(h.root+"/proc/"+pid+"/fd", 0o755))
+	require.NoError(h.lab.t, os.Symlink(file, h.root+"/proc/"+pid+"/fd/3"))
+}
+
+func TestAPackageThatBreaksIsTakenAwayAgain(t *testing.T) {
+	l, h := gpuLab(t)
+	h.write("/.fake/fail/postinst-nvidia-kernel-dkms-535.261.03-1", "")
+	o := l.driverUp()
+	require.Error(t, o.err)
+	assert.Contains(t, l.story(o), "dpkg: error processing package nvidia-kernel-dkms")
+	assert.Contains(t, l.story(o), "taken away again")
+	assert.Empty(t, h.packages())
+	assert.NotContains(t, h.read(stateDir+"/owned"), "package\t")
+	h.remove("/.fake/fail/postinst-nvidia-kernel-dkms-535.261.03-1")
+	require.NoError(t, l.driverUp().err)
+	assert.Equal(t, wholeDriver, h.packages())
+}
+
+func at(version string) config.GPUDriver {
+	return config.GPUDriver{Policy: config.GPUDriverInstall, Version: version}
+}
+
+func TestADriverIsUpgradedDowngradedAndRolledBack(t *testing.T) {
+	l, h := gpuLab(t)
+	l.driver(at("535.247.01"))
+	require.NoError(t, l.driverUp().err)
+	assert.Contains(t, h.loaded(), "535.247.01")
+
+	l.driver(at("535"))
+	assert.Empty(t, l.driverUp().changes, "it stays while it is of the branch")
+
+	l.driver(at("535.261.03"))
+	h.write("/.fake/fail/postinst-libcuda1-535.261.03-1", "")
+	o := l.driverUp()
+	require.Error(t, o.err)
+	assert.Contains(t, l.story(o), "what was there before is back")
+	assert.Contains(t, h.loaded(), "535.247.01")
+	assert.Contains(t, h.packages(), "nvidia-smi 535.247.01-1 hi", "held as before")
+	assert.Contains(t, h.packages(), "libcuda1 535.247.01-1 hi")
+
+	h.remove("/.fake/fail/postinst-libcuda1-535.261.03-1")
+	o = l.driverUp()
+	require.NoError(t, o.err)
+	assert.Contains(t, actions(o.changes), "upgrade "+driverTarget)
+	assert.Equal(t, wholeDriver, h.packages())
+	assert.Contains(t, h.loaded(), "535.261.03")
+	assert.FileExists(t, h.root+"/.fake/units/nvidia-persistenced.service.active", "what was stopped for it is started again")
+
+	l.driver(at("535.247.01"))
+	h.write("/.fake/repository", strings.ReplaceAll(debianDriver, "535.261.03-1", "535.274.02-1"))
+	o = l.driverUp()
+	require.NoError(t, o.err, "the release that is there is gone from the repository, and was kept")
+	assert.Contains(t, actions(o.changes), "downgrade "+driverTarget)
+	assert.Contains(t, h.loaded(), "535.247.01")
+	assert.Empty(t, l.driverUp().changes)
+}
+
+func TestADriverThatSomeoneElseInstalledComesBack(t *testing.T) {
+	l, h := gpuLab(t)
+	for _, name := range []string{"nvidia-smi", "libnvidia-cfg1", "libnvidia-ml1", "libcuda1", "nvidia-kernel-dkms"} {
+		h.has(name, "535.247.01-1 ii")
+	}
+	h.has("libcuda1", "535.247.01-1 hi")
+	before := h.packages()
+	l.driver(at("535.261.03"))
+	require.NoError(t, l.driverUp().err)
+	assert.Contains(t, h.packages(), "libcuda1 535.261.03-1 hi")
+	down := l.down(t.Context(), false)
+	require.NoError(t, down.err, "%s", l.story(down))
+	assert.Contains(t, actions(down.changes), "restore package libcuda1")
+	assert.Equal(t, before, h.packages())
+}
+
+func TestTheModuleInUseIsFoundBeforeItsPackagesChange(t *testing.T) {
+	l, h := gpuLab(t)
+	l.driver(at("535.247.01"))
+	require.NoError(t, l.driverUp().err)
+	l.driver(at("535.261.03"))
+	h.opens("700", "python3", "/dev/nvidia0")
+	h.opens("701", "nvidia-persiste", "/dev/nvidiactl")
+	o := l.driverUp()
+	assert.ErrorAs(t, o.err, new(*PreflightError))
+	assert.Contains(t, l.story(o), "GPUs are in use, so that the driver can't change from 535.247.01 to 535.261.03: python3 (pid 700)")
+	h.remove("/proc/700")
+	h.write("/.fake/fail/rmmod-nvidia", "") // by something that has no file open
+	o = l.driverUp()
+	require.Error(t, o.err)
+	assert.Contains(t, l.story(o), "the kernel module 535.247.01 is in use")
+	assert.Contains(t, l.story(o), "no package was changed")
+	assert.Contains(t, h.packages(), "nvidia-smi 535.247.01-1 hi")
+	assert.FileExists(t, h.root+"/.fake/units/nvidia-persistenced.service.active", "what was stopped for it is started again")
+}
+
+func TestWhereTheModuleDoesntLoad(t *testing.T) {
+	l, h := gpuLab(t)
+	h.write("/.fake/fail/modprobe-nvidia", "")
+	o := l.driverUp()
+	require.Error(t, o.err)
+	assert.Contains(t, l.story(o), "modprobe: FATAL: Module nvidia not found; the packages stay installed")
+	assert.Contains(t, l.story(o), "make.log")
+	assert.Equal(t, wholeDriver, h.packages())
+	h.remove("/.fake/fail/modprobe-nvidia")
+	o = l.driverUp()
+	require.NoError(t, o.err)
+	assert.Equal(t, []string{"load " + moduleTarget, "enable " + persistenceUnit}, actions(o.changes))
+}
+
+func TestNouveauInUseNeedsARebootAndTheNextRunCompletes(t *testing.T) {
+	l, h := gpuLab(t)
+	h.write("/sys/module/nouveau/refcnt", "1\n")
+	h.write("/sys/class/vtconsole/vtcon1/name", "(M) frame buffer device\n")
+	h.write("/.fake/fail/rmmod-nouveau", "")
+	o := l.driverUp()
+	require.Error(t, o.err)
+	assert.Contains(t, l.story(o), "a reboot is needed: the kernel's own driver nouveau is in use")
+	assert.Equal(t, wholeDriver, h.packages())
+	assert.Equal(t, "1\n", h.read("/sys/class/vtconsole/vtcon1/bind"), "the console has its screen again")
+	h.remove("/sys/module/nouveau") // the machine was restarted
+	o = l.driverUp()
+	require.NoError(t, o.err)
+	assert.Contains(t, h.loaded(), "535.261.03")
+	assert.Empty(t, l.driverUp().changes)
+}
+
+func TestPackagesThatWereLeftHalfConfiguredAreFinishedFirst(t *testing.T) {
+	l, h := gpuLab(t)
+	h.has("tzdata", "2025b-0 iF")
+	o := l.driverUp()
+	require.NoError(t, o.err)
+	assert.Contains(t, actions(o.changes), "repair "+unfinishedTarget)
+	assert.Contains(t, h.packages(), "tzdata 2025b-0 ii")
+
+	l, h = gpuLab(t)
+	h.has("tzdata", "2025b-0 iF")
+	h.write("/.fake/fail/postinst-tzdata-2025b-0", "")
+	o = l.driverUp()
+	require.Error(t, o.err)
+	assert.Contains(t, l.story(o), "dpkg can't finish packages that were there before: dpkg: error processing package tzdata")
+	assert.Equal(t, []string{"tzdata 2025b-0 iF"}, h.packages())
+}
+
+func TestAnInstallationThatWasCutOffIsUndoneWhereNoneIsWantedAnyMore(t *testing.T) {
+	l, h := gpuLab(t)
+	h.write(stateDir+"/driver-change", "nvidia-smi - \nlibcuda1 - \nlibnvidia-ml1 - \n")
+	h.write(stateDir+"/owned", "package\tnvidia-smi\tcreated\npackage\tlibcuda1\tcreated\npackage\tlibnvidia-ml1\tcreated\n")
+	h.has("nvidia-smi", "535.261.03-1 iU")
+	h.has("libcuda1", "535.261.03-1 iF")
+	l.driver(config.GPUDriver{})
+	o := l.driverUp()
+	require.NoError(t, o.err, "%s", l.story(o))
+	assert.Equal(t, []string{"undo " + cutOffTarget}, actions(o.changes))
+	assert.Empty(t, h.packages())
+	assert.NotContains(t, h.read(stateDir+"/owned"), "package\t")
+	assert.Empty(t, l.driverUp().changes)
+}
+
+func TestAptMayNotTouchWhatIsntTheDrivers(t *testing.T) {
+	for name, c := range map[string]struct{ line, says string }{
+		"remove":  {"Remv nvidia-legacy-390xx-driver [390.157-1]\n", "apt would remove nvidia-legacy-390xx-driver, which paictl hasn't installed"},
+		"upgrade": {"Inst libc6 [2.36-9] (2.36-9+deb12u10 Debian:12.15/oldstable [amd64])\n", "apt would change the version of libc6"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, h := gpuLab(t)
+			h.write("/.fake/removes", c.line)
+			o := l.driverUp()
+			require.Error(t, o.err)
+			assert.Contains(t, l.story(o), c.says)
+			assert.Contains(t, l.story(o), "no package was changed")
+			assert.Empty(t, h.packages())
+			assert.NotContains(t, h.read(stateDir+"/owned"), "package\t")
+		})
+	}
+}
+
+func TestAGPUThatTheDriverDoesntSeeIsTold(t *testing.T) {
+	l, h := gpuLab(t)
+	h.write("/.fake/fail/gpu-0000:0a:00.0", "")
+	o := l.driverUp()
+	require.Error(t, o.err)
+	assert.Contains(t, l.story(o), "the driver sees 1 of 2 GPUs")
+}
+
+func TestWithTheRepositoryAwayNoPackageChanges(t *testing.T) {
+	l, h := gpuLab(t)
+	h.write("/.fake/fail/repository", "") // its lists are there from before
+	o := l.driverUp()
+	require.Error(t, o.err)
+	assert.Contains(t, l.story(o), "can't be had: E: Failed to fetch")
+	assert.Empty(t, h.packages())
+	h.remove("/.fake/fail/repository")
+	require.NoError(t, l.driverUp().err)
+	assert.Equal(t, wholeDriver, h.packages())
+}
