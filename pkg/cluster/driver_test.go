@@ -375,7 +375,7 @@ func TestAnInstallationThatWasCutOffIsUndoneWhereNoneIsWantedAnyMore(t *testing.
 func TestAptMayNotTouchWhatIsntTheDrivers(t *testing.T) {
 	for name, c := range map[string]struct{ line, says string }{
 		"remove":  {"Remv nvidia-legacy-390xx-driver [390.157-1]\n", "apt would remove nvidia-legacy-390xx-driver, which paictl hasn't installed"},
-		"upgrade": {"Inst libc6 [2.36-9] (2.36-9+deb12u10 Debian:12.15/oldstable [amd64])\n", "apt would change the version of libc6"},
+		"upgrade": {"Inst libc6 [2.36-9] (2.36-9+deb12u10 Debian:12.15/oldstable [amd64])\n", "need newer versions of packages that aren't the driver's: libc6"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l, h := gpuLab(t)

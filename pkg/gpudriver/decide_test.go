@@ -130,16 +130,16 @@ func TestADriverIsChosenForTheMachine(t *testing.T) {
 		{"NVIDIA's own, open from 560 on", func() Machine {
 			m := bookworm()
 			m.Headers = true
-			m.offer("580.65.06-1", "nvidia-driver-cuda", "nvidia-kernel-open-dkms", "nvidia-kernel-dkms")
+			m.offer("580.65.06-1", "nvidia-driver-cuda", "nvidia-persistenced", "nvidia-kernel-open-dkms", "nvidia-kernel-dkms")
 			return m
-		}, Want{Source: SourceNVIDIA}, "580 open nvidia-driver-cuda=580.65.06-1 nvidia-kernel-open-dkms=580.65.06-1 nvidia-persistenced"},
+		}, Want{Source: SourceNVIDIA}, "580 open nvidia-driver-cuda=580.65.06-1 nvidia-persistenced=580.65.06-1 nvidia-kernel-open-dkms=580.65.06-1"},
 		{"Volta has no open module", func() Machine {
 			m := bookworm()
 			m.Headers, m.Devices = true, []string{"1db6"}
 			m.Candidates["nvidia-kernel-dkms"] = nil
-			m.offer("580.65.06-1", "nvidia-driver-cuda", "nvidia-kernel-open-dkms", "nvidia-kernel-dkms")
+			m.offer("580.65.06-1", "nvidia-driver-cuda", "nvidia-persistenced", "nvidia-kernel-open-dkms", "nvidia-kernel-dkms")
 			return m
-		}, Want{Source: SourceNVIDIA}, "580 closed nvidia-driver-cuda=580.65.06-1 nvidia-kernel-dkms=580.65.06-1 nvidia-persistenced"},
+		}, Want{Source: SourceNVIDIA}, "580 closed nvidia-driver-cuda=580.65.06-1 nvidia-persistenced=580.65.06-1 nvidia-kernel-dkms=580.65.06-1"},
 		{"a release that works stays, a newer one or not", func() Machine {
 			m := jammy()
 			m.Module, m.Userland = "535.54.03", "535.54.03"
@@ -160,7 +160,7 @@ func TestADriverIsChosenForTheMachine(t *testing.T) {
 			m.Headers, m.Candidates = true, map[string][]string{}
 			m.offer("570.133.20-1", "nvidia-driver-cuda", "nvidia-kernel-open-dkms", "nvidia-persistenced")
 			return m
-		}, Want{Source: SourceBundle}, "570 open nvidia-driver-cuda=570.133.20-1 nvidia-kernel-open-dkms=570.133.20-1 nvidia-persistenced"},
+		}, Want{Source: SourceBundle}, "570 open nvidia-driver-cuda=570.133.20-1 nvidia-persistenced=570.133.20-1 nvidia-kernel-open-dkms=570.133.20-1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := c.want
@@ -209,7 +209,7 @@ func TestFindingsComeBeforeAnythingIsTouched(t *testing.T) {
 		{name: "GPUs in use", m: edit(bookworm(), func(m *Machine) {
 			m.Module, m.Userland, m.Users = "525.60.13", "525.60.13", []string{"python3 (pid 7)"}
 		}), want: Want{Version: "535"}, id: "in-use", says: "python3", remedy: "stop"},
-		{name: "a kernel that is too new", m: edit(bookworm(), func(m *Machine) { m.Kernel, m.Headers = "6.16.3+deb12-amd64", true }), id: "kernel", says: "6.15", remedy: "newer branch", warning: true},
+		{name: "a kernel that is too new", m: edit(bookworm(), func(m *Machine) { m.Kernel, m.Headers = "6.17.3+deb12-amd64", true }), id: "kernel", says: "6.16", remedy: "newer branch", warning: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := c.want

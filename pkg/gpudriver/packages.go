@@ -55,7 +55,7 @@ func sets() []set {
 		{
 			systems: debian[:1], source: SourceDistribution, branches: []int{535}, userland: own, loose: helpers,
 			dkms:    map[string]string{ModuleClosed: "nvidia-kernel-dkms", ModuleOpen: "nvidia-open-kernel-dkms"},
-			kernels: map[string]string{ModuleClosed: "6.15", ModuleOpen: "6.16"},
+			kernels: map[string]string{ModuleClosed: "6.16", ModuleOpen: "6.16"},
 		},
 		{
 			systems: debian[:1], source: SourceDistribution, branches: []int{470}, userland: tesla("470"), loose: helpers,
@@ -97,12 +97,12 @@ func sets() []set {
 		},
 		{
 			systems: debian, source: SourceNVIDIA, branches: []int{590, 580}, fabricManager: "nvidia-fabricmanager",
-			userland: []string{"nvidia-driver-cuda"}, loose: helpers[:1],
+			userland: []string{"nvidia-driver-cuda", "nvidia-persistenced"},
 			dkms: map[string]string{ModuleClosed: "nvidia-kernel-dkms", ModuleOpen: "nvidia-kernel-open-dkms"},
 		},
 		{
 			systems: debian, source: SourceNVIDIA, branches: []int{570}, fabricManager: "nvidia-fabricmanager-%b",
-			userland: []string{"nvidia-driver-cuda"}, loose: helpers[:1],
+			userland: []string{"nvidia-driver-cuda", "nvidia-persistenced"},
 			dkms: map[string]string{ModuleClosed: "nvidia-kernel-dkms", ModuleOpen: "nvidia-kernel-open-dkms"},
 		},
 	}

@@ -19,9 +19,15 @@ driver_stop() {
 	exit 1
 }
 
-# why FILE: the line of apt's or dpkg's words that says most.
+# why FILE: what of apt's, dpkg's or modprobe's words says most, in one line. dpkg names the package in one and the cause in the next.
 why() {
-	{ grep -E '^(E:|dpkg: error|Error!|modprobe: )' "$1" || tail -n 3 "$1"; } | grep -vE '^E: (Sub-process|Unable to correct)' | head -n 1 | tr '\t' ' ' | cut -c1-300
+	awk '
+		/^E: (Sub-process|Unable to correct)/ { next }
+		take { print; exit }
+		/^(E:|dpkg: error|Error!|modprobe: )/ || / : (Depends|PreDepends|Conflicts): / { said = 1; print; if (/:$/) take = 1; else exit }
+		{ last = $0 }
+		END { if (!said) print last }
+	' "$1" | tr '\t\n' '  ' | sed 's/^ *//; s/  */ /g; s/ $//' | cut -c1-300
 }
 
 archive=$S/packages
@@ -137,9 +143,13 @@ driver_unload() {
 	done
 }
 
-# driver_simulate SPEC...: sets sim to what apt would do.
+# driver_simulate SPEC...: leaves what apt would do in $S/driver.sim. For what a package depends on apt takes the newest version and
+# no other, unless it is told that those of this release go first.
 driver_simulate() {
-	driver_apt -s --no-install-recommends --allow-downgrades --allow-change-held-packages install "$@" >"$S/driver.sim" 2>"$S/driver.log"
+	printf 'Package: *nvidia* libcuda1\nPin: version %s-*\nPin-Priority: 1001\n' "$RELEASE" >"$S/driver.preferences"
+	driver_apt -o Dir::Etc::preferences="$S/driver.preferences" -s --no-install-recommends --allow-downgrades --allow-change-held-packages install "$@" >"$S/driver.sim" 2>"$S/driver.log" && return 0
+	cat "$S/driver.sim" >>"$S/driver.log"
+	return 1
 }
 
 # p_driver_packages NAME[=VERSION]...: makes these be there. Nothing changes before all that is needed is here.
@@ -176,13 +186,15 @@ driver_judge() {
 		on_record package "$name" || driver_stop "apt would remove $name, which paictl hasn't installed" "remove it on the machine if it is an old driver, or set gpu-driver: {policy: keep}; no package was changed"
 	done <"$S/driver.names"
 	awk '$1 == "Inst" && $3 ~ /^\[/ { print $2 }' "$S/driver.sim" >"$S/driver.names"
+	others=
 	while read -r name; do
 		case $name in
 		*nvidia* | libcuda1) ;;
-		*) on_record package "$name" || driver_stop "apt would change the version of $name, which isn't the driver's" "apt-get install $name on the machine, then run the same command again; no package was changed" ;;
+		*) on_record package "$name" || others="$others $name" ;;
 		esac
 	done <"$S/driver.names"
 	rm -f "$S/driver.names"
+	[ -z "$others" ] || driver_stop "the driver's packages need newer versions of packages that aren't the driver's:$others" "apt-get install --only-upgrade$others on the machine, then run the same command again; no package was changed"
 }
 
 # driver_change: the step itself. Each package is on record, and what was there before is on the list, before it changes.
@@ -317,5 +329,5 @@ p_driver_finish() {
 		deb_of "$name" "${v%% *}" || :
 		[ "$deb" = "$f" ] || rm -f "$f"
 	done
-	rm -f "$S/driver-change" "$S/driver.log" "$S/driver.sim" "$S/driver.plan"
+	rm -f "$S/driver-change" "$S/driver.log" "$S/driver.sim" "$S/driver.plan" "$S/driver.preferences"
 }

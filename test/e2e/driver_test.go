@@ -1,0 +1,226 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// driverHost is a host with GPUs as far as files go (see testdata/driver-machine.sh: no kernel module is ever loaded),
+// and real apt and dpkg.
+type driverHost struct {
+	*lab
+	t    *testing.T
+	host string
+}
+
+// packages are all that dpkg knows, with versions and holds.
+func (d *driverHost) packages() string {
+	d.t.Helper()
+	return d.on(d.host, `dpkg-query -W -f '${Package} ${Version} ${db:Status-Abbrev}\n'`)
+}
+
+// driver is the release of the loaded module, and what dpkg says of the userland.
+func (d *driverHost) driver() string {
+	d.t.Helper()
+	return d.on(d.host, `sed -n 's/.*x86_64  \([0-9.]*\) .*/\1/p' /proc/driver/nvidia/version 2>/dev/null; dpkg-query -W -f '${Version} ${db:Status-Abbrev}' nvidia-driver-cuda 2>/dev/null || true`)
+}
+
+// wants writes what is asked for into the configuration.
+func (d *driverHost) wants(settings string) {
+	d.t.Helper()
+	file := filepath.Join(d.cluster, "kubernetes-configuration.yaml")
+	text := regexp.MustCompile(`(?m)^  gpu-driver: .*\n`).ReplaceAllString(read(d.t, file), "")
+	text = strings.Replace(text, "\nkubernetes:\n", "\nkubernetes:\n  gpu-driver: "+settings+"\n", 1)
+	require.NoError(d.t, os.WriteFile(file, []byte(text), 0o600))
+}
+
+// phase runs the driver's phase alone.
+func (d *driverHost) phase(code int) (summary, string) {
+	d.t.Helper()
+	r := run(d.t, "cluster", "up", "-p", d.cluster, "-o", "json", "--phases", "nvidia-driver")
+	require.Equal(d.t, code, r.code, "%s", r)
+	return lastSummary(d.t, r.stdout), r.stdout + r.stderr
+}
+
+// newDriverHost makes one, with a repository in NVIDIA's layout or Debian's own.
+func newDriverHost(t *testing.T, name string, scripts ...string) *driverHost {
+	t.Helper()
+	d := &driverHost{lab: newLab(t, name, 1), t: t}
+	d.host = d.names[0]
+	for _, s := range append([]string{"driver-machine.sh"}, scripts...) {
+		d.on(d.host, read(t, filepath.Join("testdata", s)))
+	}
+	edit(t, filepath.Join(d.dir, "quick-start.yaml"), "gpu: none", "gpu: auto")
+	d.generate()
+	assert.Contains(t, read(t, filepath.Join(d.cluster, "layout.yaml")), "NVIDIA-H100-80GB-HBM3")
+	return d
+}
+
+const nvidia570 = "{policy: install, source: nvidia, version: 570.133.20}"
+
+// TestDriverPackages takes the packages of a driver through their life, and through what goes wrong with them. Packages and
+// dpkg are real, what they hold is not, and no kernel module is loaded.
+func TestDriverPackages(t *testing.T) {
+	d := newDriverHost(t, "e2edrv", "driver-repository.sh")
+	before := d.packages()
+	whole := func(release string) string { return release + "\n" + release + "-1 hi" }
+
+	step := func(name string, f func()) {
+		t.Helper()
+		if t.Failed() {
+			t.FailNow() // the steps build on each other
+		}
+		t.Log(name)
+		f()
+	}
+	step("the default warns, and changes nothing", func() {
+		_, out := d.phase(0)
+		assert.Contains(t, out, "2 NVIDIA GPUs and no driver")
+		assert.Contains(t, out, "policy: install")
+		assert.Equal(t, before, d.packages())
+	})
+	step("no headers: their package is not in the repository", func() {
+		d.wants(nvidia570)
+		d.on(d.host, "mkdir /srv/away; mv /srv/nvidia/linux-headers* /srv/away; cp /srv/nvidia/Packages /srv/away; awk -v RS= -v ORS='\\n\\n' '!/Package: linux-headers/' /srv/away/Packages >/srv/nvidia/Packages")
+		_, out := d.phase(4)
+		assert.Contains(t, out, "the headers of its running kernel are not to be had: linux-headers-")
+		d.on(d.host, "mv /srv/away/* /srv/nvidia/; rmdir /srv/away")
+		assert.Equal(t, before, d.packages())
+	})
+	step("the repository is away", func() {
+		d.on(d.host, "mv /srv/nvidia /srv/gone")
+		_, out := d.phase(4)
+		assert.Contains(t, out, "the packages' repository can't be read")
+		d.on(d.host, "mv /srv/gone /srv/nvidia")
+		assert.Equal(t, before, d.packages())
+	})
+	step("a release that the repository doesn't have", func() {
+		d.wants("{policy: install, source: nvidia, version: 570.99}")
+		_, out := d.phase(4)
+		assert.Contains(t, out, "apt on the machine has no packages of the driver 570.99")
+	})
+	step("Secure Boot refuses what is built on the machine", func() {
+		d.wants(nvidia570)
+		d.on(d.host, `mount -o remount,rw /sys; mkdir -p /sys/firmware/efi/efivars; printf '\006\000\000\000\001' >/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c`)
+		_, out := d.phase(4)
+		assert.Contains(t, out, "Secure Boot is on")
+		assert.Contains(t, out, "mokutil")
+		d.on(d.host, "rm /sys/firmware/efi/efivars/SecureBoot-*")
+	})
+	step("a package that was left half-configured is finished first, and nouveau in use needs a reboot", func() {
+		d.on(d.host, "mkdir /tmp/half /tmp/half/DEBIAN; printf 'Package: half\\nVersion: 1\\nArchitecture: all\\nMaintainer: x <x@example.org>\\nDescription: x\\n' >/tmp/half/DEBIAN/control; printf '#!/bin/sh\\n[ ! -e /fake/half ]\\n' >/tmp/half/DEBIAN/postinst; chmod 755 /tmp/half/DEBIAN /tmp/half/DEBIAN/postinst; touch /fake/half; dpkg-deb --build /tmp/half /tmp/half.deb >/dev/null; dpkg -i /tmp/half.deb >/dev/null 2>&1 || true")
+		assert.Contains(t, d.packages(), "half 1 iF")
+		s, _ := d.phase(1)
+		require.Len(t, s.Failed, 1)
+		assert.Contains(t, s.Failed[0].Error, "dpkg can't finish packages that were there before: dpkg: error processing package half")
+		assert.NotContains(t, d.packages(), "nvidia-driver-cuda")
+
+		d.on(d.host, "rm /fake/half; m=$(ls /sys/module); mount -t tmpfs tmpfs /sys/module; (cd /sys/module; mkdir $m nouveau); touch /fake/nouveau-busy")
+		s, _ = d.phase(1)
+		require.Len(t, s.Failed, 1)
+		assert.Contains(t, s.Failed[0].Error, "a reboot is needed: the kernel's own driver nouveau is in use")
+		assert.Contains(t, d.packages(), "half 1 ii")
+		assert.Contains(t, d.packages(), "nvidia-driver-cuda 570.133.20-1 hi")
+		assert.Contains(t, d.on(d.host, "cat /etc/modprobe.d/paictl-nvidia.conf"), "blacklist nouveau")
+
+		d.on(d.host, "umount /sys/module; rm /fake/nouveau-busy") // as after a reboot
+		s, _ = d.phase(0)
+		assert.NotZero(t, s.Changes)
+		assert.Equal(t, whole("570.133.20"), d.driver())
+		assert.Equal(t, "active\nactive", d.on(d.host, "systemctl is-active nvidia-persistenced nvidia-fabricmanager"))
+		d.on(d.host, "dpkg --purge half >/dev/null")
+	})
+	step("a second run changes nothing, and no one else does", func() {
+		s, _ := d.phase(0)
+		assert.Zero(t, s.Changes)
+		d.on(d.host, "apt-get -q update >/dev/null 2>&1; DEBIAN_FRONTEND=noninteractive apt-get -y -q upgrade >/dev/null 2>&1")
+		assert.Equal(t, whole("570.133.20"), d.driver())
+	})
+	step("a broken release is rolled back to the one that was there", func() {
+		d.wants("{policy: install, source: nvidia, version: '580'}")
+		d.on(d.host, "touch /fake/broken-580.65.06")
+		s, _ := d.phase(1)
+		require.Len(t, s.Failed, 1)
+		assert.Contains(t, s.Failed[0].Error, "the driver 580.65.06 can't be installed: dpkg: error processing package libcuda1")
+		assert.Contains(t, s.Failed[0].Error, "what was there before is back")
+		assert.Equal(t, whole("570.133.20"), d.driver())
+		assert.Equal(t, "active\nactive", d.on(d.host, "systemctl is-active nvidia-persistenced nvidia-fabricmanager"))
+		assert.Empty(t, d.on(d.host, "dpkg --audit"))
+		d.on(d.host, "rm /fake/broken-580.65.06")
+	})
+	step("a module that doesn't load is rolled back, too", func() {
+		d.on(d.host, "touch /fake/rejected")
+		s, _ := d.phase(1)
+		require.Len(t, s.Failed, 1)
+		assert.Contains(t, s.Failed[0].Error, "the kernel module 580.65.06 can't be loaded: modprobe: ERROR: could not insert 'nvidia': Key was rejected by service")
+		assert.Contains(t, s.Failed[0].Hint, "mokutil")
+		d.on(d.host, "rm /fake/rejected")
+		assert.Contains(t, d.packages(), "nvidia-fabricmanager-570 570.133.20-1 hi")
+	})
+	step("a module in use is not replaced", func() {
+		d.on(d.host, "modprobe nvidia; touch /fake/module-busy")
+		s, _ := d.phase(1)
+		require.Len(t, s.Failed, 1)
+		assert.Contains(t, s.Failed[0].Error, "the kernel module 570.133.20 is in use")
+		assert.Equal(t, whole("570.133.20"), d.driver())
+		d.on(d.host, "rm /fake/module-busy")
+	})
+	step("upgrade to another branch, whose fabric manager has another name", func() {
+		d.phase(0)
+		assert.Equal(t, whole("580.65.06"), d.driver())
+		assert.NotContains(t, d.packages(), "nvidia-fabricmanager-570")
+		assert.Equal(t, "active\nactive", d.on(d.host, "systemctl is-active nvidia-persistenced nvidia-fabricmanager"))
+	})
+	step("downgrade", func() {
+		d.wants("{policy: install, source: nvidia, version: 570.172.08}")
+		d.phase(0)
+		assert.Equal(t, whole("570.172.08"), d.driver())
+		s, _ := d.phase(0)
+		assert.Zero(t, s.Changes)
+	})
+	step("an installation that was cut off is completed", func() {
+		d.wants(nvidia570)
+		// What a killed run leaves: packages unpacked and not configured, and the list of what was there.
+		d.on(d.host, "awk '$4 ~ /package/ || 1' /dev/null; printf 'nvidia-smi 570.172.08-1 hold\\nlibnvidia-ml1 570.172.08-1 hold\\n' >/var/lib/paictl/driver-change; dpkg --force-depends --unpack /srv/nvidia/libnvidia-ml1_570.133.20-1_amd64.deb /srv/nvidia/nvidia-smi_570.133.20-1_amd64.deb >/dev/null 2>&1")
+		s, _ := d.phase(0)
+		assert.NotZero(t, s.Changes)
+		assert.Equal(t, whole("570.133.20"), d.driver())
+		assert.Empty(t, d.on(d.host, "dpkg --audit; ls /var/lib/paictl/driver-change 2>/dev/null || true"))
+	})
+	step("cluster down leaves no package that wasn't there", func() {
+		ok(t, "cluster", "down", "-p", d.cluster, "--yes")
+		assert.Equal(t, before, d.packages())
+		assert.Empty(t, d.on(d.host, "dpkg --audit; ls /var/lib/paictl /etc/modprobe.d/paictl-nvidia.conf /proc/driver/nvidia/version 2>/dev/null || true; find /etc/systemd -name '*nvidia*'"))
+	})
+}
+
+// TestDriverFromDebian installs Debian's real packages, as far as they go: there are no headers of the host's kernel, and where
+// a folder stands for them DKMS can't build.
+func TestDriverFromDebian(t *testing.T) {
+	d := newDriverHost(t, "e2edeb")
+	d.on(d.host, "rm -r /fake/pci/0000:05:00.0") // Debian has no fabric manager
+	d.wants("{policy: install}")
+	_, out := d.phase(4)
+	assert.Contains(t, out, "apt on the machine has no packages of the driver")
+	assert.Contains(t, out, "non-free")
+	d.on(d.host, "sed -i 's/^Components: main$/Components: main contrib non-free non-free-firmware/' /etc/apt/sources.list.d/*.sources")
+	_, out = d.phase(4)
+	assert.Contains(t, out, "the headers of its running kernel are not to be had: linux-headers-")
+
+	d.on(d.host, "mkdir -p /lib/modules/$(uname -r)/build/include")
+	s, out := d.phase(1)
+	require.Len(t, s.Failed, 1, out)
+	if strings.Contains(s.Failed[0].Error, "need newer versions of packages that aren't the driver's") {
+		d.on(d.host, "DEBIAN_FRONTEND=noninteractive "+strings.Split(s.Failed[0].Hint, " on the machine")[0]+" -y -q >/dev/null 2>&1")
+		s, out = d.phase(1)
+		require.Len(t, s.Failed, 1, out)
+	}
+	t.Log(s.Failed[0].Error)
+	ok(t, "cluster", "down", "-p", d.cluster, "--yes")
+}
