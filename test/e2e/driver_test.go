@@ -121,7 +121,7 @@ func TestDriverPackages(t *testing.T) {
 		assert.Contains(t, s.Failed[0].Error, "dpkg can't finish packages that were there before: dpkg: error processing package half")
 		assert.NotContains(t, d.packages(), "nvidia-driver-cuda")
 
-		d.on(d.host, "rm /fake/half; m=$(ls /sys/module); mount -t tmpfs tmpfs /sys/module; (cd /sys/module; mkdir $m nouveau); touch /fake/nouveau-busy")
+		d.on(d.host, "set -e; rm /fake/half; m=$(ls /sys/module); mount -t tmpfs tmpfs /sys/module; cd /sys/module; mkdir $m nouveau; touch /fake/nouveau-busy")
 		s, _ = d.phase(1)
 		require.Len(t, s.Failed, 1)
 		assert.Contains(t, s.Failed[0].Error, "a reboot is needed: the kernel's own driver nouveau is in use")
@@ -213,14 +213,31 @@ func TestDriverFromDebian(t *testing.T) {
 	_, out = d.phase(4)
 	assert.Contains(t, out, "the headers of its running kernel are not to be had: linux-headers-")
 
+	// Where a build is tried it fails, and all is taken away again.
 	d.on(d.host, "mkdir -p /lib/modules/$(uname -r)/build/include")
 	s, out := d.phase(1)
 	require.Len(t, s.Failed, 1, out)
 	if strings.Contains(s.Failed[0].Error, "need newer versions of packages that aren't the driver's") {
 		d.on(d.host, "DEBIAN_FRONTEND=noninteractive "+strings.Split(s.Failed[0].Hint, " on the machine")[0]+" -y -q >/dev/null 2>&1")
-		s, out = d.phase(1)
-		require.Len(t, s.Failed, 1, out)
 	}
-	t.Log(s.Failed[0].Error)
+	before := d.packages()
+	s, out = d.phase(1)
+	require.Len(t, s.Failed, 1, out)
+	assert.Regexp(t, `^nvidia-driver/apply on e2edeb-1: exit status 1: the driver 535\.[0-9.]+ can't be installed: Error! Bad return status for module build on kernel: .*; its packages were taken away again`, s.Failed[0].Error)
+	assert.Equal(t, before, d.packages())
+
+	// Where DKMS finds that there is nothing to build with, it lets the installation go on; the module isn't there then.
+	d.on(d.host, "rmdir /lib/modules/$(uname -r)/build/include")
+	s, out = d.phase(1)
+	require.Len(t, s.Failed, 1, out)
+	assert.Regexp(t, `the kernel module 535\.[0-9.]+ can't be loaded: modprobe: FATAL: Module nvidia not found`, s.Failed[0].Error)
+	assert.Regexp(t, `(?m)^nvidia-kernel-dkms 535.* hi`, d.packages())
+	assert.Regexp(t, `^/usr/lib/x86_64-linux-gnu/nvidia/current/libnvidia-ml.so.535`, d.on(d.host, "readlink -f /usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1"))
+	s, _ = d.phase(1)
+	require.Len(t, s.Failed, 1)
+	assert.Contains(t, s.Failed[0].Error, "can't be loaded")
+
 	ok(t, "cluster", "down", "-p", d.cluster, "--yes")
+	assert.Equal(t, before, d.packages())
+	assert.Empty(t, d.on(d.host, "dpkg --audit; ls /etc/nvidia /usr/lib/nvidia 2>/dev/null || true; find /etc/modprobe.d -name '*nvidia*'"))
 }
