@@ -120,6 +120,7 @@ func TestTheAgentHandsOutGPUs(t *testing.T) {
 		a.kubectl("delete pod a --grace-period=1 --timeout=120s") // the agent that ends it isn't the one that began it
 		assert.Subset(t, free, a.sees("waits"), "it has what the other had")
 	})
+	t.Run("containers use a driver by NVIDIA's own hook", a.containersUseADriver)
 	t.Run("containers have the same GPUs after the machine's next start", func(t *testing.T) {
 		before := a.sees("b")
 		ok(t, "sandbox", "stop", "--dir", a.dir, a.worker)

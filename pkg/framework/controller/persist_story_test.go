@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -79,11 +80,12 @@ func (s *story) maybe(l *life, write func() error) error {
 	}
 	s.one.Lock()
 	err := write()
-	if err == nil {
+	// One that is cancelled, since another of the same step has failed, may have been carried out all the same.
+	if err == nil || apierrors.ReasonForError(err) == metav1.StatusReasonUnknown {
 		s.writes++
-		if fate != 1 {
-			l.known++
-		}
+	}
+	if err == nil && fate != 1 {
+		l.known++
 	}
 	s.one.Unlock()
 	if fate == 1 {

@@ -1,0 +1,129 @@
+package e2e
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"gopkg.in/yaml.v3"
+
+	"github.com/openpai/paictl/pkg/scheduler/claim"
+	"github.com/openpai/paictl/test/nvml"
+)
+
+// realGPUs gives a machine the files of a driver and of two GPUs, of which its layout knows. No module of NVIDIA's is in the kernel: who may
+// open a device file hears that there is no device (ENXIO), who may not that it isn't permitted (EPERM). All else is real: containerd, the
+// kubelet, NVIDIA's nvidia-ctk in the agent's image and its hook, which runc runs.
+func (a *agents) realGPUs(t *testing.T, worker string) {
+	root := t.TempDir()
+	nvml.Install(t, root, nvml.Driver)
+	files, err := exec.CommandContext(t.Context(), "tar", "-cz", "-C", root, ".").Output()
+	require.NoError(t, err)
+	a.on(worker, `set -e
+base64 -d <<'END' | tar -xz --no-same-owner -C /
+`+base64.StdEncoding.EncodeToString(files)+`
+END
+mknod -m 666 /dev/nvidia0 c 195 0
+mknod -m 666 /dev/nvidia1 c 195 1
+mknod -m 666 /dev/nvidiactl c 195 255
+mknod -m 666 /dev/nvidia-uvm c 511 0`)
+
+	path := filepath.Join(a.cluster, "layout.yaml")
+	before := read(t, path)
+	t.Cleanup(func() { assert.NoError(t, os.WriteFile(path, []byte(before), 0o600)) })
+	layout := node(t, before)
+	skus := layout["machine-sku"].(map[string]any)
+	for _, m := range layout["machine-list"].([]any) {
+		machine := m.(map[string]any)
+		if machine["hostname"] != worker {
+			continue
+		}
+		sku := node(t, encode(t, skus[machine["machine-type"].(string)]))
+		sku["gpu"] = map[string]any{"type": "NVIDIA-A100-SXM4-80GB", "count": 2}
+		skus["real"], machine["machine-type"] = sku, "real"
+	}
+	require.NoError(t, os.WriteFile(path, []byte(encode(t, layout)), 0o600))
+}
+
+func encode(t testing.TB, v any) string {
+	t.Helper()
+	b, err := yaml.Marshal(v)
+	require.NoError(t, err)
+	return string(b)
+}
+
+// cuda is a pod that says which device files it has, what opening those of both GPUs says, and whether the driver's library is found and answers.
+const cuda = `
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: cuda, labels: {test: agent}}
+spec: {devices: {requests: [{name: gpus, exactly: {deviceClassName: %s, count: 1}}]}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: cuda, labels: {test: agent}}
+spec:
+  nodeSelector: {kubernetes.io/hostname: %s}
+  terminationGracePeriodSeconds: 1
+  containers:
+    - name: main
+      image: docker.io/openpai/examples-python:3
+      imagePullPolicy: Never
+      command:
+        - python3
+        - -c
+        - |
+          import ctypes, errno, json, os, stat, time
+          def opens(minor):
+              path = "/tmp/gpu%%d" %% minor
+              os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(195, minor))
+              try:
+                  os.open(path, os.O_RDWR)
+              except OSError as e:
+                  return errno.errorcode[e.errno]
+          try:
+              answer = str(ctypes.CDLL("libcuda.so.1").cuInit(0))
+          except OSError as e:
+              answer = str(e)
+          files = sorted(f for f in os.listdir("/dev") if f.startswith("nvidia"))
+          print(json.dumps(files + [opens(0), opens(1), answer, os.environ.get("NVIDIA_VISIBLE_DEVICES", "")]), flush=True)
+          time.sleep(86400)
+      resources: {claims: [{name: gpus}]}
+  resourceClaims: [{name: gpus, resourceClaimName: cuda}]
+`
+
+// containersUseADriver is a part of TestTheAgentHandsOutGPUs.
+func (a *agents) containersUseADriver(t *testing.T) {
+	worker := a.names[2]
+	a.realGPUs(t, worker)
+	a.push()
+	a.start(0, "-n", "agent")
+	eventually(t, 2*time.Minute, worker+" has the GPUs of which the driver's library tells", func() bool {
+		return len(a.published(worker)) == 2
+	})
+	assert.ElementsMatch(t, nvml.UUIDs(), strings.Fields(a.kubectl("get resourceslices --field-selector spec.nodeName="+worker+
+		" -o jsonpath='{.items[*].spec.devices[*].attributes.uuid.string}'")))
+	a.apply(fmt.Sprintf(cuda, claim.Class, worker))
+	saw := a.sees("cuda")
+	device := a.kubectl(`get resourceclaim cuda -o jsonpath='{.status.allocation.devices.results[0].device}'`)
+	// The library says that the first GPU's file is the second.
+	own, of := "nvidia1", []string{"EPERM", "ENXIO"}
+	if device == "gpu-1" {
+		own, of = "nvidia0", []string{"ENXIO", "EPERM"}
+	}
+	assert.Equal(t, []string{"nvidia-uvm", own, "nvidiactl", of[0], of[1], "100", "void"}, saw, "100 is CUDA's word for a machine without a device")
+	said, err := json.Marshal(saw)
+	require.NoError(t, err)
+	t.Logf("%s: %s", device, said)
+	assert.NotEmpty(t, strings.TrimSpace(a.on(worker, "ls /var/lib/kubelet/plugins/*/nvidia-cdi-hook")))
+	a.kubectl("delete pod cuda --grace-period=1 --timeout=120s")
+	a.kubectl("delete resourceclaim cuda")
+}
