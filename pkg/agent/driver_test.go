@@ -356,7 +356,7 @@ func TestContainersWithRealGPUsGetWhatTheToolkitSays(t *testing.T) {
 	watched.see(report)
 	ctk := filepath.Join(t.TempDir(), "nvidia-ctk")
 	say := func(driver string) {
-		text := fmt.Sprintf(`{"cdiVersion":"0.5.0","kind":"nvidia.com/gpu","containerEdits":{"env":["DRIVER=%s"],"deviceNodes":[{"path":"/dev/nvidiactl","type":"c","major":1,"minor":3}]},
+		text := fmt.Sprintf(`{"cdiVersion":"0.5.0","kind":"nvidia.com/gpu","containerEdits":{"env":["DRIVER=%s"],"deviceNodes":[{"path":"/dev/nvidiactl","type":"c","major":1,"minor":3},{"path":"/dev/nvidia-uvm","type":"c","major":1,"minor":3}]},
 			"devices":[{"name":"SIM-n1-0","containerEdits":{"deviceNodes":[{"path":"/dev/nvidia1","type":"c","major":1,"minor":3}]}}]}`, driver)
 		require.NoError(t, os.WriteFile(ctk, []byte("#!/bin/sh\ncat <<'END'\n"+text+"\nEND\n"), 0o755))
 	}
@@ -367,7 +367,7 @@ func TestContainersWithRealGPUsGetWhatTheToolkitSays(t *testing.T) {
 	m.Driver = d
 	ids, err := m.prepare(claimOf("a", "gpu-0"))
 	require.NoError(t, err)
-	assert.ElementsMatch(t, []string{"/dev/nvidia1", "/dev/nvidiactl"}, m.files(ids))
+	assert.ElementsMatch(t, []string{"/dev/nvidia1", "/dev/nvidiactl", "/dev/nvidia-uvm"}, m.files(ids))
 
 	_, err = m.prepare(claimOf("b", "gpu-1"))
 	require.ErrorContains(t, err, "knows no gpu-1 (SIM-n1-1): a GPU that is split (MIG) can't be handed out")

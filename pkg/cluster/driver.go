@@ -24,6 +24,7 @@ const (
 	driverTarget     = "NVIDIA driver"
 	moduleTarget     = "module nvidia"
 	nouveauFile      = "/etc/modprobe.d/paictl-nvidia.conf"
+	modulesFile      = "/etc/modules-load.d/paictl-nvidia.conf"
 	persistenceUnit  = "nvidia-persistenced.service"
 	persistenceFile  = "/etc/systemd/system/nvidia-persistenced.service.d/paictl.conf"
 	fabricUnit       = "nvidia-fabricmanager.service"
@@ -59,10 +60,12 @@ func (p *nvidiaDriver) waits(n *Node, pl *plan) []step {
 }
 
 // files are settings of the kernel and of the persistence daemon, which Ubuntu's package starts without
-// persistence: with it the driver stays initialised while no program uses a GPU.
+// persistence: with it the driver stays initialised while no program uses a GPU. nvidia-uvm is otherwise loaded by the first
+// program with CUDA outside of a container, and there may never be one.
 func (*nvidiaDriver) files() resources {
 	return resources{files: []file{
 		{path: nouveauFile, mode: 0o644, body: []byte("# Written by paictl: NVIDIA's driver needs the GPUs for itself.\nblacklist nouveau\noptions nouveau modeset=0\n")},
+		{path: modulesFile, mode: 0o644, body: []byte("# Written by paictl: CUDA needs it, and containers can't load it.\nnvidia-uvm\n")},
 		{path: persistenceFile, mode: 0o644, body: []byte("# Written by paictl.\n[Service]\nExecStartPost=-/usr/bin/nvidia-smi -pm 1\n")},
 	}}
 }
@@ -221,8 +224,11 @@ func (p *nvidiaDriver) changes(s *driverState) []Change {
 	if s.machine.Nouveau {
 		out = append(out, Change{Action: "unload", Target: nouveauTarget, Detail: "the kernel's own driver"})
 	}
-	if s.machine.Module != s.plan.Release {
+	switch {
+	case s.machine.Module != s.plan.Release:
 		out = append(out, Change{Action: "load", Target: moduleTarget, Detail: strings.TrimPrefix(s.machine.Module+" -> "+s.plan.Release, " -> ")})
+	case s.answer.value("unified") != "yes":
+		out = append(out, Change{Action: "load", Target: moduleTarget, Detail: "nvidia-uvm, which CUDA needs"})
 	}
 	return append(out, p.units(s.machine.NVSwitches > 0).diffUnits(s.answer, false)...)
 }
@@ -336,6 +342,7 @@ n=0
 for g in "$R"/proc/driver/nvidia/gpus/*; do
 	[ ! -d "$g" ] || n=$((n + 1))
 done
+driver_unified || { echo "the kernel module nvidia-uvm is not loaded, without which CUDA doesn't work -> see what modprobe nvidia-uvm says on the machine" >&2; exit 1; }
 [ "$n" = "$gpus" ] || { echo "the driver sees $n of $gpus GPUs -> look for NVRM and Xid in dmesg on the machine; where a GPU is missing after a reboot, it is broken" >&2; exit 1; }
 `
 }

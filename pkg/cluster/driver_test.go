@@ -111,7 +111,7 @@ func TestADriverIsInstalledHeldLoadedAndTakenAwayAgain(t *testing.T) {
 			mine = append(mine, c)
 		}
 	}
-	assert.Equal(t, []string{"create " + nouveauFile, "create " + persistenceFile, "install " + driverTarget, "hold " + holdTarget, "load " + moduleTarget, "enable " + persistenceUnit}, actions(mine))
+	assert.Equal(t, []string{"create " + nouveauFile, "create " + modulesFile, "create " + persistenceFile, "install " + driverTarget, "hold " + holdTarget, "load " + moduleTarget, "enable " + persistenceUnit}, actions(mine))
 	i := slices.IndexFunc(mine, func(c Change) bool { return c.Target == driverTarget })
 	assert.Equal(t, "535.261.03, closed module, built by DKMS, CUDA up to 12.2: nvidia-smi libnvidia-ml1 libcuda1 nvidia-kernel-dkms nvidia-persistenced nvidia-modprobe linux-headers-6.1.0-fake", mine[i].Detail)
 	assert.Contains(t, h.read(stateDir+"/owned"), "package\tlibnvidia-cfg1\tcreated", "what it depends on is on record, too")
@@ -321,6 +321,24 @@ func TestWhereTheModuleDoesntLoad(t *testing.T) {
 	o = l.driverUp()
 	require.NoError(t, o.err)
 	assert.Equal(t, []string{"load " + moduleTarget, "enable " + persistenceUnit}, actions(o.changes))
+}
+
+// Containers can't load it: without it no program in one can use CUDA.
+func TestTheModuleOfUnifiedMemoryIsLoadedToo(t *testing.T) {
+	l, h := gpuLab(t)
+	h.write("/.fake/fail/modprobe-nvidia-uvm", "")
+	o := l.driverUp()
+	require.Error(t, o.err)
+	assert.Contains(t, l.story(o), "the kernel module nvidia-uvm can't be loaded, without which CUDA doesn't work: modprobe: FATAL: Module nvidia-uvm not found")
+	h.remove("/.fake/fail/modprobe-nvidia-uvm")
+	require.NoError(t, l.driverUp().err)
+	assert.DirExists(t, h.root+"/sys/module/nvidia_uvm")
+	assert.Contains(t, h.read(modulesFile), "\nnvidia-uvm\n", "also when the machine starts")
+
+	h.remove("/sys/module/nvidia_uvm")
+	o = l.driverUp()
+	require.NoError(t, o.err)
+	assert.Equal(t, []string{"load " + moduleTarget}, actions(o.changes))
 }
 
 func TestNouveauInUseNeedsARebootAndTheNextRunCompletes(t *testing.T) {

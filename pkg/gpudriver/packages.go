@@ -98,12 +98,12 @@ func sets() []set {
 		{
 			systems: debian, source: SourceNVIDIA, branches: []int{590, 580}, fabricManager: "nvidia-fabricmanager",
 			userland: []string{"nvidia-driver-cuda", "nvidia-persistenced"},
-			dkms: map[string]string{ModuleClosed: "nvidia-kernel-dkms", ModuleOpen: "nvidia-kernel-open-dkms"},
+			dkms:     map[string]string{ModuleClosed: "nvidia-kernel-dkms", ModuleOpen: "nvidia-kernel-open-dkms"},
 		},
 		{
 			systems: debian, source: SourceNVIDIA, branches: []int{570}, fabricManager: "nvidia-fabricmanager-%b",
 			userland: []string{"nvidia-driver-cuda", "nvidia-persistenced"},
-			dkms: map[string]string{ModuleClosed: "nvidia-kernel-dkms", ModuleOpen: "nvidia-kernel-open-dkms"},
+			dkms:     map[string]string{ModuleClosed: "nvidia-kernel-dkms", ModuleOpen: "nvidia-kernel-open-dkms"},
 		},
 	}
 }

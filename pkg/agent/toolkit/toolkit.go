@@ -114,6 +114,7 @@ func (t *Toolkit) ask(ctx context.Context, driver string, gpus []string, ended c
 }
 
 func (t *Toolkit) generate(ctx context.Context, gpus []string) (*Edits, error) {
+	unmade := t.controlDevices(ctx)
 	// Names by UUID: numbers of GPUs change with what is built in. apply-cuda-memory-limits is for the container runtime of NVIDIA's own that reads
 	// limits of memory from the environment; it would look for the driver below Root, which is nowhere on the machine.
 	args := []string{"--quiet", "cdi", "generate", "--mode=nvml", "--format=json", "--device-name-strategy=uuid", "--no-all-device",
@@ -121,14 +122,9 @@ func (t *Toolkit) generate(ctx context.Context, gpus []string) (*Edits, error) {
 	for _, uuid := range gpus {
 		args = append(args, "--device-id="+uuid)
 	}
-	cmd := exec.CommandContext(ctx, t.Program, args...)
-	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"} // flags can be set by variables, too
-	cmd.WaitDelay = time.Second
-	var said bytes.Buffer
-	cmd.Stderr = &said
-	out, err := cmd.Output()
+	out, err := t.run(ctx, args...)
 	if err != nil {
-		return nil, fmt.Errorf("ask which files of the driver containers need: %s: %w", lastLine(said.String()), err)
+		return nil, fmt.Errorf("ask which files of the driver containers need: %w", err)
 	}
 	var spec specs.Spec
 	if err := json.Unmarshal(out, &spec); err != nil {
@@ -140,7 +136,39 @@ func (t *Toolkit) generate(ctx context.Context, gpus []string) (*Edits, error) {
 		t.onMachine(&d.ContainerEdits)
 		e.Devices[d.Name] = d.ContainerEdits
 	}
+	if !slices.ContainsFunc(e.Common.DeviceNodes, func(d *specs.DeviceNode) bool { return d.Path == unified }) {
+		return nil, fmt.Errorf("the machine has no %s, without which CUDA doesn't work; modprobe nvidia-uvm there says why (%s)", unified, unmade)
+	}
 	return e, nil
+}
+
+// unified is the device of the module nvidia-uvm.
+const unified = "/dev/nvidia-uvm"
+
+// controlDevices sees to the device files that all containers with GPUs need, and the modules behind them. At the machine's start the driver
+// makes neither: it waits for the first program with CUDA, which may do so outside of a container alone. It returns what didn't work, in words.
+func (t *Toolkit) controlDevices(ctx context.Context) string {
+	nodes := []string{"--quiet", "system", "create-device-nodes", "--control-devices", "--driver-root=" + t.Root, "--dev-root=" + t.Root}
+	if _, err := t.run(ctx, append(nodes, "--load-kernel-modules")...); err != nil {
+		// One of the modules may be missing that containers don't need.
+		_, _ = t.run(ctx, nodes...)
+		return err.Error()
+	}
+	return "its device file was made and is gone"
+}
+
+// run runs nvidia-ctk. Its error is the last that it said.
+func (t *Toolkit) run(ctx context.Context, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, t.Program, args...)
+	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"} // flags can be set by variables, too
+	cmd.WaitDelay = time.Second
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", lastLine(said.String()), err)
+	}
+	return out, nil
 }
 
 // onMachine makes paths those of the machine, where the container runtime looks for them.

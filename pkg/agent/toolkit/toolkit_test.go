@@ -86,6 +86,19 @@ func TestAnotherDriverIsLookedAtAgain(t *testing.T) {
 	assert.NotContains(t, libraries(e.Common), nvml.Driver)
 }
 
+// The kernel here has none of NVIDIA's modules, so that nvidia-ctk can't make the file, and says so.
+func TestWithoutUnifiedMemoryNoContainerStarts(t *testing.T) {
+	t.Parallel()
+	tk := machine(t)
+	require.NoError(t, os.Remove(filepath.Join(tk.Root, "dev/nvidia-uvm")))
+	_, err := tk.Edits(t.Context(), nvml.Driver, nvml.UUIDs())
+	require.ErrorContains(t, err, "the machine has no /dev/nvidia-uvm, without which CUDA doesn't work; modprobe nvidia-uvm there says why (")
+	require.ErrorContains(t, err, "kernel module")
+	require.NoError(t, syscall.Mknod(filepath.Join(tk.Root, "dev/nvidia-uvm"), syscall.S_IFCHR|0o666, 511<<8))
+	_, err = tk.Edits(t.Context(), nvml.Driver, nvml.UUIDs())
+	require.NoError(t, err, "it is looked at again")
+}
+
 func TestWhatTheToolkitCantDoIsSaid(t *testing.T) {
 	t.Parallel()
 	tk := machine(t)

@@ -294,7 +294,10 @@ p_driver_load() {
 		[ "$module" = "$RELEASE" ] || driver_stop "the kernel module that is loaded is ${module:-none}, not $RELEASE" "see dkms status and modinfo nvidia on the machine"
 		note change "module nvidia"
 	fi
-	modprobe nvidia-uvm >/dev/null 2>&1 || :
+	if ! driver_unified; then
+		modprobe nvidia-uvm 2>"$S/driver.log" || driver_stop "the kernel module nvidia-uvm can't be loaded, without which CUDA doesn't work: $(why "$S/driver.log")" "see dmesg and dkms status on the machine, then run the same command again"
+		note change "module nvidia-uvm"
+	fi
 	driver_services start
 }
 

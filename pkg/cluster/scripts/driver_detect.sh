@@ -19,6 +19,9 @@ driver_loaded() {
 	done
 }
 
+# driver_unified: whether the module of unified memory is there, which is loaded apart.
+driver_unified() { [ -d "$R/sys/module/nvidia_uvm" ]; }
+
 # driver_userland: sets userland to the release of the libraries that programs get.
 driver_userland() {
 	userland=
@@ -99,6 +102,7 @@ d_driver() {
 	driver_loaded
 	driver_userland
 	printf 'module\t%s\t%s\nuserland\t%s\n' "$module" "$flavour" "$userland"
+	if driver_unified; then printf 'unified\tyes\n'; fi
 	if [ "$policy" != install ] && [ ! -e "$S/driver-change" ]; then return 0; fi
 	if ! command -v apt-get >/dev/null 2>&1 || ! command -v dpkg-query >/dev/null 2>&1; then return 0; fi
 	printf 'apt\tyes\n'

@@ -13,6 +13,9 @@ device 0000:07:00.0 0x2330 0x030200
 device 0000:0a:00.0 0x2330 0x030200
 device 0000:05:00.0 0x22a3 0x068000
 mount --bind /fake/pci /sys/bus/pci/devices
+# The host's /sys has no folder of modules.
+mount -o remount,rw /sys
+mkdir -p /sys/module
 
 # A folder of modules makes preflight look for the others, which the host's kernel has built in.
 mkdir -p "/lib/modules/$(uname -r)"
@@ -24,7 +27,7 @@ cat >/usr/local/sbin/modprobe <<'STUB'
 case "$*" in
 "-r nouveau")
 	if [ -e /fake/nouveau-busy ]; then echo "modprobe: FATAL: Module nouveau is in use." >&2; exit 1; fi
-	umount /sys/module
+	rmdir /sys/module/nouveau
 	exit 0
 	;;
 nvidia | nvidia-uvm) ;;
@@ -39,15 +42,24 @@ if [ -e /fake/rejected ]; then
 	echo "modprobe: ERROR: could not insert '$1': Key was rejected by service" >&2
 	exit 1
 fi
-[ "$1" = nvidia ] && [ ! -e /proc/driver/nvidia/version ] || exit 0
-mount -t tmpfs tmpfs /proc/driver
-mkdir -p /proc/driver/nvidia/gpus/0000:07:00.0 /proc/driver/nvidia/gpus/0000:0a:00.0
-echo "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  $(cat "$ko")  Release Build  (dvs-builder@U22)" >/proc/driver/nvidia/version
+if [ ! -e /proc/driver/nvidia/version ]; then
+	mount -t tmpfs tmpfs /proc/driver
+	mkdir -p /proc/driver/nvidia/gpus/0000:07:00.0 /proc/driver/nvidia/gpus/0000:0a:00.0
+	echo "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  $(cat "$ko")  Release Build  (dvs-builder@U22)" >/proc/driver/nvidia/version
+	mkdir -p /sys/module/nvidia
+fi
+[ "$1" = nvidia ] || mkdir -p /sys/module/nvidia_uvm
 STUB
 cat >/usr/local/sbin/rmmod <<'STUB'
 #!/bin/sh
-[ "$1" = nvidia ] || exec /usr/sbin/rmmod "$@"
-if [ -e /fake/module-busy ]; then echo "rmmod: ERROR: Module nvidia is in use" >&2; exit 1; fi
-umount /proc/driver
+case $1 in
+nvidia_uvm) rmdir /sys/module/nvidia_uvm ;;
+nvidia)
+	if [ -e /fake/module-busy ] || [ -d /sys/module/nvidia_uvm ]; then echo "rmmod: ERROR: Module nvidia is in use" >&2; exit 1; fi
+	umount /proc/driver
+	rmdir /sys/module/nvidia
+	;;
+*) exec /usr/sbin/rmmod "$@" ;;
+esac
 STUB
 chmod +x /usr/local/sbin/modprobe /usr/local/sbin/rmmod
