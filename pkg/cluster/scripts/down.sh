@@ -307,7 +307,7 @@ u_driver() {
 	fi
 	if [ -n "$purge" ]; then
 		# shellcheck disable=SC2086
-		apt-mark unhold $purge >/dev/null 2>&1 || :
+		printf '%s purge\n' $purge | dpkg --set-selections # dpkg takes one away that conflicts with what is put back, if it isn't wanted
 	fi
 	debs=
 	for n in $restore; do

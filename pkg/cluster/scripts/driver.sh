@@ -61,6 +61,12 @@ version_of() { dpkg-query -W -f '${Version} ${db:Status-Abbrev}' "$1" 2>/dev/nul
 
 # p_driver_dpkg: finishes what dpkg hasn't.
 p_driver_dpkg() {
+	# An undoing that was cut off may have marked them as unwanted.
+	if [ -s "$S/driver-change" ]; then
+		driver_new | while read -r name; do
+			case $(version_of "$name") in *" "[pr]*) echo "$name install" ;; esac
+		done | dpkg --set-selections
+	fi
 	if DEBIAN_FRONTEND=noninteractive dpkg --force-confdef --force-confold --configure -a >"$S/driver.log" 2>&1 </dev/null; then
 		note change "dpkg --configure -a"
 		return 0
@@ -79,10 +85,20 @@ p_driver_undo() {
 	if [ -s "$S/driver-change" ]; then driver_undo; else rm -f "$S/driver-change"; fi
 }
 
-# driver_undo: gives back what the list says. dpkg does it, since apt refuses to work on packages that are broken.
+# driver_new: the packages that are here, and weren't before the change.
+driver_new() {
+	while read -r name before _; do
+		[ "$before" = - ] || continue
+		case $(version_of "$name") in *" "?[nc]*|'') ;; *) echo "$name" ;; esac
+	done <"$S/driver-change"
+}
+
+# driver_undo: gives back what the list says. dpkg does it, since apt refuses to work on packages that are broken. Where a new package conflicts
+# with one that was there, dpkg takes it away for that, provided that it isn't wanted.
 driver_undo() {
-	set --
 	: >"$S/driver-hold"
+	driver_new | sed 's/$/ purge/' | dpkg --set-selections
+	set --
 	while read -r name before held; do
 		[ "$before" != - ] || continue
 		deb_of "$name" "$before" || driver_stop "$name $before can't be put back: its file is gone" "install it on the machine, remove $S/driver-change, then run again"
@@ -93,11 +109,8 @@ driver_undo() {
 		DEBIAN_FRONTEND=noninteractive dpkg --force-confdef --force-confold --force-downgrade --force-remove-reinstreq --force-breaks --force-depends --auto-deconfigure -i "$@" >"$S/undo.log" 2>&1 </dev/null ||
 			driver_stop "the packages that were there can't be put back: $(why "$S/undo.log")" "see $S/undo.log on the machine; the files are in $archive"
 	fi
-	set --
-	while read -r name before _; do
-		[ "$before" = - ] || continue
-		case $(version_of "$name") in *" "?[nc]*|'') ;; *) set -- "$@" "$name" ;; esac
-	done <"$S/driver-change"
+	# shellcheck disable=SC2046
+	set -- $(driver_new)
 	if [ $# -gt 0 ]; then
 		DEBIAN_FRONTEND=noninteractive dpkg --force-remove-reinstreq --purge "$@" >"$S/undo.log" 2>&1 </dev/null ||
 			driver_stop "the packages of the driver can't be taken away again: $(why "$S/undo.log")" "see $S/undo.log on the machine, then run the same command again"
@@ -108,8 +121,8 @@ driver_undo() {
 	while read -r name _; do apt-mark hold "$name" >/dev/null 2>&1 || :; done <"$S/driver-hold"
 	rm -f "$S/driver-hold" "$S/driver-change"
 	note change "the driver's packages are as before"
-	driver_services start
 	modprobe nvidia >/dev/null 2>&1 || :
+	driver_services start
 }
 
 # disown_package NAME: takes away the record of one that is gone.
@@ -144,16 +157,21 @@ driver_unload() {
 }
 
 # driver_simulate SPEC...: leaves what apt would do in $S/driver.sim. For what a package depends on apt takes the newest version and
-# no other, unless it is told that those of this release go first.
+# no other, unless it is told that those of this release go first. It doesn't take a package away that is on hold, as ours are, even
+# for one that conflicts with it; what it would do to packages of others driver_judge sees.
 driver_simulate() {
 	printf 'Package: *nvidia* libcuda1\nPin: version %s-*\nPin-Priority: 1001\n' "$RELEASE" >"$S/driver.preferences"
-	driver_apt -o Dir::Etc::preferences="$S/driver.preferences" -s --no-install-recommends --allow-downgrades --allow-change-held-packages install "$@" >"$S/driver.sim" 2>"$S/driver.log" && return 0
+	driver_apt -o Dir::Etc::preferences="$S/driver.preferences" -o APT::Ignore-Hold=true -s --no-install-recommends --allow-downgrades --allow-change-held-packages install "$@" >"$S/driver.sim" 2>"$S/driver.log" && return 0
 	cat "$S/driver.sim" >>"$S/driver.log"
 	return 1
 }
 
 # p_driver_packages NAME[=VERSION]...: makes these be there. Nothing changes before all that is needed is here.
 p_driver_packages() {
+	if ! driver_simulate "$@" && [ -s "$S/driver-change" ]; then
+		# apt refuses to work where some packages were replaced by a run that was cut off, and others that need them weren't.
+		driver_undo
+	fi
 	if ! driver_simulate "$@"; then
 		if ! driver_apt -o APT::Update::Error-Mode=any update >/dev/null 2>"$S/driver.log"; then
 			driver_stop "the packages' repository can't be read: $(why "$S/driver.log")" "see what apt-get update says on the machine; no package was changed"
@@ -230,7 +248,7 @@ driver_change() {
 			set -- "$@" "$deb"
 		fi
 	done <"$S/driver.plan"
-	if ! driver_apt -y --no-install-recommends --allow-downgrades --allow-change-held-packages install "$@" >"$S/driver.log" 2>&1; then
+	if ! driver_apt -o APT::Ignore-Hold=true -y --no-install-recommends --allow-downgrades --allow-change-held-packages install "$@" >"$S/driver.log" 2>&1; then
 		cause=$(why "$S/driver.log")
 		cp "$S/driver.log" "$S/driver-failed.log"
 		driver_undo
