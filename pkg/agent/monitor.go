@@ -56,6 +56,9 @@ type slot struct {
 	XID  int       `json:"xid,omitempty"`
 	At   time.Time `json:"at,omitzero"`
 	Boot string    `json:"boot,omitempty"`
+	// Seen is the machine's start in which it was there last.
+	Seen      string `json:"seen,omitempty"`
+	Simulated bool   `json:"simulated,omitempty"`
 
 	gpu gpu.GPU // as it was seen last
 	// last is the last error that the driver told, sick or not, since the agent started.
@@ -104,14 +107,9 @@ func (m *monitor) see(r *gpu.Report) {
 	}
 	m.driver, m.cuda, m.seen, m.silent = r.Driver, r.CUDA, true, ""
 	there := map[string]bool{}
-	for i := range r.GPUs {
-		g := r.GPUs[i]
-		if g.Bus == "" {
-			g.Bus = g.UUID // a library that doesn't tell it
-		}
-		if g.Bus == "" || there[g.Bus] {
-			continue // a lost one that says nothing, or one that is there twice
-		}
+	present := placed(r)
+	m.settle(present)
+	for _, g := range present {
 		there[g.Bus] = true
 		s := m.slots[g.Bus]
 		if s == nil && len(m.slots) == mostGPUs {
@@ -130,7 +128,7 @@ func (m *monitor) see(r *gpu.Report) {
 			m.log.Info("a GPU was exchanged", "gpu", s.Index, "bus", g.Bus, "uuid", g.UUID, "was", s.UUID)
 			*s, m.news = slot{Index: s.Index, UUID: g.UUID}, true
 		}
-		g.Index = s.Index
+		g.Index, s.Seen, s.Simulated = s.Index, m.boot, g.Simulated
 		if g.Lost && g.UUID == "" {
 			was := s.gpu
 			was.Lost = true
@@ -156,6 +154,68 @@ func (m *monitor) see(r *gpu.Report) {
 	}
 	m.judge()
 	m.store(before)
+}
+
+// placed are the GPUs of a report that have a place, each once: a lost one may say nothing.
+func placed(r *gpu.Report) (out []gpu.GPU) {
+	seen := map[string]bool{}
+	for _, g := range r.GPUs {
+		g.Bus = cmp.Or(g.Bus, g.UUID) // a library may not tell it
+		if g.Bus != "" && !seen[g.Bus] {
+			seen[g.Bus] = true
+			out = append(out, g)
+		}
+	}
+	return out
+}
+
+// settle brings what was known to where GPUs are now, before new ones get numbers. Cards that change places among themselves take each other's
+// numbers, as those tell the place. Where there are new places, since a card that was built in has changed the addresses of others, numbers
+// go with the cards.
+func (m *monitor) settle(present []gpu.GPU) {
+	at, there, simulated, renumbered := map[string]string{}, map[string]bool{}, 0, false
+	for _, g := range present {
+		at[g.UUID], there[g.Bus] = g.Bus, true
+		if g.Simulated {
+			simulated++
+		}
+		renumbered = renumbered || m.slots[g.Bus] == nil
+	}
+	delete(at, "")
+	settled, rest := map[string]*slot{}, []string{}
+	for _, bus := range slices.Sorted(maps.Keys(m.slots)) {
+		s := m.slots[bus]
+		switch now, known := at[s.UUID]; {
+		case len(present) > 0 && s.Seen != "" && (s.Simulated && simulated == 0 || !s.Simulated && simulated == len(present)):
+			m.forget(bus, s, "simulated ones were replaced by real ones, or the reverse")
+		case renumbered && known && settled[now] == nil:
+			if settled[now] = s; now != bus {
+				m.log.Info("a GPU has another address", "gpu", s.Index, "bus", now, "was", bus)
+				m.news = true
+			}
+		default:
+			rest = append(rest, bus)
+		}
+	}
+	for _, bus := range rest {
+		s, taken := m.slots[bus], settled[bus] != nil
+		switch {
+		case there[bus] && !taken:
+			settled[bus] = s
+		case s.Seen != m.boot && m.wanted > 0 && len(present) >= m.wanted:
+			m.forget(bus, s, "the machine has had all of its GPUs without it since its start")
+		case !taken:
+			settled[bus] = s
+		default:
+			settled["was at "+bus] = s
+		}
+	}
+	m.slots = settled
+}
+
+func (m *monitor) forget(bus string, s *slot, why string) {
+	m.log.Info("a GPU is forgotten", "gpu", s.Index, "bus", bus, "uuid", s.UUID, "why", why)
+	m.news = true
 }
 
 // number is the number of a GPU that wasn't known: NVML's, or the first that no other has.

@@ -172,6 +172,91 @@ func TestGPUsKeepTheirNumbers(t *testing.T) {
 	assert.Empty(t, m.sick())
 }
 
+// A card that is built in, or exchanged for another model, may change the addresses of all others.
+func TestGPUsKeepTheirNumbersUnderOtherAddresses(t *testing.T) {
+	t.Parallel()
+	renamed := func(r *gpu.Report) {
+		for i := range r.GPUs {
+			r.GPUs[i].Bus = "0000:f" + r.GPUs[i].Bus[6:]
+		}
+	}
+	numbers := func(m *monitor) (out []string) {
+		gpus, _ := m.devices()
+		for _, g := range gpus {
+			out = append(out, fmt.Sprint(g.Index, " ", g.UUID))
+		}
+		return out
+	}
+	m := newMonitor(t)
+	m.wanted = 4
+	m.see(reportOf(4))
+	before := numbers(m)
+	m.see(report(func(r *gpu.Report) {
+		renamed(r)
+		r.GPUs[0], r.GPUs[3] = r.GPUs[3], r.GPUs[0]
+		for i := range r.GPUs {
+			r.GPUs[i].Index = int32(i)
+		}
+	}))
+	assert.Equal(t, before, numbers(m))
+	assert.Empty(t, m.sick())
+
+	// As where a card before all others shifts them: each has the address of the next.
+	for range 3 {
+		m.see(report(func(r *gpu.Report) {
+			for i := range r.GPUs {
+				r.GPUs[i].Bus = busOf(int32(i + 1))
+			}
+		}))
+		require.Equal(t, before, numbers(m))
+		m.see(reportOf(4))
+		require.Equal(t, before, numbers(m))
+	}
+	m.see(report(func(r *gpu.Report) { r.GPUs[0].UUID, r.GPUs[1].UUID = r.GPUs[1].UUID, r.GPUs[0].UUID }))
+	assert.Equal(t, []string{"0 SIM-n1-1", "1 SIM-n1-0"}, numbers(m)[:2], "cards that change places take the places' numbers")
+	m.see(reportOf(4))
+	assert.Empty(t, m.sick())
+
+	// One is exchanged besides. Until the machine starts, the old one may only be lost.
+	exchanged := report(func(r *gpu.Report) {
+		renamed(r)
+		r.GPUs[1].UUID = "new"
+	})
+	m.see(exchanged)
+	assert.Len(t, numbers(m), 5)
+	assert.Len(t, m.sick(), 1)
+	m = m.again(t, "boot-2")
+	m.wanted = 4
+	m.see(&gpu.Report{Driver: "550", GPUs: exchanged.GPUs[:3]})
+	assert.Len(t, numbers(m), 5, "one is missing: it is the old one, as far as anyone knows")
+	m.see(exchanged)
+	assert.Len(t, numbers(m), 4)
+	assert.Empty(t, m.sick())
+}
+
+// Who tries paictl with simulated GPUs uses the machine's own after that.
+func TestSimulatedGPUsAreForgottenWhereThereAreReal(t *testing.T) {
+	t.Parallel()
+	m := newMonitor(t)
+	m.wanted = 2
+	simulated := reportOf(8)
+	for i := range simulated.GPUs {
+		simulated.GPUs[i].Simulated = true
+	}
+	m.see(simulated)
+	own := &gpu.Report{Driver: "535", GPUs: []gpu.GPU{{Index: 0, Bus: simulated.GPUs[6].Bus, UUID: "a"}, {Index: 1, Bus: "0000:0f:00.0", UUID: "b"}}}
+	m.see(own)
+	gpus, _ := m.devices()
+	require.Len(t, gpus, 2)
+	assert.Equal(t, []int32{0, 1}, []int32{gpus[0].Index, gpus[1].Index})
+	assert.Equal(t, []string{"a", "b"}, []string{gpus[0].UUID, gpus[1].UUID})
+	assert.Empty(t, m.sick())
+	m.see(simulated)
+	gpus, _ = m.devices()
+	assert.Len(t, gpus, 8)
+	assert.Empty(t, m.sick())
+}
+
 func TestReportsThatMakeNoSense(t *testing.T) {
 	t.Parallel()
 	m := newMonitor(t)
