@@ -68,6 +68,13 @@ func TestServicesStartStopAndKeepTheirData(t *testing.T) {
 			return slices.Contains(s.alerts(), "MadeToFire")
 		})
 	})
+	t.Run("a GPU that breaks is an alert at Alertmanager", func(t *testing.T) {
+		ok(t, "sandbox", "fault", "gpu", "--dir", s.dir, s.names[1], "3", "xid=79")
+		eventually(t, 3*time.Minute, "the alert is at Alertmanager", func() bool { return slices.Contains(s.alerts(), "GpuXidFatal") })
+		assert.Len(t, s.query(`ALERTS{alertname="GpuXidFatal",alertstate="firing",gpu="3",node="`+s.names[1]+`"}`, time.Time{}), 1)
+		assert.Len(t, s.query("pai_gpu_unhealthy == 1", time.Time{}), 1)
+		ok(t, "sandbox", "fault", "gpu", "--dir", s.dir, s.names[1], "3", "clear")
+	})
 	t.Run("secrets stand where they are needed and nowhere else", s.secretsStayHidden)
 	t.Run("stop keeps the data", func(t *testing.T) {
 		at := time.Now()
