@@ -33,6 +33,7 @@ const (
 	cutOffTarget     = "an installation of the driver that was cut off"
 	holdTarget       = "packages of the driver"
 	nouveauTarget    = "module nouveau"
+	actionUndo       = "undo"
 )
 
 //go:embed scripts/driver_detect.sh
@@ -48,8 +49,11 @@ func (s *Spec) driver() config.GPUDriver {
 
 func (*nvidiaDriver) name() string { return phaseDriver }
 
-// applies: where the layout has no GPUs, or simulated ones, whatever is in the machine isn't used.
-func (p *nvidiaDriver) applies(n *Node) bool {
+// applies: an installation that was cut off is undone also where the configuration wants none any more.
+func (*nvidiaDriver) applies(*Node) bool { return true }
+
+// wanted: where the layout has no GPUs, or simulated ones, whatever is in the machine isn't used.
+func (p *nvidiaDriver) wanted(n *Node) bool {
 	gpu := p.spec.Config.Layout.MachineSKU[n.SKU].GPU
 	return gpu != nil && !gpu.Simulated && p.spec.driver().Policy != config.GPUDriverNone
 }
@@ -66,7 +70,7 @@ func (*nvidiaDriver) files() resources {
 	return resources{files: []file{
 		{path: nouveauFile, mode: 0o644, body: []byte("# Written by paictl: NVIDIA's driver needs the GPUs for itself.\nblacklist nouveau\noptions nouveau modeset=0\n")},
 		{path: modulesFile, mode: 0o644, body: []byte("# Written by paictl: CUDA needs it, and containers can't load it.\nnvidia-uvm\n")},
-		{path: persistenceFile, mode: 0o644, body: []byte("# Written by paictl.\n[Service]\nExecStartPost=-/usr/bin/nvidia-smi -pm 1\n")},
+		{path: persistenceFile, mode: 0o644, body: []byte("# Written by paictl.\n[Unit]\nStopWhenUnneeded=false\n[Service]\nExecStartPost=-/usr/bin/nvidia-smi -pm 1\n")},
 	}}
 }
 
@@ -78,8 +82,11 @@ func (*nvidiaDriver) units(fabricManager bool) resources {
 	return r
 }
 
-func (p *nvidiaDriver) detect(*Node) (string, error) {
+func (p *nvidiaDriver) detect(n *Node) (string, error) {
 	d := p.spec.driver()
+	if !p.wanted(n) {
+		return "if [ -e \"$S/driver-change\" ]; then printf 'pending\\tyes\\n'; fi\n", nil
+	}
 	body := repairScript + driverDetectScript + p.spec.aptProxy()
 	if d.Policy == config.GPUDriverInstall {
 		// Only where the driver is, or will be, ours do these count.
@@ -184,6 +191,9 @@ func (p *nvidiaDriver) diff(n *Node, w *world) ([]Change, error) {
 	if f == nil {
 		return nil, nil
 	}
+	if !p.wanted(n) {
+		return undoing(w.of(n, phaseDriver)), nil
+	}
 	facts, err := layout.ParseFacts(f.sections["facts"].raw)
 	if err != nil {
 		return nil, nil //nolint:nilerr // preflight has told of it
@@ -196,14 +206,11 @@ func (p *nvidiaDriver) changes(s *driverState) []Change {
 	if s == nil || s.refused() {
 		return nil
 	}
+	if p.spec.driver().Policy != config.GPUDriverInstall {
+		return undoing(s.answer)
+	}
 	var out []Change
 	_, pending := s.answer.row("pending")
-	if p.spec.driver().Policy != config.GPUDriverInstall {
-		if pending {
-			out = append(out, Change{Action: "undo", Target: cutOffTarget, Detail: "the configuration asks for none"})
-		}
-		return out
-	}
 	missing := s.missing()
 	if broken := s.answer.all("broken"); len(broken) > 0 && (pending || len(missing) > 0) {
 		out = append(out, Change{Action: "repair", Target: unfinishedTarget, Detail: "dpkg --configure -a: " + firstFields(broken)})
@@ -231,6 +238,14 @@ func (p *nvidiaDriver) changes(s *driverState) []Change {
 		out = append(out, Change{Action: "load", Target: moduleTarget, Detail: "nvidia-uvm, which CUDA needs"})
 	}
 	return append(out, p.units(s.machine.NVSwitches > 0).diffUnits(s.answer, false)...)
+}
+
+// undoing is what is left to do where no driver is to be installed.
+func undoing(a answer) []Change {
+	if _, pending := a.row("pending"); pending {
+		return []Change{{Action: actionUndo, Target: cutOffTarget, Detail: "the configuration asks for none"}}
+	}
+	return nil
 }
 
 // action names what is done to the driver's release.
@@ -277,8 +292,8 @@ func (p *nvidiaDriver) apply(ctx context.Context, r *run, n *Node, cs []Change) 
 		return fmt.Errorf("read %s's answer: %w", n.Hostname, err)
 	}
 	s := p.look(facts, r.planned.world.of(n, phaseDriver))
-	if s == nil {
-		return nil
+	if s == nil || !p.wanted(n) {
+		s = &driverState{}
 	}
 	_, err = r.exec(ctx, n, ssh.Script{
 		Name: phaseDriver + "/apply", Mutates: true, Timeout: max(r.opts.StepTimeout, driverTimeout),
@@ -297,7 +312,7 @@ func (p *nvidiaDriver) script(s *driverState, cs []Change) string {
 	var b strings.Builder
 	b.WriteString(repairScript + driverDetectScript + driverScript + p.spec.aptProxy())
 	fmt.Fprintf(&b, "RELEASE=%s\n", quote(s.plan.Release))
-	if p.spec.driver().Policy != config.GPUDriverInstall {
+	if slices.ContainsFunc(cs, func(c Change) bool { return c.Action == actionUndo }) {
 		b.WriteString("p_driver_undo\n")
 		return b.String()
 	}
@@ -328,8 +343,8 @@ func (p *nvidiaDriver) script(s *driverState, cs []Change) string {
 	return b.String()
 }
 
-func (p *nvidiaDriver) verify(*Node) string {
-	if p.spec.driver().Policy != config.GPUDriverInstall {
+func (p *nvidiaDriver) verify(n *Node) string {
+	if !p.wanted(n) || p.spec.driver().Policy != config.GPUDriverInstall {
 		return ""
 	}
 	return driverDetectScript + `
@@ -350,7 +365,7 @@ driver_unified || { echo "the kernel module nvidia-uvm is not loaded, without wh
 // checkDriver tells what keeps a machine from having its driver, before anything is touched anywhere.
 func checkDriver(s *subject) []Finding {
 	p := &nvidiaDriver{spec: s.spec}
-	if !p.applies(s.node) {
+	if !p.wanted(s.node) {
 		return nil
 	}
 	st := p.look(s.facts, s.seen.sections[phaseDriver])

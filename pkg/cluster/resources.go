@@ -186,7 +186,7 @@ func (r resources) diffUnits(a answer, written bool) []Change {
 			active = activating
 		}
 		switch {
-		case enabled != "enabled":
+		case enabled != "enabled" && enabled != "static": // what starts a static one is said elsewhere, as by udev
 			out = append(out, Change{Action: "enable", Target: u.name})
 		case active != "active" && u.later:
 			// Not running, it needs no restart; but systemd has to read its file again, and the

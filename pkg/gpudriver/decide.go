@@ -261,7 +261,7 @@ func where(source, system string) string {
 	case strings.HasPrefix(system, "debian"):
 		return "add contrib non-free non-free-firmware to the components in apt's sources on the machine, or write another version under gpu-driver"
 	}
-	return "add the component restricted to apt's sources on the machine, or write another version under gpu-driver"
+	return "add the components restricted and multiverse to apt's sources on the machine, or write another version under gpu-driver"
 }
 
 // offers reports whether a set's packages may be had for the machine.
@@ -372,7 +372,7 @@ func (m Machine) building(p *Plan, kernels string) []Finding {
 	}
 	if m.SecureBoot && !m.KeyEnrolled {
 		out = append(out, Finding{ID: "secure-boot", Message: "Secure Boot is on, and the kernel would refuse a module that is built on the machine",
-			Remedy: "enrol the key with which DKMS signs (mokutil --import /var/lib/dkms/mok.pub, then reboot), or switch Secure Boot off"})
+			Remedy: "switch Secure Boot off in the machine's firmware; or install dkms and mokutil there, have dkms make its key (dkms generate_mok; older ones make it when they build their first module), enrol it (mokutil --import /var/lib/dkms/mok.pub), and reboot"})
 	}
 	if kernels != "" && newerKernel(m.Kernel, kernels) {
 		out = append(out, Finding{ID: "kernel", Warning: true, Message: fmt.Sprintf("the packages of the driver %s are known to build for kernels up to %s; this one is %s", p.Release, kernels, m.Kernel),

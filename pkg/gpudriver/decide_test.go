@@ -64,7 +64,7 @@ func TestTheTableOfPackagesIsOfKnownBranches(t *testing.T) {
 func bookworm() Machine {
 	m := Machine{System: "debian12", Kernel: "6.1.0-37-amd64", Arch: "amd64", Devices: []string{"2330", "2330"}, Apt: true, Candidates: map[string][]string{}}
 	m.offer("535.261.03-1", "nvidia-smi", "libnvidia-ml1", "libcuda1", "nvidia-kernel-dkms", "nvidia-open-kernel-dkms")
-	m.offer("470.256.02-1~deb12u1", "nvidia-tesla-470-smi", "libnvidia-tesla-470-ml1", "libnvidia-tesla-470-cuda1", "nvidia-tesla-470-kernel-dkms")
+	m.offer("470.256.02-1~deb12u1", "nvidia-tesla-470-smi", "libnvidia-tesla-470-ml1", "libnvidia-tesla-470-cuda1", "libnvidia-tesla-470-cfg1", "nvidia-tesla-470-kernel-dkms")
 	m.offer("535.171.04-1~deb12u1", "nvidia-persistenced")
 	m.offer("535.161.07-1~deb12u1", "nvidia-modprobe")
 	m.offer("6.1.140-1", "linux-headers-6.1.0-37-amd64")
@@ -108,12 +108,12 @@ func TestADriverIsChosenForTheMachine(t *testing.T) {
 			m := bookworm()
 			m.Devices, m.Headers = []string{"102d"}, true
 			return m
-		}, Want{}, "470 closed nvidia-tesla-470-smi=470.256.02-1~deb12u1 libnvidia-tesla-470-ml1=470.256.02-1~deb12u1 libnvidia-tesla-470-cuda1=470.256.02-1~deb12u1 nvidia-tesla-470-kernel-dkms=470.256.02-1~deb12u1 nvidia-persistenced nvidia-modprobe"},
+		}, Want{}, "470 closed nvidia-tesla-470-smi=470.256.02-1~deb12u1 libnvidia-tesla-470-ml1=470.256.02-1~deb12u1 libnvidia-tesla-470-cuda1=470.256.02-1~deb12u1 libnvidia-tesla-470-cfg1=470.256.02-1~deb12u1 nvidia-tesla-470-kernel-dkms=470.256.02-1~deb12u1 nvidia-persistenced nvidia-modprobe"},
 		{"mixed cards have a branch that serves both", func() Machine {
 			m := bookworm()
 			m.Devices, m.Headers = []string{"102d", "20b2"}, true
 			return m
-		}, Want{}, "470 closed nvidia-tesla-470-smi=470.256.02-1~deb12u1 libnvidia-tesla-470-ml1=470.256.02-1~deb12u1 libnvidia-tesla-470-cuda1=470.256.02-1~deb12u1 nvidia-tesla-470-kernel-dkms=470.256.02-1~deb12u1 nvidia-persistenced nvidia-modprobe"},
+		}, Want{}, "470 closed nvidia-tesla-470-smi=470.256.02-1~deb12u1 libnvidia-tesla-470-ml1=470.256.02-1~deb12u1 libnvidia-tesla-470-cuda1=470.256.02-1~deb12u1 libnvidia-tesla-470-cfg1=470.256.02-1~deb12u1 nvidia-tesla-470-kernel-dkms=470.256.02-1~deb12u1 nvidia-persistenced nvidia-modprobe"},
 		{"the fabric manager is of the driver's release", jammy, Want{}, "550 closed libnvidia-compute-550-server=550.120-0ubuntu0.22.04.1 nvidia-utils-550-server=550.120-0ubuntu0.22.04.1 nvidia-compute-utils-550-server=550.120-0ubuntu0.22.04.1 nvidia-fabricmanager-550=550.120-0ubuntu0.22.04.1 nvidia-dkms-550-server=550.120-0ubuntu0.22.04.1"},
 		{"a signed module is preferred to a built one", func() Machine {
 			m := jammy()

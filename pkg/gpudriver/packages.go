@@ -47,7 +47,8 @@ func sets() []set {
 	ubuntu := []string{"ubuntu22.04", "ubuntu24.04"}
 	debian := []string{"debian12", "debian13"}
 	tesla := func(branch string) []string {
-		return []string{"nvidia-tesla-" + branch + "-smi", "libnvidia-tesla-" + branch + "-ml1", "libnvidia-tesla-" + branch + "-cuda1"}
+		return []string{"nvidia-tesla-" + branch + "-smi", "libnvidia-tesla-" + branch + "-ml1", "libnvidia-tesla-" + branch + "-cuda1",
+			"libnvidia-tesla-" + branch + "-cfg1"} // which the persistence daemon loads
 	}
 	own := []string{"nvidia-smi", "libnvidia-ml1", "libcuda1"}
 	helpers := []string{"nvidia-persistenced", "nvidia-modprobe"}

@@ -152,6 +152,7 @@ func TestDriverPackages(t *testing.T) {
 		assert.Equal(t, whole("570.133.20"), d.driver())
 		assert.Equal(t, "active\nactive", d.on(d.host, "systemctl is-active nvidia-persistenced nvidia-fabricmanager"))
 		assert.Empty(t, d.on(d.host, "dpkg --audit"))
+		assert.Equal(t, "nvidia\nnvidia_uvm", d.on(d.host, "ls /sys/module"))
 		d.on(d.host, "rm /fake/broken-580.65.06")
 	})
 	step("a module that doesn't load is rolled back, too", func() {
@@ -169,10 +170,15 @@ func TestDriverPackages(t *testing.T) {
 		require.Len(t, s.Failed, 1)
 		assert.Contains(t, s.Failed[0].Error, "the kernel module 570.133.20 is in use")
 		assert.Equal(t, whole("570.133.20"), d.driver())
+		assert.Equal(t, "nvidia\nnvidia_uvm", d.on(d.host, "ls /sys/module"))
 		d.on(d.host, "rm /fake/module-busy")
 	})
 	step("upgrade to another branch, whose fabric manager has another name", func() {
+		// The agent's program looks at the GPUs. In apt's cache lie a file for another architecture, and one that a full disk has cut off.
+		d.on(d.host, `cp /bin/sleep /tmp/pai-nvml; nohup /tmp/pai-nvml 1000 >/dev/null 2>&1 </dev/null &
+cd /var/cache/apt/archives; echo x >libcuda1_580.65.06-1_i386.deb; head -c 300 /srv/nvidia/nvidia-smi_580.65.06-1_amd64.deb >nvidia-smi_580.65.06-1_amd64.deb`)
 		d.phase(0)
+		d.on(d.host, "! pgrep -x pai-nvml; rm /tmp/pai-nvml")
 		assert.Equal(t, whole("580.65.06"), d.driver())
 		assert.NotContains(t, d.packages(), "nvidia-fabricmanager-570")
 		assert.Equal(t, "active\nactive", d.on(d.host, "systemctl is-active nvidia-persistenced nvidia-fabricmanager"))
@@ -193,8 +199,17 @@ func TestDriverPackages(t *testing.T) {
 		assert.Equal(t, whole("570.133.20"), d.driver())
 		assert.Empty(t, d.on(d.host, "dpkg --audit; ls /var/lib/paictl/driver-change 2>/dev/null || true"))
 	})
-	step("cluster down leaves no package that wasn't there", func() {
+	step("an installation that was cut off is undone where none is wanted any more", func() {
+		d.wants("{policy: none}")
+		d.on(d.host, "printf 'libcuda1 570.133.20-1 hold\\n' >/var/lib/paictl/driver-change; dpkg --force-depends --force-downgrade --unpack /srv/nvidia/libcuda1_580.65.06-1_amd64.deb >/dev/null 2>&1")
+		s, _ := d.phase(0)
+		assert.Equal(t, 1, s.Changes)
+		assert.Contains(t, d.packages(), "libcuda1 570.133.20-1 hi")
+	})
+	step("cluster down leaves no package that wasn't there, but for what something else needs by now", func() {
+		d.on(d.host, "mkdir -p /tmp/mine/DEBIAN; printf 'Package: mine\\nVersion: 1\\nArchitecture: all\\nDepends: build-tools\\nMaintainer: x <x@example.org>\\nDescription: x\\n' >/tmp/mine/DEBIAN/control; dpkg-deb --build /tmp/mine /tmp/mine.deb >/dev/null; dpkg -i /tmp/mine.deb >/dev/null")
 		ok(t, "cluster", "down", "-p", d.cluster, "--yes")
+		d.on(d.host, "dpkg --purge mine build-tools >/dev/null")
 		assert.Equal(t, before, d.packages())
 		assert.Empty(t, d.on(d.host, "dpkg --audit; ls /var/lib/paictl /etc/modprobe.d/paictl-nvidia.conf /proc/driver/nvidia/version 2>/dev/null || true; find /etc/systemd -name '*nvidia*'"))
 	})

@@ -252,22 +252,27 @@ u_records() {
 		done
 }
 
-# package_state NAME: sets now to "version letters" of dpkg, or to nothing where the package isn't there.
+# package_state NAME: sets now to "version letters" of dpkg, or to nothing where the package isn't there, and full to the name that dpkg wants.
 package_state() {
-	now=$(dpkg-query -W -f '${Version} ${db:Status-Abbrev}' "$1" 2>/dev/null) || now=
+	now=$(package_row "$1")
+	full=${now%%"$TAB"*} now=${now#*"$TAB"}
 	case $now in *" "?n*) now= ;; esac
 }
 
-# u_packages takes away the packages that paictl has installed, all at once, since they need each other, and gives back
-# the versions and holds of those that it has replaced. The kernel module goes first where nothing uses it.
+# u_packages takes away the packages that paictl has installed, and gives back the versions and holds of those that it has replaced. The
+# kernel module goes first where nothing uses it. Of what came along for the driver that stays which something else needs by now, or someone
+# has asked for.
 u_packages() {
 	[ -n "$(records package | head -n 1)" ] || return 0
-	purge= restore= list=$(records package)
+	purge= restore= rest= stay= list=$(records package)
 	while IFS=$TAB read -r name how; do
 		package_state "$name"
 		if [ "$how" = created ]; then
 			[ -n "$now" ] || continue
-			purge="$purge $name"
+			case $name in
+			*nvidia* | libcuda1 | linux-headers-*) purge="$purge $full" ;;
+			*) rest="$rest $full" ;;
+			esac
 			step purge "package $name" || :
 		else
 			case "$now" in
@@ -281,7 +286,9 @@ u_packages() {
 $list
 LIST
 	[ "$mode" = run ] || return 0
+	if [ -n "$rest" ]; then u_came_along; fi
 	if [ -n "$purge$restore" ]; then u_driver; fi
+	if [ -n "$stay" ]; then echo "packages that came with the GPU driver stay, since something needs them or someone asked for them:$stay" >&2; fi
 	while IFS=$TAB read -r name how; do
 		forget package "$name"
 	done <<LIST
@@ -290,14 +297,19 @@ LIST
 	rm -f "$S/driver-change"
 }
 
-# u_driver does what u_packages has found.
+# u_driver takes the driver's packages away, and puts back those that were there before.
 u_driver() {
 	DEBIAN_FRONTEND=noninteractive
 	export DEBIAN_FRONTEND
+	used= active=
 	for u in nvidia-persistenced.service nvidia-fabricmanager.service; do
-		if systemctl is-active --quiet "$u" 2>/dev/null; then systemctl stop "$u"; fi
+		if systemctl is-active --quiet "$u" 2>/dev/null; then
+			active="$active $u"
+			systemctl stop "$u"
+		fi
 	done
 	if [ -e "$R/proc/driver/nvidia/version" ]; then
+		used=1
 		for m in nvidia_uvm nvidia_drm nvidia_modeset nvidia_peermem nvidia; do
 			[ -d "$R/sys/module/$m" ] || [ "$m" = nvidia ] || continue
 			if rmmod "$m" 2>/dev/null; then continue; fi
@@ -323,6 +335,8 @@ u_driver() {
 	if [ -n "$purge" ]; then
 		# shellcheck disable=SC2086
 		said=$(dpkg --force-remove-reinstreq --purge $purge 2>&1 </dev/null) || {
+			# shellcheck disable=SC2086
+			printf '%s install\n' $purge | dpkg --set-selections
 			echo "packages of the GPU driver can't be removed: $(echo "$said" | grep -E 'depends on|error' | head -n 1) -> remove what needs them on the machine, then run the same command again" >&2
 			exit 1
 		}
@@ -331,6 +345,24 @@ u_driver() {
 		case $(records package | awk -F '\t' -v n="$n" '$1 == n { print $2; exit }') in
 		*" hold") apt-mark hold "$n" >/dev/null ;;
 		*) apt-mark unhold "$n" >/dev/null ;;
+		esac
+	done
+	if [ -n "$restore" ] && [ -n "$used" ]; then
+		if modprobe nvidia >/dev/null 2>&1; then modprobe nvidia-uvm >/dev/null 2>&1 || :; fi
+		for u in $active; do systemctl start "$u" 2>/dev/null || :; done
+	fi
+}
+
+# u_came_along adds to purge what only the driver needs, and sets stay to the others: apt says what those are.
+u_came_along() {
+	# shellcheck disable=SC2086
+	said=$(apt-get -s -o APT::AutoRemove::RecommendsImportant=false -o APT::AutoRemove::SuggestsImportant=false -o APT::Ignore-Hold=true \
+		--allow-change-held-packages --auto-remove purge $purge 2>/dev/null </dev/null) || said=
+	gone=" $(echo "$said" | awk '$1 == "Remv" || $1 == "Purg" { print $2 }' | tr '\n' ' ')"
+	for n in $rest; do
+		case $gone in
+		*" $n "* | *" ${n%:*} "*) purge="$purge $n" ;;
+		*) stay="$stay $n" ;;
 		esac
 	done
 }

@@ -34,30 +34,55 @@ archive=$S/packages
 
 # deb_of NAME VERSION: sets deb to where its file lies, kept by us.
 deb_of() {
-	v=$2
+	v=$2 native=${native:-$(dpkg --print-architecture)}
 	case $v in *:*) v=${v%%:*}%3a${v#*:} ;; esac
-	for deb in "$archive/$1_${v}_"*.deb "$S/backup/packages/$1_${v}_"*.deb; do
+	for deb in "$archive/$1_${v}_$native.deb" "$archive/$1_${v}_all.deb" "$S/backup/packages/$1_${v}_$native.deb" "$S/backup/packages/$1_${v}_all.deb"; do
 		if [ -f "$deb" ]; then return 0; fi
 	done
 	deb=
 	return 1
 }
 
-# fetch_deb NAME VERSION: sees to its file.
+# fetch_deb NAME VERSION: sees to its file. One that is cut off, by a full disk or since apt was killed, is none.
 fetch_deb() {
 	if deb_of "$1" "$2"; then return 0; fi
-	mkdir -p "$archive"
-	v=$2
+	rm -rf "$archive/new"
+	mkdir -p "$archive/new"
+	v=$2 native=${native:-$(dpkg --print-architecture)}
 	case $v in *:*) v=${v%%:*}%3a${v#*:} ;; esac
-	for f in "$R/var/cache/apt/archives/$1_${v}_"*.deb; do
-		[ ! -f "$f" ] || cp "$f" "$archive/"
+	for f in "$R/var/cache/apt/archives/$1_${v}_$native.deb" "$R/var/cache/apt/archives/$1_${v}_all.deb"; do
+		if [ -f "$f" ] && cp "$f" "$archive/new/" && keep_deb; then return 0; fi
 	done
-	if deb_of "$1" "$2"; then return 0; fi
-	(cd "$archive" && driver_apt download "$1=$2") >"$S/driver.log" 2>&1 || return 1
-	deb_of "$1" "$2"
+	(cd "$archive/new" && driver_apt download "$1=$2") >"$S/driver.log" 2>&1 && keep_deb
 }
 
-version_of() { dpkg-query -W -f '${Version} ${db:Status-Abbrev}' "$1" 2>/dev/null || :; }
+# keep_deb: keeps the file that was fetched, if it can be read to its end.
+keep_deb() {
+	for f in "$archive/new"/*.deb; do
+		if dpkg-deb --fsys-tarfile "$f" >/dev/null 2>"$S/driver.log" && mv -f "$f" "$archive/"; then continue; fi
+		rm -f "$f"
+		return 1
+	done
+	rmdir "$archive/new"
+}
+
+version_of() { package_row "$1" | cut -f 2; }
+
+# driver_lock: waits until no one else installs packages. What follows isn't to stop in the middle for that.
+driver_lock() {
+	n=0
+	until dpkg --set-selections </dev/null 2>"$S/driver.log"; do
+		n=$((n + 1))
+		[ $n -lt 24 ] || driver_stop "another program installs packages: $(why "$S/driver.log")" "wait until it is done (ps shows apt or dpkg), then run the same command again"
+		sleep 5
+	done
+}
+
+# driver_reload: what was taken out for a change that doesn't come about works again.
+driver_reload() {
+	if modprobe nvidia >/dev/null 2>&1; then modprobe nvidia-uvm >/dev/null 2>&1 || :; fi
+	driver_services start
+}
 
 # p_driver_dpkg: finishes what dpkg hasn't.
 p_driver_dpkg() {
@@ -82,6 +107,7 @@ p_driver_dpkg() {
 
 # p_driver_undo: takes an installation back that was cut off and isn't wanted any more.
 p_driver_undo() {
+	driver_lock
 	if [ -s "$S/driver-change" ]; then driver_undo; else rm -f "$S/driver-change"; fi
 }
 
@@ -89,7 +115,7 @@ p_driver_undo() {
 driver_new() {
 	while read -r name before _; do
 		[ "$before" = - ] || continue
-		case $(version_of "$name") in *" "?[nc]*|'') ;; *) echo "$name" ;; esac
+		case $(version_of "$name") in *" "?[nc]*|'') ;; *) package_row "$name" | cut -f 1 ;; esac
 	done <"$S/driver-change"
 }
 
@@ -121,8 +147,7 @@ driver_undo() {
 	while read -r name _; do apt-mark hold "$name" >/dev/null 2>&1 || :; done <"$S/driver-hold"
 	rm -f "$S/driver-hold" "$S/driver-change"
 	note change "the driver's packages are as before"
-	modprobe nvidia >/dev/null 2>&1 || :
-	driver_services start
+	driver_reload
 }
 
 # disown_package NAME: takes away the record of one that is gone.
@@ -142,25 +167,46 @@ driver_services() {
 	done
 }
 
-# driver_unload: takes the loaded module out, unless something uses it.
+# driver_unload: takes the loaded module out, unless something uses it. Our agent's own program, which looks at the GPUs, is begun again by
+# the agent a second later.
 driver_unload() {
 	[ -e "$R/proc/driver/nvidia/version" ] || return 0
 	driver_services stop
 	for m in nvidia_uvm nvidia_drm nvidia_modeset nvidia_peermem nvidia; do
 		[ -d "$R/sys/module/$m" ] || [ "$m" = nvidia ] || continue
-		if rmmod "$m" 2>"$S/driver.log"; then continue; fi
-		cause=$(tail -n 1 "$S/driver.log")
-		modprobe nvidia >/dev/null 2>&1 || :
-		driver_services start
-		return 1
+		n=0
+		until rmmod "$m" 2>"$S/driver.log"; do
+			n=$((n + 1))
+			if [ $n -gt 5 ] || ! driver_watcher; then
+				cause=$(tail -n 1 "$S/driver.log")
+				driver_reload
+				return 1
+			fi
+		done
 	done
+}
+
+# driver_watcher: ends our agent's program where it runs.
+driver_watcher() {
+	found=1
+	for d in "$R"/proc/[0-9]*; do
+		line_in "$d/comm"
+		if [ "$line" = pai-nvml ]; then
+			kill -9 "${d##*/}" 2>/dev/null || :
+			found=0
+		fi
+	done
+	return $found
 }
 
 # driver_simulate SPEC...: leaves what apt would do in $S/driver.sim. For what a package depends on apt takes the newest version and
 # no other, unless it is told that those of this release go first. It doesn't take a package away that is on hold, as ours are, even
 # for one that conflicts with it; what it would do to packages of others driver_judge sees.
 driver_simulate() {
-	printf 'Package: *nvidia* libcuda1\nPin: version %s-*\nPin-Priority: 1001\n' "$RELEASE" >"$S/driver.preferences"
+	{
+		printf 'Package: *nvidia* libcuda1\nPin: version %s-*\nPin-Priority: 1001\n\n' "$RELEASE"
+		cat "$R/etc/apt/preferences" 2>/dev/null || :
+	} >"$S/driver.preferences"
 	driver_apt -o Dir::Etc::preferences="$S/driver.preferences" -o APT::Ignore-Hold=true -s --no-install-recommends --allow-downgrades --allow-change-held-packages install "$@" >"$S/driver.sim" 2>"$S/driver.log" && return 0
 	cat "$S/driver.sim" >>"$S/driver.log"
 	return 1
@@ -173,10 +219,12 @@ p_driver_packages() {
 		driver_undo
 	fi
 	if ! driver_simulate "$@"; then
-		if ! driver_apt -o APT::Update::Error-Mode=any update >/dev/null 2>"$S/driver.log"; then
-			driver_stop "the packages' repository can't be read: $(why "$S/driver.log")" "see what apt-get update says on the machine; no package was changed"
+		# Of the sources that can't be read the driver's may be none.
+		driver_apt -o APT::Update::Error-Mode=any update >/dev/null 2>"$S/update.log" && read_=1 || read_=0
+		if ! driver_simulate "$@"; then
+			[ "$read_" = 1 ] || driver_stop "the packages' repository can't be read: $(why "$S/update.log")" "see what apt-get update says on the machine; no package was changed"
+			driver_stop "apt can't install the driver: $(why "$S/driver.log")" "see what apt-get -s install $* says on the machine; no package was changed"
 		fi
-		driver_simulate "$@" || driver_stop "apt can't install the driver: $(why "$S/driver.log")" "see what apt-get -s install $* says on the machine; no package was changed"
 	fi
 	driver_judge
 	awk '$1 == "Inst" { old = "-"; v = $3; if ($3 ~ /^\[/) { old = substr($3, 2, length($3) - 2); v = $4 } print $2, substr(v, 2), old }' "$S/driver.sim" >"$S/driver.plan"
@@ -184,12 +232,18 @@ p_driver_packages() {
 	if [ ! -s "$S/driver.plan" ]; then return 0; fi
 	while read -r name new old; do
 		if [ "$new" != - ]; then
-			fetch_deb "$name" "$new" || driver_stop "the package $name $new can't be had: $(why "$S/driver.log")" "see what apt-get download $name=$new says on the machine; no package was changed"
+			if ! fetch_deb "$name" "$new"; then
+				cause=$(why "$S/driver.log")
+				# Its lists may name what the repository has replaced meanwhile: the next run decides by what there is.
+				driver_apt update >/dev/null 2>&1 || :
+				fetch_deb "$name" "$new" || driver_stop "the package $name $new can't be had: $cause" "run the same command again: apt's lists are new; if that doesn't help, see what apt-get download $name=$new says on the machine; no package was changed"
+			fi
 		fi
 		if [ "$old" != - ]; then
 			fetch_deb "$name" "$old" || driver_stop "$name $old would be replaced, and could not be put back: its file can't be had any more" "remove the driver's packages on the machine first, or set gpu-driver: {policy: keep}; no package was changed"
 		fi
 	done <"$S/driver.plan"
+	driver_lock
 	driver_loaded
 	if [ -n "$module" ] && [ "$module" != "$RELEASE" ]; then
 		driver_unload || driver_stop "the kernel module $module is in use, and can't be replaced: $cause" "stop what uses GPUs (fuser -v /dev/nvidia*) or reboot the machine, then run the same command again; no package was changed"
@@ -203,11 +257,15 @@ driver_judge() {
 	while read -r name; do
 		on_record package "$name" || driver_stop "apt would remove $name, which paictl hasn't installed" "remove it on the machine if it is an old driver, or set gpu-driver: {policy: keep}; no package was changed"
 	done <"$S/driver.names"
+	# Ubuntu keeps names of branches that are over, for packages that only need those of the next.
+	branch=${RELEASE%%.*}
+	other=$(awk -v b="$branch" '$1 == "Inst" && $2 ~ /nvidia/ && match($2, /-[0-9][0-9][0-9](-|:|$)/) && substr($2, RSTART + 1, 3) != b { print substr($2, RSTART + 1, 3); exit }' "$S/driver.sim")
+	[ -z "$other" ] || driver_stop "the packages of the driver $RELEASE are those of the branch $other under another name" "write version: \"$other\" under gpu-driver in kubernetes-configuration.yaml; no package was changed"
 	awk '$1 == "Inst" && $3 ~ /^\[/ { print $2 }' "$S/driver.sim" >"$S/driver.names"
 	others=
 	while read -r name; do
 		case $name in
-		*nvidia* | libcuda1) ;;
+		*nvidia* | libcuda1 | libcuda1:*) ;;
 		*) on_record package "$name" || others="$others $name" ;;
 		esac
 	done <"$S/driver.names"
@@ -215,31 +273,35 @@ driver_judge() {
 	[ -z "$others" ] || driver_stop "the driver's packages need newer versions of packages that aren't the driver's:$others" "apt-get install --only-upgrade$others on the machine, then run the same command again; no package was changed"
 }
 
-# driver_change: the step itself. Each package is on record, and what was there before is on the list, before it changes.
+# driver_change NAME[=VERSION]...: the step itself. What was there before is on the list, and each package is on record, before it changes.
 # Of a change that was cut off the first list counts.
 driver_change() {
+	asked=" "
+	for n; do asked="$asked${n%%=*} "; done
 	set --
 	while read -r name new old; do
 		held=
 		case $(version_of "$name") in *" h"*) held=hold ;; esac
-		if ! on_record package "$name"; then
-			if [ "$old" = - ]; then
-				own package "$name" created
-			else
-				mkdir -p "$S/backup/packages"
-				deb_of "$name" "$old"
-				cp "$deb" "$S/backup/packages/"
-				own package "$name" "$old $held"
-			fi
-		fi
 		printf '%s %s %s\n' "$name" "$old" "$held"
 	done <"$S/driver.plan" >"$S/driver-change.plan"
 	{
 		[ ! -e "$S/driver-change" ] || cat "$S/driver-change"
 		cat "$S/driver-change.plan"
 	} | awk '!seen[$1]++' >"$S/driver-change.new"
-	rm -f "$S/driver-change.plan"
 	mv -f "$S/driver-change.new" "$S/driver-change"
+	while read -r name old held; do
+		if on_record package "$name"; then continue; fi
+		if [ "$old" = - ]; then
+			own package "$name" created
+		else
+			mkdir -p "$S/backup/packages"
+			deb_of "$name" "$old"
+			cp "$deb" "$S/backup/packages/new"
+			mv -f "$S/backup/packages/new" "$S/backup/packages/${deb##*/}"
+			own package "$name" "$old $held"
+		fi
+	done <"$S/driver-change.plan"
+	rm -f "$S/driver-change.plan"
 	while read -r name new _; do
 		if [ "$new" = - ]; then
 			set -- "$@" "$name-"
@@ -254,6 +316,13 @@ driver_change() {
 		driver_undo
 		driver_stop "the driver $RELEASE can't be installed: $cause; its packages were taken away again, and what was there before is back" "see $S/driver-failed.log on the machine, or write another gpu-driver.version"
 	fi
+	# Those that came along are apt's to remove where nothing needs them any more, unless someone asks for them by name.
+	set --
+	while read -r name new old; do
+		case $asked in *" $name "*) continue ;; esac
+		if [ "$old" = - ]; then set -- "$@" "$name"; fi
+	done <"$S/driver.plan"
+	if [ $# -gt 0 ]; then apt-mark auto "$@" >/dev/null; fi
 	note change "packages of the driver $RELEASE"
 }
 
@@ -350,5 +419,5 @@ p_driver_finish() {
 		deb_of "$name" "${v%% *}" || :
 		[ "$deb" = "$f" ] || rm -f "$f"
 	done
-	rm -f "$S/driver-change" "$S/driver.log" "$S/driver.sim" "$S/driver.plan" "$S/driver.preferences"
+	rm -f "$S/driver-change" "$S/driver.log" "$S/driver.sim" "$S/driver.plan" "$S/driver.preferences" "$S/update.log"
 }

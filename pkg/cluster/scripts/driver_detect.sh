@@ -25,7 +25,7 @@ driver_unified() { [ -d "$R/sys/module/nvidia_uvm" ]; }
 # driver_userland: sets userland to the release of the libraries that programs get.
 driver_userland() {
 	userland=
-	for f in "$R"/usr/lib/*-linux-gnu/libnvidia-ml.so.1 "$R"/usr/lib64/libnvidia-ml.so.1 "$R"/usr/lib/libnvidia-ml.so.1; do
+	for f in "$R/usr/lib/$(uname -m)-linux-gnu/libnvidia-ml.so.1" "$R"/usr/lib64/libnvidia-ml.so.1 "$R"/usr/lib/libnvidia-ml.so.1; do
 		[ -e "$f" ] || continue
 		f=$(readlink -f "$f") || continue
 		userland=${f##*.so.}
@@ -56,7 +56,7 @@ driver_users() {
 		END { for (p in user) print "user", p; for (p in display) print "display", p }' | sort | while read -r kind pid; do
 		line_in "$R/proc/$pid/comm"
 		case $kind:$line in
-		user:nvidia-persiste* | user:nv-fabricmanag*) ;;
+		user:nvidia-persiste* | user:nv-fabricmanag* | user:pai-nvml) ;;
 		*) printf '%s\t%s\t%s\n' "$kind" "$line" "$pid" ;;
 		esac
 	done

@@ -43,6 +43,14 @@ on_record() {
 	return 1
 }
 
+# package_row NAME: what dpkg knows of a package, "name version letters" with a tab before the version. Of those that are there for several
+# architectures it is the machine's own, and the name says so where dpkg wants that.
+package_row() {
+	native=${native:-$(dpkg --print-architecture)}
+	dpkg-query -W -f '${Architecture}\t${binary:Package}\t${Version} ${db:Status-Abbrev}\n' "$1" 2>/dev/null |
+		awk -F '\t' -v native="$native" '$1 == native || $1 == "all" { print $2 "\t" $3 }'
+}
+
 # sysctl_file KEY: sets f to where the kernel keeps it. A dot in a key is a slash there.
 sysctl_file() {
 	f=$1
@@ -112,9 +120,10 @@ ROWS
 # is_member: whether this machine was taken into a cluster.
 is_member() { [ -f "$S/member" ] && [ -f "$R/etc/kubernetes/kubelet.conf" ]; }
 
-# unit_cause UNIT: what the kubelet or containerd said last about why it ended, in one line.
+# unit_cause UNIT: what the kubelet or containerd said last about why it ended, or the last line of another program, in one line.
 unit_cause() {
 	journalctl -u "$1" -n 60 -o cat --no-pager 2>/dev/null | awk '
+		{ any = $0 }
 		/^containerd: / { last = $0 }
 		/^[EF][0-9]+ / {
 			sub(/^[^]]*\] /, "")
@@ -125,7 +134,7 @@ unit_cause() {
 				failed = $0
 			}
 		}
-		END { print failed != "" ? failed : last }' | tr '\t' ' ' | cut -c1-400
+		END { print failed != "" ? failed : last != "" ? last : any }' | tr '\t' ' ' | cut -c1-400
 }
 
 # pod_links: the interfaces of the pods' network that are there: the pods' ends of the bridge,

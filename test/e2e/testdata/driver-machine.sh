@@ -55,7 +55,7 @@ cat >/usr/local/sbin/rmmod <<'STUB'
 case $1 in
 nvidia_uvm) rmdir /sys/module/nvidia_uvm ;;
 nvidia)
-	if [ -e /fake/module-busy ] || [ -d /sys/module/nvidia_uvm ]; then echo "rmmod: ERROR: Module nvidia is in use" >&2; exit 1; fi
+	if [ -e /fake/module-busy ] || pgrep -x pai-nvml >/dev/null || [ -d /sys/module/nvidia_uvm ]; then echo "rmmod: ERROR: Module nvidia is in use" >&2; exit 1; fi
 	umount /proc/driver
 	rmdir /sys/module/nvidia
 	;;

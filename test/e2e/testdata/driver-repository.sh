@@ -78,8 +78,10 @@ EOF
 rm -f /lib/modules/$kernel/updates/dkms/nvidia.ko
 rm -rf /lib/modules/$kernel/updates
 EOF
-	package nvidia-kernel-open-dkms $v ""
+	package nvidia-kernel-open-dkms $v "build-tools, build-helper"
 done
+package build-tools 1.0 ""
+package build-helper 1.0 ""
 mkdir -p "root/lib/modules/$kernel/build"
 : >"root/lib/modules/$kernel/build/Makefile"
 package "linux-headers-$kernel" 6.18-1 ""
