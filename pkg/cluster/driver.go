@@ -198,12 +198,16 @@ func (p *nvidiaDriver) diff(n *Node, w *world) ([]Change, error) {
 	if err != nil {
 		return nil, nil //nolint:nilerr // preflight has told of it
 	}
-	return p.changes(p.look(facts, w.of(n, phaseDriver))), nil
+	s := p.look(facts, w.of(n, phaseDriver))
+	if s == nil { // its GPUs were taken out
+		return undoing(w.of(n, phaseDriver)), nil
+	}
+	return p.changes(s), nil
 }
 
 // changes is the pure half of diff.
 func (p *nvidiaDriver) changes(s *driverState) []Change {
-	if s == nil || s.refused() {
+	if s.refused() {
 		return nil
 	}
 	if p.spec.driver().Policy != config.GPUDriverInstall {

@@ -309,6 +309,34 @@ func TestTheModuleInUseIsFoundBeforeItsPackagesChange(t *testing.T) {
 	assert.FileExists(t, h.root+"/.fake/units/nvidia-persistenced.service.active", "what was stopped for it is started again")
 }
 
+func TestWhileAnotherInstallsPackagesGPUsWork(t *testing.T) {
+	l, h := gpuLab(t)
+	l.driver(at("535.247.01"))
+	require.NoError(t, l.driverUp().err)
+	l.driver(at("535.261.03"))
+	h.write("/.fake/fail/dpkg-lock", "")
+	o := l.driverUp()
+	require.Error(t, o.err)
+	assert.Contains(t, l.story(o), "another program installs packages: dpkg: error: dpkg frontend lock was locked by another process with pid 4711")
+	assert.Contains(t, h.loaded(), "535.247.01")
+	assert.DirExists(t, h.root+"/sys/module/nvidia_uvm")
+	assert.Contains(t, h.packages(), "nvidia-smi 535.247.01-1 hi")
+	h.remove("/.fake/fail/dpkg-lock")
+	require.NoError(t, l.driverUp().err)
+	assert.Contains(t, h.loaded(), "535.261.03")
+}
+
+// As Ubuntu's are: the packages of 570 need those of 580, and hold nothing.
+func TestABranchThatIsAnotherUnderItsNameIsRefused(t *testing.T) {
+	l, h := gpuLab(t)
+	h.write("/.fake/removes", "Inst libnvidia-compute-580-server (580.95.05-0ubuntu0.24.04.2 Ubuntu:24.04/noble-updates [amd64])\n")
+	o := l.driverUp()
+	require.Error(t, o.err)
+	assert.Contains(t, l.story(o), "the packages of the driver 535.261.03 are those of the branch 580 under another name")
+	assert.Contains(t, l.story(o), `write version: "580" under gpu-driver`)
+	assert.Empty(t, h.packages())
+}
+
 func TestWhereTheModuleDoesntLoad(t *testing.T) {
 	l, h := gpuLab(t)
 	h.write("/.fake/fail/modprobe-nvidia", "")
@@ -376,18 +404,34 @@ func TestPackagesThatWereLeftHalfConfiguredAreFinishedFirst(t *testing.T) {
 }
 
 func TestAnInstallationThatWasCutOffIsUndoneWhereNoneIsWantedAnyMore(t *testing.T) {
-	l, h := gpuLab(t)
-	h.write(stateDir+"/driver-change", "nvidia-smi - \nlibcuda1 - \nlibnvidia-ml1 - \n")
-	h.write(stateDir+"/owned", "package\tnvidia-smi\tcreated\npackage\tlibcuda1\tcreated\npackage\tlibnvidia-ml1\tcreated\n")
-	h.has("nvidia-smi", "535.261.03-1 iU")
-	h.has("libcuda1", "535.261.03-1 iF")
-	l.driver(config.GPUDriver{})
-	o := l.driverUp()
-	require.NoError(t, o.err, "%s", l.story(o))
-	assert.Equal(t, []string{"undo " + cutOffTarget}, actions(o.changes))
-	assert.Empty(t, h.packages())
-	assert.NotContains(t, h.read(stateDir+"/owned"), "package\t")
-	assert.Empty(t, l.driverUp().changes)
+	for name, change := range map[string]func(*lab, *fakeHost){
+		"keep": func(l *lab, _ *fakeHost) { l.driver(config.GPUDriver{}) },
+		"none": func(l *lab, _ *fakeHost) { l.driver(config.GPUDriver{Policy: config.GPUDriverNone}) },
+		"its SKU has no GPUs any more": func(l *lab, _ *fakeHost) {
+			sku := l.conf.Layout.MachineSKU["gpu"]
+			sku.GPU = nil
+			l.conf.Layout.MachineSKU["gpu"] = sku
+		},
+		"GPUs were taken out": func(l *lab, h *fakeHost) {
+			l.driver(config.GPUDriver{})
+			require.NoError(t, os.RemoveAll(h.root+"/sys/bus/pci/devices"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, h := gpuLab(t)
+			h.write(stateDir+"/driver-change", "nvidia-smi - \nlibcuda1 - \nlibnvidia-ml1 - \n")
+			h.write(stateDir+"/owned", "package\tnvidia-smi\tcreated\npackage\tlibcuda1\tcreated\npackage\tlibnvidia-ml1\tcreated\n")
+			h.has("nvidia-smi", "535.261.03-1 iU")
+			h.has("libcuda1", "535.261.03-1 iF")
+			change(l, h)
+			o := l.driverUp()
+			require.NoError(t, o.err, "%s", l.story(o))
+			assert.Equal(t, []string{"undo " + cutOffTarget}, actions(o.changes))
+			assert.Empty(t, h.packages())
+			assert.NotContains(t, h.read(stateDir+"/owned"), "package\t")
+			assert.Empty(t, l.driverUp().changes)
+		})
+	}
 }
 
 func TestAptMayNotTouchWhatIsntTheDrivers(t *testing.T) {

@@ -34,7 +34,15 @@ END
 mknod -m 666 /dev/nvidia0 c 195 0
 mknod -m 666 /dev/nvidia1 c 195 1
 mknod -m 666 /dev/nvidiactl c 195 255
-mknod -m 666 /dev/nvidia-uvm c 511 0`)
+# The module of unified memory is loaded when the agent asks for it: by the machine's own modprobe.
+mkdir /usr/local/lib/kmod
+mv /usr/sbin/modprobe /usr/local/lib/kmod/modprobe
+cat >/usr/sbin/modprobe <<'END'
+#!/bin/sh
+if [ "$*" = nvidia-uvm ]; then exec mknod -m 666 /dev/nvidia-uvm c 511 0; fi
+exec /usr/local/lib/kmod/modprobe "$@"
+END
+chmod 755 /usr/sbin/modprobe`)
 
 	path := filepath.Join(a.cluster, "layout.yaml")
 	before := read(t, path)

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	specs "tags.cncf.io/container-device-interface/specs-go"
@@ -145,22 +146,31 @@ func (t *Toolkit) generate(ctx context.Context, gpus []string) (*Edits, error) {
 // unified is the device of the module nvidia-uvm.
 const unified = "/dev/nvidia-uvm"
 
-// controlDevices sees to the device files that all containers with GPUs need, and the modules behind them. At the machine's start the driver
-// makes neither: it waits for the first program with CUDA, which may do so outside of a container alone. It returns what didn't work, in words.
+// controlDevices sees to the device files that all containers with GPUs need, and the module behind that of unified memory. At the machine's
+// start the driver makes neither: it waits for the first program with CUDA, which may do so outside of a container alone. It returns what
+// didn't work, in words.
 func (t *Toolkit) controlDevices(ctx context.Context) string {
-	nodes := []string{"--quiet", "system", "create-device-nodes", "--control-devices", "--driver-root=" + t.Root, "--dev-root=" + t.Root}
-	if _, err := t.run(ctx, append(nodes, "--load-kernel-modules")...); err != nil {
-		// One of the modules may be missing that containers don't need.
-		_, _ = t.run(ctx, nodes...)
+	// nvidia-ctk would need chroot for it, which the agent's image hasn't.
+	load := exec.CommandContext(ctx, "/sbin/modprobe", "nvidia-uvm")
+	load.Env, load.Dir, load.WaitDelay = path(), "/", time.Second
+	load.SysProcAttr = &syscall.SysProcAttr{Chroot: t.Root}
+	said, err := load.CombinedOutput()
+	if err != nil {
+		return fmt.Sprintf("%s: %v", lastLine(string(said)), err)
+	}
+	if _, err := t.run(ctx, "--quiet", "system", "create-device-nodes", "--control-devices", "--driver-root="+t.Root, "--dev-root="+t.Root); err != nil {
 		return err.Error()
 	}
 	return "its device file was made and is gone"
 }
 
+// path has no other variables: flags of nvidia-ctk can be set by them, too.
+func path() []string { return []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"} }
+
 // run runs nvidia-ctk. Its error is the last that it said.
 func (t *Toolkit) run(ctx context.Context, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, t.Program, args...)
-	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"} // flags can be set by variables, too
+	cmd.Env = path()
 	cmd.WaitDelay = time.Second
 	var said bytes.Buffer
 	cmd.Stderr = &said

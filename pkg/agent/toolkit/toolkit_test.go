@@ -2,6 +2,7 @@ package toolkit
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -86,17 +87,57 @@ func TestAnotherDriverIsLookedAtAgain(t *testing.T) {
 	assert.NotContains(t, libraries(e.Common), nvml.Driver)
 }
 
-// The kernel here has none of NVIDIA's modules, so that nvidia-ctk can't make the file, and says so.
+// The machine's own modprobe loads the module; here it makes the device file, too, since there is no module for nvidia-ctk to find.
 func TestWithoutUnifiedMemoryNoContainerStarts(t *testing.T) {
 	t.Parallel()
 	tk := machine(t)
 	require.NoError(t, os.Remove(filepath.Join(tk.Root, "dev/nvidia-uvm")))
 	_, err := tk.Edits(t.Context(), nvml.Driver, nvml.UUIDs())
 	require.ErrorContains(t, err, "the machine has no /dev/nvidia-uvm, without which CUDA doesn't work; modprobe nvidia-uvm there says why (")
-	require.ErrorContains(t, err, "kernel module")
-	require.NoError(t, syscall.Mknod(filepath.Join(tk.Root, "dev/nvidia-uvm"), syscall.S_IFCHR|0o666, 511<<8))
+	require.ErrorContains(t, err, "no such file or directory")
+
+	if os.Geteuid() != 0 {
+		t.Skip("chroot needs root")
+	}
+	busybox(t, tk.Root, `echo "modprobe: FATAL: Module $1 not found" >&2; exit 1`)
+	_, err = tk.Edits(t.Context(), nvml.Driver, nvml.UUIDs())
+	require.ErrorContains(t, err, "(modprobe: FATAL: Module nvidia-uvm not found: exit status 1)")
+	busybox(t, tk.Root, "mknod -m 666 /dev/nvidia-uvm c 511 0")
 	_, err = tk.Edits(t.Context(), nvml.Driver, nvml.UUIDs())
 	require.NoError(t, err, "it is looked at again")
+}
+
+// busybox gives a root a shell, mknod, and a modprobe of one line.
+func busybox(t *testing.T, root, modprobe string) {
+	t.Helper()
+	for _, name := range []string{"sh", "mknod"} {
+		program, err := exec.LookPath(name)
+		require.NoError(t, err)
+		program, err = filepath.EvalSymlinks(program)
+		require.NoError(t, err)
+		needs, err := exec.CommandContext(t.Context(), "ldd", program).Output()
+		if err != nil {
+			t.Skip("it needs programs with shared libraries, and ldd")
+		}
+		files := []string{program}
+		for _, word := range strings.Fields(string(needs)) {
+			if strings.HasPrefix(word, "/") {
+				files = append(files, word)
+			}
+		}
+		for i, file := range files {
+			to := filepath.Join(root, file)
+			if i == 0 {
+				to = filepath.Join(root, "bin", name)
+			}
+			b, err := os.ReadFile(file)
+			require.NoError(t, err)
+			require.NoError(t, os.MkdirAll(filepath.Dir(to), 0o755))
+			require.NoError(t, os.WriteFile(to, b, 0o755))
+		}
+	}
+	require.NoError(t, os.MkdirAll(filepath.Join(root, "sbin"), 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(root, "sbin/modprobe"), []byte("#!/bin/sh\n"+modprobe+"\n"), 0o755))
 }
 
 func TestWhatTheToolkitCantDoIsSaid(t *testing.T) {
