@@ -11,6 +11,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/openpai/paictl/pkg/bundle"
+	"github.com/openpai/paictl/pkg/bundle/bundletest"
+	"github.com/openpai/paictl/pkg/bundle/driver"
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/layout"
 	"github.com/openpai/paictl/pkg/ssh"
@@ -426,4 +429,147 @@ func TestWithTheRepositoryAwayNoPackageChanges(t *testing.T) {
 	h.remove("/.fake/fail/repository")
 	require.NoError(t, l.driverUp().err)
 	assert.Equal(t, wholeDriver, h.packages())
+}
+
+// bundled puts packages into the lab's bundle, of which the worker's driver is to come, and takes the network away.
+func (l *lab) bundled(h *fakeHost, releases ...string) {
+	l.t.Helper()
+	dir := l.t.TempDir()
+	for _, r := range releases {
+		for _, name := range []string{"nvidia-kernel-dkms", "nvidia-smi", "libnvidia-cfg1", "libnvidia-ml1", "libcuda1"} {
+			var more []string
+			if name == "nvidia-smi" {
+				more = []string{"Depends: libnvidia-cfg1 (= " + r + "-1)"}
+			}
+			bundletest.Deb(l.t, dir, name, r+"-1", "amd64", more...)
+		}
+	}
+	bundletest.Deb(l.t, dir, "nvidia-persistenced", "535.171.04-1~deb12u1", "amd64")
+	bundletest.Deb(l.t, dir, "linux-headers-6.1.0-fake", "6.1.140-1", "amd64")
+	_, err := driver.Add(l.t.Context(), driver.Addition{Bundle: l.bundle.Dir(), Paths: []string{dir}, System: "debian12"})
+	require.NoError(l.t, err)
+	_, err = driver.Add(l.t.Context(), driver.Addition{Bundle: l.bundle.Dir(), Paths: []string{dir}, System: "debian13"})
+	require.NoError(l.t, err)
+	l.bundle, err = bundle.Open(l.bundle.Dir())
+	require.NoError(l.t, err)
+	// What apt remembers from days with a network: one package that the bundle lacks, in its cache, and a driver that
+	// isn't to be had any more.
+	h.write("/.fake/repository", "nvidia-modprobe 535.161.07-1~deb12u1\nnvidia-smi 535.274.02-1\nlibnvidia-ml1 535.274.02-1\nlibcuda1 535.274.02-1\nnvidia-kernel-dkms 535.274.02-1\n")
+	h.write("/var/cache/apt/archives/nvidia-modprobe_535.161.07-1~deb12u1_amd64.deb", "")
+	h.write("/.fake/fail/repository", "")
+	h.write("/var/lib/apt/lists/deb.example.org_Packages", "")
+	h.write("/etc/apt/sources.list.d/debian.sources", "")
+	l.driver(config.GPUDriver{Policy: config.GPUDriverInstall, Source: config.GPUSourceBundle})
+}
+
+// folder is the folder on a machine into which packages are brought.
+func (h *fakeHost) folder() string { return h.root + driverRepository }
+
+func TestADriverIsInstalledFromTheBundleWithoutANetwork(t *testing.T) {
+	l, h := gpuLab(t)
+	l.bundled(h, "535.261.03", "535.247.01")
+	l.forgetCalls()
+	o := l.driverUp()
+	require.NoError(t, o.err, "%s", l.story(o))
+	assert.Equal(t, wholeDriver, h.packages())
+	assert.Contains(t, h.loaded(), "535.261.03")
+	assert.Contains(t, h.calls(), "apt-get update of paictl-driver.list")
+	assert.NotContains(t, h.calls(), "apt-get update", "of the machine's sources none is asked")
+	assert.NoDirExists(t, h.folder())
+	assert.FileExists(t, h.root+"/var/lib/apt/lists/deb.example.org_Packages", "a link to it went, not the list")
+	assert.FileExists(t, h.root+"/etc/apt/sources.list.d/debian.sources")
+	for _, e := range o.events {
+		if e.Kind == EventProgress && e.Phase == phaseDriver {
+			assert.Less(t, e.Total, int64(20_000), "one release, of one distribution")
+		}
+	}
+	o = l.driverUp()
+	require.NoError(t, o.err)
+	assert.Empty(t, o.changes)
+
+	l.driver(config.GPUDriver{Policy: config.GPUDriverInstall, Source: config.GPUSourceBundle, Version: "535.247.01"})
+	o = l.driverUp()
+	require.NoError(t, o.err, "%s", l.story(o))
+	assert.Contains(t, actions(o.changes), "downgrade "+driverTarget)
+	assert.Contains(t, h.loaded(), "535.247.01")
+	assert.NoDirExists(t, h.folder())
+	require.NoError(t, l.down(t.Context(), false).err)
+	assert.Empty(t, h.packages())
+}
+
+func TestABundleWithoutTheDriverSaysWhatToAdd(t *testing.T) {
+	l, h := gpuLab(t)
+	l.bundled(h, "535.261.03")
+	l.driver(config.GPUDriver{Policy: config.GPUDriverInstall, Source: config.GPUSourceBundle, Version: "535.274.02"})
+	o := l.driverUp()
+	assert.ErrorAs(t, o.err, new(*PreflightError))
+	assert.Contains(t, l.story(o), "neither the bundle nor apt on the machine has packages of the driver 535.274.02")
+	assert.Contains(t, l.story(o), "paictl bundle add-driver DIR --system debian12")
+
+	// What the driver's packages need and no one has, apt finds out, before anything changes.
+	_, err := driver.Remove(driver.Removal{Bundle: l.bundle.Dir(), Names: []string{"libnvidia-cfg1"}})
+	require.NoError(t, err)
+	l.bundle, err = bundle.Open(l.bundle.Dir())
+	require.NoError(t, err)
+	l.driver(config.GPUDriver{Policy: config.GPUDriverInstall, Source: config.GPUSourceBundle})
+	o = l.driverUp()
+	require.Error(t, o.err)
+	assert.Contains(t, l.story(o), "apt can't install the driver from the bundle and from what it knows: E: Version '535.261.03-1' for 'libnvidia-cfg1' was not found")
+	assert.Contains(t, l.story(o), "add what is missing with paictl bundle add-driver")
+	assert.Empty(t, h.packages())
+	assert.DirExists(t, h.folder(), "a second try sends nothing again")
+
+	l.driver(config.GPUDriver{})
+	o = l.driverUp()
+	require.NoError(t, o.err, "%s", l.story(o))
+	assert.Equal(t, []string{"delete " + broughtTarget}, actions(o.changes))
+	assert.NoDirExists(t, h.folder())
+}
+
+// TestBringingPackagesMayBeCutOffAnywhere does it at each command of the run, and inside of what apt and dpkg do.
+func TestBringingPackagesMayBeCutOffAnywhere(t *testing.T) {
+	clean, h := gpuLab(t)
+	clean.bundled(h, "535.261.03")
+	clean.crash.Store(&crash{lab: clean, breaks: 1 << 30})
+	clean.commands.Store(0)
+	require.NoError(t, clean.driverUp().err)
+	commands, points := int(clean.commands.Load()), clean.crash.Load().hits()
+	clean.crash.Store(nil)
+	t.Logf("%d commands, %d points", commands, points)
+	waiting := 0 // cuts between the upload and the installation
+	cut := func(c *crash) {
+		l, h := gpuLab(t)
+		l.bundled(h, "535.261.03")
+		c.lab = l
+		l.crash.Store(c)
+		l.commands.Store(0)
+		l.driverUp()
+		c.now()
+		l.crash.Store(nil)
+		l.rest()
+		there := len(h.packages()) == 0 && h.read(driverRepository+"/libcuda1_535.261.03-1_amd64.deb") != ""
+		o := l.driverUp()
+		require.NoError(t, o.err, "%+v: %s", c, l.story(o))
+		if there {
+			waiting++
+			for _, e := range o.events {
+				assert.NotEqual(t, EventProgress, e.Kind, "nothing is sent again")
+			}
+		}
+		o = l.driverUp()
+		require.NoError(t, o.err)
+		assert.Empty(t, o.changes)
+		assert.Equal(t, wholeDriver, h.packages(), "command %d %s, point %d", c.at, c.when, c.breaks)
+		assert.NoDirExists(t, h.folder())
+		assert.NoFileExists(t, h.root+stateDir+"/driver-change")
+	}
+	for k := 1; k <= commands; k++ {
+		for _, m := range []moment{beforeCommand, duringCommand, afterCommand} {
+			cut(&crash{at: k, when: m})
+		}
+	}
+	for k := 1; k <= points; k += 7 {
+		cut(&crash{breaks: k})
+	}
+	assert.NotZero(t, waiting)
 }

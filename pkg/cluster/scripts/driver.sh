@@ -8,6 +8,9 @@ driver_apt() {
 	DEBIAN_FRONTEND=noninteractive
 	NEEDRESTART_SUSPEND=1
 	export DEBIAN_FRONTEND NEEDRESTART_SUSPEND
+	if [ -n "$repository" ]; then
+		set -- -o Dir::State::lists="$repository/lists" -o Dir::Etc::sourceparts="$repository/sources" -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache= "$@"
+	fi
 	apt -q -o DPkg::Lock::Timeout=120 -o Acquire::Retries=2 -o APT::Sandbox::User=root -o Dpkg::Use-Pty=0 \
 		-o Dpkg::Options::=--force-confdef -o Dpkg::Options::=--force-confold "$@" </dev/null
 }
@@ -31,6 +34,28 @@ why() {
 }
 
 archive=$S/packages
+# repository is the folder of packages that were brought, where there are some.
+repository=
+
+# p_driver_brought: from here on apt knows the packages in $S/driver-repository, too, and no one else's apt does: the folder
+# has lists and sources of its own, with links to the machine's. Of the sources only our own is read anew.
+p_driver_brought() {
+	repository=$S/driver-repository
+	rm -rf "$repository/lists" "$repository/sources"
+	mkdir -p "$repository/lists/partial" "$repository/lists/auxfiles" "$repository/sources"
+	for f in "$R"/var/lib/apt/lists/*; do
+		[ -f "$f" ] || continue
+		case $f in */lock) ;; *) ln -s "$f" "$repository/lists/" ;; esac
+	done
+	for f in "$R"/etc/apt/sources.list.d/*.list "$R"/etc/apt/sources.list.d/*.sources; do
+		if [ -f "$f" ]; then ln -s "$f" "$repository/sources/"; fi
+	done
+	# It is trusted because paictl has compared each file in it with its checksum.
+	printf 'deb [trusted=yes] file:%s ./\n' "$repository" >"$repository/sources/paictl-driver.list"
+	driver_apt -o Dir::Etc::sourcelist="$repository/sources/paictl-driver.list" -o Dir::Etc::sourceparts=/dev/null \
+		-o APT::Get::List-Cleanup=0 -o Acquire::Languages=none -o APT::Update::Error-Mode=any update >/dev/null 2>"$S/driver.log" ||
+		driver_stop "apt can't read the packages that were brought: $(why "$S/driver.log")" "see whether the machine's disk is full, then run the same command again; no package was changed"
+}
 
 # deb_of NAME VERSION: sets deb to where its file lies, kept by us.
 deb_of() {
@@ -49,6 +74,12 @@ fetch_deb() {
 	mkdir -p "$archive"
 	v=$2
 	case $v in *:*) v=${v%%:*}%3a${v#*:} ;; esac
+	if [ -n "$repository" ]; then
+		for f in "$repository/$1_${v}_"*.deb; do
+			[ ! -f "$f" ] || ln -f "$f" "$archive/"
+		done
+		if deb_of "$1" "$2"; then return 0; fi
+	fi
 	for f in "$R/var/cache/apt/archives/$1_${v}_"*.deb; do
 		[ ! -f "$f" ] || cp "$f" "$archive/"
 	done
@@ -82,6 +113,7 @@ p_driver_dpkg() {
 
 # p_driver_undo: takes an installation back that was cut off and isn't wanted any more.
 p_driver_undo() {
+	rm -rf "$S/driver-repository"
 	if [ -s "$S/driver-change" ]; then driver_undo; else rm -f "$S/driver-change"; fi
 }
 
@@ -161,6 +193,8 @@ driver_unload() {
 # for one that conflicts with it; what it would do to packages of others driver_judge sees.
 driver_simulate() {
 	printf 'Package: *nvidia* libcuda1\nPin: version %s-*\nPin-Priority: 1001\n' "$RELEASE" >"$S/driver.preferences"
+	# What was brought goes before what the machine may not be able to reach.
+	[ -z "$repository" ] || printf '\nPackage: *\nPin: origin ""\nPin-Priority: 995\n' >>"$S/driver.preferences"
 	driver_apt -o Dir::Etc::preferences="$S/driver.preferences" -o APT::Ignore-Hold=true -s --no-install-recommends --allow-downgrades --allow-change-held-packages install "$@" >"$S/driver.sim" 2>"$S/driver.log" && return 0
 	cat "$S/driver.sim" >>"$S/driver.log"
 	return 1
@@ -173,6 +207,7 @@ p_driver_packages() {
 		driver_undo
 	fi
 	if ! driver_simulate "$@"; then
+		[ -z "$repository" ] || driver_stop "apt can't install the driver from the bundle and from what it knows: $(why "$S/driver.log")" "add what is missing with paictl bundle add-driver, then run the same command again; no package was changed"
 		if ! driver_apt -o APT::Update::Error-Mode=any update >/dev/null 2>"$S/driver.log"; then
 			driver_stop "the packages' repository can't be read: $(why "$S/driver.log")" "see what apt-get update says on the machine; no package was changed"
 		fi
@@ -212,6 +247,7 @@ driver_judge() {
 		esac
 	done <"$S/driver.names"
 	rm -f "$S/driver.names"
+	[ -z "$others" ] || [ -z "$repository" ] || driver_stop "the driver's packages need newer versions of packages that aren't the driver's:$others" "add packages of the machine's own state to the bundle, or install the newer ones on the machine by dpkg -i, then run the same command again; no package was changed"
 	[ -z "$others" ] || driver_stop "the driver's packages need newer versions of packages that aren't the driver's:$others" "apt-get install --only-upgrade$others on the machine, then run the same command again; no package was changed"
 }
 
@@ -342,6 +378,7 @@ p_driver_finish() {
 			case $(version_of "$name") in *" "?[nc]*|'') disown_package "$name" ;; esac
 		done <"$S/driver-change"
 	fi
+	rm -rf "$S/driver-repository"
 	for f in "$archive"/*.deb; do
 		[ -f "$f" ] || continue
 		name=${f##*/}
