@@ -547,7 +547,7 @@ func TestBringingPackagesMayBeCutOffAnywhere(t *testing.T) {
 		c.now()
 		l.crash.Store(nil)
 		l.rest()
-		there := len(h.packages()) == 0 && h.read(driverRepository+"/libcuda1_535.261.03-1_amd64.deb") != ""
+		there := len(h.packages()) == 0 && h.read(driverRepository+"/nvidia-smi_535.261.03-1_amd64.deb") != ""
 		o := l.driverUp()
 		require.NoError(t, o.err, "%+v: %s", c, l.story(o))
 		if there {
