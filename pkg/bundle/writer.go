@@ -107,7 +107,7 @@ func (w *Writer) takeOver() error {
 				w.brought[id] = s.Artifact
 			}
 		}
-		return nil //nolint:nilerr // a manifest that can't be read is written anew
+		return nil // one that can't be read is written anew
 	}
 	changed := false
 	for _, a := range m.Artifacts {
@@ -151,8 +151,7 @@ func (w *Writer) remove(a Artifact) error {
 // Edit opens a finished bundle to bring driver packages into it, or to take some out. All else stays, and until Commit
 // the manifest does, too.
 func Edit(dir string) (*Writer, *Bundle, error) {
-	b, err := Open(dir) // before a folder is made that is none
-	if err != nil {
+	if _, err := Open(dir); err != nil { // before a folder is made that is none
 		return nil, nil, err
 	}
 	header := &Manifest{}
@@ -160,7 +159,8 @@ func Edit(dir string) (*Writer, *Bundle, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if b, err = Open(dir); err != nil { // another one may have written it meanwhile
+	b, err := Open(dir) // another one may have written it meanwhile
+	if err != nil {
 		_ = w.Close()
 		return nil, nil, err
 	}

@@ -474,7 +474,6 @@ func TestADriverIsInstalledFromTheBundleWithoutANetwork(t *testing.T) {
 	assert.Equal(t, wholeDriver, h.packages())
 	assert.Contains(t, h.loaded(), "535.261.03")
 	assert.Contains(t, h.calls(), "apt-get update of paictl-driver.list")
-	assert.NotContains(t, h.calls(), "apt-get update", "of the machine's sources none is asked")
 	assert.NoDirExists(t, h.folder())
 	assert.FileExists(t, h.root+"/var/lib/apt/lists/deb.example.org_Packages", "a link to it went, not the list")
 	assert.FileExists(t, h.root+"/etc/apt/sources.list.d/debian.sources")
@@ -493,6 +492,7 @@ func TestADriverIsInstalledFromTheBundleWithoutANetwork(t *testing.T) {
 	assert.Contains(t, actions(o.changes), "downgrade "+driverTarget)
 	assert.Contains(t, h.loaded(), "535.247.01")
 	assert.NoDirExists(t, h.folder())
+	assert.NotContains(t, h.calls(), "apt-get update", "of the machine's sources none is asked, even if apt remembers no such release")
 	require.NoError(t, l.down(t.Context(), false).err)
 	assert.Empty(t, h.packages())
 }
@@ -524,6 +524,51 @@ func TestABundleWithoutTheDriverSaysWhatToAdd(t *testing.T) {
 	require.NoError(t, o.err, "%s", l.story(o))
 	assert.Equal(t, []string{"delete " + broughtTarget}, actions(o.changes))
 	assert.NoDirExists(t, h.folder())
+}
+
+func TestWhatIsBroughtNeedsRoomAndHasWhatMayHaveToBePutBack(t *testing.T) {
+	l, h := gpuLab(t)
+	l.bundled(h, "535.261.03", "535.247.01")
+	f := layout.Facts{OSID: "debian", OSVersion: "12", Kernel: "6.1.0-fake", Arch: "amd64", PCIGPUs: []layout.PCIDevice{{Vendor: "10de", Device: "2330"}}}
+	const nothing = "gpus\t1\napt\tyes\ncandidate\tnvidia-modprobe\t535.161.07-1~deb12u1\n"
+	const others = nothing + "package\tlibcuda1\t535.247.01-1\tii \n"
+	for _, c := range []struct {
+		answer string
+		extra  []string
+	}{{nothing, nil}, {others, []string{"libcuda1 535.247.01-1"}}, {others + "ours\tlibcuda1\tcreated\n", nil}} {
+		a, err := parseAnswer([]byte(c.answer))
+		require.NoError(t, err)
+		spec := l.spec()
+		p := &nvidiaDriver{spec: spec}
+		brought, err := p.brings(p.look(f, a))
+		require.NoError(t, err)
+		var names []string
+		var size int64
+		for _, x := range brought.Artifacts() {
+			names, size = append(names, x.Name+" "+x.Version), size+x.Size
+		}
+		want := append([]string{
+			"libcuda1 535.261.03-1", "libnvidia-cfg1 535.261.03-1", "libnvidia-ml1 535.261.03-1", "linux-headers-6.1.0-fake 6.1.140-1",
+			"nvidia-kernel-dkms 535.261.03-1", "nvidia-persistenced 535.171.04-1~deb12u1", "nvidia-smi 535.261.03-1",
+		}, c.extra...)
+		assert.ElementsMatch(t, want, names)
+
+		node, err := spec.Node("w1")
+		require.NoError(t, err)
+		s := &subject{spec: spec, node: node, facts: f, seen: &facts{sections: map[string]answer{phaseDriver: a}}}
+		room := func() int64 {
+			for _, d := range s.demands() {
+				if d.path == stateDir {
+					return d.bytes
+				}
+			}
+			return 0
+		}
+		with := room()
+		s.seen.sections[phaseDriver] = answer{}
+		s.facts.PCIGPUs = nil
+		assert.Equal(t, size, with-room())
+	}
 }
 
 // TestBringingPackagesMayBeCutOffAnywhere does it at each command of the run, and inside of what apt and dpkg do.

@@ -123,9 +123,7 @@ func Add(ctx context.Context, o Addition) (*Report, error) {
 		stocks[system] = append(stocks[system], item{f.Package, a})
 		r.Changes = append(r.Changes, c)
 	}
-	if err := r.tell(b, slices.SortedFunc(maps.Values(there), byPath), stocks); err != nil {
-		return nil, err
-	}
+	r.tell(b, slices.SortedFunc(maps.Values(there), byPath), stocks)
 	if o.DryRun || len(add) == 0 {
 		return r, nil
 	}
@@ -312,9 +310,7 @@ func Remove(o Removal) (*Report, error) {
 			return nil, hint.Errorf("see what there is: paictl bundle list "+b.Dir()+" --kind "+bundle.KindDriver, "the bundle has no driver package %s%s", name, strings.TrimSuffix(" for "+o.System, " for "))
 		}
 	}
-	if err := r.tell(b, stay, nil); err != nil {
-		return nil, err
-	}
+	r.tell(b, stay, nil)
 	if o.DryRun || len(r.Changes) == 0 {
 		return r, nil
 	}
@@ -338,7 +334,7 @@ func (o Removal) means(a bundle.Artifact, used map[string]bool) bool {
 
 // tell says which drivers the packages make. fresh are those that aren't in the bundle yet. A file that is damaged, which
 // may be about to go, is left out.
-func (r *Report) tell(b *bundle.Bundle, list []bundle.Artifact, fresh map[string][]item) error {
+func (r *Report) tell(b *bundle.Bundle, list []bundle.Artifact, fresh map[string][]item) {
 	known, items := map[string]bool{}, map[string][]item{}
 	for system, its := range fresh {
 		for _, it := range its {
@@ -378,7 +374,6 @@ func (r *Report) tell(b *bundle.Bundle, list []bundle.Artifact, fresh map[string
 		}
 		slices.Sort(r.Needs[system])
 	}
-	return nil
 }
 
 // Lines are what there is to say of the drivers, for people: those that can be installed, and what others lack.

@@ -13,6 +13,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"pault.ag/go/debian/control"
@@ -78,7 +79,7 @@ func read(in io.ReaderAt) (Package, error) {
 	if err != nil {
 		return Package{}, err
 	}
-	if !strings.HasPrefix(second.Name, "control.tar") || second.Size <= 0 || second.Size > maxControl {
+	if !slices.Contains([]string{"control.tar", "control.tar.gz", "control.tar.xz", "control.tar.zst"}, second.Name) || second.Size <= 0 || second.Size > maxControl {
 		return Package{}, errors.New("its second part is no control archive")
 	}
 	text, err := controlOf(second)
