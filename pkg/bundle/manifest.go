@@ -4,7 +4,10 @@
 // nodes get their files from it.
 package bundle
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // APIVersion and ManifestKind are what a manifest's header says.
 const (
@@ -32,10 +35,15 @@ const (
 	KindImage     = "image"      // an OCI image as a tar that "ctr images import" reads
 	KindTool      = "tool"       // an executable that runs on the operator's machine only (api-only sandbox, promtool)
 	KindChart     = "chart"      // a Helm chart as an archive, for those who install it without paictl
+	// KindDriver is a package of NVIDIA's driver or of what it needs, a .deb for the machines of one distribution. It was
+	// brought by the operator: build and fetch leave it alone.
+	KindDriver = "driver-package"
 )
 
 // Kinds are all kinds of artifacts, in the order in which a manifest lists them.
-func Kinds() []string { return []string{KindBinary, KindCNIPlugin, KindImage, KindTool, KindChart} }
+func Kinds() []string {
+	return []string{KindBinary, KindCNIPlugin, KindImage, KindTool, KindChart, KindDriver}
+}
 
 // Manifest describes a bundle.
 type Manifest struct {
@@ -69,6 +77,16 @@ type Artifact struct {
 	Packages []string `yaml:"packages,omitempty" json:"packages,omitempty"`
 	// Roles are the machine roles that need it: "master", "worker"; empty means all.
 	Roles []string `yaml:"roles,omitempty" json:"roles,omitempty"`
+	// System is the distribution that a package is for, such as debian12; only for KindDriver.
+	System string `yaml:"system,omitempty" json:"system,omitempty"`
+}
+
+// id tells an artifact from all others. There may be packages of one name in many versions, for many distributions.
+func (a Artifact) id() string {
+	if a.Kind == KindDriver {
+		return a.Kind + "/" + strings.TrimPrefix(a.Path, driverDir)
+	}
+	return a.Kind + "/" + a.Name
 }
 
 // NeededBy reports whether a machine needs the artifact: every machine does where it names
@@ -93,4 +111,12 @@ func PathOf(kind, name string) string {
 	default:
 		return "bin/" + name
 	}
+}
+
+const driverDir = "driver/"
+
+// DriverPath is where a package lies in a bundle: in a folder for its distribution, by the name that apt gives to
+// files, in which the colon of a version is escaped.
+func DriverPath(system, name, version, arch string) string {
+	return driverDir + system + "/" + name + "_" + strings.ReplaceAll(version, ":", "%3a") + "_" + arch + ".deb"
 }

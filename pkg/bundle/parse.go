@@ -54,7 +54,7 @@ func (m *Manifest) check() error {
 		if err := a.check(); err != nil {
 			errs = append(errs, fmt.Errorf("artifacts[%d] (%s): %w", i, a.Name, err))
 		}
-		if id := a.Kind + "/" + a.Name; names[id] {
+		if id := a.id(); names[id] {
 			errs = append(errs, fmt.Errorf("artifacts[%d]: %s is listed twice", i, id))
 		} else {
 			names[id] = true
@@ -79,6 +79,8 @@ func (a Artifact) check() error {
 		return fmt.Errorf("sha256 %q is not 64 hexadecimal digits", a.SHA256)
 	case a.Size < 0:
 		return fmt.Errorf("size %d is negative", a.Size)
+	case (a.Kind == KindDriver) != (a.System != ""):
+		return errors.New("a driver-package needs a system, and nothing else has one")
 	case a.Kind == KindImage && (a.Image == "" || !isSHA256(strings.TrimPrefix(a.Digest, "sha256:"))):
 		return errors.New("an image needs image and digest")
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path"
 	"runtime"
 	"strings"
 	"sync"
@@ -54,19 +55,31 @@ func (e *CorruptError) Error() string {
 }
 
 // Remedy is the command that makes the bundle whole again: a missing file is made again, the
-// others are kept.
+// others are kept. Driver packages are the operator's, who has to bring them again.
 func (e *CorruptError) Remedy() string {
-	var rm []string
+	var rm, driver []string
 	for _, b := range e.Bad {
-		if !errors.Is(b.Err, os.ErrNotExist) {
+		switch {
+		case b.Artifact.Kind == KindDriver:
+			driver = append(driver, fmt.Sprintf("paictl bundle add-driver %s --system %s --bundle %s", path.Base(b.Artifact.Path), b.Artifact.System, e.Dir))
+		case !errors.Is(b.Err, os.ErrNotExist):
 			rm = append(rm, b.Artifact.Path)
 		}
 	}
 	again := fmt.Sprintf("paictl bundle %s -o %s", e.Origin, e.Dir)
-	if len(rm) == 0 {
-		return "run: " + again
+	switch {
+	case len(driver) == len(e.Bad):
+		again = ""
+	case len(rm) > 0:
+		again = fmt.Sprintf("(cd %s && rm -f %s) && %s", e.Dir, strings.Join(rm, " "), again)
 	}
-	return fmt.Sprintf("run: (cd %s && rm -f %s) && %s", e.Dir, strings.Join(rm, " "), again)
+	if len(driver) > 0 {
+		again = strings.TrimPrefix(again+" && "+driver[0], " && ")
+	}
+	if len(driver) > 1 {
+		again += fmt.Sprintf(", and so the other driver packages (%d), from the files that you had, or take them out with: paictl bundle remove-driver", len(driver)-1)
+	}
+	return "run: " + again
 }
 
 // Verify hashes every file, several at a time, and returns a *CorruptError that lists

@@ -1,14 +1,17 @@
 package bundle
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/gofrs/flock"
 	"github.com/google/renameio/v2"
@@ -39,6 +42,8 @@ type Writer struct {
 	lock   *flock.Flock
 	state  map[string]made
 	listed []Artifact
+	// brought are the driver packages, by id: they stay, whatever else is made anew.
+	brought map[string]Artifact
 }
 
 // made is an artifact of an earlier run or of this one.
@@ -71,6 +76,10 @@ func Create(dir string, header *Manifest) (*Writer, error) {
 	if data, err := os.ReadFile(w.stateFile()); err == nil && json.Unmarshal(data, &w.state) != nil {
 		w.state = map[string]made{}
 	}
+	if err := w.takeOver(); err != nil {
+		_ = w.Close()
+		return nil, err
+	}
 	return w, nil
 }
 
@@ -81,6 +90,116 @@ func (w *Writer) Dir() string { return w.dir }
 func (w *Writer) Work(elem ...string) string {
 	return filepath.Join(append([]string{w.dir, workDir}, elem...)...)
 }
+
+// takeOver finds the driver packages. The manifest says which there are; while a build has taken it away, the state does.
+// What the state knows beyond a manifest was left by a change that was cut off, and goes.
+func (w *Writer) takeOver() error {
+	w.brought = map[string]Artifact{}
+	file := filepath.Join(w.dir, ManifestFile)
+	data, err := os.ReadFile(file)
+	var m *Manifest
+	if err == nil {
+		m, err = parseManifest(file, data)
+	}
+	if err != nil {
+		for id, s := range w.state {
+			if s.Artifact.Kind == KindDriver {
+				w.brought[id] = s.Artifact
+			}
+		}
+		return nil // one that can't be read is written anew
+	}
+	changed := false
+	for _, a := range m.Artifacts {
+		if a.Kind != KindDriver {
+			continue
+		}
+		w.brought[a.id()] = a
+		if s, ok := w.state[a.id()]; !ok || s.Artifact.SHA256 != a.SHA256 {
+			changed = true
+			w.state[a.id()] = made{Artifact: a}
+		}
+	}
+	for id, s := range w.state {
+		if _, ok := w.brought[id]; ok || s.Artifact.Kind != KindDriver {
+			continue
+		}
+		changed = true
+		delete(w.state, id)
+		if err := w.remove(s.Artifact); err != nil {
+			return fmt.Errorf("clean bundle: %w", err)
+		}
+	}
+	if !changed {
+		return nil
+	}
+	return w.saveState()
+}
+
+// remove deletes an artifact's file, where it is there. The state, too, is a file, which others may have written.
+func (w *Writer) remove(a Artifact) error {
+	if !filepath.IsLocal(filepath.FromSlash(a.Path)) {
+		return fmt.Errorf("path %q leaves the bundle's folder", a.Path)
+	}
+	err := os.Remove(filepath.Join(w.dir, filepath.FromSlash(a.Path)))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// Edit opens a finished bundle to bring driver packages into it, or to take some out. All else stays, and until Commit
+// the manifest does, too.
+func Edit(dir string) (*Writer, *Bundle, error) {
+	if _, err := Open(dir); err != nil { // before a folder is made that is none
+		return nil, nil, err
+	}
+	header := &Manifest{}
+	w, err := Create(dir, header)
+	if err != nil {
+		return nil, nil, err
+	}
+	b, err := Open(dir) // another one may have written it meanwhile
+	if err != nil {
+		_ = w.Close()
+		return nil, nil, err
+	}
+	*header = b.manifest
+	for _, a := range b.manifest.Artifacts {
+		if a.Kind != KindDriver {
+			w.listed = append(w.listed, a)
+		}
+	}
+	return w, b, nil
+}
+
+// Bring moves a driver package to its place and remembers it. A file that is in its place already is replaced.
+func (w *Writer) Bring(a Artifact, file string) error {
+	fi, err := os.Stat(file)
+	if err != nil {
+		return fmt.Errorf("add %s: %w", a.Name, err)
+	}
+	// Remembered first: cut off before Commit, the file is found again, and goes.
+	w.state[a.id()] = made{Artifact: a, MTime: fi.ModTime().UnixNano()}
+	if err := w.saveState(); err != nil {
+		return err
+	}
+	dst := filepath.Join(w.dir, filepath.FromSlash(a.Path))
+	if err := os.MkdirAll(filepath.Dir(dst), 0o755); err != nil {
+		return fmt.Errorf("add %s: %w", a.Name, err)
+	}
+	if err := os.Chmod(file, 0o644); err != nil {
+		return fmt.Errorf("add %s: %w", a.Name, err)
+	}
+	if err := os.Rename(file, dst); err != nil {
+		return fmt.Errorf("add %s: %w", a.Name, err)
+	}
+	w.brought[a.id()] = a
+	return nil
+}
+
+// Drop takes a driver package out; its file goes with Commit.
+func (w *Writer) Drop(a Artifact) { delete(w.brought, a.id()) }
 
 func (w *Writer) stateFile() string { return w.Work("state.json") }
 
@@ -152,17 +271,17 @@ func (w *Writer) saveState() error {
 	return nil
 }
 
-// Commit removes files that no longer belong to the bundle, writes the manifest with what
-// was kept and added, in order of kind and name, and opens the result.
+// Commit writes the manifest with what was kept, added and brought, in order of kind and name, removes files that no
+// longer belong to the bundle, and opens the result.
 func (w *Writer) Commit() (*Bundle, error) {
 	m := *w.header
 	m.APIVersion, m.Kind, m.Artifacts = APIVersion, ManifestKind, slices.Clone(w.listed)
+	for _, a := range w.brought {
+		m.Artifacts = append(m.Artifacts, a)
+	}
 	slices.SortStableFunc(m.Artifacts, byKindThenName)
 	if err := m.check(); err != nil {
 		return nil, fmt.Errorf("write manifest: %w", err)
-	}
-	if err := w.prune(m.Artifacts); err != nil {
-		return nil, fmt.Errorf("clean bundle: %w", err)
 	}
 	data, err := yaml.Marshal(m)
 	if err != nil {
@@ -174,6 +293,9 @@ func (w *Writer) Commit() (*Bundle, error) {
 			return nil, fmt.Errorf("write manifest: %w", err)
 		}
 	}
+	if err := w.prune(m.Artifacts); err != nil {
+		return nil, fmt.Errorf("clean bundle: %w", err)
+	}
 	return Open(w.dir)
 }
 
@@ -181,17 +303,14 @@ func byKindThenName(a, b Artifact) int {
 	if d := slices.Index(Kinds(), a.Kind) - slices.Index(Kinds(), b.Kind); d != 0 {
 		return d
 	}
-	if a.Name < b.Name {
-		return -1
-	}
-	return 1
+	return cmp.Or(strings.Compare(a.System, b.System), strings.Compare(a.Name, b.Name), strings.Compare(a.Path, b.Path))
 }
 
 // prune deletes files of earlier manifests, only those that this Writer's state knows.
 func (w *Writer) prune(keep []Artifact) error {
 	want := map[string]bool{}
 	for _, a := range keep {
-		want[a.Kind+"/"+a.Name] = true
+		want[a.id()] = true
 	}
 	stale := false
 	for id, m := range w.state {
@@ -200,9 +319,12 @@ func (w *Writer) prune(keep []Artifact) error {
 		}
 		stale = true
 		delete(w.state, id)
-		err := os.Remove(filepath.Join(w.dir, filepath.FromSlash(m.Artifact.Path)))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := w.remove(m.Artifact); err != nil {
 			return err
+		}
+		if m.Artifact.Kind == KindDriver {
+			// A distribution's folder goes with its last package; where something is left in it, it stays.
+			_ = os.Remove(filepath.Join(w.dir, filepath.FromSlash(path.Dir(m.Artifact.Path))))
 		}
 	}
 	if !stale {

@@ -1,13 +1,17 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
 	_ "embed"
 	"fmt"
+	"io"
+	"path"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/openpai/paictl/pkg/bundle/driver"
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/gpudriver"
 	"github.com/openpai/paictl/pkg/layout"
@@ -34,6 +38,9 @@ const (
 	holdTarget       = "packages of the driver"
 	nouveauTarget    = "module nouveau"
 	actionUndo       = "undo"
+	broughtTarget    = "packages that were brought for the driver"
+	// driverRepository is where a bundle's packages lie on a machine until the driver is in place.
+	driverRepository = stateDir + "/driver-repository"
 )
 
 //go:embed scripts/driver_detect.sh
@@ -85,12 +92,16 @@ func (*nvidiaDriver) units(fabricManager bool) resources {
 func (p *nvidiaDriver) detect(n *Node) (string, error) {
 	d := p.spec.driver()
 	if !p.wanted(n) {
-		return "if [ -e \"$S/driver-change\" ]; then printf 'pending\\tyes\\n'; fi\n", nil
+		return "if [ -e \"$S/driver-change\" ]; then printf 'pending\\tyes\\n'; fi\n" +
+			"if [ -d \"$S/driver-repository\" ]; then printf 'brought\\tyes\\n'; fi\n", nil
 	}
 	body := repairScript + driverDetectScript + p.spec.aptProxy()
 	if d.Policy == config.GPUDriverInstall {
 		// Only where the driver is, or will be, ours do these count.
 		body += p.files().detect() + p.units(true).detect()
+	}
+	if d.Source == config.GPUSourceBundle {
+		body += "OFFLINE=1\n"
 	}
 	return body + fmt.Sprintf("d_driver %s %s %s %s\n", quote(d.Policy), quote(d.Version), quote(d.Module), quoteAll(gpudriver.Names(d.Source))), nil
 }
@@ -99,6 +110,45 @@ func (p *nvidiaDriver) detect(n *Node) (string, error) {
 func (p *nvidiaDriver) want() gpudriver.Want {
 	d := p.spec.driver()
 	return gpudriver.Want{Version: d.Version, Module: d.Module, Source: d.Source}
+}
+
+// bundled reports whether the bundle has the packages.
+func (p *nvidiaDriver) bundled() bool {
+	return p.spec.Bundle != nil && p.spec.driver().Source == config.GPUSourceBundle
+}
+
+// brings are the bundle's packages that the change of a driver takes. What the machine has now may have to be put back:
+// of what paictl has installed the files are there.
+func (p *nvidiaDriver) brings(s *driverState) (driver.Choice, error) {
+	if !p.bundled() || s == nil || s.refused() || len(s.missing()) == 0 {
+		return driver.Choice{}, nil
+	}
+	stock, err := driver.Open(p.spec.Bundle, s.machine.System)
+	if err != nil {
+		return driver.Choice{}, err
+	}
+	var old map[string]string
+	if !s.ours {
+		old = s.machine.Installed
+	}
+	return stock.Choose(s.plan.Release, s.plan.Packages, old), nil
+}
+
+// bring uploads them, with an index for apt.
+func (p *nvidiaDriver) bring(ctx context.Context, r *run, n *Node, s *driverState) error {
+	c, err := p.brings(s)
+	if err != nil {
+		return err
+	}
+	index := c.Index()
+	files := []ssh.File{{
+		Path: path.Join(driverRepository, "Packages"), Mode: 0o600, SHA256: hash(index), Size: int64(len(index)),
+		Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(index)), nil },
+	}}
+	for _, a := range c.Artifacts() {
+		files = append(files, r.uploadFile(path.Join(driverRepository, path.Base(a.Path)), a))
+	}
+	return r.upload(ctx, n, phaseDriver, files)
 }
 
 // driverMachine is what a machine answered, as the decision wants it.
@@ -154,6 +204,9 @@ func (p *nvidiaDriver) look(f layout.Facts, a answer) *driverState {
 	}
 	_, ours := a.row("ours")
 	s := &driverState{machine: driverMachine(f, a), answer: a, ours: ours}
+	if p.bundled() {
+		s.machine.Bring(driver.Versions(p.spec.Bundle, s.machine.System))
+	}
 	if p.spec.driver().Policy == config.GPUDriverInstall {
 		s.plan, s.findings = gpudriver.Decide(s.machine, p.want())
 	} else {
@@ -216,6 +269,9 @@ func (p *nvidiaDriver) changes(s *driverState) []Change {
 	var out []Change
 	_, pending := s.answer.row("pending")
 	missing := s.missing()
+	if _, brought := s.answer.row("brought"); brought && len(missing) == 0 {
+		out = append(out, Change{Action: "delete", Target: broughtTarget})
+	}
 	if broken := s.answer.all("broken"); len(broken) > 0 && (pending || len(missing) > 0) {
 		out = append(out, Change{Action: "repair", Target: unfinishedTarget, Detail: "dpkg --configure -a: " + firstFields(broken)})
 	}
@@ -245,11 +301,14 @@ func (p *nvidiaDriver) changes(s *driverState) []Change {
 }
 
 // undoing is what is left to do where no driver is to be installed.
-func undoing(a answer) []Change {
-	if _, pending := a.row("pending"); pending {
-		return []Change{{Action: actionUndo, Target: cutOffTarget, Detail: "the configuration asks for none"}}
+func undoing(a answer) (out []Change) {
+	if _, brought := a.row("brought"); brought {
+		out = append(out, Change{Action: "delete", Target: broughtTarget})
 	}
-	return nil
+	if _, pending := a.row("pending"); pending {
+		out = append(out, Change{Action: actionUndo, Target: cutOffTarget, Detail: "the configuration asks for none"})
+	}
+	return out
 }
 
 // action names what is done to the driver's release.
@@ -299,6 +358,11 @@ func (p *nvidiaDriver) apply(ctx context.Context, r *run, n *Node, cs []Change) 
 	if s == nil || !p.wanted(n) {
 		s = &driverState{}
 	}
+	if p.bundled() && slices.ContainsFunc(cs, func(c Change) bool { return c.Target == driverTarget }) {
+		if err := p.bring(ctx, r, n, s); err != nil {
+			return err
+		}
+	}
 	_, err = r.exec(ctx, n, ssh.Script{
 		Name: phaseDriver + "/apply", Mutates: true, Timeout: max(r.opts.StepTimeout, driverTimeout),
 		Body: applyProgram(r.id, phaseDriver, p.script(s, cs)),
@@ -316,7 +380,7 @@ func (p *nvidiaDriver) script(s *driverState, cs []Change) string {
 	var b strings.Builder
 	b.WriteString(repairScript + driverDetectScript + driverScript + p.spec.aptProxy())
 	fmt.Fprintf(&b, "RELEASE=%s\n", quote(s.plan.Release))
-	if slices.ContainsFunc(cs, func(c Change) bool { return c.Action == actionUndo }) {
+	if s.plan.Release == "" { // none is wanted
 		b.WriteString("p_driver_undo\n")
 		return b.String()
 	}
@@ -329,6 +393,9 @@ func (p *nvidiaDriver) script(s *driverState, cs []Change) string {
 		for _, x := range s.plan.Packages {
 			specs = append(specs, strings.TrimSuffix(x.Name+"="+x.Version, "="))
 		}
+		if p.bundled() {
+			b.WriteString("p_driver_brought\n")
+		}
 		fmt.Fprintf(&b, "p_driver_packages %s\n", quoteAll(specs))
 	}
 	if todo[holdTarget] {
@@ -340,7 +407,7 @@ func (p *nvidiaDriver) script(s *driverState, cs []Change) string {
 	if todo[moduleTarget] {
 		b.WriteString("p_driver_load\n")
 	}
-	if todo[driverTarget] || todo[moduleTarget] || todo[cutOffTarget] {
+	if todo[driverTarget] || todo[moduleTarget] || todo[cutOffTarget] || todo[broughtTarget] {
 		b.WriteString("p_driver_finish\n")
 	}
 	b.WriteString(p.units(s.machine.NVSwitches > 0).script(cs))

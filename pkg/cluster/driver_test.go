@@ -11,6 +11,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/openpai/paictl/pkg/bundle"
+	"github.com/openpai/paictl/pkg/bundle/bundletest"
+	"github.com/openpai/paictl/pkg/bundle/driver"
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/layout"
 	"github.com/openpai/paictl/pkg/ssh"
@@ -470,4 +473,192 @@ func TestWithTheRepositoryAwayNoPackageChanges(t *testing.T) {
 	h.remove("/.fake/fail/repository")
 	require.NoError(t, l.driverUp().err)
 	assert.Equal(t, wholeDriver, h.packages())
+}
+
+// bundled puts packages into the lab's bundle, of which the worker's driver is to come, and takes the network away.
+func (l *lab) bundled(h *fakeHost, releases ...string) {
+	l.t.Helper()
+	dir := l.t.TempDir()
+	for _, r := range releases {
+		for _, name := range []string{"nvidia-kernel-dkms", "nvidia-smi", "libnvidia-cfg1", "libnvidia-ml1", "libcuda1"} {
+			var more []string
+			if name == "nvidia-smi" {
+				more = []string{"Depends: libnvidia-cfg1 (= " + r + "-1)"}
+			}
+			bundletest.Deb(l.t, dir, name, r+"-1", "amd64", more...)
+		}
+	}
+	bundletest.Deb(l.t, dir, "nvidia-persistenced", "535.171.04-1~deb12u1", "amd64")
+	bundletest.Deb(l.t, dir, "linux-headers-6.1.0-fake", "6.1.140-1", "amd64")
+	_, err := driver.Add(l.t.Context(), driver.Addition{Bundle: l.bundle.Dir(), Paths: []string{dir}, System: "debian12"})
+	require.NoError(l.t, err)
+	_, err = driver.Add(l.t.Context(), driver.Addition{Bundle: l.bundle.Dir(), Paths: []string{dir}, System: "debian13"})
+	require.NoError(l.t, err)
+	l.bundle, err = bundle.Open(l.bundle.Dir())
+	require.NoError(l.t, err)
+	// What apt remembers from days with a network: one package that the bundle lacks, in its cache, and a driver that
+	// isn't to be had any more.
+	h.write("/.fake/repository", "nvidia-modprobe 535.161.07-1~deb12u1\nnvidia-smi 535.274.02-1\nlibnvidia-ml1 535.274.02-1\nlibcuda1 535.274.02-1\nnvidia-kernel-dkms 535.274.02-1\n")
+	h.write("/var/cache/apt/archives/nvidia-modprobe_535.161.07-1~deb12u1_amd64.deb", "its files\n")
+	h.write("/.fake/fail/repository", "")
+	h.write("/var/lib/apt/lists/deb.example.org_Packages", "")
+	h.write("/etc/apt/sources.list.d/debian.sources", "")
+	l.driver(config.GPUDriver{Policy: config.GPUDriverInstall, Source: config.GPUSourceBundle})
+}
+
+// folder is the folder on a machine into which packages are brought.
+func (h *fakeHost) folder() string { return h.root + driverRepository }
+
+func TestADriverIsInstalledFromTheBundleWithoutANetwork(t *testing.T) {
+	l, h := gpuLab(t)
+	l.bundled(h, "535.261.03", "535.247.01")
+	l.forgetCalls()
+	o := l.driverUp()
+	require.NoError(t, o.err, "%s", l.story(o))
+	assert.Equal(t, wholeDriver, h.packages())
+	assert.Contains(t, h.loaded(), "535.261.03")
+	assert.Contains(t, h.calls(), "apt-get update of paictl-driver.list")
+	assert.NoDirExists(t, h.folder())
+	assert.FileExists(t, h.root+"/var/lib/apt/lists/deb.example.org_Packages", "a link to it went, not the list")
+	assert.FileExists(t, h.root+"/etc/apt/sources.list.d/debian.sources")
+	for _, e := range o.events {
+		if e.Kind == EventProgress && e.Phase == phaseDriver {
+			assert.Less(t, e.Total, int64(20_000), "one release, of one distribution")
+		}
+	}
+	o = l.driverUp()
+	require.NoError(t, o.err)
+	assert.Empty(t, o.changes)
+
+	l.driver(config.GPUDriver{Policy: config.GPUDriverInstall, Source: config.GPUSourceBundle, Version: "535.247.01"})
+	o = l.driverUp()
+	require.NoError(t, o.err, "%s", l.story(o))
+	assert.Contains(t, actions(o.changes), "downgrade "+driverTarget)
+	assert.Contains(t, h.loaded(), "535.247.01")
+	assert.NoDirExists(t, h.folder())
+	assert.NotContains(t, h.calls(), "apt-get update", "of the machine's sources none is asked, even if apt remembers no such release")
+	require.NoError(t, l.down(t.Context(), false).err)
+	assert.Empty(t, h.packages())
+}
+
+func TestABundleWithoutTheDriverSaysWhatToAdd(t *testing.T) {
+	l, h := gpuLab(t)
+	l.bundled(h, "535.261.03")
+	l.driver(config.GPUDriver{Policy: config.GPUDriverInstall, Source: config.GPUSourceBundle, Version: "535.274.02"})
+	o := l.driverUp()
+	assert.ErrorAs(t, o.err, new(*PreflightError))
+	assert.Contains(t, l.story(o), "neither the bundle nor apt on the machine has packages of the driver 535.274.02")
+	assert.Contains(t, l.story(o), "paictl bundle add-driver DIR --system debian12")
+
+	// What the driver's packages need and no one has, apt finds out, before anything changes.
+	_, err := driver.Remove(driver.Removal{Bundle: l.bundle.Dir(), Names: []string{"libnvidia-cfg1"}})
+	require.NoError(t, err)
+	l.bundle, err = bundle.Open(l.bundle.Dir())
+	require.NoError(t, err)
+	l.driver(config.GPUDriver{Policy: config.GPUDriverInstall, Source: config.GPUSourceBundle})
+	o = l.driverUp()
+	require.Error(t, o.err)
+	assert.Contains(t, l.story(o), "apt can't install the driver from the bundle and from what it knows: E: Version '535.261.03-1' for 'libnvidia-cfg1' was not found")
+	assert.Contains(t, l.story(o), "add what is missing with paictl bundle add-driver")
+	assert.Empty(t, h.packages())
+	assert.DirExists(t, h.folder(), "a second try sends nothing again")
+
+	l.driver(config.GPUDriver{})
+	o = l.driverUp()
+	require.NoError(t, o.err, "%s", l.story(o))
+	assert.Equal(t, []string{"delete " + broughtTarget}, actions(o.changes))
+	assert.NoDirExists(t, h.folder())
+}
+
+func TestWhatIsBroughtNeedsRoomAndHasWhatMayHaveToBePutBack(t *testing.T) {
+	l, h := gpuLab(t)
+	l.bundled(h, "535.261.03", "535.247.01")
+	f := layout.Facts{OSID: "debian", OSVersion: "12", Kernel: "6.1.0-fake", Arch: "amd64", PCIGPUs: []layout.PCIDevice{{Vendor: "10de", Device: "2330"}}}
+	const nothing = "gpus\t1\napt\tyes\ncandidate\tnvidia-modprobe\t535.161.07-1~deb12u1\n"
+	const others = nothing + "package\tlibcuda1\t535.247.01-1\tii \n"
+	for _, c := range []struct {
+		answer string
+		extra  []string
+	}{{nothing, nil}, {others, []string{"libcuda1 535.247.01-1"}}, {others + "ours\tlibcuda1\tcreated\n", nil}} {
+		a, err := parseAnswer([]byte(c.answer))
+		require.NoError(t, err)
+		spec := l.spec()
+		p := &nvidiaDriver{spec: spec}
+		brought, err := p.brings(p.look(f, a))
+		require.NoError(t, err)
+		var names []string
+		var size int64
+		for _, x := range brought.Artifacts() {
+			names, size = append(names, x.Name+" "+x.Version), size+x.Size
+		}
+		want := append([]string{
+			"libcuda1 535.261.03-1", "libnvidia-cfg1 535.261.03-1", "libnvidia-ml1 535.261.03-1", "linux-headers-6.1.0-fake 6.1.140-1",
+			"nvidia-kernel-dkms 535.261.03-1", "nvidia-persistenced 535.171.04-1~deb12u1", "nvidia-smi 535.261.03-1",
+		}, c.extra...)
+		assert.ElementsMatch(t, want, names)
+
+		node, err := spec.Node("w1")
+		require.NoError(t, err)
+		s := &subject{spec: spec, node: node, facts: f, seen: &facts{sections: map[string]answer{phaseDriver: a}}}
+		room := func() int64 {
+			for _, d := range s.demands() {
+				if d.path == stateDir {
+					return d.bytes
+				}
+			}
+			return 0
+		}
+		with := room()
+		s.seen.sections[phaseDriver] = answer{}
+		s.facts.PCIGPUs = nil
+		assert.Equal(t, size, with-room())
+	}
+}
+
+// TestBringingPackagesMayBeCutOffAnywhere does it at each command of the run, and inside of what apt and dpkg do.
+func TestBringingPackagesMayBeCutOffAnywhere(t *testing.T) {
+	clean, h := gpuLab(t)
+	clean.bundled(h, "535.261.03")
+	clean.crash.Store(&crash{lab: clean, breaks: 1 << 30})
+	clean.commands.Store(0)
+	require.NoError(t, clean.driverUp().err)
+	commands, points := int(clean.commands.Load()), clean.crash.Load().hits()
+	clean.crash.Store(nil)
+	t.Logf("%d commands, %d points", commands, points)
+	waiting := 0 // cuts between the upload and the installation
+	cut := func(c *crash) {
+		l, h := gpuLab(t)
+		l.bundled(h, "535.261.03")
+		c.lab = l
+		l.crash.Store(c)
+		l.commands.Store(0)
+		l.driverUp()
+		c.now()
+		l.crash.Store(nil)
+		l.rest()
+		there := len(h.packages()) == 0 && h.read(driverRepository+"/nvidia-smi_535.261.03-1_amd64.deb") != ""
+		o := l.driverUp()
+		require.NoError(t, o.err, "%+v: %s", c, l.story(o))
+		if there {
+			waiting++
+			for _, e := range o.events {
+				assert.NotEqual(t, EventProgress, e.Kind, "nothing is sent again")
+			}
+		}
+		o = l.driverUp()
+		require.NoError(t, o.err)
+		assert.Empty(t, o.changes)
+		assert.Equal(t, wholeDriver, h.packages(), "command %d %s, point %d", c.at, c.when, c.breaks)
+		assert.NoDirExists(t, h.folder())
+		assert.NoFileExists(t, h.root+stateDir+"/driver-change")
+	}
+	for k := 1; k <= commands; k++ {
+		for _, m := range []moment{beforeCommand, duringCommand, afterCommand} {
+			cut(&crash{at: k, when: m})
+		}
+	}
+	for k := 1; k <= points; k += 7 {
+		cut(&crash{breaks: k})
+	}
+	assert.NotZero(t, waiting)
 }

@@ -53,11 +53,19 @@ func (s *subject) demands() []space {
 	images := sum(bundle.KindImage, func(a bundle.Artifact) bool {
 		return (&images{spec: s.spec}).present(imported, a)
 	})
+	var driver int64
+	if p := (&nvidiaDriver{spec: s.spec}); p.applies(s.node) {
+		// What can't be read is told where it is used.
+		c, _ := p.brings(p.look(s.facts, s.seen.sections[phaseDriver]))
+		for _, a := range c.Artifacts() {
+			driver += a.Size
+		}
+	}
 	// Uploads wait in paictl's folder; a program is there twice until it is moved.
 	return append(out,
 		space{binDir, sum(bundle.KindBinary, byHash)},
 		space{cniBinDir, sum(bundle.KindCNIPlugin, byHash)},
-		space{stateDir, sum(bundle.KindBinary, byHash)},
+		space{stateDir, sum(bundle.KindBinary, byHash) + driver},
 		space{"/var/lib/containerd", unpacked * images},
 	)
 }

@@ -108,7 +108,7 @@ func Decide(m Machine, w Want) (Plan, []Finding) {
 	if f != nil {
 		return Plan{}, []Finding{*f}
 	}
-	return plan, m.obstacles(&plan, kernels)
+	return plan, m.obstacles(&plan, kernels, w.Source)
 }
 
 // fits reports whether the driver that works already is what is wanted: the newest isn't sought where no version is
@@ -241,7 +241,11 @@ func (m Machine) choose(generations []Generation, w Want) (Plan, string, *Findin
 		return Plan{}, "", &Finding{ID: "not-in-repository", Message: fmt.Sprintf("paictl knows no packages of %s for this machine on %s from source: %s%s", what, m.System, w.Source, m.switches()),
 			Remedy: "write another gpu-driver.source, nvidia or bundle, or another version"}
 	}
-	return Plan{}, "", &Finding{ID: "not-in-repository", Message: fmt.Sprintf("apt on the machine has no packages of %s: %s", what, missing), Remedy: where(w.Source, m.System)}
+	who := "apt on the machine has no packages of"
+	if w.Source == SourceBundle {
+		who = "neither the bundle nor apt on the machine has packages of"
+	}
+	return Plan{}, "", &Finding{ID: "not-in-repository", Message: fmt.Sprintf("%s %s: %s", who, what, missing), Remedy: where(w.Source, m.System)}
 }
 
 func (m Machine) switches() string {
@@ -255,7 +259,7 @@ func (m Machine) switches() string {
 func where(source, system string) string {
 	switch {
 	case source == SourceBundle:
-		return "add the packages with: paictl bundle add-driver DIR"
+		return "add the packages with: paictl bundle add-driver DIR --system " + system
 	case source == SourceNVIDIA:
 		return "make NVIDIA's repository known to apt on the machine (its package cuda-keyring does), or write another version under gpu-driver"
 	case strings.HasPrefix(system, "debian"):
@@ -342,10 +346,10 @@ func (m Machine) exactly(names []string, release string) (out []Package, lacks s
 
 // obstacles are what would break an installation, found before anything is touched. Where headers are to be
 // installed, it adds them to the plan.
-func (m Machine) obstacles(p *Plan, kernels string) []Finding {
+func (m Machine) obstacles(p *Plan, kernels, source string) []Finding {
 	var out []Finding
 	if !p.Signed {
-		out = append(out, m.building(p, kernels)...)
+		out = append(out, m.building(p, kernels, source)...)
 	}
 	if m.Nouveau && len(m.Displays) > 0 {
 		out = append(out, Finding{ID: "nouveau", Message: "the kernel's own driver nouveau is in use by " + strings.Join(m.Displays, ", "),
@@ -359,13 +363,16 @@ func (m Machine) obstacles(p *Plan, kernels string) []Finding {
 }
 
 // building is what a module needs that DKMS builds on the machine.
-func (m Machine) building(p *Plan, kernels string) []Finding {
+func (m Machine) building(p *Plan, kernels, source string) []Finding {
 	var out []Finding
 	name := strings.ReplaceAll(headers, "%k", m.Kernel)
 	switch {
 	case m.Headers:
 	case m.has(name):
 		p.Packages = append(p.Packages, Package{Name: name})
+	case source == SourceBundle:
+		out = append(out, Finding{ID: "headers", Message: "the kernel module is built on the machine, and the headers of its running kernel are not to be had: " + name,
+			Remedy: "add the package, and those that it depends on, with: paictl bundle add-driver DIR --system " + m.System})
 	default:
 		out = append(out, Finding{ID: "headers", Message: "the kernel module is built on the machine, and the headers of its running kernel are not to be had: " + name,
 			Remedy: "boot the distribution's current kernel, whose headers its repository has, or install the headers"})

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -41,9 +42,9 @@ func (d *driverHost) wants(settings string) {
 }
 
 // phase runs the driver's phase alone.
-func (d *driverHost) phase(code int) (summary, string) {
+func (d *driverHost) phase(code int, more ...string) (summary, string) {
 	d.t.Helper()
-	r := run(d.t, "cluster", "up", "-p", d.cluster, "-o", "json", "--phases", "nvidia-driver")
+	r := run(d.t, append([]string{"cluster", "up", "-p", d.cluster, "-o", "json", "--phases", "nvidia-driver"}, more...)...)
 	require.Equal(d.t, code, r.code, "%s", r)
 	return lastSummary(d.t, r.stdout), r.stdout + r.stderr
 }
@@ -255,4 +256,63 @@ func TestDriverFromDebian(t *testing.T) {
 	ok(t, "cluster", "down", "-p", d.cluster, "--yes")
 	assert.Equal(t, before, d.packages())
 	assert.Empty(t, d.on(d.host, "dpkg --audit; ls /etc/nvidia /usr/lib/nvidia 2>/dev/null || true; find /etc/modprobe.d -name '*nvidia*'"))
+}
+
+// TestDriverFromTheBundle installs a driver on a machine that reaches no repository, from packages that were put into a bundle.
+func TestDriverFromTheBundle(t *testing.T) {
+	d := newDriverHost(t, "e2eair", "driver-repository.sh")
+	own, debs := filepath.Join(d.dir, "bundle"), filepath.Join(d.dir, "debs")
+	manifest := read(t, filepath.Join(bundle, "manifest.yaml"))
+	// Of the bundle only the manifest is written anew, under another inode.
+	out, err := exec.CommandContext(t.Context(), "cp", "-al", bundle, own).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.NoError(t, os.RemoveAll(filepath.Join(own, ".work")))
+	require.NoError(t, os.Mkdir(debs, 0o755))
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", "base64 -d | tar -x -C "+debs)
+	cmd.Stdin = strings.NewReader(d.on(d.host, "tar -c -C /srv/nvidia . | base64"))
+	out, err = cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	// No one listens there.
+	d.on(d.host, "rm -r /srv/nvidia /etc/apt/sources.list.d/nvidia.list; echo 'deb http://127.0.0.1:9/debian bookworm main' >/etc/apt/sources.list.d/away.list")
+	before, lists := d.packages(), d.on(d.host, "find /var/lib/apt/lists /etc/apt | sort")
+	from := []string{"--bundle", own}
+	whole := func(release string) string { return release + "\n" + release + "-1 hi" }
+
+	d.wants("{policy: install, source: bundle, version: 570.133.20}")
+	_, said := d.phase(4, from...)
+	assert.Contains(t, said, "paictl bundle add-driver DIR --system debian12")
+
+	r := run(t, "bundle", "add-driver", debs, "--bundle", own)
+	assert.NotZero(t, r.code)
+	assert.Contains(t, r.stderr, "--system")
+	r = run(t, "bundle", "add-driver", debs, "--bundle", own, "--system", "debian12")
+	require.Zero(t, r.code, "%s", r)
+	assert.Contains(t, r.stderr, "debian12: the driver 570.133.20 (nvidia) can be installed, with the open module, also on machines with NVSwitches")
+	r = run(t, "bundle", "add-driver", debs, "--bundle", own, "--system", "debian12")
+	assert.Contains(t, r.stderr, "nothing to do")
+
+	_, said = d.phase(0, from...)
+	assert.Equal(t, whole("570.133.20"), d.driver(), said)
+	assert.Equal(t, "active\nactive", d.on(d.host, "systemctl is-active nvidia-persistenced nvidia-fabricmanager"))
+	assert.Equal(t, lists, d.on(d.host, "find /var/lib/apt/lists /etc/apt | sort"), "apt has no source and no list more")
+	assert.Empty(t, d.on(d.host, "ls -d /var/lib/paictl/driver-repository 2>/dev/null || true"))
+	s, _ := d.phase(0, from...)
+	assert.Zero(t, s.Changes)
+
+	d.wants("{policy: install, source: bundle, version: '580'}")
+	d.on(d.host, "touch /fake/broken-580.65.06")
+	s, _ = d.phase(1, from...)
+	require.Len(t, s.Failed, 1)
+	assert.Contains(t, s.Failed[0].Error, "the driver 580.65.06 can't be installed: dpkg: error processing package libcuda1")
+	assert.Contains(t, s.Failed[0].Error, "what was there before is back")
+	assert.Equal(t, whole("570.133.20"), d.driver())
+	d.on(d.host, "rm /fake/broken-580.65.06")
+	d.phase(0, from...)
+	assert.Equal(t, whole("580.65.06"), d.driver())
+	assert.Equal(t, lists, d.on(d.host, "find /var/lib/apt/lists /etc/apt | sort"))
+
+	ok(t, "cluster", "down", "-p", d.cluster, "--yes")
+	assert.Equal(t, before, d.packages())
+	assert.Empty(t, d.on(d.host, "dpkg --audit; ls -d /var/lib/paictl /etc/modprobe.d/paictl-nvidia.conf 2>/dev/null || true; find /etc/systemd -name '*nvidia*'"))
+	assert.Equal(t, manifest, read(t, filepath.Join(bundle, "manifest.yaml")), "the bundle of the tests is as it was")
 }

@@ -8,6 +8,9 @@ driver_apt() {
 	DEBIAN_FRONTEND=noninteractive
 	NEEDRESTART_SUSPEND=1
 	export DEBIAN_FRONTEND NEEDRESTART_SUSPEND
+	if [ -n "$repository" ]; then
+		set -- -o Dir::State::lists="$repository/lists" -o Dir::Etc::sourceparts="$repository/sources" -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache= "$@"
+	fi
 	apt -q -o DPkg::Lock::Timeout=120 -o Acquire::Retries=2 -o APT::Sandbox::User=root -o Dpkg::Use-Pty=0 \
 		-o Dpkg::Options::=--force-confdef -o Dpkg::Options::=--force-confold "$@" </dev/null
 }
@@ -31,6 +34,28 @@ why() {
 }
 
 archive=$S/packages
+# repository is the folder of packages that were brought, where there are some.
+repository=
+
+# p_driver_brought: from here on apt knows the packages in $S/driver-repository, too, and no one else's apt does: the folder
+# has lists and sources of its own, with links to the machine's. Of the sources only our own is read anew.
+p_driver_brought() {
+	repository=$S/driver-repository
+	rm -rf "$repository/lists" "$repository/sources"
+	mkdir -p "$repository/lists/partial" "$repository/lists/auxfiles" "$repository/sources"
+	for f in "$R"/var/lib/apt/lists/*; do
+		[ -f "$f" ] || continue
+		case $f in */lock) ;; *) ln -s "$f" "$repository/lists/" ;; esac
+	done
+	for f in "$R"/etc/apt/sources.list.d/*.list "$R"/etc/apt/sources.list.d/*.sources; do
+		if [ -f "$f" ]; then ln -s "$f" "$repository/sources/"; fi
+	done
+	# It is trusted because paictl has compared each file in it with its checksum.
+	printf 'deb [trusted=yes] file:%s ./\n' "$repository" >"$repository/sources/paictl-driver.list"
+	driver_apt -o Dir::Etc::sourcelist="$repository/sources/paictl-driver.list" -o Dir::Etc::sourceparts=/dev/null \
+		-o APT::Get::List-Cleanup=0 -o Acquire::Languages=none -o APT::Update::Error-Mode=any update >/dev/null 2>"$S/driver.log" ||
+		driver_stop "apt can't read the packages that were brought: $(why "$S/driver.log")" "see whether the machine's disk is full, then run the same command again; no package was changed"
+}
 
 # deb_of NAME VERSION: sets deb to where its file lies, kept by us.
 deb_of() {
@@ -50,6 +75,12 @@ fetch_deb() {
 	mkdir -p "$archive/new"
 	v=$2 native=${native:-$(dpkg --print-architecture)}
 	case $v in *:*) v=${v%%:*}%3a${v#*:} ;; esac
+	if [ -n "$repository" ]; then
+		for f in "$repository/$1_${v}_$native.deb" "$repository/$1_${v}_all.deb"; do
+			[ ! -f "$f" ] || ln -f "$f" "$archive/"
+		done
+		if deb_of "$1" "$2"; then return 0; fi
+	fi
 	for f in "$R/var/cache/apt/archives/$1_${v}_$native.deb" "$R/var/cache/apt/archives/$1_${v}_all.deb"; do
 		if [ -f "$f" ] && cp "$f" "$archive/new/" && keep_deb; then return 0; fi
 	done
@@ -107,7 +138,7 @@ p_driver_dpkg() {
 
 # p_driver_undo: takes an installation back that was cut off and isn't wanted any more.
 p_driver_undo() {
-	driver_lock
+	rm -rf "$S/driver-repository"
 	if [ -s "$S/driver-change" ]; then driver_undo; else rm -f "$S/driver-change"; fi
 }
 
@@ -122,6 +153,7 @@ driver_new() {
 # driver_undo: gives back what the list says. dpkg does it, since apt refuses to work on packages that are broken. Where a new package conflicts
 # with one that was there, dpkg takes it away for that, provided that it isn't wanted.
 driver_undo() {
+	driver_lock
 	: >"$S/driver-hold"
 	driver_new | sed 's/$/ purge/' | dpkg --set-selections
 	set --
@@ -205,6 +237,8 @@ driver_watcher() {
 driver_simulate() {
 	{
 		printf 'Package: *nvidia* libcuda1\nPin: version %s-*\nPin-Priority: 1001\n\n' "$RELEASE"
+		# What was brought goes before what the machine may not be able to reach.
+		[ -z "$repository" ] || printf 'Package: *\nPin: origin ""\nPin-Priority: 995\n\n'
 		cat "$R/etc/apt/preferences" 2>/dev/null || :
 	} >"$S/driver.preferences"
 	driver_apt -o Dir::Etc::preferences="$S/driver.preferences" -o APT::Ignore-Hold=true -s --no-install-recommends --allow-downgrades --allow-change-held-packages install "$@" >"$S/driver.sim" 2>"$S/driver.log" && return 0
@@ -219,6 +253,7 @@ p_driver_packages() {
 		driver_undo
 	fi
 	if ! driver_simulate "$@"; then
+		[ -z "$repository" ] || driver_stop "apt can't install the driver from the bundle and from what it knows: $(why "$S/driver.log")" "add what is missing with paictl bundle add-driver, then run the same command again; no package was changed"
 		# Of the sources that can't be read the driver's may be none.
 		driver_apt -o APT::Update::Error-Mode=any update >/dev/null 2>"$S/update.log" && read_=1 || read_=0
 		if ! driver_simulate "$@"; then
@@ -235,7 +270,7 @@ p_driver_packages() {
 			if ! fetch_deb "$name" "$new"; then
 				cause=$(why "$S/driver.log")
 				# Its lists may name what the repository has replaced meanwhile: the next run decides by what there is.
-				driver_apt update >/dev/null 2>&1 || :
+				[ -n "$repository" ] || driver_apt update >/dev/null 2>&1 || :
 				fetch_deb "$name" "$new" || driver_stop "the package $name $new can't be had: $cause" "run the same command again: apt's lists are new; if that doesn't help, see what apt-get download $name=$new says on the machine; no package was changed"
 			fi
 		fi
@@ -270,6 +305,7 @@ driver_judge() {
 		esac
 	done <"$S/driver.names"
 	rm -f "$S/driver.names"
+	[ -z "$others" ] || [ -z "$repository" ] || driver_stop "the driver's packages need newer versions of packages that aren't the driver's:$others" "add packages of the machine's own state to the bundle, or install the newer ones on the machine by dpkg -i, then run the same command again; no package was changed"
 	[ -z "$others" ] || driver_stop "the driver's packages need newer versions of packages that aren't the driver's:$others" "apt-get install --only-upgrade$others on the machine, then run the same command again; no package was changed"
 }
 
@@ -411,6 +447,7 @@ p_driver_finish() {
 			case $(version_of "$name") in *" "?[nc]*|'') disown_package "$name" ;; esac
 		done <"$S/driver-change"
 	fi
+	rm -rf "$S/driver-repository"
 	for f in "$archive"/*.deb; do
 		[ -f "$f" ] || continue
 		name=${f##*/}

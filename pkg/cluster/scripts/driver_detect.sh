@@ -92,12 +92,14 @@ driver_offered() {
 }
 
 # d_driver POLICY VERSION MODULE NAME...: all of it, as far as it matters. A driver that is as wanted is asked no more.
+# Where the caller sets OFFLINE, the packages are brought, and no list is fetched.
 # In names %k stands for the running kernel.
 d_driver() {
 	policy=$1 version=$2 kind=$3
 	shift 3
 	driver_gpus
 	printf 'gpus\t%s\n' "$gpus"
+	[ ! -d "$S/driver-repository" ] || printf 'brought\tyes\n'
 	if [ -e "$S/driver-change" ]; then printf 'pending\tyes\n'; elif [ "$gpus" = 0 ]; then return 0; fi
 	driver_loaded
 	driver_userland
@@ -126,7 +128,7 @@ d_driver() {
 		case $(mokutil --test-key "$R$f" 2>/dev/null || :) in *'already enrolled'*) printf 'key\tenrolled\n' ;; esac
 	done
 	found=$(driver_candidates "" "$names")
-	if ! printf '%s\n' "$found" | driver_offered "$version"; then
+	if [ -z "${OFFLINE:-}" ] && ! printf '%s\n' "$found" | driver_offered "$version"; then
 		t=$(mktemp -d) || return 0
 		trap 'rm -rf "$t"' EXIT
 		mkdir -p "$t/lists/partial" "$t/cache/archives/partial"

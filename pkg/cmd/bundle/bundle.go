@@ -22,12 +22,13 @@ func NewCmdBundle(f *cmdutil.Factory) *cobra.Command {
 runc, kubelet, kubeadm, CNI plugins, container images and charts, each with its checksum in
 ` + bundle.ManifestFile + `. Machines get their files from it and need no internet.
 
-It is built from source (minutes, then seconds) or fetched from the upstream projects.`,
+It is built from source (minutes, then seconds) or fetched from the upstream projects. Packages of
+NVIDIA's driver, for machines without internet, are added by hand.`,
 		Example: `  paictl bundle build
   paictl bundle list
   paictl bundle verify`,
 	}
-	cmd.AddCommand(newCmdBuild(f, nil), newCmdFetch(f, nil), newCmdVerify(f, nil), newCmdList(f, nil))
+	cmd.AddCommand(newCmdBuild(f, nil), newCmdFetch(f, nil), newCmdVerify(f, nil), newCmdList(f, nil), newCmdAddDriver(f, nil), newCmdRemoveDriver(f, nil))
 	return cmd
 }
 

@@ -69,6 +69,8 @@ func artifactTable(list []bundle.Artifact) cmdutil.Table {
 		switch {
 		case a.Kind == bundle.KindTool || a.Kind == bundle.KindChart:
 			nodes = "none"
+		case a.Kind == bundle.KindDriver:
+			nodes = a.System
 		case nodes == "":
 			nodes = "all"
 		}

@@ -1,0 +1,70 @@
+package bundletest
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Deb writes a package without files to dir, by the name that apt would give it, and returns that. more are further
+// lines of its control file. The data depend on nothing but these.
+func Deb(t testing.TB, dir, name, version, arch string, more ...string) string {
+	t.Helper()
+	control := fmt.Sprintf("Package: %s\nVersion: %s\nArchitecture: %s\nMaintainer: x <x@example.org>\n", name, version, arch)
+	for _, line := range more {
+		control += line + "\n"
+	}
+	control += "Description: stands for a package\n of more than one line\n"
+	file := filepath.Join(dir, name+"_"+version+"_"+arch+".deb")
+	require.NoError(t, os.MkdirAll(dir, 0o755))
+	require.NoError(t, os.WriteFile(file, DebOf(t, "control.tar.gz", Gzip(t, ControlTar(t, control))), 0o600))
+	return file
+}
+
+// DebOf is an archive in the format of a .deb, with one control archive and data.
+func DebOf(t testing.TB, member string, control []byte) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	b.WriteString("!<arch>\n")
+	for _, m := range []struct {
+		name string
+		body []byte
+	}{{"debian-binary", []byte("2.0\n")}, {member, control}, {"data.tar", make([]byte, 1024)}} {
+		fmt.Fprintf(&b, "%-16s%-12d%-6d%-6d%-8s%-10d`\n", m.name, 0, 0, 0, "100644", len(m.body))
+		b.Write(m.body)
+		if len(m.body)%2 == 1 {
+			b.WriteByte('\n')
+		}
+	}
+	return b.Bytes()
+}
+
+// ControlTar is a control archive, not compressed.
+func ControlTar(t testing.TB, control string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	require.NoError(t, w.WriteHeader(&tar.Header{Name: "./", Mode: 0o755, Typeflag: tar.TypeDir}))
+	require.NoError(t, w.WriteHeader(&tar.Header{Name: "./control", Mode: 0o644, Size: int64(len(control))}))
+	_, err := w.Write([]byte(control))
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	return b.Bytes()
+}
+
+// Gzip compresses.
+func Gzip(t testing.TB, data []byte) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	_, err := w.Write(data)
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	return b.Bytes()
+}

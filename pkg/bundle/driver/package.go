@@ -1,0 +1,203 @@
+// Package driver holds the packages of NVIDIA's driver that a bundle brings to machines without internet.
+// In: .deb files of the operator's. Out: these in the bundle, which drivers they make, and for one machine's driver
+// the packages that it takes, with an index that apt reads.
+package driver
+
+import (
+	"archive/tar"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"pault.ag/go/debian/control"
+	"pault.ag/go/debian/deb"
+	"pault.ag/go/debian/dependency"
+	"pault.ag/go/debian/version"
+
+	"github.com/openpai/paictl/pkg/hint"
+)
+
+// Package is what a .deb file says of itself.
+type Package struct {
+	Name, Version, Arch string
+	// Control is the text of its control file, one paragraph.
+	Control string
+
+	depends  []dependency.Relation // Pre-Depends, too
+	provides []string
+	version  version.Version
+}
+
+const (
+	// A control archive holds a few texts and scripts. Larger ones are none, or made to keep us busy.
+	maxControl  = 16 << 20
+	maxUnpacked = 64 << 20
+)
+
+// What the parts of a package's name may hold, by Debian's policy. They become names of files, and words of commands.
+var (
+	nameOf    = regexp.MustCompile(`^[a-z0-9][a-z0-9+.-]+$`)
+	versionOf = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z.+:~-]*$`)
+	archOf    = regexp.MustCompile(`^[a-z0-9-]+$`)
+)
+
+// Read reads the control file of a .deb.
+func Read(file string) (Package, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return Package{}, fmt.Errorf("read package: %w", err)
+	}
+	defer f.Close()
+	p, err := read(f)
+	if err != nil {
+		return Package{}, hint.Errorf("give .deb files only; one that was cut off while it was copied has to be fetched again", "%s is no package of Debian's format: %w", filepath.Base(file), err)
+	}
+	return p, nil
+}
+
+// read looks at no more than the first two members of the archive, which deb(5) prescribes.
+func read(in io.ReaderAt) (Package, error) {
+	archive, err := deb.LoadAr(in)
+	if err != nil {
+		return Package{}, err
+	}
+	first, err := archive.Next()
+	if err != nil {
+		return Package{}, err
+	}
+	if format, err := io.ReadAll(io.LimitReader(first.Data, 4)); err != nil || first.Name != "debian-binary" || !bytes.HasPrefix(format, []byte("2.")) {
+		return Package{}, errors.New("it doesn't begin with debian-binary 2.x")
+	}
+	second, err := archive.Next()
+	if err != nil {
+		return Package{}, err
+	}
+	if !slices.Contains([]string{"control.tar", "control.tar.gz", "control.tar.xz", "control.tar.zst"}, second.Name) || second.Size <= 0 || second.Size > maxControl {
+		return Package{}, errors.New("its second part is no control archive")
+	}
+	text, err := controlOf(second)
+	if err != nil {
+		return Package{}, err
+	}
+	return parse(text)
+}
+
+// controlOf returns the file control of a control archive, which is read to its end: a decompressor may work ahead.
+func controlOf(e *deb.ArEntry) ([]byte, error) {
+	z, err := deb.DecompressorFor(path.Ext(e.Name))(e.Data)
+	if err != nil {
+		return nil, err
+	}
+	defer z.Close()
+	limited := io.LimitReader(z, maxUnpacked)
+	defer func() { _, _ = io.Copy(io.Discard, limited) }()
+	archive := tar.NewReader(limited)
+	for {
+		h, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return nil, errors.New("it has no control file")
+		}
+		if err != nil {
+			return nil, err
+		}
+		if path.Clean("/"+h.Name) == "/control" {
+			return io.ReadAll(archive)
+		}
+	}
+}
+
+// parse reads the first paragraph of a control file. The rest, of which there must be none, would become packages of
+// their own in an index.
+func parse(text []byte) (Package, error) {
+	reader, err := control.NewParagraphReader(bytes.NewReader(text), nil)
+	if err != nil {
+		return Package{}, err
+	}
+	paragraph, err := reader.Next()
+	if err != nil {
+		return Package{}, err
+	}
+	v := paragraph.Values
+	p := Package{Name: v["Package"], Version: v["Version"], Arch: v["Architecture"], Control: firstParagraph(string(text))}
+	switch {
+	case !nameOf.MatchString(p.Name):
+		return Package{}, fmt.Errorf("its Package is %q", p.Name)
+	case !versionOf.MatchString(p.Version):
+		return Package{}, fmt.Errorf("its Version is %q", p.Version)
+	case !archOf.MatchString(p.Arch):
+		return Package{}, fmt.Errorf("its Architecture is %q", p.Arch)
+	}
+	if p.version, err = version.Parse(p.Version); err != nil {
+		return Package{}, err
+	}
+	for _, field := range []string{"Pre-Depends", "Depends"} {
+		relations, err := relationsOf(v[field])
+		if err != nil {
+			return Package{}, fmt.Errorf("its %s: %w", field, err)
+		}
+		p.depends = append(p.depends, relations...)
+	}
+	provides, err := relationsOf(v["Provides"])
+	if err != nil {
+		return Package{}, fmt.Errorf("its Provides: %w", err)
+	}
+	for _, r := range provides {
+		for _, one := range r.Possibilities {
+			p.provides = append(p.provides, one.Name)
+		}
+	}
+	return p, nil
+}
+
+func relationsOf(field string) ([]dependency.Relation, error) {
+	if strings.TrimSpace(field) == "" {
+		return nil, nil
+	}
+	d, err := dependency.Parse(field)
+	if err != nil {
+		return nil, err
+	}
+	return d.Relations, nil
+}
+
+// firstParagraph leaves out what an index says itself, and what follows an empty line.
+func firstParagraph(text string) string {
+	var b strings.Builder
+	skip := false
+	for line := range strings.Lines(strings.TrimLeft(text, "\r\n")) {
+		line = strings.TrimRight(line, "\r\n")
+		if strings.TrimSpace(line) == "" {
+			break
+		}
+		if line[0] != ' ' && line[0] != '\t' {
+			field, _, _ := strings.Cut(line, ":")
+			switch strings.ToLower(field) {
+			case "filename", "size", "md5sum", "sha1", "sha256", "sha512":
+				skip = true
+			default:
+				skip = false
+			}
+		}
+		if !skip {
+			b.WriteString(line + "\n")
+		}
+	}
+	return b.String()
+}
+
+// compare orders versions as dpkg does. What can't be read comes first.
+func compare(a, b string) int {
+	x, errX := version.Parse(a)
+	y, errY := version.Parse(b)
+	if errX != nil || errY != nil {
+		return strings.Compare(a, b)
+	}
+	return version.Compare(x, y)
+}

@@ -1,0 +1,169 @@
+package gpudriver
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Offer is a release of the driver that a heap of packages makes, or would make if nothing were missing.
+type Offer struct {
+	System  string `json:"system"`
+	Release string `json:"release"`
+	Of      string `json:"of"` // whose packages: SourceDistribution or SourceNVIDIA
+	// Modules are the kinds of kernel modules that it comes with.
+	Modules []string `json:"modules,omitempty"`
+	// Signed are the kernels for which a module comes built and signed, Headers those for which one can be built.
+	Signed  []string `json:"signed,omitempty"`
+	Headers []string `json:"headers,omitempty"`
+	// FabricManager says that it may be installed on machines with NVSwitches, too.
+	FabricManager bool      `json:"fabricManager"`
+	Missing       []string  `json:"missing,omitempty"` // packages without which it can't be installed
+	Packages      []Package `json:"-"`                 // those that are there
+}
+
+// Offers says which drivers the packages are, by their versions, the newest first. One package of a release is enough to
+// have it told, with all that it lacks. Libraries that the packages depend on are not known here.
+func Offers(system string, have map[string][]string) []Offer {
+	var out []Offer
+	for _, s := range sets() {
+		if !slices.Contains(s.systems, system) {
+			continue
+		}
+		for _, number := range s.branches {
+			for _, release := range s.releases(number, have) {
+				out = append(out, s.offer(system, number, release, have))
+			}
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Offer) int {
+		switch {
+		case a.Release == b.Release:
+			return cmp.Compare(a.Of, b.Of)
+		case Older(a.Release, b.Release):
+			return 1
+		}
+		return -1
+	})
+	return out
+}
+
+// versioned are the names of a set's packages of the driver's own version, without the fabric manager: other sets have
+// it, too.
+func (s set) versioned(branch int) []string {
+	var out []string
+	for _, name := range append(slices.Clone(s.userland), s.dkms[ModuleClosed], s.dkms[ModuleOpen]) {
+		if name != "" {
+			out = append(out, ofBranch(name, branch))
+		}
+	}
+	return out
+}
+
+func ofBranch(name string, branch int) string {
+	return strings.ReplaceAll(name, "%b", strconv.Itoa(branch))
+}
+
+// releases are those of a branch of which some package is there.
+func (s set) releases(branch int, have map[string][]string) []string {
+	var out []string
+	for _, name := range s.versioned(branch) {
+		for _, v := range have[name] {
+			if r := Release(v); within(r, strconv.Itoa(branch)) && !slices.Contains(out, r) {
+				out = append(out, r)
+			}
+		}
+	}
+	return out
+}
+
+func (s set) offer(system string, branch int, release string, have map[string][]string) Offer {
+	o := Offer{System: system, Release: release, Of: s.source}
+	add := func(name string, of string) bool {
+		i := slices.IndexFunc(have[name], func(v string) bool { return of == "" || Release(v) == of })
+		if i < 0 {
+			return false
+		}
+		o.Packages = append(o.Packages, Package{Name: name, Version: have[name][i]})
+		return true
+	}
+	for _, name := range s.userland {
+		if name = ofBranch(name, branch); !add(name, release) {
+			o.Missing = append(o.Missing, name)
+		}
+	}
+	var lacking []string
+	for _, kind := range []string{ModuleOpen, ModuleClosed} {
+		dkms, signed := ofBranch(s.dkms[kind], branch), kernelsOf(ofBranch(s.signed[kind], branch), have)
+		built := dkms != "" && add(dkms, release)
+		for _, kernel := range signed {
+			add(strings.ReplaceAll(ofBranch(s.signed[kind], branch), "%k", kernel), "")
+		}
+		if built || len(signed) > 0 {
+			o.Modules = append(o.Modules, kind)
+			o.Signed = append(o.Signed, signed...)
+		} else if dkms != "" {
+			lacking = append(lacking, dkms)
+		}
+	}
+	if len(o.Modules) == 0 {
+		o.Missing = append(o.Missing, strings.Join(lacking, " or "))
+	}
+	for _, name := range s.loose {
+		if !add(name, "") {
+			o.Missing = append(o.Missing, name)
+		}
+	}
+	o.FabricManager = s.fabricManager != "" && add(ofBranch(s.fabricManager, branch), release)
+	o.Headers = kernelsOf(headers, have)
+	for _, kernel := range o.Headers {
+		add(strings.ReplaceAll(headers, "%k", kernel), "")
+	}
+	return o
+}
+
+// kernelsOf are the kernels for which there are packages of a name that ends in one.
+func kernelsOf(name string, have map[string][]string) []string {
+	prefix, ok := strings.CutSuffix(name, "%k")
+	if !ok {
+		return nil
+	}
+	var out []string
+	for n := range have {
+		// Packages for kernels begin with a number there; linux-headers-amd64 is a name for the newest.
+		if kernel, ok := strings.CutPrefix(n, prefix); ok && kernel != "" && kernel[0] >= '0' && kernel[0] <= '9' && !strings.HasSuffix(kernel, "-common") {
+			out = append(out, kernel)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Bring adds what a bundle has to what the machine's apt knows, before it: lists that were fetched long ago may name
+// packages that can't be had any more. So of the driver's own packages apt's count only in releases that the bundle has.
+func (m *Machine) Bring(have map[string][]string) {
+	own, releases := map[string]bool{}, map[string]bool{}
+	for _, s := range sets() {
+		for _, b := range s.branches {
+			for _, name := range append(s.versioned(b), ofBranch(s.fabricManager, b)) {
+				own[name] = true
+				for _, v := range have[name] {
+					releases[Release(v)] = true
+				}
+			}
+		}
+	}
+	out := map[string][]string{}
+	for name, versions := range have {
+		out[name] = slices.Clone(versions)
+	}
+	for name, versions := range m.Candidates {
+		for _, v := range versions {
+			if (!own[name] || releases[Release(v)]) && !slices.Contains(out[name], v) {
+				out[name] = append(out[name], v)
+			}
+		}
+	}
+	m.Candidates = out
+}
