@@ -75,12 +75,13 @@ fetch_deb() {
 	mkdir -p "$archive/new"
 	v=$2 native=${native:-$(dpkg --print-architecture)}
 	case $v in *:*) v=${v%%:*}%3a${v#*:} ;; esac
-	if [ -n "$repository" ]; then
-		for f in "$repository/$1_${v}_$native.deb" "$repository/$1_${v}_all.deb"; do
-			[ ! -f "$f" ] || ln -f "$f" "$archive/"
-		done
-		if deb_of "$1" "$2"; then return 0; fi
-	fi
+	# What was brought was compared with its checksum.
+	for f in "$repository/$1_${v}_$native.deb" "$repository/$1_${v}_all.deb"; do
+		if [ -n "$repository" ] && [ -f "$f" ] && ln -f "$f" "$archive/"; then
+			rmdir "$archive/new"
+			return 0
+		fi
+	done
 	for f in "$R/var/cache/apt/archives/$1_${v}_$native.deb" "$R/var/cache/apt/archives/$1_${v}_all.deb"; do
 		if [ -f "$f" ] && cp "$f" "$archive/new/" && keep_deb; then return 0; fi
 	done

@@ -22,7 +22,6 @@ state() {
 unpack() {
 	want=i
 	if installed "$1"; then case $letters in h*) want=h ;; esac; fi
-	state "$1" "$2" "${want}U"
 	case $1 in
 	libnvidia-ml1)
 		lib=$R/usr/lib/x86_64-linux-gnu
@@ -36,6 +35,8 @@ unpack() {
 		echo '[Service]' >"$R/lib/systemd/system/nvidia-persistenced.service"
 		;;
 	esac
+	# dpkg, too, counts a package as unpacked only when its files are there.
+	state "$1" "$2" "${want}U"
 }
 
 # configure NAME: what its maintainer script does. DKMS builds the module.
