@@ -379,7 +379,11 @@ func (p *nvidiaDriver) script(s *driverState, cs []Change) string {
 	}
 	var b strings.Builder
 	b.WriteString(repairScript + driverDetectScript + driverScript + p.spec.aptProxy())
-	fmt.Fprintf(&b, "RELEASE=%s\n", quote(s.plan.Release))
+	asked := " "
+	for _, x := range s.plan.Packages {
+		asked += x.Name + " "
+	}
+	fmt.Fprintf(&b, "RELEASE=%s\nASKED=%s\n", quote(s.plan.Release), quote(asked))
 	if s.plan.Release == "" { // none is wanted
 		b.WriteString("p_driver_undo\n")
 		return b.String()

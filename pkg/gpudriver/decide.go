@@ -99,7 +99,7 @@ func Decide(m Machine, w Want) (Plan, []Finding) {
 	}
 	generations, f := m.generations()
 	if f == nil {
-		f = servable(generations, w, m)
+		f = servable(generations, w)
 	}
 	if f != nil {
 		return Plan{}, []Finding{*f}
@@ -173,7 +173,7 @@ func (b Branch) kinds(generations []Generation, want string) []string {
 }
 
 // servable says why no branch of the wanted ones serves the GPUs.
-func servable(generations []Generation, w Want, m Machine) *Finding {
+func servable(generations []Generation, w Want) *Finding {
 	want, serving, known := BranchOf(w.Version), []string{}, []string{}
 	for _, b := range Branches() {
 		known = append(known, strconv.Itoa(b.Number))

@@ -1,6 +1,7 @@
 # Installs NVIDIA's driver from packages, as one step that is done or undone: $S/driver-change lists what was there
 # before ("name version", with "-" for nothing), from the moment before the first package changes to when the
-# driver works. The caller has set RELEASE, the driver's.
+# driver works. The caller has set RELEASE, the driver's, and ASKED, the names of packages that are asked for, with a blank
+# before and after each.
 
 # driver_apt ARGS...: nothing asks, and settings that were changed stay. It runs as root, since the folder into which it
 # downloads is root's alone.
@@ -284,7 +285,7 @@ p_driver_packages() {
 	if [ -n "$module" ] && [ "$module" != "$RELEASE" ]; then
 		driver_unload || driver_stop "the kernel module $module is in use, and can't be replaced: $cause" "stop what uses GPUs (fuser -v /dev/nvidia*) or reboot the machine, then run the same command again; no package was changed"
 	fi
-	driver_change "$@"
+	driver_change
 }
 
 # driver_judge: refuses a plan of apt's that touches what isn't the driver's.
@@ -310,11 +311,9 @@ driver_judge() {
 	[ -z "$others" ] || driver_stop "the driver's packages need newer versions of packages that aren't the driver's:$others" "apt-get install --only-upgrade$others on the machine, then run the same command again; no package was changed"
 }
 
-# driver_change NAME[=VERSION]...: the step itself. What was there before is on the list, and each package is on record, before it changes.
+# driver_change: the step itself. What was there before is on the list, and each package is on record, before it changes.
 # Of a change that was cut off the first list counts.
 driver_change() {
-	asked=" "
-	for n; do asked="$asked${n%%=*} "; done
 	set --
 	while read -r name new old; do
 		held=
@@ -353,13 +352,6 @@ driver_change() {
 		driver_undo
 		driver_stop "the driver $RELEASE can't be installed: $cause; its packages were taken away again, and what was there before is back" "see $S/driver-failed.log on the machine, or write another gpu-driver.version"
 	fi
-	# Those that came along are apt's to remove where nothing needs them any more, unless someone asks for them by name.
-	set --
-	while read -r name new old; do
-		case $asked in *" $name "*) continue ;; esac
-		if [ "$old" = - ]; then set -- "$@" "$name"; fi
-	done <"$S/driver.plan"
-	if [ $# -gt 0 ]; then apt-mark auto "$@" >/dev/null; fi
 	note change "packages of the driver $RELEASE"
 }
 
@@ -402,7 +394,7 @@ p_driver_nouveau() {
 		line_in "$c/name"
 		case $line in *"frame buffer"*) echo 1 >"$c/bind" 2>/dev/null || : ;; esac
 	done
-	rm -f "$S/driver-change"
+	p_driver_finish
 	driver_stop "a reboot is needed: the kernel's own driver nouveau is in use and can't be unloaded; the driver $RELEASE is installed, and nouveau stays out from the next boot on" "reboot the machine, then run the same command again"
 }
 
@@ -437,16 +429,25 @@ driver_refused() {
 		driver_undo
 		driver_stop "the kernel module $RELEASE can't be loaded: $cause; the packages that were there before are back" "$remedy"
 	fi
-	rm -f "$S/driver-change"
+	p_driver_finish
 	driver_stop "the kernel module $RELEASE can't be loaded: $cause; the packages stay installed" "$remedy"
 }
 
 # p_driver_finish: the change is done. Of packages only the files of what is installed are kept, for the next one's undoing.
 p_driver_finish() {
 	if [ -f "$S/driver-change" ]; then
-		while read -r name _; do
-			case $(version_of "$name") in *" "?[nc]*|'') disown_package "$name" ;; esac
+		# Those that came along are apt's to remove where nothing needs them any more, unless someone asks for them by name.
+		set --
+		while read -r name before _; do
+			case $(version_of "$name") in *" "?[nc]*|'')
+				disown_package "$name"
+				continue
+				;;
+			esac
+			case $ASKED in *" $name "*) continue ;; esac
+			if [ "$before" = - ]; then set -- "$@" "$name"; fi
 		done <"$S/driver-change"
+		if [ $# -gt 0 ]; then apt-mark auto "$@" >/dev/null; fi
 	fi
 	rm -rf "$S/driver-repository"
 	for f in "$archive"/*.deb; do
