@@ -179,7 +179,7 @@ driver_undo() {
 		if [ "$before" = - ]; then disown_package "$name"; fi
 	done <"$S/driver-change"
 	while read -r name _; do apt-mark hold "$name" >/dev/null 2>&1 || :; done <"$S/driver-hold"
-	rm -f "$S/driver-hold" "$S/driver-change"
+	rm -f "$S/driver-hold" "$S/driver-auto" "$S/driver-change"
 	note change "the driver's packages are as before"
 	driver_reload
 }
@@ -346,6 +346,16 @@ driver_change() {
 			set -- "$@" "$deb"
 		fi
 	done <"$S/driver.plan"
+	# Those that come along are apt's to remove where nothing needs them any more, unless someone asks for them by name. They are
+	# written down before they are there: the run that goes on after one that was cut off may ask for none, since all is there.
+	{
+		[ ! -e "$S/driver-auto" ] || cat "$S/driver-auto"
+		while read -r name _ old; do
+			case $ASKED in *" $name "*) continue ;; esac
+			if [ "$old" = - ]; then echo "$name"; fi
+		done <"$S/driver.plan"
+	} >"$S/driver-auto.new"
+	mv -f "$S/driver-auto.new" "$S/driver-auto"
 	if ! driver_apt -o APT::Ignore-Hold=true -y --no-install-recommends --allow-downgrades --allow-change-held-packages install "$@" >"$S/driver.log" 2>&1; then
 		cause=$(why "$S/driver.log")
 		cp "$S/driver.log" "$S/driver-failed.log"
@@ -353,6 +363,17 @@ driver_change() {
 		driver_stop "the driver $RELEASE can't be installed: $cause; its packages were taken away again, and what was there before is back" "see $S/driver-failed.log on the machine, or write another gpu-driver.version"
 	fi
 	note change "packages of the driver $RELEASE"
+}
+
+# driver_marks: leaves to apt what came along.
+driver_marks() {
+	[ -e "$S/driver-auto" ] || return 0
+	set --
+	while read -r name; do
+		case $(version_of "$name") in *" "?[nc]*|'') ;; *) set -- "$@" "$name" ;; esac
+	done <"$S/driver-auto"
+	if [ $# -gt 0 ]; then apt-mark auto "$@" >/dev/null; fi
+	rm -f "$S/driver-auto"
 }
 
 # p_driver_hold: keeps the driver's packages from being upgraded by others: all that are of its release.
@@ -435,19 +456,11 @@ driver_refused() {
 
 # p_driver_finish: the change is done. Of packages only the files of what is installed are kept, for the next one's undoing.
 p_driver_finish() {
+	driver_marks
 	if [ -f "$S/driver-change" ]; then
-		# Those that came along are apt's to remove where nothing needs them any more, unless someone asks for them by name.
-		set --
-		while read -r name before _; do
-			case $(version_of "$name") in *" "?[nc]*|'')
-				disown_package "$name"
-				continue
-				;;
-			esac
-			case $ASKED in *" $name "*) continue ;; esac
-			if [ "$before" = - ]; then set -- "$@" "$name"; fi
+		while read -r name _; do
+			case $(version_of "$name") in *" "?[nc]*|'') disown_package "$name" ;; esac
 		done <"$S/driver-change"
-		if [ $# -gt 0 ]; then apt-mark auto "$@" >/dev/null; fi
 	fi
 	rm -rf "$S/driver-repository"
 	for f in "$archive"/*.deb; do
