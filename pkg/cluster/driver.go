@@ -392,7 +392,8 @@ func (p *nvidiaDriver) script(s *driverState, cs []Change) string {
 		b.WriteString("p_driver_dpkg\n")
 	}
 	b.WriteString(p.files().script(cs))
-	if todo[driverTarget] {
+	// Also where all seems to be there: what was cut off may have to be taken back first.
+	if again := todo[cutOffTarget] && len(s.plan.Packages) > 0 && !p.bundled(); todo[driverTarget] || again {
 		specs := make([]string, 0, len(s.plan.Packages))
 		for _, x := range s.plan.Packages {
 			specs = append(specs, strings.TrimSuffix(x.Name+"="+x.Version, "="))
