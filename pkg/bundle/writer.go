@@ -42,7 +42,7 @@ type Writer struct {
 	lock   *flock.Flock
 	state  map[string]made
 	listed []Artifact
-	// brought are the driver packages, by id: they stay, whatever else is made anew.
+	// brought are the driver packages, by id: they stay when all else is made again.
 	brought map[string]Artifact
 }
 
@@ -107,7 +107,7 @@ func (w *Writer) takeOver() error {
 				w.brought[id] = s.Artifact
 			}
 		}
-		return nil // one that can't be read is written anew
+		return nil // one that can't be read is written again
 	}
 	changed := false
 	for _, a := range m.Artifacts {

@@ -71,6 +71,16 @@ func (l *lab) driverUp() *outcome {
 	return l.up(l.t.Context(), func(o *Options, _ *ssh.Options) { o.Phases = []string{phaseDriver} })
 }
 
+// driverFails runs the phase, which fails and says all that.
+func (l *lab) driverFails(says ...string) {
+	l.t.Helper()
+	o := l.driverUp()
+	require.Error(l.t, o.err)
+	for _, words := range says {
+		assert.Contains(l.t, l.story(o), words)
+	}
+}
+
 // packages are a machine's, as "name version letters".
 func (h *fakeHost) packages() []string {
 	files, err := filepath.Glob(h.root + "/.fake/dpkg/*")
@@ -226,10 +236,7 @@ func (h *fakeHost) opens(pid, program, file string) {
 func TestAPackageThatBreaksIsTakenAwayAgain(t *testing.T) {
 	l, h := gpuLab(t)
 	h.write("/.fake/fail/postinst-nvidia-kernel-dkms-535.261.03-1", "")
-	o := l.driverUp()
-	require.Error(t, o.err)
-	assert.Contains(t, l.story(o), "dpkg: error processing package nvidia-kernel-dkms")
-	assert.Contains(t, l.story(o), "taken away again")
+	l.driverFails("dpkg: error processing package nvidia-kernel-dkms", "taken away again")
 	assert.Empty(t, h.packages())
 	assert.NotContains(t, h.read(stateDir+"/owned"), "package\t")
 	h.remove("/.fake/fail/postinst-nvidia-kernel-dkms-535.261.03-1")
@@ -304,10 +311,7 @@ func TestTheModuleInUseIsFoundBeforeItsPackagesChange(t *testing.T) {
 	assert.Contains(t, l.story(o), "GPUs are in use, so that the driver can't change from 535.247.01 to 535.261.03: python3 (pid 700)")
 	h.remove("/proc/700")
 	h.write("/.fake/fail/rmmod-nvidia", "") // by something that has no file open
-	o = l.driverUp()
-	require.Error(t, o.err)
-	assert.Contains(t, l.story(o), "the kernel module 535.247.01 is in use")
-	assert.Contains(t, l.story(o), "no package was changed")
+	l.driverFails("the kernel module 535.247.01 is in use", "no package was changed")
 	assert.Contains(t, h.packages(), "nvidia-smi 535.247.01-1 hi")
 	assert.FileExists(t, h.root+"/.fake/units/nvidia-persistenced.service.active", "what was stopped for it is started again")
 }
@@ -318,9 +322,7 @@ func TestWhileAnotherInstallsPackagesGPUsWork(t *testing.T) {
 	require.NoError(t, l.driverUp().err)
 	l.driver(at("535.261.03"))
 	h.write("/.fake/fail/dpkg-lock", "")
-	o := l.driverUp()
-	require.Error(t, o.err)
-	assert.Contains(t, l.story(o), "another program installs packages: dpkg: error: dpkg frontend lock was locked by another process with pid 4711")
+	l.driverFails("another program installs packages: dpkg: error: dpkg frontend lock was locked by another process with pid 4711")
 	assert.Contains(t, h.loaded(), "535.247.01")
 	assert.DirExists(t, h.root+"/sys/module/nvidia_uvm")
 	assert.Contains(t, h.packages(), "nvidia-smi 535.247.01-1 hi")
@@ -333,10 +335,7 @@ func TestWhileAnotherInstallsPackagesGPUsWork(t *testing.T) {
 func TestABranchThatIsAnotherUnderItsNameIsRefused(t *testing.T) {
 	l, h := gpuLab(t)
 	h.write("/.fake/removes", "Inst libnvidia-compute-580-server (580.95.05-0ubuntu0.24.04.2 Ubuntu:24.04/noble-updates [amd64])\n")
-	o := l.driverUp()
-	require.Error(t, o.err)
-	assert.Contains(t, l.story(o), "the packages of the driver 535.261.03 are those of the branch 580 under another name")
-	assert.Contains(t, l.story(o), `write version: "580" under gpu-driver`)
+	l.driverFails("the packages of the driver 535.261.03 are those of the branch 580 under another name", `write version: "580" under gpu-driver`)
 	assert.Empty(t, h.packages())
 }
 
@@ -400,9 +399,7 @@ func TestPackagesThatWereLeftHalfConfiguredAreFinishedFirst(t *testing.T) {
 	l, h = gpuLab(t)
 	h.has("tzdata", "2025b-0 iF")
 	h.write("/.fake/fail/postinst-tzdata-2025b-0", "")
-	o = l.driverUp()
-	require.Error(t, o.err)
-	assert.Contains(t, l.story(o), "dpkg can't finish packages that were there before: dpkg: error processing package tzdata")
+	l.driverFails("dpkg can't finish packages that were there before: dpkg: error processing package tzdata")
 	assert.Equal(t, []string{"tzdata 2025b-0 iF"}, h.packages())
 }
 
@@ -458,17 +455,13 @@ func TestAptMayNotTouchWhatIsntTheDrivers(t *testing.T) {
 func TestAGPUThatTheDriverDoesntSeeIsTold(t *testing.T) {
 	l, h := gpuLab(t)
 	h.write("/.fake/fail/gpu-0000:0a:00.0", "")
-	o := l.driverUp()
-	require.Error(t, o.err)
-	assert.Contains(t, l.story(o), "the driver sees 1 of 2 GPUs")
+	l.driverFails("the driver sees 1 of 2 GPUs")
 }
 
 func TestWithTheRepositoryAwayNoPackageChanges(t *testing.T) {
 	l, h := gpuLab(t)
 	h.write("/.fake/fail/repository", "") // its lists are there from before
-	o := l.driverUp()
-	require.Error(t, o.err)
-	assert.Contains(t, l.story(o), "can't be had: E: Failed to fetch")
+	l.driverFails("can't be had: E: Failed to fetch")
 	assert.Empty(t, h.packages())
 	h.remove("/.fake/fail/repository")
 	require.NoError(t, l.driverUp().err)
@@ -556,10 +549,7 @@ func TestABundleWithoutTheDriverSaysWhatToAdd(t *testing.T) {
 	l.bundle, err = bundle.Open(l.bundle.Dir())
 	require.NoError(t, err)
 	l.driver(config.GPUDriver{Policy: config.GPUDriverInstall, Source: config.GPUSourceBundle})
-	o = l.driverUp()
-	require.Error(t, o.err)
-	assert.Contains(t, l.story(o), "apt can't install the driver from the bundle and from what it knows: E: Version '535.261.03-1' for 'libnvidia-cfg1' was not found")
-	assert.Contains(t, l.story(o), "add what is missing with paictl bundle add-driver")
+	l.driverFails("apt can't install the driver from the bundle and from what it knows: E: Version '535.261.03-1' for 'libnvidia-cfg1' was not found", "add what is missing with paictl bundle add-driver")
 	assert.Empty(t, h.packages())
 	assert.DirExists(t, h.folder(), "a second try sends nothing again")
 

@@ -263,7 +263,7 @@ func TestDriverFromTheBundle(t *testing.T) {
 	d := newDriverHost(t, "e2eair", "driver-repository.sh")
 	own, debs := filepath.Join(d.dir, "bundle"), filepath.Join(d.dir, "debs")
 	manifest := read(t, filepath.Join(bundle, "manifest.yaml"))
-	// Of the bundle only the manifest is written anew, under another inode.
+	// Of the bundle only the manifest is written again, as another inode.
 	out, err := exec.CommandContext(t.Context(), "cp", "-al", bundle, own).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	require.NoError(t, os.RemoveAll(filepath.Join(own, ".work")))

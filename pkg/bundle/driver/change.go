@@ -22,7 +22,7 @@ import (
 type Addition struct {
 	Bundle string   // folder
 	Paths  []string // .deb files, and folders that are searched for them
-	System string   // "" where it is told by the packages' versions
+	System string   // "": the packages' versions tell it
 	DryRun bool
 }
 

@@ -367,7 +367,7 @@ u_came_along() {
 	done
 }
 
-# u_initramfs makes the image anew from which the machine boots: it has what paictl told the kernel to leave out.
+# u_initramfs makes the image again from which the machine boots: it has what paictl told the kernel to leave out.
 u_initramfs() {
 	records initramfs | while IFS=$TAB read -r kernel _; do
 		if command -v update-initramfs >/dev/null 2>&1 && step update "initramfs of $kernel"; then update-initramfs -u -k "$kernel" >/dev/null 2>&1 || :; fi

@@ -39,7 +39,7 @@ archive=$S/packages
 repository=
 
 # p_driver_brought: from here on apt knows the packages in $S/driver-repository, too, and no one else's apt does: the folder
-# has lists and sources of its own, with links to the machine's. Of the sources only our own is read anew.
+# has lists and sources of its own, with links to the machine's. Of the sources only our own is read again.
 p_driver_brought() {
 	repository=$S/driver-repository
 	rm -rf "$repository/lists" "$repository/sources"
