@@ -19,6 +19,7 @@ type Scheduler struct {
 	possible  map[string]bool
 	bereft    []*gang // may have their guarantee back
 	expected  []*gang // may have slots that are expected
+	killed    []*gang // room to work in; empty
 }
 
 // chain is all physical cells below top cells of one type.

@@ -295,14 +295,14 @@ func (g *gang) describe() *Placement {
 	p := &Placement{chain: g.chain, Chain: g.chain.names[g.chain.top()], Order: g.order, Moves: g.moves, Downgraded: g.opportunistic() && g.priority >= MinGuaranteed}
 	p.Pods = make([]PodPlacement, len(g.slots))
 	n := g.gpus()
-	types := make([]string, 0, n)
-	var virtual []string
+	types := make([]string, 0, max(g.leafCount()/max(len(g.slots), 1), 8))
+	var virtual, last []string
 	if g.space != nil {
 		virtual = make([]string, 0, n)
 	}
 	for i := range g.slots {
 		sl := &g.slots[i]
-		from := len(types)
+		from, fromVirtual := len(types), len(virtual)
 		for k := range sl.at.Indices {
 			v := sl.leaf(k)
 			switch {
@@ -317,10 +317,14 @@ func (g *gang) describe() *Placement {
 			}
 		}
 		p.Pods[i] = sl.at
-		p.Pods[i].Preassigned = types[from:len(types):len(types)]
+		if own := types[from:len(types):len(types)]; slices.Equal(own, last) { // as nearly always
+			p.Pods[i].Preassigned, types = last, types[:from]
+		} else {
+			p.Pods[i].Preassigned, last = own, own
+		}
 		p.Pods[i].Virtual = nil
 		if g.space != nil {
-			p.Pods[i].Virtual = virtual[from:len(virtual):len(virtual)]
+			p.Pods[i].Virtual = virtual[fromVirtual:len(virtual):len(virtual)]
 		}
 	}
 	return p

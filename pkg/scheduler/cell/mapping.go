@@ -26,6 +26,7 @@ func newMapper(s *Scheduler, sp *space, offered Nodes) *mapper {
 // cells that are healthy and offered are not enough.
 func (s *Scheduler) mapLeaves(sp *space, slots []slot, offered Nodes) bool {
 	m := newMapper(s, sp, offered)
+	m.kills.gangs = s.killed[:0]
 	defer m.forget(slots)
 	for i := range slots {
 		for _, v := range slots[i].virtual {
@@ -87,6 +88,8 @@ func (m *mapper) want(v *vcell) {
 }
 
 func (m *mapper) forget(slots []slot) {
+	clear(m.kills.gangs)
+	m.s.killed = m.kills.gangs
 	for i := range slots {
 		for _, v := range slots[i].virtual {
 			for ; v != nil && v.need > 0; v = v.parent {
@@ -149,6 +152,9 @@ func (m *mapper) down(v *vcell, p *pcell) bool {
 		return false
 	}
 	p.claim, v.target = m.stamp, p
+	if v.level > 0 && v.need == int(p.hi-p.lo) && p.badCount == 0 && p.bound == nil && p.split == 0 && p.inside != m.stamp {
+		return m.allOf(v, p)
+	}
 	if v.level == 0 {
 		if p.bad {
 			return false
@@ -164,6 +170,22 @@ func (m *mapper) down(v *vcell, p *pcell) bool {
 	for _, k := range v.children {
 		if k.need > 0 && !m.child(k, p) {
 			return false
+		}
+	}
+	return true
+}
+
+// allOf maps v, which is wanted whole, to p, of which nothing is taken: each cell below to the one in the same place.
+func (m *mapper) allOf(v *vcell, p *pcell) bool {
+	leaves := m.cells[0][p.lo:p.hi]
+	for i, w := range v.space.leaves[v.lo:v.hi] {
+		c := leaves[i]
+		if !m.usable(c.node) {
+			return false
+		}
+		c.claim, w.target = m.stamp, c
+		if c.using != nil {
+			m.kills.mark(c.using)
 		}
 	}
 	return true

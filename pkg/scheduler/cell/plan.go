@@ -53,6 +53,7 @@ func (s *Scheduler) newGang(t target, r *Request, spots []spot) *gang {
 func (s *Scheduler) finish(g *gang, demoted []*gang) *plan {
 	p := &plan{epoch: s.epoch, gang: g, demoted: demoted}
 	s.stamp++
+	victims := s.killed[:0]
 	indices := make([]int32, 0, g.leafCount())
 	for i := range g.slots {
 		sl := &g.slots[i]
@@ -63,7 +64,7 @@ func (s *Scheduler) finish(g *gang, demoted []*gang) *plan {
 			indices = append(indices, leaf.device)
 			if u := leaf.using; u != nil && u.marked != s.stamp {
 				u.marked = s.stamp
-				p.victims = append(p.victims, u)
+				victims = append(victims, u)
 			}
 			if h := leaf.reserving; h != nil && h.marked != s.stamp {
 				h.marked = s.stamp
@@ -72,6 +73,11 @@ func (s *Scheduler) finish(g *gang, demoted []*gang) *plan {
 		}
 		sl.at.Indices = indices[from:len(indices):len(indices)]
 	}
+	if len(victims) > 0 {
+		p.victims = slices.Clone(victims)
+	}
+	clear(victims)
+	s.killed = victims
 	g.placement = g.describe()
 	return p
 }

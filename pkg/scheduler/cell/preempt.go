@@ -273,7 +273,7 @@ func (p *preemption) inScope(sc scope) bool {
 			for _, g := range chosen.gangs[:chosen.n] {
 				p.mark(g)
 				p.eachNode(g, func(i int32) {
-					if i >= sc.lo && i < sc.hi {
+					if i != node && i >= sc.lo && i < sc.hi {
 						costs.set(i, cost(i))
 					}
 				})
