@@ -100,6 +100,7 @@ func (s *Sandbox) upAPI(ctx context.Context, programs map[string]string, version
 	if err := s.ensurePKI(); err != nil {
 		return fmt.Errorf("make the certificates: %w", err)
 	}
+	s.lease = leaseFor(len(nodes))
 	if err := s.runControlPlane(ctx, programs); err != nil {
 		return err
 	}

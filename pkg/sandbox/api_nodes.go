@@ -214,6 +214,10 @@ func isReady(node *corev1.Node) bool {
 	}) && !slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == notReadyTaint })
 }
 
+// leaseFor returns for how many seconds a simulated node's lease holds, of which it renews it four times. It is a kubelet's
+// time, and longer where thousands of nodes would keep the API server of a small machine busy with nothing else.
+func leaseFor(nodes int) int { return max(40, 40*nodes/1024) }
+
 // waitReady waits until n nodes are ready. It follows them: to list thousands of nodes at each look would take the time of those that
 // make them ready.
 func waitReady(ctx context.Context, client kubernetes.Interface, n int) error {

@@ -101,13 +101,13 @@ func (s *Sandbox) arguments(name string) []string {
 			"--bind-address=127.0.0.1", "--secure-port=" + strconv.Itoa(p.ControllerManager), "--cert-dir=" + s.apiFile(name), "--leader-elect=false",
 			"--use-service-account-credentials=true", "--service-account-private-key-file=" + pki("sa.key"), "--root-ca-file=" + pki("ca.crt"),
 			"--cluster-signing-cert-file=" + pki("ca.crt"), "--cluster-signing-key-file=" + pki("ca.key"), "--profiling=false",
-			"--controllers=" + cmp.Or(s.controllers, "*")}
+			"--node-monitor-grace-period=" + strconv.Itoa(s.lease*5/4) + "s", "--controllers=" + cmp.Or(s.controllers, "*")}
 	case "kube-scheduler":
 		return []string{"--kubeconfig=" + kubeconfig, "--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig,
 			"--bind-address=127.0.0.1", "--secure-port=" + strconv.Itoa(p.Scheduler), "--cert-dir=" + s.apiFile(name), "--leader-elect=false", "--profiling=false"}
 	default: // kwok
 		return []string{"--kubeconfig=" + kubeconfig, "--config=" + s.apiFile("kwok.yaml"), "--cidr=10.128.0.0/9",
-			"--manage-all-nodes=false", "--manage-nodes-with-annotation-selector=" + simulatedKey + "=" + simulatedValue, "--node-lease-duration-seconds=40"}
+			"--manage-all-nodes=false", "--manage-nodes-with-annotation-selector=" + simulatedKey + "=" + simulatedValue, "--node-lease-duration-seconds=" + strconv.Itoa(s.lease)}
 	}
 }
 

@@ -36,6 +36,8 @@ type Sandbox struct {
 	bound    bool // its programs end with the thread that started them
 	// controllers are those that run; all where it is empty.
 	controllers string
+	// lease is for how many seconds a simulated node is taken for alive, see leaseFor.
+	lease int
 }
 
 // ErrNone is returned where a directory holds no sandbox.
