@@ -69,6 +69,7 @@ func TestAnAgentWritesHowTheGPUsOfItsOwnMachineDoAndNothingElse(t *testing.T) {
 	require.NoError(t, patch(ctx, "gpu-1", `{"metadata":{"annotations":{"paictl.openpai.org/gpus":"{\"devices\":[]}"}}}`))
 	require.NoError(t, patch(ctx, "gpu-1", sick, "status"))
 	require.NoError(t, patch(ctx, "gpu-1", strings.Replace(sick, `"True"`, `"False"`, 1), "status"))
+	require.NoError(t, patch(ctx, "gpu-1", strings.Replace(sick, "GPUsUnhealthy", "GPUDriverMissingAtNextBoot", 1), "status"))
 	for body, says := range map[string]string{
 		`{"metadata":{"annotations":{"x":"z"}}}`:                            "and nothing else",
 		`{"metadata":{"annotations":{"x":null}}}`:                           "and nothing else",

@@ -48,6 +48,7 @@ type Driver struct {
 	notices string
 	// noticing guards the files there: the latest is written last, and none for a claim that has ended.
 	noticing sync.Mutex
+	next     *nextBoot
 	log      *slog.Logger
 	// fatal ends the agent.
 	fatal func(error)
@@ -59,12 +60,14 @@ var _ kubeletplugin.DRAPlugin = (*Driver)(nil)
 type folders struct {
 	// records outlive the machine's next start, cdi and notices don't; cgroups are the machine's control groups.
 	records, cdi, notices, cgroups string
+	// root is where the machine's files are, "" where its GPUs are simulated.
+	root string
 }
 
 // newDriver returns the driver of a node, and writes again for the container runtime what it has handed out: its files are gone
 // after a start of the machine.
 func newDriver(ctx context.Context, node string, gpus *monitor, tk *toolkit.Toolkit, f folders, log *slog.Logger, fatal func(error)) (*Driver, error) {
-	d := &Driver{node: node, gpus: gpus, toolkit: tk, cdi: f.cdi, notices: f.notices, processes: &processes{f.cgroups}, log: log, fatal: fatal}
+	d := &Driver{node: node, gpus: gpus, toolkit: tk, cdi: f.cdi, notices: f.notices, processes: &processes{f.cgroups}, next: &nextBoot{root: f.root}, log: log, fatal: fatal}
 	var err error
 	if d.records, err = openRecords(f.records); err != nil {
 		return nil, err

@@ -21,14 +21,15 @@ func gpuLabels() []string {
 
 // metrics are the measurements of all GPUs. They are made when they are asked for.
 type metrics struct {
-	d           *Driver
-	sick, state *prometheus.Desc
+	d                 *Driver
+	sick, state, next *prometheus.Desc
 }
 
 func newMetrics(d *Driver) *metrics {
 	return &metrics{d,
 		prometheus.NewDesc("pai_gpu_unhealthy", "1 for a GPU that gets no more jobs, 0 for one that works.", gpuLabels(), nil),
-		prometheus.NewDesc("pai_agent_driver_answers", "1 where the agent knows how the machine's GPUs do, 0 where the driver doesn't answer.", nil, nil)}
+		prometheus.NewDesc("pai_agent_driver_answers", "1 where the agent knows how the machine's GPUs do, 0 where the driver doesn't answer.", nil, nil),
+		prometheus.NewDesc("pai_gpu_driver_next_boot", "1 where NVIDIA's driver has a module for the kernel that the machine starts next, 0 where it has none.", []string{"kernel"}, nil)}
 }
 
 // Describe implements prometheus.Collector: what a GPU measures depends on its model.
@@ -80,6 +81,11 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 		answered = 0
 	}
 	out <- prometheus.MustNewConstMetric(m.state, prometheus.GaugeValue, answered)
+	if kernel, ready := m.d.next.last(); ready {
+		out <- prometheus.MustNewConstMetric(m.next, prometheus.GaugeValue, 1, kernel)
+	} else if kernel != "" {
+		out <- prometheus.MustNewConstMetric(m.next, prometheus.GaugeValue, 0, kernel)
+	}
 }
 
 // deviceFile is the name of a GPU's device file, whose number isn't that of the GPU on every machine; "" for one that has none.

@@ -169,6 +169,14 @@ func placed(r *gpu.Report) (out []gpu.GPU) {
 	return out
 }
 
+// realRoot is a folder with the files of the machine, "" where no GPU of it is real.
+func (m *monitor) realRoot(root string) string {
+	if m.wanted == 0 {
+		return ""
+	}
+	return root
+}
+
 // settle brings what was known to where GPUs are now, before new ones get numbers. Cards that change places among themselves take each other's
 // numbers, as those tell the place. Where there are new places, since a card that was built in has changed the addresses of others, numbers
 // go with the cards.

@@ -115,7 +115,7 @@ func run(ctx context.Context, o *options, client kubernetes.Interface, l net.Lis
 		return fmt.Errorf("put %s where the container runtime finds it: %w", o.hook, err)
 	}
 	tk := &toolkit.Toolkit{Program: o.toolkit, Root: o.root, Hook: hook}
-	d, err := newDriver(ctx, o.node, gpus, tk, folders{records: filepath.Join(folder, "claims"), cdi: o.cdi, notices: o.notices, cgroups: o.cgroups}, log, cancel)
+	d, err := newDriver(ctx, o.node, gpus, tk, folders{records: filepath.Join(folder, "claims"), cdi: o.cdi, notices: o.notices, cgroups: o.cgroups, root: gpus.realRoot(o.root)}, log, cancel)
 	if err != nil {
 		return err
 	}

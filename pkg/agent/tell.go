@@ -120,8 +120,12 @@ func (d *Driver) WatchHealthStatus(ctx context.Context, reports chan<- kubeletpl
 	}
 }
 
-// ConditionGPUs is the condition of a Node that says whether any of its GPUs is sick.
-const ConditionGPUs corev1.NodeConditionType = "GPUsUnhealthy"
+const (
+	// ConditionGPUs is the condition of a Node that says whether any of its GPUs is sick.
+	ConditionGPUs corev1.NodeConditionType = "GPUsUnhealthy"
+	// ConditionNextBoot is the one that says whether the machine would be without NVIDIA's driver after its next start.
+	ConditionNextBoot corev1.NodeConditionType = "GPUDriverMissingAtNextBoot"
+)
 
 // tellNode writes on the Node how its GPUs do: for the scheduler, and for people.
 func (d *Driver) tellNode(ctx context.Context, client kubernetes.Interface) error {
@@ -146,25 +150,24 @@ func (d *Driver) tellNode(ctx context.Context, client kubernetes.Interface) erro
 	if _, err := nodes.Patch(ctx, d.node, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 		return fmt.Errorf("write the GPUs' health on the node: %w", err)
 	}
-	now := metav1.NewTime(d.gpus.now())
-	c := corev1.NodeCondition{Type: ConditionGPUs, Status: corev1.ConditionFalse, Reason: "Healthy", Message: plural.Of(len(gpus), "GPU") + " of the machine work", LastHeartbeatTime: now}
+	want := []corev1.NodeCondition{{Type: ConditionGPUs, Status: corev1.ConditionFalse, Reason: "Healthy", Message: plural.Of(len(gpus), "GPU") + " of the machine work"}}
 	if len(sick) > 0 {
-		c.Status, c.Reason, c.Message = corev1.ConditionTrue, "Unhealthy", strings.Join(sick, "\n")
+		want[0].Status, want[0].Reason, want[0].Message = corev1.ConditionTrue, "Unhealthy", strings.Join(sick, "\n")
+	}
+	if kernel, ready := d.next.look(); ready {
+		want = append(want, corev1.NodeCondition{Type: ConditionNextBoot, Status: corev1.ConditionFalse, Reason: "ModuleInstalled",
+			Message: "NVIDIA's driver has a module for kernel " + kernel + ", which the machine starts next"})
+	} else if kernel != "" {
+		want = append(want, corev1.NodeCondition{Type: ConditionNextBoot, Status: corev1.ConditionTrue, Reason: "NoModule", Message: d.next.trouble()})
 	}
 	node, err := nodes.Get(ctx, d.node, metav1.GetOptions{})
 	if err != nil {
 		return err
 	}
-	c.LastTransitionTime = now
-	for _, old := range node.Status.Conditions {
-		if old.Type == c.Type && old.Status == c.Status {
-			c.LastTransitionTime = old.LastTransitionTime
-			if old.Message == c.Message {
-				return nil
-			}
-		}
+	if want = d.changed(node, want); len(want) == 0 {
+		return nil
 	}
-	status, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": []corev1.NodeCondition{c}}})
+	status, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": want}})
 	if err != nil {
 		return err
 	}
@@ -172,6 +175,25 @@ func (d *Driver) tellNode(ctx context.Context, client kubernetes.Interface) erro
 		return fmt.Errorf("write the GPUs' health on the node: %w", err)
 	}
 	return nil
+}
+
+// changed returns those of the conditions that a Node doesn't have so, with their times.
+func (d *Driver) changed(node *corev1.Node, want []corev1.NodeCondition) (out []corev1.NodeCondition) {
+	now := metav1.NewTime(d.gpus.now())
+next:
+	for _, c := range want {
+		c.LastHeartbeatTime, c.LastTransitionTime = now, now
+		for _, old := range node.Status.Conditions {
+			if old.Type == c.Type && old.Status == c.Status {
+				if old.Message == c.Message {
+					continue next
+				}
+				c.LastTransitionTime = old.LastTransitionTime
+			}
+		}
+		out = append(out, c)
+	}
+	return out
 }
 
 const (

@@ -51,6 +51,18 @@ func unquoted(s string) string {
 	return out
 }
 
+// unquotedAll reads a list of quoted texts, each with a semicolon after it.
+func unquotedAll(list string) (out []string) {
+	for {
+		quoted, err := strconv.QuotedPrefix(list)
+		if err != nil {
+			return out
+		}
+		out = append(out, unquoted(quoted))
+		list = strings.TrimPrefix(list[len(quoted):], ";")
+	}
+}
+
 // readTaint reads key=value:Effect.
 func readTaint(s string) corev1.Taint {
 	key, effect, _ := strings.Cut(s, ":")

@@ -233,8 +233,8 @@ func machineStatus(n *Node, a answer, err error, api answer, apiState string) Ma
 		m.State = StateReady
 		if _, bridge := podNetwork(a); differs(bridge, node[4]) {
 			m.Message = fmt.Sprintf("no pod starts: cni0 has %s, the node's subnet is %s; cluster up repairs it", bridge, node[4])
-		} else if sick := unquoted(node[7]); sick != "" {
-			m.Message = strings.Join(strings.Split(sick, "\n"), "; ") // each of its GPUs on a line
+		} else {
+			m.Message = strings.ReplaceAll(strings.Join(unquotedAll(node[7]), "\n"), "\n", "; ") // each of its GPUs on a line
 		}
 	case known:
 		m.State, m.Message = StateNotReady, cmp.Or(unquoted(node[3]), node[3])

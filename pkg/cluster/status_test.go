@@ -222,6 +222,12 @@ func TestStatusSaysWhichGPUsAreSick(t *testing.T) {
 	assert.Equal(t, StateReady, sick.State)
 	assert.Equal(t, []string{"GPUsUnhealthy"}, sick.Pressure)
 	assert.Equal(t, `GPU 3: XID 79: it has fallen off the bus; GPU 5: "lost"`, sick.Message)
+	api := sectionsOf([]byte("@@ status\nmember\tyes\napi\tup\t\n" + nodeRows(t, `{"items": [{"metadata": {"name": "m1"}, "spec": {}, "status": {"conditions": [
+		{"type": "Ready", "status": "True"}, {"type": "GPUsUnhealthy", "status": "True", "message": "GPU 3: lost"},
+		{"type": "GPUDriverMissingAtNextBoot", "status": "True", "message": "no module: build it; then restart"}]}}]}`)))["status"]
+	both := newStatus(s, s.Nodes, map[*Node]answer{s.Nodes[0]: api}, nil, time.Now()).Machines[0]
+	assert.Equal(t, []string{"GPUsUnhealthy", "GPUDriverMissingAtNextBoot"}, both.Pressure)
+	assert.Equal(t, "GPU 3: lost; no module: build it; then restart", both.Message)
 	well := of("False")
 	assert.Empty(t, well.Pressure)
 	assert.Empty(t, well.Message)

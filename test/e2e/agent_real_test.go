@@ -28,6 +28,8 @@ func (a *agents) realGPUs(t *testing.T, worker string) {
 	files, err := exec.CommandContext(t.Context(), "tar", "-cz", "-C", root, ".").Output()
 	require.NoError(t, err)
 	a.on(worker, `set -e
+mkdir -p /boot
+touch /boot/vmlinuz-9.9.9-10-test /boot/vmlinuz-9.9.9-9-test
 base64 -d <<'END' | tar -xz --no-same-owner -C /
 `+base64.StdEncoding.EncodeToString(files)+`
 END
@@ -132,6 +134,19 @@ func (a *agents) containersUseADriver(t *testing.T) {
 	require.NoError(t, err)
 	t.Logf("%s: %s", device, said)
 	assert.NotEmpty(t, strings.TrimSpace(a.on(worker, "ls /var/lib/kubelet/plugins/*/nvidia-cdi-hook")))
+	a.nextKernel(t, worker)
 	a.kubectl("delete pod cuda --grace-period=1 --timeout=120s")
 	a.kubectl("delete resourceclaim cuda")
+}
+
+// nextKernel shows a kernel that an upgrade has installed, and for which there is no module of the driver until somebody builds it.
+func (a *agents) nextKernel(t *testing.T, worker string) {
+	r := run(t, "node", "list", "-p", a.cluster)
+	t.Logf("%s", r)
+	assert.Contains(t, r.stdout, "the machine starts kernel 9.9.9-10-test next, for which NVIDIA's driver has no module")
+	a.on(worker, "mkdir -p /lib/modules/9.9.9-10-test/updates/dkms && touch /lib/modules/9.9.9-10-test/updates/dkms/nvidia.ko")
+	a.kubectl("delete pod -n pai-system -l app.kubernetes.io/name=agent --field-selector spec.nodeName=" + worker)
+	eventually(t, time.Minute, "the agent finds the module", func() bool {
+		return a.kubectl("get node "+worker+` -o jsonpath='{.status.conditions[?(@.type=="GPUDriverMissingAtNextBoot")].status}'`) == "False"
+	})
 }

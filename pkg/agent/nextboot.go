@@ -1,0 +1,110 @@
+package agent
+
+import (
+	"cmp"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// nextBoot knows whether the machine has its driver after its next start: an upgrade of the kernel may have brought one that the driver has no
+// module for. Its methods may be called at the same time.
+type nextBoot struct {
+	// root is where the machine's files are; "" where its GPUs are simulated, and need no module.
+	root string
+
+	mu     sync.Mutex
+	kernel string
+	ready  bool
+}
+
+// look looks at the machine, and returns which kernel it starts next, "" if that can't be told, and whether the driver has a module for it.
+func (b *nextBoot) look() (kernel string, ready bool) {
+	if b.root != "" {
+		if kernel = nextKernel(b.root); kernel != "" {
+			ready = hasModule(b.root, kernel)
+		}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.kernel, b.ready = kernel, ready
+	return kernel, ready
+}
+
+// last returns what was seen last.
+func (b *nextBoot) last() (kernel string, ready bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.kernel, b.ready
+}
+
+// nextKernel returns the newest kernel that can be started: the one that boot loaders take unless they are told otherwise.
+func nextKernel(root string) string {
+	entries, err := os.ReadDir(filepath.Join(root, "boot"))
+	if err != nil {
+		return ""
+	}
+	newest := ""
+	for _, e := range entries {
+		kernel, ok := strings.CutPrefix(e.Name(), "vmlinuz-")
+		if !ok || strings.HasSuffix(kernel, ".old") || strings.Contains(kernel, "rescue") {
+			continue
+		}
+		if newest == "" || compareKernels(kernel, newest) > 0 {
+			newest = kernel
+		}
+	}
+	return newest
+}
+
+// compareKernels orders versions of kernels as their boot loaders do: numbers by their value.
+func compareKernels(a, b string) int {
+	x, y := kernelParts.FindAllString(a, -1), kernelParts.FindAllString(b, -1)
+	for i := range min(len(x), len(y)) {
+		n, err := strconv.ParseUint(x[i], 10, 64)
+		m, err2 := strconv.ParseUint(y[i], 10, 64)
+		c := cmp.Compare(x[i], y[i])
+		if err == nil && err2 == nil {
+			c = cmp.Compare(n, m)
+		}
+		if c != 0 {
+			return c
+		}
+	}
+	return cmp.Compare(len(x), len(y))
+}
+
+var (
+	kernelParts = regexp.MustCompile(`[0-9]+|[^0-9.-]+`)
+	// moduleFile is the driver's main module as the packages of NVIDIA and of the distributions name it.
+	moduleFile = regexp.MustCompile(`^nvidia(-current|-current-open|-tesla|-tesla-[0-9]+|-legacy-[0-9a-z]+)?\.ko(\.(gz|xz|zst))?$`)
+)
+
+// hasModule reports whether the driver has a module for a kernel.
+func hasModule(root, kernel string) bool {
+	found := false
+	// What can't be read is taken for a folder without the module.
+	_ = filepath.WalkDir(filepath.Join(root, "lib", "modules", kernel)+"/", func(_ string, e fs.DirEntry, err error) error {
+		if err == nil && !e.IsDir() && moduleFile.MatchString(e.Name()) {
+			found = true
+			return fs.SkipAll
+		}
+		return nil
+	})
+	return found
+}
+
+// trouble says why the machine would have no driver after its next start, "" if it will.
+func (b *nextBoot) trouble() string {
+	kernel, ready := b.last()
+	if kernel == "" || ready {
+		return ""
+	}
+	return fmt.Sprintf("the machine starts kernel %s next, for which NVIDIA's driver has no module: before it restarts, install linux-headers-%s and run dkms autoinstall",
+		kernel, kernel)
+}

@@ -1,0 +1,110 @@
+package agent
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+)
+
+func TestTheKernelThatStartsNext(t *testing.T) {
+	for want, files := range map[string][]string{
+		"":                     {"grub", "memtest86+.bin", "initrd.img-6.1.0-28-amd64"},
+		"6.1.0-28-amd64":       {"vmlinuz-6.1.0-9-amd64", "vmlinuz-6.1.0-28-amd64", "vmlinuz-6.1.0-28-amd64.old"},
+		"6.8.0-101-generic":    {"vmlinuz-6.8.0-101-generic", "vmlinuz-6.8.0-99-generic", "vmlinuz", "vmlinuz.old"},
+		"6.12.9+bpo-amd64":     {"vmlinuz-6.12.9+bpo-amd64", "vmlinuz-6.1.0-40-amd64"},
+		"5.15.0-1071-nvidia":   {"vmlinuz-5.15.0-1071-nvidia", "vmlinuz-5.15.0-91-generic", "vmlinuz-0-rescue-af1"},
+		"4.18.0-553.el8_10.64": {"vmlinuz-4.18.0-553.el8_10.64", "vmlinuz-4.18.0-553.el8_9.64"},
+	} {
+		root := t.TempDir()
+		for _, f := range files {
+			touch(t, root, "boot", f)
+		}
+		assert.Equal(t, want, nextKernel(root), "%v", files)
+	}
+	assert.Empty(t, nextKernel(t.TempDir()), "a machine whose boot loader has its own place for kernels")
+}
+
+func TestWhetherTheDriverIsThereAtTheNextStart(t *testing.T) {
+	for file, has := range map[string]bool{
+		"updates/dkms/nvidia.ko":                                    true,
+		"updates/dkms/nvidia-current.ko.xz":                         true,
+		"updates/dkms/nvidia-current-open.ko":                       true,
+		"updates/dkms/nvidia-tesla-470.ko.zst":                      true,
+		"kernel/nvidia-570-server/nvidia.ko":                        true,
+		"kernel/nvidia-570-server/nvidia-uvm.ko":                    false,
+		"kernel/drivers/platform/x86/nvidia-wmi-ec-backlight.ko.xz": false,
+		"kernel/drivers/video/fbdev/nvidia/nvidiafb.ko":             false,
+		"kernel/drivers/net/ethernet/nvidia/forcedeth.ko":           false,
+		"updates/dkms/nvidia-drm.ko":                                false,
+		"kernel/drivers/infiniband/hw/mlx5/nvidia-peermem.ko":       false,
+		"updates/dkms/nvidia-current-modeset.ko":                    false,
+		"../6.1.0-9-amd64/updates/dkms/nvidia.ko":                   false,
+		"build/drivers/nvidia.ko.cmd":                               false,
+		"extra/nvidia-legacy-390xx.ko":                              true,
+		"weak-updates/nvidia.ko.gz":                                 true,
+		"kernel/drivers/gpu/drm/nouveau/nouveau.ko":                 false,
+	} {
+		root := t.TempDir()
+		touch(t, root, "boot", "vmlinuz-6.1.0-28-amd64")
+		touch(t, root, "lib/modules/6.1.0-28-amd64", file)
+		b := &nextBoot{root: root}
+		kernel, ready := b.look()
+		assert.Equal(t, "6.1.0-28-amd64", kernel)
+		assert.Equal(t, has, ready, file)
+		assert.Equal(t, has, b.trouble() == "", file)
+	}
+	simulated := &nextBoot{}
+	simulated.look()
+	assert.Empty(t, simulated.trouble())
+}
+
+func TestTheNodeSaysWhatItsNextStartBrings(t *testing.T) {
+	client := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{
+		{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}}})
+	m := newMachine(t)
+	condition := func() *corev1.NodeCondition {
+		require.NoError(t, m.tellNode(t.Context(), client))
+		node, err := client.CoreV1().Nodes().Get(t.Context(), "n1", metav1.GetOptions{})
+		require.NoError(t, err)
+		for _, c := range node.Status.Conditions {
+			if c.Type == ConditionNextBoot {
+				return &c
+			}
+		}
+		return nil
+	}
+	assert.Nil(t, condition(), "simulated GPUs need no module")
+	m.folders.root = t.TempDir()
+	m.restart(8)
+	assert.Nil(t, condition(), "no kernel is found")
+	touch(t, m.folders.root, "boot", "vmlinuz-6.1.0-28-amd64")
+	c := condition()
+	require.NotNil(t, c)
+	assert.Equal(t, corev1.ConditionTrue, c.Status)
+	assert.Contains(t, c.Message, "install linux-headers-6.1.0-28-amd64")
+	require.NoError(t, testutil.CollectAndCompare(newMetrics(m.Driver), strings.NewReader(`
+# HELP pai_gpu_driver_next_boot 1 where NVIDIA's driver has a module for the kernel that the machine starts next, 0 where it has none.
+# TYPE pai_gpu_driver_next_boot gauge
+pai_gpu_driver_next_boot{kernel="6.1.0-28-amd64"} 0
+`), "pai_gpu_driver_next_boot"))
+	touch(t, m.folders.root, "lib/modules/6.1.0-28-amd64/updates/dkms/nvidia.ko")
+	assert.Equal(t, corev1.ConditionFalse, condition().Status)
+	before := len(client.Actions())
+	condition()
+	assert.Equal(t, before+3, len(client.Actions()), "the annotation, and two looks: nothing has changed")
+}
+
+func touch(t *testing.T, elements ...string) {
+	t.Helper()
+	path := filepath.Join(elements...)
+	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	require.NoError(t, os.WriteFile(path, nil, 0o600))
+}
