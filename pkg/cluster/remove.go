@@ -214,15 +214,15 @@ func (m *removal) cordon(ctx context.Context, nodes []*Node) error {
 	for _, n := range nodes {
 		body += fmt.Sprintf("self get node %[1]s >/dev/null 2>&1 && self cordon %[1]s >/dev/null\n", quote(n.Hostname))
 	}
-	_, err := m.onLeader(ctx, "cordon", body+":\n", time.Minute)
+	_, err := m.onLeader(ctx, "remove/cordon", body+":\n", time.Minute)
 	return err
 }
 
 // onLeader runs a mutating script on the leader. It doesn't take the machine's own lock: it
 // changes the cluster, not the machine, and may wait long for pods to end.
-func (m *removal) onLeader(ctx context.Context, what, body string, limit time.Duration) (answer, error) {
-	res, err := m.exec(ctx, m.leader, ssh.Script{Name: "remove/" + what, Mutates: true, Timeout: limit,
-		Body: preludeScript + selfAPI(m.spec, m.leader) + removeScript + body})
+func (r *run) onLeader(ctx context.Context, what, body string, limit time.Duration) (answer, error) {
+	res, err := r.exec(ctx, r.leader, ssh.Script{Name: what, Mutates: true, Timeout: limit,
+		Body: preludeScript + selfAPI(r.spec, r.leader) + removeScript + body})
 	if err != nil {
 		return answer{}, err
 	}
@@ -246,7 +246,7 @@ func (m *removal) node(ctx context.Context, n *Node) error {
 			m.emit(Event{Kind: EventPhaseSkipped, Host: n.Hostname, Phase: s.phase})
 			continue
 		}
-		if err := m.step(ctx, n, s.phase, s.do); err != nil {
+		if err := m.tell(ctx, n, s.phase, s.do); err != nil {
 			return &phaseError{s.phase, err}
 		}
 	}
@@ -263,24 +263,25 @@ func (m *removal) node(ctx context.Context, n *Node) error {
 	return nil
 }
 
-func (m *removal) step(ctx context.Context, n *Node, phase string, do func(context.Context, *Node) ([]Change, error)) error {
-	start := m.run.opts.Clock()
-	m.emit(Event{Kind: EventPhaseStarted, Host: n.Hostname, Phase: phase})
+// tell does a step that is no phase of "cluster up", and tells of it.
+func (r *run) tell(ctx context.Context, n *Node, phase string, do func(context.Context, *Node) ([]Change, error)) error {
+	start := r.opts.Clock()
+	r.emit(Event{Kind: EventPhaseStarted, Host: n.Hostname, Phase: phase})
 	done, err := do(ctx, n)
 	for i := range done {
 		done[i].Host, done[i].Phase = n.Hostname, phase
-		m.emit(Event{Kind: EventChanged, Host: n.Hostname, Phase: phase, Change: &done[i]})
+		r.emit(Event{Kind: EventChanged, Host: n.Hostname, Phase: phase, Change: &done[i]})
 	}
-	m.mu.Lock()
-	m.changes[n.Hostname] += len(done)
-	m.mu.Unlock()
+	r.mu.Lock()
+	r.changes[n.Hostname] += len(done)
+	r.mu.Unlock()
 	if err != nil {
 		if !isCancel(ctx, err) {
-			m.emit(Event{Kind: EventPhaseFailed, Host: n.Hostname, Phase: phase, Error: err.Error(), Hint: hint.Of(err)})
+			r.emit(Event{Kind: EventPhaseFailed, Host: n.Hostname, Phase: phase, Error: err.Error(), Hint: hint.Of(err)})
 		}
 		return err
 	}
-	m.emit(Event{Kind: EventPhaseDone, Host: n.Hostname, Phase: phase, Changes: len(done), Elapsed: m.run.opts.Clock().Sub(start)})
+	r.emit(Event{Kind: EventPhaseDone, Host: n.Hostname, Phase: phase, Changes: len(done), Elapsed: r.opts.Clock().Sub(start)})
 	return nil
 }
 
@@ -293,8 +294,12 @@ func (m *removal) drain(ctx context.Context, n *Node) ([]Change, error) {
 	case m.opts.Force:
 		force = 1
 	}
-	limit := m.opts.DrainTimeout
-	a, err := m.onLeader(ctx, phaseDrain, fmt.Sprintf("NODE=%s FORCE=%d SECONDS_MAX=%d\nr_drain\n", quote(n.Hostname), force, int(limit.Seconds())), limit+2*time.Minute)
+	return m.evict(ctx, n, force, m.opts.DrainTimeout)
+}
+
+// evict cordons a node and moves its pods away. With force 1 no disruption budget is asked; with 2 no one waits for their end.
+func (r *run) evict(ctx context.Context, n *Node, force int, limit time.Duration) ([]Change, error) {
+	a, err := r.onLeader(ctx, "remove/drain", fmt.Sprintf("NODE=%s FORCE=%d SECONDS_MAX=%d\nr_drain\n", quote(n.Hostname), force, int(limit.Seconds())), limit+2*time.Minute)
 	if err != nil {
 		return nil, err
 	}
@@ -308,7 +313,7 @@ func (m *removal) drain(ctx context.Context, n *Node) ([]Change, error) {
 }
 
 func (m *removal) member(ctx context.Context, n *Node) ([]Change, error) {
-	a, err := m.onLeader(ctx, phaseMember, fmt.Sprintf("NODE=%s ADDRESS=%s LEADER=%s\nr_member\n", quote(n.Hostname), quote(n.HostIP), quote(m.leader.Hostname)), 2*time.Minute)
+	a, err := m.onLeader(ctx, "remove/etcd", fmt.Sprintf("NODE=%s ADDRESS=%s LEADER=%s\nr_member\n", quote(n.Hostname), quote(n.HostIP), quote(m.leader.Hostname)), 2*time.Minute)
 	if err != nil {
 		return nil, err
 	}
@@ -328,7 +333,7 @@ func (m *removal) giveBack(ctx context.Context, n *Node) ([]Change, error) {
 }
 
 func (m *removal) delete(ctx context.Context, n *Node) ([]Change, error) {
-	_, err := m.onLeader(ctx, phaseDelete, fmt.Sprintf("NODE=%s\nr_delete\n", quote(n.Hostname)), 2*time.Minute)
+	_, err := m.onLeader(ctx, "remove/delete", fmt.Sprintf("NODE=%s\nr_delete\n", quote(n.Hostname)), 2*time.Minute)
 	if err != nil {
 		return nil, err
 	}

@@ -27,6 +27,14 @@ type LayoutEdit struct {
 	// Machines are those that are added or removed.
 	Machines []layout.Machine
 
+	fileEdit
+}
+
+// fileEdit is another text of a file of the folder.
+type fileEdit struct {
+	path string
+	// secret says that no one but its owner may read it.
+	secret        bool
 	before, after []byte
 }
 
@@ -38,7 +46,7 @@ func AddMachines(dir string, machines []layout.Machine, facts map[string]layout.
 	if err != nil {
 		return nil, err
 	}
-	e := &LayoutEdit{before: data[LayoutFile]}
+	e := &LayoutEdit{fileEdit: fileEdit{path: filepath.Join(dir, LayoutFile), before: data[LayoutFile]}}
 	want := c.Layout
 	want.MachineList = slices.Clone(c.Layout.MachineList)
 	want.MachineSKU = cloneSKUs(c.Layout.MachineSKU)
@@ -84,7 +92,7 @@ func RemoveMachines(dir string, names []string) (*LayoutEdit, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &LayoutEdit{before: data[LayoutFile]}
+	e := &LayoutEdit{fileEdit: fileEdit{path: filepath.Join(dir, LayoutFile), before: data[LayoutFile]}}
 	want := c.Layout
 	want.MachineList = nil
 	for _, m := range c.Layout.MachineList {
@@ -97,35 +105,33 @@ func RemoveMachines(dir string, names []string) (*LayoutEdit, error) {
 	return e.check(dir, data, want)
 }
 
-// Write replaces layout.yaml at once. Undo puts the old one back.
-func (e *LayoutEdit) Write() error { return e.write(e.after) }
+// Write replaces the file at once. Undo puts the old one back.
+func (e *fileEdit) Write() error { return e.write(e.after) }
 
 // Undo puts back what Write replaced, unless someone has changed the file since.
-func (e *LayoutEdit) Undo() error {
-	now, err := os.ReadFile(e.path())
+func (e *fileEdit) Undo() error {
+	now, err := os.ReadFile(e.path)
 	if err != nil || !bytes.Equal(now, e.after) {
 		return err
 	}
 	return e.write(e.before)
 }
 
-func (e *LayoutEdit) path() string { return filepath.Join(e.Cluster.Dir, LayoutFile) }
-
-func (e *LayoutEdit) write(b []byte) error {
+func (e *fileEdit) write(b []byte) error {
 	if bytes.Equal(e.before, e.after) {
 		return nil
 	}
 	mode := os.FileMode(0o600)
-	if info, err := os.Stat(e.path()); err == nil && !e.Cluster.HoldsSecret(LayoutFile) {
+	if info, err := os.Stat(e.path); err == nil && !e.secret {
 		mode = info.Mode().Perm()
 	}
-	f, err := renameio.NewPendingFile(e.path(), renameio.WithStaticPermissions(mode))
+	f, err := renameio.NewPendingFile(e.path, renameio.WithStaticPermissions(mode))
 	if err != nil {
-		return fmt.Errorf("write %s: %w", e.path(), err)
+		return fmt.Errorf("write %s: %w", e.path, err)
 	}
 	defer func() { _ = f.Cleanup() }() // after the rename there is nothing to clean up
 	if _, err := f.Write(b); err != nil {
-		return fmt.Errorf("write %s: %w", e.path(), err)
+		return fmt.Errorf("write %s: %w", e.path, err)
 	}
 	return f.CloseAtomicallyReplace()
 }
@@ -157,7 +163,7 @@ func (e *LayoutEdit) check(dir string, data map[string][]byte, want layout.Layou
 	if err != nil {
 		return nil, err
 	}
-	e.Cluster = c
+	e.Cluster, e.secret = c, c.HoldsSecret(LayoutFile)
 	if err := Validate(c).Err(); err != nil {
 		return nil, hint.Wrap(fmt.Errorf("%s was not changed, with this change it would break a rule: %w", LayoutFile, err), "")
 	}

@@ -357,7 +357,7 @@ func (m Machine) obstacles(p *Plan, kernels, source string) []Finding {
 	}
 	if m.Module != "" && m.Module != p.Release && len(m.Users) > 0 {
 		out = append(out, Finding{ID: "in-use", Message: fmt.Sprintf("GPUs are in use, so that the driver can't change from %s to %s: %s", m.Module, p.Release, strings.Join(m.Users, ", ")),
-			Remedy: "stop these programs (paictl job stop; kubectl drain takes pods away), then run again"})
+			Remedy: "paictl node driver upgrade takes one machine after the other out of service for it; or stop these programs (paictl job stop), then run again"})
 	}
 	return out
 }

@@ -36,7 +36,8 @@ type Sandbox struct {
 	bound    bool // its programs end with the thread that started them
 	// controllers are those that run; all where it is empty.
 	controllers string
-	// lease is for how many seconds a simulated node is taken for alive, see leaseFor.
+	// lease is for how many seconds a simulated node is taken for alive, see leaseFor. It grows with the cluster, and so does what the
+	// controllers may ask of the API server.
 	lease int
 }
 

@@ -416,7 +416,7 @@ p_driver_nouveau() {
 		case $line in *"frame buffer"*) echo 1 >"$c/bind" 2>/dev/null || : ;; esac
 	done
 	p_driver_finish
-	driver_stop "a reboot is needed: the kernel's own driver nouveau is in use and can't be unloaded; the driver $RELEASE is installed, and nouveau stays out from the next boot on" "reboot the machine, then run the same command again"
+	driver_stop "a reboot is needed: the kernel's own driver nouveau is in use and can't be unloaded; the driver $RELEASE is installed, and nouveau stays out from the next boot on" "reboot the machine (paictl node driver upgrade --reboot does it), then run the same command again"
 }
 
 # p_driver_load: loads the module. One that replaces another, and does not load, goes again.
@@ -424,7 +424,7 @@ p_driver_load() {
 	driver_loaded
 	if [ "$module" != "$RELEASE" ]; then
 		if [ -n "$module" ]; then
-			driver_unload || driver_stop "a reboot is needed: the kernel module $module is in use, and the driver $RELEASE is installed" "stop what uses GPUs (fuser -v /dev/nvidia*), or reboot the machine; then run the same command again"
+			driver_unload || driver_stop "a reboot is needed: the kernel module $module is in use, and the driver $RELEASE is installed" "stop what uses GPUs (fuser -v /dev/nvidia*), or reboot the machine (paictl node driver upgrade --reboot does it); then run the same command again"
 		fi
 		if ! modprobe nvidia 2>"$S/driver.log"; then driver_refused; fi
 		driver_loaded

@@ -62,3 +62,24 @@ r_mirrors() {
 }
 
 r_delete() { self delete node "$NODE" --ignore-not-found --timeout=60s >/dev/null; }
+
+# r_mark: notes that paictl cordons the node, for MARK, unless somebody has cordoned it already.
+r_mark() {
+	if [ "$(self get node "$NODE" -o 'jsonpath={.spec.unschedulable}')" != true ]; then
+		self annotate node "$NODE" --overwrite "$MARK=cordoned" >/dev/null
+		self cordon "$NODE" >/dev/null
+	fi
+}
+
+# r_unmark: puts a node back that has the mark, once it is Ready. The mark goes last.
+r_unmark() {
+	marked=$(self get node "$NODE" -o "go-template={{with .metadata.annotations}}{{index . \"$MARK\"}}{{end}}")
+	[ "$marked" = cordoned ] || return 0
+	self wait --for=condition=Ready "node/$NODE" --timeout=300s >/dev/null 2>&1 || {
+		echo "the node is not Ready -> see paictl cluster status" >&2
+		exit 1
+	}
+	self uncordon "$NODE" >/dev/null
+	self annotate node "$NODE" --overwrite "$MARK-" >/dev/null
+	printf 'uncordoned\n'
+}

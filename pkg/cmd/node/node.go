@@ -17,14 +17,15 @@ import (
 func NewCmdNode(f *cmdutil.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "node",
-		Short: "List the machines of a cluster, add some, remove some",
+		Short: "List the machines of a cluster, add some, remove some, upgrade their drivers",
 		Long: `Changes layout.yaml and the cluster together, in one command that can be repeated after any failure.
 Comments and order of layout.yaml stay as they are.`,
 		Example: `  paictl node list -p ./cluster
   paictl node add 10.0.0.14 -p ./cluster
-  paictl node remove worker-4 -p ./cluster`,
+  paictl node remove worker-4 -p ./cluster
+  paictl node driver upgrade -p ./cluster --dry-run`,
 	}
-	cmd.AddCommand(NewCmdList(f, nil), NewCmdAdd(f, nil), NewCmdRemove(f, nil))
+	cmd.AddCommand(NewCmdList(f, nil), NewCmdAdd(f, nil), NewCmdRemove(f, nil), NewCmdDriver(f))
 	return cmd
 }
 

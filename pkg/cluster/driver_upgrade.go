@@ -1,0 +1,481 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/gpudriver"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/layout"
+	"github.com/openpai/paictl/pkg/ssh"
+)
+
+// A driver can be exchanged only while no program uses a GPU. On a cluster that works, UpgradeDriver therefore takes a few machines at a time
+// out of service, exchanges their drivers, and puts them back.
+
+// DriverOptions are those of UpgradeDriver.
+type DriverOptions struct {
+	// AtOnce is how many machines are out of service at once; 1 where zero.
+	AtOnce int
+	// DrainTimeout is how long pods of a machine may take to leave; 5 min where zero.
+	DrainTimeout time.Duration
+	// Force deletes pods where a disruption budget or a missing owner forbids to evict them.
+	Force bool
+	// Reboot restarts machines where the new module can't be loaded otherwise.
+	Reboot bool
+	// Begin is called once no machine speaks against the change, and before anything is changed; may be nil. Its error ends the run.
+	Begin func() error
+}
+
+// Phases of "node driver upgrade", besides the driver's own.
+const (
+	phaseReboot   = "reboot"
+	phaseUncordon = "uncordon"
+)
+
+// driverMark is on nodes that were cordoned for the exchange of their driver, and by no one else.
+const driverMark = "paictl.openpai.org/driver-upgrade"
+
+// driverUpgrade is one run.
+type driverUpgrade struct {
+	*run
+	opts   DriverOptions
+	driver *nvidiaDriver
+	// marked are the nodes that an earlier run has cordoned.
+	marked map[string]bool
+	// cordoned are those that somebody else has, and who wants them to stay so.
+	cordoned map[string]bool
+}
+
+// UpgradeDriver brings the driver of the machines of Options.Limit, all with GPUs where it is empty, to what the configuration says. Machines whose
+// driver is so are left alone. It stops at the first machine that fails; each run goes on where the last one ended.
+func UpgradeDriver(ctx context.Context, s *Spec, o Options, d DriverOptions) ([]Change, error) {
+	if d.AtOnce <= 0 {
+		d.AtOnce = 1
+	}
+	if d.DrainTimeout <= 0 {
+		d.DrainTimeout = 5 * time.Minute
+	}
+	u := &driverUpgrade{run: newRun(s, o), opts: d, driver: &nvidiaDriver{spec: s}, marked: map[string]bool{}, cordoned: map[string]bool{}}
+	defer u.close()
+	nodes, err := u.nodes()
+	if err != nil {
+		return nil, err
+	}
+	u.emit(Event{Kind: EventRunStarted, Message: "node driver upgrade", Hosts: hostnames(nodes), Phases: u.phases()})
+	if err := u.connect(ctx, u.reached(nodes)); err != nil {
+		return nil, err
+	}
+	if !o.DryRun {
+		held, release, err := u.lock(ctx)
+		if err != nil {
+			return nil, err
+		}
+		defer release()
+		ctx = held
+	}
+	w, err := u.survey(ctx, u.reached(nodes))
+	if err != nil {
+		return nil, err
+	}
+	if u.leader == nil || !w.member(u.leader) {
+		return nil, hint.Errorf("paictl cluster up installs drivers before there is a cluster", "there is no cluster whose machines could be taken out of service")
+	}
+	due, changes, err := u.due(ctx, w, nodes)
+	if err != nil {
+		return nil, err
+	}
+	if o.DryRun {
+		for _, c := range changes {
+			u.emit(Event{Kind: EventPlanned, Host: c.Host, Phase: c.Phase, Change: &c})
+		}
+		return changes, u.summary("node driver upgrade", nodes, changes)
+	}
+	if d.Begin != nil {
+		if err := d.Begin(); err != nil {
+			return nil, err
+		}
+	}
+	if err := u.all(ctx, w, nodes, due); err != nil {
+		return changes, err
+	}
+	return changes, u.summary("node driver upgrade", nodes, changes)
+}
+
+func (u *driverUpgrade) phases() []string {
+	if !u.opts.Reboot {
+		return []string{phasePreflight, phaseDrain, phaseDriver, phaseUncordon}
+	}
+	return []string{phasePreflight, phaseDrain, phaseDriver, phaseReboot, phaseUncordon}
+}
+
+// nodes are the machines with GPUs of NVIDIA whose driver is paictl's to install.
+func (u *driverUpgrade) nodes() ([]*Node, error) {
+	if policy := u.spec.driver().Policy; policy != config.GPUDriverInstall {
+		return nil, hint.Errorf("set gpu-driver: {policy: install} in kubernetes-configuration.yaml, or upgrade the driver yourself",
+			"the configuration says gpu-driver.policy %s: paictl doesn't touch drivers", policy)
+	}
+	nodes, err := u.selected()
+	if err != nil {
+		return nil, err
+	}
+	out := slices.DeleteFunc(slices.Clone(nodes), func(n *Node) bool { return !u.driver.wanted(n) })
+	if len(u.run.opts.Limit) > 0 && len(out) < len(nodes) {
+		i := slices.IndexFunc(nodes, func(n *Node) bool { return !u.driver.wanted(n) })
+		return nil, hint.Errorf("see its machine-type in layout.yaml", "%s has no GPUs in the layout", nodes[i].Hostname)
+	}
+	if len(out) == 0 {
+		return nil, errors.New("no machine of the layout has GPUs that need a driver")
+	}
+	return out, nil
+}
+
+// due finds the machines whose driver has to be exchanged, or completed, and what that is. Programs that use GPUs now are no obstacle: they have to
+// leave. Anything else that is one on any machine ends the run before anything is changed.
+func (u *driverUpgrade) due(ctx context.Context, w *world, nodes []*Node) (due []*Node, changes []Change, err error) {
+	if err := u.readMarks(ctx); err != nil {
+		return nil, nil, err
+	}
+	var findings []Finding
+	for _, n := range u.alive(nodes) {
+		s, err := u.look(w, n, true)
+		if err != nil {
+			return nil, nil, err
+		}
+		if s == nil {
+			continue
+		}
+		for _, f := range s.findings {
+			if f.Warning {
+				u.emit(Event{Kind: EventWarning, Host: n.Hostname, Phase: phasePreflight, Message: f.Message, Hint: f.Remedy})
+			}
+		}
+		if s.refused() {
+			findings = append(findings, driverFindings(n, s)...)
+			continue
+		}
+		cs := u.driver.changes(s)
+		if !w.member(n) && len(cs) > 0 {
+			findings = append(findings, Finding{Host: n.Hostname, Check: "member", Severity: SeverityError, Message: "the machine isn't in the cluster", Remedy: "paictl cluster up brings it in, with its driver"})
+			continue
+		}
+		u.emit(Event{Kind: EventPhaseDone, Host: n.Hostname, Phase: phasePreflight})
+		if len(cs) > 0 {
+			due = append(due, n)
+			changes = append(changes, Change{Host: n.Hostname, Phase: phaseDrain, Action: "drain", Target: "node " + n.Hostname})
+			for _, c := range cs {
+				c.Host, c.Phase = n.Hostname, phaseDriver
+				changes = append(changes, c)
+			}
+		}
+		if len(cs) > 0 && !u.cordoned[n.Hostname] || u.marked[n.Hostname] {
+			changes = append(changes, Change{Host: n.Hostname, Phase: phaseUncordon, Action: "uncordon", Target: "node " + n.Hostname})
+		}
+	}
+	if len(findings) > 0 {
+		return nil, nil, u.refuse(findings)
+	}
+	// First the machine where the last run has stopped: it is out of service already.
+	slices.SortStableFunc(due, func(a, b *Node) int { return compareBool(u.marked[b.Hostname], u.marked[a.Hostname]) })
+	return due, changes, nil
+}
+
+// look reads what a machine's driver is and shall be. Drained, no program uses its GPUs.
+func (u *driverUpgrade) look(w *world, n *Node, drained bool) (*driverState, error) {
+	facts, err := layout.ParseFacts(w.facts[n.Hostname].sections["facts"].raw)
+	if err != nil {
+		return nil, fmt.Errorf("read %s's answer: %w", n.Hostname, err)
+	}
+	s := u.driver.look(facts, w.of(n, phaseDriver))
+	if s == nil {
+		return nil, nil
+	}
+	if drained && slices.ContainsFunc(s.findings, func(f gpudriver.Finding) bool { return f.ID == "in-use" }) {
+		s.machine.Users = nil
+		s.plan, s.findings = gpudriver.Decide(s.machine, u.driver.want())
+	}
+	return s, nil
+}
+
+// driverFindings are what keeps a machine from having its driver.
+func driverFindings(n *Node, s *driverState) (out []Finding) {
+	for _, f := range s.findings {
+		if !f.Warning {
+			out = append(out, Finding{Host: n.Hostname, Check: "gpu-driver-" + f.ID, Severity: SeverityError, Message: f.Message, Remedy: f.Remedy})
+		}
+	}
+	return out
+}
+
+// readMarks learns which nodes an earlier run has cordoned.
+func (u *driverUpgrade) readMarks(ctx context.Context) error {
+	res, err := u.exec(ctx, u.leader, ssh.Script{Name: phaseDriver + "/marks", Timeout: time.Minute,
+		Body: preludeScript + selfAPI(u.spec, u.leader) + fmt.Sprintf("self get nodes -o go-template='%s'\n",
+			fmt.Sprintf(`{{range .items}}{{$name := .metadata.name}}{{if .spec.unschedulable}}cordoned{{"\t"}}{{$name}}{{"\n"}}{{end}}`+
+				`{{with .metadata.annotations}}{{with index . %q}}marked{{"\t"}}{{$name}}{{"\n"}}{{end}}{{end}}{{end}}`, driverMark))})
+	if err != nil {
+		return err
+	}
+	a, err := parseAnswer(res.Stdout)
+	if err != nil {
+		return err
+	}
+	for _, row := range a.all("marked") {
+		u.marked[row[0]] = true
+	}
+	for _, row := range a.all("cordoned") {
+		u.cordoned[row[0]] = !u.marked[row[0]]
+	}
+	return nil
+}
+
+// all works on a few machines after the other. What it doesn't come to is as it was.
+func (u *driverUpgrade) all(ctx context.Context, w *world, nodes, due []*Node) error {
+	for _, n := range nodes {
+		if u.marked[n.Hostname] && !slices.Contains(due, n) && !u.isAside(n) { // cut off between the exchange and here
+			if err := u.tell(ctx, n, phaseUncordon, u.uncordon); err != nil {
+				return err
+			}
+		}
+	}
+	for batch := range slices.Chunk(due, u.opts.AtOnce) {
+		u.batch(ctx, w, batch)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if i := slices.IndexFunc(batch, u.isAside); i >= 0 {
+			for _, n := range due {
+				if !slices.Contains(batch, n) && !u.isDone(n) {
+					u.setAside(n, phaseDriver, newHeldBack(phaseDriver, batch[i].Hostname))
+				}
+			}
+			return nil
+		}
+		for _, n := range batch {
+			u.emit(Event{Kind: EventHostDone, Host: n.Hostname})
+		}
+	}
+	return nil
+}
+
+// isDone reports whether this run has changed a machine.
+func (u *driverUpgrade) isDone(n *Node) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.changes[n.Hostname] > 0
+}
+
+// batch takes machines out of service, exchanges their drivers, and puts back those where it works.
+func (u *driverUpgrade) batch(ctx context.Context, w *world, batch []*Node) {
+	u.eachAside(ctx, batch, phaseDrain, func(ctx context.Context, n *Node) error {
+		err := u.tell(ctx, n, phaseDrain, u.drain)
+		if err != nil && !isCancel(ctx, err) { // nothing is changed on the machine, and it goes on working
+			if _, back := u.uncordon(ctx, n); back != nil {
+				return errors.Join(err, back)
+			}
+		}
+		return err
+	})
+	u.exchange(ctx, w, batch, func(n *Node, err error) bool { return u.opts.Reboot && needsReboot(err) && !n.ControlPlane })
+	u.eachAside(ctx, batch, phaseUncordon, func(ctx context.Context, n *Node) error { return u.tell(ctx, n, phaseUncordon, u.uncordon) })
+}
+
+// eachAside works on those machines that haven't failed yet.
+func (u *driverUpgrade) eachAside(ctx context.Context, nodes []*Node, phase string, do func(context.Context, *Node) error) {
+	for n, err := range u.each(ctx, u.alive(nodes), do) {
+		if !isCancel(ctx, err) {
+			u.setAside(n, phase, err)
+		}
+	}
+}
+
+// exchange brings the drivers of drained machines to what the configuration says. Those for which it reports so are restarted in between.
+func (u *driverUpgrade) exchange(ctx context.Context, w *world, nodes []*Node, restarts func(*Node, error) bool) {
+	p, failed := u.planFor(ctx, w, u.alive(nodes))
+	var again []*Node
+	for n, err := range failed {
+		u.fail(ctx, n, phaseDriver, err)
+	}
+	for n, err := range u.stepAll(ctx, p, u.alive(nodes)) {
+		if restarts != nil && restarts(n, err) && !isCancel(ctx, err) {
+			again = append(again, n)
+			continue
+		}
+		u.fail(ctx, n, phaseDriver, err)
+	}
+	if len(again) == 0 || ctx.Err() != nil {
+		return
+	}
+	slices.SortFunc(again, byAddress)
+	u.eachAside(ctx, again, phaseReboot, func(ctx context.Context, n *Node) error { return u.tell(ctx, n, phaseReboot, u.reboot) })
+	u.exchange(ctx, w, again, nil)
+}
+
+// stepAll exchanges the drivers of machines, all at once, and returns what failed on which.
+func (u *driverUpgrade) stepAll(ctx context.Context, p *plan, nodes []*Node) map[*Node]error {
+	pr := newProgress(p, nodes)
+	errs := make([]error, len(nodes))
+	var wg sync.WaitGroup
+	for i, n := range nodes {
+		wg.Go(func() {
+			if len(p.of(n, phaseDriver)) > 0 {
+				errs[i] = u.step(ctx, p, pr, n, u.driver)
+			} else { // its restart has done the rest
+				errs[i] = u.verify(ctx, n, u.driver)
+			}
+			pr.end(n.Hostname, phaseDriver, errs[i])
+		})
+	}
+	wg.Wait()
+	out := map[*Node]error{}
+	for i, n := range nodes {
+		if errs[i] != nil {
+			out[n] = errs[i]
+		}
+	}
+	return out
+}
+
+func (u *driverUpgrade) fail(ctx context.Context, n *Node, phase string, err error) {
+	if isCancel(ctx, err) {
+		return
+	}
+	if needsReboot(err) && n.ControlPlane {
+		err = hint.Wrap(err, "restart this machine of the control plane yourself, then run the same command again")
+	}
+	err = hint.Wrap(err, strings.TrimPrefix(hint.Of(err)+"; the machine stays cordoned until this command succeeds; to use it as it is: kubectl uncordon "+n.Hostname, "; "))
+	u.emit(Event{Kind: EventPhaseFailed, Host: n.Hostname, Phase: phase, Error: err.Error(), Hint: hint.Of(err)})
+	u.setAside(n, phase, err)
+}
+
+// planFor asks drained machines again, and says what is to be done there.
+func (u *driverUpgrade) planFor(ctx context.Context, w *world, nodes []*Node) (*plan, map[*Node]error) {
+	now := &world{spec: w.spec, facts: maps.Clone(w.facts), limit: w.limit, leader: w.leader}
+	p := &plan{world: now, phases: []phase{u.driver}, todo: map[string]map[string][]Change{}}
+	failed := u.each(ctx, nodes, func(ctx context.Context, n *Node) error {
+		f, err := u.ask(ctx, n)
+		if err != nil {
+			return err
+		}
+		u.mu.Lock()
+		now.facts[n.Hostname] = f
+		u.mu.Unlock()
+		s, err := u.look(&world{facts: map[string]*facts{n.Hostname: f}}, n, false)
+		if err != nil || s == nil {
+			return err
+		}
+		if s.refused() {
+			f := driverFindings(n, s)[0]
+			return hint.Errorf(f.Remedy, "%s", f.Message)
+		}
+		cs := u.driver.changes(s)
+		for i := range cs {
+			cs[i].Host, cs[i].Phase = n.Hostname, phaseDriver
+		}
+		u.mu.Lock()
+		p.todo[n.Hostname] = map[string][]Change{phaseDriver: cs}
+		u.mu.Unlock()
+		return nil
+	})
+	u.planned = p
+	return p, failed
+}
+
+// drain cordons a node and has its pods leave. The mark comes first: a node that was cordoned by somebody else stays so.
+func (u *driverUpgrade) drain(ctx context.Context, n *Node) ([]Change, error) {
+	if _, err := u.onLeader(ctx, phaseDriver+"/mark", fmt.Sprintf("NODE=%s MARK=%s\nr_mark\n", quote(n.Hostname), driverMark), time.Minute); err != nil {
+		return nil, err
+	}
+	force := 0
+	if u.opts.Force {
+		force = 1
+	}
+	return u.evict(ctx, n, force, u.opts.DrainTimeout)
+}
+
+// uncordon puts a node back into service that this command has taken out, once it is Ready.
+func (u *driverUpgrade) uncordon(ctx context.Context, n *Node) ([]Change, error) {
+	a, err := u.onLeader(ctx, phaseDriver+"/uncordon", fmt.Sprintf("NODE=%s MARK=%s\nr_unmark\n", quote(n.Hostname), driverMark), readyAgain+time.Minute)
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := a.row("uncordoned"); !ok {
+		return nil, nil
+	}
+	return []Change{{Action: "uncordon", Target: "node " + n.Hostname}}, nil
+}
+
+const (
+	// readyAgain is how long a node may take to be Ready after its machine's start; scripts/remove.sh has it, too.
+	readyAgain = 5 * time.Minute
+	// rebootLimit is how long a machine may take to start: servers with much memory test it for a quarter of an hour.
+	rebootLimit = 30 * time.Minute
+	rebootLook  = 3 * time.Second
+	// needReboot begins what scripts/driver.sh says where only a restart of the machine helps.
+	needReboot = "a reboot is needed"
+)
+
+func needsReboot(err error) bool { return err != nil && strings.Contains(err.Error(), needReboot) }
+
+// bootScript says which start of a machine this is. A container has its host's boot_id, and a first process of its own.
+const bootScript = "cat /proc/sys/kernel/random/boot_id\nawk '{ print $22 }' /proc/1/stat\n"
+
+// reboot restarts a machine, and waits until it answers again.
+func (u *driverUpgrade) reboot(ctx context.Context, n *Node) ([]Change, error) {
+	before, err := u.read(ctx, n, phaseReboot, "look", bootScript)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := u.exec(ctx, n, ssh.Script{Name: phaseReboot + "/restart", Mutates: true, Timeout: time.Minute,
+		// Later, so that the answer still arrives.
+		Body: preludeScript + "note reboot \"the driver's module can't be loaded otherwise\"\n(sleep 1; systemctl reboot || shutdown -r now) </dev/null >/dev/null 2>&1 &\n"}); err != nil {
+		return nil, err
+	}
+	u.disconnect(n)
+	limited, cancel := context.WithTimeoutCause(ctx, rebootLimit, hint.Errorf("look at its console; when it is back, run the same command again", "%s hasn't answered for %s since it was told to restart", n.Hostname, rebootLimit))
+	defer cancel()
+	for {
+		select {
+		case <-limited.Done():
+			return nil, context.Cause(limited)
+		case <-time.After(rebootLook):
+		}
+		if u.restarted(limited, n, string(before.Stdout)) {
+			return []Change{{Action: "restart", Target: "machine " + n.Hostname}}, nil
+		}
+	}
+}
+
+// disconnect closes the connection to a machine, whose other end goes away.
+func (u *driverUpgrade) disconnect(n *Node) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if h := u.hosts[n.Hostname]; h != nil {
+		_ = h.Close() // there is no one to tell
+	}
+	delete(u.hosts, n.Hostname)
+}
+
+// restarted reports whether a machine answers, and has started since.
+func (u *driverUpgrade) restarted(ctx context.Context, n *Node, before string) bool {
+	h, err := u.run.opts.Dialer.Dial(ctx, n.Target)
+	if err != nil {
+		return false
+	}
+	res, err := h.Run(ctx, ssh.Script{Name: phaseReboot + "/look", Timeout: 30 * time.Second, Body: preludeScript + bootScript})
+	if err != nil || res.ExitCode != 0 || string(res.Stdout) == before {
+		_ = h.Close() // it is asked again
+		return false
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.hosts[n.Hostname] = h
+	return true
+}

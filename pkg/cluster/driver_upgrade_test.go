@@ -1,0 +1,192 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/ssh"
+	"github.com/openpai/paictl/pkg/ssh/sshtest"
+)
+
+// upgradeDriver runs "node driver upgrade" as a new process of paictl would.
+func (l *lab) upgradeDriver(ctx context.Context, d DriverOptions, edit ...func(*Options)) *outcome {
+	l.t.Helper()
+	so := sshtest.Options(l.t, l.servers()...)
+	if c := l.crash.Load(); c != nil {
+		so.NetDial = c.dial
+	}
+	client, events := ssh.NewClient(so), &sink{}
+	defer func() { _ = client.Close() }()
+	o := Options{Dialer: client, Sink: events, Clock: time.Now, Owner: "tester", Command: "paictl node driver upgrade", StepTimeout: 5 * time.Minute}
+	for _, f := range edit {
+		f(&o)
+	}
+	cs, err := UpgradeDriver(ctx, l.spec(), o, d)
+	return &outcome{changes: cs, err: err, events: events.events}
+}
+
+// driversLab is a cluster with workers that have a driver, of which the configuration wants another release by now.
+func driversLab(t *testing.T, workers int) *lab {
+	t.Helper()
+	l := newLab(t, 1, workers)
+	for _, h := range l.hosts {
+		if h.name != "m1" {
+			h.gpus()
+		}
+	}
+	l.driver(config.GPUDriver{Policy: config.GPUDriverInstall, Version: "535.247.01"})
+	l.made()
+	l.driver(config.GPUDriver{Policy: config.GPUDriverInstall, Version: "535.261.03"})
+	l.forgetCalls()
+	return l
+}
+
+// onNodes are the commands that change nodes, in their order.
+func (l *lab) onNodes() []string {
+	var out []string
+	for _, c := range l.host("m1").calls() {
+		if words := strings.Fields(c); words[1] != "label" && words[1] != "taint" {
+			out = append(out, strings.Join(words[1:3], " "))
+		}
+	}
+	return out
+}
+
+func (l *lab) cordoned() []string {
+	var out []string
+	for _, n := range l.nodes() {
+		if _, err := os.Stat(l.dir + "/cluster/nodes/" + n + "/cordoned"); err == nil {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+func TestDriversAreExchangedOnOneMachineAfterTheOther(t *testing.T) {
+	l := driversLab(t, 2)
+	dry := l.upgradeDriver(t.Context(), DriverOptions{}, func(o *Options) { o.DryRun = true })
+	require.NoError(t, dry.err)
+	assert.Equal(t, []string{"drain node w1", "upgrade NVIDIA driver", "hold packages of the driver", "load module nvidia", "uncordon node w1"}, actions(dry.changes)[:5])
+	assert.Empty(t, l.onNodes(), "a dry run")
+
+	began := 0
+	o := l.upgradeDriver(t.Context(), DriverOptions{Begin: func() error { began++; return nil }})
+	require.NoError(t, o.err, "%s", l.story(o))
+	assert.Equal(t, 1, began)
+	for _, w := range []string{"w1", "w2"} {
+		assert.Equal(t, wholeDriver, l.host(w).packages(), w)
+		assert.Contains(t, l.host(w).loaded(), "535.261.03", w)
+	}
+	assert.Equal(t, []string{"annotate node", "cordon w1", "cordon w1", "drain w1", "uncordon w1", "annotate node",
+		"annotate node", "cordon w2", "cordon w2", "drain w2", "uncordon w2", "annotate node"}, l.onNodes())
+	assert.Empty(t, l.cordoned())
+
+	l.forgetCalls()
+	o = l.upgradeDriver(t.Context(), DriverOptions{})
+	require.NoError(t, o.err)
+	assert.Empty(t, o.changes)
+	assert.Empty(t, l.onNodes(), "a second run changes nothing")
+}
+
+func TestTheExchangeOfDriversStopsAtTheFirstMachineThatFails(t *testing.T) {
+	l := driversLab(t, 3)
+	l.host("w1").write("/.fake/fail/modprobe-nvidia", "")
+	o := l.upgradeDriver(t.Context(), DriverOptions{})
+	var partial *PartialError
+	require.ErrorAs(t, o.err, &partial)
+	assert.Contains(t, l.story(o), "can't be loaded")
+	assert.Contains(t, l.story(o), "the machine stays cordoned until this command succeeds")
+	assert.Equal(t, []string{"w1", "w2", "w3"}, failedHosts(partial.Failed))
+	assert.False(t, partial.Failed[0].Untouched)
+	assert.True(t, partial.Failed[1].Untouched, "the others are as they were")
+	assert.Contains(t, l.host("w2").loaded(), "535.247.01")
+	assert.Equal(t, []string{"w1"}, l.cordoned())
+
+	l.host("w1").remove("/.fake/fail/modprobe-nvidia")
+	l.forgetCalls()
+	o = l.upgradeDriver(t.Context(), DriverOptions{AtOnce: 5})
+	require.NoError(t, o.err, "%s", l.story(o))
+	for _, w := range []string{"w1", "w2", "w3"} {
+		assert.Contains(t, l.host(w).loaded(), "535.261.03", w)
+	}
+	assert.Empty(t, l.cordoned(), "the one that an earlier run had cordoned is back, too")
+}
+
+func TestAMachineWhosePodsStayGoesOnAsItIs(t *testing.T) {
+	l := driversLab(t, 1)
+	require.NoError(t, os.WriteFile(l.dir+"/cluster/nodes/w1/pods", []byte(`{"items":[]}`), 0o600))
+	o := l.upgradeDriver(t.Context(), DriverOptions{DrainTimeout: time.Second})
+	require.Error(t, o.err)
+	assert.Contains(t, l.story(o), "drain w1")
+	assert.Contains(t, l.host("w1").loaded(), "535.247.01")
+	assert.Empty(t, l.cordoned(), "nothing was changed on it: it is back in service")
+	o = l.upgradeDriver(t.Context(), DriverOptions{Force: true})
+	require.NoError(t, o.err, "%s", l.story(o))
+	assert.Contains(t, l.host("w1").loaded(), "535.261.03")
+}
+
+func TestAMachineThatSomebodyHasCordonedStaysSo(t *testing.T) {
+	l := driversLab(t, 1)
+	require.NoError(t, os.WriteFile(l.dir+"/cluster/nodes/w1/cordoned", nil, 0o600))
+	o := l.upgradeDriver(t.Context(), DriverOptions{})
+	require.NoError(t, o.err, "%s", l.story(o))
+	assert.Contains(t, l.host("w1").loaded(), "535.261.03")
+	assert.Equal(t, []string{"w1"}, l.cordoned())
+}
+
+func TestARunThatWasCutOffAfterTheExchangePutsTheMachineBack(t *testing.T) {
+	l := driversLab(t, 1)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cut := errors.New("cut off")
+	o := l.upgradeDriver(ctx, DriverOptions{}, func(o *Options) {
+		o.Sink = sinkFunc(func(e Event) {
+			if e.Kind == EventPhaseStarted && e.Phase == phaseUncordon {
+				cancel(cut)
+			}
+		})
+	})
+	require.ErrorIs(t, o.err, cut)
+	assert.Contains(t, l.host("w1").loaded(), "535.261.03")
+	assert.Equal(t, []string{"w1"}, l.cordoned())
+	o = l.upgradeDriver(t.Context(), DriverOptions{})
+	require.NoError(t, o.err, "%s", l.story(o))
+	assert.Equal(t, []string{"uncordon node w1"}, actions(o.changes))
+	assert.Empty(t, l.cordoned())
+}
+
+type sinkFunc func(Event)
+
+func (f sinkFunc) Emit(e Event) { f(e) }
+
+func TestProgramsThatAreNoPodsKeepTheDriverAsItIs(t *testing.T) {
+	l := driversLab(t, 1)
+	l.host("w1").opens("4711", "python3", "/dev/nvidia0")
+	o := l.upgradeDriver(t.Context(), DriverOptions{})
+	require.Error(t, o.err)
+	assert.Contains(t, l.story(o), "GPUs are in use, so that the driver can't change from 535.247.01 to 535.261.03: python3 (pid 4711)")
+	assert.Contains(t, l.host("w1").loaded(), "535.247.01")
+}
+
+func TestOnlyDriversThatAreOursAreExchanged(t *testing.T) {
+	l := driversLab(t, 1)
+	o := l.upgradeDriver(t.Context(), DriverOptions{}, func(o *Options) { o.Limit = []string{"m1"} })
+	require.EqualError(t, o.err, "m1 has no GPUs in the layout")
+	l.driver(config.GPUDriver{Policy: config.GPUDriverKeep})
+	o = l.upgradeDriver(t.Context(), DriverOptions{})
+	require.EqualError(t, o.err, "the configuration says gpu-driver.policy keep: paictl doesn't touch drivers")
+	l.driver(config.GPUDriver{Policy: config.GPUDriverInstall, Version: "999"})
+	o = l.upgradeDriver(t.Context(), DriverOptions{Begin: func() error { return errors.New("it has begun") }})
+	var refused *PreflightError
+	require.ErrorAs(t, o.err, &refused, "before anything is changed")
+	assert.True(t, slices.ContainsFunc(refused.Findings, func(f Finding) bool { return f.Check == "gpu-driver-branch" }), "%v", refused.Findings)
+	assert.Empty(t, l.onNodes())
+}

@@ -1,0 +1,144 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/cluster"
+	"github.com/openpai/paictl/pkg/cmd/cluster/session"
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/progress"
+)
+
+// NewCmdDriver returns "paictl node driver".
+func NewCmdDriver(f *cmdutil.Factory) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "driver",
+		Short: "Upgrade NVIDIA's driver on machines of a cluster that works",
+		Long: `NVIDIA's driver on machines with GPUs, where the configuration says gpu-driver: {policy: install}.
+Before there is a cluster, and on new machines, paictl cluster up installs it.`,
+		Example: `  paictl node driver upgrade -p ./cluster --dry-run
+  paictl node driver upgrade -p ./cluster --to 570`,
+	}
+	cmd.AddCommand(NewCmdDriverUpgrade(f, nil))
+	return cmd
+}
+
+// DriverUpgradeOptions are those of "paictl node driver upgrade".
+type DriverUpgradeOptions struct {
+	Factory *cmdutil.Factory
+	Flags   session.Flags
+	Output  cmdutil.Output
+	To      string
+	DryRun  bool
+	Driver  cluster.DriverOptions
+}
+
+// NewCmdDriverUpgrade returns "paictl node driver upgrade". runF replaces the run in tests.
+func NewCmdDriverUpgrade(f *cmdutil.Factory, runF func(context.Context, *DriverUpgradeOptions) error) *cobra.Command {
+	opts := &DriverUpgradeOptions{Factory: f}
+	cmd := &cobra.Command{
+		Use:   "upgrade [HOST...]",
+		Short: "Bring drivers to the configuration's version, one machine after the other",
+		Long: `Brings NVIDIA's driver to the version that kubernetes-configuration.yaml names, on all machines with GPUs or
+on those that are named. A machine is cordoned, its pods leave (disruption budgets are respected; tasks of jobs are
+tried again elsewhere), the driver is exchanged and seen to work, and the machine is put back. One whose driver is as
+wanted is left alone, and one that was cordoned by someone else stays so.
+
+--to writes the version into kubernetes-configuration.yaml first: a branch such as 570, or a release of it. An older
+one is a downgrade. With --at-once N that many machines are out of service at the same time.
+
+It stops at the first machine that fails, which stays cordoned; the packages that it had before are back wherever that
+is possible. Run the same command again to go on, also after Ctrl-C. Where a new module can't be loaded since the old
+one can't be unloaded, --reboot restarts the machine and waits for it.`,
+		Example: `  paictl node driver upgrade -p ./cluster --dry-run
+  paictl node driver upgrade gpu-1 -p ./cluster --to 570       one machine first
+  paictl node driver upgrade -p ./cluster --at-once 4 --yes    then all others`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				opts.Flags.Limit = strings.Split(strings.Join(args, ","), ",")
+			}
+			if opts.Driver.AtOnce < 1 {
+				return cmdutil.Usagef("--at-once %d: at least one machine has to be out of service at a time", opts.Driver.AtOnce)
+			}
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return driverUpgradeRun(cmd.Context(), opts)
+		},
+		ValidArgsFunction: opts.Flags.CompleteHosts,
+	}
+	opts.Flags.AddConfig(cmd, f)
+	opts.Flags.AddConnection(cmd)
+	opts.Flags.AddBundle(cmd)
+	opts.Flags.AddYes(cmd, "don't ask")
+	fl := cmd.Flags()
+	fl.StringVar(&opts.To, "to", "", "version of the driver (default: what kubernetes-configuration.yaml names)")
+	fl.IntVar(&opts.Driver.AtOnce, "at-once", 1, "how many machines may be out of service at once")
+	fl.DurationVar(&opts.Driver.DrainTimeout, "drain-timeout", 5*time.Minute, "how long the pods of a machine may take to leave")
+	fl.BoolVar(&opts.Driver.Force, "force", false, "delete pods that can't be moved")
+	fl.BoolVar(&opts.Driver.Reboot, "reboot", false, "restart machines where the new module can't be loaded otherwise")
+	fl.BoolVar(&opts.DryRun, "dry-run", false, "only show what would be changed")
+	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json")
+	return cmd
+}
+
+func driverUpgradeRun(ctx context.Context, opts *DriverUpgradeOptions) error {
+	s, err := session.Open(ctx, opts.Factory, &opts.Flags, session.Needs{ReadOnly: opts.DryRun, Format: opts.Output.String()})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	var edit *config.DriverEdit
+	if opts.To != "" {
+		if edit, err = config.SetDriverVersion(s.Config.Dir, opts.To); err != nil {
+			return err
+		}
+		if err := s.Use(ctx, edit.Cluster); err != nil {
+			return err
+		}
+	}
+	if s.Config.Kubernetes.Kubernetes.GPUDriver.Source == config.GPUSourceBundle {
+		if err := s.UseBundle(ctx); err != nil {
+			return err
+		}
+		if err := s.Use(ctx, s.Config); err != nil {
+			return err
+		}
+	}
+	if !opts.DryRun {
+		const what = "Machines whose driver has to be exchanged are taken out of service, at most %d at once: pods there are evicted, and tasks of jobs start again elsewhere."
+		if err := s.ConfirmName(fmt.Sprintf(what, opts.Driver.AtOnce), "yes"); err != nil {
+			return err
+		}
+	}
+	s.Options.Retry = func([]string) string { return s.Options.Command } // it goes on where it has stopped
+	written := false
+	opts.Driver.Begin = func() error {
+		if edit == nil || edit.Before == opts.To {
+			return nil
+		}
+		// Before the first machine has it: another command would take it back.
+		err := edit.Write()
+		written = err == nil
+		return err
+	}
+	changes, err := cluster.UpgradeDriver(ctx, s.Spec, s.Options, opts.Driver)
+	if cerr := s.CloseSink(); err == nil {
+		err = cerr
+	}
+	if written {
+		fmt.Fprintf(opts.Factory.IO.Err, "%s names version %s of the driver now\n", config.KubernetesFile, opts.To)
+	}
+	if opts.DryRun && changes != nil && !opts.Output.Is("json") {
+		if werr := progress.WritePlan(opts.Factory.IO.Out, changes); werr != nil {
+			return werr
+		}
+	}
+	return err
+}

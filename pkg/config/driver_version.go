@@ -1,0 +1,121 @@
+package config
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/openpai/paictl/pkg/hint"
+)
+
+// DriverEdit is a change of a folder's kubernetes-configuration.yaml that has passed all rules and is not written yet: another version of NVIDIA's
+// driver. All else stays as the operator wrote it.
+type DriverEdit struct {
+	// Cluster is the whole configuration as it will be.
+	Cluster *Cluster
+	// Before is the version that the file names now, "" if it names none.
+	Before string
+
+	fileEdit
+}
+
+// SetDriverVersion writes a version of NVIDIA's driver into a folder's configuration, whose policy has to be GPUDriverInstall: a branch such as 570,
+// or a release.
+func SetDriverVersion(dir, version string) (*DriverEdit, error) {
+	data, c, err := loadForEdit(dir)
+	if err != nil {
+		return nil, err
+	}
+	e := &DriverEdit{Cluster: c, Before: c.Kubernetes.Kubernetes.GPUDriver.Version,
+		fileEdit: fileEdit{path: filepath.Join(dir, KubernetesFile), before: data[KubernetesFile], secret: c.HoldsSecret(KubernetesFile)}}
+	if e.after = e.before; e.Before == version {
+		return e, nil
+	}
+	after := maps.Clone(data)
+	if e.after, err = withDriverVersion(e.before, version); err != nil {
+		return nil, hint.Wrap(fmt.Errorf("%s: %w", KubernetesFile, err), fmt.Sprintf("write version: %q under kubernetes.gpu-driver by hand, then run the same command without --to", version))
+	}
+	after[KubernetesFile] = e.after
+	if e.Cluster, err = Parse(dir, after); err == nil {
+		err = Validate(e.Cluster).Err()
+	}
+	if err == nil && e.Cluster.Kubernetes.Kubernetes.GPUDriver.Version != version {
+		err = errStyle
+	}
+	if err != nil {
+		return nil, hint.Wrap(fmt.Errorf("%s was not changed, with this change it would break a rule: %w", KubernetesFile, err), hint.Of(err))
+	}
+	return e, nil
+}
+
+// withDriverVersion returns the text with the version under kubernetes.gpu-driver. It changes one value, or adds it after the policy.
+func withDriverVersion(text []byte, version string) ([]byte, error) {
+	var doc yaml.Node
+	if err := yaml.Unmarshal(text, &doc); err != nil {
+		return nil, err
+	}
+	driver := &doc
+	if len(doc.Content) > 0 {
+		driver = doc.Content[0]
+	}
+	for _, key := range []string{"kubernetes", "gpu-driver"} {
+		if driver = valueOf(driver, key); driver == nil {
+			return nil, fmt.Errorf("it has no %s", key)
+		}
+	}
+	quoted := strconv.Quote(version)
+	if v := valueOf(driver, "version"); v != nil {
+		return spliced(text, v, func(string) string { return quoted })
+	}
+	policy := valueOf(driver, "policy")
+	if policy == nil {
+		return nil, fmt.Errorf("gpu-driver has no policy")
+	}
+	if driver.Style&yaml.FlowStyle != 0 {
+		return spliced(text, policy, func(old string) string { return old + ", version: " + quoted })
+	}
+	out, err := spliced(text, policy, func(old string) string { return old })
+	if err != nil {
+		return nil, err
+	}
+	lines := bytes.SplitAfter(out, []byte("\n"))
+	line := bytes.Repeat([]byte(" "), driver.Column-1)
+	line = append(line, "version: "+quoted+"\n"...)
+	if last := lines[policy.Line-1]; !bytes.HasSuffix(last, []byte("\n")) {
+		lines[policy.Line-1] = append(slices.Clone(last), '\n')
+	}
+	return bytes.Join(slices.Insert(lines, policy.Line, line), nil), nil
+}
+
+// spliced puts another text in the place of a value that stands on one line.
+func spliced(text []byte, v *yaml.Node, by func(old string) string) ([]byte, error) {
+	old := v.Value
+	switch v.Style {
+	case yaml.DoubleQuotedStyle:
+		old = `"` + old + `"`
+	case yaml.SingleQuotedStyle:
+		old = "'" + old + "'"
+	case 0:
+	default:
+		return nil, errStyle
+	}
+	lines := bytes.SplitAfter(text, []byte("\n"))
+	if v.Kind != yaml.ScalarNode || v.Line > len(lines) {
+		return nil, errStyle
+	}
+	line := lines[v.Line-1]
+	// Columns are counted in characters.
+	chars := []rune(string(line))
+	at := min(v.Column-1, len(chars))
+	rest, ok := bytes.CutPrefix([]byte(string(chars[at:])), []byte(old))
+	if !ok {
+		return nil, errStyle
+	}
+	lines[v.Line-1] = slices.Concat([]byte(string(chars[:at])), []byte(by(old)), rest)
+	return bytes.Join(lines, nil), nil
+}

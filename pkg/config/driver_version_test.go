@@ -1,0 +1,56 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestAnotherVersionOfTheDriverIsWrittenWhereItStands(t *testing.T) {
+	for before, after := range map[string]string{
+		"kubernetes:\n  gpu-driver: {policy: install} # ours\n  # next\n":                                   "kubernetes:\n  gpu-driver: {policy: install, version: \"570\"} # ours\n  # next\n",
+		"kubernetes:\n  gpu-driver: {version: '535', policy: install}\n":                                    "kubernetes:\n  gpu-driver: {version: \"570\", policy: install}\n",
+		"kubernetes:\n  gpu-driver:\n    policy: install # why\n    source: nvidia\n  x: 1\n":               "kubernetes:\n  gpu-driver:\n    policy: install # why\n    version: \"570\"\n    source: nvidia\n  x: 1\n",
+		"kubernetes:\n  gpu-driver:\n    # \u00fcber\n    version: 535.54.03   # held\n    policy: install": "kubernetes:\n  gpu-driver:\n    # \u00fcber\n    version: \"570\"   # held\n    policy: install",
+		"kubernetes:\n  gpu-driver:\n    policy: install":                                                   "kubernetes:\n  gpu-driver:\n    policy: install\n    version: \"570\"\n",
+		"{kubernetes: {\u00fc: 1, gpu-driver: {policy: \"install\"}}}":                                      "{kubernetes: {\u00fc: 1, gpu-driver: {policy: \"install\", version: \"570\"}}}",
+	} {
+		out, err := withDriverVersion([]byte(before), "570")
+		require.NoError(t, err, before)
+		assert.Equal(t, after, string(out))
+	}
+	for _, text := range []string{"", "[]", "kubernetes: {}\n", "kubernetes:\n  gpu-driver: {}\n", "kubernetes:\n  gpu-driver: &a {policy: install, version: *a}\n",
+		"kubernetes:\n  gpu-driver:\n    policy: install\n    version: |\n      535\n", "kubernetes:\n  gpu-driver: {policy: install, version: [1]}\n"} {
+		_, err := withDriverVersion([]byte(text), "570")
+		assert.Error(t, err, text)
+	}
+}
+
+func TestTheVersionOfTheDriverIsEditedInAFolder(t *testing.T) {
+	dir := layoutFolder(t, handWritten)
+	path := filepath.Join(dir, KubernetesFile)
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	_, err = SetDriverVersion(dir, "570")
+	require.ErrorContains(t, err, "has no gpu-driver", "nothing is installed without the policy")
+	require.NoError(t, os.WriteFile(path, []byte(strings.TrimRight(string(text), "\n")+"\n  gpu-driver: {policy: install}\n"), 0o600))
+	e, err := SetDriverVersion(dir, "570")
+	require.NoError(t, err)
+	assert.Empty(t, e.Before)
+	assert.Equal(t, "570", e.Cluster.Kubernetes.Kubernetes.GPUDriver.Version)
+	require.NoError(t, e.Write())
+	again, err := SetDriverVersion(dir, "570")
+	require.NoError(t, err)
+	assert.Equal(t, "570", again.Before)
+	require.NoError(t, again.Write())
+	require.NoError(t, e.Undo())
+	now, err := os.ReadFile(path)
+	require.NoError(t, err)
+	assert.True(t, strings.HasSuffix(string(now), "{policy: install}\n"))
+	_, err = SetDriverVersion(dir, "newest")
+	require.ErrorContains(t, err, "was not changed")
+}
