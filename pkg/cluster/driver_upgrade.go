@@ -280,6 +280,7 @@ func (u *driverUpgrade) batch(ctx context.Context, w *world, batch []*Node) {
 			if _, back := u.uncordon(ctx, n); back != nil {
 				return errors.Join(err, back)
 			}
+			err = hint.Wrap(err, strings.TrimSuffix(hint.Of(err), "; to keep the node: kubectl uncordon "+n.Hostname))
 		}
 		return err
 	})
@@ -435,7 +436,7 @@ func (u *driverUpgrade) reboot(ctx context.Context, n *Node) ([]Change, error) {
 	}
 	if _, err := u.exec(ctx, n, ssh.Script{Name: phaseReboot + "/restart", Mutates: true, Timeout: time.Minute,
 		// Later, so that the answer still arrives.
-		Body: preludeScript + "note reboot \"the driver's module can't be loaded otherwise\"\n(sleep 1; systemctl reboot || shutdown -r now) </dev/null >/dev/null 2>&1 &\n"}); err != nil {
+		Body: applyProgram(u.id, phaseReboot, "note reboot \"the driver's module can't be loaded otherwise\"\n(sleep 1; systemctl reboot || shutdown -r now) </dev/null >/dev/null 2>&1 &\n")}); err != nil {
 		return nil, err
 	}
 	u.disconnect(n)

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -315,4 +316,92 @@ func TestDriverFromTheBundle(t *testing.T) {
 	assert.Equal(t, before, d.packages())
 	assert.Empty(t, d.on(d.host, "dpkg --audit; ls -d /var/lib/paictl /etc/modprobe.d/paictl-nvidia.conf 2>/dev/null || true; find /etc/systemd -name '*nvidia*'"))
 	assert.Equal(t, manifest, read(t, filepath.Join(bundle, "manifest.yaml")), "the bundle of the tests is as it was")
+}
+
+// TestDriverUpgrade exchanges drivers on a cluster that works: real kubeadm, kubelets, drains, apt and dpkg; what the packages hold is not real, and no
+// kernel module is loaded (testdata/driver-machine.sh).
+func TestDriverUpgrade(t *testing.T) {
+	d := &driverHost{lab: newLab(t, "e2eupg", 2), t: t}
+	d.host = d.names[1]
+	for _, s := range []string{"driver-machine.sh", "driver-repository.sh", "driver-boot.sh"} {
+		d.on(d.host, read(t, filepath.Join("testdata", s)))
+	}
+	edit(t, filepath.Join(d.dir, "quick-start.yaml"), "gpu: none", "gpu: auto")
+	d.generate()
+	d.up(0)
+	d.kubectl("create deployment work --image=registry.k8s.io/pause:3.10.2 --replicas=2")
+	pods := func() string {
+		return d.kubectl("get pods -l app=work --field-selector=status.phase=Running,spec.nodeName=" + d.host + " -o jsonpath='{.items[*].metadata.uid}'")
+	}
+	work := func() (uids string) {
+		t.Helper()
+		eventually(t, 90*time.Second, "two pods run on the machine", func() bool {
+			uids = pods()
+			return len(strings.Fields(uids)) == 2
+		})
+		return uids
+	}
+	before := work()
+	state := func() string {
+		return d.kubectl("get node " + d.host + ` -o go-template='{{.spec.unschedulable}} {{index .metadata.annotations "paictl.openpai.org/driver-upgrade"}}'`)
+	}
+	const inService, outOfService = "<no value> <no value>", "true cordoned"
+	upgrade := func(code int, more ...string) string {
+		t.Helper()
+		r := run(t, append([]string{"node", "driver", "upgrade", "-p", d.cluster}, more...)...)
+		require.Equal(t, code, r.code, "%s", r)
+		t.Logf("paictl node driver upgrade %s\n%s%s", strings.Join(more, " "), r.stdout, r.stderr)
+		return r.stdout + r.stderr
+	}
+
+	assert.Contains(t, upgrade(1, "--yes"), "the configuration says gpu-driver.policy keep")
+	d.wants(nvidia570)
+	assert.Contains(t, upgrade(2), "add --yes")
+	plan := upgrade(0, "--dry-run")
+	assert.Contains(t, plan, "drain node "+d.host)
+	assert.Contains(t, plan, "install NVIDIA driver")
+	assert.Equal(t, before, work(), "nothing was changed")
+
+	// The first driver, on a machine whose GPUs nouveau doesn't give up: only a restart helps.
+	d.on(d.host, "mkdir /sys/module/nouveau; touch /fake/nouveau-busy")
+	assert.Contains(t, upgrade(1, "--yes"), "a reboot is needed: the kernel's own driver nouveau is in use")
+	assert.Equal(t, outOfService, state())
+	assert.Empty(t, pods())
+	assert.Contains(t, upgrade(0, "--yes", "--reboot"), "restart machine "+d.host)
+	assert.Equal(t, "570.133.20\n570.133.20-1 hi", d.driver())
+	assert.Equal(t, inService, state())
+	first := work()
+	assert.NotEqual(t, before, first)
+	assert.Contains(t, upgrade(0, "--yes"), "0 changes")
+	assert.Equal(t, first, work(), "a second run changes nothing")
+
+	// Another release, which is written down.
+	upgrade(0, "--yes", "--to", "570.172.08")
+	assert.Equal(t, "570.172.08\n570.172.08-1 hi", d.driver())
+	assert.Contains(t, read(t, filepath.Join(d.cluster, "kubernetes-configuration.yaml")), `version: "570.172.08"`)
+	assert.Equal(t, inService, state())
+	second := work()
+	assert.NotEqual(t, first, second)
+
+	// One whose packages break: what was there is back, and the machine waits for someone to look at it.
+	d.on(d.host, "touch /fake/broken-580.65.06")
+	assert.Contains(t, upgrade(1, "--yes", "--to", "580.65.06"), "what was there before is back")
+	assert.Equal(t, "570.172.08\n570.172.08-1 hi", d.driver())
+	assert.Equal(t, outOfService, state())
+	d.on(d.host, "rm /fake/broken-580.65.06")
+	upgrade(0, "--yes")
+	assert.Equal(t, "580.65.06\n580.65.06-1 hi", d.driver())
+	assert.Equal(t, inService, state())
+
+	// A pod that may not leave keeps the driver, and the machine in service.
+	work()
+	d.kubectl("create poddisruptionbudget all --selector=app=work --min-available=2")
+	out := upgrade(1, "--yes", "--to", "570.172.08", "--drain-timeout", "5s")
+	assert.Contains(t, out, "held by PodDisruptionBudget all")
+	assert.Equal(t, "580.65.06\n580.65.06-1 hi", d.driver())
+	assert.Equal(t, inService, state())
+	upgrade(0, "--yes", "--force")
+	assert.Equal(t, "570.172.08\n570.172.08-1 hi", d.driver())
+	work()
+	assert.Zero(t, d.up(0).Changes, "cluster up finds all as it should be")
 }

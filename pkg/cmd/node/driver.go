@@ -89,7 +89,7 @@ one can't be unloaded, --reboot restarts the machine and waits for it.`,
 }
 
 func driverUpgradeRun(ctx context.Context, opts *DriverUpgradeOptions) error {
-	s, err := session.Open(ctx, opts.Factory, &opts.Flags, session.Needs{ReadOnly: opts.DryRun, Format: opts.Output.String()})
+	s, err := session.Open(ctx, opts.Factory, &opts.Flags, session.Needs{Bundle: true, ReadOnly: opts.DryRun, Format: opts.Output.String()})
 	if err != nil {
 		return err
 	}
@@ -100,14 +100,6 @@ func driverUpgradeRun(ctx context.Context, opts *DriverUpgradeOptions) error {
 			return err
 		}
 		if err := s.Use(ctx, edit.Cluster); err != nil {
-			return err
-		}
-	}
-	if s.Config.Kubernetes.Kubernetes.GPUDriver.Source == config.GPUSourceBundle {
-		if err := s.UseBundle(ctx); err != nil {
-			return err
-		}
-		if err := s.Use(ctx, s.Config); err != nil {
 			return err
 		}
 	}
