@@ -22,7 +22,9 @@ import (
 	"tags.cncf.io/container-device-interface/pkg/cdi"
 	specs "tags.cncf.io/container-device-interface/specs-go"
 
+	"github.com/openpai/paictl/pkg/agent/gpu"
 	"github.com/openpai/paictl/pkg/agent/notice"
+	"github.com/openpai/paictl/pkg/agent/order"
 	"github.com/openpai/paictl/pkg/agent/toolkit"
 	"github.com/openpai/paictl/pkg/scheduler/claim"
 )
@@ -49,6 +51,10 @@ type Driver struct {
 	// noticing guards the files there: the latest is written last, and none for a claim that has ended.
 	noticing sync.Mutex
 	next     *nextBoot
+	// probe looks at the GPUs; nil where none are real.
+	probe *gpu.Probe
+	// answered is the last order that was carried out.
+	answered order.Answer
 	log      *slog.Logger
 	// fatal ends the agent.
 	fatal func(error)

@@ -133,7 +133,7 @@ func (d *Driver) tellNode(ctx context.Context, client kubernetes.Interface) erro
 	told := api.NodeDevices{Devices: []api.Device{}}
 	var sick []string
 	for _, g := range gpus {
-		told.Devices = append(told.Devices, api.Device{Index: g.Index, Healthy: g.reason == "", Model: g.Model, Reason: g.reason})
+		told.Devices = append(told.Devices, api.Device{Index: g.Index, Healthy: g.reason == "", Model: g.Model, Reason: g.reason, Ignored: g.ignored})
 		if g.reason != "" {
 			sick = append(sick, fmt.Sprintf("GPU %d: %s", g.Index, g.reason))
 		}
@@ -257,7 +257,7 @@ func (d *Driver) tell(ctx context.Context, client kubernetes.Interface, publish 
 func summary(gpus []device) string {
 	var b strings.Builder
 	for _, g := range gpus {
-		fmt.Fprintf(&b, "%d %q %q %q %q\n", g.Index, g.Bus, g.UUID, g.Model, g.reason)
+		fmt.Fprintf(&b, "%d %q %q %q %q %q\n", g.Index, g.Bus, g.UUID, g.Model, g.reason, g.ignored)
 	}
 	return b.String()
 }

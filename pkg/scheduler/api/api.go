@@ -58,6 +58,8 @@ type Device struct {
 	Model   string `json:"model,omitempty"`
 	// Reason says why it isn't healthy.
 	Reason string `json:"reason,omitempty"`
+	// Ignored says what is wrong with it all the same; by someone's order it counts as healthy.
+	Ignored string `json:"ignored,omitempty"`
 }
 
 // States of a gang, and of its pods.
