@@ -58,6 +58,8 @@ type Device struct {
 	Model   string `json:"model,omitempty"`
 	// Reason says why it isn't healthy.
 	Reason string `json:"reason,omitempty"`
+	// ForPods: the agent gives it to ordinary pods, and to no job.
+	ForPods bool `json:"forPods,omitempty"`
 }
 
 // States of a gang, and of its pods.
