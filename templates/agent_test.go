@@ -12,12 +12,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/openpai/paictl/pkg/kube/kubetest"
+	"github.com/openpai/paictl/pkg/scheduler/claim"
 )
 
 // An agent's rights by RBAC reach every Node.
@@ -104,4 +106,31 @@ func TestAnAgentWritesHowTheGPUsOfItsOwnMachineDoAndNothingElse(t *testing.T) {
 		require.ErrorContains(t, patch(ctx, "gpu-1", body, "status"), says, body)
 	}
 	require.ErrorContains(t, patch(ctx, "gpu-2", sick, "status"), "its own machine only")
+}
+
+func TestTheClassOfOrdinaryPodsIsThereWhereSomeGPUIsGivenToThem(t *testing.T) {
+	c := kubetest.Start(t)
+	machine := func(forPods ...any) map[string]any {
+		return map[string]any{"model": "A100", "count": 8, "simulated": true, "forPods": forPods}
+	}
+	classes := func(gpus map[string]any) (out []unstructured.Unstructured) {
+		manifest, err := render(t, load(t, "agent"), map[string]any{"global": map[string]any{"gpus": gpus}})
+		require.NoError(t, err)
+		for _, o := range objects(t, manifest) {
+			if o.GetKind() == "DeviceClass" {
+				out = append(out, o)
+			}
+		}
+		return out
+	}
+	assert.Empty(t, classes(map[string]any{"n1": machine(), "n2": map[string]any{"model": "A100", "count": 8}}))
+	one := classes(map[string]any{"n1": machine(), "n2": machine(6, 7), "n3": machine(0)})
+	require.Len(t, one, 1)
+	a := newApplier(t, c)
+	require.NoError(t, a.apply(t, one[0], false))
+	t.Cleanup(func() { a.remove(t, one[0]) })
+	got, err := c.Client.ResourceV1().DeviceClasses().Get(t.Context(), claim.PodsClass, metav1.GetOptions{})
+	require.NoError(t, err)
+	require.NotNil(t, got.Spec.ExtendedResourceName)
+	assert.Equal(t, "nvidia.com/gpu", *got.Spec.ExtendedResourceName)
 }

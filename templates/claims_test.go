@@ -88,6 +88,101 @@ func TestClaimsOfGPUsAreTheSchedulersOwn(t *testing.T) {
 	assert.NoError(t, c.Client.ResourceV1().ResourceClaims("default").Delete(ctx, "stuck", metav1.DeleteOptions{}), "an administrator can")
 }
 
+// What kube-scheduler makes for nvidia.com/gpu, and what a person writes.
+func TestClaimsOfOrdinaryPodsAreFilledByAnyScheduler(t *testing.T) {
+	c, _ := placed(t)
+	as := func(account string, groups ...string) resourceclient.ResourceClaimInterface {
+		return clientAs(t, c, account, groups...).ResourceV1().ResourceClaims("default")
+	}
+	ctx, pod := t.Context(), asking("ordinary")
+	pod.Namespace, pod.UID = "default", "uid-of-ordinary"
+	claim.Expect(pod, func(*corev1.Container) bool { return true })
+	const own = "the scheduler's own"
+	require.NoError(t, wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		_, err := as("ann").Create(ctx, claim.New(pod, 2), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err != nil && strings.Contains(err.Error(), own), nil
+	}), "the rules take no effect")
+
+	exactly := func(class string) resourceapi.DeviceRequest {
+		return resourceapi.DeviceRequest{Name: "d", Exactly: &resourceapi.ExactDeviceRequest{DeviceClassName: class}}
+	}
+	either := resourceapi.DeviceRequest{Name: "d", FirstAvailable: []resourceapi.DeviceSubRequest{{Name: "a", DeviceClassName: "nics"}, {Name: "b", DeviceClassName: claim.PodsClass}}}
+	nic := exactly("nics")
+	nic.Name = "nic"
+	create := func(t *testing.T, name string, requests ...resourceapi.DeviceRequest) *resourceapi.ResourceClaim {
+		t.Helper()
+		one := &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: []string{resourceapi.Finalizer}}}
+		one.Spec.Devices.Requests = requests
+		one, err := as("ann").Create(ctx, one, metav1.CreateOptions{})
+		require.NoError(t, err)
+		t.Cleanup(func() { // an administrator's, once Kubernetes has taken back what it had
+			ctx := context.WithoutCancel(t.Context())
+			one, err := as(controllersAccount).Get(ctx, one.Name, metav1.GetOptions{})
+			require.NoError(t, err)
+			one.Status = resourceapi.ResourceClaimStatus{}
+			one, err = as(controllersAccount).UpdateStatus(ctx, one, metav1.UpdateOptions{})
+			require.NoError(t, err)
+			one.Finalizers = nil
+			_, err = as(controllersAccount).Update(ctx, one, metav1.UpdateOptions{})
+			require.NoError(t, err)
+			if one.DeletionTimestamp == nil {
+				require.NoError(t, as("ann").Delete(ctx, one.Name, metav1.DeleteOptions{}))
+			}
+		})
+		return one
+	}
+	given := func(c *resourceapi.ResourceClaim, request string) *resourceapi.ResourceClaim {
+		c = c.DeepCopy()
+		c.Status = claim.Status(pod, claim.Place{Node: "n1", Indices: []int32{6}, Details: []byte(`{}`)}, metav1.Now())
+		c.Status.Allocation.Devices.Config, c.Status.Allocation.Devices.Results[0].Request = nil, request
+		return c
+	}
+	for name, test := range map[string]struct {
+		requests []resourceapi.DeviceRequest
+		given    string
+		refused  bool // to all but pai-scheduler
+	}{
+		"of-their-class":             {[]resourceapi.DeviceRequest{exactly(claim.PodsClass)}, "d", false},
+		"with-nics-beside":           {[]resourceapi.DeviceRequest{nic, exactly(claim.PodsClass)}, "d", false},
+		"of-one-of-several":          {[]resourceapi.DeviceRequest{either}, "d/b", false},
+		"of-the-other-one":           {[]resourceapi.DeviceRequest{either}, "d/a", true},
+		"for-another-request":        {[]resourceapi.DeviceRequest{nic, exactly(claim.PodsClass)}, "nic", true},
+		"of-an-administrators-class": {[]resourceapi.DeviceRequest{exactly("any")}, "d", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for suffix, account := range map[string]string{"-kube": "system:kube-scheduler", "-pai": schedulerAccount} {
+				one := create(t, name+suffix, test.requests...)
+				_, err := as("ann").UpdateStatus(ctx, given(one, test.given), metav1.UpdateOptions{})
+				require.ErrorContains(t, err, own, "a stolen status")
+				one, err = as(account).UpdateStatus(ctx, given(one, test.given), metav1.UpdateOptions{})
+				if test.refused && account != schedulerAccount {
+					require.ErrorContains(t, err, own)
+					continue
+				}
+				require.NoError(t, err)
+				if test.refused {
+					require.ErrorContains(t, as("ann").Delete(ctx, one.Name, metav1.DeleteOptions{}), own)
+					continue
+				}
+				bare := one.DeepCopy()
+				bare.Finalizers = nil
+				_, err = as("ann").Update(ctx, bare, metav1.UpdateOptions{})
+				require.ErrorContains(t, err, own, "it would be gone while its pod runs")
+				for _, thief := range []string{controllersAccount, "system:kube-scheduler"} {
+					shared := one.DeepCopy()
+					shared.Status.ReservedFor = append(shared.Status.ReservedFor, resourceapi.ResourceClaimConsumerReference{Resource: "pods", Name: "thief", UID: "thief"})
+					_, err = as(thief).UpdateStatus(ctx, shared, metav1.UpdateOptions{})
+					require.ErrorContains(t, err, "the GPUs of a claim belong to one pod")
+				}
+				require.NoError(t, as("ann").Delete(ctx, one.Name, metav1.DeleteOptions{}), "it stays until its pod has ended")
+				one, err = as("ann").Get(ctx, one.Name, metav1.GetOptions{})
+				require.NoError(t, err)
+				require.NotNil(t, one.DeletionTimestamp)
+			}
+		})
+	}
+}
+
 // Kubernetes itself would make a claim from it, which no one fills.
 func TestNoOneMakesTemplatesOfClaimsOfGPUs(t *testing.T) {
 	c, _ := placed(t)

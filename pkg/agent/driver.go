@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -203,43 +204,66 @@ func (d *Driver) read(c *resourceapi.ResourceClaim) (*record, error) {
 	if c.Status.Allocation == nil {
 		return nil, errors.New("nothing was allocated for it")
 	}
-	ours := map[string]bool{}
-	for _, r := range c.Spec.Devices.Requests {
-		ours[r.Name] = r.Exactly != nil && r.Exactly.DeviceClassName == claim.Class
-	}
+	asked := askedOf(c)
 	given := map[string]int64{}
 	for _, r := range c.Status.Allocation.Devices.Results {
 		if r.Driver != claim.Driver {
 			continue
 		}
+		request, known := asked[r.Request]
+		g, there := d.gpus.device(r.Device)
 		switch holder := d.records.holder(r.Device); {
 		case r.Pool != d.node:
 			return nil, fmt.Errorf("it was given %s of %s; this machine is %s", r.Device, r.Pool, d.node)
-		case !d.has(r.Device):
+		case !there || g.missing:
 			return nil, fmt.Errorf("this machine has no %s", r.Device)
 		case out.has(r.Device):
 			return nil, fmt.Errorf("it was given %s twice", r.Device)
 		case holder != nil && holder.UID != c.UID:
 			return nil, fmt.Errorf("%s belongs to the claim %s/%s (%s) until its pod has ended", r.Device, holder.Namespace, holder.Name, holder.UID)
-		}
-		if !ours[r.Request] { // a subrequest is nothing that the scheduler makes
+		case !known:
+			return nil, fmt.Errorf("it was given %s for %q, which it doesn't ask for", r.Device, r.Request)
+		case r.AdminAccess != nil && *r.AdminAccess:
+			return nil, fmt.Errorf("it was given %s with adminAccess, and no GPU is handed out beside its user", r.Device)
+		case holder != nil: // what it has it keeps, whomever the layout gives it to by now
+		case request.class == claim.Class && g.forPods:
+			return nil, fmt.Errorf("it was given %s, which is for ordinary pods, for its request %q of the class %s", r.Device, r.Request, claim.Class)
+		case request.class != claim.Class && !g.forPods:
 			return nil, fmt.Errorf("it was given %s for its request %q, which isn't of the class %s", r.Device, r.Request, claim.Class)
 		}
 		given[r.Request]++
 		out.Devices = append(out.Devices, assigned{r.Request, r.Device})
 	}
-	for _, r := range c.Spec.Devices.Requests {
-		if e := r.Exactly; e != nil && e.AllocationMode == resourceapi.DeviceAllocationModeExactCount && given[r.Name] > e.Count {
-			return nil, fmt.Errorf("it asks for %d devices (%s), and was given %d", e.Count, r.Name, given[r.Name])
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		if r := asked[name]; r.exact && given[name] > r.count {
+			return nil, fmt.Errorf("it asks for %d devices (%s), and was given %d", r.count, name, given[name])
 		}
 	}
 	return out, nil
 }
 
-// has reports whether the machine has a device, or had it.
-func (d *Driver) has(name string) bool {
-	g, ok := d.gpus.device(name)
-	return ok && !g.missing
+// request is what a claim asks for.
+type request struct {
+	class string
+	// exact: it is for so many devices, and not for all.
+	exact bool
+	count int64
+}
+
+// askedOf are the requests of a claim by the names that its devices have it under. The scheduler makes no choice of requests of its own class.
+func askedOf(c *resourceapi.ResourceClaim) map[string]request {
+	out := map[string]request{}
+	for _, r := range c.Spec.Devices.Requests {
+		if e := r.Exactly; e != nil {
+			out[r.Name] = request{e.DeviceClassName, e.AllocationMode == resourceapi.DeviceAllocationModeExactCount, e.Count}
+		}
+		for _, sub := range r.FirstAvailable {
+			if sub.DeviceClassName != claim.Class {
+				out[r.Name+"/"+sub.Name] = request{sub.DeviceClassName, sub.AllocationMode == resourceapi.DeviceAllocationModeExactCount, sub.Count}
+			}
+		}
+	}
+	return out
 }
 
 func names(r *record) []string {
@@ -287,6 +311,12 @@ func (d *Driver) remove(uid types.UID) error {
 
 // HandleError takes note of what goes wrong beside calls, and ends the agent where trying again doesn't help.
 func (d *Driver) HandleError(ctx context.Context, err error, msg string) {
+	var dropped *resourceslice.DroppedFieldsError
+	if errors.As(err, &dropped) {
+		// Before Kubernetes 1.36 sick GPUs have no taint there, and pods that get one are refused nothing.
+		d.log.InfoContext(ctx, "the API server keeps a part of what is said of the GPUs", "features it lacks", dropped.DisabledFeatures())
+		return
+	}
 	if errors.Is(err, kubeletplugin.ErrRecoverable) {
 		d.log.WarnContext(ctx, "trying again", "what", msg, "err", err)
 		return
@@ -402,8 +432,12 @@ func (d *Driver) resources() resourceslice.DriverResources {
 func publish(g *device, driver, cuda string) resourceapi.Device {
 	index := int64(g.Index)
 	out := resourceapi.Device{Name: claim.DeviceName(g.Index), Attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{
-		"index": {IntValue: &index}, "uuid": {StringValue: &g.UUID}, "simulated": {BoolValue: &g.Simulated},
+		"index": {IntValue: &index}, "uuid": {StringValue: &g.UUID}, "simulated": {BoolValue: &g.Simulated}, claim.ForPods: {BoolValue: &g.forPods},
 	}}
+	if g.reason != "" {
+		// Not NoExecute: who has it sees for itself. An API server that knows no taints drops it.
+		out.Taints = []resourceapi.DeviceTaint{{Key: claim.Unhealthy, Effect: resourceapi.DeviceTaintEffectNoSchedule}}
+	}
 	for name, text := range map[resourceapi.QualifiedName]string{"model": g.Model, "resource.kubernetes.io/pciBusID": g.Bus} {
 		if text != "" {
 			out.Attributes[name] = resourceapi.DeviceAttribute{StringValue: &text}

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/dynamic-resource-allocation/kubeletplugin"
+	"k8s.io/dynamic-resource-allocation/resourceslice"
 	"tags.cncf.io/container-device-interface/pkg/cdi"
 
 	"github.com/openpai/paictl/pkg/agent/gpu"
@@ -164,12 +165,17 @@ func TestAClaimThatMayNotHaveItsDevicesIsRefused(t *testing.T) {
 		"for no request": {func(c *resourceapi.ResourceClaim) {
 			*c = *claimOf("b", "gpu-4")
 			c.Status.Allocation.Devices.Results[0].Request = "more"
-		}, `it was given gpu-4 for its request "more", which isn't of the class`},
+		}, `it was given gpu-4 for "more", which it doesn't ask for`},
 		"one of several classes": {func(c *resourceapi.ResourceClaim) {
 			*c = *claimOf("b", "gpu-4")
 			c.Spec.Devices.Requests[0] = resourceapi.DeviceRequest{Name: "gpus", FirstAvailable: []resourceapi.DeviceSubRequest{{Name: "a", DeviceClassName: claim.Class}}}
 			c.Status.Allocation.Devices.Results[0].Request = "gpus/a"
-		}, "which isn't of the class"},
+		}, `for "gpus/a", which it doesn't ask for`},
+		"beside its user": {func(c *resourceapi.ResourceClaim) {
+			*c = *claimOf("b", "gpu-4")
+			yes := true
+			c.Status.Allocation.Devices.Results[0].AdminAccess = &yes
+		}, "with adminAccess"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := claimOf("b", "gpu-3")
@@ -384,4 +390,97 @@ func TestContainersWithRealGPUsGetWhatTheToolkitSays(t *testing.T) {
 		data, err := os.ReadFile(filepath.Join(m.folders.cdi, specName("a")))
 		return err == nil && strings.Contains(string(data), "DRIVER=580")
 	}, 10*time.Second, 20*time.Millisecond)
+}
+
+// podsClaimOf is a claim of an ordinary pod that was given devices of n1, one for each of its containers.
+func podsClaimOf(uid string, devices ...string) *resourceapi.ResourceClaim {
+	c := claimOf(uid, devices...)
+	c.Spec.Devices.Requests = nil
+	for i := range devices {
+		name := fmt.Sprintf("container-%d-request-0", i) // as kube-scheduler names them
+		c.Spec.Devices.Requests = append(c.Spec.Devices.Requests, resourceapi.DeviceRequest{Name: name, Exactly: &resourceapi.ExactDeviceRequest{
+			DeviceClassName: claim.PodsClass, AllocationMode: resourceapi.DeviceAllocationModeExactCount, Count: 1,
+		}})
+		c.Status.Allocation.Devices.Results[i].Request = name
+	}
+	return c
+}
+
+func TestOrdinaryPodsGetTheGPUsThatTheLayoutGivesThem(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	m.gpus.forPods = []int32{6, 7}
+	c := podsClaimOf("a", "gpu-7", "gpu-6")
+	out, err := m.PrepareResourceClaims(t.Context(), []*resourceapi.ResourceClaim{c})
+	require.NoError(t, err)
+	require.NoError(t, out["a"].Err)
+	require.Len(t, out["a"].Devices, 2)
+	for i, want := range []string{"/dev/nvidia7", "/dev/nvidia6"} {
+		d := out["a"].Devices[i]
+		assert.Equal(t, []string{fmt.Sprintf("container-%d-request-0", i)}, d.Requests)
+		assert.Equal(t, []string{want}, m.files(d.CDIDeviceIDs), "a container has those of its requests")
+	}
+
+	refused := func(c *resourceapi.ResourceClaim, want string) {
+		t.Helper()
+		out, err := m.PrepareResourceClaims(t.Context(), []*resourceapi.ResourceClaim{c})
+		require.NoError(t, err)
+		assert.ErrorContains(t, out[c.UID].Err, want)
+		assert.Empty(t, out[c.UID].Devices)
+	}
+	refused(podsClaimOf("b", "gpu-6"), "gpu-6 belongs to the claim jobs/claim-a")
+	refused(podsClaimOf("b", "gpu-5"), "isn't of the class "+claim.Class)
+	m.end("a")
+	refused(claimOf("b", "gpu-6"), "it was given gpu-6, which is for ordinary pods")
+
+	choice := podsClaimOf("c", "gpu-6")
+	choice.Spec.Devices.Requests = []resourceapi.DeviceRequest{{Name: "gpus", FirstAvailable: []resourceapi.DeviceSubRequest{
+		{Name: "two", DeviceClassName: claim.PodsClass, AllocationMode: resourceapi.DeviceAllocationModeExactCount, Count: 2},
+		{Name: "one", DeviceClassName: claim.PodsClass, AllocationMode: resourceapi.DeviceAllocationModeExactCount, Count: 1}}}}
+	choice.Status.Allocation.Devices.Results[0].Request = "gpus/one"
+	more := choice.DeepCopy()
+	more.Status.Allocation.Devices.Results = append(more.Status.Allocation.Devices.Results, more.Status.Allocation.Devices.Results[0])
+	more.Status.Allocation.Devices.Results[1].Device = "gpu-7"
+	refused(more, "it asks for 1 devices (gpus/one), and was given 2")
+	out, err = m.PrepareResourceClaims(t.Context(), []*resourceapi.ResourceClaim{choice})
+	require.NoError(t, err)
+	require.NoError(t, out["c"].Err)
+
+	// The layout changes while it runs: its container can be started again.
+	m.gpus.forPods = nil
+	out, err = m.PrepareResourceClaims(t.Context(), []*resourceapi.ResourceClaim{choice})
+	require.NoError(t, err)
+	require.NoError(t, out["c"].Err)
+	m.end("c")
+	refused(podsClaimOf("d", "gpu-6"), "isn't of the class "+claim.Class)
+}
+
+func TestKubernetesIsToldWhichGPUsAreSickAndWhichAreForOrdinaryPods(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	m.restart(70)
+	m.gpus.forPods = []int32{3, 65}
+	sick := reportOf(70)
+	sick.Events = []gpu.Event{{Bus: busOf(3), XID: 79}, {Bus: busOf(66), XID: 13}}
+	m.gpus.see(sick)
+	for _, s := range m.resources().Pools["n1"].Slices {
+		assert.LessOrEqual(t, len(s.Devices), 64)
+		for _, d := range s.Devices {
+			assert.Equal(t, d.Name == "gpu-3" || d.Name == "gpu-65", *d.Attributes[claim.ForPods].BoolValue, d.Name)
+			if d.Name == "gpu-3" {
+				assert.Equal(t, []resourceapi.DeviceTaint{{Key: claim.Unhealthy, Effect: resourceapi.DeviceTaintEffectNoSchedule}}, d.Taints)
+			} else {
+				assert.Empty(t, d.Taints, d.Name)
+			}
+		}
+	}
+}
+
+func TestAnAPIServerThatKnowsNoTaintsStopsNothing(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t) // whose fatal fails the test
+	tainted, bare := &resourceapi.ResourceSlice{}, &resourceapi.ResourceSlice{}
+	tainted.Spec.Devices = []resourceapi.Device{{Name: "gpu-0", Taints: []resourceapi.DeviceTaint{{Key: claim.Unhealthy}}}}
+	bare.Spec.Devices = []resourceapi.Device{{Name: "gpu-0"}}
+	m.HandleError(t.Context(), &resourceslice.DroppedFieldsError{PoolName: "n1", DesiredSlice: tainted, ActualSlice: bare}, "update ResourceSlice")
 }

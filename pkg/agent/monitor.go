@@ -31,8 +31,10 @@ type monitor struct {
 	boot string
 	// wanted is how many GPUs the configuration says that there are; 0 if it says nothing.
 	wanted int
-	log    *slog.Logger
-	now    func() time.Time
+	// forPods are the numbers of those that ordinary pods get.
+	forPods []int32
+	log     *slog.Logger
+	now     func() time.Time
 
 	mu sync.Mutex
 	// slots are by PCI address: NVML numbers GPUs in that order, and a card that takes another's slot takes its number.
@@ -448,6 +450,8 @@ type device struct {
 	xids    []gpu.Event
 	// missing: the configuration says that the machine has it, and it was never seen.
 	missing bool
+	// forPods: ordinary pods get it, and no job.
+	forPods bool
 }
 
 // memoryFailed reports whether its memory had errors that couldn't be corrected.
@@ -473,6 +477,9 @@ func (m *monitor) devices() (out []device, more <-chan struct{}) {
 		out = append(out, d)
 	}
 	out = append(out, m.missing()...)
+	for i := range out {
+		out[i].forPods = slices.Contains(m.forPods, out[i].Index)
+	}
 	slices.SortFunc(out, func(a, b device) int { return cmp.Compare(a.Index, b.Index) })
 	return out, m.changed
 }

@@ -173,6 +173,7 @@ func (o *options) look(ctx context.Context, folder string, log *slog.Logger) (*m
 	if err != nil {
 		return nil, nil, err
 	}
+	m.forPods = machine.ForPods
 	if machine.Count == 0 {
 		m.see(&gpu.Report{})
 		return m, nil, nil

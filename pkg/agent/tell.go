@@ -133,7 +133,7 @@ func (d *Driver) tellNode(ctx context.Context, client kubernetes.Interface) erro
 	told := api.NodeDevices{Devices: []api.Device{}}
 	var sick []string
 	for _, g := range gpus {
-		told.Devices = append(told.Devices, api.Device{Index: g.Index, Healthy: g.reason == "", Model: g.Model, Reason: g.reason, Ignored: g.ignored})
+		told.Devices = append(told.Devices, api.Device{Index: g.Index, Healthy: g.reason == "", Model: g.Model, Reason: g.reason, Ignored: g.ignored, ForPods: g.forPods})
 		if g.reason != "" {
 			sick = append(sick, fmt.Sprintf("GPU %d: %s", g.Index, g.reason))
 		}

@@ -50,7 +50,9 @@ func layoutDocs() map[string]string {
 		"machine-list[].roles":        "Its roles, of k8s-role-definition.yaml: master, worker, or both.",
 		"machine-list[].labels":       "Further labels of its Kubernetes node.",
 		"machine-list[].taints":       "Further taints of its Kubernetes node: key=value:Effect.",
-		"machine-list[].ssh":          "Where it is reached in another way than the others.",
+		"machine-list[].gpus-for-pods": "Indices of its GPUs, counted from 0, that ordinary pods get with nvidia.com/gpu and no job gets: " +
+			"[6, 7]. It takes Kubernetes 1.36 (see services.md).",
+		"machine-list[].ssh": "Where it is reached in another way than the others.",
 	}
 	for field, text := range map[string]string{
 		"username":     "Login user; empty means what ~/.ssh/config or the operator's own name says.",

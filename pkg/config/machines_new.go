@@ -107,6 +107,7 @@ type machineEntry struct {
 	Labels   map[string]string `yaml:"labels"`
 	Taints   []string          `yaml:"taints"`
 	SSH      *layout.SSH       `yaml:"ssh"`
+	ForPods  []int             `yaml:"gpus-for-pods"`
 
 	// The original's. Those that had no meaning of their own are read and dropped.
 	Username string        `yaml:"username"`
@@ -149,7 +150,7 @@ func (n NewMachines) fromFile() ([]layout.Machine, error) {
 }
 
 func (e machineEntry) machine() layout.Machine {
-	m := layout.Machine{Hostname: e.Hostname, HostIP: e.HostIP, SKU: e.SKU, Roles: e.Roles, Labels: e.Labels, Taints: e.Taints, SSH: e.SSH}
+	m := layout.Machine{Hostname: e.Hostname, HostIP: e.HostIP, SKU: e.SKU, Roles: e.Roles, Labels: e.Labels, Taints: e.Taints, SSH: e.SSH, GPUsForPods: e.ForPods}
 	if old := (layout.SSH{Username: e.Username, Password: e.Password, KeyFile: e.KeyFile, Port: e.Port}); m.SSH == nil && old != (layout.SSH{}) {
 		m.SSH = &old
 	}

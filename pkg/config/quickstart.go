@@ -96,7 +96,8 @@ func (quickMachineFields) KeyHints() map[string]string {
 		"user": `did you mean "ssh-username"?`, "username": `did you mean "ssh-username"?`, "ssh-user": `did you mean "ssh-username"?`,
 		"password": `did you mean "ssh-password"?`, "port": `did you mean "ssh-port"?`, "sshport": `did you mean "ssh-port"?`,
 		"key": `did you mean "ssh-keyfile-path"?`, "keyfile-path": `did you mean "ssh-keyfile-path"?`, "ssh-key": `did you mean "ssh-keyfile-path"?`,
-		"machine-type": "the machine type (SKU) is found by asking the machine; set it in layout.yaml afterwards",
+		"machine-type":  "the machine type (SKU) is found by asking the machine; set it in layout.yaml afterwards",
+		"gpus-for-pods": "set it in layout.yaml afterwards, which says which GPUs the machine has",
 	}
 }
 

@@ -152,6 +152,8 @@ func schemaRules(name string) map[string]func(*jsonschema.Schema) {
 		rules["machine-sku.*.disks[].kind"] = enum("ssd", "hdd", "nvme")
 		rules["machine-sku.*.gpu"] = required("type", "count")
 		rules["ssh.port"], rules["machine-list[].ssh.port"] = port, port
+		rules["machine-list[].gpus-for-pods"] = func(s *jsonschema.Schema) { s.UniqueItems = true }
+		rules["machine-list[].gpus-for-pods[]"] = func(s *jsonschema.Schema) { s.Minimum = json.Number("0") }
 	case KubernetesFile:
 		rules["kubernetes.network-plugin"] = func(s *jsonschema.Schema) { s.Pattern = `^(flannel|none|.+\.(yaml|yml|json))$` }
 		rules["kubernetes.api-servers-port"] = port

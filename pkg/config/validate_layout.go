@@ -85,6 +85,7 @@ func (k *checker) checkMachineList() {
 			k.checkAddress(p, m, ips, i)
 		}
 		k.checkType(p, m)
+		k.checkGPUsForPods(p.With("gpus-for-pods"), m)
 		checkLabelsAndTaints(r, p, m.Labels, m.Taints)
 		if len(m.Roles) == 0 {
 			r.fail(p.With("roles"), "layout/no-roles", "the machine has no role", "write roles: [worker]")

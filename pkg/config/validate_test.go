@@ -88,6 +88,9 @@ func TestEveryRuleNamesPlaceAndRemedy(t *testing.T) {
 		"bad label":                {edit{l, "roles: [worker]", "roles: [worker], labels: {'a b': c}"}, "8:90: machine-list[1].labels[\"a b\"] [layout/label]"},
 		"bad label value":          {edit{l, "roles: [worker]", "roles: [worker], labels: {a: 'b c'}"}, "8:86: machine-list[1].labels.a [layout/label]"},
 		"bad taint":                {edit{l, "roles: [worker]", "roles: [worker], taints: ['a=b:No']"}, "8:83: machine-list[1].taints[0] [layout/taint]"},
+		"GPU that isn't there":     {edit{l, "roles: [worker]", "roles: [worker], gpus-for-pods: [7, 8]"}, "8:93: machine-list[1].gpus-for-pods[1] [layout/gpus-for-pods]"},
+		"GPU below zero":           {edit{l, "roles: [worker]", "roles: [worker], gpus-for-pods: [-1]"}, "8:90: machine-list[1].gpus-for-pods[0] [layout/gpus-for-pods]"},
+		"GPU twice":                {edit{l, "roles: [worker]", "roles: [worker], gpus-for-pods: [7, 7]"}, "8:93: machine-list[1].gpus-for-pods[1] [layout/gpus-for-pods]"},
 		"bad port":                 {edit{l, "roles: [worker]", "roles: [worker], ssh: {port: 0}"}, "8:86: machine-list[1].ssh.port [layout/ssh-port]"},
 		"bad jump host":            {edit{l, "password: x", "jump-host: ','"}, "3:33: ssh.jump-host [layout/ssh-jump-host]"},
 		"bad user":                 {edit{l, "username: pai", "username: 'a b'"}, "3:17: ssh.username [layout/ssh-username]"},
@@ -325,7 +328,7 @@ func TestAnUnknownKeyHidesNoUnknownComponent(t *testing.T) {
 func TestRulesHaveStableNames(t *testing.T) {
 	// Scripts match on these names: a change here is a change of interface.
 	rules := map[string]bool{}
-	for _, file := range []string{"build.go", "existing.go", "existing_nodes.go", "generate.go", "load.go", "quickstart_check.go", "validate.go", "validate_existing.go", "validate_layout.go", "validate_kubernetes.go", "validate_services.go", "typed.go", "validate_extra.go", "validate_proxy.go", "validate_driver.go", "network_plugin.go"} {
+	for _, file := range []string{"build.go", "existing.go", "existing_nodes.go", "generate.go", "load.go", "quickstart_check.go", "validate.go", "validate_existing.go", "validate_layout.go", "validate_gpus_for_pods.go", "validate_kubernetes.go", "validate_services.go", "typed.go", "validate_extra.go", "validate_proxy.go", "validate_driver.go", "network_plugin.go"} {
 		b, err := os.ReadFile(file)
 		require.NoError(t, err)
 		for word := range strings.SplitSeq(string(b), `"`) {

@@ -4,7 +4,11 @@
 // nothing but secrets.
 package layout
 
-import "github.com/openpai/paictl/pkg/secret"
+import (
+	"slices"
+
+	"github.com/openpai/paictl/pkg/secret"
+)
 
 // APIVersion of layout.yaml.
 const APIVersion = "paictl.openpai.org/v1"
@@ -85,6 +89,8 @@ type Machine struct {
 	Labels   map[string]string `yaml:"labels,omitempty" json:"labels,omitempty"`
 	Taints   []string          `yaml:"taints,omitempty" json:"taints,omitempty"` // key[=value]:Effect
 	SSH      *SSH              `yaml:"ssh,omitempty" json:"ssh,omitempty"`
+	// GPUsForPods are indices of GPUs that ordinary pods get, and no job.
+	GPUsForPods []int `yaml:"gpus-for-pods,omitempty" json:"gpus-for-pods,omitempty"`
 }
 
 // HasRole reports whether the machine has the role.
@@ -95,6 +101,19 @@ func (m Machine) HasRole(role string) bool {
 		}
 	}
 	return false
+}
+
+// GPUsForJobs returns the indices of the GPUs of a machine that jobs get, ascending: all but those for ordinary pods.
+func (l *Layout) GPUsForJobs(m Machine) []int {
+	var out []int
+	if gpu := l.MachineSKU[m.SKU].GPU; gpu != nil {
+		for i := range gpu.Count {
+			if !slices.Contains(m.GPUsForPods, i) {
+				out = append(out, i)
+			}
+		}
+	}
+	return out
 }
 
 // SSHFor returns how the machine is reached: its own values, else the layout's. A

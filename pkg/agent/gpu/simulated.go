@@ -19,6 +19,8 @@ type Machine struct {
 	Count int    `json:"count"`
 	// Simulated: it pretends to have them.
 	Simulated bool `json:"simulated,omitempty"`
+	// ForPods are the indices of those that ordinary pods get. The others are the scheduler's, for jobs.
+	ForPods []int32 `json:"forPods,omitempty"`
 }
 
 // mostGPUs is far more than any machine has; each is an entry in an object of the API server.

@@ -60,6 +60,8 @@ type Device struct {
 	Reason string `json:"reason,omitempty"`
 	// Ignored says what is wrong with it all the same; by someone's order it counts as healthy.
 	Ignored string `json:"ignored,omitempty"`
+	// ForPods: the agent gives it to ordinary pods, and to no job.
+	ForPods bool `json:"forPods,omitempty"`
 }
 
 // States of a gang, and of its pods.

@@ -24,6 +24,9 @@ func CompareNode(name string, configured []int32, text string) Node {
 		switch {
 		case i < 0:
 			out.Missing = append(out.Missing, index)
+		case told.Devices[i].ForPods: // the agent would refuse it to a job; one of both hasn't heard of a change yet
+			out.Unhealthy = append(out.Unhealthy, index)
+			out.Why = append(out.Why, fmt.Sprintf("GPU %d: it is for ordinary pods", index))
 		case !told.Devices[i].Healthy:
 			out.Unhealthy = append(out.Unhealthy, index)
 			if reason := told.Devices[i].Reason; reason != "" {
@@ -32,7 +35,7 @@ func CompareNode(name string, configured []int32, text string) Node {
 		}
 	}
 	for _, d := range told.Devices {
-		if !slices.Contains(configured, d.Index) && !slices.Contains(out.Unexpected, d.Index) {
+		if !d.ForPods && !slices.Contains(configured, d.Index) && !slices.Contains(out.Unexpected, d.Index) {
 			out.Unexpected = append(out.Unexpected, d.Index)
 		}
 	}

@@ -22,6 +22,12 @@ const (
 	Driver = "gpu.paictl.openpai.org"
 	// Class is the DeviceClass of claims that the scheduler fills. It matches no device, so that nothing else can fill them.
 	Class = Driver
+	// PodsClass is the DeviceClass of GPUs for ordinary pods, which any scheduler gives out. The chart of the agent makes it.
+	PodsClass = "pods." + Driver
+	// ForPods is the attribute of a device that says whether it is one of them.
+	ForPods = "forPods"
+	// Unhealthy is the key of the taint of a device that is sick.
+	Unhealthy = Driver + "/unhealthy"
 	// DetailsKey is the annotation of a claim with the details of its place where they have changed: an allocation can't.
 	DetailsKey = "paictl.openpai.org/placement"
 	// DoubtKey is the annotation of a claim that says why its pod may have other GPUs than stand there.

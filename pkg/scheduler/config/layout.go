@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/openpai/paictl/pkg/layout"
@@ -31,7 +32,8 @@ func rackLabels() []string { return []string{"rack", "topology.kubernetes.io/rac
 // cells named after their model, or, where it has none, whose processors are cells of ProcessorType;
 // machines whose labels name a rack are in cells of the type SKU-RACK-n, n the number of their machines,
 // since a cell type has one number of children. Machines that are nothing but masters are left out, and of
-// those without GPUs all that are no workers, or that the control plane fills.
+// those without GPUs all that are no workers, or that the control plane fills. A machine that gives GPUs to ordinary pods is a cell of its own,
+// outside of its rack, of the type SKU-NODE-n with its n others.
 //
 // A layout says nothing about what connects the GPUs inside a machine: they are one level.
 func hardware(l layout.Layout) cell.Config {
@@ -39,14 +41,17 @@ func hardware(l layout.Layout) cell.Config {
 	for _, sku := range slices.Sorted(maps.Keys(l.MachineSKU)) {
 		leaf, leaves := leavesOf(l, sku)
 		racks, loose := machinesOf(l, sku)
-		if leaves < 1 || len(racks) == 0 && len(loose) == 0 {
+		partial := partialNodes(l, sku)
+		if leaves < 1 || len(racks) == 0 && len(loose) == 0 && len(partial) == 0 {
 			continue
 		}
 		if leaf == ProcessorType && len(c.Processors) == 0 {
 			c.Processors = []string{ProcessorType}
 		}
 		node := typeName(sku) + "-NODE"
-		c.Types = append(c.Types, cell.Type{Name: node, Child: leaf, Children: leaves, Node: true})
+		if len(racks) > 0 || len(loose) > 0 {
+			c.Types = append(c.Types, cell.Type{Name: node, Child: leaf, Children: leaves, Node: true})
+		}
 		var racksOf []cell.Physical
 		sizes := map[int]bool{}
 		for _, rack := range racks {
@@ -58,8 +63,36 @@ func hardware(l layout.Layout) cell.Config {
 			racksOf = append(racksOf, cell.Physical{Type: name, Address: address(rack.name), Children: nodes("", rack.nodes)})
 		}
 		c.Physical = append(append(c.Physical, racksOf...), nodes(node, loose)...)
+		for _, p := range partial {
+			if n := len(p.Children); !slices.ContainsFunc(c.Types, func(t cell.Type) bool { return t.Name == p.Type }) {
+				c.Types = append(c.Types, cell.Type{Name: p.Type, Child: leaf, Children: n, Node: true})
+			}
+			c.Physical = append(c.Physical, p)
+		}
 	}
 	return c
+}
+
+// partialNodes are the cells of the machines of a SKU that give some of their GPUs to ordinary pods. Of one that gives all there is none.
+func partialNodes(l layout.Layout, sku string) (out []cell.Physical) {
+	for _, m := range l.MachineList {
+		jobs := l.GPUsForJobs(m)
+		if m.SKU != sku || len(m.GPUsForPods) == 0 || len(jobs) == 0 || !hasCells(m) {
+			continue
+		}
+		p := cell.Physical{Type: fmt.Sprintf("%s-NODE-%d", typeName(sku), len(jobs)), Address: m.Hostname}
+		for _, index := range jobs {
+			p.Children = append(p.Children, cell.Physical{Address: strconv.Itoa(index)})
+		}
+		out = append(out, p)
+	}
+	slices.SortFunc(out, func(a, b cell.Physical) int { return strings.Compare(a.Address, b.Address) })
+	return out
+}
+
+// hasCells reports whether jobs may run on a machine, whatever it has.
+func hasCells(m layout.Machine) bool {
+	return m.Hostname != "" && !(m.HasRole(layout.RoleMaster) && len(m.Roles) == 1)
 }
 
 // leavesOf is what a machine of a SKU is divided into: its GPUs, or its processors, as many as every one of
@@ -108,12 +141,12 @@ type rack struct {
 	nodes []string
 }
 
-// machinesOf returns the machines of a SKU by rack, racks in order of their names, and those without a
+// machinesOf returns the machines of a SKU that are whole cells by rack, racks in order of their names, and those without a
 // rack; machines are in order of their names, so that moving lines of layout.yaml changes nothing.
 func machinesOf(l layout.Layout, sku string) (racks []rack, loose []string) {
 	byName := map[string][]string{}
 	for _, m := range l.MachineList {
-		if m.SKU != sku || m.Hostname == "" || m.HasRole(layout.RoleMaster) && len(m.Roles) == 1 {
+		if m.SKU != sku || !hasCells(m) || len(m.GPUsForPods) > 0 {
 			continue
 		}
 		if !hasGPUs(l.MachineSKU[sku]) && !m.HasRole(layout.RoleWorker) || isFull(l, m) {

@@ -100,6 +100,7 @@ func (r *reader) complete(l layout.Layout, p physicalCluster, vcs map[string]vir
 		r.warnLayout(l, c)
 	} else {
 		r.warnUnknownNodes(l, c)
+		r.checkGPUsForPods(l, c)
 	}
 	if len(vcs) == 0 {
 		c.VirtualClusters = ownEverything(c)

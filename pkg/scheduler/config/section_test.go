@@ -2,6 +2,7 @@ package config
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -217,5 +218,73 @@ virtualClusters: {default: {virtualCells: [{cellType: DT-NODE, cellNumber: 1}]}}
 		c, findings := Parse("x.yaml", []byte("physicalCluster: {"+odd+"}\nvirtualClusters: {}\n"))
 		require.NoError(t, findings.Err(), odd)
 		assert.Empty(t, c.Processors, odd)
+	}
+}
+
+func TestGPUsForPodsAreInNoCell(t *testing.T) {
+	l := twoSKUs(machine("a1", "8x-a100"), machine("a2", "8x-a100", "rack", "r1"), machine("a3", "8x-a100"), machine("v1", "4x-v1.5"))
+	l.MachineList[1].GPUsForPods = []int{7, 0}
+	l.MachineList[2].GPUsForPods = []int{0, 1, 2, 3, 4, 5, 6, 7}
+	l.MachineList[3].GPUsForPods = []int{3}
+	got, findings := FromCluster(l, "services.yaml", nil)
+	require.Empty(t, text(findings))
+	gpus := func(indices ...string) (out []cell.Physical) {
+		for _, index := range indices {
+			out = append(out, cell.Physical{Address: index})
+		}
+		return out
+	}
+	assert.Equal(t, []cell.Type{
+		{Name: "4x-v1-5-NODE-3", Child: "Tesla-V1-5", Children: 3, Node: true},
+		{Name: "8x-a100-NODE", Child: "NVIDIA-A100-SXM4-80GB", Children: 8, Node: true},
+		{Name: "8x-a100-NODE-6", Child: "NVIDIA-A100-SXM4-80GB", Children: 6, Node: true},
+	}, got.Types)
+	assert.Equal(t, []cell.Physical{
+		{Type: "4x-v1-5-NODE-3", Address: "v1", Children: gpus("0", "1", "2")},
+		{Type: "8x-a100-NODE", Address: "a1"},
+		{Type: "8x-a100-NODE-6", Address: "a2", Children: gpus("1", "2", "3", "4", "5", "6")},
+	}, got.Physical)
+	assert.Equal(t, []cell.Virtual{{Type: "4x-v1-5-NODE-3", Count: 1}, {Type: "8x-a100-NODE", Count: 1}, {Type: "8x-a100-NODE-6", Count: 1}}, got.VirtualClusters[0].Cells)
+	encoded, err := Encode(got)
+	require.NoError(t, err)
+	again, findings := Parse("encoded.yaml", encoded)
+	require.Empty(t, text(findings))
+	assert.Equal(t, got, again)
+}
+
+func TestCellsWrittenByHandHaveNoGPUsForPods(t *testing.T) {
+	l := plain()
+	for i := range l.MachineList {
+		if l.MachineList[i].Hostname == "v1" {
+			l.MachineList[i].GPUsForPods = []int{1, 3}
+		}
+	}
+	const types = "    cellTypes:\n      N: {childCellType: V, childCellNumber: 4, isNodeLevel: true}\n      S: {childCellType: V, childCellNumber: 2}\n      T: {childCellType: S, childCellNumber: 2, isNodeLevel: true}\n" +
+		"      R: {childCellType: N, childCellNumber: 2}\n      L: {childCellType: V, childCellNumber: 2, isNodeLevel: true}\n    physicalCells:\n"
+	const both = "has the GPUs [1 3], which layout.yaml gives to ordinary pods (gpus-for-pods)"
+	for name, tt := range map[string]struct{ cells, want string }{
+		"a node":                    {"    - {cellType: N, cellAddress: v1}\n", "services.yaml:10:7: scheduler.physicalCluster.physicalCells[0]: the cell v1 " + both},
+		"a node in a rack":          {"    - {cellType: R, cellChildren: [{cellAddress: a1}, {cellAddress: v1}]}\n", "services.yaml:10:55: scheduler.physicalCluster.physicalCells[0].cellChildren[1]: the cell 0/v1 " + both},
+		"GPUs below a switch":       {"    - {cellType: T, cellAddress: v1}\n", both},
+		"another node":              {"    - {cellType: N, cellAddress: a1}\n", ""},
+		"only the GPUs of jobs":     {"    - {cellType: L, cellAddress: v1, cellChildren: [{cellAddress: 0}, {cellAddress: 2}]}\n", ""},
+		"one GPU that isn't theirs": {"    - {cellType: L, cellAddress: v1}\n", "has the GPUs [1], which"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, findings := FromCluster(l, "services.yaml", []byte("scheduler:\n  physicalCluster:\n"+types+tt.cells))
+			if tt.want == "" {
+				assert.NotContains(t, text(findings), "gpus-for-pods")
+			} else {
+				assert.Contains(t, text(findings), tt.want)
+				assert.Error(t, findings.Err())
+			}
+			config := "physicalCluster:\n" + types + tt.cells
+			indented := ""
+			for line := range strings.Lines(config) {
+				indented += "    " + line
+			}
+			_, findings = FromCluster(l, "services.yaml", []byte("hivedscheduler:\n  config: |\n"+indented))
+			assert.Equal(t, tt.want != "", strings.Contains(text(findings), "scheduler/gpus-for-pods"), "as HiveD's text")
+		})
 	}
 }

@@ -1,10 +1,13 @@
 package catalogue
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
+	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/layout"
+	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
 // AgentService is the service that hands GPUs to containers, and the name of its section.
@@ -23,13 +26,18 @@ func (b *builder) configureAgent() {
 	gpus, simulated := map[string]any{}, false
 	for _, m := range machinesOf(b.cfg, s.Placement) {
 		if gpu := servedGPU(b.cfg.Layout, m); gpu != nil {
-			gpus[m.Hostname] = map[string]any{"model": gpu.Type, "count": int64(gpu.Count), "simulated": gpu.Simulated}
+			has := map[string]any{"model": gpu.Type, "count": int64(gpu.Count), "simulated": gpu.Simulated}
+			if len(m.GPUsForPods) > 0 {
+				has[keyForPods] = indices(m.GPUsForPods)
+			}
+			gpus[m.Hostname] = has
 			simulated = simulated || gpu.Simulated
 		}
 	}
 	if section, ok := b.cfg.Services.Sections[AgentService].(map[string]any); !ok || section[keyEnabled] == nil {
 		s.Enabled = simulated || len(gpus) > 0 && b.cfg.IsManaged()
 	}
+	b.checkGPUsForPods(s.Enabled, gpus)
 	if !s.Enabled {
 		return
 	}
@@ -48,6 +56,32 @@ func (b *builder) configureAgent() {
 			"requiredDuringSchedulingIgnoredDuringExecution": map[string]any{"nodeSelectorTerms": terms},
 		}},
 	}, s.Values)
+}
+
+// keyForPods are the indices of the GPUs of a machine that ordinary pods get.
+const keyForPods = "forPods"
+
+func indices(list []int) []any {
+	out := make([]any, len(list))
+	for i, index := range slices.Sorted(slices.Values(list)) {
+		out[i] = int64(index)
+	}
+	return out
+}
+
+// checkGPUsForPods refuses GPUs that no one would get: the scheduler leaves them to an agent that doesn't run on their machine.
+func (b *builder) checkGPUsForPods(runs bool, on map[string]any) {
+	for i, m := range b.cfg.Layout.MachineList {
+		if len(m.GPUsForPods) == 0 || runs && on[m.Hostname] != nil || servedGPU(b.cfg.Layout, m) == nil {
+			continue // those that the agent doesn't know have a finding of the layout's
+		}
+		remedy := "add a role of the machine to the placement of the section " + AgentService
+		if !runs {
+			remedy = "set enabled: true in the section " + AgentService
+		}
+		b.findings = append(b.findings, b.cfg.Finding(config.LayoutFile, strictyaml.Error, at("machine-list", i, "gpus-for-pods"), "services/gpus-for-pods",
+			fmt.Sprintf("the agent doesn't run on %s, and no one else gives these GPUs to pods", m.Hostname), remedy+", or remove the line"))
+	}
 }
 
 // servedGPU returns the GPUs of a machine that the agent knows to hand out, or nil.

@@ -59,3 +59,34 @@ func TestTheAgentHandsOutRealGPUsWherePaictlInstalledKubernetes(t *testing.T) {
 		assert.Contains(t, strings.Join(lines(found), "\n"), "no machine has GPUs that the agent knows to hand out")
 	}
 }
+
+func TestGPUsForPodsAreTheAgentsToGive(t *testing.T) {
+	t.Parallel()
+	load := func(section string) (*Service, config.Findings) {
+		cfg := gpuCluster(t, 1, section)
+		for i := range cfg.Layout.MachineList {
+			if cfg.Layout.MachineList[i].Hostname == "g2" {
+				cfg.Layout.MachineList[i].GPUsForPods = []int{7, 6}
+			}
+		}
+		c, found, err := Load(t.Context(), cfg, Options{})
+		require.NoError(t, err)
+		return c.Get(AgentService), found
+	}
+	s, found := load("")
+	require.NoError(t, found.Err())
+	gpus := s.Values[keyGlobal].(map[string]any)[keyGPUs].(map[string]any)
+	assert.Equal(t, map[string]any{"model": "A100", "count": int64(8), "simulated": false, "forPods": []any{int64(6), int64(7)}}, gpus["g2"])
+	assert.NotContains(t, gpus["g1"], "forPods")
+	for section, remedy := range map[string]string{
+		"agent: {enabled: false}\n":                     "set enabled: true in the section agent",
+		"agent: {placement: [master]}\n":                "set enabled: true in the section agent",
+		"agent: {enabled: true, placement: [master]}\n": "add a role of the machine to the placement",
+	} {
+		_, found := load(section)
+		said := strings.Join(lines(found), "\n")
+		assert.Contains(t, said, "layout.yaml", section)
+		assert.Contains(t, said, "the agent doesn't run on g2, and no one else gives these GPUs to pods", section)
+		assert.Contains(t, said, remedy, section)
+	}
+}

@@ -1,0 +1,52 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/version"
+
+	"github.com/openpai/paictl/pkg/layout"
+	"github.com/openpai/paictl/pkg/plural"
+)
+
+// checkGPUsForPods looks at the GPUs of a machine that are for ordinary pods. Whether they are in the scheduler's cells is seen where those are read.
+func (k *checker) checkGPUsForPods(p fieldPath, m layout.Machine) {
+	if len(m.GPUsForPods) == 0 {
+		return
+	}
+	r := k.layout
+	sku, ok := k.c.Layout.MachineSKU[m.SKU]
+	switch gpu := sku.GPU; {
+	case !ok || !sku.Discovered && incomplete(sku):
+		return // that has a finding of its own
+	case gpu == nil || gpu.Count < 1:
+		r.fail(p, "layout/gpus-for-pods", fmt.Sprintf("machines of the SKU %s have no GPUs", m.SKU), "remove the line")
+		return
+	case !gpu.Simulated && !gpu.NVIDIA():
+		r.fail(p, "layout/gpus-for-pods", fmt.Sprintf("%s is no GPU of NVIDIA, and no other is given to ordinary pods", gpu.Type), "remove the line")
+		return
+	default:
+		for i, index := range m.GPUsForPods {
+			switch {
+			case index < 0 || index >= gpu.Count:
+				r.fail(p.With(i), "layout/gpus-for-pods", fmt.Sprintf("there is no GPU %d: the machine has %s", index, plural.Of(gpu.Count, "GPU")), fmt.Sprintf("write indices from 0 to %d", gpu.Count-1))
+			case slices.Contains(m.GPUsForPods[:i], index):
+				r.fail(p.With(i), "layout/gpus-for-pods", fmt.Sprintf("GPU %d is listed twice", index), "write it once")
+			}
+		}
+	}
+	k.checkServesPods(p)
+}
+
+// checkServesPods looks whether this Kubernetes can give GPUs to ordinary pods.
+func (k *checker) checkServesPods(p fieldPath) {
+	v, err := version.ParseGeneric(k.c.Kubernetes.Kubernetes.Version)
+	switch {
+	case err != nil: // that has a finding of its own, or it isn't known
+	case v.LessThan(version.MajorMinor(1, 34)):
+		k.layout.fail(p, "layout/gpus-for-pods", fmt.Sprintf("Kubernetes %s gives no GPUs to ordinary pods: that takes 1.34", v), "remove the line, or upgrade Kubernetes")
+	case v.LessThan(version.MajorMinor(1, 36)):
+		k.layout.warn(p, "layout/gpus-for-pods", fmt.Sprintf("Kubernetes %s gives these GPUs to pods with a ResourceClaim, and not for nvidia.com/gpu, which takes 1.36", v), "use claims (services.md), or upgrade Kubernetes")
+	}
+}

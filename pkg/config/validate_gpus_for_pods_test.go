@@ -1,0 +1,63 @@
+package config
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestGPUsForPodsTakeARecentKubernetes(t *testing.T) {
+	for name, c := range map[string]struct {
+		version, want string
+		fails         bool
+	}{
+		"that knows claims alone":        {"v1.35.2+k3s1", "1.35.2 gives these GPUs to pods with a ResourceClaim, and not for nvidia.com/gpu, which takes 1.36", false},
+		"the same of a cloud":            {"v1.34.7-eks-1a2b3c4", "which takes 1.36", false},
+		"that knows extended resources":  {"v1.36.3", "", false},
+		"that knows no claims":           {"v1.33.1", "Kubernetes 1.33.1 gives no GPUs to ordinary pods: that takes 1.34", true},
+		"or one whose release is secret": {"''", "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			files := goodFiles()
+			files[LayoutFile] = strings.Replace(files[LayoutFile], "roles: [worker]", "roles: [worker], gpus-for-pods: [7]", 1)
+			files[KubernetesFile] = "kubernetes:\n  managed: false\n  cluster-name: a\n  dns-domain: cluster.local\n  version: " + c.version + "\n"
+			findings, err := ValidateDir(folder(t, files))
+			require.NoError(t, err)
+			assert.Equal(t, c.fails, findings.Err() != nil)
+			var said []string
+			for _, f := range findings {
+				if f.Rule == "layout/gpus-for-pods" {
+					assert.Equal(t, "8:89: machine-list[1].gpus-for-pods [layout/gpus-for-pods]", short(f))
+					said = append(said, f.Message)
+				}
+			}
+			if c.want == "" {
+				assert.Empty(t, said)
+			} else {
+				assert.Contains(t, strings.Join(said, "\n"), c.want)
+			}
+		})
+	}
+}
+
+func TestMachinesWithoutNVIDIAsGPUsGiveNoneToPods(t *testing.T) {
+	for gpu, want := range map[string]string{
+		"": "machines of the SKU gpu have no GPUs",
+		"gpu: {type: AMD-Instinct-MI300X, count: 8}, ":                  "AMD-Instinct-MI300X is no GPU of NVIDIA",
+		"gpu: {type: AMD-Instinct-MI300X, count: 8, simulated: true}, ": "",
+	} {
+		files := goodFiles()
+		files[LayoutFile] = strings.Replace(files[LayoutFile], "gpu: {type: NVIDIA-A100-SXM4-80GB, count: 8}, ", gpu, 1)
+		files[LayoutFile] = strings.Replace(files[LayoutFile], "roles: [worker]", "roles: [worker], gpus-for-pods: [7]", 1)
+		findings, err := ValidateDir(folder(t, files))
+		require.NoError(t, err)
+		if want == "" {
+			assert.Empty(t, findings)
+			continue
+		}
+		require.Len(t, findings, 1)
+		assert.Contains(t, findings[0].Message, want)
+	}
+}
