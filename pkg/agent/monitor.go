@@ -33,8 +33,10 @@ type monitor struct {
 	wanted int
 	// forPods are the numbers of those that ordinary pods get.
 	forPods []int32
-	log     *slog.Logger
-	now     func() time.Time
+	// parts is how many jobs share a GPU: each is a device for that many.
+	parts int32
+	log   *slog.Logger
+	now   func() time.Time
 
 	mu sync.Mutex
 	// slots are by PCI address: NVML numbers GPUs in that order, and a card that takes another's slot takes its number.
@@ -452,6 +454,8 @@ type device struct {
 	missing bool
 	// forPods: ordinary pods get it, and no job.
 	forPods bool
+	// card is the number of the GPU of which it is a part; Index, where each is one part.
+	card int32
 }
 
 // memoryFailed reports whether its memory had errors that couldn't be corrected.
@@ -466,8 +470,25 @@ func (d *device) memoryFailed() bool {
 	return false
 }
 
-// devices are those of the machine, also lost ones, by their numbers. more is closed when there is news of one of them, or another comes.
+// devices are what is handed out of the machine, by their numbers: its GPUs, also lost ones, or the parts of each. more is closed when there is
+// news of one of them, or another comes.
 func (m *monitor) devices() (out []device, more <-chan struct{}) {
+	cards, more := m.cards()
+	if m.parts < 2 {
+		return cards, more
+	}
+	for _, c := range cards {
+		for k := range m.parts {
+			part := c
+			part.Index = c.card*m.parts + k
+			out = append(out, part)
+		}
+	}
+	return out, more
+}
+
+// cards are the GPUs of the machine, also lost ones, by their numbers.
+func (m *monitor) cards() (out []device, more <-chan struct{}) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, s := range m.slots {
@@ -478,7 +499,7 @@ func (m *monitor) devices() (out []device, more <-chan struct{}) {
 	}
 	out = append(out, m.missing()...)
 	for i := range out {
-		out[i].forPods = slices.Contains(m.forPods, out[i].Index)
+		out[i].forPods, out[i].card = slices.Contains(m.forPods, out[i].Index), out[i].Index
 	}
 	slices.SortFunc(out, func(a, b device) int { return cmp.Compare(a.Index, b.Index) })
 	return out, m.changed
@@ -514,6 +535,27 @@ func (m *monitor) device(name string) (device, bool) {
 		}
 	}
 	return device{}, false
+}
+
+// cardOf returns the GPU of a number.
+func (m *monitor) cardOf(index int32) (device, bool) {
+	all, _ := m.cards()
+	i := slices.IndexFunc(all, func(d device) bool { return d.Index == index })
+	if i < 0 {
+		return device{}, false
+	}
+	return all[i], true
+}
+
+// namesOf are the names of what is handed out of a GPU.
+func (m *monitor) namesOf(card int32) (out []string) {
+	all, _ := m.devices()
+	for _, d := range all {
+		if d.card == card {
+			out = append(out, claim.DeviceName(d.Index))
+		}
+	}
+	return out
 }
 
 // versions are those of the driver and of CUDA.

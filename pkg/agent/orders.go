@@ -16,7 +16,6 @@ import (
 
 	"github.com/openpai/paictl/pkg/agent/gpu"
 	"github.com/openpai/paictl/pkg/agent/order"
-	"github.com/openpai/paictl/pkg/scheduler/claim"
 )
 
 // obey carries out orders that people write on the agent's Node, one after the other, until ctx ends.
@@ -115,7 +114,7 @@ func (d *Driver) carryOut(ctx context.Context, o order.Order) (string, error) {
 	if age := d.gpus.now().Sub(o.At); age > order.Valid || age < -order.Valid {
 		return "", fmt.Errorf("the order is of %s, and it is %s on the machine: too old, or the clocks differ", o.At.UTC().Format(time.RFC3339), d.gpus.now().UTC().Format(time.RFC3339))
 	}
-	g, ok := d.gpus.device(claim.DeviceName(o.GPU))
+	g, ok := d.gpus.cardOf(o.GPU)
 	if !ok || g.missing {
 		return "", fmt.Errorf("the machine has no GPU %d", o.GPU)
 	}
@@ -135,17 +134,17 @@ const resetting = time.Minute
 
 // reset resets a GPU that no pod has.
 func (d *Driver) reset(ctx context.Context, g *device) (string, error) {
-	name := claim.DeviceName(g.Index)
+	names := d.gpus.namesOf(g.card)
 	switch {
 	case g.Lost:
 		return "", errors.New("it doesn't answer: only a restart of the machine helps")
 	case gpu.FindXID(g.xid).Action == gpu.Restart:
 		return "", fmt.Errorf("%s", gpu.FindXID(g.xid))
 	}
-	if err := d.records.hold(name); err != nil {
+	if err := d.records.hold(names...); err != nil {
 		return "", err
 	}
-	defer d.records.release(name)
+	defer d.records.release(names...)
 	if g.Simulated {
 		d.gpus.wasReset(g.Index)
 		return "the simulated GPU has forgotten what was wrong with it", nil

@@ -127,24 +127,30 @@ func (r *records) add(rec *record) error {
 	return nil
 }
 
-// hold keeps a device that no claim has from claims, until release.
-func (r *records) hold(device string) error {
+// hold keeps devices that no claim has from claims, until release.
+func (r *records) hold(devices ...string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if holder := r.holder(device); holder != nil {
-		return fmt.Errorf("the claim %s/%s has it: a pod that uses it would lose its work; stop that first", holder.Namespace, holder.Name)
+	for _, d := range devices {
+		if holder := r.holder(d); holder != nil {
+			return fmt.Errorf("the claim %s/%s has it: a pod that uses it would lose its work; stop that first", holder.Namespace, holder.Name)
+		}
 	}
 	if r.held == nil {
 		r.held = map[string]bool{}
 	}
-	r.held[device] = true
+	for _, d := range devices {
+		r.held[d] = true
+	}
 	return nil
 }
 
-func (r *records) release(device string) {
+func (r *records) release(devices ...string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.held, device)
+	for _, d := range devices {
+		delete(r.held, d)
+	}
 }
 
 // all returns the records. They aren't changed once they are there.

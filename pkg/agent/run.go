@@ -134,7 +134,7 @@ func run(ctx context.Context, o *options, client kubernetes.Interface, l net.Lis
 	d.probe = probe
 	go d.obey(ctx, client)
 	go d.tell(ctx, client, func(ctx context.Context) error { return helper.PublishResources(ctx, d.resources()) })
-	known, _ := gpus.devices()
+	known, _ := gpus.cards()
 	log.InfoContext(ctx, "serving", "node", o.node, "gpus", len(known), "claims", len(d.records.all()))
 	srv := &http.Server{Handler: answers(helper, d), ReadHeaderTimeout: 5 * time.Second}
 	served := make(chan error, 1)
@@ -173,7 +173,7 @@ func (o *options) look(ctx context.Context, folder string, log *slog.Logger) (*m
 	if err != nil {
 		return nil, nil, err
 	}
-	m.forPods = machine.ForPods
+	m.forPods, m.parts = machine.ForPods, int32(machine.Parts)
 	if machine.Count == 0 {
 		m.see(&gpu.Report{})
 		return m, nil, nil

@@ -127,8 +127,12 @@ func gpuRows(nodes []corev1.Node, only []string, sick bool) ([]gpuRow, error) {
 		if err := json.Unmarshal([]byte(text), &told); err != nil {
 			return nil, fmt.Errorf("the annotation %s of node %s: %w", api.DevicesAnnotation, n.Name, err)
 		}
+		parts := int32(max(told.Parts, 1))
 		for _, d := range told.Devices {
-			r := gpuRow{Node: n.Name, GPU: d.Index, Model: d.Model, State: "ok"}
+			if d.Index%parts != 0 {
+				continue // another part of the same GPU
+			}
+			r := gpuRow{Node: n.Name, GPU: d.Index / parts, Model: d.Model, State: "ok"}
 			switch {
 			case !d.Healthy:
 				r.State, r.Reason = "sick", d.Reason

@@ -49,6 +49,8 @@ const (
 // NodeDevices is what an agent on a node found there.
 type NodeDevices struct {
 	Devices []Device `json:"devices"`
+	// Parts is how many devices each GPU is where jobs share it: device i is a part of GPU i/Parts. 0 and 1 are one.
+	Parts int `json:"parts,omitempty"`
 }
 
 // Device is one GPU of a node.
