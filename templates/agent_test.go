@@ -98,6 +98,7 @@ func TestAnAgentWritesHowTheGPUsOfItsOwnMachineDoAndNothingElse(t *testing.T) {
 		`{"status":{"nodeInfo":{"kubeletVersion":"v9"}}}`:                       "and nothing else",
 		`{"status":{"volumesAttached":[{"name":"x","devicePath":"y"}]}}`:        "and nothing else",
 		`{"status":{"volumesInUse":["x"]}}`:                                     "and nothing else",
+		`{"status":{"declaredFeatures":["MyFeature"]}}`:                         "and nothing else",
 		`{"status":{"phase":"Terminated"}}`:                                     "and nothing else",
 		`{"status":{"runtimeHandlers":[{"name":"x"}]}}`:                         "and nothing else",
 		`{"status":{"capacity":{"cpu":"64"}}}`:                                  "and nothing else",

@@ -52,7 +52,7 @@ func nextKernel(root string) string {
 	newest := ""
 	for _, e := range entries {
 		kernel, ok := strings.CutPrefix(e.Name(), "vmlinuz-")
-		if !ok || strings.HasSuffix(kernel, ".old") || strings.Contains(kernel, "rescue") {
+		if !ok || leftKernel.MatchString(kernel) {
 			continue
 		}
 		if newest == "" || compareKernels(kernel, newest) > 0 {
@@ -62,25 +62,52 @@ func nextKernel(root string) string {
 	return newest
 }
 
-// compareKernels orders versions of kernels as their boot loaders do: numbers by their value.
+// compareKernels orders versions of kernels as GRUB does: numbers by their value, and what comes before a release before it.
 func compareKernels(a, b string) int {
-	x, y := kernelParts.FindAllString(a, -1), kernelParts.FindAllString(b, -1)
+	x, y := partsOf(a), partsOf(b)
 	for i := range min(len(x), len(y)) {
 		n, err := strconv.ParseUint(x[i], 10, 64)
 		m, err2 := strconv.ParseUint(y[i], 10, 64)
 		c := cmp.Compare(x[i], y[i])
-		if err == nil && err2 == nil {
+		switch {
+		case err == nil && err2 == nil:
 			c = cmp.Compare(n, m)
+		case x[i][0] == '~' || y[i][0] == '~':
+			c = cmp.Compare(boolToInt(y[i][0] == '~'), boolToInt(x[i][0] == '~'))
+			if c == 0 {
+				c = cmp.Compare(x[i], y[i])
+			}
 		}
 		if c != 0 {
 			return c
 		}
 	}
+	switch {
+	case len(x) > len(y) && x[len(y)][0] == '~':
+		return -1
+	case len(y) > len(x) && y[len(x)][0] == '~':
+		return 1
+	}
 	return cmp.Compare(len(x), len(y))
 }
 
+func partsOf(kernel string) []string {
+	return kernelParts.FindAllString(beforeRelease.ReplaceAllString(kernel, "~$1"), -1)
+}
+
+func boolToInt(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
+}
+
 var (
-	kernelParts = regexp.MustCompile(`[0-9]+|[^0-9.-]+`)
+	// leftKernel is what package managers and people leave beside kernels, and what GRUB leaves out or keeps for rescue.
+	leftKernel = regexp.MustCompile(`(\.old|\.dpkg-[a-z]+|\.rpmsave|\.rpmnew|\.sig|~)$|rescue`)
+	// beforeRelease is what GRUB takes for a version before a release.
+	beforeRelease = regexp.MustCompile(`[._-](pre|rc|test|git|old|trunk)`)
+	kernelParts   = regexp.MustCompile(`~[a-z]+|[0-9]+|[^0-9.~-]+`)
 	// moduleFile is the driver's main module as the packages of NVIDIA and of the distributions name it.
 	moduleFile = regexp.MustCompile(`^nvidia(-current|-current-open|-tesla|-tesla-[0-9]+|-legacy-[0-9a-z]+)?\.ko(\.(gz|xz|zst))?$`)
 )

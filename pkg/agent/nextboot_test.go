@@ -21,6 +21,10 @@ func TestTheKernelThatStartsNext(t *testing.T) {
 		"6.8.0-101-generic":    {"vmlinuz-6.8.0-101-generic", "vmlinuz-6.8.0-99-generic", "vmlinuz", "vmlinuz.old"},
 		"6.12.9+bpo-amd64":     {"vmlinuz-6.12.9+bpo-amd64", "vmlinuz-6.1.0-40-amd64"},
 		"5.15.0-1071-nvidia":   {"vmlinuz-5.15.0-1071-nvidia", "vmlinuz-5.15.0-91-generic", "vmlinuz-0-rescue-af1"},
+		"6.8.0-100-generic":    {"vmlinuz-6.8.0-100-generic", "vmlinuz-6.8.0-101-generic.dpkg-bak", "vmlinuz-6.8.0-102-generic.dpkg-new", "vmlinuz-6.8.0-103-generic.sig"},
+		"6.12.0":               {"vmlinuz-6.12.0", "vmlinuz-6.12.0-rc1"},
+		"6.12.0-1-amd64":       {"vmlinuz-6.12.0-rc2-amd64", "vmlinuz-6.12.0-1-amd64"},
+		"6.12.0-rc10":          {"vmlinuz-6.12.0-rc9", "vmlinuz-6.12.0-rc10", "vmlinuz-6.11.9"},
 		"4.18.0-553.el8_10.64": {"vmlinuz-4.18.0-553.el8_10.64", "vmlinuz-4.18.0-553.el8_9.64"},
 	} {
 		root := t.TempDir()

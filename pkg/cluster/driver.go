@@ -428,7 +428,7 @@ driver_gpus
 driver_loaded
 driver_userland
 [ -n "$module" ] || { echo "the driver's kernel module is not loaded -> see dmesg and dkms status on the machine" >&2; exit 1; }
-[ "$module" = "$userland" ] || { echo "the driver's kernel module is $module and its libraries are ${userland:-missing} -> reboot the machine, then run the same command again" >&2; exit 1; }
+[ "$module" = "$userland" ] || { echo "a reboot is needed: the driver's kernel module is $module and its libraries are ${userland:-missing} -> reboot the machine (paictl node driver upgrade --reboot does it), then run the same command again" >&2; exit 1; }
 n=0
 for g in "$R"/proc/driver/nvidia/gpus/*; do
 	[ ! -d "$g" ] || n=$((n + 1))

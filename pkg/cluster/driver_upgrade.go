@@ -52,6 +52,8 @@ type driverUpgrade struct {
 	marked map[string]bool
 	// cordoned are those that somebody else has, and who wants them to stay so.
 	cordoned map[string]bool
+	// out are machines that this run has taken out of service, restarted those whose kubelets have to report again.
+	out, restarted map[string]bool
 }
 
 // UpgradeDriver brings the driver of the machines of Options.Limit, all with GPUs where it is empty, to what the configuration says. Machines whose
@@ -63,7 +65,7 @@ func UpgradeDriver(ctx context.Context, s *Spec, o Options, d DriverOptions) ([]
 	if d.DrainTimeout <= 0 {
 		d.DrainTimeout = 5 * time.Minute
 	}
-	u := &driverUpgrade{run: newRun(s, o), opts: d, driver: &nvidiaDriver{spec: s}, marked: map[string]bool{}, cordoned: map[string]bool{}}
+	u := &driverUpgrade{run: newRun(s, o), opts: d, driver: &nvidiaDriver{spec: s}, marked: map[string]bool{}, cordoned: map[string]bool{}, out: map[string]bool{}, restarted: map[string]bool{}}
 	defer u.close()
 	nodes, err := u.nodes()
 	if err != nil {
@@ -218,8 +220,9 @@ func driverFindings(n *Node, s *driverState) (out []Finding) {
 func (u *driverUpgrade) readMarks(ctx context.Context) error {
 	res, err := u.exec(ctx, u.leader, ssh.Script{Name: phaseDriver + "/marks", Timeout: time.Minute,
 		Body: preludeScript + selfAPI(u.spec, u.leader) + fmt.Sprintf("self get nodes -o go-template='%s'\n",
-			fmt.Sprintf(`{{range .items}}{{$name := .metadata.name}}{{if .spec.unschedulable}}cordoned{{"\t"}}{{$name}}{{"\n"}}{{end}}`+
-				`{{with .metadata.annotations}}{{with index . %q}}marked{{"\t"}}{{$name}}{{"\n"}}{{end}}{{end}}{{end}}`, driverMark))})
+			fmt.Sprintf(`{{range .items}}{{$name := .metadata.name}}{{$at := ""}}{{range .spec.taints}}{{if eq .key "node.kubernetes.io/unschedulable"}}{{with .timeAdded}}{{$at = .}}{{end}}{{end}}{{end}}`+
+				`{{if .spec.unschedulable}}cordoned{{"\t"}}{{$name}}{{"\t"}}{{$at}}{{"\n"}}{{end}}`+
+				`{{with .metadata.annotations}}{{with index . %q}}marked{{"\t"}}{{$name}}{{"\t"}}{{.}}{{"\n"}}{{end}}{{end}}{{end}}`, driverMark))})
 	if err != nil {
 		return err
 	}
@@ -227,11 +230,11 @@ func (u *driverUpgrade) readMarks(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, row := range a.all("marked") {
-		u.marked[row[0]] = true
-	}
 	for _, row := range a.all("cordoned") {
-		u.cordoned[row[0]] = !u.marked[row[0]]
+		mark, _ := a.row("marked", row[0])
+		// A mark on a node that works, or that somebody has cordoned anew, means nothing.
+		ours := len(mark) > 0 && (mark[0] == "now" || len(row) < 2 || row[1] == "" || mark[0] == row[1])
+		u.marked[row[0]], u.cordoned[row[0]] = ours, !ours
 	}
 	return nil
 }
@@ -239,10 +242,22 @@ func (u *driverUpgrade) readMarks(ctx context.Context) error {
 // all works on a few machines after the other. What it doesn't come to is as it was.
 func (u *driverUpgrade) all(ctx context.Context, w *world, nodes, due []*Node) error {
 	for _, n := range nodes {
-		if u.marked[n.Hostname] && !slices.Contains(due, n) && !u.isAside(n) { // cut off between the exchange and here
-			if err := u.tell(ctx, n, phaseUncordon, u.uncordon); err != nil {
-				return err
-			}
+		if !u.marked[n.Hostname] || slices.Contains(due, n) || u.isAside(n) {
+			continue
+		}
+		// Cut off between the exchange and here, or stopped by what was seen then.
+		err := u.verify(ctx, n, u.driver)
+		phase := phaseDriver
+		if err == nil {
+			phase, err = phaseUncordon, u.tell(ctx, n, phaseUncordon, u.uncordon)
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err != nil {
+			u.fail(ctx, n, phase, err)
+			u.holdBack(due, nil, n)
+			return nil
 		}
 	}
 	for batch := range slices.Chunk(due, u.opts.AtOnce) {
@@ -251,11 +266,7 @@ func (u *driverUpgrade) all(ctx context.Context, w *world, nodes, due []*Node) e
 			return context.Cause(ctx)
 		}
 		if i := slices.IndexFunc(batch, u.isAside); i >= 0 {
-			for _, n := range due {
-				if !slices.Contains(batch, n) && !u.isDone(n) {
-					u.setAside(n, phaseDriver, newHeldBack(phaseDriver, batch[i].Hostname))
-				}
-			}
+			u.holdBack(due, batch, batch[i])
 			return nil
 		}
 		for _, n := range batch {
@@ -263,6 +274,16 @@ func (u *driverUpgrade) all(ctx context.Context, w *world, nodes, due []*Node) e
 		}
 	}
 	return nil
+}
+
+// holdBack leaves the machines as they are to which the run doesn't come, since one has failed.
+func (u *driverUpgrade) holdBack(due, batch []*Node, failed *Node) {
+	for _, n := range due {
+		if n != failed && !slices.Contains(batch, n) && !u.isDone(n) {
+			u.setAside(n, phaseDriver, hint.Wrap(&heldBack{phase: phaseDriver, host: failed.Hostname},
+				fmt.Sprintf("repair %s and run the same command again; where it is broken by itself, name the other machines to go on without it", failed.Hostname)))
+		}
+	}
 }
 
 // isDone reports whether this run has changed a machine.
@@ -276,7 +297,7 @@ func (u *driverUpgrade) isDone(n *Node) bool {
 func (u *driverUpgrade) batch(ctx context.Context, w *world, batch []*Node) {
 	u.eachAside(ctx, batch, phaseDrain, func(ctx context.Context, n *Node) error {
 		err := u.tell(ctx, n, phaseDrain, u.drain)
-		if err != nil && !isCancel(ctx, err) { // nothing is changed on the machine, and it goes on working
+		if err != nil && !isCancel(ctx, err) && !u.marked[n.Hostname] { // nothing is changed on the machine, and it goes on working
 			if _, back := u.uncordon(ctx, n); back != nil {
 				return errors.Join(err, back)
 			}
@@ -285,7 +306,30 @@ func (u *driverUpgrade) batch(ctx context.Context, w *world, batch []*Node) {
 		return err
 	})
 	u.exchange(ctx, w, batch, func(n *Node, err error) bool { return u.opts.Reboot && needsReboot(err) && !n.ControlPlane })
-	u.eachAside(ctx, batch, phaseUncordon, func(ctx context.Context, n *Node) error { return u.tell(ctx, n, phaseUncordon, u.uncordon) })
+	for n, err := range u.each(ctx, u.alive(batch), func(ctx context.Context, n *Node) error { return u.tell(ctx, n, phaseUncordon, u.uncordon) }) {
+		u.fail(ctx, n, phaseUncordon, err)
+	}
+	if ctx.Err() == nil {
+		return
+	}
+	for _, n := range batch {
+		if u.isOut(n) {
+			u.emit(Event{Kind: EventWarning, Host: n.Hostname, Phase: phaseDrain, Message: "the machine stays cordoned until this command has run to its end"})
+		}
+	}
+}
+
+// isOut reports whether this run has taken a machine out of service, and not put it back.
+func (u *driverUpgrade) isOut(n *Node) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.out[n.Hostname]
+}
+
+func (u *driverUpgrade) setOut(n *Node, is bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.out[n.Hostname] = is
 }
 
 // eachAside works on those machines that haven't failed yet.
@@ -315,7 +359,9 @@ func (u *driverUpgrade) exchange(ctx context.Context, w *world, nodes []*Node, r
 		return
 	}
 	slices.SortFunc(again, byAddress)
-	u.eachAside(ctx, again, phaseReboot, func(ctx context.Context, n *Node) error { return u.tell(ctx, n, phaseReboot, u.reboot) })
+	for n, err := range u.each(ctx, again, func(ctx context.Context, n *Node) error { return u.tell(ctx, n, phaseReboot, u.reboot) }) {
+		u.fail(ctx, n, phaseReboot, err)
+	}
 	u.exchange(ctx, w, again, nil)
 }
 
@@ -352,6 +398,7 @@ func (u *driverUpgrade) fail(ctx context.Context, n *Node, phase string, err err
 		err = hint.Wrap(err, "restart this machine of the control plane yourself, then run the same command again")
 	}
 	err = hint.Wrap(err, strings.TrimPrefix(hint.Of(err)+"; the machine stays cordoned until this command succeeds; to use it as it is: kubectl uncordon "+n.Hostname, "; "))
+	u.setOut(n, false) // it is said
 	u.emit(Event{Kind: EventPhaseFailed, Host: n.Hostname, Phase: phase, Error: err.Error(), Hint: hint.Of(err)})
 	u.setAside(n, phase, err)
 }
@@ -394,6 +441,7 @@ func (u *driverUpgrade) drain(ctx context.Context, n *Node) ([]Change, error) {
 	if _, err := u.onLeader(ctx, phaseDriver+"/mark", fmt.Sprintf("NODE=%s MARK=%s\nr_mark\n", quote(n.Hostname), driverMark), time.Minute); err != nil {
 		return nil, err
 	}
+	u.setOut(n, true)
 	force := 0
 	if u.opts.Force {
 		force = 1
@@ -403,10 +451,17 @@ func (u *driverUpgrade) drain(ctx context.Context, n *Node) ([]Change, error) {
 
 // uncordon puts a node back into service that this command has taken out, once it is Ready.
 func (u *driverUpgrade) uncordon(ctx context.Context, n *Node) ([]Change, error) {
-	a, err := u.onLeader(ctx, phaseDriver+"/uncordon", fmt.Sprintf("NODE=%s MARK=%s\nr_unmark\n", quote(n.Hostname), driverMark), readyAgain+time.Minute)
+	fresh := 0
+	u.mu.Lock()
+	if u.restarted[n.Hostname] || u.marked[n.Hostname] { // an earlier run may have restarted it
+		fresh = 1
+	}
+	u.mu.Unlock()
+	a, err := u.onLeader(ctx, phaseDriver+"/uncordon", fmt.Sprintf("NODE=%s MARK=%s FRESH=%d\nr_unmark\n", quote(n.Hostname), driverMark, fresh), 2*readyAgain+time.Minute)
 	if err != nil {
 		return nil, err
 	}
+	u.setOut(n, false)
 	if _, ok := a.row("uncordoned"); !ok {
 		return nil, nil
 	}
@@ -439,6 +494,9 @@ func (u *driverUpgrade) reboot(ctx context.Context, n *Node) ([]Change, error) {
 		Body: applyProgram(u.id, phaseReboot, "note reboot \"the driver's module can't be loaded otherwise\"\n(sleep 1; systemctl reboot || shutdown -r now) </dev/null >/dev/null 2>&1 &\n")}); err != nil {
 		return nil, err
 	}
+	u.mu.Lock()
+	u.restarted[n.Hostname] = true
+	u.mu.Unlock()
 	u.disconnect(n)
 	limited, cancel := context.WithTimeoutCause(ctx, rebootLimit, hint.Errorf("look at its console; when it is back, run the same command again", "%s hasn't answered for %s since it was told to restart", n.Hostname, rebootLimit))
 	defer cancel()
@@ -448,8 +506,11 @@ func (u *driverUpgrade) reboot(ctx context.Context, n *Node) ([]Change, error) {
 			return nil, context.Cause(limited)
 		case <-time.After(rebootLook):
 		}
-		if u.restarted(limited, n, string(before.Stdout)) {
+		switch back, err := u.isBack(limited, n, string(before.Stdout)); {
+		case back:
 			return []Change{{Action: "restart", Target: "machine " + n.Hostname}}, nil
+		case errors.Is(err, ssh.ErrHostKey): // waiting doesn't help
+			return nil, err
 		}
 	}
 }
@@ -464,19 +525,19 @@ func (u *driverUpgrade) disconnect(n *Node) {
 	delete(u.hosts, n.Hostname)
 }
 
-// restarted reports whether a machine answers, and has started since.
-func (u *driverUpgrade) restarted(ctx context.Context, n *Node, before string) bool {
+// isBack reports whether a machine answers, and has started since; if it doesn't, why.
+func (u *driverUpgrade) isBack(ctx context.Context, n *Node, before string) (bool, error) {
 	h, err := u.run.opts.Dialer.Dial(ctx, n.Target)
 	if err != nil {
-		return false
+		return false, err
 	}
 	res, err := h.Run(ctx, ssh.Script{Name: phaseReboot + "/look", Timeout: 30 * time.Second, Body: preludeScript + bootScript})
 	if err != nil || res.ExitCode != 0 || string(res.Stdout) == before {
 		_ = h.Close() // it is asked again
-		return false
+		return false, err
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.hosts[n.Hostname] = h
-	return true
+	return true, nil
 }

@@ -86,8 +86,8 @@ func TestDriversAreExchangedOnOneMachineAfterTheOther(t *testing.T) {
 		assert.Equal(t, wholeDriver, l.host(w).packages(), w)
 		assert.Contains(t, l.host(w).loaded(), "535.261.03", w)
 	}
-	assert.Equal(t, []string{"annotate node", "cordon w1", "cordon w1", "drain w1", "uncordon w1", "annotate node",
-		"annotate node", "cordon w2", "cordon w2", "drain w2", "uncordon w2", "annotate node"}, l.onNodes())
+	assert.Equal(t, []string{"annotate node", "cordon w1", "annotate node", "cordon w1", "drain w1", "uncordon w1", "annotate node",
+		"annotate node", "cordon w2", "annotate node", "cordon w2", "drain w2", "uncordon w2", "annotate node"}, l.onNodes())
 	assert.Empty(t, l.cordoned())
 
 	l.forgetCalls()
@@ -189,4 +189,85 @@ func TestOnlyDriversThatAreOursAreExchanged(t *testing.T) {
 	require.ErrorAs(t, o.err, &refused, "before anything is changed")
 	assert.True(t, slices.ContainsFunc(refused.Findings, func(f Finding) bool { return f.Check == "gpu-driver-branch" }), "%v", refused.Findings)
 	assert.Empty(t, l.onNodes())
+}
+
+func TestAMachineWhoseDriverWasSeenNotToWorkStaysOut(t *testing.T) {
+	l := driversLab(t, 1)
+	l.host("w1").write("/.fake/fail/gpu-0000:07:00.0", "")
+	for range 2 {
+		o := l.upgradeDriver(t.Context(), DriverOptions{})
+		require.ErrorAs(t, o.err, new(*PartialError))
+		assert.Contains(t, l.story(o), "the driver sees 1 of 2 GPUs")
+		assert.Equal(t, []string{"w1"}, l.cordoned())
+	}
+	require.NoError(t, os.RemoveAll(l.host("w1").root+"/sys/bus/pci/devices"))
+	l.host("w1").remove("/proc/driver/nvidia")
+	o := l.upgradeDriver(t.Context(), DriverOptions{})
+	require.ErrorAs(t, o.err, new(*PartialError), "without any GPU on the bus it isn't looked at for a driver any more")
+	assert.Equal(t, []string{"w1"}, l.cordoned())
+}
+
+func TestAMachineThatAnEarlierRunHasLeftStaysOutWhereItsPodsStay(t *testing.T) {
+	l := driversLab(t, 1)
+	l.host("w1").write("/.fake/fail/modprobe-nvidia-uvm", "")
+	o := l.upgradeDriver(t.Context(), DriverOptions{})
+	require.Error(t, o.err)
+	require.NoError(t, os.WriteFile(l.dir+"/cluster/nodes/w1/pods", []byte(`{"items":[]}`), 0o600))
+	o = l.upgradeDriver(t.Context(), DriverOptions{DrainTimeout: time.Second})
+	require.Error(t, o.err)
+	assert.Equal(t, []string{"w1"}, l.cordoned(), "its driver doesn't work")
+}
+
+// A mark is of the cordon that it was written for, and of no later one.
+func TestALaterCordonOfSomebodyElsesStays(t *testing.T) {
+	l := driversLab(t, 1)
+	l.host("w1").write("/.fake/fail/modprobe-nvidia", "")
+	o := l.upgradeDriver(t.Context(), DriverOptions{})
+	require.Error(t, o.err)
+	cordoned := l.dir + "/cluster/nodes/w1/cordoned"
+	require.NoError(t, os.Remove(cordoned)) // kubectl uncordon
+	require.NoError(t, os.WriteFile(cordoned, []byte("a week later"), 0o600))
+	l.host("w1").remove("/.fake/fail/modprobe-nvidia")
+	o = l.upgradeDriver(t.Context(), DriverOptions{})
+	require.NoError(t, o.err, "%s", l.story(o))
+	assert.Contains(t, l.host("w1").loaded(), "535.261.03")
+	assert.Equal(t, []string{"w1"}, l.cordoned())
+}
+
+func TestAMachineThatIsNotReadyEndsARunWithItsName(t *testing.T) {
+	l := driversLab(t, 3)
+	require.NoError(t, os.WriteFile(l.dir+"/cluster/nodes/w1/notready", nil, 0o600))
+	for range 2 { // the second finds nothing to exchange there
+		o := l.upgradeDriver(t.Context(), DriverOptions{})
+		var partial *PartialError
+		require.ErrorAs(t, o.err, &partial)
+		assert.Equal(t, []string{"w1", "w2", "w3"}, failedHosts(partial.Failed))
+		assert.Contains(t, partial.Failed[0].Error, "the node w1 is not Ready")
+		assert.Contains(t, partial.Failed[0].Hint, "stays cordoned")
+		assert.True(t, partial.Failed[2].Untouched)
+		assert.NotContains(t, partial.Failed[2].Hint, "--limit")
+		assert.Equal(t, []string{"w1"}, l.cordoned())
+	}
+}
+
+func TestAnInterruptedRunSaysWhichMachinesAreOut(t *testing.T) {
+	l := driversLab(t, 2)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cut := errors.New("cut off")
+	var said []string
+	o := l.upgradeDriver(ctx, DriverOptions{}, func(o *Options) {
+		o.Sink = sinkFunc(func(e Event) {
+			if e.Kind == EventWarning {
+				said = append(said, e.Host+": "+e.Message)
+			}
+			if e.Kind == EventPhaseStarted && e.Phase == phaseDriver {
+				cancel(cut)
+			}
+		})
+	})
+	require.ErrorIs(t, o.err, cut)
+	assert.Equal(t, []string{"w1: the machine stays cordoned until this command has run to its end"}, said)
+	o = l.upgradeDriver(t.Context(), DriverOptions{})
+	require.NoError(t, o.err, "%s", l.story(o))
+	assert.Empty(t, l.cordoned())
 }

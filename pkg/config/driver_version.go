@@ -84,8 +84,13 @@ func withDriverVersion(text []byte, version string) ([]byte, error) {
 		return nil, err
 	}
 	lines := bytes.SplitAfter(out, []byte("\n"))
-	line := bytes.Repeat([]byte(" "), driver.Column-1)
-	line = append(line, "version: "+quoted+"\n"...)
+	// An anchor stands before the first key, and is no key's column.
+	line := bytes.Repeat([]byte(" "), driver.Content[0].Column-1)
+	line = append(line, "version: "+quoted...)
+	if bytes.HasSuffix(lines[policy.Line-1], []byte("\r\n")) {
+		line = append(line, '\r')
+	}
+	line = append(line, '\n')
 	if last := lines[policy.Line-1]; !bytes.HasSuffix(last, []byte("\n")) {
 		lines[policy.Line-1] = append(slices.Clone(last), '\n')
 	}
@@ -95,6 +100,9 @@ func withDriverVersion(text []byte, version string) ([]byte, error) {
 // spliced puts another text in the place of a value that stands on one line.
 func spliced(text []byte, v *yaml.Node, by func(old string) string) ([]byte, error) {
 	old := v.Value
+	if old == "" && v.Style == 0 {
+		return nil, errStyle // where nothing stands there is no place to put anything
+	}
 	switch v.Style {
 	case yaml.DoubleQuotedStyle:
 		old = `"` + old + `"`

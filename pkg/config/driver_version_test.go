@@ -18,13 +18,15 @@ func TestAnotherVersionOfTheDriverIsWrittenWhereItStands(t *testing.T) {
 		"kubernetes:\n  gpu-driver:\n    # \u00fcber\n    version: 535.54.03   # held\n    policy: install": "kubernetes:\n  gpu-driver:\n    # \u00fcber\n    version: \"570\"   # held\n    policy: install",
 		"kubernetes:\n  gpu-driver:\n    policy: install":                                                   "kubernetes:\n  gpu-driver:\n    policy: install\n    version: \"570\"\n",
 		"{kubernetes: {\u00fc: 1, gpu-driver: {policy: \"install\"}}}":                                      "{kubernetes: {\u00fc: 1, gpu-driver: {policy: \"install\", version: \"570\"}}}",
+		"kubernetes:\n  gpu-driver: &d\n    policy: install\n":                                              "kubernetes:\n  gpu-driver: &d\n    policy: install\n    version: \"570\"\n",
+		"kubernetes:\r\n  gpu-driver:\r\n    policy: install\r\n":                                           "kubernetes:\r\n  gpu-driver:\r\n    policy: install\r\n    version: \"570\"\r\n",
 	} {
 		out, err := withDriverVersion([]byte(before), "570")
 		require.NoError(t, err, before)
 		assert.Equal(t, after, string(out))
 	}
 	for _, text := range []string{"", "[]", "kubernetes: {}\n", "kubernetes:\n  gpu-driver: {}\n", "kubernetes:\n  gpu-driver: &a {policy: install, version: *a}\n",
-		"kubernetes:\n  gpu-driver:\n    policy: install\n    version: |\n      535\n", "kubernetes:\n  gpu-driver: {policy: install, version: [1]}\n"} {
+		"kubernetes:\n  gpu-driver:\n    policy: install\n    version: |\n      535\n", "kubernetes:\n  gpu-driver:\n    policy: install\n    version: # later\n", "kubernetes:\n  gpu-driver: {policy: install, version: [1]}\n"} {
 		_, err := withDriverVersion([]byte(text), "570")
 		assert.Error(t, err, text)
 	}

@@ -345,7 +345,7 @@ func TestDriverUpgrade(t *testing.T) {
 	state := func() string {
 		return d.kubectl("get node " + d.host + ` -o go-template='{{.spec.unschedulable}} {{index .metadata.annotations "paictl.openpai.org/driver-upgrade"}}'`)
 	}
-	const inService, outOfService = "<no value> <no value>", "true cordoned"
+	const inService = "<no value> <no value>"
 	upgrade := func(code int, more ...string) string {
 		t.Helper()
 		r := run(t, append([]string{"node", "driver", "upgrade", "-p", d.cluster}, more...)...)
@@ -365,7 +365,7 @@ func TestDriverUpgrade(t *testing.T) {
 	// The first driver, on a machine whose GPUs nouveau doesn't give up: only a restart helps.
 	d.on(d.host, "mkdir /sys/module/nouveau; touch /fake/nouveau-busy")
 	assert.Contains(t, upgrade(1, "--yes"), "a reboot is needed: the kernel's own driver nouveau is in use")
-	assert.Equal(t, outOfService, state())
+	assert.Regexp(t, "^true 20[0-9-]+T", state(), "cordoned, and since when")
 	assert.Empty(t, pods())
 	assert.Contains(t, upgrade(0, "--yes", "--reboot"), "restart machine "+d.host)
 	assert.Equal(t, "570.133.20\n570.133.20-1 hi", d.driver())
@@ -383,11 +383,32 @@ func TestDriverUpgrade(t *testing.T) {
 	second := work()
 	assert.NotEqual(t, first, second)
 
+	// The old module can't be unloaded: something has it that no one sees, until the machine restarts.
+	d.on(d.host, "touch /fake/module-busy")
+	assert.Contains(t, upgrade(1, "--yes", "--to", "570.133.20"), "a reboot is needed: the kernel module 570.172.08 is in use")
+	assert.Equal(t, "570.172.08\n570.172.08-1 hi", d.driver())
+	assert.Contains(t, upgrade(0, "--yes", "--reboot"), "restart machine "+d.host)
+	assert.Equal(t, "570.133.20\n570.133.20-1 hi", d.driver())
+	upgrade(0, "--yes", "--to", "570.172.08")
+	assert.Equal(t, inService, state())
+
+	// What was seen not to work isn't put back by the next run.
+	d.on(d.host, "cp -r /fake/pci/0000:0a:00.0 /fake/pci/0000:0b:00.0; touch /fake/broken-570.133.20")
+	upgrade(1, "--yes", "--to", "570.133.20")
+	d.on(d.host, "rm /fake/broken-570.133.20")
+	for range 2 {
+		assert.Contains(t, upgrade(1, "--yes"), "the driver sees 2 of 3 GPUs")
+		assert.Contains(t, state(), "true ")
+	}
+	d.on(d.host, "rm -r /fake/pci/0000:0b:00.0")
+	upgrade(0, "--yes", "--to", "570.172.08")
+	assert.Equal(t, inService, state())
+
 	// One whose packages break: what was there is back, and the machine waits for someone to look at it.
 	d.on(d.host, "touch /fake/broken-580.65.06")
 	assert.Contains(t, upgrade(1, "--yes", "--to", "580.65.06"), "what was there before is back")
 	assert.Equal(t, "570.172.08\n570.172.08-1 hi", d.driver())
-	assert.Equal(t, outOfService, state())
+	assert.Regexp(t, "^true 20[0-9-]+T", state(), "cordoned, and since when")
 	d.on(d.host, "rm /fake/broken-580.65.06")
 	upgrade(0, "--yes")
 	assert.Equal(t, "580.65.06\n580.65.06-1 hi", d.driver())

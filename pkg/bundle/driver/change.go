@@ -198,7 +198,11 @@ func debs(paths []string) ([]string, error) {
 			continue
 		}
 		before := len(out)
-		err = filepath.WalkDir(p, func(file string, e fs.DirEntry, err error) error {
+		folder, err := filepath.EvalSymlinks(p)
+		if err != nil {
+			return nil, fmt.Errorf("add packages: %w", err)
+		}
+		err = filepath.WalkDir(folder, func(file string, e fs.DirEntry, err error) error {
 			if err == nil && !e.IsDir() && strings.HasSuffix(file, ".deb") {
 				out = append(out, file)
 			}
@@ -219,6 +223,9 @@ func look(ctx context.Context, files []string, arch string) ([]found, error) {
 	var out []found
 	seen := map[string]found{}
 	for _, file := range files {
+		if err := context.Cause(ctx); err != nil {
+			return nil, err
+		}
 		p, err := Read(file)
 		if err != nil {
 			return nil, err

@@ -39,6 +39,8 @@ const (
 	// A control archive holds a few texts and scripts. Larger ones are none, or made to keep us busy.
 	maxControl  = 16 << 20
 	maxUnpacked = 64 << 20
+	// mostText is for the control file itself, which is read in a time that grows with its square.
+	mostText = 128 << 10
 )
 
 // What the parts of a package's name may hold, by Debian's policy. They become names of files, and words of commands.
@@ -50,6 +52,13 @@ var (
 
 // Read reads the control file of a .deb.
 func Read(file string) (Package, error) {
+	// What is no file, such as a pipe, may never be opened.
+	switch info, err := os.Stat(file); {
+	case err != nil:
+		return Package{}, fmt.Errorf("read package: %w", err)
+	case !info.Mode().IsRegular():
+		return Package{}, hint.Errorf("give .deb files only", "%s is no file", filepath.Base(file))
+	}
 	f, err := os.Open(file)
 	if err != nil {
 		return Package{}, fmt.Errorf("read package: %w", err)
@@ -108,7 +117,10 @@ func controlOf(e *deb.ArEntry) ([]byte, error) {
 			return nil, err
 		}
 		if path.Clean("/"+h.Name) == "/control" {
-			return io.ReadAll(archive)
+			if h.Size > mostText {
+				return nil, errors.New("its control file is too long")
+			}
+			return io.ReadAll(io.LimitReader(archive, mostText))
 		}
 	}
 }
@@ -116,6 +128,9 @@ func controlOf(e *deb.ArEntry) ([]byte, error) {
 // parse reads the first paragraph of a control file. The rest, of which there must be none, would become packages of
 // their own in an index.
 func parse(text []byte) (Package, error) {
+	if first := firstParagraph(string(text)); !strings.Contains("\n"+first, "\nPackage:") || strings.HasPrefix(first, "-") {
+		return Package{}, errors.New("its control file doesn't begin with a paragraph that names the package") // one that is signed, such as a .dsc
+	}
 	reader, err := control.NewParagraphReader(bytes.NewReader(text), nil)
 	if err != nil {
 		return Package{}, err
@@ -178,7 +193,7 @@ func firstParagraph(text string) string {
 		}
 		if line[0] != ' ' && line[0] != '\t' {
 			field, _, _ := strings.Cut(line, ":")
-			switch strings.ToLower(field) {
+			switch strings.ToLower(strings.TrimSpace(field)) {
 			case "filename", "size", "md5sum", "sha1", "sha256", "sha512":
 				skip = true
 			default:

@@ -5,6 +5,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
@@ -106,4 +108,31 @@ func FuzzParse(f *testing.F) {
 		}
 		assert.NotContains(t, p.Control, "\n\n")
 	})
+}
+
+func TestPackagesThatWouldSpoilAnIndexOrKeepUsBusyAreRefused(t *testing.T) {
+	for says, text := range map[string]string{
+		"doesn't begin with a paragraph that names the package": "-----BEGIN PGP SIGNED MESSAGE-----\nHash: SHA256\n\nPackage: a1\nVersion: 1\nArchitecture: all\n",
+		"its control file is too long":                          "Package: a1\nVersion: 1\nArchitecture: all\nDepends: " + strings.Repeat("b", mostText) + "\n",
+	} {
+		_, err := read(bytes.NewReader(bundletest.DebOf(t, "control.tar.gz", bundletest.Gzip(t, bundletest.ControlTar(t, text)))))
+		require.ErrorContains(t, err, says)
+	}
+	p, err := parse([]byte("Package: a1\nVersion: 1\nArchitecture: all\nFilename : ./evil.deb\nSHA256\t: 00\n"))
+	require.NoError(t, err)
+	assert.NotContains(t, p.Control, "evil")
+	assert.NotContains(t, p.Control, "SHA256")
+	pipe := filepath.Join(t.TempDir(), "f.deb")
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	_, err = Read(pipe)
+	require.ErrorContains(t, err, "f.deb is no file")
+}
+
+func TestAFolderMayBeALink(t *testing.T) {
+	dir := nvidia570(t, "570.133.20")
+	link := filepath.Join(t.TempDir(), "link")
+	require.NoError(t, os.Symlink(dir, link))
+	files, err := debs([]string{link})
+	require.NoError(t, err)
+	assert.NotEmpty(t, files)
 }

@@ -283,7 +283,7 @@ p_driver_packages() {
 	driver_lock
 	driver_loaded
 	if [ -n "$module" ] && [ "$module" != "$RELEASE" ]; then
-		driver_unload || driver_stop "the kernel module $module is in use, and can't be replaced: $cause" "stop what uses GPUs (fuser -v /dev/nvidia*) or reboot the machine, then run the same command again; no package was changed"
+		driver_unload || driver_stop "a reboot is needed: the kernel module $module is in use, and can't be replaced: $cause" "stop what uses GPUs (fuser -v /dev/nvidia*), or reboot the machine (paictl node driver upgrade --reboot does it); then run the same command again; no package was changed"
 	fi
 	driver_change
 }

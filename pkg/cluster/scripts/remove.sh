@@ -63,20 +63,50 @@ r_mirrors() {
 
 r_delete() { self delete node "$NODE" --ignore-not-found --timeout=60s >/dev/null; }
 
-# r_mark: notes that paictl cordons the node, for MARK, unless somebody has cordoned it already.
-r_mark() {
-	if [ "$(self get node "$NODE" -o 'jsonpath={.spec.unschedulable}')" != true ]; then
-		self annotate node "$NODE" --overwrite "$MARK=cordoned" >/dev/null
-		self cordon "$NODE" >/dev/null
-	fi
+# r_cordoned: since when the node is cordoned, as its taint says; "now" where it has none yet, nothing where it isn't.
+r_cordoned() {
+	[ "$(self get node "$NODE" -o 'jsonpath={.spec.unschedulable}')" = true ] || return 0
+	at=$(self get node "$NODE" -o 'jsonpath={.spec.taints[?(@.key=="node.kubernetes.io/unschedulable")].timeAdded}')
+	printf %s "${at:-now}"
 }
 
-# r_unmark: puts a node back that has the mark, once it is Ready. The mark goes last.
+# r_mark: notes that paictl cordons the node, for MARK, unless somebody has cordoned it already. The mark names the taint that follows, so that it means
+# nothing once somebody else has cordoned the node anew.
+r_mark() {
+	[ -z "$(r_cordoned)" ] || return 0
+	self annotate node "$NODE" --overwrite "$MARK=now" >/dev/null
+	self cordon "$NODE" >/dev/null
+	for _ in 1 2 3 4 5 6 7 8 9 10; do
+		at=$(r_cordoned)
+		case $at in now | '') sleep 0.5 ;; *) break ;; esac
+	done
+	self annotate node "$NODE" --overwrite "$MARK=${at:-now}" >/dev/null
+}
+
+# r_unmark: puts a node back that has the mark, once it is Ready; with FRESH=1 also its kubelet has to report first, since the last that it said may be of
+# before a restart. The mark goes last.
 r_unmark() {
 	marked=$(self get node "$NODE" -o "go-template={{with .metadata.annotations}}{{index . \"$MARK\"}}{{end}}")
-	[ "$marked" = cordoned ] || return 0
+	case $marked in '' | '<no value>') return 0 ;; esac
+	at=$(r_cordoned)
+	if [ -n "$at" ] && [ "$marked" != now ] && [ "$at" != now ] && [ "$marked" != "$at" ]; then
+		self annotate node "$NODE" --overwrite "$MARK-" >/dev/null # somebody else has cordoned it since
+		return 0
+	fi
+	if [ "$FRESH" = 1 ]; then
+		before=$(self -n kube-node-lease get lease "$NODE" -o 'jsonpath={.spec.renewTime}' 2>/dev/null || :)
+		n=0
+		while [ "$(self -n kube-node-lease get lease "$NODE" -o 'jsonpath={.spec.renewTime}' 2>/dev/null || :)" = "$before" ]; do
+			n=$((n + 1))
+			[ "$n" -lt 150 ] || {
+				echo "the kubelet of $NODE doesn't report -> see paictl cluster status, and journalctl -u kubelet there" >&2
+				exit 1
+			}
+			sleep 2
+		done
+	fi
 	self wait --for=condition=Ready "node/$NODE" --timeout=300s >/dev/null 2>&1 || {
-		echo "the node is not Ready -> see paictl cluster status" >&2
+		echo "the node $NODE is not Ready -> see paictl cluster status" >&2
 		exit 1
 	}
 	self uncordon "$NODE" >/dev/null

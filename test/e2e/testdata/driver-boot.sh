@@ -6,6 +6,7 @@ cat >/fake/boot <<'BOOT'
 mountpoint -q /sys/bus/pci/devices || mount --bind /fake/pci /sys/bus/pci/devices
 mount -o remount,rw /sys
 mkdir -p /sys/module
+rm -f /fake/module-busy
 if [ -e /fake/nouveau-busy ] && ! grep -qs 'blacklist nouveau' /etc/modprobe.d/*.conf; then
 	mkdir -p /sys/module/nouveau
 else
