@@ -51,8 +51,7 @@ func TestTheAgentHandsOutGPUsToOrdinaryPods(t *testing.T) {
 		assert.ElementsMatch(t, []string{"nvidia6", "nvidia7"}, seen)
 		made := a.kubectl(`get pod two -o jsonpath='{.status.extendedResourceClaimStatus.resourceClaimName}'`)
 		stolen := fmt.Sprintf(`patch resourceclaim %s --subresource=status --type=merge -p '{"status":{"reservedFor":[{"resource":"pods","name":"thief","uid":"thief"}]}}'`, made)
-		_, err := a.try(a.names[0], "KUBECONFIG=/etc/kubernetes/admin.conf kubectl "+stolen)
-		require.ErrorContains(t, err, "the scheduler's own")
+		assert.Contains(t, a.kubectl(stolen+" 2>&1 || true"), "the scheduler's own")
 		a.kubectl("delete pod two --grace-period=1 --timeout=120s")
 	})
 	t.Run("pods have them by either scheduler, and no more than there are", func(t *testing.T) {
