@@ -315,7 +315,7 @@ var writers = map[string][]string{
 		`{"apiGroups":["resource.k8s.io"],"resources":["resourceslices"],"verbs":["get","list","watch","create","update","patch","delete"]}`, // a policy leaves it those of its own machine
 		`{"apiGroups":["resource.k8s.io"],"resources":["resourceclaims"],"verbs":["get"]}`,
 		// A policy leaves it an annotation and a condition of its own machine's.
-		`{"apiGroups":[""],"resources":["nodes"],"verbs":["get","patch"]}`,
+		`{"apiGroups":[""],"resources":["nodes"],"verbs":["get","list","watch","patch"]}`,
 		`{"apiGroups":[""],"resources":["nodes/status"],"verbs":["patch"]}`,
 	},
 	"job-controller": {

@@ -23,7 +23,9 @@ import (
 	"tags.cncf.io/container-device-interface/pkg/cdi"
 	specs "tags.cncf.io/container-device-interface/specs-go"
 
+	"github.com/openpai/paictl/pkg/agent/gpu"
 	"github.com/openpai/paictl/pkg/agent/notice"
+	"github.com/openpai/paictl/pkg/agent/order"
 	"github.com/openpai/paictl/pkg/agent/toolkit"
 	"github.com/openpai/paictl/pkg/scheduler/claim"
 )
@@ -50,6 +52,10 @@ type Driver struct {
 	// noticing guards the files there: the latest is written last, and none for a claim that has ended.
 	noticing sync.Mutex
 	next     *nextBoot
+	// probe looks at the GPUs; nil where none are real.
+	probe *gpu.Probe
+	// answered is the last order that was carried out.
+	answered order.Answer
 	log      *slog.Logger
 	// fatal ends the agent.
 	fatal func(error)
@@ -329,6 +335,7 @@ func specDevice(uid types.UID, device string) string { return string(uid) + "-" 
 func (d *Driver) writeSpec(ctx context.Context, r *record) error {
 	spec := &specs.Spec{Kind: kind}
 	var hardware []*device // those that aren't simulated
+	cards := map[int32]bool{}
 	for _, a := range r.Devices {
 		g, ok := d.gpus.device(a.Device)
 		switch {
@@ -338,6 +345,13 @@ func (d *Driver) writeSpec(ctx context.Context, r *record) error {
 			return fmt.Errorf("%s isn't there at present: %s", a.Device, cmp.Or(g.reason, "nothing is known of it"))
 		}
 		one := specs.Device{Name: specDevice(r.UID, a.Device)}
+		if cards[g.card] {
+			// Another part of a GPU that it has. A device without any edit isn't one for the container runtime.
+			one.ContainerEdits.Env = []string{fmt.Sprintf("PAICTL_GPU_%d_PART=%d", g.card, g.Index)}
+			spec.Devices = append(spec.Devices, one)
+			continue
+		}
+		cards[g.card] = true
 		if g.Simulated {
 			for _, f := range g.Files {
 				one.ContainerEdits.DeviceNodes = append(one.ContainerEdits.DeviceNodes, &specs.DeviceNode{Path: f.Container, HostPath: f.Host})
@@ -351,10 +365,10 @@ func (d *Driver) writeSpec(ctx context.Context, r *record) error {
 		return nil
 	}
 	if len(hardware) > 0 {
-		if len(hardware) < len(spec.Devices) {
+		if len(hardware) < len(cards) {
 			return errors.New("it was given both real and simulated GPUs") // a machine has one kind
 		}
-		if err := d.equip(ctx, spec, hardware); err != nil {
+		if err := d.equip(ctx, r.UID, spec, hardware); err != nil {
 			return err
 		}
 	}
@@ -377,10 +391,10 @@ func (d *Driver) writeSpec(ctx context.Context, r *record) error {
 	return d.specs.WriteSpec(spec, specName(r.UID))
 }
 
-// equip adds what containers need for the real GPUs of a claim, which are the devices of spec in their order.
-func (d *Driver) equip(ctx context.Context, spec *specs.Spec, gpus []*device) error {
+// equip adds what containers need for the real GPUs of a claim.
+func (d *Driver) equip(ctx context.Context, uid types.UID, spec *specs.Spec, gpus []*device) error {
 	var there []string
-	all, _ := d.gpus.devices()
+	all, _ := d.gpus.cards()
 	for _, g := range all {
 		if !g.Lost && !g.missing {
 			there = append(there, g.UUID)
@@ -391,12 +405,16 @@ func (d *Driver) equip(ctx context.Context, spec *specs.Spec, gpus []*device) er
 	if err != nil {
 		return err
 	}
-	for i, g := range gpus {
+	for _, g := range gpus {
 		one, ok := edits.Devices[g.UUID]
 		if !ok {
 			return fmt.Errorf("NVIDIA's container toolkit knows no %s (%s): a GPU that is split (MIG) can't be handed out", claim.DeviceName(g.Index), g.UUID)
 		}
-		spec.Devices[i].ContainerEdits = one
+		for i := range spec.Devices {
+			if spec.Devices[i].Name == specDevice(uid, claim.DeviceName(g.Index)) {
+				spec.Devices[i].ContainerEdits = one
+			}
+		}
 	}
 	spec.ContainerEdits = edits.Common
 	return nil
@@ -412,7 +430,7 @@ func (d *Driver) resources() resourceslice.DriverResources {
 	var devices []resourceapi.Device
 	for _, g := range gpus {
 		if !g.missing {
-			devices = append(devices, publish(&g, driver, cuda))
+			devices = append(devices, publish(&g, driver, cuda, d.gpus.parts))
 		}
 	}
 	pool := resourceslice.Pool{}
@@ -422,8 +440,8 @@ func (d *Driver) resources() resourceslice.DriverResources {
 	return resourceslice.DriverResources{Pools: map[string]resourceslice.Pool{d.node: pool}}
 }
 
-// publish is a GPU as Kubernetes is told. What isn't known is left out.
-func publish(g *device, driver, cuda string) resourceapi.Device {
+// publish is a GPU, or a part of one, as Kubernetes is told. What isn't known is left out.
+func publish(g *device, driver, cuda string, parts int32) resourceapi.Device {
 	index := int64(g.Index)
 	out := resourceapi.Device{Name: claim.DeviceName(g.Index), Attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{
 		"index": {IntValue: &index}, "uuid": {StringValue: &g.UUID}, "simulated": {BoolValue: &g.Simulated}, claim.ForPods: {BoolValue: &g.forPods},
@@ -447,8 +465,14 @@ func publish(g *device, driver, cuda string) resourceapi.Device {
 	if g.NUMA != nil {
 		out.Attributes["numaNode"] = resourceapi.DeviceAttribute{IntValue: g.NUMA}
 	}
-	if g.Memory > 0 {
-		out.Capacity = map[resourceapi.QualifiedName]resourceapi.DeviceCapacity{"memory": {Value: *resource.NewQuantity(int64(g.Memory), resource.BinarySI)}}
+	memory := int64(g.Memory)
+	if parts > 1 {
+		card, n := int64(g.card), int64(parts)
+		out.Attributes["card"], out.Attributes["parts"] = resourceapi.DeviceAttribute{IntValue: &card}, resourceapi.DeviceAttribute{IntValue: &n}
+		memory /= n // nothing keeps it to that
+	}
+	if memory > 0 {
+		out.Capacity = map[resourceapi.QualifiedName]resourceapi.DeviceCapacity{"memory": {Value: *resource.NewQuantity(memory, resource.BinarySI)}}
 	}
 	return out
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/openpai/paictl/pkg/agent/gpu"
-	"github.com/openpai/paictl/pkg/scheduler/claim"
 )
 
 // gpuLabels are those of NVIDIA's dcgm-exporter: gpu is the number of the card, pod and namespace say who has it, and are empty where no one has.
@@ -43,10 +42,10 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 			users[a.Device] = r
 		}
 	}
-	gpus, _ := m.d.gpus.devices()
+	gpus, _ := m.d.gpus.cards()
 	for _, g := range gpus {
 		labels := []string{strconv.Itoa(int(g.Index)), g.UUID, g.Bus, deviceFile(&g), g.Model, "", ""}
-		if r := users[claim.DeviceName(g.Index)]; r != nil {
+		if r := m.user(users, g.card); r != nil {
 			labels[5] = r.Namespace
 			if len(r.PodNames) > 0 {
 				labels[6] = r.PodNames[0]
@@ -86,6 +85,20 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	} else if kernel != "" {
 		out <- prometheus.MustNewConstMetric(m.next, prometheus.GaugeValue, 0, kernel)
 	}
+}
+
+// user is the claim that has a GPU; nil where none has, or several share it.
+func (m *metrics) user(users map[string]*record, card int32) (out *record) {
+	for _, name := range m.d.gpus.namesOf(card) {
+		switch r := users[name]; {
+		case r == nil || r == out:
+		case out != nil:
+			return nil
+		default:
+			out = r
+		}
+	}
+	return out
 }
 
 // deviceFile is the name of a GPU's device file, whose number isn't that of the GPU on every machine; "" for one that has none.

@@ -33,8 +33,10 @@ type monitor struct {
 	wanted int
 	// forPods are the numbers of those that ordinary pods get.
 	forPods []int32
-	log     *slog.Logger
-	now     func() time.Time
+	// parts is how many jobs share a GPU: each is a device for that many.
+	parts int32
+	log   *slog.Logger
+	now   func() time.Time
 
 	mu sync.Mutex
 	// slots are by PCI address: NVML numbers GPUs in that order, and a card that takes another's slot takes its number.
@@ -58,6 +60,8 @@ type slot struct {
 	XID  int       `json:"xid,omitempty"`
 	At   time.Time `json:"at,omitzero"`
 	Boot string    `json:"boot,omitempty"`
+	// Ignored is what was wrong with it when someone ordered to use it all the same.
+	Ignored string `json:"ignored,omitempty"`
 	// Seen is the machine's start in which it was there last.
 	Seen      string `json:"seen,omitempty"`
 	Simulated bool   `json:"simulated,omitempty"`
@@ -268,8 +272,8 @@ func (m *monitor) event(e gpu.Event) {
 	m.log.Warn("a GPU reports an error", "gpu", s.Index, "error", x.String())
 	s.last, m.news = e.XID, true // for its container
 	s.xids = append(s.xids[max(0, len(s.xids)-mostXIDs+1):], e)
-	if x.Sick() && (s.XID == 0 || x.Action == gpu.Restart) {
-		s.XID, s.At, s.Boot = e.XID, e.At, m.boot
+	if x.Sick() && (s.XID == 0 || x.Action == gpu.Restart || s.Ignored != "") {
+		s.XID, s.At, s.Boot, s.Ignored = e.XID, e.At, m.boot, "" // what is ignored is what there was
 	}
 }
 
@@ -308,6 +312,12 @@ func (m *monitor) judge() {
 	}
 	for _, s := range m.slots {
 		reason, since := m.sickness(s)
+		switch {
+		case reason == "" && m.silent == "":
+			s.Ignored = "" // it is over
+		case reason == s.Ignored:
+			reason, since = "", time.Time{}
+		}
 		if reason == s.reason {
 			continue
 		}
@@ -347,6 +357,70 @@ func (m *monitor) sickness(s *slot) (string, time.Time) {
 	return "", time.Time{}
 }
 
+// ignore has a GPU used again though something is wrong with it, until something else is.
+func (m *monitor) ignore(index int32) (string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	before := m.stored()
+	s := m.slotOf(index)
+	switch {
+	case s == nil:
+		return "", fmt.Errorf("the machine has no GPU %d", index)
+	case s.reason == "" && s.Ignored != "":
+		return "ignored already: " + s.Ignored, nil
+	case s.reason == "":
+		return "", errors.New("nothing is wrong with it")
+	case s.gpu.Lost || m.silent != "":
+		return "", fmt.Errorf("it can't be used: %s", s.reason)
+	}
+	s.Ignored, m.news = s.reason, true
+	m.log.Warn("what is wrong with a GPU is ignored", "gpu", s.Index, "reason", s.Ignored)
+	m.judge()
+	m.store(before)
+	return "it gets jobs again, though: " + s.Ignored, nil
+}
+
+// heed ends ignore.
+func (m *monitor) heed(index int32) (string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	before := m.stored()
+	s := m.slotOf(index)
+	if s == nil || s.Ignored == "" {
+		return "", errors.New("nothing of it is ignored")
+	}
+	was := s.Ignored
+	s.Ignored, m.news = "", true
+	m.judge()
+	m.store(before)
+	return "it gets no more jobs: " + was, nil
+}
+
+// wasReset takes note that a GPU was reset: errors that only a reset ends are over. What still is wrong with it the next report tells.
+func (m *monitor) wasReset(index int32) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	before := m.stored()
+	if s := m.slotOf(index); s != nil {
+		m.log.Info("a GPU was reset", "gpu", s.Index)
+		s.XID, s.At, s.Boot, s.last, s.Ignored = 0, time.Time{}, "", 0, ""
+		delete(s.gpu.Values, gpu.DoubleBitVolatile) // counted since the last one
+		m.news = true
+		m.judge()
+	}
+	m.store(before)
+}
+
+// slotOf returns the slot of a GPU's number, nil if there is none. Its caller holds the lock.
+func (m *monitor) slotOf(index int32) *slot {
+	for _, s := range m.slots {
+		if s.Index == index {
+			return s
+		}
+	}
+	return nil
+}
+
 // stored is what is kept in the file.
 func (m *monitor) stored() string {
 	data, err := json.Marshal(m.slots)
@@ -372,12 +446,16 @@ type device struct {
 	gpu.GPU
 	reason string // why it is sick, "" if it isn't
 	since  time.Time
-	xid    int // the last error of its driver
-	xids   []gpu.Event
+	// ignored is what is wrong with it, and by order makes it not sick.
+	ignored string
+	xid     int // the last error of its driver
+	xids    []gpu.Event
 	// missing: the configuration says that the machine has it, and it was never seen.
 	missing bool
 	// forPods: ordinary pods get it, and no job.
 	forPods bool
+	// card is the number of the GPU of which it is a part; Index, where each is one part.
+	card int32
 }
 
 // memoryFailed reports whether its memory had errors that couldn't be corrected.
@@ -392,19 +470,36 @@ func (d *device) memoryFailed() bool {
 	return false
 }
 
-// devices are those of the machine, also lost ones, by their numbers. more is closed when there is news of one of them, or another comes.
+// devices are what is handed out of the machine, by their numbers: its GPUs, also lost ones, or the parts of each. more is closed when there is
+// news of one of them, or another comes.
 func (m *monitor) devices() (out []device, more <-chan struct{}) {
+	cards, more := m.cards()
+	if m.parts < 2 {
+		return cards, more
+	}
+	for _, c := range cards {
+		for k := range m.parts {
+			part := c
+			part.Index = c.card*m.parts + k
+			out = append(out, part)
+		}
+	}
+	return out, more
+}
+
+// cards are the GPUs of the machine, also lost ones, by their numbers.
+func (m *monitor) cards() (out []device, more <-chan struct{}) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, s := range m.slots {
-		d := device{GPU: s.gpu, reason: s.reason, since: s.since, xid: s.last, xids: slices.Clone(s.xids)}
+		d := device{GPU: s.gpu, reason: s.reason, since: s.since, ignored: s.Ignored, xid: s.last, xids: slices.Clone(s.xids)}
 		d.Index, d.UUID, d.xid = s.Index, cmp.Or(d.UUID, s.UUID), cmp.Or(s.last, s.XID)
 		d.Values = maps.Clone(d.Values)
 		out = append(out, d)
 	}
 	out = append(out, m.missing()...)
 	for i := range out {
-		out[i].forPods = slices.Contains(m.forPods, out[i].Index)
+		out[i].forPods, out[i].card = slices.Contains(m.forPods, out[i].Index), out[i].Index
 	}
 	slices.SortFunc(out, func(a, b device) int { return cmp.Compare(a.Index, b.Index) })
 	return out, m.changed
@@ -440,6 +535,27 @@ func (m *monitor) device(name string) (device, bool) {
 		}
 	}
 	return device{}, false
+}
+
+// cardOf returns the GPU of a number.
+func (m *monitor) cardOf(index int32) (device, bool) {
+	all, _ := m.cards()
+	i := slices.IndexFunc(all, func(d device) bool { return d.Index == index })
+	if i < 0 {
+		return device{}, false
+	}
+	return all[i], true
+}
+
+// namesOf are the names of what is handed out of a GPU.
+func (m *monitor) namesOf(card int32) (out []string) {
+	all, _ := m.devices()
+	for _, d := range all {
+		if d.card == card {
+			out = append(out, claim.DeviceName(d.Index))
+		}
+	}
+	return out
 }
 
 // versions are those of the driver and of CUDA.

@@ -52,6 +52,8 @@ func (r *record) has(device string) bool {
 type records struct {
 	folder string
 	of     map[types.UID]*record
+	// held are devices that no claim gets at present.
+	held map[string]bool
 	// mu guards of against those who only read while the kubelet asks.
 	mu sync.Mutex
 }
@@ -106,6 +108,13 @@ func (r *records) holder(device string) *record {
 
 // add writes a record so that it survives a power cut.
 func (r *records) add(rec *record) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, a := range rec.Devices {
+		if r.held[a.Device] {
+			return fmt.Errorf("%s is being reset; it is tried again", a.Device)
+		}
+	}
 	data, err := json.Marshal(rec)
 	if err != nil {
 		return err
@@ -114,10 +123,34 @@ func (r *records) add(rec *record) error {
 	if err := replace.Durably(file, data, 0o600); err != nil {
 		return fmt.Errorf("write %s: %w", file, err)
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	r.of[rec.UID] = rec
 	return nil
+}
+
+// hold keeps devices that no claim has from claims, until release.
+func (r *records) hold(devices ...string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, d := range devices {
+		if holder := r.holder(d); holder != nil {
+			return fmt.Errorf("the claim %s/%s has it: a pod that uses it would lose its work; stop that first", holder.Namespace, holder.Name)
+		}
+	}
+	if r.held == nil {
+		r.held = map[string]bool{}
+	}
+	for _, d := range devices {
+		r.held[d] = true
+	}
+	return nil
+}
+
+func (r *records) release(devices ...string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, d := range devices {
+		delete(r.held, d)
+	}
 }
 
 // all returns the records. They aren't changed once they are there.

@@ -106,7 +106,7 @@ func run(ctx context.Context, o *options, client kubernetes.Interface, l net.Lis
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	folder := filepath.Join(o.kubelet, "plugins", claim.Driver)
-	gpus, err := o.look(ctx, folder, log)
+	gpus, probe, err := o.look(ctx, folder, log)
 	if err != nil {
 		return err
 	}
@@ -131,8 +131,10 @@ func run(ctx context.Context, o *options, client kubernetes.Interface, l net.Lis
 	}
 	go d.tellContainers(ctx)
 	go d.followDriver(ctx)
+	d.probe = probe
+	go d.obey(ctx, client)
 	go d.tell(ctx, client, func(ctx context.Context) error { return helper.PublishResources(ctx, d.resources()) })
-	known, _ := gpus.devices()
+	known, _ := gpus.cards()
 	log.InfoContext(ctx, "serving", "node", o.node, "gpus", len(known), "claims", len(d.records.all()))
 	srv := &http.Server{Handler: answers(helper, d), ReadHeaderTimeout: 5 * time.Second}
 	served := make(chan error, 1)
@@ -159,22 +161,22 @@ const (
 )
 
 // look begins to look at the GPUs of the machine, and returns once they are known.
-func (o *options) look(ctx context.Context, folder string, log *slog.Logger) (*monitor, error) {
+func (o *options) look(ctx context.Context, folder string, log *slog.Logger) (*monitor, *gpu.Probe, error) {
 	machine, err := gpu.ReadMachine(o.machines, o.node)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := os.MkdirAll(folder, 0o750); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	m, err := openMonitor(filepath.Join(folder, "gpus.json"), bootID("/proc"), log, time.Now)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	m.forPods = machine.ForPods
+	m.forPods, m.parts = machine.ForPods, int32(machine.Parts)
 	if machine.Count == 0 {
 		m.see(&gpu.Report{})
-		return m, nil
+		return m, nil, nil
 	}
 	probe := &gpu.Probe{Path: o.probe, Silence: silence, Pause: again, Args: []string{"--root", o.root}}
 	if machine.Simulated {
@@ -195,7 +197,7 @@ func (o *options) look(ctx context.Context, folder string, log *slog.Logger) (*m
 			}
 		}
 	}()
-	return m, m.first(ctx, firstLook)
+	return m, probe, m.first(ctx, firstLook)
 }
 
 // answers says that the agent runs, whether the kubelet has accepted it, and how the GPUs do.

@@ -130,10 +130,13 @@ const (
 // tellNode writes on the Node how its GPUs do: for the scheduler, and for people.
 func (d *Driver) tellNode(ctx context.Context, client kubernetes.Interface) error {
 	gpus, _ := d.gpus.devices()
-	told := api.NodeDevices{Devices: []api.Device{}}
-	var sick []string
+	told := api.NodeDevices{Devices: []api.Device{}, Parts: int(d.gpus.parts)}
 	for _, g := range gpus {
-		told.Devices = append(told.Devices, api.Device{Index: g.Index, Healthy: g.reason == "", Model: g.Model, Reason: g.reason, ForPods: g.forPods})
+		told.Devices = append(told.Devices, api.Device{Index: g.Index, Healthy: g.reason == "", Model: g.Model, Reason: g.reason, Ignored: g.ignored, ForPods: g.forPods})
+	}
+	cards, _ := d.gpus.cards()
+	var sick []string
+	for _, g := range cards {
 		if g.reason != "" {
 			sick = append(sick, fmt.Sprintf("GPU %d: %s", g.Index, g.reason))
 		}
@@ -150,7 +153,7 @@ func (d *Driver) tellNode(ctx context.Context, client kubernetes.Interface) erro
 	if _, err := nodes.Patch(ctx, d.node, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 		return fmt.Errorf("write the GPUs' health on the node: %w", err)
 	}
-	want := []corev1.NodeCondition{{Type: ConditionGPUs, Status: corev1.ConditionFalse, Reason: "Healthy", Message: plural.Of(len(gpus), "GPU") + " of the machine work"}}
+	want := []corev1.NodeCondition{{Type: ConditionGPUs, Status: corev1.ConditionFalse, Reason: "Healthy", Message: plural.Of(len(cards), "GPU") + " of the machine work"}}
 	if len(sick) > 0 {
 		want[0].Status, want[0].Reason, want[0].Message = corev1.ConditionTrue, "Unhealthy", strings.Join(sick, "\n")
 	}
@@ -257,7 +260,7 @@ func (d *Driver) tell(ctx context.Context, client kubernetes.Interface, publish 
 func summary(gpus []device) string {
 	var b strings.Builder
 	for _, g := range gpus {
-		fmt.Fprintf(&b, "%d %q %q %q %q\n", g.Index, g.Bus, g.UUID, g.Model, g.reason)
+		fmt.Fprintf(&b, "%d %q %q %q %q %q\n", g.Index, g.Bus, g.UUID, g.Model, g.reason, g.ignored)
 	}
 	return b.String()
 }

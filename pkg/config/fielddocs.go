@@ -21,17 +21,19 @@ func fieldDocs(file string) map[string]string {
 
 func layoutDocs() map[string]string {
 	docs := map[string]string{
-		"apiVersion":               "Version of this file's format.",
-		"kind":                     "Kind of this file: Layout.",
-		"ssh":                      "How the machines are reached. A machine's own ssh section wins, field by field.",
-		"machine-sku":              "Kinds of machines (SKUs): all machines with equal hardware share one.",
-		"machine-sku.*.mem":        "Memory that the system manages, as a Kubernetes quantity such as 503Gi.",
-		"machine-sku.*.cpu":        "Processors.",
-		"machine-sku.*.cpu.vcore":  "Logical processors.",
-		"machine-sku.*.cpu.model":  "What the processor calls itself.",
-		"machine-sku.*.gpu":        "GPUs; absent on machines without.",
-		"machine-sku.*.gpu.type":   "Model, such as NVIDIA-A100-SXM4-80GB.",
-		"machine-sku.*.gpu.count":  "GPUs per machine.",
+		"apiVersion":              "Version of this file's format.",
+		"kind":                    "Kind of this file: Layout.",
+		"ssh":                     "How the machines are reached. A machine's own ssh section wins, field by field.",
+		"machine-sku":             "Kinds of machines (SKUs): all machines with equal hardware share one.",
+		"machine-sku.*.mem":       "Memory that the system manages, as a Kubernetes quantity such as 503Gi.",
+		"machine-sku.*.cpu":       "Processors.",
+		"machine-sku.*.cpu.vcore": "Logical processors.",
+		"machine-sku.*.cpu.model": "What the processor calls itself.",
+		"machine-sku.*.gpu":       "GPUs; absent on machines without.",
+		"machine-sku.*.gpu.type":  "Model, such as NVIDIA-A100-SXM4-80GB.",
+		"machine-sku.*.gpu.count": "GPUs per machine.",
+		"machine-sku.*.gpu.parts": "Into how many parts each GPU is split for jobs, which then share its time: 4. Nothing keeps a job from the memory of the others, nor from their time. " +
+			"A job's gpu counts parts. Where it isn't given, a job has its GPUs alone.",
 		"machine-sku.*.gpu.driver": "Driver version, where all machines of the SKU have the same.",
 		"machine-sku.*.gpu.simulated": "The GPUs exist only in the simulation of the node agent " +
 			"(quick-start's gpu: simulate).",

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/invopop/jsonschema"
@@ -152,6 +153,9 @@ func schemaRules(name string) map[string]func(*jsonschema.Schema) {
 		rules["machine-sku.*.disks[].kind"] = enum("ssd", "hdd", "nvme")
 		rules["machine-sku.*.gpu"] = required("type", "count")
 		rules["ssh.port"], rules["machine-list[].ssh.port"] = port, port
+		rules["machine-sku.*.gpu.parts"] = func(s *jsonschema.Schema) {
+			s.Minimum, s.Maximum = json.Number("1"), json.Number(strconv.Itoa(mostParts))
+		}
 		rules["machine-list[].gpus-for-pods"] = func(s *jsonschema.Schema) { s.UniqueItems = true }
 		rules["machine-list[].gpus-for-pods[]"] = func(s *jsonschema.Schema) { s.Minimum = json.Number("0") }
 	case KubernetesFile:

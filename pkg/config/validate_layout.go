@@ -37,6 +37,9 @@ func (k *checker) checkSKUs() {
 
 func incomplete(s layout.SKU) bool { return s.Mem == "" || s.CPU.VCore == 0 || s.OS == "" }
 
+// mostParts bounds how many jobs share a GPU: each has a context in its memory, of some hundreds of MiB.
+const mostParts = 16
+
 func (k *checker) checkSKU(p fieldPath, s layout.SKU) {
 	r := k.layout
 	if s.Mem == "" {
@@ -56,6 +59,12 @@ func (k *checker) checkSKU(p fieldPath, s layout.SKU) {
 	if g := s.GPU; g != nil {
 		if g.Count <= 0 {
 			r.fail(p.With("gpu", "count"), "sku/gpu-count", "the number of GPUs must be more than 0", "remove the gpu section of machines without GPUs")
+		}
+		switch {
+		case g.Parts < 0 || g.Parts > mostParts:
+			r.fail(p.With("gpu", "parts"), "sku/gpu-parts", fmt.Sprintf("a GPU can't be split into %d parts", g.Parts), fmt.Sprintf("write a number from 2 to %d, or nothing where a job has a GPU alone", mostParts))
+		case g.Parts > 1 && !g.Simulated && !g.NVIDIA():
+			r.fail(p.With("gpu", "parts"), "sku/gpu-parts", fmt.Sprintf("%s is no GPU of NVIDIA, and jobs share no other", g.Type), "remove the line")
 		}
 		if g.Type == "" {
 			r.fail(p.With("gpu", "type"), "sku/gpu-type", "the GPU's model is missing", "write the model in one word, such as NVIDIA-A100-SXM4-80GB")

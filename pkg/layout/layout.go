@@ -71,7 +71,15 @@ type GPU struct {
 	Driver string `yaml:"driver,omitempty" json:"driver,omitempty"`
 	// Simulated GPUs exist only in NVML's mock (quick-start's gpu: simulate).
 	Simulated bool `yaml:"simulated,omitempty" json:"simulated,omitempty"`
+	// Parts is into how many each GPU is split for jobs, which then share its time; 0 or 1 where a job has it alone.
+	Parts int `yaml:"parts,omitempty" json:"parts,omitempty"`
 }
+
+// Shares is how many jobs can have one of the GPUs at a time.
+func (g *GPU) Shares() int { return max(g.Parts, 1) }
+
+// Leaves is how many jobs of the smallest size can have GPUs of a machine at a time: what its scheduler calls GPUs.
+func (g *GPU) Leaves() int { return g.Count * g.Shares() }
 
 // Disk is a block device of a SKU.
 type Disk struct {

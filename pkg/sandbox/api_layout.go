@@ -26,7 +26,7 @@ func NodesOf(l layout.Layout, labels func(layout.Machine) map[string]string, tai
 		n := Node{Name: m.Hostname, Address: addr, CPU: sku.CPU.VCore, Memory: sku.Mem, Arch: sku.Arch, Roles: m.Roles,
 			Labels: labels(m), Taints: taints(m)}
 		if sku.GPU != nil {
-			n.GPUs, n.GPUType = sku.GPU.Count, sku.GPU.Type
+			n.GPUs, n.GPUType = sku.GPU.Leaves(), sku.GPU.Type
 		}
 		out = append(out, n)
 	}

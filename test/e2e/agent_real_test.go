@@ -135,6 +135,7 @@ func (a *agents) containersUseADriver(t *testing.T) {
 	t.Logf("%s: %s", device, said)
 	assert.NotEmpty(t, strings.TrimSpace(a.on(worker, "ls /var/lib/kubelet/plugins/*/nvidia-cdi-hook")))
 	a.nextKernel(t, worker)
+	a.resets(t, worker)
 	a.kubectl("delete pod cuda --grace-period=1 --timeout=120s")
 	a.kubectl("delete resourceclaim cuda")
 }
@@ -148,5 +149,29 @@ func (a *agents) nextKernel(t *testing.T, worker string) {
 	a.kubectl("delete pod -n pai-system -l app.kubernetes.io/name=agent --field-selector spec.nodeName=" + worker)
 	eventually(t, time.Minute, "the agent finds the module", func() bool {
 		return a.kubectl("get node "+worker+` -o jsonpath='{.status.conditions[?(@.type=="GPUDriverMissingAtNextBoot")].status}'`) == "False"
+	})
+}
+
+// resets has the agent reset a GPU with the machine's own nvidia-smi, which here writes down what it is asked.
+func (a *agents) resets(t *testing.T, worker string) {
+	a.on(worker, `cat >/usr/bin/nvidia-smi <<'END'
+#!/bin/sh
+if pgrep -x pai-nvml >/dev/null; then echo "GPU is being used by one or more other processes"; exit 1; fi
+echo "$*" >>/run/smi # the rest of the machine can only be read there
+END
+chmod 755 /usr/bin/nvidia-smi`)
+	eventually(t, time.Minute, "the agent is back", func() bool {
+		return a.kubectl("-n pai-system get pods -l app.kubernetes.io/name=agent --field-selector spec.nodeName="+worker+" -o jsonpath='{.items[0].status.containerStatuses[0].ready}'") == "true"
+	})
+	r := ok(t, a.args("node", "gpu", "reset", worker, "1")...)
+	assert.Equal(t, "GPU 1 of "+worker+": it was reset\n", r.stdout)
+	asked := strings.Split(strings.TrimSpace(a.on(worker, "cat /run/smi")), "\n")
+	require.Len(t, asked, 3)
+	assert.Regexp(t, `^--id=0000:[0-9a-f]+:00.0 --persistence-mode=0$`, asked[0])
+	assert.Regexp(t, `^--id=0000:[0-9a-f]+:00.0 --gpu-reset$`, asked[1])
+	assert.Regexp(t, `^--id=0000:[0-9a-f]+:00.0 --persistence-mode=1$`, asked[2])
+	eventually(t, time.Minute, "the agent looks at GPUs again", func() bool {
+		_, err := a.try(worker, "pgrep -x pai-nvml")
+		return err == nil
 	})
 }

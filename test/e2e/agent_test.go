@@ -103,6 +103,30 @@ func TestTheAgentHandsOutGPUs(t *testing.T) {
 		fault("clear")
 		eventually(t, 30*time.Second, "it works again", func() bool { return !strings.Contains(told(), "XID") && !strings.Contains(told(), "false") })
 	})
+	t.Run("people bring a GPU back", func(t *testing.T) {
+		worker := a.names[2]
+		gpu := func(code int, verb string, more ...string) string {
+			r := run(t, a.args(append([]string{"node", "gpu", verb}, more...)...)...)
+			require.Equal(t, code, r.code, "%s", r)
+			t.Logf("paictl node gpu %s %s\n%s%s", verb, strings.Join(more, " "), r.stdout, r.stderr)
+			return r.stdout + r.stderr
+		}
+		sick := func() string { return gpu(0, "list", worker, "--sick") }
+		assert.NotContains(t, sick(), "XID")
+		ok(t, "sandbox", "fault", "gpu", "--dir", a.dir, worker, "4", "xid=74")
+		eventually(t, 30*time.Second, "the node says it", func() bool { return strings.Contains(sick(), "sick") })
+		assert.Contains(t, gpu(0, "ignore", worker, "4"), "GPU 4 of "+worker+": it gets jobs again, though: XID 74")
+		eventually(t, 10*time.Second, "the list says it", func() bool { return strings.Contains(sick(), "ignored") })
+		gpu(0, "ignore", worker, "4", "--undo")
+		eventually(t, 10*time.Second, "it is heeded again", func() bool { return strings.Contains(sick(), "sick") })
+		assert.Contains(t, gpu(0, "reset", worker, "4"), "forgotten")
+		eventually(t, 10*time.Second, "it is well", func() bool { return !strings.Contains(sick(), "XID") })
+		assert.Contains(t, gpu(1, "ignore", worker, "4"), "nothing is wrong with it")
+		assert.Contains(t, gpu(1, "reset", a.worker, strings.TrimPrefix(a.sees("a")[0], "nvidia")), "the claim default/a has it")
+		assert.Contains(t, gpu(1, "reset", worker, "8"), "the machine has no GPU 8")
+		assert.Contains(t, gpu(1, "reset", a.names[0], "0"), "no agent has told of GPUs")
+		ok(t, "sandbox", "fault", "gpu", "--dir", a.dir, worker, "4", "clear")
+	})
 	t.Run("an agent publishes for its own machine alone", func(t *testing.T) {
 		out := a.on(a.names[0], `KUBECONFIG=/etc/kubernetes/admin.conf kubectl --as=system:serviceaccount:pai-system:agent delete resourceslices --all 2>&1 || true`)
 		assert.Contains(t, out, "an agent may publish only the GPUs of its own machine")

@@ -22,6 +22,55 @@ type Probe struct {
 	Silence time.Duration
 	// Pause is how long it stays away after it has ended.
 	Pause time.Duration
+
+	// gate is held while the program runs, and by who keeps it from running.
+	gate sync.Mutex
+	mu   sync.Mutex
+	// end ends the program that runs, for someone who waits for the gate; nil where none runs.
+	end  context.CancelFunc
+	held bool
+}
+
+// Hold ends the program, and keeps it from running until resume is called: it has all GPUs open. It fails where the program doesn't end.
+func (p *Probe) Hold(ctx context.Context) (resume func(), err error) {
+	p.mu.Lock()
+	if p.held {
+		p.mu.Unlock()
+		return nil, errors.New("something else is being done to a GPU of the machine")
+	}
+	p.held = true
+	if p.end != nil {
+		p.end()
+	}
+	p.mu.Unlock()
+	free := func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.held = false
+		p.gate.Unlock()
+	}
+	got := make(chan struct{})
+	go func() {
+		p.gate.Lock()
+		close(got)
+	}()
+	select {
+	case <-got:
+		return free, nil
+	case <-ctx.Done():
+		go func() { <-got; free() }() // once the driver answers
+		return nil, fmt.Errorf("the driver hangs: %s doesn't end", p.Path)
+	}
+}
+
+// heldPause lets the one who waits for the gate have it.
+const heldPause = 10 * time.Millisecond
+
+// isHeld reports whether someone waits for the program's end, or keeps it from running.
+func (p *Probe) isHeld() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.held
 }
 
 // maxLine bounds a report: 1,024 GPUs with all their measurements.
@@ -35,6 +84,10 @@ func (p *Probe) Watch(ctx context.Context, see func(*Report), failed func(error)
 		if ctx.Err() != nil {
 			return
 		}
+		if p.isHeld() { // it has ended since it was told to
+			time.Sleep(heldPause)
+			continue
+		}
 		failed(err)
 		select {
 		case <-ctx.Done():
@@ -45,8 +98,17 @@ func (p *Probe) Watch(ctx context.Context, see func(*Report), failed func(error)
 
 // run runs it once, and returns why it ended. Where it hangs it returns no sooner than it is gone: a second one would hang as well.
 func (p *Probe) run(ctx context.Context, see func(*Report), failed func(error)) error {
+	p.gate.Lock()
+	defer p.gate.Unlock()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	p.mu.Lock()
+	p.end = cancel
+	held := p.held // by someone who waits for the gate
+	p.mu.Unlock()
+	if held {
+		return errors.New("it is kept from running")
+	}
 	said := &lastLine{}
 	cmd := exec.CommandContext(ctx, p.Path, p.Args...)
 	cmd.Stderr = said

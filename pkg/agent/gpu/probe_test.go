@@ -111,3 +111,45 @@ func TestTheTableOfErrors(t *testing.T) {
 	assert.Equal(t, "XID 13: a program used the graphics engine wrongly", FindXID(13).String())
 	assert.Equal(t, "XID 7777: an error that isn't in the table", FindXID(7777).String())
 }
+
+func TestTheProgramStaysAwayWhileSomebodyHoldsIt(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "probe")
+	running := filepath.Join(t.TempDir(), "running")
+	require.NoError(t, os.WriteFile(file, []byte("#!/bin/sh\necho >"+running+"; trap 'rm "+running+"' EXIT\nwhile :; do echo '{}'; sleep 0.05; done"), 0o755))
+	w := &watched{}
+	p := &Probe{Path: file, Silence: time.Minute, Pause: 10 * time.Millisecond}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		p.Watch(ctx, func(*Report) { w.mu.Lock(); defer w.mu.Unlock(); w.reports++ }, func(err error) { w.mu.Lock(); defer w.mu.Unlock(); w.blind = append(w.blind, err.Error()) })
+	}()
+	t.Cleanup(func() { cancel(); <-ended })
+	for range 3 {
+		before, _ := w.seen()
+		w.eventually(t, func(reports int, _ string) bool { return reports > before })
+		resume, err := p.Hold(t.Context())
+		require.NoError(t, err)
+		held, blind := w.seen()
+		_, err = p.Hold(t.Context())
+		require.ErrorContains(t, err, "something else is being done")
+		assert.Never(t, func() bool { now, _ := w.seen(); return now > held }, 100*time.Millisecond, 10*time.Millisecond)
+		assert.Empty(t, blind, "no one is told that nothing is known")
+		resume()
+	}
+	w.eventually(t, func(reports int, _ string) bool { held, _ := w.seen(); return reports >= held })
+}
+
+func TestAHangingProgramIsntHeld(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "probe")
+	require.NoError(t, os.WriteFile(file, []byte("#!/bin/sh\nexec sleep 1000"), 0o755))
+	p := &Probe{Path: file}
+	p.gate.Lock() // as while it hangs
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err := p.Hold(ctx)
+	require.ErrorContains(t, err, "the driver hangs")
+	assert.True(t, p.isHeld())
+	p.gate.Unlock()
+	require.Eventually(t, func() bool { return !p.isHeld() }, 30*time.Second, 5*time.Millisecond, "it runs again once the driver answers")
+}

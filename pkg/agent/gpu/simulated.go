@@ -19,6 +19,8 @@ type Machine struct {
 	Count int    `json:"count"`
 	// Simulated: it pretends to have them.
 	Simulated bool `json:"simulated,omitempty"`
+	// Parts is how many jobs share each of them; 0 and 1 are one.
+	Parts int `json:"parts,omitempty"`
 	// ForPods are the indices of those that ordinary pods get. The others are the scheduler's, for jobs.
 	ForPods []int32 `json:"forPods,omitempty"`
 }
@@ -43,6 +45,8 @@ func ReadMachine(file, node string) (Machine, error) {
 		return Machine{}, nil
 	case m.Model == "":
 		return Machine{}, fmt.Errorf("%s: the GPUs of %s have no model", file, node)
+	case m.Parts < 0 || m.Count*max(m.Parts, 1) > mostGPUs:
+		return Machine{}, fmt.Errorf("%s: the GPUs of %s have %d parts each; a machine can have %d in all", file, node, m.Parts, mostGPUs)
 	case m.Count < 1 || m.Count > mostGPUs:
 		return Machine{}, fmt.Errorf("%s: %s has %d GPUs; it can have 1 to %d", file, node, m.Count, mostGPUs)
 	}

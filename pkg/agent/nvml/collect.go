@@ -41,12 +41,21 @@ func New(lib nvml.Interface) (*Collector, error) {
 		return nil, fmt.Errorf("open NVIDIA's management library: %w", explain(lib, r))
 	}
 	c := &Collector{lib: lib, watched: map[string]bool{}, buses: map[int]string{}, now: time.Now}
-	set, r := lib.EventSetCreate()
+	return c, c.listen()
+}
+
+// listen begins to listen for errors of the GPUs, which the next report registers. One that happens until then isn't heard.
+func (c *Collector) listen() error {
+	set, r := c.lib.EventSetCreate()
 	if r != nvml.SUCCESS {
-		return nil, fmt.Errorf("listen for errors of GPUs: %w", explain(lib, r))
+		return fmt.Errorf("listen for errors of GPUs: %w", explain(c.lib, r))
+	}
+	if c.events != nil {
+		_ = c.events.Free() // nothing is heard from it any more
 	}
 	c.events = set
-	return c, nil
+	clear(c.watched)
+	return nil
 }
 
 // explain is what the library says of a result.
@@ -102,9 +111,9 @@ func (c *Collector) wait() (out []gpu.Event, err error) {
 		case nvml.ERROR_TIMEOUT:
 			return out, nil
 		case nvml.ERROR_GPU_IS_LOST:
-			// The report says so, and the others go on. The library answers so at once, and always.
+			// The report says so. The library answers so at once, and always: the others go on in a set without it.
 			time.Sleep(waitForEvents * time.Millisecond)
-			return out, nil
+			return out, c.listen()
 		default:
 			return nil, fmt.Errorf("wait for errors of GPUs: %w", explain(c.lib, r))
 		}

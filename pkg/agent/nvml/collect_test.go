@@ -123,7 +123,7 @@ func TestFaultsAreToldAsOfRealGPUs(t *testing.T) {
 
 // fake is a library that answers as some drivers do.
 func fake(change func(*mock.Interface, *mock.EventSet)) *mock.Interface {
-	set := &mock.EventSet{WaitFunc: func(uint32) (nvml.EventData, nvml.Return) { return nvml.EventData{}, nvml.ERROR_TIMEOUT }}
+	set := &mock.EventSet{FreeFunc: func() nvml.Return { return nvml.SUCCESS }, WaitFunc: func(uint32) (nvml.EventData, nvml.Return) { return nvml.EventData{}, nvml.ERROR_TIMEOUT }}
 	lib := &mock.Interface{
 		InitFunc:                       func() nvml.Return { return nvml.SUCCESS },
 		EventSetCreateFunc:             func() (nvml.EventSet, nvml.Return) { return set, nvml.SUCCESS },
@@ -185,6 +185,49 @@ func TestALostGPUKeepsTheOthersFromNothing(t *testing.T) {
 		return nil
 	})
 	require.ErrorIs(t, err, end)
+}
+
+// A set of events with a lost GPU in it is deaf for the others, too.
+func TestErrorsOfOthersAreHeardAfterAGPUWasLost(t *testing.T) {
+	t.Parallel()
+	made := 0
+	lost := &mock.Device{
+		GetUUIDFunc:    func() (string, nvml.Return) { return "", nvml.ERROR_GPU_IS_LOST },
+		GetPciInfoFunc: func() (nvml.PciInfo, nvml.Return) { return nvml.PciInfo{}, nvml.ERROR_GPU_IS_LOST },
+	}
+	lib := fake(func(l *mock.Interface, s *mock.EventSet) {
+		l.EventSetCreateFunc = func() (nvml.EventSet, nvml.Return) {
+			if made++; made == 1 {
+				s.WaitFunc = func(uint32) (nvml.EventData, nvml.Return) { return nvml.EventData{}, nvml.ERROR_GPU_IS_LOST }
+				return s, nvml.SUCCESS
+			}
+			told := false
+			return &mock.EventSet{WaitFunc: func(uint32) (nvml.EventData, nvml.Return) {
+				if told {
+					return nvml.EventData{}, nvml.ERROR_TIMEOUT
+				}
+				told = true
+				return nvml.EventData{EventType: nvml.EventTypeXidCriticalError, EventData: 74, Device: lost}, nvml.SUCCESS
+			}}, nvml.SUCCESS
+		}
+	})
+	c, err := New(lib)
+	require.NoError(t, err)
+	c.watched["0000:01:00.0"] = true // in the first set
+	lost.GetIndexFunc = func() (int, nvml.Return) { return 1, nvml.SUCCESS }
+	c.buses[1] = "0000:02:00.0"
+	end := errors.New("enough")
+	err = c.Watch(t.Context(), time.Millisecond, func(r *gpu.Report) error {
+		if len(r.Events) == 0 {
+			return nil
+		}
+		assert.Equal(t, 74, r.Events[0].XID)
+		assert.Equal(t, "0000:02:00.0", r.Events[0].Bus)
+		return end
+	})
+	require.ErrorIs(t, err, end)
+	assert.Equal(t, 2, made)
+	assert.Empty(t, c.watched, "they are registered again with the next report")
 }
 
 // Drivers tell them once.

@@ -36,7 +36,9 @@ func Simulate(node string, s gpu.Machine, read func() (map[int32]gpu.Fault, erro
 		w.devices = append(w.devices, device)
 	}
 	srv.ErrorStringFunc = func(r nvml.Return) string { return fmt.Sprintf("result %d", r) }
-	srv.EventSetCreateFunc = func() (nvml.EventSet, nvml.Return) { return &mock.EventSet{WaitFunc: w.wait}, nvml.SUCCESS }
+	srv.EventSetCreateFunc = func() (nvml.EventSet, nvml.Return) {
+		return &mock.EventSet{WaitFunc: w.wait, FreeFunc: func() nvml.Return { return nvml.SUCCESS }}, nvml.SUCCESS
+	}
 	c, err := New(srv)
 	if err != nil {
 		return nil, err

@@ -164,6 +164,32 @@ func (t *Toolkit) controlDevices(ctx context.Context) string {
 	return "its device file was made and is gone"
 }
 
+// Reset resets a GPU by its PCI address, with the machine's own nvidia-smi. Where its persistence keeps it open, that is taken off meanwhile. A GPU
+// that is connected to others by NVLink may be reset along with them alone, which nvidia-smi says.
+func (t *Toolkit) Reset(ctx context.Context, bus string) error {
+	persists := t.smi(ctx, "--id="+bus, "--persistence-mode=0") == nil
+	err := t.smi(ctx, "--id="+bus, "--gpu-reset")
+	if persists {
+		// Also after its time is up.
+		later, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+		defer cancel()
+		_ = t.smi(later, "--id="+bus, "--persistence-mode=1") // the GPU works without, too
+	}
+	return err
+}
+
+// smi runs the machine's nvidia-smi. Its error is the last that it said.
+func (t *Toolkit) smi(ctx context.Context, args ...string) error {
+	cmd := exec.CommandContext(ctx, "/usr/bin/nvidia-smi", args...)
+	cmd.Env, cmd.Dir, cmd.WaitDelay = path(), "/", time.Second
+	cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: t.Root}
+	said, err := cmd.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("nvidia-smi: %s: %w", lastLine(string(said)), err)
+	}
+	return nil
+}
+
 // path has no other variables: flags of nvidia-ctk can be set by them, too.
 func path() []string { return []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"} }
 

@@ -17,7 +17,7 @@ import (
 func NewCmdNode(f *cmdutil.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "node",
-		Short: "List the machines of a cluster, add some, remove some, upgrade their drivers",
+		Short: "The machines of a cluster: list, add, remove; their drivers and GPUs",
 		Long: `Changes layout.yaml and the cluster together, in one command that can be repeated after any failure.
 Comments and order of layout.yaml stay as they are.`,
 		Example: `  paictl node list -p ./cluster
@@ -25,7 +25,7 @@ Comments and order of layout.yaml stay as they are.`,
   paictl node remove worker-4 -p ./cluster
   paictl node driver upgrade -p ./cluster --dry-run`,
 	}
-	cmd.AddCommand(NewCmdList(f, nil), NewCmdAdd(f, nil), NewCmdRemove(f, nil), NewCmdDriver(f))
+	cmd.AddCommand(NewCmdList(f, nil), NewCmdAdd(f, nil), NewCmdRemove(f, nil), NewCmdDriver(f), NewCmdGPU(f))
 	return cmd
 }
 

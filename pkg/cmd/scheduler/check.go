@@ -10,6 +10,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/iostreams"
+	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 	"github.com/openpai/paictl/pkg/scheduler/sim"
 	"github.com/openpai/paictl/pkg/strictyaml"
@@ -20,6 +21,10 @@ type CheckOptions struct {
 	IO     *iostreams.IOStreams
 	Output cmdutil.Output
 
+	// Cluster compares the cells with the machines of a cluster, too.
+	Cluster bool
+	Kube    kube.Options
+
 	source source
 }
 
@@ -29,6 +34,9 @@ type checked struct {
 	Errors   int                 `json:"errors"`
 	Warnings int                 `json:"warnings"`
 	Findings strictyaml.Findings `json:"findings"`
+	// Machines are how machines differ from their cells, Silent those that tell nothing of their GPUs; both only where the cluster was asked.
+	Machines []machineFinding `json:"machines,omitempty"`
+	Silent   []string         `json:"silent,omitempty"`
 	// Division is absent where there are errors.
 	*sim.Division
 }
@@ -45,23 +53,28 @@ finding names file, line and field, and says what to do. Without one, prints the
 division: what each virtual cluster owns, and what belongs to none.
 
 Without --config the configuration is made from the machines of layout.yaml and the section scheduler
-of services-configuration.yaml. The exit code is 1 where there are errors.`,
+of services-configuration.yaml. With --cluster the cells are compared with the GPUs that the agents of the
+machines have found: their number, their models, and on which NUMA nodes the GPUs of a cell hang. The exit
+code is 1 where there are errors, or machines that differ.`,
 		Example: `  paictl scheduler check --config hivedscheduler.yaml
+  paictl scheduler check -p ./cluster --cluster
   paictl scheduler check -p ./cluster -o json | jq '.virtualClusters[] | {name, gpus}'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if runF != nil {
 				return runF(cmd.Context(), opts)
 			}
-			return checkRun(opts)
+			return checkRun(cmd.Context(), opts)
 		},
 	}
 	opts.source.add(cmd, f)
+	cmd.Flags().BoolVar(&opts.Cluster, "cluster", false, "compare the cells with the machines of the cluster, too")
+	cmdutil.AddKubeFlags(cmd, &opts.Kube)
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "table", "wide", "json", "yaml")
 	return cmd
 }
 
-func checkRun(opts *CheckOptions) error {
+func checkRun(ctx context.Context, opts *CheckOptions) error {
 	c, findings, err := opts.source.load()
 	if err != nil {
 		return err
@@ -74,16 +87,48 @@ func checkRun(opts *CheckOptions) error {
 		if v.Division, err = sim.Divide(c); err != nil {
 			return err
 		}
+		if opts.Cluster {
+			if err := v.ask(ctx, opts.Kube, c); err != nil {
+				return err
+			}
+		}
 	}
 	if !opts.Output.IsTable() {
 		err = opts.Output.Write(opts.IO.Out, v, cmdutil.Table{})
 	} else {
 		err = writeChecked(opts, &v)
 	}
-	if err == nil && !v.Valid {
+	if err == nil && (!v.Valid || len(v.Machines) > 0) {
 		return cmdutil.ErrSilent
 	}
 	return err
+}
+
+// ask compares with a cluster.
+func (v *checked) ask(ctx context.Context, o kube.Options, c cell.Config) error {
+	cluster, err := kube.Open(o)
+	if err != nil {
+		return err
+	}
+	t, err := readMachines(ctx, cluster.Client)
+	if err != nil {
+		return err
+	}
+	v.Machines, v.Silent, err = compareMachines(c, t)
+	return err
+}
+
+// writeMachines says how machines differ from their cells.
+func writeMachines(opts *CheckOptions, v *checked) {
+	for _, m := range v.Machines {
+		fmt.Fprintf(opts.IO.Out, "%s: %s\n  -> %s\n", m.Node, m.Message, m.Remedy)
+	}
+	if len(v.Silent) > 0 {
+		fmt.Fprintf(opts.IO.Err, "nothing is known of the GPUs of %s: no agent has told of them (paictl service start -n agent)\n", strings.Join(v.Silent, ", "))
+	}
+	if len(v.Machines) == 0 && len(v.Silent) == 0 {
+		fmt.Fprintln(opts.IO.Err, "all machines have what their cells say")
+	}
 }
 
 func writeChecked(opts *CheckOptions, v *checked) error {
@@ -94,7 +139,10 @@ func writeChecked(opts *CheckOptions, v *checked) error {
 	if v.Division == nil {
 		return nil
 	}
-	if len(v.Findings) > 0 {
+	if opts.Cluster {
+		writeMachines(opts, v)
+	}
+	if len(v.Findings) > 0 || len(v.Machines) > 0 {
 		fmt.Fprintln(opts.IO.Out)
 	}
 	if err := opts.Output.Write(opts.IO.Out, v, hardware(v.Division)); err != nil {

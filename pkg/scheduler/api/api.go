@@ -49,6 +49,8 @@ const (
 // NodeDevices is what an agent on a node found there.
 type NodeDevices struct {
 	Devices []Device `json:"devices"`
+	// Parts is how many devices each GPU is where jobs share it: device i is a part of GPU i/Parts. 0 and 1 are one.
+	Parts int `json:"parts,omitempty"`
 }
 
 // Device is one GPU of a node.
@@ -58,6 +60,8 @@ type Device struct {
 	Model   string `json:"model,omitempty"`
 	// Reason says why it isn't healthy.
 	Reason string `json:"reason,omitempty"`
+	// Ignored says what is wrong with it all the same; by someone's order it counts as healthy.
+	Ignored string `json:"ignored,omitempty"`
 	// ForPods: the agent gives it to ordinary pods, and to no job.
 	ForPods bool `json:"forPods,omitempty"`
 }

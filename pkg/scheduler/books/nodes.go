@@ -1,10 +1,7 @@
 package books
 
 import (
-	"encoding/json"
-	"fmt"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -53,11 +50,11 @@ func (s *state) reconcileNode(name string, obj *corev1.Node) {
 	}
 	before := known.report
 	known.seen, known.healthy, known.reason, known.devices = true, healthy, reason, text
-	known.report = compare(name, configured, text)
+	known.report = api.CompareNode(name, configured, text)
 	known.report.Healthy, known.report.Reason = healthy, reason
 	s.core.SetNode(name, healthy)
 	s.setDevices(name, known)
-	if text := difference(&known.report); text != difference(&before) {
+	if text := known.report.Difference(); text != before.Difference() {
 		s.log.Info("a node's GPUs were compared with the configuration", "node", name, "difference", text)
 		if text != "" && obj != nil {
 			s.say(obj, corev1.EventTypeWarning, api.ReasonDifferentGPUs, text)
@@ -91,61 +88,4 @@ func nodeHealth(obj *corev1.Node) (healthy bool, reason string) {
 		}
 	}
 	return false, "the node isn't ready"
-}
-
-// compare holds the GPUs of the configuration against those that a node tells, if it does.
-func compare(name string, configured []int32, text string) api.Node {
-	out := api.Node{Name: name, Configured: configured}
-	if text == "" {
-		return out
-	}
-	var told api.NodeDevices
-	if err := json.Unmarshal([]byte(text), &told); err != nil {
-		out.Problem = fmt.Sprintf("the annotation %s can't be read: %v", api.DevicesAnnotation, err)
-		return out
-	}
-	out.Reported = true
-	for _, index := range configured {
-		i := slices.IndexFunc(told.Devices, func(d api.Device) bool { return d.Index == index })
-		switch {
-		case i < 0:
-			out.Missing = append(out.Missing, index)
-		case told.Devices[i].ForPods: // the agent would refuse it to a job; one of both hasn't heard of a change yet
-			out.Unhealthy = append(out.Unhealthy, index)
-			out.Why = append(out.Why, fmt.Sprintf("GPU %d: it is for ordinary pods", index))
-		case !told.Devices[i].Healthy:
-			out.Unhealthy = append(out.Unhealthy, index)
-			if reason := told.Devices[i].Reason; reason != "" {
-				out.Why = append(out.Why, fmt.Sprintf("GPU %d: %s", index, reason))
-			}
-		}
-	}
-	for _, d := range told.Devices {
-		if !d.ForPods && !slices.Contains(configured, d.Index) && !slices.Contains(out.Unexpected, d.Index) {
-			out.Unexpected = append(out.Unexpected, d.Index)
-		}
-	}
-	slices.Sort(out.Unexpected)
-	return out
-}
-
-// difference says in words how a node differs from the configuration, "" if it doesn't.
-func difference(n *api.Node) string {
-	if n.Problem != "" {
-		return n.Problem
-	}
-	var parts []string
-	for _, p := range []struct {
-		indices []int32
-		text    string
-	}{
-		{n.Missing, "GPUs %v of the configuration are not there"},
-		{n.Unhealthy, "GPUs %v are not healthy"},
-		{n.Unexpected, "GPUs %v are not in the configuration and not used"},
-	} {
-		if len(p.indices) > 0 {
-			parts = append(parts, fmt.Sprintf(p.text, p.indices))
-		}
-	}
-	return strings.Join(append(parts, n.Why...), "; ")
 }

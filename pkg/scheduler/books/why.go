@@ -107,7 +107,7 @@ func (s *state) badNodes() string {
 		if n.healthy {
 			why = strings.Join(n.report.Why, ", ")
 			if why == "" && len(n.report.Missing)+len(n.report.Unhealthy) > 0 {
-				why = difference(&n.report)
+				why = n.report.Difference()
 			}
 		}
 		if why != "" {

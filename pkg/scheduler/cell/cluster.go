@@ -164,3 +164,26 @@ func (s *Scheduler) Devices(node string) []int32 {
 	slices.Sort(out)
 	return out
 }
+
+// Cells are the devices of each cell within a node, above a single GPU, by the cell's type; the node itself isn't among them.
+func (s *Scheduler) Cells(node string) map[string][][]int32 {
+	m := s.machines[node]
+	if m == nil {
+		return nil
+	}
+	out := map[string][][]int32{}
+	for _, c := range m.cells {
+		ch := c.chain
+		for level := min(c.level, ch.node) - 1; level > 0 && !ch.cpu; level-- {
+			size := int32(ch.leaves[level])
+			for lo := c.lo; lo < c.hi; lo += size {
+				var devices []int32
+				for i := lo; i < min(lo+size, c.hi); i++ {
+					devices = append(devices, ch.cells[0][i].device)
+				}
+				out[ch.names[level]] = append(out[ch.names[level]], devices)
+			}
+		}
+	}
+	return out
+}

@@ -35,7 +35,8 @@ func rackLabels() []string { return []string{"rack", "topology.kubernetes.io/rac
 // those without GPUs all that are no workers, or that the control plane fills. A machine that gives GPUs to ordinary pods is a cell of its own,
 // outside of its rack, of the type SKU-NODE-n with its n others.
 //
-// A layout says nothing about what connects the GPUs inside a machine: they are one level.
+// A layout says nothing about what connects the GPUs inside a machine: they are one level. Where jobs share GPUs, a GPU is a cell of the type
+// SKU-GPU, and its parts are the leaves, named after the model and their number.
 func hardware(l layout.Layout) cell.Config {
 	var c cell.Config
 	for _, sku := range slices.Sorted(maps.Keys(l.MachineSKU)) {
@@ -50,7 +51,12 @@ func hardware(l layout.Layout) cell.Config {
 		}
 		node := typeName(sku) + "-NODE"
 		if len(racks) > 0 || len(loose) > 0 {
-			c.Types = append(c.Types, cell.Type{Name: node, Child: leaf, Children: leaves, Node: true})
+			child, children := leaf, leaves
+			if parts := partsOf(l, sku); parts > 1 {
+				child, children = typeName(sku)+"-GPU", leaves/parts
+				c.Types = append(c.Types, cell.Type{Name: child, Child: leaf, Children: parts})
+			}
+			c.Types = append(c.Types, cell.Type{Name: node, Child: child, Children: children, Node: true})
 		}
 		var racksOf []cell.Physical
 		sizes := map[int]bool{}
@@ -100,6 +106,9 @@ func hasCells(m layout.Machine) bool {
 func leavesOf(l layout.Layout, sku string) (leaf string, n int) {
 	s := l.MachineSKU[sku]
 	if hasGPUs(s) {
+		if n := s.GPU.Shares(); n > 1 {
+			return fmt.Sprintf("%s-PART-%d", typeName(s.GPU.Type), n), s.GPU.Leaves()
+		}
 		return typeName(s.GPU.Type), s.GPU.Count
 	}
 	taken := systemProcessors
@@ -112,6 +121,14 @@ func leavesOf(l layout.Layout, sku string) (leaf string, n int) {
 		return ProcessorType, 0
 	}
 	return ProcessorType, max(1, s.CPU.VCore-taken)
+}
+
+// partsOf is into how many each GPU of a SKU is split.
+func partsOf(l layout.Layout, sku string) int {
+	if s := l.MachineSKU[sku]; hasGPUs(s) {
+		return s.GPU.Shares()
+	}
+	return 1
 }
 
 func isBoth(m layout.Machine) bool {

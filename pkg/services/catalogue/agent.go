@@ -27,6 +27,9 @@ func (b *builder) configureAgent() {
 	for _, m := range machinesOf(b.cfg, s.Placement) {
 		if gpu := servedGPU(b.cfg.Layout, m); gpu != nil {
 			has := map[string]any{"model": gpu.Type, "count": int64(gpu.Count), "simulated": gpu.Simulated}
+			if gpu.Shares() > 1 {
+				has["parts"] = int64(gpu.Shares())
+			}
 			if len(m.GPUsForPods) > 0 {
 				has[keyForPods] = indices(m.GPUsForPods)
 			}

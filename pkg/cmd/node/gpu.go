@@ -1,0 +1,320 @@
+package node
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/user"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/openpai/paictl/pkg/agent/order"
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/scheduler/api"
+)
+
+// NewCmdGPU returns "paictl node gpu".
+func NewCmdGPU(f *cmdutil.Factory) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "gpu",
+		Short: "Show the GPUs of machines, reset sick ones, ignore what is wrong with them",
+		Long: `A GPU that breaks gets no more jobs, and the others of its machine go on. These commands say what is wrong with it, and
+bring it back. They ask and tell the agent of the machine by way of the cluster, and need a kubeconfig that may change nodes.`,
+		Example: `  paictl node gpu list
+  paictl node gpu reset gpu-1 3
+  paictl node gpu ignore gpu-1 3`,
+	}
+	cmd.AddCommand(NewCmdGPUList(f, nil), NewCmdGPUReset(f, nil), NewCmdGPUIgnore(f, nil))
+	return cmd
+}
+
+// GPUListOptions are those of "paictl node gpu list".
+type GPUListOptions struct {
+	Factory *cmdutil.Factory
+	Kube    kube.Options
+	Output  cmdutil.Output
+	Nodes   []string
+	Sick    bool
+}
+
+// NewCmdGPUList returns "paictl node gpu list". runF replaces the run in tests.
+func NewCmdGPUList(f *cmdutil.Factory, runF func(context.Context, *GPUListOptions) error) *cobra.Command {
+	opts := &GPUListOptions{Factory: f}
+	cmd := &cobra.Command{
+		Use:     "list [NODE...]",
+		Aliases: []string{"ls"},
+		Short:   "Show GPUs, and what is wrong with them",
+		Long: `Shows the GPUs of all machines, or of those that are named, as their agents last told the cluster. State is ok, sick (it gets
+no jobs), or ignored (something is wrong, and someone has ordered to use it all the same). A machine whose agent has never told is not
+shown.`,
+		Example: `  paictl node gpu list
+  paictl node gpu list --sick
+  paictl node gpu list gpu-1 -o json`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.Nodes = args
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return gpuListRun(cmd.Context(), opts)
+		},
+		ValidArgsFunction: completeNodes(&opts.Kube),
+	}
+	cmdutil.AddKubeFlags(cmd, &opts.Kube)
+	cmd.Flags().BoolVar(&opts.Sick, "sick", false, "only those with which something is wrong")
+	cmdutil.AddOutputFlag(cmd, &opts.Output)
+	return cmd
+}
+
+// gpuRow is a GPU as "list -o json" has it.
+type gpuRow struct {
+	Node  string `json:"node"`
+	GPU   int32  `json:"gpu"`
+	Model string `json:"model,omitempty"`
+	// State is ok, sick or ignored.
+	State string `json:"state"`
+	// Reason says what is wrong.
+	Reason string `json:"reason,omitempty"`
+}
+
+func gpuListRun(ctx context.Context, opts *GPUListOptions) error {
+	c, err := kube.Open(opts.Kube)
+	if err != nil {
+		return err
+	}
+	nodes, err := c.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list the nodes: %w", err)
+	}
+	for _, name := range opts.Nodes {
+		if !slices.ContainsFunc(nodes.Items, func(n corev1.Node) bool { return n.Name == name }) {
+			return noNode(name)
+		}
+	}
+	rows, err := gpuRows(nodes.Items, opts.Nodes, opts.Sick)
+	if err != nil {
+		return err
+	}
+	t := cmdutil.Table{Header: []string{"NODE", "GPU", "MODEL", "STATE", "REASON"}}
+	for _, r := range rows {
+		t.Rows = append(t.Rows, []string{r.Node, strconv.Itoa(int(r.GPU)), r.Model, r.State, r.Reason})
+	}
+	return opts.Output.Write(opts.Factory.IO.Out, rows, t)
+}
+
+// gpuRows are the GPUs of nodes, by node and number.
+func gpuRows(nodes []corev1.Node, only []string, sick bool) ([]gpuRow, error) {
+	rows := []gpuRow{}
+	for i := range nodes {
+		n := &nodes[i]
+		text := n.Annotations[api.DevicesAnnotation]
+		if text == "" || len(only) > 0 && !slices.Contains(only, n.Name) {
+			continue
+		}
+		var told api.NodeDevices
+		if err := json.Unmarshal([]byte(text), &told); err != nil {
+			return nil, fmt.Errorf("the annotation %s of node %s: %w", api.DevicesAnnotation, n.Name, err)
+		}
+		parts := int32(max(told.Parts, 1))
+		for _, d := range told.Devices {
+			if d.Index%parts != 0 {
+				continue // another part of the same GPU
+			}
+			r := gpuRow{Node: n.Name, GPU: d.Index / parts, Model: d.Model, State: "ok"}
+			switch {
+			case !d.Healthy:
+				r.State, r.Reason = "sick", d.Reason
+			case d.Ignored != "":
+				r.State, r.Reason = "ignored", d.Ignored
+			}
+			if !sick || r.State != "ok" {
+				rows = append(rows, r)
+			}
+		}
+	}
+	return rows, nil
+}
+
+// GPUOrderOptions are those of "paictl node gpu reset" and "ignore".
+type GPUOrderOptions struct {
+	Factory *cmdutil.Factory
+	Kube    kube.Options
+	Output  cmdutil.Output
+	Node    string
+	GPU     int32
+	Action  order.Action
+	Undo    bool
+	Timeout time.Duration
+}
+
+// NewCmdGPUReset returns "paictl node gpu reset". runF replaces the run in tests.
+func NewCmdGPUReset(f *cmdutil.Factory, runF func(context.Context, *GPUOrderOptions) error) *cobra.Command {
+	opts := &GPUOrderOptions{Factory: f, Action: order.Reset}
+	cmd := &cobra.Command{
+		Use:   "reset NODE GPU",
+		Short: "Reset a GPU that no job uses",
+		Long: `Has the agent of the machine reset a GPU (nvidia-smi --gpu-reset), which ends many errors without a restart of the machine. It is refused
+while a pod has the GPU, and where only a restart helps. Meanwhile no pod gets it. GPUs that are connected by NVLink can often be
+reset together only: then restart the machine.`,
+		Example: `  paictl node gpu reset gpu-1 3`,
+	}
+	opts.add(cmd, runF)
+	cmd.Flags().DurationVar(&opts.Timeout, "timeout", 2*time.Minute, "how long to wait for the agent")
+	return cmd
+}
+
+// NewCmdGPUIgnore returns "paictl node gpu ignore". runF replaces the run in tests.
+func NewCmdGPUIgnore(f *cmdutil.Factory, runF func(context.Context, *GPUOrderOptions) error) *cobra.Command {
+	opts := &GPUOrderOptions{Factory: f, Action: order.Ignore}
+	cmd := &cobra.Command{
+		Use:   "ignore NODE GPU",
+		Short: "Use a GPU though something is wrong with it",
+		Long: `Has a sick GPU get jobs again as it is, until something else is wrong with it: another error, or one more of memory. --undo takes
+that back. A GPU that doesn't answer can't be used.`,
+		Example: `  paictl node gpu ignore gpu-1 3
+  paictl node gpu ignore gpu-1 3 --undo`,
+	}
+	opts.add(cmd, runF)
+	cmd.Flags().BoolVar(&opts.Undo, "undo", false, "ignore it no longer")
+	cmd.Flags().DurationVar(&opts.Timeout, "timeout", 30*time.Second, "how long to wait for the agent")
+	return cmd
+}
+
+func (opts *GPUOrderOptions) add(cmd *cobra.Command, runF func(context.Context, *GPUOrderOptions) error) {
+	cmd.Args = cobra.ExactArgs(2)
+	cmd.ValidArgsFunction = completeNodes(&opts.Kube)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		n, err := strconv.ParseInt(args[1], 10, 32)
+		if err != nil || n < 0 {
+			return cmdutil.Usagef("%q is no GPU's number: they count from 0 (paictl node gpu list)", args[1])
+		}
+		opts.Node, opts.GPU = args[0], int32(n)
+		if opts.Undo {
+			opts.Action = order.Heed
+		}
+		if runF != nil {
+			return runF(cmd.Context(), opts)
+		}
+		return gpuOrderRun(cmd.Context(), opts)
+	}
+	cmdutil.AddKubeFlags(cmd, &opts.Kube)
+	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json")
+}
+
+// answerEvery is how often the node is looked at for the agent's answer.
+const answerEvery = 300 * time.Millisecond
+
+func gpuOrderRun(ctx context.Context, opts *GPUOrderOptions) error {
+	c, err := kube.Open(opts.Kube)
+	if err != nil {
+		return err
+	}
+	n, err := c.Client.CoreV1().Nodes().Get(ctx, opts.Node, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return noNode(opts.Node)
+	}
+	if err != nil {
+		return err
+	}
+	if n.Annotations[api.DevicesAnnotation] == "" {
+		return hint.Errorf("see whether it runs there: paictl service status -n agent", "no agent has told of GPUs of %s", opts.Node)
+	}
+	id := make([]byte, 8)
+	_, _ = rand.Read(id) // never fails, by its documentation
+	o := order.Order{ID: hex.EncodeToString(id), GPU: opts.GPU, Action: opts.Action, At: time.Now().UTC(), By: who()}
+	if err := order.Give(ctx, c.Client, opts.Node, o); err != nil {
+		return fmt.Errorf("write the order on node %s: %w", opts.Node, err)
+	}
+	a, err := awaitAnswer(ctx, c.Client, opts, o)
+	if err != nil {
+		return err
+	}
+	if !a.Done {
+		return hint.Errorf(refusedHint(a.Message), "GPU %d of %s: %s", opts.GPU, opts.Node, a.Message)
+	}
+	if opts.Output.Is("json") {
+		return opts.Output.Write(opts.Factory.IO.Out, a, cmdutil.Table{})
+	}
+	_, err = fmt.Fprintf(opts.Factory.IO.Out, "GPU %d of %s: %s\n", opts.GPU, opts.Node, a.Message)
+	return err
+}
+
+// refusedHint is for what the driver refuses: what the agent itself refuses says what to do.
+func refusedHint(message string) string {
+	if strings.HasPrefix(message, "nvidia-smi") {
+		return "where it can't be reset, drain and restart the machine: kubectl drain NODE --ignore-daemonsets --delete-emptydir-data"
+	}
+	return ""
+}
+
+// awaitAnswer waits for what the agent says. An order that it doesn't see in time it may still carry out a little later.
+func awaitAnswer(ctx context.Context, client kubernetes.Interface, opts *GPUOrderOptions, o order.Order) (order.Answer, error) {
+	limited, cancel := context.WithTimeoutCause(ctx, opts.Timeout, hint.Errorf(
+		fmt.Sprintf("see whether it runs: paictl service status -n agent; it may carry the order out when it is back within %s", order.Valid),
+		"the agent of %s hasn't answered for %s", opts.Node, opts.Timeout))
+	defer cancel()
+	for {
+		n, err := client.CoreV1().Nodes().Get(limited, opts.Node, metav1.GetOptions{})
+		if err == nil {
+			answers, _ := order.ReadAnswers(n) // the next one can be read
+			if i := slices.IndexFunc(answers, func(a order.Answer) bool { return a.ID == o.ID }); i >= 0 {
+				return answers[i], nil
+			}
+			if orders, err := order.Read(n); err == nil && !slices.ContainsFunc(orders, func(x order.Order) bool { return x.ID == o.ID }) {
+				return order.Answer{}, errors.New("another order for the GPU has taken the place of this one")
+			}
+		}
+		select {
+		case <-limited.Done():
+			return order.Answer{}, context.Cause(limited)
+		case <-time.After(answerEvery):
+		}
+	}
+}
+
+// who is the person who gives an order, as far as this machine knows.
+func who() string {
+	if u, err := user.Current(); err == nil {
+		return u.Username
+	}
+	return ""
+}
+
+func noNode(name string) error {
+	return hint.Errorf("kubectl get nodes lists them", "the cluster has no node %s", name)
+}
+
+// completeNodes completes the names of nodes whose agents have told of GPUs.
+func completeNodes(o *kube.Options) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		c, err := kube.Open(*o)
+		if err != nil || len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		ctx, cancel := context.WithTimeout(cmd.Context(), 2*time.Second)
+		defer cancel()
+		nodes, err := c.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		var out []string
+		for i := range nodes.Items {
+			if nodes.Items[i].Annotations[api.DevicesAnnotation] != "" {
+				out = append(out, nodes.Items[i].Name)
+			}
+		}
+		return out, cobra.ShellCompDirectiveNoFileComp
+	}
+}

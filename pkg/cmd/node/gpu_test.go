@@ -1,0 +1,65 @@
+package node
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/openpai/paictl/pkg/agent/order"
+	"github.com/openpai/paictl/pkg/scheduler/api"
+)
+
+func nodeWith(name, gpus string) corev1.Node {
+	n := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if gpus != "" {
+		n.Annotations = map[string]string{api.DevicesAnnotation: gpus}
+	}
+	return n
+}
+
+func TestRowsOfGPUs(t *testing.T) {
+	nodes := []corev1.Node{
+		nodeWith("a", `{"devices":[{"index":0,"healthy":true,"model":"A100"},{"index":1,"healthy":false,"model":"A100","reason":"XID 79"}]}`),
+		nodeWith("b", ""), nodeWith("c", `{"devices":[{"index":0,"healthy":true,"ignored":"XID 74"}]}`),
+	}
+	all, err := gpuRows(nodes, nil, false)
+	require.NoError(t, err)
+	assert.Equal(t, []gpuRow{{"a", 0, "A100", "ok", ""}, {"a", 1, "A100", "sick", "XID 79"}, {"c", 0, "", "ignored", "XID 74"}}, all)
+	sick, err := gpuRows(nodes, []string{"a"}, true)
+	require.NoError(t, err)
+	assert.Equal(t, all[1:2], sick)
+	_, err = gpuRows([]corev1.Node{nodeWith("a", "{")}, nil, false)
+	require.ErrorContains(t, err, "annotation paictl.openpai.org/gpus of node a")
+}
+
+func TestAnAnswerIsAwaited(t *testing.T) {
+	n := nodeWith("a", "{}")
+	client := fake.NewClientset(&n)
+	opts := &GPUOrderOptions{Node: "a", Timeout: time.Hour}
+	o := order.Order{ID: "1", GPU: 3, Action: order.Reset, At: time.Now()}
+	require.NoError(t, order.Give(t.Context(), client, "a", o))
+	read := func() *corev1.Node {
+		n, err := client.CoreV1().Nodes().Get(t.Context(), "a", metav1.GetOptions{})
+		require.NoError(t, err)
+		return n
+	}
+	require.NoError(t, order.Tell(t.Context(), client, read(), []order.Answer{{ID: "0"}, {ID: "1", Done: true, Message: "it was reset"}}))
+	a, err := awaitAnswer(t.Context(), client, opts, o)
+	require.NoError(t, err)
+	assert.Equal(t, "it was reset", a.Message)
+
+	other := o
+	other.ID = "2"
+	require.NoError(t, order.Give(t.Context(), client, "a", other))
+	require.NoError(t, order.Tell(t.Context(), client, read(), nil))
+	_, err = awaitAnswer(t.Context(), client, opts, o)
+	require.ErrorContains(t, err, "another order for the GPU has taken the place")
+	opts.Timeout = time.Millisecond
+	_, err = awaitAnswer(t.Context(), client, opts, other)
+	require.ErrorContains(t, err, "the agent of a hasn't answered for 1ms")
+}

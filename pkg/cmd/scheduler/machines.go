@@ -1,0 +1,144 @@
+package scheduler
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/openpai/paictl/pkg/scheduler/api"
+	"github.com/openpai/paictl/pkg/scheduler/cell"
+	"github.com/openpai/paictl/pkg/scheduler/claim"
+)
+
+// machineFinding says how a machine differs from its cells.
+type machineFinding struct {
+	Node    string `json:"node"`
+	Message string `json:"message"`
+	Remedy  string `json:"remedy"`
+}
+
+// told are the machines as the cluster knows them.
+type told struct {
+	nodes map[string]*corev1.Node
+	// numa has by machine and GPU the NUMA node that it hangs on.
+	numa map[string]map[int32]int64
+}
+
+// readMachines asks the cluster. Clusters before 1.34 have no ResourceSlices of this version; then no one tells what hangs where.
+func readMachines(ctx context.Context, client kubernetes.Interface) (*told, error) {
+	out := &told{nodes: map[string]*corev1.Node{}, numa: map[string]map[int32]int64{}}
+	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list the nodes: %w", err)
+	}
+	for i := range nodes.Items {
+		out.nodes[nodes.Items[i].Name] = &nodes.Items[i]
+	}
+	list, err := client.ResourceV1().ResourceSlices().List(ctx, metav1.ListOptions{FieldSelector: resourceapi.ResourceSliceSelectorDriver + "=" + claim.Driver})
+	if apierrors.IsNotFound(err) {
+		return out, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list the GPUs that agents publish: %w", err)
+	}
+	for i := range list.Items {
+		s := &list.Items[i].Spec
+		if s.NodeName == nil || s.Driver != claim.Driver {
+			continue
+		}
+		for _, d := range s.Devices {
+			index, numa := d.Attributes["index"].IntValue, d.Attributes["numaNode"].IntValue
+			if index == nil || numa == nil {
+				continue
+			}
+			if out.numa[*s.NodeName] == nil {
+				out.numa[*s.NodeName] = map[int32]int64{}
+			}
+			out.numa[*s.NodeName][int32(*index)] = *numa
+		}
+	}
+	return out, nil
+}
+
+// compareMachines says how the machines differ from the cells of a valid configuration, by machine. silent are those whose agents have told nothing.
+func compareMachines(c cell.Config, t *told) (findings []machineFinding, silent []string, err error) {
+	s, err := cell.New(c)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, name := range s.Nodes() {
+		devices := s.Devices(name)
+		if len(devices) == 0 {
+			continue
+		}
+		n := t.nodes[name]
+		if n == nil {
+			findings = append(findings, machineFinding{name, "the cluster has no such node", "paictl cluster up brings it in; or take it out of the configuration"})
+			continue
+		}
+		if n.Annotations[api.DevicesAnnotation] == "" {
+			silent = append(silent, name)
+			continue
+		}
+		r := api.CompareNode(name, devices, n.Annotations[api.DevicesAnnotation])
+		if text := r.Difference(); text != "" {
+			findings = append(findings, machineFinding{name, text, "repair the machine, or change its SKU in layout.yaml (its cells where you write them) to what it has"})
+		}
+		cells := s.Cells(name)
+		for _, level := range slices.Sorted(maps.Keys(cells)) {
+			findings = append(findings, spread(name, level, cells[level], t.numa[name])...)
+		}
+	}
+	for name, n := range t.nodes {
+		if n.Annotations[api.DevicesAnnotation] == "" || s.Devices(name) != nil {
+			continue
+		}
+		if r := api.CompareNode(name, nil, n.Annotations[api.DevicesAnnotation]); len(r.Unexpected) > 0 {
+			findings = append(findings, machineFinding{name, fmt.Sprintf("its GPUs %v are in no cell: no job gets them", r.Unexpected),
+				"add the machine to the cells; paictl makes them from layout.yaml where services-configuration.yaml has none"})
+		}
+	}
+	slices.SortStableFunc(findings, func(a, b machineFinding) int { return cmp.Compare(a.Node, b.Node) })
+	return findings, silent, nil
+}
+
+// spread finds cells whose GPUs hang on several NUMA nodes, where others of the machine are free of that: whoever asks for such a cell wants its GPUs close to
+// each other.
+func spread(node, level string, cells [][]int32, numa map[int32]int64) (out []machineFinding) {
+	sockets := map[int64]int{}
+	for _, at := range numa {
+		sockets[at]++
+	}
+	for _, devices := range cells {
+		on := map[int64]bool{}
+		for _, d := range devices {
+			at, known := numa[d]
+			if !known {
+				return nil
+			}
+			on[at] = true
+		}
+		most := 0
+		for _, n := range sockets {
+			most = max(most, n)
+		}
+		if len(on) > 1 && len(devices) <= most {
+			names := make([]string, 0, len(on))
+			for _, at := range slices.Sorted(maps.Keys(on)) {
+				names = append(names, fmt.Sprint(at))
+			}
+			out = append(out, machineFinding{node, fmt.Sprintf("a cell %s has GPUs %v, which hang on the NUMA nodes %s", level, devices, strings.Join(names, " and ")),
+				"order cellChildren of the machine by the NUMA nodes of its GPUs (nvidia-smi topo -m)"})
+		}
+	}
+	return out
+}
