@@ -118,7 +118,7 @@ var elsewhere = map[string][]string{
 
 func TestObjectsLieInTheNamespaceOfThePlatform(t *testing.T) {
 	clusterScoped := []string{"Namespace", "PriorityClass", "ClusterRole", "ClusterRoleBinding", "StorageClass", "PersistentVolume", "CustomResourceDefinition",
-		"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
+		"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "DeviceClass"}
 	eachRendering(t, func(t *testing.T, c *chart.Chart, all []unstructured.Unstructured) {
 		seen := map[string]bool{}
 		for _, o := range all {
