@@ -45,10 +45,10 @@ func ReadMachine(file, node string) (Machine, error) {
 		return Machine{}, nil
 	case m.Model == "":
 		return Machine{}, fmt.Errorf("%s: the GPUs of %s have no model", file, node)
-	case m.Parts < 0 || m.Count*max(m.Parts, 1) > mostGPUs:
-		return Machine{}, fmt.Errorf("%s: the GPUs of %s have %d parts each; a machine can have %d in all", file, node, m.Parts, mostGPUs)
 	case m.Count < 1 || m.Count > mostGPUs:
 		return Machine{}, fmt.Errorf("%s: %s has %d GPUs; it can have 1 to %d", file, node, m.Count, mostGPUs)
+	case m.Parts < 0 || m.Count*max(m.Parts, 1) > mostGPUs:
+		return Machine{}, fmt.Errorf("%s: the GPUs of %s have %d parts each; a machine can have %d in all", file, node, m.Parts, mostGPUs)
 	}
 	return m, nil
 }
