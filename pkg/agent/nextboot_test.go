@@ -86,10 +86,10 @@ func TestTheNodeSaysWhatItsNextStartBrings(t *testing.T) {
 		return nil
 	}
 	assert.Nil(t, condition(), "simulated GPUs need no module")
-	m.folders.root = t.TempDir()
+	m.root = t.TempDir()
 	m.restart(8)
 	assert.Nil(t, condition(), "no kernel is found")
-	touch(t, m.folders.root, "boot", "vmlinuz-6.1.0-28-amd64")
+	touch(t, m.root, "boot", "vmlinuz-6.1.0-28-amd64")
 	c := condition()
 	require.NotNil(t, c)
 	assert.Equal(t, corev1.ConditionTrue, c.Status)
@@ -99,11 +99,11 @@ func TestTheNodeSaysWhatItsNextStartBrings(t *testing.T) {
 # TYPE pai_gpu_driver_next_boot gauge
 pai_gpu_driver_next_boot{kernel="6.1.0-28-amd64"} 0
 `), "pai_gpu_driver_next_boot"))
-	touch(t, m.folders.root, "lib/modules/6.1.0-28-amd64/updates/dkms/nvidia.ko")
+	touch(t, m.root, "lib/modules/6.1.0-28-amd64/updates/dkms/nvidia.ko")
 	assert.Equal(t, corev1.ConditionFalse, condition().Status)
 	before := len(client.Actions())
 	condition()
-	assert.Equal(t, before+3, len(client.Actions()), "the annotation, and two looks: nothing has changed")
+	assert.Len(t, client.Actions(), before+3, "the annotation, and two looks: nothing has changed")
 }
 
 func touch(t *testing.T, elements ...string) {

@@ -98,7 +98,7 @@ func partialNodes(l layout.Layout, sku string) (out []cell.Physical) {
 
 // hasCells reports whether jobs may run on a machine, whatever it has.
 func hasCells(m layout.Machine) bool {
-	return m.Hostname != "" && !(m.HasRole(layout.RoleMaster) && len(m.Roles) == 1)
+	return m.Hostname != "" && (!m.HasRole(layout.RoleMaster) || len(m.Roles) != 1)
 }
 
 // leavesOf is what a machine of a SKU is divided into: its GPUs, or its processors, as many as every one of
