@@ -13,7 +13,7 @@ const AgentService = "agent"
 // keyGPUs are the GPUs of machines. It lies under global, where sections of services can't change it.
 const keyGPUs = "gpus"
 
-// configureAgent gives the agent the machines whose GPUs it knows to hand out: NVIDIA's, and simulated ones. Unless its section says otherwise
+// configureAgent gives the agent the machines whose GPUs it knows to hand out: NVIDIA's, AMD's, and simulated ones. Unless its section says otherwise
 // it is on where there are any; on a Kubernetes that was there someone else may hand out real ones already.
 func (b *builder) configureAgent() {
 	s := b.services[AgentService]
@@ -23,7 +23,11 @@ func (b *builder) configureAgent() {
 	gpus, simulated := map[string]any{}, false
 	for _, m := range machinesOf(b.cfg, s.Placement) {
 		if gpu := servedGPU(b.cfg.Layout, m); gpu != nil {
-			gpus[m.Hostname] = map[string]any{"model": gpu.Type, "count": int64(gpu.Count), "simulated": gpu.Simulated}
+			of := map[string]any{"model": gpu.Type, "count": int64(gpu.Count), "simulated": gpu.Simulated}
+			if gpu.AMD() {
+				of["vendor"] = "amd" // what pkg/agent/gpu calls AMD; without one it is NVIDIA
+			}
+			gpus[m.Hostname] = of
 			simulated = simulated || gpu.Simulated
 		}
 	}
@@ -34,7 +38,7 @@ func (b *builder) configureAgent() {
 		return
 	}
 	if len(gpus) == 0 {
-		b.fail(at(AgentService, keyEnabled), "services/agent", "no machine has GPUs that the agent knows to hand out: NVIDIA's, or simulated ones",
+		b.fail(at(AgentService, keyEnabled), "services/agent", "no machine has GPUs that the agent knows to hand out: NVIDIA's, AMD's, or simulated ones",
 			"set enabled: false")
 		return
 	}
@@ -52,7 +56,7 @@ func (b *builder) configureAgent() {
 
 // servedGPU returns the GPUs of a machine that the agent knows to hand out, or nil.
 func servedGPU(l layout.Layout, m layout.Machine) *layout.GPU {
-	if gpu := l.MachineSKU[m.SKU].GPU; gpu != nil && gpu.Count > 0 && (gpu.Simulated || gpu.NVIDIA()) {
+	if gpu := l.MachineSKU[m.SKU].GPU; gpu != nil && gpu.Count > 0 && (gpu.Simulated || gpu.NVIDIA() || gpu.AMD()) {
 		return gpu
 	}
 	return nil
