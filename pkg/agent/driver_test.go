@@ -362,7 +362,7 @@ func TestContainersWithRealGPUsGetWhatTheToolkitSays(t *testing.T) {
 	}
 	say("550")
 	tk := &toolkit.Toolkit{Program: ctk, Root: "/host/root", Hook: "/hook"}
-	d, err := newDriver(t.Context(), "n1", watched, tk, m.folders, slog.New(slog.DiscardHandler), func(err error) { t.Error(err) })
+	d, err := newDriver(t.Context(), "n1", watched, nvidia{toolkit: tk}, m.folders, slog.New(slog.DiscardHandler), func(err error) { t.Error(err) })
 	require.NoError(t, err)
 	m.Driver = d
 	ids, err := m.prepare(claimOf("a", "gpu-0"))
