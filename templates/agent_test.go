@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -66,6 +67,36 @@ func TestAnAgentWritesHowTheGPUsOfItsOwnMachineDoAndNothingElse(t *testing.T) {
 	}), "the rules take no effect")
 
 	ctx := t.Context()
+	labels := func(all string) string { return `{"metadata":{"labels":{` + all + `}}}` }
+	for _, mine := range []string{
+		`"nvidia.com/gpu.present":"true","nvidia.com/gpu.product":"A100","nvidia.com/gpu.count":"8","nvidia.com/gpu.memory":"81920","nvidia.com/gpu.family":"ampere"`,
+		`"nvidia.com/gpu.compute.major":"8","nvidia.com/gpu.compute.minor":"0","nvidia.com/gpu.machine":"X","nvidia.com/mig.capable":"true"`,
+		`"nvidia.com/cuda.driver-version.full":"550.54.15","nvidia.com/cuda.driver-version.revision":"15","nvidia.com/cuda.driver.rev":"15","nvidia.com/cuda.runtime-version.major":"12"`,
+		`"amd.com/gpu.vram":"192G","beta.amd.com/gpu.vram.192G":"8","amd.com/gpu.product-name":"AMD_Instinct_MI300X","amd.com/gpu.driver-version":"6.8.5"`,
+		`"paictl.openpai.org/gpu-simulated":"true","nvidia.com/gpu.count":"7"`,
+		`"paictl.openpai.org/gpu-simulated":null,"nvidia.com/gpu.count":null`,
+	} {
+		require.NoError(t, patch(ctx, "gpu-1", labels(mine)), mine)
+	}
+	for _, hostile := range []string{
+		`"node-role.kubernetes.io/control-plane":""`, `"kubernetes.io/hostname":"gpu-2"`, `"a":"c"`, `"a":null`, `"new":""`, `"topology.kubernetes.io/zone":"x"`,
+		`"node-restriction.kubernetes.io/x":"y"`, `"paictl.openpai.org/gpu":"x"`, `"paictl.openpai.org/gpu-simulated.more":"x"`, `"paictl.openpai.org/role":"x"`,
+		`"nvidia.com/gpu.deploy.driver":"true"`, `"nvidia.com/gpu.workload.config":"vm-passthrough"`, `"nvidia.com/mig.config":"all-1g.5gb"`, `"nvidia.com/gpu.countx":"1"`,
+		`"xnvidia.com/gpu.count":"1"`, `"nvidiaxcom/gpu.count":"1"`, `"feature.node.kubernetes.io/pci-10de.present":"true"`, `"amd.com/gpu.other":"1"`, `"gamma.amd.com/gpu.vram":"1"`,
+		`"nvidia.com/gpu.count":"8","node-role.kubernetes.io/master":""`, // one among those that are allowed
+	} {
+		require.ErrorContains(t, patch(ctx, "gpu-1", labels(hostile)), "labels of a Node that say which GPUs it has, and nothing else", hostile)
+		require.Error(t, patch(ctx, "gpu-1", labels(hostile), "status"), hostile)
+	}
+	require.ErrorContains(t, patch(ctx, "gpu-2", labels(`"nvidia.com/gpu.count":"8"`)), "its own machine only")
+	applied := func(node, key string) error {
+		_, err := client.CoreV1().Nodes().Apply(ctx, applycorev1.Node(node).WithLabels(map[string]string{key: "1"}), metav1.ApplyOptions{FieldManager: "pai-agent-labels"})
+		return err
+	}
+	require.NoError(t, applied("gpu-1", "nvidia.com/gpu.count"), "as the agent writes it")
+	require.ErrorContains(t, applied("gpu-1", "node-role.kubernetes.io/worker"), "and nothing else")
+	require.Error(t, applied("gpu-3", "nvidia.com/gpu.count"), "it may make no Node")
+
 	const sick = `{"status":{"conditions":[{"type":"GPUsUnhealthy","status":"True","reason":"Unhealthy","message":"GPU 3: XID 79"}]}}`
 	require.NoError(t, patch(ctx, "gpu-1", `{"metadata":{"annotations":{"paictl.openpai.org/gpus":"{}"}}}`))
 	require.NoError(t, patch(ctx, "gpu-1", `{"metadata":{"annotations":{"paictl.openpai.org/gpus":"{\"devices\":[]}"}}}`))

@@ -23,10 +23,8 @@ import (
 	"tags.cncf.io/container-device-interface/pkg/cdi"
 	specs "tags.cncf.io/container-device-interface/specs-go"
 
-	"github.com/openpai/paictl/pkg/agent/gpu"
 	"github.com/openpai/paictl/pkg/agent/notice"
 	"github.com/openpai/paictl/pkg/agent/order"
-	"github.com/openpai/paictl/pkg/agent/toolkit"
 	"github.com/openpai/paictl/pkg/scheduler/claim"
 )
 
@@ -41,8 +39,8 @@ type Driver struct {
 	records *records
 	// processes say which pods still run.
 	processes *processes
-	// toolkit says what containers with real GPUs need.
-	toolkit *toolkit.Toolkit
+	// vendor says what containers with real GPUs need.
+	vendor vendor
 	// specs writes files for the container runtime, in the folder cdi. writing guards them: there is none for a claim that has ended.
 	specs   *cdi.Cache
 	cdi     string
@@ -52,8 +50,6 @@ type Driver struct {
 	// noticing guards the files there: the latest is written last, and none for a claim that has ended.
 	noticing sync.Mutex
 	next     *nextBoot
-	// probe looks at the GPUs; nil where none are real.
-	probe *gpu.Probe
 	// answered is the last order that was carried out.
 	answered order.Answer
 	log      *slog.Logger
@@ -67,14 +63,14 @@ var _ kubeletplugin.DRAPlugin = (*Driver)(nil)
 type folders struct {
 	// records outlive the machine's next start, cdi and notices don't; cgroups are the machine's control groups.
 	records, cdi, notices, cgroups string
-	// root is where the machine's files are, "" where its GPUs are simulated.
+	// root is where the machine's files are, "" where its GPUs aren't real ones of NVIDIA.
 	root string
 }
 
 // newDriver returns the driver of a node, and writes again for the container runtime what it has handed out: its files are gone
 // after a start of the machine.
-func newDriver(ctx context.Context, node string, gpus *monitor, tk *toolkit.Toolkit, f folders, log *slog.Logger, fatal func(error)) (*Driver, error) {
-	d := &Driver{node: node, gpus: gpus, toolkit: tk, cdi: f.cdi, notices: f.notices, processes: &processes{f.cgroups}, next: &nextBoot{root: f.root}, log: log, fatal: fatal}
+func newDriver(ctx context.Context, node string, gpus *monitor, v vendor, f folders, log *slog.Logger, fatal func(error)) (*Driver, error) {
+	d := &Driver{node: node, gpus: gpus, vendor: v, cdi: f.cdi, notices: f.notices, processes: &processes{f.cgroups}, next: &nextBoot{root: f.root}, log: log, fatal: fatal}
 	var err error
 	if d.records, err = openRecords(f.records); err != nil {
 		return nil, err
@@ -336,6 +332,7 @@ func (d *Driver) writeSpec(ctx context.Context, r *record) error {
 	spec := &specs.Spec{Kind: kind}
 	var hardware []*device // those that aren't simulated
 	cards := map[int32]bool{}
+	var more []specs.Device // further parts of GPUs
 	for _, a := range r.Devices {
 		g, ok := d.gpus.device(a.Device)
 		switch {
@@ -348,7 +345,7 @@ func (d *Driver) writeSpec(ctx context.Context, r *record) error {
 		if cards[g.card] {
 			// Another part of a GPU that it has. A device without any edit isn't one for the container runtime.
 			one.ContainerEdits.Env = []string{fmt.Sprintf("PAICTL_GPU_%d_PART=%d", g.card, g.Index)}
-			spec.Devices = append(spec.Devices, one)
+			more = append(more, one)
 			continue
 		}
 		cards[g.card] = true
@@ -368,10 +365,13 @@ func (d *Driver) writeSpec(ctx context.Context, r *record) error {
 		if len(hardware) < len(cards) {
 			return errors.New("it was given both real and simulated GPUs") // a machine has one kind
 		}
-		if err := d.equip(ctx, r.UID, spec, hardware); err != nil {
+		all, _ := d.gpus.cards()
+		driver, _ := d.gpus.versions()
+		if err := d.vendor.equip(ctx, spec, hardware, all, driver); err != nil {
 			return err
 		}
 	}
+	spec.Devices = append(spec.Devices, more...)
 	if err := d.notify(r); err != nil {
 		return err
 	}
@@ -389,35 +389,6 @@ func (d *Driver) writeSpec(ctx context.Context, r *record) error {
 		return nil // it has ended meanwhile
 	}
 	return d.specs.WriteSpec(spec, specName(r.UID))
-}
-
-// equip adds what containers need for the real GPUs of a claim.
-func (d *Driver) equip(ctx context.Context, uid types.UID, spec *specs.Spec, gpus []*device) error {
-	var there []string
-	all, _ := d.gpus.cards()
-	for _, g := range all {
-		if !g.Lost && !g.missing {
-			there = append(there, g.UUID)
-		}
-	}
-	driver, _ := d.gpus.versions()
-	edits, err := d.toolkit.Edits(ctx, driver, there)
-	if err != nil {
-		return err
-	}
-	for _, g := range gpus {
-		one, ok := edits.Devices[g.UUID]
-		if !ok {
-			return fmt.Errorf("NVIDIA's container toolkit knows no %s (%s): a GPU that is split (MIG) can't be handed out", claim.DeviceName(g.Index), g.UUID)
-		}
-		for i := range spec.Devices {
-			if spec.Devices[i].Name == specDevice(uid, claim.DeviceName(g.Index)) {
-				spec.Devices[i].ContainerEdits = one
-			}
-		}
-	}
-	spec.ContainerEdits = edits.Common
-	return nil
 }
 
 // perSlice is how many devices an object of the API server can have: 128, and 64 once one has taints.

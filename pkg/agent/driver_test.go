@@ -50,7 +50,7 @@ func (m *machine) restart(gpus int) {
 func (m *machine) open(gpus int) (*Driver, error) {
 	watched := newMonitor(m.t)
 	watched.see(reportOf(gpus))
-	return newDriver(m.t.Context(), "n1", watched, nil, m.folders, slog.New(slog.DiscardHandler), func(err error) { m.t.Error(err) })
+	return newDriver(m.t.Context(), "n1", watched, simulated{vendor: nvidia{}}, m.folders, slog.New(slog.DiscardHandler), func(err error) { m.t.Error(err) })
 }
 
 // reportOf is of a machine with some GPUs that work.
@@ -368,7 +368,7 @@ func TestContainersWithRealGPUsGetWhatTheToolkitSays(t *testing.T) {
 	}
 	say("550")
 	tk := &toolkit.Toolkit{Program: ctk, Root: "/host/root", Hook: "/hook"}
-	d, err := newDriver(t.Context(), "n1", watched, tk, m.folders, slog.New(slog.DiscardHandler), func(err error) { t.Error(err) })
+	d, err := newDriver(t.Context(), "n1", watched, nvidia{toolkit: tk}, m.folders, slog.New(slog.DiscardHandler), func(err error) { t.Error(err) })
 	require.NoError(t, err)
 	m.Driver = d
 	ids, err := m.prepare(claimOf("a", "gpu-0"))

@@ -140,7 +140,7 @@ func (m *monitor) see(r *gpu.Report) {
 			was.Lost = true
 			g = was
 		}
-		for _, name := range []string{gpu.DoubleBitVolatile, gpu.RowRemapFailed} {
+		for _, name := range []string{gpu.DoubleBitVolatile, gpu.RowRemapFailed, gpu.OtherUncorrectable} {
 			// What couldn't be read this time is as before.
 			if was, ok := s.gpu.Values[name]; ok && g.Values != nil {
 				if _, read := g.Values[name]; !read {
@@ -349,10 +349,14 @@ func (m *monitor) sickness(s *slot) (string, time.Time) {
 		return s.reason, s.since
 	case s.gpu.Lost:
 		return "it is lost: it doesn't answer; restart the machine", since
+	case s.gpu.Unusable != "":
+		return s.gpu.Unusable, since
 	case v[gpu.DoubleBitVolatile] > 0:
 		return "its memory has errors that can't be corrected; reset it, or restart the machine", since
 	case v[gpu.RowRemapFailed] > 0:
 		return "it can't replace damaged memory any more; exchange it", since
+	case v[gpu.OtherUncorrectable] > 0:
+		return "it had errors that can't be corrected (RAS); reset it, or restart the machine", since
 	}
 	return "", time.Time{}
 }

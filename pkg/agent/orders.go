@@ -145,21 +145,11 @@ func (d *Driver) reset(ctx context.Context, g *device) (string, error) {
 		return "", err
 	}
 	defer d.records.release(names...)
-	if g.Simulated {
-		d.gpus.wasReset(g.Index)
-		return "the simulated GPU has forgotten what was wrong with it", nil
-	}
 	ctx, cancel := context.WithTimeout(ctx, resetting)
 	defer cancel()
-	// The program that looks at GPUs has them open.
-	resume, err := d.probe.Hold(ctx)
-	if err != nil {
-		return "", err
+	said, err := d.vendor.reset(ctx, g)
+	if err == nil {
+		d.gpus.wasReset(g.Index)
 	}
-	defer resume()
-	if err := d.toolkit.Reset(ctx, g.Bus); err != nil {
-		return "", err
-	}
-	d.gpus.wasReset(g.Index)
-	return "it was reset", nil
+	return said, err
 }

@@ -25,6 +25,7 @@ import (
 	"k8s.io/dynamic-resource-allocation/kubeletplugin"
 	"k8s.io/klog/v2"
 
+	"github.com/openpai/paictl/pkg/agent/amdgpu"
 	"github.com/openpai/paictl/pkg/agent/gpu"
 	"github.com/openpai/paictl/pkg/agent/toolkit"
 	"github.com/openpai/paictl/pkg/scheduler/claim"
@@ -66,8 +67,11 @@ func parse(args []string, out io.Writer) (*options, error) {
 	return o, nil
 }
 
-// Run is the program pai-agent with its arguments; it logs to out until ctx ends.
+// Run is the program pai-agent with its arguments; it logs to out until ctx ends. As pai-agent amdgpu it is what the agent runs to look at AMD's GPUs.
 func Run(ctx context.Context, args []string, out io.Writer) error {
+	if len(args) > 0 && args[0] == amdgpu.Command {
+		return amdgpu.Run(ctx, args[1:], out)
+	}
 	o, err := parse(args, out)
 	if errors.Is(err, flag.ErrHelp) {
 		return nil
@@ -106,16 +110,26 @@ func run(ctx context.Context, o *options, client kubernetes.Interface, l net.Lis
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	folder := filepath.Join(o.kubelet, "plugins", claim.Driver)
-	gpus, probe, err := o.look(ctx, folder, log)
+	machine, err := gpu.ReadMachine(o.machines, o.node)
 	if err != nil {
 		return err
 	}
 	hook := filepath.Join(folder, "nvidia-cdi-hook")
-	if err := toolkit.InstallHook(o.hook, hook); err != nil {
+	v, err := o.vendor(machine, filepath.Join(folder, gpu.FaultsFile), hook)
+	if err != nil {
+		return err
+	}
+	gpus, err := look(ctx, machine, v, folder, log)
+	if err != nil {
+		return err
+	}
+	root := gpus.realRoot(o.root)
+	if machine.Vendor == gpu.AMD {
+		root = "" // its driver is the kernel's
+	} else if err := toolkit.InstallHook(o.hook, hook); err != nil {
 		return fmt.Errorf("put %s where the container runtime finds it: %w", o.hook, err)
 	}
-	tk := &toolkit.Toolkit{Program: o.toolkit, Root: o.root, Hook: hook}
-	d, err := newDriver(ctx, o.node, gpus, tk, folders{records: filepath.Join(folder, "claims"), cdi: o.cdi, notices: o.notices, cgroups: o.cgroups, root: gpus.realRoot(o.root)}, log, cancel)
+	d, err := newDriver(ctx, o.node, gpus, v, folders{records: filepath.Join(folder, "claims"), cdi: o.cdi, notices: o.notices, cgroups: o.cgroups, root: root}, log, cancel)
 	if err != nil {
 		return err
 	}
@@ -131,7 +145,6 @@ func run(ctx context.Context, o *options, client kubernetes.Interface, l net.Lis
 	}
 	go d.tellContainers(ctx)
 	go d.followDriver(ctx)
-	d.probe = probe
 	go d.obey(ctx, client)
 	go d.tell(ctx, client, func(ctx context.Context) error { return helper.PublishResources(ctx, d.resources()) })
 	known, _ := gpus.cards()
@@ -161,30 +174,23 @@ const (
 )
 
 // look begins to look at the GPUs of the machine, and returns once they are known.
-func (o *options) look(ctx context.Context, folder string, log *slog.Logger) (*monitor, *gpu.Probe, error) {
-	machine, err := gpu.ReadMachine(o.machines, o.node)
-	if err != nil {
-		return nil, nil, err
-	}
+func look(ctx context.Context, machine gpu.Machine, v vendor, folder string, log *slog.Logger) (*monitor, error) {
 	if err := os.MkdirAll(folder, 0o750); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	m, err := openMonitor(filepath.Join(folder, "gpus.json"), bootID("/proc"), log, time.Now)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	m.forPods, m.parts = machine.ForPods, int32(machine.Parts)
 	if machine.Count == 0 {
 		m.see(&gpu.Report{})
-		return m, nil, nil
+		return m, nil
 	}
-	probe := &gpu.Probe{Path: o.probe, Silence: silence, Pause: again, Args: []string{"--root", o.root}}
-	if machine.Simulated {
-		probe.Args = []string{"--simulated", o.machines, "--node", o.node, "--faults", filepath.Join(folder, gpu.FaultsFile)}
-	} else {
+	if !machine.Simulated {
 		m.wanted = machine.Count
 	}
-	go probe.Watch(ctx, m.see, m.unseen)
+	go v.watch(ctx, m.see, m.unseen)
 	ticker := time.NewTicker(time.Second)
 	go func() {
 		defer ticker.Stop()
@@ -197,7 +203,7 @@ func (o *options) look(ctx context.Context, folder string, log *slog.Logger) (*m
 			}
 		}
 	}()
-	return m, probe, m.first(ctx, firstLook)
+	return m, m.first(ctx, firstLook)
 }
 
 // answers says that the agent runs, whether the kubelet has accepted it, and how the GPUs do.

@@ -26,6 +26,7 @@ import (
 	dra "k8s.io/kubelet/pkg/apis/dra/v1"
 	registration "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 
+	"github.com/openpai/paictl/pkg/agent/amdgpu"
 	"github.com/openpai/paictl/pkg/agent/gpu"
 	"github.com/openpai/paictl/pkg/agent/notice"
 	"github.com/openpai/paictl/pkg/kube/kubetest"
@@ -33,7 +34,16 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/claim"
 )
 
-func TestMain(m *testing.M) { os.Exit(kubetest.Wrap(m).Run()) }
+// The agent runs itself to look at AMD's GPUs.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == amdgpu.Command {
+		if Run(context.Background(), os.Args[1:], os.Stdout) != nil {
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(kubetest.Wrap(m).Run())
+}
 
 // dial connects to a socket as the kubelet does, once it is there.
 func dial(t *testing.T, socket string) *grpc.ClientConn {
@@ -182,7 +192,7 @@ func TestTheAgentServesTheKubelet(t *testing.T) {
 		}
 		assert.True(t, told.Devices[1].Healthy)
 		return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
-			return c.Type == ConditionGPUs && c.Status == corev1.ConditionTrue && strings.HasPrefix(c.Message, "GPU 2: XID 79: it has fallen off the bus")
+			return node.Labels[SimulatedLabel] == "true" && node.Labels["nvidia.com/gpu.count"] == "4" && c.Type == ConditionGPUs && c.Status == corev1.ConditionTrue && strings.HasPrefix(c.Message, "GPU 2: XID 79: it has fallen off the bus")
 		})
 	}, 30*time.Second, 50*time.Millisecond)
 	told, ok, err := notice.Read(filepath.Join(o.notices, b.GetUid()))

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -237,9 +238,10 @@ func (d *Driver) tell(ctx context.Context, client kubernetes.Interface, publish 
 	for ctx.Err() == nil {
 		gpus, changed := d.gpus.devices()
 		var err error
-		if now := summary(gpus); at.IsZero() || now != said || time.Since(at) >= tellEvery {
+		labels, _ := d.labels()
+		if now := summary(gpus) + fmt.Sprint(labels); at.IsZero() || now != said || time.Since(at) >= tellEvery {
 			if err = publish(ctx); err == nil {
-				err = d.tellNode(ctx, client)
+				err = errors.Join(d.tellNode(ctx, client), d.label(ctx, client))
 			}
 			if said, at = now, time.Now(); err != nil {
 				at = time.Time{}

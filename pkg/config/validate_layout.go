@@ -200,7 +200,7 @@ func (k *checker) checkGPUVendors() {
 
 func gpuVendor(model string) string {
 	switch m := strings.ToLower(model); {
-	case strings.HasPrefix(m, "amd"), strings.Contains(m, "instinct"), strings.HasPrefix(m, "pci-1002"):
+	case (&layout.GPU{Type: model}).AMD(), strings.Contains(m, "instinct"):
 		return "AMD"
 	case strings.HasPrefix(m, "pci-1da3"), strings.Contains(m, "gaudi"):
 		return "Habana"

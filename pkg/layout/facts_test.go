@@ -236,6 +236,23 @@ func TestAMDGPUsAreToldFromScreens(t *testing.T) {
 	m.pci("0000:01:00.0", "0x1002", "0x74a1", "0x120000")
 	m.pci("0000:02:00.0", "0x1002", "0x1234", "0x030000")
 	assert.Equal(t, &GPU{Type: "AMD-Instinct-MI300X", Count: 1}, m.facts().GPU())
+
+	workstation := newFakeMachine(t)
+	workstation.pci("0000:03:00.0", "0x1002", "0x7448", "0x030000") // a card that can do both
+	workstation.pci("0000:2a:00.0", "0x1002", "0x164e", "0x030000") // the CPU's own screen
+	f := workstation.facts()
+	assert.Equal(t, &GPU{Type: "AMD-Radeon-Pro-W7900", Count: 1}, f.GPU())
+	assert.Equal(t, "1x-radeon-pro-w7900", skuName(f))
+}
+
+func TestAModelTellsTheVendor(t *testing.T) {
+	for model, want := range map[string][2]bool{ // NVIDIA, AMD
+		"A100": {true, false}, "NVIDIA-H100": {true, false}, "AMD-Instinct-MI300X": {false, true}, "Radeon-Pro-W7900": {false, true}, "instinct-mi250": {false, true},
+		"pci-1002-75a9": {false, true}, "Gaudi2": {false, false}, "pci-1da3-1020": {false, false},
+	} {
+		g := &GPU{Type: model}
+		assert.Equal(t, want, [2]bool{g.NVIDIA(), g.AMD()}, model)
+	}
 }
 
 func TestSudoRightsAreToldApart(t *testing.T) {

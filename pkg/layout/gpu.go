@@ -15,7 +15,8 @@ const (
 )
 
 // pciModels names common data-centre GPUs by their PCI device id, for machines whose
-// driver is not installed yet. Source: the public PCI ID repository.
+// driver is not installed yet, and AMD's, whose driver tells no names. Source: the public PCI ID repository, and for AMD's beside it
+// the list amdgpu.ids of libdrm. 740c is an MI250 as well as an MI250X, and 744c all of RX 7900.
 func pciModels() map[string]string {
 	return map[string]string{
 		"10de:102d": "Tesla-K80",
@@ -43,21 +44,64 @@ func pciModels() map[string]string {
 		"10de:2331": "NVIDIA-H100-PCIe",
 		"10de:2335": "NVIDIA-H200",
 		"1002:738c": "AMD-Instinct-MI100",
+		"1002:738e": "AMD-Instinct-MI100",
+		"1002:7408": "AMD-Instinct-MI250X",
 		"1002:740c": "AMD-Instinct-MI250X",
 		"1002:740f": "AMD-Instinct-MI210",
+		"1002:7448": "AMD-Radeon-Pro-W7900",
+		"1002:7449": "AMD-Radeon-Pro-W7800-48GB",
+		"1002:744a": "AMD-Radeon-Pro-W7900-Dual-Slot",
+		"1002:744c": "AMD-Radeon-RX-7900",
+		"1002:745e": "AMD-Radeon-Pro-W7800",
+		"1002:74a0": "AMD-Instinct-MI300A",
 		"1002:74a1": "AMD-Instinct-MI300X",
+		"1002:74a2": "AMD-Instinct-MI308X",
+		"1002:74a5": "AMD-Instinct-MI325X",
+		"1002:74a9": "AMD-Instinct-MI300X-HF",
+		"1002:74b5": "AMD-Instinct-MI300X-VF",
+		"1002:74b6": "AMD-Instinct-MI308X",
+		"1002:74b9": "AMD-Instinct-MI325X-VF",
+		"1002:74bd": "AMD-Instinct-MI300X-HF",
+		"1002:75a0": "AMD-Instinct-MI350X",
+		"1002:75a3": "AMD-Instinct-MI355X",
 	}
 }
 
-// otherVendors begin the models of GPUs that aren't NVIDIA's, in small letters.
-func otherVendors() []string {
-	return []string{"amd", "instinct", "radeon", "pci-" + pciAMD, "pci-" + pciHabana, "gaudi", "habana", "intel", "ascend", "huawei", "enflame"}
+// amdModels begin the models of AMD's GPUs, in small letters, and otherModels those of GPUs that are neither AMD's nor NVIDIA's.
+func amdModels() []string { return []string{"amd", "instinct", "radeon", "pci-" + pciAMD} }
+func otherModels() []string {
+	return []string{"pci-" + pciHabana, "gaudi", "habana", "intel", "ascend", "huawei", "enflame"}
 }
 
 // NVIDIA reports whether the GPUs are NVIDIA's. Operators write models as they like, most of them without the vendor.
-func (g *GPU) NVIDIA() bool {
+func (g *GPU) NVIDIA() bool { return !g.AMD() && !g.begins(otherModels()) }
+
+// AMD reports whether the GPUs are AMD's.
+func (g *GPU) AMD() bool { return g.begins(amdModels()) }
+
+func (g *GPU) begins(models []string) bool {
 	model := strings.ToLower(g.Type)
-	return !slices.ContainsFunc(otherVendors(), func(vendor string) bool { return strings.HasPrefix(model, vendor) })
+	return slices.ContainsFunc(models, func(m string) bool { return strings.HasPrefix(model, m) })
+}
+
+// PCIModel is the model of a GPU by its ids on the PCI bus, such as 1002 and 74a1. One that has no name here is called after them.
+func PCIModel(vendor, device string) string {
+	if model, ok := pciModels()[vendor+":"+device]; ok {
+		return model
+	}
+	return "pci-" + vendor + "-" + device
+}
+
+// AMDGPU reports whether a device of AMD is a GPU for computing, by its id and its class on the PCI bus, such as 74a1 and 0x120000. AMD sells
+// those and screens under one vendor id, so there the class decides: 0x0302 (3D controller), 0x0380, 0x12 (accelerator). Cards that can do both have the
+// class of a screen, 0x0300: they are GPUs where their name is known.
+func AMDGPU(device, class string) bool {
+	switch _, known := pciModels()[pciAMD+":"+device]; {
+	case strings.HasPrefix(class, "0x0300"):
+		return known
+	default:
+		return strings.HasPrefix(class, "0x03") || strings.HasPrefix(class, "0x12")
+	}
 }
 
 // KnownNVIDIA lists the PCI device ids of NVIDIA's GPUs that have a name here.
@@ -121,14 +165,13 @@ func (f *Facts) addGPU(key, value string) {
 	}
 }
 
-// isAccelerator tells a GPU for computing from a screen. AMD sells both under one vendor
-// id, so there the class decides: 0x0302 (3D controller), 0x0380, 0x12 (accelerator).
+// isAccelerator tells a GPU for computing from a screen.
 func isAccelerator(d PCIDevice, class string) bool {
 	switch d.Vendor {
 	case pciNVIDIA, pciHabana:
 		return true
 	case pciAMD:
-		return !strings.HasPrefix(class, "0x0300")
+		return AMDGPU(d.Device, class)
 	}
 	return false
 }
@@ -173,11 +216,7 @@ func (f Facts) GPU() *GPU {
 		}
 	default:
 		for _, d := range f.PCIGPUs {
-			model, ok := pciModels()[d.Vendor+":"+d.Device]
-			if !ok {
-				model = "pci-" + d.Vendor + "-" + d.Device
-			}
-			count[model]++
+			count[PCIModel(d.Vendor, d.Device)]++
 		}
 	}
 	if len(count) == 0 {

@@ -1,10 +1,10 @@
 // Package gpu is what is known of the GPUs of a machine: what they are, how they do, what went wrong.
-// In: NVML, by the program pai-nvml, or a file that says what the machine pretends to have. Out: a report every few seconds.
+// In: a program that looks at them, or a file that says what the machine pretends to have. Out: a report every few seconds.
 package gpu
 
 import "time"
 
-// Report is what was seen of a machine's GPUs at one time. pai-nvml writes each as a line of JSON.
+// Report is what was seen of a machine's GPUs at one time. The program that looks at them writes each as a line of JSON.
 type Report struct {
 	// Driver is the version of the driver, such as 550.54.15, CUDA the newest that it runs, such as 12.4.
 	Driver string `json:"driver,omitempty"`
@@ -34,7 +34,11 @@ type GPU struct {
 	Files []File `json:"files,omitempty"`
 	// Lost: it is there, and answers no more.
 	Lost bool `json:"lost,omitempty"`
-	// Values are its measurements, by the names of NVIDIA's dcgm-exporter and in its units. What a model doesn't measure is missing.
+	// Unusable says why containers can't be given it though it answers, "" if they can.
+	Unusable string `json:"unusable,omitempty"`
+	// Facts are what else its vendor's labels of a Node say: those of NVIDIA by the names below, AMD's by those of its node labeller.
+	Facts map[string]string `json:"facts,omitempty"`
+	// Values are its measurements, by the names of NVIDIA's dcgm-exporter and in its units, also those of AMD's. What a model doesn't measure is missing.
 	Values map[string]float64 `json:"values,omitempty"`
 }
 
@@ -54,7 +58,13 @@ type Event struct {
 	XID int `json:"xid,omitempty"`
 }
 
-// Names of measurements that health is judged by, and of those that pai-nvml reads.
+// Facts of NVIDIA's GPUs.
+const (
+	Compute    = "compute" // CUDA's compute capability, such as 8.0
+	MIGCapable = "mig"     // true or false: whether it can be split
+)
+
+// Names of measurements that health is judged by, and of those that are read.
 const (
 	Temperature        = "DCGM_FI_DEV_GPU_TEMP"                    // °C
 	Power              = "DCGM_FI_DEV_POWER_USAGE"                 // W
@@ -76,6 +86,9 @@ const (
 	RowRemapPending    = "DCGM_FI_DEV_ROW_REMAP_PENDING"           // 1: the next reset replaces some
 	RowRemapFailed     = "DCGM_FI_DEV_ROW_REMAP_FAILURE"           // 1: none are left to replace others
 	PCIeReplays        = "DCGM_FI_DEV_PCIE_REPLAY_COUNTER"         //
+	PCIeGeneration     = "DCGM_FI_DEV_PCIE_LINK_GEN"               // AMD's alone
+	PCIeWidth          = "DCGM_FI_DEV_PCIE_LINK_WIDTH"             // lanes; AMD's alone
+	OtherUncorrectable = "RAS_UNCORRECTABLE"                       // errors of AMD's beside its memory, since the driver was loaded; judged, and no metric
 	NVLinkReplays      = "DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL"
 	NVLinkRecoveries   = "DCGM_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL"
 	NVLinkCRC          = "DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL"

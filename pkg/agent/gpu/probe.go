@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// Probe is the program that tells of a machine's GPUs, pai-nvml. It is one of its own since it hangs where a GPU or its driver does, and not
-// even SIGKILL ends a program that hangs within the driver.
+// Probe is the program that tells of a machine's GPUs: pai-nvml, or pai-agent amdgpu. It is one of its own since it hangs where a GPU or its driver
+// does, and not even SIGKILL ends a program that hangs within the driver.
 type Probe struct {
 	Path string
 	Args []string
@@ -176,9 +176,10 @@ func (l *lastLine) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// text is the line, without the name of the program that begins it.
+// text is the line, without the name of the program that it begins with.
 func (l *lastLine) text() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return strings.TrimPrefix(strings.TrimSpace(string(l.line)), "pai-nvml: ")
+	text := strings.TrimPrefix(strings.TrimSpace(string(l.line)), "pai-nvml: ")
+	return strings.TrimPrefix(text, "pai-agent: ")
 }

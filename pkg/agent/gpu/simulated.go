@@ -12,6 +12,9 @@ import (
 	"github.com/openpai/paictl/pkg/agent/replace"
 )
 
+// AMD is the vendor of AMD's GPUs.
+const AMD = "amd"
+
 // Machine is what the configuration says of the GPUs of a machine.
 type Machine struct {
 	// Model is the name of all of them.
@@ -23,6 +26,8 @@ type Machine struct {
 	Parts int `json:"parts,omitempty"`
 	// ForPods are the indices of those that ordinary pods get. The others are the scheduler's, for jobs.
 	ForPods []int32 `json:"forPods,omitempty"`
+	// Vendor makes them: AMD, or NVIDIA where it is "".
+	Vendor string `json:"vendor,omitempty"`
 }
 
 // mostGPUs is far more than any machine has; each is an entry in an object of the API server.
@@ -43,6 +48,8 @@ func ReadMachine(file, node string) (Machine, error) {
 	switch {
 	case !ok:
 		return Machine{}, nil
+	case m.Vendor != "" && m.Vendor != AMD:
+		return Machine{}, fmt.Errorf("%s: the GPUs of %s are of %q; this agent knows NVIDIA's and AMD's", file, node, m.Vendor)
 	case m.Model == "":
 		return Machine{}, fmt.Errorf("%s: the GPUs of %s have no model", file, node)
 	case m.Count < 1 || m.Count > mostGPUs:

@@ -186,6 +186,7 @@ func (c *Collector) ask(index int32, d nvml.Device) gpu.GPU {
 	} else if r == nvml.ERROR_GPU_IS_LOST {
 		g.Lost = true
 	}
+	g.Facts = c.facts(d)
 	c.measure(d, g.Values)
 	if !g.Lost && !c.watched[g.Bus] {
 		// Not all models tell all errors.
@@ -195,6 +196,25 @@ func (c *Collector) ask(index int32, d nvml.Device) gpu.GPU {
 		}
 	}
 	return g
+}
+
+// facts are what labels say of a GPU.
+func (c *Collector) facts(d nvml.Device) map[string]string {
+	out := map[string]string{}
+	if c.has("nvmlDeviceGetCudaComputeCapability") {
+		if major, minor, r := d.GetCudaComputeCapability(); r == nvml.SUCCESS {
+			out[gpu.Compute] = fmt.Sprintf("%d.%d", major, minor)
+		}
+	}
+	if c.has("nvmlDeviceGetMigMode") {
+		switch _, _, r := d.GetMigMode(); r {
+		case nvml.SUCCESS:
+			out[gpu.MIGCapable] = "true"
+		case nvml.ERROR_NOT_SUPPORTED:
+			out[gpu.MIGCapable] = "false"
+		}
+	}
+	return out
 }
 
 // has reports whether the library has a function. To call one that it hasn't ends the program.

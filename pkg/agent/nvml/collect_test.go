@@ -84,7 +84,9 @@ func TestWhatIsSaidOfGPUs(t *testing.T) {
 		require.Len(t, r.GPUs, 4)
 		g := r.GPUs[2]
 		assert.Equal(t, gpu.GPU{Index: 2, Bus: "0000:03:00.0", UUID: "SIM-n1-2", Model: model, Memory: memory, Simulated: true,
-			Files: gpu.SimulatedFiles(2), Values: g.Values}, g)
+			Files: gpu.SimulatedFiles(2), Facts: g.Facts, Values: g.Values}, g)
+		assert.Equal(t, "true", g.Facts[gpu.MIGCapable])
+		assert.Equal(t, map[bool]string{true: "9.0", false: "8.0"}[model == "NVIDIA-H100-80GB-HBM3"], g.Facts[gpu.Compute])
 		for _, name := range []string{gpu.Temperature, gpu.Power, gpu.Energy, gpu.Utilization, gpu.MemoryUsed, gpu.MemoryFree, gpu.SMClock, gpu.ClockReasons,
 			gpu.DoubleBitVolatile, gpu.RowRemapPending, gpu.PCIeReplays, gpu.NVLinkReplays} {
 			assert.Contains(t, g.Values, name)

@@ -16,7 +16,7 @@ const AgentService = "agent"
 // keyGPUs are the GPUs of machines. It lies under global, where sections of services can't change it.
 const keyGPUs = "gpus"
 
-// configureAgent gives the agent the machines whose GPUs it knows to hand out: NVIDIA's, and simulated ones. Unless its section says otherwise
+// configureAgent gives the agent the machines whose GPUs it knows to hand out: NVIDIA's, AMD's, and simulated ones. Unless its section says otherwise
 // it is on where there are any; on a Kubernetes that was there someone else may hand out real ones already.
 func (b *builder) configureAgent() {
 	s := b.services[AgentService]
@@ -27,6 +27,9 @@ func (b *builder) configureAgent() {
 	for _, m := range machinesOf(b.cfg, s.Placement) {
 		if gpu := servedGPU(b.cfg.Layout, m); gpu != nil {
 			has := map[string]any{"model": gpu.Type, "count": int64(gpu.Count), "simulated": gpu.Simulated}
+			if gpu.AMD() {
+				has["vendor"] = "amd" // what pkg/agent/gpu calls AMD; without one it is NVIDIA
+			}
 			if gpu.Shares() > 1 {
 				has["parts"] = int64(gpu.Shares())
 			}
@@ -45,7 +48,7 @@ func (b *builder) configureAgent() {
 		return
 	}
 	if len(gpus) == 0 {
-		b.fail(at(AgentService, keyEnabled), "services/agent", "no machine has GPUs that the agent knows to hand out: NVIDIA's, or simulated ones",
+		b.fail(at(AgentService, keyEnabled), "services/agent", "no machine has GPUs that the agent knows to hand out: NVIDIA's, AMD's, or simulated ones",
 			"set enabled: false")
 		return
 	}
@@ -89,7 +92,7 @@ func (b *builder) checkGPUsForPods(runs bool, on map[string]any) {
 
 // servedGPU returns the GPUs of a machine that the agent knows to hand out, or nil.
 func servedGPU(l layout.Layout, m layout.Machine) *layout.GPU {
-	if gpu := l.MachineSKU[m.SKU].GPU; gpu != nil && gpu.Count > 0 && (gpu.Simulated || gpu.NVIDIA()) {
+	if gpu := l.MachineSKU[m.SKU].GPU; gpu != nil && gpu.Count > 0 && (gpu.Simulated || gpu.NVIDIA() || gpu.AMD()) {
 		return gpu
 	}
 	return nil

@@ -51,7 +51,7 @@ func TestTheAgentHandsOutRealGPUsWherePaictlInstalledKubernetes(t *testing.T) {
 	require.NoError(t, err)
 	assert.False(t, c.Get(AgentService).Enabled, "NVIDIA's device plugin may be there")
 
-	for _, other := range []string{"AMD-Instinct-MI300X", "pci-1da3-1020"} {
+	for _, other := range []string{"Gaudi2", "pci-1da3-1020"} {
 		cfg = gpuCluster(t, 1, "agent: {enabled: true}\n")
 		cfg.Layout.MachineSKU["8x-a100"].GPU.Type = other
 		_, found, err = Load(t.Context(), cfg, Options{})
@@ -88,5 +88,21 @@ func TestGPUsForPodsAreTheAgentsToGive(t *testing.T) {
 		assert.Contains(t, said, "layout.yaml", section)
 		assert.Contains(t, said, "the agent doesn't run on g2, and no one else gives these GPUs to pods", section)
 		assert.Contains(t, said, remedy, section)
+	}
+}
+
+func TestTheAgentIsToldWhoseGPUsAMachineHas(t *testing.T) {
+	t.Parallel()
+	for _, simulated := range []bool{false, true} {
+		cfg := gpuCluster(t, 1, "")
+		cfg.Layout.MachineSKU["8x-a100"].GPU.Type = "AMD-Instinct-MI300X"
+		cfg.Layout.MachineSKU["8x-a100"].GPU.Simulated = simulated
+		c, found, err := Load(t.Context(), cfg, Options{})
+		require.NoError(t, err)
+		require.NoError(t, found.Err())
+		s := c.Get(AgentService)
+		require.True(t, s.Enabled)
+		assert.Equal(t, map[string]any{"model": "AMD-Instinct-MI300X", "count": int64(8), "simulated": simulated, "vendor": "amd"},
+			s.Values[keyGlobal].(map[string]any)[keyGPUs].(map[string]any)["g1"])
 	}
 }

@@ -80,7 +80,7 @@ func TestJobsGetTheirGPUsByClaimsWhereTheAgentServesThem(t *testing.T) {
 		"no agent":     {simulated: true, sections: "agent: {enabled: false}\n"},
 		"no scheduler": {simulated: true, sections: "scheduler: {enabled: false}\n"},
 		"other vendors' GPUs elsewhere": {simulated: true, change: func(cfg *config.Cluster) {
-			cfg.Layout.MachineSKU["other"] = layout.SKU{GPU: &layout.GPU{Type: "AMD-Instinct-MI300X", Count: 8}}
+			cfg.Layout.MachineSKU["other"] = layout.SKU{GPU: &layout.GPU{Type: "Gaudi2", Count: 8}}
 			cfg.Layout.MachineList[len(cfg.Layout.MachineList)-1].SKU = "other"
 		}},
 	} {
