@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -78,8 +79,8 @@ func (d *Driver) label(ctx context.Context, client kubernetes.Interface) error {
 
 // conflicts are the labels that another one has written.
 func conflicts(err error) (out []string) {
-	status, ok := err.(apierrors.APIStatus) //nolint:errorlint // client-go returns it as it is
-	if !ok || !apierrors.IsConflict(err) || status.Status().Details == nil {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || !apierrors.IsConflict(err) || status.Status().Details == nil {
 		return nil
 	}
 	for _, c := range status.Status().Details.Causes {

@@ -18,10 +18,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/openpai/paictl/pkg/agent/amdgpu/amdgputest"
 	"github.com/openpai/paictl/pkg/agent/gpu"
 	"github.com/openpai/paictl/pkg/kube/kubetest"
 	"github.com/openpai/paictl/pkg/scheduler/claim"
+	"github.com/openpai/paictl/test/amdgputest"
 )
 
 // labelled is a driver that has seen a report.
@@ -234,6 +234,7 @@ func TestTheAgentOfAMachineWithAMDsGPUs(t *testing.T) {
 	t.Cleanup(func() { assert.NoError(t, os.RemoveAll(kubelet)) })
 	require.NoError(t, os.Mkdir(filepath.Join(kubelet, "plugins_registry"), 0o700))
 	tr, _ := amdMachine(t, amdgputest.MI300X(0), amdgputest.MI300X(1))
+	tr.Write("boot/vmlinuz-6.8.0-45-generic", "") // for which NVIDIA's driver has no module
 	o := &options{node: "amd-1", kubelet: kubelet, cdi: filepath.Join(kubelet, "cdi"), notices: filepath.Join(kubelet, "notices"), cgroups: kubelet, root: tr.Root,
 		machines: filepath.Join(kubelet, "machines.json"), probe: "/nowhere", hook: "/nowhere", toolkit: "/nowhere"}
 	require.NoError(t, os.WriteFile(o.machines, []byte(`{"amd-1":{"model":"AMD-Instinct-MI300X","count":2,"vendor":"amd"}}`), 0o600))

@@ -15,8 +15,8 @@ import (
 	specs "tags.cncf.io/container-device-interface/specs-go"
 
 	"github.com/openpai/paictl/pkg/agent/amdgpu"
-	"github.com/openpai/paictl/pkg/agent/amdgpu/amdgputest"
 	"github.com/openpai/paictl/pkg/agent/gpu"
+	"github.com/openpai/paictl/test/amdgputest"
 )
 
 // amdMachine is one with real GPUs of AMD, by its files.

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/openpai/paictl/pkg/agent/amdgpu/amdgputest"
 	"github.com/openpai/paictl/pkg/agent/gpu"
+	"github.com/openpai/paictl/test/amdgputest"
 )
 
 // clock is a time that goes on by itself.

@@ -64,7 +64,6 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t d, nvmlMemory_t *to) {
 nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t d, nvmlTemperatureSensors_t s, unsigned *to) { *to = 34; return NVML_SUCCESS; }
 nvmlReturn_t nvmlDeviceGetPowerUsage(nvmlDevice_t d, unsigned *to) { *to = 51000; return NVML_SUCCESS; }
 nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t d, nvmlUtilization_t *to) { to->gpu = to->memory = 0; return NVML_SUCCESS; }
-nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t d, int *major, int *minor) { *major = 8; *minor = 0; return NVML_SUCCESS; }
 nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t d, unsigned *now, unsigned *pending) { *now = *pending = NVML_DEVICE_MIG_DISABLE; return NVML_SUCCESS; }
 nvmlReturn_t nvmlDeviceGetMaxMigDeviceCount(nvmlDevice_t d, unsigned *to) { *to = 7; return NVML_SUCCESS; } // with MIG off, too
 nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t d, unsigned i, nvmlDevice_t *to) { return NVML_ERROR_NOT_FOUND; }
