@@ -74,6 +74,7 @@ func run(ctx context.Context, o *options, log *slog.Logger) (err error) {
 	leads := func() bool { return !o.leaderElection || c.Leader() == o.identity }
 	tellLeader(registry, leads)
 	tellBroken(registry, place)
+	tellUsage(registry, watched, leads, log)
 	return together(ctx,
 		c.Run,
 		func(ctx context.Context) error { return s.Serve(ctx, jobs, s.Handler()) },

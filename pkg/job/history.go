@@ -124,6 +124,23 @@ func (h *History) Job(ctx context.Context, framework string) (*api.JobDetail, er
 	return out, nil
 }
 
+// Usage reads for how long GPUs were held.
+func (h *History) Usage(ctx context.Context, q api.UsageQuery) (*api.Usage, error) {
+	r := h.get("/v1/usage")
+	for name, value := range map[string]string{"user": q.User, "vc": q.VirtualCluster, "type": q.Type, "by": strings.Join(q.By, ",")} {
+		if value != "" {
+			r = r.Param(name, value)
+		}
+	}
+	for name, at := range map[string]time.Time{"since": q.Since, "until": q.Until} {
+		if !at.IsZero() {
+			r = r.Param(name, at.UTC().Format(time.RFC3339))
+		}
+	}
+	out := &api.Usage{}
+	return out, h.ask(ctx, r, out)
+}
+
 // Delete removes all jobs of a Framework's name that have ended, with their logs, and says how many. One
 // that the history doesn't have is a NotFound error of the API.
 func (h *History) Delete(ctx context.Context, framework string) (jobs int, err error) {
