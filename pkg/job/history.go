@@ -141,6 +141,12 @@ func (h *History) Usage(ctx context.Context, q api.UsageQuery) (*api.Usage, erro
 	return out, h.ask(ctx, r, out)
 }
 
+// GPUs reads what the GPUs of a machine do. Where nothing measures them it is a NotFound error of the API.
+func (h *History) GPUs(ctx context.Context, node string) ([]api.GPU, error) {
+	var out []api.GPU
+	return out, h.ask(ctx, h.get("/v1/machines/"+path(node, "gpus")), &out)
+}
+
 // Delete removes all jobs of a Framework's name that have ended, with their logs, and says how many. One
 // that the history doesn't have is a NotFound error of the API.
 func (h *History) Delete(ctx context.Context, framework string) (jobs int, err error) {

@@ -67,3 +67,16 @@ type Hold struct {
 	Opportunistic                        bool
 	GPUs                                 int64
 }
+
+// GPU is what one GPU of a machine does now; what isn't measured is nil.
+type GPU struct {
+	Index         string   `json:"gpu"`
+	UUID          string   `json:"uuid,omitempty"`
+	Model         string   `json:"model,omitempty"`
+	Namespace     string   `json:"namespace,omitempty"` // with Pod: who has it
+	Pod           string   `json:"pod,omitempty"`
+	Utilization   *float64 `json:"utilizationPercent"`
+	MemoryUsedMiB *float64 `json:"memoryUsedMiB"`
+	MemoryFreeMiB *float64 `json:"memoryFreeMiB"`
+	PowerWatts    *float64 `json:"powerWatts"`
+}

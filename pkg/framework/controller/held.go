@@ -124,7 +124,7 @@ func (r *reconciler) account(ctx context.Context, f *v1.Framework, e *entry) tim
 		return 0 // its end is archived as a whole
 	}
 	open, sum := holding(e.status)
-	if open == 0 && sum == e.accounted {
+	if sum.attempts == 0 || open == 0 && sum == e.accounted {
 		return 0
 	}
 	now := r.now()
