@@ -29,7 +29,7 @@ func queries(t *testing.T) []query {
 	t.Helper()
 	files, err := fs.Glob(Charts, "charts/grafana/files/dashboards/*.json")
 	require.NoError(t, err)
-	require.Len(t, files, 6)
+	require.Len(t, files, 8)
 	var out []query
 	uids := map[string]bool{}
 	for _, file := range files {
@@ -173,7 +173,7 @@ func TestTheJobControllersMetricsAreAsRecorded(t *testing.T) {
 	for file, prefix := range map[string]string{"controller/metrics.go": "pai_controller_", "archive/observe.go": "", "../../cmd/pai-controller/metrics.go": ""} {
 		source, err := os.ReadFile(filepath.Join("../pkg/framework", file))
 		require.NoError(t, err)
-		for _, m := range regexp.MustCompile(`(?:opts\(|Name: )"([a-z_]+)"`).FindAllStringSubmatch(string(source), -1) {
+		for _, m := range regexp.MustCompile(`(?:opts\(|Name: |NewDesc\()"([a-z_]+)"`).FindAllStringSubmatch(string(source), -1) {
 			told = append(told, prefix+m[1])
 		}
 	}
@@ -188,8 +188,35 @@ func TestTheJobControllersMetricsAreAsRecorded(t *testing.T) {
 	require.ElementsMatch(t, names, told)
 }
 
+// What a card measures depends on its model, so that the sources are asked.
+func TestTheAgentsMetricsAreAsRecorded(t *testing.T) {
+	var told []string
+	for file, pattern := range map[string]string{"metrics.go": `NewDesc\("(pai_[a-z_]+)"`, "gpu/*.go": `= +"(DCGM_FI_[A-Z0-9_]+)"`} {
+		sources, err := filepath.Glob(filepath.Join("../pkg/agent", file))
+		require.NoError(t, err)
+		for _, name := range sources {
+			source, err := os.ReadFile(name)
+			require.NoError(t, err)
+			for _, m := range regexp.MustCompile(pattern).FindAllStringSubmatch(string(source), -1) {
+				if !strings.HasSuffix(name, "_test.go") && !slices.Contains(told, m[1]) {
+					told = append(told, m[1])
+				}
+			}
+		}
+	}
+	recorded, err := os.ReadFile("testdata/metrics/agent.txt")
+	require.NoError(t, err)
+	var names []string
+	for line := range strings.Lines(string(recorded)) {
+		if name, _, _ := strings.Cut(line, " "); name != "#" {
+			names = append(names, name)
+		}
+	}
+	require.ElementsMatch(t, names, told)
+}
+
 // filled puts something into the places that Grafana fills.
-var filled = strings.NewReplacer("$__rate_interval", "5m", "$__range", "1h", "$node", "gpu-1", "$pod", "job-.*", "$job", "job")
+var filled = strings.NewReplacer("$__rate_interval", "5m", "$__range", "1h", "$node", "gpu-1", "$pod", "job-.*", "$job", "job", "$gpu", "3", "$vc", "vision")
 
 func TestPrometheusUnderstandsTheDashboards(t *testing.T) {
 	_, promtool := bundletest.Need(t, bundle.KindTool, "promtool")

@@ -48,6 +48,10 @@ func run(ctx context.Context, o *options, log *slog.Logger) (err error) {
 	if err != nil {
 		return err
 	}
+	clients, err := kubernetes.NewForConfig(rest.CopyConfig(config))
+	if err != nil {
+		return fmt.Errorf("connect to the API server: %w", err)
+	}
 	logs, err := keptLogs(ctx, rest.CopyConfig(config), o.system)
 	if err != nil {
 		return err
@@ -70,10 +74,11 @@ func run(ctx context.Context, o *options, log *slog.Logger) (err error) {
 		return errors.Join(err, jobs.Close())
 	}
 	log.InfoContext(ctx, "starting", "version", version.Version, "listen", jobs.Addr().String(), "code", code.Addr().String(), "identity", o.identity, "postgresql", place.Shared())
-	s := server.New(server.Options{Store: watched, Ready: ready(watched), Metrics: registry, MetricsAccess: o.accessFile, Token: secret, Logs: logs, Log: log})
+	s := server.New(server.Options{Store: watched, Ready: ready(watched), Metrics: registry, MetricsAccess: o.accessFile, Token: secret, Logs: logs, GPUs: newGPUs(clients.CoreV1().Pods(o.system)), Log: log})
 	leads := func() bool { return !o.leaderElection || c.Leader() == o.identity }
 	tellLeader(registry, leads)
 	tellBroken(registry, place)
+	tellUsage(registry, watched, leads, log)
 	return together(ctx,
 		c.Run,
 		func(ctx context.Context) error { return s.Serve(ctx, jobs, s.Handler()) },

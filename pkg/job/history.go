@@ -124,6 +124,29 @@ func (h *History) Job(ctx context.Context, framework string) (*api.JobDetail, er
 	return out, nil
 }
 
+// Usage reads for how long GPUs were held.
+func (h *History) Usage(ctx context.Context, q api.UsageQuery) (*api.Usage, error) {
+	r := h.get("/v1/usage")
+	for name, value := range map[string]string{"user": q.User, "vc": q.VirtualCluster, "type": q.Type, "by": strings.Join(q.By, ",")} {
+		if value != "" {
+			r = r.Param(name, value)
+		}
+	}
+	for name, at := range map[string]time.Time{"since": q.Since, "until": q.Until} {
+		if !at.IsZero() {
+			r = r.Param(name, at.UTC().Format(time.RFC3339))
+		}
+	}
+	out := &api.Usage{}
+	return out, h.ask(ctx, r, out)
+}
+
+// GPUs reads what the GPUs of a machine do. Where nothing measures them it is a NotFound error of the API.
+func (h *History) GPUs(ctx context.Context, node string) ([]api.GPU, error) {
+	var out []api.GPU
+	return out, h.ask(ctx, h.get("/v1/machines/"+path(node, "gpus")), &out)
+}
+
 // Delete removes all jobs of a Framework's name that have ended, with their logs, and says how many. One
 // that the history doesn't have is a NotFound error of the API.
 func (h *History) Delete(ctx context.Context, framework string) (jobs int, err error) {

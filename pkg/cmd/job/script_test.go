@@ -44,9 +44,27 @@ func TestScriptsOnAServer(t *testing.T) {
 			fmt.Fprint(w, `{"items":[]}`)
 			return
 		}
+		if r.URL.Path == "/v1/usage" && r.URL.Query().Get("user") != "nobody" {
+			fmt.Fprintf(w, `{"since":"2026-01-01T00:00:00Z","until":"2026-01-11T00:00:00Z","items":[
+				{"virtualCluster":"speech","user":"%[1]s","guaranteedSeconds":0,"opportunisticSeconds":36000,"preemptedSeconds":3600,"failedSeconds":0},
+				{"virtualCluster":"vision","user":"%[1]s","guaranteedSeconds":432000,"opportunisticSeconds":0,"preemptedSeconds":0,"failedSeconds":1800}],
+				"total":{"guaranteedSeconds":432000,"opportunisticSeconds":36000,"preemptedSeconds":3600,"failedSeconds":1800}}`, r.URL.Query().Get("by"))
+			return
+		}
+		if r.URL.Path == "/v1/usage" {
+			fmt.Fprint(w, `{"since":"2026-01-01T00:00:00Z","until":"2026-01-11T00:00:00Z","items":[],"total":{}}`)
+			return
+		}
 		w.WriteHeader(http.StatusNotFound)
 		fmt.Fprint(w, `{"code":"NotFound","message":"no such job"}`)
 	})
+	scheduler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/v1/virtualclusters" {
+			http.NotFound(w, r)
+			return
+		}
+		fmt.Fprint(w, `{"items":[{"name":"vision","guaranteed":2}]}`)
+	})
 	cmdtest.RunIn(t, "testdata/server", map[string]string{
-		"KUBECONFIG": jobtest.Front(t, cluster, jobtest.Services{api.Service: archive}), "GARBAGE": garbage})
+		"KUBECONFIG": jobtest.Front(t, cluster, jobtest.Services{api.Service: archive, "scheduler": scheduler}), "GARBAGE": garbage})
 }

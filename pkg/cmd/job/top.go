@@ -30,8 +30,9 @@ func NewCmdTop(f *cmdutil.Factory, runF func(context.Context, *TopOptions) error
 		Use:   "top NAME",
 		Short: "Show what the tasks of a job use: CPU, memory, GPUs",
 		Long: `Shows for each task that runs what it uses of the CPU and the memory that it asked for, as the kubelet of
-its machine measures it, and which GPUs the scheduler gave it. How busy GPUs are the kubelet doesn't know:
-see it with "paictl job exec NAME -- nvidia-smi", or in the dashboards of the cluster.`,
+its machine measures it, and which GPUs the scheduler gave it. How busy these are (the mean of all), their
+memory and power (the sums) comes from the machine's agent, or from NVIDIA's dcgm-exporter; what no one
+measures is "?".`,
 		Example: `  paictl job top train
   paictl job top train --watch 5s
   paictl job top train -o json`,
@@ -83,30 +84,46 @@ func topOnce(ctx context.Context, opts *TopOptions, c *job.Client, j *job.Job) e
 		return nil
 	}
 	t := cmdutil.Table{Header: []string{"TASK", "NODE", "CPU", "OF", "MEMORY", "OF", "GPUS", "GPU INDICES"}}
-	gpus := false
+	gpus, measured := false, true
+	for _, u := range list {
+		gpus = gpus || u.GPUs > 0
+		measured = measured && (u.GPUs == 0 || u.GPUUtilization != nil)
+	}
+	if gpus {
+		t.Header = append(t.Header, "BUSY", "GPU MEMORY", "OF", "POWER")
+	}
 	for _, u := range list {
 		indices := "-"
 		if len(u.GPUIndices) > 0 {
 			indices = strings.Join(u.GPUIndices, ",")
 		}
-		gpus = gpus || u.GPUs > 0
-		t.Rows = append(t.Rows, []string{u.Task, u.Node, cores(u.CPU), limit(u.CPULimit > 0, cores(&u.CPULimit)), bytesText(u.Memory),
-			limit(u.MemoryLimit > 0, code.Size(u.MemoryLimit)), fmt.Sprint(u.GPUs), indices})
+		row := []string{u.Task, u.Node, cores(u.CPU), limit(u.CPULimit > 0, cores(&u.CPULimit)), bytesText(u.Memory),
+			limit(u.MemoryLimit > 0, code.Size(u.MemoryLimit)), fmt.Sprint(u.GPUs), indices}
+		switch {
+		case u.GPUs > 0:
+			row = append(row, text(u.GPUUtilization, "%.0f %%"), bytesText(u.GPUMemory), bytesText(u.GPUMemorySize), text(u.GPUPower, "%.0f W"))
+		case gpus:
+			row = append(row, "-", "-", "-", "-")
+		}
+		t.Rows = append(t.Rows, row)
 	}
 	if err := opts.Output.Write(io.Out, list, t); err != nil {
 		return err
 	}
-	if gpus && opts.Output.IsTable() {
+	if gpus && !measured && opts.Output.IsTable() {
 		io.Say("how busy the GPUs are: paictl job exec %s -- nvidia-smi", opts.Name)
 	}
 	return nil
 }
 
-func cores(n *float64) string {
+func cores(n *float64) string { return text(n, "%.2f") }
+
+// text is a number that may not be known.
+func text(n *float64, format string) string {
 	if n == nil {
 		return "?"
 	}
-	return fmt.Sprintf("%.2f", *n)
+	return fmt.Sprintf(format, *n)
 }
 
 func bytesText(n *int64) string {

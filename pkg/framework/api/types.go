@@ -5,6 +5,8 @@
 //	GET  /v1/jobs/{framework}                                              JobDetail; also by UID
 //	DELETE /v1/jobs/{framework}                                            Deletion; those that have ended
 //	GET  /v1/jobs/{framework}/events                                       []Event
+//	GET  /v1/usage?user=&vc=&type=&since=&until=&by=                       Usage; by: vc, user, type, hour, day, month, with commas
+//	GET  /v1/machines/{node}/gpus                                          []GPU
 //	GET  /v1/jobs/{framework}/logs?uid=&role=&task=&attempt=&taskAttempt=   text; header X-Pai-Truncated: true
 //	HEAD, PUT, GET /v1/code/{sha256}                                       a gzipped tar archive
 //

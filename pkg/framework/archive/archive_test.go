@@ -73,7 +73,7 @@ func (p place) content(t *testing.T) []string {
 	require.NoError(t, err)
 	defer db.Close()
 	var out []string
-	for _, table := range []string{"jobs", "configs", "attempts", "tasks", "events", "logs", "code", "code_chunks"} {
+	for _, table := range []string{"jobs", "configs", "attempts", "tasks", "events", "logs", "code", "code_chunks", "gpu_holds", "gpu_hours", "gpu_folded"} {
 		rows, err := db.QueryContext(t.Context(), "SELECT * FROM "+table)
 		require.NoError(t, err)
 		columns, err := rows.Columns()

@@ -28,7 +28,7 @@ func (d *database) EndGone(ctx context.Context, uids []string) error {
 	var out []statement
 	for ; len(uids) > 0; uids = uids[min(n, len(uids)):] {
 		marks, args := list(uids[:min(n, len(uids))])
-		out = append(out, statement{"UPDATE jobs SET state = ?, phrase = ?, completed = ? WHERE completed IS NULL AND uid IN " + marks,
+		out = append(out, endHolds("uid IN "+marks, args...), statement{"UPDATE jobs SET state = ?, phrase = ?, completed = ? WHERE completed IS NULL AND uid IN " + marks,
 			append([]any{api.Deleted, api.PhraseGone, d.now().UnixMicro()}, args...)})
 	}
 	return d.write(ctx, out...)

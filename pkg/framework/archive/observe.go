@@ -23,7 +23,7 @@ func Observe(s Store, r prometheus.Registerer) Store {
 	}, []string{"operation"})
 	r.MustRegister(took, failed)
 	o := &observed{Store: s, took: took, failed: failed}
-	for _, name := range []string{"save", "save_events", "save_log", "list", "get", "events", "log", "put_code", "code", "prune", "unended", "end_gone", "delete", "copy"} {
+	for _, name := range []string{"save", "save_events", "save_log", "list", "get", "events", "log", "put_code", "code", "prune", "unended", "end_gone", "delete", "copy", "usage"} {
 		took.WithLabelValues(name)
 		failed.WithLabelValues(name)
 	}
@@ -66,6 +66,24 @@ func (o *observed) SaveAttempt(ctx context.Context, f *v1.Framework) (err error)
 func (o *observed) SaveTaskAttempts(ctx context.Context, f *v1.Framework, tasks []TaskAttempt) (err error) {
 	defer o.note("save", time.Now(), &err)
 	return o.Store.SaveTaskAttempts(ctx, f, tasks)
+}
+
+// SaveHolds implements Store.
+func (o *observed) SaveHolds(ctx context.Context, f *v1.Framework) (err error) {
+	defer o.note("save", time.Now(), &err)
+	return o.Store.SaveHolds(ctx, f)
+}
+
+// Usage implements Store.
+func (o *observed) Usage(ctx context.Context, q api.UsageQuery) (_ *api.Usage, err error) {
+	defer o.note("usage", time.Now(), &err)
+	return o.Store.Usage(ctx, q)
+}
+
+// Holds implements Store.
+func (o *observed) Holds(ctx context.Context) (_ []api.Hold, err error) {
+	defer o.note("usage", time.Now(), &err)
+	return o.Store.Holds(ctx)
 }
 
 // SaveEvents implements Store.

@@ -37,6 +37,9 @@ func (d *database) Prune(ctx context.Context, before time.Time, liveCode []strin
 	if err := d.pruneCode(ctx, liveCode); err != nil {
 		return jobs, err
 	}
+	if err := d.pruneUsage(ctx, before); err != nil {
+		return jobs, err
+	}
 	return jobs, d.tidy(ctx)
 }
 

@@ -49,7 +49,7 @@ func (d *database) SaveJob(ctx context.Context, f *v1.Framework) error {
 	if err != nil {
 		return err
 	}
-	return d.write(ctx, statements...)
+	return d.write(ctx, append(statements, d.holdStatements(f, statusesOf(f))...)...)
 }
 
 // SaveAttempt implements Store.
@@ -64,14 +64,16 @@ func (d *database) SaveTaskAttempts(ctx context.Context, f *v1.Framework, tasks 
 	}
 	names := roleNames(f)
 	var rows [][]any
+	statuses := make([]*v1.TaskStatus, 0, len(tasks))
 	for i := range tasks {
+		statuses = append(statuses, &tasks[i].Status)
 		row, err := taskOf(f, tasks[i].Role, names, &tasks[i].Status)
 		if err != nil {
 			return err
 		}
 		rows = append(rows, row)
 	}
-	return d.write(ctx, append(job, taskRow().rows(lastOfEach(rows, 5))...)...)
+	return d.write(ctx, append(append(job, taskRow().rows(lastOfEach(rows, 5))...), d.holdStatements(f, statuses)...)...)
 }
 
 // jobStatements are the job's row, its latest attempt, and all its tasks.

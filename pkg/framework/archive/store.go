@@ -26,6 +26,9 @@ type Store interface {
 	SaveAttempt(ctx context.Context, f *v1.Framework) error
 	// SaveTaskAttempts writes attempts of tasks that will be followed by another.
 	SaveTaskAttempts(ctx context.Context, f *v1.Framework, tasks []TaskAttempt) error
+	// SaveHolds writes which GPUs the tasks of a job that runs hold by now. The others that save a job write
+	// that as well.
+	SaveHolds(ctx context.Context, f *v1.Framework) error
 	// SaveEvents writes Kubernetes events of the job and its pods.
 	SaveEvents(ctx context.Context, framework string, events []api.Event) error
 	// SaveLog keeps the end of a task attempt's log.
@@ -44,6 +47,12 @@ type Store interface {
 	Events(ctx context.Context, framework string) ([]api.Event, error)
 	Log(ctx context.Context, key api.LogKey) (data []byte, truncated bool, err error)
 
+	// Usage sums up for how long GPUs were held. An error that wraps ErrBadQuery is the asker's. GPU time stays when
+	// jobs are deleted or pruned.
+	Usage(ctx context.Context, q api.UsageQuery) (*api.Usage, error)
+	// Holds are the GPUs that tasks hold now.
+	Holds(ctx context.Context) ([]api.Hold, error)
+
 	// Delete removes jobs that have ended, with their logs and events: all of a Framework's name, or the
 	// one of a UID. Its errors wrap ErrNotFound, and ErrNotEnded where there are only others.
 	Delete(ctx context.Context, framework string) (jobs int, err error)
@@ -54,7 +63,8 @@ type Store interface {
 	Code(ctx context.Context, sha256 string) (io.ReadSeekCloser, int64, error)
 
 	// Prune removes jobs that ended before, and code that no job of the archive or of live needs and
-	// no one has asked for since a day.
+	// no one has asked for since a day. GPU time of jobs that ended long ago is summed up by hours, and kept for
+	// UsageTime at least.
 	Prune(ctx context.Context, before time.Time, liveCode []string) (jobs int, err error)
 
 	// Copy writes a copy of the whole beside it, which takes its place where it is damaged. Copied is when

@@ -18,6 +18,7 @@ import (
 	"github.com/openpai/paictl/pkg/framework/machine"
 	"github.com/openpai/paictl/pkg/framework/status"
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/scheduler/annotation"
 )
 
 // byFramework is the index of pods.
@@ -109,6 +110,12 @@ func (c *caches) pod(name string) *corev1.Pod {
 	return p
 }
 
+func (c *caches) node(name string) *corev1.Node {
+	o, _, _ := c.nodes.GetIndexer().GetByKey(name)
+	n, _ := o.(*corev1.Node)
+	return n
+}
+
 func (c *caches) podsOf(framework string) []*corev1.Pod {
 	all, _ := c.pods.GetIndexer().ByIndex(byFramework, framework)
 	out := make([]*corev1.Pod, 0, len(all))
@@ -136,7 +143,7 @@ func slimPod(o any) (any, error) {
 			DeletionTimestamp: p.DeletionTimestamp, DeletionGracePeriodSeconds: p.DeletionGracePeriodSeconds,
 			Labels: pick(p.Labels, v1.LabelFramework, v1.LabelTaskRole, v1.LabelTaskIndex),
 			Annotations: pick(p.Annotations, v1.AnnotationFrameworkAttempt, v1.AnnotationTaskAttempt,
-				machine.AnnotationTaskUID),
+				machine.AnnotationTaskUID, annotation.IsolationKey),
 			OwnerReferences: p.OwnerReferences,
 		},
 		Spec: corev1.PodSpec{NodeName: p.Spec.NodeName, TerminationGracePeriodSeconds: p.Spec.TerminationGracePeriodSeconds},
@@ -146,7 +153,7 @@ func slimPod(o any) (any, error) {
 		},
 	}
 	for _, c := range p.Status.Conditions {
-		if c.Type == corev1.DisruptionTarget {
+		if c.Type == corev1.DisruptionTarget || c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue {
 			slim.Status.Conditions = append(slim.Status.Conditions, c)
 		}
 	}

@@ -84,7 +84,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	}
 	r := &reconciler{
 		o: c.o, api: api, pods: clients.CoreV1(), cache: caches, metrics: c.metrics, recorder: mgr.GetEventRecorder(name),
-		entries: entries{m: map[string]*entry{}, begun: map[string]bool{}}, rules: newRuleBook(c.metrics), policy: c.o.policy, now: time.Now,
+		entries: entries{m: map[string]*entry{}, begun: map[string]bool{}}, rules: newRuleBook(c.metrics), policy: c.o.policy, now: time.Now, began: time.Now(),
 		vanished: make(chan struct{}, 1), refilled: newGate(),
 	}
 	if c.o.Replaced == nil {

@@ -126,13 +126,16 @@ func (m *machines) mountImages() bool {
 	return m.known > 0 && len(m.lacking) == 0
 }
 
-// slimNode keeps what mountsImages looks at.
+// slimNode keeps what mountsImages looks at, and the model of the GPUs.
 func slimNode(o any) (any, error) {
 	n, ok := o.(*corev1.Node)
 	if !ok {
 		return o, nil
 	}
 	slim := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name, UID: n.UID, ResourceVersion: n.ResourceVersion}}
+	if model := modelOf(n); model != "" {
+		slim.Labels = map[string]string{labelModel: model}
+	}
 	slim.Status.NodeInfo = corev1.NodeSystemInfo{
 		OperatingSystem: n.Status.NodeInfo.OperatingSystem, KubeletVersion: n.Status.NodeInfo.KubeletVersion,
 		ContainerRuntimeVersion: n.Status.NodeInfo.ContainerRuntimeVersion,

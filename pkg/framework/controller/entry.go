@@ -37,6 +37,9 @@ type entry struct {
 	recentWrites int            // one soon after the other
 	notes        []machine.Note // for the user, once the status is written
 
+	accounted   holds // as the archive knows them
+	accountedAt time.Time
+
 	savedAttempts map[int32]bool
 	savedTasks    map[savedTask]bool
 	kept          bool // it has the finalizer

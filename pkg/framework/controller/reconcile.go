@@ -34,6 +34,7 @@ type reconciler struct {
 	policy   machine.Policy
 	now      func() time.Time
 	earlier  earlier
+	began    time.Time
 	vanished chan struct{} // with room for one
 	refilled *gate         // closed once the archive has what it can have again
 }
@@ -70,6 +71,9 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	after := time.Duration(0)
 	if err == nil {
 		after, err = r.drive(ctx, f, e)
+	}
+	if err == nil {
+		after = soonest(after, r.account(ctx, f, e))
 	}
 	if errors.Is(err, errGone) {
 		return reconcile.Result{}, nil // its deletion is the next event
@@ -196,6 +200,7 @@ func (r *reconciler) step(ctx context.Context, f *v1.Framework, e *entry) (*mach
 	st, result := machine.Step(machine.Input{
 		Framework: f, Status: e.status, ConfigMap: cm, Pods: pods, Saved: e.saved(), Blocked: e.blocked, After: first, Invalid: f.Invalid(),
 		Now: now, Rules: r.rules, Random: rand.Float64, Policy: r.policy,
+		GPUs: func(p *corev1.Pod) (*v1.TaskGPUs, bool) { return r.held(f, p) },
 	})
 	e.status = st
 	e.mark(&result, now)

@@ -23,6 +23,7 @@ type memory struct {
 	logs     map[api.LogKey]string
 	open     map[string]*v1.Framework // by UID; nil where the end is known
 	gone     map[string]bool          // by UID
+	held     map[string]*v1.Framework // by UID, as its GPUs were written last
 	down     bool
 }
 
@@ -30,7 +31,7 @@ var _ archive.Store = &memory{}
 
 func newMemory() *memory {
 	return &memory{jobs: map[string]*v1.Framework{}, attempts: map[string]*v1.Framework{}, tasks: map[string]v1.TaskStatus{},
-		events: map[string]map[string]api.Event{}, logs: map[api.LogKey]string{}, open: map[string]*v1.Framework{}, gone: map[string]bool{}}
+		events: map[string]map[string]api.Event{}, logs: map[api.LogKey]string{}, open: map[string]*v1.Framework{}, gone: map[string]bool{}, held: map[string]*v1.Framework{}}
 }
 
 func (m *memory) save(f func()) error {
@@ -193,3 +194,16 @@ func (*memory) Failed() <-chan error { return nil }
 func (*memory) Close() error { return nil }
 
 var errUnused = errors.New("the controller is not expected to read the archive")
+
+// SaveHolds implements archive.Store.
+func (m *memory) SaveHolds(_ context.Context, f *v1.Framework) error {
+	return m.save(func() { m.held[string(f.UID)] = f.DeepCopy() })
+}
+
+// Usage implements archive.Store.
+func (m *memory) Usage(context.Context, api.UsageQuery) (*api.Usage, error) {
+	return nil, archive.ErrNotFound
+}
+
+// Holds implements archive.Store.
+func (m *memory) Holds(context.Context) ([]api.Hold, error) { return nil, nil }

@@ -148,7 +148,7 @@ func (s *step) gone(t *v1.TaskStatus, last *corev1.Pod) {
 	}
 }
 
-// where records the pod's place and addresses.
+// where records the pod's place, its addresses and its GPUs.
 func (s *step) where(t *v1.TaskStatus, p *corev1.Pod) {
 	a := &t.AttemptStatus
 	set := func(field **string, value string) {
@@ -159,6 +159,29 @@ func (s *step) where(t *v1.TaskStatus, p *corev1.Pod) {
 	set(&a.PodNodeName, p.Spec.NodeName)
 	set(&a.PodHostIP, p.Status.HostIP)
 	set(&a.PodIP, p.Status.PodIP)
+	if a.GPUs == nil && p.Spec.NodeName != "" && s.GPUs != nil {
+		s.holds(a, p)
+	}
+}
+
+// gpusLater is when GPUs are looked at again of which not all is known yet.
+const gpusLater = 5 * time.Second
+
+// holds records the GPUs that a pod got with its machine.
+func (s *step) holds(a *v1.TaskAttemptStatus, p *corev1.Pod) {
+	g, known := s.GPUs(p)
+	switch {
+	case !known:
+		s.wake(s.Now.Add(gpusLater))
+	case g != nil:
+		if g.Since.IsZero() {
+			g.Since = metav1.NewTime(s.Now)
+		}
+		if g.Since.Before(&a.StartTime) { // another clock's
+			g.Since = a.StartTime
+		}
+		a.GPUs = g
+	}
 }
 
 // ran records that the pod's program began.

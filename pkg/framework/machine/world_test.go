@@ -96,6 +96,7 @@ type world struct {
 	forgets bool
 	invalid string
 	after   machine.After
+	gpus    func(*corev1.Pod) (*v1.TaskGPUs, bool)
 }
 
 type crashed struct{}
@@ -180,7 +181,7 @@ func (w *world) reconcile() (again bool) {
 	cm := w.cm
 	cm.Fresh = !w.cached
 	status, r := machine.Step(machine.Input{
-		Framework: w.f, Status: w.status, ConfigMap: cm, Pods: pods, Now: w.now, Invalid: w.invalid, After: w.after, Rules: rules{}, Random: w.random.Float64, Policy: machine.DefaultPolicy(),
+		Framework: w.f, Status: w.status, ConfigMap: cm, Pods: pods, Now: w.now, Invalid: w.invalid, After: w.after, Rules: rules{}, Random: w.random.Float64, Policy: machine.DefaultPolicy(), GPUs: w.gpus,
 		Saved: machine.Saved{
 			Attempt: func(a int32) bool { return w.attempts[a] },
 			Task: func(role string, i, a int32) bool {

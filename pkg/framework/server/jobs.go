@@ -46,16 +46,27 @@ func jobQuery(v url.Values) (api.JobQuery, error) {
 		}
 	}
 	for name, t := range map[string]*time.Time{"since": &q.Since, "before": &q.Before} {
-		if text := v.Get(name); text != "" {
-			var err error
-			if *t, err = time.Parse(time.RFC3339, text); err != nil {
-				return q, fmt.Errorf("%w: %s %q is not a time such as 2026-01-31T12:00:00Z", archive.ErrBadQuery, name, text)
-			}
+		var err error
+		if *t, err = instant(v, name); err != nil {
+			return q, err
 		}
 	}
 	limit, err := number(v, "limit")
 	q.Limit = int(limit)
 	return q, err
+}
+
+// instant reads a parameter with a time; zero where it isn't given.
+func instant(v url.Values, name string) (time.Time, error) {
+	text := v.Get(name)
+	if text == "" {
+		return time.Time{}, nil
+	}
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("%w: %s %q is not a time such as 2026-01-31T12:00:00Z", archive.ErrBadQuery, name, text)
+	}
+	return t, nil
 }
 
 func onlyKnown(v url.Values, names ...string) error {

@@ -45,6 +45,8 @@ type Options struct {
 	Token string
 	// Logs keep the logs of the machines; nil where nothing does.
 	Logs Logs
+	// GPUs asks what measures them; nil where nothing does.
+	GPUs GPUs
 	Log  *slog.Logger
 }
 
@@ -67,6 +69,8 @@ func (s *Server) Handler() http.Handler {
 	api.Handle("DELETE /v1/jobs/{framework}", within(readTime, s.deleteJob))
 	api.Handle("GET /v1/jobs/{framework}/events", within(readTime, s.serveEvents))
 	api.Handle("GET /v1/jobs/{framework}/logs", within(readTime, s.serveLog))
+	api.Handle("GET /v1/usage", within(readTime, s.serveUsage))
+	api.Handle("GET /v1/machines/{node}/gpus", within(readTime, s.serveGPUs))
 	api.Handle("GET /v1/machines/{node}/logs/{uid}/{container}", within(pageTime, s.servePage))
 	api.Handle("GET /v1/code/{sha256}", within(codeTime, s.serveCode)) // HEAD, too
 	api.Handle("PUT /v1/code/{sha256}", within(codeTime, s.receiveCode))

@@ -406,3 +406,24 @@ func TestTheServerEndsWithItsContextAndItsLastAnswer(t *testing.T) {
 	assert.Equal(t, "the end", string(<-answer))
 	require.NoError(t, <-ended)
 }
+
+func TestGPUTimeIsToldByWhatIsAskedFor(t *testing.T) {
+	h := newHarness(t)
+	f := h.save(t, "alice", "train", 0)
+	since, uid := metav1.NewTime(time.Date(2026, 3, 1, 12, 30, 0, 0, time.UTC)), "pod"
+	end := metav1.NewTime(since.Add(time.Hour))
+	f.Status.AttemptStatus.TaskRoleStatuses = []*v1.TaskRoleStatus{{Name: "worker", TaskStatuses: []*v1.TaskStatus{{AttemptStatus: v1.TaskAttemptStatus{
+		PodUID: &uid, CompletionTime: &end, GPUs: &v1.TaskGPUs{Count: 2, Since: since},
+	}}}}}
+	require.NoError(t, h.store.SaveHolds(t.Context(), f))
+	u := get[api.Usage](t, h, "/v1/usage?vc=default&user=alice&by=vc,hour&by=user&since=2026-03-01T00:00:00Z&until=2026-03-02T00:00:00Z")
+	require.Len(t, u.Items, 2)
+	assert.Equal(t, "alice", u.Items[0].User)
+	assert.Equal(t, int64(3600), u.Items[1].Guaranteed)
+	assert.Equal(t, int64(7200), u.Total.Held())
+	for _, q := range []string{"by=week", "by=hour,day", "since=yesterday", "colour=red", "since=2026-03-02T00:00:00Z&until=2026-03-01T00:00:00Z"} {
+		resp := h.ask(t, "GET", "/v1/usage?"+q, nil)
+		assert.Equal(t, http.StatusBadRequest, resp.StatusCode, q)
+		assert.Equal(t, "BadRequest", failure(t, resp).Code, q)
+	}
+}

@@ -64,8 +64,11 @@ const PeersKey = "peers"
 // PriorityTest is the priority of jobs that name none.
 const PriorityTest = "test"
 
+// PriorityOpportunistic is the priority of jobs that use what others leave.
+const PriorityOpportunistic = "oppo"
+
 // Priorities are those that there are, highest first.
-func Priorities() []string { return []string{"crit", "prod", PriorityTest, "oppo"} }
+func Priorities() []string { return []string{"crit", "prod", PriorityTest, PriorityOpportunistic} }
 
 // PriorityClass is the Kubernetes PriorityClass of a job's priority: crit, prod, test or oppo. The chart
 // cluster-configuration installs them; their values are the scheduler's.

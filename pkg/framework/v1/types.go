@@ -262,7 +262,19 @@ type TaskAttemptStatus struct {
 	PodNodeName      *string                      `json:"podNodeName,omitempty"`
 	PodIP            *string                      `json:"podIP,omitempty"`
 	PodHostIP        *string                      `json:"podHostIP,omitempty"`
+	GPUs             *TaskGPUs                    `json:"gpus,omitempty"` // nil: none, or its pod has no machine yet
 	CompletionStatus *TaskAttemptCompletionStatus `json:"completionStatus,omitempty"`
+}
+
+// TaskGPUs is what an attempt of a task holds from when its pod got a machine until it ends. It never changes: GPU
+// time is counted by it.
+type TaskGPUs struct {
+	Count int32 `json:"count"`
+	// Type is their model; empty where no one tells.
+	Type string `json:"type,omitempty"`
+	// Opportunistic: the job asked for GPUs without a guarantee.
+	Opportunistic bool        `json:"opportunistic,omitempty"`
+	Since         metav1.Time `json:"since"`
 }
 
 // CompletionStatus is how an attempt ended.

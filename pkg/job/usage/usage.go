@@ -1,11 +1,12 @@
 // Package usage measures what the tasks of a job use.
-// In: a job that runs. Out: CPU and memory as the kubelets measure them, and the GPUs that the scheduler
-// gave; nothing where no one measures, and why.
+// In: a job that runs. Out: CPU and memory as the kubelets measure them, the GPUs that the scheduler
+// gave, and what these do as the agents of the machines measure it; nothing where no one measures, and why.
 package usage
 
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,7 +15,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/openpai/paictl/pkg/framework/api"
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/scheduler/annotation"
 )
@@ -38,8 +41,12 @@ type Task struct {
 	// ShareOfGPUs are GPUs that no other task has while this one runs, which sees none: they go with its
 	// processors and memory.
 	ShareOfGPUs int `json:"shareOfGPUs,omitempty"`
-	// GPUUtilization is always nil: kubelets don't measure it.
+	// GPUUtilization is the mean of its GPUs in percent, GPUMemory and GPUPower are their sums; nil where
+	// nothing measures them.
 	GPUUtilization *float64 `json:"gpuUtilization"`
+	GPUMemory      *int64   `json:"gpuMemoryBytes"`
+	GPUMemorySize  *int64   `json:"gpuMemorySizeBytes"`
+	GPUPower       *float64 `json:"gpuPowerWatts"`
 }
 
 // summary is the part that is read of a kubelet's /stats/summary.
@@ -58,6 +65,71 @@ type summary struct {
 			} `json:"memory"`
 		} `json:"containers"`
 	} `json:"pods"`
+}
+
+// cards measures the GPUs of tasks that have some. Where nothing measures a machine's they stay unknown.
+func cards(ctx context.Context, c *job.Client, list []Task) (problems []error) {
+	nodes := map[string]bool{}
+	for i := range list {
+		if list[i].GPUs > 0 {
+			nodes[list[i].Node] = true
+		}
+	}
+	var mu sync.Mutex
+	g, asking := errgroup.WithContext(ctx)
+	g.SetLimit(parallel)
+	for _, node := range slices.Sorted(maps.Keys(nodes)) {
+		g.Go(func() error {
+			all, err := c.History.GPUs(asking, node)
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case apierrors.IsNotFound(err) || errors.Is(err, job.ErrNoController): // nothing measures them, or who could be asked isn't there
+			case err != nil:
+				problems = append(problems, fmt.Errorf("ask how busy the GPUs of %s are: %w", node, err))
+			}
+			for i := range list {
+				if list[i].Node == node {
+					list[i].add(c.Namespace, all)
+				}
+			}
+			return nil
+		})
+	}
+	_ = g.Wait() // each keeps its own error
+	return problems
+}
+
+// add sums up what the GPUs of a task do.
+func (t *Task) add(namespace string, all []api.GPU) {
+	n, busy := 0.0, 0.0
+	for i := range all {
+		g := &all[i]
+		if g.Pod != t.Pod || g.Namespace != namespace {
+			continue
+		}
+		if g.Utilization != nil {
+			n, busy = n+1, busy+*g.Utilization
+			mean := busy / n
+			t.GPUUtilization = &mean
+		}
+		if g.PowerWatts != nil {
+			t.GPUPower = plus(t.GPUPower, *g.PowerWatts)
+		}
+		if g.MemoryUsedMiB != nil {
+			t.GPUMemory = plus(t.GPUMemory, int64(*g.MemoryUsedMiB)<<20)
+			if g.MemoryFreeMiB != nil {
+				t.GPUMemorySize = plus(t.GPUMemorySize, int64(*g.MemoryUsedMiB+*g.MemoryFreeMiB)<<20)
+			}
+		}
+	}
+}
+
+func plus[T int64 | float64](sum *T, more T) *T {
+	if sum != nil {
+		more += *sum
+	}
+	return &more
 }
 
 // Of measures the tasks of a job that run, in the order of roles. problems are nodes that don't answer.
@@ -89,11 +161,15 @@ func Of(ctx context.Context, c *job.Client, j *job.Job) (list []Task, problems [
 	if err := context.Cause(ctx); err != nil {
 		return nil, nil, err
 	}
-	slices.SortFunc(problems, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	list = []Task{}
 	for _, t := range targets {
 		list = append(list, measure(t, nodes[t.Pod.Spec.NodeName]))
 	}
+	problems = append(problems, cards(ctx, c, list)...)
+	if err := context.Cause(ctx); err != nil {
+		return nil, nil, err
+	}
+	slices.SortFunc(problems, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	return list, problems, nil
 }
 

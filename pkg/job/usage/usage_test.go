@@ -86,3 +86,40 @@ func TestTasksThatRunAreMeasuredAndNodesThatDontAnswerAreNamed(t *testing.T) {
 	require.Len(t, problems, 1)
 	assert.ErrorContains(t, problems[0], "ask the kubelet of n2")
 }
+
+func TestGPUsAreMeasuredByTheirMachines(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/namespaces/pai-jobs/pods"):
+			_, _ = io.WriteString(w, pods)
+		case strings.HasSuffix(r.URL.Path, "/proxy/v1/machines/n1/gpus"):
+			_, _ = io.WriteString(w, `[{"gpu":"0","namespace":"pai-jobs","pod":"f-worker-1","utilizationPercent":90,"memoryUsedMiB":1024,"memoryFreeMiB":1024,"powerWatts":300},
+				{"gpu":"1","namespace":"pai-jobs","pod":"another","utilizationPercent":5,"memoryUsedMiB":1,"memoryFreeMiB":1,"powerWatts":1},
+				{"gpu":"2","namespace":"elsewhere","pod":"f-worker-1","utilizationPercent":5,"powerWatts":1},
+				{"gpu":"3","namespace":"pai-jobs","pod":"f-worker-1","utilizationPercent":30,"memoryUsedMiB":1024,"memoryFreeMiB":1024,"powerWatts":100}]`)
+		case strings.HasSuffix(r.URL.Path, "/gpus"): // of a controller that is older, too
+			w.WriteHeader(http.StatusNotFound)
+			_, _ = io.WriteString(w, `{"code":"NotFound","message":"nothing measures the GPUs of machine n2"}`)
+		default:
+			w.WriteHeader(http.StatusForbidden)
+		}
+	}))
+	defer s.Close()
+	config := &rest.Config{Host: s.URL}
+	client, err := kubernetes.NewForConfig(config)
+	require.NoError(t, err)
+	c, err := job.New(&kube.Cluster{Config: config, Client: client})
+	require.NoError(t, err)
+	j := &job.Job{User: "ann", Name: "train", Object: "f", Framework: &v1.Framework{ObjectMeta: metav1.ObjectMeta{Name: "f"},
+		Spec: v1.FrameworkSpec{TaskRoles: []v1.TaskRole{{Name: "worker", TaskNumber: 3}}}}}
+	list, problems, err := Of(t.Context(), c, j)
+	require.NoError(t, err)
+	require.Len(t, problems, 2, "only the kubelets' own: %v", problems)
+	require.Len(t, list, 2)
+	assert.Nil(t, list[0].GPUUtilization)
+	assert.InDelta(t, 60, *list[1].GPUUtilization, 0)
+	assert.Equal(t, int64(2<<30), *list[1].GPUMemory)
+	assert.Equal(t, int64(4<<30), *list[1].GPUMemorySize)
+	assert.InDelta(t, 400, *list[1].GPUPower, 0)
+}

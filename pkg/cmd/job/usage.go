@@ -1,0 +1,215 @@
+package job
+
+import (
+	"context"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/framework/api"
+	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/job"
+)
+
+// UsageOptions are those of "paictl job usage".
+type UsageOptions struct {
+	Factory *cmdutil.Factory
+	Flags   Flags
+	Query   api.UsageQuery
+	Output  cmdutil.Output
+
+	since, until string
+}
+
+// NewCmdUsage returns "paictl job usage". runF replaces the run in tests.
+func NewCmdUsage(f *cmdutil.Factory, runF func(context.Context, *UsageOptions) error) *cobra.Command {
+	opts := &UsageOptions{Factory: f}
+	cmd := &cobra.Command{
+		Use:        "usage",
+		SuggestFor: []string{"accounting", "hours", "sacct", "sreport"},
+		Short:      "Show GPU hours: who held GPUs, for how long, and what of it was thrown away",
+		Long: `Sums up for how long tasks held GPUs, from when their pods got a machine until they ended, whether they
+used them or not. All times are UTC and whole hours; --until is the end, and not part of it.
+
+GUARANTEED were jobs with a guarantee, OPPORTUNISTIC those of the priority oppo. PREEMPTED and FAILED are the
+part of both that attempts had which ended so. SHARE is what guaranteed jobs held of all that the virtual
+cluster owns, as it is now; it is there with --by vc, where the scheduler answers. Running jobs are counted up
+to the last five minutes. The account outlives its jobs: it is kept for 400 days or more.`,
+		Example: `  paictl job usage
+  paictl job usage --by user --since 7d
+  paictl job usage --by month,vc --since 2026-01-01
+  paictl job usage --by hour --vc vision --user ann --since 24h
+  paictl job usage --by month,vc,user --since 2026-01-01 --until 2026-02-01 -o csv`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := opts.complete(time.Now()); err != nil {
+				return err
+			}
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return usageRun(cmd.Context(), opts)
+		},
+	}
+	cmdutil.AddKubeFlags(cmd, &opts.Flags.Kube)
+	fl := cmd.Flags()
+	fl.StringSliceVar(&opts.Query.By, "by", []string{api.ByVC}, "a row for each: "+strings.Join(api.Dimensions(), ",")+"; several with commas")
+	fl.StringVar(&opts.since, "since", "30d", "from when on: 12h, 30d, or a date like 2026-01-31")
+	fl.StringVar(&opts.until, "until", "", "until when, in the same form (default: now)")
+	fl.StringVar(&opts.Query.VirtualCluster, "vc", "", "only of this virtual cluster")
+	fl.StringVarP(&opts.Query.User, "user", "u", "", "only of this user")
+	fl.StringVar(&opts.Query.Type, "type", "", "only on GPUs of this model")
+	_ = cmd.RegisterFlagCompletionFunc("by", cobra.FixedCompletions(api.Dimensions(), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("vc", opts.Flags.completeVC(f))
+	_ = cmd.RegisterFlagCompletionFunc("user", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		return opts.Flags.known(cmd.Context(), f, "", func(w *v1.Framework) string { return w.Labels[v1.LabelUser] }), cobra.ShellCompDirectiveNoFileComp
+	})
+	_ = cmd.RegisterFlagCompletionFunc("type", cobra.NoFileCompletions)
+	cmdutil.AddOutputFlag(cmd, &opts.Output, "table", "wide", "json", "yaml", "csv")
+	return cmd
+}
+
+// periods are the dimensions that are times, with how they are shown.
+var periods = map[string]string{api.ByHour: "2006-01-02T15:04Z", api.ByDay: time.DateOnly, api.ByMonth: "2006-01"}
+
+func (opts *UsageOptions) complete(now time.Time) error {
+	var period []string
+	for _, by := range opts.Query.By {
+		if !slices.Contains(api.Dimensions(), by) {
+			return cmdutil.Usagef("--by: there is no %q; there are: %s", by, strings.Join(api.Dimensions(), ", "))
+		}
+		if periods[by] != "" {
+			period = append(period, by)
+		}
+	}
+	if len(period) > 1 {
+		return cmdutil.Usagef("--by has %s; choose one of them", strings.Join(period, " and "))
+	}
+	var err error
+	if opts.Query.Since, err = readTime("--since", opts.since, now, time.UTC); err != nil {
+		return err
+	}
+	if opts.Query.Until, err = readTime("--until", opts.until, now, time.UTC); err != nil {
+		return err
+	}
+	if opts.Query.Until.IsZero() {
+		opts.Query.Until = now
+	}
+	if !opts.Query.Since.Before(opts.Query.Until) {
+		return cmdutil.Usagef("--since %s isn't before --until %s", opts.Query.Since.Format(time.RFC3339), opts.Query.Until.Format(time.RFC3339))
+	}
+	return nil
+}
+
+func usageRun(ctx context.Context, opts *UsageOptions) error {
+	c, err := job.Open(opts.Flags.Kube)
+	if err != nil {
+		return err
+	}
+	u, err := c.Usage(ctx, opts.Query)
+	if apierrors.IsNotFound(err) {
+		return hint.Errorf("update it: paictl service start -n job-controller", "the job controller keeps no GPU time: it is older than this paictl")
+	}
+	if err != nil {
+		return c.Explain(err)
+	}
+	io := opts.Factory.IO
+	if len(u.Items) == 0 && opts.Output.IsTable() {
+		io.Say("no GPUs were held from %s to %s", u.Since.Format(time.RFC3339), u.Until.Format(time.RFC3339))
+		return nil
+	}
+	if opts.Output.Is("csv") {
+		return opts.writeCSV(io.Out, u)
+	}
+	return opts.Output.Write(io.Out, u, opts.table(u))
+}
+
+// dimension is the value of a row by one of opts.Query.By.
+func dimension(by string, i *job.UsageItem) string {
+	switch by {
+	case api.ByVC:
+		return i.VirtualCluster
+	case api.ByUser:
+		return i.User
+	case api.ByType:
+		return i.Type
+	}
+	if i.Period == nil {
+		return ""
+	}
+	return i.Period.UTC().Format(periods[by])
+}
+
+func (opts *UsageOptions) table(u *job.Usage) cmdutil.Table {
+	t := cmdutil.Table{}
+	for _, by := range opts.Query.By {
+		t.Header = append(t.Header, strings.ToUpper(by))
+	}
+	t.Header = append(t.Header, "GPU HOURS", "GUARANTEED", "OPPORTUNISTIC", "PREEMPTED", "FAILED")
+	shares := slices.ContainsFunc(u.Items, func(i job.UsageItem) bool { return i.Share != nil })
+	if shares {
+		t.Header = append(t.Header, "SHARE")
+	}
+	add := func(who []string, g api.GPUTime, share *float64) {
+		row := append(who, hours(g.Held()), hours(g.Guaranteed), hours(g.Opportunistic), hours(g.Preempted), hours(g.Failed))
+		if shares {
+			row = append(row, shareText(share))
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	for i := range u.Items {
+		var who []string
+		for _, by := range opts.Query.By {
+			who = append(who, dash(dimension(by, &u.Items[i])))
+		}
+		add(who, u.Items[i].GPUTime, u.Items[i].Share)
+	}
+	if len(u.Items) > 1 {
+		add(append([]string{"TOTAL"}, make([]string, len(opts.Query.By)-1)...), u.Total, nil)
+	}
+	return t
+}
+
+// writeCSV has no total, so that a sum over a column is right.
+func (opts *UsageOptions) writeCSV(out io.Writer, u *job.Usage) error {
+	w := csv.NewWriter(out)
+	head := append(slices.Clone(opts.Query.By), "gpu_hours", "guaranteed_hours", "opportunistic_hours", "preempted_hours", "failed_hours", "share")
+	err := w.Write(head)
+	for k := range u.Items {
+		i := &u.Items[k]
+		var row []string
+		for _, by := range opts.Query.By {
+			row = append(row, dimension(by, i))
+		}
+		for _, n := range []int64{i.Held(), i.Guaranteed, i.Opportunistic, i.Preempted, i.Failed} {
+			row = append(row, strconv.FormatFloat(float64(n)/3600, 'f', 4, 64))
+		}
+		share := ""
+		if i.Share != nil {
+			share = strconv.FormatFloat(*i.Share, 'f', 4, 64)
+		}
+		err = errors.Join(err, w.Write(append(row, share)))
+	}
+	w.Flush()
+	return errors.Join(err, w.Error())
+}
+
+// hours are GPU seconds as GPU hours.
+func hours(seconds int64) string { return fmt.Sprintf("%.1f", float64(seconds)/3600) }
+
+func shareText(share *float64) string {
+	if share == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.0f %%", 100**share)
+}
