@@ -172,7 +172,9 @@ func TestWhateverIsWrittenAgainCountsOnce(t *testing.T) {
 		}
 		l.now = 8000
 		require.NoError(t, l.SaveJob(t.Context(), ended))
+		l.now = 8500
 		require.NoError(t, l.SaveHolds(t.Context(), f), "a replica that no longer leads")
+		require.Equal(t, []string{"86400+0 preempted 0 failed 0"}, l.used(t), "an end stays")
 		require.NoError(t, l.SaveJob(t.Context(), ended))
 		hours := l.used(t, api.ByHour)
 		require.Equal(t, []string{"03-01T12 42000+0 preempted 0 failed 0", "03-01T13 43200+0 preempted 0 failed 0", "03-01T14 1200+0 preempted 0 failed 0"}, hours)
@@ -245,6 +247,9 @@ func TestATaskOfWhichNoEndWasSeenEndsWithItsJob(t *testing.T) {
 		l.now = 500
 		require.NoError(t, l.SaveJob(t.Context(), ended))
 		assert.Equal(t, []string{"700+0 preempted 0 failed 0"}, l.used(t))
+		holds, err := l.Holds(t.Context())
+		require.NoError(t, err)
+		assert.Empty(t, holds)
 	})
 }
 
