@@ -18,8 +18,8 @@ func NewCmdNode(f *cmdutil.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "node",
 		Short: "The machines of a cluster: list, add, remove; their drivers and GPUs",
-		Long: `Changes layout.yaml and the cluster together, in one command that can be repeated after any failure.
-Comments and order of layout.yaml stay as they are.`,
+		Long: `Shows and changes the machines of a cluster. add and remove change layout.yaml and the cluster together, in one
+command that can be repeated after any failure; comments and order of layout.yaml stay as they are.`,
 		Example: `  paictl node list -p ./cluster
   paictl node add 10.0.0.14 -p ./cluster
   paictl node remove worker-4 -p ./cluster
