@@ -72,10 +72,15 @@ func (p *nvidiaDriver) waits(n *Node, pl *plan) []step {
 
 // files are settings of the kernel and of the persistence daemon, which Ubuntu's package starts without
 // persistence: with it the driver stays initialised while no program uses a GPU. nvidia-uvm is otherwise loaded by the first
-// program with CUDA outside of a container, and there may never be one.
-func (*nvidiaDriver) files() resources {
+// program with CUDA outside of a container, and there may never be one. nvidia-peermem lets network cards with RDMA reach GPUs' memory; it can be loaded where
+// Mellanox' own driver is, and the rest works without.
+func (*nvidiaDriver) files(rdma bool) resources {
+	settings := "# Written by paictl: NVIDIA's driver needs the GPUs for itself.\nblacklist nouveau\noptions nouveau modeset=0\n"
+	if rdma {
+		settings += "# Network cards reach the GPUs' memory.\nsoftdep nvidia post: nvidia-peermem\n"
+	}
 	return resources{files: []file{
-		{path: nouveauFile, mode: 0o644, body: []byte("# Written by paictl: NVIDIA's driver needs the GPUs for itself.\nblacklist nouveau\noptions nouveau modeset=0\n")},
+		{path: nouveauFile, mode: 0o644, body: []byte(settings)},
 		{path: modulesFile, mode: 0o644, body: []byte("# Written by paictl: CUDA needs it, and containers can't load it.\nnvidia-uvm\n")},
 		{path: persistenceFile, mode: 0o644, body: []byte("# Written by paictl.\n[Unit]\nStopWhenUnneeded=false\n[Service]\nExecStartPost=-/usr/bin/nvidia-smi -pm 1\n")},
 	}}
@@ -98,7 +103,7 @@ func (p *nvidiaDriver) detect(n *Node) (string, error) {
 	body := repairScript + driverDetectScript + p.spec.aptProxy()
 	if d.Policy == config.GPUDriverInstall {
 		// Only where the driver is, or will be, ours do these count.
-		body += p.files().detect() + p.units(true).detect()
+		body += p.files(false).detect() + p.units(true).detect()
 	}
 	if d.Source == config.GPUSourceBundle {
 		body += "OFFLINE=1\n"
@@ -195,6 +200,8 @@ type driverState struct {
 	answer   answer
 	// ours says that paictl has installed packages of it.
 	ours bool
+	// rdma: the machine has network cards that could reach its GPUs.
+	rdma bool
 }
 
 // look reads a node's answers. A node without GPUs of NVIDIA has no state.
@@ -203,7 +210,7 @@ func (p *nvidiaDriver) look(f layout.Facts, a answer) *driverState {
 		return nil
 	}
 	_, ours := a.row("ours")
-	s := &driverState{machine: driverMachine(f, a), answer: a, ours: ours}
+	s := &driverState{machine: driverMachine(f, a), answer: a, ours: ours, rdma: len(f.Infiniband) > 0}
 	if p.bundled() {
 		s.machine.Bring(driver.Versions(p.spec.Bundle, s.machine.System))
 	}
@@ -281,7 +288,7 @@ func (p *nvidiaDriver) changes(s *driverState) []Change {
 	if s.plan.Kept && !s.ours {
 		return out
 	}
-	out = append(out, p.files().diff(s.answer)...)
+	out = append(out, p.files(s.rdma).diff(s.answer)...)
 	if len(missing) > 0 {
 		out = append(out, Change{Action: s.action(), Target: driverTarget, Detail: s.detail(missing)})
 	}
@@ -391,7 +398,7 @@ func (p *nvidiaDriver) script(s *driverState, cs []Change) string {
 	if todo[unfinishedTarget] || todo[cutOffTarget] {
 		b.WriteString("p_driver_dpkg\n")
 	}
-	b.WriteString(p.files().script(cs))
+	b.WriteString(p.files(s.rdma).script(cs))
 	// Also where all seems to be there: what was cut off may have to be taken back first.
 	if again := todo[cutOffTarget] && len(s.plan.Packages) > 0 && !p.bundled(); todo[driverTarget] || again {
 		specs := make([]string, 0, len(s.plan.Packages))

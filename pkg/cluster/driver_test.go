@@ -233,6 +233,19 @@ func (h *fakeHost) opens(pid, program, file string) {
 	require.NoError(h.lab.t, os.Symlink(file, h.root+"/proc/"+pid+"/fd/3"))
 }
 
+func TestNetworkCardsReachTheGPUsMemory(t *testing.T) {
+	l, h := gpuLab(t)
+	require.NoError(t, l.driverUp().err)
+	assert.NotContains(t, h.read(nouveauFile), "peermem")
+	for file, v := range map[string]string{"link_layer": "InfiniBand", "rate": "200 Gb/sec (4X HDR)", "state": "4: ACTIVE"} {
+		h.write("/sys/class/infiniband/mlx5_0/ports/1/"+file, v+"\n")
+	}
+	o := l.driverUp()
+	require.NoError(t, o.err, "%s", l.story(o))
+	assert.Contains(t, h.read(nouveauFile), "\nsoftdep nvidia post: nvidia-peermem\n")
+	assert.Empty(t, l.driverUp().changes)
+}
+
 func TestAPackageThatBreaksIsTakenAwayAgain(t *testing.T) {
 	l, h := gpuLab(t)
 	h.write("/.fake/fail/postinst-nvidia-kernel-dkms-535.261.03-1", "")
