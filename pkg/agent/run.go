@@ -80,11 +80,11 @@ func Run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	log := slog.New(slog.NewTextHandler(out, nil))
-	klog.SetSlogLogger(log)
 	config, err := o.config()
 	if err != nil {
 		return err
 	}
+	klog.SetSlogLogger(log)
 	config.UserAgent = "pai-agent/" + version.Version
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {

@@ -161,7 +161,7 @@ func (opts *UsageOptions) table(u *job.Usage) cmdutil.Table {
 		t.Header = append(t.Header, "SHARE")
 	}
 	add := func(who []string, g api.GPUTime, share *float64) {
-		row := append(who, hours(g.Held()), hours(g.Guaranteed), hours(g.Opportunistic), hours(g.Preempted), hours(g.Failed))
+		row := append(slices.Clone(who), hours(g.Held()), hours(g.Guaranteed), hours(g.Opportunistic), hours(g.Preempted), hours(g.Failed))
 		if shares {
 			row = append(row, shareText(share))
 		}
