@@ -50,8 +50,8 @@ type Driver struct {
 	// noticing guards the files there: the latest is written last, and none for a claim that has ended.
 	noticing sync.Mutex
 	next     *nextBoot
-	// answered is the last order that was carried out.
-	answered order.Answer
+	// answered are orders that were carried out, by their IDs.
+	answered map[string]order.Answer
 	log      *slog.Logger
 	// fatal ends the agent.
 	fatal func(error)
@@ -168,8 +168,19 @@ func (d *Driver) prepare(ctx context.Context, c *resourceapi.ResourceClaim) ([]k
 	case !slices.Equal(known.Devices, want.Devices):
 		err = fmt.Errorf("it was given %v on this machine, and names %v by now", names(known), names(want))
 	}
-	if known != nil {
-		want = known // since when it has them is known
+	if known != nil && err == nil {
+		// Since when it has them is known; another pod may have it by now.
+		next := *known
+		next.Pods, next.PodNames = slices.Clone(known.Pods), slices.Clone(known.PodNames)
+		for i, uid := range want.Pods {
+			if !slices.Contains(next.Pods, uid) {
+				next.Pods, next.PodNames = append(next.Pods, uid), append(next.PodNames, want.PodNames[i])
+			}
+		}
+		if want = known; len(next.Pods) > len(known.Pods) {
+			want = &next
+			err = d.records.add(want)
+		}
 	}
 	if err == nil {
 		err = d.writeSpec(ctx, want)
@@ -191,7 +202,7 @@ func (d *Driver) prepare(ctx context.Context, c *resourceapi.ResourceClaim) ([]k
 
 // read returns what a claim was given of this machine, if it may have that.
 func (d *Driver) read(c *resourceapi.ResourceClaim) (*record, error) {
-	out := &record{UID: c.UID, Namespace: c.Namespace, Name: c.Name, Since: d.gpus.now().UTC()}
+	out := &record{UID: c.UID, Namespace: c.Namespace, Name: c.Name, Since: d.gpus.now().UTC(), Parts: d.gpus.parts}
 	for _, r := range c.Status.ReservedFor {
 		if r.APIGroup == "" && r.Resource == "pods" {
 			out.Pods, out.PodNames = append(out.Pods, r.UID), append(out.PodNames, r.Name)
@@ -208,7 +219,7 @@ func (d *Driver) read(c *resourceapi.ResourceClaim) (*record, error) {
 		}
 		request, known := asked[r.Request]
 		g, there := d.gpus.device(r.Device)
-		switch holder := d.records.holder(r.Device); {
+		switch holder := d.records.holder(r.Device, d.gpus.parts); {
 		case r.Pool != d.node:
 			return nil, fmt.Errorf("it was given %s of %s; this machine is %s", r.Device, r.Pool, d.node)
 		case !there || g.missing:
@@ -334,7 +345,7 @@ func (d *Driver) writeSpec(ctx context.Context, r *record) error {
 	cards := map[int32]bool{}
 	var more []specs.Device // further parts of GPUs
 	for _, a := range r.Devices {
-		g, ok := d.gpus.device(a.Device)
+		g, ok := d.gpus.cardOf(r.card(a.Device))
 		switch {
 		case !ok:
 			return fmt.Errorf("this machine has no %s any more", a.Device)
@@ -344,7 +355,7 @@ func (d *Driver) writeSpec(ctx context.Context, r *record) error {
 		one := specs.Device{Name: specDevice(r.UID, a.Device)}
 		if cards[g.card] {
 			// Another part of a GPU that it has. A device without any edit isn't one for the container runtime.
-			one.ContainerEdits.Env = []string{fmt.Sprintf("PAICTL_GPU_%d_PART=%d", g.card, g.Index)}
+			one.ContainerEdits.Env = []string{fmt.Sprintf("PAICTL_%s=1", strings.ToUpper(strings.ReplaceAll(a.Device, "-", "_")))}
 			more = append(more, one)
 			continue
 		}

@@ -36,16 +36,17 @@ func (m *metrics) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.
 func (m *metrics) Collect(out chan<- prometheus.Metric) {
-	users := map[string]*record{}
+	users := map[int32][]*record{}
 	for _, r := range m.d.records.all() {
-		for _, a := range r.Devices {
-			users[a.Device] = r
+		for _, card := range r.cards() {
+			users[card] = append(users[card], r)
 		}
 	}
 	gpus, _ := m.d.gpus.cards()
 	for _, g := range gpus {
 		labels := []string{strconv.Itoa(int(g.Index)), g.UUID, g.Bus, deviceFile(&g), g.Model, "", ""}
-		if r := m.user(users, g.card); r != nil {
+		if len(users[g.card]) == 1 { // no one of several is its user
+			r := users[g.card][0]
 			labels[5] = r.Namespace
 			if len(r.PodNames) > 0 {
 				labels[6] = r.PodNames[0]
@@ -85,20 +86,6 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	} else if kernel != "" {
 		out <- prometheus.MustNewConstMetric(m.next, prometheus.GaugeValue, 0, kernel)
 	}
-}
-
-// user is the claim that has a GPU; nil where none has, or several share it.
-func (m *metrics) user(users map[string]*record, card int32) (out *record) {
-	for _, name := range m.d.gpus.namesOf(card) {
-		switch r := users[name]; {
-		case r == nil || r == out:
-		case out != nil:
-			return nil
-		default:
-			out = r
-		}
-	}
-	return out
 }
 
 // deviceFile is the name of a GPU's device file, whose number isn't that of the GPU on every machine; "" for one that has none.

@@ -62,6 +62,8 @@ type slot struct {
 	Boot string    `json:"boot,omitempty"`
 	// Ignored is what was wrong with it when someone ordered to use it all the same.
 	Ignored string `json:"ignored,omitempty"`
+	// Failures is how many errors couldn't be corrected then: more of them are worse.
+	Failures float64 `json:"failures,omitempty"`
 	// Seen is the machine's start in which it was there last.
 	Seen      string `json:"seen,omitempty"`
 	Simulated bool   `json:"simulated,omitempty"`
@@ -312,11 +314,8 @@ func (m *monitor) judge() {
 	}
 	for _, s := range m.slots {
 		reason, since := m.sickness(s)
-		switch {
-		case reason == "" && m.silent == "":
+		if reason == "" && s.Ignored != "" && m.seen && m.silent == "" && len(m.reasons(s)) == 0 {
 			s.Ignored = "" // it is over
-		case reason == s.Ignored:
-			reason, since = "", time.Time{}
 		}
 		if reason == s.reason {
 			continue
@@ -334,35 +333,72 @@ func (m *monitor) judge() {
 	}
 }
 
-// sickness says what is wrong with a GPU, "" if nothing is, and since when.
+// What is wrong where errors couldn't be corrected, of which there may be more later.
+const (
+	memoryFailed = "its memory has errors that can't be corrected; reset it, or restart the machine"
+	othersFailed = "it had errors that can't be corrected (RAS); reset it, or restart the machine"
+)
+
+// sickness says what is wrong with a GPU besides what is ignored by order, "" if nothing is, and since when.
 func (m *monitor) sickness(s *slot) (string, time.Time) {
 	since := s.since
 	if s.reason == "" {
 		since = m.now()
 	}
-	switch v := s.gpu.Values; {
-	case s.XID != 0:
-		return gpu.FindXID(s.XID).String(), s.At
-	case m.silent != "" && m.now().Sub(m.silentSince) >= silentFor:
-		return m.silent, m.silentSince
-	case m.silent != "":
-		return s.reason, s.since
-	case s.gpu.Lost:
-		return "it is lost: it doesn't answer; restart the machine", since
-	case s.gpu.Unusable != "":
-		return s.gpu.Unusable, since
-	case v[gpu.DoubleBitVolatile] > 0:
-		return "its memory has errors that can't be corrected; reset it, or restart the machine", since
-	case v[gpu.RowRemapFailed] > 0:
-		return "it can't replace damaged memory any more; exchange it", since
-	case v[gpu.OtherUncorrectable] > 0:
-		return "it had errors that can't be corrected (RAS); reset it, or restart the machine", since
+	for _, reason := range m.reasons(s) {
+		switch {
+		case reason == s.Ignored && (failures(s) <= s.Failures || reason != memoryFailed && reason != othersFailed):
+			continue
+		case s.XID != 0 && reason == gpu.FindXID(s.XID).String():
+			since = s.At
+		case reason == m.silent:
+			since = m.silentSince
+		}
+		return reason, since
+	}
+	if m.silent != "" && m.now().Sub(m.silentSince) < silentFor {
+		return s.reason, s.since // it isn't known yet
 	}
 	return "", time.Time{}
 }
 
+// reasons are all that is wrong with a GPU, the worst first.
+func (m *monitor) reasons(s *slot) (out []string) {
+	if s.XID != 0 {
+		out = append(out, gpu.FindXID(s.XID).String())
+	}
+	if m.silent != "" {
+		if m.now().Sub(m.silentSince) >= silentFor {
+			out = append(out, m.silent)
+		}
+		return out // what was read last may be over
+	}
+	v := s.gpu.Values
+	for _, is := range []struct {
+		wrong bool
+		text  string
+	}{
+		{s.gpu.Lost, "it is lost: it doesn't answer; restart the machine"},
+		{s.gpu.Unusable != "", s.gpu.Unusable},
+		{v[gpu.DoubleBitVolatile] > 0, memoryFailed},
+		{v[gpu.RowRemapFailed] > 0, "it can't replace damaged memory any more; exchange it"},
+		{v[gpu.OtherUncorrectable] > 0, othersFailed},
+	} {
+		if is.wrong {
+			out = append(out, is.text)
+		}
+	}
+	return out
+}
+
+// failures is how many errors of its memory and its other parts couldn't be corrected.
+func failures(s *slot) float64 {
+	return s.gpu.Values[gpu.DoubleBitVolatile] + s.gpu.Values[gpu.OtherUncorrectable]
+}
+
 // ignore has a GPU used again though something is wrong with it, until something else is.
-func (m *monitor) ignore(index int32) (string, error) {
+// Where wrong is given it has to be just that, since an order may come late.
+func (m *monitor) ignore(index int32, wrong string) (string, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	before := m.stored()
@@ -376,8 +412,10 @@ func (m *monitor) ignore(index int32) (string, error) {
 		return "", errors.New("nothing is wrong with it")
 	case s.gpu.Lost || m.silent != "":
 		return "", fmt.Errorf("it can't be used: %s", s.reason)
+	case wrong != "" && wrong != s.reason:
+		return "", fmt.Errorf("something else is wrong with it by now: %s", s.reason)
 	}
-	s.Ignored, m.news = s.reason, true
+	s.Ignored, s.Failures, m.news = s.reason, failures(s), true
 	m.log.Warn("what is wrong with a GPU is ignored", "gpu", s.Index, "reason", s.Ignored)
 	m.judge()
 	m.store(before)
@@ -453,6 +491,7 @@ type device struct {
 	// ignored is what is wrong with it, and by order makes it not sick.
 	ignored string
 	xid     int // the last error of its driver
+	sticky  int // the one that only a reset or a restart ends
 	xids    []gpu.Event
 	// missing: the configuration says that the machine has it, and it was never seen.
 	missing bool
@@ -496,7 +535,7 @@ func (m *monitor) cards() (out []device, more <-chan struct{}) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, s := range m.slots {
-		d := device{GPU: s.gpu, reason: s.reason, since: s.since, ignored: s.Ignored, xid: s.last, xids: slices.Clone(s.xids)}
+		d := device{GPU: s.gpu, reason: s.reason, since: s.since, ignored: s.Ignored, sticky: s.XID, xid: s.last, xids: slices.Clone(s.xids)}
 		d.Index, d.UUID, d.xid = s.Index, cmp.Or(d.UUID, s.UUID), cmp.Or(s.last, s.XID)
 		d.Values = maps.Clone(d.Values)
 		out = append(out, d)
@@ -549,17 +588,6 @@ func (m *monitor) cardOf(index int32) (device, bool) {
 		return device{}, false
 	}
 	return all[i], true
-}
-
-// namesOf are the names of what is handed out of a GPU.
-func (m *monitor) namesOf(card int32) (out []string) {
-	all, _ := m.devices()
-	for _, d := range all {
-		if d.card == card {
-			out = append(out, claim.DeviceName(d.Index))
-		}
-	}
-	return out
 }
 
 // versions are those of the driver and of CUDA.

@@ -74,8 +74,8 @@ func (d *Driver) orders(ctx context.Context, client kubernetes.Interface, n *cor
 	fresh := false
 	for _, o := range orders {
 		i := slices.IndexFunc(told, func(a order.Answer) bool { return a.ID == o.ID })
-		if i < 0 && d.answered.ID == o.ID { // it couldn't be told, or isn't seen yet
-			told, i = append(told, d.answered), len(told)
+		if a, done := d.answered[o.ID]; i < 0 && done { // it couldn't be told, or isn't seen yet
+			told, i = append(told, a), len(told)
 		}
 		if i < 0 {
 			a := order.Answer{ID: o.ID, Done: true}
@@ -84,7 +84,11 @@ func (d *Driver) orders(ctx context.Context, client kubernetes.Interface, n *cor
 				a.Done, a.Message = false, err.Error()
 			}
 			d.log.InfoContext(ctx, "answered", "gpu", o.GPU, "action", o.Action, "done", a.Done, "message", a.Message)
-			d.answered = a
+			a.Message = a.Message[:min(len(a.Message), order.MostMessage)]
+			if d.answered == nil || len(d.answered) > mostAnswered {
+				d.answered = map[string]order.Answer{}
+			}
+			d.answered[a.ID] = a
 			told, i, fresh = append(told, a), len(told), true
 		}
 		answers = append(answers, told[i])
@@ -120,7 +124,7 @@ func (d *Driver) carryOut(ctx context.Context, o order.Order) (string, error) {
 	}
 	switch o.Action {
 	case order.Ignore:
-		return d.gpus.ignore(o.GPU)
+		return d.gpus.ignore(o.GPU, o.Reason)
 	case order.Heed:
 		return d.gpus.heed(o.GPU)
 	case order.Reset:
@@ -129,22 +133,24 @@ func (d *Driver) carryOut(ctx context.Context, o order.Order) (string, error) {
 	return "", fmt.Errorf("the agent of this release knows no order %q", o.Action)
 }
 
+// mostAnswered bounds how many answers are remembered: those of a Node are fewer.
+const mostAnswered = 1000
+
 // resetting is how long a reset may take.
 const resetting = time.Minute
 
 // reset resets a GPU that no pod has.
 func (d *Driver) reset(ctx context.Context, g *device) (string, error) {
-	names := d.gpus.namesOf(g.card)
 	switch {
 	case g.Lost:
 		return "", errors.New("it doesn't answer: only a restart of the machine helps")
-	case gpu.FindXID(g.xid).Action == gpu.Restart:
-		return "", fmt.Errorf("%s", gpu.FindXID(g.xid))
+	case gpu.FindXID(g.sticky).Action == gpu.Restart:
+		return "", fmt.Errorf("%s", gpu.FindXID(g.sticky))
 	}
-	if err := d.records.hold(names...); err != nil {
+	if err := d.records.hold(g.card); err != nil {
 		return "", err
 	}
-	defer d.records.release(names...)
+	defer d.records.release(g.card)
 	ctx, cancel := context.WithTimeout(ctx, resetting)
 	defer cancel()
 	said, err := d.vendor.reset(ctx, g)

@@ -135,12 +135,12 @@ func TestAResetEndsWhatOnlyAResetEnds(t *testing.T) {
 
 func TestNoClaimGetsAGPUWhileItIsReset(t *testing.T) {
 	o := newOrdered(t)
-	require.NoError(t, o.Driver.records.hold("gpu-4"))
+	require.NoError(t, o.Driver.records.hold(4))
 	c := claimOf("c", "gpu-4")
 	out, err := o.PrepareResourceClaims(t.Context(), []*resourceapi.ResourceClaim{c})
 	require.NoError(t, err)
 	require.ErrorContains(t, out["c"].Err, "gpu-4 is being reset; it is tried again")
-	o.Driver.records.release("gpu-4")
+	o.Driver.records.release(4)
 	out, err = o.PrepareResourceClaims(t.Context(), []*resourceapi.ResourceClaim{c})
 	require.NoError(t, err)
 	assert.NoError(t, out["c"].Err)
@@ -182,4 +182,85 @@ func TestHostileOrdersDoNothing(t *testing.T) {
 	b, err := json.Marshal(order.Answer{})
 	require.NoError(t, err)
 	assert.JSONEq(t, `{"id":"","done":false,"message":""}`, string(b))
+}
+
+// sees has the agent see a GPU as it is changed.
+func (o *ordered) sees(index int32, change func(*gpu.GPU)) {
+	r := reportOf(8)
+	change(&r.GPUs[index])
+	o.gpus.see(r)
+}
+
+func TestWhatIsIgnoredHidesNothingElse(t *testing.T) {
+	for name, then := range map[string]func(*ordered){
+		"it is lost": func(o *ordered) { o.sees(3, func(g *gpu.GPU) { g.Lost, g.UUID = true, "" }) },
+		"it can't replace damaged memory": func(o *ordered) {
+			o.sees(3, func(g *gpu.GPU) { g.Values[gpu.RowRemapFailed] = 1 })
+		},
+		"its memory has errors": func(o *ordered) { o.sees(3, func(g *gpu.GPU) { g.Values[gpu.DoubleBitVolatile] = 1 }) },
+	} {
+		o := newOrdered(t)
+		o.breaks(3, 74)
+		require.True(t, o.give(3, order.Ignore).Done)
+		then(o)
+		assert.Contains(t, o.reason(3), name)
+	}
+	o := newOrdered(t)
+	o.sees(3, func(g *gpu.GPU) { g.Values[gpu.DoubleBitVolatile] = 1 })
+	require.True(t, o.give(3, order.Ignore).Done)
+	next := o.gpus.again(t, "boot-1")
+	next.tick()
+	r := reportOf(8)
+	r.GPUs[3].Values[gpu.DoubleBitVolatile] = 1
+	next.see(r)
+	all, _ := next.devices()
+	assert.Empty(t, all[3].reason, "also in the agent's next life, which knows nothing at first")
+	o.sees(3, func(g *gpu.GPU) { g.Values[gpu.DoubleBitVolatile] = 2 })
+	assert.Contains(t, o.reason(3), "its memory has errors", "more of them are worse")
+}
+
+func TestALateOrderIgnoresNothingWorse(t *testing.T) {
+	o := newOrdered(t)
+	o.breaks(3, 74)
+	late := order.Order{ID: "late", GPU: 3, Action: order.Ignore, Reason: o.reason(3), At: o.gpus.now()}
+	o.breaks(3, 79)
+	require.NoError(t, order.Give(t.Context(), o.client, "n1", late))
+	require.NoError(t, o.orders(t.Context(), o.client, o.node()))
+	answers, err := order.ReadAnswers(o.node())
+	require.NoError(t, err)
+	assert.Contains(t, answers[0].Message, "something else is wrong with it by now: XID 79")
+	assert.Contains(t, o.reason(3), "XID 79")
+	o.breaks(3, 45)
+	assert.Contains(t, o.give(3, order.Reset).Message, "XID 79", "a harmless error afterwards changes nothing")
+}
+
+func TestTwoOrdersAreCarriedOutOnceEachThoughNoOneIsTold(t *testing.T) {
+	o := newOrdered(t)
+	o.breaks(1, 74)
+	o.breaks(2, 74)
+	for i := range int32(2) {
+		require.NoError(t, order.Give(t.Context(), o.client, "n1", order.Order{ID: fmt.Sprint(i), GPU: i + 1, Action: order.Reset, At: o.gpus.now()}))
+	}
+	seen := o.node() // as a watch that lags shows it
+	for range 3 {
+		require.NoError(t, o.orders(t.Context(), o.client, seen))
+	}
+	require.NoError(t, o.Driver.records.add(&record{UID: "u", Namespace: "default", Name: "job", Devices: []assigned{{"gpus", "gpu-1"}}}))
+	require.NoError(t, o.orders(t.Context(), o.client, seen))
+	answers, err := order.ReadAnswers(o.node())
+	require.NoError(t, err)
+	require.Len(t, answers, 2)
+	for _, a := range answers {
+		assert.True(t, a.Done, "%s", a.Message)
+	}
+	var many []order.Order
+	for i := range int32(600) {
+		many = append(many, order.Order{ID: fmt.Sprint("m", i), GPU: i, Action: order.Reset, At: o.gpus.now()})
+	}
+	text, err := json.Marshal(many)
+	require.NoError(t, err)
+	n := o.node()
+	n.Annotations[order.Annotation] = string(text)
+	_, err = order.Read(n)
+	require.ErrorContains(t, err, "more than 64 orders")
 }

@@ -64,10 +64,10 @@ func TestASickGPUIsSickInAllItsParts(t *testing.T) {
 	assert.Contains(t, n.Status.Conditions[0].Message, "GPU 1: XID 74")
 	assert.NotContains(t, n.Status.Conditions[0].Message, "GPU 4")
 
-	require.NoError(t, o.Driver.records.add(&record{UID: "u", Namespace: "default", Name: "job", PodNames: []string{"job-0"}, Devices: []assigned{{"gpus", "gpu-6"}}}))
+	require.NoError(t, o.Driver.records.add(&record{UID: "u", Namespace: "default", Name: "job", PodNames: []string{"job-0"}, Devices: []assigned{{"gpus", "gpu-6"}}, Parts: 4}))
 	assert.Contains(t, o.give(1, order.Reset).Message, "the claim default/job has it", "one part is enough")
 	assert.Equal(t, map[string]string{"0": "", "1": "job-0"}, o.podsInMetrics())
-	require.NoError(t, o.Driver.records.add(&record{UID: "v", Namespace: "default", Name: "other", PodNames: []string{"other-0"}, Devices: []assigned{{"gpus", "gpu-7"}}}))
+	require.NoError(t, o.Driver.records.add(&record{UID: "v", Namespace: "default", Name: "other", PodNames: []string{"other-0"}, Devices: []assigned{{"gpus", "gpu-7"}}, Parts: 4}))
 	assert.Equal(t, map[string]string{"0": "", "1": ""}, o.podsInMetrics(), "no one of several is its user")
 	require.NoError(t, o.Driver.records.remove("u"))
 	require.NoError(t, o.Driver.records.remove("v"))
@@ -95,4 +95,36 @@ func (o *ordered) podsInMetrics() map[string]string {
 		}
 	}
 	return out
+}
+
+func TestAGPUThatAJobHasAloneIsNotSplitUnderIt(t *testing.T) {
+	o := newOrdered(t)
+	out, err := o.PrepareResourceClaims(t.Context(), []*resourceapi.ResourceClaim{claimOf("alone", "gpu-1")})
+	require.NoError(t, err)
+	require.NoError(t, out["alone"].Err)
+	o.restart(2) // by another configuration
+	o.gpus.parts = 4
+	o.writeSpecs(t.Context())
+	assert.Equal(t, []string{"/dev/nvidia1"}, o.files(out["alone"].Devices[0].CDIDeviceIDs), "its container starts again with what it had")
+	again, err := o.PrepareResourceClaims(t.Context(), []*resourceapi.ResourceClaim{claimOf("x", "gpu-4"), claimOf("y", "gpu-7"), claimOf("z", "gpu-1")})
+	require.NoError(t, err)
+	for _, c := range []types.UID{"x", "y"} {
+		require.ErrorContains(t, again[c].Err, "belongs to the claim", "parts of the GPU that it has")
+	}
+	require.NoError(t, again["z"].Err, "a part of the other GPU, though it has the same name")
+	assert.Contains(t, o.give(1, order.Reset).Message, "has it")
+	assert.Contains(t, o.podsInMetrics(), "1")
+}
+
+func TestAClaimThatAnotherPodHasNowEndsWithThat(t *testing.T) {
+	o := newOrdered(t)
+	first, second := claimOf("c", "gpu-1"), claimOf("c", "gpu-1")
+	first.Status.ReservedFor = []resourceapi.ResourceClaimConsumerReference{{Resource: "pods", Name: "p", UID: "p1"}}
+	second.Status.ReservedFor = []resourceapi.ResourceClaimConsumerReference{{Resource: "pods", Name: "p", UID: "p2"}}
+	for _, c := range []*resourceapi.ResourceClaim{first, second} {
+		out, err := o.PrepareResourceClaims(t.Context(), []*resourceapi.ResourceClaim{c})
+		require.NoError(t, err)
+		require.NoError(t, out["c"].Err)
+	}
+	assert.ElementsMatch(t, []types.UID{"p1", "p2"}, o.Driver.records.of["c"].Pods)
 }

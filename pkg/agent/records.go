@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/openpai/paictl/pkg/agent/replace"
+	"github.com/openpai/paictl/pkg/scheduler/claim"
 )
 
 // record is what was handed to the pod of a claim.
@@ -30,6 +32,31 @@ type record struct {
 	Since time.Time `json:"since,omitzero"`
 	// Devices are names of devices of this machine, in the order of the claim.
 	Devices []assigned `json:"devices"`
+	// Parts is how many devices each GPU was when it was handed out: the numbers of devices have changed where it is another by now.
+	Parts int32 `json:"parts,omitempty"`
+}
+
+// card is the number of the GPU of which a device of the record is, or is a part of; -1 for a name that is none.
+func (r *record) card(device string) int32 { return cardOf(device, r.Parts) }
+
+// cardOf is the number of the GPU of a device where each is so many.
+func cardOf(device string, parts int32) int32 {
+	index, err := strconv.ParseInt(strings.TrimPrefix(device, claim.DeviceName(0)[:len(claim.DeviceName(0))-1]), 10, 32)
+	if err != nil {
+		return -1
+	}
+	return int32(index) / max(parts, 1)
+}
+
+// cards are the GPUs of which it has something.
+func (r *record) cards() []int32 {
+	var out []int32
+	for _, a := range r.Devices {
+		if c := r.card(a.Device); !slices.Contains(out, c) {
+			out = append(out, c)
+		}
+	}
+	return out
 }
 
 // assigned is a device for one request of a claim.
@@ -52,8 +79,8 @@ func (r *record) has(device string) bool {
 type records struct {
 	folder string
 	of     map[types.UID]*record
-	// held are devices that no claim gets at present.
-	held map[string]bool
+	// held are GPUs that no claim gets at present.
+	held map[int32]bool
 	// mu guards of against those who only read while the kubelet asks.
 	mu sync.Mutex
 }
@@ -96,10 +123,12 @@ func openRecords(folder string) (*records, error) {
 	return out, nil
 }
 
-// holder returns the claim that has a device; nil if none has.
-func (r *records) holder(device string) *record {
+// holder returns the claim that has a device; nil if none has. Each GPU is so many devices by now: of claims from when it was another number the whole
+// GPU counts.
+func (r *records) holder(device string, parts int32) *record {
 	for _, other := range r.of {
-		if other.has(device) {
+		if max(other.Parts, 1) == max(parts, 1) && other.has(device) ||
+			max(other.Parts, 1) != max(parts, 1) && slices.Contains(other.cards(), cardOf(device, parts)) {
 			return other
 		}
 	}
@@ -111,7 +140,7 @@ func (r *records) add(rec *record) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, a := range rec.Devices {
-		if r.held[a.Device] {
+		if r.held[rec.card(a.Device)] {
 			return fmt.Errorf("%s is being reset; it is tried again", a.Device)
 		}
 	}
@@ -127,30 +156,26 @@ func (r *records) add(rec *record) error {
 	return nil
 }
 
-// hold keeps devices that no claim has from claims, until release.
-func (r *records) hold(devices ...string) error {
+// hold keeps a GPU of which no claim has anything from claims, until release.
+func (r *records) hold(card int32) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, d := range devices {
-		if holder := r.holder(d); holder != nil {
+	for _, holder := range r.of {
+		if slices.Contains(holder.cards(), card) {
 			return fmt.Errorf("the claim %s/%s has it: a pod that uses it would lose its work; stop that first", holder.Namespace, holder.Name)
 		}
 	}
 	if r.held == nil {
-		r.held = map[string]bool{}
+		r.held = map[int32]bool{}
 	}
-	for _, d := range devices {
-		r.held[d] = true
-	}
+	r.held[card] = true
 	return nil
 }
 
-func (r *records) release(devices ...string) {
+func (r *records) release(card int32) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, d := range devices {
-		delete(r.held, d)
-	}
+	delete(r.held, card)
 }
 
 // all returns the records. They aren't changed once they are there.

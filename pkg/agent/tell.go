@@ -49,7 +49,7 @@ func (d *Driver) notify(r *record) error {
 	}
 	var told notice.GPUs
 	for _, a := range r.Devices {
-		g, ok := d.gpus.device(a.Device)
+		g, ok := d.gpus.cardOf(r.card(a.Device))
 		if !ok {
 			continue
 		}

@@ -42,6 +42,8 @@ type Order struct {
 	ID     string `json:"id"`
 	GPU    int32  `json:"gpu"`
 	Action Action `json:"action"`
+	// Reason is what is to be ignored; "" is whatever is wrong when the order is carried out.
+	Reason string `json:"reason,omitempty"`
 	// At is when it was given: an agent that comes hours later does nothing.
 	At time.Time `json:"at"`
 	// By is who gave it.
@@ -59,6 +61,13 @@ type Answer struct {
 // Valid is for how long an order may be carried out: clocks of machines differ by less.
 const Valid = 15 * time.Minute
 
+const (
+	// mostOrders is more than any machine has GPUs that break at once; with MostMessage it keeps answers below mostText.
+	mostOrders = 64
+	// MostMessage is how long an answer's message may be, in bytes.
+	MostMessage = 500
+)
+
 // mostText bounds what is read: a Node's annotations are written by many.
 const mostText = 64 << 10
 
@@ -67,6 +76,9 @@ func Read(n *corev1.Node) ([]Order, error) {
 	var out []Order
 	if err := read(n, Annotation, &out); err != nil {
 		return nil, err
+	}
+	if len(out) > mostOrders {
+		return nil, fmt.Errorf("the annotation %s of node %s has more than %d orders", Annotation, n.Name, mostOrders)
 	}
 	seen := map[int32]bool{}
 	for _, o := range out {

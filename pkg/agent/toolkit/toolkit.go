@@ -183,11 +183,26 @@ func (t *Toolkit) smi(ctx context.Context, args ...string) error {
 	cmd := exec.CommandContext(ctx, "/usr/bin/nvidia-smi", args...)
 	cmd.Env, cmd.Dir, cmd.WaitDelay = path(), "/", time.Second
 	cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: t.Root}
-	said, err := cmd.CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("nvidia-smi: %s: %w", lastLine(string(said)), err)
+	ended := make(chan error, 1)
+	go func() {
+		said, err := cmd.CombinedOutput()
+		if err != nil {
+			err = fmt.Errorf("nvidia-smi: %s: %w", lastLine(string(said)), err)
+		}
+		ended <- err
+	}()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
 	}
-	return nil
+	// What hangs within the driver isn't ended by SIGKILL, and no one waits for it.
+	select {
+	case err := <-ended:
+		return err
+	case <-time.After(2 * time.Second):
+		return errors.New("nvidia-smi hangs, and can't be ended: the GPU or its driver hangs; restart the machine")
+	}
 }
 
 // path has no other variables: flags of nvidia-ctk can be set by them, too.

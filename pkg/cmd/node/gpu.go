@@ -114,6 +114,9 @@ func gpuListRun(ctx context.Context, opts *GPUListOptions) error {
 	return opts.Output.Write(opts.Factory.IO.Out, rows, t)
 }
 
+// mostParts is more than any GPU is split into.
+const mostParts = 1024
+
 // gpuRows are the GPUs of nodes, by node and number.
 func gpuRows(nodes []corev1.Node, only []string, sick bool) ([]gpuRow, error) {
 	rows := []gpuRow{}
@@ -127,7 +130,10 @@ func gpuRows(nodes []corev1.Node, only []string, sick bool) ([]gpuRow, error) {
 		if err := json.Unmarshal([]byte(text), &told); err != nil {
 			return nil, fmt.Errorf("the annotation %s of node %s: %w", api.DevicesAnnotation, n.Name, err)
 		}
-		parts := int32(max(told.Parts, 1))
+		parts := int32(1)
+		if told.Parts > 1 && told.Parts <= mostParts { // else nobody has written it who means it
+			parts = int32(told.Parts)
+		}
 		for _, d := range told.Devices {
 			if d.Index%parts != 0 {
 				continue // another part of the same GPU
@@ -233,7 +239,17 @@ func gpuOrderRun(ctx context.Context, opts *GPUOrderOptions) error {
 	}
 	id := make([]byte, 8)
 	_, _ = rand.Read(id) // never fails, by its documentation
-	o := order.Order{ID: hex.EncodeToString(id), GPU: opts.GPU, Action: opts.Action, At: time.Now().UTC(), By: who()}
+	reason := ""
+	if opts.Action == order.Ignore {
+		if rows, err := gpuRows([]corev1.Node{*n}, nil, false); err == nil {
+			for _, r := range rows {
+				if r.GPU == opts.GPU && r.State == "sick" {
+					reason = r.Reason // nothing that comes meanwhile
+				}
+			}
+		}
+	}
+	o := order.Order{Reason: reason, ID: hex.EncodeToString(id), GPU: opts.GPU, Action: opts.Action, At: time.Now().UTC(), By: who()}
 	if err := order.Give(ctx, c.Client, opts.Node, o); err != nil {
 		return fmt.Errorf("write the order on node %s: %w", opts.Node, err)
 	}
