@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"regexp"
@@ -95,7 +96,7 @@ func readGPUs(r io.Reader) ([]api.GPU, error) {
 			continue
 		}
 		v, err := strconv.ParseFloat(m[3], 64)
-		if err != nil {
+		if err != nil || math.IsNaN(v) || math.IsInf(v, 0) { // no JSON holds them
 			continue
 		}
 		l := map[string]string{}

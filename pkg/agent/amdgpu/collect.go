@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -139,8 +140,13 @@ func (d device) read(file string) string { return text(filepath.Join(string(d), 
 
 // number reads a file with a number.
 func (d device) number(file string) (float64, bool) {
-	n, err := strconv.ParseFloat(d.read(file), 64)
-	return n, err == nil
+	return parseNumber(d.read(file))
+}
+
+// parseNumber reads a number that is none of those which no JSON holds, and not negative.
+func parseNumber(text string) (float64, bool) {
+	n, err := strconv.ParseFloat(text, 64)
+	return n, err == nil && n >= 0 && !math.IsInf(n, 0)
 }
 
 // id is that of its model, such as 74a1.

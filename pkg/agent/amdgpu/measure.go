@@ -2,7 +2,6 @@ package amdgpu
 
 import (
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
@@ -109,8 +108,8 @@ const errorSuffix = "_err_count"
 func parseErrors(text string) (out blockErrors, ok bool) {
 	for line := range strings.Lines(text) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
-		n, err := strconv.ParseFloat(value, 64)
-		if err != nil {
+		n, isNumber := parseNumber(value)
+		if !isNumber {
 			continue
 		}
 		switch name {

@@ -89,7 +89,7 @@ func compareMachines(c cell.Config, t *told) (findings []machineFinding, silent 
 			silent = append(silent, name)
 			continue
 		}
-		r := api.CompareNode(name, devices, n.Annotations[api.DevicesAnnotation])
+		r := api.CompareNode(name, s.LeafType(name), devices, n.Annotations[api.DevicesAnnotation])
 		if text := r.Difference(); text != "" {
 			findings = append(findings, machineFinding{name, text, "repair the machine, or change its SKU in layout.yaml (its cells where you write them) to what it has"})
 		}
@@ -102,7 +102,7 @@ func compareMachines(c cell.Config, t *told) (findings []machineFinding, silent 
 		if n.Annotations[api.DevicesAnnotation] == "" || s.Devices(name) != nil {
 			continue
 		}
-		if r := api.CompareNode(name, nil, n.Annotations[api.DevicesAnnotation]); len(r.Unexpected) > 0 {
+		if r := api.CompareNode(name, "", nil, n.Annotations[api.DevicesAnnotation]); len(r.Unexpected) > 0 {
 			findings = append(findings, machineFinding{name, fmt.Sprintf("its GPUs %v are in no cell: no job gets them", r.Unexpected),
 				"add the machine to the cells; paictl makes them from layout.yaml where services-configuration.yaml has none"})
 		}

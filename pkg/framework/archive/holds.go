@@ -10,6 +10,9 @@ import (
 )
 
 // Outcomes of holds whose work was thrown away.
+// mostGPUs is more than a pod can have: what says more wasn't written by the controller.
+const mostGPUs = 4096
+
 const (
 	outcomePreempted = "preempted"
 	outcomeFailed    = "failed"
@@ -65,7 +68,7 @@ func (d *database) holdStatements(f *v1.Framework, tasks []*v1.TaskStatus) []sta
 	rows, seen := [][]any{}, map[string]bool{}
 	for _, t := range tasks {
 		a := &t.AttemptStatus
-		if a.GPUs == nil || a.GPUs.Count <= 0 || a.GPUs.Since.IsZero() || a.PodUID == nil || seen[*a.PodUID] {
+		if a.GPUs == nil || a.GPUs.Count <= 0 || a.GPUs.Count > mostGPUs || a.GPUs.Since.IsZero() || a.PodUID == nil || seen[*a.PodUID] {
 			continue
 		}
 		seen[*a.PodUID] = true

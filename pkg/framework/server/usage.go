@@ -3,6 +3,7 @@ package server
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/openpai/paictl/pkg/framework/api"
@@ -27,7 +28,11 @@ func usageQuery(v url.Values) (api.UsageQuery, error) {
 		return q, err
 	}
 	for _, by := range v["by"] { // several, or several with commas
-		q.By = append(q.By, strings.Split(by, ",")...)
+		for one := range strings.SplitSeq(by, ",") {
+			if !slices.Contains(q.By, one) {
+				q.By = append(q.By, one)
+			}
+		}
 	}
 	var err error
 	if q.Since, err = instant(v, "since"); err != nil {

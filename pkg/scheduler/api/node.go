@@ -4,11 +4,24 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
-// CompareNode holds the GPUs of the configuration against those that a node tells, if it does.
-func CompareNode(name string, configured []int32, text string) Node {
+// PartsSuffix stands in the name of a leaf type before the number of parts into which each GPU is split for it, as in A100-PART-4.
+const PartsSuffix = "-PART-"
+
+// PartsOf is into how many parts each GPU is split for leaves of a type, by its name; 1 where it isn't split.
+func PartsOf(leafType string) int {
+	_, number, _ := strings.Cut(leafType, PartsSuffix)
+	if n, err := strconv.Atoi(number); err == nil && n > 1 {
+		return n
+	}
+	return 1
+}
+
+// CompareNode holds the GPUs of the configuration, which are of a leaf type, against those that a node tells, if it does.
+func CompareNode(name, leafType string, configured []int32, text string) Node {
 	out := Node{Name: name, Configured: configured}
 	if text == "" {
 		return out
@@ -19,6 +32,12 @@ func CompareNode(name string, configured []int32, text string) Node {
 		return out
 	}
 	out.Reported = true
+	// Numbers of devices mean other GPUs where one of both hasn't heard of a change yet, or never will.
+	if parts := PartsOf(leafType); len(configured) > 0 && max(told.Parts, 1) != parts {
+		out.Unhealthy = slices.Clone(configured)
+		out.Why = []string{fmt.Sprintf("the agent hands out each GPU in %d, and the scheduler's cells (%s) say %d", max(told.Parts, 1), leafType, parts)}
+		return out
+	}
 	for _, index := range configured {
 		i := slices.IndexFunc(told.Devices, func(d Device) bool { return d.Index == index })
 		switch {

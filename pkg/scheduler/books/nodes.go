@@ -50,7 +50,7 @@ func (s *state) reconcileNode(name string, obj *corev1.Node) {
 	}
 	before := known.report
 	known.seen, known.healthy, known.reason, known.devices = true, healthy, reason, text
-	known.report = api.CompareNode(name, configured, text)
+	known.report = api.CompareNode(name, s.core.LeafType(name), configured, text)
 	known.report.Healthy, known.report.Reason = healthy, reason
 	s.core.SetNode(name, healthy)
 	s.setDevices(name, known)

@@ -165,6 +165,18 @@ func (s *Scheduler) Devices(node string) []int32 {
 	return out
 }
 
+// LeafType is the type of a node's GPUs in the configuration; "" for one without.
+func (s *Scheduler) LeafType(node string) string {
+	if m := s.machines[node]; m != nil {
+		for _, c := range m.cells {
+			if !c.chain.cpu {
+				return c.chain.names[0]
+			}
+		}
+	}
+	return ""
+}
+
 // Cells are the devices of each cell within a node, above a single GPU, by the cell's type; the node itself isn't among them.
 func (s *Scheduler) Cells(node string) map[string][][]int32 {
 	m := s.machines[node]

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/openpai/paictl/pkg/layout"
+	"github.com/openpai/paictl/pkg/scheduler/api"
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
@@ -107,7 +108,7 @@ func leavesOf(l layout.Layout, sku string) (leaf string, n int) {
 	s := l.MachineSKU[sku]
 	if hasGPUs(s) {
 		if n := s.GPU.Shares(); n > 1 {
-			return fmt.Sprintf("%s-PART-%d", typeName(s.GPU.Type), n), s.GPU.Leaves()
+			return typeName(s.GPU.Type) + api.PartsSuffix + strconv.Itoa(n), s.GPU.Leaves()
 		}
 		return typeName(s.GPU.Type), s.GPU.Count
 	}

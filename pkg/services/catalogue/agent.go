@@ -44,6 +44,7 @@ func (b *builder) configureAgent() {
 		s.Enabled = simulated || len(gpus) > 0 && b.cfg.IsManaged()
 	}
 	b.checkGPUsForPods(s.Enabled, gpus)
+	b.checkShared(s.Enabled, gpus)
 	if !s.Enabled {
 		return
 	}
@@ -87,6 +88,22 @@ func (b *builder) checkGPUsForPods(runs bool, on map[string]any) {
 		}
 		b.findings = append(b.findings, b.cfg.Finding(config.LayoutFile, strictyaml.Error, at("machine-list", i, "gpus-for-pods"), "services/gpus-for-pods",
 			fmt.Sprintf("the agent doesn't run on %s, and no one else gives these GPUs to pods", m.Hostname), remedy+", or remove the line"))
+	}
+}
+
+// checkShared refuses GPUs that jobs are to share where no agent hands them out: whoever else does knows nothing of parts.
+func (b *builder) checkShared(runs bool, on map[string]any) {
+	for i, m := range b.cfg.Layout.MachineList {
+		gpu := servedGPU(b.cfg.Layout, m)
+		if gpu == nil || gpu.Shares() == 1 || runs && on[m.Hostname] != nil {
+			continue
+		}
+		remedy := "add a role of the machine to the placement of the section " + AgentService
+		if !runs {
+			remedy = "set enabled: true in the section " + AgentService
+		}
+		b.findings = append(b.findings, b.cfg.Finding(config.LayoutFile, strictyaml.Error, at("machine-list", i, "machine-type"), "services/shared-gpus",
+			fmt.Sprintf("jobs are to share the GPUs of %s (gpu.parts of its SKU %s), and the agent doesn't run there, which alone hands out parts", m.Hostname, m.SKU), remedy+", or remove parts"))
 	}
 }
 

@@ -106,3 +106,24 @@ func TestTheAgentIsToldWhoseGPUsAMachineHas(t *testing.T) {
 			s.Values[keyGlobal].(map[string]any)[keyGPUs].(map[string]any)["g1"])
 	}
 }
+
+func TestGPUsAreSharedOnlyWhereTheAgentRuns(t *testing.T) {
+	t.Parallel()
+	for section, remedy := range map[string]string{
+		"":                          "",
+		"agent: {enabled: false}\n": "set enabled: true in the section agent",
+		"agent: {enabled: true, placement: [master]}\n": "add a role of the machine to the placement",
+	} {
+		cfg := gpuCluster(t, 1, section)
+		cfg.Layout.MachineSKU["8x-a100"].GPU.Parts = 4
+		_, found, err := Load(t.Context(), cfg, Options{})
+		require.NoError(t, err)
+		said := strings.Join(lines(found), "\n")
+		if remedy == "" {
+			assert.NotContains(t, said, "jobs are to share")
+			continue
+		}
+		assert.Contains(t, said, "jobs are to share the GPUs of", section)
+		assert.Contains(t, said, remedy, section)
+	}
+}
