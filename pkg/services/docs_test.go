@@ -104,7 +104,9 @@ func checkExample(t *testing.T, b block) {
 	services := servicesOf(t)
 	switch {
 	case has("apiVersion"): // of Kubernetes: applied by the tests of pkg/job
-	case has("metadata"): // a part of a pod
+	case has("metadata"), has("resources"): // a part of a pod
+	case has("machine-list"), has("machine-sku"):
+		checkFiles(t, map[string]string{config.LayoutFile: b.text})
 	case has("machines"):
 		_, found := config.ParseQuickStart(b.place, []byte(b.text))
 		noErrors(t, found)
