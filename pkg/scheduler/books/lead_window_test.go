@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/openpai/paictl/pkg/scheduler/api"
 )
@@ -18,6 +19,9 @@ func TestWhatHappensWhileALeaderListsPodsIsKnown(t *testing.T) {
 	c.start(testOptions) // another one comes to lead
 	between := newPod("between", spec("A", 1, "between:1:2"))
 	var listed bool
+	if c.b.claims != nil { // its own list would still be asking
+		require.True(t, cache.WaitForCacheSync(t.Context().Done(), c.b.claims.HasSynced))
+	}
 	c.client.PrependReactor("list", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		if listed {
 			return false, nil, nil
