@@ -102,14 +102,19 @@ func (j *jobs) hasAShell(t *testing.T, name string) {
 			}
 		}
 	}()
-	// expect types a line and waits for another. What is typed is echoed, so it must not be in it.
-	expect := func(typed, want string) {
+	// expect types a line, again every so often where that is given, and waits for another. What is typed is echoed, so it must not be in it.
+	expectBy := func(typed, want string, again time.Duration) {
 		t.Helper()
 		_, err := tty.WriteString(typed)
 		require.NoError(t, err)
 		var all []string
+		tick := time.NewTicker(again)
+		defer tick.Stop()
 		for limit := time.After(time.Minute); ; {
 			select {
+			case <-tick.C:
+				_, err := tty.WriteString(typed)
+				require.NoError(t, err)
 			case line, more := <-seen:
 				all = append(all, line)
 				if strings.Contains(line, want) {
@@ -123,6 +128,10 @@ func (j *jobs) hasAShell(t *testing.T, name string) {
 			}
 		}
 	}
+	expect := func(typed, want string) {
+		t.Helper()
+		expectBy(typed, want, time.Hour)
+	}
 	expect("echo task=$PAI_TASK_INDEX term=$TERM\n", "task=1 term=xterm-256color")
 	expect("stty size | tr ' ' x\n", "33x121")
 	require.NoError(t, pty.Setsize(tty, &pty.Winsize{Rows: 44, Cols: 99}))
@@ -133,7 +142,8 @@ func (j *jobs) hasAShell(t *testing.T, name string) {
 	// Its echo isn't waited for: the kernel throws away what bash writes before it has handled the key.
 	_, err = tty.WriteString("\x03")
 	require.NoError(t, err)
-	expect("echo status=$((1000+$?))\n", "status=1130")
+	// What is typed before bash reads again may be thrown away as well.
+	expectBy("echo status=$((1000+$?))\n", "status=1130", 5*time.Second)
 	_, err = tty.WriteString("exit 7\n")
 	require.NoError(t, err)
 	stuck := time.AfterFunc(2*time.Minute, func() { _ = cmd.Process.Kill() })
