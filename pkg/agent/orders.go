@@ -68,7 +68,7 @@ func (d *Driver) orders(ctx context.Context, client kubernetes.Interface, n *cor
 	}
 	told, err := order.ReadAnswers(n)
 	if err != nil {
-		told = nil // somebody else has written there
+		told = nil // someone else has written there
 	}
 	var answers []order.Answer
 	fresh := false

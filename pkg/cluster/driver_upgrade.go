@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
-	"sync"
 	"time"
 
 	"github.com/openpai/paictl/pkg/config"
@@ -50,7 +47,7 @@ type driverUpgrade struct {
 	driver *nvidiaDriver
 	// marked are the nodes that an earlier run has cordoned.
 	marked map[string]bool
-	// cordoned are those that somebody else has, and who wants them to stay so.
+	// cordoned are nodes that someone else has cordoned: they stay so.
 	cordoned map[string]bool
 	// out are machines that this run has taken out of service, restarted those whose kubelets have to report again.
 	out, restarted map[string]bool
@@ -232,7 +229,7 @@ func (u *driverUpgrade) readMarks(ctx context.Context) error {
 	}
 	for _, row := range a.all("cordoned") {
 		mark, _ := a.row("marked", row[0])
-		// A mark on a node that works, or that somebody has cordoned anew, means nothing.
+		// A mark on a node that works, or that someone else has cordoned since, means nothing.
 		ours := len(mark) > 0 && (mark[0] == "now" || len(row) < 2 || row[1] == "" || mark[0] == row[1])
 		u.marked[row[0]], u.cordoned[row[0]] = ours, !ours
 	}
@@ -291,253 +288,4 @@ func (u *driverUpgrade) isDone(n *Node) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.changes[n.Hostname] > 0
-}
-
-// batch takes machines out of service, exchanges their drivers, and puts back those where it works.
-func (u *driverUpgrade) batch(ctx context.Context, w *world, batch []*Node) {
-	u.eachAside(ctx, batch, phaseDrain, func(ctx context.Context, n *Node) error {
-		err := u.tell(ctx, n, phaseDrain, u.drain)
-		if err != nil && !isCancel(ctx, err) && !u.marked[n.Hostname] { // nothing is changed on the machine, and it goes on working
-			if _, back := u.uncordon(ctx, n); back != nil {
-				return errors.Join(err, back)
-			}
-			err = hint.Wrap(err, strings.TrimSuffix(hint.Of(err), "; to keep the node: kubectl uncordon "+n.Hostname))
-		}
-		return err
-	})
-	u.exchange(ctx, w, batch, func(n *Node, err error) bool { return u.opts.Reboot && needsReboot(err) && !n.ControlPlane })
-	for n, err := range u.each(ctx, u.alive(batch), func(ctx context.Context, n *Node) error { return u.tell(ctx, n, phaseUncordon, u.uncordon) }) {
-		u.fail(ctx, n, phaseUncordon, err)
-	}
-	if ctx.Err() == nil {
-		return
-	}
-	for _, n := range batch {
-		if u.isOut(n) {
-			u.emit(Event{Kind: EventWarning, Host: n.Hostname, Phase: phaseDrain, Message: "the machine stays cordoned until this command has run to its end"})
-		}
-	}
-}
-
-// isOut reports whether this run has taken a machine out of service, and not put it back.
-func (u *driverUpgrade) isOut(n *Node) bool {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return u.out[n.Hostname]
-}
-
-func (u *driverUpgrade) setOut(n *Node, is bool) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.out[n.Hostname] = is
-}
-
-// eachAside works on those machines that haven't failed yet.
-func (u *driverUpgrade) eachAside(ctx context.Context, nodes []*Node, phase string, do func(context.Context, *Node) error) {
-	for n, err := range u.each(ctx, u.alive(nodes), do) {
-		if !isCancel(ctx, err) {
-			u.setAside(n, phase, err)
-		}
-	}
-}
-
-// exchange brings the drivers of drained machines to what the configuration says. Those for which it reports so are restarted in between.
-func (u *driverUpgrade) exchange(ctx context.Context, w *world, nodes []*Node, restarts func(*Node, error) bool) {
-	p, failed := u.planFor(ctx, w, u.alive(nodes))
-	var again []*Node
-	for n, err := range failed {
-		u.fail(ctx, n, phaseDriver, err)
-	}
-	for n, err := range u.stepAll(ctx, p, u.alive(nodes)) {
-		if restarts != nil && restarts(n, err) && !isCancel(ctx, err) {
-			again = append(again, n)
-			continue
-		}
-		u.fail(ctx, n, phaseDriver, err)
-	}
-	if len(again) == 0 || ctx.Err() != nil {
-		return
-	}
-	slices.SortFunc(again, byAddress)
-	for n, err := range u.each(ctx, again, func(ctx context.Context, n *Node) error { return u.tell(ctx, n, phaseReboot, u.reboot) }) {
-		u.fail(ctx, n, phaseReboot, err)
-	}
-	u.exchange(ctx, w, again, nil)
-}
-
-// stepAll exchanges the drivers of machines, all at once, and returns what failed on which.
-func (u *driverUpgrade) stepAll(ctx context.Context, p *plan, nodes []*Node) map[*Node]error {
-	pr := newProgress(p, nodes)
-	errs := make([]error, len(nodes))
-	var wg sync.WaitGroup
-	for i, n := range nodes {
-		wg.Go(func() {
-			if len(p.of(n, phaseDriver)) > 0 {
-				errs[i] = u.step(ctx, p, pr, n, u.driver)
-			} else { // its restart has done the rest
-				errs[i] = u.verify(ctx, n, u.driver)
-			}
-			pr.end(n.Hostname, phaseDriver, errs[i])
-		})
-	}
-	wg.Wait()
-	out := map[*Node]error{}
-	for i, n := range nodes {
-		if errs[i] != nil {
-			out[n] = errs[i]
-		}
-	}
-	return out
-}
-
-func (u *driverUpgrade) fail(ctx context.Context, n *Node, phase string, err error) {
-	if isCancel(ctx, err) {
-		return
-	}
-	if needsReboot(err) && n.ControlPlane {
-		err = hint.Wrap(err, "restart this machine of the control plane yourself, then run the same command again")
-	}
-	err = hint.Wrap(err, strings.TrimPrefix(hint.Of(err)+"; the machine stays cordoned until this command succeeds; to use it as it is: kubectl uncordon "+n.Hostname, "; "))
-	u.setOut(n, false) // it is said
-	u.emit(Event{Kind: EventPhaseFailed, Host: n.Hostname, Phase: phase, Error: err.Error(), Hint: hint.Of(err)})
-	u.setAside(n, phase, err)
-}
-
-// planFor asks drained machines again, and says what is to be done there.
-func (u *driverUpgrade) planFor(ctx context.Context, w *world, nodes []*Node) (*plan, map[*Node]error) {
-	now := &world{spec: w.spec, facts: maps.Clone(w.facts), limit: w.limit, leader: w.leader}
-	p := &plan{world: now, phases: []phase{u.driver}, todo: map[string]map[string][]Change{}}
-	failed := u.each(ctx, nodes, func(ctx context.Context, n *Node) error {
-		f, err := u.ask(ctx, n)
-		if err != nil {
-			return err
-		}
-		u.mu.Lock()
-		now.facts[n.Hostname] = f
-		u.mu.Unlock()
-		s, err := u.look(&world{facts: map[string]*facts{n.Hostname: f}}, n, false)
-		if err != nil || s == nil {
-			return err
-		}
-		if s.refused() {
-			f := driverFindings(n, s)[0]
-			return hint.Errorf(f.Remedy, "%s", f.Message)
-		}
-		cs := u.driver.changes(s)
-		for i := range cs {
-			cs[i].Host, cs[i].Phase = n.Hostname, phaseDriver
-		}
-		u.mu.Lock()
-		p.todo[n.Hostname] = map[string][]Change{phaseDriver: cs}
-		u.mu.Unlock()
-		return nil
-	})
-	u.planned = p
-	return p, failed
-}
-
-// drain cordons a node and has its pods leave. The mark comes first: a node that was cordoned by somebody else stays so.
-func (u *driverUpgrade) drain(ctx context.Context, n *Node) ([]Change, error) {
-	if _, err := u.onLeader(ctx, phaseDriver+"/mark", fmt.Sprintf("NODE=%s MARK=%s\nr_mark\n", quote(n.Hostname), driverMark), time.Minute); err != nil {
-		return nil, err
-	}
-	u.setOut(n, true)
-	force := 0
-	if u.opts.Force {
-		force = 1
-	}
-	return u.evict(ctx, n, force, u.opts.DrainTimeout)
-}
-
-// uncordon puts a node back into service that this command has taken out, once it is Ready.
-func (u *driverUpgrade) uncordon(ctx context.Context, n *Node) ([]Change, error) {
-	fresh := 0
-	u.mu.Lock()
-	if u.restarted[n.Hostname] || u.marked[n.Hostname] { // an earlier run may have restarted it
-		fresh = 1
-	}
-	u.mu.Unlock()
-	a, err := u.onLeader(ctx, phaseDriver+"/uncordon", fmt.Sprintf("NODE=%s MARK=%s FRESH=%d\nr_unmark\n", quote(n.Hostname), driverMark, fresh), 2*readyAgain+time.Minute)
-	if err != nil {
-		return nil, err
-	}
-	u.setOut(n, false)
-	if _, ok := a.row("uncordoned"); !ok {
-		return nil, nil
-	}
-	return []Change{{Action: "uncordon", Target: "node " + n.Hostname}}, nil
-}
-
-const (
-	// readyAgain is how long a node may take to be Ready after its machine's start; scripts/remove.sh has it, too.
-	readyAgain = 5 * time.Minute
-	// rebootLimit is how long a machine may take to start: servers with much memory test it for a quarter of an hour.
-	rebootLimit = 30 * time.Minute
-	rebootLook  = 3 * time.Second
-	// needReboot begins what scripts/driver.sh says where only a restart of the machine helps.
-	needReboot = "a reboot is needed"
-)
-
-func needsReboot(err error) bool { return err != nil && strings.Contains(err.Error(), needReboot) }
-
-// bootScript says which start of a machine this is. A container has its host's boot_id, and a first process of its own.
-const bootScript = "cat /proc/sys/kernel/random/boot_id\nawk '{ print $22 }' /proc/1/stat\n"
-
-// reboot restarts a machine, and waits until it answers again.
-func (u *driverUpgrade) reboot(ctx context.Context, n *Node) ([]Change, error) {
-	before, err := u.read(ctx, n, phaseReboot, "look", bootScript)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := u.exec(ctx, n, ssh.Script{Name: phaseReboot + "/restart", Mutates: true, Timeout: time.Minute,
-		// Later, so that the answer still arrives.
-		Body: applyProgram(u.id, phaseReboot, "note reboot \"the driver's module can't be loaded otherwise\"\n(sleep 1; systemctl reboot || shutdown -r now) </dev/null >/dev/null 2>&1 &\n")}); err != nil {
-		return nil, err
-	}
-	u.mu.Lock()
-	u.restarted[n.Hostname] = true
-	u.mu.Unlock()
-	u.disconnect(n)
-	limited, cancel := context.WithTimeoutCause(ctx, rebootLimit, hint.Errorf("look at its console; when it is back, run the same command again", "%s hasn't answered for %s since it was told to restart", n.Hostname, rebootLimit))
-	defer cancel()
-	for {
-		select {
-		case <-limited.Done():
-			return nil, context.Cause(limited)
-		case <-time.After(rebootLook):
-		}
-		switch back, err := u.isBack(limited, n, string(before.Stdout)); {
-		case back:
-			return []Change{{Action: "restart", Target: "machine " + n.Hostname}}, nil
-		case errors.Is(err, ssh.ErrHostKey): // waiting doesn't help
-			return nil, err
-		}
-	}
-}
-
-// disconnect closes the connection to a machine, whose other end goes away.
-func (u *driverUpgrade) disconnect(n *Node) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if h := u.hosts[n.Hostname]; h != nil {
-		_ = h.Close() // there is no one to tell
-	}
-	delete(u.hosts, n.Hostname)
-}
-
-// isBack reports whether a machine answers, and has started since; if it doesn't, why.
-func (u *driverUpgrade) isBack(ctx context.Context, n *Node, before string) (bool, error) {
-	h, err := u.run.opts.Dialer.Dial(ctx, n.Target)
-	if err != nil {
-		return false, err
-	}
-	res, err := h.Run(ctx, ssh.Script{Name: phaseReboot + "/look", Timeout: 30 * time.Second, Body: preludeScript + bootScript})
-	if err != nil || res.ExitCode != 0 || string(res.Stdout) == before {
-		_ = h.Close() // it is asked again
-		return false, err
-	}
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.hosts[n.Hostname] = h
-	return true, nil
 }

@@ -271,3 +271,21 @@ func TestAnInterruptedRunSaysWhichMachinesAreOut(t *testing.T) {
 	require.NoError(t, o.err, "%s", l.story(o))
 	assert.Empty(t, l.cordoned())
 }
+
+func TestAMachineWhoseKubeletDoesntReportStaysOut(t *testing.T) {
+	l := driversLab(t, 1)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	o := l.upgradeDriver(ctx, DriverOptions{}, func(o *Options) {
+		o.Sink = sinkFunc(func(e Event) {
+			if e.Kind == EventPhaseStarted && e.Phase == phaseUncordon {
+				cancel(errors.New("cut off"))
+			}
+		})
+	})
+	require.Error(t, o.err)
+	l.host("w1").remove("/.fake/units/kubelet.service.active") // its node is Ready for a while yet
+	o = l.upgradeDriver(t.Context(), DriverOptions{})
+	require.Error(t, o.err)
+	assert.Contains(t, l.story(o), "the kubelet of w1 doesn't report")
+	assert.Equal(t, []string{"w1"}, l.cordoned())
+}

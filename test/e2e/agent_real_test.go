@@ -140,7 +140,7 @@ func (a *agents) containersUseADriver(t *testing.T) {
 	a.kubectl("delete resourceclaim cuda")
 }
 
-// nextKernel shows a kernel that an upgrade has installed, and for which there is no module of the driver until somebody builds it.
+// nextKernel shows a kernel that an upgrade has installed, and which has no module of the driver until someone builds it.
 func (a *agents) nextKernel(t *testing.T, worker string) {
 	r := run(t, "node", "list", "-p", a.cluster)
 	t.Logf("%s", r)

@@ -131,7 +131,7 @@ func gpuRows(nodes []corev1.Node, only []string, sick bool) ([]gpuRow, error) {
 			return nil, fmt.Errorf("the annotation %s of node %s: %w", api.DevicesAnnotation, n.Name, err)
 		}
 		parts := int32(1)
-		if told.Parts > 1 && told.Parts <= mostParts { // else nobody has written it who means it
+		if told.Parts > 1 && told.Parts <= mostParts { // no agent writes any other number
 			parts = int32(told.Parts)
 		}
 		for _, d := range told.Devices {

@@ -57,6 +57,21 @@ const pods = `{"kind":"PodList","apiVersion":"v1","items":[` +
 	`{"metadata":{"name":"f-worker-2","uid":"u2","labels":{"FC_TASKROLE_NAME":"worker","FC_TASK_INDEX":"2"}},` +
 	`"spec":{"nodeName":"n1","containers":[{"name":"app"}]},"status":{"containerStatuses":[{"name":"app","state":{"waiting":{}}}]}}]}`
 
+// measured is what a job of three tasks uses, by a server.
+func measured(t *testing.T, url string) ([]Task, []error) {
+	t.Helper()
+	config := &rest.Config{Host: url}
+	client, err := kubernetes.NewForConfig(config)
+	require.NoError(t, err)
+	c, err := job.New(&kube.Cluster{Config: config, Client: client})
+	require.NoError(t, err)
+	j := &job.Job{User: "ann", Name: "train", Object: "f", Framework: &v1.Framework{ObjectMeta: metav1.ObjectMeta{Name: "f"},
+		Spec: v1.FrameworkSpec{TaskRoles: []v1.TaskRole{{Name: "worker", TaskNumber: 3}}}}}
+	list, problems, err := Of(t.Context(), c, j)
+	require.NoError(t, err)
+	return list, problems
+}
+
 func TestTasksThatRunAreMeasuredAndNodesThatDontAnswerAreNamed(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -70,15 +85,7 @@ func TestTasksThatRunAreMeasuredAndNodesThatDontAnswerAreNamed(t *testing.T) {
 		}
 	}))
 	defer s.Close()
-	config := &rest.Config{Host: s.URL}
-	client, err := kubernetes.NewForConfig(config)
-	require.NoError(t, err)
-	c, err := job.New(&kube.Cluster{Config: config, Client: client})
-	require.NoError(t, err)
-	j := &job.Job{User: "ann", Name: "train", Object: "f", Framework: &v1.Framework{ObjectMeta: metav1.ObjectMeta{Name: "f"},
-		Spec: v1.FrameworkSpec{TaskRoles: []v1.TaskRole{{Name: "worker", TaskNumber: 3}}}}}
-	list, problems, err := Of(t.Context(), c, j)
-	require.NoError(t, err)
+	list, problems := measured(t, s.URL)
 	require.Len(t, list, 2, "a task that waits uses nothing")
 	cpu, memory := 1.5, int64(1<<20)
 	assert.Equal(t, Task{Task: "worker[0]", Pod: "f-worker-0", Node: "n2", GPUs: 4, GPUIndices: []string{}}, list[0])
@@ -106,15 +113,7 @@ func TestGPUsAreMeasuredByTheirMachines(t *testing.T) {
 		}
 	}))
 	defer s.Close()
-	config := &rest.Config{Host: s.URL}
-	client, err := kubernetes.NewForConfig(config)
-	require.NoError(t, err)
-	c, err := job.New(&kube.Cluster{Config: config, Client: client})
-	require.NoError(t, err)
-	j := &job.Job{User: "ann", Name: "train", Object: "f", Framework: &v1.Framework{ObjectMeta: metav1.ObjectMeta{Name: "f"},
-		Spec: v1.FrameworkSpec{TaskRoles: []v1.TaskRole{{Name: "worker", TaskNumber: 3}}}}}
-	list, problems, err := Of(t.Context(), c, j)
-	require.NoError(t, err)
+	list, problems := measured(t, s.URL)
 	require.Len(t, problems, 2, "only the kubelets' own: %v", problems)
 	require.Len(t, list, 2)
 	assert.Nil(t, list[0].GPUUtilization)

@@ -1,0 +1,119 @@
+package agent
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/openpai/paictl/pkg/agent/gpu"
+	"github.com/openpai/paictl/pkg/scheduler/claim"
+)
+
+// device is a GPU as others see it.
+type device struct {
+	gpu.GPU
+	reason string // why it is sick, "" if it isn't
+	since  time.Time
+	// ignored is what is wrong with it, and by order makes it not sick.
+	ignored string
+	xid     int // the last error of its driver
+	sticky  int // the one that only a reset or a restart ends
+	xids    []gpu.Event
+	// missing: the configuration says that the machine has it, and it was never seen.
+	missing bool
+	// forPods: ordinary pods get it, and no job.
+	forPods bool
+	// card is the number of the GPU of which it is a part; Index, where each is one part.
+	card int32
+}
+
+// memoryFailed reports whether its memory had errors that couldn't be corrected.
+func (d *device) memoryFailed() bool {
+	if d.Values[gpu.DoubleBitVolatile] > 0 {
+		return true
+	}
+	switch d.xid {
+	case 48, 95, 140: // those of XIDs that say so
+		return true
+	}
+	return false
+}
+
+// devices are what is handed out of the machine, by their numbers: its GPUs, also lost ones, or the parts of each. more is closed when there is
+// news of one of them, or another comes.
+func (m *monitor) devices() (out []device, more <-chan struct{}) {
+	cards, more := m.cards()
+	if m.parts < 2 {
+		return cards, more
+	}
+	for _, c := range cards {
+		for k := range m.parts {
+			part := c
+			part.Index = c.card*m.parts + k
+			out = append(out, part)
+		}
+	}
+	return out, more
+}
+
+// cards are the GPUs of the machine, also lost ones, by their numbers.
+func (m *monitor) cards() (out []device, more <-chan struct{}) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, s := range m.slots {
+		d := device{GPU: s.gpu, reason: s.reason, since: s.since, ignored: s.Ignored, sticky: s.XID, xid: s.last, xids: slices.Clone(s.xids)}
+		d.Index, d.UUID, d.xid = s.Index, cmp.Or(d.UUID, s.UUID), cmp.Or(s.last, s.XID)
+		d.Values = maps.Clone(d.Values)
+		out = append(out, d)
+	}
+	out = append(out, m.missing()...)
+	for i := range out {
+		out[i].forPods, out[i].card = slices.Contains(m.forPods, out[i].Index), out[i].Index
+	}
+	slices.SortFunc(out, func(a, b device) int { return cmp.Compare(a.Index, b.Index) })
+	return out, m.changed
+}
+
+// missing are GPUs that the configuration names and that aren't there. The scheduler would give them to jobs. Its caller holds the lock.
+func (m *monitor) missing() (out []device) {
+	why := fmt.Sprintf("the machine has %d GPUs, and its SKU in layout.yaml %d", len(m.slots), m.wanted)
+	if !m.seen {
+		if m.silent == "" || m.now().Sub(m.silentSince) < silentFor {
+			return nil // it isn't known yet
+		}
+		why = m.silent
+	}
+	taken := map[int32]bool{}
+	for _, s := range m.slots {
+		taken[s.Index] = true
+	}
+	for i := range int32(m.wanted) {
+		if !taken[i] && len(m.slots)+len(out) < m.wanted {
+			out = append(out, device{GPU: gpu.GPU{Index: i}, reason: why, since: m.silentSince, missing: true})
+		}
+	}
+	return out
+}
+
+// device returns the GPU of a name.
+func (m *monitor) device(name string) (device, bool) {
+	all, _ := m.devices()
+	for _, d := range all {
+		if claim.DeviceName(d.Index) == name {
+			return d, true
+		}
+	}
+	return device{}, false
+}
+
+// cardOf returns the GPU of a number.
+func (m *monitor) cardOf(index int32) (device, bool) {
+	all, _ := m.cards()
+	i := slices.IndexFunc(all, func(d device) bool { return d.Index == index })
+	if i < 0 {
+		return device{}, false
+	}
+	return all[i], true
+}

@@ -1,0 +1,221 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/openpai/paictl/pkg/agent/gpu"
+)
+
+// What is wrong with GPUs, who says so, and what people order about it.
+
+// mostXIDs is how many errors of a GPU are kept: one that breaks may report thousands.
+const mostXIDs = 32
+
+func (m *monitor) event(e gpu.Event) {
+	s := m.slots[e.Bus]
+	if s == nil {
+		m.log.Warn("an error of an unknown GPU", "bus", e.Bus, "xid", e.XID)
+		return
+	}
+	if e.XID == 0 {
+		if s.XID == 0 && s.last == 0 {
+			return
+		}
+		m.log.Info("a GPU was reset", "gpu", s.Index)
+		s.XID, s.At, s.Boot, s.last = 0, time.Time{}, "", 0
+		return
+	}
+	x := gpu.FindXID(e.XID)
+	m.log.Warn("a GPU reports an error", "gpu", s.Index, "error", x.String())
+	s.last, m.news = e.XID, true // for its container
+	s.xids = append(s.xids[max(0, len(s.xids)-mostXIDs+1):], e)
+	if x.Sick() && (s.XID == 0 || x.Action == gpu.Restart || s.Ignored != "") {
+		s.XID, s.At, s.Boot, s.Ignored = e.XID, e.At, m.boot, "" // what is ignored is what there was
+	}
+}
+
+// silentFor is how long nothing may be known of GPUs before that makes them sick: the program that looks at them may have to start again.
+const silentFor = 15 * time.Second
+
+// tick looks whether time alone has changed something.
+func (m *monitor) tick() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.judge()
+}
+
+// unseen takes note that nothing can be known of the GPUs at present.
+func (m *monitor) unseen(why error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.silent == "" {
+		m.silentSince = m.now()
+	}
+	m.silent = why.Error()
+	m.log.Warn("the GPUs can't be looked at", "err", why)
+	m.judge()
+}
+
+// judge finds out who is sick.
+func (m *monitor) judge() {
+	changed := m.news
+	m.news = false
+	missed := ""
+	if missing := m.missing(); len(missing) > 0 {
+		missed = fmt.Sprintf("%d %s", len(missing), missing[0].reason)
+	}
+	if missed != m.missed {
+		changed, m.missed = true, missed
+	}
+	for _, s := range m.slots {
+		reason, since := m.sickness(s)
+		if reason == "" && s.Ignored != "" && m.seen && m.silent == "" && len(m.reasons(s)) == 0 {
+			s.Ignored = "" // it is over
+		}
+		if reason == s.reason {
+			continue
+		}
+		changed = true
+		if s.reason, s.since = reason, since; reason != "" {
+			m.log.Warn("a GPU is sick", "gpu", s.Index, "reason", reason)
+		} else {
+			m.log.Info("a GPU is well", "gpu", s.Index)
+		}
+	}
+	if changed {
+		close(m.changed)
+		m.changed = make(chan struct{})
+	}
+}
+
+// What is wrong where errors couldn't be corrected, of which there may be more later.
+const (
+	memoryFailed = "its memory has errors that can't be corrected; reset it, or restart the machine"
+	othersFailed = "it had errors that can't be corrected (RAS); reset it, or restart the machine"
+)
+
+// sickness says what is wrong with a GPU besides what is ignored by order, "" if nothing is, and since when.
+func (m *monitor) sickness(s *slot) (string, time.Time) {
+	since := s.since
+	if s.reason == "" {
+		since = m.now()
+	}
+	for _, reason := range m.reasons(s) {
+		switch {
+		case reason == s.Ignored && (failures(s) <= s.Failures || reason != memoryFailed && reason != othersFailed):
+			continue
+		case s.XID != 0 && reason == gpu.FindXID(s.XID).String():
+			since = s.At
+		case reason == m.silent:
+			since = m.silentSince
+		}
+		return reason, since
+	}
+	if m.silent != "" && m.now().Sub(m.silentSince) < silentFor {
+		return s.reason, s.since // it isn't known yet
+	}
+	return "", time.Time{}
+}
+
+// reasons are all that is wrong with a GPU, the worst first.
+func (m *monitor) reasons(s *slot) (out []string) {
+	if s.XID != 0 {
+		out = append(out, gpu.FindXID(s.XID).String())
+	}
+	if m.silent != "" {
+		if m.now().Sub(m.silentSince) >= silentFor {
+			out = append(out, m.silent)
+		}
+		return out // what was read last may be over
+	}
+	v := s.gpu.Values
+	for _, is := range []struct {
+		wrong bool
+		text  string
+	}{
+		{s.gpu.Lost, "it is lost: it doesn't answer; restart the machine"},
+		{s.gpu.Unusable != "", s.gpu.Unusable},
+		{v[gpu.DoubleBitVolatile] > 0, memoryFailed},
+		{v[gpu.RowRemapFailed] > 0, "it can't replace damaged memory any more; exchange it"},
+		{v[gpu.OtherUncorrectable] > 0, othersFailed},
+	} {
+		if is.wrong {
+			out = append(out, is.text)
+		}
+	}
+	return out
+}
+
+// failures is how many errors of its memory and its other parts couldn't be corrected.
+func failures(s *slot) float64 {
+	return s.gpu.Values[gpu.DoubleBitVolatile] + s.gpu.Values[gpu.OtherUncorrectable]
+}
+
+// ignore has a GPU used again though something is wrong with it, until something else is.
+// Where wrong is given it has to be just that, since an order may come late.
+func (m *monitor) ignore(index int32, wrong string) (string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	before := m.stored()
+	s := m.slotOf(index)
+	switch {
+	case s == nil:
+		return "", fmt.Errorf("the machine has no GPU %d", index)
+	case s.reason == "" && s.Ignored != "":
+		return "ignored already: " + s.Ignored, nil
+	case s.reason == "":
+		return "", errors.New("nothing is wrong with it")
+	case s.gpu.Lost || m.silent != "":
+		return "", fmt.Errorf("it can't be used: %s", s.reason)
+	case wrong != "" && wrong != s.reason:
+		return "", fmt.Errorf("something else is wrong with it by now: %s", s.reason)
+	}
+	s.Ignored, s.Failures, m.news = s.reason, failures(s), true
+	m.log.Warn("what is wrong with a GPU is ignored", "gpu", s.Index, "reason", s.Ignored)
+	m.judge()
+	m.store(before)
+	return "it gets jobs again, though: " + s.Ignored, nil
+}
+
+// heed ends ignore.
+func (m *monitor) heed(index int32) (string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	before := m.stored()
+	s := m.slotOf(index)
+	if s == nil || s.Ignored == "" {
+		return "", errors.New("nothing of it is ignored")
+	}
+	was := s.Ignored
+	s.Ignored, m.news = "", true
+	m.judge()
+	m.store(before)
+	return "it gets no more jobs: " + was, nil
+}
+
+// wasReset takes note that a GPU was reset: errors that only a reset ends are over. What still is wrong with it the next report tells.
+func (m *monitor) wasReset(index int32) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	before := m.stored()
+	if s := m.slotOf(index); s != nil {
+		m.log.Info("a GPU was reset", "gpu", s.Index)
+		s.XID, s.At, s.Boot, s.last, s.Ignored = 0, time.Time{}, "", 0, ""
+		delete(s.gpu.Values, gpu.DoubleBitVolatile) // counted since the last one
+		m.news = true
+		m.judge()
+	}
+	m.store(before)
+}
+
+// slotOf returns the slot of a GPU's number, nil if there is none. Its caller holds the lock.
+func (m *monitor) slotOf(index int32) *slot {
+	for _, s := range m.slots {
+		if s.Index == index {
+			return s
+		}
+	}
+	return nil
+}

@@ -1,0 +1,189 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/openpai/paictl/pkg/hint"
+)
+
+// batch takes machines out of service, exchanges their drivers, and puts back those where it works.
+func (u *driverUpgrade) batch(ctx context.Context, w *world, batch []*Node) {
+	u.eachAside(ctx, batch, phaseDrain, func(ctx context.Context, n *Node) error {
+		err := u.tell(ctx, n, phaseDrain, u.drain)
+		if err != nil && !isCancel(ctx, err) && !u.marked[n.Hostname] { // nothing is changed on the machine, and it goes on working
+			if _, back := u.uncordon(ctx, n); back != nil {
+				return errors.Join(err, back)
+			}
+			err = hint.Wrap(err, strings.TrimSuffix(hint.Of(err), "; to keep the node: kubectl uncordon "+n.Hostname))
+		}
+		return err
+	})
+	u.exchange(ctx, w, batch, func(n *Node, err error) bool { return u.opts.Reboot && needsReboot(err) && !n.ControlPlane })
+	for n, err := range u.each(ctx, u.alive(batch), func(ctx context.Context, n *Node) error { return u.tell(ctx, n, phaseUncordon, u.uncordon) }) {
+		u.fail(ctx, n, phaseUncordon, err)
+	}
+	if ctx.Err() == nil {
+		return
+	}
+	for _, n := range batch {
+		if u.isOut(n) {
+			u.emit(Event{Kind: EventWarning, Host: n.Hostname, Phase: phaseDrain, Message: "the machine stays cordoned until this command has run to its end"})
+		}
+	}
+}
+
+// isOut reports whether this run has taken a machine out of service, and not put it back.
+func (u *driverUpgrade) isOut(n *Node) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.out[n.Hostname]
+}
+
+func (u *driverUpgrade) setOut(n *Node, is bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.out[n.Hostname] = is
+}
+
+// eachAside works on those machines that haven't failed yet.
+func (u *driverUpgrade) eachAside(ctx context.Context, nodes []*Node, phase string, do func(context.Context, *Node) error) {
+	for n, err := range u.each(ctx, u.alive(nodes), do) {
+		if !isCancel(ctx, err) {
+			u.setAside(n, phase, err)
+		}
+	}
+}
+
+// exchange brings the drivers of drained machines to what the configuration says. Those for which it reports so are restarted in between.
+func (u *driverUpgrade) exchange(ctx context.Context, w *world, nodes []*Node, restarts func(*Node, error) bool) {
+	p, failed := u.planFor(ctx, w, u.alive(nodes))
+	var again []*Node
+	for n, err := range failed {
+		u.fail(ctx, n, phaseDriver, err)
+	}
+	for n, err := range u.stepAll(ctx, p, u.alive(nodes)) {
+		if restarts != nil && restarts(n, err) && !isCancel(ctx, err) {
+			again = append(again, n)
+			continue
+		}
+		u.fail(ctx, n, phaseDriver, err)
+	}
+	if len(again) == 0 || ctx.Err() != nil {
+		return
+	}
+	slices.SortFunc(again, byAddress)
+	for n, err := range u.each(ctx, again, func(ctx context.Context, n *Node) error { return u.tell(ctx, n, phaseReboot, u.reboot) }) {
+		u.fail(ctx, n, phaseReboot, err)
+	}
+	u.exchange(ctx, w, again, nil)
+}
+
+// stepAll exchanges the drivers of machines, all at once, and returns what failed on which.
+func (u *driverUpgrade) stepAll(ctx context.Context, p *plan, nodes []*Node) map[*Node]error {
+	pr := newProgress(p, nodes)
+	errs := make([]error, len(nodes))
+	var wg sync.WaitGroup
+	for i, n := range nodes {
+		wg.Go(func() {
+			if len(p.of(n, phaseDriver)) > 0 {
+				errs[i] = u.step(ctx, p, pr, n, u.driver)
+			} else { // its restart has done the rest
+				errs[i] = u.verify(ctx, n, u.driver)
+			}
+			pr.end(n.Hostname, phaseDriver, errs[i])
+		})
+	}
+	wg.Wait()
+	out := map[*Node]error{}
+	for i, n := range nodes {
+		if errs[i] != nil {
+			out[n] = errs[i]
+		}
+	}
+	return out
+}
+
+func (u *driverUpgrade) fail(ctx context.Context, n *Node, phase string, err error) {
+	if isCancel(ctx, err) {
+		return
+	}
+	if needsReboot(err) && n.ControlPlane {
+		err = hint.Wrap(err, "restart this machine of the control plane yourself, then run the same command again")
+	}
+	err = hint.Wrap(err, strings.TrimPrefix(hint.Of(err)+"; the machine stays cordoned until this command succeeds; to use it as it is: kubectl uncordon "+n.Hostname, "; "))
+	u.setOut(n, false) // it is said
+	u.emit(Event{Kind: EventPhaseFailed, Host: n.Hostname, Phase: phase, Error: err.Error(), Hint: hint.Of(err)})
+	u.setAside(n, phase, err)
+}
+
+// planFor asks drained machines again, and says what is to be done there.
+func (u *driverUpgrade) planFor(ctx context.Context, w *world, nodes []*Node) (*plan, map[*Node]error) {
+	now := &world{spec: w.spec, facts: maps.Clone(w.facts), limit: w.limit, leader: w.leader}
+	p := &plan{world: now, phases: []phase{u.driver}, todo: map[string]map[string][]Change{}}
+	failed := u.each(ctx, nodes, func(ctx context.Context, n *Node) error {
+		f, err := u.ask(ctx, n)
+		if err != nil {
+			return err
+		}
+		u.mu.Lock()
+		now.facts[n.Hostname] = f
+		u.mu.Unlock()
+		s, err := u.look(&world{facts: map[string]*facts{n.Hostname: f}}, n, false)
+		if err != nil || s == nil {
+			return err
+		}
+		if s.refused() {
+			f := driverFindings(n, s)[0]
+			return hint.Errorf(f.Remedy, "%s", f.Message)
+		}
+		cs := u.driver.changes(s)
+		for i := range cs {
+			cs[i].Host, cs[i].Phase = n.Hostname, phaseDriver
+		}
+		u.mu.Lock()
+		p.todo[n.Hostname] = map[string][]Change{phaseDriver: cs}
+		u.mu.Unlock()
+		return nil
+	})
+	u.planned = p
+	return p, failed
+}
+
+// drain cordons a node and has its pods leave. The mark comes first: a node that was cordoned by someone else stays so.
+func (u *driverUpgrade) drain(ctx context.Context, n *Node) ([]Change, error) {
+	if _, err := u.onLeader(ctx, phaseDriver+"/mark", fmt.Sprintf("NODE=%s MARK=%s\nr_mark\n", quote(n.Hostname), driverMark), time.Minute); err != nil {
+		return nil, err
+	}
+	u.setOut(n, true)
+	force := 0
+	if u.opts.Force {
+		force = 1
+	}
+	return u.evict(ctx, n, force, u.opts.DrainTimeout)
+}
+
+// uncordon puts a node back into service that this command has taken out, once it is Ready.
+func (u *driverUpgrade) uncordon(ctx context.Context, n *Node) ([]Change, error) {
+	fresh := 0
+	u.mu.Lock()
+	if u.restarted[n.Hostname] || u.marked[n.Hostname] { // an earlier run may have restarted it
+		fresh = 1
+	}
+	u.mu.Unlock()
+	a, err := u.onLeader(ctx, phaseDriver+"/uncordon", fmt.Sprintf("NODE=%s MARK=%s FRESH=%d\nr_unmark\n", quote(n.Hostname), driverMark, fresh), 2*readyAgain+time.Minute)
+	if err != nil {
+		return nil, err
+	}
+	u.setOut(n, false)
+	if _, ok := a.row("uncordoned"); !ok {
+		return nil, nil
+	}
+	return []Change{{Action: "uncordon", Target: "node " + n.Hostname}}, nil
+}

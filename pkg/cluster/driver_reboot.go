@@ -1,0 +1,85 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/ssh"
+)
+
+const (
+	// readyAgain is how long a node may take to be Ready after its machine's start; scripts/remove.sh has it, too.
+	readyAgain = 5 * time.Minute
+	// rebootLimit is how long a machine may take to start: servers with much memory test it for a quarter of an hour.
+	rebootLimit = 30 * time.Minute
+	rebootLook  = 3 * time.Second
+	// needReboot begins what scripts/driver.sh says where only a restart of the machine helps.
+	needReboot = "a reboot is needed"
+)
+
+func needsReboot(err error) bool { return err != nil && strings.Contains(err.Error(), needReboot) }
+
+// bootScript says which start of a machine this is. A container has its host's boot_id, and a first process of its own.
+const bootScript = "cat /proc/sys/kernel/random/boot_id\nawk '{ print $22 }' /proc/1/stat\n"
+
+// reboot restarts a machine, and waits until it answers again.
+func (u *driverUpgrade) reboot(ctx context.Context, n *Node) ([]Change, error) {
+	before, err := u.read(ctx, n, phaseReboot, "look", bootScript)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := u.exec(ctx, n, ssh.Script{Name: phaseReboot + "/restart", Mutates: true, Timeout: time.Minute,
+		// Later, so that the answer still arrives.
+		Body: applyProgram(u.id, phaseReboot, "note reboot \"the driver's module can't be loaded otherwise\"\n(sleep 1; systemctl reboot || shutdown -r now) </dev/null >/dev/null 2>&1 &\n")}); err != nil {
+		return nil, err
+	}
+	u.mu.Lock()
+	u.restarted[n.Hostname] = true
+	u.mu.Unlock()
+	u.disconnect(n)
+	limited, cancel := context.WithTimeoutCause(ctx, rebootLimit, hint.Errorf("look at its console; when it is back, run the same command again", "%s hasn't answered for %s since it was told to restart", n.Hostname, rebootLimit))
+	defer cancel()
+	for {
+		select {
+		case <-limited.Done():
+			return nil, context.Cause(limited)
+		case <-time.After(rebootLook):
+		}
+		switch back, err := u.isBack(limited, n, string(before.Stdout)); {
+		case back:
+			return []Change{{Action: "restart", Target: "machine " + n.Hostname}}, nil
+		case errors.Is(err, ssh.ErrHostKey): // waiting doesn't help
+			return nil, err
+		}
+	}
+}
+
+// disconnect closes the connection to a machine, whose other end goes away.
+func (u *driverUpgrade) disconnect(n *Node) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if h := u.hosts[n.Hostname]; h != nil {
+		_ = h.Close() // there is no one to tell
+	}
+	delete(u.hosts, n.Hostname)
+}
+
+// isBack reports whether a machine answers, and has started since; if it doesn't, why.
+func (u *driverUpgrade) isBack(ctx context.Context, n *Node, before string) (bool, error) {
+	h, err := u.run.opts.Dialer.Dial(ctx, n.Target)
+	if err != nil {
+		return false, err
+	}
+	res, err := h.Run(ctx, ssh.Script{Name: phaseReboot + "/look", Timeout: 30 * time.Second, Body: preludeScript + bootScript})
+	if err != nil || res.ExitCode != 0 || string(res.Stdout) == before {
+		_ = h.Close() // it is asked again
+		return false, err
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.hosts[n.Hostname] = h
+	return true, nil
+}
