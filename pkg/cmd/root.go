@@ -17,6 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/cmd/bundle"
 	"github.com/openpai/paictl/pkg/cmd/cluster"
 	"github.com/openpai/paictl/pkg/cmd/config"
+	"github.com/openpai/paictl/pkg/cmd/doctor"
 	"github.com/openpai/paictl/pkg/cmd/image"
 	"github.com/openpai/paictl/pkg/cmd/job"
 	"github.com/openpai/paictl/pkg/cmd/node"
@@ -70,6 +71,7 @@ Three machines to try it on, made on this one (Linux, as root):
 	add("jobs", job.NewCmdJob(f))
 	add("main", config.NewCmdConfig(f))
 	add("main", cluster.NewCmdCluster(f), node.NewCmdNode(f), service.NewCmdService(f), vc.NewCmdVC(f))
+	add("main", doctor.NewCmdDoctor(f, nil))
 	add("tools", bundle.NewCmdBundle(f), image.NewCmdImage(f))
 	add("tools", sandbox.NewCmdSandbox(f), scheduler.NewCmdScheduler(f), rules.NewCmdRules(f))
 	add("tools", version.NewCmdVersion(f, nil))
