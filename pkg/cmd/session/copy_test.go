@@ -20,7 +20,7 @@ func TestTheFolderIsReadWhenItIsCompared(t *testing.T) {
 	dir, files := filepath.Join(t.TempDir(), "my cluster"), map[string][]byte{}
 	require.NoError(t, os.Mkdir(dir, 0o700))
 	for _, name := range config.Files() {
-		b, err := os.ReadFile(filepath.Join("../../../config/store/testdata/cluster", name))
+		b, err := os.ReadFile(filepath.Join("../../config/store/testdata/cluster", name))
 		require.NoError(t, err)
 		files[name] = b
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), b, 0o600))
