@@ -7,7 +7,7 @@ import (
 	"net/url"
 	"strconv"
 
-	"github.com/openpai/paictl/pkg/podapi"
+	"github.com/openpai/paictl/pkg/incluster/podapi"
 )
 
 // API is what the watchdog asks the API server.

@@ -55,7 +55,7 @@ func TestAnAuthorityThatIsRenewedIsTrustedFromThenOn(t *testing.T) {
 	a := server(t, func(http.ResponseWriter, *http.Request) {})
 	good, err := os.ReadFile(filepath.Join(a.Folder, "ca.crt"))
 	require.NoError(t, err)
-	other, err := os.ReadFile("../runtime/barrier/testdata/other-ca.crt")
+	other, err := os.ReadFile("../../runtime/barrier/testdata/other-ca.crt")
 	require.NoError(t, err)
 	require.NoError(t, a.Read(t.Context(), "/", nil))
 	a.mount(t, "ca.crt", string(other))

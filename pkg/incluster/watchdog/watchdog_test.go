@@ -29,7 +29,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 
-	"github.com/openpai/paictl/pkg/podapi"
+	"github.com/openpai/paictl/pkg/incluster/podapi"
 )
 
 // certificateUntil makes a self-signed certificate.
@@ -382,7 +382,7 @@ func TestConfigurationsAreReadStrictly(t *testing.T) {
 
 // The dashboards and alert rules rely on these names.
 func TestTheNamesOfMetricsAreAsRecordedForTheDashboards(t *testing.T) {
-	recorded, err := os.ReadFile("../../templates/testdata/metrics/watchdog.txt")
+	recorded, err := os.ReadFile("../../../templates/testdata/metrics/watchdog.txt")
 	require.NoError(t, err)
 	kubelet := tlsServer(t, &tls.Config{Certificates: []tls.Certificate{certificateUntil(t, time.Now().Add(time.Hour))}})
 	w := watch(t, &cluster{nodes: []Node{{"a", "127.0.0.1"}}}, kubelet, nil)

@@ -20,7 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
-	"github.com/openpai/paictl/pkg/logstore/logapi"
+	"github.com/openpai/paictl/pkg/incluster/logstore/logapi"
 )
 
 var (

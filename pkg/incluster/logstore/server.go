@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/openpai/paictl/pkg/access"
-	"github.com/openpai/paictl/pkg/logstore/logapi"
+	"github.com/openpai/paictl/pkg/incluster/logstore/logapi"
 )
 
 const (

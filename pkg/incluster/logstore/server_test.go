@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/openpai/paictl/pkg/access"
-	"github.com/openpai/paictl/pkg/logstore/logapi"
+	"github.com/openpai/paictl/pkg/incluster/logstore/logapi"
 )
 
 func ask(t *testing.T, l *lab, path, token string) *httptest.ResponseRecorder {
@@ -103,7 +103,7 @@ func TestMetricsWantTheirPassword(t *testing.T) {
 
 // The alert rules rely on these names.
 func TestTheNamesOfMetricsAreAsRecordedForTheAlerts(t *testing.T) {
-	recorded, err := os.ReadFile("../../templates/testdata/metrics/log-manager.txt")
+	recorded, err := os.ReadFile("../../../templates/testdata/metrics/log-manager.txt")
 	require.NoError(t, err)
 	var told, want []string
 	for line := range strings.Lines(ask(t, newLab(t), "/metrics", "").Body.String()) {

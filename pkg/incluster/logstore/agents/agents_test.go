@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 
-	"github.com/openpai/paictl/pkg/logstore/logapi"
+	"github.com/openpai/paictl/pkg/incluster/logstore/logapi"
 )
 
 func agent(name, node, address string, port int32) *corev1.Pod {

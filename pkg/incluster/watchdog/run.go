@@ -16,7 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/openpai/paictl/pkg/access"
-	"github.com/openpai/paictl/pkg/podapi"
+	"github.com/openpai/paictl/pkg/incluster/podapi"
 	"github.com/openpai/paictl/pkg/version"
 )
 
