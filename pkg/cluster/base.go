@@ -76,10 +76,10 @@ func (p *base) detect(*Node) (string, error) {
 func (p *base) diff(n *Node, w *world) ([]Change, error) {
 	a := w.of(n, phaseBase)
 	cs := p.resources().diff(a)
-	if !p.keepsSwap() && a.value("swap") == "on" {
+	if !p.keepsSwap() && a.Value("swap") == "on" {
 		cs = append(cs, Change{Action: "run", Target: "swapoff", Detail: "kubelet refuses to start while swap is on"})
 	}
-	if a.value("timesync") == "off" {
+	if a.Value("timesync") == "off" {
 		cs = append(cs, Change{Action: "enable", Target: "time synchronisation", Detail: "systemd-timesyncd"})
 	}
 	return cs, nil

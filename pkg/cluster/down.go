@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/openpai/paictl/pkg/cluster/answer"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/ssh"
 )
@@ -143,8 +144,8 @@ func (u *undo) ask(ctx context.Context, r *run, n *Node) ([]Change, error) {
 // undoChanges reads the script's lines: undo, action, target, detail.
 func undoChanges(n *Node, out []byte) []Change {
 	var cs []Change
-	a, _ := parseAnswer(out) // a line is a path and a few words
-	for _, f := range a.all("undo") {
+	a, _ := answer.Parse(out) // a line is a path and a few words
+	for _, f := range a.All("undo") {
 		for len(f) < 3 {
 			f = append(f, "")
 		}

@@ -182,7 +182,7 @@ func (u *driverUpgrade) uncordon(ctx context.Context, n *Node) ([]Change, error)
 		return nil, err
 	}
 	u.setOut(n, false)
-	if _, ok := a.row("uncordoned"); !ok {
+	if _, ok := a.Row("uncordoned"); !ok {
 		return nil, nil
 	}
 	return []Change{{Action: "uncordon", Target: "node " + n.Hostname}}, nil

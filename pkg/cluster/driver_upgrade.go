@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/openpai/paictl/pkg/cluster/answer"
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/gpudriver"
 	"github.com/openpai/paictl/pkg/hint"
@@ -188,7 +189,7 @@ func (u *driverUpgrade) due(ctx context.Context, w *world, nodes []*Node) (due [
 
 // look reads what a machine's driver is and shall be. Drained, no program uses its GPUs.
 func (u *driverUpgrade) look(w *world, n *Node, drained bool) (*driverState, error) {
-	facts, err := layout.ParseFacts(w.facts[n.Hostname].sections["facts"].raw)
+	facts, err := layout.ParseFacts(w.facts[n.Hostname].sections["facts"].Raw)
 	if err != nil {
 		return nil, fmt.Errorf("read %s's answer: %w", n.Hostname, err)
 	}
@@ -223,12 +224,12 @@ func (u *driverUpgrade) readMarks(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a, err := parseAnswer(res.Stdout)
+	a, err := answer.Parse(res.Stdout)
 	if err != nil {
 		return err
 	}
-	for _, row := range a.all("cordoned") {
-		mark, _ := a.row("marked", row[0])
+	for _, row := range a.All("cordoned") {
+		mark, _ := a.Row("marked", row[0])
 		// A mark on a node that works, or that someone else has cordoned since, means nothing.
 		ours := len(mark) > 0 && (mark[0] == "now" || len(row) < 2 || row[1] == "" || mark[0] == row[1])
 		u.marked[row[0]], u.cordoned[row[0]] = ours, !ours

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net"
 	"slices"
+
+	"github.com/openpai/paictl/pkg/cluster/answer"
 )
 
 //go:embed scripts/endpoint.sh
@@ -24,19 +26,19 @@ func (r *run) anotherCluster(ctx context.Context, w *world) ([]Finding, error) {
 		return nil, nil
 	}
 	for _, n := range r.spec.ControlPlane() {
-		if _, left := w.of(n, phaseJoin).row("left"); left {
+		if _, left := w.of(n, phaseJoin).Row("left"); left {
 			return nil, nil // what answers may be what an attempt has left there
 		}
 	}
-	if w.of(w.leader, phasePreflight).value("reach", r.spec.endpoint()) != "open" {
+	if w.of(w.leader, phasePreflight).Value("reach", r.spec.endpoint()) != "open" {
 		return nil, nil
 	}
 	res, err := r.read(ctx, w.leader, phaseInit, "endpoint", endpointScript+fmt.Sprintf("p_endpoint %s %s\n", quote(host), quote(port)))
 	if err != nil {
 		return nil, err
 	}
-	a, err := parseAnswer(res.Stdout)
-	if err != nil || a.value("endpoint") != "tls" {
+	a, err := answer.Parse(res.Stdout)
+	if err != nil || a.Value("endpoint") != "tls" {
 		return nil, err
 	}
 	return []Finding{{

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/openpai/paictl/pkg/cluster/answer"
 	"github.com/openpai/paictl/pkg/hint"
 )
 
@@ -95,10 +96,10 @@ func (p *initialise) diff(n *Node, w *world) ([]Change, error) {
 		return cs, nil
 	}
 	cs = append(restorations(a), cs...)
-	if a.value("admin") == "absent" {
+	if a.Value("admin") == "absent" {
 		cs = append(cs, Change{Action: "create", Target: adminKubeconfig, Detail: "the administrator's credentials are gone"})
 	}
-	if a.value("applied") != want {
+	if a.Value("applied") != want {
 		if err := p.sameData(n, a); err != nil {
 			return nil, err
 		}
@@ -109,15 +110,15 @@ func (p *initialise) diff(n *Node, w *world) ([]Change, error) {
 		return nil, err
 	}
 	// An API server that is silent is asked again by the run that finds it.
-	if n == w.leader && a.value("api") == "up" && a.value("stored") != strconv.Quote(stored) {
+	if n == w.leader && a.Value("api") == "up" && a.Value("stored") != strconv.Quote(stored) {
 		cs = append(cs, Change{Action: "run", Target: runUpload, Detail: "the cluster's copy of the settings, CoreDNS and kube-proxy"})
 	}
 	return cs, nil
 }
 
 // sameData refuses to send etcd to another folder: it would begin there with nothing.
-func (p *initialise) sameData(n *Node, a answer) error {
-	have, want := a.value("etcd-data"), strings.TrimSuffix(p.spec.etcdData(), "/")
+func (p *initialise) sameData(n *Node, a answer.Answer) error {
+	have, want := a.Value("etcd-data"), strings.TrimSuffix(p.spec.etcdData(), "/")
 	if have == "" || have == want {
 		return nil
 	}

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/openpai/paictl/pkg/cluster/answer"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/secret"
 )
@@ -69,7 +70,7 @@ func (p *join) diff(n *Node, w *world) ([]Change, error) {
 	why := ""
 	switch {
 	case !w.member(n):
-	case a.value("ca") != w.of(w.leader, phaseJoin).value("ca"):
+	case a.Value("ca") != w.of(w.leader, phaseJoin).Value("ca"):
 		why = "it belongs to an earlier cluster"
 	case !w.healthy(w.leader): // of a silent API nothing can be said; init tells
 		return nil, nil
@@ -81,7 +82,7 @@ func (p *join) diff(n *Node, w *world) ([]Change, error) {
 		return nil, nil
 	}
 	var out []Change
-	if _, left := a.row("left"); known || left {
+	if _, left := a.Row("left"); known || left {
 		out = append(out, Change{Action: "delete", Target: "node " + n.Hostname, Detail: "what an earlier attempt has left"})
 	}
 	return append(out, Change{Action: "run", Target: runJoin, Detail: why}), nil
@@ -221,19 +222,19 @@ func (r *run) joinTicket(ctx context.Context) (*ticket, error) {
 	if err != nil {
 		return nil, err
 	}
-	a, err := parseAnswer(res.Stdout)
+	a, err := answer.Parse(res.Stdout)
 	if err != nil {
 		return nil, err
 	}
-	caHash, err := publicKeyHash(decoded(a.value("ca")))
+	caHash, err := publicKeyHash(decoded(a.Value("ca")))
 	if err != nil {
 		return nil, fmt.Errorf("read the certificate authority of %s: %w", r.leader.Hostname, err)
 	}
 	t := &ticket{
 		made: now, issuer: r.spec.ownEndpoint(r.leader),
-		token: secret.String(a.value("token")), caHash: caHash,
-		certificateKey: secret.String(a.value("certificate-key")),
-		encryption:     secret.String(decoded(a.value("encryption"))),
+		token: secret.String(a.Value("token")), caHash: caHash,
+		certificateKey: secret.String(a.Value("certificate-key")),
+		encryption:     secret.String(decoded(a.Value("encryption"))),
 	}
 	if !t.token.IsSet() {
 		return nil, fmt.Errorf("make a join token on %s: unexpected answer", r.leader.Hostname)

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/openpai/paictl/pkg/cluster/answer"
 	"github.com/openpai/paictl/pkg/nodelabels"
 )
 
@@ -86,7 +87,7 @@ func (p *labels) apply(ctx context.Context, r *run, n *Node, cs []Change) error 
 	if err != nil {
 		return err
 	}
-	a, err := parseAnswer(res.Stdout)
+	a, err := answer.Parse(res.Stdout)
 	if err != nil {
 		return err
 	}

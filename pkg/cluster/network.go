@@ -11,6 +11,7 @@ import (
 	"strings"
 	"text/template"
 
+	"github.com/openpai/paictl/pkg/cluster/answer"
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/hint"
 )
@@ -153,7 +154,7 @@ func (p *network) diff(n *Node, w *world) ([]Change, error) {
 	if n != w.leader || !w.founding() && !w.healthy(n) {
 		return cs, nil
 	}
-	if manifest := res.files[len(res.files)-1]; w.of(n, phaseInit).value("network") != strconv.Quote(hash(manifest.body)) {
+	if manifest := res.files[len(res.files)-1]; w.of(n, phaseInit).Value("network") != strconv.Quote(hash(manifest.body)) {
 		cs = append(cs, Change{Action: "run", Target: runApplyNetwork, Detail: "network plugin " + p.plugin()})
 	}
 	return cs, nil
@@ -184,11 +185,11 @@ note change "network plugin"
 	if err != nil {
 		return err
 	}
-	a, err := parseAnswer(out.Stdout)
+	a, err := answer.Parse(out.Stdout)
 	if err != nil {
 		return err
 	}
-	if k := a.value("restarted"); k != "" && k != "0" {
+	if k := a.Value("restarted"); k != "" && k != "0" {
 		r.emit(Event{Kind: EventWarning, Host: n.Hostname, Phase: phaseNetwork,
 			Message: "pods that had addresses of another subnet, at which nothing reached them, were ended and start again: " + k})
 	}

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/openpai/paictl/pkg/cluster/answer"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/ssh"
 )
@@ -73,10 +74,10 @@ type world struct {
 func (w *world) concerns(n *Node) bool { return w.limit == nil || w.limit[n.Hostname] }
 
 // of returns a phase's answer on a node.
-func (w *world) of(n *Node, phase string) answer {
+func (w *world) of(n *Node, phase string) answer.Answer {
 	f := w.facts[n.Hostname]
 	if f == nil {
-		return answer{}
+		return answer.Answer{}
 	}
 	return f.sections[phase]
 }

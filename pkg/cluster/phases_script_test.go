@@ -97,12 +97,12 @@ func TestAnswersAreReadWhateverAHostSays(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			got := map[string]string{}
 			for name, a := range sectionsOf([]byte(c.out)) {
-				for _, r := range a.rows {
+				for _, r := range a.Rows {
 					got[name] += strings.Join(r, "=")
 				}
-				if a.failed != "" {
-					got[name] += " !" + a.failed
-				} else if len(a.rows) == 0 {
+				if a.Failed != "" {
+					got[name] += " !" + a.Failed
+				} else if len(a.Rows) == 0 {
 					got[name] = ""
 				}
 			}
@@ -131,7 +131,7 @@ func FuzzParseFactsTakesAnything(f *testing.F) {
 			}
 		}
 		for _, a := range sections {
-			assert.False(t, bytes.Contains(a.raw, []byte("\n@@ ")), "a section holds no other")
+			assert.False(t, bytes.Contains(a.Raw, []byte("\n@@ ")), "a section holds no other")
 		}
 	})
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+
+	"github.com/openpai/paictl/pkg/cluster/answer"
 )
 
 // A node has the same subnet for its pods as long as its object lives in the cluster. When that
@@ -37,8 +39,8 @@ func (p *network) podSubnet(n *Node, w *world) (string, error) {
 }
 
 // podNetwork reads what a machine said of its pods' network.
-func podNetwork(a answer) (flannel, bridge string) {
-	row, _ := a.row("podnet")
+func podNetwork(a answer.Answer) (flannel, bridge string) {
+	row, _ := a.Row("podnet")
 	if len(row) < 2 {
 		return "", ""
 	}

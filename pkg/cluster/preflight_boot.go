@@ -5,7 +5,7 @@ import "fmt"
 // checkEtcHosts warns of a cloud-init that writes /etc/hosts again at each boot: the block with
 // the machines' names is gone then, until the next "cluster up".
 func checkEtcHosts(s *subject) []Finding {
-	row, ok := s.probe.row("etc-hosts")
+	row, ok := s.probe.Row("etc-hosts")
 	if !ok || len(row) < 2 || row[0] != "true" && row[0] != "True" && row[0] != "template" {
 		return nil
 	}
@@ -19,7 +19,7 @@ func checkEtcHosts(s *subject) []Finding {
 func checkSysctl(s *subject) []Finding {
 	want := (&base{spec: s.spec}).resources().sysctls
 	var out []Finding
-	for _, row := range s.seen.sections[phaseBase].all("later") {
+	for _, row := range s.seen.sections[phaseBase].All("later") {
 		if len(row) < 3 || row[1] == want[row[0]] {
 			continue
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/openpai/paictl/pkg/cluster/answer"
 	"github.com/openpai/paictl/pkg/layout"
 )
 
@@ -15,7 +16,7 @@ type subject struct {
 	node   *Node
 	seen   *facts
 	facts  layout.Facts
-	probe  answer
+	probe  answer.Answer
 	others []*subject          // all hosts that answered, this one included
 	at     map[string]*subject // the same, by address in the layout
 	// touched says that phases of paictl have worked here before: what they left must not
@@ -87,17 +88,17 @@ func (r *run) subjects(w *world, nodes []*Node) (all []*subject, broken []Findin
 		}
 		s := &subject{run: r, spec: r.spec, node: n, seen: f, probe: f.sections[phasePreflight], asked: slices.Contains(nodes, n), leader: w.leader}
 		var err error
-		if s.facts, err = layout.ParseFacts(f.sections["facts"].raw); err != nil {
+		if s.facts, err = layout.ParseFacts(f.sections["facts"].Raw); err != nil {
 			broken = append(broken, s.fail("facts", "what the machine answered cannot be read: "+err.Error(),
 				"log in there and look at what the shell prints at its start; only the answers may reach its standard output"))
 			continue
 		}
-		if s.probe.value("end") != "ok" {
-			broken = append(broken, s.fail("probe", "the checks on the machine broke off"+exitStatus(s.probe.failed),
+		if s.probe.Value("end") != "ok" {
+			broken = append(broken, s.fail("probe", "the checks on the machine broke off"+exitStatus(s.probe.Failed),
 				"run again with --log-file FILE and look there for what the machine's shell said"))
 			continue
 		}
-		for _, j := range f.sections["journal"].all("journal") {
+		for _, j := range f.sections["journal"].All("journal") {
 			s.touched = s.touched || len(j) > 0 && j[0] != phasePreflight
 		}
 		s.joined = s.touched && s.has(memberFile) && s.has("/etc/kubernetes/kubelet.conf")
@@ -120,13 +121,13 @@ func exitStatus(code string) string {
 
 // has reports whether one of kubernetesFiles is on the host.
 func (s *subject) has(path string) bool {
-	_, ok := s.probe.row("exists", path)
+	_, ok := s.probe.Row("exists", path)
 	return ok
 }
 
 // active reports whether a systemd unit runs.
 func (s *subject) active(unit string) bool {
-	_, ok := s.probe.row("active", unit)
+	_, ok := s.probe.Row("active", unit)
 	return ok
 }
 

@@ -74,7 +74,7 @@ func (s *subject) demands() []space {
 func (s *subject) installed() map[string]bool {
 	out := map[string]bool{}
 	for _, a := range s.seen.sections {
-		for _, row := range a.all("art") {
+		for _, row := range a.All("art") {
 			if len(row) == 3 {
 				out[row[2]] = true
 			}
@@ -95,7 +95,7 @@ func (s *subject) volumes() []*volume {
 	byKey := map[string]*volume{}
 	var out []*volume
 	for _, d := range s.demands() {
-		row, ok := s.probe.row("fs", d.path)
+		row, ok := s.probe.Row("fs", d.path)
 		if !ok || len(row) < 3 || d.bytes == 0 {
 			continue
 		}
@@ -138,7 +138,7 @@ func checkDisk(s *subject) []Finding {
 func checkMounts(s *subject) []Finding {
 	var out []Finding
 	told := map[string]bool{}
-	for _, row := range s.probe.all("mount") {
+	for _, row := range s.probe.All("mount") {
 		if len(row) < 3 || told[row[1]+row[2]] {
 			continue
 		}

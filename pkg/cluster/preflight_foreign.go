@@ -19,7 +19,7 @@ func (s *subject) foreign() []string {
 			out = append(out, "the unit "+unit)
 		}
 	}
-	for _, row := range s.probe.all("exists") {
+	for _, row := range s.probe.All("exists") {
 		if len(row) > 0 && row[0] != memberFile && row[0] != kubeadmConf {
 			out = append(out, row[0])
 		}
@@ -38,10 +38,10 @@ func (s *subject) unrecorded() []Finding {
 	}
 	lost := "and " + stateDir + ", by which paictl knows it, is gone"
 	restore := "restore " + stateDir + " from a backup"
-	ca := s.probe.value("ca")
+	ca := s.probe.Value("ca")
 	for _, o := range s.others {
 		leads := o.joined && o.node.ControlPlane || o.holdsControlPlane()
-		if o == s || ca == "" || o.probe.value("ca") != ca || !leads {
+		if o == s || ca == "" || o.probe.Value("ca") != ca || !leads {
 			continue
 		}
 		remedy := restore
@@ -105,20 +105,20 @@ func checkOwner(s *subject) []Finding {
 	}
 	leave := "take it out of that cluster first, with its configuration: paictl node remove " + s.node.Hostname +
 		"; or, where nothing of that cluster is needed any more: paictl cluster down --limit " + s.node.Hostname
-	own := s.probe.value("ca")
+	own := s.probe.Value("ca")
 	for _, o := range s.others {
 		if o.node != s.leader || !o.joined || !s.joined {
 			continue
 		}
 		// The authority decides: addresses of load balancers and masters may change.
-		if leads := o.probe.value("ca"); own != "" && leads != "" {
+		if leads := o.probe.Value("ca"); own != "" && leads != "" {
 			if own == leads {
 				return nil
 			}
 			return []Finding{s.fail("cluster", "the machine is a member of another cluster: its certificate authority is not that of "+o.node.Hostname, leave)}
 		}
 	}
-	server := strings.TrimPrefix(s.probe.value("server"), "https://")
+	server := strings.TrimPrefix(s.probe.Value("server"), "https://")
 	host, _, err := net.SplitHostPort(server)
 	if err == nil && server != s.spec.endpoint() && !slices.ContainsFunc(s.spec.ControlPlane(), func(n *Node) bool { return n.HostIP == host }) {
 		return []Finding{s.fail("cluster", "the machine is a member of another cluster, that of https://"+server, leave)}

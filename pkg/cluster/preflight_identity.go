@@ -94,7 +94,7 @@ func checkMachineID(s *subject) []Finding {
 		return nil
 	}
 	f := s.fail("machine-id", "the machine has no machine id (/etc/machine-id is empty)", "systemd-machine-id-setup")
-	if s.probe.value("init") == "systemd" {
+	if s.probe.Value("init") == "systemd" {
 		f = f.fixable("systemd-machine-id-setup >/dev/null")
 	}
 	return []Finding{f}
@@ -103,8 +103,8 @@ func checkMachineID(s *subject) []Finding {
 // sameMachine reports whether two hosts of the layout are one machine: clones share the
 // machine id, but not the id of the boot.
 func sameMachine(a, b *subject) bool {
-	boot := a.probe.value("boot")
-	return boot != "" && boot == b.probe.value("boot") && a.facts.MachineID == b.facts.MachineID &&
+	boot := a.probe.Value("boot")
+	return boot != "" && boot == b.probe.Value("boot") && a.facts.MachineID == b.facts.MachineID &&
 		a.facts.Hostname == b.facts.Hostname
 }
 

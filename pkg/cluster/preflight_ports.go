@@ -16,7 +16,7 @@ func checkPorts(s *subject) []Finding {
 		want[l.port] = l
 	}
 	var out []Finding
-	for _, row := range s.probe.all("port") {
+	for _, row := range s.probe.All("port") {
 		if len(row) < 3 {
 			continue
 		}
@@ -47,7 +47,7 @@ func checkPorts(s *subject) []Finding {
 // or a missing route; a refusal is not, for the API comes to life only later.
 func checkReach(s *subject) []Finding {
 	var out []Finding
-	for _, row := range s.probe.all("reach") {
+	for _, row := range s.probe.All("reach") {
 		if len(row) < 2 || row[1] == "open" || row[1] == "refused" {
 			continue
 		}
@@ -104,7 +104,7 @@ func (s *subject) clash(p netip.Prefix) string {
 			return fmt.Sprintf("the machine's network %s (%s)", q.Masked(), a.Interface)
 		}
 	}
-	for _, row := range s.probe.all("route") {
+	for _, row := range s.probe.All("route") {
 		if len(row) < 2 || ours(row[1]) {
 			continue
 		}
@@ -137,7 +137,7 @@ func checkSecurity(s *subject) []Finding {
 		out = append(out, s.warn("firewall", "firewalld is active: it must let through "+ports,
 			fmt.Sprintf("systemctl disable --now firewalld, or firewall-cmd --permanent --zone=trusted --add-source=%s and the machines' network", k.PodCIDR)))
 	}
-	if s.probe.value("selinux") == "1" {
+	if s.probe.Value("selinux") == "1" {
 		out = append(out, s.warn("selinux", "SELinux is enforcing: pods may be kept from their volumes",
 			"setenforce 0 and SELINUX=permissive in /etc/selinux/config, or install the policy container-selinux"))
 	}

@@ -78,7 +78,7 @@ func checkRoot(s *subject) []Finding {
 }
 
 func checkInit(s *subject) []Finding {
-	if init := s.probe.value("init"); init != "" && init != "systemd" {
+	if init := s.probe.Value("init"); init != "" && init != "systemd" {
 		return []Finding{s.fail("systemd", fmt.Sprintf("process 1 is %s: the kubelet and containerd run as systemd units", init),
 			"boot the machine with systemd, or take it out of layout.yaml")}
 	}
@@ -89,7 +89,7 @@ func checkInit(s *subject) []Finding {
 // them.
 func checkCommands(s *subject) []Finding {
 	var missing, packages []string
-	for _, row := range s.probe.all("missing") {
+	for _, row := range s.probe.All("missing") {
 		for _, p := range programs() {
 			if len(row) == 0 || row[0] != p.command {
 				continue
@@ -109,7 +109,7 @@ func checkCommands(s *subject) []Finding {
 	if missing[0] == "iptables" && len(missing) == 1 {
 		message = "neither iptables nor nft is on the machine, the CNI plugins need one of them"
 	}
-	switch manager := s.probe.value("packages"); manager {
+	switch manager := s.probe.Value("packages"); manager {
 	case "apt-get":
 		list := strings.Join(packages, " ")
 		return []Finding{s.fail("commands", message, "apt-get install -y "+list).fixable("p_packages " + list)}
@@ -162,7 +162,7 @@ func checkSwap(s *subject) []Finding {
 // checkModules fails only where the kernel itself says that it has no such module.
 func checkModules(s *subject) []Finding {
 	var absent []string
-	for _, row := range s.probe.all("module") {
+	for _, row := range s.probe.All("module") {
 		if len(row) == 2 && row[1] == "absent" {
 			absent = append(absent, row[0])
 		}
@@ -190,7 +190,7 @@ func checkCgroup(s *subject) []Finding {
 		return []Finding{s.fail("cgroup", fmt.Sprintf("the machine uses cgroup v1, which the kubelet of %s refuses", k.Version),
 			"boot with systemd.unified_cgroup_hierarchy=1 on the kernel's command line, or set extra.kubelet.failCgroupV1: false in kubernetes-configuration.yaml")}
 	}
-	row, ok := s.probe.row("controllers")
+	row, ok := s.probe.Row("controllers")
 	if !ok || len(row) == 0 {
 		return nil
 	}
@@ -213,14 +213,14 @@ func checkTimeSource(s *subject) []Finding {
 	if s.container() || s.facts.TimeSource != "" || s.facts.TimeSynced == "yes" {
 		return nil
 	}
-	switch daemon := s.probe.value("timesync"); {
+	switch daemon := s.probe.Value("timesync"); {
 	case daemon == "systemd-timesyncd": // the phase base enables it
 		return nil
 	case daemon != "":
 		unit := daemon + ".service"
 		return []Finding{s.warn("time-source", "nothing keeps the clock right: "+daemon+" is installed and does not run",
 			"systemctl enable --now "+unit).fixable("p_service " + unit)}
-	case s.probe.value("packages") == "apt-get":
+	case s.probe.Value("packages") == "apt-get":
 		return []Finding{s.warn("time-source", "nothing keeps the clock right",
 			"apt-get install -y systemd-timesyncd").fixable("p_packages systemd-timesyncd")}
 	}

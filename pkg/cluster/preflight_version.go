@@ -50,7 +50,7 @@ func (s *subject) otherVersion(bundle string) string {
 	if err != nil {
 		return ""
 	}
-	for _, row := range s.seen.sections[phaseKubelet].all("kubernetes") {
+	for _, row := range s.seen.sections[phaseKubelet].All("kubernetes") {
 		if len(row) < 2 {
 			continue
 		}

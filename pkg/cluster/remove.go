@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/openpai/paictl/pkg/cluster/answer"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/ssh"
 )
@@ -220,13 +221,13 @@ func (m *removal) cordon(ctx context.Context, nodes []*Node) error {
 
 // onLeader runs a mutating script on the leader. It doesn't take the machine's own lock: it
 // changes the cluster, not the machine, and may wait long for pods to end.
-func (r *run) onLeader(ctx context.Context, what, body string, limit time.Duration) (answer, error) {
+func (r *run) onLeader(ctx context.Context, what, body string, limit time.Duration) (answer.Answer, error) {
 	res, err := r.exec(ctx, r.leader, ssh.Script{Name: what, Mutates: true, Timeout: limit,
 		Body: preludeScript + selfAPI(r.spec, r.leader) + removeScript + body})
 	if err != nil {
-		return answer{}, err
+		return answer.Answer{}, err
 	}
-	return parseAnswer(res.Stdout)
+	return answer.Parse(res.Stdout)
 }
 
 // node removes one node.
@@ -303,13 +304,13 @@ func (r *run) evict(ctx context.Context, n *Node, force int, limit time.Duration
 	if err != nil {
 		return nil, err
 	}
-	if stuck, ok := a.row("stuck"); ok {
-		return nil, stuckError(n, limit, stuck, decoded(a.value("pods")), decoded(a.value("budgets")))
+	if stuck, ok := a.Row("stuck"); ok {
+		return nil, stuckError(n, limit, stuck, decoded(a.Value("pods")), decoded(a.Value("budgets")))
 	}
-	if _, absent := a.row("absent"); absent {
+	if _, absent := a.Row("absent"); absent {
 		return nil, nil
 	}
-	return []Change{{Action: "drain", Target: "node " + n.Hostname, Detail: a.value("drained") + " pods"}}, nil
+	return []Change{{Action: "drain", Target: "node " + n.Hostname, Detail: a.Value("drained") + " pods"}}, nil
 }
 
 func (m *removal) member(ctx context.Context, n *Node) ([]Change, error) {
@@ -317,7 +318,7 @@ func (m *removal) member(ctx context.Context, n *Node) ([]Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	if id := a.value("removed"); id != "" {
+	if id := a.Value("removed"); id != "" {
 		return []Change{{Action: "delete", Target: "etcd member " + n.Hostname, Detail: id}}, nil
 	}
 	return nil, nil

@@ -12,6 +12,7 @@ import (
 	"github.com/pmezard/go-difflib/difflib"
 
 	"github.com/openpai/paictl/pkg/bundle"
+	"github.com/openpai/paictl/pkg/cluster/answer"
 )
 
 // resources are the plain things that a phase wants on a node: paictl detects, compares
@@ -102,16 +103,16 @@ func (r resources) detect() string {
 }
 
 // diff compares what a host answered with what is wanted.
-func (r resources) diff(a answer) []Change {
+func (r resources) diff(a answer.Answer) []Change {
 	var out []Change
 	add := func(c Change) { out = append(out, c) }
 	for _, m := range r.modules {
-		if a.value("module", m.name) != "loaded" {
+		if a.Value("module", m.name) != "loaded" {
 			add(Change{Action: "load", Target: "module " + m.name})
 		}
 	}
 	for _, k := range slices.Sorted(maps.Keys(r.sysctls)) {
-		if have := a.value("sysctl", k); have != r.sysctls[k] {
+		if have := a.Value("sysctl", k); have != r.sysctls[k] {
 			add(Change{Action: "set", Target: "sysctl " + k, Detail: have + " -> " + r.sysctls[k]})
 		}
 	}
@@ -121,12 +122,12 @@ func (r resources) diff(a answer) []Change {
 		}
 	}
 	for _, p := range r.gone {
-		if a.value("gone", p) == "there" {
+		if a.Value("gone", p) == "there" {
 			add(Change{Action: "delete", Target: p, Detail: "paictl doesn't use it any more"})
 		}
 	}
 	for _, b := range r.blocks {
-		have := decoded(a.value("block", b.path))
+		have := decoded(a.Value("block", b.path))
 		if string(have) != string(b.body) {
 			add(Change{Action: "update", Target: b.path, Detail: "the block of paictl", Diff: unified(b.path, have, b.body)})
 		}
@@ -139,8 +140,8 @@ func (r resources) diff(a answer) []Change {
 	return append(out, r.diffUnits(a, len(out) > 0)...)
 }
 
-func (f file) diff(a answer) (Change, bool) {
-	row, _ := a.row("file", f.path)
+func (f file) diff(a answer.Answer) (Change, bool) {
+	row, _ := a.Row("file", f.path)
 	mode := fmt.Sprintf("%o", f.mode)
 	if len(row) < 2 {
 		return Change{Action: "create", Target: f.path, Detail: mode}, true
@@ -158,8 +159,8 @@ func (f file) diff(a answer) (Change, bool) {
 	return c, true
 }
 
-func (x artifact) diff(a answer) (Change, bool) {
-	row, _ := a.row("art", x.path)
+func (x artifact) diff(a answer.Answer) (Change, bool) {
+	row, _ := a.Row("art", x.path)
 	if len(row) < 2 {
 		return Change{Action: "create", Target: x.path, Detail: x.src.Name + " " + x.src.Version}, true
 	}
@@ -174,15 +175,15 @@ func (x artifact) diff(a answer) (Change, bool) {
 // ends as soon as it has begun.
 const activating = "activating"
 
-func (r resources) diffUnits(a answer, written bool) []Change {
+func (r resources) diffUnits(a answer.Answer, written bool) []Change {
 	var out []Change
 	for _, u := range r.units {
-		row, _ := a.row("unit", u.name)
+		row, _ := a.Row("unit", u.name)
 		for len(row) < 3 {
 			row = append(row, "absent")
 		}
 		enabled, active, fresh := row[0], row[1], row[2] == "fresh"
-		if _, looping := a.row("looping", u.name); looping && active == "active" {
+		if _, looping := a.Row("looping", u.name); looping && active == "active" {
 			active = activating
 		}
 		switch {
@@ -208,7 +209,7 @@ func (r resources) diffUnits(a answer, written bool) []Change {
 }
 
 // touches reports whether applying the resources writes one of the files that a unit reads.
-func (r resources) touches(u unit, a answer) bool {
+func (r resources) touches(u unit, a answer.Answer) bool {
 	for _, f := range r.files {
 		if _, differs := f.diff(a); differs && slices.Contains(u.reads, f.path) {
 			return true

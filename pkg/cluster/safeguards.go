@@ -54,7 +54,7 @@ func (w *world) apart() ([]Finding, error) {
 	}
 	var out []Finding
 	for _, n := range w.members() {
-		same := w.of(n, phaseJoin).value("ca") == w.of(w.leader, phaseJoin).value("ca")
+		same := w.of(n, phaseJoin).Value("ca") == w.of(w.leader, phaseJoin).Value("ca")
 		if _, known := nodes[n.Hostname]; known || !same || !w.healthy(n) {
 			continue
 		}

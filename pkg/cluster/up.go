@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/openpai/paictl/pkg/cluster/answer"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/layout"
 	"github.com/openpai/paictl/pkg/ssh"
@@ -259,12 +260,12 @@ func (r *run) ask(ctx context.Context, n *Node) (*facts, error) {
 		return nil, err
 	}
 	f.answered = r.opts.Clock()
-	if f.sections, err = parseFacts(res.Stdout); err != nil {
+	if f.sections, err = answer.Sections(res.Stdout); err != nil {
 		return nil, fmt.Errorf("detect on %s: %w", n.Hostname, err)
 	}
 	for _, p := range upPhases(r.spec) {
-		if a := f.sections[p.name()]; a.failed != "" {
-			return nil, fmt.Errorf("detect %s on %s: exit status %s: %s", p.name(), n.Hostname, a.failed, lastLine(res.Stderr))
+		if a := f.sections[p.name()]; a.Failed != "" {
+			return nil, fmt.Errorf("detect %s on %s: exit status %s: %s", p.name(), n.Hostname, a.Failed, lastLine(res.Stderr))
 		}
 	}
 	return f, nil
