@@ -13,6 +13,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/bundle/driver"
 	"github.com/openpai/paictl/pkg/cluster/answer"
+	"github.com/openpai/paictl/pkg/cluster/shell"
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/gpudriver"
 	"github.com/openpai/paictl/pkg/layout"
@@ -109,7 +110,7 @@ func (p *nvidiaDriver) detect(n *Node) (string, error) {
 	if d.Source == config.GPUSourceBundle {
 		body += "OFFLINE=1\n"
 	}
-	return body + fmt.Sprintf("d_driver %s %s %s %s\n", quote(d.Policy), quote(d.Version), quote(d.Module), quoteAll(gpudriver.Names(d.Source))), nil
+	return body + fmt.Sprintf("d_driver %s %s %s %s\n", shell.Quote(d.Policy), shell.Quote(d.Version), shell.Quote(d.Module), shell.QuoteAll(gpudriver.Names(d.Source))), nil
 }
 
 // want is what the operator asks for.
@@ -391,7 +392,7 @@ func (p *nvidiaDriver) script(s *driverState, cs []Change) string {
 	for _, x := range s.plan.Packages {
 		asked += x.Name + " "
 	}
-	fmt.Fprintf(&b, "RELEASE=%s\nASKED=%s\n", quote(s.plan.Release), quote(asked))
+	fmt.Fprintf(&b, "RELEASE=%s\nASKED=%s\n", shell.Quote(s.plan.Release), shell.Quote(asked))
 	if s.plan.Release == "" { // none is wanted
 		b.WriteString("p_driver_undo\n")
 		return b.String()
@@ -409,7 +410,7 @@ func (p *nvidiaDriver) script(s *driverState, cs []Change) string {
 		if p.bundled() {
 			b.WriteString("p_driver_brought\n")
 		}
-		fmt.Fprintf(&b, "p_driver_packages %s\n", quoteAll(specs))
+		fmt.Fprintf(&b, "p_driver_packages %s\n", shell.QuoteAll(specs))
 	}
 	if todo[holdTarget] {
 		b.WriteString("p_driver_hold\n")
@@ -444,28 +445,4 @@ done
 driver_unified || { echo "the kernel module nvidia-uvm is not loaded, without which CUDA doesn't work -> see what modprobe nvidia-uvm says on the machine" >&2; exit 1; }
 [ "$n" = "$gpus" ] || { echo "the driver sees $n of $gpus GPUs -> look for NVRM and Xid in dmesg on the machine; where a GPU is missing after a reboot, it is broken" >&2; exit 1; }
 `
-}
-
-// checkDriver tells what keeps a machine from having its driver, before anything is touched anywhere.
-func checkDriver(s *subject) []Finding {
-	p := &nvidiaDriver{spec: s.spec}
-	if !p.wanted(s.node) {
-		return nil
-	}
-	st := p.look(s.facts, s.seen.sections[phaseDriver])
-	if st == nil {
-		return nil
-	}
-	var out []Finding
-	if len(st.findings) == 0 && s.facts.DriverError != "" && s.spec.driver().Policy == config.GPUDriverKeep {
-		out = append(out, s.warn("gpu-driver", "nvidia-smi fails: "+s.facts.DriverError, "reboot the machine; where that does not help, install the driver again"))
-	}
-	for _, f := range st.findings {
-		severity := SeverityError
-		if f.Warning {
-			severity = SeverityWarning
-		}
-		out = append(out, Finding{Host: s.node.Hostname, Check: "gpu-driver-" + f.ID, Severity: severity, Message: f.Message, Remedy: f.Remedy})
-	}
-	return out
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/bundle/bundletest"
 	"github.com/openpai/paictl/pkg/bundle/driver"
 	"github.com/openpai/paictl/pkg/cluster/answer"
+	"github.com/openpai/paictl/pkg/cluster/preflight"
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/layout"
 	"github.com/openpai/paictl/pkg/ssh"
@@ -603,19 +604,20 @@ func TestWhatIsBroughtNeedsRoomAndHasWhatMayHaveToBePutBack(t *testing.T) {
 
 		node, err := spec.Node("w1")
 		require.NoError(t, err)
-		s := &subject{spec: spec, node: node, facts: f, seen: &facts{sections: map[string]answer.Answer{phaseDriver: a}}}
-		room := func() int64 {
-			for _, d := range s.demands() {
-				if d.path == stateDir {
-					return d.bytes
+		room := func(f layout.Facts, sections map[string]answer.Answer) int64 {
+			h := &preflight.Host{Facts: f}
+			spec.phasesTell(h, node, sections)
+			for _, d := range h.Brings {
+				if d.Path == stateDir {
+					return d.Bytes
 				}
 			}
 			return 0
 		}
-		with := room()
-		s.seen.sections[phaseDriver] = answer.Answer{}
-		s.facts.PCIGPUs = nil
-		assert.Equal(t, size, with-room())
+		with := room(f, map[string]answer.Answer{phaseDriver: a})
+		without := f
+		without.PCIGPUs = nil
+		assert.Equal(t, size, with-room(without, nil))
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/openpai/paictl/pkg/cluster/answer"
+	"github.com/openpai/paictl/pkg/cluster/preflight"
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/gpudriver"
 	"github.com/openpai/paictl/pkg/hint"
@@ -143,7 +144,7 @@ func (u *driverUpgrade) due(ctx context.Context, w *world, nodes []*Node) (due [
 	if err := u.readMarks(ctx); err != nil {
 		return nil, nil, err
 	}
-	var findings []Finding
+	var findings []preflight.Finding
 	for _, n := range u.alive(nodes) {
 		s, err := u.look(w, n, true)
 		if err != nil {
@@ -163,7 +164,7 @@ func (u *driverUpgrade) due(ctx context.Context, w *world, nodes []*Node) (due [
 		}
 		cs := u.driver.changes(s)
 		if !w.member(n) && len(cs) > 0 {
-			findings = append(findings, Finding{Host: n.Hostname, Check: "member", Severity: SeverityError, Message: "the machine isn't in the cluster", Remedy: "paictl cluster up brings it in, with its driver"})
+			findings = append(findings, preflight.Finding{Host: n.Hostname, Check: "member", Severity: preflight.SeverityError, Message: "the machine isn't in the cluster", Remedy: "paictl cluster up brings it in, with its driver"})
 			continue
 		}
 		u.emit(Event{Kind: EventPhaseDone, Host: n.Hostname, Phase: phasePreflight})
@@ -205,10 +206,10 @@ func (u *driverUpgrade) look(w *world, n *Node, drained bool) (*driverState, err
 }
 
 // driverFindings are what keeps a machine from having its driver.
-func driverFindings(n *Node, s *driverState) (out []Finding) {
+func driverFindings(n *Node, s *driverState) (out []preflight.Finding) {
 	for _, f := range s.findings {
 		if !f.Warning {
-			out = append(out, Finding{Host: n.Hostname, Check: "gpu-driver-" + f.ID, Severity: SeverityError, Message: f.Message, Remedy: f.Remedy})
+			out = append(out, preflight.Finding{Host: n.Hostname, Check: "gpu-driver-" + f.ID, Severity: preflight.SeverityError, Message: f.Message, Remedy: f.Remedy})
 		}
 	}
 	return out

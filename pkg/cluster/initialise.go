@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/openpai/paictl/pkg/cluster/answer"
+	"github.com/openpai/paictl/pkg/cluster/paths"
+	"github.com/openpai/paictl/pkg/cluster/shell"
 	"github.com/openpai/paictl/pkg/hint"
 )
 
@@ -18,7 +20,7 @@ type initialise struct{ spec *Spec }
 
 const (
 	phaseInit       = "init"
-	kubeadmConf     = confDir + "/kubeadm.yaml"
+	kubeadmConf     = paths.Kubeadm
 	auditPolicyFile = confDir + "/audit-policy.yaml"
 	encryptionFile  = confDir + "/encryption.yaml"
 	adminKubeconfig = "/etc/kubernetes/admin.conf"
@@ -139,7 +141,7 @@ func (p *initialise) apply(ctx context.Context, r *run, n *Node, cs []Change) er
 	if err != nil {
 		return err
 	}
-	res.setup += selfAPI(p.spec, n) + fmt.Sprintf("NODE=%s\n", quote(n.Hostname))
+	res.setup += selfAPI(p.spec, n) + fmt.Sprintf("NODE=%s\n", shell.Quote(n.Hostname))
 	for _, c := range cs {
 		switch c.Target {
 		case restoreRenewal:
@@ -147,7 +149,7 @@ func (p *initialise) apply(ctx context.Context, r *run, n *Node, cs []Change) er
 		case adminKubeconfig:
 			res.setup += "kubeadm init phase kubeconfig admin --config \"$R" + kubeadmConf + "\" >&2\n"
 		case runInit:
-			res.after += fmt.Sprintf("p_encryption\n%sk_init %s %s\nk_stored %s\n", p.spec.clear(), quote(p.spec.ignoredChecks()), want, stored)
+			res.after += fmt.Sprintf("p_encryption\n%sk_init %s %s\nk_stored %s\n", p.spec.clear(), shell.Quote(p.spec.ignoredChecks()), want, stored)
 		case runReconfigure:
 			res.after += fmt.Sprintf("k_reconfigure %s\n", want)
 		case runUpload:
@@ -160,7 +162,7 @@ func (p *initialise) apply(ctx context.Context, r *run, n *Node, cs []Change) er
 
 // clear is shell that takes away what an attempt that was cut off has left.
 func (s *Spec) clear() string {
-	return fmt.Sprintf("ETCD_DIR=%s\nk_clear\n", quote(strings.TrimSuffix(s.etcdData(), "/")))
+	return fmt.Sprintf("ETCD_DIR=%s\nk_clear\n", shell.Quote(strings.TrimSuffix(s.etcdData(), "/")))
 }
 
 // verify waits for the API server, first the machine's own and then the one at the address that
@@ -180,5 +182,5 @@ until kubectl get --raw /readyz --request-timeout=5s >/dev/null 2>&1; do
 	[ "$i" -lt 120 ] || { echo "the API server answers on this machine, but not at the API's address "%[1]s" -> look at the load balancer of load-balance-ip: it must forward that port to all masters" >&2; exit 1; }
 	sleep 0.5
 done
-`, quote(p.spec.endpoint()))
+`, shell.Quote(p.spec.endpoint()))
 }

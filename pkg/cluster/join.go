@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/openpai/paictl/pkg/cluster/answer"
+	"github.com/openpai/paictl/pkg/cluster/shell"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/secret"
 )
@@ -45,7 +46,7 @@ func (*join) waits(n *Node, pl *plan) []step {
 }
 
 func (p *join) detect(*Node) (string, error) {
-	return fmt.Sprintf("ETCD_DIR=%s\nd_member\n", quote(strings.TrimSuffix(p.spec.etcdData(), "/"))), nil
+	return fmt.Sprintf("ETCD_DIR=%s\nd_member\n", shell.Quote(strings.TrimSuffix(p.spec.etcdData(), "/"))), nil
 }
 
 const (
@@ -129,7 +130,7 @@ func (p *join) apply(ctx context.Context, r *run, n *Node, cs []Change) error {
 			return err
 		}
 	}
-	body += p.spec.clear() + heredoc("k_join "+quote(p.spec.ignoredChecks())+" "+quote(applied), conf)
+	body += p.spec.clear() + heredoc("k_join "+shell.Quote(p.spec.ignoredChecks())+" "+shell.Quote(applied), conf)
 	_, err = r.script(ctx, n, phaseJoin, "apply", body)
 	return err
 }
@@ -140,7 +141,7 @@ func (p *join) isUnknown(ctx context.Context, r *run, n *Node) error {
 	_, err := r.read(ctx, r.leader, phaseJoin, "look", selfAPI(p.spec, r.leader)+fmt.Sprintf(`
 said=$(self get node %s --request-timeout=30s -o name 2>&1) && { echo "the cluster knows the node after all: nothing was done on its machine -> run the same command again" >&2; exit 1; }
 case $said in *NotFound*) ;; *) printf '%%s\n' "$said" >&2; exit 1 ;; esac
-`, quote(n.Hostname)))
+`, shell.Quote(n.Hostname)))
 	return err
 }
 
@@ -167,7 +168,7 @@ func (p *join) forget(ctx context.Context, r *run, n *Node, node bool) error {
 	if !node && !n.ControlPlane {
 		return nil
 	}
-	body := selfAPI(p.spec, r.leader) + removeScript + fmt.Sprintf("NODE=%s ADDRESS=%s LEADER=%s\n", quote(n.Hostname), quote(n.HostIP), quote(r.leader.Hostname))
+	body := selfAPI(p.spec, r.leader) + removeScript + fmt.Sprintf("NODE=%s ADDRESS=%s LEADER=%s\n", shell.Quote(n.Hostname), shell.Quote(n.HostIP), shell.Quote(r.leader.Hostname))
 	if n.ControlPlane {
 		if _, err := r.script(ctx, r.leader, phaseJoin, "member", body+"r_member >&2\n"); err != nil {
 			return err

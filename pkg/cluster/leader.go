@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/openpai/paictl/pkg/cluster/answer"
+	"github.com/openpai/paictl/pkg/cluster/preflight"
+	"github.com/openpai/paictl/pkg/cluster/shell"
 )
 
 // The leader of a run is the machine of the control plane through which it does what concerns
@@ -106,19 +108,19 @@ func (w *world) founder() *Node {
 }
 
 // againstFounding are the signs of a cluster that is there already, or was.
-func (w *world) againstFounding() []Finding {
-	var out []Finding
+func (w *world) againstFounding() []preflight.Finding {
+	var out []preflight.Finding
 	for _, n := range w.spec.ControlPlane() {
 		switch {
 		case w.facts[n.Hostname] == nil:
-			out = append(out, Finding{
-				Host: n.Hostname, Check: "control-plane", Severity: SeverityError,
+			out = append(out, preflight.Finding{
+				Host: n.Hostname, Check: "control-plane", Severity: preflight.SeverityError,
 				Message: "the machine doesn't answer, and no other machine of the control plane is a member of a cluster: if there is a cluster, it is here, and a second one must not be made",
 				Remedy:  fmt.Sprintf("bring %s back and run the same command again; only where it never was a member, take it out of layout.yaml", n.Hostname),
 			})
 		case w.of(n, phaseJoin).Value("once") == "yes":
-			out = append(out, Finding{
-				Host: n.Hostname, Check: "control-plane", Severity: SeverityError,
+			out = append(out, preflight.Finding{
+				Host: n.Hostname, Check: "control-plane", Severity: preflight.SeverityError,
 				Message: lostMark,
 				Remedy:  markAgain + "; to give the cluster up: paictl cluster recreate",
 			})
@@ -128,7 +130,7 @@ func (w *world) againstFounding() []Finding {
 }
 
 // orphans finds machines that belong to a cluster of which no control plane machine is left.
-func (w *world) orphans() []Finding {
+func (w *world) orphans() []preflight.Finding {
 	var names []string
 	for _, n := range w.spec.Nodes {
 		if !n.ControlPlane && (w.member(n) || w.outside[n.Hostname]) {
@@ -138,8 +140,8 @@ func (w *world) orphans() []Finding {
 	if len(names) == 0 {
 		return nil
 	}
-	return []Finding{{
-		Host: names[0], Check: "control-plane", Severity: SeverityError,
+	return []preflight.Finding{{
+		Host: names[0], Check: "control-plane", Severity: preflight.SeverityError,
 		Message: fmt.Sprintf("%s of a cluster whose control plane is on none of the masters of layout.yaml", membersText(names)),
 		Remedy:  "if another machine is its master, add it to layout.yaml; if the master's disk was lost and nothing of the cluster is needed any more: paictl cluster recreate",
 	}}
@@ -229,5 +231,5 @@ type leaderAnswer struct {
 // front of all may be away, or lead to another one.
 func selfAPI(s *Spec, n *Node) string {
 	return fmt.Sprintf("\nself() { kubectl --server=%s \"$@\"; }\n",
-		quote("https://"+s.ownEndpoint(n)))
+		shell.Quote("https://"+s.ownEndpoint(n)))
 }

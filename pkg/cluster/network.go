@@ -12,6 +12,7 @@ import (
 	"text/template"
 
 	"github.com/openpai/paictl/pkg/cluster/answer"
+	"github.com/openpai/paictl/pkg/cluster/shell"
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/hint"
 )
@@ -219,7 +220,7 @@ never_ready() {
 	echo "node $node is not Ready after three minutes: $(printf %%s "$1" | tr '\t\n' '  ' | cut -c1-300) -> see journalctl -u kubelet on the host" >&2
 	exit 1
 }
-`, quote(n.Hostname))
+`, shell.Quote(n.Hostname))
 }
 
 // waitReady is shell that waits until the node that it runs on is Ready.

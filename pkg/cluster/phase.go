@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/openpai/paictl/pkg/cluster/answer"
+	"github.com/openpai/paictl/pkg/cluster/preflight"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/ssh"
 )
@@ -63,7 +64,7 @@ type world struct {
 	// etcd is what the leader's etcd says, nil where no one had to ask it or it didn't answer.
 	etcd *etcdView
 	// findings are what speaks against working on the cluster at all.
-	findings []Finding
+	findings []preflight.Finding
 
 	nodesOnce sync.Once
 	nodesRead map[string]corev1.Node

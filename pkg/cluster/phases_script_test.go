@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"mvdan.cc/sh/v3/syntax"
 
+	"github.com/openpai/paictl/pkg/cluster/paths"
+	"github.com/openpai/paictl/pkg/cluster/shell"
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
@@ -39,7 +41,7 @@ func TestEveryScriptThatIsSentIsPOSIXShell(t *testing.T) {
 	changed := newLab(t, 1, 1)
 	changeMuch(changed)
 	changed.mustUp()
-	changed.host("w1").remove(memberFile)
+	changed.host("w1").remove(paths.Member)
 	changed.mustUp()
 	collect(changed)
 	for _, p := range upPhases(three.spec()) { // also where no host called for it
@@ -76,8 +78,8 @@ func FuzzDataSurvivesTheShell(f *testing.F) {
 		}
 		assert.Equal(t, string(data), run(heredoc("base64 -d", data)))
 		word := strings.ReplaceAll(string(data), "\x00", "")
-		assert.Equal(t, word, run("printf %s "+quote(word)))
-		assert.Equal(t, word+"|b", run("printf '%s|' " + quoteAll([]string{word, "b"}) + " | sed 's/|$//'")[:len(word)+2])
+		assert.Equal(t, word, run("printf %s "+shell.Quote(word)))
+		assert.Equal(t, word+"|b", run("printf '%s|' " + shell.QuoteAll([]string{word, "b"}) + " | sed 's/|$//'")[:len(word)+2])
 	})
 }
 

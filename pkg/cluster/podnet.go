@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/openpai/paictl/pkg/cluster/answer"
+	"github.com/openpai/paictl/pkg/cluster/shell"
 )
 
 // A node has the same subnet for its pods as long as its object lives in the cluster. When that
@@ -81,5 +82,5 @@ func (p *network) repairPods(n *Node, w *world, cs []Change) (string, error) {
 	if has(podFlannel) {
 		flannel = 1
 	}
-	return fmt.Sprintf("p_pod_network %s %d\n", quote(want), flannel), err
+	return fmt.Sprintf("p_pod_network %s %d\n", shell.Quote(want), flannel), err
 }

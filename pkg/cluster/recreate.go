@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/openpai/paictl/pkg/cluster/answer"
+	"github.com/openpai/paictl/pkg/cluster/preflight"
 	"github.com/openpai/paictl/pkg/hint"
 )
 
@@ -114,7 +115,7 @@ func (r *run) resetAll(ctx context.Context, w *world, nodes []*Node) (*world, []
 		return nil, nil, err
 	}
 	w.findings = behind
-	if findings := r.check(w, nodes); slices.ContainsFunc(findings, func(f Finding) bool { return f.Severity == SeverityError && f.Check != "cluster" }) {
+	if findings := r.check(w, nodes); slices.ContainsFunc(findings, func(f preflight.Finding) bool { return f.Severity == preflight.SeverityError && f.Check != "cluster" }) {
 		return nil, nil, r.refuse(findings)
 	}
 	changes, machines := w.resets()

@@ -13,6 +13,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/bundle"
 	"github.com/openpai/paictl/pkg/cluster/answer"
+	"github.com/openpai/paictl/pkg/cluster/shell"
 )
 
 // resources are the plain things that a phase wants on a node: paictl detects, compares
@@ -67,10 +68,10 @@ type unit struct {
 func (r resources) detect() string {
 	var b strings.Builder
 	for _, m := range r.modules {
-		fmt.Fprintf(&b, "d_module %s %s\n", quote(m.name), quote(m.probe))
+		fmt.Fprintf(&b, "d_module %s %s\n", shell.Quote(m.name), shell.Quote(m.probe))
 	}
 	for _, k := range slices.Sorted(maps.Keys(r.sysctls)) {
-		fmt.Fprintf(&b, "d_sysctl %s\n", quote(k))
+		fmt.Fprintf(&b, "d_sysctl %s\n", shell.Quote(k))
 	}
 	if len(r.files) > 0 {
 		b.WriteString("d_files <<'PAICTL_DATA'\n")
@@ -84,10 +85,10 @@ func (r resources) detect() string {
 		b.WriteString("PAICTL_DATA\n")
 	}
 	for _, p := range r.gone {
-		fmt.Fprintf(&b, "d_gone %s\n", quote(p))
+		fmt.Fprintf(&b, "d_gone %s\n", shell.Quote(p))
 	}
 	for _, f := range r.blocks {
-		fmt.Fprintf(&b, "d_block %s\n", quote(f.path))
+		fmt.Fprintf(&b, "d_block %s\n", shell.Quote(f.path))
 	}
 	if len(r.artifacts) > 0 {
 		b.WriteString("d_artifacts <<'PAICTL_DATA'\n")
@@ -97,7 +98,7 @@ func (r resources) detect() string {
 		b.WriteString("PAICTL_DATA\n")
 	}
 	for _, u := range r.units {
-		fmt.Fprintf(&b, "d_unit %s %s\n", quote(u.name), quoteAll(u.reads))
+		fmt.Fprintf(&b, "d_unit %s %s\n", shell.Quote(u.name), shell.QuoteAll(u.reads))
 	}
 	return b.String()
 }
@@ -233,32 +234,32 @@ func (r resources) script(cs []Change) string {
 	b.WriteString(r.setup)
 	for _, m := range r.modules {
 		if todo["module "+m.name] {
-			fmt.Fprintf(&b, "p_module %s\n", quote(m.name))
+			fmt.Fprintf(&b, "p_module %s\n", shell.Quote(m.name))
 		}
 	}
 	for _, f := range r.files {
 		if todo[f.path] {
-			b.WriteString(heredoc(fmt.Sprintf("p_file %s %o", quote(f.path), f.mode), f.body))
+			b.WriteString(heredoc(fmt.Sprintf("p_file %s %o", shell.Quote(f.path), f.mode), f.body))
 		}
 	}
 	for _, p := range r.gone {
 		if todo[p] {
-			fmt.Fprintf(&b, "p_gone %s\n", quote(p))
+			fmt.Fprintf(&b, "p_gone %s\n", shell.Quote(p))
 		}
 	}
 	for _, f := range r.blocks {
 		if todo[f.path] {
-			b.WriteString(heredoc("p_block "+quote(f.path), f.body))
+			b.WriteString(heredoc("p_block "+shell.Quote(f.path), f.body))
 		}
 	}
 	for _, k := range slices.Sorted(maps.Keys(r.sysctls)) {
 		if todo["sysctl "+k] {
-			fmt.Fprintf(&b, "p_sysctl %s %s\n", quote(k), quote(r.sysctls[k]))
+			fmt.Fprintf(&b, "p_sysctl %s %s\n", shell.Quote(k), shell.Quote(r.sysctls[k]))
 		}
 	}
 	for _, x := range r.artifacts {
 		if todo[x.path] {
-			fmt.Fprintf(&b, "p_artifact %s %o %s\n", quote(x.path), x.mode, x.src.SHA256)
+			fmt.Fprintf(&b, "p_artifact %s %o %s\n", shell.Quote(x.path), x.mode, x.src.SHA256)
 		}
 	}
 	for _, u := range r.units {
@@ -267,7 +268,7 @@ func (r resources) script(cs []Change) string {
 			if u.later {
 				verb = "p_unit_later"
 			}
-			fmt.Fprintf(&b, "%s %s %s\n", verb, quote(u.name), quoteAll(u.reads))
+			fmt.Fprintf(&b, "%s %s %s\n", verb, shell.Quote(u.name), shell.QuoteAll(u.reads))
 		}
 	}
 	b.WriteString(r.after)

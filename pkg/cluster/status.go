@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/openpai/paictl/pkg/cluster/answer"
+	"github.com/openpai/paictl/pkg/cluster/shell"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/layout"
 	"github.com/openpai/paictl/pkg/ssh"
@@ -154,7 +155,7 @@ func statusProgram(s *Spec, n *Node) string {
 		cp = 1
 	}
 	return fmt.Sprintf("%s%sCONTROL_PLANE=%d SELF=%s PORT=%d\nstatus\n", preludeScript, statusScript,
-		cp, quote(n.HostIP), s.Config.Kubernetes.Kubernetes.APIServerPort)
+		cp, shell.Quote(n.HostIP), s.Config.Kubernetes.Kubernetes.APIServerPort)
 }
 
 func newStatus(s *Spec, nodes []*Node, answers map[*Node]answer.Answer, errs map[*Node]error, now time.Time) *Status {

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/openpai/paictl/pkg/cluster"
+	"github.com/openpai/paictl/pkg/cluster/preflight"
 	"github.com/openpai/paictl/pkg/cmd/session"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/plural"
@@ -81,11 +82,11 @@ func preflightRun(ctx context.Context, opts *PreflightOptions) error {
 
 // writeFindings prints them and what follows from them. partial names the hosts that could
 // not be checked, where the others passed.
-func writeFindings(opts *PreflightOptions, findings []cluster.Finding, partial *cluster.PartialError) error {
+func writeFindings(opts *PreflightOptions, findings []preflight.Finding, partial *cluster.PartialError) error {
 	w := opts.Factory.IO.Out
 	if !opts.Output.Is("table") {
 		if findings == nil {
-			findings = []cluster.Finding{}
+			findings = []preflight.Finding{}
 		}
 		return opts.Output.Write(w, findings, cmdutil.Table{})
 	}
@@ -95,7 +96,7 @@ func writeFindings(opts *PreflightOptions, findings []cluster.Finding, partial *
 		if where == "" {
 			where = "all hosts"
 		}
-		if f.Severity == cluster.SeverityError {
+		if f.Severity == preflight.SeverityError {
 			errs++
 		} else {
 			warnings++

@@ -1,4 +1,4 @@
-package cluster
+package preflight
 
 import (
 	_ "embed"
@@ -8,24 +8,24 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/openpai/paictl/pkg/cluster/paths"
+	"github.com/openpai/paictl/pkg/cluster/shell"
 )
 
-//go:embed scripts/preflight.sh
-var preflightScript string
+//go:embed scripts/probe.sh
+var probeScript string
 
-// memberFile is there on machines that paictl has taken into a cluster.
-const memberFile = stateDir + "/member"
-
-// listener is a port that a program of ours listens on.
-type listener struct {
-	port    int
-	program string // as the kernel names it: 15 characters at most
-	purpose string
+// Port is a port that a program of ours listens on.
+type Port struct {
+	Number  int
+	Program string // as the kernel names it: 15 characters at most
+	Purpose string
 }
 
-// listeners are the ports that have to be free on a node, or held by what belongs there.
-func listeners(s *Spec, n *Node) []listener {
-	out := []listener{
+// Ports are the ports that have to be free on a node, or held by what belongs there.
+func Ports(c *Cluster, n *Node) []Port {
+	out := []Port{
 		{10250, "kubelet", "the kubelet"},
 		{10256, "kube-proxy", "kube-proxy"},
 	}
@@ -33,11 +33,11 @@ func listeners(s *Spec, n *Node) []listener {
 		return out
 	}
 	return append(out,
-		listener{s.Config.Kubernetes.Kubernetes.APIServerPort, "kube-apiserver", "the API server"},
-		listener{10257, "kube-controller", "the controller manager"},
-		listener{10259, "kube-scheduler", "the scheduler"},
-		listener{2379, "etcd", "etcd's clients"},
-		listener{2380, "etcd", "etcd's peers"},
+		Port{c.Kubernetes.APIServerPort, "kube-apiserver", "the API server"},
+		Port{10257, "kube-controller", "the controller manager"},
+		Port{10259, "kube-scheduler", "the scheduler"},
+		Port{2379, "etcd", "etcd's clients"},
+		Port{2380, "etcd", "etcd's peers"},
 	)
 }
 
@@ -58,25 +58,25 @@ func programs() []program {
 }
 
 // kernelModules are those that the cluster's traffic and containers need on a node.
-func kernelModules(s *Spec) []string {
+func kernelModules(c *Cluster) []string {
 	out := []string{"overlay", "br_netfilter", "nf_tables"}
-	if s.Config.Kubernetes.Kubernetes.NetworkPlugin == "flannel" {
+	if c.Kubernetes.NetworkPlugin == "flannel" {
 		out = append(out, "vxlan")
 	}
 	return out
 }
 
-// diskPaths are the folders in which a node's disk space is used, see disk.go.
-func diskPaths(s *Spec, n *Node) []string {
-	out := []string{"/etc", binDir, cniBinDir, stateDir, "/var/lib/containerd", "/var/lib/kubelet", "/var/log"}
+// Folders are those in which a node's disk space is used, see disk.go.
+func Folders(c *Cluster, n *Node) []string {
+	out := []string{"/etc", paths.Bin, paths.CNIBin, paths.State, "/var/lib/containerd", "/var/lib/kubelet", "/var/log"}
 	if n.ControlPlane {
-		out = append(out, etcdPath(s))
+		out = append(out, etcdPath(c))
 	}
 	return out
 }
 
-func etcdPath(s *Spec) string {
-	if p := s.Config.Kubernetes.Kubernetes.EtcdDataPath; p != "" {
+func etcdPath(c *Cluster) string {
+	if p := c.Kubernetes.EtcdDataPath; p != "" {
 		return path.Clean(p)
 	}
 	return "/var/lib/etcd"
@@ -88,16 +88,16 @@ func kubernetesFiles() []string {
 		"/etc/kubernetes/admin.conf", "/etc/kubernetes/kubelet.conf", "/etc/kubernetes/bootstrap-kubelet.conf",
 		"/etc/kubernetes/pki/ca.crt", "/etc/kubernetes/pki/ca.key", "/var/lib/kubelet/config.yaml", "/var/lib/etcd/member",
 		"/etc/rancher/k3s", "/var/lib/rancher/k3s", "/etc/rancher/rke2", "/var/lib/k0s", "/var/snap/microk8s",
-		memberFile, kubeadmConf,
+		paths.Member, paths.Kubeadm,
 	}
 }
 
 // reachTargets are what a machine must be able to open a connection to before it joins:
 // the API on every other control plane machine, and from there etcd's peers.
-func reachTargets(s *Spec, n *Node) []string {
+func reachTargets(c *Cluster, n *Node) []string {
 	var out []string
-	port := strconv.Itoa(s.Config.Kubernetes.Kubernetes.APIServerPort)
-	for _, m := range s.ControlPlane() {
+	port := strconv.Itoa(c.Kubernetes.APIServerPort)
+	for _, m := range c.controlPlane() {
 		if m.HostIP == n.HostIP || strings.Contains(m.HostIP, ":") {
 			continue
 		}
@@ -106,17 +106,18 @@ func reachTargets(s *Spec, n *Node) []string {
 			out = append(out, net.JoinHostPort(m.HostIP, "2380"))
 		}
 	}
-	if e := s.endpoint(); !slices.Contains(out, e) && !strings.HasPrefix(e, n.HostIP+":") && !strings.HasPrefix(e, "[") {
+	if e := c.Endpoint; !slices.Contains(out, e) && !strings.HasPrefix(e, n.HostIP+":") && !strings.HasPrefix(e, "[") {
 		out = append(out, e)
 	}
 	return out
 }
 
-// preflightProbe returns the read-only shell that asks a host what the facts leave open.
-func preflightProbe(s *Spec, n *Node) string {
+// Probe returns the read-only shell that asks a host what the facts leave open. It is the section
+// Section of a script, whose answer is Host.Probe.
+func Probe(c *Cluster, n *Node) string {
 	var ports, commands []string
-	for _, l := range listeners(s, n) {
-		ports = append(ports, fmt.Sprintf("%04X=%d", l.port, l.port))
+	for _, l := range Ports(c, n) {
+		ports = append(ports, fmt.Sprintf("%04X=%d", l.Number, l.Number))
 	}
 	for _, p := range programs() {
 		if p.command != "iptables" { // nft will do as well
@@ -129,13 +130,13 @@ func preflightProbe(s *Spec, n *Node) string {
 		words []string
 	}{
 		{"want_ports", ports},
-		{"want_paths", diskPaths(s, n)},
-		{"want_modules", kernelModules(s)},
+		{"want_paths", Folders(c, n)},
+		{"want_modules", kernelModules(c)},
 		{"want_commands", commands},
 		{"want_files", kubernetesFiles()},
-		{"reach_targets", reachTargets(s, n)},
+		{"reach_targets", reachTargets(c, n)},
 	} {
-		fmt.Fprintf(&b, "%s=%s\n", v.name, quote(strings.Join(v.words, " ")))
+		fmt.Fprintf(&b, "%s=%s\n", v.name, shell.Quote(strings.Join(v.words, " ")))
 	}
-	return b.String() + preflightScript
+	return b.String() + probeScript
 }

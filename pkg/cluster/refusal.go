@@ -1,32 +1,14 @@
 package cluster
 
-import "fmt"
+import (
+	"fmt"
 
-// Severities of findings.
-const (
-	SeverityError   = "error"
-	SeverityWarning = "warning"
+	"github.com/openpai/paictl/pkg/cluster/preflight"
 )
-
-// checkUnchecked is the check of a finding that says that a host could not be checked.
-const checkUnchecked = "connect"
-
-// Finding is what a preflight check says about a host, or about all of them.
-type Finding struct {
-	Host     string `json:"host,omitempty"`
-	Check    string `json:"check"` // stable name: os, sudo, clock, port …
-	Severity string `json:"severity"`
-	Message  string `json:"message"`
-	Remedy   string `json:"remedy,omitempty"`
-	// Fix is shell that repairs it safely, for --fix; empty where a person must decide.
-	Fix string `json:"-"`
-	// Fixable reports whether --fix would repair it.
-	Fixable bool `json:"fixable,omitempty"`
-}
 
 // PreflightError says that checks failed, and what had been changed before, mostly nothing.
 type PreflightError struct {
-	Findings []Finding
+	Findings []preflight.Finding
 	// Repaired says that --fix has repaired something before.
 	Repaired bool
 	// Reset says that "cluster recreate" has taken machines out of their cluster before.
@@ -34,9 +16,9 @@ type PreflightError struct {
 }
 
 func (e *PreflightError) Error() string {
-	n, first := 0, Finding{}
+	n, first := 0, preflight.Finding{}
 	for _, f := range e.Findings {
-		if f.Severity == SeverityError {
+		if f.Severity == preflight.SeverityError {
 			if n == 0 {
 				first = f
 			}

@@ -1,16 +1,18 @@
-package cluster
+package preflight
 
 import (
 	"fmt"
 	"net"
 	"slices"
 	"strings"
+
+	"github.com/openpai/paictl/pkg/cluster/paths"
 )
 
 // foreign lists traces of a Kubernetes that paictl did not make; none on a host where
 // phases of paictl have worked, for they began on a clean one.
-func (s *subject) foreign() []string {
-	if s.touched {
+func (s *Host) foreign() []string {
+	if s.Touched {
 		return nil
 	}
 	var out []string
@@ -19,8 +21,8 @@ func (s *subject) foreign() []string {
 			out = append(out, "the unit "+unit)
 		}
 	}
-	for _, row := range s.probe.All("exists") {
-		if len(row) > 0 && row[0] != memberFile && row[0] != kubeadmConf {
+	for _, row := range s.Probe.All("exists") {
+		if len(row) > 0 && row[0] != paths.Member && row[0] != paths.Kubeadm {
 			out = append(out, row[0])
 		}
 	}
@@ -32,30 +34,30 @@ const wipeKubernetes = "kubeadm reset -f && rm -rf /etc/cni/net.d /etc/kubernete
 // unrecorded is the finding about a machine that is a member of this very cluster, or may be its
 // control plane, and has lost paictl's record: what it holds is not to be thrown away. Nothing else
 // that speaks against a new machine is of use there.
-func (s *subject) unrecorded() []Finding {
-	if s.touched {
+func (s *Host) unrecorded() []Finding {
+	if s.Touched {
 		return nil
 	}
-	lost := "and " + stateDir + ", by which paictl knows it, is gone"
-	restore := "restore " + stateDir + " from a backup"
-	ca := s.probe.Value("ca")
+	lost := "and " + paths.State + ", by which paictl knows it, is gone"
+	restore := "restore " + paths.State + " from a backup"
+	ca := s.Probe.Value("ca")
 	for _, o := range s.others {
-		leads := o.joined && o.node.ControlPlane || o.holdsControlPlane()
-		if o == s || ca == "" || o.probe.Value("ca") != ca || !leads {
+		leads := o.Joined && o.ControlPlane || o.holdsControlPlane()
+		if o == s || ca == "" || o.Probe.Value("ca") != ca || !leads {
 			continue
 		}
 		remedy := restore
-		if o.joined {
+		if o.Joined {
 			remedy += fmt.Sprintf("; or take the machine out, install its system again, and take it in: paictl node remove %s, later paictl node add %s",
-				s.node.Hostname, s.node.asArgument())
+				s.Hostname, s.AddAs)
 		}
-		return []Finding{s.fail("kubernetes", fmt.Sprintf("the machine is a member of the cluster of %s, %s", o.node.Hostname, lost), remedy)}
+		return []Finding{s.fail("kubernetes", fmt.Sprintf("the machine is a member of the cluster of %s, %s", o.Hostname, lost), remedy)}
 	}
 	if !s.holdsControlPlane() || s.hasLeader() {
 		return nil
 	}
 	message, remedy := "the machine holds the control plane of a cluster, "+lost, restore
-	if !s.has(kubeadmConf) {
+	if !s.has(paths.Kubeadm) {
 		message += ", or another tool has made it"
 		remedy = "where it is this cluster: " + restore + "; where it is another one: take the machine out of layout.yaml, or if nothing of that cluster is needed any more: " + wipeKubernetes
 	}
@@ -63,18 +65,18 @@ func (s *subject) unrecorded() []Finding {
 }
 
 // holdsControlPlane reports whether a control plane made by kubeadm is on the machine.
-func (s *subject) holdsControlPlane() bool {
+func (s *Host) holdsControlPlane() bool {
 	return s.has("/etc/kubernetes/manifests/kube-apiserver.yaml") || s.has("/etc/kubernetes/pki/ca.key")
 }
 
 // hasLeader reports whether the run's leader is a member of a cluster, and not only the machine
 // on which one would be made.
-func (s *subject) hasLeader() bool {
-	return slices.ContainsFunc(s.others, func(o *subject) bool { return o.node == s.leader && o.joined })
+func (s *Host) hasLeader() bool {
+	return slices.ContainsFunc(s.others, func(o *Host) bool { return o.Node == s.Cluster.Leader && o.Joined })
 }
 
 // checkKubernetes refuses a machine that another Kubernetes has made or left.
-func checkKubernetes(s *subject) []Finding {
+func checkKubernetes(s *Host) []Finding {
 	traces := s.foreign()
 	if len(traces) == 0 {
 		return nil
@@ -99,28 +101,28 @@ func checkKubernetes(s *subject) []Finding {
 }
 
 // checkOwner refuses a machine that is a member of another cluster than this one.
-func checkOwner(s *subject) []Finding {
-	if !s.touched || !s.has("/etc/kubernetes/kubelet.conf") {
+func checkOwner(s *Host) []Finding {
+	if !s.Touched || !s.has("/etc/kubernetes/kubelet.conf") {
 		return nil
 	}
-	leave := "take it out of that cluster first, with its configuration: paictl node remove " + s.node.Hostname +
-		"; or, where nothing of that cluster is needed any more: paictl cluster down --limit " + s.node.Hostname
-	own := s.probe.Value("ca")
+	leave := "take it out of that cluster first, with its configuration: paictl node remove " + s.Hostname +
+		"; or, where nothing of that cluster is needed any more: paictl cluster down --limit " + s.Hostname
+	own := s.Probe.Value("ca")
 	for _, o := range s.others {
-		if o.node != s.leader || !o.joined || !s.joined {
+		if o.Node != s.Cluster.Leader || !o.Joined || !s.Joined {
 			continue
 		}
 		// The authority decides: addresses of load balancers and masters may change.
-		if leads := o.probe.Value("ca"); own != "" && leads != "" {
+		if leads := o.Probe.Value("ca"); own != "" && leads != "" {
 			if own == leads {
 				return nil
 			}
-			return []Finding{s.fail("cluster", "the machine is a member of another cluster: its certificate authority is not that of "+o.node.Hostname, leave)}
+			return []Finding{s.fail("cluster", "the machine is a member of another cluster: its certificate authority is not that of "+o.Hostname, leave)}
 		}
 	}
-	server := strings.TrimPrefix(s.probe.Value("server"), "https://")
+	server := strings.TrimPrefix(s.Probe.Value("server"), "https://")
 	host, _, err := net.SplitHostPort(server)
-	if err == nil && server != s.spec.endpoint() && !slices.ContainsFunc(s.spec.ControlPlane(), func(n *Node) bool { return n.HostIP == host }) {
+	if err == nil && server != s.Cluster.Endpoint && !slices.ContainsFunc(s.Cluster.controlPlane(), func(n *Node) bool { return n.HostIP == host }) {
 		return []Finding{s.fail("cluster", "the machine is a member of another cluster, that of https://"+server, leave)}
 	}
 	return nil
@@ -128,8 +130,8 @@ func checkOwner(s *subject) []Finding {
 
 // checkRuntime: paictl brings a containerd of its own, whose place another one must not
 // hold. Other runtimes can stay, but share the machine's memory and fire wall.
-func checkRuntime(s *subject) []Finding {
-	if s.touched {
+func checkRuntime(s *Host) []Finding {
+	if s.Touched {
 		return nil
 	}
 	if s.active("containerd") {

@@ -1,52 +1,49 @@
-package cluster
+package preflight
 
 import (
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/openpai/paictl/pkg/config"
-	"github.com/openpai/paictl/pkg/plural"
 )
 
 // checkOS: Debian from 11 and Ubuntu from 20.04 are what paictl is tested on.
-func checkOS(s *subject) []Finding {
+func checkOS(s *Host) []Finding {
 	oldest := map[string]float64{"debian": 11, "ubuntu": 20.04}
-	name := s.facts.OSName
+	name := s.Facts.OSName
 	if name == "" {
-		name = s.facts.OS()
+		name = s.Facts.OS()
 	}
-	least, known := oldest[s.facts.OSID]
+	least, known := oldest[s.Facts.OSID]
 	if !known {
 		return []Finding{s.warn("os", "paictl is not tested on "+name,
 			"go on if you know the system; Debian from 11 and Ubuntu from 20.04 are tested")}
 	}
-	have, err := strconv.ParseFloat(s.facts.OSVersion, 64)
+	have, err := strconv.ParseFloat(s.Facts.OSVersion, 64)
 	if err != nil || have >= least { // Debian's testing has no version yet
 		return nil
 	}
-	return []Finding{s.fail("os", fmt.Sprintf("%s is too old, the oldest that works is %s %v", name, s.facts.OSID, least),
+	return []Finding{s.fail("os", fmt.Sprintf("%s is too old, the oldest that works is %s %v", name, s.Facts.OSID, least),
 		"upgrade the system, or take the machine out of layout.yaml")}
 }
 
 // checkKernel: kube-proxy's nftables mode wants 5.13, else 5.4 is the oldest kernel. Of the
 // 5.x kernels kubeadm's system verification knows only 5.4, 5.10 and 5.15.
-func checkKernel(s *subject) []Finding {
-	major, minor, ok := kernelVersion(s.facts.Kernel)
+func checkKernel(s *Host) []Finding {
+	major, minor, ok := kernelVersion(s.Facts.Kernel)
 	if !ok || major > 5 {
 		return nil
 	}
-	mode, set := s.spec.Config.Kubernetes.Kubernetes.Extra.KubeProxy["mode"].(string)
+	mode, set := s.Cluster.Kubernetes.Extra.KubeProxy["mode"].(string)
 	switch {
 	case major < 5 || minor < 4:
-		return []Finding{s.fail("kernel", fmt.Sprintf("kernel %s is too old, the oldest that works is 5.4", s.facts.Kernel),
+		return []Finding{s.fail("kernel", fmt.Sprintf("kernel %s is too old, the oldest that works is 5.4", s.Facts.Kernel),
 			"install a later kernel of the distribution and reboot, or take the machine out of layout.yaml")}
 	case (!set || mode == "nftables") && minor < 13:
-		return []Finding{s.fail("kernel", fmt.Sprintf("kube-proxy's nftables mode needs kernel 5.13, the machine has %s", s.facts.Kernel),
+		return []Finding{s.fail("kernel", fmt.Sprintf("kube-proxy's nftables mode needs kernel 5.13, the machine has %s", s.Facts.Kernel),
 			"set extra.kube-proxy.mode: iptables in kubernetes-configuration.yaml, or install a later kernel and reboot")}
 	case minor != 4 && minor != 10 && minor != 15 && !s.ignored("SystemVerification"):
-		return []Finding{s.warn("kernel", fmt.Sprintf("kernel %s is none of the long-term ones that Kubernetes is tested with", s.facts.Kernel),
+		return []Finding{s.warn("kernel", fmt.Sprintf("kernel %s is none of the long-term ones that Kubernetes is tested with", s.Facts.Kernel),
 			"install a kernel 5.15 or from 6.0 on, or go on: kubeadm will warn of the same")}
 	}
 	return nil
@@ -57,28 +54,28 @@ func kernelVersion(release string) (major, minor int, ok bool) {
 	return major, minor, err == nil && n == 2
 }
 
-func checkArch(s *subject) []Finding {
-	if s.spec.Bundle == nil || s.facts.Arch == "" {
+func checkArch(s *Host) []Finding {
+	if s.Cluster.Bundle == nil || s.Facts.Arch == "" {
 		return nil
 	}
-	want := s.spec.Bundle.Manifest().Arch
-	if s.facts.Arch == want {
+	want := s.Cluster.Bundle.Manifest().Arch
+	if s.Facts.Arch == want {
 		return nil
 	}
-	return []Finding{s.fail("arch", fmt.Sprintf("the machine is %s, the bundle in %s is for %s", s.facts.Arch, s.spec.Bundle.Dir(), want),
-		"take the machine out of layout.yaml, or use a bundle that was built for "+s.facts.Arch)}
+	return []Finding{s.fail("arch", fmt.Sprintf("the machine is %s, the bundle in %s is for %s", s.Facts.Arch, s.Cluster.Bundle.Dir(), want),
+		"take the machine out of layout.yaml, or use a bundle that was built for "+s.Facts.Arch)}
 }
 
-func checkRoot(s *subject) []Finding {
-	if s.facts.UID == 0 {
+func checkRoot(s *Host) []Finding {
+	if s.Facts.UID == 0 {
 		return nil
 	}
-	return []Finding{s.fail("sudo", fmt.Sprintf("scripts run as user id %d there, not as root", s.facts.UID),
+	return []Finding{s.fail("sudo", fmt.Sprintf("scripts run as user id %d there, not as root", s.Facts.UID),
 		"log in as root, or give the login user sudo: echo 'USER ALL=(ALL) NOPASSWD: ALL' >/etc/sudoers.d/paictl")}
 }
 
-func checkInit(s *subject) []Finding {
-	if init := s.probe.Value("init"); init != "" && init != "systemd" {
+func checkInit(s *Host) []Finding {
+	if init := s.Probe.Value("init"); init != "" && init != "systemd" {
 		return []Finding{s.fail("systemd", fmt.Sprintf("process 1 is %s: the kubelet and containerd run as systemd units", init),
 			"boot the machine with systemd, or take it out of layout.yaml")}
 	}
@@ -87,9 +84,9 @@ func checkInit(s *subject) []Finding {
 
 // checkCommands names all missing programs in one finding, with one command that installs
 // them.
-func checkCommands(s *subject) []Finding {
+func checkCommands(s *Host) []Finding {
 	var missing, packages []string
-	for _, row := range s.probe.All("missing") {
+	for _, row := range s.Probe.All("missing") {
 		for _, p := range programs() {
 			if len(row) == 0 || row[0] != p.command {
 				continue
@@ -109,7 +106,7 @@ func checkCommands(s *subject) []Finding {
 	if missing[0] == "iptables" && len(missing) == 1 {
 		message = "neither iptables nor nft is on the machine, the CNI plugins need one of them"
 	}
-	switch manager := s.probe.Value("packages"); manager {
+	switch manager := s.Probe.Value("packages"); manager {
 	case "apt-get":
 		list := strings.Join(packages, " ")
 		return []Finding{s.fail("commands", message, "apt-get install -y "+list).fixable("p_packages " + list)}
@@ -122,27 +119,27 @@ func checkCommands(s *subject) []Finding {
 
 // checkMemory: kubeadm wants 1,700 MiB on the control plane. 700 MiB hold the kubelet,
 // containerd, kube-proxy and the network's daemon with a little room.
-func checkMemory(s *subject) []Finding {
-	if s.facts.MemKiB == 0 {
+func checkMemory(s *Host) []Finding {
+	if s.Facts.MemKiB == 0 {
 		return nil
 	}
 	need := int64(700)
 	what := "a worker"
-	if s.node.ControlPlane {
+	if s.ControlPlane {
 		if s.ignored("Mem") {
 			return nil
 		}
 		need, what = 1700, "the control plane"
 	}
-	if have := s.facts.MemKiB >> 10; have < need {
+	if have := s.Facts.MemKiB >> 10; have < need {
 		return []Finding{s.fail("memory", fmt.Sprintf("%d MiB of memory, %s needs %d MiB", have, what, need),
 			"give the machine more memory, or another role in layout.yaml")}
 	}
 	return nil
 }
 
-func checkCPUs(s *subject) []Finding {
-	if !s.node.ControlPlane || s.facts.VCores == 0 || s.facts.VCores >= 2 || s.ignored("NumCPU") {
+func checkCPUs(s *Host) []Finding {
+	if !s.ControlPlane || s.Facts.VCores == 0 || s.Facts.VCores >= 2 || s.ignored("NumCPU") {
 		return nil
 	}
 	return []Finding{s.fail("cpu", "one processor, kubeadm wants two on the control plane",
@@ -150,19 +147,19 @@ func checkCPUs(s *subject) []Finding {
 }
 
 // checkSwap only tells: the base phase switches swap off.
-func checkSwap(s *subject) []Finding {
-	b := &base{spec: s.spec}
-	if s.facts.SwapKiB == 0 || b.keepsSwap() {
+func checkSwap(s *Host) []Finding {
+	fails, set := s.Cluster.Kubernetes.Extra.Kubelet["failSwapOn"].(bool)
+	if s.Facts.SwapKiB == 0 || set && !fails {
 		return nil
 	}
-	return []Finding{s.warn("swap", fmt.Sprintf("%s of swap are in use; the phase base switches it off, and its lines in /etc/fstab", mib(s.facts.SwapKiB<<10)),
+	return []Finding{s.warn("swap", fmt.Sprintf("%s of swap are in use; the phase base switches it off, and its lines in /etc/fstab", mib(s.Facts.SwapKiB<<10)),
 		"nothing to do; to keep it, set extra.kubelet.failSwapOn: false in kubernetes-configuration.yaml")}
 }
 
 // checkModules fails only where the kernel itself says that it has no such module.
-func checkModules(s *subject) []Finding {
+func checkModules(s *Host) []Finding {
 	var absent []string
-	for _, row := range s.probe.All("module") {
+	for _, row := range s.Probe.All("module") {
 		if len(row) == 2 && row[1] == "absent" {
 			absent = append(absent, row[0])
 		}
@@ -171,26 +168,26 @@ func checkModules(s *subject) []Finding {
 		return nil
 	}
 	remedy := "apt-get install -y linux-modules-extra-$(uname -r), or boot the distribution's own kernel"
-	if s.facts.OSID == "debian" {
-		remedy = "apt-get install -y linux-image-" + s.facts.Arch + " and reboot into it"
+	if s.Facts.OSID == "debian" {
+		remedy = "apt-get install -y linux-image-" + s.Facts.Arch + " and reboot into it"
 	}
 	if s.container() {
 		remedy = "load them on the machine that runs this container: modprobe -a " + strings.Join(absent, " ")
 	}
-	return []Finding{s.fail("modules", fmt.Sprintf("kernel %s has no module %s", s.facts.Kernel, strings.Join(absent, ", ")), remedy)}
+	return []Finding{s.fail("modules", fmt.Sprintf("kernel %s has no module %s", s.Facts.Kernel, strings.Join(absent, ", ")), remedy)}
 }
 
 // checkCgroup: the kubelet refuses cgroup v1 since 1.35, unless it is told not to.
-func checkCgroup(s *subject) []Finding {
-	v1 := s.facts.Cgroup == "v1" || s.facts.Cgroup == "hybrid"
-	k := s.spec.Config.Kubernetes.Kubernetes
+func checkCgroup(s *Host) []Finding {
+	v1 := s.Facts.Cgroup == "v1" || s.Facts.Cgroup == "hybrid"
+	k := s.Cluster.Kubernetes
 	fails, set := k.Extra.Kubelet["failCgroupV1"].(bool)
 	_, minor, ok := kernelVersion(strings.TrimPrefix(k.Version, "v"))
 	if v1 && ok && minor >= 35 && (!set || fails) {
 		return []Finding{s.fail("cgroup", fmt.Sprintf("the machine uses cgroup v1, which the kubelet of %s refuses", k.Version),
 			"boot with systemd.unified_cgroup_hierarchy=1 on the kernel's command line, or set extra.kubelet.failCgroupV1: false in kubernetes-configuration.yaml")}
 	}
-	row, ok := s.probe.Row("controllers")
+	row, ok := s.Probe.Row("controllers")
 	if !ok || len(row) == 0 {
 		return nil
 	}
@@ -209,43 +206,20 @@ func checkCgroup(s *subject) []Finding {
 }
 
 // checkTimeSource: a cluster whose clocks drift apart breaks later than at its birth.
-func checkTimeSource(s *subject) []Finding {
-	if s.container() || s.facts.TimeSource != "" || s.facts.TimeSynced == "yes" {
+func checkTimeSource(s *Host) []Finding {
+	if s.container() || s.Facts.TimeSource != "" || s.Facts.TimeSynced == "yes" {
 		return nil
 	}
-	switch daemon := s.probe.Value("timesync"); {
+	switch daemon := s.Probe.Value("timesync"); {
 	case daemon == "systemd-timesyncd": // the phase base enables it
 		return nil
 	case daemon != "":
 		unit := daemon + ".service"
 		return []Finding{s.warn("time-source", "nothing keeps the clock right: "+daemon+" is installed and does not run",
 			"systemctl enable --now "+unit).fixable("p_service " + unit)}
-	case s.probe.Value("packages") == "apt-get":
+	case s.Probe.Value("packages") == "apt-get":
 		return []Finding{s.warn("time-source", "nothing keeps the clock right",
 			"apt-get install -y systemd-timesyncd").fixable("p_packages systemd-timesyncd")}
 	}
 	return []Finding{s.warn("time-source", "nothing keeps the clock right", "install chrony and enable it")}
-}
-
-// checkGPU compares the GPUs with the layout.
-func checkGPU(s *subject) []Finding {
-	want := s.spec.Config.Layout.MachineSKU[s.node.SKU].GPU
-	if want != nil && want.Simulated {
-		return nil
-	}
-	var out []Finding
-	// Of machines whose GPUs are in the layout checkDriver tells.
-	if nvidia := len(s.facts.NVIDIADevices()); want == nil && nvidia > 0 && s.facts.Driver == "" && s.facts.DriverError == "" && s.spec.driver().Policy != config.GPUDriverNone {
-		out = append(out, s.warn("gpu-driver", fmt.Sprintf("%s in a machine whose SKU %s has none, and no driver: jobs will not see them", plural.Of(nvidia, "NVIDIA GPU"), s.node.SKU),
-			"add gpu to its SKU in layout.yaml (config generate finds it) to have the driver looked after, or set gpu-driver: {policy: none} in kubernetes-configuration.yaml"))
-	}
-	have := 0
-	if g := s.facts.GPU(); g != nil {
-		have = g.Count
-	}
-	if want != nil && want.Count > have {
-		out = append(out, s.warn("gpu-count", fmt.Sprintf("%d GPUs are to be seen, layout.yaml says %d (%s)", have, want.Count, s.node.SKU),
-			fmt.Sprintf("look for the lost ones with lspci and nvidia-smi, or correct gpu.count of %s in layout.yaml", s.node.SKU)))
-	}
-	return out
 }

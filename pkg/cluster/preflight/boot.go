@@ -1,11 +1,15 @@
-package cluster
+package preflight
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/openpai/paictl/pkg/cluster/paths"
+)
 
 // checkEtcHosts warns of a cloud-init that writes /etc/hosts again at each boot: the block with
 // the machines' names is gone then, until the next "cluster up".
-func checkEtcHosts(s *subject) []Finding {
-	row, ok := s.probe.Row("etc-hosts")
+func checkEtcHosts(s *Host) []Finding {
+	row, ok := s.Probe.Row("etc-hosts")
 	if !ok || len(row) < 2 || row[0] != "true" && row[0] != "True" && row[0] != "template" {
 		return nil
 	}
@@ -16,16 +20,16 @@ func checkEtcHosts(s *subject) []Finding {
 
 // checkSysctl warns of files that win over paictl's when the machine boots: what "cluster up" sets
 // now would be lost then.
-func checkSysctl(s *subject) []Finding {
-	want := (&base{spec: s.spec}).resources().sysctls
+func checkSysctl(s *Host) []Finding {
 	var out []Finding
-	for _, row := range s.seen.sections[phaseBase].All("later") {
-		if len(row) < 3 || row[1] == want[row[0]] {
+	for _, x := range s.Later {
+		want := s.Cluster.Sysctls[x.Name]
+		if x.Value == want {
 			continue
 		}
 		out = append(out, s.warn("sysctl",
-			fmt.Sprintf("%s sets %s to %s at the next boot; the cluster needs %s", row[2], row[0], row[1], want[row[0]]),
-			fmt.Sprintf("remove the line from %s: it is read after %s", row[2], sysctlFile)))
+			fmt.Sprintf("%s sets %s to %s at the next boot; the cluster needs %s", x.File, x.Name, x.Value, want),
+			fmt.Sprintf("remove the line from %s: it is read after %s", x.File, paths.Sysctl)))
 	}
 	return out
 }

@@ -1,4 +1,4 @@
-package cluster
+package preflight
 
 import (
 	"fmt"
@@ -18,7 +18,7 @@ const (
 // reading says how far a host's clock is ahead of the operator's. It lies between least and
 // most: the host read its clock at some time between the question and the answer.
 type reading struct {
-	of          *subject
+	of          *Host
 	least, most time.Duration
 }
 
@@ -38,11 +38,11 @@ func (r reading) ahead(o reading) time.Duration {
 
 // checkClocks compares each clock with the median of all. A slow answer widens a reading
 // and so never makes a finding by itself.
-func checkClocks(all []*subject) []Finding {
+func checkClocks(all []*Host) []Finding {
 	var rs []reading
 	for _, s := range all {
-		if !s.facts.Time.IsZero() {
-			rs = append(rs, reading{s, s.facts.Time.Sub(s.seen.answered), s.facts.Time.Sub(s.seen.asked)})
+		if !s.Facts.Time.IsZero() {
+			rs = append(rs, reading{s, s.Facts.Time.Sub(s.Answered), s.Facts.Time.Sub(s.Asked)})
 		}
 	}
 	if len(rs) == 0 {
@@ -52,7 +52,7 @@ func checkClocks(all []*subject) []Finding {
 	var out []Finding
 	for _, r := range rs {
 		skew := r.ahead(ref)
-		if !r.of.asked || skew.Abs() <= maxSkew {
+		if !r.of.Selected || skew.Abs() <= maxSkew {
 			continue
 		}
 		direction := "ahead of"
@@ -60,7 +60,7 @@ func checkClocks(all []*subject) []Finding {
 			direction = "behind"
 		}
 		out = append(out, r.of.fail("clock", fmt.Sprintf("the clock is %s %s the other machines' (it says %s)",
-			(r.middle()-ref.middle()).Abs().Round(time.Second), direction, r.of.facts.Time.Format(time.RFC3339)),
+			(r.middle()-ref.middle()).Abs().Round(time.Second), direction, r.of.Facts.Time.Format(time.RFC3339)),
 			"on the machine: timedatectl set-ntp true (with no time server in reach: timedatectl set-time, then hwclock --systohc)"))
 	}
 	if ref.least > maxLead || ref.most < -maxLead {
