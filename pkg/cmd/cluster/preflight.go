@@ -28,9 +28,10 @@ func NewCmdPreflight(f *cmdutil.Factory, runF func(context.Context, *PreflightOp
 	cmd := &cobra.Command{
 		Use:   "preflight",
 		Short: "Check whether the machines can become a cluster",
-		Long: `Runs the checks of "cluster up" on all machines at once and changes nothing: operating system, rights,
-names and addresses, clocks, ports, disk, memory, swap, kernel modules, cgroups, and whether the
-machines reach each other. Each finding says what to do. With --fix the repairs that are safe are made.
+		Long: `Runs the checks of "cluster up" on all machines at once and changes nothing. Each finding says what to
+do. With --fix the repairs that are safe are made. It looks at:
+
+` + cmdutil.Explained(looks()) + `
 
 A machine that can't be reached is a finding too; where the others pass, the exit code is 3.`,
 		Example: `  paictl cluster preflight -p ./cluster
@@ -51,6 +52,14 @@ A machine that can't be reached is a finding too; where the others pass, the exi
 	cmd.Flags().BoolVar(&opts.Fix, "fix", false, "make the repairs that are safe, then check again")
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "table", "json", "yaml")
 	return cmd
+}
+
+// looks are the checks, each with what it looks at.
+func looks() (out [][2]string) {
+	for _, c := range preflight.Checks() {
+		out = append(out, [2]string{c.ID, c.Looks})
+	}
+	return out
 }
 
 func preflightRun(ctx context.Context, opts *PreflightOptions) error {
