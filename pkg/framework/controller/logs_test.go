@@ -24,7 +24,7 @@ import (
 	"github.com/openpai/paictl/pkg/framework/archive"
 	"github.com/openpai/paictl/pkg/framework/machine"
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
-	"github.com/openpai/paictl/pkg/logstore/logapi"
+	"github.com/openpai/paictl/pkg/incluster/logstore/logapi"
 )
 
 // logStore is an archive that only takes logs.
