@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/openpai/paictl/pkg/cluster/answer"
 )
 
 //go:embed scripts/etcd.sh
@@ -54,7 +56,7 @@ func (r *run) lookAtEtcd(ctx context.Context, leader *Node) (*etcdView, error) {
 	if err != nil {
 		return nil, err
 	}
-	a, err := parseAnswer(res.Stdout)
+	a, err := answer.Parse(res.Stdout)
 	if err != nil {
 		return nil, err
 	}
@@ -66,8 +68,8 @@ func (r *run) lookAtEtcd(ctx context.Context, leader *Node) (*etcdView, error) {
 }
 
 // readMembers reads what e_members printed, nil where etcd didn't answer.
-func readMembers(a answer) *etcdView {
-	list, answered := a.row("members")
+func readMembers(a answer.Answer) *etcdView {
+	list, answered := a.Row("members")
 	if !answered || len(list) == 0 {
 		return nil
 	}
@@ -75,7 +77,7 @@ func readMembers(a answer) *etcdView {
 		Members []etcdMember `json:"members"`
 	}
 	_ = json.Unmarshal(decoded(list[0]), &said) // what can't be read has no member
-	return &etcdView{members: said.Members, quorum: a.value("quorum") == "yes"}
+	return &etcdView{members: said.Members, quorum: a.Value("quorum") == "yes"}
 }
 
 // etcdMatters reports whether etcd has to be asked by itself: a member of the cluster whose API
@@ -91,7 +93,7 @@ func (w *world) etcdMatters() bool {
 // for paictl.
 func (w *world) unmarked(n *Node) bool {
 	a := w.of(n, phaseJoin)
-	return n.ControlPlane && !w.forgotten && !w.member(n) && a.value("once") == "yes" && a.value("etcd") == "there"
+	return n.ControlPlane && !w.forgotten && !w.member(n) && a.Value("once") == "yes" && a.Value("etcd") == "there"
 }
 
 // expelled reports whether a master holds itself for a member, and etcd does not: it was removed

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/openpai/paictl/pkg/cluster/answer"
+	"github.com/openpai/paictl/pkg/cluster/preflight"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/layout"
 	"github.com/openpai/paictl/pkg/ssh"
@@ -17,6 +19,8 @@ import (
 type Look struct {
 	Status   *Status
 	Machines map[string]*Looked // by host name, those that were asked
+	// Preflight are what preflight's checks find on members.
+	Preflight []preflight.Finding
 }
 
 // Looked is what one machine answered.
@@ -29,8 +33,6 @@ type Looked struct {
 	// Settings are the changes that "cluster up" would make to the operating system: kernel settings and
 	// modules, now and at the next boot, names of machines, swap, time.
 	Settings []Change
-	// Later are kernel settings that a file sets otherwise which is read after paictl's at the next boot: key, value, file.
-	Later [][]string
 	// API is up or down, as a master finds its own API server; "" elsewhere. APIMessage says why it is down.
 	API, APIMessage string
 	// Etcd is what etcd on this machine says of its members, nil where there is none or it doesn't answer.
@@ -39,6 +41,8 @@ type Looked struct {
 	Broken map[string]string
 	// More are the lines, in fields, that the caller's script printed.
 	More [][]string
+
+	sections map[string]answer.Answer
 }
 
 // EtcdView is etcd as one of its members sees it.
@@ -69,7 +73,7 @@ func LookAt(ctx context.Context, s *Spec, o Options, more func(*Node) string) (*
 		return nil, err
 	}
 	out := &Look{Machines: map[string]*Looked{}}
-	answers := map[*Node]answer{}
+	answers := map[*Node]answer.Answer{}
 	var mu sync.Mutex
 	errs := r.each(ctx, nodes, func(ctx context.Context, n *Node) error {
 		one, status, err := r.lookAt(ctx, n, more(n))
@@ -87,62 +91,80 @@ func LookAt(ctx context.Context, s *Spec, o Options, more func(*Node) string) (*
 	for n, err := range errs {
 		out.Machines[n.Hostname] = &Looked{Err: err}
 	}
+	out.Preflight = out.check(s)
 	out.Status = newStatus(s, nodes, answers, errs, o.Clock())
 	return out, nil
 }
 
-func (r *run) lookAt(ctx context.Context, n *Node, more string) (*Looked, answer, error) {
+// check runs preflight's checks on members. Whoever is none yet is examined when it is to join.
+func (l *Look) check(s *Spec) []preflight.Finding {
+	c := s.checked(nil)
+	var hosts []*preflight.Host
+	for i, n := range s.Nodes {
+		m := l.Machines[n.Hostname]
+		if m == nil || m.Err != nil {
+			continue
+		}
+		h, broken := preflight.Read(c, c.Nodes[i], m.sections)
+		if broken != nil {
+			m.Broken[phasePreflight] = broken.Message
+			continue
+		}
+		h.Selected = h.Joined
+		h.Asked, h.Answered = m.Asked, m.Answered
+		s.phasesTell(h, n, m.sections)
+		hosts = append(hosts, h)
+	}
+	return preflight.Run(c, hosts)
+}
+
+func (r *run) lookAt(ctx context.Context, n *Node, more string) (*Looked, answer.Answer, error) {
 	if err := r.dial(ctx, n); err != nil {
-		return nil, answer{}, err
+		return nil, answer.Answer{}, err
 	}
 	settings, err := (&base{spec: r.spec}).detect(n)
 	if err != nil {
-		return nil, answer{}, err
+		return nil, answer.Answer{}, err
 	}
 	out := &Looked{Asked: r.opts.Clock(), Broken: map[string]string{}}
 	res, err := r.exec(ctx, n, ssh.Script{Name: "look", Timeout: r.opts.StepTimeout, Body: lookProgram(r.spec, n, settings, more)})
 	if err != nil {
-		return nil, answer{}, err
+		return nil, answer.Answer{}, err
 	}
 	out.Answered = r.opts.Clock()
-	sections, err := parseFacts(res.Stdout)
+	sections, err := answer.Sections(res.Stdout)
 	if err != nil {
-		return nil, answer{}, fmt.Errorf("look at %s: %w", n.Hostname, err)
+		return nil, answer.Answer{}, fmt.Errorf("look at %s: %w", n.Hostname, err)
 	}
-	if out.Facts, err = layout.ParseFacts(sections["facts"].raw); err != nil {
-		return nil, answer{}, hint.Wrap(fmt.Errorf("what %s answered cannot be read: %w", n.Hostname, err),
+	if out.Facts, err = layout.ParseFacts(sections["facts"].Raw); err != nil {
+		return nil, answer.Answer{}, hint.Wrap(fmt.Errorf("what %s answered cannot be read: %w", n.Hostname, err),
 			"log in there and look at what the shell prints at its start; only the answers may reach its standard output")
 	}
 	for name, a := range sections {
-		if a.failed != "" {
-			out.Broken[name] = a.failed
+		if a.Failed != "" {
+			out.Broken[name] = a.Failed
 		}
 	}
 	world := &world{spec: r.spec, facts: map[string]*facts{n.Hostname: {sections: sections}}}
 	if out.Broken[phaseBase] == "" { // else all would seem to be missing
 		if out.Settings, err = (&base{spec: r.spec}).diff(n, world); err != nil {
-			return nil, answer{}, err
-		}
-	}
-	for _, row := range sections[phaseBase].all("later") {
-		if want := (&base{spec: r.spec}).resources().sysctls; len(row) == 3 && row[1] != want[row[0]] {
-			out.Later = append(out.Later, row)
+			return nil, answer.Answer{}, err
 		}
 	}
 	for i := range out.Settings {
 		out.Settings[i].Host, out.Settings[i].Phase = n.Hostname, phaseBase
 	}
-	if f, asked := sections["status"].row("api"); asked && len(f) > 1 {
+	if f, asked := sections["status"].Row("api"); asked && len(f) > 1 {
 		out.API, out.APIMessage = f[0], f[1]
 	}
 	out.Etcd = readEtcd(sections["etcd"])
-	out.More = sections["more"].rows
+	out.More, out.sections = sections["more"].Rows, sections
 	return out, sections["status"], nil
 }
 
 func lookProgram(s *Spec, n *Node, settings, more string) string {
 	// The facts have the clock in them, so they come first.
-	sections := []section{{"facts", layout.DiscoverScript()}, {phaseBase, settings}, {"more", "set +e\n" + more}}
+	sections := []section{{"facts", layout.DiscoverScript()}, {phasePreflight, preflight.Probe(s.checked(nil), n.checked())}, {"journal", "d_journal"}, {phaseBase, settings}, {"more", "set +e\n" + more}}
 	var etcd string
 	if n.ControlPlane {
 		etcd = etcdScript
@@ -153,12 +175,12 @@ func lookProgram(s *Spec, n *Node, settings, more string) string {
 	return strings.Replace(body, detectScript, detectScript+statusScript+etcd, 1)
 }
 
-func readEtcd(a answer) *EtcdView {
+func readEtcd(a answer.Answer) *EtcdView {
 	v := readMembers(a)
 	if v == nil {
 		return nil
 	}
-	out := &EtcdView{Quorum: v.quorum, Status: decoded(a.value("etcdstatus")), Alarms: decoded(a.value("alarms"))}
+	out := &EtcdView{Quorum: v.quorum, Status: decoded(a.Value("etcdstatus")), Alarms: decoded(a.Value("alarms"))}
 	for _, m := range v.members {
 		out.Members = append(out.Members, EtcdMember(m))
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/nodelabels"
 	"github.com/openpai/paictl/pkg/plural"
+	"github.com/openpai/paictl/pkg/services"
 	"github.com/openpai/paictl/pkg/services/catalogue"
 )
 
@@ -157,8 +158,18 @@ func nodeLabels(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.Spec == nil && copied == nil {
-		return skip("nothing was pushed: the first start of services sets labels"), nil
+	if c.Spec == nil {
+		started := false
+		if copied != nil {
+			all, err := c.Services(ctx)
+			if err != nil {
+				return nil, err
+			}
+			started = slices.ContainsFunc(all, func(s services.Status) bool { return s.Revision > 0 })
+		}
+		if !started {
+			return skip("no service was started yet: the first start sets labels"), nil
+		}
 	}
 	for _, m := range c.Config.Layout.MachineList {
 		at := slices.IndexFunc(nodes, func(n corev1.Node) bool { return n.Name == m.Hostname })

@@ -56,7 +56,8 @@ func TestChecksAreSelectedByIDAndGroup(t *testing.T) {
 		}
 		return out
 	}
-	assert.Equal(t, []string{"clocks", "dns"}, ids([]string{"dns", "clocks"}, nil))
+	assert.Equal(t, []string{"clocks"}, ids([]string{"clocks"}, []string{"machines-reachable"}))
+	assert.Equal(t, []string{"machines-reachable", "clocks", "api-server", "pods-start", "dns"}, ids([]string{"dns", "clocks"}, nil), "and whether what they need is there")
 	network := ids([]string{"network"}, []string{"mtu"})
 	assert.Contains(t, network, "dns")
 	assert.NotContains(t, network, "mtu")

@@ -62,6 +62,8 @@ type Check struct {
 	Needs Need
 	// Limit bounds it in time; zero is a minute.
 	Limit time.Duration
+	// Ends is how long it may take, when its limit is over or the run is cancelled, to remove what it made.
+	Ends time.Duration
 	// Run returns what is wrong, or notes with the verdicts ok and skipped. Nothing at all is ok.
 	Run func(context.Context, *Cluster) ([]Finding, error)
 }
@@ -179,7 +181,11 @@ func Checks() []*Check {
 	return all
 }
 
-// Select returns the checks that are named by id or group; names that there are not are returned, too.
+// gates tell whether a need could be met at all: a check that is skipped for it says nothing, so they run with it.
+var gates = map[Need]string{Machines: "machines-reachable", API: "api-server", Pods: "pods-start"}
+
+// Select returns the checks that are named by id or group, and those that tell whether what these need is there; names that there
+// are not are returned, too.
 func Select(all []*Check, only, without []string) (chosen []*Check, unknown []string) {
 	named := func(c *Check, names []string) bool {
 		return slices.Contains(names, c.ID) || slices.Contains(names, c.Group)
@@ -189,8 +195,19 @@ func Select(all []*Check, only, without []string) (chosen []*Check, unknown []st
 			unknown = append(unknown, name)
 		}
 	}
+	var needs Need
+	meant := map[string]bool{}
 	for _, c := range all {
 		if (len(only) == 0 || named(c, only)) && !named(c, without) {
+			meant[c.ID] = true
+			needs |= c.Needs
+		}
+	}
+	for need, gate := range gates {
+		meant[gate] = meant[gate] || needs&need != 0
+	}
+	for _, c := range all {
+		if meant[c.ID] && !named(c, without) {
 			chosen = append(chosen, c)
 		}
 	}

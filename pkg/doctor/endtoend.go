@@ -35,12 +35,12 @@ const (
 func endToEndChecks() []*Check {
 	return []*Check{
 		{
-			ID: "hello-jobs", Group: EndToEnd, Title: "A job runs in each virtual cluster", Needs: API, Limit: jobWithin + time.Minute,
+			ID: "hello-jobs", Group: EndToEnd, Title: "A job runs in each virtual cluster", Needs: API, Limit: jobWithin + time.Minute, Ends: endWithin,
 			Looks: "a job of one task without a GPU in each virtual cluster, from its submission to its end; then it is removed",
 			Run:   helloJobs,
 		},
 		{
-			ID: "gang-job", Group: EndToEnd, Title: "A gang runs on two machines", Needs: API, Limit: jobWithin + time.Minute,
+			ID: "gang-job", Group: EndToEnd, Title: "A gang runs on two machines", Needs: API, Limit: jobWithin + time.Minute, Ends: endWithin,
 			Looks: "a job of two tasks that start together on two machines, and meet; then it is removed",
 			Run:   gangJob,
 		},
@@ -58,6 +58,15 @@ func (t *trial) tasks() int { return max(len(t.machines), 1) }
 
 // facts are what the cluster offers to jobs; the findings say why there are none.
 func (c *Cluster) facts(ctx context.Context) (*job.Facts, string, []Finding) {
+	left, err := doctorLeft(ctx, c)
+	if err != nil {
+		return nil, "", []Finding{warning("", hint.Of(err), "could not be looked at: %v", err)}
+	}
+	for _, f := range left {
+		if err := f.Fix.do(ctx, c); err != nil {
+			return nil, "", []Finding{warning(f.Where, f.Remedy, "what an earlier doctor left could not be removed: %v", err)}
+		}
+	}
 	facts, err := c.Jobs.Facts(ctx)
 	if errors.Is(err, job.ErrNoConfiguration) {
 		return nil, "", skip("this cluster doesn't run jobs: the job controller wasn't started")
@@ -136,8 +145,10 @@ func hasAll(have, want map[string]string) bool {
 
 // text is the job's file: a role for each machine.
 func (t *trial) text(image string) ([]byte, error) {
-	roles := map[string]any{}
+	roles, groups := map[string]any{}, map[string]any{}
 	for i := range t.tasks() {
+		// A group of cells each, or the scheduler would look for one machine for both; they wait for each other all the same.
+		groups[role(i)] = map[string]any{"affinityGroupName": role(i)}
 		roles[role(i)] = map[string]any{
 			"instances": 1, "dockerImage": "image", "completion": map[string]any{"minFailedInstances": 1, "minSucceededInstances": -1},
 			"resourcePerInstance": map[string]any{"cpu": 0.1, "memoryMB": 64, "gpu": 0},
@@ -149,6 +160,7 @@ func (t *trial) text(image string) ([]byte, error) {
 		"prerequisites": []any{map[string]any{"name": "image", "type": "dockerimage", "uri": image}},
 		"defaults":      map[string]any{"virtualCluster": t.vc},
 		"taskRoles":     roles,
+		"extras":        map[string]any{"hivedScheduler": map[string]any{"taskRoles": groups}},
 	})
 }
 

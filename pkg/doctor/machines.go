@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/openpai/paictl/pkg/cluster"
+	"github.com/openpai/paictl/pkg/cluster/preflight"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/ssh"
 )
@@ -22,8 +23,13 @@ func machineChecks() []*Check {
 		},
 		{
 			ID: "machine-identity", Group: "machines", Title: "Machines are those of the layout", Needs: Machines,
-			Looks: "host name and machine-id of each machine: the name is the layout's, and no two machines have one id",
-			Run:   machineIdentity,
+			Looks: "name, addresses and machine-id of each machine: name and address are the layout's, and no two machines have one id",
+			Run:   ofPreflight(identity),
+		},
+		{
+			ID: "machine-fitness", Group: "machines", Title: "Machines are still fit for the cluster", Needs: Machines,
+			Looks: "what cluster preflight asks of members: rights, systemd, programs, folders that are read-only, modules, cgroups, /etc/hosts after a reboot, and to which cluster they belong",
+			Run:   ofPreflight(func(id string) bool { return !identity(id) && !elsewhere(id) }),
 		},
 		{
 			ID: "machine-hardware", Group: "machines", Title: "Machines have the layout's processors and memory", Needs: Machines,
@@ -98,21 +104,29 @@ func unreachable(n *cluster.Node, err error) Finding {
 	return problem(n.Hostname, remedy, "doesn't answer by SSH at %s: the machine is off, or the network to it is broken", n.HostIP).seen(err.Error())
 }
 
-func machineIdentity(_ context.Context, c *Cluster) (out []Finding, _ error) {
-	ids := map[string]string{}
-	for _, m := range c.machines() {
-		if have := m.Facts.Hostname; have != "" && have != m.Hostname {
-			out = append(out, problem(m.Hostname, "on the machine: hostnamectl set-hostname "+m.Hostname+"; or, where the address is now another machine's, correct hostip in layout.yaml",
-				"the machine at %s calls itself %s", m.HostIP, have))
+// ofPreflight tells what preflight's checks of some names find on members.
+func ofPreflight(is func(id string) bool) func(context.Context, *Cluster) ([]Finding, error) {
+	return func(_ context.Context, c *Cluster) (out []Finding, _ error) {
+		for _, p := range c.Look.Preflight {
+			if !is(p.Check) {
+				continue
+			}
+			f := warning(p.Host, p.Remedy, "%s", p.Message)
+			if p.Severity == preflight.SeverityError {
+				f.Verdict = Problem
+			}
+			out = append(out, f)
 		}
-		id := m.Facts.MachineID
-		if other := ids[id]; id != "" && other != "" {
-			out = append(out, problem(m.Hostname, "on one of them: rm /etc/machine-id; systemd-machine-id-setup; then restart it", "has the machine-id of %s: machines made of one image need an id each", other))
-		}
-		ids[id] = m.Hostname
+		return out, nil
 	}
-	return out, nil
 }
+
+func oneOf(ids ...string) func(string) bool {
+	return func(id string) bool { return slices.Contains(ids, id) }
+}
+
+// elsewhere are preflight's checks of which other checks of the doctor tell, with more: what is in the cluster by now decides.
+var identity, elsewhere = oneOf("hostname", "address", "machine-id", "unique"), oneOf("clock", "disk", "sysctl", "gpu", "gpu-driver", "version")
 
 func machineHardware(_ context.Context, c *Cluster) (out []Finding, _ error) {
 	for _, m := range c.machines() {
@@ -139,7 +153,7 @@ func isSetting(ch cluster.Change) bool {
 	return !isHosts(ch) && ch.Target != "swapoff" && ch.Target != "time synchronisation"
 }
 
-func kernelSettings(_ context.Context, c *Cluster) (out []Finding, _ error) {
+func kernelSettings(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 	for _, m := range c.machines() {
 		if !c.joined(m.Hostname) {
 			continue // "cluster up" prepares it when it brings it in
@@ -168,11 +182,12 @@ func kernelSettings(_ context.Context, c *Cluster) (out []Finding, _ error) {
 		if len(boot) > 0 {
 			out = append(out, problem(m.Hostname, remedy, "settings will be lost at the next reboot: %s isn't as paictl wrote it", strings.Join(boot, ", ")).fixedBy(rewrites(m.Hostname, all)))
 		}
-		for _, row := range m.Later {
-			out = append(out, problem(m.Hostname, "take the line out of "+row[2]+" on the machine", "%s will be %s after the next reboot: %s is read after paictl's file and says so", row[0], row[1], row[2]))
-		}
 	}
-	return out, nil
+	later, err := ofPreflight(oneOf("sysctl"))(ctx, c)
+	for i := range later {
+		later[i].Verdict = Problem
+	}
+	return append(out, later...), err
 }
 
 func rewrites(host string, changes []cluster.Change) *Fix {

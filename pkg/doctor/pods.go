@@ -123,7 +123,11 @@ func (p *probe) make(ctx context.Context, client kubernetes.Interface, nodes []c
 		return fmt.Errorf("make a service before the doctor's pods: %w", err)
 	}
 	closed := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: closedName, Labels: labelsOf(closedName)}, Spec: probePod(p.c.Image)}
-	closed.Spec.Tolerations = nil // any node that takes pods will do
+	for i := range nodes {
+		if isReady(&nodes[i]) && onLinux(&nodes[i]) {
+			closed.Spec.NodeSelector = map[string]string{corev1.LabelHostname: nodes[i].Labels[corev1.LabelHostname]}
+		}
+	}
 	if _, err = client.CoreV1().Pods(name).Create(ctx, closed, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("make the pod behind a NetworkPolicy: %w", err)
 	}
@@ -175,7 +179,7 @@ func (p *probe) sort(pods []corev1.Pod, nodes []corev1.Node) bool {
 	slices.SortFunc(p.pods, func(a, b corev1.Pod) int { return strings.Compare(a.Spec.NodeName, b.Spec.NodeName) })
 	for i := range nodes {
 		n := &nodes[i]
-		if !isReady(n) || slices.ContainsFunc(p.pods, func(pod corev1.Pod) bool { return pod.Spec.NodeName == n.Name }) {
+		if !isReady(n) || !onLinux(n) || slices.ContainsFunc(p.pods, func(pod corev1.Pod) bool { return pod.Spec.NodeName == n.Name }) {
 			continue
 		}
 		p.lacking[n.Name] = why[n.Name]
@@ -184,6 +188,12 @@ func (p *probe) sort(pods []corev1.Pod, nodes []corev1.Node) bool {
 		}
 	}
 	return len(p.lacking) == 0 && p.closed != nil
+}
+
+// onLinux reports whether the doctor's pods can run on a node: not on those of another system, nor on those that are no machines.
+func onLinux(n *corev1.Node) bool {
+	system := n.Labels[corev1.LabelOSStable]
+	return (system == "" || system == "linux") && n.Labels["type"] != "virtual-kubelet"
 }
 
 // imageMissing reports whether pods wait for an image that can't be had.
@@ -283,6 +293,7 @@ func probePod(image string) corev1.PodSpec {
 		TerminationGracePeriodSeconds: new(int64),
 		EnableServiceLinks:            &no,
 		SecurityContext:               &corev1.PodSecurityContext{RunAsNonRoot: &yes, RunAsUser: &user, SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
+		NodeSelector:                  map[string]string{corev1.LabelOSStable: "linux"},
 		// On every machine, whatever keeps others away.
 		Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
 		Containers: []corev1.Container{{

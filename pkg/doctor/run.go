@@ -281,7 +281,7 @@ func (c *Cluster) run(ctx context.Context, check *Check) (r Result) {
 		// A check that doesn't heed its limit is left behind.
 		select {
 		case out = <-done:
-		case <-time.After(grace):
+		case <-time.After(grace + check.Ends):
 			out.err = context.DeadlineExceeded
 		}
 	}

@@ -42,7 +42,9 @@ func TestAChecksTroubleIsItsOwn(t *testing.T) {
 		o := Options{Checks: []*Check{
 			checkOf("well", 0, well), slow, deaf,
 			checkOf("panics", 0, func(context.Context, *Cluster) ([]Finding, error) { panic("nil map") }),
-			checkOf("fails", 0, func(context.Context, *Cluster) ([]Finding, error) { return nil, hint.Errorf("do this", "no such thing") }),
+			checkOf("fails", 0, func(context.Context, *Cluster) ([]Finding, error) {
+				return nil, hint.Errorf("do this", "no such thing")
+			}),
 			checkOf("half", 0, func(context.Context, *Cluster) ([]Finding, error) {
 				return []Finding{warning("m1", "r", "w"), problem("m2", "r", "p")}, errors.New("then it broke")
 			}),

@@ -113,7 +113,7 @@ func TestAServerThatIsAwayDoesNotHoldTheMachinesAnswer(t *testing.T) {
 		t.Skip("it waits five seconds")
 	}
 	h := newHost(t)
-	h.write("proc/self/mounts", "server:/a /mnt/hangs nfs4 rw 0 0\nserver:/b /mnt/with\\040blank nfs rw 0 0\n")
+	h.write("proc/self/mounts", "server:/a /mnt/hangs nfs4 rw 0 0\nserver:/a /mnt/again nfs4 rw 0 0\nserver:/b /mnt/with\\040blank nfs rw 0 0\n")
 	m := h.look("/", "")
 	assert.Equal(t, [][]string{{"/mnt/hangs", "nfs4", "hangs"}, {"/mnt/with blank", "nfs", "ok"}}, m.all("netmount", 3))
 	assert.Equal(t, "ok", m.value("end"))

@@ -155,7 +155,8 @@ func crashLoops(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 		for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
 			last := s.LastTerminationState.Terminated
 			looping := s.State.Waiting != nil && s.State.Waiting.Reason == "CrashLoopBackOff"
-			recent := last != nil && s.RestartCount >= 3 && c.Now().Sub(last.FinishedAt.Time) < 10*time.Minute
+			// One that ended with its machine says "Unknown".
+			recent := last != nil && last.ExitCode != 0 && last.Reason != "Unknown" && s.RestartCount >= 3 && c.Now().Sub(last.FinishedAt.Time) < 10*time.Minute
 			if !looping && !recent {
 				continue
 			}

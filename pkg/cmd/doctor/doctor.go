@@ -12,8 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/openpai/paictl/pkg/cmd/cluster/session"
 	"github.com/openpai/paictl/pkg/cmd/prompt"
+	"github.com/openpai/paictl/pkg/cmd/session"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/doctor"
 	"github.com/openpai/paictl/pkg/kube"
@@ -118,24 +118,22 @@ func completeChecks(*cobra.Command, []string, string) ([]string, cobra.ShellComp
 	return out, cobra.ShellCompDirectiveNoFileComp
 }
 
-// chosen are the checks that are meant. Jobs are run only where someone asked for that.
+// chosen are the checks that are meant.
 func (opts *Options) chosen() ([]*doctor.Check, error) {
 	checks, unknown := doctor.Select(doctor.Checks(), opts.Only, opts.Skip)
 	if len(unknown) > 0 {
 		return nil, cmdutil.Usagef("there is no check and no group %s (see paictl doctor --list)", strings.Join(unknown, ", "))
 	}
-	named := func(c *doctor.Check) bool {
-		return slices.Contains(opts.Only, c.Group) || slices.Contains(opts.Only, c.ID)
+	// Jobs are run where someone asked for that, with whatever else is chosen.
+	jobs := opts.EndToEnd || opts.List
+	for _, c := range doctor.Checks() {
+		jobs = jobs || c.Group == doctor.EndToEnd && (slices.Contains(opts.Only, c.ID) || slices.Contains(opts.Only, c.Group))
 	}
-	checks = slices.DeleteFunc(checks, func(c *doctor.Check) bool {
-		return c.Group == doctor.EndToEnd && !opts.EndToEnd && !opts.List && !named(c)
-	})
-	if opts.EndToEnd {
-		for _, c := range doctor.Checks() {
-			if c.Group == doctor.EndToEnd && !slices.ContainsFunc(checks, func(x *doctor.Check) bool { return x.ID == c.ID }) {
-				checks = append(checks, c)
-			}
-		}
+	if !jobs {
+		checks = slices.DeleteFunc(checks, func(c *doctor.Check) bool { return c.Group == doctor.EndToEnd })
+	}
+	if opts.EndToEnd && len(opts.Only) > 0 {
+		checks, _ = doctor.Select(doctor.Checks(), append(slices.Clone(opts.Only), doctor.EndToEnd), opts.Skip)
 	}
 	if len(checks) == 0 {
 		return nil, cmdutil.Usagef("no check is left (see paictl doctor --list)")
@@ -223,7 +221,7 @@ func (opts *Options) fix(ctx context.Context, c *doctor.Cluster, o doctor.Option
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	o.Checks, _ = doctor.Select(doctor.Checks(), ids, nil)
+	o.Checks = slices.DeleteFunc(slices.Clone(o.Checks), func(x *doctor.Check) bool { return !slices.Contains(ids, x.ID) })
 	again, err := doctor.Run(ctx, c.Fresh(), o)
 	if err != nil {
 		return fmt.Errorf("look again: %w", err)

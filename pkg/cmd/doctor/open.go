@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/openpai/paictl/pkg/cluster"
-	"github.com/openpai/paictl/pkg/cmd/cluster/session"
 	"github.com/openpai/paictl/pkg/cmd/prompt"
+	"github.com/openpai/paictl/pkg/cmd/session"
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/config/store"
 	"github.com/openpai/paictl/pkg/doctor"
