@@ -155,13 +155,16 @@ func (t *trial) text(image string) ([]byte, error) {
 			"commands":            []any{"echo hello from the doctor"},
 		}
 	}
-	return yaml.Marshal(map[string]any{
+	file := map[string]any{
 		"protocolVersion": 2, "name": t.name, "type": "job",
 		"prerequisites": []any{map[string]any{"name": "image", "type": "dockerimage", "uri": image}},
 		"defaults":      map[string]any{"virtualCluster": t.vc},
 		"taskRoles":     roles,
-		"extras":        map[string]any{"hivedScheduler": map[string]any{"taskRoles": groups}},
-	})
+	}
+	if len(t.machines) > 1 {
+		file["extras"] = map[string]any{"hivedScheduler": map[string]any{"taskRoles": groups}}
+	}
+	return yaml.Marshal(file)
 }
 
 func role(i int) string { return fmt.Sprintf("task%d", i) }
