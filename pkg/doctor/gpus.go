@@ -264,7 +264,7 @@ func agentRunning(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 	if err != nil {
 		return nil, err
 	}
-	workers := c.agentNodes(ctx, pods.Items)
+	workers := c.agentNodes(ctx, nodes, gpus)
 	for i := range nodes {
 		n := &nodes[i]
 		if gpus[n.Name] == 0 || !isReady(n) || !workers(n) {
@@ -282,15 +282,21 @@ func agentRunning(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 	return out, nil
 }
 
-// agentNodes tells on which nodes the agent is to run: those that its DaemonSet selects; where the set is gone, those with the role of workers.
-func (c *Cluster) agentNodes(ctx context.Context, _ []corev1.Pod) func(*corev1.Node) bool {
+// agentNodes tells on which nodes the agent is to run: those of its DaemonSet. Where that is gone, or selects none of the nodes with
+// GPUs, something is wrong with it, and it is to run on workers.
+func (c *Cluster) agentNodes(ctx context.Context, nodes []corev1.Node, gpus map[string]int) func(*corev1.Node) bool {
+	workers := func(n *corev1.Node) bool { return n.Labels["pai-worker"] == "true" }
 	sets, err := c.Kube.Client.AppsV1().DaemonSets(kube.SystemNamespace).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=" + agentService})
-	if err != nil || len(sets.Items) == 0 {
-		return func(n *corev1.Node) bool { return n.Labels["pai-worker"] == "true" }
+	if err != nil {
+		return workers
 	}
-	return func(n *corev1.Node) bool {
+	selected := func(n *corev1.Node) bool {
 		return slices.ContainsFunc(sets.Items, func(s metaSet) bool { return selects(&s.Spec.Template.Spec, n) })
 	}
+	if slices.ContainsFunc(nodes, func(n corev1.Node) bool { return gpus[n.Name] > 0 && selected(&n) }) {
+		return selected
+	}
+	return workers
 }
 
 func gpusPublished(ctx context.Context, c *Cluster) (out []Finding, _ error) {
@@ -319,7 +325,7 @@ func gpusPublished(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 	if err != nil {
 		return nil, err
 	}
-	on := c.agentNodes(ctx, nil)
+	on := c.agentNodes(ctx, nodes, gpus)
 	for i := range nodes {
 		n := &nodes[i]
 		if gpus[n.Name] == 0 || !isReady(n) || !on(n) {

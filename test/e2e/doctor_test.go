@@ -52,14 +52,13 @@ func (s *sick) ask(t *testing.T, code int, flags ...string) *report {
 	return out
 }
 
-// finds expects one finding of a check about a machine, with a message and a remedy.
+// finds expects one finding of a check about what begins with where, with a message and a remedy.
 func (s *sick) finds(t *testing.T, r *report, check, where, message, remedy string) {
 	t.Helper()
 	all := r.found(check)
 	ok := slices.ContainsFunc(all, func(f string) bool {
 		head, tail, _ := strings.Cut(f, " -> ")
-		f = head
-		return strings.HasPrefix(head, check+": "+where+": ") && strings.Contains(head, message) && strings.Contains(tail, remedy)
+		return strings.HasPrefix(head, check+": "+where) && strings.Contains(head, message) && strings.Contains(tail, remedy)
 	})
 	assert.True(t, ok, "%s of %q with %q and %q is not among %s", check, where, message, remedy, strings.Join(r.found(""), "\n"))
 }
@@ -98,7 +97,7 @@ func TestDoctor(t *testing.T) {
 				assert.Equal(t, "ok", c.Verdict, "%s: %v", c.ID, c.Findings)
 			}
 		}
-		assert.NotContains(t, s.kubectl("get namespaces -o name"), "paictl-doctor")
+		eventually(t, time.Minute, "its pods are gone", func() bool { return !strings.Contains(s.kubectl("get namespaces -o name"), "paictl-doctor") })
 		assert.NotContains(t, s.kubectl("-n pai-jobs get frameworks -l userName=paictl-doctor -o name"), "framework")
 	})
 	t.Run("without a folder the machines are skipped, and it says so", func(t *testing.T) {
@@ -106,6 +105,14 @@ func TestDoctor(t *testing.T) {
 		cmd.Dir = t.TempDir()
 		require.NoError(t, cmd.Run(), "%s%s", out, errOut)
 		assert.Contains(t, out.String(), "give -p DIR")
+	})
+	t.Run("on a cluster that paictl did not install the API is looked at beside the folder", func(t *testing.T) {
+		dir := filepath.Join(t.TempDir(), "existing")
+		ok(t, "config", "generate", "--from-kubeconfig", s.kubeconfig, "-o", dir)
+		// What was pushed is the folder of the cluster that paictl did install.
+		r := run(t, "doctor", "-p", dir, "--kubeconfig", s.kubeconfig, "--skip", "configuration,alerts-firing")
+		assert.Equal(t, 0, r.code, "%s", r)
+		assert.Contains(t, r.stdout, "leaves its machines alone")
 	})
 	t.Run("Ctrl-C removes the pods", func(t *testing.T) {
 		cmd, _, errOut := command(t.Context(), t, "doctor", "-p", s.cluster)
@@ -197,6 +204,10 @@ func TestDoctor(t *testing.T) {
 		s.finds(t, r, "api-servers", master, "doesn't answer", "crictl")
 		assert.Positive(t, r.Counts.OK, "the machines are asked all the same")
 		s.on(master, "mv /root/kube-apiserver.yaml /etc/kubernetes/manifests/")
+		eventually(t, time.Minute, "it is back", func() bool {
+			_, err := s.try(master, "KUBECONFIG=/etc/kubernetes/admin.conf kubectl get --raw /readyz")
+			return err == nil
+		})
 		s.isReady(3)
 		s.well(t, "--only", "machines,kubernetes")
 	})

@@ -5,7 +5,7 @@
 m_root=${R:-}
 
 # "disk path mountpoint KiB free-KiB inodes free-inodes device" of each folder, or of the nearest above it that is
-# there. Only local file systems are asked: a server that is away would never answer.
+# there. As df reckons, what only root may use, or a quota holds back, is no part of the size. Only local file systems are asked: a server that is away would never answer.
 m_disks() {
 	for p in $PATHS; do
 		d=$p
@@ -14,8 +14,8 @@ m_disks() {
 		case $(timeout 5 stat -f -c %T "$m_root$d" 2>/dev/null) in
 		nfs* | ceph | lustre | fuseblk | smb* | cifs | '') continue ;;
 		esac
-		k=$(timeout 5 df -kP "$m_root$d" 2>/dev/null | awk 'NR == 2 { print $2, $4, $1, $NF }')
-		i=$(timeout 5 df -iP "$m_root$d" 2>/dev/null | awk 'NR == 2 { print $2, $4 }')
+		k=$(timeout 5 df -kP "$m_root$d" 2>/dev/null | awk 'NR == 2 { printf "%.0f %.0f %s %s\n", $3 + $4, $4, $1, $NF }')
+		i=$(timeout 5 df -iP "$m_root$d" 2>/dev/null | awk 'NR == 2 { printf "%.0f %.0f\n", $3 + $4, $4 }')
 		[ -n "$k" ] || continue
 		# shellcheck disable=SC2086
 		set -- $k ${i:-0 0}
