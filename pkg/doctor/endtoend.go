@@ -100,7 +100,7 @@ func helloJobs(ctx context.Context, c *Cluster) ([]Finding, error) {
 	var wg sync.WaitGroup
 	for i, vc := range vcs {
 		wg.Go(func() {
-			found[i] = c.try(ctx, facts, image, trial{vc: vc, name: fmt.Sprintf("hello-%d-%06x", i+1, rand.Uint32()&0xffffff)})
+			found[i] = c.try(ctx, facts, image, trial{vc: vc, name: fmt.Sprintf("hello-%d-%s", i+1, mark())})
 		})
 	}
 	wg.Wait()
@@ -130,8 +130,8 @@ func gangJob(ctx context.Context, c *Cluster) ([]Finding, error) {
 		vc = all[0]
 	}
 	// Others each time: in the long run all are tried.
-	rand.Shuffle(len(able), func(i, j int) { able[i], able[j] = able[j], able[i] })
-	return c.try(ctx, facts, image, trial{vc: vc, name: fmt.Sprintf("gang-%06x", rand.Uint32()&0xffffff), machines: able[:2]}), ctx.Err()
+	rand.Shuffle(len(able), func(i, j int) { able[i], able[j] = able[j], able[i] }) //nolint:gosec // a sample
+	return c.try(ctx, facts, image, trial{vc: vc, name: "gang-" + mark(), machines: able[:2]}), ctx.Err()
 }
 
 func hasAll(have, want map[string]string) bool {

@@ -93,13 +93,12 @@ func kubernetesChecks() []*Check {
 }
 
 func apiServer(ctx context.Context, c *Cluster) ([]Finding, error) {
-	if c.Kube == nil {
-		if c.apiErr != nil {
-			return []Finding{problem("", hint.Of(c.apiErr), "there is no way to the API: %v", c.apiErr)}, nil
-		}
+	switch {
+	case c.Kube == nil && c.apiErr == nil:
 		return skip("there is no kubeconfig"), nil
-	}
-	if c.apiErr != nil {
+	case c.Kube == nil:
+		return []Finding{problem("", hint.Of(c.apiErr), "there is no way to the API: %v", c.apiErr)}, nil
+	case c.apiErr != nil:
 		remedy := hint.Of(c.apiErr)
 		if c.Spec != nil {
 			remedy = "on a master: systemctl status kubelet; crictl ps -a | grep -e kube-apiserver -e etcd; crictl logs of what isn't Running"
@@ -369,7 +368,7 @@ func systemWorkloads(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 
 func certificates(_ context.Context, c *Cluster) (out []Finding, _ error) {
 	for _, cert := range c.Look.Status.Certificates {
-		f := Finding{Where: cert.Host}
+		var f Finding
 		switch {
 		case cert.Error != "":
 			f = warning(cert.Host, "look at the file on the machine; paictl cluster up makes those that are missing", "the certificate %s can't be read: %s", cert.Name, cert.Error)

@@ -142,7 +142,7 @@ func dns(ctx context.Context, c *Cluster) ([]Finding, error) {
 		return why, nil
 	}
 	found := c.onEach(ctx, pods, func(ctx context.Context, pod *corev1.Pod) []Finding {
-		_, err := c.pods.exec(ctx, pod, "resolve", "-timeout", "15s", "kubernetes.default.svc")
+		err := c.pods.exec(ctx, pod, "resolve", "-timeout", "15s", "kubernetes.default.svc")
 		if err == nil {
 			return nil
 		}
@@ -254,7 +254,7 @@ func address(pod *corev1.Pod) string {
 // reach tries one pair: with a question of many packets, and where that doesn't arrive with a short one.
 func (c *Cluster) reach(ctx context.Context, from, to *corev1.Pod) (*broken, error) {
 	base := "http://" + address(to) + "/"
-	_, err := c.pods.exec(ctx, from, "get", "-timeout", "4s", base+"?"+strings.Repeat("x", large))
+	err := c.pods.exec(ctx, from, "get", "-timeout", "4s", base+"?"+strings.Repeat("x", large))
 	if err == nil {
 		return nil, nil
 	}
@@ -262,7 +262,7 @@ func (c *Cluster) reach(ctx context.Context, from, to *corev1.Pod) (*broken, err
 		return nil, err
 	}
 	b := &broken{from: from.Spec.NodeName, to: to.Spec.NodeName, said: strings.ReplaceAll(err.Error(), "?"+strings.Repeat("x", large), "")}
-	if _, err := c.pods.exec(ctx, from, "get", "-timeout", "4s", base); err == nil {
+	if err := c.pods.exec(ctx, from, "get", "-timeout", "4s", base); err == nil {
 		b.size = true
 	}
 	return b, nil
@@ -335,7 +335,7 @@ func serviceNetwork(ctx context.Context, c *Cluster) ([]Finding, error) {
 	url := "http://" + net.JoinHostPort(c.pods.svc.Spec.ClusterIP, "80") + "/"
 	out := c.onEach(ctx, pods, func(ctx context.Context, pod *corev1.Pod) []Finding {
 		// One of the pods behind it may be on a machine that is cut off: another attempt meets another one.
-		_, err := c.pods.exec(ctx, pod, "get", "-timeout", "20s", url)
+		err := c.pods.exec(ctx, pod, "get", "-timeout", "20s", url)
 		if err == nil {
 			return nil
 		}
@@ -404,7 +404,7 @@ func networkPolicies(ctx context.Context, c *Cluster) ([]Finding, error) {
 			break
 		}
 	}
-	_, err = c.pods.exec(ctx, from, "get", "-timeout", "5s", "http://"+address(c.pods.closed)+"/")
+	err = c.pods.exec(ctx, from, "get", "-timeout", "5s", "http://"+address(c.pods.closed)+"/")
 	if err != nil {
 		if out := unasked(from, err); out != nil {
 			return out, nil

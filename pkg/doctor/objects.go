@@ -2,11 +2,13 @@ package doctor
 
 import (
 	"cmp"
+	"crypto/rand"
 	"crypto/x509"
 	"encoding/pem"
 	"maps"
 	"os"
 	"slices"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -19,6 +21,9 @@ import (
 const mergePatch = types.MergePatchType
 
 type machineOf = layout.Machine
+
+// mark is a short word of chance for names.
+func mark() string { return strings.ToLower(rand.Text()[:8]) }
 
 func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
 

@@ -5,7 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -102,7 +102,7 @@ func (p *probe) start(ctx context.Context) error {
 
 func (p *probe) make(ctx context.Context, client kubernetes.Interface, nodes []corev1.Node) error {
 	// The name is known before the namespace is: also a request that is cut off leaves nothing behind.
-	name := fmt.Sprintf("%s%08x", probePrefix, rand.Uint32())
+	name := probePrefix + mark()
 	p.mu.Lock()
 	p.namespace = name
 	p.mu.Unlock()
@@ -260,18 +260,18 @@ func isAbandoned(owner string, age time.Duration) bool {
 	return age > abandoned || n != os.Getpid() && errors.Is(syscall.Kill(n, 0), syscall.ESRCH)
 }
 
-// exec runs netcheck in a pod and returns what it printed; the error says what it complained about.
-func (p *probe) exec(ctx context.Context, pod *corev1.Pod, args ...string) (string, error) {
-	var out, errOut bytes.Buffer
-	err := stream.Exec(ctx, p.c.Kube, stream.Command{Namespace: pod.Namespace, Pod: pod.Name, Container: probeName, Args: append([]string{"/netcheck"}, args...), Stdout: &out, Stderr: &errOut})
+// exec runs netcheck in a pod; the error says what it complained about.
+func (p *probe) exec(ctx context.Context, pod *corev1.Pod, args ...string) error {
+	var errOut bytes.Buffer
+	err := stream.Exec(ctx, p.c.Kube, stream.Command{Namespace: pod.Namespace, Pod: pod.Name, Container: probeName, Args: append([]string{"/netcheck"}, args...), Stdout: io.Discard, Stderr: &errOut})
 	if _, ended := errors.AsType[*stream.ExitError](err); ended {
 		said := strings.TrimSpace(errOut.String())
 		if at := strings.Index(said, "netcheck: "); at >= 0 {
 			said = said[at+len("netcheck: "):]
 		}
-		return "", answered{said}
+		return answered{said}
 	}
-	return strings.TrimSpace(out.String()), err
+	return err
 }
 
 // answered is what the program in a pod complained about: the pod was asked, and did not get what it wanted.

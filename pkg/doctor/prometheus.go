@@ -60,7 +60,7 @@ func (c *Cluster) queryPod(ctx context.Context, pod, expression string) ([]map[s
 	if err == nil {
 		r.SetBasicAuth(access.User, string(held.Data[access.KeyPassword]))
 	}
-	found, err := decodeQuery(client.Do(r))
+	found, err := answerOf(client, r)
 	cancel()
 	<-served
 	if err != nil && broke != nil {
@@ -69,7 +69,8 @@ func (c *Cluster) queryPod(ctx context.Context, pod, expression string) ([]map[s
 	return found, err
 }
 
-func decodeQuery(res *http.Response, err error) ([]map[string]string, error) {
+func answerOf(client *http.Client, r *http.Request) ([]map[string]string, error) {
+	res, err := client.Do(r)
 	if err != nil {
 		return nil, fmt.Errorf("ask Prometheus: %w", err)
 	}

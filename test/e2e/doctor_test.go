@@ -97,7 +97,7 @@ func TestDoctor(t *testing.T) {
 				assert.Equal(t, "ok", c.Verdict, "%s: %v", c.ID, c.Findings)
 			}
 		}
-		eventually(t, time.Minute, "its pods are gone", func() bool { return !strings.Contains(s.kubectl("get namespaces -o name"), "paictl-doctor") })
+		s.clean(t)
 		assert.NotContains(t, s.kubectl("-n pai-jobs get frameworks -l userName=paictl-doctor -o name"), "framework")
 	})
 	t.Run("without a folder the machines are skipped, and it says so", func(t *testing.T) {
@@ -115,15 +115,17 @@ func TestDoctor(t *testing.T) {
 		assert.Contains(t, r.stdout, "leaves its machines alone")
 	})
 	t.Run("Ctrl-C removes the pods", func(t *testing.T) {
+		s.clean(t)
 		cmd, _, errOut := command(t.Context(), t, "doctor", "-p", s.cluster)
 		require.NoError(t, cmd.Start())
 		eventually(t, time.Minute, "the pods are made", func() bool { return strings.Contains(s.kubectl("get namespaces -o name"), "paictl-doctor") })
 		require.NoError(t, cmd.Process.Signal(os.Interrupt))
 		_ = cmd.Wait()
 		assert.Equal(t, 130, cmd.ProcessState.ExitCode(), errOut)
-		eventually(t, time.Minute, "they are gone", func() bool { return !strings.Contains(s.kubectl("get namespaces -o name"), "paictl-doctor") })
+		s.clean(t)
 	})
 	t.Run("the next run removes what a killed one left", func(t *testing.T) {
+		s.clean(t)
 		cmd, _, _ := command(t.Context(), t, "doctor", "-p", s.cluster)
 		require.NoError(t, cmd.Start())
 		eventually(t, time.Minute, "the pods are made", func() bool { return strings.Contains(s.kubectl("get namespaces -o name"), "paictl-doctor") })
@@ -131,7 +133,7 @@ func TestDoctor(t *testing.T) {
 		_ = cmd.Wait()
 		s.finds(t, s.ask(t, 1, "--only", "doctor-left"), "doctor-left", s.onlyNamespace(), "was killed", "kubectl delete namespace")
 		s.ask(t, 0, "--only", "dns")
-		eventually(t, time.Minute, "it is gone", func() bool { return !strings.Contains(s.kubectl("get namespaces -o name"), "paictl-doctor") })
+		s.clean(t)
 	})
 
 	// What is broken together is found in one run, and costs one.
@@ -167,6 +169,7 @@ func TestDoctor(t *testing.T) {
 		edit(t, filepath.Join(s.cluster, "layout.yaml"), "count: 8", "count: 6")
 		eventually(t, time.Minute, "the agents are gone and the image is missed", func() bool {
 			return !strings.Contains(s.kubectl("-n pai-system get pods -o name -l app.kubernetes.io/name=agent"), "pod/") &&
+				!strings.Contains(s.kubectl("-n kube-system get pods -o name -l k8s-app=kube-dns"), "pod/") &&
 				strings.Contains(s.kubectl("-n pai-system get pods --no-headers -l app.kubernetes.io/name=node-exporter"), "Pull")
 		})
 		// A machine that tells of two GPUs less than its cells have; without its agent no one corrects it.
@@ -211,6 +214,12 @@ func TestDoctor(t *testing.T) {
 		s.isReady(3)
 		s.well(t, "--only", "machines,kubernetes")
 	})
+}
+
+// clean waits until nothing of a doctor is there: Kubernetes takes a moment to remove a namespace.
+func (s *sick) clean(t *testing.T) {
+	t.Helper()
+	eventually(t, time.Minute, "the doctor's pods are gone", func() bool { return s.onlyNamespace() == "" })
 }
 
 // onlyNamespace is the doctor's.
