@@ -164,44 +164,55 @@ func (t *Toolkit) controlDevices(ctx context.Context) string {
 	return "its device file was made and is gone"
 }
 
-// Reset resets a GPU by its PCI address, with the machine's own nvidia-smi. Where its persistence keeps it open, that is taken off meanwhile. A GPU
+// Reset resets a GPU by its PCI address, with the machine's own nvidia-smi. Where its persistence keeps it open, that is taken off meanwhile; it is
+// never put on where it was off. A GPU
 // that is connected to others by NVLink may be reset along with them alone, which nvidia-smi says.
 func (t *Toolkit) Reset(ctx context.Context, bus string) error {
-	persists := t.smi(ctx, "--id="+bus, "--persistence-mode=0") == nil
-	err := t.smi(ctx, "--id="+bus, "--gpu-reset")
+	was, err := t.smi(ctx, "--id="+bus, "--query-gpu=persistence_mode", "--format=csv,noheader")
+	persists := err == nil && was == "Enabled"
+	if persists {
+		_, err = t.smi(ctx, "--id="+bus, "--persistence-mode=0")
+		persists = err == nil
+	}
+	_, err = t.smi(ctx, "--id="+bus, "--gpu-reset")
 	if persists {
 		// Also after its time is up.
 		later, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 		defer cancel()
-		_ = t.smi(later, "--id="+bus, "--persistence-mode=1") // the GPU works without, too
+		_, _ = t.smi(later, "--id="+bus, "--persistence-mode=1") // the GPU works without, too
 	}
 	return err
 }
 
-// smi runs the machine's nvidia-smi. Its error is the last that it said.
-func (t *Toolkit) smi(ctx context.Context, args ...string) error {
+// smi runs the machine's nvidia-smi, and returns the last that it said. Its error says it, too.
+func (t *Toolkit) smi(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "/usr/bin/nvidia-smi", args...)
 	cmd.Env, cmd.Dir, cmd.WaitDelay = path(), "/", time.Second
 	cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: t.Root}
-	ended := make(chan error, 1)
+	type end struct {
+		said string
+		err  error
+	}
+	ended := make(chan end, 1)
 	go func() {
-		said, err := cmd.CombinedOutput()
+		out, err := cmd.CombinedOutput()
+		said := lastLine(string(out))
 		if err != nil {
-			err = fmt.Errorf("nvidia-smi: %s: %w", lastLine(string(said)), err)
+			err = fmt.Errorf("nvidia-smi: %s: %w", said, err)
 		}
-		ended <- err
+		ended <- end{said, err}
 	}()
 	select {
-	case err := <-ended:
-		return err
+	case e := <-ended:
+		return e.said, e.err
 	case <-ctx.Done():
 	}
 	// What hangs within the driver isn't ended by SIGKILL, and no one waits for it.
 	select {
-	case err := <-ended:
-		return err
+	case e := <-ended:
+		return e.said, e.err
 	case <-time.After(2 * time.Second):
-		return errors.New("nvidia-smi hangs, and can't be ended: the GPU or its driver hangs; restart the machine")
+		return "", errors.New("nvidia-smi hangs, and can't be ended: the GPU or its driver hangs; restart the machine")
 	}
 }
 
