@@ -73,6 +73,9 @@ func newDriver(ctx context.Context, node string, gpus *monitor, v vendor, f fold
 	if d.records, err = openRecords(f.records); err != nil {
 		return nil, err
 	}
+	gpus.mu.Lock()
+	gpus.claimed = d.records.claimed
+	gpus.mu.Unlock()
 	if d.ledger, err = openLedger(f.orderFile); err != nil {
 		return nil, err
 	}
