@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"github.com/openpai/paictl/pkg/config/store"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/services"
@@ -45,6 +47,7 @@ func Write(ctx context.Context, w io.Writer, o Options) (*Index, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	b := &bundle{o: o, started: o.Clock()}
+	b.probe(ctx)
 	b.findNamespaces(ctx)
 	known := b.knownSecrets(ctx)
 	b.archive = newArchive(w, &b.o, known.set(), stop)
@@ -124,6 +127,20 @@ func (b *bundle) collect(ctx context.Context) {
 		return
 	}
 	b.logs(ctx)
+}
+
+// probe asks the API whether it is there at all: many questions to one that is silent would take many times its patience.
+func (b *bundle) probe(ctx context.Context) {
+	if b.o.Cluster == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, b.o.Limits.Part/3, fmt.Errorf("no answer within %s", b.o.Limits.Part/3))
+	defer cancel()
+	_, err := b.get(ctx, "version")
+	if _, answered := errors.AsType[*apierrors.StatusError](err); err != nil && (!answered || apierrors.IsUnauthorized(err)) {
+		b.o.ClusterErr = b.o.Cluster.Explain(err)
+		b.o.Cluster = nil
+	}
 }
 
 // findNamespaces asks where the services are.

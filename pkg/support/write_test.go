@@ -409,6 +409,32 @@ func TestWhatIsMissingIsNotedAndTheRestGoesOn(t *testing.T) {
 	assert.Contains(t, unpack(t, out.Bytes())["index.html"], "no folder")
 }
 
+func TestAnAPIThatIsDownIsAskedOnce(t *testing.T) {
+	var listener net.ListenConfig
+	l, err := listener.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close() // it takes connections and says nothing
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, `{apiVersion: v1, kind: Config, current-context: x, contexts: [{name: x, context: {cluster: x, user: x}}],
+clusters: [{name: x, cluster: {server: "http://%s"}}], users: [{name: x, user: {token: %s}}]}`, l.Addr(), folderToken), 0o600))
+	o := options()
+	o.Cluster, err = kube.Open(kube.Options{Kubeconfig: file})
+	require.NoError(t, err)
+	o.FolderErr, o.MachinesErr = errors.New("no folder"), errors.New("no machines")
+	o.Limits.Part = 3 * time.Second
+	var out bytes.Buffer
+	begun := time.Now()
+	ix, err := Write(t.Context(), &out, o)
+	require.NoError(t, err)
+	assert.Less(t, time.Since(begun), 10*time.Second)
+	why := map[string]string{}
+	for _, m := range ix.Missing {
+		why[m.What] = m.Why
+	}
+	assert.Contains(t, why["kubernetes"], "no answer within 1s")
+	assert.Contains(t, why["logs"], "no answer within 1s")
+}
+
 func TestALongSectionOfAMachineLosesItsMiddle(t *testing.T) {
 	mark := "@@M"
 	whole := sections([]byte("\n@@M begin a.txt 6 6\none\ntwo\n@@M end 0\n\n@@M begin b.txt 10 10\none\ntwthree\n@@M \n"), mark)
