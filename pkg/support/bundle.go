@@ -102,6 +102,11 @@ func (b *bundle) collect(ctx context.Context) {
 		if p.name == PartReports && len(b.o.Reports) == 0 {
 			continue
 		}
+		if b.o.Cluster == nil && slices.Contains([]string{PartKubernetes, PartServices, PartScheduler}, p.name) {
+			b.archive.missing(p.name, b.o.ClusterErr)
+			b.progress(p.name, b.o.ClusterErr.Error())
+			continue
+		}
 		wg.Go(func() {
 			ctx, cancel := context.WithTimeoutCause(ctx, b.o.Limits.Part, fmt.Errorf("not done within %s", b.o.Limits.Part))
 			defer cancel()
@@ -157,14 +162,6 @@ func (b *bundle) findNamespaces(ctx context.Context) {
 			b.namespaces = append(b.namespaces, s.Namespace)
 		}
 	}
-}
-
-// noCluster reports whether there is no API to ask, and notes it once per part.
-func (b *bundle) noCluster(part string) bool {
-	if b.o.Cluster == nil {
-		b.archive.missing(part, b.o.ClusterErr)
-	}
-	return b.o.Cluster == nil
 }
 
 // reports are what other commands say of the cluster. "paictl status" and "paictl doctor" belong here:

@@ -15,7 +15,8 @@ import (
 // configuration writes the folder and the cluster's copy, masked by what the fields mean.
 func (b *bundle) configuration(context.Context) {
 	b.folder()
-	if b.noCluster(path.Join(PartConfiguration, "cluster")) {
+	if b.o.Cluster == nil {
+		b.archive.missing(path.Join(PartConfiguration, "cluster"), b.o.ClusterErr)
 		return
 	}
 	if b.copyErr != nil {

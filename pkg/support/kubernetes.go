@@ -71,9 +71,6 @@ func namespacedKinds() []kind {
 
 // kubernetes reads the objects of the API.
 func (b *bundle) kubernetes(ctx context.Context) {
-	if b.noCluster(PartKubernetes) {
-		return
-	}
 	for name, what := range map[string]string{"version": "Version of the API server", "readyz?verbose": "Checks of the API server", "livez?verbose": "Checks of the API server"} {
 		file, _, _ := strings.Cut(name, "?")
 		b.archive.add(path.Join(PartKubernetes, file+".txt"), what, func(w io.Writer) error {

@@ -55,7 +55,8 @@ const silentAfter = 2
 
 // logs reads the logs of the pods that were found.
 func (b *bundle) logs(ctx context.Context) {
-	if b.noCluster(PartLogs) {
+	if b.o.Cluster == nil {
+		b.archive.missing(PartLogs, b.o.ClusterErr)
 		return
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, b.o.Limits.Logs, fmt.Errorf("not done within %s", b.o.Limits.Logs))

@@ -34,6 +34,7 @@ func machineFiles() map[string]string {
 func (b *bundle) machines(ctx context.Context) {
 	if b.o.Spec == nil {
 		b.archive.missing(PartMachines, b.o.MachinesErr)
+		b.progress(PartMachines, b.o.MachinesErr.Error())
 		return
 	}
 	mark := "@@" + rand.Text()

@@ -20,9 +20,6 @@ import (
 
 // servicePart writes the services' states and what Alertmanager complains of.
 func (b *bundle) servicePart(ctx context.Context) {
-	if b.noCluster(PartServices) {
-		return
-	}
 	name := path.Join(PartServices, "status.json")
 	if b.serviceErr != nil {
 		b.archive.missing(name, b.o.Cluster.Explain(b.serviceErr))
@@ -35,9 +32,6 @@ func (b *bundle) servicePart(ctx context.Context) {
 
 // scheduler writes who owns what, and who waits.
 func (b *bundle) scheduler(ctx context.Context) {
-	if b.noCluster(PartScheduler) {
-		return
-	}
 	s := vc.NewScheduler(b.o.Cluster.Client)
 	b.archive.add(path.Join(PartScheduler, "virtual-clusters.json"), "Virtual clusters: what they own and use (paictl vc list)", func(w io.Writer) error {
 		got, err := s.VirtualClusters(ctx)

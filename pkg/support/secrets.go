@@ -69,8 +69,9 @@ func (b *bundle) knownSecrets(ctx context.Context) *known {
 	return k
 }
 
-// assigned finds what a line of a file gives to names, also in comments and where it can't be decoded.
-var assigned = regexp.MustCompile(`([\w.-]+)["']?\s*:[ \t]+["']?([^\s"'#{\[|>&*][^"'\n]*)`)
+// assigned finds what a line of a file gives to names, also in comments and where it can't be decoded. Two # begin what
+// paictl itself says of a field.
+var assigned = regexp.MustCompile(`(?m)(##.*)|([\w.-]+)["']?[ \t]*:[ \t]+["']?([^\s"'#{\[|>&*][^"'\n]*)`)
 
 // secretsOfFolder reads the operator's files. What they hold is masked in them by its place; elsewhere
 // it is found by its value.
@@ -83,8 +84,8 @@ func (b *bundle) secretsOfFolder(k *known) {
 		}
 		files[name] = text
 		for _, m := range assigned.FindAllSubmatch(text, -1) {
-			if redact.IsSecretName(string(m[1])) || config.LooksSecret(string(m[1])) {
-				value, _, _ := strings.Cut(string(m[2]), " #")
+			if redact.IsSecretName(string(m[2])) {
+				value, _, _ := strings.Cut(string(m[3]), " #")
 				k.add(redact.Configuration, value)
 				if i := strings.IndexAny(value, ",}]"); i >= minGuess { // it may be one of several in a line
 					k.add(redact.Configuration, value[:i])

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -149,15 +150,27 @@ func bundleRun(ctx context.Context, opts *BundleOptions) (err error) {
 		if opts.Factory.IO.IsOutTTY() {
 			return cmdutil.Usagef("an archive is nothing for a terminal: send it into a file or a pipe, or name a file with -o")
 		}
-		o.SpoolDir = os.TempDir()
-		ix, err := support.Write(ctx, opts.Factory.IO.Out, o)
+		return opts.stream(ctx, "stdout", opts.Factory.IO.Out, o)
+	}
+	if info, err := os.Stat(opts.File); err == nil && !info.IsDir() && !info.Mode().IsRegular() { // a pipe, or /dev/stdout: nothing to rename to
+		f, err := os.OpenFile(opts.File, os.O_WRONLY, 0)
 		if err != nil {
-			return err
+			return fmt.Errorf("write the archive: %w", err)
 		}
-		opts.tell("stdout", ix)
-		return nil
+		defer func() { _ = f.Close() }() // all was written, or the error is known
+		return opts.stream(ctx, opts.File, f, o)
 	}
 	return opts.writeFile(ctx, o)
+}
+
+// stream writes the archive where it can't be renamed.
+func (opts *BundleOptions) stream(ctx context.Context, name string, w io.Writer, o support.Options) error {
+	o.SpoolDir = os.TempDir()
+	ix, err := support.Write(ctx, w, o)
+	if err == nil {
+		opts.tell(name, ix)
+	}
+	return err
 }
 
 // writeFile writes the archive beside its target and renames it when it is whole.
@@ -189,12 +202,12 @@ func (opts *BundleOptions) writeFile(ctx context.Context, o support.Options) err
 
 // tell says what is in the archive, and what isn't.
 func (opts *BundleOptions) tell(file string, ix *support.Index) {
-	io := opts.Factory.IO
-	io.Say("%s: %s, %s unpacked, %s", file, plural.Of(len(ix.Files), "file"), support.Size(ix.Total()), plural.Of(ix.Redactions(), "secret")+" taken out")
+	streams := opts.Factory.IO
+	streams.Say("%s: %s, %s unpacked, %s", file, plural.Of(len(ix.Files), "file"), support.Size(ix.Total()), plural.Of(ix.Redactions(), "secret")+" taken out")
 	if n := len(ix.Missing); n > 0 {
-		io.Say("%s could not be had, or not whole: index.html says why", plural.Of(n, "thing"))
+		streams.Say("%s could not be had, or not whole: index.html says why", plural.Of(n, "thing"))
 	}
-	io.Say("Look through it before you send it: no program recognises every secret.")
+	streams.Say("Look through it before you send it: no program recognises every secret.")
 }
 
 func clusterName(src support.Sources) string {

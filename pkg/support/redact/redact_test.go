@@ -142,7 +142,7 @@ func TestShapesOfSecretsAreFound(t *testing.T) {
 		`"-----BEGIN EC PRIVATE KEY-----\nMI==\n-----END EC PRIVATE KEY-----\n" x`: `"[redacted:private-key]\n" x`,
 		// What is not a secret.
 		"secretName: pai-credentials": "secretName: pai-credentials", `"automountServiceAccountToken": false,`: `"automountServiceAccountToken": false,`,
-		`"token": 3, "authorization": 12`: `"token": 3, "authorization": 12`, "password: ********": "password: ********", `"secret": {"secretName": "x"}`: `"secret": {"secretName": "x"}`, "secret: null": "secret: null",
+		"#  ## Secret: kept apart": "#  ## Secret: kept apart", `"token": 3, "authorization": 12`: `"token": 3, "authorization": 12`, "password: ********": "password: ********", `"secret": {"secretName": "x"}`: `"secret": {"secretName": "x"}`, "secret: null": "secret: null",
 		"MountVolume failed: secret \"foo\" not found": "MountVolume failed: secret \"foo\" not found", "basic authentication": "basic authentication",
 		"couldn't find key password in Secret a/b": "couldn't find key password in Secret a/b", "-----BEGIN CERTIFICATE-----\nMI\n": "-----BEGIN CERTIFICATE-----\nMI\n",
 	} {

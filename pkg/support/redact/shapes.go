@@ -159,7 +159,7 @@ func assignment(text []byte, at, end int) (span, bool) {
 	for end < len(text) && (text[end] >= '0' && text[end] <= '9') {
 		end++
 	}
-	if isCount(text, end) {
+	if isCount(text, end) || isExplained(text, from, end) {
 		return span{}, false
 	}
 	flag := bytes.HasPrefix(text[from:at+1], []byte("-"))
@@ -184,6 +184,12 @@ func assignment(text []byte, at, end int) (span, bool) {
 	}
 	atLineStart := i-1 > 0 && text[i-1] == ':' && startsLine(text, from)
 	return value(text, from, blanks(text, i), atLineStart)
+}
+
+// isExplained recognises how the configuration files tell that a field is secret: a comment that begins with "## Secret: ".
+func isExplained(text []byte, from, end int) bool {
+	const before = "## "
+	return from >= len(before) && string(text[from-len(before):from]) == before && string(text[from:end]) == "Secret"
 }
 
 // isCount recognises JSON's numbers behind a name in quotes that ends at a place: {"token": 3}.
