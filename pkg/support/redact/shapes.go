@@ -98,7 +98,9 @@ func endOfKey(text []byte, at int) (to int, whole bool) {
 			return at + i + j + len(keyName), true
 		}
 	}
-	for to = at; to < len(text) && isKeyText(text[to]); to++ {
+	to = at
+	for to < len(text) && isKeyText(text[to]) {
+		to++
 	}
 	return to, false
 }
