@@ -25,6 +25,7 @@ import (
 	"github.com/openpai/paictl/pkg/cmd/sandbox"
 	"github.com/openpai/paictl/pkg/cmd/scheduler"
 	"github.com/openpai/paictl/pkg/cmd/service"
+	"github.com/openpai/paictl/pkg/cmd/support"
 	"github.com/openpai/paictl/pkg/cmd/vc"
 	"github.com/openpai/paictl/pkg/cmd/version"
 	"github.com/openpai/paictl/pkg/cmdutil"
@@ -74,6 +75,7 @@ Three machines to try it on, made on this one (Linux, as root):
 	add("main", doctor.NewCmdDoctor(f, nil))
 	add("tools", bundle.NewCmdBundle(f), image.NewCmdImage(f))
 	add("tools", sandbox.NewCmdSandbox(f), scheduler.NewCmdScheduler(f), rules.NewCmdRules(f))
+	add("tools", support.NewCmdSupportBundle(f, nil))
 	add("tools", version.NewCmdVersion(f, nil))
 	usageErrors(root)
 	return root
