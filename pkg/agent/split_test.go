@@ -356,6 +356,17 @@ func TestRealInstancesByNVIDIAsPrograms(t *testing.T) {
 	require.True(t, d.split(t.Context()), "%v", watched.sick())
 	_, err = o.prepare(claimOf("a", "gpu-4"))
 	require.NoError(t, err)
+
+	// The SKU says nothing of instances any more. What one GPU still is keeps no container from the other.
+	watched.mu.Lock()
+	watched.mig, watched.parts = "", 0
+	watched.mu.Unlock()
+	require.False(t, d.split(t.Context()))
+	assert.Equal(t, map[int32]string{1: "it is split into instances (MIG): 3 x 2g.10gb; it waits: the claim jobs/claim-a has it"}, watched.sick())
+	require.NoError(t, os.RemoveAll(filepath.Join(proc, "driver/nvidia/capabilities/gpu0")))
+	_, err = o.prepare(claimOf("whole", "gpu-0"))
+	require.NoError(t, err)
+	assert.Equal(t, map[string]string{"gpu-0": "/dev/nvidia1"}, o.nodes("whole"))
 }
 
 func makeDevices(t *testing.T, root string) {

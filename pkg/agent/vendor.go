@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strconv"
 
 	specs "tags.cncf.io/container-device-interface/specs-go"
@@ -73,6 +74,8 @@ func (n nvidia) equip(ctx context.Context, spec *specs.Spec, gpus []*device, all
 	for _, g := range all {
 		switch {
 		case g.Lost || g.missing:
+		case g.unlike != "" && !slices.ContainsFunc(gpus, func(one *device) bool { return one.card == g.card }):
+			// Whatever it is split into, by whomever: what is said of the others doesn't depend on it.
 		case g.MIG != nil && g.MIG.Enabled:
 			state += " " + g.MIG.Named()
 			for _, i := range g.MIG.Instances {

@@ -69,17 +69,21 @@ func (a *agents) ofSKU(t *testing.T, worker, name string, gpu map[string]any) {
 	require.NoError(t, os.WriteFile(path, []byte(encode(t, layout)), 0o600))
 }
 
-// splitGPUs has a machine pretend to have one GPU that is split into two instances.
+// splitGPUs has the eight GPUs of a machine, which it pretends to have, split into two instances each.
 func (a *agents) splitGPUs(t *testing.T, worker string) {
-	a.ofSKU(t, worker, "split", map[string]any{"type": "NVIDIA-A100-SXM4-80GB", "count": 1, "simulated": true, "mig": "3g.40gb"})
+	a.ofSKU(t, worker, "split", map[string]any{"type": "NVIDIA-A100-SXM4-80GB", "count": 8, "simulated": true, "mig": "3g.40gb"})
 }
 
-// instance is a pod with one instance of a GPU, which prints the device files that it has. %s are its name, class and node.
+// instance is a pod with one instance of the first GPU, which prints the device files that it has. %s are its name, class and node.
 const instance = `
 apiVersion: resource.k8s.io/v1
 kind: ResourceClaim
 metadata: {name: %[1]s, labels: {test: agent}}
-spec: {devices: {requests: [{name: gpus, exactly: {deviceClassName: %[2]s, count: 1}}]}}
+spec:
+  devices:
+    requests:
+      - name: gpus
+        exactly: {deviceClassName: %[2]s, count: 1, selectors: [{cel: {expression: "device.attributes['gpu.paictl.openpai.org'].card == 0"}}]}
 ---
 apiVersion: v1
 kind: Pod
@@ -98,8 +102,8 @@ spec:
 
 // containersHaveInstances gives two pods an instance each of the same GPU.
 func (a *agents) containersHaveInstances(t *testing.T, worker string) {
+	eventually(t, 2*time.Minute, worker+" has two instances of each", func() bool { return len(a.published(worker)) == 16 })
 	began := time.Now()
-	eventually(t, 2*time.Minute, worker+" has two instances", func() bool { return len(a.published(worker)) == 2 })
 	list := ok(t, a.args("node", "gpu", "list", worker)...).stdout
 	t.Logf("paictl node gpu list %s\n%s", worker, list)
 	assert.Regexp(t, `0 +NVIDIA-A100-SXM4-80GB +2 x 3g\.40gb +ok`, list)
@@ -116,7 +120,7 @@ func (a *agents) containersHaveInstances(t *testing.T, worker string) {
 	metrics := a.kubectl("get --raw /api/v1/namespaces/pai-system/pods/" + a.agentOf(worker) + ":9104/proxy/metrics")
 	assert.Regexp(t, `DCGM_FI_DEV_FB_USED\{GPU_I_ID="\d+",GPU_I_PROFILE="3g.40gb"[^}]*pod="half"\}`, metrics)
 	labels := a.kubectl("get node " + worker + ` -o jsonpath='{.metadata.labels.nvidia\.com/gpu\.product} {.metadata.labels.nvidia\.com/mig\.strategy} {.metadata.labels.nvidia\.com/gpu\.count}'`)
-	assert.Equal(t, "NVIDIA-A100-SXM4-80GB-MIG-3g.40gb single 2", labels)
+	assert.Equal(t, "NVIDIA-A100-SXM4-80GB-MIG-3g.40gb single 16", labels)
 	a.kubectl("delete pod half other-half --grace-period=1 --timeout=120s")
 	a.kubectl("delete resourceclaim half other-half")
 	t.Logf("instances took %.0f s", time.Since(began).Seconds())

@@ -19,7 +19,7 @@ func Split(lib nvml.Interface, bus string, want gpu.Split, keep bool) (gpu.Outco
 	if err != nil {
 		return gpu.Outcome{}, err
 	}
-	s := &splitter{d, want, keep}
+	s := &splitter{d, lib, bus, want, keep}
 	err = s.split()
 	var busy *gpu.BusyError
 	switch {
@@ -57,6 +57,8 @@ func deviceAt(lib nvml.Interface, bus string) (nvml.Device, error) {
 // splitter splits one GPU.
 type splitter struct {
 	nvml.Device
+	lib  nvml.Interface
+	bus  string
 	want gpu.Split
 	keep bool
 }
@@ -116,7 +118,8 @@ func (s *splitter) join(enabled bool, pending int) error {
 
 // setMode turns MIG on or off. Some GPUs need a reset for it, which the library does by itself where no one has the GPU open.
 func (s *splitter) setMode(mode int) error {
-	if err := s.idle(); err != nil {
+	err := s.idle()
+	if err != nil {
 		return err
 	}
 	if _, r := s.SetMigMode(mode); r != nvml.SUCCESS { // whether it is active is seen
@@ -128,6 +131,10 @@ func (s *splitter) setMode(mode int) error {
 	}
 	if now != mode {
 		return errReset
+	}
+	// It may have been reset, or bound to the driver again.
+	if s.Device, err = deviceAt(s.lib, s.bus); err != nil {
+		return fmt.Errorf("after its MIG mode was set: %w", err)
 	}
 	return nil
 }
