@@ -1,7 +1,7 @@
 //go:build cgo
 
 // Command pai-nvml writes what the GPUs of its machine are and how they do, as a line of JSON every few seconds. pai-agent starts it, and
-// ends it where it hangs.
+// ends it where it hangs. With --split it splits a GPU instead, and ends.
 package main
 
 import (
@@ -36,6 +36,12 @@ func run(ctx context.Context) error {
 	node := flag.String("node", "", "name of the machine, with --simulated")
 	simulated := flag.String("simulated", "", "file that says which machines pretend to have GPUs, as JSON; NVIDIA's library isn't asked then")
 	faults := flag.String("faults", "", "file that says what is wrong with simulated GPUs, as JSON")
+	splits := flag.String("splits", "", "file that says how simulated GPUs are split, as JSON")
+	split := flag.String("split", "", "PCI address of a GPU to split into instances (MIG) instead; what came of it is a line of JSON")
+	var want gpu.Split
+	flag.StringVar(&want.Profile, "profile", "", "profile of the instances, with --split; empty for a GPU in one piece")
+	flag.IntVar(&want.Instances, "instances", 0, "how many instances, with --split")
+	keep := flag.Bool("keep", false, "with --split: destroy no instance of the profile")
 	every := flag.Duration("every", 2*time.Second, "how often it writes")
 	flag.Parse()
 	var c *nvml.Collector
@@ -45,14 +51,23 @@ func run(ctx context.Context) error {
 		if e != nil {
 			return e
 		}
-		c, err = nvml.Simulate(*node, s, func() (map[int32]gpu.Fault, error) { return gpu.ReadFaults(*faults) })
+		c, err = nvml.Simulate(*node, s, func() (map[int32]gpu.Fault, error) { return gpu.ReadFaults(*faults) },
+			func() (map[int32]gpu.Split, error) { return gpu.ReadSplits(*splits) })
 	} else {
 		if *library == "" {
 			if *library, err = nvml.FindLibrary(*root); err != nil {
 				return err
 			}
 		}
-		c, err = nvml.New(nvidia.New(nvidia.WithLibraryPath(*library)))
+		lib := nvidia.New(nvidia.WithLibraryPath(*library))
+		if *split != "" {
+			out, err := nvml.SplitBy(lib, *split, want, *keep)
+			if err != nil {
+				return err
+			}
+			return json.NewEncoder(os.Stdout).Encode(out)
+		}
+		c, err = nvml.New(lib)
 	}
 	if err != nil {
 		return err

@@ -29,6 +29,10 @@ type device struct {
 	forPods bool
 	// card is the number of the GPU of which it is a part; Index, where each is one part.
 	card int32
+	// instance is the part where the hardware splits the GPU; nil for the GPU itself, and while it isn't split as it is to be.
+	instance *gpu.Instance
+	// unlike says how it is split where it is to be otherwise, "" where it is as it is to be.
+	unlike string
 }
 
 // memoryFailed reports whether its memory had errors that couldn't be corrected.
@@ -47,17 +51,37 @@ func (d *device) memoryFailed() bool {
 // news of one of them, or another comes.
 func (m *monitor) devices() (out []device, more <-chan struct{}) {
 	cards, more := m.cards()
-	if m.parts < 2 {
+	if m.parts < 2 && m.mig == "" {
 		return cards, more
 	}
+	n := max(m.parts, 1)
 	for _, c := range cards {
-		for k := range m.parts {
+		for k := range n {
 			part := c
-			part.Index = c.card*m.parts + k
+			part.Index = c.card*n + k
+			if m.mig != "" && c.unlike == "" && int(k) < len(c.instances()) {
+				part.instance = &c.MIG.Instances[k]
+			}
 			out = append(out, part)
 		}
 	}
 	return out, more
+}
+
+// instances are those of a GPU, in the order of their places.
+func (d *device) instances() []gpu.Instance {
+	if d.MIG == nil || !d.MIG.Enabled {
+		return nil
+	}
+	return d.MIG.Instances
+}
+
+// uuid is that of the device: of the instance, where it is one.
+func (d *device) uuid() string {
+	if d.instance != nil {
+		return d.instance.UUID
+	}
+	return d.UUID
 }
 
 // cards are the GPUs of the machine, also lost ones, by their numbers.
@@ -67,7 +91,7 @@ func (m *monitor) cards() (out []device, more <-chan struct{}) {
 	for _, s := range m.slots {
 		d := device{GPU: s.gpu, reason: s.reason, since: s.since, ignored: s.Ignored, sticky: s.XID, xid: s.last, xids: slices.Clone(s.xids), leaked: s.leakedBy(m.now())}
 		d.Index, d.UUID, d.xid = s.Index, cmp.Or(d.UUID, s.UUID), cmp.Or(s.last, s.XID)
-		d.Values = maps.Clone(d.Values)
+		d.Values, d.unlike = maps.Clone(d.Values), m.unlike(s)
 		out = append(out, d)
 	}
 	out = append(out, m.missing()...)

@@ -114,14 +114,15 @@ func (d *Driver) writeSpecs(ctx context.Context) bool {
 	return all
 }
 
-// followDriver tells the container runtime again of all claims whenever the machine has another driver, until ctx ends: the files of the one
-// before are gone. What couldn't be told is tried again.
+// followDriver tells the container runtime again of all claims whenever the machine has another driver or its GPUs other instances, until ctx ends: the files
+// of those before are gone. What couldn't be told is tried again.
 func (d *Driver) followDriver(ctx context.Context) {
 	told := ""
 	for ctx.Err() == nil {
 		_, changed := d.gpus.devices()
-		if driver, _ := d.gpus.versions(); driver != told && driver != "" && d.writeSpecs(ctx) {
-			told = driver
+		driver, _ := d.gpus.versions()
+		if state := driver + d.gpus.named(); state != told && driver != "" && d.writeSpecs(ctx) {
+			told = state
 		}
 		d.pause(ctx, changed, tellEvery)
 	}
@@ -206,7 +207,7 @@ func (d *Driver) prepare(ctx context.Context, c *resourceapi.ResourceClaim) ([]k
 
 // read returns what a claim was given of this machine, if it may have that.
 func (d *Driver) read(c *resourceapi.ResourceClaim) (*record, error) {
-	out := &record{UID: c.UID, Namespace: c.Namespace, Name: c.Name, Since: d.gpus.now().UTC(), Parts: d.gpus.parts}
+	out := &record{UID: c.UID, Namespace: c.Namespace, Name: c.Name, Since: d.gpus.now().UTC(), Parts: d.gpus.parts, MIG: d.gpus.mig}
 	for _, r := range c.Status.ReservedFor {
 		if r.APIGroup == "" && r.Resource == "pods" {
 			out.Pods, out.PodNames = append(out.Pods, r.UID), append(out.PodNames, r.Name)
@@ -223,7 +224,7 @@ func (d *Driver) read(c *resourceapi.ResourceClaim) (*record, error) {
 		}
 		request, known := asked[r.Request]
 		g, there := d.gpus.device(r.Device)
-		switch holder := d.records.holder(r.Device, d.gpus.parts); {
+		switch holder := d.records.holder(r.Device, d.gpus.parts, d.gpus.mig); {
 		case r.Pool != d.node:
 			return nil, fmt.Errorf("it was given %s of %s; this machine is %s", r.Device, r.Pool, d.node)
 		case !there || g.missing:
@@ -236,6 +237,10 @@ func (d *Driver) read(c *resourceapi.ResourceClaim) (*record, error) {
 			return nil, fmt.Errorf("it was given %s for %q, which it doesn't ask for", r.Device, r.Request)
 		case r.AdminAccess != nil && *r.AdminAccess:
 			return nil, fmt.Errorf("it was given %s with adminAccess, and no GPU is handed out beside its user", r.Device)
+		case holder == nil && g.unlike != "":
+			return nil, fmt.Errorf("%s isn't there yet: its GPU %s", r.Device, strings.TrimPrefix(g.unlike, "it "))
+		case holder == nil && d.gpus.mig != "" && g.instance == nil:
+			return nil, fmt.Errorf("%s isn't there: nothing is known of how its GPU is split", r.Device)
 		case holder != nil: // what it has it keeps, whomever the layout gives it to by now
 		case request.class == claim.Class && g.forPods:
 			return nil, fmt.Errorf("it was given %s, which is for ordinary pods, for its request %q of the class %s", r.Device, r.Request, claim.Class)
@@ -335,6 +340,20 @@ func (d *Driver) HandleError(ctx context.Context, err error, msg string) {
 	d.fatal(fmt.Errorf("%s: %w", msg, err))
 }
 
+// pick finds the instance that a device of the record is, where it is one. It fails where the GPU is split otherwise than it was for the record.
+func (r *record) pick(g *device, name string) error {
+	switch {
+	case r.MIG == "" && g.MIG != nil && g.MIG.Enabled:
+		return fmt.Errorf("%s isn't there at present: its GPU is split into instances (MIG): %s", name, g.MIG)
+	case r.MIG == "":
+		return nil
+	case !g.MIG.SplitInto(r.MIG, int(max(r.Parts, 1))):
+		return fmt.Errorf("%s isn't there at present: it is one of %d instances of the profile %s, and its GPU is %s", name, max(r.Parts, 1), r.MIG, g.MIG)
+	}
+	g.instance = &g.MIG.Instances[r.place(name)]
+	return nil
+}
+
 const specSuffix = ".json"
 
 func specName(uid types.UID) string { return claim.Driver + "-" + string(uid) + specSuffix }
@@ -348,6 +367,7 @@ func (d *Driver) writeSpec(ctx context.Context, r *record) error {
 	var hardware []*device // those that aren't simulated
 	cards := map[int32]bool{}
 	var more []specs.Device // further parts of GPUs
+	simulated := false
 	for _, a := range r.Devices {
 		g, ok := d.gpus.cardOf(r.card(a.Device))
 		switch {
@@ -356,8 +376,11 @@ func (d *Driver) writeSpec(ctx context.Context, r *record) error {
 		case len(g.Files) == 0:
 			return fmt.Errorf("%s isn't there at present: %s", a.Device, cmp.Or(g.reason, "nothing is known of it"))
 		}
+		if err := r.pick(&g, a.Device); err != nil {
+			return err
+		}
 		one := specs.Device{Name: specDevice(r.UID, a.Device)}
-		if cards[g.card] {
+		if cards[g.card] && g.instance == nil {
 			// Another part of a GPU that it has. A device without any edit isn't one for the container runtime.
 			one.ContainerEdits.Env = []string{fmt.Sprintf("PAICTL_%s=1", strings.ToUpper(strings.ReplaceAll(a.Device, "-", "_")))}
 			more = append(more, one)
@@ -365,7 +388,12 @@ func (d *Driver) writeSpec(ctx context.Context, r *record) error {
 		}
 		cards[g.card] = true
 		if g.Simulated {
-			for _, f := range g.Files {
+			simulated = true
+			files := g.Files
+			if g.instance != nil {
+				files = g.instance.Files
+			}
+			for _, f := range files {
 				one.ContainerEdits.DeviceNodes = append(one.ContainerEdits.DeviceNodes, &specs.DeviceNode{Path: f.Container, HostPath: f.Host})
 			}
 		} else {
@@ -377,7 +405,7 @@ func (d *Driver) writeSpec(ctx context.Context, r *record) error {
 		return nil
 	}
 	if len(hardware) > 0 {
-		if len(hardware) < len(cards) {
+		if simulated {
 			return errors.New("it was given both real and simulated GPUs") // a machine has one kind
 		}
 		all, _ := d.gpus.cards()
@@ -416,7 +444,7 @@ func (d *Driver) resources() resourceslice.DriverResources {
 	var devices []resourceapi.Device
 	for _, g := range gpus {
 		if !g.missing {
-			devices = append(devices, publish(&g, driver, cuda, d.gpus.parts))
+			devices = append(devices, publish(&g, driver, cuda, d.gpus.parts, d.gpus.mig))
 		}
 	}
 	pool := resourceslice.Pool{}
@@ -427,10 +455,10 @@ func (d *Driver) resources() resourceslice.DriverResources {
 }
 
 // publish is a GPU, or a part of one, as Kubernetes is told. What isn't known is left out.
-func publish(g *device, driver, cuda string, parts int32) resourceapi.Device {
-	index := int64(g.Index)
+func publish(g *device, driver, cuda string, parts int32, mig string) resourceapi.Device {
+	index, uuid := int64(g.Index), g.uuid()
 	out := resourceapi.Device{Name: claim.DeviceName(g.Index), Attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{
-		"index": {IntValue: &index}, "uuid": {StringValue: &g.UUID}, "simulated": {BoolValue: &g.Simulated}, claim.ForPods: {BoolValue: &g.forPods},
+		"index": {IntValue: &index}, "uuid": {StringValue: &uuid}, "simulated": {BoolValue: &g.Simulated}, claim.ForPods: {BoolValue: &g.forPods},
 	}}
 	if g.reason != "" {
 		// Not NoExecute: who has it sees for itself. An API server that knows no taints drops it.
@@ -452,10 +480,17 @@ func publish(g *device, driver, cuda string, parts int32) resourceapi.Device {
 		out.Attributes["numaNode"] = resourceapi.DeviceAttribute{IntValue: g.NUMA}
 	}
 	memory := int64(g.Memory)
-	if parts > 1 {
-		card, n := int64(g.card), int64(parts)
+	if parts > 1 || mig != "" {
+		card, n := int64(g.card), int64(max(parts, 1))
 		out.Attributes["card"], out.Attributes["parts"] = resourceapi.DeviceAttribute{IntValue: &card}, resourceapi.DeviceAttribute{IntValue: &n}
-		memory /= n // nothing keeps it to that
+		memory /= n // of an instance: until it is there; of a part: nothing keeps it to that
+	}
+	if mig != "" {
+		out.Attributes["profile"] = resourceapi.DeviceAttribute{StringValue: &mig}
+		out.Attributes["parentUUID"] = resourceapi.DeviceAttribute{StringValue: &g.UUID}
+	}
+	if g.instance != nil {
+		memory = int64(g.instance.Memory)
 	}
 	if memory > 0 {
 		out.Capacity = map[resourceapi.QualifiedName]resourceapi.DeviceCapacity{"memory": {Value: *resource.NewQuantity(memory, resource.BinarySI)}}

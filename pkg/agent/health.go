@@ -137,6 +137,7 @@ func (m *monitor) reasons(s *slot) (out []string) {
 	}{
 		{s.gpu.Lost, "it is lost: it doesn't answer; restart the machine"},
 		{s.gpu.Unusable != "", s.gpu.Unusable},
+		{m.unlike(s) != "", m.notSplit(s)},
 		{v[gpu.DoubleBitVolatile] > 0, memoryFailed},
 		{v[gpu.RowRemapFailed] > 0, "it can't replace damaged memory any more; exchange it"},
 		{v[gpu.OtherUncorrectable] > 0, othersFailed},
@@ -168,7 +169,7 @@ func (m *monitor) ignore(index int32, wrong string) (string, error) {
 		return "ignored already: " + s.Ignored, nil
 	case s.reason == "":
 		return "", errors.New("nothing is wrong with it")
-	case s.gpu.Lost || m.silent != "":
+	case s.gpu.Lost || m.silent != "" || s.reason == m.notSplit(s):
 		return "", fmt.Errorf("it can't be used: %s", s.reason)
 	case wrong != "" && wrong != s.reason:
 		return "", fmt.Errorf("something else is wrong with it by now: %s", s.reason)

@@ -119,6 +119,9 @@ func (n nvidia) labels(gpus []device, driver, cuda string) map[string]string {
 		capable := slices.ContainsFunc(gpus, func(g device) bool { return g.Facts[gpu.MIGCapable] == "true" })
 		out[prefix+"mig.capable"] = strconv.FormatBool(capable)
 	}
+	if i := slices.IndexFunc(gpus, func(g device) bool { return len(g.instances()) > 0 }); i >= 0 {
+		n.labelInstances(out, gpus, gpus[i].instances()[0])
+	}
 	if v := strings.Split(driver, "."); len(v) == 2 || len(v) == 3 {
 		v = append(v, "") // without a revision it is empty
 		out[prefix+"cuda.driver-version.full"] = driver
@@ -139,6 +142,23 @@ func (n nvidia) labels(gpus []device, driver, cuda string) map[string]string {
 		}
 	}
 	return out
+}
+
+// labelInstances makes labels those of GPUs that are split, as the program's strategy "single" has them: all instances are taken to be like the first.
+func (n nvidia) labelInstances(out map[string]string, gpus []device, first gpu.Instance) {
+	const prefix = "nvidia.com/"
+	count := 0
+	for _, g := range gpus {
+		count += len(g.instances())
+	}
+	out[prefix+"mig.strategy"], out[prefix+"gpu.count"] = "single", strconv.Itoa(count)
+	if product := out[prefix+"gpu.product"]; product != "" {
+		out[prefix+"gpu.product"] = product + "-MIG-" + first.Profile
+	}
+	out[prefix+"gpu.memory"] = strconv.FormatUint(first.Memory>>20, 10)
+	for name, value := range first.Facts {
+		out[prefix+"gpu."+name] = value
+	}
 }
 
 // family is the name of an architecture by its compute capability, "" if it isn't known.

@@ -72,9 +72,14 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 		if g.Lost {
 			continue // what it measured is over
 		}
+		instances := g.instances()
+		m.collectInstances(out, &g, labels, users[g.card])
 		for _, name := range slices.Sorted(maps.Keys(g.Values)) {
 			if !measurement.MatchString(name) || name == gpu.XIDErrors {
 				continue
+			}
+			if len(instances) > 0 && (name == gpu.MemoryUsed || name == gpu.MemoryFree) {
+				continue // each instance has its own, and their sum would count it twice
 			}
 			kind := prometheus.GaugeValue
 			if counts(name) {
@@ -93,6 +98,31 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 		out <- prometheus.MustNewConstMetric(m.next, prometheus.GaugeValue, 1, kernel)
 	} else if kernel != "" {
 		out <- prometheus.MustNewConstMetric(m.next, prometheus.GaugeValue, 0, kernel)
+	}
+}
+
+// collectInstances sends what the instances of a GPU measure, which is their memory alone. Labels are those of dcgm-exporter for instances: those of the GPU,
+// and beside them profile and number.
+func (m *metrics) collectInstances(out chan<- prometheus.Metric, g *device, labels []string, users []*record) {
+	names := append(gpuLabels(), "GPU_I_PROFILE", "GPU_I_ID")
+	for place, i := range g.instances() {
+		values := append(slices.Clone(labels), i.Profile, strconv.Itoa(i.GI))
+		values[5], values[6] = "", ""
+		for _, r := range users {
+			for _, a := range r.Devices {
+				if r.MIG == i.Profile && r.card(a.Device) == g.card && r.place(a.Device) == place {
+					values[5] = r.Namespace
+					if len(r.PodNames) > 0 {
+						values[6] = r.PodNames[0]
+					}
+				}
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(i.Values)) {
+			if measurement.MatchString(name) {
+				out <- prometheus.MustNewConstMetric(prometheus.NewDesc(name, "As NVIDIA's dcgm-exporter has it.", names, nil), prometheus.GaugeValue, i.Values[name], values...)
+			}
+		}
 	}
 }
 

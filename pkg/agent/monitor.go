@@ -32,12 +32,14 @@ type monitor struct {
 	wanted int
 	// forPods are the numbers of those that ordinary pods get.
 	forPods []int32
-	// parts is how many jobs share a GPU: each is a device for that many.
+	// parts is how many jobs share a GPU, or have an instance of it: each is a device for that many.
 	parts int32
 	// claimed reports whether a claim has something of a GPU; nil before that is known.
 	claimed func(card int32) bool
-	log     *slog.Logger
-	now     func() time.Time
+	// mig is the profile of the instances into which each GPU is to be split, "" where they share its time.
+	mig string
+	log *slog.Logger
+	now func() time.Time
 
 	mu sync.Mutex
 	// slots are by PCI address: NVML numbers GPUs in that order, and a card that takes another's slot takes its number.
@@ -66,18 +68,24 @@ type slot struct {
 	// Failures is how many errors couldn't be corrected then: more of them are worse.
 	Failures float64 `json:"failures,omitempty"`
 	// Seen is the machine's start in which it was there last.
-	Seen      string `json:"seen,omitempty"`
+	Seen string `json:"seen,omitempty"`
+	// MIG is the profile of the instances into which an agent has split it, or has begun to. What someone else has split stays as it is.
+	MIG       string `json:"mig,omitempty"`
 	Simulated bool   `json:"simulated,omitempty"`
 
 	gpu gpu.GPU // as it was seen last
 	// last is the last error that the driver told, sick or not, since the agent started.
 	last int
 	// xids are all that it told, counted from the first.
-	xids   []gpu.Event
-	reason string // why it is sick
-	since  time.Time
 	// leaking is since when its memory is in use by no one, zero if it isn't.
 	leaking time.Time
+	xids    []gpu.Event
+	// waits says why it isn't split as it is to be, as far as that is known.
+	waits string
+	// notBefore is when that is tried again.
+	notBefore time.Time
+	reason    string // why it is sick
+	since     time.Time
 }
 
 // openMonitor reads what earlier agents knew.
@@ -140,6 +148,12 @@ func (m *monitor) see(r *gpu.Report) {
 			*s, m.news = slot{Index: s.Index, UUID: g.UUID}, true
 		}
 		g.Index, s.Seen, s.Simulated = s.Index, m.boot, g.Simulated
+		if !g.Lost && g.MIG.Named() != s.gpu.MIG.Named() {
+			m.news = true
+		}
+		if m.mig == "" && g.MIG != nil && !g.MIG.Enabled && !g.MIG.Pending {
+			s.MIG = "" // it is back in one piece
+		}
 		if g.Lost && g.UUID == "" {
 			was := s.gpu
 			was.Lost = true

@@ -16,6 +16,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/openpai/paictl/pkg/agent/gpu"
 	"github.com/openpai/paictl/pkg/agent/replace"
 	"github.com/openpai/paictl/pkg/scheduler/claim"
 )
@@ -34,6 +35,18 @@ type record struct {
 	Devices []assigned `json:"devices"`
 	// Parts is how many devices each GPU was when it was handed out: the numbers of devices have changed where it is another by now.
 	Parts int32 `json:"parts,omitempty"`
+	// MIG is the profile of the instances that they were, "" where they weren't any.
+	MIG string `json:"mig,omitempty"`
+}
+
+// numbered reports whether the numbers of its devices mean what they mean where each GPU is so many devices, of this profile.
+func (r *record) numbered(parts int32, mig string) bool {
+	return max(r.Parts, 1) == max(parts, 1) && r.MIG == mig
+}
+
+// place is which of its GPU's devices one is, counted from 0.
+func (r *record) place(device string) int {
+	return int(cardOf(device, 1)) % int(max(r.Parts, 1))
 }
 
 // card is the number of the GPU of which a device of the record is, or is a part of; -1 for a name that is none.
@@ -123,12 +136,12 @@ func openRecords(folder string) (*records, error) {
 	return out, nil
 }
 
-// holder returns the claim that has a device; nil if none has. Each GPU is so many devices by now: of claims from when it was another number the whole
-// GPU counts.
-func (r *records) holder(device string, parts int32) *record {
+// holder returns the claim that has a device; nil if none has. Each GPU is so many devices by now, of this profile: of claims from when it was split
+// otherwise the whole GPU counts.
+func (r *records) holder(device string, parts int32, mig string) *record {
 	for _, other := range r.of {
-		if max(other.Parts, 1) == max(parts, 1) && other.has(device) ||
-			max(other.Parts, 1) != max(parts, 1) && slices.Contains(other.cards(), cardOf(device, parts)) {
+		same := other.numbered(parts, mig)
+		if same && other.has(device) || !same && slices.Contains(other.cards(), cardOf(device, parts)) {
 			return other
 		}
 	}
@@ -141,7 +154,7 @@ func (r *records) add(rec *record) error {
 	defer r.mu.Unlock()
 	for _, a := range rec.Devices {
 		if r.held[rec.card(a.Device)] {
-			return fmt.Errorf("%s is being reset; it is tried again", a.Device)
+			return fmt.Errorf("%s is being reset, or split; it is tried again", a.Device)
 		}
 	}
 	data, err := json.Marshal(rec)
@@ -165,11 +178,45 @@ func (r *records) hold(card int32) error {
 			return fmt.Errorf("the claim %s/%s has it: a pod that uses it would lose its work; stop that first", holder.Namespace, holder.Name)
 		}
 	}
+	if r.held[card] {
+		return errors.New("something else is being done to it; try again")
+	}
 	if r.held == nil {
 		r.held = map[int32]bool{}
 	}
 	r.held[card] = true
 	return nil
+}
+
+// holdToSplit keeps a GPU from claims, until release, while it is split into so many instances of a profile. Claims that have such instances of it may
+// stay, and used says whether there are any: after a start of the machine theirs aren't there yet. Any other is an error.
+func (r *records) holdToSplit(card, parts int32, mig string) (used bool, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, holder := range r.of {
+		if !slices.Contains(holder.cards(), card) {
+			continue
+		}
+		if mig == "" || !holder.numbered(parts, mig) {
+			return false, &heldError{holder}
+		}
+		used = true
+	}
+	if r.held[card] {
+		return false, &gpu.BusyError{Why: "something else is being done to it"}
+	}
+	if r.held == nil {
+		r.held = map[int32]bool{}
+	}
+	r.held[card] = true
+	return used, nil
+}
+
+// heldError is of a GPU that a claim has.
+type heldError struct{ by *record }
+
+func (e *heldError) Error() string {
+	return fmt.Sprintf("the claim %s/%s has it", e.by.Namespace, e.by.Name)
 }
 
 func (r *records) release(card int32) {

@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -115,7 +116,7 @@ func run(ctx context.Context, o *options, client kubernetes.Interface, l net.Lis
 		return err
 	}
 	hook := filepath.Join(folder, "nvidia-cdi-hook")
-	v, err := o.vendor(machine, filepath.Join(folder, gpu.FaultsFile), hook)
+	v, err := o.vendor(machine, filepath.Join(folder, gpu.FaultsFile), filepath.Join(folder, gpu.SplitsFile), hook)
 	if err != nil {
 		return err
 	}
@@ -133,6 +134,15 @@ func run(ctx context.Context, o *options, client kubernetes.Interface, l net.Lis
 	if err != nil {
 		return err
 	}
+	var accepted atomic.Pointer[kubeletplugin.Helper]
+	srv := &http.Server{Handler: answers(&accepted, d), ReadHeaderTimeout: 5 * time.Second}
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(l) }()
+	defer func() { _ = srv.Close() }() // the program ends with it
+	// Before anyone is told of them. What takes longer, or waits for a pod, goes on below.
+	first, cancelFirst := context.WithTimeout(ctx, firstSplits)
+	d.split(first)
+	cancelFirst()
 	helper, err := kubeletplugin.Start(ctx, d,
 		kubeletplugin.DriverName(claim.Driver), kubeletplugin.NodeName(o.node), kubeletplugin.KubeClient(client),
 		kubeletplugin.PluginDataDirectoryPath(folder), kubeletplugin.RegistrarDirectoryPath(filepath.Join(o.kubelet, "plugins_registry")))
@@ -140,23 +150,21 @@ func run(ctx context.Context, o *options, client kubernetes.Interface, l net.Lis
 		return fmt.Errorf("offer the GPUs to the kubelet: %w", err)
 	}
 	defer helper.Stop()
+	accepted.Store(helper)
 	if err := helper.PublishResources(ctx, d.resources()); err != nil {
 		return fmt.Errorf("publish the GPUs: %w", err)
 	}
 	go d.tellContainers(ctx)
 	go d.followDriver(ctx)
+	go d.keepSplit(ctx)
 	go d.obey(ctx, client)
 	go d.tell(ctx, client, func(ctx context.Context) error { return helper.PublishResources(ctx, d.resources()) })
 	known, _ := gpus.cards()
 	log.InfoContext(ctx, "serving", "node", o.node, "gpus", len(known), "claims", len(d.records.all()))
-	srv := &http.Server{Handler: answers(helper, d), ReadHeaderTimeout: 5 * time.Second}
-	served := make(chan error, 1)
-	go func() { served <- srv.Serve(l) }()
 	select {
 	case err = <-served:
 	case <-ctx.Done():
 		err = context.Cause(ctx)
-		_ = srv.Close() // the program ends with it
 	}
 	if errors.Is(err, context.Canceled) {
 		return nil
@@ -182,7 +190,7 @@ func look(ctx context.Context, machine gpu.Machine, v vendor, folder string, log
 	if err != nil {
 		return nil, err
 	}
-	m.forPods, m.parts = machine.ForPods, int32(machine.Parts)
+	m.forPods, m.parts, m.mig = machine.ForPods, int32(machine.Parts), machine.MIG
 	if machine.Count == 0 {
 		m.see(&gpu.Report{})
 		return m, nil
@@ -207,7 +215,7 @@ func look(ctx context.Context, machine gpu.Machine, v vendor, folder string, log
 }
 
 // answers says that the agent runs, whether the kubelet has accepted it, and how the GPUs do.
-func answers(h *kubeletplugin.Helper, d *Driver) http.Handler {
+func answers(accepted *atomic.Pointer[kubeletplugin.Helper], d *Driver) http.Handler {
 	mux := http.NewServeMux()
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(newMetrics(d), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -215,6 +223,11 @@ func answers(h *kubeletplugin.Helper, d *Driver) http.Handler {
 	ok := func(w http.ResponseWriter) { _, _ = io.WriteString(w, "ok\n") } // an error reaches no one
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { ok(w) })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		h := accepted.Load()
+		if h == nil {
+			http.Error(w, "the kubelet hasn't asked for the driver yet", http.StatusServiceUnavailable)
+			return
+		}
 		switch s := h.RegistrationStatus(); {
 		case s == nil:
 			http.Error(w, "the kubelet hasn't asked for the driver yet", http.StatusServiceUnavailable)

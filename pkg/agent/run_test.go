@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -218,4 +219,57 @@ func TestTheCommandLine(t *testing.T) {
 		assert.ErrorContains(t, Run(t.Context(), args, io.Discard), want)
 	}
 	assert.NoError(t, Run(t.Context(), []string{"--help"}, io.Discard))
+}
+
+// A restart of the machine leaves no instances. No one is told of devices that can't be handed out.
+func TestInstancesAreMadeBeforeAnyoneIsToldOfThem(t *testing.T) {
+	t.Parallel()
+	client := kubetest.Start(t).Client
+	kubelet, err := os.MkdirTemp("", "pai-agent-") //nolint:usetesting // the path of a socket can't be long
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, os.RemoveAll(kubelet)) })
+	for _, dir := range []string{"plugins_registry", "pids"} {
+		require.NoError(t, os.Mkdir(filepath.Join(kubelet, dir), 0o700))
+	}
+	o := &options{node: "agent-2", kubelet: kubelet, cdi: filepath.Join(kubelet, "cdi"), notices: filepath.Join(kubelet, "notices"), cgroups: kubelet,
+		machines: filepath.Join(kubelet, "machines.json"), probe: filepath.Join(kubelet, "probe"), hook: filepath.Join(kubelet, "hook")}
+	require.NoError(t, os.WriteFile(o.hook, nil, 0o755))
+	require.NoError(t, os.WriteFile(o.machines, []byte(`{"agent-2":{"model":"A100","count":2,"simulated":true,"mig":"3g.40gb","parts":2}}`), 0o600))
+	_, err = client.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: o.node}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	v := &splitVendor{is: map[int32]gpu.Split{}}
+	write := func(name string) {
+		report, err := json.Marshal(v.report())
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(kubelet, name), append(report, '\n'), 0o600))
+	}
+	write("whole")
+	v.is[0], v.is[1] = gpu.Split{Profile: "3g.40gb", Instances: 2}, gpu.Split{Profile: "3g.40gb", Instances: 2}
+	write("split")
+	splits := filepath.Join(kubelet, "plugins", claim.Driver, gpu.SplitsFile)
+	require.NoError(t, os.WriteFile(o.probe, []byte(`#!/bin/sh
+cd `+kubelet+`
+while sleep 0.1; do
+	if grep -q '"1"' `+splits+` 2>/dev/null; then cat split; else cat whole; fi
+done
+`), 0o755))
+	watch, err := client.ResourceV1().ResourceSlices().Watch(t.Context(), metav1.ListOptions{FieldSelector: "spec.nodeName=" + o.node})
+	require.NoError(t, err)
+	defer watch.Stop()
+	begin(t, client, o)
+	select {
+	case e := <-watch.ResultChan():
+		first, ok := e.Object.(*resourceapi.ResourceSlice)
+		require.True(t, ok, "%T", e.Object)
+		require.Len(t, first.Spec.Devices, 4)
+		for i, d := range first.Spec.Devices {
+			assert.Equal(t, fmt.Sprintf("MIG-SIM-n1-%d-%d", i/2, i%2), *d.Attributes["uuid"].StringValue)
+			assert.Empty(t, d.Taints)
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatal("nothing was published")
+	}
+	text, err := os.ReadFile(splits)
+	require.NoError(t, err)
+	assert.JSONEq(t, `{"0":{"profile":"3g.40gb","instances":2},"1":{"profile":"3g.40gb","instances":2}}`, string(text))
 }

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -53,7 +54,10 @@ func (d *Driver) notify(r *record) error {
 		if !ok {
 			continue
 		}
-		one := notice.GPU{Index: g.Index, UUID: g.UUID, Reason: g.reason, Since: g.since, Uncorrected: g.memoryFailed()}
+		if err := r.pick(&g, a.Device); err != nil {
+			g.reason = cmp.Or(g.reason, err.Error())
+		}
+		one := notice.GPU{Index: g.Index, UUID: g.uuid(), Reason: g.reason, Since: g.since, Uncorrected: g.memoryFailed()}
 		for _, e := range g.xids {
 			if !e.At.Before(r.Since) {
 				one.XIDs = append(one.XIDs, e.XID)
@@ -131,9 +135,13 @@ const (
 // tellNode writes on the Node how its GPUs do: for the scheduler, and for people.
 func (d *Driver) tellNode(ctx context.Context, client kubernetes.Interface) error {
 	gpus, _ := d.gpus.devices()
-	told := api.NodeDevices{Devices: []api.Device{}, Parts: int(d.gpus.parts)}
+	told := api.NodeDevices{Devices: []api.Device{}, Parts: int(d.gpus.parts), MIG: d.gpus.mig}
 	for _, g := range gpus {
-		told.Devices = append(told.Devices, api.Device{Index: g.Index, Healthy: g.reason == "", Model: g.Model, Reason: g.reason, Ignored: g.ignored, ForPods: g.forPods})
+		one := api.Device{Index: g.Index, Healthy: g.reason == "", Model: g.Model, Reason: g.reason, Ignored: g.ignored, ForPods: g.forPods}
+		if g.instance != nil {
+			one.Instance = g.instance.UUID
+		}
+		told.Devices = append(told.Devices, one)
 	}
 	cards, _ := d.gpus.cards()
 	var sick []string
@@ -262,7 +270,7 @@ func (d *Driver) tell(ctx context.Context, client kubernetes.Interface, publish 
 func summary(gpus []device) string {
 	var b strings.Builder
 	for _, g := range gpus {
-		fmt.Fprintf(&b, "%d %q %q %q %q %q\n", g.Index, g.Bus, g.UUID, g.Model, g.reason, g.ignored)
+		fmt.Fprintf(&b, "%d %q %q %q %q %q\n", g.Index, g.Bus, g.UUID+" "+g.uuid(), g.Model, g.reason, g.ignored)
 	}
 	return b.String()
 }

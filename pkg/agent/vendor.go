@@ -2,10 +2,13 @@ package agent
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
+	"strconv"
 
 	specs "tags.cncf.io/container-device-interface/specs-go"
 
@@ -24,12 +27,16 @@ type vendor interface {
 	equip(ctx context.Context, spec *specs.Spec, gpus []*device, all []device, driver string) error
 	// reset resets a GPU that no pod has, and says so.
 	reset(ctx context.Context, g *device) (string, error)
+	// split splits a GPU into instances, or brings it back into one piece. With keep it destroys none of the profile. It fails with a gpu.BusyError
+	// while someone uses the GPU.
+	split(ctx context.Context, g *device, want gpu.Split, keep bool) error
 	// labels are those that the vendor's own program writes on the Node of a machine with these GPUs.
 	labels(gpus []device, driver, cuda string) map[string]string
 }
 
-// vendor returns that of a machine. faults is the file with what is wrong with simulated GPUs, hook where nvidia-cdi-hook lies on the machine.
-func (o *options) vendor(m gpu.Machine, faults, hook string) (vendor, error) {
+// vendor returns that of a machine. faults is the file with what is wrong with simulated GPUs, splits the one with how they are split, and hook where
+// nvidia-cdi-hook lies on the machine.
+func (o *options) vendor(m gpu.Machine, faults, splits, hook string) (vendor, error) {
 	probe := func(program string, args ...string) *gpu.Probe {
 		return &gpu.Probe{Path: program, Args: args, Silence: silence, Pause: again}
 	}
@@ -41,10 +48,10 @@ func (o *options) vendor(m gpu.Machine, faults, hook string) (vendor, error) {
 		}
 		v = amd{probe(self, amdgpu.Command, "--root", o.root)}
 	} else {
-		v = nvidia{probe(o.probe, "--root", o.root), &toolkit.Toolkit{Program: o.toolkit, Root: o.root, Hook: hook}, o.root}
+		v = nvidia{probe(o.probe, "--root", o.root), &toolkit.Toolkit{Program: o.toolkit, Root: o.root, Hook: hook, Proc: "/proc"}, o.root}
 	}
 	if m.Simulated {
-		v = simulated{v, probe(o.probe, "--simulated", o.machines, "--node", o.node, "--faults", faults)}
+		v = simulated{v, probe(o.probe, "--simulated", o.machines, "--node", o.node, "--faults", faults, "--splits", splits), splits}
 	}
 	return v, nil
 }
@@ -62,26 +69,75 @@ func (n nvidia) watch(ctx context.Context, see func(*gpu.Report), failed func(er
 
 func (n nvidia) equip(ctx context.Context, spec *specs.Spec, gpus []*device, all []device, driver string) error {
 	var there []string
+	var instances []toolkit.Instance
+	state := driver // what it was asked of then holds
 	for _, g := range all {
-		if !g.Lost && !g.missing {
+		switch {
+		case g.Lost || g.missing:
+		case g.unlike != "" && !slices.ContainsFunc(gpus, func(one *device) bool { return one.card == g.card }):
+			// Whatever it is split into, by whomever: what is said of the others doesn't depend on it.
+		case g.MIG != nil && g.MIG.Enabled:
+			state += " " + g.MIG.Named()
+			for _, i := range g.MIG.Instances {
+				there = append(there, i.UUID)
+				instances = append(instances, toolkit.Instance{UUID: i.UUID, File: deviceFile(&g), GI: i.GI, CI: i.CI})
+			}
+		default:
 			there = append(there, g.UUID)
 		}
 	}
-	edits, err := n.toolkit.Edits(ctx, driver, there)
+	edits, err := n.toolkit.Edits(ctx, state, there, instances...)
 	if err != nil {
 		return err
 	}
 	for i, g := range gpus {
-		one, ok := edits.Devices[g.UUID]
-		if why := edits.Refused[g.UUID]; why != nil {
+		one, ok := edits.Devices[g.uuid()]
+		if why := edits.Refused[g.uuid()]; why != nil {
 			return fmt.Errorf("%s: %w", claim.DeviceName(g.Index), why)
 		}
 		if !ok {
-			return fmt.Errorf("NVIDIA's container toolkit knows no %s (%s): a GPU that is split (MIG) can't be handed out", claim.DeviceName(g.Index), g.UUID)
+			return fmt.Errorf("NVIDIA's container toolkit knows no %s (%s)", claim.DeviceName(g.Index), g.uuid())
 		}
 		spec.Devices[i].ContainerEdits = one
 	}
 	spec.ContainerEdits = edits.Common
+	return nil
+}
+
+func (n nvidia) split(ctx context.Context, g *device, want gpu.Split, keep bool) error {
+	// The program that looks at GPUs has them open.
+	resume, err := n.probe.Hold(ctx)
+	if err != nil {
+		return err
+	}
+	defer resume()
+	n.toolkit.ConfigDevices()
+	args := []string{"--split", g.Bus, "--profile", want.Profile, "--instances", strconv.Itoa(want.Instances)}
+	if keep {
+		args = append(args, "--keep")
+	}
+	run := func() (out gpu.Outcome, err error) {
+		said, err := n.probe.Once(ctx, args...)
+		if err == nil {
+			err = json.Unmarshal(said, &out)
+		}
+		return out, err
+	}
+	out, err := run()
+	if err == nil && out.Reset {
+		if err := n.toolkit.Reset(ctx, g.Bus); err != nil {
+			return fmt.Errorf("its MIG mode is set, and takes effect with a reset, which fails (%w), or with the machine's next start", err)
+		}
+		out, err = run()
+	}
+	switch {
+	case err != nil:
+		return err
+	case out.Busy != "":
+		return &gpu.BusyError{Why: out.Busy}
+	case out.Reset:
+		return errors.New("its MIG mode is set, and a reset hasn't made it take effect: restart the machine")
+	}
 	return nil
 }
 
@@ -125,6 +181,10 @@ func (a amd) reset(context.Context, *device) (string, error) {
 	return "", errors.New("paictl resets no GPU of AMD: restart the machine")
 }
 
+func (a amd) split(context.Context, *device, gpu.Split, bool) error {
+	return errors.New("paictl splits no GPU of AMD")
+}
+
 // openToAll is a device file that any user in a container may open. On the machine it belongs to the group render, whose number no container knows; who
 // else may open it is decided by who has it.
 func openToAll(path, host string) *specs.DeviceNode {
@@ -136,6 +196,8 @@ func openToAll(path, host string) *specs.DeviceNode {
 type simulated struct {
 	vendor
 	probe *gpu.Probe
+	// splits is the file that says how they are split.
+	splits string
 }
 
 func (s simulated) watch(ctx context.Context, see func(*gpu.Report), failed func(error)) {
@@ -148,4 +210,8 @@ func (s simulated) equip(context.Context, *specs.Spec, []*device, []device, stri
 
 func (s simulated) reset(context.Context, *device) (string, error) {
 	return "the simulated GPU has forgotten what was wrong with it", nil
+}
+
+func (s simulated) split(_ context.Context, g *device, want gpu.Split, _ bool) error {
+	return gpu.WriteSplit(s.splits, g.GPU.Index, want)
 }

@@ -117,11 +117,11 @@ func TestTheSKUSaysWhoseGPUsAreTold(t *testing.T) {
 	}{
 		"NVIDIA's":         {gpu.Machine{Model: "A100", Count: 8}, func(v vendor) *gpu.Probe { return v.(nvidia).probe }, "/pai-nvml", "--root /host"},
 		"AMD's":            {gpu.Machine{Vendor: gpu.AMD, Model: "AMD-Instinct-MI300X", Count: 8}, func(v vendor) *gpu.Probe { return v.(amd).probe }, self, "amdgpu --root /host"},
-		"simulated":        {gpu.Machine{Model: "A100", Count: 8, Simulated: true}, func(v vendor) *gpu.Probe { return v.(simulated).probe }, "/pai-nvml", "--simulated /machines --node n1 --faults /faults"},
-		"simulated AMD's":  {gpu.Machine{Vendor: gpu.AMD, Model: "x", Count: 8, Simulated: true}, func(v vendor) *gpu.Probe { return v.(simulated).probe }, "/pai-nvml", "--simulated /machines --node n1 --faults /faults"},
+		"simulated":        {gpu.Machine{Model: "A100", Count: 8, Simulated: true}, func(v vendor) *gpu.Probe { return v.(simulated).probe }, "/pai-nvml", "--simulated /machines --node n1 --faults /faults --splits /splits"},
+		"simulated AMD's":  {gpu.Machine{Vendor: gpu.AMD, Model: "x", Count: 8, Simulated: true}, func(v vendor) *gpu.Probe { return v.(simulated).probe }, "/pai-nvml", "--simulated /machines --node n1 --faults /faults --splits /splits"},
 		"of whom isn't in": {gpu.Machine{}, func(v vendor) *gpu.Probe { return v.(nvidia).probe }, "/pai-nvml", "--root /host"},
 	} {
-		v, err := o.vendor(c.machine, "/faults", "/hook")
+		v, err := o.vendor(c.machine, "/faults", "/splits", "/hook")
 		require.NoError(t, err)
 		p := c.probe(v)
 		assert.Equal(t, []string{c.program, c.args}, []string{p.Path, strings.Join(p.Args, " ")}, name)

@@ -34,6 +34,8 @@ func layoutDocs() map[string]string {
 		"machine-sku.*.gpu.count": "GPUs per machine.",
 		"machine-sku.*.gpu.parts": "Into how many parts each GPU is split for jobs, which then share its time: 4. Nothing keeps a job from the memory of the others, nor from their time. " +
 			"A job's gpu counts parts. Where it isn't given, a job has its GPUs alone.",
+		"machine-sku.*.gpu.mig": "Profile of the instances (MIG) into which the hardware splits each GPU for jobs, such as 1g.10gb: as many as there is room for. Each has processors and memory of " +
+			"its own. A job's gpu counts instances.",
 		"machine-sku.*.gpu.driver": "Driver version, where all machines of the SKU have the same.",
 		"machine-sku.*.gpu.simulated": "The GPUs exist only in the simulation of the node agent " +
 			"(quick-start's gpu: simulate).",

@@ -156,6 +156,7 @@ func schemaRules(name string) map[string]func(*jsonschema.Schema) {
 		rules["machine-sku.*.gpu.parts"] = func(s *jsonschema.Schema) {
 			s.Minimum, s.Maximum = json.Number("1"), json.Number(strconv.Itoa(mostParts))
 		}
+		rules["machine-sku.*.gpu.mig"] = func(s *jsonschema.Schema) { s.Pattern = `^[1-9]g\.[1-9][0-9]*gb$` }
 		rules["machine-list[].gpus-for-pods"] = func(s *jsonschema.Schema) { s.UniqueItems = true }
 		rules["machine-list[].gpus-for-pods[]"] = func(s *jsonschema.Schema) { s.Minimum = json.Number("0") }
 	case KubernetesFile:

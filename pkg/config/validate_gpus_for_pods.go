@@ -26,6 +26,9 @@ func (k *checker) checkGPUsForPods(p fieldPath, m layout.Machine) {
 	case !gpu.Simulated && !gpu.NVIDIA():
 		r.fail(p, "layout/gpus-for-pods", fmt.Sprintf("%s is no GPU of NVIDIA, and no other is given to ordinary pods", gpu.Type), "remove the line")
 		return
+	case gpu.MIG != "":
+		r.fail(p, "layout/gpus-for-pods", "the GPUs of the SKU "+m.SKU+" are split into instances (gpu.mig), and those can't be given to ordinary pods", "remove the line, or give the machine a SKU of its own without mig")
+		return
 	case gpu.Parts > 1:
 		r.fail(p, "layout/gpus-for-pods", "jobs share the GPUs of the SKU "+m.SKU+" (gpu.parts), and those can't be given to ordinary pods", "remove the line, or give the machine a SKU of its own without parts")
 		return

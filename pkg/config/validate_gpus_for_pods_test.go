@@ -61,3 +61,34 @@ func TestMachinesWithoutNVIDIAsGPUsGiveNoneToPods(t *testing.T) {
 		assert.Contains(t, findings[0].Message, want)
 	}
 }
+
+func TestInstancesAreOfProfilesThatTheCardHas(t *testing.T) {
+	const a100 = "NVIDIA-A100-SXM4-80GB"
+	for name, c := range map[string]struct{ gpu, rest, want, remedy string }{
+		"that it has":            {a100 + ", count: 8, mig: 1g.10gb", "", "", ""},
+		"with one part":          {a100 + ", count: 8, mig: 1g.10gb, parts: 1", "", "", ""},
+		"that it hasn't":         {a100 + ", count: 8, mig: 1g.5gb", "", `has no profile "1g.5gb"`, "it has 1g.10gb, 1g.20gb, 2g.20gb, 3g.40gb, 4g.40gb, 7g.80gb"},
+		"in capitals":            {a100 + ", count: 8, mig: 1G.10GB", "", `has no profile "1G.10GB"`, "it has 1g.10gb"},
+		"by a model that is two": {"A100, count: 8, mig: 1g.10gb", "", "have different memory", "NVIDIA-A100-SXM4-80GB"},
+		"that can't be split":    {"Tesla-T4, count: 8, mig: 1g.10gb", "", "knows no way to split a Tesla-T4", "remove the line"},
+		"of AMD":                 {"AMD-Instinct-MI300X, count: 8, mig: 1g.10gb", "", "is no GPU of NVIDIA", "remove the line"},
+		"beside parts":           {a100 + ", count: 8, mig: 1g.10gb, parts: 4", "", "by the hardware (mig) or by time (parts), not by both", "remove one"},
+		"for ordinary pods":      {a100 + ", count: 8, mig: 1g.10gb", ", gpus-for-pods: [7]", "are split into instances (gpu.mig)", "without mig"},
+		"simulated":              {a100 + ", count: 8, simulated: true, mig: 3g.40gb", "", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			files := goodFiles()
+			files[LayoutFile] = strings.Replace(files[LayoutFile], "NVIDIA-A100-SXM4-80GB, count: 8", c.gpu, 1)
+			files[LayoutFile] = strings.Replace(files[LayoutFile], "roles: [worker]", "roles: [worker]"+c.rest, 1)
+			findings, err := ValidateDir(folder(t, files))
+			require.NoError(t, err)
+			if c.want == "" {
+				assert.Empty(t, findings)
+				return
+			}
+			require.Len(t, findings, 1)
+			assert.Contains(t, findings[0].Message, c.want)
+			assert.Contains(t, findings[0].Remedy, c.remedy)
+		})
+	}
+}

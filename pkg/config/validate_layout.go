@@ -66,6 +66,7 @@ func (k *checker) checkSKU(p fieldPath, s layout.SKU) {
 		case g.Parts > 1 && !g.Simulated && !g.NVIDIA():
 			r.fail(p.With("gpu", "parts"), "sku/gpu-parts", fmt.Sprintf("%s is no GPU of NVIDIA, and jobs share no other", g.Type), "remove the line")
 		}
+		k.checkMIG(p.With("gpu", "mig"), g)
 		if g.Type == "" {
 			r.fail(p.With("gpu", "type"), "sku/gpu-type", "the GPU's model is missing", "write the model in one word, such as NVIDIA-A100-SXM4-80GB")
 		} else if len(validation.IsValidLabelValue(g.Type)) > 0 {
@@ -77,6 +78,27 @@ func (k *checker) checkSKU(p fieldPath, s layout.SKU) {
 		if d.Name == "" {
 			r.fail(p.With("disks", i), "sku/disk-name", "the disk has no name", "write the kernel's name, such as nvme0n1")
 		}
+	}
+}
+
+// checkMIG looks whether the GPUs can be split into the instances that are asked for.
+func (k *checker) checkMIG(p fieldPath, g *layout.GPU) {
+	if g.MIG == "" {
+		return
+	}
+	r, known := k.layout, layout.MIGProfiles(g.Type)
+	_, err := layout.MIGInstances(g.Type, g.MIG)
+	switch {
+	case g.Parts > 1:
+		r.fail(p, "sku/gpu-mig", "a GPU is split by the hardware (mig) or by time (parts), not by both", "remove one of the two lines")
+	case !g.NVIDIA():
+		r.fail(p, "sku/gpu-mig", fmt.Sprintf("%s is no GPU of NVIDIA, and no other is split into instances", g.Type), "remove the line")
+	case len(known) == 0:
+		r.fail(p, "sku/gpu-mig", err.Error(), "remove the line; where the card can be split, write its model as nvidia-smi -L does, with - for spaces")
+	case !slices.Contains(known, g.MIG):
+		r.fail(p, "sku/gpu-mig", err.Error(), "it has "+strings.Join(known, ", "))
+	case err != nil:
+		r.fail(p, "sku/gpu-mig", err.Error(), "such as NVIDIA-A100-SXM4-80GB, in gpu.type")
 	}
 }
 

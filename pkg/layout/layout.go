@@ -73,10 +73,21 @@ type GPU struct {
 	Simulated bool `yaml:"simulated,omitempty" json:"simulated,omitempty"`
 	// Parts is into how many each GPU is split for jobs, which then share its time; 0 or 1 where a job has it alone.
 	Parts int `yaml:"parts,omitempty" json:"parts,omitempty"`
+	// MIG is the profile of the instances into which the hardware splits each GPU for jobs, such as 1g.10gb; "" where it doesn't.
+	MIG string `yaml:"mig,omitempty" json:"mig,omitempty"`
 }
 
-// Shares is how many jobs can have one of the GPUs at a time.
-func (g *GPU) Shares() int { return max(g.Parts, 1) }
+// Shares is how many jobs can have one of the GPUs at a time. A profile that its card doesn't have is an error of the configuration, and counts as none.
+func (g *GPU) Shares() int {
+	if g.MIG != "" {
+		n, err := MIGInstances(g.Type, g.MIG)
+		if err != nil {
+			return 1
+		}
+		return n
+	}
+	return max(g.Parts, 1)
+}
 
 // Leaves is how many jobs of the smallest size can have GPUs of a machine at a time: what its scheduler calls GPUs.
 func (g *GPU) Leaves() int { return g.Count * g.Shares() }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -46,6 +47,11 @@ exec /usr/local/lib/kmod/modprobe "$@"
 END
 chmod 755 /usr/sbin/modprobe`)
 
+	a.ofSKU(t, worker, "real", map[string]any{"type": "NVIDIA-A100-SXM4-80GB", "count": 2})
+}
+
+// ofSKU gives a machine a SKU of its own, with these GPUs, until the test ends.
+func (a *agents) ofSKU(t *testing.T, worker, name string, gpu map[string]any) {
 	path := filepath.Join(a.cluster, "layout.yaml")
 	before := read(t, path)
 	t.Cleanup(func() { assert.NoError(t, os.WriteFile(path, []byte(before), 0o600)) })
@@ -57,10 +63,67 @@ chmod 755 /usr/sbin/modprobe`)
 			continue
 		}
 		sku := node(t, encode(t, skus[machine["machine-type"].(string)]))
-		sku["gpu"] = map[string]any{"type": "NVIDIA-A100-SXM4-80GB", "count": 2}
-		skus["real"], machine["machine-type"] = sku, "real"
+		sku["gpu"] = gpu
+		skus[name], machine["machine-type"] = sku, name
 	}
 	require.NoError(t, os.WriteFile(path, []byte(encode(t, layout)), 0o600))
+}
+
+// splitGPUs has the eight GPUs of a machine, which it pretends to have, split into two instances each.
+func (a *agents) splitGPUs(t *testing.T, worker string) {
+	a.ofSKU(t, worker, "split", map[string]any{"type": "NVIDIA-A100-SXM4-80GB", "count": 8, "simulated": true, "mig": "3g.40gb"})
+}
+
+// instance is a pod with one instance of the first GPU, which prints the device files that it has. %s are its name, class and node.
+const instance = `
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: %[1]s, labels: {test: agent}}
+spec:
+  devices:
+    requests:
+      - name: gpus
+        exactly: {deviceClassName: %[2]s, count: 1, selectors: [{cel: {expression: "device.attributes['gpu.paictl.openpai.org'].card == 0"}}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: %[1]s, labels: {test: agent}}
+spec:
+  nodeSelector: {kubernetes.io/hostname: %[3]s}
+  terminationGracePeriodSeconds: 1
+  containers:
+    - name: main
+      image: docker.io/openpai/examples-python:3
+      imagePullPolicy: Never
+      command: [python3, -c, "import glob, json, time; print(json.dumps(sorted(glob.glob('/dev/nvidia[0-9]*') + glob.glob('/dev/nvidia-caps/*'))), flush=True); time.sleep(86400)"]
+      resources: {claims: [{name: gpus}]}
+  resourceClaims: [{name: gpus, resourceClaimName: %[1]s}]
+`
+
+// containersHaveInstances gives two pods an instance each of the same GPU.
+func (a *agents) containersHaveInstances(t *testing.T, worker string) {
+	eventually(t, 2*time.Minute, worker+" has two instances of each", func() bool { return len(a.published(worker)) == 16 })
+	began := time.Now()
+	list := ok(t, a.args("node", "gpu", "list", worker)...).stdout
+	t.Logf("paictl node gpu list %s\n%s", worker, list)
+	assert.Regexp(t, `0 +NVIDIA-A100-SXM4-80GB +2 x 3g\.40gb +ok`, list)
+	var uses []string
+	for _, name := range []string{"half", "other-half"} {
+		a.apply(fmt.Sprintf(instance, name, claim.Class, worker))
+		saw := a.sees(name)
+		require.Len(t, saw, 3, "%v", saw)
+		assert.Contains(t, saw, "/dev/nvidia0", "the GPU of both")
+		uses = append(uses, saw...)
+	}
+	slices.Sort(uses)
+	assert.Len(t, slices.Compact(uses), 5, "and the capabilities of each are its own")
+	metrics := a.kubectl("get --raw /api/v1/namespaces/pai-system/pods/" + a.agentOf(worker) + ":9104/proxy/metrics")
+	assert.Regexp(t, `DCGM_FI_DEV_FB_USED\{GPU_I_ID="\d+",GPU_I_PROFILE="3g.40gb"[^}]*pod="half"\}`, metrics)
+	labels := a.kubectl("get node " + worker + ` -o jsonpath='{.metadata.labels.nvidia\.com/gpu\.product} {.metadata.labels.nvidia\.com/mig\.strategy} {.metadata.labels.nvidia\.com/gpu\.count}'`)
+	assert.Equal(t, "NVIDIA-A100-SXM4-80GB-MIG-3g.40gb single 16", labels)
+	a.kubectl("delete pod half other-half --grace-period=1 --timeout=120s")
+	a.kubectl("delete resourceclaim half other-half")
+	t.Logf("instances took %.0f s", time.Since(began).Seconds())
 }
 
 func encode(t testing.TB, v any) string {
@@ -114,8 +177,10 @@ spec:
 func (a *agents) containersUseADriver(t *testing.T) {
 	worker := a.names[2]
 	a.realGPUs(t, worker)
+	a.splitGPUs(t, a.names[3])
 	a.push()
 	a.start(0, "-n", "agent")
+	a.containersHaveInstances(t, a.names[3])
 	eventually(t, 2*time.Minute, worker+" has the GPUs of which the driver's library tells", func() bool {
 		return len(a.published(worker)) == 2
 	})

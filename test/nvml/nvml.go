@@ -15,7 +15,12 @@ import (
 )
 
 //go:embed testdata/libnvidia-ml.c
-var source []byte
+var source string
+
+// instances is the part of it that knows of instances (MIG).
+//
+//go:embed testdata/mig.h
+var instances string
 
 // Driver is the version of the driver that Install installs.
 const Driver = "535.261.03"
@@ -63,7 +68,7 @@ func Install(t testing.TB, root, version string) {
 			}
 		}
 	}
-	compile("libnvidia-ml", string(source))
+	compile("libnvidia-ml", strings.Replace(source, "#include \"mig.h\"\n", instances, 1))
 	compile("libcuda", "int cuInit(unsigned flags) { return 100; } /* CUDA_ERROR_NO_DEVICE */")
 }
 

@@ -38,6 +38,8 @@ type GPU struct {
 	Unusable string `json:"unusable,omitempty"`
 	// Processes is how many use it; nil where that isn't known, or its memory is in use without any.
 	Processes *int `json:"processes,omitempty"`
+	// MIG is how the hardware splits it into instances; nil where it can't.
+	MIG *MIG `json:"mig,omitempty"`
 	// Facts are what else its vendor's labels of a Node say: those of NVIDIA by the names below, AMD's by those of its node labeller.
 	Facts map[string]string `json:"facts,omitempty"`
 	// Values are its measurements, by the names of NVIDIA's dcgm-exporter and in its units, also those of AMD's. What a model doesn't measure is missing.
@@ -64,6 +66,18 @@ type Event struct {
 const (
 	Compute    = "compute" // CUDA's compute capability, such as 8.0
 	MIGCapable = "mig"     // true or false: whether it can be split
+)
+
+// Facts of instances: the ends of names of labels that GPU feature discovery writes (nvidia.com/gpu.…).
+const (
+	Multiprocessors = "multiprocessors"
+	SlicesGI        = "slices.gi"
+	SlicesCI        = "slices.ci"
+	EnginesCopy     = "engines.copy"
+	EnginesDecoder  = "engines.decoder"
+	EnginesEncoder  = "engines.encoder"
+	EnginesJPEG     = "engines.jpeg"
+	EnginesOFA      = "engines.ofa"
 )
 
 // Names of measurements that health is judged by, and of those that are read.

@@ -2,12 +2,14 @@ package gpu
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -71,6 +73,37 @@ func (p *Probe) isHeld() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.held
+}
+
+// Once runs the program with further arguments and returns what it writes, for one who holds it. Its error is the last that it said.
+func (p *Probe) Once(ctx context.Context, args ...string) ([]byte, error) {
+	said := &lastLine{}
+	cmd := exec.CommandContext(ctx, p.Path, append(slices.Clone(p.Args), args...)...)
+	cmd.Stderr, cmd.WaitDelay = said, time.Second
+	type answer struct {
+		out []byte
+		err error
+	}
+	ended := make(chan answer, 1)
+	go func() {
+		out, err := cmd.Output()
+		if text := said.text(); err != nil && text != "" {
+			err = errors.New(text)
+		}
+		ended <- answer{out, err}
+	}()
+	select {
+	case a := <-ended:
+		return a.out, a.err
+	case <-ctx.Done():
+	}
+	// What hangs within the driver isn't ended by SIGKILL, and no one waits for it.
+	select {
+	case a := <-ended:
+		return a.out, cmp.Or(context.Cause(ctx), a.err)
+	case <-time.After(2 * time.Second):
+		return nil, fmt.Errorf("the driver hangs: %s doesn't end", p.Path)
+	}
 }
 
 // maxLine bounds a report: 1,024 GPUs with all their measurements.

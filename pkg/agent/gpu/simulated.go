@@ -22,8 +22,10 @@ type Machine struct {
 	Count int    `json:"count"`
 	// Simulated: it pretends to have them.
 	Simulated bool `json:"simulated,omitempty"`
-	// Parts is how many jobs share each of them; 0 and 1 are one.
+	// Parts is how many jobs share each of them, or have an instance of it; 0 and 1 are one.
 	Parts int `json:"parts,omitempty"`
+	// MIG is the profile of the instances into which each is to be split, as many as Parts says; "" where they share its time.
+	MIG string `json:"mig,omitempty"`
 	// ForPods are the indices of those that ordinary pods get. The others are the scheduler's, for jobs.
 	ForPods []int32 `json:"forPods,omitempty"`
 	// Vendor makes them: AMD, or NVIDIA where it is "".
@@ -56,6 +58,8 @@ func ReadMachine(file, node string) (Machine, error) {
 		return Machine{}, fmt.Errorf("%s: %s has %d GPUs; it can have 1 to %d", file, node, m.Count, mostGPUs)
 	case m.Parts < 0 || m.Count*max(m.Parts, 1) > mostGPUs:
 		return Machine{}, fmt.Errorf("%s: the GPUs of %s have %d parts each; a machine can have %d in all", file, node, m.Parts, mostGPUs)
+	case m.MIG != "" && m.Vendor != "" && !m.Simulated:
+		return Machine{}, fmt.Errorf("%s: the GPUs of %s are of %q, and only NVIDIA's are split into instances (MIG)", file, node, m.Vendor)
 	}
 	return m, nil
 }

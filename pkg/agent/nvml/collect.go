@@ -191,7 +191,7 @@ func (c *Collector) ask(index int32, d nvml.Device) gpu.GPU {
 	} else if r == nvml.ERROR_GPU_IS_LOST {
 		g.Lost = true
 	}
-	g.Facts = c.facts(d)
+	g.Facts, g.MIG = c.facts(d), c.mig(index, d)
 	c.measure(d, g.Values)
 	if g.Lost {
 		c.activity.forget(g.Bus)

@@ -42,7 +42,7 @@ func watch(t *testing.T, model string) *machine {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		return m.faults, nil
-	})
+	}, func() (map[int32]gpu.Split, error) { return nil, nil })
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -84,7 +84,7 @@ func TestWhatIsSaidOfGPUs(t *testing.T) {
 		require.Len(t, r.GPUs, 4)
 		g := r.GPUs[2]
 		assert.Equal(t, gpu.GPU{Index: 2, Bus: "0000:03:00.0", UUID: "SIM-n1-2", Model: model, Memory: memory, Simulated: true,
-			Files: gpu.SimulatedFiles(2), Facts: g.Facts, Values: g.Values}, g)
+			Files: gpu.SimulatedFiles(2), Facts: g.Facts, Values: g.Values, MIG: &gpu.MIG{}}, g)
 		assert.Equal(t, "true", g.Facts[gpu.MIGCapable])
 		assert.Equal(t, map[bool]string{true: "9.0", false: "8.0"}[model == "NVIDIA-H100-80GB-HBM3"], g.Facts[gpu.Compute])
 		for _, name := range []string{gpu.Temperature, gpu.Power, gpu.Energy, gpu.Utilization, gpu.MemoryUsed, gpu.MemoryFree, gpu.SMClock, gpu.ClockReasons,

@@ -17,9 +17,9 @@ import (
 )
 
 // Simulate returns a collector of GPUs that aren't there: it asks go-nvml's mock of a server, with what that leaves out. read returns what is
-// wrong with them.
-func Simulate(node string, s gpu.Machine, read func() (map[int32]gpu.Fault, error)) (*Collector, error) {
-	w := &simulation{read: read, told: map[int32]gpu.Fault{}}
+// wrong with them, and splits into which instances they are split.
+func Simulate(node string, s gpu.Machine, read func() (map[int32]gpu.Fault, error), splits func() (map[int32]gpu.Split, error)) (*Collector, error) {
+	w := &simulation{read: read, splits: splits, told: map[int32]gpu.Fault{}, split: map[int32]gpu.Split{}}
 	config := modelOf(s.Model)
 	srv, err := server.New(server.WithGPUs(gpus.Multiple(s.Count, config)...),
 		server.WithDriverVersion("550.54.15"), server.WithNVMLVersion("12.550.54.15"), server.WithCUDADriverVersion(12040))
@@ -33,6 +33,7 @@ func Simulate(node string, s gpu.Machine, read func() (map[int32]gpu.Fault, erro
 		}
 		device.UUID = fmt.Sprintf("SIM-%s-%d", node, i)
 		w.furnish(int32(i), device)
+		w.furnishMIG(device)
 		w.devices = append(w.devices, device)
 	}
 	srv.ErrorStringFunc = func(r nvml.Return) string { return fmt.Sprintf("result %d", r) }
@@ -44,7 +45,8 @@ func Simulate(node string, s gpu.Machine, read func() (map[int32]gpu.Fault, erro
 		return nil, err
 	}
 	c.simulated, c.seesProcesses = gpu.SimulatedFiles, false // nothing uses them
-	return c, nil
+	w.lib = srv
+	return c, w.resplit()
 }
 
 // modelOf is the mock's GPU that is most like a model, under that name.
@@ -68,7 +70,10 @@ func modelOf(model string) gpus.Config {
 // simulation is what happens to GPUs that aren't there.
 type simulation struct {
 	read    func() (map[int32]gpu.Fault, error)
+	splits  func() (map[int32]gpu.Split, error)
+	lib     nvml.Interface
 	devices []*server.Device
+	split   map[int32]gpu.Split // how they are split at present
 
 	mu     sync.Mutex
 	faults map[int32]gpu.Fault
@@ -118,6 +123,9 @@ func (w *simulation) wait(ms uint32) (nvml.EventData, nvml.Return) {
 	const every = 100 * time.Millisecond
 	for end := time.Now().Add(time.Duration(ms) * time.Millisecond); ; time.Sleep(every) {
 		w.look()
+		if err := w.resplit(); err != nil {
+			return nvml.EventData{}, nvml.ERROR_UNKNOWN
+		}
 		if index, xid, ok := w.next(); ok {
 			return nvml.EventData{Device: w.devices[index], EventType: nvml.EventTypeXidCriticalError, EventData: uint64(xid)}, nvml.SUCCESS
 		}

@@ -29,6 +29,8 @@ type Toolkit struct {
 	Program string
 	// Root is where the machine's files are, such as /host.
 	Root string
+	// Proc is where the driver tells of its capabilities, such as /proc.
+	Proc string
 	// Hook is nvidia-cdi-hook on the machine: the container runtime runs it.
 	Hook string
 
@@ -62,8 +64,9 @@ const refusedFor = time.Minute
 const patience = 20 * time.Second
 
 // Edits returns what containers need on a machine with this version of the driver and these GPUs, by UUID. The program is asked once for each
-// driver, and again for GPUs that it wasn't asked of. One that is lost shouldn't be among them: the program fails there.
-func (t *Toolkit) Edits(ctx context.Context, driver string, gpus []string) (*Edits, error) {
+// driver, and again for GPUs that it wasn't asked of. One that is lost shouldn't be among them: the program fails there. Instances are those of the
+// UUIDs that are instances; where they change, so does what stands for the driver.
+func (t *Toolkit) Edits(ctx context.Context, driver string, gpus []string, instances ...Instance) (*Edits, error) {
 	t.mu.Lock()
 	if t.knows(driver, gpus) {
 		defer t.mu.Unlock()
@@ -73,7 +76,7 @@ func (t *Toolkit) Edits(ctx context.Context, driver string, gpus []string) (*Edi
 	if ended == nil {
 		ended = make(chan struct{})
 		t.asking = ended
-		go t.ask(context.WithoutCancel(ctx), driver, gpus, ended)
+		go t.ask(context.WithoutCancel(ctx), driver, gpus, instances, ended)
 	}
 	t.mu.Unlock()
 	select {
@@ -108,10 +111,10 @@ func (t *Toolkit) knows(driver string, gpus []string) bool {
 }
 
 // ask runs the program, however long it takes.
-func (t *Toolkit) ask(ctx context.Context, driver string, gpus []string, ended chan struct{}) {
+func (t *Toolkit) ask(ctx context.Context, driver string, gpus []string, instances []Instance, ended chan struct{}) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	e, err := t.generateAll(ctx, gpus)
+	e, err := t.generateAll(ctx, gpus, instances)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err == nil {
@@ -125,15 +128,15 @@ func (t *Toolkit) ask(ctx context.Context, driver string, gpus []string, ended c
 }
 
 // generateAll asks of all GPUs at once. The program fails as a whole where it can't be told of one of them, which the others don't have to suffer for.
-func (t *Toolkit) generateAll(ctx context.Context, gpus []string) (*Edits, error) {
-	all, err := t.generate(ctx, gpus)
+func (t *Toolkit) generateAll(ctx context.Context, gpus []string, instances []Instance) (*Edits, error) {
+	all, err := t.generate(ctx, gpus, instances)
 	if err == nil || len(gpus) < 2 {
 		return all, err
 	}
 	refused := map[string]error{}
 	var good []string
 	for _, uuid := range gpus {
-		if _, why := t.generate(ctx, []string{uuid}); why != nil {
+		if _, why := t.generate(ctx, []string{uuid}, ofThose(instances, uuid)); why != nil {
 			refused[uuid] = why
 		} else {
 			good = append(good, uuid)
@@ -142,17 +145,27 @@ func (t *Toolkit) generateAll(ctx context.Context, gpus []string) (*Edits, error
 	if len(good) == 0 || len(refused) == 0 {
 		return nil, err
 	}
-	if all, err = t.generate(ctx, good); err == nil {
+	if all, err = t.generate(ctx, good, ofThose(instances, good...)); err == nil {
 		all.Refused = refused
 	}
 	return all, err
 }
 
-func (t *Toolkit) generate(ctx context.Context, gpus []string) (*Edits, error) {
+// ofThose are the instances that are among some devices.
+func ofThose(instances []Instance, uuids ...string) []Instance {
+	return slices.DeleteFunc(slices.Clone(instances), func(i Instance) bool { return !slices.Contains(uuids, i.UUID) })
+}
+
+func (t *Toolkit) generate(ctx context.Context, gpus []string, instances []Instance) (*Edits, error) {
 	if err := executable(t.Hook); err != nil {
 		return nil, err
 	}
 	unmade := t.controlDevices(ctx)
+	for _, i := range instances {
+		if err := t.capabilityDevices(i); err != nil {
+			return nil, fmt.Errorf("the device files of the instance %s: %w", i.UUID, err)
+		}
+	}
 	// Names by UUID: numbers of GPUs change with what is built in. apply-cuda-memory-limits is for the container runtime of NVIDIA's own that reads
 	// limits of memory from the environment; it would look for the driver below Root, which is nowhere on the machine.
 	args := []string{"--quiet", "cdi", "generate", "--mode=nvml", "--format=json", "--device-name-strategy=uuid", "--no-all-device",
@@ -176,6 +189,11 @@ func (t *Toolkit) generate(ctx context.Context, gpus []string) (*Edits, error) {
 	}
 	if !slices.ContainsFunc(e.Common.DeviceNodes, func(d *specs.DeviceNode) bool { return d.Path == unified }) {
 		return nil, fmt.Errorf("the machine has no %s, without which CUDA doesn't work; modprobe nvidia-uvm there says why (%s)", unified, unmade)
+	}
+	for _, i := range instances {
+		if err := t.check(i, e.Devices[i.UUID]); err != nil {
+			return nil, err
+		}
 	}
 	return e, nil
 }

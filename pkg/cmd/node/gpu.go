@@ -87,6 +87,17 @@ type gpuRow struct {
 	State string `json:"state"`
 	// Reason says what is wrong.
 	Reason string `json:"reason,omitempty"`
+	// MIG is the profile of the instances into which it is to be split, Instances are the UUIDs of those that it has, in the order of the devices.
+	MIG       string   `json:"mig,omitempty"`
+	Instances []string `json:"instances,omitempty"`
+}
+
+// split says in words into which instances it is split, "" where it isn't to be.
+func (r *gpuRow) split() string {
+	if r.MIG == "" {
+		return ""
+	}
+	return fmt.Sprintf("%d x %s", len(r.Instances), r.MIG)
 }
 
 func gpuListRun(ctx context.Context, opts *GPUListOptions) error {
@@ -107,11 +118,24 @@ func gpuListRun(ctx context.Context, opts *GPUListOptions) error {
 	if err != nil {
 		return err
 	}
+	return opts.Output.Write(opts.Factory.IO.Out, rows, gpuTable(rows))
+}
+
+// gpuTable has a column for instances (MIG) where a GPU is to be split into some.
+func gpuTable(rows []gpuRow) cmdutil.Table {
 	t := cmdutil.Table{Header: []string{"NODE", "GPU", "MODEL", "STATE", "REASON"}}
-	for _, r := range rows {
-		t.Rows = append(t.Rows, []string{r.Node, strconv.Itoa(int(r.GPU)), r.Model, r.State, r.Reason})
+	split := slices.ContainsFunc(rows, func(r gpuRow) bool { return r.MIG != "" })
+	if split {
+		t.Header = slices.Insert(t.Header, 3, "INSTANCES")
 	}
-	return opts.Output.Write(opts.Factory.IO.Out, rows, t)
+	for _, r := range rows {
+		row := []string{r.Node, strconv.Itoa(int(r.GPU)), r.Model, r.State, r.Reason}
+		if split {
+			row = slices.Insert(row, 3, r.split())
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
 }
 
 // mostParts is more than any GPU is split into.
@@ -134,11 +158,17 @@ func gpuRows(nodes []corev1.Node, only []string, sick bool) ([]gpuRow, error) {
 		if told.Parts > 1 && told.Parts <= mostParts { // no agent writes any other number
 			parts = int32(told.Parts)
 		}
+		instances := map[int32][]string{}
+		for _, d := range told.Devices {
+			if d.Instance != "" {
+				instances[d.Index/parts] = append(instances[d.Index/parts], d.Instance)
+			}
+		}
 		for _, d := range told.Devices {
 			if d.Index%parts != 0 {
 				continue // another part of the same GPU
 			}
-			r := gpuRow{Node: n.Name, GPU: d.Index / parts, Model: d.Model, State: "ok"}
+			r := gpuRow{Node: n.Name, GPU: d.Index / parts, Model: d.Model, State: "ok", MIG: told.MIG, Instances: instances[d.Index/parts]}
 			switch {
 			case !d.Healthy:
 				r.State, r.Reason = "sick", d.Reason

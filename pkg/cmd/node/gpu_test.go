@@ -29,12 +29,27 @@ func TestRowsOfGPUs(t *testing.T) {
 	}
 	all, err := gpuRows(nodes, nil, false)
 	require.NoError(t, err)
-	assert.Equal(t, []gpuRow{{"a", 0, "A100", "ok", ""}, {"a", 1, "A100", "sick", "XID 79"}, {"c", 0, "", "ignored", "XID 74"}}, all)
+	assert.Equal(t, []gpuRow{{Node: "a", Model: "A100", State: "ok"}, {Node: "a", GPU: 1, Model: "A100", State: "sick", Reason: "XID 79"}, {Node: "c", State: "ignored", Reason: "XID 74"}}, all)
+	assert.Equal(t, []string{"NODE", "GPU", "MODEL", "STATE", "REASON"}, gpuTable(all).Header)
 	sick, err := gpuRows(nodes, []string{"a"}, true)
 	require.NoError(t, err)
 	assert.Equal(t, all[1:2], sick)
 	_, err = gpuRows([]corev1.Node{nodeWith("a", "{")}, nil, false)
 	require.ErrorContains(t, err, "annotation paictl.openpai.org/gpus of node a")
+}
+
+func TestInstancesAreShownWithTheirGPU(t *testing.T) {
+	rows, err := gpuRows([]corev1.Node{
+		nodeWith("a", `{"parts":2,"mig":"3g.40gb","devices":[{"index":0,"healthy":true,"model":"A100","instance":"MIG-0"},{"index":1,"healthy":true,"model":"A100","instance":"MIG-1"},
+			{"index":2,"healthy":false,"model":"A100","reason":"it waits"},{"index":3,"healthy":false,"model":"A100","reason":"it waits"}]}`),
+		nodeWith("b", `{"devices":[{"index":0,"healthy":true,"model":"A100"}]}`),
+	}, nil, false)
+	require.NoError(t, err)
+	require.Len(t, rows, 3)
+	assert.Equal(t, []string{"MIG-0", "MIG-1"}, rows[0].Instances)
+	table := gpuTable(rows)
+	assert.Equal(t, []string{"NODE", "GPU", "MODEL", "INSTANCES", "STATE", "REASON"}, table.Header)
+	assert.Equal(t, [][]string{{"a", "0", "A100", "2 x 3g.40gb", "ok", ""}, {"a", "1", "A100", "0 x 3g.40gb", "sick", "it waits"}, {"b", "0", "A100", "", "ok", ""}}, table.Rows)
 }
 
 func TestAnAnswerIsAwaited(t *testing.T) {

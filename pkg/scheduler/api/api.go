@@ -49,8 +49,10 @@ const (
 // NodeDevices is what an agent on a node found there.
 type NodeDevices struct {
 	Devices []Device `json:"devices"`
-	// Parts is how many devices each GPU is where jobs share it: device i is a part of GPU i/Parts. 0 and 1 are one.
+	// Parts is how many devices each GPU is where it is split: device i is a part or an instance of GPU i/Parts. 0 and 1 are one.
 	Parts int `json:"parts,omitempty"`
+	// MIG is the profile of the instances into which the hardware is to split the GPUs, "" where it isn't.
+	MIG string `json:"mig,omitempty"`
 }
 
 // Device is one GPU of a node.
@@ -64,6 +66,8 @@ type Device struct {
 	Ignored string `json:"ignored,omitempty"`
 	// ForPods: the agent gives it to ordinary pods, and to no job.
 	ForPods bool `json:"forPods,omitempty"`
+	// Instance is the UUID of the instance (MIG), "" for a whole GPU and for one that isn't made yet.
+	Instance string `json:"instance,omitempty"`
 }
 
 // States of a gang, and of its pods.

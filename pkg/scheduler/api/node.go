@@ -20,6 +20,39 @@ func PartsOf(leafType string) int {
 	return 1
 }
 
+// migMark stands in the name of a leaf type before the profile of the instances that its leaves are.
+const migMark = "-MIG-"
+
+// MIGSuffix ends the name of a leaf type whose leaves are instances (MIG) of a profile, as in A100-MIG-1G-10GB: names of cell types have no dots.
+func MIGSuffix(profile string) string {
+	return migMark + strings.ToUpper(strings.ReplaceAll(profile, ".", "-"))
+}
+
+// migOf is the end of a leaf type's name that says of which instances it is, "" if it is of none.
+func migOf(leafType string) string {
+	if i := strings.LastIndex(leafType, migMark); i >= 0 {
+		return leafType[i:]
+	}
+	return ""
+}
+
+// handsOut says in words what an agent hands out.
+func (n *NodeDevices) handsOut() string {
+	if n.MIG != "" {
+		return "instances of the profile " + n.MIG
+	}
+	return fmt.Sprintf("each GPU in %d", max(n.Parts, 1))
+}
+
+// splitAs reports whether an agent splits GPUs as leaves of a type are. Where the hardware does, the number of instances follows from model and profile.
+func (n *NodeDevices) splitAs(leafType string) bool {
+	mig := migOf(leafType)
+	if n.MIG != "" || mig != "" {
+		return n.MIG != "" && MIGSuffix(n.MIG) == strings.ToUpper(mig)
+	}
+	return max(n.Parts, 1) == PartsOf(leafType)
+}
+
 // CompareNode holds the GPUs of the configuration, which are of a leaf type, against those that a node tells, if it does.
 func CompareNode(name, leafType string, configured []int32, text string) Node {
 	out := Node{Name: name, Configured: configured}
@@ -33,9 +66,13 @@ func CompareNode(name, leafType string, configured []int32, text string) Node {
 	}
 	out.Reported = true
 	// Numbers of devices mean other GPUs where one of both hasn't heard of a change yet, or never will.
-	if parts := PartsOf(leafType); len(configured) > 0 && max(told.Parts, 1) != parts {
+	if len(configured) > 0 && !told.splitAs(leafType) {
 		out.Unhealthy = slices.Clone(configured)
-		out.Why = []string{fmt.Sprintf("the agent hands out each GPU in %d, and the scheduler's cells (%s) say %d", max(told.Parts, 1), leafType, parts)}
+		said := strconv.Itoa(PartsOf(leafType))
+		if told.MIG != "" || migOf(leafType) != "" {
+			said = "otherwise"
+		}
+		out.Why = []string{fmt.Sprintf("the agent hands out %s, and the scheduler's cells (%s) say %s", told.handsOut(), leafType, said)}
 		return out
 	}
 	for _, index := range configured {

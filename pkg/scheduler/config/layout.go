@@ -36,8 +36,8 @@ func rackLabels() []string { return []string{"rack", "topology.kubernetes.io/rac
 // those without GPUs all that are no workers, or that the control plane fills. A machine that gives GPUs to ordinary pods is a cell of its own,
 // outside of its rack, of the type SKU-NODE-n with its n others.
 //
-// A layout says nothing about what connects the GPUs inside a machine: they are one level. Where jobs share GPUs, a GPU is a cell of the type
-// SKU-GPU, and its parts are the leaves, named after the model and their number.
+// A layout says nothing about what connects the GPUs inside a machine: they are one level. Where GPUs are split, a GPU is a cell of the type
+// SKU-GPU, and its parts or instances are the leaves, named after the model and their number or profile.
 func hardware(l layout.Layout) cell.Config {
 	var c cell.Config
 	for _, sku := range slices.Sorted(maps.Keys(l.MachineSKU)) {
@@ -107,6 +107,9 @@ func hasCells(m layout.Machine) bool {
 func leavesOf(l layout.Layout, sku string) (leaf string, n int) {
 	s := l.MachineSKU[sku]
 	if hasGPUs(s) {
+		if s.GPU.MIG != "" {
+			return typeName(s.GPU.Type) + api.MIGSuffix(s.GPU.MIG), s.GPU.Leaves()
+		}
 		if n := s.GPU.Shares(); n > 1 {
 			return typeName(s.GPU.Type) + api.PartsSuffix + strconv.Itoa(n), s.GPU.Leaves()
 		}

@@ -94,6 +94,31 @@ func TestFromClusterWhereJobsShareGPUs(t *testing.T) {
 	assert.Equal(t, []int32{4, 5, 6, 7}, s.Cells("a1")["8x-a100-GPU"][1])
 }
 
+func TestFromClusterWhereGPUsAreSplitIntoInstances(t *testing.T) {
+	l := plain()
+	sku := l.MachineSKU["8x-a100"]
+	gpu := *sku.GPU
+	gpu.MIG = "2g.20gb"
+	sku.GPU = &gpu
+	l.MachineSKU["8x-a100"] = sku
+	got, findings := FromCluster(l, "services.yaml", nil)
+	require.Empty(t, text(findings))
+	assert.Equal(t, []cell.Type{
+		{Name: "4x-v1-5-NODE", Child: "Tesla-V1-5", Children: 4, Node: true},
+		{Name: "8x-a100-GPU", Child: "NVIDIA-A100-SXM4-80GB-MIG-2G-20GB", Children: 3},
+		{Name: "8x-a100-NODE", Child: "8x-a100-GPU", Children: 8, Node: true},
+	}, got.Types)
+	s, err := cell.New(got)
+	require.NoError(t, err)
+	assert.Len(t, s.Devices("a1"), 24)
+	assert.Equal(t, []int32{3, 4, 5}, s.Cells("a1")["8x-a100-GPU"][1])
+
+	gpu.MIG = "7g.80gb" // one instance is all of the GPU, and still not the GPU
+	got, findings = FromCluster(l, "services.yaml", nil)
+	require.Empty(t, text(findings))
+	assert.Equal(t, cell.Type{Name: "8x-a100-NODE", Child: "NVIDIA-A100-SXM4-80GB-MIG-7G-80GB", Children: 8, Node: true}, got.Types[1])
+}
+
 func TestFromClusterWithRacks(t *testing.T) {
 	l := twoSKUs(machine("a3", "8x-a100", "rack", "r2"), machine("a1", "8x-a100", "rack", "r1"), machine("a2", "8x-a100", "rack", "r1"),
 		machine("a4", "8x-a100", "topology.kubernetes.io/rack", "r2"))

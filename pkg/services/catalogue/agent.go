@@ -33,6 +33,9 @@ func (b *builder) configureAgent() {
 			if gpu.Shares() > 1 {
 				has["parts"] = int64(gpu.Shares())
 			}
+			if gpu.MIG != "" {
+				has["mig"] = gpu.MIG
+			}
 			if len(m.GPUsForPods) > 0 {
 				has[keyForPods] = indices(m.GPUsForPods)
 			}
@@ -91,19 +94,23 @@ func (b *builder) checkGPUsForPods(runs bool, on map[string]any) {
 	}
 }
 
-// checkShared refuses GPUs that jobs are to share where no agent hands them out: whoever else does knows nothing of parts.
+// checkShared refuses GPUs that are to be split where no agent hands them out: whoever else does knows nothing of parts, and splits nothing.
 func (b *builder) checkShared(runs bool, on map[string]any) {
 	for i, m := range b.cfg.Layout.MachineList {
 		gpu := servedGPU(b.cfg.Layout, m)
-		if gpu == nil || gpu.Shares() == 1 || runs && on[m.Hostname] != nil {
+		if gpu == nil || gpu.Shares() == 1 && gpu.MIG == "" || runs && on[m.Hostname] != nil {
 			continue
+		}
+		what, line := fmt.Sprintf("jobs are to share the GPUs of %s (gpu.parts of its SKU %s), and the agent doesn't run there, which alone hands out parts", m.Hostname, m.SKU), "parts"
+		if gpu.MIG != "" {
+			what, line = fmt.Sprintf("the GPUs of %s are to be split into instances (gpu.mig of its SKU %s), and the agent doesn't run there, which alone does that", m.Hostname, m.SKU), "mig"
 		}
 		remedy := "add a role of the machine to the placement of the section " + AgentService
 		if !runs {
 			remedy = "set enabled: true in the section " + AgentService
 		}
 		b.findings = append(b.findings, b.cfg.Finding(config.LayoutFile, strictyaml.Error, at("machine-list", i, "machine-type"), "services/shared-gpus",
-			fmt.Sprintf("jobs are to share the GPUs of %s (gpu.parts of its SKU %s), and the agent doesn't run there, which alone hands out parts", m.Hostname, m.SKU), remedy+", or remove parts"))
+			what, remedy+", or remove "+line))
 	}
 }
 

@@ -127,3 +127,21 @@ func TestGPUsAreSharedOnlyWhereTheAgentRuns(t *testing.T) {
 		assert.Contains(t, said, remedy, section)
 	}
 }
+
+func TestGPUsAreSplitIntoInstancesOnlyWhereTheAgentRuns(t *testing.T) {
+	t.Parallel()
+	cfg := gpuCluster(t, 1, "")
+	cfg.Layout.MachineSKU["8x-a100"].GPU.MIG = "7g.80gb"
+	c, found, err := Load(t.Context(), cfg, Options{})
+	require.NoError(t, err)
+	require.NoError(t, found.Err())
+	assert.Equal(t, "7g.80gb", c.Get(AgentService).Values[keyGlobal].(map[string]any)[keyGPUs].(map[string]any)["g1"].(map[string]any)["mig"])
+
+	cfg = gpuCluster(t, 1, "agent: {enabled: false}\n")
+	cfg.Layout.MachineSKU["8x-a100"].GPU.MIG = "7g.80gb"
+	_, found, err = Load(t.Context(), cfg, Options{})
+	require.NoError(t, err)
+	said := strings.Join(lines(found), "\n")
+	assert.Contains(t, said, "are to be split into instances (gpu.mig of its SKU 8x-a100), and the agent doesn't run there")
+	assert.Contains(t, said, "or remove mig")
+}

@@ -4,6 +4,7 @@
 //
 // GPU 0 is /dev/nvidia1 and GPU 1 is /dev/nvidia0: numbers of GPUs follow their PCI addresses, those of files the
 // order in which the driver found them, and programs that take one for the other are wrong on real machines.
+#define _GNU_SOURCE
 #include <nvml.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,13 +22,14 @@ static struct nvmlDevice_st of[gpus] = {
 	{1, 0, 0x0f, "GPU-11111111-2222-3333-4444-000000000001"},
 };
 static int set;
-
 // told says what else this machine is: words in the environment variable NVML_STANDIN.
 //   hopper    two H100, which count how busy their parts are
 //   leaks     16 GiB of memory are in use
 //   process   by one process
 //   screen    a screen is connected
 static int told(const char *word) { const char *all = getenv("NVML_STANDIN"); return all && strstr(all, word) != NULL; }
+#include "mig.h"
+
 
 static nvmlReturn_t text(char *to, unsigned size, const char *from) {
 	if (strlen(from) + 1 > size) return NVML_ERROR_INSUFFICIENT_SIZE;
@@ -38,7 +40,7 @@ static nvmlReturn_t text(char *to, unsigned size, const char *from) {
 nvmlReturn_t nvmlInit_v2(void) { return NVML_SUCCESS; }
 nvmlReturn_t nvmlInitWithFlags(unsigned flags) { return NVML_SUCCESS; }
 nvmlReturn_t nvmlShutdown(void) { return NVML_SUCCESS; }
-const char *nvmlErrorString(nvmlReturn_t r) { return r == NVML_SUCCESS ? "Success" : r == NVML_ERROR_NOT_SUPPORTED ? "Not Supported" : "Unknown Error"; }
+const char *nvmlErrorString(nvmlReturn_t r) { return r == NVML_SUCCESS ? "Success" : r == NVML_ERROR_NOT_SUPPORTED ? "Not Supported" : r == NVML_ERROR_IN_USE ? "In use by another client" : r == NVML_ERROR_INSUFFICIENT_RESOURCES ? "Insufficient Resources" : "Unknown Error"; }
 nvmlReturn_t nvmlSystemGetDriverVersion(char *to, unsigned size) { return text(to, size, DRIVER); }
 nvmlReturn_t nvmlSystemGetCudaDriverVersion(int *to) { *to = 12020; return NVML_SUCCESS; }
 nvmlReturn_t nvmlSystemGetCudaDriverVersion_v2(int *to) { return nvmlSystemGetCudaDriverVersion(to); }
@@ -51,11 +53,14 @@ nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned i, nvmlDevice_t *to) {
 nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *to) {
 	for (unsigned i = 0; i < gpus; i++)
 		if (!strcmp(uuid, of[i].uuid)) return nvmlDeviceGetHandleByIndex_v2(i, to);
-	return NVML_ERROR_NOT_FOUND;
+	return partByUUID(uuid, to);
 }
 nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t d, unsigned *to) { *to = d.handle->index; return NVML_SUCCESS; }
 nvmlReturn_t nvmlDeviceGetMinorNumber(nvmlDevice_t d, unsigned *to) { *to = d.handle->minor; return NVML_SUCCESS; }
-nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t d, char *to, unsigned size) { return text(to, size, d.handle->uuid); }
+nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t d, char *to, unsigned size) {
+	unsigned gpu, gi, ci;
+	return text(to, size, isPart(d, &gpu, &gi, &ci) ? nameOf(gpu, gi, ci) : d.handle->uuid);
+}
 nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t d, char *to, unsigned size) { return text(to, size, told("hopper") ? "NVIDIA H100 80GB HBM3" : "NVIDIA A100-SXM4-40GB"); }
 nvmlReturn_t nvmlDeviceGetBrand(nvmlDevice_t d, nvmlBrandType_t *to) { *to = NVML_BRAND_NVIDIA; return NVML_SUCCESS; }
 nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t d, nvmlPciInfo_t *to) {
@@ -66,26 +71,16 @@ nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t d, nvmlPciInfo_t *to) {
 	return NVML_SUCCESS;
 }
 nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t d, nvmlMemory_t *to) {
-	to->total = 42949672960ULL, to->used = 1ULL << (told("leaks") ? 34 : 30), to->free = to->total - to->used;
+	unsigned gpu, gi, ci;
+	to->total = 42949672960ULL, to->used = 1ULL << (told("leaks") ? 34 : 30);
+	if (isPart(d, &gpu, &gi, &ci)) load(), to->total = (unsigned long long)profiles[cards[gpu].gi[gi].kind].memory << 20, to->used = 12ULL << 20;
+	to->free = to->total - to->used;
 	return NVML_SUCCESS;
 }
 nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t d, nvmlTemperatureSensors_t s, unsigned *to) { *to = 34; return NVML_SUCCESS; }
 nvmlReturn_t nvmlDeviceGetPowerUsage(nvmlDevice_t d, unsigned *to) { *to = 51000; return NVML_SUCCESS; }
-nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t d, nvmlUtilization_t *to) { to->gpu = to->memory = 0; return NVML_SUCCESS; }
-nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t d, unsigned *now, unsigned *pending) { *now = *pending = NVML_DEVICE_MIG_DISABLE; return NVML_SUCCESS; }
-nvmlReturn_t nvmlDeviceGetMaxMigDeviceCount(nvmlDevice_t d, unsigned *to) { *to = 7; return NVML_SUCCESS; } // with MIG off, too
-nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t d, unsigned i, nvmlDevice_t *to) { return NVML_ERROR_NOT_FOUND; }
-nvmlReturn_t nvmlDeviceIsMigDeviceHandle(nvmlDevice_t d, unsigned *to) { *to = 0; return NVML_SUCCESS; }
 nvmlReturn_t nvmlDeviceGetDisplayMode(nvmlDevice_t d, nvmlEnableState_t *to) { *to = told("screen") ? NVML_FEATURE_ENABLED : NVML_FEATURE_DISABLED; return NVML_SUCCESS; }
 nvmlReturn_t nvmlDeviceGetDisplayActive(nvmlDevice_t d, nvmlEnableState_t *to) { return nvmlDeviceGetDisplayMode(d, to); }
-nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t d, unsigned *n, nvmlProcessInfo_t *to) {
-	unsigned room = *n;
-	*n = told("process") ? 1 : 0;
-	if (room < *n) return NVML_ERROR_INSUFFICIENT_SIZE;
-	if (*n) memset(to, 0, sizeof *to), to->pid = 4711, to->usedGpuMemory = 1 << 30;
-	return NVML_SUCCESS;
-}
-nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlDevice_t d, unsigned *n, nvmlProcessInfo_t *to) { *n = 0; return NVML_SUCCESS; }
 
 // Of a card that counts, a value is the metric's number per sample that lies between two; FP16 isn't counted.
 struct nvmlGpmSample_st { unsigned taken; };
@@ -111,6 +106,11 @@ nvmlReturn_t nvmlGpmMetricsGet(nvmlGpmMetricsGet_t *m) {
 	}
 	return NVML_SUCCESS;
 }
+nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t d, nvmlUtilization_t *to) {
+	load();
+	to->gpu = to->memory = 0;
+	return cards[d.handle->index].mode ? NVML_ERROR_NOT_SUPPORTED : NVML_SUCCESS;
+}
 nvmlReturn_t nvmlEventSetCreate(nvmlEventSet_t *to) { to->handle = (void *)&set; return NVML_SUCCESS; }
 nvmlReturn_t nvmlEventSetFree(nvmlEventSet_t s) { return NVML_SUCCESS; }
 nvmlReturn_t nvmlDeviceGetSupportedEventTypes(nvmlDevice_t d, unsigned long long *to) { *to = nvmlEventTypeXidCriticalError; return NVML_SUCCESS; }
@@ -124,29 +124,29 @@ nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t s, nvmlEventData_t *to, unsigned
 // does with the real one. The header is left behind here: these have no arguments.
 #define NO(name) __asm__(".globl " #name "\n.type " #name ", @function\n.set " #name ", not_supported\n");
 __attribute__((used)) nvmlReturn_t not_supported(void) { return NVML_ERROR_NOT_SUPPORTED; }
-NO(nvmlComputeInstanceDestroy) NO(nvmlComputeInstanceGetInfo) NO(nvmlComputeInstanceGetInfo_v2) NO(nvmlDeviceClearAccountingPids)
-NO(nvmlDeviceClearCpuAffinity) NO(nvmlDeviceClearEccErrorCounts) NO(nvmlDeviceClearFieldValues) NO(nvmlDeviceCreateGpuInstance)
+NO(nvmlComputeInstanceGetInfo) NO(nvmlDeviceClearAccountingPids)
+NO(nvmlDeviceClearCpuAffinity) NO(nvmlDeviceClearEccErrorCounts) NO(nvmlDeviceClearFieldValues)
 NO(nvmlDeviceCreateGpuInstanceWithPlacement) NO(nvmlDeviceDiscoverGpus) NO(nvmlDeviceFreezeNvLinkUtilizationCounter)
 NO(nvmlDeviceGetAPIRestriction) NO(nvmlDeviceGetAccountingBufferSize) NO(nvmlDeviceGetAccountingMode) NO(nvmlDeviceGetAccountingPids)
 NO(nvmlDeviceGetAccountingStats) NO(nvmlDeviceGetActiveVgpus) NO(nvmlDeviceGetAdaptiveClockInfoStatus) NO(nvmlDeviceGetApplicationsClock)
-NO(nvmlDeviceGetArchitecture) NO(nvmlDeviceGetAttributes_v2) NO(nvmlDeviceGetAttributes) NO(nvmlDeviceGetAutoBoostedClocksEnabled)
+NO(nvmlDeviceGetArchitecture) NO(nvmlDeviceGetAttributes) NO(nvmlDeviceGetAutoBoostedClocksEnabled)
 NO(nvmlDeviceGetBAR1MemoryInfo) NO(nvmlDeviceGetBoardId) NO(nvmlDeviceGetBoardPartNumber) NO(nvmlDeviceGetBridgeChipInfo)
-NO(nvmlDeviceGetBusType) NO(nvmlDeviceGetClkMonStatus) NO(nvmlDeviceGetClock) NO(nvmlDeviceGetClockInfo) NO(nvmlDeviceGetComputeInstanceId)
+NO(nvmlDeviceGetBusType) NO(nvmlDeviceGetClkMonStatus) NO(nvmlDeviceGetClock) NO(nvmlDeviceGetClockInfo)
 NO(nvmlDeviceGetComputeMode) NO(nvmlDeviceGetComputeRunningProcesses) NO(nvmlDeviceGetComputeRunningProcesses_v2)
- NO(nvmlDeviceGetConfComputeGpuAttestationReport) NO(nvmlDeviceGetConfComputeGpuCertificate)
+NO(nvmlDeviceGetConfComputeGpuAttestationReport) NO(nvmlDeviceGetConfComputeGpuCertificate)
 NO(nvmlDeviceGetConfComputeMemSizeInfo) NO(nvmlDeviceGetConfComputeProtectedMemoryUsage) NO(nvmlDeviceGetCount)
 NO(nvmlDeviceGetCpuAffinity) NO(nvmlDeviceGetCpuAffinityWithinScope) NO(nvmlDeviceGetCreatableVgpus) NO(nvmlDeviceGetCudaComputeCapability)
 NO(nvmlDeviceGetCurrPcieLinkGeneration) NO(nvmlDeviceGetCurrPcieLinkWidth) NO(nvmlDeviceGetCurrentClocksEventReasons)
 NO(nvmlDeviceGetCurrentClocksThrottleReasons) NO(nvmlDeviceGetDecoderUtilization) NO(nvmlDeviceGetDefaultApplicationsClock)
-NO(nvmlDeviceGetDefaultEccMode) NO(nvmlDeviceGetDetailedEccErrors) NO(nvmlDeviceGetDeviceHandleFromMigDeviceHandle)
- NO(nvmlDeviceGetDriverModel) NO(nvmlDeviceGetDynamicPstatesInfo)
+NO(nvmlDeviceGetDefaultEccMode) NO(nvmlDeviceGetDetailedEccErrors)
+NO(nvmlDeviceGetDriverModel) NO(nvmlDeviceGetDynamicPstatesInfo)
 NO(nvmlDeviceGetEccMode) NO(nvmlDeviceGetEncoderCapacity) NO(nvmlDeviceGetEncoderSessions) NO(nvmlDeviceGetEncoderStats)
 NO(nvmlDeviceGetEncoderUtilization) NO(nvmlDeviceGetEnforcedPowerLimit) NO(nvmlDeviceGetFBCSessions) NO(nvmlDeviceGetFBCStats)
 NO(nvmlDeviceGetFanControlPolicy_v2) NO(nvmlDeviceGetFanSpeed) NO(nvmlDeviceGetFanSpeed_v2) NO(nvmlDeviceGetFieldValues)
-NO(nvmlDeviceGetGpcClkMinMaxVfOffset) NO(nvmlDeviceGetGpcClkVfOffset) NO(nvmlDeviceGetGpuFabricInfo) NO(nvmlDeviceGetGpuInstanceById)
-NO(nvmlDeviceGetGpuInstanceId) NO(nvmlDeviceGetGpuInstancePossiblePlacements) NO(nvmlDeviceGetGpuInstancePossiblePlacements_v2)
-NO(nvmlDeviceGetGpuInstanceProfileInfo) NO(nvmlDeviceGetGpuInstanceProfileInfoV) NO(nvmlDeviceGetGpuInstanceRemainingCapacity)
-NO(nvmlDeviceGetGpuInstances) NO(nvmlDeviceGetGpuMaxPcieLinkGeneration) NO(nvmlDeviceGetGpuOperationMode)
+NO(nvmlDeviceGetGpcClkMinMaxVfOffset) NO(nvmlDeviceGetGpcClkVfOffset) NO(nvmlDeviceGetGpuFabricInfo)
+NO(nvmlDeviceGetGpuInstancePossiblePlacements) NO(nvmlDeviceGetGpuInstancePossiblePlacements_v2)
+NO(nvmlDeviceGetGpuInstanceProfileInfoV) NO(nvmlDeviceGetGpuInstanceRemainingCapacity)
+NO(nvmlDeviceGetGpuMaxPcieLinkGeneration) NO(nvmlDeviceGetGpuOperationMode)
 NO(nvmlDeviceGetGraphicsRunningProcesses) NO(nvmlDeviceGetGraphicsRunningProcesses_v2)
 NO(nvmlDeviceGetGridLicensableFeatures) NO(nvmlDeviceGetGridLicensableFeatures_v2) NO(nvmlDeviceGetGridLicensableFeatures_v3)
 NO(nvmlDeviceGetGridLicensableFeatures_v4) NO(nvmlDeviceGetGspFirmwareMode) NO(nvmlDeviceGetGspFirmwareVersion)
@@ -184,17 +184,17 @@ NO(nvmlDeviceSetAutoBoostedClocksEnabled) NO(nvmlDeviceSetComputeMode) NO(nvmlDe
 NO(nvmlDeviceSetCpuAffinity) NO(nvmlDeviceSetDefaultAutoBoostedClocksEnabled) NO(nvmlDeviceSetDefaultFanSpeed_v2)
 NO(nvmlDeviceSetDriverModel) NO(nvmlDeviceSetEccMode) NO(nvmlDeviceSetFanControlPolicy) NO(nvmlDeviceSetFanSpeed_v2)
 NO(nvmlDeviceSetGpcClkVfOffset) NO(nvmlDeviceSetGpuLockedClocks) NO(nvmlDeviceSetGpuOperationMode) NO(nvmlDeviceSetMemClkVfOffset)
-NO(nvmlDeviceSetMemoryLockedClocks) NO(nvmlDeviceSetMigMode) NO(nvmlDeviceSetNvLinkDeviceLowPowerThreshold)
+NO(nvmlDeviceSetMemoryLockedClocks) NO(nvmlDeviceSetNvLinkDeviceLowPowerThreshold)
 NO(nvmlDeviceSetNvLinkUtilizationControl) NO(nvmlDeviceSetPersistenceMode) NO(nvmlDeviceSetPowerManagementLimit)
 NO(nvmlDeviceSetPowerManagementLimit_v2) NO(nvmlDeviceSetTemperatureThreshold) NO(nvmlDeviceSetVgpuSchedulerState)
 NO(nvmlDeviceSetVirtualizationMode) NO(nvmlDeviceValidateInforom) NO(nvmlEventSetWait) NO(nvmlGetBlacklistDeviceCount)
 NO(nvmlGetBlacklistDeviceInfoByIndex) NO(nvmlGetExcludedDeviceCount) NO(nvmlGetExcludedDeviceInfoByIndex) NO(nvmlGetVgpuCompatibility)
 NO(nvmlGetVgpuDriverCapabilities) NO(nvmlGetVgpuVersion) NO(nvmlGpmMigSampleGet)
 NO(nvmlGpmQueryIfStreamingEnabled) NO(nvmlGpmSetStreamingEnabled)
-NO(nvmlGpuInstanceCreateComputeInstance) NO(nvmlGpuInstanceCreateComputeInstanceWithPlacement) NO(nvmlGpuInstanceDestroy)
-NO(nvmlGpuInstanceGetComputeInstanceById) NO(nvmlGpuInstanceGetComputeInstancePossiblePlacements)
-NO(nvmlGpuInstanceGetComputeInstanceProfileInfo) NO(nvmlGpuInstanceGetComputeInstanceProfileInfoV)
-NO(nvmlGpuInstanceGetComputeInstanceRemainingCapacity) NO(nvmlGpuInstanceGetComputeInstances) NO(nvmlGpuInstanceGetInfo) NO(nvmlInit)
+NO(nvmlGpuInstanceCreateComputeInstanceWithPlacement)
+NO(nvmlGpuInstanceGetComputeInstancePossiblePlacements)
+NO(nvmlGpuInstanceGetComputeInstanceProfileInfoV)
+NO(nvmlGpuInstanceGetComputeInstanceRemainingCapacity) NO(nvmlInit)
 NO(nvmlInternalGetExportTable) NO(nvmlSetVgpuVersion) NO(nvmlSystemGetConfComputeCapabilities) NO(nvmlSystemGetConfComputeGpusReadyState)
 NO(nvmlSystemGetConfComputeState) NO(nvmlSystemGetHicVersion) NO(nvmlSystemGetNVMLVersion) NO(nvmlSystemGetNvlinkBwMode)
 NO(nvmlSystemGetProcessName) NO(nvmlSystemGetTopologyGpuSet) NO(nvmlSystemSetConfComputeGpusReadyState) NO(nvmlSystemSetNvlinkBwMode)

@@ -1,0 +1,162 @@
+package toolkit
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+	specs "tags.cncf.io/container-device-interface/specs-go"
+)
+
+// Instance is a part of a GPU that the hardware keeps apart from the others (MIG). Whoever may open the device files of both of its capabilities, and that
+// of the GPU, may use it.
+type Instance struct {
+	UUID string
+	// File is the name of its GPU's device file, such as nvidia0: the driver names capabilities by the same number.
+	File string
+	// GI and CI are the numbers of the GPU instance and the compute instance.
+	GI, CI int
+}
+
+// capability is a file that lets whoever may open it do something with the driver.
+type capability struct {
+	minor uint32
+	mode  uint32
+}
+
+// device is the path of its device file.
+func (c capability) device() string { return fmt.Sprintf("/dev/nvidia-caps/nvidia-cap%d", c.minor) }
+
+// capabilities are those of an instance: of its GPU instance and of its compute instance.
+func (t *Toolkit) capabilities(i Instance) (out []capability, err error) {
+	number, ok := strings.CutPrefix(i.File, "nvidia")
+	if _, err := strconv.ParseUint(number, 10, 16); !ok || err != nil {
+		return nil, fmt.Errorf("its GPU has no device file of NVIDIA: %q", i.File)
+	}
+	folder := fmt.Sprintf("gpu%s/mig/gi%d", number, i.GI)
+	for _, file := range []string{folder + "/access", fmt.Sprintf("%s/ci%d/access", folder, i.CI)} {
+		c, err := t.capability(file)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, c)
+	}
+	return out, nil
+}
+
+// capability reads what the driver tells of one.
+func (t *Toolkit) capability(file string) (c capability, err error) {
+	path := filepath.Join(t.Proc, "driver/nvidia/capabilities", file)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return c, err
+	}
+	known := map[string]uint32{}
+	for line := range strings.Lines(string(data)) {
+		key, value, _ := strings.Cut(line, ":")
+		if n, err := strconv.ParseUint(strings.TrimSpace(value), 10, 32); err == nil {
+			known[key] = uint32(n)
+		}
+	}
+	minor, ok := known["DeviceFileMinor"]
+	mode, also := known["DeviceFileMode"]
+	if !ok || !also {
+		return c, fmt.Errorf("%s tells no device file", path)
+	}
+	return capability{minor, mode & 0o777}, nil
+}
+
+// major is the number of the driver of capabilities.
+func (t *Toolkit) major() (uint32, error) {
+	data, err := os.ReadFile(filepath.Join(t.Proc, "devices"))
+	if err != nil {
+		return 0, err
+	}
+	lines := bufio.NewScanner(bytes.NewReader(data))
+	for lines.Scan() {
+		if number, name, _ := strings.Cut(strings.TrimSpace(lines.Text()), " "); name == "nvidia-caps" {
+			n, err := strconv.ParseUint(number, 10, 12)
+			return uint32(n), err
+		}
+	}
+	return 0, errors.New("the driver offers no capabilities (nvidia-caps in /proc/devices)")
+}
+
+// capabilityDevices sees to the device files of an instance. The driver makes none by itself: it has a program for that, which the machine may lack.
+func (t *Toolkit) capabilityDevices(i Instance) error {
+	list, err := t.capabilities(i)
+	if err != nil {
+		return err
+	}
+	return t.makeDevices(list)
+}
+
+// ConfigDevices sees to the device files by which a GPU is split. NVIDIA's library makes them where it can; where it can't, it says so itself.
+func (t *Toolkit) ConfigDevices() {
+	for _, file := range []string{"mig/config", "mig/monitor"} {
+		if c, err := t.capability(file); err == nil {
+			_ = t.makeDevices([]capability{c})
+		}
+	}
+}
+
+func (t *Toolkit) makeDevices(list []capability) error {
+	major, err := t.major()
+	if err != nil {
+		return err
+	}
+	for _, c := range list {
+		path, number := filepath.Join(t.Root, c.device()), unix.Mkdev(major, c.minor)
+		var is unix.Stat_t
+		err := unix.Lstat(path, &is)
+		if err == nil && is.Mode&unix.S_IFMT == unix.S_IFCHR && is.Rdev == number {
+			continue
+		}
+		if err == nil {
+			if err := os.Remove(path); err != nil { // of another driver
+				return err
+			}
+		}
+		// 0755: any user of the machine may see that they are there.
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		if err := unix.Mknod(path, unix.S_IFCHR|c.mode, int(number)); err != nil && !errors.Is(err, fs.ErrExist) {
+			return fmt.Errorf("make %s: %w", path, err)
+		}
+		if err := os.Chmod(path, fs.FileMode(c.mode)); err != nil { // whatever the umask
+			return err
+		}
+	}
+	return nil
+}
+
+// check fails unless a container with an instance gets just the device files that it takes: that of the GPU, and those of its two capabilities.
+func (t *Toolkit) check(i Instance, e specs.ContainerEdits) error {
+	list, err := t.capabilities(i)
+	if err != nil {
+		return err
+	}
+	want := []string{"/dev/" + i.File}
+	for _, c := range list {
+		want = append(want, c.device())
+	}
+	var got []string
+	for _, d := range e.DeviceNodes {
+		got = append(got, d.Path)
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		return fmt.Errorf("a container with the instance %s would get the device files %v, and is to get %v", i.UUID, got, want)
+	}
+	return nil
+}

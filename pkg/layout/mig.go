@@ -1,0 +1,107 @@
+package layout
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// Profile is a size of instances (MIG) into which a GPU can be split.
+type Profile struct {
+	// Name is NVIDIA's: slices of the processors, and memory in GiB, such as 1g.10gb.
+	Name string
+	// Instances is how many of it a GPU has room for where it has no others.
+	Instances int
+}
+
+// migCard is a GPU that can be split.
+type migCard struct {
+	// words are those of the model: a model with all of them is this card.
+	words []string
+	// without are words that a model of this card doesn't have.
+	without  []string
+	profiles []Profile
+}
+
+// migCards are NVIDIA's GPUs that can be split into instances. Profiles with media engines or graphics (+me, +gfx) aren't among them: a GPU has room
+// for one of these, and here all instances of a GPU are alike. GB200 isn't, as its profiles have one name in NVIDIA's manual and another in its tool.
+//
+// Sources: the MIG User Guide, "Supported MIG Profiles" (docs.nvidia.com/datacenter/tesla/mig-user-guide), and for what that leaves to the reader
+// deployments/systemd/config-default.yaml of github.com/NVIDIA/mig-parted, which names cards by their PCI device ids.
+func migCards() []migCard {
+	// seven are the profiles of a GPU with seven slices for processors and eight for memory.
+	seven := func(eighth, quarter, half, all string) []Profile {
+		return []Profile{
+			{"1g." + eighth, 7}, {"1g." + quarter, 4}, {"2g." + quarter, 3}, {"3g." + half, 2}, {"4g." + half, 1}, {"7g." + all, 1},
+		}
+	}
+	a100small, h80 := seven("5gb", "10gb", "20gb", "40gb"), seven("10gb", "20gb", "40gb", "80gb")
+	h94, h96 := seven("12gb", "24gb", "47gb", "94gb"), seven("12gb", "24gb", "48gb", "96gb")
+	h141, h144 := seven("18gb", "35gb", "71gb", "141gb"), seven("18gb", "36gb", "72gb", "144gb")
+	hopper := []string{"94GB", "96GB", "64GB", "NVL"}
+	return []migCard{
+		{words: []string{"A30"}, profiles: []Profile{{"1g.6gb", 4}, {"2g.12gb", 2}, {"4g.24gb", 1}}},
+		{words: []string{"A100"}, without: []string{"80GB"}, profiles: a100small},
+		{words: []string{"A100"}, without: []string{"40GB"}, profiles: h80},
+		{words: []string{"A800"}, without: []string{"80GB"}, profiles: a100small},
+		{words: []string{"A800"}, without: []string{"40GB"}, profiles: h80},
+		{words: []string{"H100"}, without: hopper, profiles: h80},
+		{words: []string{"H800"}, without: hopper, profiles: h80},
+		{words: []string{"H100"}, without: []string{"80GB", "PCIE", "96GB", "64GB"}, profiles: h94}, // NVL, and SXM5 with 94 GB
+		{words: []string{"H800"}, without: []string{"80GB", "PCIE", "96GB", "64GB"}, profiles: h94},
+		{words: []string{"H100"}, without: []string{"80GB", "PCIE", "94GB", "64GB", "NVL"}, profiles: h96},
+		{words: []string{"H20"}, profiles: h96},
+		{words: []string{"GH200"}, without: []string{"144G", "144GB"}, profiles: h96}, // whose name has the memory of its processor, 480 GB
+		{words: []string{"GH200"}, without: []string{"480GB", "120GB"}, profiles: h144},
+		{words: []string{"H200"}, profiles: h141},
+		{words: []string{"B200"}, profiles: seven("23gb", "45gb", "90gb", "180gb")},
+	}
+}
+
+// migCardsOf are the cards that a model may be: several where it doesn't say how much memory it has.
+func migCardsOf(model string) (out []migCard) {
+	words := strings.FieldsFunc(strings.ToUpper(model), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	has := func(w string) bool { return slices.Contains(words, w) }
+	for _, c := range migCards() {
+		if !slices.ContainsFunc(c.words, func(w string) bool { return !has(w) }) && !slices.ContainsFunc(c.without, has) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// MIGProfiles are the profiles of the cards that a model may be, none for a card that can't be split or isn't known.
+func MIGProfiles(model string) (out []string) {
+	for _, c := range migCardsOf(model) {
+		for _, p := range c.profiles {
+			if !slices.Contains(out, p.Name) {
+				out = append(out, p.Name)
+			}
+		}
+	}
+	return out
+}
+
+// MIGInstances is into how many instances of a profile a GPU of a model is split. The error says why it can't be; what to do about it depends on who asks.
+func MIGInstances(model, profile string) (int, error) {
+	cards := migCardsOf(model)
+	if len(cards) == 0 {
+		return 0, fmt.Errorf("paictl knows no way to split a %s (MIG)", model)
+	}
+	counts := map[int]bool{}
+	n := 0
+	for _, c := range cards {
+		if i := slices.IndexFunc(c.profiles, func(p Profile) bool { return p.Name == profile }); i >= 0 {
+			n = c.profiles[i].Instances
+			counts[n] = true
+		}
+	}
+	switch {
+	case len(counts) == 0:
+		return 0, fmt.Errorf("%s has no profile %q", model, profile)
+	case len(counts) > 1:
+		return 0, fmt.Errorf("cards called %s have different memory, and room for different numbers of %s: write the model with its memory, as nvidia-smi -L does", model, profile)
+	}
+	return n, nil
+}
