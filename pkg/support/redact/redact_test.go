@@ -152,7 +152,7 @@ func TestShapesOfSecretsAreFound(t *testing.T) {
 
 func TestWhatIsTooShortOrAMarkIsNotLookedFor(t *testing.T) {
 	var b Builder
-	for value, want := range map[string]bool{"abc": false, "ab\n ": false, "token": false, "redacted": false, "abcd": true, "a\nb\n": false} {
+	for value, want := range map[string]bool{"abc": false, "token": false, "redacted": false, "abcd": true, "ab\ncd": false} {
 		assert.Equal(t, want, b.Add(Secret, value), value)
 	}
 }
