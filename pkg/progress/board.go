@@ -67,7 +67,7 @@ type outcome struct {
 // drawing is what differs between the pictures of one kind of run and of another.
 type drawing interface {
 	// figures are what the title counts.
-	figures(s screen, b *board) []string
+	figures(b *board) []string
 	// table draws rows, which are all or some of the board's.
 	table(s screen, b *board, rows []*row) []string
 }

@@ -18,7 +18,7 @@ const (
 // grid draws hosts × phases.
 type grid struct{}
 
-func (grid) figures(s screen, b *board) []string {
+func (grid) figures(b *board) []string {
 	parts := []string{plural.Of(len(b.rows), b.noun), plural.Of(b.allChanges(), "change")}
 	if b.planned {
 		parts[1] += " planned"

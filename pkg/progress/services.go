@@ -141,7 +141,7 @@ const (
 // states draws a service in a line: its state, its pods, its time, and why.
 type states struct{}
 
-func (states) figures(s screen, b *board) []string {
+func (states) figures(b *board) []string {
 	return []string{plural.Of(len(b.rows), b.noun), fmt.Sprintf("%d done", tallyRows(b.rows)[done]), plural.Of(b.allChanges(), "change")}
 }
 

@@ -70,7 +70,7 @@ func (s screen) title(b *board) string {
 	if !b.ended.IsZero() {
 		end = b.ended
 	}
-	parts := b.kind.figures(s, b)
+	parts := b.kind.figures(b)
 	if n := tallyRows(b.rows)[failed]; n > 0 {
 		parts = append(parts, s.p.Bad.Text(fmt.Sprintf("%d failed", n)))
 	}

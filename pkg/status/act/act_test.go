@@ -105,11 +105,13 @@ func node(t *testing.T, c *Cluster, name string) {
 func pod(t *testing.T, c *Cluster, name, node string, owned bool) *corev1.Pod {
 	t.Helper()
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", Labels: map[string]string{"app": name}},
-		Spec: corev1.PodSpec{NodeName: node, TerminationGracePeriodSeconds: new(int64), Containers: []corev1.Container{{Name: "app", Image: "busybox:1"}}}}
+		Spec: corev1.PodSpec{NodeName: node, TerminationGracePeriodSeconds: new(int64), AutomountServiceAccountToken: new(bool), Containers: []corev1.Container{{Name: "app", Image: "busybox:1"}}}}
 	if owned {
 		yes := true
 		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "frameworkcontroller.microsoft.com/v1", Kind: "Framework", Name: "x", UID: "1", Controller: &yes}}
 	}
+	_, err := c.Kube.Client.CoreV1().ServiceAccounts("default").Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{}) // no controller makes it here
+	require.True(t, err == nil || apierrors.IsAlreadyExists(err), err)
 	made, err := c.Kube.Client.CoreV1().Pods("default").Create(t.Context(), p, metav1.CreateOptions{})
 	require.NoError(t, err)
 	t.Cleanup(func() {

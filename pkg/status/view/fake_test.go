@@ -51,11 +51,11 @@ func (f *fixed) set(c *status.Cluster) {
 
 // actions answers as a cluster with one job would, and keeps what was asked of it. It refuses to be called by Update.
 type actions struct {
-	t        *testing.T
-	mu       sync.Mutex
-	calls    []string
-	refuse   error
-	hold     chan struct{} // not nil: works wait for it
+	t      *testing.T
+	mu     sync.Mutex
+	calls  []string
+	refuse error
+	hold   chan struct{} // not nil: works wait for it
 }
 
 func (a *actions) call(format string, args ...any) error {
@@ -204,6 +204,7 @@ func (d *driver) run(cmd tea.Cmd) {
 
 func (d *driver) send(msg tea.Msg) {
 	_, cmd := d.m.Update(msg)
+	_ = d.m.View() // bubbletea asks for it after each Update
 	d.run(cmd)
 }
 

@@ -159,6 +159,12 @@ func TestBeforeTheFirstModelTheViewSaysSo(t *testing.T) {
 	m.Update(keyOf("j"))
 	m.Update(keyOf(":"))
 	assert.Contains(t, m.View(), "asking the cluster…")
+
+	c := *small()
+	c.Sources = append([]status.Source(nil), c.Sources...)
+	c.Sources[2].State = status.StateLoading
+	m.Update(changedMsg{&c})
+	assert.Contains(t, strings.Split(m.View(), "\n")[0], "asking the cluster…", "and as long as a part is missing")
 }
 
 // Whatever the cluster says, and each string of the model is someone's, a frame moves no cursor and talks to no terminal.

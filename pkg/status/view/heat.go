@@ -44,6 +44,7 @@ type heatPage struct {
 	win     tui.Window // of lines of machines
 	beside  int        // machines in a line
 	block   int        // columns of one
+	pitch   int        // columns of a GPU
 	at      string     // machine below the cursor
 	machine int
 	gpu     int
@@ -180,7 +181,10 @@ func healthSign(d *desk, g *status.GPU) tui.Cell {
 	return tui.Cell{Text: tui.SignUnknown, Style: d.p.Faint}
 }
 
-const explained = 5 // lines: a blank, three of the cell, the legend
+const (
+	nameMax   = 20 // columns of a machine's name
+	explained = 5  // lines: a blank, three of the cell, the legend
+)
 
 func (p *heatPage) draw(d *desk, w, h int) []string {
 	if len(p.machines) == 0 {
@@ -190,10 +194,15 @@ func (p *heatPage) draw(d *desk, w, h int) []string {
 		}
 		return []string{"  " + d.p.Faint.Text(text)}
 	}
-	name := min(p.name, 20)
-	p.block = 1 + name + 1 + 2*p.gpus + 2
-	p.beside = max((w-1)/p.block, 1)
-	room := max(h-explained, 1)
+	name, room := min(p.name, nameMax), max(h-explained, 1)
+	for p.pitch = 2; p.pitch > 0; p.pitch-- { // cells stand apart where all machines fit
+		p.block = 1 + name + 1 + p.pitch*p.gpus + 3
+		p.beside = max((w+2)/p.block, 1) // the last one needs no room behind it
+		if len(p.machines) <= p.beside*room {
+			break
+		}
+	}
+	p.pitch = max(p.pitch, 1)
 	p.top = 0
 	p.win.Height = room
 	p.place()
@@ -224,30 +233,34 @@ func (p *heatPage) drawMachine(d *desk, b *strings.Builder, i, name int) {
 		b.WriteString(" ")
 	}
 	b.WriteString(style.Text(tui.Pad(clean(m.Name), name)))
+	used := 0
+	put := func(text string, columns int) {
+		b.WriteString(text)
+		used += columns
+	}
+	if p.pitch == 1 && !(here && p.gpu == 0) {
+		put(" ", 1)
+	}
 	for k := range p.gpus {
-		open, end := " ", ""
-		if here && k == p.gpu {
-			open, end = "[", "]"
-		} else if here && k == p.gpu+1 {
-			open = "" // the bracket of the one before stands there
+		selected, after := here && k == p.gpu, here && k == p.gpu+1
+		switch {
+		case selected:
+			put("[", 1)
+		case p.pitch == 2 && !after: // the bracket of the one before stands there
+			put(" ", 1)
 		}
-		b.WriteString(open)
-		if k < len(m.GPUs) {
-			c := p.cell(d, &m.GPUs[k])
-			if end != "" {
-				c.Style = c.Style.With(d.p.Selected)
-			}
-			b.WriteString(c.Style.Text(c.Text))
+		if k >= len(m.GPUs) {
+			put(" ", 1)
+			continue
+		}
+		c := p.cell(d, &m.GPUs[k])
+		if selected {
+			put(c.Style.With(d.p.Selected).Text(c.Text)+"]", 2)
 		} else {
-			b.WriteString(" ")
+			put(c.Style.Text(c.Text), 1)
 		}
-		b.WriteString(end)
 	}
-	last := 3
-	if here && p.gpu == p.gpus-1 {
-		last = 2
-	}
-	b.WriteString(tui.Spaces(last))
+	b.WriteString(tui.Spaces(p.block - 1 - name - used))
 }
 
 func (p *heatPage) current() (*status.Machine, *status.GPU) {
@@ -343,15 +356,9 @@ func (p *heatPage) legendLine(d *desk, w int) string {
 		}
 	}
 	switch p.shade {
-	case byVC, byUser:
-		for _, g := range p.legend {
-			i := p.groups[g]
-			sign(tui.Cell{Text: tui.Letter(i), Style: d.p.Group(i)}, fmt.Sprintf("%s %d", clean(g), p.counts[g]))
-		}
 	case byUse:
 		for i, name := range []string{"idle", "", "half", "", "busy"} {
-			c := tui.Cell{Text: tui.Level(float64(i) / 4), Style: d.p.Heat[i]}
-			sign(c, name)
+			sign(tui.Cell{Text: tui.Level(float64(i) / 4), Style: d.p.Heat[i]}, name)
 		}
 		sign(tui.Cell{Text: "o", Style: d.p.Faint}, "in use, not measured")
 	case byHealth:
@@ -364,7 +371,13 @@ func (p *heatPage) legendLine(d *desk, w int) string {
 	}
 	sign(tui.Cell{Text: tui.SignBad, Style: d.p.Bad}, "sick")
 	sign(tui.Cell{Text: tui.SignUnknown, Style: d.p.Faint}, "unknown")
-	sign(tui.Cell{Text: tui.SignSkipped, Style: d.p.Bad}, "missing")
+	if p.shade == byHealth {
+		sign(tui.Cell{Text: tui.SignSkipped, Style: d.p.Bad}, "missing")
+	}
+	for _, g := range p.legend { // the largest first, as many as fit
+		i := p.groups[g]
+		sign(tui.Cell{Text: tui.Letter(i), Style: d.p.Group(i)}, fmt.Sprintf("%s %d", clean(g), p.counts[g]))
+	}
 	return l
 }
 
@@ -452,7 +465,12 @@ func (p *heatPage) click(d *desk, x, y int) effect {
 	if i >= len(p.machines) {
 		return effect{}
 	}
-	k := (x%p.block - 1 - min(p.name, 20)) / 2
+	k := x%p.block - 1 - min(p.name, nameMax) - 1
+	if p.pitch == 2 {
+		k = (k + 1) / 2
+	} else if i == p.machine && k > p.gpu {
+		k -= 2 // the brackets
+	}
 	k = min(max(k, 0), len(p.machines[i].GPUs)-1)
 	if i == p.machine && k == p.gpu {
 		return effect{push: newMachine(p.machines[i].Name)}

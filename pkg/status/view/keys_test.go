@@ -274,3 +274,20 @@ func TestAgesGrowByThemselves(t *testing.T) {
 	d.send(secondMsg(d.now))
 	assert.NotEqual(t, before, d.frame())
 }
+
+func TestAMapOfManyMachinesIsDense(t *testing.T) {
+	o := statustest.Small()
+	o.Machines, o.Jobs = 200, 400
+	d := drive(t, statustest.Cluster(o), 120, 40, monochrome()).keys("3", "right", "right", "down")
+	h := d.m.page().(*heatPage)
+	assert.Equal(t, 1, h.pitch)
+	assert.GreaterOrEqual(t, h.beside, 5)
+	l := d.line(">gpu-")
+	assert.Regexp(t, `>gpu-\d+ ..\[.\].....  `, l)
+	at := h.machine
+	d.click(h.block*2+1+h.name+1+6, 4)
+	assert.Equal(t, [2]int{at + 2, 6}, [2]int{h.machine, h.gpu})
+	for _, row := range strings.Split(d.frame(), "\n")[3:30] {
+		assert.Equal(t, h.beside, strings.Count(row, "gpu-"), row)
+	}
+}

@@ -218,7 +218,7 @@ func (l *list[T]) key(d *desk, k string) (effect, bool) {
 	}
 	switch k {
 	case "o":
-		l.order(d, 1)
+		l.order(d)
 		return effect{}, true
 	case "O":
 		l.down = !l.down && l.sorted >= 0
@@ -236,9 +236,9 @@ func (l *list[T]) key(d *desk, k string) (effect, bool) {
 }
 
 // order sorts by the next column that has an order, and after the last by none.
-func (l *list[T]) order(d *desk, step int) {
+func (l *list[T]) order(d *desk) {
 	for {
-		l.sorted += step
+		l.sorted++
 		if l.sorted >= len(l.cols) {
 			l.sorted = -1
 			break

@@ -163,7 +163,7 @@ func (m *Model) spin() tea.Cmd {
 // waits reports whether the page waits for the first line of a text, or the first model.
 func (m *Model) waits() bool {
 	p, ok := m.page().(*textPage)
-	return m.cluster == nil || ok && !p.ended && len(p.lines) == 0
+	return m.cluster == nil || m.cluster.Loading() || ok && !p.ended && len(p.lines) == 0
 }
 
 // take shows a new model.
@@ -342,6 +342,9 @@ func (m *Model) stateLine(w int) string {
 	v := m.level(c.Verdict.Level)
 	what := map[string]string{status.LevelOK: "healthy", status.LevelWarning: "needs a look", status.LevelCritical: "something is broken", status.LevelUnknown: "not all is known"}[c.Verdict.Level]
 	left := " " + m.p.Bold.Text(clean(c.Name)) + "  " + v.Style.Text(v.Text+" "+what)
+	if c.Loading() {
+		left = " " + m.p.Bold.Text(clean(c.Name)) + "  " + m.p.Busy.Text(tui.Spin(m.now)) + " asking the cluster…"
+	}
 	n := c.Counts
 	right := fmt.Sprintf("%d/%d machines · %d/%d GPUs · %s ", n.MachinesReady, n.Machines, n.GPUsUsed, n.GPUs, plural.Of(n.Alerts, "alert"))
 	return tui.Beside(left, m.p.Faint.Text(right), w)
