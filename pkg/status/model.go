@@ -91,6 +91,8 @@ type Source struct {
 	// Message says why it isn't current, Hint what to do about it.
 	Message string `json:"message,omitempty"`
 	Hint    string `json:"hint,omitempty"`
+	// Refused: it answers, and not to this user.
+	Refused bool `json:"refused,omitempty"`
 	// Updated is when a change of it was seen last.
 	Updated time.Time `json:"updated,omitzero"`
 }

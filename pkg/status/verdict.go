@@ -106,12 +106,18 @@ func judge(c *Cluster) Verdict {
 
 // judgeSources: what can't be asked isn't known. Without Kubernetes nothing is.
 func judgeSources(f *folder, sources []Source) {
+	told := ""
 	for i := range sources {
 		s := &sources[i]
+		if s.Name == SourceAPI && s.State != StateCurrent {
+			told = s.Message
+		} else if told != "" && s.Message == told {
+			continue // all is asked through the API server
+		}
 		p := Problem{Level: LevelUnknown, Kind: "source", Name: s.Name, Message: s.Message, Hint: s.Hint}
 		switch s.State {
 		case StateFailed, StateStale:
-			if s.Name == SourceAPI {
+			if s.Name == SourceAPI && !s.Refused {
 				p.Level = LevelCritical
 			}
 			f.add(s.Message, p)
@@ -130,6 +136,9 @@ func judgeMachine(f *folder, m *Machine, now time.Time) {
 	switch m.State {
 	case MachineNotReady, MachineUnknown:
 		p.Level = LevelCritical
+		if m.Since.IsZero() { // nobody ever said how it is
+			p.Level = LevelUnknown
+		}
 		f.add(m.State+m.Message, p)
 	case MachineOutside, MachineUnlisted:
 		p.Level = LevelWarning
