@@ -10,6 +10,7 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"github.com/openpai/paictl/pkg/cmd/service"
+	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/status"
@@ -17,36 +18,48 @@ import (
 	"github.com/openpai/paictl/pkg/status/view"
 )
 
-// viewRun shows the cluster on the terminal until the person leaves. What the model is made of is asked meanwhile.
-func viewRun(ctx context.Context, opts *StatusOptions, cluster *kube.Cluster, follower *status.Follower) error {
+// View is how "paictl status" shows a cluster to a person at a terminal.
+type View struct {
+	Factory *cmdutil.Factory
+	Kube    kube.Options
+	// Dir is a configuration folder, by which journals of machines are read; "" for none.
+	Dir string
+}
+
+// Run shows the cluster until the person leaves. It follows the cluster meanwhile.
+func (v *View) Run(ctx context.Context, follower *status.Follower) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	actions, err := actionsOf(ctx, opts, cluster)
+	actions, err := v.actions(ctx)
 	if err != nil {
 		return err
 	}
 	done := make(chan error, 1)
 	go func() { done <- follower.Run(ctx) }()
-	streams := opts.Factory.IO
+	streams := v.Factory.IO
 	err = view.Run(ctx, streams.In, streams.Out, view.Options{Source: follower, Actions: actions, Palette: view.PaletteFor(streams.Out, streams.ColourEnabled())})
 	cancel()
 	<-done
 	return err
 }
 
-func actionsOf(ctx context.Context, opts *StatusOptions, cluster *kube.Cluster) (*act.Cluster, error) {
+func (v *View) actions(ctx context.Context) (*act.Cluster, error) {
+	cluster, err := kube.Open(v.Kube)
+	if err != nil {
+		return nil, err
+	}
 	jobs, err := job.New(cluster)
 	if err != nil {
 		return nil, err
 	}
-	platform, err := service.Platform(opts.Factory, cluster, "")
+	platform, err := service.Platform(v.Factory, cluster, "")
 	if err != nil {
 		return nil, err
 	}
 	a := &act.Cluster{Kube: cluster, Jobs: jobs, Platform: platform, RestartCommand: "paictl service restart",
-		ShellIn: func(title, task string) tea.ExecCommand { return shellCommand(ctx, opts.Kube, title, task) }}
-	if opts.Dir != "" {
-		a.Journal = journal{dir: opts.Dir, log: opts.Factory.Log}.follow
+		ShellIn: func(title, task string) tea.ExecCommand { return shellCommand(ctx, v.Kube, title, task) }}
+	if v.Dir != "" {
+		a.Journal = journal{dir: v.Dir, log: v.Factory.Log}.follow
 	}
 	return a, nil
 }

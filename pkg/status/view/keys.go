@@ -15,6 +15,9 @@ func (m *Model) key(k tea.KeyMsg) tea.Cmd {
 	if k.Type == tea.KeyCtrlC {
 		return m.quit()
 	}
+	if k.Paste && m.mode != filtering && m.mode != jumping {
+		return nil // what was copied elsewhere is no order
+	}
 	switch m.mode {
 	case filtering:
 		return m.keyFilter(k)

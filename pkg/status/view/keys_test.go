@@ -291,3 +291,15 @@ func TestAMapOfManyMachinesIsDense(t *testing.T) {
 		assert.Equal(t, h.beside, strings.Count(row, "gpu-"), row)
 	}
 }
+
+func TestWhatIsPastedIsNoOrder(t *testing.T) {
+	d := drive(t, small(), 80, 24, monochrome()).keys("6", "/", "running", "enter")
+	for _, r := range "xy" {
+		d.send(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune{r}, Paste: true})
+	}
+	assert.Empty(t, d.act.called())
+	assert.Equal(t, browsing, d.m.mode)
+	d.keys("/")
+	d.send(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune(" alice"), Paste: true})
+	assert.Equal(t, "running alice", d.m.page().(filtered).filter())
+}

@@ -22,7 +22,7 @@ func Run(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	program := tea.NewProgram(New(ctx, o), tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(out), tea.WithAltScreen(), tea.WithMouseCellMotion(),
-		tea.WithFPS(framesPerSecond), tea.WithoutSignalHandler(), tea.WithoutBracketedPaste()) // signals end ctx
+		tea.WithFPS(framesPerSecond), tea.WithoutSignalHandler()) // signals end ctx
 	_, err := program.Run()
 	switch {
 	case err == nil:
