@@ -38,14 +38,14 @@ func (j journal) follow(ctx context.Context, machine string, out io.Writer) erro
 	dial := j.dial
 	if dial == nil {
 		client := ssh.NewClient(ssh.Options{Gate: ssh.DryRunGate{}, Tracer: ssh.SlogTracer{Log: j.log}})
-		defer client.Close()
+		defer func() { _ = client.Close() }() // nothing was written
 		dial = client
 	}
 	host, err := dial.Dial(ctx, target)
 	if err != nil {
 		return err
 	}
-	defer host.Close()
+	defer func() { _ = host.Close() }() // as above
 	for since := fmt.Sprintf("-n %d", journalTail); ; {
 		r, err := host.Run(ctx, ssh.Script{Name: "status/journal", Body: "journalctl --no-pager --quiet -o short-iso --show-cursor " + since + "\n"})
 		if err != nil {

@@ -97,7 +97,7 @@ func node(t *testing.T, c *Cluster, name string) {
 	_, err := c.Kube.Client.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	t.Cleanup(func() {
-		_ = c.Kube.Client.CoreV1().Nodes().Delete(context.Background(), name, metav1.DeleteOptions{}) // the test is over
+		_ = c.Kube.Client.CoreV1().Nodes().Delete(context.WithoutCancel(t.Context()), name, metav1.DeleteOptions{}) // the test is over
 	})
 }
 
@@ -115,7 +115,7 @@ func pod(t *testing.T, c *Cluster, name, node string, owned bool) *corev1.Pod {
 	made, err := c.Kube.Client.CoreV1().Pods("default").Create(t.Context(), p, metav1.CreateOptions{})
 	require.NoError(t, err)
 	t.Cleanup(func() {
-		_ = c.Kube.Client.CoreV1().Pods("default").Delete(context.Background(), name, metav1.DeleteOptions{}) // as above
+		_ = c.Kube.Client.CoreV1().Pods("default").Delete(context.WithoutCancel(t.Context()), name, metav1.DeleteOptions{}) // as above
 	})
 	return made
 }

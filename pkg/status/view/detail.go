@@ -51,7 +51,7 @@ func newMachine(name string) page {
 	type g = *status.GPU
 	p.list = newList(list[g]{
 		noun: "GPU",
-		all: func(d *desk) []g {
+		all: func(_ *desk) []g {
 			if p.m == nil {
 				return nil
 			}
@@ -60,11 +60,11 @@ func newMachine(name string) page {
 		id:   func(v g) string { return fmt.Sprint(v.Index, v.UUID) },
 		text: func(v g) string { return lower(v.Model, v.Health, v.Reason, ownerText(v)) },
 		head: p.facts,
-		open: func(d *desk, v g) effect { return openOwner(d, v) },
+		open: openOwner,
 		act:  func(d *desk, _ g, k string) (effect, bool) { return machineKey(d, p.m, k) },
 		does: func(d *desk, _ g) []binding { return machineKeys(d, p.m) },
 		cols: []column[g]{
-			{Column: tui.Column{Min: 1}, cell: func(d *desk, v g) tui.Cell { return healthSign(d, v) }},
+			{Column: tui.Column{Min: 1}, cell: healthSign},
 			{Column: tui.Column{Title: "GPU", Min: 3, Right: true}, cell: func(_ *desk, v g) tui.Cell { return text(fmt.Sprint(v.Index)) }},
 			{Column: tui.Column{Title: "HEALTH", Min: 8}, cell: func(d *desk, v g) tui.Cell { return tui.Cell{Text: v.Health, Style: healthSign(d, v).Style} }},
 			{Column: tui.Column{Title: "USE", Min: 4, Right: true, Priority: 1}, cell: func(_ *desk, v g) tui.Cell {
@@ -101,8 +101,8 @@ func newMachine(name string) page {
 			}},
 		},
 	})
-	p.list.empty = "no GPUs"
-	p.list.tell = func(_ *desk, v g) string {
+	p.empty = "no GPUs"
+	p.tell = func(_ *desk, v g) string {
 		return fmt.Sprintf("GPU %d: %s", v.Index, strings.TrimPrefix(v.Reason+" · "+ownerText(v), " · "))
 	}
 	return p
@@ -340,7 +340,7 @@ func newService(name string) page {
 		id:   func(v Pod) string { return v.Name },
 		text: func(v Pod) string { return lower(v.Name, v.Node, v.State, v.Message) },
 		head: p.facts,
-		act:  func(d *desk, _ Pod, k string) (effect, bool) { return effect{}, false },
+		act:  func(_ *desk, _ Pod, k string) (effect, bool) { return effect{}, false },
 		open: func(d *desk, v Pod) effect {
 			if machineOf(d, v.Node) == nil {
 				return effect{}
@@ -400,12 +400,12 @@ func (p *servicePage) facts(d *desk, w, h int) []string {
 	if s == nil {
 		return []string{"  " + clean(p.name) + " is not in the cluster any more", ""}
 	}
-	p.list.empty = "no pods"
+	p.empty = "no pods"
 	switch {
 	case p.err != nil:
-		p.list.empty = problem(p.err)
+		p.empty = problem(p.err)
 	case p.wait:
-		p.list.empty = "asking…"
+		p.empty = "asking…"
 	}
 	sign := serviceSign(d, s)
 	out := []string{"  " + sign.Style.Text(sign.Text+" "+clean(s.State)) + fmt.Sprintf("  %d of %d pods ready", s.ReadyPods, s.Pods)}

@@ -238,7 +238,7 @@ func (p *heatPage) drawMachine(d *desk, b *strings.Builder, i, name int) {
 		b.WriteString(text)
 		used += columns
 	}
-	if p.pitch == 1 && !(here && p.gpu == 0) {
+	if p.pitch == 1 && (!here || p.gpu != 0) {
 		put(" ", 1)
 	}
 	for k := range p.gpus {
@@ -456,7 +456,7 @@ func (p *heatPage) place() {
 	p.win.Move(p.machine / beside)
 }
 
-func (p *heatPage) click(d *desk, x, y int) effect {
+func (p *heatPage) click(_ *desk, x, y int) effect {
 	line := p.win.Top + y - p.top
 	if p.block == 0 || line >= p.win.End() || x/p.block >= p.beside {
 		return effect{}

@@ -44,7 +44,7 @@ func newJob(j *status.Job) page {
 		open: func(d *desk, v t) effect { return p.logs(d, v.Name()) },
 		tell: func(_ *desk, v t) string { return endText(v) },
 		cols: []column[t]{
-			{Column: tui.Column{Min: 1}, cell: func(d *desk, v t) tui.Cell { return taskSign(d, v) }},
+			{Column: tui.Column{Min: 1}, cell: taskSign},
 			{Column: tui.Column{Title: "TASK", Min: 12, Ideal: 20}, cell: func(_ *desk, v t) tui.Cell { return text(v.Name()) }, order: func(a, b t) int { return cmp.Or(cmp.Compare(a.Role, b.Role), cmp.Compare(a.Index, b.Index)) }},
 			{Column: tui.Column{Title: "STATE", Min: 10, Ideal: 12}, cell: func(d *desk, v t) tui.Cell { return tui.Cell{Text: string(v.Phase), Style: taskSign(d, v).Style} }, order: func(a, b t) int { return cmp.Compare(a.Phase, b.Phase) }},
 			{Column: tui.Column{Title: "MACHINE", Min: 10, Ideal: 20, Priority: 1}, cell: func(_ *desk, v t) tui.Cell { return text(v.Node) }, order: func(a, b t) int { return cmp.Compare(a.Node, b.Node) }},
@@ -79,7 +79,7 @@ func endText(t *job.Task) string {
 		return "exit code 0"
 	}
 	s := fmt.Sprintf("exit code %d", code)
-	if p := string(t.Completion.Phrase); p != "" {
+	if p := t.Completion.Phrase; p != "" {
 		s += ": " + p
 	}
 	if f := t.GPUFault(); f != "" {
@@ -132,11 +132,11 @@ func (p *jobPage) facts(d *desk, w, h int) []string {
 	j := p.j
 	switch {
 	case p.err != nil:
-		p.list.empty = problem(p.err)
+		p.empty = problem(p.err)
 	case p.detail == nil:
-		p.list.empty = "asking…"
+		p.empty = "asking…"
 	default:
-		p.list.empty = "no tasks yet"
+		p.empty = "no tasks yet"
 	}
 	sign := jobSign(d, j)
 	state := sign.Text + " " + j.At().Text(d.now)
@@ -187,7 +187,7 @@ func (p *jobPage) key(d *desk, k string) (effect, bool) {
 	return change(d, j, k)
 }
 
-func (p *jobPage) keys(d *desk) []binding {
+func (p *jobPage) keys(*desk) []binding {
 	out := []binding{{"l", "logs"}, {"L", "logs of all tasks"}, {"w", "why"}, {"e", "events"}, {"s", "shell"}}
 	out = append(out, changes(p.j)...)
 	return append(out, binding{"/", "filter"}, binding{"o", "order by"})

@@ -82,6 +82,6 @@ func places(c *status.Cluster, text string) []place {
 			return first
 		}
 	}
-	all := append(first, rest...)
-	return all[:min(len(all), placesShown)]
+	first = append(first, rest...)
+	return first[:min(len(first), placesShown)]
 }

@@ -37,7 +37,7 @@ func newOverview() page {
 			{Column: tui.Column{Title: "WHAT TO DO", Min: 16, Ideal: 30, Priority: 1, Grows: true}, cell: func(_ *desk, v pr) tui.Cell { return text(v.Hint) }},
 		},
 	})
-	p.list.empty = tui.SignGood + " nothing is wrong"
+	p.empty = tui.SignGood + " nothing is wrong"
 	return p
 }
 

@@ -103,7 +103,7 @@ func newMachines() page {
 		text: func(v m) string {
 			return lower(v.Name, v.Address, v.SKU, machineState(v), strings.Join(v.Roles, " "), machineNote(v))
 		},
-		open: func(d *desk, v m) effect { return effect{push: newMachine(v.Name)} },
+		open: func(_ *desk, v m) effect { return effect{push: newMachine(v.Name)} },
 		act:  machineKey, does: machineKeys,
 		tell: func(_ *desk, v m) string {
 			return v.Name + ": " + cmp.Or(withHint(machineNote(v), v.Hint), machineState(v))
@@ -169,7 +169,7 @@ func newServices() page {
 		all:  func(d *desk) []s { return pointers(d.cluster.Services) },
 		id:   func(v s) string { return v.Name },
 		text: func(v s) string { return lower(v.Name, v.Namespace, v.State, v.Chart, serviceNote(v)) },
-		open: func(d *desk, v s) effect { return effect{push: newService(v.Name)} },
+		open: func(_ *desk, v s) effect { return effect{push: newService(v.Name)} },
 		act:  serviceKey, does: serviceKeys,
 		tell: func(_ *desk, v s) string {
 			if len(v.Problems) > 0 {
@@ -265,7 +265,7 @@ func newJobs(title string, of func(j *status.Job) bool) *jobList {
 		text: remembered(func(v j) string {
 			return lower(v.Title(), v.VirtualCluster, v.State, v.Priority, v.Why, v.Phrase, strings.Join(v.Nodes, " "))
 		}),
-		open: func(d *desk, v j) effect { return effect{push: newJob(v)} },
+		open: func(_ *desk, v j) effect { return effect{push: newJob(v)} },
 		act:  jobKey, does: jobKeys,
 		tell:  func(_ *desk, v j) string { return v.Title() + ": " + cmp.Or(jobNote(v), v.State) },
 		empty: "no jobs; submit one with: paictl job submit",
@@ -319,8 +319,8 @@ func newVirtualClusters() page {
 		all:  func(d *desk) []v { return pointers(d.cluster.VirtualClusters) },
 		id:   func(c v) string { return c.Name },
 		text: func(c v) string { return lower(c.Name, c.Policy) },
-		open: func(d *desk, c v) effect { return effect{push: newVirtualCluster(c.Name)} },
-		act: func(d *desk, c v, k string) (effect, bool) {
+		open: func(_ *desk, c v) effect { return effect{push: newVirtualCluster(c.Name)} },
+		act: func(_ *desk, c v, k string) (effect, bool) {
 			if k == "b" {
 				return effect{push: jobsOf(c.Name)}, true
 			}
@@ -343,7 +343,7 @@ func newVirtualClusters() page {
 			}},
 			{Column: tui.Column{Title: "FREE", Min: 5, Right: true, Priority: 1}, cell: func(_ *desk, c v) tui.Cell { return number(c.Free) }, order: func(a, b v) int { return cmp.Compare(a.Free, b.Free) }, down: true},
 			{Column: tui.Column{Title: "BORROWED", Min: 8, Right: true, Priority: 3}, cell: func(_ *desk, c v) tui.Cell { return number(c.Opportunistic) }, order: func(a, b v) int { return cmp.Compare(a.Opportunistic, b.Opportunistic) }, down: true},
-			{Column: tui.Column{Title: "SICK", Min: 4, Right: true, Priority: 3}, cell: func(d *desk, c v) tui.Cell { return number(c.Bad) }, order: func(a, b v) int { return cmp.Compare(a.Bad, b.Bad) }, down: true},
+			{Column: tui.Column{Title: "SICK", Min: 4, Right: true, Priority: 3}, cell: func(_ *desk, c v) tui.Cell { return number(c.Bad) }, order: func(a, b v) int { return cmp.Compare(a.Bad, b.Bad) }, down: true},
 			{Column: tui.Column{Title: "WAIT", Min: 4, Right: true, Priority: 1}, cell: func(_ *desk, c v) tui.Cell { return number(len(c.Queue)) }, order: func(a, b v) int { return cmp.Compare(len(a.Queue), len(b.Queue)) }, down: true},
 			{Column: tui.Column{Title: "POLICY", Min: 8, Ideal: 14, Priority: 6}, cell: func(_ *desk, c v) tui.Cell { return text(c.Policy) }},
 			{Column: tui.Column{Title: "NEXT", Min: 10, Ideal: 30, Priority: 5, Grows: true}, cell: func(_ *desk, c v) tui.Cell { return text(nextOf(c)) }},
@@ -443,7 +443,7 @@ func newEvents() page {
 }
 
 // openEvent goes to the job, the machine or the text of an event.
-func openEvent(d *desk, v *status.Event) effect {
+func openEvent(_ *desk, v *status.Event) effect {
 	lines := []string{"at       " + v.At.Local().Format("2006-01-02 15:04:05"), "type     " + v.Type, "reason   " + v.Reason, "object   " + v.Object}
 	if v.Namespace != "" {
 		lines = append(lines, "in       "+v.Namespace)

@@ -167,7 +167,7 @@ func (p *textPage) settle() {
 	p.win.Cursor = p.win.Top
 }
 
-func (p *textPage) key(d *desk, k string) (effect, bool) {
+func (p *textPage) key(_ *desk, k string) (effect, bool) {
 	page := max(p.win.Height-1, 1)
 	switch k {
 	case "up", "k":

@@ -130,7 +130,7 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		}
 	case done:
 		m.pending--
-		cmd = m.finish(msg)
+		m.finish(msg)
 	case news:
 		cmd = m.news(msg)
 	case tea.KeyMsg:
@@ -235,7 +235,7 @@ func (m *Model) apply(e effect) tea.Cmd {
 }
 
 // finish tells the end of what was done.
-func (m *Model) finish(f done) tea.Cmd {
+func (m *Model) finish(f done) {
 	switch {
 	case f.err != nil:
 		m.apply(complain(&m.desk, f.err))
@@ -247,7 +247,6 @@ func (m *Model) finish(f done) tea.Cmd {
 		}
 		m.notice = &n
 	}
-	return nil
 }
 
 // news hands lines to the page that shows them. A work may have lost its page: its end is told below.
