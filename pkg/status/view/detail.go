@@ -340,7 +340,6 @@ func newService(name string) page {
 		id:   func(v Pod) string { return v.Name },
 		text: func(v Pod) string { return lower(v.Name, v.Node, v.State, v.Message) },
 		head: p.facts,
-		act:  func(_ *desk, _ Pod, k string) (effect, bool) { return effect{}, false },
 		open: func(d *desk, v Pod) effect {
 			if machineOf(d, v.Node) == nil {
 				return effect{}
