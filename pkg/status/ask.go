@@ -79,8 +79,14 @@ func (f *Follower) ask(ctx context.Context, a *asker) {
 		if ctx.Err() != nil {
 			return
 		}
+		if isSilence(err) && !errors.Is(err, context.DeadlineExceeded) {
+			f.silent(err)
+		}
 		f.mu.Lock()
-		a.asked, a.err = f.now(), err
+		a.asked = f.now()
+		if f.lost == nil || !isSilence(err) {
+			a.err = err // what it said before the API server went away still holds
+		}
 		if err == nil {
 			a.heard, a.fresh = a.asked, true
 			f.touched[a.source] = a.asked

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/klog/v2"
 
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/job"
@@ -113,8 +112,7 @@ func (f *Follower) Changed() <-chan struct{} { return f.changed }
 
 // Run follows the cluster until ctx ends. It runs once.
 func (f *Follower) Run(ctx context.Context) error {
-	// klog would write over the screen; what went wrong is said in the model.
-	ctx, cancel := context.WithCancel(klog.NewContext(ctx, klog.New(nil)))
+	ctx, cancel := context.WithCancel(ctx)
 	defer f.running.Wait()
 	defer cancel()
 	for _, k := range f.kinds {

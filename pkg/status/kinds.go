@@ -71,11 +71,11 @@ func (f *Follower) allKinds() []*kind {
 	nodes := &kind{name: kindNodes, source: SourceAPI, one: &corev1.Node{}, convert: newNodeRow, list: listing(core.Nodes().List), watch: core.Nodes().Watch}
 	nodes.set, nodes.replace = setter(f.b.nodes, f.b.nodeChanged)
 
-	slices := &kind{name: "resourceslices", source: SourceAPI, one: &resourceapi.ResourceSlice{}, convert: newSliceRow,
+	gpus := &kind{name: "resourceslices", source: SourceAPI, one: &resourceapi.ResourceSlice{}, convert: newSliceRow,
 		list: listing(resource.ResourceSlices().List), watch: resource.ResourceSlices().Watch}
-	slices.set, slices.replace = setter(f.b.slices, f.b.sliceChanged)
+	gpus.set, gpus.replace = setter(f.b.slices, f.b.sliceChanged)
 
-	out := []*kind{nodes, f.podKind(), slices, f.claimKind(), f.jobKind(), f.configKind()}
+	out := []*kind{nodes, f.podKind(), gpus, f.claimKind(), f.jobKind(), f.configKind()}
 	for _, of := range []struct{ namespace, fields string }{
 		{kube.JobNamespace, ""}, {kube.SystemNamespace, ""}, {metav1.NamespaceDefault, "involvedObject.kind=Node"},
 	} {

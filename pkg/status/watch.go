@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/klog/v2"
 )
 
 // pageSize is how many objects are read at once: what is decoded at a time stays small.
@@ -67,15 +67,14 @@ func (f *Follower) follow(ctx context.Context, k *kind) {
 		k.cancel = cancel
 		f.mu.Unlock()
 		lw := &listerWatcher{f: f, kind: k}
-		log := klog.FromContext(ctx)
-		r := cache.NewReflectorWithOptions(lw, k.one, &rowStore{f, k}, cache.ReflectorOptions{Name: k.name, Logger: &log})
+		r := cache.NewReflectorWithOptions(lw, k.one, &rowStore{f, k}, cache.ReflectorOptions{Name: k.name})
 		err := r.ListAndWatchWithContext(life)
 		cancel()
 		if ctx.Err() != nil {
 			return
 		}
-		if lw.last != nil {
-			err = lw.last // before the reflector put it into words of its own
+		if own := lw.failed(); own != nil {
+			err = own
 		}
 		f.down(k, err)
 		switch {
@@ -96,7 +95,24 @@ type listerWatcher struct {
 	kind    *kind
 	began   time.Time // of the watch
 	timeout time.Duration
-	last    error
+
+	mu   sync.Mutex // a list that was given up may still be on its way
+	last error
+}
+
+// fail notes why this life ends.
+func (l *listerWatcher) fail(err error) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.last = err
+	return err
+}
+
+// failed is why it ended, as it was said and not as the reflector put it; nil where it wasn't here.
+func (l *listerWatcher) failed() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.last
 }
 
 // IsWatchListSemanticsUnSupported says that lists are read in pages: the reflector would keep whole objects until the last had come.
@@ -118,8 +134,7 @@ func (l *listerWatcher) ListWithContext(ctx context.Context, _ metav1.ListOption
 	for o := (metav1.ListOptions{Limit: pageSize}); ; {
 		page, err := l.kind.list(ctx, o)
 		if err != nil {
-			l.last = err
-			return nil, err
+			return nil, l.fail(err)
 		}
 		list, err := meta.ListAccessor(page)
 		if err != nil {
@@ -146,8 +161,7 @@ func (l *listerWatcher) ListWithContext(ctx context.Context, _ metav1.ListOption
 func (l *listerWatcher) WatchWithContext(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 	now := l.f.now()
 	if !l.began.IsZero() && now.Sub(l.began) < l.timeout*9/10 {
-		l.last = errEnded
-		return nil, errEnded
+		return nil, l.fail(errEnded)
 	}
 	l.began = now
 	if o.TimeoutSeconds != nil {
@@ -155,7 +169,7 @@ func (l *listerWatcher) WatchWithContext(ctx context.Context, o metav1.ListOptio
 	}
 	w, err := l.kind.watch(ctx, o)
 	if err != nil {
-		l.last = err
+		_ = l.fail(err)
 		// In words of its own: the reflector would go on after a refused connection where it had stopped.
 		return nil, fmt.Errorf("watch the %s: %v", l.kind.name, err) //nolint:errorlint // see above
 	}
