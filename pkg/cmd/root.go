@@ -25,6 +25,7 @@ import (
 	"github.com/openpai/paictl/pkg/cmd/sandbox"
 	"github.com/openpai/paictl/pkg/cmd/scheduler"
 	"github.com/openpai/paictl/pkg/cmd/service"
+	"github.com/openpai/paictl/pkg/cmd/status"
 	"github.com/openpai/paictl/pkg/cmd/support"
 	"github.com/openpai/paictl/pkg/cmd/vc"
 	"github.com/openpai/paictl/pkg/cmd/version"
@@ -71,10 +72,10 @@ Three machines to try it on, made on this one (Linux, as root):
 	}
 	add("jobs", job.NewCmdJob(f))
 	add("main", config.NewCmdConfig(f))
-	add("main", cluster.NewCmdCluster(f), node.NewCmdNode(f), service.NewCmdService(f), vc.NewCmdVC(f))
-	add("main", doctor.NewCmdDoctor(f, nil))
+	add("main", status.NewCmdStatus(f, nil), cluster.NewCmdCluster(f), node.NewCmdNode(f), service.NewCmdService(f), vc.NewCmdVC(f))
 	add("tools", bundle.NewCmdBundle(f), image.NewCmdImage(f))
 	add("tools", sandbox.NewCmdSandbox(f), scheduler.NewCmdScheduler(f), rules.NewCmdRules(f))
+	add("main", doctor.NewCmdDoctor(f, nil))
 	add("tools", support.NewCmdSupportBundle(f, nil))
 	add("tools", version.NewCmdVersion(f, nil))
 	usageErrors(root)

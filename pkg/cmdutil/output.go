@@ -55,11 +55,11 @@ func (o *Output) IsTable() bool { return o.format == "table" || o.format == "wid
 func (o *Output) Write(w io.Writer, v any, t Table) error {
 	switch o.format {
 	case "json":
-		return writeJSON(w, v)
+		return writeJSON(w, v, "  ")
 	case "yaml":
 		// By way of JSON, as yaml.Marshal goes; that one refuses what isn't escaped.
 		var text bytes.Buffer
-		if err := writeJSON(&text, v); err != nil {
+		if err := writeJSON(&text, v, "  "); err != nil {
 			return err
 		}
 		b, err := yaml.JSONToYAML(text.Bytes())
@@ -78,11 +78,14 @@ func (o *Output) Write(w io.Writer, v any, t Table) error {
 	}
 }
 
+// WriteJSONLine prints v as JSON on one line, as part of a stream.
+func WriteJSONLine(w io.Writer, v any) error { return writeJSON(w, v, "") }
+
 // writeJSON prints v. encoding/json escapes half of the characters that a terminal obeys; here are the rest.
-func writeJSON(w io.Writer, v any) error {
+func writeJSON(w io.Writer, v any, indent string) error {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
-	enc.SetIndent("", "  ")
+	enc.SetIndent("", indent)
 	if err := enc.Encode(v); err != nil {
 		return err
 	}

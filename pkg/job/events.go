@@ -92,7 +92,7 @@ func (c *Client) eventsOf(ctx context.Context, j *Job, selector string) ([]api.E
 			known := about.Name == j.Object || strings.HasPrefix(about.Name, j.Object+"-")
 			same := about.UID == j.Framework.UID || !e.CreationTimestamp.Time.Before(j.Framework.CreationTimestamp.Time)
 			if known && same {
-				out = append(out, event(e))
+				out = append(out, NewEvent(e))
 			}
 		}
 		if o.Continue = page.Continue; o.Continue == "" {
@@ -101,7 +101,8 @@ func (c *Client) eventsOf(ctx context.Context, j *Job, selector string) ([]api.E
 	}
 }
 
-func event(e *corev1.Event) api.Event {
+// NewEvent is an event of Kubernetes as the archive has it.
+func NewEvent(e *corev1.Event) api.Event {
 	last := e.LastTimestamp.Time
 	for _, t := range []time.Time{e.EventTime.Time, e.CreationTimestamp.Time} {
 		if last.IsZero() {

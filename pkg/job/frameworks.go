@@ -8,9 +8,11 @@ import (
 	"io"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
@@ -31,7 +33,12 @@ type Frameworks struct {
 func newFrameworks(config *rest.Config, namespace string) (*Frameworks, error) {
 	own := rest.CopyConfig(config)
 	own.GroupVersion, own.APIPath = &groupVersion, "/apis"
-	own.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
+	known := runtime.NewScheme()
+	metav1.AddToGroupVersion(known, schema.GroupVersion{Version: "v1"})
+	if err := v1.AddToScheme(known); err != nil {
+		return nil, fmt.Errorf("open the API of jobs: %w", err)
+	}
+	own.NegotiatedSerializer = serializer.NewCodecFactory(known).WithoutConversion()
 	own.ContentType, own.AcceptContentTypes = "application/json", "application/json"
 	r, err := rest.RESTClientFor(own)
 	if err != nil {
@@ -91,6 +98,17 @@ func (f *Frameworks) List(ctx context.Context, selector string) ([]v1.Framework,
 			return out, nil
 		}
 	}
+}
+
+// Page reads a part of all. Its options say how many, and after which.
+func (f *Frameworks) Page(ctx context.Context, o metav1.ListOptions) (*v1.FrameworkList, error) {
+	return answer[v1.FrameworkList](ctx, f.on(f.rest.Get(), "").VersionedParams(&o, metav1.ParameterCodec))
+}
+
+// WatchAll tells every change of all of them since the version of the list that the options name.
+func (f *Frameworks) WatchAll(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+	o.Watch = true
+	return f.on(f.rest.Get(), "").VersionedParams(&o, metav1.ParameterCodec).Watch(ctx)
 }
 
 // Create makes one. With dryRun the API server checks it and keeps nothing.

@@ -32,20 +32,7 @@ func (c *Client) Waiting(ctx context.Context, vc string) (*WaitingList, error) {
 			return nil, err
 		}
 	}
-	out := &WaitingList{Items: []WaitingGang{}}
-	alone := map[string]string{} // names of jobs whose gangs don't tell them
-	for _, g := range q.Items {
-		title := JobOfGroup(g.Group)
-		if title == g.Group {
-			object := ObjectOfGroup(g.Group)
-			if alone[object] == "" {
-				alone[object] = c.titleOf(ctx, object, title)
-			}
-			title = alone[object]
-		}
-		out.Items = append(out.Items, WaitingGang{title, g})
-	}
-	return out, nil
+	return &WaitingList{Items: Gangs(q, func(object, other string) string { return c.titleOf(ctx, object, other) })}, nil
 }
 
 // checkVC tells a virtual cluster in which nothing waits from one that isn't there.

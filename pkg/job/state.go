@@ -151,77 +151,16 @@ func ObjectOfGroup(group string) string {
 	return object
 }
 
-// StateOf is the state of a job. Of the pods, which were read after the Framework, only those that have not started matter; nil
-// is not known: then the state is as exact as the Framework alone tells it.
+// StateOf is the state of a job; see Brief.State.
 func StateOf(f *v1.Framework, pods []corev1.Pod, queue Queue) State {
-	switch row := api.StateOf(f); {
-	case Phase(row).Done(), row == api.Stopping:
-		return State{Phase: Phase(row)}
-	case f.Status == nil && f.Spec.ExecutionType == v1.ExecutionStop:
-		return State{Phase: Stopping}
-	case f.Status == nil:
-		return State{Phase: Waiting}
+	var starts []Start
+	if pods != nil {
+		starts = make([]Start, len(pods))
 	}
-	switch s := f.Status; s.State {
-	case v1.AttemptCompleted:
-		at := s.TransitionTime.Time
-		if delay := s.RetryPolicyStatus.RetryDelaySec; delay != nil {
-			at = at.Add(time.Duration(*delay) * time.Second)
-		}
-		return State{Phase: Retry, RetryAt: &at}
-	case v1.AttemptDeletionPending, v1.AttemptDeletionRequested, v1.AttemptDeleting:
-		return State{Phase: Stopping}
-	case v1.AttemptCreationPending, v1.AttemptCreationRequested:
-		return State{Phase: Waiting}
-	}
-	return progress(f, pods, queue)
-}
-
-// progress is the state of an attempt that has its objects: that of the task that is furthest behind,
-// if tasks wait for each other, else that of the one that is furthest ahead.
-func progress(f *v1.Framework, pods []corev1.Pod, queue Queue) State {
-	total, begun, made := tasks(f)
-	gang, published := IsGang(f), f.Status.AttemptStatus.PeersTime
-	if !gang && begun > 0 {
-		return State{Phase: Running}
-	}
-	unplaced, starting, late := 0, 0, 0
 	for i := range pods {
-		p := &pods[i]
-		if !hasStarted(p) {
-			late++
-		}
-		switch {
-		case hasStarted(p):
-		case gang && published != nil && p.CreationTimestamp.After(published.Time):
-			// The tasks had found each other when this one was added.
-		case p.Spec.NodeName == "":
-			unplaced++
-		default:
-			starting++
-		}
+		starts[i] = NewStart(&pods[i])
 	}
-	// Pods that the Framework knows as not begun, and that are not among those that wait, have begun meanwhile. Without that a
-	// job would seem to go back.
-	ahead := pods != nil && made > late
-	queued, inQueue := queue[f.Name]
-	switch {
-	case !gang && (starting > 0 || ahead):
-		return State{Phase: Pulling}
-	case inQueue && (unplaced > 0 || len(pods) == 0 && begun == 0 && !ahead):
-		return State{Phase: Queued, Position: queued.PositionInVC}
-	case unplaced > 0:
-		return State{Phase: Waiting}
-	case starting > 0 || ahead && begun+made == total:
-		return State{Phase: Pulling}
-	case gang && published != nil, !gang && f.Status.State == v1.AttemptRunning:
-		return State{Phase: Running}
-	case begun < total:
-		return State{Phase: Waiting}
-	case gang:
-		return State{Phase: Barrier}
-	}
-	return State{Phase: Running}
+	return NewBrief(f).State(starts, queue)
 }
 
 // tasks counts a job's tasks, those that have begun to run, and those that have a pod which has not. Of a large job the last are

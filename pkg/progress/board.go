@@ -3,11 +3,9 @@ package progress
 import (
 	"slices"
 	"time"
-
-	"github.com/openpai/paictl/pkg/cluster"
 )
 
-// recentKept bounds the lines below the table.
+// recentKept bounds the lines below the table, and the warnings kept for the end.
 const recentKept = 50
 
 type cellState int
@@ -20,7 +18,7 @@ const (
 	failed
 )
 
-// cell is one phase on one host.
+// cell is one phase of a row.
 type cell struct {
 	state       cellState
 	changes     int
@@ -29,192 +27,92 @@ type cell struct {
 	done, total int64
 }
 
-// row is one host.
+// row is one host or one service.
 type row struct {
 	name    string
+	state   cellState
+	started time.Time
+	took    time.Duration // once it is over
+	word    string        // what it is at: starting, ready, stopped ...
+	reason  string        // why it failed or is not ready, or how it became so
+
+	pods, ready int
+
 	cells   []cell
 	current int // index of the phase that runs or failed, -1 if none
 	aside   bool
 	over    bool
-	err     string
 }
 
-// state sums a row up: failed, running, done or pending.
-func (r *row) state() cellState {
-	switch {
-	case r.aside:
-		return failed
-	case r.over:
-		return done
-	case r.current >= 0:
-		return r.cells[r.current].state
-	}
-	return pending
-}
-
-// note is a line below the table.
+// note is a line below the table. The last lines of a container that crashed are shown at the end: a release
+// that is taken back takes its pods with it.
 type note struct {
 	state cellState // failed for failures, skipped for warnings, done for changes
 	text  string
+	log   []string
 }
 
-// board is what the live table shows: the state of every phase on every host, built from
-// nothing but events.
+// failure is why a row failed, for the end.
+type failure struct{ name, phase, err, hint string }
+
+// outcome is how a run ended: its figures, what failed, what waits for that, and the command that goes on.
+type outcome struct {
+	figures string
+	blame   string // the line above what failed
+	failed  []failure
+	waiting []string
+	retry   string
+}
+
+// drawing is what differs between the pictures of one kind of run and of another.
+type drawing interface {
+	// figures are what the title counts.
+	figures(b *board) []string
+	// table draws rows, which are all or some of the board's.
+	table(s screen, b *board, rows []*row) []string
+}
+
+// board is what the live table shows, built from nothing but events.
 type board struct {
+	kind    drawing
+	noun    string // what a row is
 	title   string
 	started time.Time
 	ended   time.Time
-	phases  []string
+	phases  []string // the columns of runs that have any
 	rows    []*row
 	byName  map[string]*row
 	notes   []note
-	warned  []string // warnings, kept for the end
-	failed  []cluster.Failed
+	warned  []note // warnings, kept for the end
+	failed  []failure
+	changes int // of no phase in particular
 	planned bool
-	summary *cluster.Summary
+	ending  *outcome // nil while the run goes on
 }
 
-func newBoard() *board { return &board{byName: map[string]*row{}} }
-
-func (b *board) draw(s screen, footer string) string { return s.frame(b, footer) }
-func (b *board) leave(s screen) string               { return s.final(b) }
-func (b *board) told() bool                          { return b.summary != nil }
-
-// apply takes one event in.
-func (b *board) apply(e cluster.Event) {
-	if e.Kind == cluster.EventRunStarted {
-		b.start(e)
-		return
-	}
-	if e.Kind == cluster.EventRunDone {
-		b.summary, b.ended = e.Summary, e.Time
-		return
-	}
-	var r *row
-	if e.Host != "" {
-		r = b.row(e.Host)
-	}
-	if e.Kind == cluster.EventWarning {
-		b.warn(e)
-	}
-	if r == nil {
-		if e.Kind == cluster.EventPhaseFailed {
-			b.blame(e) // of no host in particular: all of them
-		}
-		return
-	}
-	switch {
-	case e.Kind == cluster.EventHostDone:
-		r.over, r.current = true, -1
-	case e.Kind == cluster.EventHostSetAside:
-		b.setAside(r, e)
-	case e.Phase != "" && e.Kind != cluster.EventWarning:
-		b.applyPhase(r, b.phase(e.Phase), e)
-	}
+func newBoard(kind drawing, noun string) *board {
+	return &board{kind: kind, noun: noun, byName: map[string]*row{}}
 }
 
-// setAside marks a host as lost. Its phase may be none of the table, such as the dial.
-func (b *board) setAside(r *row, e cluster.Event) {
-	r.aside = true
-	if i := slices.Index(b.phases, e.Phase); i >= 0 {
-		r.cells[i].state = failed
-	}
-	if r.err == "" {
-		b.fail(r, e)
-	}
-}
-
-// fail keeps why a host failed.
-func (b *board) fail(r *row, e cluster.Event) {
-	r.err = line(e.Error)
-	b.blame(e)
-}
-
-// blame tells of a failure below the table, and keeps it for the end.
-func (b *board) blame(e cluster.Event) {
-	b.failed = append(b.failed, cluster.Failed{Host: e.Host, Phase: e.Phase, Error: e.Error, Hint: e.Hint})
-	text := e.Error
-	if e.Hint != "" {
-		text += " -> " + e.Hint
-	}
-	b.note(failed, e, text)
-}
-
-func (b *board) start(e cluster.Event) {
-	b.title, b.started = line(e.Message), e.Time
-	for _, p := range e.Phases {
-		b.phase(p)
-	}
-	for _, h := range e.Hosts {
-		b.row(h)
-	}
-}
-
-func (b *board) applyPhase(r *row, i int, e cluster.Event) {
-	c := &r.cells[i]
-	switch e.Kind {
-	case cluster.EventPhaseStarted:
-		*c = cell{state: running, started: e.Time, changes: c.changes}
-		r.current = i
-	case cluster.EventProgress:
-		c.message, c.done, c.total = line(e.Message), e.Done, e.Total
-	case cluster.EventChanged, cluster.EventPlanned:
-		c.changes++
-		b.planned = b.planned || e.Kind == cluster.EventPlanned
-		if e.Change != nil {
-			b.note(done, e, describe(e.Change))
-		}
-	case cluster.EventPhaseDone:
-		c.state, c.changes = done, max(c.changes, e.Changes)
-		r.leave(i)
-	case cluster.EventPhaseSkipped:
-		c.state = skipped
-		r.leave(i)
-	case cluster.EventPhaseFailed:
-		c.state, r.current = failed, i
-		b.fail(r, e)
-	}
-}
-
-// leave forgets the current phase if it is i; another one may run beside it.
-func (r *row) leave(i int) {
-	if r.current == i {
-		r.current = -1
-	}
-}
-
-func (b *board) warn(e cluster.Event) {
-	text := "warning: " + e.Message
-	if e.Hint != "" {
-		text += " -> " + e.Hint
-	}
-	b.note(skipped, e, text)
-	if len(b.warned) < recentKept {
-		b.warned = append(b.warned, b.notes[len(b.notes)-1].text)
-	}
-}
-
-func (b *board) note(s cellState, e cluster.Event, text string) {
-	where := e.Host
-	if e.Phase != "" {
-		where += " " + e.Phase
-	}
-	if where != "" {
-		text = where + ": " + text
-	}
-	b.notes = append(b.notes, note{s, line(text)})
+// note tells something below the table; warnings are told again at the end.
+func (b *board) note(s cellState, text string, log ...string) {
+	n := note{s, line(text), log}
+	b.notes = append(b.notes, n)
 	if len(b.notes) > recentKept {
-		b.notes = b.notes[len(b.notes)-recentKept:]
+		b.notes = slices.Delete(b.notes, 0, len(b.notes)-recentKept)
+	}
+	if s == skipped && len(b.warned) < recentKept {
+		b.warned = append(b.warned, n)
 	}
 }
 
-// row returns the row of a host, made if an event names one that the start did not.
-func (b *board) row(host string) *row {
-	if r, ok := b.byName[host]; ok {
+// row returns the row of a host or service, made if an event names one that the start did not.
+func (b *board) row(name string) *row {
+	if r, ok := b.byName[name]; ok {
 		return r
 	}
-	r := &row{name: line(host), cells: make([]cell, len(b.phases)), current: -1}
-	b.byName[host] = r
+	r := &row{name: line(name), cells: make([]cell, len(b.phases)), current: -1}
+	b.byName[name] = r
 	b.rows = append(b.rows, r)
 	return r
 }
@@ -231,9 +129,9 @@ func (b *board) phase(name string) int {
 	return len(b.phases) - 1
 }
 
-// changes counts what was applied, or planned, on all hosts.
-func (b *board) changes() int {
-	n := 0
+// allChanges counts what was applied, or planned, on all rows.
+func (b *board) allChanges() int {
+	n := b.changes
 	for _, r := range b.rows {
 		for _, c := range r.cells {
 			n += c.changes
@@ -244,22 +142,41 @@ func (b *board) changes() int {
 
 // untold returns the failures that the summary does not name: those that refused a run
 // before it began, for one.
-func (b *board) untold() []cluster.Failed {
-	if b.summary == nil {
+func (b *board) untold() []failure {
+	if b.ending == nil {
 		return b.failed
 	}
-	told := map[string]bool{}
-	for _, f := range b.summary.Failed {
-		told[f.Host+"\x00"+f.Error] = true
+	type cause struct{ name, err string }
+	told := map[cause]bool{}
+	for _, f := range b.ending.failed {
+		told[cause{f.name, f.err}] = true
 	}
-	return slices.DeleteFunc(slices.Clone(b.failed), func(f cluster.Failed) bool { return told[f.Host+"\x00"+f.Error] })
+	return slices.DeleteFunc(slices.Clone(b.failed), func(f failure) bool { return told[cause{f.name, f.err}] })
 }
 
 // tallyRows counts the rows by state.
 func tallyRows(rows []*row) map[cellState]int {
 	n := map[cellState]int{}
 	for _, r := range rows {
-		n[r.state()]++
+		n[r.state]++
 	}
 	return n
+}
+
+// pick returns at most n rows: all in their order, or the ones that need an eye first.
+func pick(rows []*row, n int) []*row {
+	if len(rows) <= n {
+		return rows
+	}
+	rank := map[cellState]int{failed: 0, running: 1, skipped: 2, pending: 3, done: 4}
+	sorted := slices.Clone(rows)
+	slices.SortStableFunc(sorted, func(a, b *row) int { return rank[a.state] - rank[b.state] })
+	return sorted[:n]
+}
+
+func arrow(hint string) string {
+	if hint == "" {
+		return ""
+	}
+	return " -> " + hint
 }

@@ -12,6 +12,8 @@ import (
 	"golang.org/x/term"
 
 	"github.com/openpai/paictl/pkg/cluster"
+	"github.com/openpai/paictl/pkg/services"
+	"github.com/openpai/paictl/pkg/tui"
 )
 
 // frameEvery is the time between two frames; events in between are drawn together.
@@ -47,7 +49,7 @@ type live[E any] struct {
 	mu    sync.Mutex
 	queue []E
 	plain sinkOf[E] // nil while there is a screen
-	last  modelOf[E]
+	last  model[E]
 	err   error
 }
 
@@ -57,10 +59,14 @@ type sinkOf[E any] interface{ Emit(e E) }
 // NewLive takes the terminal until Close. When ctx ends, the table says that the run is
 // finishing its steps and goes on showing them.
 func NewLive(ctx context.Context, opts LiveOptions) *Live {
-	return &Live{newLive(ctx, opts, picture[cluster.Event](newBoard()), func() sinkOf[cluster.Event] { return NewPlain(opts.Out, opts.Colour) })}
+	return &Live{newLive(ctx, opts, reader[cluster.Event](newHosts()), func() sinkOf[cluster.Event] { return NewPlain(opts.Out, opts.Colour) })}
 }
 
-func newLive[E any](ctx context.Context, opts LiveOptions, board picture[E], lines func() sinkOf[E]) *live[E] {
+func newServiceLive(ctx context.Context, opts LiveOptions) *live[services.Event] {
+	return newLive(ctx, opts, reader[services.Event](newReleases()), func() sinkOf[services.Event] { return newServicePlain(opts.Out, opts.Colour) })
+}
+
+func newLive[E any](ctx context.Context, opts LiveOptions, run reader[E], lines func() sinkOf[E]) *live[E] {
 	if opts.Interrupt == nil {
 		opts.Interrupt = interruptSelf
 	}
@@ -68,8 +74,8 @@ func newLive[E any](ctx context.Context, opts LiveOptions, board picture[E], lin
 		opts.Now = time.Now
 	}
 	l := &live[E]{opts: opts, lines: lines, closing: make(chan struct{}), ended: make(chan struct{})}
-	m := modelOf[E]{
-		board: board, p: newPalette(opts.Out, opts.Colour), now: opts.Now(), next: l.nextFrame,
+	m := model[E]{
+		run: run, p: tui.NewLinePalette(opts.Colour), now: opts.Now(), next: l.nextFrame,
 		interrupt: func() tea.Msg { opts.Interrupt(); return nil },
 	}
 	l.program = tea.NewProgram(m, tea.WithInput(keyboard(opts.In)), tea.WithOutput(opts.Out),
@@ -97,7 +103,7 @@ func (l *live[E]) Close() error {
 		close(l.closing)
 		<-l.ended
 		if l.plain == nil {
-			_, l.err = io.WriteString(l.opts.Out, l.last.board.leave(l.last.screen()))
+			_, l.err = io.WriteString(l.opts.Out, l.last.screen().final(l.last.run.picture()))
 		}
 	})
 	return l.err
@@ -109,7 +115,7 @@ func (l *live[E]) run() {
 	defer close(l.ended)
 	end, err := l.program.Run()
 	l.mu.Lock()
-	last, ok := end.(modelOf[E])
+	last, ok := end.(model[E])
 	l.last = last
 	if err != nil || !ok || last.aborted {
 		l.plain = l.lines()
@@ -139,7 +145,7 @@ func (l *live[E]) nextFrame() tea.Msg {
 	defer l.mu.Unlock()
 	events := l.queue
 	l.queue = nil
-	return frameOf[E]{now: l.opts.Now(), events: events, closed: closed}
+	return frame[E]{now: l.opts.Now(), events: events, closed: closed}
 }
 
 // keyboard returns in when it is a terminal, else nil: then Ctrl-C is an ordinary signal.

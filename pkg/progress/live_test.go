@@ -14,23 +14,24 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/openpai/paictl/pkg/cluster"
+	"github.com/openpai/paictl/pkg/tui"
 )
 
 // newModel returns the live table's model with its commands counted instead of run.
-func newModel(interrupts *int) model {
-	return model{
-		board: newBoard(), p: newPalette(&bytes.Buffer{}, false), now: at(0),
+func newModel(interrupts *int) model[cluster.Event] {
+	return model[cluster.Event]{
+		run: newHosts(), p: tui.NewLinePalette(false), now: at(0),
 		next:      func() tea.Msg { return nil },
 		interrupt: func() tea.Msg { *interrupts++; return nil },
 	}
 }
 
-func send(m model, msgs ...tea.Msg) (model, tea.Cmd) {
+func send(m model[cluster.Event], msgs ...tea.Msg) (model[cluster.Event], tea.Cmd) {
 	var cmd tea.Cmd
 	for _, msg := range msgs {
 		var next tea.Model
 		next, cmd = m.Update(msg)
-		m = next.(model)
+		m = next.(model[cluster.Event])
 	}
 	return m, cmd
 }
@@ -54,7 +55,7 @@ func TestFramesFitTheirScreen(t *testing.T) {
 		{name: "nothing yet", width: 80, height: 24},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			m, _ := send(newModel(new(int)), tea.WindowSizeMsg{Width: tc.width, Height: tc.height}, frameMsg{now: at(17.3), events: tc.events})
+			m, _ := send(newModel(new(int)), tea.WindowSizeMsg{Width: tc.width, Height: tc.height}, frame[cluster.Event]{now: at(17.3), events: tc.events})
 			if tc.stopping {
 				m, _ = send(m, stoppingMsg{})
 			}
@@ -62,7 +63,7 @@ func TestFramesFitTheirScreen(t *testing.T) {
 			lines := strings.Split(frame, "\n")
 			assert.LessOrEqual(t, len(lines), max(tc.height-1, 1), "higher than the screen")
 			for _, l := range lines {
-				assert.LessOrEqual(t, width(l), tc.width, "wider than the screen: %q", l)
+				assert.LessOrEqual(t, tui.Width(l), tc.width, "wider than the screen: %q", l)
 				assert.NotContains(t, l, "\x1b", "colour without leave")
 			}
 			golden(t, fmt.Sprintf("frame_%s_%dx%d.golden", strings.ReplaceAll(tc.name, " ", "_"), tc.width, tc.height), frame+"\n")
@@ -72,9 +73,9 @@ func TestFramesFitTheirScreen(t *testing.T) {
 
 func TestTheLastPictureHasTableWarningsSummaryAndRetry(t *testing.T) {
 	for _, w := range []int{120, 60} {
-		m, _ := send(newModel(new(int)), tea.WindowSizeMsg{Width: w, Height: 24}, frameMsg{now: at(40), events: append(story(), ending()...), closed: true})
+		m, _ := send(newModel(new(int)), tea.WindowSizeMsg{Width: w, Height: 24}, frame[cluster.Event]{now: at(40), events: append(story(), ending()...), closed: true})
 		assert.Empty(t, m.View(), "what stays is printed, not drawn")
-		golden(t, fmt.Sprintf("final_%d.golden", w), m.board.leave(m.screen()))
+		golden(t, fmt.Sprintf("final_%d.golden", w), m.screen().final(m.run.picture()))
 	}
 }
 
@@ -86,8 +87,8 @@ func TestARunThatIsRefusedNamesEveryFailedCheckAtTheEnd(t *testing.T) {
 		{Time: at(1), Kind: cluster.EventPhaseFailed, Host: "gpu-1", Phase: "preflight", Error: "port 6443 is taken", Hint: "stop nginx"},
 		{Time: at(1), Kind: cluster.EventPhaseFailed, Host: "gpu-1", Phase: "preflight", Error: "1 GB of disk", Hint: "give it more"},
 	}
-	m, _ := send(newModel(new(int)), tea.WindowSizeMsg{Width: 100, Height: 24}, frameMsg{now: at(2), events: events, closed: true})
-	golden(t, "final_refused.golden", m.board.leave(m.screen()))
+	m, _ := send(newModel(new(int)), tea.WindowSizeMsg{Width: 100, Height: 24}, frame[cluster.Event]{now: at(2), events: events, closed: true})
+	golden(t, "final_refused.golden", m.screen().final(m.run.picture()))
 
 	var out bytes.Buffer
 	r := NewPlain(&out, false)
@@ -98,8 +99,8 @@ func TestARunThatIsRefusedNamesEveryFailedCheckAtTheEnd(t *testing.T) {
 }
 
 func TestTheLastPictureOfManyHostsIsBounded(t *testing.T) {
-	m, _ := send(newModel(new(int)), frameMsg{now: at(40), events: crowd(1000), closed: true})
-	final := m.board.leave(m.screen())
+	m, _ := send(newModel(new(int)), frame[cluster.Event]{now: at(40), events: crowd(1000), closed: true})
+	final := m.screen().final(m.run.picture())
 	assert.Less(t, strings.Count(final, "\n"), finalMax+10)
 	assert.Contains(t, final, "… and 960 hosts more:")
 	assert.Contains(t, final, "\nnode-0500", "the one that failed comes first")
@@ -107,17 +108,17 @@ func TestTheLastPictureOfManyHostsIsBounded(t *testing.T) {
 
 func TestColourIsUsedWhenAllowed(t *testing.T) {
 	m := newModel(new(int))
-	m.p = newPalette(&bytes.Buffer{}, true)
-	m, _ = send(m, tea.WindowSizeMsg{Width: 80, Height: 24}, frameMsg{now: at(17), events: story()})
+	m.p = tui.NewLinePalette(true)
+	m, _ = send(m, tea.WindowSizeMsg{Width: 80, Height: 24}, frame[cluster.Event]{now: at(17), events: story()})
 	assert.Contains(t, m.View(), "\x1b[31m✗\x1b[0m", "a failure is red")
 	for _, l := range strings.Split(m.View(), "\n") {
-		assert.LessOrEqual(t, width(l), 80)
+		assert.LessOrEqual(t, tui.Width(l), 80)
 	}
 }
 
 func TestCtrlCAsksOnceAndThenLeaves(t *testing.T) {
 	interrupts := 0
-	m, _ := send(newModel(&interrupts), frameMsg{now: at(17), events: story()})
+	m, _ := send(newModel(&interrupts), frame[cluster.Event]{now: at(17), events: story()})
 	m, cmd := send(m, tea.KeyMsg{Type: tea.KeyCtrlC})
 	require.NotNil(t, cmd)
 	cmd()
@@ -132,13 +133,13 @@ func TestCtrlCAsksOnceAndThenLeaves(t *testing.T) {
 }
 
 func TestOtherKeysDoNothing(t *testing.T) {
-	m, cmd := send(newModel(new(int)), frameMsg{now: at(17), events: story()}, tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune("q")})
+	m, cmd := send(newModel(new(int)), frame[cluster.Event]{now: at(17), events: story()}, tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune("q")})
 	assert.Nil(t, cmd)
 	assert.False(t, m.over)
 }
 
 func TestAPhaseThatTheStartDidNotNameGetsAColumn(t *testing.T) {
-	b := newBoard()
+	b := newHosts()
 	b.apply(cluster.Event{Kind: cluster.EventRunStarted, Message: "x", Hosts: []string{"a"}, Phases: []string{"p"}})
 	b.apply(cluster.Event{Kind: cluster.EventPhaseDone, Host: "b", Phase: "q", Changes: 2})
 	assert.Equal(t, []string{"p", "q"}, b.phases)
@@ -212,7 +213,7 @@ func TestLiveGoesOnWithPlainLinesAfterTheSecondCtrlC(t *testing.T) {
 
 // BenchmarkAFrameOfAThousandHosts is what each tenth of a second costs on a large cluster.
 func BenchmarkAFrameOfAThousandHosts(b *testing.B) {
-	m, _ := send(newModel(new(int)), tea.WindowSizeMsg{Width: 160, Height: 50}, frameMsg{now: at(17.3), events: crowd(1000)})
+	m, _ := send(newModel(new(int)), tea.WindowSizeMsg{Width: 160, Height: 50}, frame[cluster.Event]{now: at(17.3), events: crowd(1000)})
 	for b.Loop() {
 		_ = m.View()
 	}

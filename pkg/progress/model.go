@@ -5,17 +5,13 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
-	"github.com/openpai/paictl/pkg/cluster"
+	"github.com/openpai/paictl/pkg/tui"
 )
 
-// picture is what a run has become so far: built from its events, drawn for a screen.
-type picture[E any] interface {
+// reader is what a run has become so far: a board, and how its events are read into it.
+type reader[E any] interface {
 	apply(e E)
-	// draw is the frame while the run goes on, leave is what stays on the screen after it.
-	draw(s screen, footer string) string
-	leave(s screen) string
-	// told says that the run's summary has come.
-	told() bool
+	picture() *board
 }
 
 const (
@@ -23,29 +19,23 @@ const (
 	footerStopping = "finishing the running steps… (Ctrl-C again stops at once)"
 )
 
-// model is the tea.Model of "cluster ...".
-type model = modelOf[cluster.Event]
-
-// modelOf is the one tea.Model of a live table. Update does no I/O: events and the time come
+// model is the one tea.Model of a live table. Update does no I/O: events and the time come
 // in as messages, and what must be done goes out as commands.
-type modelOf[E any] struct {
-	board         picture[E]
-	p             palette
+type model[E any] struct {
+	run           reader[E]
+	p             tui.Palette
 	width, height int
 	now           time.Time
 	stopping      bool // asked to stop; steps that run are finished
 	aborted       bool // asked a second time
 	over          bool
 
-	next      tea.Cmd // yields the next frameMsg
+	next      tea.Cmd // yields the next frame
 	interrupt tea.Cmd // asks the run to stop
 }
 
-// frameMsg is that of "cluster ...".
-type frameMsg = frameOf[cluster.Event]
-
-// frameOf carries the events since the last frame, and the time.
-type frameOf[E any] struct {
+// frame carries the events since the last frame, and the time.
+type frame[E any] struct {
 	now    time.Time
 	events []E
 	closed bool
@@ -55,10 +45,10 @@ type frameOf[E any] struct {
 type stoppingMsg struct{}
 
 // Init implements tea.Model.
-func (m modelOf[E]) Init() tea.Cmd { return m.next }
+func (m model[E]) Init() tea.Cmd { return m.next }
 
 // Update implements tea.Model.
-func (m modelOf[E]) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+func (m model[E]) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
 		m.width, m.height = msg.Width, msg.Height
@@ -66,10 +56,10 @@ func (m modelOf[E]) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.stopping = true
 	case tea.KeyMsg:
 		return m.key(msg)
-	case frameOf[E]:
+	case frame[E]:
 		m.now = msg.now
 		for _, e := range msg.events {
-			m.board.apply(e)
+			m.run.apply(e)
 		}
 		if msg.closed {
 			m.over = true
@@ -80,7 +70,7 @@ func (m modelOf[E]) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-func (m modelOf[E]) key(k tea.KeyMsg) (tea.Model, tea.Cmd) {
+func (m model[E]) key(k tea.KeyMsg) (tea.Model, tea.Cmd) {
 	if k.Type != tea.KeyCtrlC {
 		return m, nil
 	}
@@ -94,21 +84,21 @@ func (m modelOf[E]) key(k tea.KeyMsg) (tea.Model, tea.Cmd) {
 
 // View implements tea.Model. The last frame is empty: what stays is printed afterwards,
 // since a frame can't be higher than the screen.
-func (m modelOf[E]) View() string {
+func (m model[E]) View() string {
 	if m.over {
 		return ""
 	}
 	footer := footerRunning
 	switch {
-	case m.board.told():
+	case m.run.picture().ending != nil:
 		footer = ""
 	case m.stopping:
 		footer = footerStopping
 	}
-	return m.board.draw(m.screen(), footer)
+	return m.screen().frame(m.run.picture(), footer)
 }
 
-func (m modelOf[E]) screen() screen {
+func (m model[E]) screen() screen {
 	s := screen{width: m.width, height: m.height, now: m.now, p: m.p}
 	if s.width <= 0 || s.height <= 0 {
 		s.width, s.height = 80, 24 // until the terminal has answered

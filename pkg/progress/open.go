@@ -5,12 +5,19 @@ import (
 
 	"github.com/openpai/paictl/pkg/cluster"
 	"github.com/openpai/paictl/pkg/iostreams"
+	"github.com/openpai/paictl/pkg/services"
 )
 
 // Renderer is a sink that must be closed when the run is over, however it ended: the
 // live table gives the terminal back in Close.
 type Renderer interface {
 	cluster.Sink
+	Close() error
+}
+
+// ServiceRenderer is a Renderer of runs on services.
+type ServiceRenderer interface {
+	services.Sink
 	Close() error
 }
 
@@ -22,10 +29,26 @@ func Open(ctx context.Context, io *iostreams.IOStreams, format string) Renderer 
 	case format == "json":
 		return NewJSON(io.Out)
 	case io.CanRedraw():
-		return NewLive(ctx, LiveOptions{In: io.In, Out: io.Err, Colour: io.ColourEnabled()})
+		return NewLive(ctx, liveOn(io))
 	default:
 		return NewPlain(io.Err, io.ColourEnabled())
 	}
+}
+
+// OpenServices chooses the rendering of a run on services, as Open does for machines.
+func OpenServices(ctx context.Context, io *iostreams.IOStreams, format string) ServiceRenderer {
+	switch {
+	case format == "json":
+		return newJSONLines[services.Event](io.Out)
+	case io.CanRedraw():
+		return newServiceLive(ctx, liveOn(io))
+	default:
+		return newServicePlain(io.Err, io.ColourEnabled())
+	}
+}
+
+func liveOn(io *iostreams.IOStreams) LiveOptions {
+	return LiveOptions{In: io.In, Out: io.Err, Colour: io.ColourEnabled()}
 }
 
 // Tee hands every event to each sink, in order.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/cluster"
 	"github.com/openpai/paictl/pkg/plural"
+	"github.com/openpai/paictl/pkg/services"
 )
 
 // namesShown bounds the list of hosts that share one plan; -o json has them all.
@@ -60,10 +61,7 @@ func writeHostPlan(w io.Writer, changes []cluster.Change) {
 		fmt.Fprintf(w, "  %s\n", line(p))
 		for i := range byPhase[p] {
 			c := &byPhase[p][i]
-			fmt.Fprintf(w, "    %s\n", describe(c))
-			for _, l := range lines(c.Diff) {
-				fmt.Fprintf(w, "        %s\n", l)
-			}
+			writeChange(w, "    ", describe(c), c.Diff)
 		}
 	}
 }
@@ -104,4 +102,41 @@ func groupBy(changes []cluster.Change, key func(cluster.Change) string) ([]strin
 		groups[k] = append(groups[k], c)
 	}
 	return order, groups
+}
+
+// WriteServicePlan prints what a dry run found, by service, with diffs below.
+func WriteServicePlan(w io.Writer, events []services.Event) error {
+	out := &errWriter{w: w}
+	total, touched := 0, 0
+	for _, e := range events {
+		if e.Kind != services.EventPlanned || e.Plan == nil || len(e.Plan.Changes) == 0 {
+			continue
+		}
+		title := line(e.Service)
+		if title == "" {
+			title = "the cluster"
+		} else {
+			touched++
+		}
+		fmt.Fprintln(out, title)
+		for _, c := range e.Plan.Changes {
+			writeChange(out, "  ", mark(c.Action)+" "+line(c.Action)+" "+line(c.Object), c.Diff)
+		}
+		fmt.Fprintln(out)
+		total += len(e.Plan.Changes)
+	}
+	if total == 0 {
+		fmt.Fprintln(out, "No changes: the services are as the configuration says.")
+		return out.err
+	}
+	fmt.Fprintf(out, "%s, %s\n", plural.Of(total, "change"), plural.Of(touched, "service"))
+	return out.err
+}
+
+// writeChange prints a change, and its diff below.
+func writeChange(w io.Writer, indent, text, diff string) {
+	fmt.Fprintf(w, "%s%s\n", indent, text)
+	for _, l := range lines(diff) {
+		fmt.Fprintf(w, "%s    %s\n", indent, l)
+	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/cluster"
 	"github.com/openpai/paictl/pkg/iostreams"
+	"github.com/openpai/paictl/pkg/tui"
 )
 
 func TestPlainTellsARun(t *testing.T) {
@@ -59,9 +60,9 @@ func TestNoRenderingLetsAHostControlTheTerminal(t *testing.T) {
 	var out bytes.Buffer
 	NewPlain(&out, false).Emit(e)
 	require.NoError(t, WritePlan(&out, []cluster.Change{{Host: evil, Phase: evil, Action: "set", Target: evil, Detail: evil, Diff: "+\x1b[31m\n"}}))
-	b := newBoard()
+	b := newHosts()
 	b.apply(e)
-	out.WriteString(screen{width: 80, height: 24, p: newPalette(&out, false)}.frame(b, ""))
+	out.WriteString(screen{width: 80, height: 24, p: tui.NewLinePalette(false)}.frame(b.board, ""))
 	for _, bad := range []string{"\x1b", "\a", "\r", "\u202e"} {
 		assert.NotContains(t, out.String(), bad)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/services"
 	"github.com/openpai/paictl/pkg/services/ready"
 	"github.com/openpai/paictl/pkg/services/release"
+	"github.com/openpai/paictl/pkg/tui"
 )
 
 // serviceStory is a start of five services up to the moment when one is ready, one waits for
@@ -97,24 +98,24 @@ func TestFramesOfServicesFitTheirScreen(t *testing.T) {
 			m := serviceModel(tc.width, tc.height, tc.events)
 			if tc.stopping {
 				next, _ := m.Update(stoppingMsg{})
-				m = next.(modelOf[services.Event])
+				m = next.(model[services.Event])
 			}
 			frame := m.View()
 			lines := strings.Split(frame, "\n")
 			assert.LessOrEqual(t, len(lines), max(tc.height-1, 1), "higher than the screen")
 			for _, l := range lines {
-				assert.LessOrEqual(t, width(l), tc.width, "wider than the screen: %q", l)
+				assert.LessOrEqual(t, tui.Width(l), tc.width, "wider than the screen: %q", l)
 			}
 			golden(t, fmt.Sprintf("service_frame_%s_%dx%d.golden", strings.ReplaceAll(tc.name, " ", "_"), tc.width, tc.height), frame+"\n")
 		})
 	}
 }
 
-func serviceModel(w, h int, events []services.Event) modelOf[services.Event] {
-	m := modelOf[services.Event]{board: newServiceBoard(), p: newPalette(&bytes.Buffer{}, false), now: at(0), next: func() tea.Msg { return nil }}
-	for _, msg := range []tea.Msg{tea.WindowSizeMsg{Width: w, Height: h}, frameOf[services.Event]{now: at(17.3), events: events}} {
+func serviceModel(w, h int, events []services.Event) model[services.Event] {
+	m := model[services.Event]{run: newReleases(), p: tui.NewLinePalette(false), now: at(0), next: func() tea.Msg { return nil }}
+	for _, msg := range []tea.Msg{tea.WindowSizeMsg{Width: w, Height: h}, frame[services.Event]{now: at(17.3), events: events}} {
 		next, _ := m.Update(msg)
-		m = next.(modelOf[services.Event])
+		m = next.(model[services.Event])
 	}
 	return m
 }
@@ -132,7 +133,7 @@ func TestAServiceThatHasStoppedWaitsForNothing(t *testing.T) {
 
 func TestTheLastPictureOfServicesHasTableProblemsSummaryAndRetry(t *testing.T) {
 	m := serviceModel(100, 24, append(serviceStory(), serviceEnding()...))
-	golden(t, "service_final.golden", m.board.leave(m.screen()))
+	golden(t, "service_final.golden", m.screen().final(m.run.picture()))
 }
 
 func TestLiveLeavesTheFinalTableOfServicesBehind(t *testing.T) {
@@ -185,10 +186,10 @@ func TestNoRenderingLetsAPodControlTheTerminal(t *testing.T) {
 	e := services.Event{Kind: services.EventProblem, Service: "a\x1b", Problem: &ready.Problem{Object: evil, Reason: evil, Message: evil, Hint: evil, Log: []string{evil}}}
 	var out bytes.Buffer
 	newServicePlain(&out, false).Emit(e)
-	b := newServiceBoard()
+	b := newReleases()
 	b.apply(e)
 	b.apply(services.Event{Kind: services.EventFailed, Service: "a\x1b", Error: evil, Hint: evil})
-	out.WriteString(screen{width: 80, height: 24, p: newPalette(&out, false)}.serviceFrame(b, ""))
+	out.WriteString(screen{width: 80, height: 24, p: tui.NewLinePalette(false)}.frame(b.board, ""))
 	for _, bad := range []string{"\x1b", "\a", "\r", "\u202e"} {
 		assert.NotContains(t, out.String(), bad)
 	}

@@ -3,26 +3,28 @@ package progress
 import (
 	"fmt"
 	"io"
+	"strings"
 
-	"github.com/openpai/paictl/pkg/cluster"
-	"github.com/openpai/paictl/pkg/plural"
+	"github.com/openpai/paictl/pkg/tui"
 )
 
-// writeSummary prints how a run ended: the figures, the hosts that were set aside with
-// their causes, and the command that goes on with them.
-func writeSummary(w io.Writer, s *cluster.Summary, p palette) {
-	fmt.Fprintln(w, p.bold(totals(s)))
-	if len(s.Failed) == 0 {
+// writeEnding prints how a run ended: the figures, what failed with its causes, what waits for that, and the
+// command that goes on.
+func writeEnding(w io.Writer, e *outcome, p tui.Palette) {
+	if e == nil {
 		return
 	}
-	if len(s.Failed) == 1 {
-		fmt.Fprintln(w, p.bad("1 host was set aside:"))
-	} else {
-		fmt.Fprintln(w, p.bad(plural.Of(len(s.Failed), "host")+" set aside:"))
+	fmt.Fprintln(w, p.Bold.Text(e.figures))
+	if len(e.failed) == 0 {
+		return
 	}
-	writeFailed(w, s.Failed, func(t string) string { return t })
-	if s.Retry != "" {
-		fmt.Fprintf(w, "Once that is mended, go on with:\n  %s\n", line(s.Retry))
+	fmt.Fprintln(w, p.Bad.Text(e.blame))
+	writeFailed(w, e.failed, tui.Style{})
+	if len(e.waiting) > 0 {
+		fmt.Fprintf(w, "Waiting for that: %s\n", line(strings.Join(e.waiting, ", ")))
+	}
+	if e.retry != "" {
+		fmt.Fprintf(w, "Once that is mended, go on with:\n  %s\n", line(e.retry))
 	}
 }
 
@@ -30,26 +32,21 @@ func writeSummary(w io.Writer, s *cluster.Summary, p palette) {
 const failedShown = 100
 
 // writeFailed prints failures with their remedies, indented.
-func writeFailed(w io.Writer, fs []cluster.Failed, colour func(string) string) {
+func writeFailed(w io.Writer, fs []failure, style tui.Style) {
 	for _, f := range fs[:min(len(fs), failedShown)] {
-		where := line(f.Host)
+		where := line(f.name)
 		if where == "" {
 			where = "all hosts"
 		}
-		fmt.Fprintln(w, colour(fmt.Sprintf("  %s  %s: %s", where, line(f.Phase), line(f.Error))))
-		if f.Hint != "" {
-			fmt.Fprintf(w, "    -> %s\n", line(f.Hint))
+		if f.phase != "" {
+			where += "  " + line(f.phase)
+		}
+		fmt.Fprintln(w, style.Text(fmt.Sprintf("  %s: %s", where, line(f.err))))
+		if f.hint != "" {
+			fmt.Fprintf(w, "    -> %s\n", line(f.hint))
 		}
 	}
 	if n := len(fs) - failedShown; n > 0 {
 		fmt.Fprintf(w, "  … and %d more\n", n)
 	}
-}
-
-func totals(s *cluster.Summary) string {
-	changed, changes := fmt.Sprintf("%d changed", s.Changed), plural.Of(s.Changes, "change")
-	if s.DryRun {
-		changed, changes = fmt.Sprintf("%d would change", s.Changed), changes+" planned"
-	}
-	return fmt.Sprintf("%s, %s, %s, %s", plural.Of(s.Hosts, "host"), changed, changes, duration(s.Elapsed))
 }

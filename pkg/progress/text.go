@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/openpai/paictl/pkg/cluster"
 	"github.com/openpai/paictl/pkg/terminal"
 )
 
@@ -27,19 +26,6 @@ func duration(d time.Duration) string {
 		return fmt.Sprintf("%d min %02d s", int(d.Minutes()), int(d.Seconds())%60)
 	}
 	return fmt.Sprintf("%d h %02d min", int(d.Hours()), int(d.Minutes())%60)
-}
-
-// clock writes d in at most six columns, for a table's cell: "4s", "1m05s", "2h03m".
-func clock(d time.Duration) string {
-	d = max(d, 0).Truncate(time.Second)
-	switch {
-	case d < time.Minute:
-		return fmt.Sprintf("%ds", int(d.Seconds()))
-	case d < time.Hour:
-		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
-	default:
-		return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
-	}
 }
 
 // amount writes how far a step is: "12/310 MB" for bytes, "3/12" for steps, "" if unknown.
@@ -79,15 +65,6 @@ func mark(action string) string {
 	default:
 		return "~"
 	}
-}
-
-// describe is a change in one line, without its host and phase.
-func describe(c *cluster.Change) string {
-	s := mark(c.Action) + " " + c.Action + " " + c.Target
-	if c.Detail != "" {
-		s += " (" + c.Detail + ")"
-	}
-	return line(s)
 }
 
 // What hosts answer ends up here, so escape sequences must not reach the screen.

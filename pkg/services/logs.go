@@ -91,24 +91,13 @@ type source struct {
 
 // sources are the containers of a service's pods, those that have run, in order of names.
 func (p *Platform) sources(ctx context.Context, t *target) ([]source, error) {
-	all, err := workloads(t.release.Manifest, t.namespace)
+	pods, err := p.podsOf(ctx, t)
 	if err != nil {
 		return nil, err
 	}
-	once, err := jobs(t.release.Manifest, t.namespace)
-	if err != nil {
-		return nil, err
-	}
-	all = append(all, once...)
 	var out []source
-	for _, w := range all {
-		list, err := p.Client.CoreV1().Pods(w.namespace).List(ctx, metav1.ListOptions{LabelSelector: w.selector.String()})
-		if err != nil {
-			return nil, fmt.Errorf("list the pods of %s: %w", w.name, err)
-		}
-		for i := range list.Items {
-			out = append(out, sourcesOf(&list.Items[i])...)
-		}
+	for i := range pods {
+		out = append(out, sourcesOf(&pods[i])...)
 	}
 	slices.SortFunc(out, func(a, b source) int { return strings.Compare(a.prefix, b.prefix) })
 	return slices.Compact(out), nil

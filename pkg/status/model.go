@@ -91,11 +91,25 @@ type Source struct {
 	// Message says why it isn't current, Hint what to do about it.
 	Message string `json:"message,omitempty"`
 	Hint    string `json:"hint,omitempty"`
+	// Refused: it answers, and not to this user.
+	Refused bool `json:"refused,omitempty"`
 	// Updated is when a change of it was seen last.
 	Updated time.Time `json:"updated,omitzero"`
 }
 
-// States of a machine are those of pkg/cluster that the API can tell: Ready, NotReady, Unknown.
+// SourceNames are all of them, in the order in which a Cluster has them.
+func SourceNames() []string {
+	return []string{SourceAPI, SourceJobs, SourceScheduler, SourceServices, SourcePrometheus, SourceAlerts}
+}
+
+// States of a machine, in the words of pkg/cluster.
+const (
+	MachineReady    = "Ready"
+	MachineNotReady = "NotReady"
+	MachineUnknown  = "Unknown"  // its kubelet is silent
+	MachineOutside  = "Outside"  // configured, and no node
+	MachineUnlisted = "Unlisted" // a node that isn't configured
+)
 
 // Machine is a node of the cluster, or a machine of the configuration that is no node.
 type Machine struct {

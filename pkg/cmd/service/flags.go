@@ -104,19 +104,25 @@ func (fl *Flags) open(f *cmdutil.Factory) (*connection, error) {
 	if err != nil {
 		return nil, err
 	}
+	p, err := Platform(f, c, fl.Dir)
+	return &connection{cluster: c, Platform: p}, err
+}
+
+// Platform is the services of a connected cluster. dir is a folder to compare its configuration with, "" for none.
+func Platform(f *cmdutil.Factory, c *kube.Cluster, dir string) (*services.Platform, error) {
 	releases, err := release.NewHelm(c, f.Log)
 	if err != nil {
 		return nil, err
 	}
 	held := store.New(c.Client)
-	load := services.FromCluster(held, fl.Dir)
-	if fl.Dir != "" {
-		load = services.Compared(load, fl.Dir)
+	load := services.FromCluster(held, dir)
+	if dir != "" {
+		load = services.Compared(load, dir)
 	}
-	return &connection{cluster: c, Platform: &services.Platform{
+	return &services.Platform{
 		Client: c.Client, Releases: releases, Ready: ready.New(c.Client), Load: load, Current: held.Current, Fetcher: fetcher(f),
 		Clock: time.Now, Process: services.ThisProcess(), Log: f.Log,
-	}}, nil
+	}, nil
 }
 
 // fetcher brings upstream charts, from the bundle where one is set.

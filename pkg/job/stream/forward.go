@@ -52,6 +52,48 @@ func Serve(ctx context.Context, c *kube.Cluster, l net.Listener, p Port, problem
 	}
 }
 
+// Dial returns a connection to a port of a pod. What goes wrong is the error of its first Read. It ends when it is closed.
+func Dial(c *kube.Cluster, p Port) net.Conn {
+	near, far := net.Pipe()
+	ctx, cancel := context.WithCancel(context.Background())
+	out := &conn{Conn: near, cancel: cancel, ended: make(chan struct{})}
+	go func() {
+		defer func() { _ = far.Close() }()
+		out.err = connect(ctx, c, far, p)
+		close(out.ended)
+	}()
+	return out
+}
+
+// conn is the near end of a connection that is forwarded.
+type conn struct {
+	net.Conn
+	cancel context.CancelFunc
+	ended  chan struct{} // closed when err is set
+	err    error
+}
+
+// Read says why nothing comes any more.
+func (c *conn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if errors.Is(err, io.EOF) {
+		select {
+		case <-c.ended:
+			if c.err != nil {
+				err = c.err
+			}
+		default:
+		}
+	}
+	return n, err
+}
+
+// Close ends both sides.
+func (c *conn) Close() error {
+	c.cancel()
+	return c.Conn.Close()
+}
+
 // connect forwards one connection.
 func connect(ctx context.Context, c *kube.Cluster, from net.Conn, p Port) error {
 	to, err := dial(ctx, c, p)

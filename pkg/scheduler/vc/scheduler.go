@@ -30,6 +30,9 @@ const answerTimeout = 15 * time.Second
 // ErrNotRunning is returned where no scheduler answers: none was started, or none leads yet.
 var ErrNotRunning = errors.New("the scheduler doesn't answer")
 
+// ErrNotInstalled is the ErrNotRunning of a cluster that has none.
+var ErrNotInstalled = fmt.Errorf("%w: it isn't installed", ErrNotRunning)
+
 // Scheduler is the one that runs in a cluster, asked through the cluster's API.
 type Scheduler struct {
 	client kubernetes.Interface
@@ -98,7 +101,7 @@ func (s *Scheduler) ask(ctx context.Context, r *rest.Request, path, vc string, o
 	switch {
 	case err == nil:
 	case apierrors.IsNotFound(err) && said(body) == "":
-		return fmt.Errorf("%w: it isn't installed", ErrNotRunning)
+		return ErrNotInstalled
 	case apierrors.IsServiceUnavailable(err), apierrors.IsTimeout(err), apierrors.IsServerTimeout(err):
 		if text := said(body); text != "" {
 			return fmt.Errorf("%w: %s", ErrNotRunning, text)

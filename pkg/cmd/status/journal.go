@@ -1,0 +1,101 @@
+package status
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/openpai/paictl/pkg/cluster"
+	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/services/catalogue"
+	"github.com/openpai/paictl/pkg/ssh"
+)
+
+const (
+	journalTail  = 1000
+	journalEvery = 2 * time.Second
+	cursorMark   = "-- cursor: "
+)
+
+// journal reads journals of the machines of a configuration folder. It asks nobody anything: a view has the terminal.
+type journal struct {
+	dir  string
+	log  *slog.Logger
+	dial ssh.Dialer // nil is the network
+}
+
+// follow writes a machine's journal, and what comes, until ctx ends.
+func (j journal) follow(ctx context.Context, machine string, out io.Writer) error {
+	target, err := j.target(machine)
+	if err != nil {
+		return err
+	}
+	dial := j.dial
+	if dial == nil {
+		client := ssh.NewClient(ssh.Options{Gate: ssh.DryRunGate{}, Tracer: ssh.SlogTracer{Log: j.log}})
+		defer func() { _ = client.Close() }() // nothing was written
+		dial = client
+	}
+	host, err := dial.Dial(ctx, target)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = host.Close() }() // as above
+	for since := fmt.Sprintf("-n %d", journalTail); ; {
+		r, err := host.Run(ctx, ssh.Script{Name: "status/journal", Body: "journalctl --no-pager --quiet -o short-iso --show-cursor " + since + "\n"})
+		if err != nil {
+			return err
+		}
+		if r.ExitCode != 0 {
+			return fmt.Errorf("journalctl on %s: exit status %d: %s", machine, r.ExitCode, strings.TrimSpace(string(r.Stderr)))
+		}
+		lines, cursor := cutCursor(r.Stdout)
+		if _, err := out.Write(lines); err != nil {
+			return err
+		}
+		if cursor != "" {
+			since = "--after-cursor='" + cursor + "'"
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(journalEvery):
+		}
+	}
+}
+
+func (j journal) target(machine string) (ssh.Target, error) {
+	c, _, err := config.LoadValid(j.dir, catalogue.Check)
+	if err != nil {
+		return ssh.Target{}, err
+	}
+	spec, err := cluster.NewSpec(c, nil)
+	if err != nil {
+		return ssh.Target{}, err
+	}
+	for _, n := range spec.Nodes {
+		if n.Hostname == machine {
+			return n.Target, nil
+		}
+	}
+	return ssh.Target{}, hint.Errorf("its machines: paictl node list -p "+j.dir, "%s is no machine of the configuration in %s", machine, j.dir)
+}
+
+// cutCursor takes the place in the journal off the end of what journalctl has written. A cursor that a shell could take for more
+// than a word is none.
+func cutCursor(out []byte) (lines []byte, cursor string) {
+	at := bytes.LastIndex(out, []byte(cursorMark))
+	if at < 0 || at > 0 && out[at-1] != '\n' {
+		return out, ""
+	}
+	cursor = strings.TrimSpace(string(out[at+len(cursorMark):]))
+	if strings.ContainsAny(cursor, "'\n\\") {
+		cursor = ""
+	}
+	return out[:at], cursor
+}

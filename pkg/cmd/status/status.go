@@ -1,0 +1,195 @@
+// Package status is the command "paictl status": a whole cluster at a look.
+// In: flags and a kubeconfig. Out: what pkg/status knows, as tables, as data, or as a line per change.
+package status
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/status"
+	"github.com/openpai/paictl/pkg/terminal"
+)
+
+// StatusOptions are those of "paictl status".
+type StatusOptions struct {
+	Factory *cmdutil.Factory
+	Kube    kube.Options
+	Output  cmdutil.Output
+	Once    bool
+	Watch   bool
+	All     bool
+	// Dir is a configuration folder, by which the view reads journals of machines; "" for none.
+	Dir string
+	// View shows the cluster on a terminal until the person leaves; nil where there is no such view: then a terminal gets the
+	// tables.
+	View func(context.Context, *cmdutil.Factory, *status.Follower) error
+}
+
+// NewCmdStatus returns "paictl status". runF replaces the run in tests.
+func NewCmdStatus(f *cmdutil.Factory, runF func(context.Context, *StatusOptions) error) *cobra.Command {
+	opts := &StatusOptions{Factory: f}
+	opts.View = func(ctx context.Context, f *cmdutil.Factory, follower *status.Follower) error {
+		return (&View{Factory: f, Kube: opts.Kube, Dir: opts.Dir}).Run(ctx, follower)
+	}
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Show the whole cluster: what is wrong, machines, GPUs, services, jobs, alerts",
+		Long: `Shows what is wrong with the cluster and what to do about it, its machines and GPUs, virtual clusters,
+services, jobs and alerts. It asks the cluster's API alone and works with what there is: before the first
+"service start", without a scheduler or without Prometheus the rest is shown, and so is what you may not read.
+
+On a terminal it opens a view of all of it, with a heat map of GPUs, logs, reasons, and what one does about them; ? shows
+its keys. --once, another format or a pipe gets tables instead:
+
+Of more than 20 machines only those are listed with which something is wrong, of services those that aren't
+ready, of jobs the 20 newest that run or wait; --all lists all of them.
+
+--watch goes on, and prints a line for each change: what, from which state to which, and why. With -o json
+each line is one JSON object. While the API server is away it waits for it.
+
+Exit codes: 0 the cluster is healthy, 3 it isn't, or that can't be told, 1 its API doesn't answer.`,
+		Example: `  paictl status
+  paictl status --all -o wide
+  paictl status -o json | jq '.verdict.problems'
+  paictl status --watch
+  paictl status >/dev/null && echo healthy`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			switch {
+			case opts.Once && opts.Watch:
+				return cmdutil.Usagef("--once and --watch exclude each other")
+			case opts.Watch && (opts.Output.Is("yaml") || opts.Output.Is("name")):
+				return cmdutil.Usagef("--watch prints lines: -o table or -o json")
+			}
+			if err := opts.complete(cmd); err != nil {
+				return err
+			}
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return statusRun(cmd.Context(), opts)
+		},
+	}
+	cmdutil.AddKubeFlags(cmd, &opts.Kube)
+	cmd.Flags().StringVarP(&opts.Dir, "config-path", "p", "", "folder with the configuration, to read journals of machines in the view (setting: config, PAICTL_CONFIG)")
+	_ = cmd.MarkFlagDirname("config-path")
+	cmdutil.AddOutputFlag(cmd, &opts.Output)
+	cmd.Flags().BoolVar(&opts.Once, "once", false, "print the tables and end, also on a terminal")
+	cmd.Flags().BoolVar(&opts.Watch, "watch", false, "print a line for each change, until Ctrl-C")
+	cmd.Flags().BoolVar(&opts.All, "all", false, "list all machines, services and jobs")
+	return cmd
+}
+
+// complete takes the folder from the settings where none was named.
+func (opts *StatusOptions) complete(cmd *cobra.Command) error {
+	if cmd.Flags().Changed("config-path") {
+		return nil
+	}
+	settings, err := opts.Factory.Settings()
+	if err != nil {
+		return err
+	}
+	opts.Dir = settings.GetString("config")
+	return nil
+}
+
+func statusRun(ctx context.Context, opts *StatusOptions) error {
+	cluster, err := kube.Open(opts.Kube)
+	if err != nil {
+		return err
+	}
+	follower, err := status.New(cluster, status.Options{Log: opts.Factory.Log})
+	if err != nil {
+		return err
+	}
+	io := opts.Factory.IO
+	switch {
+	case opts.Watch:
+		return watchRun(ctx, opts, follower)
+	case opts.View != nil && !opts.Once && opts.Output.Is("table") && io.IsOutTTY() && io.CanPrompt() && io.CanRedraw():
+		return opts.View(ctx, opts.Factory, follower)
+	}
+	c, unreachable := follower.Once(ctx)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if unreachable == nil || !opts.Output.IsTable() {
+		if err := Write(io.Out, &opts.Output, c, opts.All); err != nil {
+			return err
+		}
+	}
+	if unreachable != nil {
+		return unreachable
+	}
+	return verdict(c)
+}
+
+// errUnhealthy becomes the exit code; the tables have said why.
+var errUnhealthy = errors.New("the cluster isn't healthy")
+
+func verdict(c *status.Cluster) error {
+	if c.Verdict.Level == status.LevelOK {
+		return nil
+	}
+	return &cmdutil.CodeError{Err: errUnhealthy, Code: cmdutil.ExitPartial, Silent: true}
+}
+
+// watchRun prints a line per change until ctx ends. Ctrl-C is how one leaves.
+func watchRun(ctx context.Context, opts *StatusOptions, follower *status.Follower) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- follower.Run(ctx) }()
+	err := writeChanges(ctx, opts, follower)
+	cancel()
+	<-done
+	return err
+}
+
+// firstModel is how long the first model is waited for, which is where changes begin.
+const firstModel = 10 * time.Second
+
+func writeChanges(ctx context.Context, opts *StatusOptions, follower *status.Follower) error {
+	late := time.NewTimer(firstModel)
+	defer late.Stop()
+	c := follower.Current()
+	for waiting := true; waiting && c.Loading(); c = follower.Current() {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-late.C:
+			waiting = false
+		case <-follower.Changed():
+		}
+	}
+	first := status.Change{At: c.At, Kind: "cluster", Name: c.Name, To: c.Verdict.Level, Message: summary(c)}
+	for changes := []status.Change{first}; ; {
+		for i := range changes {
+			if err := opts.writeChange(&changes[i]); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-follower.Changed():
+		}
+		next := follower.Current()
+		changes, c = status.Changes(c, next), next
+	}
+}
+
+func (opts *StatusOptions) writeChange(c *status.Change) error {
+	out := opts.Factory.IO.Out
+	if opts.Output.Is("json") {
+		return cmdutil.WriteJSONLine(out, c)
+	}
+	_, err := fmt.Fprintln(out, c.At.Local().Format("15:04:05")+"  "+terminal.Line(c.Text()))
+	return err
+}

@@ -1,0 +1,186 @@
+package job
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/openpai/paictl/pkg/framework/api"
+	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
+)
+
+// Brief is what of a Framework its row and its state are made of. It takes some hundred bytes where a Framework takes
+// thousands, so that all jobs of a cluster can be kept.
+type Brief struct {
+	// Job is the Framework as one row of a list; its State is the controller's word.
+	Job api.Job
+	// Message is the controller's, where the state alone doesn't tell.
+	Message string
+
+	known     bool // the controller has taken it up
+	stop      bool
+	at        v1.State
+	retryAt   time.Time
+	gang      bool
+	published time.Time // when the tasks of a gang were told of each other
+	// total tasks, those that have begun to run, those that have a pod which has not.
+	total, begun, made int
+}
+
+// NewBrief takes from a Framework what is kept of it. It keeps no reference to it.
+func NewBrief(f *v1.Framework) *Brief {
+	b := &Brief{Job: api.Summary(f), stop: f.Spec.ExecutionType == v1.ExecutionStop, gang: IsGang(f)}
+	s := f.Status
+	if s == nil {
+		return b
+	}
+	b.known, b.at, b.Message = true, s.State, s.Message
+	b.retryAt = s.TransitionTime.Time
+	if delay := s.RetryPolicyStatus.RetryDelaySec; delay != nil {
+		b.retryAt = b.retryAt.Add(time.Duration(*delay) * time.Second)
+	}
+	if t := s.AttemptStatus.PeersTime; t != nil {
+		b.published = t.Time
+	}
+	b.total, b.begun, b.made = tasks(f)
+	return b
+}
+
+// Title is how a person names the job: user/name.
+func (b *Brief) Title() string { return b.Job.User + "/" + b.Job.Name }
+
+// Row is the job as one row of a list of jobs that live.
+func (b *Brief) Row(s State) Row { return newRow(b.Job, s, true) }
+
+// Failure says how a job ended that failed: the phrase of its failure and its code; "" of others.
+func (b *Brief) Failure() string {
+	if Phase(b.Job.State) != Failed || b.Job.Code == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s, code %d", cmp.Or(b.Job.Phrase, "failed"), *b.Job.Code)
+}
+
+// Start is what of a pod the state of its job is made of.
+type Start struct {
+	Created time.Time
+	// Placed: it has a machine. Begun: the user's container has begun to run, or has ended.
+	Placed, Begun bool
+}
+
+// NewStart takes it from a pod.
+func NewStart(p *corev1.Pod) Start {
+	return Start{p.CreationTimestamp.Time, p.Spec.NodeName != "", hasStarted(p)}
+}
+
+// State is the state of a job. Of its pods, which were read after the Framework, only those that have not started matter; nil
+// is not known: then the state is as exact as the Framework alone tells it.
+func (b *Brief) State(pods []Start, queue Queue) State {
+	switch row := b.Job.State; {
+	case Phase(row).Done(), row == api.Stopping:
+		return State{Phase: Phase(row)}
+	case !b.known && b.stop:
+		return State{Phase: Stopping}
+	case !b.known:
+		return State{Phase: Waiting}
+	}
+	switch b.at {
+	case v1.AttemptCompleted:
+		at := b.retryAt
+		return State{Phase: Retry, RetryAt: &at}
+	case v1.AttemptDeletionPending, v1.AttemptDeletionRequested, v1.AttemptDeleting:
+		return State{Phase: Stopping}
+	case v1.AttemptCreationPending, v1.AttemptCreationRequested:
+		return State{Phase: Waiting}
+	}
+	return b.progress(pods, queue)
+}
+
+// progress is the state of an attempt that has its objects: that of the task that is furthest behind,
+// if tasks wait for each other, else that of the one that is furthest ahead.
+func (b *Brief) progress(pods []Start, queue Queue) State {
+	if !b.gang && b.begun > 0 {
+		return State{Phase: Running}
+	}
+	unplaced, starting, late := 0, 0, 0
+	for i := range pods {
+		p := &pods[i]
+		if !p.Begun {
+			late++
+		}
+		switch {
+		case p.Begun:
+		case b.gang && !b.published.IsZero() && p.Created.After(b.published):
+			// The tasks had found each other when this one was added.
+		case !p.Placed:
+			unplaced++
+		default:
+			starting++
+		}
+	}
+	// Pods that the Framework knows as not begun, and that are not among those that wait, have begun meanwhile. Without that a
+	// job would seem to go back.
+	ahead := pods != nil && b.made > late
+	queued, inQueue := queue[b.Job.Framework]
+	switch {
+	case !b.gang && (starting > 0 || ahead):
+		return State{Phase: Pulling}
+	case inQueue && (unplaced > 0 || len(pods) == 0 && b.begun == 0 && !ahead):
+		return State{Phase: Queued, Position: queued.PositionInVC}
+	case unplaced > 0:
+		return State{Phase: Waiting}
+	case starting > 0 || ahead && b.begun+b.made == b.total:
+		return State{Phase: Pulling}
+	case b.gang && !b.published.IsZero(), !b.gang && b.at == v1.AttemptRunning:
+		return State{Phase: Running}
+	case b.begun < b.total:
+		return State{Phase: Waiting}
+	case b.gang:
+		return State{Phase: Barrier}
+	}
+	return State{Phase: Running}
+}
+
+// Held says why a pod doesn't start, in one line: no machine takes it, or its container waits in vain; "" where nothing is
+// known to be wrong. Events may tell more; see Why.
+func Held(p *corev1.Pod) string {
+	if hasStarted(p) {
+		return ""
+	}
+	if why := unschedulable(p); why != "" {
+		return "no machine takes it: " + why
+	}
+	for _, list := range [][]corev1.ContainerStatus{p.Status.InitContainerStatuses, p.Status.ContainerStatuses} {
+		for i := range list {
+			w := list[i].State.Waiting
+			if w == nil {
+				continue
+			}
+			if text, _ := containerTrouble(&list[i], w, w.Message, platformImage(p, &list[i], w.Message)); text != "" {
+				return text
+			}
+		}
+	}
+	return ""
+}
+
+// Gangs are the gangs that wait, with their jobs. titleOf names the job of a Framework by whose gangs' names it isn't known;
+// other is for what belongs to none.
+func Gangs(q *schedulerapi.Queue, titleOf func(object, other string) string) []WaitingGang {
+	out := []WaitingGang{}
+	alone := map[string]string{}
+	for _, g := range q.Items {
+		title := JobOfGroup(g.Group)
+		if title == g.Group {
+			object := ObjectOfGroup(g.Group)
+			if alone[object] == "" {
+				alone[object] = titleOf(object, title)
+			}
+			title = alone[object]
+		}
+		out = append(out, WaitingGang{title, g})
+	}
+	return out
+}

@@ -1,0 +1,353 @@
+// Package act does what a person asks for in the view of a cluster: logs, reasons, shells, stopping, restarting, draining.
+// In: a connection and what the view was told. Out: answers, or what was done; errors say what to do about them.
+package act
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/kubectl/pkg/drain"
+
+	"github.com/openpai/paictl/pkg/framework/api"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/job/logs"
+	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/plural"
+	"github.com/openpai/paictl/pkg/services"
+	"github.com/openpai/paictl/pkg/status"
+	"github.com/openpai/paictl/pkg/status/view"
+	"github.com/openpai/paictl/pkg/tui"
+)
+
+const (
+	tailJob     = 500 // lines of a task's log before those that come
+	tailService = 200
+	tailJournal = 1000
+	drainFor    = 10 * time.Minute
+	restartWait = 10 * time.Minute
+	stopWait    = 10 * time.Minute
+	askEvery    = 2 * time.Second
+)
+
+// Cluster does it to one cluster. It is the view's Actions.
+type Cluster struct {
+	Kube     *kube.Cluster
+	Jobs     *job.Client
+	Platform *services.Platform
+	// ShellIn makes the command that opens a shell in a task; "" is the first that runs.
+	ShellIn func(title, task string) tea.ExecCommand
+	// Journal follows a machine's journal over SSH; nil where no configuration folder was given.
+	Journal func(ctx context.Context, machine string, out io.Writer) error
+	// RestartCommand is what one types to restart services, for the summary of a restart.
+	RestartCommand string
+}
+
+var _ view.Actions = (*Cluster)(nil)
+
+// find reads the job that a row of the model is about: another may have got its name since.
+func (c *Cluster) find(ctx context.Context, row *status.Job) (*job.Job, error) {
+	j, err := c.Jobs.Resolve(ctx, row.User, row.Title())
+	if err != nil && row.Framework != "" && job.IsNotFound(err) {
+		j, err = c.Jobs.Resolve(ctx, row.User, row.Framework)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if uid := uidOf(j); row.UID != "" && uid != "" && uid != row.UID {
+		return nil, hint.Errorf("look at the list again", "another job is called %s by now", row.Title())
+	}
+	return j, nil
+}
+
+func uidOf(j *job.Job) string {
+	switch {
+	case j.Live():
+		return string(j.Framework.UID)
+	case j.Archived != nil:
+		return j.Archived.UID
+	}
+	return ""
+}
+
+// Tasks implements view.Actions.
+func (c *Cluster) Tasks(ctx context.Context, row *status.Job) (*job.Detail, error) {
+	j, err := c.find(ctx, row)
+	if err != nil {
+		return nil, err
+	}
+	return c.Jobs.Detail(ctx, j)
+}
+
+// Why implements view.Actions.
+func (c *Cluster) Why(ctx context.Context, row *status.Job) (*job.Why, error) {
+	j, err := c.find(ctx, row)
+	if err != nil {
+		return nil, err
+	}
+	return c.Jobs.Why(ctx, j)
+}
+
+// JobEvents implements view.Actions.
+func (c *Cluster) JobEvents(ctx context.Context, row *status.Job) ([]api.Event, error) {
+	j, err := c.find(ctx, row)
+	if err != nil {
+		return nil, err
+	}
+	list, _, err := c.Jobs.Events(ctx, j)
+	return list, err
+}
+
+// JobLogs implements view.Actions.
+func (c *Cluster) JobLogs(ctx context.Context, row *status.Job, task string, out io.Writer) error {
+	j, err := c.find(ctx, row)
+	if err != nil {
+		return err
+	}
+	w := &lines{w: out}
+	o := logs.Options{Selection: logs.Selection{Task: logs.All, Attempt: logs.All}, Follow: true, Tail: tailJob, Out: w,
+		Problem: func(err error) { w.say("warning: " + err.Error()) }, Note: func(text string) { w.say("--- " + text + " ---") }}
+	if role, index, ok := job.ParseTask(task); ok {
+		o.Role, o.Task = role, index
+	}
+	if logs.Tasks(c.Jobs, j, o.Selection) > 1 {
+		o.Prefix = func(task string) string { return task + "  " }
+	}
+	return c.Jobs.Explain(logs.Write(ctx, c.Jobs, j, o))
+}
+
+// lines writes whole lines of several writers.
+type lines struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.w.Write(p)
+}
+
+func (l *lines) say(text string) { _, _ = io.WriteString(l, text+"\n") } // a view that is closed hears nothing
+
+// Shell implements view.Actions.
+func (c *Cluster) Shell(row *status.Job, task string) tea.ExecCommand {
+	return c.ShellIn(row.Title(), task)
+}
+
+// StopJob implements view.Actions.
+func (c *Cluster) StopJob(ctx context.Context, row *status.Job) error {
+	j, err := c.find(ctx, row)
+	if err != nil {
+		return err
+	}
+	_, err = c.Jobs.Stop(ctx, j)
+	return err
+}
+
+// RetryJob implements view.Actions. A job that is being stopped is retried when it has ended.
+func (c *Cluster) RetryJob(ctx context.Context, row *status.Job) error {
+	ctx, cancel := context.WithTimeout(ctx, stopWait)
+	defer cancel()
+	j, err := c.find(ctx, row)
+	for err == nil && stopping(j) {
+		select {
+		case <-ctx.Done():
+			return hint.Errorf("retry it when it has ended", "%s has not stopped within %s", row.Title(), stopWait)
+		case <-time.After(askEvery):
+		}
+		j, err = c.find(ctx, row)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = c.Jobs.Retry(ctx, j)
+	return err
+}
+
+// stopping reports whether the end of a job was asked for and hasn't come.
+func stopping(j *job.Job) bool {
+	return j.Live() && j.Framework.Spec.ExecutionType == "Stop" && !job.Phase(api.StateOf(j.Framework)).Done()
+}
+
+// ServicePods implements view.Actions.
+func (c *Cluster) ServicePods(ctx context.Context, s *status.Service) ([]view.Pod, error) {
+	list, err := c.Platform.Pods(ctx, s.Name)
+	if err != nil {
+		return nil, c.Kube.Explain(err)
+	}
+	out := make([]view.Pod, 0, len(list))
+	for i := range list {
+		out = append(out, podOf(&list[i], time.Now()))
+	}
+	slices.SortFunc(out, func(a, b view.Pod) int { return strings.Compare(a.Name, b.Name) })
+	return out, nil
+}
+
+// podOf is a pod as kubectl shows it: what its containers wait for says more than its phase.
+func podOf(p *corev1.Pod, now time.Time) view.Pod {
+	out := view.Pod{Name: p.Name, Node: p.Spec.NodeName, State: string(p.Status.Phase), Message: p.Status.Message, Age: tui.Age(now.Sub(p.CreationTimestamp.Time))}
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			out.Ready = c.Status == corev1.ConditionTrue
+		}
+		if c.Status != corev1.ConditionTrue && c.Type == corev1.PodScheduled && out.Message == "" {
+			out.Message = c.Message
+		}
+	}
+	for _, c := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
+		out.Restarts += c.RestartCount
+		if w := c.State.Waiting; w != nil && w.Reason != "" && w.Reason != "PodInitializing" {
+			out.State = w.Reason
+			if w.Message != "" {
+				out.Message = w.Message
+			}
+		}
+	}
+	if p.DeletionTimestamp != nil {
+		out.State = "Terminating"
+	}
+	if p.Status.Phase == corev1.PodSucceeded {
+		out.Ready = true
+	}
+	return out
+}
+
+// ServiceLogs implements view.Actions.
+func (c *Cluster) ServiceLogs(ctx context.Context, s *status.Service, out io.Writer) error {
+	w := &lines{w: out}
+	return c.Kube.Explain(c.Platform.Logs(ctx, services.LogOptions{Name: s.Name, Follow: true, Tail: tailService, Out: w, Problem: func(err error) { w.say("warning: " + err.Error()) }}))
+}
+
+// RestartService implements view.Actions: the pods are replaced also where no value has changed.
+func (c *Cluster) RestartService(ctx context.Context, s *status.Service, out io.Writer) error {
+	w := &lines{w: out}
+	o := services.Options{Names: []string{s.Name}, Wait: restartWait, Renew: true, Command: c.RestartCommand, Again: c.RestartCommand, Sink: sink{w}}
+	return c.Kube.Explain(c.Platform.Restart(ctx, o))
+}
+
+// sink tells a run on services in lines.
+type sink struct{ w *lines }
+
+// Emit implements services.Sink.
+func (s sink) Emit(e services.Event) {
+	name := e.Service
+	if name != "" {
+		name += "  "
+	}
+	switch e.Kind {
+	case services.EventStarted:
+		s.w.say(name + "begins")
+	case services.EventApplied:
+		s.w.say(fmt.Sprintf("%s%s, revision %d", name, e.Action, e.Revision))
+	case services.EventProgress:
+		if e.State != nil {
+			s.w.say(fmt.Sprintf("%s%d of %d pods ready", name, e.State.ReadyPods, e.State.Pods))
+		} else if e.Message != "" {
+			s.w.say(name + e.Message)
+		}
+	case services.EventProblem:
+		if e.Problem != nil {
+			s.w.say(name + e.Problem.Object + ": " + e.Problem.Reason + ": " + e.Problem.Message)
+			s.remedy(e.Problem.Hint)
+		}
+	case services.EventReady:
+		s.w.say(name + "ready")
+	case services.EventFailed:
+		s.w.say(name + "FAILED: " + e.Error)
+		s.remedy(e.Hint)
+	case services.EventWarning, services.EventReverted, services.EventChanged, services.EventAdded, services.EventNotStarted:
+		s.w.say(name + e.Message)
+		s.remedy(e.Hint)
+	case services.EventRunDone:
+		if e.Summary != nil {
+			s.w.say(fmt.Sprintf("%s changed in %s", plural.Of(e.Summary.Changes, "object"), tui.Clock(e.Summary.Elapsed)))
+		}
+	}
+}
+
+func (s sink) remedy(text string) {
+	if text != "" {
+		s.w.say("  -> " + text)
+	}
+}
+
+// Cordon implements view.Actions.
+func (c *Cluster) Cordon(ctx context.Context, machine string) error {
+	return c.cordon(ctx, machine, true)
+}
+
+// Uncordon implements view.Actions.
+func (c *Cluster) Uncordon(ctx context.Context, machine string) error {
+	return c.cordon(ctx, machine, false)
+}
+
+func (c *Cluster) cordon(ctx context.Context, machine string, yes bool) error {
+	patch := fmt.Appendf(nil, `{"spec":{"unschedulable":%v}}`, yes)
+	if _, err := c.Kube.Client.CoreV1().Nodes().Patch(ctx, machine, types.StrategicMergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		return c.Kube.Explain(fmt.Errorf("mark node %s: %w", machine, err))
+	}
+	return nil
+}
+
+// Drain implements view.Actions: it cordons the machine and evicts its pods, as "paictl node remove" does. Disruption budgets
+// hold, and pods that nothing would make again stay and are named.
+func (c *Cluster) Drain(ctx context.Context, machine string, out io.Writer) error {
+	if err := c.Cordon(ctx, machine); err != nil {
+		return err
+	}
+	w := &lines{w: out}
+	w.say("cordoned " + machine + ": no new pods go there")
+	h := &drain.Helper{Ctx: ctx, Client: c.Kube.Client, IgnoreAllDaemonSets: true, DeleteEmptyDirData: true, GracePeriodSeconds: -1, Timeout: drainFor, Out: w, ErrOut: w,
+		OnPodDeletionOrEvictionFinished: func(p *corev1.Pod, _ bool, err error) {
+			if err == nil {
+				w.say("left: " + p.Namespace + "/" + p.Name)
+			}
+		}}
+	list, errs := h.GetPodsForDeletion(machine)
+	if len(errs) > 0 {
+		texts := make([]string, 0, len(errs))
+		for _, err := range errs {
+			texts = append(texts, err.Error())
+		}
+		return hint.Errorf("delete them by hand where they may go, then drain again; the machine stays cordoned", "drain %s: %s", machine, strings.Join(texts, "; "))
+	}
+	pods := list.Pods()
+	w.say(plural.Of(len(pods), "pod") + " to move")
+	if err := h.DeleteOrEvictPods(pods); err != nil {
+		return c.Kube.Explain(hint.Wrap(fmt.Errorf("drain %s: %w", machine, err), "the machine stays cordoned; drain again, or uncordon it"))
+	}
+	w.say("drained " + machine + ": it stays cordoned until you uncordon it")
+	return nil
+}
+
+// MachineJournal implements view.Actions: over SSH where a configuration folder was given, else by the kubelet, which shows
+// journals where its configuration allows it.
+func (c *Cluster) MachineJournal(ctx context.Context, m *status.Machine, out io.Writer) error {
+	if c.Journal != nil {
+		return c.Journal(ctx, m.Name, out)
+	}
+	body, err := c.Kube.Client.CoreV1().RESTClient().Get().AbsPath("/api/v1/nodes", m.Name, "proxy", "logs/").
+		Param("query", "kubelet").Param("tailLines", fmt.Sprint(tailJournal)).Stream(ctx)
+	if err != nil {
+		at := m.Address
+		if at == "" {
+			at = m.Name
+		}
+		return hint.Errorf("give the configuration folder: paictl status -p DIR; or look there: ssh "+at+" journalctl -f", "the kubelet of %s doesn't show the journal: %w", m.Name, err)
+	}
+	defer body.Close()
+	if _, err := io.Copy(out, body); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("read the journal of %s: %w", m.Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,182 @@
+package status
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/openpai/paictl/pkg/config/store"
+	"github.com/openpai/paictl/pkg/kube"
+	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
+	"github.com/openpai/paictl/pkg/scheduler/vc"
+	"github.com/openpai/paictl/pkg/services"
+	"github.com/openpai/paictl/pkg/services/ready"
+	"github.com/openpai/paictl/pkg/services/release"
+)
+
+// How often what can't be watched is asked, and how soon after a change of what can.
+const (
+	schedulerEvery = 10 * time.Second
+	schedulerSoon  = time.Second
+	servicesEvery  = 30 * time.Second
+	servicesSoon   = 2 * time.Second
+	metricsEvery   = 15 * time.Second
+	answerLimit    = 20 * time.Second
+)
+
+// asker asks something again and again.
+type asker struct {
+	source string
+	every  time.Duration
+	soon   time.Duration // after a kick, so that many make one question
+	remedy string
+	// do asks, and returns what takes the answer, to be called with the lock held.
+	do     func(context.Context) (take func(), err error)
+	kicked chan struct{}
+
+	// What follows is guarded by the follower's lock.
+	asked, heard time.Time // the last question, the last answer
+	fresh        bool      // nothing speaks against the last answer
+	err          error     // of the last question
+}
+
+// kick has it ask soon.
+func (a *asker) kick() {
+	select {
+	case a.kicked <- struct{}{}:
+	default:
+	}
+}
+
+func (f *Follower) asker(source string) *asker {
+	return f.askers[slices.IndexFunc(f.askers, func(a *asker) bool { return a.source == source })]
+}
+
+func (f *Follower) allAskers() []*asker {
+	out := []*asker{
+		{source: SourceScheduler, every: schedulerEvery, soon: schedulerSoon, do: f.askScheduler, remedy: "look at: paictl service status -n scheduler"},
+		{source: SourceServices, every: servicesEvery, soon: servicesSoon, do: f.askServices},
+		{source: SourcePrometheus, every: f.o.Metrics, do: f.askPrometheus, remedy: "look at: paictl service status -n " + servicePrometheus},
+		{source: SourceAlerts, every: f.o.Metrics, do: f.askAlerts, remedy: "look at: paictl service status -n " + serviceAlerts},
+	}
+	for _, a := range out {
+		a.kicked = make(chan struct{}, 1)
+	}
+	return out
+}
+
+// ask runs an asker until ctx ends.
+func (f *Follower) ask(ctx context.Context, a *asker) {
+	for ctx.Err() == nil {
+		limited, cancel := context.WithTimeout(ctx, answerLimit)
+		take, err := a.do(limited)
+		cancel()
+		if ctx.Err() != nil {
+			return
+		}
+		if isSilence(err) && !errors.Is(err, context.DeadlineExceeded) {
+			f.silent(err)
+		}
+		f.mu.Lock()
+		a.asked = f.now()
+		if f.lost == nil || !isSilence(err) {
+			a.err = err // what it said before the API server went away still holds
+		}
+		if err == nil {
+			a.heard, a.fresh = a.asked, true
+			f.touched[a.source] = a.asked
+			take()
+		}
+		f.mu.Unlock()
+		f.stir()
+		if !f.idle(ctx, a) {
+			return
+		}
+	}
+}
+
+// idle waits until it is time to ask again; false where ctx ended.
+func (f *Follower) idle(ctx context.Context, a *asker) bool {
+	t := time.NewTimer(a.every)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+	case <-a.kicked:
+		f.sleep(ctx, a.soon)
+		select {
+		case <-a.kicked: // what came meanwhile is part of the same question
+		default:
+		}
+	}
+	return ctx.Err() == nil
+}
+
+func (f *Follower) askScheduler(ctx context.Context) (func(), error) {
+	// Another each time: it reads its token once, and a scheduler that was installed anew has another.
+	scheduler := vc.NewScheduler(f.cluster.Client)
+	var queue *schedulerapi.Queue
+	var owners *schedulerapi.VirtualClusters
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() (err error) { queue, err = scheduler.Queue(ctx, ""); return err })
+	g.Go(func() (err error) { owners, err = scheduler.VirtualClusters(ctx); return err })
+	if err := g.Wait(); err != nil {
+		if errors.Is(err, vc.ErrNotInstalled) {
+			f.set(func() {
+				if f.b.owners != nil {
+					f.b.setQueue(nil, nil)
+				}
+			})
+		}
+		return nil, err
+	}
+	return func() { f.b.setQueue(queue, owners) }, nil
+}
+
+// platform is what works on a cluster's services, for looking alone.
+func platform(c *kube.Cluster, log *slog.Logger) (*services.Platform, error) {
+	releases, err := release.NewHelm(c, log)
+	if err != nil {
+		return nil, err
+	}
+	held := store.New(c.Client)
+	return &services.Platform{Client: c.Client, Releases: releases, Ready: ready.New(c.Client), Load: services.FromCluster(held, ""), Current: held.Current,
+		Clock: time.Now, Process: services.ThisProcess(), Log: log}, nil
+}
+
+func (f *Follower) askServices(ctx context.Context) (func(), error) {
+	config, _, err := store.New(f.cluster.Client).Load(ctx)
+	if errors.Is(err, store.ErrNone) {
+		f.set(func() {
+			f.b.dirtyOther = f.b.dirtyOther || f.name != "" || f.b.services != nil
+			f.name, f.b.services = "", nil
+			f.b.setLayout(nil)
+		})
+		return nil, err
+	}
+	if err != nil {
+		return nil, err
+	}
+	machines := newLayout(&config.Layout)
+	f.set(func() {
+		f.name = config.Kubernetes.Kubernetes.ClusterName
+		f.b.setLayout(machines)
+		f.b.dirtyOther = true
+	})
+	all, err := f.platform.Status(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	rows, namespaces := make([]Service, len(all)), sets.New(kube.SystemNamespace)
+	for i := range all {
+		rows[i] = Service{all[i]}
+		namespaces.Insert(all[i].Namespace)
+	}
+	return func() { f.b.services, f.namespaces, f.b.dirtyOther = rows, namespaces, true }, nil
+}

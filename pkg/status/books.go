@@ -1,0 +1,284 @@
+package status
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/layout"
+	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
+)
+
+// books are all rows, with the indices between them, and what of the model is to be made again because of changes since it
+// was made. The follower's lock guards them.
+type books struct {
+	nodes  map[string]*nodeRow
+	pods   map[string]*podRow
+	slices map[string]*sliceRow
+	claims map[string]*claimRow
+	jobs   map[string]*job.Brief
+	events map[string]*eventRow
+
+	podsOfJob    index // by Framework
+	podsOfNode   index
+	slicesOfNode index
+	claimsOfNode index
+
+	podsKnown, nodesKnown bool
+
+	// layout is the configured machines; nil where no configuration is known.
+	layout map[string]*layoutRow
+	// What the services of the platform said last.
+	queue    *schedulerapi.Queue
+	waiting  job.Queue
+	owners   *schedulerapi.VirtualClusters
+	services []Service
+	alerts   []Alert
+	use      map[string]map[int32]*Use // by node and number of the card
+	expiry   map[string]expiry         // of the certificates of a machine, by its name or address
+
+	dirtyMachines, dirtyJobs sets.Set[string]
+	dirtyAll                 bool // all machines
+	dirtyEvents, dirtyOwners bool
+	dirtyOther               bool // something else
+
+	// What was made of it last.
+	machineList []Machine
+	jobList     []*Job
+	jobOf       map[string]*Job // by Framework
+	eventList   []Event
+	ownerList   []VirtualCluster
+}
+
+// layoutRow is a machine of the configuration.
+type layoutRow struct {
+	address, sku string
+	roles        []string
+	gpus         int
+	model        string
+	forPods      []int
+}
+
+func newLayout(l *layout.Layout) map[string]*layoutRow {
+	out := map[string]*layoutRow{}
+	for i := range l.MachineList {
+		m := &l.MachineList[i]
+		r := &layoutRow{address: m.HostIP, sku: m.SKU, roles: m.Roles, forPods: m.GPUsForPods}
+		if g := l.MachineSKU[m.SKU].GPU; g != nil {
+			r.gpus, r.model = g.Count, g.Type
+		}
+		out[m.Hostname] = r
+	}
+	return out
+}
+
+func newBooks() *books {
+	return &books{
+		nodes: map[string]*nodeRow{}, pods: map[string]*podRow{}, slices: map[string]*sliceRow{}, claims: map[string]*claimRow{},
+		jobs: map[string]*job.Brief{}, events: map[string]*eventRow{},
+		podsOfJob: index{}, podsOfNode: index{}, slicesOfNode: index{}, claimsOfNode: index{},
+		dirtyMachines: sets.New[string](), dirtyJobs: sets.New[string](), jobOf: map[string]*Job{},
+	}
+}
+
+// index is sets of keys.
+type index map[string]map[string]struct{}
+
+func (x index) add(of, key string) {
+	if of == "" {
+		return
+	}
+	if x[of] == nil {
+		x[of] = map[string]struct{}{}
+	}
+	x[of][key] = struct{}{}
+}
+
+func (x index) remove(of, key string) {
+	delete(x[of], key)
+	if len(x[of]) == 0 {
+		delete(x, of)
+	}
+}
+
+// put puts a row into a table and tells of what was there before; rows that are the same change nothing.
+func put[T any](table map[string]*T, key string, is *T, changed func(was, is *T)) {
+	was := table[key]
+	if was == nil && is == nil || was != nil && is != nil && reflect.DeepEqual(was, is) {
+		return
+	}
+	if is == nil {
+		delete(table, key)
+	} else {
+		table[key] = is
+	}
+	changed(was, is)
+}
+
+// setter returns the functions of a kind whose rows lie in a table.
+func setter[T any](table map[string]*T, changed func(key string, was, is *T)) (set func(string, any), replace func(map[string]any)) {
+	set = func(key string, row any) {
+		is, _ := row.(*T)
+		put(table, key, is, func(was, is *T) { changed(key, was, is) })
+	}
+	replace = func(rows map[string]any) {
+		for _, key := range slices.Collect(maps.Keys(table)) {
+			if rows[key] == nil {
+				set(key, nil)
+			}
+		}
+		for key, row := range rows {
+			set(key, row)
+		}
+	}
+	return set, replace
+}
+
+func (b *books) nodeChanged(name string, _, _ *nodeRow) { b.dirtyMachines.Insert(name) }
+
+func (b *books) podChanged(key string, was, is *podRow) {
+	if was != nil {
+		b.podsOfJob.remove(was.job, key)
+		b.podsOfNode.remove(was.node, key)
+		b.touch(was)
+	}
+	if is != nil {
+		b.podsOfJob.add(is.job, key)
+		b.podsOfNode.add(is.node, key)
+		b.touch(is)
+	}
+}
+
+func (b *books) touch(p *podRow) {
+	if p.node != "" {
+		b.dirtyMachines.Insert(p.node)
+	}
+	if p.job != "" {
+		b.dirtyJobs.Insert(p.job)
+	}
+}
+
+func (b *books) sliceChanged(key string, was, is *sliceRow) {
+	if was != nil {
+		b.slicesOfNode.remove(was.node, key)
+		b.dirtyMachines.Insert(was.node)
+	}
+	if is != nil {
+		b.slicesOfNode.add(is.node, key)
+		b.dirtyMachines.Insert(is.node)
+	}
+}
+
+func (b *books) claimChanged(key string, was, is *claimRow) {
+	if was != nil {
+		b.claimsOfNode.remove(was.node, key)
+		b.dirtyMachines.Insert(was.node)
+	}
+	if is != nil {
+		b.claimsOfNode.add(is.node, key)
+		b.dirtyMachines.Insert(is.node)
+	}
+}
+
+func (b *books) jobChanged(key string, was, is *job.Brief) {
+	b.dirtyJobs.Insert(key)
+	// Who has a GPU is said by the job's name, which comes and goes with it.
+	if was == nil || is == nil || was.Job.UID != is.Job.UID {
+		for pod := range b.podsOfJob[key] {
+			if node := b.pods[pod].node; node != "" {
+				b.dirtyMachines.Insert(node)
+			}
+		}
+		b.dirtyEvents = true
+		b.dirtyOwners = true // gangs in the queue are named by it
+	}
+}
+
+func (b *books) eventChanged(string, *eventRow, *eventRow) { b.dirtyEvents = true }
+
+// maxEventRows is how many events are kept; above it the oldest go.
+const maxEventRows = 2 * MaxEvents
+
+// trimEvents lets go of events that no model will show.
+func trimEvents(events map[string]*eventRow) {
+	keys := slices.SortedFunc(maps.Keys(events), func(x, y string) int { return events[y].At.Compare(events[x].At) })
+	for _, key := range keys[min(len(keys), MaxEvents):] {
+		delete(events, key)
+	}
+}
+
+// knowPods notes that it is known which pods there are. Jobs' states are more exact then.
+func (b *books) knowPods() {
+	if !b.podsKnown {
+		b.podsKnown = true
+		b.dirtyJobs.Insert(slices.Collect(maps.Keys(b.jobs))...)
+	}
+}
+
+// knowNodes notes that it is known which nodes there are: other machines of the configuration are outside.
+func (b *books) knowNodes() {
+	if !b.nodesKnown {
+		b.nodesKnown, b.dirtyAll = true, true
+	}
+}
+
+// setQueue takes the scheduler's answers. Only jobs whose place in the queue changed are made again.
+func (b *books) setQueue(queue *schedulerapi.Queue, owners *schedulerapi.VirtualClusters) {
+	was, is := b.waiting, job.NewQueue(queue)
+	if queue == nil {
+		is = nil
+	}
+	for object, gang := range is {
+		if old, ok := was[object]; !ok || old != gang {
+			b.dirtyJobs.Insert(object)
+		}
+	}
+	for object := range was {
+		if _, ok := is[object]; !ok {
+			b.dirtyJobs.Insert(object)
+		}
+	}
+	b.queue, b.waiting, b.owners, b.dirtyOwners = queue, is, owners, true
+}
+
+func (b *books) setLayout(l map[string]*layoutRow) {
+	if !reflect.DeepEqual(b.layout, l) {
+		b.layout, b.dirtyAll = l, true
+	}
+}
+
+// setUse takes measurements. Machines of which there are none any more lose theirs.
+func (b *books) setUse(use map[string]map[int32]*Use, expires map[string]expiry) {
+	for node := range b.use {
+		b.dirtyMachines.Insert(node)
+	}
+	for node := range use {
+		b.dirtyMachines.Insert(node)
+	}
+	if !maps.Equal(b.expiry, expires) {
+		b.dirtyAll = true
+	}
+	b.use, b.expiry = use, expires
+}
+
+// platformPods reports whether a change of a pod may be one of a service.
+func platformPods(namespaces sets.Set[string], was, is *podRow) bool {
+	of := func(p *podRow) bool { return p != nil && namespaces.Has(p.namespace) }
+	if !of(was) && !of(is) {
+		return false
+	}
+	return was == nil || is == nil || was.shown != is.shown
+}
+
+// titleOf names the job of a Framework.
+func (b *books) titleOf(object, other string) string {
+	brief := b.jobs[object]
+	if brief == nil || strings.HasSuffix(brief.Title(), "/"+object) {
+		return other
+	}
+	return brief.Title()
+}

@@ -1,0 +1,266 @@
+package status
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/services"
+)
+
+// Options of a Follower. Zero values mean what their comments say.
+type Options struct {
+	// Services is what knows the platform's services; nil is made of the connection.
+	Services *services.Platform
+	// Log is where the services' releases are logged; nowhere where nil.
+	Log *slog.Logger
+	// Now is the clock; time.Now where nil.
+	Now func() time.Time
+	// Every is how long there are at least between two models; 100 ms where 0.
+	Every time.Duration
+	// Metrics is how often Prometheus and Alertmanager are asked; 15 s where 0.
+	Metrics time.Duration
+}
+
+// Follower keeps a model of a cluster up to date.
+type Follower struct {
+	cluster  *kube.Cluster
+	client   kubernetes.Interface // speaks protobuf
+	jobs     *job.Client
+	platform *services.Platform
+	web      *web
+	o        Options
+
+	current atomic.Pointer[Cluster]
+	changed chan struct{}
+	wake    chan struct{} // something is dirty
+
+	kinds   []*kind
+	askers  []*asker
+	running sync.WaitGroup
+
+	mu         sync.Mutex
+	b          *books
+	lost       error     // why the API server doesn't answer; nil while it does
+	heard      time.Time // when it did last
+	release    string    // of Kubernetes
+	name       string    // of the configuration
+	namespaces sets.Set[string]
+	sources    map[string]Source
+	touched    map[string]time.Time // when a change of a source was seen last
+}
+
+// every is the default of Options.Every.
+const every = 100 * time.Millisecond
+
+// New returns a follower of a cluster. It asks nothing yet.
+func New(cluster *kube.Cluster, o Options) (*Follower, error) {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Every == 0 {
+		o.Every = every
+	}
+	if o.Metrics == 0 {
+		o.Metrics = metricsEvery
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	config := rest.CopyConfig(cluster.Config)
+	config.ContentType, config.AcceptContentTypes = "application/vnd.kubernetes.protobuf", "application/vnd.kubernetes.protobuf,application/json"
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("open the cluster of context %s: %w", cluster.Context, err)
+	}
+	jobs, err := job.New(cluster)
+	if err != nil {
+		return nil, err
+	}
+	if o.Services == nil {
+		if o.Services, err = platform(cluster, o.Log); err != nil {
+			return nil, err
+		}
+	}
+	f := &Follower{cluster: cluster, client: client, jobs: jobs, platform: o.Services, web: newWeb(cluster), o: o,
+		changed: make(chan struct{}, 1), wake: make(chan struct{}, 1), b: newBooks(), namespaces: sets.New(kube.SystemNamespace),
+		sources: map[string]Source{}, touched: map[string]time.Time{}}
+	f.kinds = f.allKinds()
+	f.askers = f.allAskers()
+	f.publish()
+	return f, nil
+}
+
+func (f *Follower) now() time.Time { return f.o.Now() }
+
+// Current is the newest model. It is never nil, and nothing in it changes.
+func (f *Follower) Current() *Cluster { return f.current.Load() }
+
+// Changed tells that there is a newer model: once, however many came since it was read last.
+func (f *Follower) Changed() <-chan struct{} { return f.changed }
+
+// Run follows the cluster until ctx ends. It runs once.
+func (f *Follower) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer f.running.Wait()
+	defer cancel()
+	for _, k := range f.kinds {
+		f.running.Go(func() { f.follow(ctx, k) })
+	}
+	for _, a := range f.askers {
+		f.running.Go(func() { f.ask(ctx, a) })
+	}
+	f.running.Go(func() { f.probe(ctx) })
+	// How long something is silent shows without an event, too.
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-f.wake:
+			f.publish()
+			f.sleep(ctx, f.o.Every)
+		case <-tick.C:
+			f.publish()
+		}
+	}
+}
+
+// sleep waits, unless ctx ends before.
+func (f *Follower) sleep(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}
+
+// stir has a new model made soon.
+func (f *Follower) stir() {
+	select {
+	case f.wake <- struct{}{}:
+	default:
+	}
+}
+
+// publish makes a model of what changed, if anything did, and tells so.
+func (f *Follower) publish() {
+	f.mu.Lock()
+	now := f.now()
+	sources, news := f.nowSources(now)
+	was := f.current.Load()
+	if was != nil && !news && !f.b.dirty() {
+		f.mu.Unlock()
+		return
+	}
+	f.b.refresh()
+	c := &Cluster{Name: f.name, Server: f.cluster.Server, Kubernetes: f.release, At: now.UTC(), Sources: sources,
+		Machines: f.b.machineList, VirtualClusters: f.b.ownerList, Services: f.b.services, Jobs: f.b.jobList, Events: f.b.eventList, Alerts: f.b.alerts}
+	if c.Name == "" {
+		c.Name = f.cluster.Context
+	}
+	// Lists that are empty are lists in JSON.
+	c.Machines, c.VirtualClusters, c.Services, c.Jobs, c.Alerts = list(c.Machines), list(c.VirtualClusters), list(c.Services), list(c.Jobs), list(c.Alerts)
+	f.mu.Unlock()
+	Complete(c)
+	f.current.Store(c)
+	select {
+	case f.changed <- struct{}{}:
+	default:
+	}
+}
+
+func list[T any](s []T) []T {
+	if s == nil {
+		return []T{}
+	}
+	return s
+}
+
+// change applies a change of a kind's rows.
+func (f *Follower) change(k *kind, apply func()) {
+	f.mu.Lock()
+	apply()
+	f.touched[k.source] = f.now()
+	f.mu.Unlock()
+	f.stir()
+}
+
+// set applies a change that is none of a source, such as that there is none.
+func (f *Follower) set(apply func()) {
+	f.mu.Lock()
+	apply()
+	f.mu.Unlock()
+	f.stir()
+}
+
+// settled is how long a cluster has to answer all questions before it is shown as it then is known.
+const settled = 10 * time.Second
+
+// Once returns a model as soon as each source has answered, or is known not to, in ten seconds at most. The error says why Kubernetes can't
+// be asked at all; the model that comes with it says the same.
+func (f *Follower) Once(ctx context.Context) (*Cluster, error) {
+	run, stop := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = f.Run(run) // it ends with run alone
+	}()
+	defer func() {
+		stop()
+		<-done
+	}()
+	late := time.NewTimer(settled)
+	defer late.Stop()
+	for {
+		c := f.Current()
+		if !c.Loading() {
+			return c, f.unreachable(c)
+		}
+		select {
+		case <-ctx.Done():
+			return c, context.Cause(ctx)
+		case <-late.C:
+			return c, f.unreachable(c)
+		case <-f.Changed():
+		}
+	}
+}
+
+// Loading reports whether a part hasn't answered yet, and may.
+func (c *Cluster) Loading() bool {
+	for i := range c.Sources {
+		if c.Sources[i].State == StateLoading {
+			return true
+		}
+	}
+	return false
+}
+
+// unreachable is why nothing is known of a cluster, nil where something is.
+func (f *Follower) unreachable(c *Cluster) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.heard.IsZero() && f.lost != nil {
+		return f.cluster.Explain(f.lost)
+	}
+	for i := range c.Sources {
+		if s := &c.Sources[i]; s.Name == SourceAPI && s.State == StateFailed && !s.Refused {
+			return hint.Wrap(errors.New(s.Message), s.Hint)
+		}
+	}
+	return nil
+}

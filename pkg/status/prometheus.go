@@ -1,0 +1,194 @@
+package status
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// Services that are asked by their HTTP API, by name.
+const (
+	servicePrometheus = "prometheus"
+	serviceAlerts     = "alert-manager"
+)
+
+// What is asked of Prometheus, by the names of NVIDIA's dcgm-exporter, which the agent uses for all GPUs. Labels that aren't needed are left
+// out there: with them an answer about 8,000 GPUs would be three times as large.
+const (
+	metricUtilisation = "DCGM_FI_DEV_GPU_UTIL"
+	metricMemory      = "DCGM_FI_DEV_FB_USED"
+	metricTemperature = "DCGM_FI_DEV_GPU_TEMP"
+	metricPower       = "DCGM_FI_DEV_POWER_USAGE"
+	queryUse          = `max by (__name__, node, gpu) ({__name__=~"` + metricUtilisation + "|" + metricMemory + "|" + metricTemperature + "|" + metricPower + `", node!=""})`
+	queryExpiry       = `min by (name) (pai_certificate_expiry_timestamp_seconds{kind=~"kubelet|apiserver"})`
+)
+
+// expiry is when the first certificate of a machine expires.
+type expiry time.Time
+
+// sample is one value of Prometheus' answer.
+type sample struct {
+	Metric struct {
+		Metric string `json:"__name__"`
+		Node   string `json:"node"`
+		GPU    string `json:"gpu"`
+		Name   string `json:"name"`
+	} `json:"metric"`
+	Value [2]json.RawMessage `json:"value"`
+}
+
+// read returns the value and its time.
+func (s *sample) read() (v float64, at time.Time, err error) {
+	var text string
+	var seconds float64
+	if err = errors.Join(json.Unmarshal(s.Value[0], &seconds), json.Unmarshal(s.Value[1], &text)); err != nil {
+		return 0, at, err
+	}
+	v, err = strconv.ParseFloat(text, 64)
+	return v, time.UnixMilli(int64(seconds * 1000)).UTC(), err
+}
+
+func (f *Follower) askPrometheus(ctx context.Context) (func(), error) {
+	use := map[string]map[int32]*Use{}
+	err := f.query(ctx, queryUse, func(s *sample) { addUse(use, s) })
+	if err != nil {
+		var none *noneError
+		if errors.As(err, &none) {
+			f.set(func() {
+				if f.b.use != nil {
+					f.b.setUse(nil, nil)
+				}
+			})
+		}
+		return nil, err
+	}
+	expires := map[string]expiry{}
+	err = f.query(ctx, queryExpiry, func(s *sample) {
+		v, _, err := s.read()
+		if err != nil || s.Metric.Name == "" {
+			return
+		}
+		name := s.Metric.Name // a kubelet's is its node, an API server's its address
+		if host, _, err := net.SplitHostPort(name); err == nil {
+			name = host
+		}
+		expires[name] = expiry(time.Unix(int64(v), 0).UTC())
+	})
+	return func() { f.b.setUse(use, expires) }, err
+}
+
+func addUse(use map[string]map[int32]*Use, s *sample) {
+	v, at, err := s.read()
+	index, bad := strconv.ParseInt(s.Metric.GPU, 10, 32)
+	if err != nil || bad != nil || s.Metric.Node == "" {
+		return
+	}
+	if use[s.Metric.Node] == nil {
+		use[s.Metric.Node] = map[int32]*Use{}
+	}
+	u := use[s.Metric.Node][int32(index)]
+	if u == nil {
+		u = &Use{At: at}
+		use[s.Metric.Node][int32(index)] = u
+	}
+	switch s.Metric.Metric {
+	case metricUtilisation:
+		u.Utilisation = v
+	case metricMemory:
+		u.MemoryUsed = int64(v)
+	case metricTemperature:
+		u.Temperature = v
+	case metricPower:
+		u.Power = v
+	}
+}
+
+// query asks Prometheus, and hands on one value after the other: an answer may be megabytes.
+func (f *Follower) query(ctx context.Context, text string, each func(*sample)) error {
+	body, err := f.web.get(ctx, servicePrometheus, "/api/v1/query", url.Values{"query": {text}})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = body.Close() }()
+	if err := samples(body, each); err != nil {
+		return fmt.Errorf("understand the answer of Prometheus: %w", err)
+	}
+	return nil
+}
+
+// samples reads {"status":"success","data":{"resultType":"vector","result":[…]}}.
+func samples(body io.Reader, each func(*sample)) error {
+	d := json.NewDecoder(body)
+	for {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			return errors.New("it has no result")
+		}
+		if err != nil {
+			return err
+		}
+		if token == "result" {
+			break
+		}
+	}
+	if token, err := d.Token(); err != nil || token != json.Delim('[') {
+		return fmt.Errorf("its result is no list (%v)", cmp.Or(fmt.Sprint(token), fmt.Sprint(err)))
+	}
+	for d.More() {
+		var s sample
+		if err := d.Decode(&s); err != nil {
+			return err
+		}
+		each(&s)
+	}
+	_, err := d.Token()
+	return err
+}
+
+// alert is one as Alertmanager tells it.
+type alert struct {
+	Labels      map[string]string `json:"labels"`
+	Annotations map[string]string `json:"annotations"`
+	StartsAt    time.Time         `json:"startsAt"`
+	Status      struct {
+		SilencedBy []string `json:"silencedBy"`
+	} `json:"status"`
+}
+
+// heartbeat is the alert that always fires, so that its absence tells that alerts don't arrive.
+const heartbeat = "Heartbeat"
+
+func (f *Follower) askAlerts(ctx context.Context) (func(), error) {
+	body, err := f.web.get(ctx, serviceAlerts, "/api/v2/alerts", url.Values{"active": {"true"}, "silenced": {"true"}, "inhibited": {"false"}})
+	if err != nil {
+		var none *noneError
+		if errors.As(err, &none) {
+			f.set(func() { f.b.alerts, f.b.dirtyOther = nil, f.b.alerts != nil || f.b.dirtyOther })
+		}
+		return nil, err
+	}
+	defer func() { _ = body.Close() }()
+	var told []alert
+	if err := json.NewDecoder(body).Decode(&told); err != nil {
+		return nil, fmt.Errorf("understand the answer of Alertmanager: %w", err)
+	}
+	out := []Alert{}
+	for i := range told {
+		a := &told[i]
+		if a.Labels["alertname"] == heartbeat {
+			continue
+		}
+		out = append(out, Alert{Name: a.Labels["alertname"], Severity: a.Labels["severity"], Since: a.StartsAt.UTC(),
+			Summary: clip(cmp.Or(a.Annotations["summary"], a.Annotations["description"])), Labels: a.Labels, Silenced: len(a.Status.SilencedBy) > 0, Runbook: a.Annotations["runbook_url"]})
+	}
+	slices.SortStableFunc(out, CompareAlerts)
+	return func() { f.b.alerts, f.b.dirtyOther = out, true }, nil
+}

@@ -1,0 +1,306 @@
+package status
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/scheduler/annotation"
+	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
+	"github.com/openpai/paictl/pkg/scheduler/claim"
+)
+
+// Rows are what is kept of objects. They are never changed, and hold no reference to the object: the strings of one that was decoded
+// stand alone.
+
+// nodeRow is a node.
+type nodeRow struct {
+	name, address string
+	roles         []string // as its labels say
+	ready         corev1.ConditionStatus
+	since         time.Time
+	message       string
+	pressure      []string
+	cordoned      bool
+	kubelet, runtime,
+	kernel, os string
+	cpu, memory int64
+	devices     []schedulerapi.Device
+	parts       int
+	reported    bool // its agent tells of its GPUs
+}
+
+// rolePrefix is that of labels which say what a machine is for.
+const rolePrefix = "pai-"
+
+// labelControlPlane marks nodes of the control plane.
+const labelControlPlane = "node-role.kubernetes.io/control-plane"
+
+// Conditions of a node that the agent sets, and that say more than that they are true.
+const (
+	conditionGPUs     = "GPUsUnhealthy"
+	conditionNextBoot = "GPUDriverMissingAtNextBoot"
+)
+
+func newNodeRow(o runtime.Object) (string, any) {
+	n, ok := o.(*corev1.Node)
+	if !ok {
+		return "", nil
+	}
+	info := &n.Status.NodeInfo
+	r := &nodeRow{name: n.Name, address: nodeAddress(n), ready: corev1.ConditionUnknown, cordoned: n.Spec.Unschedulable,
+		kubelet: info.KubeletVersion, runtime: info.ContainerRuntimeVersion, kernel: info.KernelVersion, os: info.OSImage,
+		cpu: n.Status.Allocatable.Cpu().MilliValue(), memory: n.Status.Allocatable.Memory().Value() >> 20}
+	for label, value := range n.Labels {
+		if strings.HasPrefix(label, rolePrefix) && value == "true" {
+			r.roles = append(r.roles, label)
+		}
+	}
+	if _, master := n.Labels[labelControlPlane]; master && !slices.Contains(r.roles, "pai-master") {
+		r.roles = append(r.roles, "pai-master")
+	}
+	slices.Sort(r.roles)
+	r.readConditions(n.Status.Conditions)
+	if text := n.Annotations[schedulerapi.DevicesAnnotation]; text != "" {
+		var told schedulerapi.NodeDevices
+		if err := json.Unmarshal([]byte(text), &told); err != nil {
+			r.message = cmp.Or(r.message, fmt.Sprintf("the annotation %s can't be read: %v", schedulerapi.DevicesAnnotation, err))
+		} else {
+			r.devices, r.parts, r.reported = told.Devices, max(told.Parts, 1), true
+		}
+	}
+	return n.Name, r
+}
+
+func (r *nodeRow) readConditions(list []corev1.NodeCondition) {
+	for i := range list {
+		c := &list[i]
+		switch {
+		case c.Type == corev1.NodeReady:
+			r.ready, r.since = c.Status, c.LastTransitionTime.Time
+			if c.Status != corev1.ConditionTrue {
+				r.message = c.Reason + ": " + c.Message
+			}
+		case c.Status != corev1.ConditionTrue, c.Type == conditionGPUs: // its GPUs say it one by one
+		case c.Type == conditionNextBoot:
+			r.message = cmp.Or(r.message, strings.ReplaceAll(c.Message, "\n", "; "))
+			r.pressure = append(r.pressure, string(c.Type))
+		default:
+			r.pressure = append(r.pressure, string(c.Type))
+		}
+	}
+}
+
+func nodeAddress(n *corev1.Node) string {
+	for _, a := range n.Status.Addresses {
+		if a.Type == corev1.NodeInternalIP {
+			if ip, err := netip.ParseAddr(a.Address); err == nil {
+				return ip.String()
+			}
+		}
+	}
+	return ""
+}
+
+// podRow is a pod.
+type podRow struct {
+	namespace, name, uid, node string
+	job                        string // the name of the Framework, "" of other pods
+	task                       string // worker[3]
+	start                      job.Start
+	ended                      bool
+	cpu, memory                int64 // what it requests
+	held                       string
+	// indices are the GPUs that its annotation names, where it has no claim.
+	indices []int32
+	// shown is what the state of a service is made of.
+	shown string
+}
+
+// id is the key of a pod.
+func (r *podRow) id() string { return r.namespace + "/" + r.name }
+
+func newPodRow(o runtime.Object) (string, any) {
+	p, ok := o.(*corev1.Pod)
+	if !ok {
+		return "", nil
+	}
+	r := &podRow{namespace: p.Namespace, name: p.Name, uid: string(p.UID), node: p.Spec.NodeName, start: job.NewStart(p),
+		ended: p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed}
+	for _, c := range p.Spec.Containers {
+		r.cpu += c.Resources.Requests.Cpu().MilliValue()
+		r.memory += c.Resources.Requests.Memory().Value() >> 20
+	}
+	if name := p.Labels[v1.LabelFramework]; name != "" {
+		r.job = name
+		index, _ := strconv.ParseInt(p.Labels[v1.LabelTaskIndex], 10, 32)
+		r.task = job.TaskName(cmp.Or(p.Annotations[v1.AnnotationTaskRole], p.Labels[v1.LabelTaskRole]), int32(index))
+		r.held = job.Held(p)
+	} else {
+		r.shown = shownOf(p)
+	}
+	if r.node != "" && !claim.Expected(p) {
+		r.indices = isolation(p)
+	}
+	return r.id(), r
+}
+
+// shownOf changes when what a service's state is made of does.
+func shownOf(p *corev1.Pod) string {
+	text := string(p.UID) + string(p.Status.Phase)
+	for i := range p.Status.ContainerStatuses {
+		s := &p.Status.ContainerStatuses[i]
+		text += fmt.Sprint(s.Ready, s.RestartCount)
+		if s.State.Waiting != nil {
+			text += s.State.Waiting.Reason
+		}
+	}
+	return text
+}
+
+// isolation reads the GPUs that stand on a pod without a claim. What can't be read is none.
+func isolation(p *corev1.Pod) []int32 {
+	text := cmp.Or(p.Annotations[annotation.IsolationKey], p.Annotations[annotation.LegacyIsolationKey])
+	if text == "" || len(text) > 4096 {
+		return nil
+	}
+	var out []int32
+	for word := range strings.SplitSeq(text, ",") {
+		n, err := strconv.ParseInt(strings.TrimSpace(word), 10, 32)
+		if err != nil || n < 0 {
+			return nil
+		}
+		out = append(out, int32(n))
+	}
+	return out
+}
+
+// sliceRow is a part of the GPUs that a machine's agent publishes.
+type sliceRow struct {
+	node    string
+	driver  string // of the GPUs
+	devices []deviceRow
+}
+
+type deviceRow struct {
+	index       int32
+	model, uuid string
+	memory      int64 // MiB
+	sick        bool
+	forPods     bool
+	simulated   bool
+}
+
+func newSliceRow(o runtime.Object) (string, any) {
+	s, ok := o.(*resourceapi.ResourceSlice)
+	if !ok {
+		return "", nil
+	}
+	if s.Spec.Driver != claim.Driver || s.Spec.NodeName == nil {
+		return s.Name, nil
+	}
+	r := &sliceRow{node: *s.Spec.NodeName}
+	for i := range s.Spec.Devices {
+		d := &s.Spec.Devices[i]
+		index, ok := claim.DeviceIndex(d.Name)
+		if !ok {
+			continue
+		}
+		row := deviceRow{index: index, model: text(d, "model"), uuid: text(d, "uuid"), forPods: flag(d, claim.ForPods), simulated: flag(d, "simulated")}
+		if c, ok := d.Capacity["memory"]; ok {
+			row.memory = c.Value.Value() >> 20
+		}
+		for k := range d.Taints {
+			row.sick = row.sick || d.Taints[k].Key == claim.Unhealthy
+		}
+		if v := d.Attributes["driverVersion"].VersionValue; v != nil {
+			r.driver = *v
+		}
+		r.devices = append(r.devices, row)
+	}
+	return s.Name, r
+}
+
+func text(d *resourceapi.Device, name resourceapi.QualifiedName) string {
+	if v := d.Attributes[name].StringValue; v != nil {
+		return *v
+	}
+	return ""
+}
+
+func flag(d *resourceapi.Device, name resourceapi.QualifiedName) bool {
+	v := d.Attributes[name].BoolValue
+	return v != nil && *v
+}
+
+// claimRow is GPUs that a pod has.
+type claimRow struct {
+	node, pod, uid string // pod is namespace/name
+	indices        []int32
+}
+
+func newClaimRow(o runtime.Object) (string, any) {
+	c, ok := o.(*resourceapi.ResourceClaim)
+	if !ok {
+		return "", nil
+	}
+	key := c.Namespace + "/" + c.Name
+	uid, at, err := claim.Read(c)
+	if err != nil {
+		return key, nil // it has no GPUs, or not yet
+	}
+	return key, &claimRow{node: at.Node, pod: c.Namespace + "/" + c.Status.ReservedFor[0].Name, uid: string(uid), indices: at.Indices}
+}
+
+// eventRow is an event, and the name of the Framework whose pod it may be about.
+type eventRow struct {
+	Event
+	uid string
+	job string
+}
+
+// objectName is how long the name of a Framework is.
+const objectName = 32
+
+func newEventRow(o runtime.Object) (string, any) {
+	e, ok := o.(*corev1.Event)
+	if !ok {
+		return "", nil
+	}
+	about, told := &e.InvolvedObject, job.NewEvent(e)
+	r := &eventRow{uid: string(e.UID), Event: Event{At: told.Time.UTC(), Count: int(told.Count), Type: e.Type, Reason: e.Reason,
+		Object: strings.ToLower(about.Kind) + "/" + about.Name, Namespace: about.Namespace, Message: clip(e.Message)}}
+	if len(about.Name) >= objectName && about.Namespace != "" {
+		r.job = about.Name[:objectName]
+	}
+	return e.Namespace + "/" + e.Name, r
+}
+
+// longest is how much is kept of a text that others wrote.
+const longest = 1024
+
+func clip(s string) string {
+	if len(s) > longest {
+		return strings.ToValidUTF8(s[:longest], "") + "…"
+	}
+	return s
+}
+
+func newJobRow(o runtime.Object) (string, any) {
+	f, ok := o.(*v1.Framework)
+	if !ok {
+		return "", nil
+	}
+	return f.Name, job.NewBrief(f)
+}

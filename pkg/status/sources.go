@@ -1,0 +1,278 @@
+package status
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/openpai/paictl/pkg/config/store"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/scheduler/vc"
+)
+
+// Times of the question whether the API server answers at all.
+const (
+	probeEvery  = 5 * time.Second
+	probeAgain  = time.Second // while it doesn't
+	probeLimit  = 5 * time.Second
+	probeMisses = 2 // how many answers may be missing until it counts as away; a refused connection says it at once
+)
+
+// probe asks the API server for its version again and again: a connection that is silent may be one in which nothing happens.
+func (f *Follower) probe(ctx context.Context) {
+	for missed := 0; ctx.Err() == nil; {
+		asked, cancel := context.WithTimeout(ctx, probeLimit)
+		body, err := f.client.Discovery().RESTClient().Get().AbsPath("/version").Do(asked).Raw()
+		cancel()
+		switch {
+		case ctx.Err() != nil:
+			return
+		case isSilence(err):
+			if missed++; missed >= probeMisses || !errors.Is(err, context.DeadlineExceeded) {
+				f.silent(err)
+			}
+		default:
+			missed = 0
+			f.answered()
+			f.setRelease(body)
+		}
+		f.mu.Lock()
+		wait := probeEvery
+		if f.lost != nil {
+			wait = probeAgain
+		}
+		f.mu.Unlock()
+		f.sleep(ctx, wait)
+	}
+}
+
+func (f *Follower) setRelease(body []byte) {
+	var version struct {
+		GitVersion string `json:"gitVersion"`
+	}
+	if json.Unmarshal(body, &version) != nil || version.GitVersion == "" {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.release != version.GitVersion {
+		f.release, f.b.dirtyOther = version.GitVersion, true
+		f.stir()
+	}
+}
+
+// answered notes that the API server said something. Where it had been silent all that is asked through it is asked anew.
+func (f *Follower) answered() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	back := f.lost != nil
+	f.lost, f.heard = nil, f.now()
+	if back {
+		f.stir()
+		for _, a := range f.askers {
+			a.kick()
+		}
+	}
+}
+
+// silent notes that it doesn't answer. Watches that may hang on a dead connection end.
+func (f *Follower) silent(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.lost == nil {
+		for _, k := range f.kinds {
+			if k.live {
+				k.live, k.heard = false, cmp.Or(f.heard, f.now())
+			}
+			if k.cancel != nil {
+				k.cancel()
+			}
+		}
+		for _, a := range f.askers {
+			a.fresh = false
+		}
+	}
+	f.lost = err
+	f.stir()
+}
+
+// up notes that changes of a kind are heard.
+func (f *Follower) up(k *kind) {
+	f.answered()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	k.live, k.err = true, nil
+	switch k.name {
+	case kindPods:
+		f.b.knowPods()
+	case kindNodes:
+		f.b.knowNodes()
+	}
+	f.stir()
+}
+
+// down notes that they aren't any more, and why.
+func (f *Follower) down(k *kind, err error) {
+	f.mu.Lock()
+	if k.live {
+		k.live, k.heard = false, f.now()
+	}
+	k.err = err
+	if apierrors.IsNotFound(err) {
+		k.replace(nil) // the API knows the whole kind no more
+	}
+	f.mu.Unlock()
+	if isSilence(err) {
+		f.silent(err)
+		return
+	}
+	f.stir()
+}
+
+// nowSources are all sources as they are, and whether that is news. The caller holds the lock.
+func (f *Follower) nowSources(now time.Time) ([]Source, bool) {
+	var out []Source
+	news := false
+	for _, name := range SourceNames() {
+		s := f.source(name)
+		s.Name, s.Updated = name, f.touched[name]
+		was, known := f.sources[name]
+		switch {
+		case s.State == StateStale: // it says itself since when
+		case known && was.State == s.State:
+			s.Since = was.Since
+		default:
+			s.Since = now.UTC()
+		}
+		s.Since, s.Updated = s.Since.UTC(), s.Updated.UTC()
+		if !known || was.State != s.State || was.Message != s.Message {
+			news = true
+		}
+		f.sources[name] = s
+		out = append(out, s)
+	}
+	return out, news
+}
+
+// grace is how long changes may be unheard before that is told: connections end, and the next begins at once.
+const grace = 3 * time.Second
+
+func (f *Follower) source(name string) Source {
+	for _, a := range f.askers {
+		if a.source == name {
+			return f.askedSource(a)
+		}
+	}
+	return f.watchedSource(name)
+}
+
+// watchedSource is what is known of several kinds of objects.
+func (f *Follower) watchedSource(name string) Source {
+	var refused, failing []string
+	var reason error
+	loading, oldest, loaded, now := false, time.Time{}, false, f.now()
+	for _, k := range f.kinds {
+		switch {
+		case k.source != name:
+		case k.loaded && (k.live || f.lost == nil && now.Sub(k.heard) < grace):
+			loaded = true
+		case isRefused(k.err):
+			if !k.optional {
+				refused, reason = append(refused, k.name), k.err
+			}
+		case apierrors.IsNotFound(k.err):
+			if name == SourceJobs {
+				return Source{State: StateAbsent, Message: "this cluster runs no jobs: it doesn't know Frameworks", Hint: "start what runs them: paictl service start -n job-controller"}
+			}
+		case k.loaded:
+			loaded = true
+			failing = append(failing, k.name)
+			if k.err != nil {
+				reason = k.err
+			}
+			if oldest.IsZero() || k.heard.Before(oldest) {
+				oldest = k.heard
+			}
+		case k.err != nil && f.lost == nil && !isSilence(k.err):
+			failing, reason = append(failing, k.name), k.err
+		default:
+			loading = true
+		}
+	}
+	switch {
+	case f.lost != nil && loaded:
+		return f.away(Source{State: StateStale, Since: cmp.Or(oldest, f.heard)})
+	case f.lost != nil:
+		return f.away(Source{State: StateFailed})
+	case len(refused) > 0:
+		return Source{State: StateFailed, Refused: true, Message: "you may not read " + strings.Join(refused, ", ") + refusal(reason), Hint: hint.Of(f.cluster.Explain(reason))}
+	case len(failing) > 0 && !oldest.IsZero():
+		return Source{State: StateStale, Since: oldest, Message: fmt.Sprintf("the %s are listed again: %v", strings.Join(failing, ", "), reason)}
+	case len(failing) > 0:
+		return Source{State: StateFailed, Message: fmt.Sprintf("the API server doesn't list the %s: %v", strings.Join(failing, ", "), reason), Hint: hint.Of(f.cluster.Explain(reason))}
+	case loading:
+		return Source{State: StateLoading}
+	}
+	return Source{State: StateCurrent}
+}
+
+// refusal says what the API server doesn't know of whoever asks; "" where it only doesn't let them.
+func refusal(err error) string {
+	if apierrors.IsUnauthorized(err) {
+		return ": the API server doesn't accept these credentials"
+	}
+	return ""
+}
+
+// away says of a source that the API server doesn't answer.
+func (f *Follower) away(s Source) Source {
+	err := f.cluster.Explain(f.lost)
+	s.Message, s.Hint = err.Error(), hint.Of(err)
+	return s
+}
+
+// askedSource is what is known of one that is asked.
+func (f *Follower) askedSource(a *asker) Source {
+	ever := !a.heard.IsZero()
+	switch {
+	case f.lost != nil && ever:
+		return f.away(Source{State: StateStale, Since: a.heard})
+	case f.lost != nil && a.err == nil, f.lost != nil && isSilence(a.err):
+		return f.away(Source{State: StateFailed})
+	case a.err == nil && !ever:
+		return Source{State: StateLoading}
+	case a.err == nil && !a.fresh && !a.asked.IsZero():
+		return Source{State: StateStale, Since: a.heard, Message: "it is asked again"}
+	case a.err == nil:
+		return Source{State: StateCurrent}
+	}
+	if message, remedy, ok := absent(a.err); ok {
+		return Source{State: StateAbsent, Message: message, Hint: remedy}
+	}
+	err := f.cluster.Explain(a.err)
+	s := Source{State: StateFailed, Refused: isRefused(a.err), Message: err.Error(), Hint: cmp.Or(hint.Of(err), a.remedy)}
+	if ever {
+		s.State, s.Since = StateStale, a.heard
+	}
+	return s
+}
+
+// absent says what a cluster hasn't got; ok is false where it has it and something is wrong.
+func absent(err error) (message, remedy string, ok bool) {
+	var none *noneError
+	switch {
+	case errors.Is(err, vc.ErrNotInstalled):
+		return "no scheduler of GPUs is installed", "start it with: paictl service start -n scheduler", true
+	case errors.Is(err, store.ErrNone):
+		return "no configuration was pushed to the cluster", "push it with: paictl config push -p DIR", true
+	case errors.As(err, &none):
+		return none.Error(), "start it with: paictl service start -n " + none.service, true
+	}
+	return "", "", false
+}

@@ -1,0 +1,202 @@
+package status
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/services"
+)
+
+func (n *Counts) countService(s *Service) {
+	switch s.State {
+	case services.StateDisabled, services.StateStopped, services.StateNotInstalled:
+		return // nobody wants it to run, or not yet
+	}
+	n.Services++
+	if s.State == services.StateReady {
+		n.ServicesReady++
+	}
+}
+
+func (n *Counts) countJob(j *Job, now time.Time) {
+	switch p := job.Phase(j.State); {
+	case p == job.Failed:
+		if j.Completed != nil && now.Sub(*j.Completed) < failedFor {
+			n.Failed++
+		}
+	case p.Done():
+	case p == job.Waiting, p == job.Queued, p == job.Retry:
+		n.Waiting++
+	default:
+		n.Running++
+	}
+}
+
+// rank orders levels, the worst first.
+func rank(level string) int {
+	return slices.Index([]string{LevelCritical, LevelWarning, LevelUnknown, LevelOK}, level)
+}
+
+// CompareAlerts orders alerts: the worst first, then the newest.
+func CompareAlerts(a, b Alert) int {
+	silent := func(x Alert) int {
+		if x.Silenced {
+			return 1
+		}
+		return 0
+	}
+	return cmp.Or(cmp.Compare(silent(a), silent(b)), cmp.Compare(rank(a.Level()), rank(b.Level())), b.Since.Compare(a.Since), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Summary, b.Summary))
+}
+
+// Level is the alert's severity as a level. Rules of others may say anything.
+func (a *Alert) Level() string {
+	switch a.Severity {
+	case "critical", "page", "error":
+		return LevelCritical
+	case "info", "none":
+		return LevelOK
+	}
+	return LevelWarning
+}
+
+// folder collects problems, and counts those of the same kind as one.
+type folder struct {
+	problems []Problem
+	at       map[string]int // by what makes two the same
+}
+
+func (f *folder) add(same string, p Problem) {
+	key := p.Level + "\x00" + p.Kind + "\x00" + same
+	if i, ok := f.at[key]; ok {
+		f.problems[i].Others++
+		return
+	}
+	f.at[key] = len(f.problems)
+	f.problems = append(f.problems, p)
+}
+
+// judge says whether a cluster is healthy.
+func judge(c *Cluster) Verdict {
+	f := &folder{at: map[string]int{}}
+	judgeSources(f, c.Sources)
+	for i := range c.Machines {
+		judgeMachine(f, &c.Machines[i], c.At)
+	}
+	for i := range c.Services {
+		judgeService(f, &c.Services[i])
+	}
+	for i := range c.VirtualClusters {
+		judgeVirtualCluster(f, &c.VirtualClusters[i])
+	}
+	for i := range c.Alerts {
+		if a := &c.Alerts[i]; !a.Silenced && a.Level() != LevelOK {
+			f.add(a.Name, Problem{Level: a.Level(), Kind: "alert", Name: a.Name, Message: cmp.Or(a.Summary, a.Name), Hint: a.Runbook})
+		}
+	}
+	slices.SortStableFunc(f.problems, func(a, b Problem) int { return cmp.Compare(rank(a.Level), rank(b.Level)) })
+	v := Verdict{Level: LevelOK, Problems: f.problems}
+	if len(f.problems) > 0 {
+		v.Level = f.problems[0].Level
+	}
+	return v
+}
+
+// judgeSources: what can't be asked isn't known. Without Kubernetes nothing is.
+func judgeSources(f *folder, sources []Source) {
+	told := ""
+	for i := range sources {
+		s := &sources[i]
+		if s.Name == SourceAPI && s.State != StateCurrent {
+			told = s.Message
+		} else if told != "" && s.Message == told {
+			continue // all is asked through the API server
+		}
+		p := Problem{Level: LevelUnknown, Kind: "source", Name: s.Name, Message: s.Message, Hint: s.Hint}
+		switch s.State {
+		case StateFailed, StateStale:
+			if s.Name == SourceAPI && !s.Refused {
+				p.Level = LevelCritical
+			}
+			f.add(s.Message, p)
+		case StateLoading:
+			p.Message = cmp.Or(p.Message, "it has not answered yet")
+			f.add("loading", p)
+		}
+	}
+}
+
+// certificateWarning is how long before their end certificates are told of, as the alert of the same name does.
+const certificateWarning = 14 * 24 * time.Hour
+
+func judgeMachine(f *folder, m *Machine, now time.Time) {
+	p := Problem{Kind: "machine", Name: m.Name, Message: cmp.Or(m.Message, "is "+m.State), Hint: m.Hint}
+	switch m.State {
+	case MachineNotReady, MachineUnknown:
+		p.Level = LevelCritical
+		if m.Since.IsZero() { // nobody ever said how it is
+			p.Level = LevelUnknown
+		}
+		f.add(m.State+m.Message, p)
+	case MachineOutside, MachineUnlisted:
+		p.Level = LevelWarning
+		f.add(m.State, p)
+	}
+	for _, pressure := range m.Pressure {
+		f.add(pressure, Problem{Level: LevelWarning, Kind: "machine", Name: m.Name, Message: "has " + pressure})
+	}
+	if left := m.Certificates.Sub(now); !m.Certificates.IsZero() && left < certificateWarning {
+		c := Problem{Level: LevelWarning, Kind: "machine", Name: m.Name, Message: "a certificate expires in " + job.Duration(left),
+			Hint: "see which with: paictl cluster status -p DIR"}
+		if left <= 0 {
+			c.Level, c.Message = LevelCritical, "a certificate has expired"
+		}
+		f.add("certificate", c)
+	}
+	for i := range m.GPUs {
+		g := &m.GPUs[i]
+		if g.Health != GPUSick && g.Health != GPUMissing {
+			continue
+		}
+		f.add(g.Health+g.Reason, Problem{Level: LevelWarning, Kind: "gpu", Name: fmt.Sprintf("%s/%d", m.Name, g.Index), Message: g.trouble()})
+	}
+}
+
+// trouble is what is wrong with a GPU, in one line.
+func (g *GPU) trouble() string {
+	if g.Reason == "" {
+		return g.Health
+	}
+	return g.Health + ": " + g.Reason
+}
+
+func judgeService(f *folder, s *Service) {
+	p := Problem{Kind: "service", Name: s.Name}
+	switch s.State {
+	case services.StateFailed:
+		p.Level = LevelCritical
+	case services.StateStarting, services.StateOrphan:
+		p.Level = LevelWarning
+	default:
+		return
+	}
+	p.Message = s.State
+	if len(s.Problems) > 0 {
+		first := &s.Problems[0]
+		p.Message, p.Hint = fmt.Sprintf("%s: %s: %s: %s", s.State, first.Object, first.Reason, first.Message), first.Hint
+	}
+	f.add(s.Name, p)
+}
+
+func judgeVirtualCluster(f *folder, v *VirtualCluster) {
+	if v.Deleted {
+		f.add("deleted", Problem{Level: LevelWarning, Kind: "vc", Name: v.Name, Message: "the configuration hasn't got it any more, and jobs still name it",
+			Hint: "see them with: paictl job list --vc " + v.Name})
+		return
+	}
+	if v.Bad > 0 {
+		f.add("bad", Problem{Level: LevelWarning, Kind: "vc", Name: v.Name, Message: fmt.Sprintf("%d of its %d GPUs are not usable", v.Bad, v.Guaranteed)})
+	}
+}

@@ -1,0 +1,53 @@
+package view
+
+import (
+	"context"
+	"io"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"github.com/openpai/paictl/pkg/framework/api"
+	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/status"
+)
+
+// Source tells what the cluster is like.
+type Source interface {
+	// Current is the latest model; nil before the first one.
+	Current() *status.Cluster
+	// Changed becomes ready when there may be another one than before.
+	Changed() <-chan struct{}
+}
+
+// Actions is all that the view asks and does beyond its model. Calls may take long; they end with their context. What follows
+// something writes it to out until it ends.
+type Actions interface {
+	Tasks(ctx context.Context, j *status.Job) (*job.Detail, error)
+	Why(ctx context.Context, j *status.Job) (*job.Why, error)
+	JobEvents(ctx context.Context, j *status.Job) ([]api.Event, error)
+	// JobLogs follows the log of a task, ROLE[INDEX], or of all where task is "".
+	JobLogs(ctx context.Context, j *status.Job, task string, out io.Writer) error
+	// Shell is what runs while the view leaves the terminal to it.
+	Shell(j *status.Job, task string) tea.ExecCommand
+	StopJob(ctx context.Context, j *status.Job) error
+	// RetryJob runs it again; of a job that is stopping it waits for the end first.
+	RetryJob(ctx context.Context, j *status.Job) error
+
+	ServicePods(ctx context.Context, s *status.Service) ([]Pod, error)
+	ServiceLogs(ctx context.Context, s *status.Service, out io.Writer) error
+	RestartService(ctx context.Context, s *status.Service, out io.Writer) error
+
+	Cordon(ctx context.Context, machine string) error
+	Uncordon(ctx context.Context, machine string) error
+	Drain(ctx context.Context, machine string, out io.Writer) error
+	MachineJournal(ctx context.Context, m *status.Machine, out io.Writer) error
+}
+
+// Pod is one pod of a service.
+type Pod struct {
+	Name, Node, State string
+	Ready             bool
+	Restarts          int32
+	Message           string
+	Age               string
+}

@@ -1,0 +1,490 @@
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/openpai/paictl/pkg/plural"
+	"github.com/openpai/paictl/pkg/status"
+	"github.com/openpai/paictl/pkg/tui"
+)
+
+// shade is what the colours of the heat map mean.
+type shade int
+
+const (
+	byVC shade = iota
+	byUser
+	byUse
+	byHealth
+	shades
+)
+
+func (s shade) String() string {
+	return [...]string{"virtual cluster", "user", "use", "health"}[s]
+}
+
+// heatPage is all GPUs, machine by machine, as many machines beside each other as fit. The last lines explain the cell that the
+// cursor is on.
+type heatPage struct {
+	shade  shade
+	search string
+
+	machines []*status.Machine // that have GPUs and fit the filter
+	total    int
+	gpus     int // of the one that has most
+	name     int // columns of the longest name
+	groups   map[string]int
+	legend   []string // names of groups, the largest first
+	counts   map[string]int
+
+	win     tui.Window // of lines of machines
+	beside  int        // machines in a line
+	block   int        // columns of one
+	pitch   int        // columns of a GPU
+	at      string     // machine below the cursor
+	machine int
+	gpu     int
+	top     int
+}
+
+func newHeat() page { return &heatPage{} }
+
+func (p *heatPage) title() string { return "GPUs by " + p.shade.String() }
+
+func (p *heatPage) count() string {
+	s := plural.Of(p.total, "machine")
+	if p.search != "" {
+		s = fmt.Sprintf("%d of %s", len(p.machines), s)
+	}
+	return s
+}
+
+func (p *heatPage) refresh(d *desk) effect {
+	p.machines, p.total, p.gpus, p.name = p.machines[:0], 0, 0, 4
+	w := parseFilter(p.search)
+	p.counts = map[string]int{}
+	for i := range d.cluster.Machines {
+		m := &d.cluster.Machines[i]
+		if len(m.GPUs) == 0 {
+			continue
+		}
+		p.total++
+		if !w.empty() && !w.match(heatText(m)) {
+			continue
+		}
+		p.machines = append(p.machines, m)
+		p.gpus, p.name = max(p.gpus, len(m.GPUs)), max(p.name, tui.Width(m.Name))
+		for k := range m.GPUs {
+			if g := p.group(&m.GPUs[k]); g != "" {
+				p.counts[g]++
+			}
+		}
+	}
+	p.rank()
+	if p.machine < len(p.machines) && p.machines[p.machine].Name != p.at || p.machine >= len(p.machines) {
+		p.machine = max(slices.IndexFunc(p.machines, func(m *status.Machine) bool { return m.Name == p.at }), 0)
+	}
+	p.place()
+	return effect{}
+}
+
+// rank gives the groups their letters. A group keeps its letter as long as the page is open, so that colours don't jump.
+func (p *heatPage) rank() {
+	if p.groups == nil {
+		p.groups = map[string]int{}
+	}
+	fresh := slices.DeleteFunc(slices.Collect(maps.Keys(p.counts)), func(g string) bool { _, ok := p.groups[g]; return ok })
+	slices.SortFunc(fresh, func(a, b string) int { return cmp.Or(p.counts[b]-p.counts[a], cmp.Compare(a, b)) })
+	for _, g := range fresh {
+		p.groups[g] = len(p.groups)
+	}
+	p.legend = slices.SortedFunc(maps.Keys(p.counts), func(a, b string) int { return cmp.Or(p.counts[b]-p.counts[a], cmp.Compare(a, b)) })
+}
+
+// group is what a GPU belongs to where the map is by group; "" where it isn't.
+func (p *heatPage) group(g *status.GPU) string {
+	if g.Owner == nil {
+		return ""
+	}
+	switch p.shade {
+	case byVC:
+		return cmp.Or(g.Owner.VirtualCluster, "no virtual cluster")
+	case byUser:
+		return cmp.Or(g.Owner.User, "no user")
+	}
+	return ""
+}
+
+// heatText is what a filter looks through: the machine, and who is on it.
+func heatText(m *status.Machine) string {
+	parts := []string{m.Name, m.SKU, machineState(m)}
+	last := ""
+	for k := range m.GPUs {
+		g := &m.GPUs[k]
+		if bad(g) {
+			parts = append(parts, g.Health)
+		}
+		if o := g.Owner; o != nil && o.Job+o.Pod != last {
+			last = o.Job + o.Pod
+			parts = append(parts, o.Job, o.User, o.VirtualCluster)
+		}
+	}
+	return lower(parts...)
+}
+
+func (p *heatPage) filter() string { return p.search }
+
+func (p *heatPage) setFilter(d *desk, text string) {
+	p.search = text
+	p.refresh(d)
+}
+
+// cell is the sign and colour of a GPU. What is wrong shows whatever the colours mean.
+func (p *heatPage) cell(d *desk, g *status.GPU) tui.Cell {
+	if p.shade == byHealth || bad(g) || g.Health == status.GPUUnknown {
+		return healthSign(d, g)
+	}
+	switch {
+	case p.shade == byUse && g.Use != nil && (g.Owner != nil || g.Use.Utilisation >= 1):
+		share := g.Use.Utilisation / 100
+		i := min(int(share*float64(len(d.p.Heat))), len(d.p.Heat)-1)
+		return tui.Cell{Text: tui.Level(share), Style: d.p.Heat[max(i, 0)]}
+	case p.shade == byUse && g.Owner != nil:
+		return tui.Cell{Text: "o", Style: d.p.Faint}
+	case g.Owner == nil && g.ForPods:
+		return tui.Cell{Text: "p", Style: d.p.Faint}
+	case g.Owner == nil || p.shade == byUse:
+		return tui.Cell{Text: tui.SignNone, Style: d.p.Faint}
+	}
+	i := p.groups[p.group(g)]
+	return tui.Cell{Text: tui.Letter(i), Style: d.p.Group(i)}
+}
+
+func healthSign(d *desk, g *status.GPU) tui.Cell {
+	switch g.Health {
+	case status.GPUHealthy:
+		if g.Owner != nil {
+			return tui.Cell{Text: "•", Style: d.p.Good}
+		}
+		return tui.Cell{Text: tui.SignNone, Style: d.p.Good}
+	case status.GPUIgnored:
+		return tui.Cell{Text: tui.SignWarn, Style: d.p.Warn}
+	case status.GPUSick:
+		return tui.Cell{Text: tui.SignBad, Style: d.p.Bad}
+	case status.GPUMissing:
+		return tui.Cell{Text: tui.SignSkipped, Style: d.p.Bad}
+	}
+	return tui.Cell{Text: tui.SignUnknown, Style: d.p.Faint}
+}
+
+const (
+	nameMax   = 20 // columns of a machine's name
+	explained = 5  // lines: a blank, three of the cell, the legend
+)
+
+func (p *heatPage) draw(d *desk, w, h int) []string {
+	if len(p.machines) == 0 {
+		text := "no machine has a GPU that anyone told of"
+		if p.search != "" {
+			text = fmt.Sprintf("no machine fits %q; esc shows all", clean(p.search))
+		}
+		return []string{"  " + d.p.Faint.Text(text)}
+	}
+	name, room := min(p.name, nameMax), max(h-explained, 1)
+	for p.pitch = 2; p.pitch > 0; p.pitch-- { // cells stand apart where all machines fit
+		p.block = 1 + name + 1 + p.pitch*p.gpus + 3
+		p.beside = max((w+2)/p.block, 1) // the last one needs no room behind it
+		if len(p.machines) <= p.beside*room {
+			break
+		}
+	}
+	p.pitch = max(p.pitch, 1)
+	p.top = 0
+	p.win.Height = room
+	p.place()
+	var out []string
+	for line := p.win.Top; line < p.win.End(); line++ {
+		var b strings.Builder
+		for i := line * p.beside; i < min((line+1)*p.beside, len(p.machines)); i++ {
+			p.drawMachine(d, &b, i, name)
+		}
+		out = append(out, b.String())
+	}
+	out = append(out, "")
+	out = append(out, p.explain(d, w)...)
+	return append(out, p.legendLine(d, w))
+}
+
+func (p *heatPage) drawMachine(d *desk, b *strings.Builder, i, name int) {
+	m := p.machines[i]
+	here := i == p.machine
+	style := tui.Style{}
+	if s := machineSign(d, m); m.State != "Ready" || m.Cordoned {
+		style = s.Style
+	}
+	if here {
+		b.WriteString(">")
+		style = style.With(d.p.Bold)
+	} else {
+		b.WriteString(" ")
+	}
+	b.WriteString(style.Text(tui.Pad(clean(m.Name), name)))
+	used := 0
+	put := func(text string, columns int) {
+		b.WriteString(text)
+		used += columns
+	}
+	if p.pitch == 1 && (!here || p.gpu != 0) {
+		put(" ", 1)
+	}
+	for k := range p.gpus {
+		selected, after := here && k == p.gpu, here && k == p.gpu+1
+		switch {
+		case selected:
+			put("[", 1)
+		case p.pitch == 2 && !after: // the bracket of the one before stands there
+			put(" ", 1)
+		}
+		if k >= len(m.GPUs) {
+			put(" ", 1)
+			continue
+		}
+		c := p.cell(d, &m.GPUs[k])
+		if selected {
+			put(c.Style.With(d.p.Selected).Text(c.Text)+"]", 2)
+		} else {
+			put(c.Style.Text(c.Text), 1)
+		}
+	}
+	b.WriteString(tui.Spaces(p.block - 1 - name - used))
+}
+
+func (p *heatPage) current() (*status.Machine, *status.GPU) {
+	if p.machine >= len(p.machines) {
+		return nil, nil
+	}
+	m := p.machines[p.machine]
+	return m, &m.GPUs[min(p.gpu, len(m.GPUs)-1)]
+}
+
+// explain says all about the cell that the cursor is on.
+func (p *heatPage) explain(d *desk, w int) []string {
+	m, g := p.current()
+	sign := healthSign(d, g)
+	parts := []string{d.p.Bold.Text(fmt.Sprintf("%s/%d", clean(m.Name), g.Index)), sign.Style.Text(sign.Text + " " + clean(g.Health))}
+	if g.Reason != "" {
+		parts = append(parts, clean(g.Reason))
+	}
+	if m.State != "Ready" || m.Cordoned {
+		parts = append(parts, machineSign(d, m).Style.Text(clean(machineState(m))))
+	}
+	if g.Model != "" {
+		parts = append(parts, clean(g.Model))
+	}
+	if g.Simulated {
+		parts = append(parts, "simulated")
+	}
+	second := []string{ownerText(g)}
+	if u := g.Use; u != nil {
+		second = append(second, fmt.Sprintf("%.0f %% busy", u.Utilisation), gpuMemory(g))
+		if u.Temperature > 0 {
+			second = append(second, fmt.Sprintf("%.0f °C", u.Temperature))
+		}
+		if u.Power > 0 {
+			second = append(second, fmt.Sprintf("%.0f W", u.Power))
+		}
+		second = append(second, "measured "+d.age(u.At)+" ago")
+	} else {
+		second = append(second, "its use is not measured")
+	}
+	first := tui.Wrap(strings.Join(parts, " · "), w-4)
+	out := make([]string, 0, explained-2)
+	for _, l := range append(first, tui.Wrap(clean(strings.Join(second, " · ")), w-4)...) {
+		out = append(out, "  "+l)
+	}
+	for len(out) < explained-2 {
+		out = append(out, "")
+	}
+	return out[:explained-2]
+}
+
+// ownerText says who has a GPU.
+func ownerText(g *status.GPU) string {
+	o := g.Owner
+	switch {
+	case o == nil && g.ForPods:
+		return "free, for ordinary pods"
+	case o == nil:
+		return "free"
+	}
+	s := o.Job
+	if s == "" {
+		s = "pod " + o.Pod
+	}
+	if o.Task != "" {
+		s += " " + o.Task
+	}
+	if o.VirtualCluster != "" {
+		s += " in " + o.VirtualCluster
+	}
+	if o.Opportunistic {
+		s += ", borrowed"
+	}
+	return s
+}
+
+func gpuMemory(g *status.GPU) string {
+	switch {
+	case g.Use != nil && g.Memory > 0:
+		return fmt.Sprintf("%d/%d GiB", g.Use.MemoryUsed/1024, g.Memory/1024)
+	case g.Memory > 0:
+		return fmt.Sprintf("%d GiB", g.Memory/1024)
+	}
+	return "-"
+}
+
+func (p *heatPage) legendLine(d *desk, w int) string {
+	l := "  "
+	sign := func(c tui.Cell, name string) {
+		part := c.Style.Text(c.Text) + " " + name
+		if tui.Width(l)+tui.Width(part) < w-2 {
+			l += part + "   "
+		}
+	}
+	switch p.shade {
+	case byUse:
+		for i, name := range []string{"idle", "", "half", "", "busy"} {
+			sign(tui.Cell{Text: tui.Level(float64(i) / 4), Style: d.p.Heat[i]}, name)
+		}
+		sign(tui.Cell{Text: "o", Style: d.p.Faint}, "in use, not measured")
+	case byHealth:
+		sign(tui.Cell{Text: "•", Style: d.p.Good}, "healthy, in use")
+		sign(tui.Cell{Text: tui.SignNone, Style: d.p.Good}, "healthy, free")
+		sign(tui.Cell{Text: tui.SignWarn, Style: d.p.Warn}, "sick, used all the same")
+	}
+	if p.shade != byHealth {
+		sign(tui.Cell{Text: tui.SignNone, Style: d.p.Faint}, "free")
+	}
+	sign(tui.Cell{Text: tui.SignBad, Style: d.p.Bad}, "sick")
+	sign(tui.Cell{Text: tui.SignUnknown, Style: d.p.Faint}, "unknown")
+	if p.shade == byHealth {
+		sign(tui.Cell{Text: tui.SignSkipped, Style: d.p.Bad}, "missing")
+	}
+	for _, g := range p.legend { // the largest first, as many as fit
+		i := p.groups[g]
+		sign(tui.Cell{Text: tui.Letter(i), Style: d.p.Group(i)}, fmt.Sprintf("%s %d", clean(g), p.counts[g]))
+	}
+	return l
+}
+
+func (p *heatPage) key(d *desk, k string) (effect, bool) {
+	m, g := p.current()
+	beside := max(p.beside, 1)
+	switch k {
+	case "m":
+		p.shade = (p.shade + 1) % shades
+		p.groups = nil
+		p.refresh(d)
+		return effect{}, true
+	case "M":
+		p.shade = (p.shade + shades - 1) % shades
+		p.groups = nil
+		p.refresh(d)
+		return effect{}, true
+	}
+	if m == nil {
+		return effect{}, false
+	}
+	switch k {
+	case "left", "h":
+		if p.gpu--; p.gpu < 0 && p.machine > 0 {
+			p.machine--
+			p.gpu = len(p.machines[p.machine].GPUs) - 1
+		}
+	case "right":
+		if p.gpu++; p.gpu >= len(m.GPUs) && p.machine < len(p.machines)-1 {
+			p.machine, p.gpu = p.machine+1, 0
+		}
+	case "up", "k":
+		if p.machine >= beside {
+			p.machine -= beside
+		}
+	case "down", "j":
+		if p.machine+beside < len(p.machines) {
+			p.machine += beside
+		} else if p.machine/beside < (len(p.machines)-1)/beside {
+			p.machine = len(p.machines) - 1
+		}
+	case "pgup", "ctrl+b":
+		p.machine = max(p.machine-beside*max(p.win.Height-1, 1), p.machine%beside)
+	case "pgdown", "ctrl+f", " ":
+		p.machine = min(p.machine+beside*max(p.win.Height-1, 1), len(p.machines)-1)
+	case "wheelup":
+		p.machine = max(p.machine-beside, 0)
+	case "wheeldown":
+		p.machine = min(p.machine+beside, len(p.machines)-1)
+	case "home", "g":
+		p.machine, p.gpu = 0, 0
+	case "end", "G":
+		p.machine = len(p.machines) - 1
+	case "enter":
+		return effect{push: newMachine(m.Name)}, true
+	case "b":
+		return openOwner(d, g), true
+	default:
+		return machineKey(d, m, k)
+	}
+	p.place()
+	return effect{}, true
+}
+
+// place keeps the cursor on a GPU and its line on the screen.
+func (p *heatPage) place() {
+	p.machine = min(max(p.machine, 0), max(len(p.machines)-1, 0))
+	if len(p.machines) == 0 {
+		return
+	}
+	m := p.machines[p.machine]
+	p.at = m.Name
+	p.gpu = min(max(p.gpu, 0), len(m.GPUs)-1)
+	beside := max(p.beside, 1)
+	p.win.Len = (len(p.machines) + beside - 1) / beside
+	p.win.Move(p.machine / beside)
+}
+
+func (p *heatPage) click(_ *desk, x, y int) effect {
+	line := p.win.Top + y - p.top
+	if p.block == 0 || line >= p.win.End() || x/p.block >= p.beside {
+		return effect{}
+	}
+	i := line*p.beside + x/p.block
+	if i >= len(p.machines) {
+		return effect{}
+	}
+	k := x%p.block - 1 - min(p.name, nameMax) - 1
+	if p.pitch == 2 {
+		k = (k + 1) / 2
+	} else if i == p.machine && k > p.gpu {
+		k -= 2 // the brackets
+	}
+	k = min(max(k, 0), len(p.machines[i].GPUs)-1)
+	if i == p.machine && k == p.gpu {
+		return effect{push: newMachine(p.machines[i].Name)}
+	}
+	p.machine, p.gpu = i, k
+	p.place()
+	return effect{}
+}
+
+func (p *heatPage) keys(d *desk) []binding {
+	m, _ := p.current()
+	out := []binding{{"m", "colours: " + ((p.shade + 1) % shades).String()}, {"enter", "machine"}, {"b", "its job"}}
+	if m != nil {
+		out = append(out, machineKeys(d, m)...)
+	}
+	return append(out, binding{"/", "filter"}, binding{"←→", "GPU"})
+}

@@ -1,0 +1,87 @@
+package view
+
+import (
+	"strings"
+
+	"github.com/openpai/paictl/pkg/status"
+)
+
+// screenName is one of the screens.
+type screenName struct {
+	name, short string
+	words       []string
+	open        func() page
+}
+
+// screenNames are the screens that a number or a jump goes to.
+var screenNames = [8]screenName{
+	{"Overview", "Overview", []string{"overview", "home"}, newOverview},
+	{"Machines", "Machines", []string{"machines", "nodes", "hosts"}, newMachines},
+	{"GPUs", "GPUs", []string{"gpus", "heat"}, newHeat},
+	{"Virtual clusters", "VCs", []string{"vcs", "virtual clusters", "queues"}, newVirtualClusters},
+	{"Services", "Services", []string{"services"}, newServices},
+	{"Jobs", "Jobs", []string{"jobs"}, func() page { return newJobs("jobs", nil) }},
+	{"Alerts", "Alerts", []string{"alerts"}, newAlerts},
+	{"Events", "Events", []string{"events"}, newEvents},
+}
+
+// place is where one can jump to.
+type place struct {
+	name, kind string
+	screen     int // 0 to 7, or -1: open leads there
+	open       func(d *desk) effect
+}
+
+const placesShown = 6
+
+// places are those whose names have text in them: screens first, then those that begin with it, newest jobs first.
+func places(c *status.Cluster, text string) []place {
+	text = strings.ToLower(strings.TrimSpace(text))
+	var first, rest []place
+	for i, s := range screenNames {
+		for _, w := range s.words {
+			if strings.HasPrefix(w, text) {
+				first = append(first, place{name: s.words[0], kind: "screen", screen: i})
+				break
+			}
+		}
+	}
+	if text == "" || c == nil {
+		return first
+	}
+	add := func(kind, name string, open func(d *desk) effect) bool {
+		l := strings.ToLower(name)
+		switch {
+		case strings.HasPrefix(l, text):
+			first = append(first, place{name, kind, -1, open})
+		case strings.Contains(l, text) && len(rest) < placesShown:
+			rest = append(rest, place{name, kind, -1, open})
+		}
+		return len(first) < placesShown
+	}
+	for i := range c.VirtualClusters {
+		n := c.VirtualClusters[i].Name
+		if !add("virtual cluster", n, func(*desk) effect { return effect{push: newVirtualCluster(n)} }) {
+			return first
+		}
+	}
+	for i := range c.Services {
+		n := c.Services[i].Name
+		if !add("service", n, func(*desk) effect { return effect{push: newService(n)} }) {
+			return first
+		}
+	}
+	for i := range c.Machines {
+		n := c.Machines[i].Name
+		if !add("machine", n, func(*desk) effect { return effect{push: newMachine(n)} }) {
+			return first
+		}
+	}
+	for _, j := range c.Jobs {
+		if !add("job", j.Title(), func(*desk) effect { return effect{push: newJob(j)} }) {
+			return first
+		}
+	}
+	first = append(first, rest...)
+	return first[:min(len(first), placesShown)]
+}

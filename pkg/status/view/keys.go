@@ -1,0 +1,217 @@
+package view
+
+import (
+	"slices"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"github.com/openpai/paictl/pkg/plural"
+)
+
+func (m *Model) key(k tea.KeyMsg) tea.Cmd {
+	if k.Type == tea.KeyCtrlZ {
+		return tea.Suspend
+	}
+	if k.Type == tea.KeyCtrlC {
+		return m.quit()
+	}
+	if k.Paste && m.mode != filtering && m.mode != jumping {
+		return nil // what was copied elsewhere is no order
+	}
+	switch m.mode {
+	case filtering:
+		return m.keyFilter(k)
+	case jumping:
+		return m.keyJump(k)
+	case asking:
+		return m.keyAnswer(k.String())
+	case helping:
+		m.mode = browsing
+		return nil
+	}
+	return m.keyBrowse(k.String())
+}
+
+func (m *Model) keyBrowse(k string) tea.Cmd {
+	switch k {
+	case "q":
+		return m.quit()
+	case "?":
+		m.mode = helping
+		return nil
+	}
+	p := m.page()
+	if p == nil {
+		return nil
+	}
+	switch k {
+	case ":":
+		m.input.SetValue("")
+		m.input.Focus()
+		m.mode, m.choice, m.places = jumping, 0, places(m.cluster, "")
+		return nil
+	case "/":
+		if f, ok := p.(filtered); ok {
+			m.mode, m.before = filtering, f.filter()
+			m.input.SetValue(m.before)
+			m.input.CursorEnd()
+			m.input.Focus()
+		}
+		return nil
+	case "u":
+		if n := m.notice; n != nil && n.do != nil {
+			m.notice = nil
+			return m.apply(n.do(&m.desk))
+		}
+		return nil
+	case "esc", "backspace":
+		return m.back()
+	}
+	if len(k) == 1 && k[0] >= '1' && k[0] <= '8' {
+		return m.goTo(int(k[0] - '1'))
+	}
+	e, _ := p.key(&m.desk, k)
+	return m.apply(e)
+}
+
+// goTo is show, but works whose pages are left are remembered.
+func (m *Model) goTo(i int) tea.Cmd {
+	for len(m.stack) > 1 {
+		m.remember()
+		m.drop()
+	}
+	return m.show(i)
+}
+
+// remember keeps a work whose page is about to be left.
+func (m *Model) remember() {
+	if t, ok := m.page().(*textPage); ok && t.work && !t.ended {
+		m.background = append(m.background, t)
+	}
+}
+
+// back takes a filter off, or leaves the page.
+func (m *Model) back() tea.Cmd {
+	if f, ok := m.page().(filtered); ok && f.filter() != "" {
+		f.setFilter(&m.desk, "")
+		return nil
+	}
+	if len(m.stack) > 1 {
+		m.remember()
+		return m.apply(effect{back: true})
+	}
+	return nil
+}
+
+// quit leaves at once, but not while something is being done.
+func (m *Model) quit() tea.Cmd {
+	if m.works > 0 && !m.leaving {
+		m.leaving, m.mode = true, asking
+		m.ask = &question{text: "Quit? " + plural.Of(m.works, "work") + " in progress will be broken off.", yes: func(*desk) effect { return effect{cmd: m.end()} }}
+		return nil
+	}
+	return m.end()
+}
+
+// end leaves for good. What runs is cancelled with the program's context.
+func (m *Model) end() tea.Cmd {
+	m.over = true
+	return tea.Quit
+}
+
+func (m *Model) keyAnswer(k string) tea.Cmd {
+	q := m.ask
+	m.ask, m.mode, m.leaving = nil, browsing, false
+	if k == "y" || k == "Y" {
+		return m.apply(q.yes(&m.desk))
+	}
+	return m.apply(say(&m.desk, "nothing was done"))
+}
+
+func (m *Model) keyFilter(k tea.KeyMsg) tea.Cmd {
+	f, ok := m.page().(filtered)
+	switch {
+	case !ok || k.Type == tea.KeyEnter:
+		m.mode = browsing
+		return nil
+	case k.Type == tea.KeyEsc:
+		m.mode = browsing
+		f.setFilter(&m.desk, m.before)
+		return nil
+	case k.Type == tea.KeyUp || k.Type == tea.KeyDown:
+		e, _ := m.page().key(&m.desk, k.String())
+		return m.apply(e)
+	}
+	m.input, _ = m.input.Update(k)
+	if v := m.input.Value(); v != f.filter() {
+		f.setFilter(&m.desk, v)
+	}
+	return nil
+}
+
+func (m *Model) keyJump(k tea.KeyMsg) tea.Cmd {
+	switch k.Type {
+	case tea.KeyEsc:
+		m.mode = browsing
+		return nil
+	case tea.KeyUp:
+		m.choice = max(m.choice-1, 0)
+		return nil
+	case tea.KeyDown, tea.KeyTab:
+		m.choice = min(m.choice+1, max(len(m.places)-1, 0))
+		return nil
+	case tea.KeyEnter:
+		m.mode = browsing
+		if m.choice >= len(m.places) {
+			return nil
+		}
+		p := m.places[m.choice]
+		if p.screen >= 0 {
+			return m.goTo(p.screen)
+		}
+		return m.apply(p.open(&m.desk))
+	}
+	m.input, _ = m.input.Update(k)
+	m.places, m.choice = places(m.cluster, m.input.Value()), 0
+	return nil
+}
+
+// mouse acts on clicks and the wheel. moved is false for what changes nothing.
+func (m *Model) mouse(e tea.MouseMsg) (cmd tea.Cmd, moved bool) {
+	p := m.page()
+	if p == nil || m.mode == asking || m.mode == helping {
+		return nil, false
+	}
+	switch {
+	case e.Button == tea.MouseButtonWheelUp:
+		eff, _ := p.key(&m.desk, "wheelup")
+		return m.apply(eff), true
+	case e.Button == tea.MouseButtonWheelDown:
+		eff, _ := p.key(&m.desk, "wheeldown")
+		return m.apply(eff), true
+	case e.Button != tea.MouseButtonLeft || e.Action != tea.MouseActionPress:
+		return nil, false
+	case e.Y == 1:
+		return m.clickTab(e.X), true
+	case e.Y == 2 && len(m.stack) > 1:
+		return m.back(), true
+	}
+	_, h := m.size()
+	c, ok := p.(clickable)
+	if !ok || e.Y < headLines || e.Y >= h-m.foot || m.mode != browsing {
+		return nil, false
+	}
+	return m.apply(c.click(&m.desk, e.X, e.Y-headLines)), true
+}
+
+func (m *Model) clickTab(x int) tea.Cmd {
+	at := 0
+	i := slices.IndexFunc(screenNames[:], func(s screenName) bool {
+		at += len(s.short) + 4
+		return x < at
+	})
+	if i < 0 {
+		return nil
+	}
+	return m.goTo(i)
+}

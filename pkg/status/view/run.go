@@ -1,0 +1,55 @@
+package view
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	tea "github.com/charmbracelet/bubbletea"
+	"github.com/charmbracelet/lipgloss"
+	"github.com/muesli/termenv"
+
+	"github.com/openpai/paictl/pkg/tui"
+)
+
+// framesPerSecond is how often the terminal is written to at most.
+const framesPerSecond = 30
+
+// Run takes the terminal until a person quits or ctx ends, and gives it back as it was, also after a panic. What the view has
+// started ends with it.
+func Run(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	program := tea.NewProgram(New(ctx, o), tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(out), tea.WithAltScreen(), tea.WithMouseCellMotion(),
+		tea.WithFPS(framesPerSecond), tea.WithoutSignalHandler()) // signals end ctx
+	_, err := program.Run()
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, tea.ErrProgramPanic):
+		return fmt.Errorf("the view broke: %w", err)
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	}
+	return fmt.Errorf("draw on the terminal: %w", err)
+}
+
+// PaletteFor asks the terminal for its background, and its environment for how many colours it has. Ask before Run. tmux
+// and screen are not asked: there COLORFGBG=0;15 in the environment means a light background.
+func PaletteFor(out io.Writer, colour bool) tui.Palette {
+	if !colour {
+		return tui.NewPalette(tui.NoColour, false)
+	}
+	r := lipgloss.NewRenderer(out, termenv.WithTTY(true)) // colour is wanted of a terminal alone
+	depth := tui.Colours16
+	switch r.ColorProfile() {
+	case termenv.TrueColor:
+		depth = tui.TrueColour
+	case termenv.ANSI256:
+		depth = tui.Colours256
+	case termenv.Ascii:
+		return tui.NewPalette(tui.NoColour, false)
+	}
+	return tui.NewPalette(depth, !r.HasDarkBackground())
+}

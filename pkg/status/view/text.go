@@ -1,0 +1,238 @@
+package view
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	tea "github.com/charmbracelet/bubbletea"
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/openpai/paictl/pkg/plural"
+	"github.com/openpai/paictl/pkg/terminal"
+	"github.com/openpai/paictl/pkg/tui"
+)
+
+// textPage is a text that one scrolls in: an explanation, or a log that goes on.
+type textPage struct {
+	name  string
+	lines []string
+	// work: it tells of something that is being done, and that goes on when the page is left.
+	work   bool
+	stream *stream
+	ended  bool
+	err    error
+
+	follow bool // stays at the end
+	wrap   bool
+	left   int // columns that are scrolled to the left
+	search string
+
+	rows  []string // what is shown of the lines: those that fit, cut or wrapped
+	width int
+	win   tui.Window
+}
+
+func newText(name string, lines []string) *textPage {
+	p := &textPage{name: name, wrap: true, ended: true}
+	for _, l := range lines {
+		p.lines = append(p.lines, shown(strings.Join(terminal.Lines(l), " ")))
+	}
+	return p
+}
+
+// newStream shows what an action writes. A work goes on when its page is left.
+func newStream(d *desk, name string, work bool, f func(ctx context.Context, out io.Writer) error) effect {
+	s, cmd := begin(d, f)
+	p := &textPage{name: name, stream: s, follow: true, work: work, wrap: work}
+	return effect{push: p, cmd: cmd}
+}
+
+func (p *textPage) title() string { return p.name }
+
+func (p *textPage) count() string {
+	s := plural.Of(len(p.lines), "line")
+	if p.search != "" {
+		s = fmt.Sprintf("%d of %s", len(p.rows), s)
+	}
+	switch {
+	case p.stream == nil:
+	case p.ended && p.err != nil:
+		s += " · failed"
+	case p.ended:
+		s += " · ended"
+	case p.follow:
+		s += " · follows"
+	default:
+		s += " · goes on below"
+	}
+	return s
+}
+
+func (p *textPage) refresh(*desk) effect { return effect{} }
+
+func (p *textPage) close() {
+	if p.stream != nil && !p.work {
+		p.stream.cancel()
+	}
+}
+
+// news takes in new lines.
+func (p *textPage) news(d *desk, n news) tea.Cmd {
+	for _, l := range n.lines {
+		if d.p.Depth == tui.NoColour {
+			l = ansi.Strip(l)
+		} else if strings.Contains(l, "\x1b") {
+			l += "\x1b[0m"
+		}
+		p.lines = append(p.lines, l)
+		p.show(l)
+	}
+	if n.ended {
+		p.ended, p.err = true, n.err
+		if n.err != nil {
+			l := "✗ " + problem(n.err)
+			p.lines = append(p.lines, l)
+			p.show(l)
+		}
+	}
+	if over := len(p.lines) - keptLines; over > keptLines/10 {
+		p.lines = append([]string(nil), p.lines[over:]...)
+		p.layout(p.width)
+	}
+	if n.ended {
+		return nil
+	}
+	return p.stream.next
+}
+
+// layout makes the rows anew.
+func (p *textPage) layout(w int) {
+	p.width, p.rows = w, nil
+	for _, l := range p.lines {
+		p.show(l)
+	}
+}
+
+// show adds a line to the rows, if it fits the filter.
+func (p *textPage) show(l string) {
+	if p.width == 0 {
+		return // it is laid out when it is drawn first
+	}
+	if w := parseFilter(p.search); !w.empty() && !w.match(strings.ToLower(ansi.Strip(l))) {
+		return
+	}
+	if p.wrap && tui.Width(l) > p.width {
+		p.rows = append(p.rows, tui.Wrap(l, p.width)...)
+		return
+	}
+	p.rows = append(p.rows, l)
+}
+
+func (p *textPage) draw(d *desk, w, h int) []string {
+	if w-2 != p.width {
+		p.layout(w - 2)
+	}
+	p.win.Height, p.win.Len = h, len(p.rows)
+	p.settle()
+	if len(p.rows) == 0 {
+		switch {
+		case p.search != "":
+			return []string{d.p.Faint.Text("  no line fits")}
+		case p.ended:
+			return []string{d.p.Faint.Text("  nothing")}
+		}
+		return []string{"  " + d.p.Busy.Text(tui.Spin(d.now)) + " asking…"}
+	}
+	var out []string
+	for _, l := range p.rows[p.win.Top:p.win.End()] {
+		if p.left > 0 {
+			l = ansi.TruncateLeft(l, p.left, "")
+		}
+		out = append(out, "  "+l)
+	}
+	return out
+}
+
+// settle scrolls: a text has no cursor, so the window's top is moved.
+func (p *textPage) settle() {
+	most := max(p.win.Len-p.win.Height, 0)
+	if p.follow && p.stream != nil {
+		p.win.Top = most
+	}
+	p.win.Top = min(max(p.win.Top, 0), most)
+	p.win.Cursor = p.win.Top
+}
+
+func (p *textPage) key(_ *desk, k string) (effect, bool) {
+	page := max(p.win.Height-1, 1)
+	switch k {
+	case "up", "k":
+		p.scroll(-1)
+	case "down", "j":
+		p.scroll(1)
+	case "wheelup":
+		p.scroll(-3)
+	case "wheeldown":
+		p.scroll(3)
+	case "pgup", "ctrl+b":
+		p.scroll(-page)
+	case "pgdown", "ctrl+f", " ":
+		p.scroll(page)
+	case "home", "g":
+		p.scroll(-p.win.Len)
+	case "end", "G":
+		p.scroll(p.win.Len)
+		p.follow = true
+	case "f":
+		p.follow = !p.follow
+	case "z":
+		p.wrap, p.left = !p.wrap, 0
+		p.layout(p.width)
+	case "right":
+		p.left += 16
+	case "left":
+		p.left = max(p.left-16, 0)
+	case "X":
+		if p.work && !p.ended {
+			return effect{ask: &question{text: "Break off " + p.name + "? What is done stays done.", yes: func(*desk) effect { p.stream.cancel(); return effect{} }}}, true
+		}
+		return effect{}, false
+	default:
+		return effect{}, false
+	}
+	return effect{}, true
+}
+
+func (p *textPage) scroll(by int) {
+	p.win.Top += by
+	most := max(p.win.Len-p.win.Height, 0)
+	p.win.Top = min(max(p.win.Top, 0), most)
+	p.follow = p.win.Top == most && (p.follow || by > 0)
+}
+
+func (p *textPage) keys(*desk) []binding {
+	out := []binding{{"/", "only lines with"}, {"z", "wrap"}}
+	if p.stream != nil && !p.ended {
+		out = append([]binding{{"f", "follow"}}, out...)
+		if p.work {
+			out = append(out, binding{"X", "break off"})
+		}
+	}
+	if !p.wrap {
+		out = append(out, binding{"←→", "sideways"})
+	}
+	return out
+}
+
+func (p *textPage) filter() string { return p.search }
+
+func (p *textPage) setFilter(_ *desk, text string) {
+	p.search = text
+	p.layout(p.width)
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,153 @@
+package status
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/openpai/paictl/pkg/access"
+	"github.com/openpai/paictl/pkg/job/stream"
+	"github.com/openpai/paictl/pkg/kube"
+)
+
+// web asks the programs of the platform that speak HTTP and want the password of metrics. The API server's proxy for services takes that
+// away, like any other Authorization; so they are reached as "kubectl port-forward" reaches pods. Where no password was made, as in a plain
+// helm install, the proxy is enough.
+type web struct {
+	cluster *kube.Cluster
+	client  *http.Client
+}
+
+// noneError says that a cluster has no such service.
+type noneError struct{ service string }
+
+func (e *noneError) Error() string { return "no " + e.service + " is installed" }
+
+func newWeb(c *kube.Cluster) *web {
+	w := &web{cluster: c}
+	w.client = &http.Client{Transport: &http.Transport{DialContext: w.dial, MaxIdleConnsPerHost: 1, IdleConnTimeout: time.Minute}}
+	return w
+}
+
+// get asks a service. The caller closes the answer.
+func (w *web) get(ctx context.Context, service, path string, query url.Values) (io.ReadCloser, error) {
+	held, err := w.cluster.Client.CoreV1().Secrets(kube.SystemNamespace).Get(ctx, access.Secret, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return w.byProxy(ctx, service, path, query)
+	case err != nil:
+		return nil, fmt.Errorf("read the password of metrics: %w", err)
+	}
+	host, err := w.pod(ctx, service)
+	if err != nil {
+		return nil, err
+	}
+	u := url.URL{Scheme: "http", Host: host, Path: path, RawQuery: query.Encode()}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	r.SetBasicAuth(access.User, string(held.Data[access.KeyPassword]))
+	answer, err := w.client.Do(r)
+	var failed *url.Error
+	if errors.As(err, &failed) {
+		err = failed.Err // the address is made up
+	}
+	if err != nil {
+		return nil, apierrors.NewServiceUnavailable(fmt.Sprintf("%s does not answer: %v", service, err))
+	}
+	if answer.StatusCode != http.StatusOK {
+		said, _ := io.ReadAll(io.LimitReader(answer.Body, longest))
+		_ = answer.Body.Close()
+		return nil, apierrors.NewServiceUnavailable(fmt.Sprintf("%s answers %s: %s", service, answer.Status, strings.TrimSpace(string(said))))
+	}
+	return answer.Body, nil
+}
+
+func (w *web) byProxy(ctx context.Context, service, path string, query url.Values) (io.ReadCloser, error) {
+	r := w.cluster.Client.CoreV1().RESTClient().Get().Namespace(kube.SystemNamespace).Resource("services").Name(service + ":http").SubResource("proxy").Suffix(path)
+	for name, values := range query {
+		for _, v := range values {
+			r = r.Param(name, v)
+		}
+	}
+	body, err := r.Stream(ctx)
+	if apierrors.IsNotFound(err) {
+		return nil, &noneError{service}
+	}
+	return body, err
+}
+
+// pod finds one that answers for a service, as NAMESPACE/POD/PORT in a form that hosts may have.
+func (w *web) pod(ctx context.Context, service string) (string, error) {
+	core := w.cluster.Client.CoreV1()
+	s, err := core.Services(kube.SystemNamespace).Get(ctx, service, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return "", &noneError{service}
+	}
+	if err != nil {
+		return "", fmt.Errorf("look for %s: %w", service, err)
+	}
+	pods, err := core.Pods(s.Namespace).List(ctx, metav1.ListOptions{LabelSelector: labels.SelectorFromSet(s.Spec.Selector).String()})
+	if err != nil {
+		return "", fmt.Errorf("look for the pods of %s: %w", service, err)
+	}
+	for i := range pods.Items {
+		if port := portOf(s, &pods.Items[i]); port > 0 && isReady(&pods.Items[i]) {
+			return fmt.Sprintf("%s.%s:%d", pods.Items[i].Name, s.Namespace, port), nil
+		}
+	}
+	return "", apierrors.NewServiceUnavailable("none of the pods of " + service + " is ready")
+}
+
+// portOf is the port of a pod on which it answers for a service; 0 where it has none.
+func portOf(s *corev1.Service, p *corev1.Pod) int32 {
+	if len(s.Spec.Selector) == 0 {
+		return 0
+	}
+	at := slices.IndexFunc(s.Spec.Ports, func(p corev1.ServicePort) bool { return p.Name == "http" })
+	if at < 0 {
+		return 0
+	}
+	target := s.Spec.Ports[at].TargetPort
+	for _, c := range p.Spec.Containers {
+		for _, port := range c.Ports {
+			if target.StrVal != "" && port.Name == target.StrVal || target.StrVal == "" && port.ContainerPort == target.IntVal {
+				return port.ContainerPort
+			}
+		}
+	}
+	return 0
+}
+
+func isReady(p *corev1.Pod) bool {
+	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// dial connects to the port of a pod that pod has named.
+func (w *web) dial(_ context.Context, _, address string) (net.Conn, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	dot := strings.LastIndexByte(host, '.')
+	var number int
+	if _, err := fmt.Sscan(port, &number); err != nil || dot < 0 {
+		return nil, fmt.Errorf("%s is no pod", address)
+	}
+	return stream.Dial(w.cluster, stream.Port{Namespace: host[dot+1:], Pod: host[:dot], Number: number}), nil
+}

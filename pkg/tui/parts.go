@@ -1,0 +1,68 @@
+package tui
+
+import (
+	"strings"
+	"time"
+)
+
+var spinner = []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")
+
+// Spin is what turns while something runs; it moves ten times a second.
+func Spin(now time.Time) string {
+	return string(spinner[int(now.UnixMilli()/100%int64(len(spinner)))])
+}
+
+// Signs of states, one column each.
+const (
+	SignGood    = "✓"
+	SignBad     = "✗"
+	SignWarn    = "!"
+	SignUnknown = "?"
+	SignNone    = "·"
+	SignSkipped = "-"
+)
+
+var eighths = []rune(" ▏▎▍▌▋▊▉█")
+
+// Bar is how much of something is taken, w columns wide.
+func Bar(w int, used, total int64) string {
+	if w <= 0 {
+		return ""
+	}
+	if total <= 0 {
+		return strings.Repeat("·", w)
+	}
+	n := int(min(max(used, 0), total) * int64(w) * 8 / total)
+	var b strings.Builder
+	b.WriteString(strings.Repeat("█", n/8))
+	if n%8 > 0 {
+		b.WriteRune(eighths[n%8])
+	}
+	return b.String() + strings.Repeat("░", max(w-(n+7)/8, 0))
+}
+
+var levels = []rune("▁▂▃▄▅▆▇█")
+
+// Level is one column for a share between 0 and 1: its height is readable without colour.
+func Level(share float64) string {
+	return string(levels[min(max(int(share*float64(len(levels))), 0), len(levels)-1)])
+}
+
+// Frame makes exactly height lines of at most width columns out of a head, a body and a foot. Where there is no room, the body is
+// cut first, then the foot.
+func Frame(width, height int, head, body, foot []string) string {
+	height = max(height, 1)
+	room := max(height-len(head)-len(foot), 0)
+	out := make([]string, 0, height)
+	out = append(out, head...)
+	out = append(out, body[:min(len(body), room)]...)
+	for len(out) < height-len(foot) {
+		out = append(out, "")
+	}
+	out = append(out, foot...)
+	out = out[:min(len(out), height)]
+	for i, l := range out {
+		out[i] = Cut(l, width)
+	}
+	return strings.Join(out, "\n")
+}

@@ -1,0 +1,133 @@
+package tui
+
+// Column is one of a table.
+type Column struct {
+	Title string
+	// Min is how many columns of the screen it needs, Ideal how many it wants.
+	Min, Ideal int
+	// Priority says what is left out where the screen is narrow: the highest first, 0 never.
+	Priority int
+	// Grows: it takes what is left.
+	Grows bool
+	Right bool // numbers
+}
+
+// gap is between two columns.
+const gap = 2
+
+// Layout shares width between columns. A column that is left out gets 0. What it says depends on the width alone, so that a table
+// doesn't move when one scrolls.
+func Layout(cols []Column, width int) []int {
+	out := make([]int, len(cols))
+	for i, c := range cols {
+		out[i] = max(c.Min, 1)
+	}
+	for taken(out) > width {
+		drop := -1
+		for i, c := range cols {
+			if out[i] > 0 && c.Priority > 0 && (drop < 0 || c.Priority >= cols[drop].Priority) {
+				drop = i
+			}
+		}
+		if drop < 0 {
+			break
+		}
+		out[drop] = 0
+	}
+	left := width - taken(out)
+	for p := 0; left > 0 && p < 100; p++ { // what matters most grows first
+		for i, c := range cols {
+			if out[i] > 0 && c.Priority == p {
+				more := min(max(c.Ideal-out[i], 0), max(left, 0))
+				out[i] += more
+				left -= more
+			}
+		}
+	}
+	for i, c := range cols {
+		if c.Grows && out[i] > 0 && left > 0 {
+			out[i] += left
+			break
+		}
+	}
+	return out
+}
+
+func taken(widths []int) int {
+	n := -gap
+	for _, w := range widths {
+		if w > 0 {
+			n += w + gap
+		}
+	}
+	return max(n, 0)
+}
+
+// Cell is a text in a table.
+type Cell struct {
+	Text  string
+	Style Style
+}
+
+// Row puts cells beside each other, each cut to its column.
+func Row(cols []Column, widths []int, cells []Cell) string {
+	b := make([]byte, 0, 256)
+	first := true
+	for i, c := range cells {
+		if i >= len(widths) || widths[i] == 0 {
+			continue
+		}
+		if !first {
+			b = append(b, "  "...)
+		}
+		first = false
+		text := Cut(c.Text, widths[i])
+		room := Spaces(widths[i] - Width(text))
+		if cols[i].Right {
+			b = append(b, room...)
+		}
+		b = append(b, c.Style.Text(text)...)
+		if !cols[i].Right {
+			b = append(b, room...)
+		}
+	}
+	return string(b)
+}
+
+// Titles is the line above the rows. The column that rows are sorted by has an arrow; sorted is -1 where none is.
+func Titles(cols []Column, widths []int, sorted int, down bool) string {
+	cells := make([]Cell, len(cols))
+	for i, c := range cols {
+		cells[i].Text = c.Title
+		if i != sorted {
+			continue
+		}
+		arrow := "↑"
+		if down {
+			arrow = "↓"
+		}
+		cells[i].Text = Cut(c.Title, max(widths[i]-1, 1)) + arrow
+	}
+	return Row(cols, widths, cells)
+}
+
+// Window is which rows of a list are visible: Top to Top+Height of Len, with the cursor among them.
+type Window struct{ Top, Cursor, Height, Len int }
+
+// Move sets the cursor, and scrolls no further than needed.
+func (w *Window) Move(to int) {
+	w.Cursor = min(max(to, 0), max(w.Len-1, 0))
+	w.Settle()
+}
+
+// Settle keeps the cursor on the screen and the screen on the list.
+func (w *Window) Settle() {
+	h := max(w.Height, 1)
+	w.Cursor = min(max(w.Cursor, 0), max(w.Len-1, 0))
+	w.Top = min(w.Top, w.Cursor)
+	w.Top = max(w.Top, w.Cursor-h+1)
+	w.Top = min(max(w.Top, 0), max(w.Len-h, 0))
+}
+
+// End is the row behind the last visible one.
+func (w *Window) End() int { return min(w.Top+max(w.Height, 1), w.Len) }
