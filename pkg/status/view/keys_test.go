@@ -76,6 +76,9 @@ func TestARefusalIsShownWithItsRemedy(t *testing.T) {
 	d.act.refuse = nil
 	d.keys("l")
 	assert.Contains(t, d.frame(), "doesn't show the journal -> look there: ssh")
+
+	d = drive(t, small(), 60, 24, monochrome()).keys("2", "l")
+	assert.Contains(t, strings.Join(strings.Fields(d.frame()), " "), "-> look there: ssh 10.0.0.1 journalctl -f", "the remedy is never cut")
 }
 
 func TestFilteringKeepsWhatFits(t *testing.T) {

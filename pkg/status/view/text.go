@@ -94,9 +94,14 @@ func (p *textPage) news(d *desk, n news) tea.Cmd {
 	if n.ended {
 		p.ended, p.err = true, n.err
 		if n.err != nil {
-			l := "✗ " + problem(n.err)
-			p.lines = append(p.lines, l)
-			p.show(l)
+			width := p.width
+			if width <= 0 {
+				width = 78 // it hasn't been drawn yet
+			}
+			for _, l := range tui.Wrap(tui.SignBad+" "+problem(n.err), width) { // its end is what to do
+				p.lines = append(p.lines, l)
+				p.show(l)
+			}
 		}
 	}
 	if over := len(p.lines) - keptLines; over > keptLines/10 {
