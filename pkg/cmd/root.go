@@ -17,6 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/cmd/bundle"
 	"github.com/openpai/paictl/pkg/cmd/cluster"
 	"github.com/openpai/paictl/pkg/cmd/config"
+	"github.com/openpai/paictl/pkg/cmd/docs"
 	"github.com/openpai/paictl/pkg/cmd/image"
 	"github.com/openpai/paictl/pkg/cmd/job"
 	"github.com/openpai/paictl/pkg/cmd/node"
@@ -73,6 +74,7 @@ Three machines to try it on, made on this one (Linux, as root):
 	add("tools", bundle.NewCmdBundle(f), image.NewCmdImage(f))
 	add("tools", sandbox.NewCmdSandbox(f), scheduler.NewCmdScheduler(f), rules.NewCmdRules(f))
 	add("tools", version.NewCmdVersion(f, nil))
+	root.AddCommand(docs.NewCmdDocs(f)) // hidden: for those who make packages
 	usageErrors(root)
 	return root
 }
