@@ -95,7 +95,7 @@ func body(b *strings.Builder, c *cobra.Command) {
 	if !strings.HasSuffix(use, "[flags]") && c.LocalNonPersistentFlags().HasAvailableFlags() && !strings.Contains(use, "--") {
 		use += " [flags]"
 	}
-	fmt.Fprintf(b, "\n```\n%s\n```\n", use)
+	fmt.Fprintf(b, "\n```text\n%s\n```\n", use)
 	paragraphs(b, c.Long)
 	if c.Example != "" {
 		fmt.Fprintf(b, "\n```sh\n%s\n```\n", unindent(c.Example))
