@@ -44,4 +44,4 @@ clean: ## Remove what was built here; sandboxes are ended by "bin/paictl sandbox
 	rm -rf bin dist
 
 help: ## Print this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
