@@ -189,6 +189,22 @@ run paictl job wait waits
 shows "of world size $((workers * 8)), GPUs 0,1,2,3,4,5,6,7" paictl job logs waits
 run paictl job list
 
+title "A job without a guarantee takes what is idle; one with a guarantee takes it back: about half a minute"
+sed "s/instances: 2/instances: $workers/" examples/jobs/opportunistic.yaml >"$work/opportunistic.yaml"
+run paictl job submit "$work/opportunistic.yaml" --replace
+works() { paictl job logs opportunistic 2>/dev/null | grep -q "this is attempt 0"; }
+within 60 "the job opportunistic runs" works
+run paictl job submit examples/jobs/gpu.yaml --replace
+within 90 "the job gpu has GPUs again" has_gpus
+gave_way() { paictl job list | grep opportunistic | grep -q queued; }
+within 60 "the job opportunistic waits again" gave_way
+run paictl job list
+shows "reempted" paictl job why opportunistic
+shows "told to give way" paictl job logs opportunistic --attempt 0
+run paictl job stop gpu
+run paictl job wait opportunistic
+shows "this is attempt 1" paictl job logs opportunistic
+
 title "Once more: nothing is left to change"
 shows " 0 changed, 0 changes" paictl cluster up -p "$work/cluster" --yes
 shows " 0 changed, 0 changes" paictl service start

@@ -15,8 +15,8 @@ import (
 	"github.com/openpai/paictl/pkg/framework/archive"
 	"github.com/openpai/paictl/pkg/framework/controller"
 	"github.com/openpai/paictl/pkg/framework/server"
-	"github.com/openpai/paictl/pkg/logstore/agents"
-	"github.com/openpai/paictl/pkg/logstore/logapi"
+	"github.com/openpai/paictl/pkg/incluster/logstore/agents"
+	"github.com/openpai/paictl/pkg/incluster/logstore/logapi"
 	"github.com/openpai/paictl/pkg/version"
 )
 

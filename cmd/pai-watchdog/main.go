@@ -8,7 +8,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/openpai/paictl/pkg/watchdog"
+	"github.com/openpai/paictl/pkg/incluster/watchdog"
 )
 
 func main() {

@@ -6,6 +6,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/openpai/paictl/pkg/cluster/paths"
+	"github.com/openpai/paictl/pkg/cluster/shell"
 )
 
 // base prepares the operating system: kernel modules and settings, swap, time
@@ -13,11 +16,8 @@ import (
 type base struct{ spec *Spec }
 
 const (
-	phaseBase = "base"
-	// sysctlFile sorts behind what distributions and images bring: systemd-sysctl reads all files
-	// in the order of their names, whatever folder they lie in, and the last word counts.
-	// 99-sysctl.conf leads to /etc/sysctl.conf, where hardened images switch forwarding off.
-	sysctlFile    = "/etc/sysctl.d/99-zz-paictl.conf"
+	phaseBase     = "base"
+	sysctlFile    = paths.Sysctl
 	oldSysctlFile = "/etc/sysctl.d/90-paictl.conf" // of earlier releases
 )
 
@@ -69,17 +69,17 @@ func (p *base) resources() resources {
 
 func (p *base) detect(*Node) (string, error) {
 	res := p.resources()
-	later := fmt.Sprintf("d_sysctl_later %s %s\n", quote(sysctlFile), quoteAll(slices.Sorted(maps.Keys(res.sysctls))))
+	later := fmt.Sprintf("d_sysctl_later %s %s\n", shell.Quote(sysctlFile), shell.QuoteAll(slices.Sorted(maps.Keys(res.sysctls))))
 	return res.detect() + later + "d_swap\nd_timesync\n", nil
 }
 
 func (p *base) diff(n *Node, w *world) ([]Change, error) {
 	a := w.of(n, phaseBase)
 	cs := p.resources().diff(a)
-	if !p.keepsSwap() && a.value("swap") == "on" {
+	if !p.keepsSwap() && a.Value("swap") == "on" {
 		cs = append(cs, Change{Action: "run", Target: "swapoff", Detail: "kubelet refuses to start while swap is on"})
 	}
-	if a.value("timesync") == "off" {
+	if a.Value("timesync") == "off" {
 		cs = append(cs, Change{Action: "enable", Target: "time synchronisation", Detail: "systemd-timesyncd"})
 	}
 	return cs, nil

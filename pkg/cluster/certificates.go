@@ -3,6 +3,8 @@ package cluster
 import (
 	_ "embed"
 	"fmt"
+
+	"github.com/openpai/paictl/pkg/cluster/answer"
 )
 
 // Each control plane machine renews its certificates by itself: daily, and before the
@@ -68,8 +70,8 @@ const restoreRenewal = "/etc/kubernetes"
 
 // restorations is the change that puts back what a renewal of certificates that was cut off
 // has left, which comes before all else: without it the control plane may be down for good.
-func restorations(a answer) []Change {
-	left := a.all("aside")
+func restorations(a answer.Answer) []Change {
+	left := a.All("aside")
 	if len(left) == 0 {
 		return nil
 	}

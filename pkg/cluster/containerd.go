@@ -10,6 +10,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 
 	"github.com/openpai/paictl/pkg/bundle"
+	"github.com/openpai/paictl/pkg/cluster/paths"
 )
 
 // containerd installs the container runtime, the CNI plugins and their configuration.
@@ -17,8 +18,8 @@ type containerd struct{ spec *Spec }
 
 const (
 	phaseContainerd = "containerd"
-	binDir          = "/usr/local/bin"
-	cniBinDir       = "/opt/cni/bin"
+	binDir          = paths.Bin
+	cniBinDir       = paths.CNIBin
 	containerdUnit  = "/etc/systemd/system/containerd.service"
 	containerdConf  = "/etc/containerd/config.toml"
 	criSocket       = "unix:///run/containerd/containerd.sock"

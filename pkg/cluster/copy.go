@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"strings"
+
+	"github.com/openpai/paictl/pkg/cluster/shell"
 )
 
 // Copy is the cluster's own copy of the configuration: a ConfigMap, from which services are started.
@@ -41,5 +43,5 @@ func (r *run) tellCopy(ctx context.Context) {
 
 // copyScript prints the ConfigMap, or nothing: also where the API doesn't answer.
 func copyScript(c *Copy) string {
-	return fmt.Sprintf("self get configmap -n %s %s --ignore-not-found --request-timeout=10s -o json || :\n", quote(c.Namespace), quote(c.Name))
+	return fmt.Sprintf("self get configmap -n %s %s --ignore-not-found --request-timeout=10s -o json || :\n", shell.Quote(c.Namespace), shell.Quote(c.Name))
 }

@@ -11,6 +11,9 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/openpai/paictl/pkg/cluster/answer"
+	"github.com/openpai/paictl/pkg/cluster/preflight"
+	"github.com/openpai/paictl/pkg/cluster/shell"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/ssh"
 )
@@ -112,7 +115,7 @@ func (u *undo) script(runID, mode string) string {
 		head += applyScript
 	}
 	return fmt.Sprintf("%s%s\nrun=%s phase=%s\nETCD_DIR=%s POD_CIDR=%s DATA_DIR=%s\ndown %s\n", head, downScript,
-		quote(runID), phaseDown, quote(strings.TrimSuffix(u.etcdDir, "/")), quote(u.podCIDR), quote(strings.TrimSuffix(u.dataDir, "/")), mode)
+		shell.Quote(runID), phaseDown, shell.Quote(strings.TrimSuffix(u.etcdDir, "/")), shell.Quote(u.podCIDR), shell.Quote(strings.TrimSuffix(u.dataDir, "/")), mode)
 }
 
 // list asks every host what there is to undo.
@@ -143,8 +146,8 @@ func (u *undo) ask(ctx context.Context, r *run, n *Node) ([]Change, error) {
 // undoChanges reads the script's lines: undo, action, target, detail.
 func undoChanges(n *Node, out []byte) []Change {
 	var cs []Change
-	a, _ := parseAnswer(out) // a line is a path and a few words
-	for _, f := range a.all("undo") {
+	a, _ := answer.Parse(out) // a line is a path and a few words
+	for _, f := range a.All("undo") {
 		for len(f) < 3 {
 			f = append(f, "")
 		}
@@ -206,7 +209,7 @@ func (u *undo) run(ctx context.Context, r *run, n *Node) ([]Change, error) {
 // is a mistake to be repaired before anything is changed.
 func (r *run) reach(ctx context.Context, nodes []*Node) error {
 	errs := r.each(ctx, nodes, r.dial)
-	var findings []Finding
+	var findings []preflight.Finding
 	for _, n := range nodes {
 		err := errs[n]
 		switch {
@@ -216,8 +219,8 @@ func (r *run) reach(ctx context.Context, nodes []*Node) error {
 		case errors.Is(err, ssh.ErrUnreachable), !n.ControlPlane && refusedAlone(err, len(errs), len(nodes)):
 			r.setAside(n, "connect", err)
 		default:
-			findings = append(findings, Finding{
-				Host: n.Hostname, Check: "connect", Severity: SeverityError, Message: err.Error(), Remedy: hint.Of(err),
+			findings = append(findings, preflight.Finding{
+				Host: n.Hostname, Check: "connect", Severity: preflight.SeverityError, Message: err.Error(), Remedy: hint.Of(err),
 			})
 		}
 	}

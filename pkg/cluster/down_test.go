@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/openpai/paictl/pkg/cluster/shell"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/ssh"
 	"github.com/openpai/paictl/pkg/ssh/sshtest"
@@ -323,7 +324,7 @@ func TestScriptsOfThisHalfAreSound(t *testing.T) {
 		"status": statusProgram(s, s.ControlPlane()[0]),
 		"list":   (&undo{etcdDir: "/var/lib/" + odd, podCIDR: "10.1.0.0/16"}).script("ab12", "list"),
 		"run":    (&undo{etcdDir: "/var/lib/" + odd, dataDir: odd}).script("ab12", "run"),
-		"remove": preludeScript + removeScript + "NODE=" + quote(odd) + "\nr_drain\nr_member\nr_delete\n",
+		"remove": preludeScript + removeScript + "NODE=" + shell.Quote(odd) + "\nr_drain\nr_member\nr_delete\n",
 	}
 	for name, body := range scripts {
 		for _, shell := range []string{"sh", "dash", "bash"} {

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/openpai/paictl/pkg/bundle/driver"
+	"github.com/openpai/paictl/pkg/cluster/answer"
+	"github.com/openpai/paictl/pkg/cluster/shell"
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/gpudriver"
 	"github.com/openpai/paictl/pkg/layout"
@@ -108,7 +110,7 @@ func (p *nvidiaDriver) detect(n *Node) (string, error) {
 	if d.Source == config.GPUSourceBundle {
 		body += "OFFLINE=1\n"
 	}
-	return body + fmt.Sprintf("d_driver %s %s %s %s\n", quote(d.Policy), quote(d.Version), quote(d.Module), quoteAll(gpudriver.Names(d.Source))), nil
+	return body + fmt.Sprintf("d_driver %s %s %s %s\n", shell.Quote(d.Policy), shell.Quote(d.Version), shell.Quote(d.Module), shell.QuoteAll(gpudriver.Names(d.Source))), nil
 }
 
 // want is what the operator asks for.
@@ -157,28 +159,28 @@ func (p *nvidiaDriver) bring(ctx context.Context, r *run, n *Node, s *driverStat
 }
 
 // driverMachine is what a machine answered, as the decision wants it.
-func driverMachine(f layout.Facts, a answer) gpudriver.Machine {
+func driverMachine(f layout.Facts, a answer.Answer) gpudriver.Machine {
 	m := gpudriver.Machine{
 		System: f.OS(), Kernel: f.Kernel, Arch: f.Arch, NVSwitches: len(f.NVSwitches),
-		Module: a.value("module"), Userland: a.value("userland"), Runfile: f.DriverOrigin == "runfile",
-		Apt: a.value("apt") == "yes", Headers: f.KernelHeaders, SecureBoot: f.SecureBoot == "on", KeyEnrolled: a.value("key") == "enrolled",
-		Nouveau: f.Nouveau, Repository: a.value("repository"), Installed: map[string]string{}, Candidates: map[string][]string{},
+		Module: a.Value("module"), Userland: a.Value("userland"), Runfile: f.DriverOrigin == "runfile",
+		Apt: a.Value("apt") == "yes", Headers: f.KernelHeaders, SecureBoot: f.SecureBoot == "on", KeyEnrolled: a.Value("key") == "enrolled",
+		Nouveau: f.Nouveau, Repository: a.Value("repository"), Installed: map[string]string{}, Candidates: map[string][]string{},
 	}
-	if row, _ := a.row("module"); len(row) > 1 {
+	if row, _ := a.Row("module"); len(row) > 1 {
 		m.ModuleKind = row[1]
 	}
 	for _, d := range f.NVIDIADevices() {
 		m.Devices = append(m.Devices, d.Device)
 	}
-	for _, row := range a.all("package") {
+	for _, row := range a.All("package") {
 		if len(row) > 2 && len(row[2]) > 1 && row[2][1] == 'i' {
 			m.Installed[row[0]] = row[1]
 		}
 	}
-	for _, row := range a.all("candidate") {
+	for _, row := range a.All("candidate") {
 		m.Candidates[row[0]] = row[1:]
 	}
-	m.Users, m.Displays = programsOf(a.all("user")), programsOf(a.all("display"))
+	m.Users, m.Displays = programsOf(a.All("user")), programsOf(a.All("display"))
 	return m
 }
 
@@ -197,7 +199,7 @@ type driverState struct {
 	machine  gpudriver.Machine
 	plan     gpudriver.Plan
 	findings []gpudriver.Finding
-	answer   answer
+	answer   answer.Answer
 	// ours says that paictl has installed packages of it.
 	ours bool
 	// rdma: the machine has network cards that could reach its GPUs.
@@ -205,11 +207,11 @@ type driverState struct {
 }
 
 // look reads a node's answers. A node without GPUs of NVIDIA has no state.
-func (p *nvidiaDriver) look(f layout.Facts, a answer) *driverState {
+func (p *nvidiaDriver) look(f layout.Facts, a answer.Answer) *driverState {
 	if len(f.NVIDIADevices()) == 0 {
 		return nil
 	}
-	_, ours := a.row("ours")
+	_, ours := a.Row("ours")
 	s := &driverState{machine: driverMachine(f, a), answer: a, ours: ours, rdma: len(f.Infiniband) > 0}
 	if p.bundled() {
 		s.machine.Bring(driver.Versions(p.spec.Bundle, s.machine.System))
@@ -237,8 +239,8 @@ func (s *driverState) missing() []gpudriver.Package {
 
 // held reports whether all packages of the driver's release that paictl has installed are kept from upgrades.
 func (s *driverState) held() bool {
-	for _, row := range s.answer.all("package") {
-		_, ours := s.answer.row("ours", row[0])
+	for _, row := range s.answer.All("package") {
+		_, ours := s.answer.Row("ours", row[0])
 		if ours && len(row) > 2 && gpudriver.Release(row[1]) == s.plan.Release && strings.HasPrefix(row[2], "i") {
 			return false
 		}
@@ -254,7 +256,7 @@ func (p *nvidiaDriver) diff(n *Node, w *world) ([]Change, error) {
 	if !p.wanted(n) {
 		return undoing(w.of(n, phaseDriver)), nil
 	}
-	facts, err := layout.ParseFacts(f.sections["facts"].raw)
+	facts, err := layout.ParseFacts(f.sections["facts"].Raw)
 	if err != nil {
 		return nil, nil //nolint:nilerr // preflight has told of it
 	}
@@ -274,12 +276,12 @@ func (p *nvidiaDriver) changes(s *driverState) []Change {
 		return undoing(s.answer)
 	}
 	var out []Change
-	_, pending := s.answer.row("pending")
+	_, pending := s.answer.Row("pending")
 	missing := s.missing()
-	if _, brought := s.answer.row("brought"); brought && len(missing) == 0 {
+	if _, brought := s.answer.Row("brought"); brought && len(missing) == 0 {
 		out = append(out, Change{Action: "delete", Target: broughtTarget})
 	}
-	if broken := s.answer.all("broken"); len(broken) > 0 && (pending || len(missing) > 0) {
+	if broken := s.answer.All("broken"); len(broken) > 0 && (pending || len(missing) > 0) {
 		out = append(out, Change{Action: "repair", Target: unfinishedTarget, Detail: "dpkg --configure -a: " + firstFields(broken)})
 	}
 	if pending {
@@ -301,18 +303,18 @@ func (p *nvidiaDriver) changes(s *driverState) []Change {
 	switch {
 	case s.machine.Module != s.plan.Release:
 		out = append(out, Change{Action: "load", Target: moduleTarget, Detail: strings.TrimPrefix(s.machine.Module+" -> "+s.plan.Release, " -> ")})
-	case s.answer.value("unified") != "yes":
+	case s.answer.Value("unified") != "yes":
 		out = append(out, Change{Action: "load", Target: moduleTarget, Detail: "nvidia-uvm, which CUDA needs"})
 	}
 	return append(out, p.units(s.machine.NVSwitches > 0).diffUnits(s.answer, false)...)
 }
 
 // undoing is what is left to do where no driver is to be installed.
-func undoing(a answer) (out []Change) {
-	if _, brought := a.row("brought"); brought {
+func undoing(a answer.Answer) (out []Change) {
+	if _, brought := a.Row("brought"); brought {
 		out = append(out, Change{Action: "delete", Target: broughtTarget})
 	}
-	if _, pending := a.row("pending"); pending {
+	if _, pending := a.Row("pending"); pending {
 		out = append(out, Change{Action: actionUndo, Target: cutOffTarget, Detail: "the configuration asks for none"})
 	}
 	return out
@@ -357,7 +359,7 @@ func firstFields(rows [][]string) string {
 }
 
 func (p *nvidiaDriver) apply(ctx context.Context, r *run, n *Node, cs []Change) error {
-	facts, err := layout.ParseFacts(r.planned.world.facts[n.Hostname].sections["facts"].raw)
+	facts, err := layout.ParseFacts(r.planned.world.facts[n.Hostname].sections["facts"].Raw)
 	if err != nil {
 		return fmt.Errorf("read %s's answer: %w", n.Hostname, err)
 	}
@@ -390,7 +392,7 @@ func (p *nvidiaDriver) script(s *driverState, cs []Change) string {
 	for _, x := range s.plan.Packages {
 		asked += x.Name + " "
 	}
-	fmt.Fprintf(&b, "RELEASE=%s\nASKED=%s\n", quote(s.plan.Release), quote(asked))
+	fmt.Fprintf(&b, "RELEASE=%s\nASKED=%s\n", shell.Quote(s.plan.Release), shell.Quote(asked))
 	if s.plan.Release == "" { // none is wanted
 		b.WriteString("p_driver_undo\n")
 		return b.String()
@@ -408,7 +410,7 @@ func (p *nvidiaDriver) script(s *driverState, cs []Change) string {
 		if p.bundled() {
 			b.WriteString("p_driver_brought\n")
 		}
-		fmt.Fprintf(&b, "p_driver_packages %s\n", quoteAll(specs))
+		fmt.Fprintf(&b, "p_driver_packages %s\n", shell.QuoteAll(specs))
 	}
 	if todo[holdTarget] {
 		b.WriteString("p_driver_hold\n")
@@ -443,28 +445,4 @@ done
 driver_unified || { echo "the kernel module nvidia-uvm is not loaded, without which CUDA doesn't work -> see what modprobe nvidia-uvm says on the machine" >&2; exit 1; }
 [ "$n" = "$gpus" ] || { echo "the driver sees $n of $gpus GPUs -> look for NVRM and Xid in dmesg on the machine; where a GPU is missing after a reboot, it is broken" >&2; exit 1; }
 `
-}
-
-// checkDriver tells what keeps a machine from having its driver, before anything is touched anywhere.
-func checkDriver(s *subject) []Finding {
-	p := &nvidiaDriver{spec: s.spec}
-	if !p.wanted(s.node) {
-		return nil
-	}
-	st := p.look(s.facts, s.seen.sections[phaseDriver])
-	if st == nil {
-		return nil
-	}
-	var out []Finding
-	if len(st.findings) == 0 && s.facts.DriverError != "" && s.spec.driver().Policy == config.GPUDriverKeep {
-		out = append(out, s.warn("gpu-driver", "nvidia-smi fails: "+s.facts.DriverError, "reboot the machine; where that does not help, install the driver again"))
-	}
-	for _, f := range st.findings {
-		severity := SeverityError
-		if f.Warning {
-			severity = SeverityWarning
-		}
-		out = append(out, Finding{Host: s.node.Hostname, Check: "gpu-driver-" + f.ID, Severity: severity, Message: f.Message, Remedy: f.Remedy})
-	}
-	return out
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/openpai/paictl/pkg/cluster/shell"
 	"github.com/openpai/paictl/pkg/hint"
 )
 
@@ -158,7 +159,7 @@ func (u *driverUpgrade) planFor(ctx context.Context, w *world, nodes []*Node) (*
 
 // drain cordons a node and has its pods leave. The mark comes first: a node that was cordoned by someone else stays so.
 func (u *driverUpgrade) drain(ctx context.Context, n *Node) ([]Change, error) {
-	if _, err := u.onLeader(ctx, phaseDriver+"/mark", fmt.Sprintf("NODE=%s MARK=%s\nr_mark\n", quote(n.Hostname), driverMark), time.Minute); err != nil {
+	if _, err := u.onLeader(ctx, phaseDriver+"/mark", fmt.Sprintf("NODE=%s MARK=%s\nr_mark\n", shell.Quote(n.Hostname), driverMark), time.Minute); err != nil {
 		return nil, err
 	}
 	u.setOut(n, true)
@@ -177,12 +178,12 @@ func (u *driverUpgrade) uncordon(ctx context.Context, n *Node) ([]Change, error)
 		fresh = 1
 	}
 	u.mu.Unlock()
-	a, err := u.onLeader(ctx, phaseDriver+"/uncordon", fmt.Sprintf("NODE=%s MARK=%s FRESH=%d\nr_unmark\n", quote(n.Hostname), driverMark, fresh), 2*readyAgain+time.Minute)
+	a, err := u.onLeader(ctx, phaseDriver+"/uncordon", fmt.Sprintf("NODE=%s MARK=%s FRESH=%d\nr_unmark\n", shell.Quote(n.Hostname), driverMark, fresh), 2*readyAgain+time.Minute)
 	if err != nil {
 		return nil, err
 	}
 	u.setOut(n, false)
-	if _, ok := a.row("uncordoned"); !ok {
+	if _, ok := a.Row("uncordoned"); !ok {
 		return nil, nil
 	}
 	return []Change{{Action: "uncordon", Target: "node " + n.Hostname}}, nil

@@ -14,6 +14,8 @@ import (
 	"github.com/openpai/paictl/pkg/bundle"
 	"github.com/openpai/paictl/pkg/bundle/bundletest"
 	"github.com/openpai/paictl/pkg/bundle/driver"
+	"github.com/openpai/paictl/pkg/cluster/answer"
+	"github.com/openpai/paictl/pkg/cluster/preflight"
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/layout"
 	"github.com/openpai/paictl/pkg/ssh"
@@ -583,7 +585,7 @@ func TestWhatIsBroughtNeedsRoomAndHasWhatMayHaveToBePutBack(t *testing.T) {
 		answer string
 		extra  []string
 	}{{nothing, nil}, {others, []string{"libcuda1 535.247.01-1"}}, {others + "ours\tlibcuda1\tcreated\n", nil}} {
-		a, err := parseAnswer([]byte(c.answer))
+		a, err := answer.Parse([]byte(c.answer))
 		require.NoError(t, err)
 		spec := l.spec()
 		p := &nvidiaDriver{spec: spec}
@@ -602,19 +604,20 @@ func TestWhatIsBroughtNeedsRoomAndHasWhatMayHaveToBePutBack(t *testing.T) {
 
 		node, err := spec.Node("w1")
 		require.NoError(t, err)
-		s := &subject{spec: spec, node: node, facts: f, seen: &facts{sections: map[string]answer{phaseDriver: a}}}
-		room := func() int64 {
-			for _, d := range s.demands() {
-				if d.path == stateDir {
-					return d.bytes
+		room := func(f layout.Facts, sections map[string]answer.Answer) int64 {
+			h := &preflight.Host{Facts: f}
+			spec.phasesTell(h, node, sections)
+			for _, d := range h.Brings {
+				if d.Path == stateDir {
+					return d.Bytes
 				}
 			}
 			return 0
 		}
-		with := room()
-		s.seen.sections[phaseDriver] = answer{}
-		s.facts.PCIGPUs = nil
-		assert.Equal(t, size, with-room())
+		with := room(f, map[string]answer.Answer{phaseDriver: a})
+		without := f
+		without.PCIGPUs = nil
+		assert.Equal(t, size, with-room(without, nil))
 	}
 }
 

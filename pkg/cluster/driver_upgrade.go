@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/openpai/paictl/pkg/cluster/answer"
+	"github.com/openpai/paictl/pkg/cluster/preflight"
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/gpudriver"
 	"github.com/openpai/paictl/pkg/hint"
@@ -142,7 +144,7 @@ func (u *driverUpgrade) due(ctx context.Context, w *world, nodes []*Node) (due [
 	if err := u.readMarks(ctx); err != nil {
 		return nil, nil, err
 	}
-	var findings []Finding
+	var findings []preflight.Finding
 	for _, n := range u.alive(nodes) {
 		s, err := u.look(w, n, true)
 		if err != nil {
@@ -162,7 +164,7 @@ func (u *driverUpgrade) due(ctx context.Context, w *world, nodes []*Node) (due [
 		}
 		cs := u.driver.changes(s)
 		if !w.member(n) && len(cs) > 0 {
-			findings = append(findings, Finding{Host: n.Hostname, Check: "member", Severity: SeverityError, Message: "the machine isn't in the cluster", Remedy: "paictl cluster up brings it in, with its driver"})
+			findings = append(findings, preflight.Finding{Host: n.Hostname, Check: "member", Severity: preflight.SeverityError, Message: "the machine isn't in the cluster", Remedy: "paictl cluster up brings it in, with its driver"})
 			continue
 		}
 		u.emit(Event{Kind: EventPhaseDone, Host: n.Hostname, Phase: phasePreflight})
@@ -188,7 +190,7 @@ func (u *driverUpgrade) due(ctx context.Context, w *world, nodes []*Node) (due [
 
 // look reads what a machine's driver is and shall be. Drained, no program uses its GPUs.
 func (u *driverUpgrade) look(w *world, n *Node, drained bool) (*driverState, error) {
-	facts, err := layout.ParseFacts(w.facts[n.Hostname].sections["facts"].raw)
+	facts, err := layout.ParseFacts(w.facts[n.Hostname].sections["facts"].Raw)
 	if err != nil {
 		return nil, fmt.Errorf("read %s's answer: %w", n.Hostname, err)
 	}
@@ -204,10 +206,10 @@ func (u *driverUpgrade) look(w *world, n *Node, drained bool) (*driverState, err
 }
 
 // driverFindings are what keeps a machine from having its driver.
-func driverFindings(n *Node, s *driverState) (out []Finding) {
+func driverFindings(n *Node, s *driverState) (out []preflight.Finding) {
 	for _, f := range s.findings {
 		if !f.Warning {
-			out = append(out, Finding{Host: n.Hostname, Check: "gpu-driver-" + f.ID, Severity: SeverityError, Message: f.Message, Remedy: f.Remedy})
+			out = append(out, preflight.Finding{Host: n.Hostname, Check: "gpu-driver-" + f.ID, Severity: preflight.SeverityError, Message: f.Message, Remedy: f.Remedy})
 		}
 	}
 	return out
@@ -223,12 +225,12 @@ func (u *driverUpgrade) readMarks(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a, err := parseAnswer(res.Stdout)
+	a, err := answer.Parse(res.Stdout)
 	if err != nil {
 		return err
 	}
-	for _, row := range a.all("cordoned") {
-		mark, _ := a.row("marked", row[0])
+	for _, row := range a.All("cordoned") {
+		mark, _ := a.Row("marked", row[0])
 		// A mark on a node that works, or that someone else has cordoned since, means nothing.
 		ours := len(mark) > 0 && (mark[0] == "now" || len(row) < 2 || row[1] == "" || mark[0] == row[1])
 		u.marked[row[0]], u.cordoned[row[0]] = ours, !ours

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/openpai/paictl/pkg/cluster/preflight"
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/ssh"
 	"github.com/openpai/paictl/pkg/ssh/sshtest"
@@ -187,7 +188,7 @@ func TestOnlyDriversThatAreOursAreExchanged(t *testing.T) {
 	o = l.upgradeDriver(t.Context(), DriverOptions{Begin: func() error { return errors.New("it has begun") }})
 	var refused *PreflightError
 	require.ErrorAs(t, o.err, &refused, "before anything is changed")
-	assert.True(t, slices.ContainsFunc(refused.Findings, func(f Finding) bool { return f.Check == "gpu-driver-branch" }), "%v", refused.Findings)
+	assert.True(t, slices.ContainsFunc(refused.Findings, func(f preflight.Finding) bool { return f.Check == "gpu-driver-branch" }), "%v", refused.Findings)
 	assert.Empty(t, l.onNodes())
 }
 

@@ -6,6 +6,10 @@ import (
 	"fmt"
 	"net"
 	"slices"
+
+	"github.com/openpai/paictl/pkg/cluster/answer"
+	"github.com/openpai/paictl/pkg/cluster/preflight"
+	"github.com/openpai/paictl/pkg/cluster/shell"
 )
 
 //go:embed scripts/endpoint.sh
@@ -15,7 +19,7 @@ var endpointScript string
 // to have: that of a load balancer which leads to the masters of another cluster. The machines
 // that join would find that one. The checks have tried the address already; only where something
 // took the connection more is asked, through the machine on which the cluster would be made.
-func (r *run) anotherCluster(ctx context.Context, w *world) ([]Finding, error) {
+func (r *run) anotherCluster(ctx context.Context, w *world) ([]preflight.Finding, error) {
 	host, port, err := net.SplitHostPort(r.spec.endpoint())
 	if err != nil {
 		return nil, fmt.Errorf("the API's address %q: %w", r.spec.endpoint(), err)
@@ -24,23 +28,23 @@ func (r *run) anotherCluster(ctx context.Context, w *world) ([]Finding, error) {
 		return nil, nil
 	}
 	for _, n := range r.spec.ControlPlane() {
-		if _, left := w.of(n, phaseJoin).row("left"); left {
+		if _, left := w.of(n, phaseJoin).Row("left"); left {
 			return nil, nil // what answers may be what an attempt has left there
 		}
 	}
-	if w.of(w.leader, phasePreflight).value("reach", r.spec.endpoint()) != "open" {
+	if w.of(w.leader, phasePreflight).Value("reach", r.spec.endpoint()) != "open" {
 		return nil, nil
 	}
-	res, err := r.read(ctx, w.leader, phaseInit, "endpoint", endpointScript+fmt.Sprintf("p_endpoint %s %s\n", quote(host), quote(port)))
+	res, err := r.read(ctx, w.leader, phaseInit, "endpoint", endpointScript+fmt.Sprintf("p_endpoint %s %s\n", shell.Quote(host), shell.Quote(port)))
 	if err != nil {
 		return nil, err
 	}
-	a, err := parseAnswer(res.Stdout)
-	if err != nil || a.value("endpoint") != "tls" {
+	a, err := answer.Parse(res.Stdout)
+	if err != nil || a.Value("endpoint") != "tls" {
 		return nil, err
 	}
-	return []Finding{{
-		Host: w.leader.Hostname, Check: "control-plane", Severity: SeverityError,
+	return []preflight.Finding{{
+		Host: w.leader.Hostname, Check: "control-plane", Severity: preflight.SeverityError,
 		Message: fmt.Sprintf("another cluster answers at %s, the address that the API of this one is to have, and no machine of layout.yaml is a member of it", r.spec.endpoint()),
 		Remedy:  "set load-balance-ip in kubernetes-configuration.yaml to an address of this cluster's own; to add the machines to that other cluster, list its masters in layout.yaml, too",
 	}}, nil

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/openpai/paictl/pkg/cluster/preflight"
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
@@ -76,7 +77,7 @@ func TestPreflightDoesNotCallAHostReadyThatItCouldNotAsk(t *testing.T) {
 	require.True(t, ok, "%v", err)
 	assert.Equal(t, 3, partial.ExitCode())
 	last := findings[len(findings)-1]
-	assert.Equal(t, []string{"w2", "connect", SeverityError}, []string{last.Host, last.Check, last.Severity})
+	assert.Equal(t, []string{"w2", "connect", preflight.SeverityError}, []string{last.Host, last.Check, last.Severity})
 	assert.Contains(t, last.Message, "not checked: ")
 	assert.Contains(t, last.Remedy, "sshd")
 

@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/openpai/paictl/pkg/cluster/answer"
 )
 
 //go:embed scripts/etcd.sh
@@ -54,15 +56,15 @@ func (r *run) lookAtEtcd(ctx context.Context, leader *Node) (*etcdView, error) {
 	if err != nil {
 		return nil, err
 	}
-	a, err := parseAnswer(res.Stdout)
+	a, err := answer.Parse(res.Stdout)
 	if err != nil {
 		return nil, err
 	}
 	var said struct {
 		Members []etcdMember `json:"members"`
 	}
-	_ = json.Unmarshal(decoded(a.value("members")), &said) // what can't be read doesn't have the leader
-	v := &etcdView{members: said.Members, quorum: a.value("quorum") == "yes"}
+	_ = json.Unmarshal(decoded(a.Value("members")), &said) // what can't be read doesn't have the leader
+	v := &etcdView{members: said.Members, quorum: a.Value("quorum") == "yes"}
 	if !v.has(leader) {
 		return nil, nil // whatever that list is, it is not this cluster's
 	}
@@ -82,7 +84,7 @@ func (w *world) etcdMatters() bool {
 // for paictl.
 func (w *world) unmarked(n *Node) bool {
 	a := w.of(n, phaseJoin)
-	return n.ControlPlane && !w.forgotten && !w.member(n) && a.value("once") == "yes" && a.value("etcd") == "there"
+	return n.ControlPlane && !w.forgotten && !w.member(n) && a.Value("once") == "yes" && a.Value("etcd") == "there"
 }
 
 // expelled reports whether a master holds itself for a member, and etcd does not: it was removed

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/openpai/paictl/pkg/cluster/paths"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/ssh/sshtest"
 )
@@ -104,7 +105,7 @@ func TestWithoutAQuorumNothingIsChanged(t *testing.T) {
 
 // A master that lost a file by which it is known has etcd's data still, and a majority may need it.
 func TestAMasterOnWhichEtcdCountsIsNotReset(t *testing.T) {
-	for _, file := range []string{"/etc/kubernetes/kubelet.conf", memberFile} {
+	for _, file := range []string{"/etc/kubernetes/kubelet.conf", paths.Member} {
 		t.Run(file, func(t *testing.T) {
 			l := newLab(t, 3, 1)
 			l.conf.Kubernetes.Kubernetes.LoadBalanceIP = "10.9.0.100"
@@ -148,7 +149,7 @@ func TestWhatEtcdKeepsIsNotCleared(t *testing.T) {
 	l.conf.Kubernetes.Kubernetes.LoadBalanceIP = "10.9.0.100"
 	l.made()
 	m2 := l.host("m2")
-	m2.remove(memberFile) // as of a join that was cut off before its end
+	m2.remove(paths.Member) // as of a join that was cut off before its end
 	var journal []string
 	for line := range strings.Lines(m2.read(stateDir + "/journal")) {
 		if !strings.HasSuffix(line, "\tchange\tmember\n") {

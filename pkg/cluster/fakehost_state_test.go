@@ -15,6 +15,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/pkg/cluster/answer"
 )
 
 // state lists every file of all machines and of the cluster: mode, path and what stands for
@@ -165,8 +167,8 @@ func assertNoRunIsLeft(t *testing.T) {
 }
 
 // sectionsOf reads an answer that is known to be readable.
-func sectionsOf(out []byte) map[string]answer {
-	sections, err := parseFacts(out)
+func sectionsOf(out []byte) map[string]answer.Answer {
+	sections, err := answer.Sections(out)
 	if err != nil {
 		panic(err)
 	}

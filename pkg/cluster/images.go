@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/openpai/paictl/pkg/bundle"
+	"github.com/openpai/paictl/pkg/cluster/answer"
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
@@ -57,10 +58,10 @@ func (p *images) diff(n *Node, w *world) ([]Change, error) {
 
 // present reports whether the image that was imported from this very file is still what the
 // name stands for.
-func (p *images) present(a answer, img bundle.Artifact) bool {
+func (p *images) present(a answer.Answer, img bundle.Artifact) bool {
 	ref := p.spec.imageRef(img.Image)
-	imported, ok := a.row("imported", ref)
-	return ok && len(imported) == 2 && imported[0] == img.SHA256 && imported[1] == a.value("image", ref) && imported[1] != ""
+	imported, ok := a.Row("imported", ref)
+	return ok && len(imported) == 2 && imported[0] == img.SHA256 && imported[1] == a.Value("image", ref) && imported[1] != ""
 }
 
 func (p *images) apply(ctx context.Context, r *run, n *Node, cs []Change) error {

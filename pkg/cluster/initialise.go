@@ -8,6 +8,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/openpai/paictl/pkg/cluster/answer"
+	"github.com/openpai/paictl/pkg/cluster/paths"
+	"github.com/openpai/paictl/pkg/cluster/shell"
 	"github.com/openpai/paictl/pkg/hint"
 )
 
@@ -17,7 +20,7 @@ type initialise struct{ spec *Spec }
 
 const (
 	phaseInit       = "init"
-	kubeadmConf     = confDir + "/kubeadm.yaml"
+	kubeadmConf     = paths.Kubeadm
 	auditPolicyFile = confDir + "/audit-policy.yaml"
 	encryptionFile  = confDir + "/encryption.yaml"
 	adminKubeconfig = "/etc/kubernetes/admin.conf"
@@ -95,10 +98,10 @@ func (p *initialise) diff(n *Node, w *world) ([]Change, error) {
 		return cs, nil
 	}
 	cs = append(restorations(a), cs...)
-	if a.value("admin") == "absent" {
+	if a.Value("admin") == "absent" {
 		cs = append(cs, Change{Action: "create", Target: adminKubeconfig, Detail: "the administrator's credentials are gone"})
 	}
-	if a.value("applied") != want {
+	if a.Value("applied") != want {
 		if err := p.sameData(n, a); err != nil {
 			return nil, err
 		}
@@ -109,15 +112,15 @@ func (p *initialise) diff(n *Node, w *world) ([]Change, error) {
 		return nil, err
 	}
 	// An API server that is silent is asked again by the run that finds it.
-	if n == w.leader && a.value("api") == "up" && a.value("stored") != strconv.Quote(stored) {
+	if n == w.leader && a.Value("api") == "up" && a.Value("stored") != strconv.Quote(stored) {
 		cs = append(cs, Change{Action: "run", Target: runUpload, Detail: "the cluster's copy of the settings, CoreDNS and kube-proxy"})
 	}
 	return cs, nil
 }
 
 // sameData refuses to send etcd to another folder: it would begin there with nothing.
-func (p *initialise) sameData(n *Node, a answer) error {
-	have, want := a.value("etcd-data"), strings.TrimSuffix(p.spec.etcdData(), "/")
+func (p *initialise) sameData(n *Node, a answer.Answer) error {
+	have, want := a.Value("etcd-data"), strings.TrimSuffix(p.spec.etcdData(), "/")
 	if have == "" || have == want {
 		return nil
 	}
@@ -138,7 +141,7 @@ func (p *initialise) apply(ctx context.Context, r *run, n *Node, cs []Change) er
 	if err != nil {
 		return err
 	}
-	res.setup += selfAPI(p.spec, n) + fmt.Sprintf("NODE=%s\n", quote(n.Hostname))
+	res.setup += selfAPI(p.spec, n) + fmt.Sprintf("NODE=%s\n", shell.Quote(n.Hostname))
 	for _, c := range cs {
 		switch c.Target {
 		case restoreRenewal:
@@ -146,7 +149,7 @@ func (p *initialise) apply(ctx context.Context, r *run, n *Node, cs []Change) er
 		case adminKubeconfig:
 			res.setup += "kubeadm init phase kubeconfig admin --config \"$R" + kubeadmConf + "\" >&2\n"
 		case runInit:
-			res.after += fmt.Sprintf("p_encryption\n%sk_init %s %s\nk_stored %s\n", p.spec.clear(), quote(p.spec.ignoredChecks()), want, stored)
+			res.after += fmt.Sprintf("p_encryption\n%sk_init %s %s\nk_stored %s\n", p.spec.clear(), shell.Quote(p.spec.ignoredChecks()), want, stored)
 		case runReconfigure:
 			res.after += fmt.Sprintf("k_reconfigure %s\n", want)
 		case runUpload:
@@ -159,7 +162,7 @@ func (p *initialise) apply(ctx context.Context, r *run, n *Node, cs []Change) er
 
 // clear is shell that takes away what an attempt that was cut off has left.
 func (s *Spec) clear() string {
-	return fmt.Sprintf("ETCD_DIR=%s\nk_clear\n", quote(strings.TrimSuffix(s.etcdData(), "/")))
+	return fmt.Sprintf("ETCD_DIR=%s\nk_clear\n", shell.Quote(strings.TrimSuffix(s.etcdData(), "/")))
 }
 
 // verify waits for the API server, first the machine's own and then the one at the address that
@@ -179,5 +182,5 @@ until kubectl get --raw /readyz --request-timeout=5s >/dev/null 2>&1; do
 	[ "$i" -lt 120 ] || { echo "the API server answers on this machine, but not at the API's address "%[1]s" -> look at the load balancer of load-balance-ip: it must forward that port to all masters" >&2; exit 1; }
 	sleep 0.5
 done
-`, quote(p.spec.endpoint()))
+`, shell.Quote(p.spec.endpoint()))
 }

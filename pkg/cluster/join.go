@@ -11,6 +11,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/openpai/paictl/pkg/cluster/answer"
+	"github.com/openpai/paictl/pkg/cluster/shell"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/secret"
 )
@@ -44,7 +46,7 @@ func (*join) waits(n *Node, pl *plan) []step {
 }
 
 func (p *join) detect(*Node) (string, error) {
-	return fmt.Sprintf("ETCD_DIR=%s\nd_member\n", quote(strings.TrimSuffix(p.spec.etcdData(), "/"))), nil
+	return fmt.Sprintf("ETCD_DIR=%s\nd_member\n", shell.Quote(strings.TrimSuffix(p.spec.etcdData(), "/"))), nil
 }
 
 const (
@@ -69,7 +71,7 @@ func (p *join) diff(n *Node, w *world) ([]Change, error) {
 	why := ""
 	switch {
 	case !w.member(n):
-	case a.value("ca") != w.of(w.leader, phaseJoin).value("ca"):
+	case a.Value("ca") != w.of(w.leader, phaseJoin).Value("ca"):
 		why = "it belongs to an earlier cluster"
 	case !w.healthy(w.leader): // of a silent API nothing can be said; init tells
 		return nil, nil
@@ -81,7 +83,7 @@ func (p *join) diff(n *Node, w *world) ([]Change, error) {
 		return nil, nil
 	}
 	var out []Change
-	if _, left := a.row("left"); known || left {
+	if _, left := a.Row("left"); known || left {
 		out = append(out, Change{Action: "delete", Target: "node " + n.Hostname, Detail: "what an earlier attempt has left"})
 	}
 	return append(out, Change{Action: "run", Target: runJoin, Detail: why}), nil
@@ -128,7 +130,7 @@ func (p *join) apply(ctx context.Context, r *run, n *Node, cs []Change) error {
 			return err
 		}
 	}
-	body += p.spec.clear() + heredoc("k_join "+quote(p.spec.ignoredChecks())+" "+quote(applied), conf)
+	body += p.spec.clear() + heredoc("k_join "+shell.Quote(p.spec.ignoredChecks())+" "+shell.Quote(applied), conf)
 	_, err = r.script(ctx, n, phaseJoin, "apply", body)
 	return err
 }
@@ -139,7 +141,7 @@ func (p *join) isUnknown(ctx context.Context, r *run, n *Node) error {
 	_, err := r.read(ctx, r.leader, phaseJoin, "look", selfAPI(p.spec, r.leader)+fmt.Sprintf(`
 said=$(self get node %s --request-timeout=30s -o name 2>&1) && { echo "the cluster knows the node after all: nothing was done on its machine -> run the same command again" >&2; exit 1; }
 case $said in *NotFound*) ;; *) printf '%%s\n' "$said" >&2; exit 1 ;; esac
-`, quote(n.Hostname)))
+`, shell.Quote(n.Hostname)))
 	return err
 }
 
@@ -166,7 +168,7 @@ func (p *join) forget(ctx context.Context, r *run, n *Node, node bool) error {
 	if !node && !n.ControlPlane {
 		return nil
 	}
-	body := selfAPI(p.spec, r.leader) + removeScript + fmt.Sprintf("NODE=%s ADDRESS=%s LEADER=%s\n", quote(n.Hostname), quote(n.HostIP), quote(r.leader.Hostname))
+	body := selfAPI(p.spec, r.leader) + removeScript + fmt.Sprintf("NODE=%s ADDRESS=%s LEADER=%s\n", shell.Quote(n.Hostname), shell.Quote(n.HostIP), shell.Quote(r.leader.Hostname))
 	if n.ControlPlane {
 		if _, err := r.script(ctx, r.leader, phaseJoin, "member", body+"r_member >&2\n"); err != nil {
 			return err
@@ -221,19 +223,19 @@ func (r *run) joinTicket(ctx context.Context) (*ticket, error) {
 	if err != nil {
 		return nil, err
 	}
-	a, err := parseAnswer(res.Stdout)
+	a, err := answer.Parse(res.Stdout)
 	if err != nil {
 		return nil, err
 	}
-	caHash, err := publicKeyHash(decoded(a.value("ca")))
+	caHash, err := publicKeyHash(decoded(a.Value("ca")))
 	if err != nil {
 		return nil, fmt.Errorf("read the certificate authority of %s: %w", r.leader.Hostname, err)
 	}
 	t := &ticket{
 		made: now, issuer: r.spec.ownEndpoint(r.leader),
-		token: secret.String(a.value("token")), caHash: caHash,
-		certificateKey: secret.String(a.value("certificate-key")),
-		encryption:     secret.String(decoded(a.value("encryption"))),
+		token: secret.String(a.Value("token")), caHash: caHash,
+		certificateKey: secret.String(a.Value("certificate-key")),
+		encryption:     secret.String(decoded(a.Value("encryption"))),
 	}
 	if !t.token.IsSet() {
 		return nil, fmt.Errorf("make a join token on %s: unexpected answer", r.leader.Hostname)

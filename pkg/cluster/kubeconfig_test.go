@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	api "k8s.io/client-go/tools/clientcmd/api"
 
+	"github.com/openpai/paictl/pkg/cluster/paths"
 	"github.com/openpai/paictl/pkg/hint"
 )
 
@@ -142,7 +143,7 @@ func TestKubeconfigOfAMachineWithoutAClusterSaysWhatToRun(t *testing.T) {
 	assert.Equal(t, "run first: paictl cluster up", hint.Of(err))
 
 	l.host("m1").write("/etc/kubernetes/admin.conf", strings.ReplaceAll(adminConf, "10.0.0.1", "10.9.0.1"))
-	l.host("m1").write(memberFile, "")
+	l.host("m1").write(paths.Member, "")
 	c, err := Kubeconfig(t.Context(), l.spec(), o)
 	require.NoError(t, err)
 	assert.Equal(t, "https://10.9.0.1:6443", c.Clusters["pai"].Server)

@@ -9,6 +9,9 @@ import (
 	"strings"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/openpai/paictl/pkg/cluster/paths"
+	"github.com/openpai/paictl/pkg/cluster/shell"
 )
 
 // kubelet installs kubelet, kubeadm and kubectl, the kubelet's unit and its settings. The
@@ -17,7 +20,7 @@ type kubelet struct{ spec *Spec }
 
 const (
 	phaseKubelet  = "kubelet"
-	confDir       = "/etc/paictl"
+	confDir       = paths.Conf
 	kubeletUnit   = "/etc/systemd/system/kubelet.service"
 	kubeletDropIn = confDir + "/kubelet.conf.d/10-paictl.conf"
 	resolvConf    = confDir + "/resolv.conf"
@@ -95,7 +98,7 @@ func (p *kubelet) detect(n *Node) (string, error) {
 	var version string
 	for _, a := range res.artifacts {
 		if a.src.Name == "kubelet" {
-			version = fmt.Sprintf("d_kubernetes %s %s\n", quote(a.path), a.src.SHA256)
+			version = fmt.Sprintf("d_kubernetes %s %s\n", shell.Quote(a.path), a.src.SHA256)
 		}
 	}
 	return res.detect() + version + "d_looping kubelet.service\n", nil

@@ -9,6 +9,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/openpai/paictl/pkg/cluster/answer"
+	"github.com/openpai/paictl/pkg/cluster/shell"
 	"github.com/openpai/paictl/pkg/nodelabels"
 )
 
@@ -86,7 +88,7 @@ func (p *labels) apply(ctx context.Context, r *run, n *Node, cs []Change) error 
 	if err != nil {
 		return err
 	}
-	a, err := parseAnswer(res.Stdout)
+	a, err := answer.Parse(res.Stdout)
 	if err != nil {
 		return err
 	}
@@ -115,7 +117,7 @@ func relabelScript(groups map[string][]string) string {
 	for _, wanted := range []string{"label", "taint", "annotate"} {
 		for _, c := range slices.Sorted(maps.Keys(groups)) {
 			if verb, rest, _ := strings.Cut(c, " "); verb == wanted {
-				fmt.Fprintf(&b, "self %s node %s %s >&2\n", verb, quoteAll(groups[c]), rest)
+				fmt.Fprintf(&b, "self %s node %s %s >&2\n", verb, shell.QuoteAll(groups[c]), rest)
 			}
 		}
 	}
@@ -130,7 +132,7 @@ func (x relabel) commands() []string {
 		for _, d := range drop {
 			all = append(all, d+"-")
 		}
-		return quoteAll(all)
+		return shell.QuoteAll(all)
 	}
 	if len(x.Set)+len(x.Drop) > 0 {
 		out = append(out, "label --overwrite "+words(x.Set, x.Drop))
@@ -138,5 +140,5 @@ func (x relabel) commands() []string {
 	if len(x.Taint)+len(x.Untaint) > 0 {
 		out = append(out, "taint --overwrite "+words(x.Taint, x.Untaint))
 	}
-	return append(out, "annotate --overwrite "+quote(nodelabels.Annotation+"="+x.Owned))
+	return append(out, "annotate --overwrite "+shell.Quote(nodelabels.Annotation+"="+x.Owned))
 }

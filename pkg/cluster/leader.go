@@ -8,6 +8,10 @@ import (
 	"net"
 	"slices"
 	"strings"
+
+	"github.com/openpai/paictl/pkg/cluster/answer"
+	"github.com/openpai/paictl/pkg/cluster/preflight"
+	"github.com/openpai/paictl/pkg/cluster/shell"
 )
 
 // The leader of a run is the machine of the control plane through which it does what concerns
@@ -16,7 +20,7 @@ import (
 
 // member reports whether a machine answered that it belongs to a cluster that paictl made.
 func (w *world) member(n *Node) bool {
-	return !w.forgotten && w.of(n, phaseJoin).value("member") == "yes"
+	return !w.forgotten && w.of(n, phaseJoin).Value("member") == "yes"
 }
 
 // members returns the control plane machines that are members, by address.
@@ -25,7 +29,7 @@ func (w *world) members() []*Node {
 }
 
 // healthy reports whether the API server of a control plane machine answered.
-func (w *world) healthy(n *Node) bool { return w.of(n, phaseInit).value("api") == "up" }
+func (w *world) healthy(n *Node) bool { return w.of(n, phaseInit).Value("api") == "up" }
 
 // founding reports whether this run makes the cluster, on the leader.
 func (w *world) founding() bool { return w.leader != nil && !w.member(w.leader) }
@@ -55,11 +59,11 @@ func (w *world) elect() {
 	// larger group leads.
 	authorities := map[string]int{}
 	for _, n := range members {
-		authorities[w.of(n, phaseJoin).value("ca")]++
+		authorities[w.of(n, phaseJoin).Value("ca")]++
 	}
 	w.leader = slices.MinFunc(members, func(a, b *Node) int {
 		return cmp.Or(
-			cmp.Compare(authorities[w.of(b, phaseJoin).value("ca")], authorities[w.of(a, phaseJoin).value("ca")]),
+			cmp.Compare(authorities[w.of(b, phaseJoin).Value("ca")], authorities[w.of(a, phaseJoin).Value("ca")]),
 			compareBool(w.healthy(b), w.healthy(a)),
 		)
 	})
@@ -81,7 +85,7 @@ func compareBool(a, b bool) int {
 // to a load balancer when the configuration says so, and from master to master never.
 func (w *world) reachedAt() string {
 	configured, _, _ := net.SplitHostPort(w.spec.configuredEndpoint())
-	host, _, err := net.SplitHostPort(strings.TrimPrefix(w.of(w.leader, phaseJoin).value("server"), "https://"))
+	host, _, err := net.SplitHostPort(strings.TrimPrefix(w.of(w.leader, phaseJoin).Value("server"), "https://"))
 	named := w.spec.master(configured)
 	if err != nil || host == configured || named == nil {
 		return ""
@@ -97,26 +101,26 @@ func (w *world) reachedAt() string {
 // the one with the lowest address.
 func (w *world) founder() *Node {
 	return slices.MinFunc(w.spec.ControlPlane(), func(a, b *Node) int {
-		_, leftA := w.of(a, phaseJoin).row("left")
-		_, leftB := w.of(b, phaseJoin).row("left")
+		_, leftA := w.of(a, phaseJoin).Row("left")
+		_, leftB := w.of(b, phaseJoin).Row("left")
 		return cmp.Or(compareBool(w.concerns(b), w.concerns(a)), compareBool(leftB, leftA))
 	})
 }
 
 // againstFounding are the signs of a cluster that is there already, or was.
-func (w *world) againstFounding() []Finding {
-	var out []Finding
+func (w *world) againstFounding() []preflight.Finding {
+	var out []preflight.Finding
 	for _, n := range w.spec.ControlPlane() {
 		switch {
 		case w.facts[n.Hostname] == nil:
-			out = append(out, Finding{
-				Host: n.Hostname, Check: "control-plane", Severity: SeverityError,
+			out = append(out, preflight.Finding{
+				Host: n.Hostname, Check: "control-plane", Severity: preflight.SeverityError,
 				Message: "the machine doesn't answer, and no other machine of the control plane is a member of a cluster: if there is a cluster, it is here, and a second one must not be made",
 				Remedy:  fmt.Sprintf("bring %s back and run the same command again; only where it never was a member, take it out of layout.yaml", n.Hostname),
 			})
-		case w.of(n, phaseJoin).value("once") == "yes":
-			out = append(out, Finding{
-				Host: n.Hostname, Check: "control-plane", Severity: SeverityError,
+		case w.of(n, phaseJoin).Value("once") == "yes":
+			out = append(out, preflight.Finding{
+				Host: n.Hostname, Check: "control-plane", Severity: preflight.SeverityError,
 				Message: lostMark,
 				Remedy:  markAgain + "; to give the cluster up: paictl cluster recreate",
 			})
@@ -126,7 +130,7 @@ func (w *world) againstFounding() []Finding {
 }
 
 // orphans finds machines that belong to a cluster of which no control plane machine is left.
-func (w *world) orphans() []Finding {
+func (w *world) orphans() []preflight.Finding {
 	var names []string
 	for _, n := range w.spec.Nodes {
 		if !n.ControlPlane && (w.member(n) || w.outside[n.Hostname]) {
@@ -136,8 +140,8 @@ func (w *world) orphans() []Finding {
 	if len(names) == 0 {
 		return nil
 	}
-	return []Finding{{
-		Host: names[0], Check: "control-plane", Severity: SeverityError,
+	return []preflight.Finding{{
+		Host: names[0], Check: "control-plane", Severity: preflight.SeverityError,
 		Message: fmt.Sprintf("%s of a cluster whose control plane is on none of the masters of layout.yaml", membersText(names)),
 		Remedy:  "if another machine is its master, add it to layout.yaml; if the master's disk was lost and nothing of the cluster is needed any more: paictl cluster recreate",
 	}}
@@ -168,7 +172,7 @@ func (r *run) lookBeyond(ctx context.Context, w *world) error {
 		if err != nil {
 			return err
 		}
-		if a, err := parseAnswer(res.Stdout); err == nil && a.value("member") == "yes" {
+		if a, err := answer.Parse(res.Stdout); err == nil && a.Value("member") == "yes" {
 			found <- n.Hostname
 		}
 		return nil
@@ -227,5 +231,5 @@ type leaderAnswer struct {
 // front of all may be away, or lead to another one.
 func selfAPI(s *Spec, n *Node) string {
 	return fmt.Sprintf("\nself() { kubectl --server=%s \"$@\"; }\n",
-		quote("https://"+s.ownEndpoint(n)))
+		shell.Quote("https://"+s.ownEndpoint(n)))
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/openpai/paictl/pkg/cluster/paths"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/layout"
 	"github.com/openpai/paictl/pkg/ssh"
@@ -445,7 +446,7 @@ func TestAMasterThatLostPaictlsRecordIsNotThrownAway(t *testing.T) {
 func TestAMasterThatLostPaictlsMarkIsNotThrownAway(t *testing.T) {
 	l := newLab(t, 1, 0)
 	l.made()
-	l.host("m1").remove(memberFile)
+	l.host("m1").remove(paths.Member)
 	require.ErrorContains(t, l.refused(), "its database is not thrown away for that")
 }
 

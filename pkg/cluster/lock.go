@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/openpai/paictl/pkg/cluster/shell"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/ssh"
 )
@@ -55,7 +56,7 @@ printf '%%s\n' "$owner" >"$f"
 echo held
 cat >/dev/null
 rm -f "$f"
-`, quote(owner+"\t"+since.UTC().Format(time.RFC3339)), clusterLock)
+`, shell.Quote(owner+"\t"+since.UTC().Format(time.RFC3339)), clusterLock)
 }
 
 // lock takes the cluster's lock on all machines of the control plane that answer, by address.

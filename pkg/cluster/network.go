@@ -11,6 +11,8 @@ import (
 	"strings"
 	"text/template"
 
+	"github.com/openpai/paictl/pkg/cluster/answer"
+	"github.com/openpai/paictl/pkg/cluster/shell"
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/hint"
 )
@@ -153,7 +155,7 @@ func (p *network) diff(n *Node, w *world) ([]Change, error) {
 	if n != w.leader || !w.founding() && !w.healthy(n) {
 		return cs, nil
 	}
-	if manifest := res.files[len(res.files)-1]; w.of(n, phaseInit).value("network") != strconv.Quote(hash(manifest.body)) {
+	if manifest := res.files[len(res.files)-1]; w.of(n, phaseInit).Value("network") != strconv.Quote(hash(manifest.body)) {
 		cs = append(cs, Change{Action: "run", Target: runApplyNetwork, Detail: "network plugin " + p.plugin()})
 	}
 	return cs, nil
@@ -184,11 +186,11 @@ note change "network plugin"
 	if err != nil {
 		return err
 	}
-	a, err := parseAnswer(out.Stdout)
+	a, err := answer.Parse(out.Stdout)
 	if err != nil {
 		return err
 	}
-	if k := a.value("restarted"); k != "" && k != "0" {
+	if k := a.Value("restarted"); k != "" && k != "0" {
 		r.emit(Event{Kind: EventWarning, Host: n.Hostname, Phase: phaseNetwork,
 			Message: "pods that had addresses of another subnet, at which nothing reached them, were ended and start again: " + k})
 	}
@@ -218,7 +220,7 @@ never_ready() {
 	echo "node $node is not Ready after three minutes: $(printf %%s "$1" | tr '\t\n' '  ' | cut -c1-300) -> see journalctl -u kubelet on the host" >&2
 	exit 1
 }
-`, quote(n.Hostname))
+`, shell.Quote(n.Hostname))
 }
 
 // waitReady is shell that waits until the node that it runs on is Ready.

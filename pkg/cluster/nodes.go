@@ -7,14 +7,15 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/openpai/paictl/pkg/cluster/answer"
 	"github.com/openpai/paictl/pkg/nodelabels"
 )
 
 // readNodes reads what the script's d_nodes printed: of each node only what paictl looks at,
 // since a whole node, with its images and managed fields, takes some 30 kB.
-func readNodes(a answer) (map[string]corev1.Node, error) {
+func readNodes(a answer.Answer) (map[string]corev1.Node, error) {
 	out := map[string]corev1.Node{}
-	for _, f := range a.all("node") {
+	for _, f := range a.All("node") {
 		if len(f) != 8 {
 			return nil, fmt.Errorf("read the cluster's nodes: a line of %d fields where 8 are expected", len(f))
 		}

@@ -8,6 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/openpai/paictl/pkg/cluster/answer"
+	"github.com/openpai/paictl/pkg/cluster/preflight"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/ssh"
 )
@@ -62,7 +64,7 @@ type world struct {
 	// etcd is what the leader's etcd says, nil where no one had to ask it or it didn't answer.
 	etcd *etcdView
 	// findings are what speaks against working on the cluster at all.
-	findings []Finding
+	findings []preflight.Finding
 
 	nodesOnce sync.Once
 	nodesRead map[string]corev1.Node
@@ -73,10 +75,10 @@ type world struct {
 func (w *world) concerns(n *Node) bool { return w.limit == nil || w.limit[n.Hostname] }
 
 // of returns a phase's answer on a node.
-func (w *world) of(n *Node, phase string) answer {
+func (w *world) of(n *Node, phase string) answer.Answer {
 	f := w.facts[n.Hostname]
 	if f == nil {
-		return answer{}
+		return answer.Answer{}
 	}
 	return f.sections[phase]
 }

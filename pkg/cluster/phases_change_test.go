@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/openpai/paictl/pkg/cluster/paths"
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/ssh"
@@ -163,7 +164,7 @@ func TestUpMakesExactlyTheChangesThatADifferenceCallsFor(t *testing.T) {
 		},
 		{
 			name: "a join that was cut off before its end was recorded",
-			do:   func() { w1.remove(memberFile) },
+			do:   func() { w1.remove(paths.Member) },
 			want: []string{
 				"m1 labels set node w1 label pai-worker=true, label rack=b, taint dedicated=dl:NoSchedule",
 				"w1 join delete node w1 what an earlier attempt has left", "w1 join run kubeadm join",

@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"mvdan.cc/sh/v3/syntax"
 
+	"github.com/openpai/paictl/pkg/cluster/paths"
+	"github.com/openpai/paictl/pkg/cluster/shell"
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
@@ -39,7 +41,7 @@ func TestEveryScriptThatIsSentIsPOSIXShell(t *testing.T) {
 	changed := newLab(t, 1, 1)
 	changeMuch(changed)
 	changed.mustUp()
-	changed.host("w1").remove(memberFile)
+	changed.host("w1").remove(paths.Member)
 	changed.mustUp()
 	collect(changed)
 	for _, p := range upPhases(three.spec()) { // also where no host called for it
@@ -76,8 +78,8 @@ func FuzzDataSurvivesTheShell(f *testing.F) {
 		}
 		assert.Equal(t, string(data), run(heredoc("base64 -d", data)))
 		word := strings.ReplaceAll(string(data), "\x00", "")
-		assert.Equal(t, word, run("printf %s "+quote(word)))
-		assert.Equal(t, word+"|b", run("printf '%s|' " + quoteAll([]string{word, "b"}) + " | sed 's/|$//'")[:len(word)+2])
+		assert.Equal(t, word, run("printf %s "+shell.Quote(word)))
+		assert.Equal(t, word+"|b", run("printf '%s|' " + shell.QuoteAll([]string{word, "b"}) + " | sed 's/|$//'")[:len(word)+2])
 	})
 }
 
@@ -97,12 +99,12 @@ func TestAnswersAreReadWhateverAHostSays(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			got := map[string]string{}
 			for name, a := range sectionsOf([]byte(c.out)) {
-				for _, r := range a.rows {
+				for _, r := range a.Rows {
 					got[name] += strings.Join(r, "=")
 				}
-				if a.failed != "" {
-					got[name] += " !" + a.failed
-				} else if len(a.rows) == 0 {
+				if a.Failed != "" {
+					got[name] += " !" + a.Failed
+				} else if len(a.Rows) == 0 {
 					got[name] = ""
 				}
 			}
@@ -131,7 +133,7 @@ func FuzzParseFactsTakesAnything(f *testing.F) {
 			}
 		}
 		for _, a := range sections {
-			assert.False(t, bytes.Contains(a.raw, []byte("\n@@ ")), "a section holds no other")
+			assert.False(t, bytes.Contains(a.Raw, []byte("\n@@ ")), "a section holds no other")
 		}
 	})
 }

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/openpai/paictl/pkg/bundle"
+	"github.com/openpai/paictl/pkg/cluster/shell"
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/nodelabels"
 )
@@ -126,7 +127,7 @@ func TestResourcesAreComparedWithWhatAHostAnswers(t *testing.T) {
 			}
 			assert.Equal(t, c.want, got)
 			for _, x := range cs {
-				assert.Contains(t, res.script(cs), quote(strings.TrimPrefix(strings.TrimPrefix(x.Target, "module "), "sysctl ")), "each change is in the script")
+				assert.Contains(t, res.script(cs), shell.Quote(strings.TrimPrefix(strings.TrimPrefix(x.Target, "module "), "sysctl ")), "each change is in the script")
 			}
 			assert.Equal(t, len(cs), strings.Count("\n"+res.script(cs), "\np_"), "and nothing else")
 		})

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+
+	"github.com/openpai/paictl/pkg/cluster/answer"
+	"github.com/openpai/paictl/pkg/cluster/shell"
 )
 
 // A node has the same subnet for its pods as long as its object lives in the cluster. When that
@@ -37,8 +40,8 @@ func (p *network) podSubnet(n *Node, w *world) (string, error) {
 }
 
 // podNetwork reads what a machine said of its pods' network.
-func podNetwork(a answer) (flannel, bridge string) {
-	row, _ := a.row("podnet")
+func podNetwork(a answer.Answer) (flannel, bridge string) {
+	row, _ := a.Row("podnet")
 	if len(row) < 2 {
 		return "", ""
 	}
@@ -79,5 +82,5 @@ func (p *network) repairPods(n *Node, w *world, cs []Change) (string, error) {
 	if has(podFlannel) {
 		flannel = 1
 	}
-	return fmt.Sprintf("p_pod_network %s %d\n", quote(want), flannel), err
+	return fmt.Sprintf("p_pod_network %s %d\n", shell.Quote(want), flannel), err
 }

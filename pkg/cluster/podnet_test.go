@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/openpai/paictl/pkg/cluster/answer"
 	"github.com/openpai/paictl/pkg/config"
 )
 
@@ -137,7 +138,7 @@ func TestStatusNamesAMachineOnWhichNoPodStarts(t *testing.T) {
 		"":                                       "",
 	} {
 		text = "member\tyes\nkubelet\tv1\tactive\napi\tup\t\nnode\tm1\t\tv1\tReady=True;\t\t10.244.4.0/24\n" + text
-		answers := map[*Node]answer{s.ControlPlane()[0]: sectionsOf([]byte("@@ status\n" + text))["status"]}
+		answers := map[*Node]answer.Answer{s.ControlPlane()[0]: sectionsOf([]byte("@@ status\n" + text))["status"]}
 		st := newStatus(s, s.Nodes, answers, nil, time.Now())
 		assert.Equal(t, StateReady, st.Machines[0].State)
 		assert.Equal(t, want, st.Machines[0].Message)

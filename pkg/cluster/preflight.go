@@ -1,17 +1,22 @@
 package cluster
 
 import (
-	"cmp"
 	"context"
 	_ "embed"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/openpai/paictl/pkg/cluster/preflight"
+	"github.com/openpai/paictl/pkg/cluster/shell"
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-const phasePreflight = "preflight"
+const (
+	phasePreflight = preflight.Section
+	// checkUnchecked is the check of a finding that says that a host could not be checked.
+	checkUnchecked = "connect"
+)
 
 //go:embed scripts/repair.sh
 var repairScript string
@@ -37,7 +42,7 @@ func (r *run) preflight(ctx context.Context, w *world, nodes []*Node) (*world, e
 	}
 	failed := map[string]bool{}
 	for _, f := range findings {
-		if f.Severity == SeverityError {
+		if f.Severity == preflight.SeverityError {
 			failed[f.Host] = true
 			continue
 		}
@@ -59,12 +64,12 @@ func (r *run) preflight(ctx context.Context, w *world, nodes []*Node) (*world, e
 
 // refuse ends a run before it has changed anything: each error becomes an event, and all
 // findings travel in a *PreflightError.
-func (r *run) refuse(findings []Finding) error {
+func (r *run) refuse(findings []preflight.Finding) error {
 	findings = slices.Clone(findings)
-	r.sortFindings(findings)
-	var errs []Finding
+	r.spec.checked(nil).Sort(findings)
+	var errs []preflight.Finding
 	for _, f := range findings {
-		if f.Severity != SeverityError {
+		if f.Severity != preflight.SeverityError {
 			continue
 		}
 		errs = append(errs, f)
@@ -81,7 +86,7 @@ func (r *run) repaired() bool {
 }
 
 // remedyOf is the remedy for a run that was refused: the finding's own where there is one.
-func remedyOf(errs []Finding) string {
+func remedyOf(errs []preflight.Finding) string {
 	if len(errs) == 1 {
 		return errs[0].Remedy
 	}
@@ -97,27 +102,10 @@ func remedyOf(errs []Finding) string {
 	return "each failed check above names its remedy; when all are done, run the same command again"
 }
 
-// sortFindings orders by host as in the layout, errors first, then by check and message.
-// What concerns all hosts stands before the first of them.
-func (r *run) sortFindings(fs []Finding) {
-	place := map[string]int{}
-	for i, n := range r.spec.Nodes {
-		place[n.Hostname] = i + 1
-	}
-	slices.SortStableFunc(fs, func(a, b Finding) int {
-		return cmp.Or(
-			cmp.Compare(place[a.Host], place[b.Host]),
-			cmp.Compare(a.Severity, b.Severity), // "error" before "warning"
-			cmp.Compare(a.Check, b.Check),
-			cmp.Compare(a.Message, b.Message),
-		)
-	})
-}
-
 // fix repairs what the findings offer to repair, one script per host, and returns how many
 // repairs each host got. A repair that fails leaves its finding standing.
-func (r *run) fix(ctx context.Context, nodes []*Node, findings []Finding) (map[string]int, error) {
-	todo := map[string][]Finding{}
+func (r *run) fix(ctx context.Context, nodes []*Node, findings []preflight.Finding) (map[string]int, error) {
+	todo := map[string][]preflight.Finding{}
 	for _, f := range findings {
 		if f.Fixable && f.Fix != "" {
 			todo[f.Host] = append(todo[f.Host], f)
@@ -148,12 +136,12 @@ func (r *run) fix(ctx context.Context, nodes []*Node, findings []Finding) (map[s
 	return fixed, nil
 }
 
-func (r *run) fixHost(ctx context.Context, n *Node, fs []Finding) error {
+func (r *run) fixHost(ctx context.Context, n *Node, fs []preflight.Finding) error {
 	var b strings.Builder
 	b.WriteString(repairScript)
 	b.WriteString(r.spec.aptProxy())
 	for _, f := range fs {
-		fmt.Fprintf(&b, "%s\nnote change %s\n", f.Fix, quote("repair "+f.Check))
+		fmt.Fprintf(&b, "%s\nnote change %s\n", f.Fix, shell.Quote("repair "+f.Check))
 	}
 	if _, err := r.script(ctx, n, phasePreflight, "fix", b.String()); err != nil {
 		return err

@@ -10,11 +10,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/openpai/paictl/pkg/cluster/preflight"
 	"github.com/openpai/paictl/pkg/layout"
 )
 
 // examine checks a cluster of m1, w1 and w2 after the edits.
-func examine(t *testing.T, s *Spec, limit []string, edit func(map[string]*machine)) []Finding {
+func examine(t *testing.T, s *Spec, limit []string, edit func(map[string]*machine)) []preflight.Finding {
 	t.Helper()
 	ms := map[string]*machine{}
 	for _, n := range s.Nodes {
@@ -86,7 +87,7 @@ func (c checkCase) run(t *testing.T) {
 	require.Len(t, got, 1, "%+v", got)
 	severity := c.severity
 	if severity == "" {
-		severity = SeverityError
+		severity = preflight.SeverityError
 	}
 	f := got[0]
 	assert.Equal(t, host, f.Host)
@@ -106,10 +107,10 @@ func TestEachFaultOfAMachineIsOneFindingWithARemedy(t *testing.T) {
 		}, check: "os", message: "ubuntu18.04 is too old, the oldest that works is ubuntu 20.04", remedy: "upgrade"},
 		{name: "an old Debian", edit: func(m *machine) { m.fact("os-release", "VERSION_ID=\"10\"", true) }, check: "os", message: "too old", remedy: "upgrade"},
 		{name: "a system that nobody tested", edit: func(m *machine) { m.fact("os-release", "ID=almalinux") },
-			severity: SeverityWarning, check: "os", message: "not tested on", remedy: "go on"},
+			severity: preflight.SeverityWarning, check: "os", message: "not tested on", remedy: "go on"},
 		{name: "Debian testing has no version", edit: func(m *machine) { m.fact("os-release", "ID=debian") }},
 		{name: "a kernel between the long-term ones", edit: func(m *machine) { m.fact("kernel", "5.19.0-40-generic") },
-			severity: SeverityWarning, check: "kernel", message: "kernel 5.19.0-40-generic is none of the long-term ones", remedy: "5.15"},
+			severity: preflight.SeverityWarning, check: "kernel", message: "kernel 5.19.0-40-generic is none of the long-term ones", remedy: "5.15"},
 		{name: "a kernel from before 5.4", edit: func(m *machine) { m.fact("kernel", "4.19.0") },
 			check: "kernel", message: "kernel 4.19.0 is too old, the oldest that works is 5.4", remedy: "reboot"},
 		{name: "kube-proxy's nftables on kernel 5.10", edit: func(m *machine) { m.fact("kernel", "5.10.0-26-amd64") },
@@ -141,7 +142,7 @@ func TestEachFaultOfAMachineIsOneFindingWithARemedy(t *testing.T) {
 		{name: "one processor on the control plane", host: "m1", edit: func(m *machine) { m.fact("cpus", "0") }, check: "cpu", message: "one processor", remedy: "NumCPU"},
 		{name: "one processor on a worker", edit: func(m *machine) { m.fact("cpus", "0") }},
 		{name: "swap", edit: func(m *machine) { m.fact("swap-kib", "2097152") },
-			severity: SeverityWarning, check: "swap", message: "2048 MiB of swap are in use; the phase base switches it off", remedy: "failSwapOn"},
+			severity: preflight.SeverityWarning, check: "swap", message: "2048 MiB of swap are in use; the phase base switches it off", remedy: "failSwapOn"},
 		{name: "swap that the kubelet may keep", spec: func(s *Spec) { s.Config.Kubernetes.Kubernetes.Extra.Kubelet["failSwapOn"] = false },
 			edit: func(m *machine) { m.fact("swap-kib", "2097152") }},
 		{name: "a kernel without a module", edit: func(m *machine) { m.unsay("module", "vxlan"); m.say("module", "vxlan", "absent") },
@@ -153,13 +154,13 @@ func TestEachFaultOfAMachineIsOneFindingWithARemedy(t *testing.T) {
 		{name: "a cgroup controller that is off", edit: func(m *machine) { m.unsay("controllers"); m.say("controllers", "cpuset cpu io pids") },
 			check: "cgroup", message: "switched off the cgroup controllers memory", remedy: "cgroup_disable"},
 		{name: "no time source, and none installed", edit: func(m *machine) { m.fact("time-source", ""); m.fact("time-synced", "no"); m.unsay("timesync") },
-			severity: SeverityWarning, check: "time-source", message: "nothing keeps the clock right", remedy: "systemd-timesyncd", fix: "p_packages systemd-timesyncd"},
+			severity: preflight.SeverityWarning, check: "time-source", message: "nothing keeps the clock right", remedy: "systemd-timesyncd", fix: "p_packages systemd-timesyncd"},
 		{name: "a time source that does not run", edit: func(m *machine) {
 			m.fact("time-source", "")
 			m.fact("time-synced", "no")
 			m.unsay("timesync")
 			m.say("timesync", "chrony")
-		}, severity: SeverityWarning, check: "time-source", message: "chrony is installed and does not run", remedy: "systemctl enable --now chrony.service", fix: "p_service chrony.service"},
+		}, severity: preflight.SeverityWarning, check: "time-source", message: "chrony is installed and does not run", remedy: "systemctl enable --now chrony.service", fix: "p_service chrony.service"},
 		{name: "a time source that the phase base will start", edit: func(m *machine) { m.fact("time-source", ""); m.fact("time-synced", "no") }},
 		{name: "a container has its machine's clock", edit: func(m *machine) {
 			m.fact("time-source", "")
@@ -170,7 +171,7 @@ func TestEachFaultOfAMachineIsOneFindingWithARemedy(t *testing.T) {
 		{name: "GPUs without a driver", edit: func(m *machine) {
 			m.fact("pci-gpu", "0000:01:00.0 0x10de 0x20b2 0x030200", true)
 			m.fact("pci-gpu", "0000:02:00.0 0x10de 0x20b2 0x030200", true)
-		}, severity: SeverityWarning, check: "gpu-driver", message: "2 NVIDIA GPUs in a machine whose SKU", remedy: "layout.yaml"},
+		}, severity: preflight.SeverityWarning, check: "gpu-driver", message: "2 NVIDIA GPUs in a machine whose SKU", remedy: "layout.yaml"},
 		{name: "a broken driver", spec: func(s *Spec) {
 			s.Config.Layout.MachineSKU["gpu"] = layout.SKU{GPU: &layout.GPU{Type: "NVIDIA-A100", Count: 1}}
 			s.Nodes[1].SKU = "gpu"
@@ -178,14 +179,14 @@ func TestEachFaultOfAMachineIsOneFindingWithARemedy(t *testing.T) {
 			m.driver = []string{"gpus\t1", "module\t535.104.05\tclosed", "userland\t535.104.05"}
 			m.fact("pci-gpu", "0000:01:00.0 0x10de 0x20b2 0x030200", true)
 			m.fact("nvidia-smi", "Failed to initialize NVML: Driver/library version mismatch", true)
-		}, severity: SeverityWarning, check: "gpu-driver", message: "nvidia-smi fails: Failed to initialize NVML", remedy: "reboot"},
+		}, severity: preflight.SeverityWarning, check: "gpu-driver", message: "nvidia-smi fails: Failed to initialize NVML", remedy: "reboot"},
 		{name: "fewer GPUs than the layout says",
 			spec: func(s *Spec) {
 				s.Config.Layout.MachineSKU["gpu"] = layout.SKU{GPU: &layout.GPU{Type: "NVIDIA-A100", Count: 2}}
 				s.Nodes[1].SKU = "gpu"
 			},
 			edit:     func(m *machine) { m.fact("nvidia-smi", "0, NVIDIA A100, 81920, 535.104.05, GPU-1", true) },
-			severity: SeverityWarning, check: "gpu-count", message: "1 GPUs are to be seen, layout.yaml says 2 (gpu)", remedy: "gpu.count of gpu"},
+			severity: preflight.SeverityWarning, check: "gpu-count", message: "1 GPUs are to be seen, layout.yaml says 2 (gpu)", remedy: "gpu.count of gpu"},
 		{name: "GPUs that are only simulated",
 			spec: func(s *Spec) {
 				s.Config.Layout.MachineSKU["gpu"] = layout.SKU{GPU: &layout.GPU{Type: "NVIDIA-A100", Count: 2, Simulated: true}}
@@ -248,7 +249,7 @@ func TestEachFaultOfAMachineIsOneFindingWithARemedy(t *testing.T) {
 		{name: "Docker's containerd", edit: func(m *machine) { m.say("active", "docker"); m.say("active", "containerd") },
 			check: "runtime", message: "another containerd runs on the machine, and Docker's containers run in it", remedy: "systemctl disable --now docker.socket docker containerd"},
 		{name: "Docker with a containerd of its own", edit: func(m *machine) { m.say("active", "docker") },
-			severity: SeverityWarning, check: "runtime", message: "docker runs on the machine", remedy: "systemctl disable --now docker"},
+			severity: preflight.SeverityWarning, check: "runtime", message: "docker runs on the machine", remedy: "systemctl disable --now docker"},
 		{name: "a member of another cluster", edit: func(m *machine) {
 			m.journal = []string{"journal\tjoin\tdone"}
 			m.say("exists", "/etc/kubernetes/kubelet.conf")
@@ -265,15 +266,15 @@ func TestEachFaultOfAMachineIsOneFindingWithARemedy(t *testing.T) {
 			check: "reach", message: "cannot reach m1 (10.0.0.1:6443): no answer within three seconds", remedy: "let 10.0.0.11 open TCP port 6443 on 10.0.0.1"},
 		{name: "an API that does not run yet", edit: func(m *machine) { m.say("reach", "10.0.0.1:6443", "refused") }},
 		{name: "no way to the load balancer", edit: func(m *machine) { m.say("reach", "10.0.0.100:6443", "no route") },
-			severity: SeverityWarning, check: "reach", message: "cannot reach the API's address 10.0.0.100:6443: no route", remedy: "load balancer"},
+			severity: preflight.SeverityWarning, check: "reach", message: "cannot reach the API's address 10.0.0.100:6443: no route", remedy: "load balancer"},
 		{name: "a route into the pods' network", edit: func(m *machine) { m.say("route", "10.144.5.0/24", "tun0") },
 			check: "network", message: "pod-cidr 10.144.0.0/16 overlaps the machine's route to 10.144.5.0/24 (tun0)", remedy: "another pod-cidr"},
 		{name: "an interface in the services' network", edit: func(m *machine) { m.fact("address", "docker0 10.96.1.1/24", true) },
 			check: "network", message: "service-cluster-ip-range 10.96.0.0/16 overlaps the machine's network 10.96.1.0/24 (docker0)", remedy: "another service-cluster-ip-range"},
 		{name: "a wider route around the pods' network", edit: func(m *machine) { m.say("route", "10.0.0.0/8", "eth0") }},
-		{name: "ufw", edit: func(m *machine) { m.say("active", "ufw") }, severity: SeverityWarning, check: "firewall", message: "ufw is active: it must let through 10250/tcp", remedy: "10.144.0.0/16"},
-		{name: "firewalld", host: "m1", edit: func(m *machine) { m.say("active", "firewalld") }, severity: SeverityWarning, check: "firewall", message: "6443, 2379, 2380, 10250/tcp", remedy: "--add-source=10.144.0.0/16"},
-		{name: "SELinux", edit: func(m *machine) { m.unsay("selinux"); m.say("selinux", "1") }, severity: SeverityWarning, check: "selinux", message: "enforcing", remedy: "setenforce 0"},
+		{name: "ufw", edit: func(m *machine) { m.say("active", "ufw") }, severity: preflight.SeverityWarning, check: "firewall", message: "ufw is active: it must let through 10250/tcp", remedy: "10.144.0.0/16"},
+		{name: "firewalld", host: "m1", edit: func(m *machine) { m.say("active", "firewalld") }, severity: preflight.SeverityWarning, check: "firewall", message: "6443, 2379, 2380, 10250/tcp", remedy: "--add-source=10.144.0.0/16"},
+		{name: "SELinux", edit: func(m *machine) { m.unsay("selinux"); m.say("selinux", "1") }, severity: preflight.SeverityWarning, check: "selinux", message: "enforcing", remedy: "setenforce 0"},
 		{name: "an answer that is no answer", edit: func(m *machine) { m.facts = []string{"Welcome to w1!"} }, check: "facts", message: "cannot be read", remedy: "standard output"},
 		{name: "a probe that broke off", edit: func(m *machine) { m.unsay("end"); m.probe = append(m.probe, "@! 2") }, check: "probe", message: "broke off with exit status 2", remedy: "--log-file"},
 	}
@@ -291,17 +292,17 @@ func TestDiskSpaceIsAddedUpForEachFileSystem(t *testing.T) {
 		check string
 	}{
 		{"1 GB for everything", func(m *machine) {
-			for _, p := range diskPaths(preflightSpec(t, 1), &Node{}) {
+			for _, p := range preflight.Folders(preflightSpec(t, 1).checked(nil), &preflight.Node{}) {
 				m.disk(p, "/", "/dev/sda1", 1024)
 			}
 		}, "/ has 1024 MiB free and needs 15.2 GiB"},
 		{"just enough for everything", func(m *machine) {
-			for _, p := range diskPaths(preflightSpec(t, 1), &Node{}) {
+			for _, p := range preflight.Folders(preflightSpec(t, 1).checked(nil), &preflight.Node{}) {
 				m.disk(p, "/", "/dev/sda1", 15522)
 			}
 		}, ""},
 		{"one MiB too little", func(m *machine) {
-			for _, p := range diskPaths(preflightSpec(t, 1), &Node{}) {
+			for _, p := range preflight.Folders(preflightSpec(t, 1).checked(nil), &preflight.Node{}) {
 				m.disk(p, "/", "/dev/sda1", 15521)
 			}
 		}, "/ has 15.2 GiB free and needs 15.2 GiB"},
@@ -324,7 +325,7 @@ func TestDiskSpaceIsAddedUpForEachFileSystem(t *testing.T) {
 			}
 			require.Len(t, got, 1, "%+v", got)
 			assert.Equal(t, "disk", got[0].Check)
-			assert.Equal(t, SeverityError, got[0].Severity)
+			assert.Equal(t, preflight.SeverityError, got[0].Severity)
 			assert.Contains(t, got[0].Message, c.check)
 			assert.Contains(t, got[0].Remedy, "free at least")
 		})
@@ -350,7 +351,7 @@ func TestAMachineWithAnotherCertificateAuthorityBelongsToAnotherCluster(t *testi
 func TestAMemberThatLostPaictlsRecordIsNotToldToWipeItself(t *testing.T) {
 	// without makes the machines members, and takes the record of some away.
 	made := []string{kubeadmConf}
-	without := func(s *Spec, names ...string) []Finding {
+	without := func(s *Spec, names ...string) []preflight.Finding {
 		return examine(t, s, nil, func(ms map[string]*machine) {
 			for _, n := range s.Nodes {
 				m := memberMachine(s, n)
@@ -372,11 +373,11 @@ func TestAMemberThatLostPaictlsRecordIsNotToldToWipeItself(t *testing.T) {
 			}
 		})
 	}
-	one := func(got []Finding) Finding {
+	one := func(got []preflight.Finding) preflight.Finding {
 		t.Helper()
 		require.Len(t, got, 1, "%+v", got)
 		assert.Equal(t, "kubernetes", got[0].Check)
-		assert.Equal(t, SeverityError, got[0].Severity)
+		assert.Equal(t, preflight.SeverityError, got[0].Severity)
 		assert.Contains(t, got[0].Remedy, "restore /var/lib/paictl from a backup")
 		return got[0]
 	}
@@ -418,7 +419,7 @@ func TestAnOperatorWithAWrongClockIsWarned(t *testing.T) {
 		}
 	})
 	require.Len(t, got, 1)
-	assert.Equal(t, Finding{Check: "clock", Severity: SeverityWarning,
+	assert.Equal(t, preflight.Finding{Check: "clock", Severity: preflight.SeverityWarning,
 		Message: "the clock here differs by 20m0s from the machines'",
 		Remedy:  "set the clock of this computer: the cluster's certificates may not be valid by it"}, got[0])
 }

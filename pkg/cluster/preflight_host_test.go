@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/openpai/paictl/pkg/bundle"
+	"github.com/openpai/paictl/pkg/cluster/paths"
+	"github.com/openpai/paictl/pkg/cluster/preflight"
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/layout"
 )
@@ -91,7 +93,7 @@ func fitMachine(n *Node) *machine {
 			"controllers\tcpuset cpu io memory pids", "route\t10.0.0.0/16\teth0", "end\tok",
 		},
 	}
-	for _, p := range append(diskPaths(&Spec{Config: &config.Cluster{}}, n), "/var/lib/etcd") {
+	for _, p := range append(preflight.Folders(&preflight.Cluster{Kubernetes: &config.KubernetesSpec{}}, n.checked()), "/var/lib/etcd") {
 		m.say("fs", p, "/", "104857600", "/dev/sda1") // 100 GiB
 	}
 	for _, name := range []string{"overlay", "br_netfilter", "nf_tables", "vxlan"} {
@@ -106,11 +108,11 @@ func memberMachine(s *Spec, n *Node) *machine {
 	for _, phase := range []string{"base", "containerd", "kubelet", "images", "join"} {
 		m.journal = append(m.journal, "journal\t"+phase+"\tdone")
 	}
-	for _, f := range []string{"/etc/kubernetes/kubelet.conf", "/etc/kubernetes/pki/ca.crt", "/var/lib/kubelet/config.yaml", memberFile, "/etc/cni/net.d/10-paictl-flannel.conflist"} {
+	for _, f := range []string{"/etc/kubernetes/kubelet.conf", "/etc/kubernetes/pki/ca.crt", "/var/lib/kubelet/config.yaml", paths.Member, "/etc/cni/net.d/10-paictl-flannel.conflist"} {
 		m.say("exists", f)
 	}
-	for i, l := range listeners(s, n) {
-		m.say("port", fmt.Sprint(l.port), fmt.Sprint(100+i), l.program)
+	for i, l := range preflight.Ports(s.checked(nil), n.checked()) {
+		m.say("port", fmt.Sprint(l.Number), fmt.Sprint(100+i), l.Program)
 	}
 	m.say("active", "kubelet")
 	m.say("active", "containerd")

@@ -12,13 +12,16 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/openpai/paictl/pkg/cluster/answer"
+	"github.com/openpai/paictl/pkg/cluster/preflight"
 )
 
 func TestTheProbeAndTheRepairsArePOSIXShell(t *testing.T) {
 	s := preflightSpec(t, 1)
 	for name, program := range map[string]string{
-		"probe on a master": detectProgram([]section{{phasePreflight, preflightProbe(s, s.Nodes[0])}}),
-		"probe on a worker": detectProgram([]section{{phasePreflight, preflightProbe(s, s.Nodes[1])}}),
+		"probe on a master": detectProgram([]section{{phasePreflight, preflight.Probe(s.checked(nil), s.Nodes[0].checked())}}),
+		"probe on a worker": detectProgram([]section{{phasePreflight, preflight.Probe(s.checked(nil), s.Nodes[1].checked())}}),
 		"repairs":           applyProgram("r", phasePreflight, repairScript+"p_packages mount\np_hostname 'w1'\n"),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -65,20 +68,20 @@ func (f *fakeRoot) stub(name, body string) {
 }
 
 // probe runs the whole detect program with the probe of a node, under the given shell.
-func (f *fakeRoot) probe(s *Spec, n *Node, sh ...string) answer {
+func (f *fakeRoot) probe(s *Spec, n *Node, sh ...string) answer.Answer {
 	if len(sh) == 0 {
 		sh = []string{"/bin/sh"}
 	}
 	cmd := exec.CommandContext(f.t.Context(), sh[0], append(sh[1:], "-s")...)
 	cmd.Env = []string{"PATH=" + f.bin + ":" + os.Getenv("PATH"), "PAICTL_ROOT=" + f.root}
-	cmd.Stdin = strings.NewReader(detectProgram([]section{{phasePreflight, preflightProbe(s, n)}}))
+	cmd.Stdin = strings.NewReader(detectProgram([]section{{phasePreflight, preflight.Probe(s.checked(nil), n.checked())}}))
 	var out, complaints bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &complaints
 	require.NoError(f.t, cmd.Run(), "%s", complaints.String())
 	assert.Empty(f.t, complaints.String())
 	a := sectionsOf(out.Bytes())[phasePreflight]
-	require.Equal(f.t, "ok", a.value("end"), "%s", out.String())
-	require.Empty(f.t, a.failed)
+	require.Equal(f.t, "ok", a.Value("end"), "%s", out.String())
+	require.Empty(f.t, a.Failed)
 	return a
 }
 
@@ -93,17 +96,17 @@ func TestTheProbeAnswersOnAFreshHost(t *testing.T) {
 	}
 	for _, sh := range shells {
 		a := f.probe(s, s.Nodes[1], sh...)
-		assert.Equal(t, "systemd", a.value("init"))
-		assert.Equal(t, "boot-1", a.value("boot"))
-		assert.Equal(t, "present", a.value("module", "overlay"))
-		assert.Equal(t, "unknown", a.value("module", "vxlan"))
-		assert.Empty(t, a.all("missing"))
-		assert.Empty(t, a.all("active"))
-		assert.Empty(t, a.all("port"))
-		assert.Empty(t, a.all("exists"))
-		assert.Empty(t, a.all("mount"))
-		for _, p := range diskPaths(s, s.Nodes[1]) {
-			row, ok := a.row("fs", p)
+		assert.Equal(t, "systemd", a.Value("init"))
+		assert.Equal(t, "boot-1", a.Value("boot"))
+		assert.Equal(t, "present", a.Value("module", "overlay"))
+		assert.Equal(t, "unknown", a.Value("module", "vxlan"))
+		assert.Empty(t, a.All("missing"))
+		assert.Empty(t, a.All("active"))
+		assert.Empty(t, a.All("port"))
+		assert.Empty(t, a.All("exists"))
+		assert.Empty(t, a.All("mount"))
+		for _, p := range preflight.Folders(s.checked(nil), s.Nodes[1].checked()) {
+			row, ok := a.Row("fs", p)
 			require.True(t, ok, p)
 			require.Len(t, row, 3)
 			assert.Regexp(t, `^[0-9]+$`, row[1])
@@ -116,13 +119,13 @@ func TestTheProbeTellsWhatIsMissing(t *testing.T) {
 	s := preflightSpec(t, 1)
 	// A PATH with what the probe itself needs, without losetup and iptables. The prelude adds
 	// the system's folders, so only an unknown program is sure to be missing.
-	body := strings.Replace(preflightProbe(s, s.Nodes[1]), "losetup", "paictl-no-such-program", 1)
+	body := strings.Replace(preflight.Probe(s.checked(nil), s.Nodes[1].checked()), "losetup", "paictl-no-such-program", 1)
 	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-s")
 	cmd.Env = []string{"PATH=" + f.bin + ":" + os.Getenv("PATH"), "PAICTL_ROOT=" + f.root}
 	cmd.Stdin = strings.NewReader(detectProgram([]section{{phasePreflight, body}}))
 	out, err := cmd.Output()
 	require.NoError(t, err)
-	assert.Equal(t, [][]string{{"paictl-no-such-program"}}, sectionsOf(out)[phasePreflight].all("missing"))
+	assert.Equal(t, [][]string{{"paictl-no-such-program"}}, sectionsOf(out)[phasePreflight].All("missing"))
 }
 
 func TestTheProbeNamesWhoHoldsAPort(t *testing.T) {
@@ -141,7 +144,7 @@ func TestTheProbeNamesWhoHoldsAPort(t *testing.T) {
 	require.NoError(t, os.MkdirAll(filepath.Join(f.root, "proc/123/fd"), 0o755))
 	require.NoError(t, os.Symlink("socket:[4711]", filepath.Join(f.root, "proc/123/fd/6")))
 	a := f.probe(s, s.Nodes[0])
-	assert.Equal(t, [][]string{{"6443", "123", "nginx"}, {"10250", "", ""}}, a.all("port"))
+	assert.Equal(t, [][]string{{"6443", "123", "nginx"}, {"10250", "", ""}}, a.All("port"))
 }
 
 func TestTheProbeSeesMountOptionsWhereTheyMatter(t *testing.T) {
@@ -159,7 +162,7 @@ func TestTheProbeSeesMountOptionsWhereTheyMatter(t *testing.T) {
 	assert.Equal(t, [][]string{
 		{"/etc", "/", "ro"}, {binDir, "/", "ro"},
 		{stateDir, "/var", "noexec"}, {"/var/lib/kubelet", "/var", "noexec"}, {"/var/log", "/var", "noexec"},
-	}, a.all("mount"))
+	}, a.All("mount"))
 }
 
 func TestTheProbeKnowsModulesLoadedBuiltInOrOnDisk(t *testing.T) {
@@ -171,7 +174,7 @@ func TestTheProbeKnowsModulesLoadedBuiltInOrOnDisk(t *testing.T) {
 	a := f.probe(s, s.Nodes[1])
 	assert.Equal(t, [][]string{
 		{"overlay", "present"}, {"br_netfilter", "present"}, {"nf_tables", "present"}, {"vxlan", "absent"},
-	}, a.all("module"))
+	}, a.All("module"))
 }
 
 func TestTheProbeReadsTheKernelsConfigurationWhereThereAreNoModules(t *testing.T) {
@@ -181,7 +184,7 @@ func TestTheProbeReadsTheKernelsConfigurationWhereThereAreNoModules(t *testing.T
 	a := f.probe(s, s.Nodes[1])
 	assert.Equal(t, [][]string{
 		{"overlay", "present"}, {"br_netfilter", "present"}, {"nf_tables", "present"}, {"vxlan", "absent"},
-	}, a.all("module"))
+	}, a.All("module"))
 }
 
 func TestTheProbeFindsAnotherKubernetesAndItsUnits(t *testing.T) {
@@ -195,15 +198,15 @@ func TestTheProbeFindsAnotherKubernetesAndItsUnits(t *testing.T) {
 	f.file("/etc/ufw/ufw.conf", "# comment\nENABLED=yes\n")
 	f.file("/sys/fs/selinux/enforce", "1")
 	a := f.probe(s, s.Nodes[1])
-	assert.Equal(t, [][]string{{"kubelet"}, {"containerd"}, {"firewalld"}, {"ufw"}}, a.all("active"))
+	assert.Equal(t, [][]string{{"kubelet"}, {"containerd"}, {"firewalld"}, {"ufw"}}, a.All("active"))
 	assert.Equal(t, [][]string{
 		{"/etc/kubernetes/kubelet.conf"}, {"/etc/kubernetes/pki/ca.crt"},
 		{"/etc/kubernetes/manifests/etcd.yaml"}, {"/etc/cni/net.d/10-calico.conflist"},
-	}, a.all("exists"))
-	assert.Equal(t, "https://10.9.9.9:6443", a.value("server"))
-	assert.Equal(t, hash([]byte("certificate")), a.value("ca"))
-	assert.Equal(t, "1", a.value("selinux"))
-	assert.Empty(t, a.all("reach"), "a member does not knock at the API's door")
+	}, a.All("exists"))
+	assert.Equal(t, "https://10.9.9.9:6443", a.Value("server"))
+	assert.Equal(t, hash([]byte("certificate")), a.Value("ca"))
+	assert.Equal(t, "1", a.Value("selinux"))
+	assert.Empty(t, a.All("reach"), "a member does not knock at the API's door")
 }
 
 func TestTheProbeListsRoutesWithoutTheDefault(t *testing.T) {
@@ -217,7 +220,7 @@ echo "10.144.5.0/24 via 10.0.0.9 dev tun0"
 echo "10.7.7.7 dev eth0 scope link"`)
 	assert.Equal(t, [][]string{
 		{"10.0.0.0/16", "eth0"}, {"10.144.5.0/24", "tun0"}, {"10.7.7.7", "eth0"}, {"fe80::/64", "eth0"},
-	}, f.probe(s, s.Nodes[1]).all("route"))
+	}, f.probe(s, s.Nodes[1]).All("route"))
 }
 
 func TestTheProbeTellsARefusalFromSilence(t *testing.T) {
@@ -229,7 +232,7 @@ func TestTheProbeTellsARefusalFromSilence(t *testing.T) {
 10.0.0.2) exit 124 ;;
 10.0.0.3) echo "bash: connect: No route to host" >&2; exit 1 ;;
 esac`)
-	body := strings.Replace(preflightProbe(s, s.Nodes[1]), "reach_targets='10.0.0.1:6443'",
+	body := strings.Replace(preflight.Probe(s.checked(nil), s.Nodes[1].checked()), "reach_targets='10.0.0.1:6443'",
 		"reach_targets='10.0.0.1:6443 10.0.0.2:6443 10.0.0.3:6443 10.0.0.4:6443'", 1)
 	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-s")
 	cmd.Env = []string{"PATH=" + f.bin + ":" + os.Getenv("PATH"), "PAICTL_ROOT=" + f.root}
@@ -240,7 +243,7 @@ esac`)
 	for target, state := range map[string]string{
 		"10.0.0.1:6443": "refused", "10.0.0.2:6443": "timeout", "10.0.0.3:6443": "no route", "10.0.0.4:6443": "open",
 	} {
-		assert.Equal(t, state, a.value("reach", target), target)
+		assert.Equal(t, state, a.Value("reach", target), target)
 	}
 }
 

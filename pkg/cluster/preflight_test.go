@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	cssh "golang.org/x/crypto/ssh"
 
+	"github.com/openpai/paictl/pkg/cluster/preflight"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/ssh"
 	"github.com/openpai/paictl/pkg/ssh/sshtest"
@@ -110,7 +111,7 @@ func TestPreflightTellsAWarningOnce(t *testing.T) {
 	found, err := Preflight(t.Context(), f.spec, f.options(sink))
 	require.NoError(t, err)
 	require.Len(t, found, 1)
-	assert.Equal(t, SeverityWarning, found[0].Severity)
+	assert.Equal(t, preflight.SeverityWarning, found[0].Severity)
 	assert.Empty(t, sink.of(EventWarning))
 }
 
@@ -203,6 +204,6 @@ func BenchmarkPreflight1000(b *testing.B) {
 func TestTheDetectScriptStaysSmall(t *testing.T) {
 	// It travels to each host in each run; a megabyte would be felt on a thousand.
 	s := preflightSpec(t, 1)
-	assert.Less(t, len(preflightProbe(s, s.Nodes[0])), 10<<10)
-	assert.NotContains(t, preflightProbe(s, s.Nodes[0]), "\r")
+	assert.Less(t, len(preflight.Probe(s.checked(nil), s.Nodes[0].checked())), 10<<10)
+	assert.NotContains(t, preflight.Probe(s.checked(nil), s.Nodes[0].checked()), "\r")
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/openpai/paictl/pkg/cluster/shell"
 )
 
 // containerdEnv is what containerd's unit reads beside itself. The unit's own Environment= would
@@ -34,7 +36,7 @@ func (s *Spec) aptProxy() string {
 	if !p.HTTP.IsSet() && !p.HTTPS.IsSet() {
 		return ""
 	}
-	return fmt.Sprintf("APT_HTTP_PROXY=%s APT_HTTPS_PROXY=%s APT_NO_PROXY=%s\n", quote(p.HTTP.Reveal()), quote(p.HTTPS.Reveal()), quote(s.noProxy()))
+	return fmt.Sprintf("APT_HTTP_PROXY=%s APT_HTTPS_PROXY=%s APT_NO_PROXY=%s\n", shell.Quote(p.HTTP.Reveal()), shell.Quote(p.HTTPS.Reveal()), shell.Quote(s.noProxy()))
 }
 
 // noProxy is what never goes through a proxy: the cluster's own addresses and names, and what

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/openpai/paictl/pkg/cluster/answer"
+	"github.com/openpai/paictl/pkg/cluster/preflight"
 	"github.com/openpai/paictl/pkg/hint"
 )
 
@@ -82,12 +84,12 @@ done
 	if err != nil {
 		return l, err
 	}
-	a, err := parseAnswer(res.Stdout)
+	a, err := answer.Parse(res.Stdout)
 	if err != nil {
 		return l, err
 	}
 	l.API = "up"
-	for _, f := range a.all("count") {
+	for _, f := range a.All("count") {
 		if len(f) == 2 {
 			n, _ := strconv.Atoi(strings.TrimSpace(f[1]))
 			l.Objects = append(l.Objects, KindCount{Kind: strings.Replace(f[0], "frameworks", "jobs", 1), Count: n})
@@ -113,7 +115,7 @@ func (r *run) resetAll(ctx context.Context, w *world, nodes []*Node) (*world, []
 		return nil, nil, err
 	}
 	w.findings = behind
-	if findings := r.check(w, nodes); slices.ContainsFunc(findings, func(f Finding) bool { return f.Severity == SeverityError && f.Check != "cluster" }) {
+	if findings := r.check(w, nodes); slices.ContainsFunc(findings, func(f preflight.Finding) bool { return f.Severity == preflight.SeverityError && f.Check != "cluster" }) {
 		return nil, nil, r.refuse(findings)
 	}
 	changes, machines := w.resets()
@@ -140,8 +142,8 @@ func (r *run) resetAll(ctx context.Context, w *world, nodes []*Node) (*world, []
 func (w *world) resets() ([]Change, []*Node) {
 	changes, nodes := []Change{}, []*Node(nil)
 	for _, n := range w.spec.Nodes {
-		_, left := w.of(n, phaseJoin).row("left")
-		if w.member(n) || left || w.of(n, phaseJoin).value("once") == "yes" {
+		_, left := w.of(n, phaseJoin).Row("left")
+		if w.member(n) || left || w.of(n, phaseJoin).Value("once") == "yes" {
 			nodes = append(nodes, n)
 			changes = append(changes, resetChange(n))
 		}

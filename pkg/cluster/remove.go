@@ -9,6 +9,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/openpai/paictl/pkg/cluster/answer"
+	"github.com/openpai/paictl/pkg/cluster/preflight"
+	"github.com/openpai/paictl/pkg/cluster/shell"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/ssh"
 )
@@ -137,7 +140,7 @@ func (r *run) noLeader(nodes []*Node) error {
 func (r *run) reachForRemoval(ctx context.Context, nodes []*Node, force bool) (map[*Node]error, error) {
 	all := r.reached(nodes)
 	dead := map[*Node]error{}
-	var findings []Finding
+	var findings []preflight.Finding
 	errs := r.each(ctx, all, r.dial)
 	leads := slices.ContainsFunc(all, func(n *Node) bool {
 		return n.ControlPlane && errs[n] == nil && !slices.Contains(nodes, n)
@@ -154,7 +157,7 @@ func (r *run) reachForRemoval(ctx context.Context, nodes []*Node, force bool) (m
 		case !slices.Contains(nodes, n) && gone && leads:
 			r.emit(Event{Kind: EventWarning, Host: n.Hostname, Phase: "connect", Message: err.Error(), Hint: hint.Of(err)})
 		default:
-			findings = append(findings, Finding{Host: n.Hostname, Check: "connect", Severity: SeverityError, Message: err.Error(), Remedy: hint.Of(err)})
+			findings = append(findings, preflight.Finding{Host: n.Hostname, Check: "connect", Severity: preflight.SeverityError, Message: err.Error(), Remedy: hint.Of(err)})
 		}
 	}
 	if len(findings) > 0 {
@@ -212,7 +215,7 @@ func (m *removal) phaseOf(err error) string {
 func (m *removal) cordon(ctx context.Context, nodes []*Node) error {
 	body := ""
 	for _, n := range nodes {
-		body += fmt.Sprintf("self get node %[1]s >/dev/null 2>&1 && self cordon %[1]s >/dev/null\n", quote(n.Hostname))
+		body += fmt.Sprintf("self get node %[1]s >/dev/null 2>&1 && self cordon %[1]s >/dev/null\n", shell.Quote(n.Hostname))
 	}
 	_, err := m.onLeader(ctx, "remove/cordon", body+":\n", time.Minute)
 	return err
@@ -220,13 +223,13 @@ func (m *removal) cordon(ctx context.Context, nodes []*Node) error {
 
 // onLeader runs a mutating script on the leader. It doesn't take the machine's own lock: it
 // changes the cluster, not the machine, and may wait long for pods to end.
-func (r *run) onLeader(ctx context.Context, what, body string, limit time.Duration) (answer, error) {
+func (r *run) onLeader(ctx context.Context, what, body string, limit time.Duration) (answer.Answer, error) {
 	res, err := r.exec(ctx, r.leader, ssh.Script{Name: what, Mutates: true, Timeout: limit,
 		Body: preludeScript + selfAPI(r.spec, r.leader) + removeScript + body})
 	if err != nil {
-		return answer{}, err
+		return answer.Answer{}, err
 	}
-	return parseAnswer(res.Stdout)
+	return answer.Parse(res.Stdout)
 }
 
 // node removes one node.
@@ -299,25 +302,25 @@ func (m *removal) drain(ctx context.Context, n *Node) ([]Change, error) {
 
 // evict cordons a node and moves its pods away. With force 1 no disruption budget is asked; with 2 no one waits for their end.
 func (r *run) evict(ctx context.Context, n *Node, force int, limit time.Duration) ([]Change, error) {
-	a, err := r.onLeader(ctx, "remove/drain", fmt.Sprintf("NODE=%s FORCE=%d SECONDS_MAX=%d\nr_drain\n", quote(n.Hostname), force, int(limit.Seconds())), limit+2*time.Minute)
+	a, err := r.onLeader(ctx, "remove/drain", fmt.Sprintf("NODE=%s FORCE=%d SECONDS_MAX=%d\nr_drain\n", shell.Quote(n.Hostname), force, int(limit.Seconds())), limit+2*time.Minute)
 	if err != nil {
 		return nil, err
 	}
-	if stuck, ok := a.row("stuck"); ok {
-		return nil, stuckError(n, limit, stuck, decoded(a.value("pods")), decoded(a.value("budgets")))
+	if stuck, ok := a.Row("stuck"); ok {
+		return nil, stuckError(n, limit, stuck, decoded(a.Value("pods")), decoded(a.Value("budgets")))
 	}
-	if _, absent := a.row("absent"); absent {
+	if _, absent := a.Row("absent"); absent {
 		return nil, nil
 	}
-	return []Change{{Action: "drain", Target: "node " + n.Hostname, Detail: a.value("drained") + " pods"}}, nil
+	return []Change{{Action: "drain", Target: "node " + n.Hostname, Detail: a.Value("drained") + " pods"}}, nil
 }
 
 func (m *removal) member(ctx context.Context, n *Node) ([]Change, error) {
-	a, err := m.onLeader(ctx, "remove/etcd", fmt.Sprintf("NODE=%s ADDRESS=%s LEADER=%s\nr_member\n", quote(n.Hostname), quote(n.HostIP), quote(m.leader.Hostname)), 2*time.Minute)
+	a, err := m.onLeader(ctx, "remove/etcd", fmt.Sprintf("NODE=%s ADDRESS=%s LEADER=%s\nr_member\n", shell.Quote(n.Hostname), shell.Quote(n.HostIP), shell.Quote(m.leader.Hostname)), 2*time.Minute)
 	if err != nil {
 		return nil, err
 	}
-	if id := a.value("removed"); id != "" {
+	if id := a.Value("removed"); id != "" {
 		return []Change{{Action: "delete", Target: "etcd member " + n.Hostname, Detail: id}}, nil
 	}
 	return nil, nil
@@ -333,7 +336,7 @@ func (m *removal) giveBack(ctx context.Context, n *Node) ([]Change, error) {
 }
 
 func (m *removal) delete(ctx context.Context, n *Node) ([]Change, error) {
-	_, err := m.onLeader(ctx, "remove/delete", fmt.Sprintf("NODE=%s\nr_delete\n", quote(n.Hostname)), 2*time.Minute)
+	_, err := m.onLeader(ctx, "remove/delete", fmt.Sprintf("NODE=%s\nr_delete\n", shell.Quote(n.Hostname)), 2*time.Minute)
 	if err != nil {
 		return nil, err
 	}

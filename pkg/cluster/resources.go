@@ -12,6 +12,8 @@ import (
 	"github.com/pmezard/go-difflib/difflib"
 
 	"github.com/openpai/paictl/pkg/bundle"
+	"github.com/openpai/paictl/pkg/cluster/answer"
+	"github.com/openpai/paictl/pkg/cluster/shell"
 )
 
 // resources are the plain things that a phase wants on a node: paictl detects, compares
@@ -66,10 +68,10 @@ type unit struct {
 func (r resources) detect() string {
 	var b strings.Builder
 	for _, m := range r.modules {
-		fmt.Fprintf(&b, "d_module %s %s\n", quote(m.name), quote(m.probe))
+		fmt.Fprintf(&b, "d_module %s %s\n", shell.Quote(m.name), shell.Quote(m.probe))
 	}
 	for _, k := range slices.Sorted(maps.Keys(r.sysctls)) {
-		fmt.Fprintf(&b, "d_sysctl %s\n", quote(k))
+		fmt.Fprintf(&b, "d_sysctl %s\n", shell.Quote(k))
 	}
 	if len(r.files) > 0 {
 		b.WriteString("d_files <<'PAICTL_DATA'\n")
@@ -83,10 +85,10 @@ func (r resources) detect() string {
 		b.WriteString("PAICTL_DATA\n")
 	}
 	for _, p := range r.gone {
-		fmt.Fprintf(&b, "d_gone %s\n", quote(p))
+		fmt.Fprintf(&b, "d_gone %s\n", shell.Quote(p))
 	}
 	for _, f := range r.blocks {
-		fmt.Fprintf(&b, "d_block %s\n", quote(f.path))
+		fmt.Fprintf(&b, "d_block %s\n", shell.Quote(f.path))
 	}
 	if len(r.artifacts) > 0 {
 		b.WriteString("d_artifacts <<'PAICTL_DATA'\n")
@@ -96,22 +98,22 @@ func (r resources) detect() string {
 		b.WriteString("PAICTL_DATA\n")
 	}
 	for _, u := range r.units {
-		fmt.Fprintf(&b, "d_unit %s %s\n", quote(u.name), quoteAll(u.reads))
+		fmt.Fprintf(&b, "d_unit %s %s\n", shell.Quote(u.name), shell.QuoteAll(u.reads))
 	}
 	return b.String()
 }
 
 // diff compares what a host answered with what is wanted.
-func (r resources) diff(a answer) []Change {
+func (r resources) diff(a answer.Answer) []Change {
 	var out []Change
 	add := func(c Change) { out = append(out, c) }
 	for _, m := range r.modules {
-		if a.value("module", m.name) != "loaded" {
+		if a.Value("module", m.name) != "loaded" {
 			add(Change{Action: "load", Target: "module " + m.name})
 		}
 	}
 	for _, k := range slices.Sorted(maps.Keys(r.sysctls)) {
-		if have := a.value("sysctl", k); have != r.sysctls[k] {
+		if have := a.Value("sysctl", k); have != r.sysctls[k] {
 			add(Change{Action: "set", Target: "sysctl " + k, Detail: have + " -> " + r.sysctls[k]})
 		}
 	}
@@ -121,12 +123,12 @@ func (r resources) diff(a answer) []Change {
 		}
 	}
 	for _, p := range r.gone {
-		if a.value("gone", p) == "there" {
+		if a.Value("gone", p) == "there" {
 			add(Change{Action: "delete", Target: p, Detail: "paictl doesn't use it any more"})
 		}
 	}
 	for _, b := range r.blocks {
-		have := decoded(a.value("block", b.path))
+		have := decoded(a.Value("block", b.path))
 		if string(have) != string(b.body) {
 			add(Change{Action: "update", Target: b.path, Detail: "the block of paictl", Diff: unified(b.path, have, b.body)})
 		}
@@ -139,8 +141,8 @@ func (r resources) diff(a answer) []Change {
 	return append(out, r.diffUnits(a, len(out) > 0)...)
 }
 
-func (f file) diff(a answer) (Change, bool) {
-	row, _ := a.row("file", f.path)
+func (f file) diff(a answer.Answer) (Change, bool) {
+	row, _ := a.Row("file", f.path)
 	mode := fmt.Sprintf("%o", f.mode)
 	if len(row) < 2 {
 		return Change{Action: "create", Target: f.path, Detail: mode}, true
@@ -158,8 +160,8 @@ func (f file) diff(a answer) (Change, bool) {
 	return c, true
 }
 
-func (x artifact) diff(a answer) (Change, bool) {
-	row, _ := a.row("art", x.path)
+func (x artifact) diff(a answer.Answer) (Change, bool) {
+	row, _ := a.Row("art", x.path)
 	if len(row) < 2 {
 		return Change{Action: "create", Target: x.path, Detail: x.src.Name + " " + x.src.Version}, true
 	}
@@ -174,15 +176,15 @@ func (x artifact) diff(a answer) (Change, bool) {
 // ends as soon as it has begun.
 const activating = "activating"
 
-func (r resources) diffUnits(a answer, written bool) []Change {
+func (r resources) diffUnits(a answer.Answer, written bool) []Change {
 	var out []Change
 	for _, u := range r.units {
-		row, _ := a.row("unit", u.name)
+		row, _ := a.Row("unit", u.name)
 		for len(row) < 3 {
 			row = append(row, "absent")
 		}
 		enabled, active, fresh := row[0], row[1], row[2] == "fresh"
-		if _, looping := a.row("looping", u.name); looping && active == "active" {
+		if _, looping := a.Row("looping", u.name); looping && active == "active" {
 			active = activating
 		}
 		switch {
@@ -208,7 +210,7 @@ func (r resources) diffUnits(a answer, written bool) []Change {
 }
 
 // touches reports whether applying the resources writes one of the files that a unit reads.
-func (r resources) touches(u unit, a answer) bool {
+func (r resources) touches(u unit, a answer.Answer) bool {
 	for _, f := range r.files {
 		if _, differs := f.diff(a); differs && slices.Contains(u.reads, f.path) {
 			return true
@@ -232,32 +234,32 @@ func (r resources) script(cs []Change) string {
 	b.WriteString(r.setup)
 	for _, m := range r.modules {
 		if todo["module "+m.name] {
-			fmt.Fprintf(&b, "p_module %s\n", quote(m.name))
+			fmt.Fprintf(&b, "p_module %s\n", shell.Quote(m.name))
 		}
 	}
 	for _, f := range r.files {
 		if todo[f.path] {
-			b.WriteString(heredoc(fmt.Sprintf("p_file %s %o", quote(f.path), f.mode), f.body))
+			b.WriteString(heredoc(fmt.Sprintf("p_file %s %o", shell.Quote(f.path), f.mode), f.body))
 		}
 	}
 	for _, p := range r.gone {
 		if todo[p] {
-			fmt.Fprintf(&b, "p_gone %s\n", quote(p))
+			fmt.Fprintf(&b, "p_gone %s\n", shell.Quote(p))
 		}
 	}
 	for _, f := range r.blocks {
 		if todo[f.path] {
-			b.WriteString(heredoc("p_block "+quote(f.path), f.body))
+			b.WriteString(heredoc("p_block "+shell.Quote(f.path), f.body))
 		}
 	}
 	for _, k := range slices.Sorted(maps.Keys(r.sysctls)) {
 		if todo["sysctl "+k] {
-			fmt.Fprintf(&b, "p_sysctl %s %s\n", quote(k), quote(r.sysctls[k]))
+			fmt.Fprintf(&b, "p_sysctl %s %s\n", shell.Quote(k), shell.Quote(r.sysctls[k]))
 		}
 	}
 	for _, x := range r.artifacts {
 		if todo[x.path] {
-			fmt.Fprintf(&b, "p_artifact %s %o %s\n", quote(x.path), x.mode, x.src.SHA256)
+			fmt.Fprintf(&b, "p_artifact %s %o %s\n", shell.Quote(x.path), x.mode, x.src.SHA256)
 		}
 	}
 	for _, u := range r.units {
@@ -266,7 +268,7 @@ func (r resources) script(cs []Change) string {
 			if u.later {
 				verb = "p_unit_later"
 			}
-			fmt.Fprintf(&b, "%s %s %s\n", verb, quote(u.name), quoteAll(u.reads))
+			fmt.Fprintf(&b, "%s %s %s\n", verb, shell.Quote(u.name), shell.QuoteAll(u.reads))
 		}
 	}
 	b.WriteString(r.after)

@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/pkg/cluster/answer"
 )
 
 const badMaxPods = "the kubelet does not stay up: failed to merge kubelet configs: failed to unmarshal merged JSON into kubelet configuration: " +
@@ -162,7 +164,7 @@ func TestTheWavesOfARollout(t *testing.T) {
 		{"a tenth of many workers at once", 1, 45, nil, "1 2 4 5 5 5 5 5 5 5 3 1"},
 		{"a single machine", 1, 0, nil, "m1"},
 		{"the masters first while no API answers", 2, 3, func(w *world, n *Node, cs []Change) []Change {
-			w.facts["m1"].sections[phaseInit] = answer{rows: [][]string{{"member", "yes"}, {"api", "down"}}}
+			w.facts["m1"].sections[phaseInit] = answer.Answer{Rows: [][]string{{"member", "yes"}, {"api", "down"}}}
 			return cs
 		}, "m1 | m2 | w1 | w2 w3"},
 		{"only what is not done yet", 1, 4, func(_ *world, n *Node, cs []Change) []Change {
@@ -194,12 +196,12 @@ func TestTheWavesOfARollout(t *testing.T) {
 			s := testSpec(t, c.masters, c.workers)
 			w := &world{spec: s, facts: map[string]*facts{}}
 			pl := &plan{world: w, todo: map[string]map[string][]Change{}}
-			member := answer{rows: [][]string{{"member", "yes"}, {"api", "up"}}}
+			member := answer.Answer{Rows: [][]string{{"member", "yes"}, {"api", "up"}}}
 			for _, n := range s.Nodes {
-				member.rows = append(member.rows, []string{"node", n.Hostname, "", `"True"`, `"v1"`, "", `""`, "", `""`})
+				member.Rows = append(member.Rows, []string{"node", n.Hostname, "", `"True"`, `"v1"`, "", `""`, "", `""`})
 			}
 			for _, n := range s.Nodes {
-				w.facts[n.Hostname] = &facts{sections: map[string]answer{phaseJoin: member, phaseInit: member}}
+				w.facts[n.Hostname] = &facts{sections: map[string]answer.Answer{phaseJoin: member, phaseInit: member}}
 			}
 			w.elect()
 			for _, n := range s.Nodes {

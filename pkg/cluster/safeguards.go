@@ -7,20 +7,23 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/openpai/paictl/pkg/cluster/paths"
+	"github.com/openpai/paictl/pkg/cluster/preflight"
 )
 
 // What speaks against a run because a master, or etcd's data, might be lost by it.
 
 // counted speaks against a run that would reset a machine on which etcd counts because a file is
 // missing there. A majority may depend on it.
-func (w *world) counted() []Finding {
-	var out []Finding
+func (w *world) counted() []preflight.Finding {
+	var out []preflight.Finding
 	for _, n := range w.spec.ControlPlane() {
 		if !w.unmarked(n) || w.etcd != nil && w.etcd.quorum && !w.etcd.has(n) {
 			continue
 		}
-		out = append(out, Finding{
-			Host: n.Hostname, Check: "control-plane", Severity: SeverityError,
+		out = append(out, preflight.Finding{
+			Host: n.Hostname, Check: "control-plane", Severity: preflight.SeverityError,
 			Message: lostMark,
 			Remedy:  markAgain + "; to take the machine in as a new one: paictl node remove " + n.Hostname + ", then paictl node add " + n.asArgument(),
 		})
@@ -29,8 +32,8 @@ func (w *world) counted() []Finding {
 }
 
 const (
-	lostMark  = "the machine was a member of the cluster, but its /etc/kubernetes/kubelet.conf or " + memberFile + " is missing; its database is not thrown away for that"
-	markAgain = "put the file back (on the host: kubeadm init phase kubeconfig kubelet --config " + kubeadmConf + ", touch " + memberFile + ")"
+	lostMark  = "the machine was a member of the cluster, but its /etc/kubernetes/kubelet.conf or " + paths.Member + " is missing; its database is not thrown away for that"
+	markAgain = "put the file back (on the host: kubeadm init phase kubeconfig kubelet --config " + kubeadmConf + ", touch " + paths.Member + ")"
 )
 
 // asArgument returns the machine as "node add" takes it, with its roles.
@@ -47,14 +50,14 @@ func (n *Node) asArgument() string {
 
 // apart speaks against a run where a master whose API server answers is none of the leader's nodes. It
 // works, and whatever the reason, it is not the machine to be reset.
-func (w *world) apart() ([]Finding, error) {
+func (w *world) apart() ([]preflight.Finding, error) {
 	nodes, err := w.living()
 	if err != nil || nodes == nil {
 		return nil, err
 	}
-	var out []Finding
+	var out []preflight.Finding
 	for _, n := range w.members() {
-		same := w.of(n, phaseJoin).value("ca") == w.of(w.leader, phaseJoin).value("ca")
+		same := w.of(n, phaseJoin).Value("ca") == w.of(w.leader, phaseJoin).Value("ca")
 		if _, known := nodes[n.Hostname]; known || !same || !w.healthy(n) {
 			continue
 		}
@@ -64,7 +67,7 @@ func (w *world) apart() ([]Finding, error) {
 		}
 		_, itself := own[n.Hostname]
 		_, leader := own[w.leader.Hostname]
-		f := Finding{Host: n.Hostname, Check: "control-plane", Severity: SeverityError}
+		f := preflight.Finding{Host: n.Hostname, Check: "control-plane", Severity: preflight.SeverityError}
 		if itself || !leader {
 			f.Message = fmt.Sprintf("it and %s have API servers of one cluster that don't know each other: one of the two has the data of an earlier time, from a snapshot for example", w.leader.Hostname)
 			f.Remedy = "compare kubectl get nodes on both; switch off the machine with the old data, remove it (paictl node remove), and add it with an empty disk (paictl node add)"
@@ -79,19 +82,19 @@ func (w *world) apart() ([]Finding, error) {
 
 // leftBehind speaks against making a cluster again while a master that is not in layout.yaml goes on as
 // the old one.
-func (w *world) leftBehind() ([]Finding, error) {
+func (w *world) leftBehind() ([]preflight.Finding, error) {
 	nodes, err := w.living()
 	if err != nil {
 		return nil, err
 	}
-	var out []Finding
+	var out []preflight.Finding
 	for _, name := range slices.Sorted(maps.Keys(nodes)) {
 		_, master := nodes[name].Labels["node-role.kubernetes.io/control-plane"]
 		if !master || slices.ContainsFunc(w.spec.Nodes, func(n *Node) bool { return n.Hostname == name }) {
 			continue
 		}
-		out = append(out, Finding{
-			Host: w.leader.Hostname, Check: "control-plane", Severity: SeverityError,
+		out = append(out, preflight.Finding{
+			Host: w.leader.Hostname, Check: "control-plane", Severity: preflight.SeverityError,
 			Message: name + " is a master of the cluster and is not in layout.yaml: it would go on as the old cluster, at the same address",
 			Remedy:  "list it in layout.yaml, and remove it: paictl node remove " + name,
 		})
@@ -111,7 +114,7 @@ func (w *world) living() (map[string]corev1.Node, error) {
 // machines that answered know: no machine can join, and nothing can be changed in the cluster.
 // Where enough of etcd's members have their data the run goes on, for it may be what brings them
 // back.
-func (w *world) withoutQuorum() []Finding {
+func (w *world) withoutQuorum() []preflight.Finding {
 	if w.etcd == nil || w.etcd.quorum {
 		return nil
 	}
@@ -141,8 +144,8 @@ func (w *world) withoutQuorum() []Finding {
 	if len(silent) > 0 {
 		more = "; no answer from " + strings.Join(silent, ", ")
 	}
-	return []Finding{{
-		Host: w.leader.Hostname, Check: "etcd", Severity: SeverityError,
+	return []preflight.Finding{{
+		Host: w.leader.Hostname, Check: "etcd", Severity: preflight.SeverityError,
 		Message: fmt.Sprintf("etcd has no quorum: only %d of %d members can answer (%s), the data of %s is gone%s; until more than half of them answer, no machine can join and nothing in the cluster can change",
 			len(have), voters, strings.Join(have, ", "), strings.Join(lost, ", "), more),
 		Remedy: "bring the machines back with their old disks; or, where those are lost, restore etcd from a backup; to give the cluster up: paictl cluster recreate",

@@ -5,12 +5,15 @@ import (
 	"encoding/base64"
 	"fmt"
 	"strings"
+
+	"github.com/openpai/paictl/pkg/cluster/paths"
+	"github.com/openpai/paictl/pkg/cluster/shell"
 )
 
 // Where paictl keeps what it knows on a host. All paths in scripts stand behind $R,
 // which is empty on real hosts and a folder in tests.
 const (
-	stateDir = "/var/lib/paictl"
+	stateDir = paths.State
 	hostLock = "/run/paictl-host.lock"
 )
 
@@ -30,7 +33,7 @@ func detectProgram(sections []section) string {
 	b.WriteString(preludeScript)
 	b.WriteString(detectScript)
 	for _, s := range sections {
-		fmt.Fprintf(&b, "printf '@@ %%s\\n' %s\n(\n%s\n) || printf '@! %%s\\n' $?\n", quote(s.name), s.body)
+		fmt.Fprintf(&b, "printf '@@ %%s\\n' %s\n(\n%s\n) || printf '@! %%s\\n' $?\n", shell.Quote(s.name), s.body)
 	}
 	return b.String()
 }
@@ -38,23 +41,10 @@ func detectProgram(sections []section) string {
 // applyProgram is a mutating script of one phase: it holds the host's lock and writes
 // the journal.
 func applyProgram(runID, phase, body string) string {
-	return fmt.Sprintf("%s%sbegin %s %s\n%s\nfinish\n", preludeScript, applyScript, quote(runID), quote(phase), body)
+	return fmt.Sprintf("%s%sbegin %s %s\n%s\nfinish\n", preludeScript, applyScript, shell.Quote(runID), shell.Quote(phase), body)
 }
 
 type section struct{ name, body string }
-
-// quote makes s one word of POSIX shell.
-func quote(s string) string {
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-}
-
-func quoteAll(ss []string) string {
-	out := make([]string, len(ss))
-	for i, s := range ss {
-		out[i] = quote(s)
-	}
-	return strings.Join(out, " ")
-}
 
 // heredoc feeds data to a command as base64, 76 columns a line, so that any bytes
 // survive and no line of data can end the document.

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/openpai/paictl/pkg/cluster/answer"
+	"github.com/openpai/paictl/pkg/cluster/shell"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/layout"
 	"github.com/openpai/paictl/pkg/ssh"
@@ -128,9 +130,9 @@ func GetStatus(ctx context.Context, s *Spec, o Options) (*Status, error) {
 	return st, nil
 }
 
-func (r *run) askStatus(ctx context.Context, nodes []*Node) (map[*Node]answer, map[*Node]error) {
+func (r *run) askStatus(ctx context.Context, nodes []*Node) (map[*Node]answer.Answer, map[*Node]error) {
 	var mu sync.Mutex
-	answers := map[*Node]answer{}
+	answers := map[*Node]answer.Answer{}
 	errs := r.each(ctx, nodes, func(ctx context.Context, n *Node) error {
 		if err := r.dial(ctx, n); err != nil {
 			return err
@@ -141,7 +143,7 @@ func (r *run) askStatus(ctx context.Context, nodes []*Node) (map[*Node]answer, m
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		answers[n], err = parseAnswer(res.Stdout)
+		answers[n], err = answer.Parse(res.Stdout)
 		return err
 	})
 	return answers, errs
@@ -153,10 +155,10 @@ func statusProgram(s *Spec, n *Node) string {
 		cp = 1
 	}
 	return fmt.Sprintf("%s%sCONTROL_PLANE=%d SELF=%s PORT=%d\nstatus\n", preludeScript, statusScript,
-		cp, quote(n.HostIP), s.Config.Kubernetes.Kubernetes.APIServerPort)
+		cp, shell.Quote(n.HostIP), s.Config.Kubernetes.Kubernetes.APIServerPort)
 }
 
-func newStatus(s *Spec, nodes []*Node, answers map[*Node]answer, errs map[*Node]error, now time.Time) *Status {
+func newStatus(s *Spec, nodes []*Node, answers map[*Node]answer.Answer, errs map[*Node]error, now time.Time) *Status {
 	k := s.Config.Kubernetes.Kubernetes
 	st := &Status{
 		Cluster: k.ClusterName, ClusterID: s.Config.Services.Cluster.Common.ClusterID,
@@ -165,11 +167,11 @@ func newStatus(s *Spec, nodes []*Node, answers map[*Node]answer, errs map[*Node]
 	}
 	api := st.chooseAPI(s, answers, errs)
 	for _, n := range s.ControlPlane() {
-		if f, ok := answers[n].row("lock"); ok && len(f) >= 2 && st.Lock == nil {
+		if f, ok := answers[n].Row("lock"); ok && len(f) >= 2 && st.Lock == nil {
 			st.Lock = &LockOwner{Owner: f[0], Since: f[1]}
 		}
 	}
-	st.Endpoint = s.reachedBy(api.value("server"))
+	st.Endpoint = s.reachedBy(api.Value("server"))
 	st.addComponents(api)
 	st.Renewal = Renewal{Kubelet: true, ControlPlane: true}
 	for _, n := range nodes {
@@ -177,7 +179,7 @@ func newStatus(s *Spec, nodes []*Node, answers map[*Node]answer, errs map[*Node]
 		if errs[n] != nil {
 			continue
 		}
-		for _, f := range answers[n].all("cert") {
+		for _, f := range answers[n].All("cert") {
 			if len(f) == 2 {
 				st.Certificates = append(st.Certificates, newCertificate(n.Hostname, f[0], decoded(f[1]), now))
 			}
@@ -192,12 +194,12 @@ func newStatus(s *Spec, nodes []*Node, answers map[*Node]answer, errs map[*Node]
 }
 
 // chooseAPI takes the answer of the first API server that is up.
-func (st *Status) chooseAPI(s *Spec, answers map[*Node]answer, errs map[*Node]error) answer {
+func (st *Status) chooseAPI(s *Spec, answers map[*Node]answer.Answer, errs map[*Node]error) answer.Answer {
 	for _, n := range s.ControlPlane() {
 		if err := errs[n]; err != nil && st.API == "absent" {
 			st.API, st.APIMessage = "unknown", err.Error()
 		}
-		f, ok := answers[n].row("api")
+		f, ok := answers[n].Row("api")
 		if !ok || len(f) < 1 {
 			continue
 		}
@@ -210,14 +212,14 @@ func (st *Status) chooseAPI(s *Spec, answers map[*Node]answer, errs map[*Node]er
 			st.APIMessage = f[1]
 		}
 	}
-	return answer{}
+	return answer.Answer{}
 }
 
 // machineStatus joins what a machine says of itself with what the API says of it.
-func machineStatus(n *Node, a answer, err error, api answer, apiState string) MachineStatus {
-	m := MachineStatus{Host: n.Hostname, Address: n.HostIP, Roles: n.Roles, SKU: n.SKU, Kernel: a.value("kernel")}
+func machineStatus(n *Node, a answer.Answer, err error, api answer.Answer, apiState string) MachineStatus {
+	m := MachineStatus{Host: n.Hostname, Address: n.HostIP, Roles: n.Roles, SKU: n.SKU, Kernel: a.Value("kernel")}
 	m.Kubelet, m.Containerd = programStatus(a, "kubelet"), programStatus(a, "containerd")
-	node, known := api.row("node", n.Hostname)
+	node, known := api.Row("node", n.Hostname)
 	for len(node) < 8 {
 		node = append(node, "")
 	}
@@ -238,7 +240,7 @@ func machineStatus(n *Node, a answer, err error, api answer, apiState string) Ma
 		}
 	case known:
 		m.State, m.Message = StateNotReady, cmp.Or(unquoted(node[3]), node[3])
-	case apiState == "up" || a.value("member") != "yes":
+	case apiState == "up" || a.Value("member") != "yes":
 		m.State, m.Message, m.Hint = StateOutside, "not in the cluster", "paictl cluster up brings it into the cluster"
 		if apiState == "up" {
 			m.Hint += "; paictl node remove HOST takes it out of the layout"
@@ -268,9 +270,9 @@ func (m *MachineStatus) readConditions(list string) (ready string) {
 
 // addUnlisted adds the nodes that the layout does not have: joined by hand, or taken out of layout.yaml
 // by hand. No command of paictl works on them.
-func (st *Status) addUnlisted(s *Spec, api answer) {
+func (st *Status) addUnlisted(s *Spec, api answer.Answer) {
 	var out []MachineStatus
-	for _, f := range api.all("node") {
+	for _, f := range api.All("node") {
 		if len(f) == 0 || slices.ContainsFunc(s.Nodes, func(n *Node) bool { return n.Hostname == f[0] }) {
 			continue
 		}
@@ -305,16 +307,16 @@ func nodeAddress(list string) string {
 	return ""
 }
 
-func programStatus(a answer, name string) *ProgramStatus {
-	f, ok := a.row(name)
+func programStatus(a answer.Answer, name string) *ProgramStatus {
+	f, ok := a.Row(name)
 	if !ok || len(f) < 2 || f[0] == "" && f[1] != "active" {
 		return nil
 	}
 	return &ProgramStatus{Version: f[0], State: f[1]}
 }
 
-func (st *Status) addComponents(api answer) {
-	for _, f := range api.all("pod") {
+func (st *Status) addComponents(api answer.Answer) {
+	for _, f := range api.All("pod") {
 		for len(f) < 4 {
 			f = append(f, "")
 		}
@@ -327,7 +329,7 @@ func (st *Status) addComponents(api answer) {
 		}
 		st.Components = append(st.Components, c)
 	}
-	for _, f := range api.all("workload") {
+	for _, f := range api.All("workload") {
 		if len(f) < 3 {
 			continue
 		}
@@ -338,15 +340,15 @@ func (st *Status) addComponents(api answer) {
 	}
 }
 
-func (st *Status) addRenewal(n *Node, a answer) {
-	if a.value("member") != "yes" {
+func (st *Status) addRenewal(n *Node, a answer.Answer) {
+	if a.Value("member") != "yes" {
 		return
 	}
 	off := false
-	if a.value("renewal", "kubelet") != "on" {
+	if a.Value("renewal", "kubelet") != "on" {
 		st.Renewal.Kubelet, off = false, true
 	}
-	if n.ControlPlane && a.value("renewal", "control-plane") != "on" {
+	if n.ControlPlane && a.Value("renewal", "control-plane") != "on" {
 		st.Renewal.ControlPlane, off = false, true
 	}
 	if off {

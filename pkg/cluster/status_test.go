@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/openpai/paictl/pkg/cluster/answer"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/ssh"
 	"github.com/openpai/paictl/pkg/ssh/sshtest"
@@ -115,7 +116,7 @@ func TestStatusOfAMachineThatIsOffIsPartOfTheAnswer(t *testing.T) {
 func TestStatusDoesNotGuessAboutAnAPIThatItCouldNotAsk(t *testing.T) {
 	s := preflightSpec(t, 1)
 	refused := hint.Errorf("give the password", "login on m1: %w", ssh.ErrAuth)
-	answers := map[*Node]answer{s.Nodes[1]: sectionsOf([]byte("@@ status\nmember\tyes\n"))["status"]}
+	answers := map[*Node]answer.Answer{s.Nodes[1]: sectionsOf([]byte("@@ status\nmember\tyes\n"))["status"]}
 	st := newStatus(s, s.Nodes, answers, map[*Node]error{s.Nodes[0]: refused}, time.Now())
 	assert.Equal(t, "unknown", st.API)
 	assert.Contains(t, st.APIMessage, "login on m1")
@@ -149,7 +150,7 @@ func TestStatusJoinsWhatMachinesAndAPISay(t *testing.T) {
 	golden, err := os.ReadFile(filepath.Join("testdata", "status-m1.txt"))
 	require.NoError(t, err)
 	s := preflightSpec(t, 3)
-	answers := map[*Node]answer{}
+	answers := map[*Node]answer.Answer{}
 	for _, n := range s.Nodes {
 		text := "member\tyes\nkubelet\tv1.36.3\tactive\ncontainerd\tv2.4.2\tfailed\nrenewal\tkubelet\ton\n"
 		if n.ControlPlane {
@@ -192,7 +193,7 @@ func TestStatusNamesNodesThatTheLayoutDoesNotList(t *testing.T) {
 		{"metadata": {"name": "m3", "labels": {"a": "b", "node-role.kubernetes.io/control-plane": ""}}, "spec": {},
 			"status": {"addresses": [{"type": "InternalIP", "address": "10.0.0.3"}], "conditions": [{"type": "Ready", "status": "True"}]}},
 		{"metadata": {"name": "odd"}, "spec": {}, "status": {"addresses": [{"type": "InternalIP", "address": "1;\nnode\tx"}]}}]}`)))["status"]
-	st := newStatus(s, s.Nodes, map[*Node]answer{s.Nodes[0]: api}, nil, time.Now())
+	st := newStatus(s, s.Nodes, map[*Node]answer.Answer{s.Nodes[0]: api}, nil, time.Now())
 	require.Len(t, st.Machines, 5, "m1 and w1 of the layout, and three more")
 	assert.Equal(t, StateReady, st.Machines[0].State)
 	assert.Equal(t, StateOutside, st.Machines[1].State)
@@ -207,7 +208,7 @@ func TestStatusNamesNodesThatTheLayoutDoesNotList(t *testing.T) {
 			Hint: "to keep it, where paictl has joined it: paictl node add w9=10.0.0.99" + remove + "w9"},
 	}, st.Machines[2:])
 
-	st = newStatus(s, s.Nodes[:1], map[*Node]answer{s.Nodes[0]: api}, nil, time.Now())
+	st = newStatus(s, s.Nodes[:1], map[*Node]answer.Answer{s.Nodes[0]: api}, nil, time.Now())
 	assert.Len(t, st.Machines, 1, "with --limit, the machines that were asked for")
 }
 
@@ -216,7 +217,7 @@ func TestStatusSaysWhichGPUsAreSick(t *testing.T) {
 	of := func(status string) MachineStatus {
 		api := sectionsOf([]byte("@@ status\nmember\tyes\napi\tup\t\n" + nodeRows(t, `{"items": [{"metadata": {"name": "m1"}, "spec": {}, "status": {"conditions": [
 			{"type": "Ready", "status": "True"}, {"type": "GPUsUnhealthy", "status": "`+status+`", "message": "GPU 3: XID 79: it has fallen off the bus\nGPU 5: \"lost\""}]}}]}`)))["status"]
-		return newStatus(s, s.Nodes, map[*Node]answer{s.Nodes[0]: api}, nil, time.Now()).Machines[0]
+		return newStatus(s, s.Nodes, map[*Node]answer.Answer{s.Nodes[0]: api}, nil, time.Now()).Machines[0]
 	}
 	sick := of("True")
 	assert.Equal(t, StateReady, sick.State)
@@ -225,7 +226,7 @@ func TestStatusSaysWhichGPUsAreSick(t *testing.T) {
 	api := sectionsOf([]byte("@@ status\nmember\tyes\napi\tup\t\n" + nodeRows(t, `{"items": [{"metadata": {"name": "m1"}, "spec": {}, "status": {"conditions": [
 		{"type": "Ready", "status": "True"}, {"type": "GPUsUnhealthy", "status": "True", "message": "GPU 3: lost"},
 		{"type": "GPUDriverMissingAtNextBoot", "status": "True", "message": "no module: build it; then restart"}]}}]}`)))["status"]
-	both := newStatus(s, s.Nodes, map[*Node]answer{s.Nodes[0]: api}, nil, time.Now()).Machines[0]
+	both := newStatus(s, s.Nodes, map[*Node]answer.Answer{s.Nodes[0]: api}, nil, time.Now()).Machines[0]
 	assert.Equal(t, []string{"GPUsUnhealthy", "GPUDriverMissingAtNextBoot"}, both.Pressure)
 	assert.Equal(t, "GPU 3: lost; no module: build it; then restart", both.Message)
 	well := of("False")
@@ -248,7 +249,7 @@ func nodeRows(t *testing.T, nodes string) string {
 
 func TestStatusKnowsADownAPIFromNone(t *testing.T) {
 	s := preflightSpec(t, 1)
-	answers := map[*Node]answer{}
+	answers := map[*Node]answer.Answer{}
 	for _, n := range s.Nodes {
 		answers[n] = sectionsOf([]byte("@@ status\nmember\tyes\napi\tdown\tconnection refused\n"))["status"]
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/openpai/paictl/pkg/cluster/answer"
+	"github.com/openpai/paictl/pkg/cluster/preflight"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/layout"
 	"github.com/openpai/paictl/pkg/ssh"
@@ -84,7 +86,7 @@ func Up(ctx context.Context, s *Spec, o Options) ([]Change, error) {
 
 // Preflight runs only the checks, on all hosts, and changes nothing unless Fix is set. A
 // host that could not be checked is a finding too, and named in a *PartialError.
-func Preflight(ctx context.Context, s *Spec, o Options) ([]Finding, error) {
+func Preflight(ctx context.Context, s *Spec, o Options) ([]preflight.Finding, error) {
 	r := newRun(s, o)
 	defer r.close()
 	r.returnsFindings = true
@@ -110,13 +112,13 @@ func Preflight(ctx context.Context, s *Spec, o Options) ([]Finding, error) {
 }
 
 // unchecked are findings about the hosts that were set aside.
-func (r *run) unchecked(nodes []*Node) []Finding {
+func (r *run) unchecked(nodes []*Node) []preflight.Finding {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var out []Finding
+	var out []preflight.Finding
 	for _, n := range nodes {
 		if f, ok := r.failed[n.Hostname]; ok {
-			out = append(out, Finding{Host: f.Host, Check: checkUnchecked, Severity: SeverityError, Message: "not checked: " + f.Error, Remedy: f.Hint})
+			out = append(out, preflight.Finding{Host: f.Host, Check: checkUnchecked, Severity: preflight.SeverityError, Message: "not checked: " + f.Error, Remedy: f.Hint})
 		}
 	}
 	return out
@@ -151,7 +153,7 @@ func (r *run) scope() ([]*Node, []phase, error) {
 // among a thousand keeps no one from working. Where many refuse, or a master does, that is a
 // mistake to be repaired before anything is changed anywhere.
 func (r *run) connect(ctx context.Context, nodes []*Node) error {
-	var findings []Finding
+	var findings []preflight.Finding
 	errs := r.each(ctx, nodes, r.dial)
 	noMaster := !slices.ContainsFunc(nodes, func(n *Node) bool { return n.ControlPlane && errs[n] == nil })
 	for n, err := range errs {
@@ -163,8 +165,8 @@ func (r *run) connect(ctx context.Context, nodes []*Node) error {
 			r.setAside(n, "connect", err)
 			continue
 		}
-		findings = append(findings, Finding{
-			Host: n.Hostname, Check: "connect", Severity: SeverityError, Message: err.Error(), Remedy: hint.Of(err),
+		findings = append(findings, preflight.Finding{
+			Host: n.Hostname, Check: "connect", Severity: preflight.SeverityError, Message: err.Error(), Remedy: hint.Of(err),
 		})
 	}
 	if len(findings) > 0 {
@@ -184,7 +186,7 @@ func (r *run) survey(ctx context.Context, nodes []*Node) (*world, error) {
 	w := &world{spec: r.spec, facts: map[string]*facts{}, limit: r.limit(), outside: map[string]bool{},
 		mayFound: len(r.opts.Phases) == 0 || slices.Contains(r.opts.Phases, phaseInit)}
 	var mu sync.Mutex
-	var findings []Finding
+	var findings []preflight.Finding
 	errs := r.each(ctx, r.alive(nodes), func(ctx context.Context, n *Node) error {
 		r.emit(Event{Kind: EventPhaseStarted, Host: n.Hostname, Phase: "preflight"})
 		f, err := r.ask(ctx, n)
@@ -203,7 +205,7 @@ func (r *run) survey(ctx context.Context, nodes []*Node) (*world, error) {
 		case errors.Is(err, ssh.ErrClosed):
 			r.setAside(n, "preflight", err)
 		default:
-			findings = append(findings, Finding{Host: n.Hostname, Check: "detect", Severity: SeverityError, Message: err.Error(), Remedy: hint.Of(err)})
+			findings = append(findings, preflight.Finding{Host: n.Hostname, Check: "detect", Severity: preflight.SeverityError, Message: err.Error(), Remedy: hint.Of(err)})
 		}
 	}
 	if len(findings) > 0 {
@@ -240,7 +242,7 @@ func (r *run) survey(ctx context.Context, nodes []*Node) (*world, error) {
 func (r *run) ask(ctx context.Context, n *Node) (*facts, error) {
 	sections := []section{
 		{"facts", layout.DiscoverScript()},
-		{"preflight", preflightProbe(r.spec, n)},
+		{phasePreflight, preflight.Probe(r.spec.checked(nil), n.checked())},
 		{"journal", "d_journal"},
 	}
 	for _, p := range upPhases(r.spec) {
@@ -259,12 +261,12 @@ func (r *run) ask(ctx context.Context, n *Node) (*facts, error) {
 		return nil, err
 	}
 	f.answered = r.opts.Clock()
-	if f.sections, err = parseFacts(res.Stdout); err != nil {
+	if f.sections, err = answer.Sections(res.Stdout); err != nil {
 		return nil, fmt.Errorf("detect on %s: %w", n.Hostname, err)
 	}
 	for _, p := range upPhases(r.spec) {
-		if a := f.sections[p.name()]; a.failed != "" {
-			return nil, fmt.Errorf("detect %s on %s: exit status %s: %s", p.name(), n.Hostname, a.failed, lastLine(res.Stderr))
+		if a := f.sections[p.name()]; a.Failed != "" {
+			return nil, fmt.Errorf("detect %s on %s: exit status %s: %s", p.name(), n.Hostname, a.Failed, lastLine(res.Stderr))
 		}
 	}
 	return f, nil

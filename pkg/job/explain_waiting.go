@@ -50,7 +50,26 @@ func (e *evidence) explain() *Why {
 		e.onItsWay(w)
 	}
 	e.lostNodes(w)
+	e.before(w)
 	return w
+}
+
+// before says how the attempt before this one ended.
+func (e *evidence) before(w *Why) {
+	if len(e.Attempts) < 2 {
+		return
+	}
+	a := &e.Attempts[1]
+	if a.Completion == nil || a.Completion.CompletionStatus == nil {
+		return
+	}
+	past := &Why{}
+	e.failure(past, a)
+	if a.Completed != nil {
+		past.Sentence += " That was " + Duration(e.now.Sub(*a.Completed)) + " ago."
+	}
+	w.fact(fmt.Sprintf("attempt %d", a.ID), past.Sentence)
+	w.fact("which said", clip(a.Completion.Diagnostics))
 }
 
 // unseen explains a job that has no status.

@@ -15,15 +15,15 @@ import (
 // Phase is where a job is on its way, in one word.
 type Phase string
 
-// The phases, in the order in which they are passed.
+// The phases, in the order in which they are passed; Means says what they are.
 const (
-	Waiting   Phase = "waiting" // for its pods to be made, or for a machine
-	Queued    Phase = "queued"  // for GPUs
-	Pulling   Phase = "pulling" // has its machines; images and volumes come
-	Barrier   Phase = "barrier" // some tasks wait for the last ones
+	Waiting   Phase = "waiting"
+	Queued    Phase = "queued"
+	Pulling   Phase = "pulling"
+	Barrier   Phase = "barrier"
 	Running   Phase = "running"
-	Stopping  Phase = "stopping" // its tasks are being ended
-	Retry     Phase = "retry"    // failed, and is tried again later
+	Stopping  Phase = "stopping"
+	Retry     Phase = "retry"
 	Succeeded Phase = "succeeded"
 	Failed    Phase = "failed"
 	Stopped   Phase = "stopped"
@@ -35,6 +35,35 @@ const (
 // Phases are all of them.
 func Phases() []Phase {
 	return []Phase{Waiting, Queued, Pulling, Barrier, Running, Stopping, Retry, Succeeded, Failed, Stopped, Deleted}
+}
+
+// Means says what the phase is, for help texts.
+func (p Phase) Means() string {
+	switch p {
+	case Waiting:
+		return "for its pods to be made, or for a machine"
+	case Queued:
+		return "for GPUs, with the position in its virtual cluster"
+	case Pulling:
+		return "has its machines; images and volumes come"
+	case Barrier:
+		return "some tasks wait for the last ones"
+	case Running:
+		return "its tasks run"
+	case Stopping:
+		return "its tasks are being ended"
+	case Retry:
+		return "failed, and is tried again"
+	case Succeeded:
+		return "ended as it should"
+	case Failed:
+		return "ended otherwise, and is not tried again"
+	case Stopped:
+		return "ended on request"
+	case Deleted:
+		return "was removed before it had ended"
+	}
+	return ""
 }
 
 // Done reports whether nothing more comes.

@@ -154,3 +154,9 @@ func TestPositionsAndDurationsReadWell(t *testing.T) {
 		assert.Equal(t, want, Duration(d))
 	}
 }
+
+func TestEveryPhaseSaysWhatItMeans(t *testing.T) {
+	for _, p := range Phases() {
+		assert.NotEmpty(t, p.Means(), p)
+	}
+}

@@ -419,3 +419,21 @@ func TestTheTimeInQueuesIsNoRunning(t *testing.T) {
 	e.Attempts = []api.Attempt{{ID: 1, Run: &second}, {ID: 0, Run: &first}}
 	assert.Equal(t, &second, e.runsSince())
 }
+
+func TestAJobThatIsTriedAgainSaysHowItEndedBefore(t *testing.T) {
+	index, run, end := int32(1), noon.Add(-time.Hour), noon.Add(-10*time.Second)
+	c := &v1.CompletionStatus{Code: -1003, Phrase: "PodPreemptedForCriticalPod", Type: v1.CompletionType{Name: v1.Failed, Attributes: []v1.CompletionTypeAttribute{v1.Transient}},
+		Diagnostics: "preempted for the gang bob~big of virtual cluster vision"}
+	d := &Detail{Attempts: []api.Attempt{{ID: 1}, {ID: 0, Completed: &end,
+		Completion: &v1.FrameworkAttemptCompletionStatus{CompletionStatus: c, Trigger: &v1.CompletionTrigger{TaskRoleName: "train", TaskIndex: &index}},
+		Tasks:      []api.TaskAttempt{{Role: "train", RoleObject: "train", Index: 1, Node: "gpu-1", Run: &run, Completed: &end}}}}}
+	w := &Why{}
+	(&evidence{Detail: d, now: noon, rules: rules.Builtin()}).before(w)
+	assert.Equal(t, []Fact{
+		{"attempt 0", "train[1] failed on gpu-1 after 59m: it was preempted: a job with a guarantee, or a pod that its machine needs more, took its place (PodPreemptedForCriticalPod, code -1003). That was 10s ago."},
+		{"which said", "preempted for the gang bob~big of virtual cluster vision"}}, w.Facts)
+	first := &Why{}
+	d.Attempts = d.Attempts[:1]
+	(&evidence{Detail: d, now: noon, rules: rules.Builtin()}).before(first)
+	assert.Empty(t, first.Facts)
+}

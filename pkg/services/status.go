@@ -20,16 +20,29 @@ import (
 	"github.com/openpai/paictl/pkg/services/release"
 )
 
-// States of a service.
+// States of a service; States says what they mean.
 const (
 	StateReady        = "ready"
 	StateStarting     = "starting"
-	StateFailed       = "failed"        // it won't become ready by waiting
-	StateStopped      = "stopped"       // by "service stop"; or its data is there
-	StateNotInstalled = "not installed" // never started, or deleted
+	StateFailed       = "failed"
+	StateStopped      = "stopped"
+	StateNotInstalled = "not installed"
 	StateDisabled     = "disabled"
-	StateOrphan       = "orphan" // it runs, and the configuration has disabled or lost it
+	StateOrphan       = "orphan"
 )
+
+// States are all of them, each with what it means.
+func States() [][2]string {
+	return [][2]string{
+		{StateReady, "it runs as it should"},
+		{StateStarting, "it may become ready by waiting"},
+		{StateFailed, "waiting won't help"},
+		{StateStopped, "by \"service stop\", or its data is there"},
+		{StateNotInstalled, "never started, or deleted"},
+		{StateDisabled, "by the configuration"},
+		{StateOrphan, "it runs, and the configuration has disabled or lost it"},
+	}
+}
 
 // What the configuration of a service that runs is, compared with the cluster's copy.
 const (

@@ -62,6 +62,7 @@ func (j *jobs) examplesEndAsTheySay(t *testing.T) {
 		}},
 		{"gpu", j.usesAMachineOfGPUs},
 		{"waits", j.waitsForGPUs},
+		{"opportunistic", j.givesWay},
 		{"retry", j.retries},
 		{"syntax-error", func(t *testing.T, name string) {
 			j.submit(t, example(t, name))
@@ -194,6 +195,26 @@ func (j *jobs) waitsForGPUs(t *testing.T, name string) {
 	for rank := range 4 {
 		assert.Contains(t, j.log(t, name), fmt.Sprintf("node rank %d of world size 32, GPUs 0,1,2,3,4,5,6,7", rank))
 	}
+}
+
+// givesWay takes all GPUs without a guarantee; a job that has one takes back what it needs.
+func (j *jobs) givesWay(t *testing.T, name string) {
+	j.forget(t, "gpu")
+	j.submit(t, example(t, name, "instances: 2", "instances: 4"))
+	j.is(t, name, "running")
+	eventually(t, time.Minute, "it works", func() bool { return strings.Contains(j.log(t, name), "this is attempt 0") })
+	j.submit(t, example(t, "gpu"))
+	j.is(t, "gpu", "running")
+	j.is(t, name, "queued")
+	why := j.why(t, name)
+	assert.Contains(t, why, "reempt", "why its first attempt ended")
+	assert.Contains(t, why, "gpu", "who has what it waits for")
+	assert.Contains(t, ok(t, j.job("logs", name, "--attempt", "0")...).stdout, "told to give way", "SIGTERM reached the program")
+	ok(t, j.job("stop", "gpu")...)
+	f := j.ended(t, name, "succeeded", "Succeeded")
+	assert.Equal(t, int32(1), f.Status.RetryPolicyStatus.TotalRetriedCount)
+	assert.Zero(t, f.Status.RetryPolicyStatus.AccountableRetriedCount, "giving way is not the job's fault")
+	assert.Contains(t, j.log(t, name), "this is attempt 1")
 }
 
 func (j *jobs) retries(t *testing.T, name string) {

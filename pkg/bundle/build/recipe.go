@@ -11,7 +11,7 @@ import (
 	"io/fs"
 
 	"github.com/openpai/paictl/pkg/bundle"
-	"github.com/openpai/paictl/pkg/netcheck"
+	"github.com/openpai/paictl/pkg/incluster/netcheck"
 	"github.com/openpai/paictl/templates"
 )
 

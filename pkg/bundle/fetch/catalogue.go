@@ -50,6 +50,9 @@ type Output struct {
 	Roles   []string
 }
 
+// Architectures are those for which the upstream projects publish.
+func Architectures() []string { return []string{"amd64", "arm64"} }
+
 // Upstream is the table for the versions that paictl pins for its builds.
 func Upstream(arch string) (Catalogue, error) {
 	v, err := build.Versions()

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -60,13 +62,13 @@ It can also be set as "mirror" in paictl's settings, or in PAICTL_MIRROR.`,
 	addDirFlag(cmd, &opts.Dir)
 	cmd.Flags().StringVar(&opts.Lock, "lock", "", "lock file (default: "+fetch.LockName+" in the bundle's folder)")
 	cmd.Flags().StringVar(&opts.Mirror, "mirror", "", "URL below which all upstream hosts are found")
-	cmd.Flags().StringVar(&opts.Arch, "arch", runtime.GOARCH, "architecture of the machines: amd64 or arm64")
+	cmd.Flags().StringVar(&opts.Arch, "arch", runtime.GOARCH, "architecture of the machines: "+strings.Join(fetch.Architectures(), " or "))
 	return cmd
 }
 
 func fetchRun(ctx context.Context, opts *fetchOptions) error {
-	if opts.Arch != "amd64" && opts.Arch != "arm64" {
-		return cmdutil.Usagef("--arch %s: the upstream projects publish amd64 and arm64", opts.Arch)
+	if !slices.Contains(fetch.Architectures(), opts.Arch) {
+		return cmdutil.Usagef("--arch %s: the upstream projects publish %s", opts.Arch, strings.Join(fetch.Architectures(), " and "))
 	}
 	catalogue, err := fetch.Upstream(opts.Arch)
 	if err != nil {

@@ -8,7 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/openpai/paictl/pkg/cluster"
-	"github.com/openpai/paictl/pkg/cmd/cluster/session"
+	"github.com/openpai/paictl/pkg/cluster/preflight"
+	"github.com/openpai/paictl/pkg/cmd/session"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/plural"
 )
@@ -27,9 +28,10 @@ func NewCmdPreflight(f *cmdutil.Factory, runF func(context.Context, *PreflightOp
 	cmd := &cobra.Command{
 		Use:   "preflight",
 		Short: "Check whether the machines can become a cluster",
-		Long: `Runs the checks of "cluster up" on all machines at once and changes nothing: operating system, rights,
-names and addresses, clocks, ports, disk, memory, swap, kernel modules, cgroups, and whether the
-machines reach each other. Each finding says what to do. With --fix the repairs that are safe are made.
+		Long: `Runs the checks of "cluster up" on all machines at once and changes nothing. Each finding says what to
+do. With --fix the repairs that are safe are made. It looks at:
+
+` + cmdutil.Explained(looks()) + `
 
 A machine that can't be reached is a finding too; where the others pass, the exit code is 3.`,
 		Example: `  paictl cluster preflight -p ./cluster
@@ -50,6 +52,14 @@ A machine that can't be reached is a finding too; where the others pass, the exi
 	cmd.Flags().BoolVar(&opts.Fix, "fix", false, "make the repairs that are safe, then check again")
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "table", "json", "yaml")
 	return cmd
+}
+
+// looks are the checks, each with what it looks at.
+func looks() (out [][2]string) {
+	for _, c := range preflight.Checks() {
+		out = append(out, [2]string{c.ID, c.Looks})
+	}
+	return out
 }
 
 func preflightRun(ctx context.Context, opts *PreflightOptions) error {
@@ -81,11 +91,11 @@ func preflightRun(ctx context.Context, opts *PreflightOptions) error {
 
 // writeFindings prints them and what follows from them. partial names the hosts that could
 // not be checked, where the others passed.
-func writeFindings(opts *PreflightOptions, findings []cluster.Finding, partial *cluster.PartialError) error {
+func writeFindings(opts *PreflightOptions, findings []preflight.Finding, partial *cluster.PartialError) error {
 	w := opts.Factory.IO.Out
 	if !opts.Output.Is("table") {
 		if findings == nil {
-			findings = []cluster.Finding{}
+			findings = []preflight.Finding{}
 		}
 		return opts.Output.Write(w, findings, cmdutil.Table{})
 	}
@@ -95,7 +105,7 @@ func writeFindings(opts *PreflightOptions, findings []cluster.Finding, partial *
 		if where == "" {
 			where = "all hosts"
 		}
-		if f.Severity == cluster.SeverityError {
+		if f.Severity == preflight.SeverityError {
 			errs++
 		} else {
 			warnings++

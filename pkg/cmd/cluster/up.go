@@ -3,11 +3,12 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/openpai/paictl/pkg/cluster"
-	"github.com/openpai/paictl/pkg/cmd/cluster/session"
+	"github.com/openpai/paictl/pkg/cmd/session"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/progress"
 )
@@ -40,7 +41,7 @@ Any healthy machine of the control plane leads the run; the order of layout.yaml
 machine that has lost its disk joins again. A cluster is made only where no machine of the control
 plane is a member of one, and all of them say so; to give one up: paictl cluster recreate.
 
-Phases: preflight, base, containerd, kubelet, images, init, network, join, labels; --phases takes a few.`,
+Phases: ` + strings.Join(cluster.PhaseNames(), ", ") + "; --phases takes a few.",
 		Example: `  paictl cluster up -p ./cluster
   paictl cluster up -p ./cluster --dry-run          what would be changed, with diffs
   paictl cluster up -p ./cluster --limit worker-7   one machine only

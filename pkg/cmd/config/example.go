@@ -2,6 +2,7 @@ package config
 
 import (
 	"context"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -22,8 +23,10 @@ func NewCmdExample(f *cmdutil.Factory, runF func(context.Context, *ExampleOption
 	cmd := &cobra.Command{
 		Use:   "example [NAME]",
 		Short: "Print a quick-start file to begin with",
-		Long: `Prints a quick-start file. Without a name it is the one that shows and explains every field; others
-are minimal, one-machine, ha (three masters), air-gapped and original (a file of the old OpenPAI).`,
+		Long: `Prints a quick-start file. Without a name it is ` + examples.Full + `, which shows and explains every field.
+NAME is one of: ` + strings.Join(examples.Names(), ", ") + `.
+
+"ha" has three masters, "original" is a file of the old OpenPAI.`,
 		Example: `  paictl config example minimal > quick-start.yaml
   paictl config example | less`,
 		Args:              cobra.MaximumNArgs(1),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -53,9 +54,9 @@ func NewCmdGenerate(f *cmdutil.Factory, runF func(context.Context, *GenerateOpti
 	cmd := &cobra.Command{
 		Use:   "generate -i quick-start.yaml -o DIR",
 		Short: "Make the four files of a configuration from a quick-start file",
-		Long: `Reads a quick-start file, asks the machines over SSH for their hardware, and writes layout.yaml,
-kubernetes-configuration.yaml, k8s-role-definition.yaml and services-configuration.yaml: all of
-them, or none. Nothing is changed on the machines.
+		Long: `Reads a quick-start file, asks the machines over SSH for their hardware, and writes the four files,
+` + strings.Join(config.Files(), ", ") + `:
+all of them, or none. Nothing is changed on the machines.
 
 Two lines are enough for a quick-start file:
 

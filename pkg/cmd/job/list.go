@@ -29,6 +29,13 @@ type ListOptions struct {
 // defaultLimit is how many jobs are shown where nothing else is said.
 const defaultLimit = 50
 
+func explainedPhases() (out [][2]string) {
+	for _, p := range job.Phases() {
+		out = append(out, [2]string{string(p), p.Means()})
+	}
+	return out
+}
+
 // NewCmdList returns "paictl job list". runF replaces the run in tests.
 func NewCmdList(f *cmdutil.Factory, runF func(context.Context, *ListOptions) error) *cobra.Command {
 	opts := &ListOptions{Factory: f}
@@ -42,9 +49,8 @@ func NewCmdList(f *cmdutil.Factory, runF func(context.Context, *ListOptions) err
 		Long: `Lists your jobs, newest submission first. Jobs that ended long ago come from the history that the job
 controller keeps; without it those that Kubernetes still has are shown.
 
-States: waiting (for a machine), queued (for GPUs, with the position in its virtual cluster), pulling
-(images and volumes come), barrier (some tasks wait for the last ones), running, stopping, retry (failed,
-and is tried again), succeeded, failed, stopped, deleted.`,
+States:
+` + cmdutil.Explained(explainedPhases()),
 		Example: `  paictl job list
   paictl job list --all-users --vc vision --state queued,running
   paictl job list --since 7d --state failed -o wide

@@ -3,6 +3,8 @@ package job
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,11 +18,16 @@ type WaitOptions struct {
 	Factory *cmdutil.Factory
 	Flags   Flags
 	Name    string
-	// For is done or running.
+	// For is one of waitFor.
 	For     string
 	Timeout time.Duration
 	Quiet   bool
 }
+
+const forRunning = "running"
+
+// waitFor are the values of --for, the default first.
+func waitFor() []string { return []string{"done", forRunning} }
 
 // NewCmdWait returns "paictl job wait". runF replaces the run in tests.
 func NewCmdWait(f *cmdutil.Factory, runF func(context.Context, *WaitOptions) error) *cobra.Command {
@@ -39,8 +46,8 @@ Exit codes: 0 where the job succeeded (or runs, with --for running), the job's o
 		ValidArgsFunction: opts.Flags.completeJobs(f, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.Name = args[0]
-			if opts.For != "done" && opts.For != "running" {
-				return cmdutil.Usagef("--for %s: write done or running", opts.For)
+			if !slices.Contains(waitFor(), opts.For) {
+				return cmdutil.Usagef("--for %s: write %s", opts.For, strings.Join(waitFor(), " or "))
 			}
 			if opts.Timeout < 0 {
 				return cmdutil.Usagef("--timeout %s: give a duration, or 0 to wait without end", opts.Timeout)
@@ -53,10 +60,10 @@ Exit codes: 0 where the job succeeded (or runs, with --for running), the job's o
 	}
 	opts.Flags.add(f, cmd)
 	fl := cmd.Flags()
-	fl.StringVar(&opts.For, "for", "done", "what to wait for: done or running")
+	fl.StringVar(&opts.For, "for", waitFor()[0], "what to wait for: "+strings.Join(waitFor(), " or "))
 	fl.DurationVar(&opts.Timeout, "timeout", 0, "wait no longer than this; 0 is without end")
 	fl.BoolVarP(&opts.Quiet, "quiet", "q", false, "don't tell the states")
-	_ = cmd.RegisterFlagCompletionFunc("for", cobra.FixedCompletions([]string{"done", "running"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("for", cobra.FixedCompletions(waitFor(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
@@ -66,14 +73,14 @@ func waitRun(ctx context.Context, opts *WaitOptions) error {
 		return err
 	}
 	until := job.Phase.Done
-	if opts.For == "running" {
+	if opts.For == forRunning {
 		until = func(p job.Phase) bool { return p == job.Running }
 	}
 	d, err := follow(ctx, opts.Factory, c, j, followOptions{until: until, timeout: opts.Timeout, quiet: opts.Quiet})
 	if err != nil {
 		return err
 	}
-	if opts.For == "running" && job.Phase(d.State) == job.Running {
+	if opts.For == forRunning && job.Phase(d.State) == job.Running {
 		return nil
 	}
 	return tellEnd(ctx, opts.Factory, c, j, d, opts.Quiet)

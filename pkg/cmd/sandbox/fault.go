@@ -78,9 +78,9 @@ func NewCmdFault(f *cmdutil.Factory) *cobra.Command {
 // NewCmdFaultGPU returns "paictl sandbox fault gpu". runF replaces the run in tests.
 func NewCmdFaultGPU(f *cmdutil.Factory, runF func(context.Context, *FaultGPUOptions) error) *cobra.Command {
 	opts := &FaultGPUOptions{IO: f.IO}
-	var words strings.Builder
+	var words [][2]string
 	for _, f := range faults() {
-		fmt.Fprintf(&words, "  %-6s %s\n", f.name+f.value, f.what)
+		words = append(words, [2]string{f.name + f.value, f.what})
 	}
 	cmd := &cobra.Command{
 		Use:   "gpu NODE INDEX FAULT",
@@ -88,7 +88,8 @@ func NewCmdFaultGPU(f *cmdutil.Factory, runF func(context.Context, *FaultGPUOpti
 		Long: `Writes down what is wrong with a simulated GPU of a host. The agent there reads it, and reports it as it
 does of real ones. A host that is off has the fault when it starts. FAULT is one of:
 
-` + words.String() + `
+` + cmdutil.Explained(words) + `
+
 Faults of a GPU add up until clear; of several XIDs the last one counts.`,
 		Example: `  paictl sandbox fault gpu pai-2 3 xid=79
   paictl sandbox fault gpu pai-2 3 lost

@@ -32,9 +32,8 @@ func NewCmdStatus(f *cmdutil.Factory, runF func(context.Context, *StatusOptions)
 		Long: `Shows the state of every service, its pods and revision, and whether its configuration is the one
 that the cluster holds. Below the table is a line per problem, with what to do.
 
-States: ready, starting, failed (waiting won't help), stopped (by "service stop", or its data is there),
-not installed (never started, or deleted), disabled, and orphan (it runs, and the configuration no longer
-has it).`,
+States:
+` + cmdutil.Explained(services.States()),
 		Example: `  paictl service status
   paictl service status -n prometheus -o yaml
   paictl service status --exit-code && echo all ready`,

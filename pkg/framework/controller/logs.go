@@ -56,6 +56,7 @@ type logJob struct {
 	framework string
 	uid       types.UID // of the Framework: what runs may not be in the archive yet
 	d         machine.Deletion
+	pod       *corev1.Pod // as it was last seen; nil where it never was
 }
 
 func (j *logJob) key() api.LogKey {
@@ -89,13 +90,26 @@ func (l *logSaver) saved(f *v1.Framework, d machine.Deletion) bool {
 		s = &logState{asked: now}
 		l.state[d.UID] = s
 		select {
-		case l.work <- logJob{f.Name, f.UID, d}:
+		case l.work <- logJob{f.Name, f.UID, d, podIn(l.r.cache.podsOf(f.Name), d.UID)}:
 		default:
 			l.r.metrics.logs.WithLabelValues("dropped").Inc()
 			s.done = true
 		}
 	}
 	return s.done || now.Sub(s.asked) > logPatience
+}
+
+// taken begins to save the logs of pods that others take away: the scheduler for another gang, an eviction, a person. They go when their
+// programs have ended, whatever the job waits for.
+func (l *logSaver) taken(f *v1.Framework, pods []*corev1.Pod) {
+	for _, p := range pods {
+		if p.DeletionTimestamp == nil {
+			continue
+		}
+		if of := logOf(p); of != nil {
+			l.saved(f, machine.Deletion{Name: p.Name, UID: p.UID, Log: of})
+		}
+	}
 }
 
 // forget drops what is known of pods that are gone.
@@ -155,9 +169,12 @@ func (l *logSaver) run(ctx context.Context) error {
 				case <-ctx.Done():
 					return
 				case j := <-l.work:
-					if p := podIn(l.r.cache.podsOf(j.framework), j.d.UID); p != nil && !terminated(p) {
-						group.Go(func() { l.follow(ctx, j, p) })
-						continue
+					if p := podIn(l.r.cache.podsOf(j.framework), j.d.UID); p != nil {
+						j.pod = p
+						if !terminated(p) {
+							group.Go(func() { l.follow(ctx, j, p) })
+							continue
+						}
 					}
 					l.ended(ctx, j, l.copy(ctx, j))
 				}
@@ -230,7 +247,7 @@ func (l *logSaver) follow(ctx context.Context, j logJob, p *corev1.Pod) {
 		o := &corev1.PodLogOptions{Container: container, TailLines: &lines, Follow: true}
 		stream, err := l.r.pods.Pods(l.r.o.Namespace).GetLogs(j.d.Name, o).Stream(reading)
 		if err != nil {
-			return err
+			return l.copyKept(reading, j, p, container, err)
 		}
 		defer func() { _ = stream.Close() }()
 		l.begin(j.framework)
@@ -245,6 +262,15 @@ func (l *logSaver) follow(ctx context.Context, j logJob, p *corev1.Pod) {
 	}())
 }
 
+// copyKept saves what the agent of its machine has of a log that Kubernetes refuses, for the reason why: its pod may be gone.
+func (l *logSaver) copyKept(ctx context.Context, j logJob, p *corev1.Pod, container string, why error) error {
+	data, truncated, ok := l.kept(ctx, p, container)
+	if !ok {
+		return why
+	}
+	return l.r.o.Store.SaveLog(ctx, j.key(), data, truncated)
+}
+
 // terminated reports whether nothing of a pod runs any more.
 func terminated(p *corev1.Pod) bool {
 	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
@@ -256,7 +282,7 @@ var errNoLog = errors.New("nothing ran that could have written a log")
 func (l *logSaver) copy(ctx context.Context, j logJob) error {
 	ctx, cancel := context.WithTimeout(ctx, logTimeout)
 	defer cancel()
-	p := podIn(l.r.cache.podsOf(j.framework), j.d.UID)
+	p := j.pod
 	container := logContainer(p)
 	if container == "" {
 		return errNoLog

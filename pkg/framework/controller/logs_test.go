@@ -24,7 +24,7 @@ import (
 	"github.com/openpai/paictl/pkg/framework/archive"
 	"github.com/openpai/paictl/pkg/framework/machine"
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
-	"github.com/openpai/paictl/pkg/logstore/logapi"
+	"github.com/openpai/paictl/pkg/incluster/logstore/logapi"
 )
 
 // logStore is an archive that only takes logs.
@@ -142,6 +142,38 @@ func TestTheEndOfAJobWaitsForTheRestOfItsLogs(t *testing.T) {
 	require.NoError(t, <-ended)
 }
 
+func TestTheLogOfAPodThatOthersTakeAwayIsKept(t *testing.T) {
+	agent := agentOf(func(_, _, _, _ string) (string, http.Header, error) { return "told to give way\n", http.Header{}, nil })
+	for name, there := range map[string]bool{"while it is being ended": true, "when it is gone": false} {
+		t.Run(name, func(t *testing.T) {
+			m, err := newMetrics(nil)
+			require.NoError(t, err)
+			pod := worker1()
+			pod.Spec.NodeName, pod.Status.Phase, pod.DeletionTimestamp, pod.Finalizers = "n", corev1.PodRunning, &metav1.Time{Time: time.Now()}, []string{"x"}
+			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}}}}
+			other := worker1()
+			other.Name, other.UID = "f-worker-2", "v" // nobody takes it away
+			cache, err := newCaches(clientfake.NewClientBuilder().Build(), "jobs")
+			require.NoError(t, err)
+			require.NoError(t, cache.pods.GetIndexer().Add(pod))
+			store := bytesStore{saved: make(chan string, 2)}
+			r := &reconciler{o: Options{Namespace: "jobs", Store: store, LogBytes: 1 << 20, Log: logr.Discard(), Logs: agent}, cache: cache, metrics: m, pods: fake.NewClientset(pod).CoreV1(), now: time.Now}
+			r.logs = newLogSaver(r)
+			r.logs.taken(&v1.Framework{ObjectMeta: metav1.ObjectMeta{Name: "f", UID: "fuid"}}, []*corev1.Pod{pod, other})
+			if !there {
+				require.NoError(t, cache.pods.GetIndexer().Delete(pod))
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error)
+			go func() { ended <- r.logs.run(ctx) }()
+			assert.Equal(t, "told to give way\nfalse", <-store.saved)
+			cancel()
+			require.NoError(t, <-ended)
+			assert.Empty(t, store.saved, "of one that nobody takes away nothing is read")
+		})
+	}
+}
+
 // bytesStore keeps what it is given.
 type bytesStore struct {
 	archive.Store
@@ -204,7 +236,7 @@ func TestTheEndOfALogIsTheAgentsWhereTheKubeletHasRotatedIt(t *testing.T) {
 			require.NoError(t, cache.pods.GetIndexer().Add(pod))
 			store := bytesStore{saved: make(chan string, 1)}
 			r := &reconciler{o: Options{Namespace: "jobs", Store: store, LogBytes: 1 << 20, Log: logr.Discard(), Logs: c.agent}, cache: cache, pods: fake.NewClientset(pod).CoreV1(), now: time.Now}
-			require.NoError(t, newLogSaver(r).copy(t.Context(), logJob{"f", "fuid", machine.Deletion{Name: pod.Name, UID: pod.UID, Log: logOf(pod)}}))
+			require.NoError(t, newLogSaver(r).copy(t.Context(), logJob{"f", "fuid", machine.Deletion{Name: pod.Name, UID: pod.UID, Log: logOf(pod)}, pod}))
 			assert.Equal(t, c.want, <-store.saved)
 		})
 	}

@@ -175,8 +175,9 @@ func (r *reconciler) drive(ctx context.Context, f *v1.Framework, e *entry) (time
 
 // step asks the machine what follows.
 func (r *reconciler) step(ctx context.Context, f *v1.Framework, e *entry) (*machine.Result, error) {
-	now := r.now()
-	pods, err := e.view.Pods(r.cache.podsOf(f.Name), e.status, machine.Live{
+	now, seen := r.now(), r.cache.podsOf(f.Name)
+	r.logs.taken(f, seen)
+	pods, err := e.view.Pods(seen, e.status, machine.Live{
 		Pod: func(name string) (*corev1.Pod, error) { return r.lookup(ctx, name) },
 		All: func() ([]*corev1.Pod, error) {
 			if e.again {

@@ -11,8 +11,8 @@ import (
 	"github.com/openpai/paictl/pkg/framework/api"
 	"github.com/openpai/paictl/pkg/framework/archive"
 	"github.com/openpai/paictl/pkg/hint"
-	"github.com/openpai/paictl/pkg/logstore/agents"
-	"github.com/openpai/paictl/pkg/logstore/logapi"
+	"github.com/openpai/paictl/pkg/incluster/logstore/agents"
+	"github.com/openpai/paictl/pkg/incluster/logstore/logapi"
 )
 
 // errUnavailable is what passes by itself.

@@ -26,9 +26,9 @@ import (
 	"github.com/openpai/paictl/pkg/framework/api"
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/incluster/logstore/logapi"
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/kube"
-	"github.com/openpai/paictl/pkg/logstore/logapi"
 )
 
 const object = "0123456789abcdef0123456789abcdef"

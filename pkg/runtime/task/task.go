@@ -13,7 +13,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/openpai/paictl/pkg/podapi"
+	"github.com/openpai/paictl/pkg/incluster/podapi"
 	"github.com/openpai/paictl/pkg/runtime/barrier"
 	"github.com/openpai/paictl/pkg/runtime/env"
 	"github.com/openpai/paictl/pkg/runtime/exit"

@@ -201,7 +201,7 @@ func TestAVictimHasItsOwnGracePeriodUpToADay(t *testing.T) {
 			got = append(got, a.(clienttesting.DeleteAction).GetDeleteOptions().GracePeriodSeconds)
 			return true, nil, nil
 		})
-		require.NoError(t, c.b.work.evict(t.Context(), p))
+		require.NoError(t, c.b.work.evict(t.Context(), p, "another gang"))
 		assert.Equal(t, []*int64{want}, got, "%d seconds", own)
 	}
 }

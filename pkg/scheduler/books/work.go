@@ -99,7 +99,7 @@ func (w *work) do(ctx context.Context, t task) error {
 	case obj == nil:
 		return nil
 	case t.kind == evict:
-		return w.evict(ctx, obj)
+		return w.evict(ctx, obj, w.b.preemptor(t.uid))
 	}
 	return w.patch(ctx, obj, annotations)
 }
@@ -141,6 +141,17 @@ func (b *Books) subject(t task) (obj *corev1.Pod, annotations map[string]string)
 	return p.object, annotations
 }
 
+// preemptor names the gang for which a pod has to go.
+func (b *Books) preemptor(uid types.UID) string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.state == nil || b.state.pods[uid] == nil || b.state.pods[uid].by == nil {
+		return "another gang"
+	}
+	g := b.state.pods[uid].by
+	return fmt.Sprintf("the gang %s of virtual cluster %s", g.name, g.vc)
+}
+
 // mustGo reports whether a victim still is one: who needs its place may have left meanwhile.
 func (s *state) mustGo(p *pod) bool {
 	if p.request == nil {
@@ -169,11 +180,11 @@ const maxGrace int64 = 24 * 60 * 60
 
 // evict deletes a pod with its grace period, and notes why, so that a controller with a failure policy
 // doesn't take it for a failure of the program.
-func (w *work) evict(ctx context.Context, obj *corev1.Pod) error {
+func (w *work) evict(ctx context.Context, obj *corev1.Pod, by string) error {
 	pods := w.b.client.CoreV1().Pods(obj.Namespace)
 	condition := corev1.PodCondition{
 		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonPreemptionByScheduler,
-		Message: "preempted for another gang", LastTransitionTime: metav1.NewTime(w.b.now()),
+		Message: "preempted for " + by, LastTransitionTime: metav1.NewTime(w.b.now()),
 	}
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": obj.UID},

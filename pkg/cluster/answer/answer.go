@@ -1,0 +1,101 @@
+// Package answer reads what scripts print on hosts: a line protocol, in sections.
+// In: a script's output. Out: its lines by what they are about.
+package answer
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"strings"
+)
+
+// Answer holds the lines that one section printed: fields separated by tabs, the first
+// of which says what the line is about.
+type Answer struct {
+	Rows [][]string
+	// Raw is the same as text.
+	Raw []byte
+	// Failed is the exit status of the section where it broke off, else "".
+	Failed string
+}
+
+// maxLine bounds one line of an answer, in bytes. The longest are images' and files'
+// content; a node of the cluster takes some hundred bytes.
+const maxLine = 1 << 26
+
+// Sections splits the output of a script into its sections, by name.
+func Sections(out []byte) (map[string]Answer, error) {
+	sections := map[string]Answer{}
+	name, cur := "", Answer{}
+	flush := func() {
+		if name != "" {
+			sections[name] = cur
+		}
+		cur = Answer{}
+	}
+	sc := bufio.NewScanner(bytes.NewReader(out))
+	sc.Buffer(make([]byte, 0, 1<<16), maxLine)
+	for sc.Scan() {
+		line := sc.Text()
+		if n, ok := strings.CutPrefix(line, "@@ "); ok {
+			flush()
+			name = n
+			continue
+		}
+		if code, ok := strings.CutPrefix(line, "@! "); ok {
+			cur.Failed = code
+			continue
+		}
+		cur.Rows = append(cur.Rows, strings.Split(line, "\t"))
+		cur.Raw = append(append(cur.Raw, line...), '\n')
+	}
+	flush()
+	if err := sc.Err(); err != nil {
+		return nil, fmt.Errorf("read the answer, of which the section %q has a line of over %d bytes: %w", name, maxLine, err)
+	}
+	return sections, nil
+}
+
+// Parse reads the lines of a script that has no sections.
+func Parse(out []byte) (Answer, error) {
+	sections, err := Sections(append([]byte("@@ answer\n"), out...))
+	return sections["answer"], err
+}
+
+// Row returns the fields after those given of the first line that begins with them, and
+// whether there is one.
+func (a Answer) Row(prefix ...string) ([]string, bool) {
+next:
+	for _, r := range a.Rows {
+		if len(r) < len(prefix) {
+			continue
+		}
+		for i, p := range prefix {
+			if r[i] != p {
+				continue next
+			}
+		}
+		return r[len(prefix):], true
+	}
+	return nil, false
+}
+
+// Value returns the field after those given, or "".
+func (a Answer) Value(prefix ...string) string {
+	r, ok := a.Row(prefix...)
+	if !ok || len(r) == 0 {
+		return ""
+	}
+	return r[0]
+}
+
+// All returns, for each line of that kind, the fields after the kind.
+func (a Answer) All(kind string) [][]string {
+	var out [][]string
+	for _, r := range a.Rows {
+		if r[0] == kind {
+			out = append(out, r[1:])
+		}
+	}
+	return out
+}

@@ -1,0 +1,126 @@
+package cluster
+
+import (
+	"slices"
+
+	"github.com/openpai/paictl/pkg/bundle"
+	"github.com/openpai/paictl/pkg/cluster/answer"
+	"github.com/openpai/paictl/pkg/cluster/preflight"
+)
+
+// check examines the nodes that answered, each for itself and all together. It is pure:
+// the same answers give the same findings in the same order.
+func (r *run) check(w *world, nodes []*Node) []preflight.Finding {
+	c := r.spec.checked(w.leader)
+	var hosts []*preflight.Host
+	findings := slices.Clone(w.findings)
+	for i, n := range r.spec.Nodes {
+		f := w.facts[n.Hostname]
+		if f == nil || r.isAside(n) {
+			continue
+		}
+		h, broken := preflight.Read(c, c.Nodes[i], f.sections)
+		if broken != nil {
+			findings = append(findings, *broken)
+			continue
+		}
+		h.Selected = slices.Contains(nodes, n)
+		h.Asked, h.Answered = f.asked, f.answered
+		r.spec.phasesTell(h, n, f.sections)
+		hosts = append(hosts, h)
+	}
+	findings = append(preflight.Run(c, hosts), findings...)
+	c.Sort(findings)
+	return findings
+}
+
+// checked is the cluster as the checks know it, with its nodes in the order of s.Nodes.
+func (s *Spec) checked(leader *Node) *preflight.Cluster {
+	c := &preflight.Cluster{
+		Kubernetes: &s.Config.Kubernetes.Kubernetes, SKUs: s.Config.Layout.MachineSKU, Bundle: s.Bundle,
+		Sysctls: (&base{spec: s}).resources().sysctls, Endpoint: s.endpoint(),
+	}
+	for _, n := range s.Nodes {
+		node := n.checked()
+		c.Nodes = append(c.Nodes, node)
+		if n == leader {
+			c.Leader = node
+		}
+	}
+	return c
+}
+
+func (n *Node) checked() *preflight.Node {
+	return &preflight.Node{Machine: n.Machine, ControlPlane: n.ControlPlane, AddAs: n.asArgument()}
+}
+
+// phasesTell adds to a host what only the phases can read of their answers.
+func (s *Spec) phasesTell(h *preflight.Host, n *Node, sections map[string]answer.Answer) {
+	for _, row := range sections[phaseKubelet].All("kubernetes") {
+		if len(row) > 1 {
+			h.Runs = append(h.Runs, row[1])
+		}
+	}
+	for _, row := range sections[phaseBase].All("later") {
+		if len(row) > 2 {
+			h.Later = append(h.Later, preflight.Setting{Name: row[0], Value: row[1], File: row[2]})
+		}
+	}
+	driver := &nvidiaDriver{spec: s}
+	state := driver.look(h.Facts, sections[phaseDriver])
+	if state != nil && driver.wanted(n) {
+		h.Driver = &preflight.Driver{Findings: state.findings}
+	}
+	if s.Bundle != nil {
+		h.Brings = s.brings(n, sections, state)
+	}
+}
+
+// unpacked is how much an image takes, in multiples of its archive, whose layers are
+// compressed to about a third: the archive while it is imported, the layers in
+// containerd's store, and their files. Measured: 833 MB for archives of 163.
+const unpacked = 5
+
+// brings is the room that the bundle's files will take on a node. What is there is not counted again.
+func (s *Spec) brings(n *Node, sections map[string]answer.Answer, state *driverState) []preflight.Room {
+	have := installed(sections)
+	sum := func(kind string, there func(bundle.Artifact) bool) (total int64) {
+		for _, a := range s.artifacts(n, kind) {
+			if !there(a) {
+				total += a.Size
+			}
+		}
+		return total
+	}
+	byHash := func(a bundle.Artifact) bool { return have[a.SHA256] }
+	imported := sections[phaseImages]
+	unimported := sum(bundle.KindImage, func(a bundle.Artifact) bool {
+		return (&images{spec: s}).present(imported, a)
+	})
+	var packages int64
+	// What can't be read is told where it is used.
+	c, _ := (&nvidiaDriver{spec: s}).brings(state)
+	for _, a := range c.Artifacts() {
+		packages += a.Size
+	}
+	// Uploads wait in paictl's folder; a program is there twice until it is moved.
+	return []preflight.Room{
+		{Path: binDir, Bytes: sum(bundle.KindBinary, byHash)},
+		{Path: cniBinDir, Bytes: sum(bundle.KindCNIPlugin, byHash)},
+		{Path: stateDir, Bytes: sum(bundle.KindBinary, byHash) + packages},
+		{Path: "/var/lib/containerd", Bytes: unpacked * unimported},
+	}
+}
+
+// installed returns the hashes of the bundle's files that detection found on a host.
+func installed(sections map[string]answer.Answer) map[string]bool {
+	out := map[string]bool{}
+	for _, a := range sections {
+		for _, row := range a.All("art") {
+			if len(row) == 3 {
+				out[row[2]] = true
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,22 @@
+// Package paths says where on a host the things lie that paictl keeps there and looks for.
+// In: nothing. Out: names of files and folders, as they are on real hosts.
+package paths
+
+const (
+	// State is the folder of what paictl knows of a host.
+	State = "/var/lib/paictl"
+	// Conf is the folder of the files that paictl gives to Kubernetes' programs.
+	Conf = "/etc/paictl"
+	// Member is there on machines that paictl has taken into a cluster.
+	Member = State + "/member"
+	// Kubeadm is the configuration that paictl gives to kubeadm on the control plane.
+	Kubeadm = Conf + "/kubeadm.yaml"
+	// Bin is the folder of programs.
+	Bin = "/usr/local/bin"
+	// CNIBin is that of the plugins of the pod network.
+	CNIBin = "/opt/cni/bin"
+	// Sysctl sorts behind what distributions and images bring: systemd-sysctl reads all files
+	// in the order of their names, whatever folder they lie in, and the last word counts.
+	// 99-sysctl.conf leads to /etc/sysctl.conf, where hardened images switch forwarding off.
+	Sysctl = "/etc/sysctl.d/99-zz-paictl.conf"
+)

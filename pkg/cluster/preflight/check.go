@@ -1,0 +1,93 @@
+package preflight
+
+import "fmt"
+
+// Check is one of the checks.
+type Check struct {
+	// ID is its name. What it finds is of that name, or of a narrower one.
+	ID string
+	// Looks says what is looked at.
+	Looks string
+	// Joining checks ask whether a machine is fit to join; a member is not asked again.
+	Joining bool
+	// Host examines one host, All all that answered together; one of them is set.
+	Host func(*Host) []Finding
+	All  func([]*Host) []Finding
+}
+
+// Checks are all of them.
+func Checks() []Check {
+	return []Check{
+		{ID: "os", Looks: "the distribution and its release", Joining: true, Host: checkOS},
+		{ID: "kernel", Looks: "the kernel's version", Joining: true, Host: checkKernel},
+		{ID: "arch", Looks: "the processor's architecture, which the bundle is for", Host: checkArch},
+		{ID: "sudo", Looks: "whether scripts run as root", Host: checkRoot},
+		{ID: "systemd", Looks: "whether process 1 is systemd", Host: checkInit},
+		{ID: "commands", Looks: "programs that paictl, kubeadm and the kubelet call", Host: checkCommands},
+		{ID: "hostname", Looks: "the machine's own name, and the layout's", Host: checkHostname},
+		{ID: "address", Looks: "addresses of interfaces, and the layout's", Host: checkAddress},
+		{ID: "machine-id", Looks: "whether there is a machine id", Host: checkMachineID},
+		{ID: "unique", Looks: "machines that are one, are copies of another, or share a name", All: checkUnique},
+		{ID: "clock", Looks: "how far clocks are apart", All: checkClocks},
+		{ID: "time-source", Looks: "what keeps the clock right", Joining: true, Host: checkTimeSource},
+		{ID: "memory", Looks: "the size of the memory", Joining: true, Host: checkMemory},
+		{ID: "cpu", Looks: "the number of processors", Joining: true, Host: checkCPUs},
+		{ID: "swap", Looks: "whether swap is in use", Joining: true, Host: checkSwap},
+		{ID: "disk", Looks: "room in file systems", Host: checkDisk},
+		{ID: "mount", Looks: "folders that are read-only, or from which no program runs", Host: checkMounts},
+		{ID: "modules", Looks: "modules of the kernel", Host: checkModules},
+		{ID: "cgroup", Looks: "the version and the controllers of cgroups", Host: checkCgroup},
+		{ID: "sysctl", Looks: "kernel settings that would be others after the next boot", Host: checkSysctl},
+		{ID: "etc-hosts", Looks: "whether cloud-init writes /etc/hosts again", Host: checkEtcHosts},
+		{ID: "port", Looks: "who listens at the cluster's ports", Host: checkPorts},
+		{ID: "network", Looks: "addresses and routes within the networks of pods and services", Joining: true, Host: checkNetworks},
+		{ID: "reach", Looks: "whether the machine reaches the control plane", Joining: true, Host: checkReach},
+		{ID: "security", Looks: "fire walls and SELinux", Joining: true, Host: checkSecurity},
+		{ID: "runtime", Looks: "other container runtimes", Joining: true, Host: checkRuntime},
+		{ID: "kubernetes", Looks: "a Kubernetes that paictl did not make", Joining: true, Host: checkKubernetes},
+		{ID: "cluster", Looks: "to which cluster a member belongs", Host: checkOwner},
+		{ID: "version", Looks: "the version of Kubernetes on members, and the bundle's", All: checkVersions},
+		{ID: "gpu", Looks: "the GPUs, and the layout's", Host: checkGPU},
+		{ID: "gpu-driver", Looks: "what keeps a machine from having NVIDIA's driver", Host: checkDriver},
+	}
+}
+
+// Run examines hosts, each for itself and all together. The findings are in the order of Sort.
+func Run(c *Cluster, hosts []*Host) []Finding {
+	at := map[string]*Host{}
+	for _, s := range hosts {
+		at[s.HostIP] = s
+		s.others, s.at = hosts, at
+	}
+	findings := []Finding{}
+	lost := map[*Host]bool{}
+	for _, s := range hosts {
+		if s.Selected && !s.Joined {
+			own := s.unrecorded()
+			lost[s] = own != nil
+			findings = append(findings, own...)
+		}
+	}
+	for _, check := range Checks() {
+		if check.All != nil {
+			findings = append(findings, check.All(hosts)...)
+			continue
+		}
+		for _, s := range hosts {
+			if s.Selected && (!check.Joining || !s.Joined && !lost[s]) {
+				findings = append(findings, check.Host(s)...)
+			}
+		}
+	}
+	c.Sort(findings)
+	return findings
+}
+
+// mib renders a size for people: MiB below 10 GiB, GiB above.
+func mib(bytes int64) string {
+	const gib = 1 << 30
+	if bytes < 10*gib {
+		return fmt.Sprintf("%d MiB", bytes>>20)
+	}
+	return fmt.Sprintf("%.1f GiB", float64(bytes)/gib)
+}

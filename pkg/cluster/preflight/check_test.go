@@ -1,0 +1,63 @@
+package preflight
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/pkg/cluster/answer"
+	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/layout"
+)
+
+func TestEachCheckHasANameOfItsOwnAndSaysWhatItLooksAt(t *testing.T) {
+	seen := map[string]bool{}
+	for _, c := range Checks() {
+		assert.False(t, seen[c.ID], c.ID)
+		seen[c.ID] = true
+		assert.NotEmpty(t, c.Looks, c.ID)
+		assert.NotEqual(t, c.Host == nil, c.All == nil, "%s looks at one host, or at all", c.ID)
+	}
+}
+
+// answers are what a machine printed, without an engine that asked it.
+func answers(t *testing.T, journal string, probe ...string) map[string]answer.Answer {
+	t.Helper()
+	sections, err := answer.Sections([]byte("@@ facts\npaictl-facts\t1\nhostname\tw1\nmachine-id\tid\nuid\t1000\narch\tx86_64\nswap-kib\t1024\nend\tok\n" +
+		"@@ journal\n" + journal + "@@ " + Section + "\n" + strings.Join(probe, "\n") + "\nend\tok\n"))
+	require.NoError(t, err)
+	return sections
+}
+
+func TestAMachineIsCheckedWithoutAnEngine(t *testing.T) {
+	node := &Node{Machine: layout.Machine{Hostname: "w1", HostIP: "10.0.0.11"}}
+	c := &Cluster{Nodes: []*Node{node}, Kubernetes: &config.KubernetesSpec{Version: "v1.36.3", APIServerPort: 6443}, Endpoint: "10.0.0.1:6443"}
+	found := func(sections map[string]answer.Answer) (out []string) {
+		h, broken := Read(c, node, sections)
+		require.Nil(t, broken)
+		for _, f := range Run(c, []*Host{h}) {
+			out = append(out, f.Check+" "+f.Severity)
+		}
+		return out
+	}
+	fresh := found(answers(t, "", "packages\tapt-get", "missing\tip"))
+	assert.Contains(t, fresh, "commands error")
+	assert.Contains(t, fresh, "sudo error")
+	assert.Contains(t, fresh, "swap warning")
+
+	member := found(answers(t, "journal\tjoin\tdone\n", "packages\tapt-get", "missing\tip", "exists\t/var/lib/paictl/member", "exists\t/etc/kubernetes/kubelet.conf"))
+	assert.Contains(t, member, "commands error")
+	assert.NotContains(t, member, "swap warning", "a member is not asked again whether it is fit to join")
+}
+
+func TestAnAnswerThatCannotBeReadIsAFinding(t *testing.T) {
+	node := &Node{Machine: layout.Machine{Hostname: "w1"}}
+	sections := answers(t, "")
+	sections[Section] = answer.Answer{Failed: "2"}
+	_, broken := Read(&Cluster{}, node, sections)
+	require.NotNil(t, broken)
+	assert.Equal(t, "probe", broken.Check)
+	assert.Contains(t, broken.Message, "exit status 2")
+}

@@ -1,0 +1,110 @@
+package preflight
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/openpai/paictl/pkg/cluster/paths"
+)
+
+// Room that a node needs beside what is brought to it: logs, the kubelet's own, the writable
+// layers of the first pods; and etcd's database with its snapshots. Bytes.
+const (
+	nodeReserve = 2 << 30
+	etcdReserve = 1 << 30
+	etcReserve  = 64 << 20
+)
+
+// Room is a demand for room in a folder.
+type Room struct {
+	Path  string
+	Bytes int64
+}
+
+// demands are a node's needs for room. What is already there is not counted again.
+func (s *Host) demands() []Room {
+	out := []Room{{"/etc", etcReserve}}
+	if !s.Joined {
+		out = append(out, Room{"/var/lib/kubelet", nodeReserve})
+		if s.ControlPlane {
+			out = append(out, Room{etcdPath(s.Cluster), etcdReserve})
+		}
+	}
+	return append(out, s.Brings...)
+}
+
+// volume is a file system, and what is asked of it.
+type volume struct {
+	point      string
+	need, free int64 // bytes
+	paths      []string
+}
+
+// volumes adds the demands up for each file system.
+func (s *Host) volumes() []*volume {
+	byKey := map[string]*volume{}
+	var out []*volume
+	for _, d := range s.demands() {
+		row, ok := s.Probe.Row("fs", d.Path)
+		if !ok || len(row) < 3 || d.Bytes == 0 {
+			continue
+		}
+		free, err := strconv.ParseInt(row[1], 10, 64)
+		if err != nil {
+			continue
+		}
+		point, key := row[0], row[0]
+		if strings.HasPrefix(row[2], "/") { // one device may be mounted in many places
+			key = row[2]
+		}
+		v := byKey[key]
+		if v == nil {
+			v = &volume{point: point, free: free << 10}
+			byKey[key] = v
+			out = append(out, v)
+		}
+		v.need += d.Bytes
+		if !slices.Contains(v.paths, d.Path) {
+			v.paths = append(v.paths, d.Path)
+		}
+	}
+	return out
+}
+
+// checkDisk compares what is needed with what is free.
+func checkDisk(s *Host) []Finding {
+	var out []Finding
+	for _, v := range s.volumes() {
+		if v.free >= v.need {
+			continue
+		}
+		out = append(out, s.fail("disk", fmt.Sprintf("%s has %s free and needs %s, for %s", v.point, mib(v.free), mib(v.need), strings.Join(v.paths, ", ")),
+			fmt.Sprintf("free at least %s there (du -xh --max-depth=2 %s | sort -h shows what is large), or give it a larger disk", mib(v.need-v.free), v.point)))
+	}
+	return out
+}
+
+// checkMounts: paictl writes into these folders, and programs run from some of them.
+func checkMounts(s *Host) []Finding {
+	var out []Finding
+	told := map[string]bool{}
+	for _, row := range s.Probe.All("mount") {
+		if len(row) < 3 || told[row[1]+row[2]] {
+			continue
+		}
+		path, point, option := row[0], row[1], row[2]
+		why, instead := "read-only", "rw"
+		if option == "noexec" {
+			if path != paths.Bin && path != paths.CNIBin && path != "/var/lib/containerd" && path != "/var/lib/kubelet" {
+				continue
+			}
+			why, instead = "mounted noexec", "exec"
+		}
+		told[point+option] = true
+		out = append(out, s.fail("mount", fmt.Sprintf("%s is %s, and %s lies there", point, why, path),
+			fmt.Sprintf("mount -o remount,%s %s, and the same in /etc/fstab", instead, point)))
+	}
+	return out
+}

@@ -1,0 +1,153 @@
+package preflight
+
+import (
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+
+	"github.com/openpai/paictl/pkg/cluster/paths"
+)
+
+// foreign lists traces of a Kubernetes that paictl did not make; none on a host where
+// phases of paictl have worked, for they began on a clean one.
+func (s *Host) foreign() []string {
+	if s.Touched {
+		return nil
+	}
+	var out []string
+	for _, unit := range []string{"kubelet", "k3s", "k3s-agent", "rke2-server", "rke2-agent", "snap.microk8s.daemon-kubelite"} {
+		if s.active(unit) {
+			out = append(out, "the unit "+unit)
+		}
+	}
+	for _, row := range s.Probe.All("exists") {
+		if len(row) > 0 && row[0] != paths.Member && row[0] != paths.Kubeadm {
+			out = append(out, row[0])
+		}
+	}
+	return out
+}
+
+const wipeKubernetes = "kubeadm reset -f && rm -rf /etc/cni/net.d /etc/kubernetes /var/lib/kubelet /var/lib/etcd"
+
+// unrecorded is the finding about a machine that is a member of this very cluster, or may be its
+// control plane, and has lost paictl's record: what it holds is not to be thrown away. Nothing else
+// that speaks against a new machine is of use there.
+func (s *Host) unrecorded() []Finding {
+	if s.Touched {
+		return nil
+	}
+	lost := "and " + paths.State + ", by which paictl knows it, is gone"
+	restore := "restore " + paths.State + " from a backup"
+	ca := s.Probe.Value("ca")
+	for _, o := range s.others {
+		leads := o.Joined && o.ControlPlane || o.holdsControlPlane()
+		if o == s || ca == "" || o.Probe.Value("ca") != ca || !leads {
+			continue
+		}
+		remedy := restore
+		if o.Joined {
+			remedy += fmt.Sprintf("; or take the machine out, install its system again, and take it in: paictl node remove %s, later paictl node add %s",
+				s.Hostname, s.AddAs)
+		}
+		return []Finding{s.fail("kubernetes", fmt.Sprintf("the machine is a member of the cluster of %s, %s", o.Hostname, lost), remedy)}
+	}
+	if !s.holdsControlPlane() || s.hasLeader() {
+		return nil
+	}
+	message, remedy := "the machine holds the control plane of a cluster, "+lost, restore
+	if !s.has(paths.Kubeadm) {
+		message += ", or another tool has made it"
+		remedy = "where it is this cluster: " + restore + "; where it is another one: take the machine out of layout.yaml, or if nothing of that cluster is needed any more: " + wipeKubernetes
+	}
+	return []Finding{s.fail("kubernetes", message, remedy)}
+}
+
+// holdsControlPlane reports whether a control plane made by kubeadm is on the machine.
+func (s *Host) holdsControlPlane() bool {
+	return s.has("/etc/kubernetes/manifests/kube-apiserver.yaml") || s.has("/etc/kubernetes/pki/ca.key")
+}
+
+// hasLeader reports whether the run's leader is a member of a cluster, and not only the machine
+// on which one would be made.
+func (s *Host) hasLeader() bool {
+	return slices.ContainsFunc(s.others, func(o *Host) bool { return o.Node == s.Cluster.Leader && o.Joined })
+}
+
+// checkKubernetes refuses a machine that another Kubernetes has made or left.
+func checkKubernetes(s *Host) []Finding {
+	traces := s.foreign()
+	if len(traces) == 0 {
+		return nil
+	}
+	all := strings.Join(traces, " ")
+	remedy := "if nothing of it is needed any more: " + wipeKubernetes
+	switch {
+	case strings.Contains(all, "k3s"):
+		remedy = "if nothing of it is needed any more: k3s-uninstall.sh (k3s-agent-uninstall.sh on an agent)"
+	case strings.Contains(all, "rke2"):
+		remedy = "if nothing of it is needed any more: rke2-uninstall.sh"
+	case strings.Contains(all, "microk8s"):
+		remedy = "if nothing of it is needed any more: snap remove --purge microk8s"
+	case strings.Contains(all, "k0s"):
+		remedy = "if nothing of it is needed any more: k0s stop && k0s reset"
+	}
+	shown := traces
+	if len(shown) > 4 {
+		shown = append(slices.Clone(shown[:4]), fmt.Sprintf("%d more", len(traces)-4))
+	}
+	return []Finding{s.fail("kubernetes", "another Kubernetes is on the machine: "+strings.Join(shown, ", "), remedy)}
+}
+
+// checkOwner refuses a machine that is a member of another cluster than this one.
+func checkOwner(s *Host) []Finding {
+	if !s.Touched || !s.has("/etc/kubernetes/kubelet.conf") {
+		return nil
+	}
+	leave := "take it out of that cluster first, with its configuration: paictl node remove " + s.Hostname +
+		"; or, where nothing of that cluster is needed any more: paictl cluster down --limit " + s.Hostname
+	own := s.Probe.Value("ca")
+	for _, o := range s.others {
+		if o.Node != s.Cluster.Leader || !o.Joined || !s.Joined {
+			continue
+		}
+		// The authority decides: addresses of load balancers and masters may change.
+		if leads := o.Probe.Value("ca"); own != "" && leads != "" {
+			if own == leads {
+				return nil
+			}
+			return []Finding{s.fail("cluster", "the machine is a member of another cluster: its certificate authority is not that of "+o.Hostname, leave)}
+		}
+	}
+	server := strings.TrimPrefix(s.Probe.Value("server"), "https://")
+	host, _, err := net.SplitHostPort(server)
+	if err == nil && server != s.Cluster.Endpoint && !slices.ContainsFunc(s.Cluster.controlPlane(), func(n *Node) bool { return n.HostIP == host }) {
+		return []Finding{s.fail("cluster", "the machine is a member of another cluster, that of https://"+server, leave)}
+	}
+	return nil
+}
+
+// checkRuntime: paictl brings a containerd of its own, whose place another one must not
+// hold. Other runtimes can stay, but share the machine's memory and fire wall.
+func checkRuntime(s *Host) []Finding {
+	if s.Touched {
+		return nil
+	}
+	if s.active("containerd") {
+		users, stop := "", "systemctl disable --now containerd"
+		if s.active("docker") {
+			users, stop = ", and Docker's containers run in it", "systemctl disable --now docker.socket docker containerd"
+		}
+		return []Finding{s.fail("runtime", "another containerd runs on the machine"+users+"; paictl puts its own in that place",
+			"when its containers are not needed any more: "+stop)}
+	}
+	var out []Finding
+	for _, unit := range []string{"docker", "crio"} {
+		if s.active(unit) {
+			out = append(out, s.warn("runtime", unit+" runs on the machine beside what paictl installs",
+				"systemctl disable --now "+unit+", unless you need it: its containers are unknown to Kubernetes and take memory and GPUs"))
+		}
+	}
+	return out
+}

@@ -1,0 +1,146 @@
+// Package preflight checks whether machines are fit for a cluster, and members still are.
+// In: what the cluster is to be, and what its machines answered to Probe and to layout's discovery.
+// Out: findings with remedies. It is pure: the same answers give the same findings in the same order.
+package preflight
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/openpai/paictl/pkg/bundle"
+	"github.com/openpai/paictl/pkg/cluster/answer"
+	"github.com/openpai/paictl/pkg/cluster/paths"
+	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/gpudriver"
+	"github.com/openpai/paictl/pkg/layout"
+)
+
+// Section is the name of the section in which a script has the Probe, and of what changes by a
+// repair in a machine's journal.
+const Section = "preflight"
+
+// Cluster is what the machines are, or shall become, a part of.
+type Cluster struct {
+	Nodes      []*Node // in the order of the layout
+	Kubernetes *config.KubernetesSpec
+	SKUs       map[string]layout.SKU
+	// Bundle is what will be installed; nil where nothing is.
+	Bundle *bundle.Bundle
+	// Endpoint is the API's address, HOST:PORT.
+	Endpoint string
+	// Leader is the healthy machine of the control plane that speaks for the cluster, or the one on
+	// which it would be made; nil where there is none.
+	Leader *Node
+	// Sysctls are the kernel settings that the cluster needs.
+	Sysctls map[string]string
+}
+
+// Node is a machine of the layout.
+type Node struct {
+	layout.Machine
+	ControlPlane bool
+	// AddAs is the machine as "paictl node add" takes it, with its roles.
+	AddAs string
+}
+
+// controlPlane returns the machines of the control plane, by address.
+func (c *Cluster) controlPlane() []*Node {
+	out := slices.DeleteFunc(slices.Clone(c.Nodes), func(n *Node) bool { return !n.ControlPlane })
+	slices.SortFunc(out, func(a, b *Node) int { return layout.CompareAddresses(a.HostIP, b.HostIP) })
+	return out
+}
+
+// Host is a machine under examination: what it is meant to be and what it answered.
+type Host struct {
+	*Node
+	Cluster *Cluster
+	// Selected says that the run is about this host; those of the control plane also answer
+	// where it is not.
+	Selected bool
+
+	Facts layout.Facts
+	Probe answer.Answer
+	// Asked and Answered frame the round trip by the operator's clock.
+	Asked, Answered time.Time
+	// Touched says that phases of paictl have worked here before: what they left must not
+	// be held against the host. Joined says that it is a member of a cluster by them.
+	Touched, Joined bool
+
+	// Runs are the versions of Kubernetes' programs on the host.
+	Runs []string
+	// Later are kernel settings of files that win over paictl's when the machine boots.
+	Later []Setting
+	// Brings is the room that is taken by what will be brought to the host.
+	Brings []Room
+	// Driver is what is known of NVIDIA's driver; nil where none is wanted.
+	Driver *Driver
+
+	others []*Host          // all hosts that answered, this one included
+	at     map[string]*Host // the same, by address in the layout
+}
+
+// Setting is a kernel setting in a file.
+type Setting struct{ Name, Value, File string }
+
+// Driver is what keeps a machine from having its driver, and what else there is to say of it.
+type Driver struct{ Findings []gpudriver.Finding }
+
+// Read makes a host of the sections that its machine answered: "facts" of layout's discovery,
+// Section, and "journal" of what paictl has done there. A host whose answer cannot be read is nil,
+// and the finding says so.
+func Read(c *Cluster, n *Node, sections map[string]answer.Answer) (*Host, *Finding) {
+	s := &Host{Node: n, Cluster: c, Probe: sections[Section], Selected: true}
+	var err error
+	if s.Facts, err = layout.ParseFacts(sections["facts"].Raw); err != nil {
+		f := s.fail("facts", "what the machine answered cannot be read: "+err.Error(),
+			"log in there and look at what the shell prints at its start; only the answers may reach its standard output")
+		return nil, &f
+	}
+	if s.Probe.Value("end") != "ok" {
+		f := s.fail("probe", "the checks on the machine broke off"+exitStatus(s.Probe.Failed),
+			"run again with --log-file FILE and look there for what the machine's shell said")
+		return nil, &f
+	}
+	for _, j := range sections["journal"].All("journal") {
+		s.Touched = s.Touched || len(j) > 0 && j[0] != Section
+	}
+	s.Joined = s.Touched && s.has(paths.Member) && s.has("/etc/kubernetes/kubelet.conf")
+	return s, nil
+}
+
+func exitStatus(code string) string {
+	if code == "" {
+		return ""
+	}
+	return " with exit status " + code
+}
+
+// has reports whether one of kubernetesFiles is on the host.
+func (s *Host) has(path string) bool {
+	_, ok := s.Probe.Row("exists", path)
+	return ok
+}
+
+// active reports whether a systemd unit runs.
+func (s *Host) active(unit string) bool {
+	_, ok := s.Probe.Row("active", unit)
+	return ok
+}
+
+// ignored reports whether the operator told kubeadm to ignore its check of that name.
+func (s *Host) ignored(kubeadmCheck string) bool {
+	list := s.Cluster.Kubernetes.Extra.KubeadmIgnorePreflight
+	return slices.ContainsFunc(list, func(x string) bool { return strings.EqualFold(x, kubeadmCheck) || strings.EqualFold(x, "all") })
+}
+
+// container reports whether the machine is one whose kernel and clock belong to another.
+func (s *Host) container() bool { return s.Facts.Container != "" }
+
+func (s *Host) fail(check, message, remedy string) Finding {
+	return Finding{Host: s.Hostname, Check: check, Severity: SeverityError, Message: message, Remedy: remedy}
+}
+
+func (s *Host) warn(check, message, remedy string) Finding {
+	return Finding{Host: s.Hostname, Check: check, Severity: SeverityWarning, Message: message, Remedy: remedy}
+}

@@ -1,0 +1,145 @@
+package preflight
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// checkPorts: what the cluster listens on has to be free, or held by the program that
+// belongs there.
+func checkPorts(s *Host) []Finding {
+	want := map[int]Port{}
+	for _, l := range Ports(s.Cluster, s.Node) {
+		want[l.Number] = l
+	}
+	var out []Finding
+	for _, row := range s.Probe.All("port") {
+		if len(row) < 3 {
+			continue
+		}
+		port, err := strconv.Atoi(row[0])
+		l, known := want[port]
+		if err != nil || !known || s.ignored("Port-"+row[0]) {
+			continue
+		}
+		pid, program := row[1], row[2]
+		switch {
+		case s.Touched && (program == l.Program || program == ""):
+			continue // ours
+		case program == l.Program && len(s.foreign()) > 0:
+			continue // another Kubernetes, which checkKubernetes reports
+		}
+		message := fmt.Sprintf("port %d, which %s needs, is taken", port, l.Purpose)
+		remedy := fmt.Sprintf("see who listens there: ss -ltnp 'sport = :%d'; stop it, or move it to another port", port)
+		if program != "" {
+			message = fmt.Sprintf("port %d, which %s needs, is taken by %s (pid %s)", port, l.Purpose, program, pid)
+			remedy = fmt.Sprintf("stop %s on the machine, or move it to another port: systemctl status %s shows its service", program, pid)
+		}
+		out = append(out, s.fail("port", message, remedy))
+	}
+	return out
+}
+
+// checkReach: every machine opens connections to the control plane. Silence is a fire wall
+// or a missing route; a refusal is not, for the API comes to life only later.
+func checkReach(s *Host) []Finding {
+	var out []Finding
+	for _, row := range s.Probe.All("reach") {
+		if len(row) < 2 || row[1] == "open" || row[1] == "refused" {
+			continue
+		}
+		target, why := row[0], row[1]
+		host, port, _ := strings.Cut(target, ":")
+		remedy := fmt.Sprintf("let %s open TCP port %s on %s: look at the fire walls on both and between them, and at ip route get %s", s.HostIP, port, host, host)
+		if why == "timeout" {
+			why = "no answer within three seconds"
+		}
+		to := slices.IndexFunc(s.Cluster.Nodes, func(n *Node) bool { return n.HostIP == host })
+		if to < 0 {
+			out = append(out, s.warn("reach", fmt.Sprintf("cannot reach the API's address %s: %s", target, why),
+				"set up the load balancer of load-balance-ip before the cluster; "+remedy))
+			continue
+		}
+		n := s.Cluster.Nodes[to]
+		// One that did not answer us either is set aside, and no reason to stop.
+		if slices.ContainsFunc(s.others, func(o *Host) bool { return o.Node == n }) {
+			out = append(out, s.fail("reach", fmt.Sprintf("cannot reach %s (%s): %s", n.Hostname, target, why), remedy))
+		}
+	}
+	return out
+}
+
+// checkNetworks: pods and services need addresses that mean nothing else to the machine.
+func checkNetworks(s *Host) []Finding {
+	k := s.Cluster.Kubernetes
+	var out []Finding
+	for _, c := range []struct{ field, cidrs string }{
+		{"pod-cidr", k.PodCIDR}, {"service-cluster-ip-range", k.ServiceClusterIPRange},
+	} {
+		for cidr := range strings.SplitSeq(c.cidrs, ",") {
+			p, err := netip.ParsePrefix(strings.TrimSpace(cidr))
+			if err != nil {
+				continue // config validate's business
+			}
+			if what := s.clash(p.Masked()); what != "" {
+				out = append(out, s.fail("network", fmt.Sprintf("%s %s overlaps %s", c.field, p, what),
+					fmt.Sprintf("choose another %s in kubernetes-configuration.yaml", c.field)))
+			}
+		}
+	}
+	return out
+}
+
+// clash says what of the machine lies in the network p, or around it on a local link; ""
+// where nothing does. Routes of our own CNI plugin don't count.
+func (s *Host) clash(p netip.Prefix) string {
+	ours := func(dev string) bool {
+		return s.Touched && (dev == "cni0" || strings.HasPrefix(dev, "flannel") || strings.HasPrefix(dev, "veth") || strings.HasPrefix(dev, "kube-"))
+	}
+	for _, a := range s.Facts.Addresses {
+		if q, err := netip.ParsePrefix(a.CIDR); err == nil && q.Overlaps(p) && !ours(a.Interface) {
+			return fmt.Sprintf("the machine's network %s (%s)", q.Masked(), a.Interface)
+		}
+	}
+	for _, row := range s.Probe.All("route") {
+		if len(row) < 2 || ours(row[1]) {
+			continue
+		}
+		q, err := netip.ParsePrefix(row[0])
+		if ip, perr := netip.ParseAddr(row[0]); err != nil && perr == nil {
+			q, err = ip.Prefix(ip.BitLen())
+		}
+		// A wider route loses against the pods' own; only one inside of p leads astray. A
+		// route of our own to another node's pods is one of those, after the first up.
+		if err == nil && q.Bits() >= p.Bits() && p.Contains(q.Addr()) && !s.Touched {
+			return fmt.Sprintf("the machine's route to %s (%s)", q, row[1])
+		}
+	}
+	return ""
+}
+
+// checkSecurity warns of what stands between pods without paictl changing it.
+func checkSecurity(s *Host) []Finding {
+	var out []Finding
+	k := s.Cluster.Kubernetes
+	ports := "10250/tcp, and 8472/udp between all machines"
+	if s.ControlPlane {
+		ports = fmt.Sprintf("%d, 2379, 2380, 10250/tcp, and 8472/udp between all machines", k.APIServerPort)
+	}
+	if s.active("ufw") {
+		out = append(out, s.warn("firewall", "ufw is active: it must let through "+ports,
+			fmt.Sprintf("ufw disable, or ufw allow from the machines' network and from %s, and ufw default allow routed", k.PodCIDR)))
+	}
+	if s.active("firewalld") {
+		out = append(out, s.warn("firewall", "firewalld is active: it must let through "+ports,
+			fmt.Sprintf("systemctl disable --now firewalld, or firewall-cmd --permanent --zone=trusted --add-source=%s and the machines' network", k.PodCIDR)))
+	}
+	if s.Probe.Value("selinux") == "1" {
+		out = append(out, s.warn("selinux", "SELinux is enforcing: pods may be kept from their volumes",
+			"setenforce 0 and SELINUX=permissive in /etc/selinux/config, or install the policy container-selinux"))
+	}
+	return out
+}

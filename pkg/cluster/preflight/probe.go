@@ -1,0 +1,142 @@
+package preflight
+
+import (
+	_ "embed"
+	"fmt"
+	"net"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/openpai/paictl/pkg/cluster/paths"
+	"github.com/openpai/paictl/pkg/cluster/shell"
+)
+
+//go:embed scripts/probe.sh
+var probeScript string
+
+// Port is a port that a program of ours listens on.
+type Port struct {
+	Number  int
+	Program string // as the kernel names it: 15 characters at most
+	Purpose string
+}
+
+// Ports are the ports that have to be free on a node, or held by what belongs there.
+func Ports(c *Cluster, n *Node) []Port {
+	out := []Port{
+		{10250, "kubelet", "the kubelet"},
+		{10256, "kube-proxy", "kube-proxy"},
+	}
+	if !n.ControlPlane {
+		return out
+	}
+	return append(out,
+		Port{c.Kubernetes.APIServerPort, "kube-apiserver", "the API server"},
+		Port{10257, "kube-controller", "the controller manager"},
+		Port{10259, "kube-scheduler", "the scheduler"},
+		Port{2379, "etcd", "etcd's clients"},
+		Port{2380, "etcd", "etcd's peers"},
+	)
+}
+
+// program is a command that paictl's scripts, kubeadm or the kubelet call on a host, and
+// the Debian package that has it.
+type program struct{ command, debian string }
+
+// programs are those that a host must have. Those of kubeadm and the kubelet are what
+// kubeadm 1.36 itself checks (losetup, mount, cp) and what its unit files call.
+func programs() []program {
+	return []program{
+		{"awk", "mawk"}, {"base64", "coreutils"}, {"cp", "coreutils"}, {"df", "coreutils"},
+		{"flock", "util-linux"}, {"grep", "grep"}, {"ip", "iproute2"}, {"iptables", "iptables"},
+		{"losetup", "mount"}, {"modprobe", "kmod"}, {"mount", "mount"}, {"sed", "sed"},
+		{"sha256sum", "coreutils"}, {"stat", "coreutils"}, {"swapoff", "mount"},
+		{"systemctl", "systemd"}, {"timeout", "coreutils"},
+	}
+}
+
+// kernelModules are those that the cluster's traffic and containers need on a node.
+func kernelModules(c *Cluster) []string {
+	out := []string{"overlay", "br_netfilter", "nf_tables"}
+	if c.Kubernetes.NetworkPlugin == "flannel" {
+		out = append(out, "vxlan")
+	}
+	return out
+}
+
+// Folders are those in which a node's disk space is used, see disk.go.
+func Folders(c *Cluster, n *Node) []string {
+	out := []string{"/etc", paths.Bin, paths.CNIBin, paths.State, "/var/lib/containerd", "/var/lib/kubelet", "/var/log"}
+	if n.ControlPlane {
+		out = append(out, etcdPath(c))
+	}
+	return out
+}
+
+func etcdPath(c *Cluster) string {
+	if p := c.Kubernetes.EtcdDataPath; p != "" {
+		return path.Clean(p)
+	}
+	return "/var/lib/etcd"
+}
+
+// kubernetesFiles tell of a Kubernetes on the machine, whoever made it.
+func kubernetesFiles() []string {
+	return []string{
+		"/etc/kubernetes/admin.conf", "/etc/kubernetes/kubelet.conf", "/etc/kubernetes/bootstrap-kubelet.conf",
+		"/etc/kubernetes/pki/ca.crt", "/etc/kubernetes/pki/ca.key", "/var/lib/kubelet/config.yaml", "/var/lib/etcd/member",
+		"/etc/rancher/k3s", "/var/lib/rancher/k3s", "/etc/rancher/rke2", "/var/lib/k0s", "/var/snap/microk8s",
+		paths.Member, paths.Kubeadm,
+	}
+}
+
+// reachTargets are what a machine must be able to open a connection to before it joins:
+// the API on every other control plane machine, and from there etcd's peers.
+func reachTargets(c *Cluster, n *Node) []string {
+	var out []string
+	port := strconv.Itoa(c.Kubernetes.APIServerPort)
+	for _, m := range c.controlPlane() {
+		if m.HostIP == n.HostIP || strings.Contains(m.HostIP, ":") {
+			continue
+		}
+		out = append(out, net.JoinHostPort(m.HostIP, port))
+		if n.ControlPlane {
+			out = append(out, net.JoinHostPort(m.HostIP, "2380"))
+		}
+	}
+	if e := c.Endpoint; !slices.Contains(out, e) && !strings.HasPrefix(e, n.HostIP+":") && !strings.HasPrefix(e, "[") {
+		out = append(out, e)
+	}
+	return out
+}
+
+// Probe returns the read-only shell that asks a host what the facts leave open. It is the section
+// Section of a script, whose answer is Host.Probe.
+func Probe(c *Cluster, n *Node) string {
+	var ports, commands []string
+	for _, l := range Ports(c, n) {
+		ports = append(ports, fmt.Sprintf("%04X=%d", l.Number, l.Number))
+	}
+	for _, p := range programs() {
+		if p.command != "iptables" { // nft will do as well
+			commands = append(commands, p.command)
+		}
+	}
+	var b strings.Builder
+	for _, v := range []struct {
+		name  string
+		words []string
+	}{
+		{"want_ports", ports},
+		{"want_paths", Folders(c, n)},
+		{"want_modules", kernelModules(c)},
+		{"want_commands", commands},
+		{"want_files", kubernetesFiles()},
+		{"reach_targets", reachTargets(c, n)},
+	} {
+		fmt.Fprintf(&b, "%s=%s\n", v.name, shell.Quote(strings.Join(v.words, " ")))
+	}
+	return b.String() + probeScript
+}

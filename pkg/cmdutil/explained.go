@@ -1,0 +1,20 @@
+package cmdutil
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Explained is a list for help texts: a line for each word with what it means, indented, without a
+// newline at its end. Help is made from the list that the program itself goes by, so that the two agree.
+func Explained(words [][2]string) string {
+	width := 0
+	for _, w := range words {
+		width = max(width, len(w[0]))
+	}
+	var lines []string
+	for _, w := range words {
+		lines = append(lines, fmt.Sprintf("  %-*s  %s", width, w[0], w[1]))
+	}
+	return strings.Join(lines, "\n")
+}

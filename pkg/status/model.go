@@ -1,0 +1,240 @@
+// Package status is one model of a whole cluster, kept up to date by watches: machines and their GPUs, virtual clusters, services,
+// jobs, events and alerts. "paictl status" draws it as screens, tables and JSON.
+// In: a connection to a cluster. Out: a Cluster after each change, which says of each of its parts how old it is.
+package status
+
+import (
+	"time"
+
+	"github.com/openpai/paictl/pkg/job"
+	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
+	"github.com/openpai/paictl/pkg/services"
+)
+
+// Cluster is what is known of a cluster at one moment. Nothing in it changes after it was published: a change makes
+// another, which shares what is the same. Slices are in the order that their comments say.
+type Cluster struct {
+	// Name is the configuration's, or the kubeconfig's context where no configuration was pushed.
+	Name       string `json:"name"`
+	Server     string `json:"server"` // https://10.0.0.1:6443
+	Kubernetes string `json:"kubernetes,omitempty"`
+	// At is when this was put together.
+	At      time.Time `json:"at"`
+	Verdict Verdict   `json:"verdict"`
+	// Sources say how old each part is, in a fixed order.
+	Sources         []Source         `json:"sources"`
+	Machines        []Machine        `json:"machines"`         // by name
+	VirtualClusters []VirtualCluster `json:"virtualClusters"`  // by name
+	Services        []Service        `json:"services"`         // by name
+	Jobs            []*Job           `json:"jobs"`             // newest submission first; shared between models, never changed
+	Events          []Event          `json:"events,omitempty"` // newest first, at most MaxEvents
+	Alerts          []Alert          `json:"alerts"`           // the worst first, then the newest
+	Counts          Counts           `json:"counts"`
+}
+
+// MaxEvents is how many events a Cluster has at most.
+const MaxEvents = 500
+
+// Levels of a verdict, of a problem and of an alert, from best to worst.
+const (
+	LevelOK       = "ok"
+	LevelUnknown  = "unknown" // a part that is needed to judge can't be asked
+	LevelWarning  = "warning" // it works, and someone should look
+	LevelCritical = "critical"
+)
+
+// Verdict is whether a cluster is healthy, and if not, why.
+type Verdict struct {
+	Level string `json:"level"`
+	// Problems are the worst first; of the same kind of trouble on many machines there is one.
+	Problems []Problem `json:"problems,omitempty"`
+}
+
+// Problem is one thing that is wrong with a cluster.
+type Problem struct {
+	Level string `json:"level"`
+	// Kind and Name are what it is about: machine gpu-3, gpu gpu-3/5, service grafana, vc default, alert …, source prometheus.
+	Kind    string `json:"kind"`
+	Name    string `json:"name"`
+	Message string `json:"message"` // one line
+	// Hint is what to do about it: a sentence, or a command of paictl.
+	Hint string `json:"hint,omitempty"`
+	// Others are how many more have the same trouble.
+	Others int `json:"others,omitempty"`
+}
+
+// Names of sources.
+const (
+	SourceAPI        = "api"        // Kubernetes: nodes, pods, claims, slices, events
+	SourceJobs       = "jobs"       // Frameworks, and the queue
+	SourceScheduler  = "scheduler"  // virtual clusters, queue, cells
+	SourceServices   = "services"   // the releases
+	SourcePrometheus = "prometheus" // use of GPUs, certificates
+	SourceAlerts     = "alerts"     // Alertmanager
+)
+
+// States of a source.
+const (
+	StateLoading = "loading" // the first answer hasn't come
+	StateCurrent = "current"
+	StateStale   = "stale"  // it answered, and doesn't any more: what is shown is of Since
+	StateAbsent  = "absent" // the cluster hasn't got it, such as before the first "service start"
+	StateFailed  = "failed" // it never answered, or refuses
+)
+
+// Source is where a part of the model comes from.
+type Source struct {
+	Name  string `json:"name"`
+	State string `json:"state"`
+	// Since is when it was heard last where it is stale, else when it got into its state.
+	Since time.Time `json:"since,omitzero"`
+	// Message says why it isn't current, Hint what to do about it.
+	Message string `json:"message,omitempty"`
+	Hint    string `json:"hint,omitempty"`
+	// Updated is when a change of it was seen last.
+	Updated time.Time `json:"updated,omitzero"`
+}
+
+// States of a machine are those of pkg/cluster that the API can tell: Ready, NotReady, Unknown.
+
+// Machine is a node of the cluster, or a machine of the configuration that is no node.
+type Machine struct {
+	Name    string   `json:"name"`
+	Address string   `json:"address,omitempty"`
+	Roles   []string `json:"roles,omitempty"`
+	SKU     string   `json:"sku,omitempty"`
+	// State is Ready, NotReady, Unknown (the kubelet is silent), Outside (configured and no node) or Unlisted (a node that isn't configured).
+	State    string    `json:"state"`
+	Since    time.Time `json:"since,omitzero"`
+	Cordoned bool      `json:"cordoned,omitempty"`
+	// Pressure lists the node's conditions that are true and should not be.
+	Pressure []string `json:"pressure,omitempty"`
+	Message  string   `json:"message,omitempty"`
+	Hint     string   `json:"hint,omitempty"`
+	Kubelet  string   `json:"kubelet,omitempty"` // versions
+	Runtime  string   `json:"runtime,omitempty"`
+	Kernel   string   `json:"kernel,omitempty"`
+	OS       string   `json:"os,omitempty"`
+	Driver   string   `json:"driver,omitempty"` // that of its GPUs
+	// Certificates is when the first of its certificates expires; zero if it isn't known.
+	Certificates time.Time `json:"certificatesExpire,omitzero"`
+	CPU          Amount    `json:"cpu"`            // thousandths of a processor; Used is what pods request
+	Memory       Amount    `json:"memory"`         // MiB
+	Pods         int       `json:"pods"`           // that run
+	GPUs         []GPU     `json:"gpus,omitempty"` // by index
+}
+
+// Amount is how much there is of something, and how much of it is taken.
+type Amount struct {
+	Total int64 `json:"total"`
+	Used  int64 `json:"used"`
+}
+
+// Health of a GPU.
+const (
+	GPUHealthy = "healthy"
+	GPUIgnored = "ignored" // sick, and used all the same by someone's order
+	GPUSick    = "sick"
+	GPUMissing = "missing" // configured and not there
+	GPUUnknown = "unknown" // no agent tells; or the machine is silent
+)
+
+// GPU is one of a machine, or a part of one where jobs share it.
+type GPU struct {
+	Index  int32  `json:"index"`
+	Model  string `json:"model,omitempty"`
+	UUID   string `json:"uuid,omitempty"`
+	Memory int64  `json:"memory,omitempty"` // MiB
+	Health string `json:"health"`
+	Reason string `json:"reason,omitempty"` // why it isn't healthy
+	// ForPods: jobs don't get it, ordinary pods do.
+	ForPods   bool   `json:"forPods,omitempty"`
+	Simulated bool   `json:"simulated,omitempty"`
+	Owner     *Owner `json:"owner,omitempty"` // nil where nobody has it
+	Use       *Use   `json:"use,omitempty"`   // nil where Prometheus doesn't tell
+}
+
+// Owner is who has a GPU.
+type Owner struct {
+	Job            string `json:"job,omitempty"` // user/name; "" of a pod that is no job's
+	JobUID         string `json:"jobUid,omitempty"`
+	User           string `json:"user,omitempty"`
+	VirtualCluster string `json:"virtualCluster,omitempty"`
+	Opportunistic  bool   `json:"opportunistic,omitempty"` // it has no guarantee
+	Pod            string `json:"pod"`                     // namespace/name
+	Task           string `json:"task,omitempty"`          // worker[3]
+}
+
+// Use is what a GPU does, as measured.
+type Use struct {
+	At          time.Time `json:"at"`
+	Utilisation float64   `json:"utilisation"`           // percent
+	MemoryUsed  int64     `json:"memoryUsed"`            // MiB
+	Temperature float64   `json:"temperature,omitempty"` // degrees Celsius
+	Power       float64   `json:"power,omitempty"`       // watts
+}
+
+// VirtualCluster is what a team owns, uses and waits for.
+type VirtualCluster struct {
+	schedulerapi.VirtualCluster
+	// Queue are the gangs that wait, the next one first.
+	Queue []job.WaitingGang `json:"queue,omitempty"`
+	// Deleted: the configuration hasn't got it any more.
+	Deleted bool `json:"deleted,omitempty"`
+}
+
+// Service is a service of the platform.
+type Service struct {
+	services.Status
+}
+
+// Job is one job.
+type Job struct {
+	job.Row
+	// Why says in one sentence what keeps a waiting job waiting, or why it failed.
+	Why string `json:"why,omitempty"`
+	// Nodes are the machines that its tasks are on.
+	Nodes []string `json:"nodes,omitempty"`
+}
+
+// Title is how a person names it: user/name.
+func (j *Job) Title() string {
+	if j.User == "" {
+		return j.Name
+	}
+	return j.User + "/" + j.Name
+}
+
+// Event is something that happened, as Kubernetes tells it.
+type Event struct {
+	At     time.Time `json:"at"`
+	Count  int       `json:"count"`
+	Type   string    `json:"type"` // Normal or Warning
+	Reason string    `json:"reason"`
+	// Object is "pod/NAME", Namespace "" of a node.
+	Object    string `json:"object"`
+	Namespace string `json:"namespace,omitempty"`
+	Message   string `json:"message"`
+	// Job is user/name of the job whose pod it is about.
+	Job string `json:"job,omitempty"`
+}
+
+// Alert is one that fires.
+type Alert struct {
+	Name     string            `json:"name"`
+	Severity string            `json:"severity"` // as its rule says: critical, warning, info
+	Since    time.Time         `json:"since"`
+	Summary  string            `json:"summary"`
+	Labels   map[string]string `json:"labels,omitempty"`
+	Silenced bool              `json:"silenced,omitempty"`
+	Runbook  string            `json:"runbook,omitempty"`
+}
+
+// Counts are sums over the model.
+type Counts struct {
+	Machines, MachinesReady  int
+	GPUs, GPUsUsed, GPUsSick int
+	Services, ServicesReady  int
+	Running, Waiting, Failed int // jobs; Failed are those of the last day
+	Alerts                   int // not silenced
+}
