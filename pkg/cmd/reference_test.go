@@ -67,5 +67,6 @@ func TestEveryCommandOfTheReferenceSaysWhatItDoes(t *testing.T) {
 	for name, text := range pages(t, "/home/ann") {
 		assert.NotContains(t, text, ") |  |\n", name)
 		assert.NotContains(t, text, "\n\n.\n", name)
+		assert.NotRegexp(t, `\S\(default`, text, name)
 	}
 }

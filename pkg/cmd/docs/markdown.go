@@ -138,6 +138,8 @@ func paragraphs(b *strings.Builder, text string) {
 		}
 		if code {
 			line = strings.TrimPrefix(line, "  ")
+		} else {
+			line = escaped.Replace(line)
 		}
 		b.WriteString(line + "\n")
 	}
@@ -160,7 +162,7 @@ func flagRows(flags *pflag.FlagSet) string {
 		if value != "" {
 			name += " " + value
 		}
-		fmt.Fprintf(&b, "| `%s` | %s%s |\n", strings.ReplaceAll(name, "|", `\|`), cell(usage), cell(byDefault(f)))
+		fmt.Fprintf(&b, "| `%s` | %s |\n", strings.ReplaceAll(name, "|", `\|`), cell(usage+byDefault(f)))
 	})
 	if b.Len() == 0 {
 		return ""
@@ -183,8 +185,11 @@ func byDefault(f *pflag.Flag) string {
 // cell makes a text fit for a table.
 func cell(s string) string {
 	s = strings.Join(strings.Fields(s), " ")
-	return strings.NewReplacer("|", `\|`, "<", "&lt;", "*", `\*`).Replace(s)
+	return strings.ReplaceAll(escaped.Replace(s), "|", `\|`)
 }
+
+// escaped makes a text say itself, where Markdown would read a tag or an emphasis.
+var escaped = strings.NewReplacer("<", "&lt;", "*", `\*`)
 
 func anchor(c *cobra.Command) string { return strings.ReplaceAll(c.CommandPath(), " ", "-") }
 
