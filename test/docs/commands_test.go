@@ -38,10 +38,9 @@ func accepts(args []string, whole bool) error {
 	c.InitDefaultHelpFlag()
 	c.InitDefaultVersionFlag()
 	err = c.ParseFlags(rest)
-	if !whole { // it may name a flag without its value
-		if missing, ok := errors.AsType[*pflag.ValueRequiredError](err); ok && missing != nil {
-			return nil
-		}
+	_, valueless := errors.AsType[*pflag.ValueRequiredError](err)
+	if valueless && !whole { // a sentence may name a flag without its value
+		err = nil
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.CommandPath(), err)

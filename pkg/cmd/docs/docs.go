@@ -63,7 +63,7 @@ func newCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error, cmd 
 		if runF != nil {
 			return runF(cmd.Context(), opts)
 		}
-		if err := os.MkdirAll(opts.Dir, 0o755); err != nil { //nolint:gosec // documents are for everyone
+		if err := os.MkdirAll(opts.Dir, 0o755); err != nil {
 			return fmt.Errorf("make the folder of the documents: %w", err)
 		}
 		n, err := write(cmd.Root(), opts)

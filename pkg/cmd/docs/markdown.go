@@ -210,7 +210,7 @@ func unindent(s string) string {
 
 func writePages(dir string, pages map[string]string) (int, error) {
 	for name, text := range pages {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil { //nolint:gosec // documents are for everyone
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			return 0, fmt.Errorf("write the reference of commands: %w", err)
 		}
 	}
