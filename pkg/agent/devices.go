@@ -21,6 +21,8 @@ type device struct {
 	xid     int // the last error of its driver
 	sticky  int // the one that only a reset or a restart ends
 	xids    []gpu.Event
+	// leaked: its memory is in use by no one.
+	leaked bool
 	// missing: the configuration says that the machine has it, and it was never seen.
 	missing bool
 	// forPods: ordinary pods get it, and no job.
@@ -63,7 +65,7 @@ func (m *monitor) cards() (out []device, more <-chan struct{}) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, s := range m.slots {
-		d := device{GPU: s.gpu, reason: s.reason, since: s.since, ignored: s.Ignored, sticky: s.XID, xid: s.last, xids: slices.Clone(s.xids)}
+		d := device{GPU: s.gpu, reason: s.reason, since: s.since, ignored: s.Ignored, sticky: s.XID, xid: s.last, xids: slices.Clone(s.xids), leaked: s.leakedBy(m.now())}
 		d.Index, d.UUID, d.xid = s.Index, cmp.Or(d.UUID, s.UUID), cmp.Or(s.last, s.XID)
 		d.Values = maps.Clone(d.Values)
 		out = append(out, d)

@@ -24,7 +24,6 @@ import (
 	specs "tags.cncf.io/container-device-interface/specs-go"
 
 	"github.com/openpai/paictl/pkg/agent/notice"
-	"github.com/openpai/paictl/pkg/agent/order"
 	"github.com/openpai/paictl/pkg/scheduler/claim"
 )
 
@@ -50,8 +49,7 @@ type Driver struct {
 	// noticing guards the files there: the latest is written last, and none for a claim that has ended.
 	noticing sync.Mutex
 	next     *nextBoot
-	// answered are orders that were carried out, by their IDs.
-	answered map[string]order.Answer
+	ledger   *ledger
 	log      *slog.Logger
 	// fatal ends the agent.
 	fatal func(error)
@@ -61,8 +59,8 @@ var _ kubeletplugin.DRAPlugin = (*Driver)(nil)
 
 // folders are where the driver keeps what.
 type folders struct {
-	// records outlive the machine's next start, cdi and notices don't; cgroups are the machine's control groups.
-	records, cdi, notices, cgroups string
+	// records and the file of orders outlive the machine's next start, cdi and notices don't; cgroups are the machine's control groups.
+	records, orderFile, cdi, notices, cgroups string
 	// root is where the machine's files are, "" where its GPUs aren't real ones of NVIDIA.
 	root string
 }
@@ -73,6 +71,12 @@ func newDriver(ctx context.Context, node string, gpus *monitor, v vendor, f fold
 	d := &Driver{node: node, gpus: gpus, vendor: v, cdi: f.cdi, notices: f.notices, processes: &processes{f.cgroups}, next: &nextBoot{root: f.root}, log: log, fatal: fatal}
 	var err error
 	if d.records, err = openRecords(f.records); err != nil {
+		return nil, err
+	}
+	gpus.mu.Lock()
+	gpus.claimed = d.records.claimed
+	gpus.mu.Unlock()
+	if d.ledger, err = openLedger(f.orderFile); err != nil {
 		return nil, err
 	}
 	// 0755: the container runtime may run as another user.

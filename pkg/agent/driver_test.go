@@ -34,7 +34,7 @@ type machine struct {
 
 func newMachine(t *testing.T) *machine {
 	t.Helper()
-	m := &machine{t: t, folders: folders{records: filepath.Join(t.TempDir(), "claims"), cdi: filepath.Join(t.TempDir(), "cdi"), notices: filepath.Join(t.TempDir(), "notices"), cgroups: t.TempDir()}}
+	m := &machine{t: t, folders: folders{records: filepath.Join(t.TempDir(), "claims"), orderFile: filepath.Join(t.TempDir(), "orders.json"), cdi: filepath.Join(t.TempDir(), "cdi"), notices: filepath.Join(t.TempDir(), "notices"), cgroups: t.TempDir()}}
 	require.NoError(t, os.Mkdir(filepath.Join(m.cgroups, "pids"), 0o755))
 	m.restart(8)
 	return m

@@ -140,6 +140,7 @@ func (m *monitor) reasons(s *slot) (out []string) {
 		{v[gpu.DoubleBitVolatile] > 0, memoryFailed},
 		{v[gpu.RowRemapFailed] > 0, "it can't replace damaged memory any more; exchange it"},
 		{v[gpu.OtherUncorrectable] > 0, othersFailed},
+		{s.leakedBy(m.now()), leaked},
 	} {
 		if is.wrong {
 			out = append(out, is.text)
@@ -204,6 +205,7 @@ func (m *monitor) wasReset(index int32) {
 		m.log.Info("a GPU was reset", "gpu", s.Index)
 		s.XID, s.At, s.Boot, s.last, s.Ignored = 0, time.Time{}, "", 0, ""
 		delete(s.gpu.Values, gpu.DoubleBitVolatile) // counted since the last one
+		s.leaking = time.Time{}
 		m.news = true
 		m.judge()
 	}

@@ -20,13 +20,14 @@ func gpuLabels() []string {
 
 // metrics are the measurements of all GPUs. They are made when they are asked for.
 type metrics struct {
-	d                 *Driver
-	sick, state, next *prometheus.Desc
+	d                         *Driver
+	sick, leaked, state, next *prometheus.Desc
 }
 
 func newMetrics(d *Driver) *metrics {
 	return &metrics{d,
 		prometheus.NewDesc("pai_gpu_unhealthy", "1 for a GPU that gets no more jobs, 0 for one that works.", gpuLabels(), nil),
+		prometheus.NewDesc("pai_gpu_memory_leaked", "1 for a GPU whose memory has been in use for minutes though no process and no job has it, 0 for others of which that is known.", gpuLabels(), nil),
 		prometheus.NewDesc("pai_agent_driver_answers", "1 where the agent knows how the machine's GPUs do, 0 where the driver doesn't answer.", nil, nil),
 		prometheus.NewDesc("pai_gpu_driver_next_boot", "1 where NVIDIA's driver has a module for the kernel that the machine starts next, 0 where it has none.", []string{"kernel"}, nil)}
 }
@@ -61,6 +62,13 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 		}
 		send(m.sick, prometheus.GaugeValue, sick)
 		send(prometheus.NewDesc(gpu.XIDErrors, "The last error that the driver reported, 0 for none.", gpuLabels(), nil), prometheus.GaugeValue, float64(g.xid))
+		if g.Processes != nil {
+			is := 0.0
+			if g.leaked {
+				is = 1
+			}
+			send(m.leaked, prometheus.GaugeValue, is)
+		}
 		if g.Lost {
 			continue // what it measured is over
 		}

@@ -18,7 +18,8 @@ import (
 var everyMeasurement = []string{
 	gpu.Temperature, gpu.Power, gpu.Energy, gpu.Utilization, gpu.MemoryUtilization, gpu.SMClock, gpu.MemoryClock, gpu.ClockReasons, gpu.PCIeReplays,
 	gpu.SingleBitVolatile, gpu.DoubleBitVolatile, gpu.SingleBitAggregate, gpu.DoubleBitAggregate, gpu.RowsRemapped, gpu.RowsRemappedUncorr,
-	gpu.RowRemapPending, gpu.RowRemapFailed, gpu.NVLinkReplays, gpu.NVLinkRecoveries, gpu.NVLinkCRC,
+	gpu.EngineActive, gpu.SMActive, gpu.SMOccupancy, gpu.TensorActive, gpu.DRAMActive, gpu.FP64Active, gpu.FP32Active, gpu.FP16Active,
+	gpu.PCIeSent, gpu.PCIeReceived, gpu.NVLinkSent, gpu.NVLinkReceived, gpu.RowRemapPending, gpu.RowRemapFailed, gpu.NVLinkReplays, gpu.NVLinkRecoveries, gpu.NVLinkCRC,
 }
 
 // busy is an agent of a machine with 16 GPUs and 20 claims, of which as many have a GPU as there are.

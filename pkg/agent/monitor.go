@@ -34,8 +34,10 @@ type monitor struct {
 	forPods []int32
 	// parts is how many jobs share a GPU: each is a device for that many.
 	parts int32
-	log   *slog.Logger
-	now   func() time.Time
+	// claimed reports whether a claim has something of a GPU; nil before that is known.
+	claimed func(card int32) bool
+	log     *slog.Logger
+	now     func() time.Time
 
 	mu sync.Mutex
 	// slots are by PCI address: NVML numbers GPUs in that order, and a card that takes another's slot takes its number.
@@ -74,6 +76,8 @@ type slot struct {
 	xids   []gpu.Event
 	reason string // why it is sick
 	since  time.Time
+	// leaking is since when its memory is in use by no one, zero if it isn't.
+	leaking time.Time
 }
 
 // openMonitor reads what earlier agents knew.
@@ -150,6 +154,7 @@ func (m *monitor) see(r *gpu.Report) {
 			}
 		}
 		s.gpu = g
+		m.leaks(s)
 	}
 	for bus, s := range m.slots {
 		if !there[bus] {

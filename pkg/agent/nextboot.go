@@ -3,7 +3,6 @@ package agent
 import (
 	"cmp"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -21,18 +20,26 @@ type nextBoot struct {
 	mu     sync.Mutex
 	kernel string
 	ready  bool
+	// other is the release of a module that is there and isn't of the driver.
+	other string
+	// releases are those of modules, by their files. One look at a time uses them.
+	releases map[string]string
+	looking  sync.Mutex
 }
 
 // look looks at the machine, and returns which kernel it starts next, "" if that can't be told, and whether the driver has a module for it.
 func (b *nextBoot) look() (kernel string, ready bool) {
+	b.looking.Lock()
+	defer b.looking.Unlock()
+	other := ""
 	if b.root != "" {
 		if kernel = nextKernel(b.root); kernel != "" {
-			ready = hasModule(b.root, kernel)
+			ready, other = b.hasModule(kernel)
 		}
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.kernel, b.ready = kernel, ready
+	b.kernel, b.ready, b.other = kernel, ready, other
 	return kernel, ready
 }
 
@@ -112,25 +119,17 @@ var (
 	moduleFile = regexp.MustCompile(`^nvidia(-current|-current-open|-tesla|-tesla-[0-9]+|-legacy-[0-9a-z]+)?\.ko(\.(gz|xz|zst))?$`)
 )
 
-// hasModule reports whether the driver has a module for a kernel.
-func hasModule(root, kernel string) bool {
-	found := false
-	// What can't be read is taken for a folder without the module.
-	_ = filepath.WalkDir(filepath.Join(root, "lib", "modules", kernel)+"/", func(_ string, e fs.DirEntry, err error) error {
-		if err == nil && !e.IsDir() && moduleFile.MatchString(e.Name()) {
-			found = true
-			return fs.SkipAll
-		}
-		return nil
-	})
-	return found
-}
-
 // trouble says why the machine would have no driver after its next start, "" if it will.
 func (b *nextBoot) trouble() string {
 	kernel, ready := b.last()
 	if kernel == "" || ready {
 		return ""
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.other != "" {
+		return fmt.Sprintf("the machine starts kernel %s next, for which NVIDIA's driver has no module but one of %s, of a driver of before: before it restarts, install linux-headers-%s and run dkms autoinstall",
+			kernel, b.other, kernel)
 	}
 	return fmt.Sprintf("the machine starts kernel %s next, for which NVIDIA's driver has no module: before it restarts, install linux-headers-%s and run dkms autoinstall",
 		kernel, kernel)

@@ -1,11 +1,16 @@
 package agent
 
 import (
+	"bytes"
+	"compress/gzip"
+	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/klauspost/compress/zstd"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -68,6 +73,61 @@ func TestWhetherTheDriverIsThereAtTheNextStart(t *testing.T) {
 	simulated := &nextBoot{}
 	simulated.look()
 	assert.Empty(t, simulated.trouble())
+}
+
+// module writes a kernel module that says to be of a release, as the compiler makes it.
+func module(t *testing.T, release, path string) {
+	t.Helper()
+	gcc, err := exec.LookPath("gcc")
+	if err != nil {
+		t.Skip("it needs gcc")
+	}
+	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	plain := filepath.Join(t.TempDir(), "nvidia.ko")
+	cmd := exec.CommandContext(t.Context(), gcc, "-x", "c", "-c", "-o", plain, "-")
+	cmd.Stdin = strings.NewReader(`__attribute__((section(".modinfo"), used)) static const char a[] = "license=Dual MIT/GPL", b[] = "srcversion=5D1", c[] = "version=` + release + `";`)
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	data, err := os.ReadFile(plain)
+	require.NoError(t, err)
+	var packed bytes.Buffer
+	switch filepath.Ext(path) {
+	case ".gz":
+		z := gzip.NewWriter(&packed)
+		_, err = z.Write(data)
+		require.NoError(t, errors.Join(err, z.Close()))
+	case ".zst":
+		z, err := zstd.NewWriter(&packed)
+		require.NoError(t, err)
+		_, err = z.Write(data)
+		require.NoError(t, errors.Join(err, z.Close()))
+	default:
+		packed.Write(data)
+	}
+	require.NoError(t, os.WriteFile(path, packed.Bytes(), 0o600))
+}
+
+func TestAModuleOfADriverOfBeforeIsNone(t *testing.T) {
+	for _, suffix := range []string{"", ".gz", ".zst"} {
+		root := t.TempDir()
+		touch(t, root, "boot", "vmlinuz-6.1.0-28-amd64")
+		modules := filepath.Join(root, "lib/modules/6.1.0-28-amd64")
+		module(t, "535.261.03", filepath.Join(modules, "kernel/nvidia-535srv/nvidia.ko"+suffix))
+		b := &nextBoot{root: root}
+		_, ready := b.look()
+		assert.True(t, ready, "it isn't known which libraries there are")
+		touch(t, root, "usr/lib/x86_64-linux-gnu/libnvidia-ml.so.570.133.20")
+		require.NoError(t, os.Symlink("libnvidia-ml.so.570.133.20", filepath.Join(root, "usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1")))
+		for range 2 {
+			_, ready = b.look()
+			assert.False(t, ready, suffix)
+		}
+		assert.Contains(t, b.trouble(), "no module but one of 535.261.03")
+		module(t, "570.133.20", filepath.Join(modules, "updates/dkms/nvidia.ko"+suffix))
+		_, ready = b.look()
+		assert.True(t, ready, suffix)
+		assert.Empty(t, b.trouble())
+	}
 }
 
 func TestTheNodeSaysWhatItsNextStartBrings(t *testing.T) {

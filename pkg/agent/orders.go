@@ -66,51 +66,66 @@ func (d *Driver) orders(ctx context.Context, client kubernetes.Interface, n *cor
 		d.log.WarnContext(ctx, "orders that can't be read", "err", err)
 		return nil
 	}
-	told, err := order.ReadAnswers(n)
-	if err != nil {
-		told = nil // someone else has written there
-	}
-	var answers []order.Answer
-	fresh := false
+	known := d.answers(orders, n)
 	for _, o := range orders {
-		i := slices.IndexFunc(told, func(a order.Answer) bool { return a.ID == o.ID })
-		if a, done := d.answered[o.ID]; i < 0 && done { // it couldn't be told, or isn't seen yet
-			told, i = append(told, a), len(told)
-		}
-		if i < 0 {
-			a := order.Answer{ID: o.ID, Done: true}
-			d.log.InfoContext(ctx, "an order", "gpu", o.GPU, "action", o.Action, "by", o.By)
-			if a.Message, err = d.carryOut(ctx, o); err != nil {
-				a.Done, a.Message = false, err.Error()
-			}
-			d.log.InfoContext(ctx, "answered", "gpu", o.GPU, "action", o.Action, "done", a.Done, "message", a.Message)
-			a.Message = a.Message[:min(len(a.Message), order.MostMessage)]
-			if d.answered == nil || len(d.answered) > mostAnswered {
-				d.answered = map[string]order.Answer{}
-			}
-			d.answered[a.ID] = a
-			told, i, fresh = append(told, a), len(told), true
-		}
-		answers = append(answers, told[i])
-		if fresh {
+		if !slices.ContainsFunc(known, func(a order.Answer) bool { return a.ID == o.ID }) {
+			known = append(known, d.follow(ctx, o))
 			break // what else there is comes with the Node as it is then
 		}
 	}
-	if !fresh && slices.Equal(answers, told) {
+	if told, err := order.ReadAnswers(n); err == nil && slices.Equal(known, told) {
 		return nil
 	}
+	// Orders and answers may have come since.
 	now, err := client.CoreV1().Nodes().Get(ctx, d.node, metav1.GetOptions{})
 	if err != nil {
 		return err
 	}
-	if fresh { // answers to orders that come later stay
-		for _, a := range told {
-			if !slices.ContainsFunc(answers, func(b order.Answer) bool { return a.ID == b.ID }) && slices.ContainsFunc(orders, func(o order.Order) bool { return o.ID == a.ID }) {
-				answers = append(answers, a)
-			}
-		}
+	if orders, err = order.Read(now); err != nil {
+		return nil //nolint:nilerr // the Node that comes next says so
+	}
+	answers := d.answers(orders, now)
+	if told, err := order.ReadAnswers(now); err == nil && slices.Equal(answers, told) {
+		return nil
 	}
 	return order.Tell(ctx, client, now, answers)
+}
+
+// answers are those to orders that a Node or the ledger knows.
+func (d *Driver) answers(orders []order.Order, n *corev1.Node) (out []order.Answer) {
+	told, err := order.ReadAnswers(n)
+	if err != nil {
+		told = nil // someone else has written there
+	}
+	for _, o := range orders {
+		if i := slices.IndexFunc(told, func(a order.Answer) bool { return a.ID == o.ID }); i >= 0 {
+			out = append(out, told[i])
+		} else if a, ok := d.ledger.answer(o.ID); ok { // it couldn't be told, or isn't seen yet
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// follow carries out an order, which is noted before and after.
+func (d *Driver) follow(ctx context.Context, o order.Order) order.Answer {
+	a := order.Answer{ID: o.ID, Done: true}
+	d.log.InfoContext(ctx, "an order", "gpu", o.GPU, "action", o.Action, "by", o.By)
+	err := d.ledger.begin(o.ID)
+	if err != nil {
+		err = fmt.Errorf("it was not done, since the agent can't note that it begins: %w", err)
+	} else {
+		a.Message, err = d.carryOut(ctx, o)
+	}
+	if err != nil {
+		a.Done, a.Message = false, err.Error()
+	}
+	d.log.InfoContext(ctx, "answered", "gpu", o.GPU, "action", o.Action, "done", a.Done, "message", a.Message)
+	a.Message = a.Message[:min(len(a.Message), order.MostMessage)]
+	if err := d.ledger.end(a); err != nil {
+		d.log.ErrorContext(ctx, "what came of an order can't be kept", "err", err)
+	}
+	return a
 }
 
 // carryOut does what an order says. The text says what came of it.
@@ -132,9 +147,6 @@ func (d *Driver) carryOut(ctx context.Context, o order.Order) (string, error) {
 	}
 	return "", fmt.Errorf("the agent of this release knows no order %q", o.Action)
 }
-
-// mostAnswered bounds how many answers are remembered: those of a Node are fewer.
-const mostAnswered = 1000
 
 // resetting is how long a reset may take.
 const resetting = time.Minute

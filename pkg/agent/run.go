@@ -129,7 +129,7 @@ func run(ctx context.Context, o *options, client kubernetes.Interface, l net.Lis
 	} else if err := toolkit.InstallHook(o.hook, hook); err != nil {
 		return fmt.Errorf("put %s where the container runtime finds it: %w", o.hook, err)
 	}
-	d, err := newDriver(ctx, o.node, gpus, v, folders{records: filepath.Join(folder, "claims"), cdi: o.cdi, notices: o.notices, cgroups: o.cgroups, root: root}, log, cancel)
+	d, err := newDriver(ctx, o.node, gpus, v, folders{records: filepath.Join(folder, "claims"), orderFile: filepath.Join(folder, "orders.json"), cdi: o.cdi, notices: o.notices, cgroups: o.cgroups, root: root}, log, cancel)
 	if err != nil {
 		return err
 	}

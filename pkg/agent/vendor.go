@@ -73,6 +73,9 @@ func (n nvidia) equip(ctx context.Context, spec *specs.Spec, gpus []*device, all
 	}
 	for i, g := range gpus {
 		one, ok := edits.Devices[g.UUID]
+		if why := edits.Refused[g.UUID]; why != nil {
+			return fmt.Errorf("%s: %w", claim.DeviceName(g.Index), why)
+		}
 		if !ok {
 			return fmt.Errorf("NVIDIA's container toolkit knows no %s (%s): a GPU that is split (MIG) can't be handed out", claim.DeviceName(g.Index), g.UUID)
 		}

@@ -327,15 +327,21 @@ func TestScriptsOfThisHalfAreSound(t *testing.T) {
 		"remove": preludeScript + removeScript + "NODE=" + shell.Quote(odd) + "\nr_drain\nr_member\nr_delete\n",
 	}
 	for name, body := range scripts {
-		for _, shell := range []string{"sh", "dash", "bash"} {
-			if _, err := exec.LookPath(shell); err != nil {
-				continue
-			}
-			cmd := exec.CommandContext(t.Context(), shell, "-n")
-			cmd.Stdin = strings.NewReader(body)
-			var out bytes.Buffer
-			cmd.Stderr = &out
-			assert.NoError(t, cmd.Run(), "%s -n %s: %s", shell, name, out.String())
+		t.Run(name, func(t *testing.T) { sound(t, body) })
+	}
+}
+
+// sound has shells check a script's syntax.
+func sound(t *testing.T, body string) {
+	t.Helper()
+	for _, shell := range []string{"sh", "dash", "bash"} {
+		if _, err := exec.LookPath(shell); err != nil {
+			continue
 		}
+		cmd := exec.CommandContext(t.Context(), shell, "-n")
+		cmd.Stdin = strings.NewReader(body)
+		var out bytes.Buffer
+		cmd.Stderr = &out
+		assert.NoError(t, cmd.Run(), "%s -n: %s", shell, out.String())
 	}
 }

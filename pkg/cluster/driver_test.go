@@ -3,6 +3,7 @@ package cluster
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -304,14 +305,87 @@ func TestADriverThatSomeoneElseInstalledComesBack(t *testing.T) {
 		h.has(name, "535.247.01-1 ii")
 	}
 	h.has("libcuda1", "535.247.01-1 hi")
+	auto := func() []string {
+		entries, err := os.ReadDir(h.root + "/.fake/auto")
+		require.NoError(t, err)
+		var out []string
+		for _, e := range entries {
+			out = append(out, e.Name())
+		}
+		return out
+	}
+	marked := []string{"libcuda1", "libnvidia-cfg1", "libnvidia-ml1"} // came along with something
+	for _, name := range marked {
+		h.write("/.fake/auto/"+name, "")
+	}
 	before := h.packages()
 	l.driver(at("535.261.03"))
 	require.NoError(t, l.driverUp().err)
 	assert.Contains(t, h.packages(), "libcuda1 535.261.03-1 hi")
+	assert.Contains(t, auto(), "libnvidia-cfg1", "it still came along")
+	assert.NotContains(t, auto(), "libcuda1", "paictl asks for it by name")
 	down := l.down(t.Context(), false)
 	require.NoError(t, down.err, "%s", l.story(down))
 	assert.Contains(t, actions(down.changes), "restore package libcuda1")
 	assert.Equal(t, before, h.packages())
+	for _, name := range marked {
+		assert.Contains(t, auto(), name)
+	}
+}
+
+func TestMarksComeBackWithAnUndoing(t *testing.T) {
+	l, h := gpuLab(t)
+	for _, name := range []string{"nvidia-smi", "libnvidia-cfg1", "libnvidia-ml1", "libcuda1", "nvidia-kernel-dkms"} {
+		h.has(name, "535.247.01-1 ii")
+	}
+	h.has("libcuda1", "535.247.01-1 hi")
+	h.write("/.fake/auto/libcuda1", "")
+	h.write("/.fake/fail/postinst-nvidia-kernel-dkms-535.261.03-1", "")
+	before := h.packages()
+	l.driver(at("535.261.03"))
+	l.driverFails("what was there before is back")
+	assert.Equal(t, before, h.packages())
+	assert.FileExists(t, h.root+"/.fake/auto/libcuda1")
+}
+
+func TestGPUsOfVirtualMachinesAreNotTheDrivers(t *testing.T) {
+	l, h := gpuLab(t)
+	h.write("/.fake/fail/gpu-0000:0a:00.0", "")
+	require.NoError(t, os.Symlink("../../../bus/pci/drivers/vfio-pci", h.root+"/sys/bus/pci/devices/0000:0a:00.0/driver"))
+	require.NoError(t, l.driverUp().err)
+}
+
+// apt itself says which version it would take.
+func TestAReleaseIsPreferredBehindAnEpochToo(t *testing.T) {
+	for _, p := range []string{"apt-get", "apt-cache", "dpkg-deb"} {
+		if _, err := exec.LookPath(p); err != nil {
+			t.Skip("it needs apt")
+		}
+	}
+	dir := t.TempDir()
+	run := func(script string) string {
+		cmd := exec.CommandContext(t.Context(), "sh", "-euc", script)
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), "LC_ALL=C")
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		return string(out)
+	}
+	require.NoError(t, os.MkdirAll(dir+"/repository", 0o755))
+	index := ""
+	for _, p := range []struct{ name, version string }{{"libnvidia-a", "1:570.1.2-1"}, {"libnvidia-a", "1:570.12-1"}, {"libnvidia-a", "1:580.1-1"}, {"libnvidia-b", "570.1.2-1"}, {"libnvidia-b", "580.1-1"}} {
+		file := bundletest.Deb(t, dir+"/repository", p.name, p.version, "all")
+		index += fmt.Sprintf("Package: %s\nVersion: %s\nArchitecture: all\nFilename: ./%s\nSize: 1\nSHA256: %064d\n\n", p.name, p.version, filepath.Base(file), 0)
+	}
+	require.NoError(t, os.WriteFile(dir+"/repository/Packages", []byte(index), 0o600))
+	run("mkdir -p S lists/partial cache/archives/partial none; : >status; echo \"deb [trusted=yes] file:$PWD/repository ./\" >sources\n" + preludeScript + driverScript + `
+driver_apt() { :; }
+repository= RELEASE=570.1.2 R=$PWD/none S=$PWD/S
+driver_simulate libnvidia-a
+`)
+	said := run(`o="-o Dir::State::lists=$PWD/lists -o Dir::Cache=$PWD/cache -o Dir::Etc::sourcelist=$PWD/sources -o Dir::Etc::sourceparts=/dev/null -o APT::Sandbox::User=root -o Dir::State::status=$PWD/status"
+apt-get $o update >/dev/null
+apt-cache $o -o Dir::Etc::preferences=$PWD/S/driver.preferences -o Dir::Etc::preferencesparts=/dev/null policy libnvidia-a libnvidia-b | grep Candidate`)
+	assert.Equal(t, "  Candidate: 1:570.1.2-1\n  Candidate: 570.1.2-1\n", said)
 }
 
 func TestTheModuleInUseIsFoundBeforeItsPackagesChange(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -144,6 +145,7 @@ func (u *driverUpgrade) due(ctx context.Context, w *world, nodes []*Node) (due [
 	if err := u.readMarks(ctx); err != nil {
 		return nil, nil, err
 	}
+	u.tellLeft(nodes)
 	var findings []preflight.Finding
 	for _, n := range u.alive(nodes) {
 		s, err := u.look(w, n, true)
@@ -236,6 +238,16 @@ func (u *driverUpgrade) readMarks(ctx context.Context) error {
 		u.marked[row[0]], u.cordoned[row[0]] = ours, !ours
 	}
 	return nil
+}
+
+// tellLeft names machines that an earlier run has left out of service, and that this one isn't for.
+func (u *driverUpgrade) tellLeft(nodes []*Node) {
+	for _, name := range slices.Sorted(maps.Keys(u.marked)) {
+		if u.marked[name] && !slices.ContainsFunc(nodes, func(n *Node) bool { return n.Hostname == name }) {
+			u.emit(Event{Kind: EventWarning, Host: name, Phase: phasePreflight, Message: "an earlier run has left the machine cordoned, and it isn't among those of this run",
+				Hint: "paictl node driver upgrade " + name + "; to use it as it is: kubectl uncordon " + name})
+		}
+	}
 }
 
 // all works on a few machines after the other. What it doesn't come to is as it was.

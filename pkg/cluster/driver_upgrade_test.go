@@ -219,6 +219,20 @@ func TestAMachineThatAnEarlierRunHasLeftStaysOutWhereItsPodsStay(t *testing.T) {
 	assert.Equal(t, []string{"w1"}, l.cordoned(), "its driver doesn't work")
 }
 
+func TestAMachineThatAnEarlierRunHasLeftIsNamedWhereOthersAreGiven(t *testing.T) {
+	l := driversLab(t, 2)
+	l.host("w1").write("/.fake/fail/modprobe-nvidia", "")
+	require.Error(t, l.upgradeDriver(t.Context(), DriverOptions{}).err)
+	o := l.upgradeDriver(t.Context(), DriverOptions{}, func(o *Options) { o.Limit = []string{"w2"} })
+	require.NoError(t, o.err, "%s", l.story(o))
+	assert.Equal(t, []string{"w1"}, l.cordoned())
+	assert.Contains(t, l.warnings(o), "an earlier run has left the machine cordoned")
+	l.host("w1").remove("/.fake/fail/modprobe-nvidia")
+	o = l.upgradeDriver(t.Context(), DriverOptions{})
+	require.NoError(t, o.err)
+	assert.NotContains(t, l.warnings(o), "an earlier run")
+}
+
 // A mark is of the cordon that it was written for, and of no later one.
 func TestALaterCordonOfSomebodyElsesStays(t *testing.T) {
 	l := driversLab(t, 1)

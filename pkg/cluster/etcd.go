@@ -60,15 +60,24 @@ func (r *run) lookAtEtcd(ctx context.Context, leader *Node) (*etcdView, error) {
 	if err != nil {
 		return nil, err
 	}
-	var said struct {
-		Members []etcdMember `json:"members"`
-	}
-	_ = json.Unmarshal(decoded(a.Value("members")), &said) // what can't be read doesn't have the leader
-	v := &etcdView{members: said.Members, quorum: a.Value("quorum") == "yes"}
+	v := readMembers(a)
 	if !v.has(leader) {
 		return nil, nil // whatever that list is, it is not this cluster's
 	}
 	return v, nil
+}
+
+// readMembers reads what e_members printed, nil where etcd didn't answer.
+func readMembers(a answer.Answer) *etcdView {
+	list, answered := a.Row("members")
+	if !answered || len(list) == 0 {
+		return nil
+	}
+	var said struct {
+		Members []etcdMember `json:"members"`
+	}
+	_ = json.Unmarshal(decoded(list[0]), &said) // what can't be read has no member
+	return &etcdView{members: said.Members, quorum: a.Value("quorum") == "yes"}
 }
 
 // etcdMatters reports whether etcd has to be asked by itself: a member of the cluster whose API

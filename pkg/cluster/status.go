@@ -150,12 +150,16 @@ func (r *run) askStatus(ctx context.Context, nodes []*Node) (map[*Node]answer.An
 }
 
 func statusProgram(s *Spec, n *Node) string {
+	return preludeScript + statusScript + statusCall(s, n)
+}
+
+// statusCall calls the script that asks for a machine's status.
+func statusCall(s *Spec, n *Node) string {
 	cp := 0
 	if n.ControlPlane {
 		cp = 1
 	}
-	return fmt.Sprintf("%s%sCONTROL_PLANE=%d SELF=%s PORT=%d\nstatus\n", preludeScript, statusScript,
-		cp, shell.Quote(n.HostIP), s.Config.Kubernetes.Kubernetes.APIServerPort)
+	return fmt.Sprintf("CONTROL_PLANE=%d SELF=%s PORT=%d\nstatus\n", cp, shell.Quote(n.HostIP), s.Config.Kubernetes.Kubernetes.APIServerPort)
 }
 
 func newStatus(s *Spec, nodes []*Node, answers map[*Node]answer.Answer, errs map[*Node]error, now time.Time) *Status {

@@ -18,6 +18,7 @@ import (
 	"github.com/openpai/paictl/pkg/cmd/cluster"
 	"github.com/openpai/paictl/pkg/cmd/config"
 	"github.com/openpai/paictl/pkg/cmd/docs"
+	"github.com/openpai/paictl/pkg/cmd/doctor"
 	"github.com/openpai/paictl/pkg/cmd/image"
 	"github.com/openpai/paictl/pkg/cmd/job"
 	"github.com/openpai/paictl/pkg/cmd/node"
@@ -25,6 +26,7 @@ import (
 	"github.com/openpai/paictl/pkg/cmd/sandbox"
 	"github.com/openpai/paictl/pkg/cmd/scheduler"
 	"github.com/openpai/paictl/pkg/cmd/service"
+	"github.com/openpai/paictl/pkg/cmd/support"
 	"github.com/openpai/paictl/pkg/cmd/vc"
 	"github.com/openpai/paictl/pkg/cmd/version"
 	"github.com/openpai/paictl/pkg/cmdutil"
@@ -71,8 +73,10 @@ Three machines to try it on, made on this one (Linux, as root):
 	add("jobs", job.NewCmdJob(f))
 	add("main", config.NewCmdConfig(f))
 	add("main", cluster.NewCmdCluster(f), node.NewCmdNode(f), service.NewCmdService(f), vc.NewCmdVC(f))
+	add("main", doctor.NewCmdDoctor(f, nil))
 	add("tools", bundle.NewCmdBundle(f), image.NewCmdImage(f))
 	add("tools", sandbox.NewCmdSandbox(f), scheduler.NewCmdScheduler(f), rules.NewCmdRules(f))
+	add("tools", support.NewCmdSupportBundle(f, nil))
 	add("tools", version.NewCmdVersion(f, nil))
 	root.AddCommand(docs.NewCmdDocs(f)) // hidden: for those who make packages
 	usageErrors(root)

@@ -289,7 +289,7 @@ func (m Machine) fill(s set, b Branch, kind string, w Want) (p Plan, lacks strin
 	signed := named(s.signed[kind])
 	p = Plan{Branch: b.Number, Module: kind, CUDA: b.CUDA, FabricManager: m.NVSwitches > 0}
 	switch {
-	case signed != "" && m.has(signed):
+	case signed != "" && m.has(signed) && m.signedFits(signed, exact[0], s.dkms[kind], w.Version):
 		p.Signed = true
 	case s.dkms[kind] != "":
 		exact = append(exact, named(s.dkms[kind]))
@@ -319,6 +319,16 @@ func (m Machine) fill(s set, b Branch, kind string, w Want) (p Plan, lacks strin
 		return p, ""
 	}
 	return Plan{}, cmp.Or(lacks, exact[0]+" of "+want)
+}
+
+// signedFits reports whether a signed module can be of the wanted release. Its version is the kernel's and tells nothing; it is built for the newest
+// release of the branch in the repository, and needs that. For an older one that is asked for, the module has to be built on the machine.
+func (m Machine) signedFits(signed, userland, dkms, want string) bool {
+	have := m.Candidates[userland]
+	if m.Installed[signed] != "" || dkms == "" || len(have) == 0 {
+		return true
+	}
+	return within(Release(have[0]), want)
 }
 
 // versions are what there is of a package: what is installed comes first.

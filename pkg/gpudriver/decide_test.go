@@ -121,6 +121,12 @@ func TestADriverIsChosenForTheMachine(t *testing.T) {
 			m.offer("6.8.0-60.63~22.04.1", "linux-modules-nvidia-550-server-6.8.0-60-generic")
 			return m
 		}, Want{}, "550 closed libnvidia-compute-550-server=550.144.03-0ubuntu0.22.04.1 nvidia-utils-550-server=550.144.03-0ubuntu0.22.04.1 nvidia-compute-utils-550-server=550.144.03-0ubuntu0.22.04.1 linux-modules-nvidia-550-server-6.8.0-60-generic"},
+		{"a signed module is of the newest release, and an older one that is asked for is built", func() Machine {
+			m := jammy()
+			m.NVSwitches = 0
+			m.offer("6.8.0-60.63~22.04.1", "linux-modules-nvidia-550-server-6.8.0-60-generic")
+			return m
+		}, Want{Version: "550.120"}, "550 closed libnvidia-compute-550-server=550.120-0ubuntu0.22.04.1 nvidia-utils-550-server=550.120-0ubuntu0.22.04.1 nvidia-compute-utils-550-server=550.120-0ubuntu0.22.04.1 nvidia-dkms-550-server=550.120-0ubuntu0.22.04.1"},
 		{"what is installed already is gone on with", func() Machine {
 			m := jammy()
 			m.NVSwitches, m.Userland = 0, "550.120"

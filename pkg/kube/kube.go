@@ -56,14 +56,23 @@ func Open(o Options) (*Cluster, error) {
 	if err != nil {
 		return nil, explainKubeconfig(err, o)
 	}
-	name := o.Context
+	return open(raw, o.Context, rules, o)
+}
+
+// FromConfig opens the cluster of the current context of a kubeconfig that lies in no file. It does not ask the
+// cluster anything yet.
+func FromConfig(raw *api.Config) (*Cluster, error) {
+	return open(raw, "", nil, Options{Kubeconfig: "of the machines"})
+}
+
+func open(raw *api.Config, name string, access clientcmd.ConfigAccess, o Options) (*Cluster, error) {
 	if name == "" {
 		name = raw.CurrentContext
 	}
 	if err := checkContext(raw, name, o); err != nil {
 		return nil, err
 	}
-	loader := clientcmd.NewNonInteractiveClientConfig(*raw, name, &clientcmd.ConfigOverrides{}, rules)
+	loader := clientcmd.NewNonInteractiveClientConfig(*raw, name, &clientcmd.ConfigOverrides{}, access)
 	config, err := loader.ClientConfig()
 	if err != nil {
 		return nil, explainKubeconfig(err, o)

@@ -36,6 +36,8 @@ type GPU struct {
 	Lost bool `json:"lost,omitempty"`
 	// Unusable says why containers can't be given it though it answers, "" if they can.
 	Unusable string `json:"unusable,omitempty"`
+	// Processes is how many use it; nil where that isn't known, or its memory is in use without any.
+	Processes *int `json:"processes,omitempty"`
 	// Facts are what else its vendor's labels of a Node say: those of NVIDIA by the names below, AMD's by those of its node labeller.
 	Facts map[string]string `json:"facts,omitempty"`
 	// Values are its measurements, by the names of NVIDIA's dcgm-exporter and in its units, also those of AMD's. What a model doesn't measure is missing.
@@ -89,6 +91,18 @@ const (
 	PCIeGeneration     = "DCGM_FI_DEV_PCIE_LINK_GEN"               // AMD's alone
 	PCIeWidth          = "DCGM_FI_DEV_PCIE_LINK_WIDTH"             // lanes; AMD's alone
 	OtherUncorrectable = "RAS_UNCORRECTABLE"                       // errors of AMD's beside its memory, since the driver was loaded; judged, and no metric
+	EngineActive       = "DCGM_FI_PROF_GR_ENGINE_ACTIVE"           // all of these are parts of the time, up to 1, since the report before; Hopper and later
+	SMActive           = "DCGM_FI_PROF_SM_ACTIVE"                  // a mean of all multiprocessors
+	SMOccupancy        = "DCGM_FI_PROF_SM_OCCUPANCY"               // warps of those that there may be
+	TensorActive       = "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE"         // tensor cores of any kind
+	DRAMActive         = "DCGM_FI_PROF_DRAM_ACTIVE"                // the memory's bandwidth
+	FP64Active         = "DCGM_FI_PROF_PIPE_FP64_ACTIVE"           //
+	FP32Active         = "DCGM_FI_PROF_PIPE_FP32_ACTIVE"           //
+	FP16Active         = "DCGM_FI_PROF_PIPE_FP16_ACTIVE"           //
+	PCIeSent           = "DCGM_FI_PROF_PCIE_TX_BYTES"              // by the GPU, per second
+	PCIeReceived       = "DCGM_FI_PROF_PCIE_RX_BYTES"              //
+	NVLinkSent         = "DCGM_FI_PROF_NVLINK_TX_BYTES"            // over all links, per second
+	NVLinkReceived     = "DCGM_FI_PROF_NVLINK_RX_BYTES"            //
 	NVLinkReplays      = "DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL"
 	NVLinkRecoveries   = "DCGM_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL"
 	NVLinkCRC          = "DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL"

@@ -33,6 +33,9 @@ type Collector struct {
 	// simulated says which files stand for a GPU that isn't there; nil where they are.
 	simulated func(index int32) []gpu.File
 	now       func() time.Time
+	activity  activity
+	// seesProcesses: those of the whole machine.
+	seesProcesses bool
 }
 
 // New returns a collector that asks lib, which it opens.
@@ -40,7 +43,9 @@ func New(lib nvml.Interface) (*Collector, error) {
 	if r := lib.Init(); r != nvml.SUCCESS {
 		return nil, fmt.Errorf("open NVIDIA's management library: %w", explain(lib, r))
 	}
-	c := &Collector{lib: lib, watched: map[string]bool{}, buses: map[int]string{}, now: time.Now}
+	c := &Collector{
+		lib: lib, watched: map[string]bool{}, buses: map[int]string{}, now: time.Now, activity: activity{lib: lib, samples: map[string]*samples{}}, seesProcesses: seesProcesses(),
+	}
 	return c, c.listen()
 }
 
@@ -188,6 +193,12 @@ func (c *Collector) ask(index int32, d nvml.Device) gpu.GPU {
 	}
 	g.Facts = c.facts(d)
 	c.measure(d, g.Values)
+	if g.Lost {
+		c.activity.forget(g.Bus)
+	} else {
+		c.activity.measure(d, g.Bus, g.Values)
+		g.Processes = c.processes(d)
+	}
 	if !g.Lost && !c.watched[g.Bus] {
 		// Not all models tell all errors.
 		kinds, r := d.GetSupportedEventTypes()

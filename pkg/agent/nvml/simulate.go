@@ -43,7 +43,7 @@ func Simulate(node string, s gpu.Machine, read func() (map[int32]gpu.Fault, erro
 	if err != nil {
 		return nil, err
 	}
-	c.simulated = gpu.SimulatedFiles
+	c.simulated, c.seesProcesses = gpu.SimulatedFiles, false // nothing uses them
 	return c, nil
 }
 
@@ -185,5 +185,6 @@ func (w *simulation) furnish(index int32, d *server.Device) {
 	}
 	d.GetNvLinkErrorCounterFunc = func(int, nvml.NvLinkErrorCounter) (uint64, nvml.Return) { return 0, lost() }
 	d.GetSupportedEventTypesFunc = func() (uint64, nvml.Return) { return nvml.EventTypeXidCriticalError, lost() }
+	d.GpmQueryDeviceSupportFunc = func() (nvml.GpmSupport, nvml.Return) { return nvml.GpmSupport{}, nvml.ERROR_NOT_SUPPORTED }
 	d.RegisterEventsFunc = func(uint64, nvml.EventSet) nvml.Return { return lost() }
 }

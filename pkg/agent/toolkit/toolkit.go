@@ -38,6 +38,8 @@ type Toolkit struct {
 	edits  *Edits
 	// asked are the GPUs that it was asked of. It may know nothing of some: of those that are split.
 	asked []string
+	// again is when it is asked again of GPUs that it refused; zero if there are none.
+	again time.Time
 	// asking is closed when the program that runs has ended, nil if none does. There is never more than one: where a GPU hangs it does, too.
 	asking chan struct{}
 	failed error
@@ -49,7 +51,12 @@ type Edits struct {
 	Common specs.ContainerEdits
 	// Devices are by the UUID of the GPU.
 	Devices map[string]specs.ContainerEdits
+	// Refused says why the program knows nothing of a GPU, by its UUID.
+	Refused map[string]error
 }
+
+// refusedFor is how long a GPU is taken for one that the program refuses: it may have been reset.
+const refusedFor = time.Minute
 
 // patience is how long nvidia-ctk may take.
 const patience = 20 * time.Second
@@ -89,7 +96,7 @@ func (t *Toolkit) Edits(ctx context.Context, driver string, gpus []string) (*Edi
 
 // knows reports whether the program was asked of all that. Its caller holds the lock.
 func (t *Toolkit) knows(driver string, gpus []string) bool {
-	if t.edits == nil || t.driver != driver {
+	if t.edits == nil || t.driver != driver || !t.again.IsZero() && time.Now().After(t.again) {
 		return false
 	}
 	for _, uuid := range gpus {
@@ -104,17 +111,47 @@ func (t *Toolkit) knows(driver string, gpus []string) bool {
 func (t *Toolkit) ask(ctx context.Context, driver string, gpus []string, ended chan struct{}) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	e, err := t.generate(ctx, gpus)
+	e, err := t.generateAll(ctx, gpus)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err == nil {
+		if t.again = (time.Time{}); len(e.Refused) > 0 {
+			t.again = time.Now().Add(refusedFor)
+		}
 		t.driver, t.asked, t.edits = driver, slices.Clone(gpus), e
 	}
 	t.failed, t.asking = err, nil
 	close(ended)
 }
 
+// generateAll asks of all GPUs at once. The program fails as a whole where it can't be told of one of them, which the others don't have to suffer for.
+func (t *Toolkit) generateAll(ctx context.Context, gpus []string) (*Edits, error) {
+	all, err := t.generate(ctx, gpus)
+	if err == nil || len(gpus) < 2 {
+		return all, err
+	}
+	refused := map[string]error{}
+	var good []string
+	for _, uuid := range gpus {
+		if _, why := t.generate(ctx, []string{uuid}); why != nil {
+			refused[uuid] = why
+		} else {
+			good = append(good, uuid)
+		}
+	}
+	if len(good) == 0 || len(refused) == 0 {
+		return nil, err
+	}
+	if all, err = t.generate(ctx, good); err == nil {
+		all.Refused = refused
+	}
+	return all, err
+}
+
 func (t *Toolkit) generate(ctx context.Context, gpus []string) (*Edits, error) {
+	if err := executable(t.Hook); err != nil {
+		return nil, err
+	}
 	unmade := t.controlDevices(ctx)
 	// Names by UUID: numbers of GPUs change with what is built in. apply-cuda-memory-limits is for the container runtime of NVIDIA's own that reads
 	// limits of memory from the environment; it would look for the driver below Root, which is nowhere on the machine.
@@ -164,44 +201,55 @@ func (t *Toolkit) controlDevices(ctx context.Context) string {
 	return "its device file was made and is gone"
 }
 
-// Reset resets a GPU by its PCI address, with the machine's own nvidia-smi. Where its persistence keeps it open, that is taken off meanwhile. A GPU
+// Reset resets a GPU by its PCI address, with the machine's own nvidia-smi. Where its persistence keeps it open, that is taken off meanwhile; it is
+// never put on where it was off. A GPU
 // that is connected to others by NVLink may be reset along with them alone, which nvidia-smi says.
 func (t *Toolkit) Reset(ctx context.Context, bus string) error {
-	persists := t.smi(ctx, "--id="+bus, "--persistence-mode=0") == nil
-	err := t.smi(ctx, "--id="+bus, "--gpu-reset")
+	was, err := t.smi(ctx, "--id="+bus, "--query-gpu=persistence_mode", "--format=csv,noheader")
+	persists := err == nil && was == "Enabled"
+	if persists {
+		_, err = t.smi(ctx, "--id="+bus, "--persistence-mode=0")
+		persists = err == nil
+	}
+	_, err = t.smi(ctx, "--id="+bus, "--gpu-reset")
 	if persists {
 		// Also after its time is up.
 		later, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 		defer cancel()
-		_ = t.smi(later, "--id="+bus, "--persistence-mode=1") // the GPU works without, too
+		_, _ = t.smi(later, "--id="+bus, "--persistence-mode=1") // the GPU works without, too
 	}
 	return err
 }
 
-// smi runs the machine's nvidia-smi. Its error is the last that it said.
-func (t *Toolkit) smi(ctx context.Context, args ...string) error {
+// smi runs the machine's nvidia-smi, and returns the last that it said. Its error says it, too.
+func (t *Toolkit) smi(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "/usr/bin/nvidia-smi", args...)
 	cmd.Env, cmd.Dir, cmd.WaitDelay = path(), "/", time.Second
 	cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: t.Root}
-	ended := make(chan error, 1)
+	type end struct {
+		said string
+		err  error
+	}
+	ended := make(chan end, 1)
 	go func() {
-		said, err := cmd.CombinedOutput()
+		out, err := cmd.CombinedOutput()
+		said := lastLine(string(out))
 		if err != nil {
-			err = fmt.Errorf("nvidia-smi: %s: %w", lastLine(string(said)), err)
+			err = fmt.Errorf("nvidia-smi: %s: %w", said, err)
 		}
-		ended <- err
+		ended <- end{said, err}
 	}()
 	select {
-	case err := <-ended:
-		return err
+	case e := <-ended:
+		return e.said, e.err
 	case <-ctx.Done():
 	}
 	// What hangs within the driver isn't ended by SIGKILL, and no one waits for it.
 	select {
-	case err := <-ended:
-		return err
+	case e := <-ended:
+		return e.said, e.err
 	case <-time.After(2 * time.Second):
-		return errors.New("nvidia-smi hangs, and can't be ended: the GPU or its driver hangs; restart the machine")
+		return "", errors.New("nvidia-smi hangs, and can't be ended: the GPU or its driver hangs; restart the machine")
 	}
 }
 
@@ -253,6 +301,21 @@ func lastLine(said string) string {
 	}
 	return last
 }
+
+// executable reports whether programs may run where one lies. Its folder is the machine's, mounted as it is there.
+func executable(path string) error {
+	var s syscall.Statfs_t
+	if err := syscall.Statfs(filepath.Dir(path), &s); err != nil {
+		return nil //nolint:nilerr // the container runtime says why it can't run it
+	}
+	if s.Flags&noexec != 0 {
+		return fmt.Errorf("%s is on a file system that is mounted noexec, so that no container with a GPU starts; mount it without (mount -o remount,exec, and /etc/fstab)", path)
+	}
+	return nil
+}
+
+// noexec is ST_NOEXEC.
+const noexec = 0x8
 
 // InstallHook puts nvidia-cdi-hook where the container runtime of the machine can run it. One that runs at the moment goes on.
 func InstallHook(from, to string) error {

@@ -276,8 +276,8 @@ u_packages() {
 			step purge "package $name" || :
 		else
 			case "$now" in
-			"${how%% *} h"*) [ "${how#* }" != hold ] || continue ;;
-			"${how%% *} i"*) [ "${how#* }" = hold ] || continue ;;
+			"${how%% *} h"*) case "$how " in *" hold "*) continue ;; esac ;;
+			"${how%% *} i"*) case "$how " in *" hold "*) ;; *) continue ;; esac ;;
 			esac
 			restore="$restore $name"
 			step restore "package $name" "$how" || :
@@ -342,10 +342,12 @@ u_driver() {
 		}
 	fi
 	for n in $restore; do
-		case $(records package | awk -F '\t' -v n="$n" '$1 == n { print $2; exit }') in
-		*" hold") apt-mark hold "$n" >/dev/null ;;
+		how="$(records package | awk -F '\t' -v n="$n" '$1 == n { print $2; exit }') "
+		case $how in
+		*" hold "*) apt-mark hold "$n" >/dev/null ;;
 		*) apt-mark unhold "$n" >/dev/null ;;
 		esac
+		case $how in *" auto "*) apt-mark auto "$n" >/dev/null ;; esac
 	done
 	if [ -n "$restore" ] && [ -n "$used" ]; then
 		if modprobe nvidia >/dev/null 2>&1; then modprobe nvidia-uvm >/dev/null 2>&1 || :; fi

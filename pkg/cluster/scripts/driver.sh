@@ -159,11 +159,13 @@ driver_undo() {
 	: >"$S/driver-hold"
 	driver_new | sed 's/$/ purge/' | dpkg --set-selections
 	set --
-	while read -r name before held; do
+	: >"$S/driver-auto-before"
+	while read -r name before marks; do
 		[ "$before" != - ] || continue
 		deb_of "$name" "$before" || driver_stop "$name $before can't be put back: its file is gone" "install it on the machine, remove $S/driver-change, then run again"
 		set -- "$@" "$deb"
-		[ -z "$held" ] || echo "$name hold" >>"$S/driver-hold"
+		case " $marks " in *" hold "*) echo "$name hold" >>"$S/driver-hold" ;; esac
+		case " $marks " in *" auto "*) echo "$name" >>"$S/driver-auto-before" ;; esac
 	done <"$S/driver-change"
 	if [ $# -gt 0 ]; then
 		DEBIAN_FRONTEND=noninteractive dpkg --force-confdef --force-confold --force-downgrade --force-remove-reinstreq --force-breaks --force-depends --auto-deconfigure -i "$@" >"$S/undo.log" 2>&1 </dev/null ||
@@ -179,7 +181,8 @@ driver_undo() {
 		if [ "$before" = - ]; then disown_package "$name"; fi
 	done <"$S/driver-change"
 	while read -r name _; do apt-mark hold "$name" >/dev/null 2>&1 || :; done <"$S/driver-hold"
-	rm -f "$S/driver-hold" "$S/driver-auto" "$S/driver-change"
+	while read -r name; do apt-mark auto "$name" >/dev/null 2>&1 || :; done <"$S/driver-auto-before"
+	rm -f "$S/driver-hold" "$S/driver-auto-before" "$S/driver-auto" "$S/driver-change"
 	note change "the driver's packages are as before"
 	driver_reload
 }
@@ -238,7 +241,8 @@ driver_watcher() {
 # for one that conflicts with it; what it would do to packages of others driver_judge sees.
 driver_simulate() {
 	{
-		printf 'Package: *nvidia* libcuda1\nPin: version %s-*\nPin-Priority: 1001\n\n' "$RELEASE"
+		# apt takes no pattern that begins with a star: with an epoch before it the release is found by this alone.
+		printf 'Package: *nvidia* libcuda1\nPin: version /^([0-9]+:)?%s-/\nPin-Priority: 1001\n\n' "$(printf '%s' "$RELEASE" | sed 's/[.]/[.]/g')"
 		# What was brought goes before what the machine may not be able to reach.
 		[ -z "$repository" ] || printf 'Package: *\nPin: origin ""\nPin-Priority: 995\n\n'
 		cat "$R/etc/apt/preferences" 2>/dev/null || :
@@ -315,17 +319,20 @@ driver_judge() {
 # Of a change that was cut off the first list counts.
 driver_change() {
 	set --
+	# What is installed by its file counts as asked for: apt may not remove any more what came along with something.
+	autos=" $(apt-mark showauto 2>/dev/null | tr '\n' ' ') "
 	while read -r name new old; do
-		held=
-		case $(version_of "$name") in *" h"*) held=hold ;; esac
-		printf '%s %s %s\n' "$name" "$old" "$held"
+		marks=
+		case $(version_of "$name") in *" h"*) marks=hold ;; esac
+		case $autos in *" $name "*) marks="$marks auto" ;; esac
+		printf '%s %s %s\n' "$name" "$old" "${marks# }"
 	done <"$S/driver.plan" >"$S/driver-change.plan"
 	{
 		[ ! -e "$S/driver-change" ] || cat "$S/driver-change"
 		cat "$S/driver-change.plan"
 	} | awk '!seen[$1]++' >"$S/driver-change.new"
 	mv -f "$S/driver-change.new" "$S/driver-change"
-	while read -r name old held; do
+	while read -r name old marks; do
 		if on_record package "$name"; then continue; fi
 		if [ "$old" = - ]; then
 			own package "$name" created
@@ -334,7 +341,7 @@ driver_change() {
 			deb_of "$name" "$old"
 			cp "$deb" "$S/backup/packages/new"
 			mv -f "$S/backup/packages/new" "$S/backup/packages/${deb##*/}"
-			own package "$name" "$old $held"
+			own package "$name" "$old $marks"
 		fi
 	done <"$S/driver-change.plan"
 	rm -f "$S/driver-change.plan"
@@ -352,7 +359,7 @@ driver_change() {
 		[ ! -e "$S/driver-auto" ] || cat "$S/driver-auto"
 		while read -r name _ old; do
 			case $ASKED in *" $name "*) continue ;; esac
-			if [ "$old" = - ]; then echo "$name"; fi
+			case $old$autos in "- "* | *" $name "*) echo "$name" ;; esac
 		done <"$S/driver.plan"
 	} >"$S/driver-auto.new"
 	mv -f "$S/driver-auto.new" "$S/driver-auto"

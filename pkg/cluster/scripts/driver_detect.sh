@@ -33,12 +33,15 @@ driver_userland() {
 	done
 }
 
-# driver_gpus: sets gpus to the number of NVIDIA's GPUs on the PCI bus.
+# driver_gpus: sets gpus to the number of NVIDIA's GPUs on the PCI bus, without those that are handed to virtual machines: they have
+# another driver.
 driver_gpus() {
 	gpus=0
 	for d in "$R"/sys/bus/pci/devices/*; do
 		line_in "$d/vendor"
 		[ "$line" = 0x10de ] || continue
+		of=$(readlink "$d/driver") || of=
+		case ${of##*/} in vfio* | pci-stub | pciback | xen-pciback) continue ;; esac
 		line_in "$d/class"
 		case $line in 0x03* | 0x12*) gpus=$((gpus + 1)) ;; esac
 	done

@@ -19,3 +19,11 @@ e_members() {
 	}
 	printf 'quorum\t%s\nmembers\t%s\n' "$quorum" "$(printf %s "$list" | base64 | tr -d '\n')"
 }
+
+# e_look: the members; beside them "etcdstatus" of this member and the "alarms" that are on, as base64.
+e_look() {
+	e_members
+	[ "${list:-}" ] || return 0
+	printf 'etcdstatus\t%s\n' "$(printf '{}\n' | etcd_ create --raw /v3/maintenance/status -f - 2>/dev/null | base64 | tr -d '\n')"
+	printf 'alarms\t%s\n' "$(printf '{"action":"GET"}\n' | etcd_ create --raw /v3/maintenance/alarm -f - 2>/dev/null | base64 | tr -d '\n')"
+}

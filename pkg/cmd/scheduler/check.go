@@ -12,6 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/iostreams"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/scheduler/cell"
+	"github.com/openpai/paictl/pkg/scheduler/machines"
 	"github.com/openpai/paictl/pkg/scheduler/sim"
 	"github.com/openpai/paictl/pkg/strictyaml"
 )
@@ -35,8 +36,8 @@ type checked struct {
 	Warnings int                 `json:"warnings"`
 	Findings strictyaml.Findings `json:"findings"`
 	// Machines are how machines differ from their cells, Silent those that tell nothing of their GPUs; both only where the cluster was asked.
-	Machines []machineFinding `json:"machines,omitempty"`
-	Silent   []string         `json:"silent,omitempty"`
+	Machines []machines.Finding `json:"machines,omitempty"`
+	Silent   []string           `json:"silent,omitempty"`
 	// Division is absent where there are errors.
 	*sim.Division
 }
@@ -110,11 +111,11 @@ func (v *checked) ask(ctx context.Context, o kube.Options, c cell.Config) error 
 	if err != nil {
 		return err
 	}
-	t, err := readMachines(ctx, cluster.Client)
+	t, err := machines.Read(ctx, cluster.Client)
 	if err != nil {
 		return err
 	}
-	v.Machines, v.Silent, err = compareMachines(c, t)
+	v.Machines, v.Silent, err = machines.Compare(c, t)
 	return err
 }
 

@@ -83,7 +83,7 @@ func scanHold(scan func(...any) error) (h hold, err error) {
 	return h, err
 }
 
-// Usage implements Store.
+// Usage implements Store. The database sums up; see usagequery.go.
 func (d *database) Usage(ctx context.Context, q api.UsageQuery) (*api.Usage, error) {
 	now := seconds(d.now()).UTC()
 	from, to, err := span(&q, now)
@@ -93,20 +93,21 @@ func (d *database) Usage(ctx context.Context, q api.UsageQuery) (*api.Usage, err
 	sums := map[api.UsageItem]*api.GPUTime{}
 	out := &api.Usage{Since: time.Unix(from, 0).UTC(), Until: time.Unix(to, 0).UTC(), Items: []api.UsageItem{}}
 	periods := map[int64]*time.Time{} // one pointer each, so that rows are equal
-	count := func(s share, t spent) {
+	count := func(s share, t spent) error {
 		key := rowOf(q.By, s, periods)
 		if sums[key] == nil {
+			if len(sums) == maxUsage {
+				return hint.Errorf("ask for a shorter time, or for longer periods", "%w: the answer would have more than %d rows", ErrBadQuery, maxUsage)
+			}
 			sums[key] = &api.GPUTime{}
 		}
 		one := t.time(s.opportunistic)
 		sums[key].Add(one)
 		out.Total.Add(one)
+		return nil
 	}
 	if err := d.readUsage(ctx, q, from, to, now.Unix(), count); err != nil {
 		return nil, err
-	}
-	if len(sums) > maxUsage {
-		return nil, hint.Errorf("ask for a shorter time, or for longer periods", "%w: the answer would have %d rows, and the limit is %d", ErrBadQuery, len(sums), maxUsage)
 	}
 	for key, t := range sums {
 		key.GPUTime = *t
@@ -180,49 +181,6 @@ func rowOf(by []string, s share, periods map[int64]*time.Time) (out api.UsageIte
 		out.Period = periods[at.Unix()]
 	}
 	return out
-}
-
-// whose are the conditions of a question about who and what.
-func whose(q api.UsageQuery) (where string, args []any) {
-	for _, c := range []struct{ column, value string }{{"user_name", q.User}, {"vc", q.VirtualCluster}, {"type", q.Type}} {
-		if c.value != "" {
-			where, args = where+" AND "+c.column+" = ?", append(args, text(c.value))
-		}
-	}
-	return where, args
-}
-
-// readUsage reads what is summed up already and what isn't, in one statement: between two a job could go from the one to
-// the other.
-func (d *database) readUsage(ctx context.Context, q api.UsageQuery, from, to, now int64, count func(share, spent)) error {
-	where, args := whose(q)
-	holdsTo := min(to, now) // what a clock that was wrong wrote into the future hasn't happened
-	query := "SELECT hour, held, preempted, failed, " + holdColumns("0", "0", "0", "''") + " FROM gpu_hours WHERE hour >= ? AND hour < ?" + where +
-		" UNION ALL SELECT -1, 0, 0, 0, " + holdColumns("gpus", "started", "COALESCE(ended, seen)", "outcome") + " FROM gpu_holds WHERE seen > ? AND started < ?" + where
-	all := slices.Concat([]any{from * 1e6, to * 1e6}, args, []any{from * 1e6, holdsTo * 1e6}, args)
-	rows, err := d.read.QueryContext(ctx, d.rebind(query), all...)
-	if err != nil {
-		return fmt.Errorf("read the archive: %w", err)
-	}
-	return each(rows, func() error {
-		var (
-			hour int64
-			t    spent
-		)
-		h, err := scanHold(func(more ...any) error {
-			return rows.Scan(append([]any{&hour, &t.held, &t.preempted, &t.failed}, more...)...)
-		})
-		if hour >= 0 {
-			h.hour = hour / 1e6
-			count(h.share, t)
-			return err
-		}
-		h.hours(from, holdsTo, func(hour int64, t spent) {
-			h.hour = hour
-			count(h.share, t)
-		})
-		return err
-	})
 }
 
 // fold sums up the holds of jobs that ended days ago, job by job and each in one transaction with the note that it was done:

@@ -73,6 +73,12 @@ func (s *Scheduler) Why(ctx context.Context, vc, group string) (*api.Why, error)
 	return out, s.ask(ctx, s.client.CoreV1().RESTClient().Get(), api.PathWhy+group, vc, out)
 }
 
+// Nodes asks which GPUs each machine has, and who has them.
+func (s *Scheduler) Nodes(ctx context.Context) (*api.Nodes, error) {
+	out := &api.Nodes{}
+	return out, s.ask(ctx, s.client.CoreV1().RESTClient().Get(), api.PathNodes, "", out)
+}
+
 // Validate asks what a configuration would do. It changes nothing.
 func (s *Scheduler) Validate(ctx context.Context, configuration []byte) (*api.Validation, error) {
 	out := &api.Validation{}

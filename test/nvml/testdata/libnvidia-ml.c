@@ -6,6 +6,7 @@
 // order in which the driver found them, and programs that take one for the other are wrong on real machines.
 #include <nvml.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -20,6 +21,13 @@ static struct nvmlDevice_st of[gpus] = {
 	{1, 0, 0x0f, "GPU-11111111-2222-3333-4444-000000000001"},
 };
 static int set;
+
+// told says what else this machine is: words in the environment variable NVML_STANDIN.
+//   hopper    two H100, which count how busy their parts are
+//   leaks     16 GiB of memory are in use
+//   process   by one process
+//   screen    a screen is connected
+static int told(const char *word) { const char *all = getenv("NVML_STANDIN"); return all && strstr(all, word) != NULL; }
 
 static nvmlReturn_t text(char *to, unsigned size, const char *from) {
 	if (strlen(from) + 1 > size) return NVML_ERROR_INSUFFICIENT_SIZE;
@@ -48,7 +56,7 @@ nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *to) {
 nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t d, unsigned *to) { *to = d.handle->index; return NVML_SUCCESS; }
 nvmlReturn_t nvmlDeviceGetMinorNumber(nvmlDevice_t d, unsigned *to) { *to = d.handle->minor; return NVML_SUCCESS; }
 nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t d, char *to, unsigned size) { return text(to, size, d.handle->uuid); }
-nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t d, char *to, unsigned size) { return text(to, size, "NVIDIA A100-SXM4-40GB"); }
+nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t d, char *to, unsigned size) { return text(to, size, told("hopper") ? "NVIDIA H100 80GB HBM3" : "NVIDIA A100-SXM4-40GB"); }
 nvmlReturn_t nvmlDeviceGetBrand(nvmlDevice_t d, nvmlBrandType_t *to) { *to = NVML_BRAND_NVIDIA; return NVML_SUCCESS; }
 nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t d, nvmlPciInfo_t *to) {
 	memset(to, 0, sizeof *to);
@@ -58,7 +66,7 @@ nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t d, nvmlPciInfo_t *to) {
 	return NVML_SUCCESS;
 }
 nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t d, nvmlMemory_t *to) {
-	to->total = 42949672960ULL, to->used = 1ULL << 30, to->free = to->total - to->used;
+	to->total = 42949672960ULL, to->used = 1ULL << (told("leaks") ? 34 : 30), to->free = to->total - to->used;
 	return NVML_SUCCESS;
 }
 nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t d, nvmlTemperatureSensors_t s, unsigned *to) { *to = 34; return NVML_SUCCESS; }
@@ -68,6 +76,41 @@ nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t d, unsigned *now, unsigned *pendi
 nvmlReturn_t nvmlDeviceGetMaxMigDeviceCount(nvmlDevice_t d, unsigned *to) { *to = 7; return NVML_SUCCESS; } // with MIG off, too
 nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t d, unsigned i, nvmlDevice_t *to) { return NVML_ERROR_NOT_FOUND; }
 nvmlReturn_t nvmlDeviceIsMigDeviceHandle(nvmlDevice_t d, unsigned *to) { *to = 0; return NVML_SUCCESS; }
+nvmlReturn_t nvmlDeviceGetDisplayMode(nvmlDevice_t d, nvmlEnableState_t *to) { *to = told("screen") ? NVML_FEATURE_ENABLED : NVML_FEATURE_DISABLED; return NVML_SUCCESS; }
+nvmlReturn_t nvmlDeviceGetDisplayActive(nvmlDevice_t d, nvmlEnableState_t *to) { return nvmlDeviceGetDisplayMode(d, to); }
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t d, unsigned *n, nvmlProcessInfo_t *to) {
+	unsigned room = *n;
+	*n = told("process") ? 1 : 0;
+	if (room < *n) return NVML_ERROR_INSUFFICIENT_SIZE;
+	if (*n) memset(to, 0, sizeof *to), to->pid = 4711, to->usedGpuMemory = 1 << 30;
+	return NVML_SUCCESS;
+}
+nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlDevice_t d, unsigned *n, nvmlProcessInfo_t *to) { *n = 0; return NVML_SUCCESS; }
+
+// Of a card that counts, a value is the metric's number per sample that lies between two; FP16 isn't counted.
+struct nvmlGpmSample_st { unsigned taken; };
+nvmlReturn_t nvmlGpmQueryDeviceSupport(nvmlDevice_t d, nvmlGpmSupport_t *to) {
+	if (to->version != NVML_GPM_SUPPORT_VERSION) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+	to->isSupportedDevice = told("hopper");
+	return NVML_SUCCESS;
+}
+nvmlReturn_t nvmlGpmSampleAlloc(nvmlGpmSample_t *to) { to->handle = calloc(1, sizeof(struct nvmlGpmSample_st)); return NVML_SUCCESS; }
+nvmlReturn_t nvmlGpmSampleFree(nvmlGpmSample_t s) { free(s.handle); return NVML_SUCCESS; }
+nvmlReturn_t nvmlGpmSampleGet(nvmlDevice_t d, nvmlGpmSample_t s) {
+	static unsigned taken[gpus];
+	if (!told("hopper")) return NVML_ERROR_NOT_SUPPORTED;
+	s.handle->taken = ++taken[d.handle->index];
+	return NVML_SUCCESS;
+}
+nvmlReturn_t nvmlGpmMetricsGet(nvmlGpmMetricsGet_t *m) {
+	if (m->version != NVML_GPM_METRICS_GET_VERSION) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+	if (!m->sample1.handle || !m->sample2.handle || !m->sample1.handle->taken || m->sample2.handle->taken <= m->sample1.handle->taken) return NVML_ERROR_INVALID_ARGUMENT;
+	for (unsigned i = 0; i < m->numMetrics; i++) {
+		m->metrics[i].nvmlReturn = m->metrics[i].metricId == NVML_GPM_METRIC_FP16_UTIL ? NVML_ERROR_NOT_SUPPORTED : NVML_SUCCESS;
+		m->metrics[i].value = m->metrics[i].metricId * (double)(m->sample2.handle->taken - m->sample1.handle->taken);
+	}
+	return NVML_SUCCESS;
+}
 nvmlReturn_t nvmlEventSetCreate(nvmlEventSet_t *to) { to->handle = (void *)&set; return NVML_SUCCESS; }
 nvmlReturn_t nvmlEventSetFree(nvmlEventSet_t s) { return NVML_SUCCESS; }
 nvmlReturn_t nvmlDeviceGetSupportedEventTypes(nvmlDevice_t d, unsigned long long *to) { *to = nvmlEventTypeXidCriticalError; return NVML_SUCCESS; }
@@ -90,13 +133,13 @@ NO(nvmlDeviceGetArchitecture) NO(nvmlDeviceGetAttributes_v2) NO(nvmlDeviceGetAtt
 NO(nvmlDeviceGetBAR1MemoryInfo) NO(nvmlDeviceGetBoardId) NO(nvmlDeviceGetBoardPartNumber) NO(nvmlDeviceGetBridgeChipInfo)
 NO(nvmlDeviceGetBusType) NO(nvmlDeviceGetClkMonStatus) NO(nvmlDeviceGetClock) NO(nvmlDeviceGetClockInfo) NO(nvmlDeviceGetComputeInstanceId)
 NO(nvmlDeviceGetComputeMode) NO(nvmlDeviceGetComputeRunningProcesses) NO(nvmlDeviceGetComputeRunningProcesses_v2)
-NO(nvmlDeviceGetComputeRunningProcesses_v3) NO(nvmlDeviceGetConfComputeGpuAttestationReport) NO(nvmlDeviceGetConfComputeGpuCertificate)
+ NO(nvmlDeviceGetConfComputeGpuAttestationReport) NO(nvmlDeviceGetConfComputeGpuCertificate)
 NO(nvmlDeviceGetConfComputeMemSizeInfo) NO(nvmlDeviceGetConfComputeProtectedMemoryUsage) NO(nvmlDeviceGetCount)
 NO(nvmlDeviceGetCpuAffinity) NO(nvmlDeviceGetCpuAffinityWithinScope) NO(nvmlDeviceGetCreatableVgpus) NO(nvmlDeviceGetCudaComputeCapability)
 NO(nvmlDeviceGetCurrPcieLinkGeneration) NO(nvmlDeviceGetCurrPcieLinkWidth) NO(nvmlDeviceGetCurrentClocksEventReasons)
 NO(nvmlDeviceGetCurrentClocksThrottleReasons) NO(nvmlDeviceGetDecoderUtilization) NO(nvmlDeviceGetDefaultApplicationsClock)
 NO(nvmlDeviceGetDefaultEccMode) NO(nvmlDeviceGetDetailedEccErrors) NO(nvmlDeviceGetDeviceHandleFromMigDeviceHandle)
-NO(nvmlDeviceGetDisplayActive) NO(nvmlDeviceGetDisplayMode) NO(nvmlDeviceGetDriverModel) NO(nvmlDeviceGetDynamicPstatesInfo)
+ NO(nvmlDeviceGetDriverModel) NO(nvmlDeviceGetDynamicPstatesInfo)
 NO(nvmlDeviceGetEccMode) NO(nvmlDeviceGetEncoderCapacity) NO(nvmlDeviceGetEncoderSessions) NO(nvmlDeviceGetEncoderStats)
 NO(nvmlDeviceGetEncoderUtilization) NO(nvmlDeviceGetEnforcedPowerLimit) NO(nvmlDeviceGetFBCSessions) NO(nvmlDeviceGetFBCStats)
 NO(nvmlDeviceGetFanControlPolicy_v2) NO(nvmlDeviceGetFanSpeed) NO(nvmlDeviceGetFanSpeed_v2) NO(nvmlDeviceGetFieldValues)
@@ -104,7 +147,7 @@ NO(nvmlDeviceGetGpcClkMinMaxVfOffset) NO(nvmlDeviceGetGpcClkVfOffset) NO(nvmlDev
 NO(nvmlDeviceGetGpuInstanceId) NO(nvmlDeviceGetGpuInstancePossiblePlacements) NO(nvmlDeviceGetGpuInstancePossiblePlacements_v2)
 NO(nvmlDeviceGetGpuInstanceProfileInfo) NO(nvmlDeviceGetGpuInstanceProfileInfoV) NO(nvmlDeviceGetGpuInstanceRemainingCapacity)
 NO(nvmlDeviceGetGpuInstances) NO(nvmlDeviceGetGpuMaxPcieLinkGeneration) NO(nvmlDeviceGetGpuOperationMode)
-NO(nvmlDeviceGetGraphicsRunningProcesses) NO(nvmlDeviceGetGraphicsRunningProcesses_v2) NO(nvmlDeviceGetGraphicsRunningProcesses_v3)
+NO(nvmlDeviceGetGraphicsRunningProcesses) NO(nvmlDeviceGetGraphicsRunningProcesses_v2)
 NO(nvmlDeviceGetGridLicensableFeatures) NO(nvmlDeviceGetGridLicensableFeatures_v2) NO(nvmlDeviceGetGridLicensableFeatures_v3)
 NO(nvmlDeviceGetGridLicensableFeatures_v4) NO(nvmlDeviceGetGspFirmwareMode) NO(nvmlDeviceGetGspFirmwareVersion)
 NO(nvmlDeviceGetHandleByIndex) NO(nvmlDeviceGetHandleByPciBusId) NO(nvmlDeviceGetHandleByPciBusId_v2) NO(nvmlDeviceGetHandleBySerial)
@@ -146,8 +189,8 @@ NO(nvmlDeviceSetNvLinkUtilizationControl) NO(nvmlDeviceSetPersistenceMode) NO(nv
 NO(nvmlDeviceSetPowerManagementLimit_v2) NO(nvmlDeviceSetTemperatureThreshold) NO(nvmlDeviceSetVgpuSchedulerState)
 NO(nvmlDeviceSetVirtualizationMode) NO(nvmlDeviceValidateInforom) NO(nvmlEventSetWait) NO(nvmlGetBlacklistDeviceCount)
 NO(nvmlGetBlacklistDeviceInfoByIndex) NO(nvmlGetExcludedDeviceCount) NO(nvmlGetExcludedDeviceInfoByIndex) NO(nvmlGetVgpuCompatibility)
-NO(nvmlGetVgpuDriverCapabilities) NO(nvmlGetVgpuVersion) NO(nvmlGpmMetricsGet) NO(nvmlGpmMigSampleGet) NO(nvmlGpmQueryDeviceSupport)
-NO(nvmlGpmQueryIfStreamingEnabled) NO(nvmlGpmSampleAlloc) NO(nvmlGpmSampleFree) NO(nvmlGpmSampleGet) NO(nvmlGpmSetStreamingEnabled)
+NO(nvmlGetVgpuDriverCapabilities) NO(nvmlGetVgpuVersion) NO(nvmlGpmMigSampleGet)
+NO(nvmlGpmQueryIfStreamingEnabled) NO(nvmlGpmSetStreamingEnabled)
 NO(nvmlGpuInstanceCreateComputeInstance) NO(nvmlGpuInstanceCreateComputeInstanceWithPlacement) NO(nvmlGpuInstanceDestroy)
 NO(nvmlGpuInstanceGetComputeInstanceById) NO(nvmlGpuInstanceGetComputeInstancePossiblePlacements)
 NO(nvmlGpuInstanceGetComputeInstanceProfileInfo) NO(nvmlGpuInstanceGetComputeInstanceProfileInfoV)

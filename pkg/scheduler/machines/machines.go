@@ -1,4 +1,6 @@
-package scheduler
+// Package machines compares what machines tell of their GPUs with the scheduler's cells.
+// In: a configuration of the scheduler, the nodes of a cluster. Out: how they differ, with what to do.
+package machines
 
 import (
 	"cmp"
@@ -19,23 +21,23 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/claim"
 )
 
-// machineFinding says how a machine differs from its cells.
-type machineFinding struct {
+// Finding says how a machine differs from its cells.
+type Finding struct {
 	Node    string `json:"node"`
 	Message string `json:"message"`
 	Remedy  string `json:"remedy"`
 }
 
-// told are the machines as the cluster knows them.
-type told struct {
+// Told are the machines as the cluster knows them.
+type Told struct {
 	nodes map[string]*corev1.Node
 	// numa has by machine and GPU the NUMA node that it hangs on.
 	numa map[string]map[int32]int64
 }
 
-// readMachines asks the cluster. Clusters before 1.34 have no ResourceSlices of this version; then no one tells what hangs where.
-func readMachines(ctx context.Context, client kubernetes.Interface) (*told, error) {
-	out := &told{nodes: map[string]*corev1.Node{}, numa: map[string]map[int32]int64{}}
+// Read asks the cluster. Clusters before 1.34 have no ResourceSlices of this version; then no one tells what hangs where.
+func Read(ctx context.Context, client kubernetes.Interface) (*Told, error) {
+	out := &Told{nodes: map[string]*corev1.Node{}, numa: map[string]map[int32]int64{}}
 	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("list the nodes: %w", err)
@@ -69,8 +71,8 @@ func readMachines(ctx context.Context, client kubernetes.Interface) (*told, erro
 	return out, nil
 }
 
-// compareMachines says how the machines differ from the cells of a valid configuration, by machine. silent are those whose agents have told nothing.
-func compareMachines(c cell.Config, t *told) (findings []machineFinding, silent []string, err error) {
+// Compare says how the machines differ from the cells of a valid configuration, by machine. silent are those whose agents have told nothing.
+func Compare(c cell.Config, t *Told) (findings []Finding, silent []string, err error) {
 	s, err := cell.New(c)
 	if err != nil {
 		return nil, nil, err
@@ -82,7 +84,7 @@ func compareMachines(c cell.Config, t *told) (findings []machineFinding, silent 
 		}
 		n := t.nodes[name]
 		if n == nil {
-			findings = append(findings, machineFinding{name, "the cluster has no such node", "paictl cluster up brings it in; or take it out of the configuration"})
+			findings = append(findings, Finding{name, "the cluster has no such node", "paictl cluster up brings it in; or take it out of the configuration"})
 			continue
 		}
 		if n.Annotations[api.DevicesAnnotation] == "" {
@@ -91,7 +93,7 @@ func compareMachines(c cell.Config, t *told) (findings []machineFinding, silent 
 		}
 		r := api.CompareNode(name, s.LeafType(name), devices, n.Annotations[api.DevicesAnnotation])
 		if text := r.Difference(); text != "" {
-			findings = append(findings, machineFinding{name, text, "repair the machine, or change its SKU in layout.yaml (its cells where you write them) to what it has"})
+			findings = append(findings, Finding{name, text, "repair the machine, or change its SKU in layout.yaml (its cells where you write them) to what it has"})
 		}
 		cells := s.Cells(name)
 		for _, level := range slices.Sorted(maps.Keys(cells)) {
@@ -103,17 +105,17 @@ func compareMachines(c cell.Config, t *told) (findings []machineFinding, silent 
 			continue
 		}
 		if r := api.CompareNode(name, "", nil, n.Annotations[api.DevicesAnnotation]); len(r.Unexpected) > 0 {
-			findings = append(findings, machineFinding{name, fmt.Sprintf("its GPUs %v are in no cell: no job gets them", r.Unexpected),
+			findings = append(findings, Finding{name, fmt.Sprintf("its GPUs %v are in no cell: no job gets them", r.Unexpected),
 				"add the machine to the cells; paictl makes them from layout.yaml where services-configuration.yaml has none"})
 		}
 	}
-	slices.SortStableFunc(findings, func(a, b machineFinding) int { return cmp.Compare(a.Node, b.Node) })
+	slices.SortStableFunc(findings, func(a, b Finding) int { return cmp.Compare(a.Node, b.Node) })
 	return findings, silent, nil
 }
 
 // spread finds cells whose GPUs hang on several NUMA nodes, where others of the machine are free of that: whoever asks for such a cell wants its GPUs close to
 // each other.
-func spread(node, level string, cells [][]int32, numa map[int32]int64) (out []machineFinding) {
+func spread(node, level string, cells [][]int32, numa map[int32]int64) (out []Finding) {
 	sockets := map[int64]int{}
 	for _, at := range numa {
 		sockets[at]++
@@ -136,9 +138,12 @@ func spread(node, level string, cells [][]int32, numa map[int32]int64) (out []ma
 			for _, at := range slices.Sorted(maps.Keys(on)) {
 				names = append(names, fmt.Sprint(at))
 			}
-			out = append(out, machineFinding{node, fmt.Sprintf("a cell %s has GPUs %v, which hang on the NUMA nodes %s", level, devices, strings.Join(names, " and ")),
+			out = append(out, Finding{node, fmt.Sprintf("a cell %s has GPUs %v, which hang on the NUMA nodes %s", level, devices, strings.Join(names, " and ")),
 				"order cellChildren of the machine by the NUMA nodes of its GPUs (nvidia-smi topo -m)"})
 		}
 	}
 	return out
 }
+
+// Node is a machine's node, nil where the cluster has none of that name.
+func (t *Told) Node(name string) *corev1.Node { return t.nodes[name] }

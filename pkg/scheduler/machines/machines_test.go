@@ -1,4 +1,4 @@
-package scheduler
+package machines
 
 import (
 	"testing"
@@ -55,9 +55,9 @@ func TestMachinesAreComparedWithTheirCells(t *testing.T) {
 		nodeWith("quiet", ""),
 		nodeWith("unknown", four), nodeWith("cpu", `{"devices":[]}`), nodeWith("broken", "{"),
 	}
-	told, err := readMachines(t.Context(), fake.NewClientset(objects...))
+	told, err := Read(t.Context(), fake.NewClientset(objects...))
 	require.NoError(t, err)
-	findings, silent, err := compareMachines(machines("good", "crossed", "one-socket", "fewer", "quiet", "away", "broken"), told)
+	findings, silent, err := Compare(machines("good", "crossed", "one-socket", "fewer", "quiet", "away", "broken"), told)
 	require.NoError(t, err)
 	got := map[string][]string{}
 	for _, f := range findings {

@@ -1,0 +1,52 @@
+package agent
+
+import (
+	"time"
+
+	"github.com/openpai/paictl/pkg/agent/gpu"
+)
+
+// Memory of a GPU that no one uses is leaked: a process ended, and the driver didn't take its memory back. The next job would get less than it
+// counts on.
+
+const (
+	// leakedFor is how long memory has to be in use without a process: one that ends gives it back within seconds.
+	leakedFor = 5 * time.Minute
+	// leakLeast and leakShare are what the driver itself may take of a GPU's memory, of which the larger counts. Of large ones it takes more.
+	leakLeast = 1 << 30
+	leakShare = 20
+)
+
+const leaked = "its memory is in use, though no process and no job has it; paictl node gpu reset, or restart the machine"
+
+// leaks takes note since when memory of a GPU is in use by no one. What isn't known is none. Its caller holds the lock.
+func (m *monitor) leaks(s *slot) {
+	g := &s.gpu
+	limit := max(leakLeast, float64(g.Memory)/leakShare)
+	if g.Lost || g.Processes == nil || *g.Processes > 0 || g.Values[gpu.MemoryUsed]*(1<<20) <= limit || m.claimed == nil || m.claimed(s.Index) {
+		s.leaking = time.Time{}
+		return
+	}
+	if s.leaking.IsZero() {
+		s.leaking = m.now()
+	}
+}
+
+// leakedBy reports whether memory of a GPU is leaked at a time.
+func (s *slot) leakedBy(now time.Time) bool {
+	return !s.leaking.IsZero() && now.Sub(s.leaking) >= leakedFor
+}
+
+// claimed reports whether a claim has something of a GPU.
+func (r *records) claimed(card int32) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, one := range r.of {
+		for _, c := range one.cards() {
+			if c == card {
+				return true
+			}
+		}
+	}
+	return false
+}

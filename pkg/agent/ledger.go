@@ -1,0 +1,93 @@
+package agent
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+
+	"github.com/openpai/paictl/pkg/agent/order"
+	"github.com/openpai/paictl/pkg/agent/replace"
+)
+
+// ledger knows which orders were begun, and what came of them. It is a file, written before an order is carried out: an agent that is killed
+// between a reset and its answer doesn't reset again, since the GPU may have a job by then.
+type ledger struct {
+	file string
+	// entries are in the order in which they were begun.
+	entries []entry
+}
+
+// entry is an order that was begun.
+type entry struct {
+	ID string `json:"id"`
+	// Answer is what came of it; nil while it is carried out.
+	Answer *order.Answer `json:"answer,omitempty"`
+}
+
+// mostEntries bounds the file: a Node has far fewer orders.
+const mostEntries = 256
+
+// interrupted is what came of an order whose agent ended meanwhile.
+const interrupted = "the agent was ended while it did this, so that it isn't known whether it was done: see how the GPU is, and order it again"
+
+// openLedger reads what earlier agents began. Orders that they didn't end are answered so.
+func openLedger(file string) (*ledger, error) {
+	l := &ledger{file: file}
+	data, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return l, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(data, &l.entries); err != nil {
+		return nil, fmt.Errorf("%s: %w; remove it; orders that are on the Node may be carried out a second time then", file, err)
+	}
+	for i := range l.entries {
+		if e := &l.entries[i]; e.Answer == nil {
+			e.Answer = &order.Answer{ID: e.ID, Message: interrupted}
+		}
+	}
+	return l, nil
+}
+
+// answer returns what came of an order, if it was begun.
+func (l *ledger) answer(id string) (order.Answer, bool) {
+	i := l.find(id)
+	if i < 0 || l.entries[i].Answer == nil {
+		return order.Answer{}, false
+	}
+	return *l.entries[i].Answer, true
+}
+
+func (l *ledger) find(id string) int {
+	return slices.IndexFunc(l.entries, func(e entry) bool { return e.ID == id })
+}
+
+// begin notes that an order is carried out now. Where it can't be noted, the order must not be.
+func (l *ledger) begin(id string) error {
+	l.entries = append(l.entries, entry{ID: id})
+	if n := len(l.entries) - mostEntries; n > 0 {
+		l.entries = slices.Delete(l.entries, 0, n)
+	}
+	return l.write()
+}
+
+// end notes what came of an order that was begun, also where the file can't be written: the next agent doesn't know it then.
+func (l *ledger) end(a order.Answer) error {
+	if i := l.find(a.ID); i >= 0 {
+		l.entries[i].Answer = &a
+	}
+	return l.write()
+}
+
+func (l *ledger) write() error {
+	data, err := json.Marshal(l.entries)
+	if err != nil {
+		return err
+	}
+	return replace.Durably(l.file, data, 0o600)
+}

@@ -1,0 +1,118 @@
+package agent
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"debug/elf"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	securejoin "github.com/cyphar/filepath-securejoin"
+	"github.com/klauspost/compress/zstd"
+)
+
+// driverOnDisk is the release of the driver's libraries below a root: that of the next start, where the one that is loaded may be another. It is ""
+// where it can't be told.
+func driverOnDisk(root string) string {
+	for _, folder := range []string{"usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu", "usr/lib64", "usr/lib"} {
+		path, err := securejoin.SecureJoin(root, filepath.Join(folder, "libnvidia-ml.so.1"))
+		if err != nil {
+			continue
+		}
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+			_, release, _ := strings.Cut(filepath.Base(path), ".so.")
+			if strings.Contains(release, ".") {
+				return release
+			}
+			return ""
+		}
+	}
+	return ""
+}
+
+// moduleRelease is the release that a module says to be of, "" where it can't be told, as of one that is packed by xz.
+func moduleRelease(file string) string {
+	f, err := os.Open(file)
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = f.Close() }()
+	switch filepath.Ext(file) {
+	case ".gz":
+		if z, err := gzip.NewReader(f); err == nil {
+			return releaseIn(z)
+		}
+	case ".zst":
+		if z, err := zstd.NewReader(f, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true)); err == nil {
+			defer z.Close()
+			return releaseIn(z)
+		}
+	case ".ko":
+		if e, err := elf.NewFile(f); err == nil && e.Section(".modinfo") != nil {
+			return releaseIn(e.Section(".modinfo").Open())
+		}
+	}
+	return ""
+}
+
+// mostWord is longer than any release with its name.
+const mostWord = 64
+
+// releaseIn looks for the release among the texts of a module, which may be far too large to be held as a whole.
+func releaseIn(r io.Reader) string {
+	in := bufio.NewReaderSize(r, 64<<10)
+	for {
+		word, err := in.ReadSlice(0)
+		if release, ok := bytes.CutPrefix(bytes.TrimSuffix(word, []byte{0}), []byte("version=")); ok && len(word) < mostWord && releaseOnly.Match(release) {
+			return string(release)
+		}
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
+			return ""
+		}
+	}
+}
+
+// releaseOnly is a release, such as 570.133.20.
+var releaseOnly = regexp.MustCompile(`^[0-9]{2,4}(\.[0-9]+)+$`)
+
+// releaseOf is moduleRelease, and asks a file once.
+func (b *nextBoot) releaseOf(path string, info fs.FileInfo) string {
+	key := fmt.Sprint(path, " ", info.Size(), " ", info.ModTime().UnixNano())
+	release, known := b.releases[key]
+	if !known {
+		release = moduleRelease(path)
+		if b.releases == nil || len(b.releases) > 100 {
+			b.releases = map[string]string{}
+		}
+		b.releases[key] = release
+	}
+	return release
+}
+
+// hasModule reports whether the driver has a module for a kernel, and of which other release it has one where it hasn't: what a driver of before has left
+// doesn't work with the libraries of now.
+func (b *nextBoot) hasModule(kernel string) (has bool, other string) {
+	wanted := driverOnDisk(b.root)
+	// What can't be read is taken for a folder without the module.
+	_ = filepath.WalkDir(filepath.Join(b.root, "lib", "modules", kernel)+"/", func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() || !moduleFile.MatchString(e.Name()) {
+			return nil //nolint:nilerr // see above
+		}
+		if info, err := e.Info(); err == nil && info.Mode().IsRegular() && wanted != "" {
+			if release := b.releaseOf(path, info); release != "" && release != wanted {
+				other = release
+				return nil
+			}
+		}
+		has, other = true, ""
+		return fs.SkipAll
+	})
+	return has, other
+}

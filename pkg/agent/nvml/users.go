@@ -1,0 +1,49 @@
+//go:build cgo
+
+package nvml
+
+import (
+	"os"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+)
+
+// hostPIDs is how Linux names the machine's own namespace of processes, always.
+const hostPIDs = "pid:[4026531836]"
+
+// seesProcesses reports whether this program sees all processes of the machine: to one in a container's namespace the driver tells its
+// own alone.
+func seesProcesses() bool {
+	name, err := os.Readlink("/proc/self/ns/pid")
+	return err == nil && name == hostPIDs
+}
+
+// processes is how many use a GPU, nil where that isn't known. One with a screen is used also where no process is, and one that is split is used by
+// its parts.
+func (c *Collector) processes(d nvml.Device) *int {
+	if !c.seesProcesses {
+		return nil
+	}
+	for _, name := range []string{"nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetGraphicsRunningProcesses_v3", "nvmlDeviceGetDisplayActive", "nvmlDeviceGetDisplayMode", "nvmlDeviceGetMigMode"} {
+		if !c.has(name) {
+			return nil
+		}
+	}
+	if now, pending, r := d.GetMigMode(); r != nvml.ERROR_NOT_SUPPORTED && (r != nvml.SUCCESS || now == nvml.DEVICE_MIG_ENABLE || pending == nvml.DEVICE_MIG_ENABLE) {
+		return nil
+	}
+	for _, ask := range []func() (nvml.EnableState, nvml.Return){d.GetDisplayActive, d.GetDisplayMode} {
+		if on, r := ask(); r != nvml.ERROR_NOT_SUPPORTED && (r != nvml.SUCCESS || on == nvml.FEATURE_ENABLED) {
+			return nil
+		}
+	}
+	n := 0
+	for _, ask := range []func() ([]nvml.ProcessInfo, nvml.Return){d.GetComputeRunningProcesses, d.GetGraphicsRunningProcesses} {
+		found, r := ask()
+		if r != nvml.SUCCESS {
+			return nil
+		}
+		n += len(found)
+	}
+	return &n
+}

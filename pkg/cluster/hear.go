@@ -1,0 +1,57 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"sync"
+
+	"github.com/openpai/paictl/pkg/cluster/answer"
+	"github.com/openpai/paictl/pkg/ssh"
+)
+
+// statusFollows stands between what a script of HearFrom printed and the machine's status.
+const statusFollows = "\n@@ paictl status\n"
+
+// HearFrom asks every machine once, for what the script that more returns prints and for its status, and hands each answer
+// to heard as soon as it is there: nothing of it is kept, so that answers may be large. Calls of heard may be concurrent. A
+// machine that breaks off has an error beside what it said so far. The script runs without "set -e"
+// and changes nothing. The status is of all that answered.
+func HearFrom(ctx context.Context, s *Spec, o Options, more func(*Node) string, heard func(n *Node, said []byte, err error)) (*Status, error) {
+	o.DryRun = true
+	r := newRun(s, o)
+	defer r.close()
+	nodes, err := r.selected()
+	if err != nil {
+		return nil, err
+	}
+	var mu sync.Mutex
+	answers := map[*Node]answer.Answer{}
+	errs := r.each(ctx, nodes, func(ctx context.Context, n *Node) error {
+		said, status, err := r.hearFrom(ctx, n, more(n))
+		heard(n, said, err)
+		if err != nil {
+			return err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		answers[n], err = answer.Parse(status)
+		return err
+	})
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	return newStatus(s, nodes, answers, errs, o.Clock()), nil
+}
+
+func (r *run) hearFrom(ctx context.Context, n *Node, more string) (said, status []byte, err error) {
+	if err := r.dial(ctx, n); err != nil {
+		return nil, nil, err
+	}
+	body := preludeScript + statusScript + "(\nset +e\n" + more + "\n) || :\nprintf '" + `\n@@ paictl status\n` + "'\n" + statusCall(r.spec, n)
+	res, err := r.exec(ctx, n, ssh.Script{Name: "hear", Timeout: r.opts.StepTimeout, Body: body})
+	// The last one: what the machine said may hold any text.
+	if i := bytes.LastIndex(res.Stdout, []byte(statusFollows)); i >= 0 {
+		return res.Stdout[:i], bytes.Clone(res.Stdout[i+len(statusFollows):]), err
+	}
+	return res.Stdout, nil, err
+}

@@ -1,0 +1,224 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/openpai/paictl/pkg/cluster/answer"
+	"github.com/openpai/paictl/pkg/cluster/preflight"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/layout"
+	"github.com/openpai/paictl/pkg/ssh"
+)
+
+// Look is what all machines answered to one question each, which changes nothing.
+type Look struct {
+	Status   *Status
+	Machines map[string]*Looked // by host name, those that were asked
+	// Preflight are what preflight's checks find on members.
+	Preflight []preflight.Finding
+}
+
+// Looked is what one machine answered.
+type Looked struct {
+	// Err says why it could not be asked, or why its answer can't be read; nothing else is set then.
+	Err error
+	// Asked and Answered frame the round trip by the operator's clock.
+	Asked, Answered time.Time
+	Facts           layout.Facts
+	// Settings are the changes that "cluster up" would make to the operating system: kernel settings and
+	// modules, now and at the next boot, names of machines, swap, time.
+	Settings []Change
+	// API is up or down, as a master finds its own API server; "" elsewhere. APIMessage says why it is down.
+	API, APIMessage string
+	// Etcd is what etcd on this machine says of its members, nil where there is none or it doesn't answer.
+	Etcd *EtcdView
+	// Broken are the parts of the question that broke off on the machine, with their exit status: facts, base, more, etcd, status.
+	Broken map[string]string
+	// More are the lines, in fields, that the caller's script printed.
+	More [][]string
+
+	sections map[string]answer.Answer
+}
+
+// EtcdView is etcd as one of its members sees it.
+type EtcdView struct {
+	Members []EtcdMember
+	// Quorum reports whether a majority of them agrees.
+	Quorum bool
+	// Status is the answer of the member's own status, as JSON; Alarms that of the alarms that are on.
+	Status, Alarms []byte
+}
+
+// EtcdMember is one member. One that was added and has not started yet has no name.
+type EtcdMember struct {
+	Name     string
+	PeerURLs []string
+	Learner  bool
+}
+
+// LookAt asks every machine once for what its status is, what it is, how it differs from what the
+// configuration says of its operating system, and what the script that more returns prints. Machines that
+// don't answer are part of the answer.
+func LookAt(ctx context.Context, s *Spec, o Options, more func(*Node) string) (*Look, error) {
+	o.DryRun = true
+	r := newRun(s, o)
+	defer r.close()
+	nodes, err := r.selected()
+	if err != nil {
+		return nil, err
+	}
+	out := &Look{Machines: map[string]*Looked{}}
+	answers := map[*Node]answer.Answer{}
+	var mu sync.Mutex
+	errs := r.each(ctx, nodes, func(ctx context.Context, n *Node) error {
+		one, status, err := r.lookAt(ctx, n, more(n))
+		if err != nil {
+			return err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		out.Machines[n.Hostname], answers[n] = one, status
+		return nil
+	})
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	for n, err := range errs {
+		out.Machines[n.Hostname] = &Looked{Err: err}
+	}
+	out.Preflight = out.check(s)
+	out.Status = newStatus(s, nodes, answers, errs, o.Clock())
+	return out, nil
+}
+
+// check runs preflight's checks on members. Whoever is none yet is examined when it is to join.
+func (l *Look) check(s *Spec) []preflight.Finding {
+	c := s.checked(nil)
+	var hosts []*preflight.Host
+	for i, n := range s.Nodes {
+		m := l.Machines[n.Hostname]
+		if m == nil || m.Err != nil {
+			continue
+		}
+		h, broken := preflight.Read(c, c.Nodes[i], m.sections)
+		if broken != nil {
+			m.Broken[phasePreflight] = broken.Message
+			continue
+		}
+		h.Selected = h.Joined
+		h.Asked, h.Answered = m.Asked, m.Answered
+		s.phasesTell(h, n, m.sections)
+		hosts = append(hosts, h)
+	}
+	return preflight.Run(c, hosts)
+}
+
+func (r *run) lookAt(ctx context.Context, n *Node, more string) (*Looked, answer.Answer, error) {
+	if err := r.dial(ctx, n); err != nil {
+		return nil, answer.Answer{}, err
+	}
+	settings, err := (&base{spec: r.spec}).detect(n)
+	if err != nil {
+		return nil, answer.Answer{}, err
+	}
+	out := &Looked{Asked: r.opts.Clock(), Broken: map[string]string{}}
+	res, err := r.exec(ctx, n, ssh.Script{Name: "look", Timeout: r.opts.StepTimeout, Body: lookProgram(r.spec, n, settings, more)})
+	if err != nil {
+		return nil, answer.Answer{}, err
+	}
+	out.Answered = r.opts.Clock()
+	sections, err := answer.Sections(res.Stdout)
+	if err != nil {
+		return nil, answer.Answer{}, fmt.Errorf("look at %s: %w", n.Hostname, err)
+	}
+	if out.Facts, err = layout.ParseFacts(sections["facts"].Raw); err != nil {
+		return nil, answer.Answer{}, hint.Wrap(fmt.Errorf("what %s answered cannot be read: %w", n.Hostname, err),
+			"log in there and look at what the shell prints at its start; only the answers may reach its standard output")
+	}
+	for name, a := range sections {
+		if a.Failed != "" {
+			out.Broken[name] = a.Failed
+		}
+	}
+	world := &world{spec: r.spec, facts: map[string]*facts{n.Hostname: {sections: sections}}}
+	if out.Broken[phaseBase] == "" { // else all would seem to be missing
+		if out.Settings, err = (&base{spec: r.spec}).diff(n, world); err != nil {
+			return nil, answer.Answer{}, err
+		}
+	}
+	for i := range out.Settings {
+		out.Settings[i].Host, out.Settings[i].Phase = n.Hostname, phaseBase
+	}
+	if f, asked := sections["status"].Row("api"); asked && len(f) > 1 {
+		out.API, out.APIMessage = f[0], f[1]
+	}
+	out.Etcd = readEtcd(sections["etcd"])
+	out.More, out.sections = sections["more"].Rows, sections
+	return out, sections["status"], nil
+}
+
+func lookProgram(s *Spec, n *Node, settings, more string) string {
+	// The facts have the clock in them, so they come first.
+	sections := []section{{"facts", layout.DiscoverScript()}, {phasePreflight, preflight.Probe(s.checked(nil), n.checked())}, {"journal", "d_journal"}, {phaseBase, settings}, {"more", "set +e\n" + more}}
+	var etcd string
+	if n.ControlPlane {
+		etcd = etcdScript
+		sections = append(sections, section{"etcd", "e_look"})
+	}
+	sections = append(sections, section{"status", statusCall(s, n)})
+	body := detectProgram(sections)
+	return strings.Replace(body, detectScript, detectScript+statusScript+etcd, 1)
+}
+
+func readEtcd(a answer.Answer) *EtcdView {
+	v := readMembers(a)
+	if v == nil {
+		return nil
+	}
+	out := &EtcdView{Quorum: v.quorum, Status: decoded(a.Value("etcdstatus")), Alarms: decoded(a.Value("alarms"))}
+	for _, m := range v.members {
+		out.Members = append(out.Members, EtcdMember(m))
+	}
+	return out
+}
+
+// Repair makes the changes that LookAt found on machines, by host name, and returns what failed where.
+func Repair(ctx context.Context, s *Spec, o Options, changes map[string][]Change) map[string]error {
+	p := &base{spec: s}
+	return onMachines(ctx, s, o, changes, func(ctx context.Context, r *run, n *Node) error {
+		return p.apply(ctx, r, n, changes[n.Hostname])
+	})
+}
+
+// RunOn runs a script that changes them on machines, by host name, under the lock that each of them has for such
+// scripts, and returns what failed where. name stands in the machine's journal.
+func RunOn(ctx context.Context, s *Spec, o Options, name string, scripts map[string]string) map[string]error {
+	return onMachines(ctx, s, o, scripts, func(ctx context.Context, r *run, n *Node) error {
+		_, err := r.script(ctx, n, name, "fix", scripts[n.Hostname])
+		return err
+	})
+}
+
+func onMachines[T any](ctx context.Context, s *Spec, o Options, on map[string]T, do func(context.Context, *run, *Node) error) map[string]error {
+	r := newRun(s, o)
+	defer r.close()
+	nodes := slices.DeleteFunc(slices.Clone(s.Nodes), func(n *Node) bool {
+		_, named := on[n.Hostname]
+		return !named
+	})
+	out := map[string]error{}
+	for n, err := range r.each(ctx, nodes, func(ctx context.Context, n *Node) error {
+		if err := r.dial(ctx, n); err != nil {
+			return err
+		}
+		return do(ctx, r, n)
+	}) {
+		out[n.Hostname] = err
+	}
+	return out
+}

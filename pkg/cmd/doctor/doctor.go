@@ -1,0 +1,231 @@
+// Package doctor is the command "paictl doctor".
+// In: flags, a configuration folder, a kubeconfig; either will do. Out: what pkg/doctor found, the worst first, on stdout; progress and
+// questions on stderr; an exit code that says how bad it is.
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openpai/paictl/pkg/cmd/prompt"
+	"github.com/openpai/paictl/pkg/cmd/session"
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/doctor"
+	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/plural"
+)
+
+// Exit codes of the doctor. Whoever asks by a program must not take a doctor that could not work for a cluster that is well, so
+// that and mistakes on the command line have the code of problems.
+const (
+	exitWarnings = 1
+	exitProblems = 2
+)
+
+// Options are those of "paictl doctor".
+type Options struct {
+	Factory *cmdutil.Factory
+	Flags   session.Flags
+	Kube    kube.Options
+	Output  cmdutil.Output
+
+	Only, Skip []string
+	Fix        bool
+	EndToEnd   bool
+	List       bool
+	All        bool
+	// Image and JobImage are those of the doctor's pods and jobs.
+	Image, JobImage string
+
+	dirGiven bool
+}
+
+// NewCmdDoctor returns "paictl doctor". runF replaces the run in tests.
+func NewCmdDoctor(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
+	opts := &Options{Factory: f}
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Look for what is wrong with a cluster, and say what to do",
+		Long: `Looks at machines, Kubernetes, network, storage, configuration, services, GPUs and jobs, and says of each
+thing that is wrong what was seen and what to do. It changes nothing but for pods of its own, which it removes;
+--fix makes the repairs that are safe, each named before.
+
+With -p DIR it asks the machines by SSH, and the API of their cluster. With a kubeconfig alone what only machines
+can tell is skipped. Where the API doesn't answer, the machines are asked all the same.
+
+--end-to-end also runs a small job in each virtual cluster, and one on two machines.
+
+Exit codes: 0 all is well, 1 there are warnings and nothing worse, 2 there are problems, or the doctor could
+not work.`,
+		Example: `  paictl doctor -p ./cluster
+  paictl doctor -p ./cluster --only network,certificates
+  paictl doctor -p ./cluster --fix
+  paictl doctor --kubeconfig ~/.kube/config --end-to-end
+  paictl doctor -p ./cluster -o json | jq '.checks[] | select(.verdict == "problem")'
+  paictl doctor --list`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return run(cmd.Context(), opts)
+		},
+	}
+	opts.Flags.AddConfig(cmd, f)
+	before := cmd.PreRunE
+	cmd.PreRunE = func(c *cobra.Command, args []string) error {
+		if err := before(c, args); err != nil {
+			return err
+		}
+		settings, err := f.Settings()
+		if err != nil {
+			return err
+		}
+		opts.dirGiven = c.Flags().Changed("config-path") || settings.GetString("config") != ""
+		return nil
+	}
+	opts.Flags.AddConnection(cmd)
+	cmdutil.AddKubeFlags(cmd, &opts.Kube)
+	fl := cmd.Flags()
+	fl.Lookup("config-path").Usage = "folder with the configuration (setting: config, PAICTL_CONFIG; default: this folder where it has one)"
+	fl.Lookup("kubeconfig").Usage = "kubeconfig file (default: the machines' own with -p, else $KUBECONFIG, else ~/.kube/config)"
+	fl.StringSliceVar(&opts.Only, "only", nil, "only these checks or groups, separated by commas")
+	fl.StringSliceVar(&opts.Skip, "skip", nil, "all but these checks or groups, separated by commas")
+	for _, name := range []string{"only", "skip"} {
+		_ = cmd.RegisterFlagCompletionFunc(name, completeChecks)
+	}
+	fl.BoolVar(&opts.Fix, "fix", false, "make the repairs that are safe, after a question, and look again")
+	opts.Flags.AddYes(cmd, "make the repairs without a question")
+	fl.BoolVar(&opts.EndToEnd, "end-to-end", false, "run a small job in each virtual cluster and one on two machines, too")
+	fl.BoolVar(&opts.List, "list", false, "list the checks and run none")
+	fl.BoolVarP(&opts.All, "all", "v", false, "show the checks that passed or were skipped, too")
+	fl.StringVar(&opts.Image, "image", doctor.ProbeImage, "image of the doctor's pods, paictl's netcheck")
+	fl.StringVar(&opts.JobImage, "job-image", "", "image of the jobs of --end-to-end (default: one that all machines have)")
+	cmdutil.AddOutputFlag(cmd, &opts.Output, "table", "wide", "json", "yaml")
+	return cmd
+}
+
+func completeChecks(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	out := doctor.Groups()
+	for _, c := range doctor.Checks() {
+		out = append(out, c.ID)
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp
+}
+
+// chosen are the checks that are meant.
+func (opts *Options) chosen() ([]*doctor.Check, error) {
+	checks, unknown := doctor.Select(doctor.Checks(), opts.Only, opts.Skip)
+	if len(unknown) > 0 {
+		return nil, cmdutil.Usagef("there is no check and no group %s (see paictl doctor --list)", strings.Join(unknown, ", "))
+	}
+	// Jobs are run where someone asked for that, with whatever else is chosen.
+	jobs := opts.EndToEnd || opts.List
+	for _, c := range doctor.Checks() {
+		jobs = jobs || c.Group == doctor.EndToEnd && (slices.Contains(opts.Only, c.ID) || slices.Contains(opts.Only, c.Group))
+	}
+	if !jobs {
+		checks = slices.DeleteFunc(checks, func(c *doctor.Check) bool { return c.Group == doctor.EndToEnd })
+	}
+	if opts.EndToEnd && len(opts.Only) > 0 {
+		checks, _ = doctor.Select(doctor.Checks(), append(slices.Clone(opts.Only), doctor.EndToEnd), opts.Skip)
+	}
+	if len(checks) == 0 {
+		return nil, cmdutil.Usagef("no check is left (see paictl doctor --list)")
+	}
+	return checks, nil
+}
+
+func run(ctx context.Context, opts *Options) error {
+	checks, err := opts.chosen()
+	if err != nil {
+		return err
+	}
+	if opts.List {
+		return writeList(opts.Factory.IO.Out, &opts.Output, checks)
+	}
+	if opts.Fix && !opts.Flags.Yes && !opts.Factory.IO.CanPrompt() {
+		return cmdutil.Usagef("--fix must be confirmed and there is no terminal to ask at: add --yes")
+	}
+	c, o, done, err := opts.open(ctx)
+	if err != nil {
+		return opts.asProblem(ctx, err)
+	}
+	defer done()
+	o.Checks = checks
+	report, err := doctor.Run(ctx, c, o)
+	if err != nil {
+		return opts.asProblem(ctx, err)
+	}
+	if opts.Fix {
+		if err := opts.fix(ctx, c, o, report); err != nil {
+			return opts.asProblem(ctx, err)
+		}
+	}
+	if err := writeReport(opts.Factory.IO.Out, &opts.Output, report, opts.All); err != nil {
+		return err
+	}
+	return verdict(report)
+}
+
+// asProblem gives an error that kept the doctor from its work the code of problems.
+func (opts *Options) asProblem(ctx context.Context, err error) error {
+	if ctx.Err() != nil || cmdutil.ExitCode(err) != cmdutil.ExitFailure {
+		return err
+	}
+	return &cmdutil.CodeError{Err: err, Code: exitProblems}
+}
+
+// verdict is the error that makes the exit code; what is wrong has been printed.
+func verdict(r *doctor.Report) error {
+	switch r.Verdict {
+	case doctor.Problem:
+		return &cmdutil.CodeError{Err: errors.New("there are problems"), Code: exitProblems, Silent: true}
+	case doctor.Warning:
+		return &cmdutil.CodeError{Err: errors.New("there are warnings"), Code: exitWarnings, Silent: true}
+	}
+	return nil
+}
+
+// fix names the repairs, asks, makes them, and looks again where they were made.
+func (opts *Options) fix(ctx context.Context, c *doctor.Cluster, o doctor.Options, report *doctor.Report) error {
+	io := opts.Factory.IO
+	fixes, ids := doctor.Fixes(report)
+	if len(fixes) == 0 {
+		io.Say("nothing to repair by itself")
+		return nil
+	}
+	io.Say("%s:", plural.Of(len(fixes), "repair"))
+	for _, f := range fixes {
+		io.Say("  %s", f.What)
+	}
+	if err := prompt.Confirm(io, opts.Flags.Yes, "--fix", "Make them?"); err != nil {
+		return err
+	}
+	done := doctor.Apply(ctx, c, o, fixes)
+	for _, d := range done {
+		if d.Error != "" {
+			io.Say("failed: %s: %s", d.What, d.Error)
+			if d.Hint != "" {
+				io.Say("  -> %s", d.Hint)
+			}
+			continue
+		}
+		io.Say("done: %s", d.What)
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	o.Checks = slices.DeleteFunc(slices.Clone(o.Checks), func(x *doctor.Check) bool { return !slices.Contains(ids, x.ID) })
+	again, err := doctor.Run(ctx, c.Fresh(), o)
+	if err != nil {
+		return fmt.Errorf("look again: %w", err)
+	}
+	report.Merge(again, done)
+	return nil
+}

@@ -1,0 +1,145 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/openpai/paictl/pkg/cluster"
+	"github.com/openpai/paictl/pkg/cmd/prompt"
+	"github.com/openpai/paictl/pkg/cmd/session"
+	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/config/store"
+	"github.com/openpai/paictl/pkg/doctor"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/services"
+	"github.com/openpai/paictl/pkg/services/catalogue"
+	"github.com/openpai/paictl/pkg/services/ready"
+	"github.com/openpai/paictl/pkg/services/release"
+)
+
+// kubeconfigWithin is how long a master may take to hand out the kubeconfig.
+const kubeconfigWithin = time.Minute
+
+// open finds the ways to the machines and to the API. The caller calls done at the end.
+func (opts *Options) open(ctx context.Context) (c *doctor.Cluster, o doctor.Options, done func(), err error) {
+	done = func() {}
+	c = &doctor.Cluster{Now: time.Now, Image: opts.Image, JobImage: opts.JobImage}
+	o.Tell = opts.Factory.IO.Say
+	o.Owner = fmt.Sprintf("%s, pid %d", prompt.Operator(), os.Getpid())
+	if opts.hasFolder() {
+		s, err := opts.openFolder(ctx, c)
+		if err != nil {
+			return nil, o, done, err
+		}
+		if s != nil {
+			o.Machines, done = s.Options, func() { _ = s.Close() } // it told no one anything
+			o.Machines.DryRun = !opts.Fix
+		}
+	}
+	k, err := opts.openAPI(ctx, c, o.Machines)
+	if err != nil {
+		if c.Config == nil {
+			done()
+			return nil, o, func() {}, hint.Wrap(fmt.Errorf("neither a configuration folder nor a cluster: %w", err), "name the folder with -p DIR, or a kubeconfig with --kubeconfig")
+		}
+		c.NoAPI(err)
+		return c, o, done, nil
+	}
+	if err := opts.useAPI(c, k); err != nil {
+		done()
+		return nil, o, func() {}, err
+	}
+	return c, o, done, nil
+}
+
+// hasFolder reports whether a folder is meant: one that was named, or this one where it is one.
+func (opts *Options) hasFolder() bool {
+	if opts.dirGiven {
+		return true
+	}
+	_, err := os.Stat(filepath.Join(opts.Flags.Dir, config.LayoutFile))
+	return err == nil
+}
+
+// openFolder reads the folder; the session is nil where paictl leaves its machines alone.
+func (opts *Options) openFolder(ctx context.Context, c *doctor.Cluster) (*session.Session, error) {
+	parsed, _, err := config.LoadValid(opts.Flags.Dir, catalogue.Check)
+	if err != nil {
+		return nil, err
+	}
+	c.Config, c.Dir = parsed, opts.Flags.Dir
+	if !parsed.IsManaged() {
+		return nil, nil
+	}
+	s, err := session.Open(ctx, opts.Factory, &opts.Flags, session.Needs{ReadOnly: !opts.Fix, Format: "quiet"})
+	if err != nil {
+		return nil, err
+	}
+	c.Spec = s.Spec
+	return s, nil
+}
+
+// silent hears events and says nothing.
+type silent struct{}
+
+func (silent) Emit(cluster.Event) {}
+
+// openAPI opens the API that was named, else that of the folder's machines. Another cluster's, which a kubeconfig may
+// lead to by chance, is never looked at for it.
+func (opts *Options) openAPI(ctx context.Context, c *doctor.Cluster, machines cluster.Options) (*kube.Cluster, error) {
+	if opts.Kube.Kubeconfig != "" || opts.Kube.Context != "" || c.Spec == nil {
+		return kube.Open(opts.Kube)
+	}
+	machines.Sink, machines.StepTimeout = silent{}, kubeconfigWithin
+	raw, err := cluster.Kubeconfig(ctx, c.Spec, machines)
+	if err == nil {
+		return kube.FromConfig(raw)
+	}
+	// No master hands one out; the one at hand will do where it leads to the same machines.
+	if k, other := kube.Open(opts.Kube); other == nil && leadsTo(k.Server, c.Spec) {
+		return k, nil
+	}
+	return nil, err
+}
+
+// leadsTo reports whether an API server's address is one of the folder's.
+func leadsTo(server string, s *cluster.Spec) bool {
+	u, err := url.Parse(server)
+	if err != nil {
+		return false
+	}
+	if u.Hostname() == s.Config.Kubernetes.Kubernetes.LoadBalanceIP {
+		return true
+	}
+	for _, n := range s.ControlPlane() {
+		if u.Hostname() == n.HostIP {
+			return true
+		}
+	}
+	return false
+}
+
+// useAPI makes of a connection what the checks use.
+func (opts *Options) useAPI(c *doctor.Cluster, k *kube.Cluster) error {
+	jobs, err := job.New(k)
+	if err != nil {
+		return err
+	}
+	releases, err := release.NewHelm(k, opts.Factory.Log)
+	if err != nil {
+		return err
+	}
+	held := store.New(k.Client)
+	c.Kube, c.Jobs = k, jobs
+	c.Platform = &services.Platform{
+		Client: k.Client, Releases: releases, Ready: ready.New(k.Client), Load: services.FromCluster(held, c.Dir), Current: held.Current,
+		Clock: time.Now, Process: services.ThisProcess(), Log: opts.Factory.Log,
+	}
+	return nil
+}

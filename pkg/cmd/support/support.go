@@ -1,0 +1,252 @@
+// Package support is the command "paictl support-bundle".
+// In: flags, a configuration folder, a kubeconfig. Out: what pkg/support collected, as one file.
+package support
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/renameio/v2"
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/openpai/paictl/pkg/cmd/session"
+	"github.com/openpai/paictl/pkg/cmd/version"
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/config/store"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/plural"
+	"github.com/openpai/paictl/pkg/services"
+	"github.com/openpai/paictl/pkg/services/ready"
+	"github.com/openpai/paictl/pkg/services/release"
+	"github.com/openpai/paictl/pkg/support"
+)
+
+// BundleOptions are those of "paictl support-bundle".
+type BundleOptions struct {
+	Factory *cmdutil.Factory
+	Flags   session.Flags
+	Kube    kube.Options
+	File    string
+	Since   time.Duration
+	Jobs    []string
+	MaxSize string
+	Without []string
+	DryRun  bool
+
+	command string
+	jobs    []support.Job
+	maxSize int64
+}
+
+// NewCmdSupportBundle returns "paictl support-bundle". runF replaces the run in tests.
+func NewCmdSupportBundle(f *cmdutil.Factory, runF func(context.Context, *BundleOptions) error) *cobra.Command {
+	opts := &BundleOptions{Factory: f}
+	cmd := &cobra.Command{
+		Use:   "support-bundle",
+		Short: "Collect what others need to understand a cluster's trouble, without its secrets",
+		Long: `Collects configuration, state, events and logs of a cluster in one archive (tar.gz, mode 0600) with an index page:
+unpack it and open index.html. It reads and changes nothing. What can't be had is no error: the index says what is
+missing and why, so that it also works where machines or the API are down.
+
+Secrets are taken out: those of the configuration and of the cluster's Secrets wherever they turn up, and what has the
+shape of a password, a key or a token. Users' logs and environments are left out, but of jobs that are named with --job.
+Look through the files before you send them; docs/support-bundle.md says what is in them.`,
+		Example: `  paictl support-bundle -p ./cluster
+  paictl support-bundle -p ./cluster --since 2h --job ann/train-7 -o /tmp/trouble.tar.gz
+  paictl support-bundle -p ./cluster --without machines,logs
+  paictl support-bundle -p ./cluster -o - | ssh desk 'cat >bundle.tar.gz'
+  paictl support-bundle -p ./cluster --dry-run`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.command = session.Typed(cmd, args)
+			if !cmd.Flags().Changed("parallel") {
+				opts.Flags.Parallel = parallel
+			}
+			if err := opts.check(); err != nil {
+				return err
+			}
+			if runF != nil {
+				return runF(cmd.Context(), opts)
+			}
+			return bundleRun(cmd.Context(), opts)
+		},
+	}
+	opts.Flags.AddConfig(cmd, f)
+	opts.Flags.AddConnection(cmd)
+	cmdutil.AddKubeFlags(cmd, &opts.Kube)
+	fl := cmd.Flags()
+	fl.Lookup("parallel").DefValue = fmt.Sprint(parallel)
+	fl.Lookup("parallel").Usage = "ask so many machines, and read so many logs, at a time"
+	fl.StringVarP(&opts.File, "output", "o", "", "file or folder to write to, or - for stdout (default: pai-support-CLUSTER-TIME.tar.gz in the current folder)")
+	fl.DurationVar(&opts.Since, "since", 24*time.Hour, "how far back logs and journals go; 0 is as far as they do")
+	fl.StringArrayVar(&opts.Jobs, "job", nil, "a job USER/NAME whose logs and environment belong into the archive; may be repeated")
+	fl.StringVar(&opts.MaxSize, "max-size", "500M", "how large the archive may become; what doesn't fit is left out, logs first")
+	fl.StringSliceVar(&opts.Without, "without", nil, "parts to leave out: "+strings.Join(support.Parts(), ","))
+	_ = cmd.RegisterFlagCompletionFunc("without", cobra.FixedCompletions(support.Parts(), cobra.ShellCompDirectiveNoFileComp))
+	fl.BoolVar(&opts.DryRun, "dry-run", false, "list what would be collected; nothing is asked or written")
+	return cmd
+}
+
+// parallel is how many machines are asked at a time: their answers are large.
+const parallel = 8
+
+// check reads the flags that have a form of their own.
+func (opts *BundleOptions) check() error {
+	if opts.Since < 0 {
+		return cmdutil.Usagef("--since %s: give how far back logs go, such as 2h", opts.Since)
+	}
+	for _, name := range opts.Without {
+		if !slices.Contains(support.Parts(), name) {
+			return cmdutil.Usagef("--without %s: the parts are %s", name, strings.Join(support.Parts(), ", "))
+		}
+	}
+	for _, text := range opts.Jobs {
+		user, name, ok := strings.Cut(text, "/")
+		if !ok || user == "" || name == "" {
+			return cmdutil.Usagef("--job %s: write USER/NAME, as in: --job ann/train-7", text)
+		}
+		opts.jobs = append(opts.jobs, support.Job{User: user, Name: name})
+	}
+	size, err := resource.ParseQuantity(opts.MaxSize)
+	if err != nil || size.Value() < minSize {
+		return cmdutil.Usagef("--max-size %s: give a size of at least 10M, such as 200M or 1G", opts.MaxSize)
+	}
+	opts.maxSize = size.Value()
+	return nil
+}
+
+// minSize is what an archive takes for its index and the most important files, in bytes.
+const minSize = 10_000_000
+
+func bundleRun(ctx context.Context, opts *BundleOptions) (err error) {
+	src, done := opts.sources(ctx)
+	defer done()
+	now := time.Now()
+	o := support.Options{
+		Sources: src, Name: "pai-support-" + clusterName(src) + now.UTC().Format("20060102T150405Z"), Version: version.Line(), Command: opts.command,
+		Since: opts.Since, Jobs: opts.jobs, MaxSize: opts.maxSize, Without: opts.Without, Clock: time.Now,
+		Progress: func(part, message string) { opts.Factory.IO.Say("%-28s  %s", part, message) },
+		Limits:   support.Limits{Parallel: opts.Flags.Parallel},
+	}
+	if opts.DryRun {
+		t := cmdutil.Table{Header: []string{"FILE", "WHAT"}}
+		for _, e := range support.Plan(&o) {
+			t.Rows = append(t.Rows, []string{e.Name, e.What})
+		}
+		return (&cmdutil.Output{}).Write(opts.Factory.IO.Out, nil, t)
+	}
+	if opts.File == "-" {
+		if opts.Factory.IO.IsOutTTY() {
+			return cmdutil.Usagef("an archive is nothing for a terminal: send it into a file or a pipe, or name a file with -o")
+		}
+		return opts.stream(ctx, "stdout", opts.Factory.IO.Out, o)
+	}
+	if info, err := os.Stat(opts.File); err == nil && !info.IsDir() && !info.Mode().IsRegular() { // a pipe, or /dev/stdout: nothing to rename to
+		f, err := os.OpenFile(opts.File, os.O_WRONLY, 0)
+		if err != nil {
+			return fmt.Errorf("write the archive: %w", err)
+		}
+		defer func() { _ = f.Close() }() // all was written, or the error is known
+		return opts.stream(ctx, opts.File, f, o)
+	}
+	return opts.writeFile(ctx, o)
+}
+
+// stream writes the archive where it can't be renamed.
+func (opts *BundleOptions) stream(ctx context.Context, name string, w io.Writer, o support.Options) error {
+	o.SpoolDir = os.TempDir()
+	ix, err := support.Write(ctx, w, o)
+	if err == nil {
+		opts.tell(name, ix)
+	}
+	return err
+}
+
+// writeFile writes the archive beside its target and renames it when it is whole.
+func (opts *BundleOptions) writeFile(ctx context.Context, o support.Options) error {
+	file := opts.File
+	if info, err := os.Stat(file); file == "" || err == nil && info.IsDir() {
+		file = filepath.Join(file, o.Name+".tar.gz")
+	}
+	o.SpoolDir = filepath.Dir(file)
+	f, err := renameio.NewPendingFile(file, renameio.WithTempDir(o.SpoolDir), renameio.WithStaticPermissions(0o600))
+	if errors.Is(err, fs.ErrNotExist) {
+		return hint.Errorf("make the folder first, or name another place with -o", "there is no folder %s", o.SpoolDir)
+	}
+	if err != nil {
+		return hint.Wrap(fmt.Errorf("write %s: %w", file, err), "name another place with -o")
+	}
+	defer func() { _ = f.Cleanup() }() // after the rename there is nothing to clean up
+	ix, err := support.Write(ctx, f, o)
+	if err != nil {
+		return err
+	}
+	if err := f.CloseAtomicallyReplace(); err != nil {
+		return fmt.Errorf("write %s: %w", file, err)
+	}
+	opts.tell(file, ix)
+	_, err = fmt.Fprintln(opts.Factory.IO.Out, file)
+	return err
+}
+
+// tell says what is in the archive, and what isn't.
+func (opts *BundleOptions) tell(file string, ix *support.Index) {
+	streams := opts.Factory.IO
+	streams.Say("%s: %s, %s unpacked, %s", file, plural.Of(len(ix.Files), "file"), support.Size(ix.Total()), plural.Of(ix.Redactions(), "secret")+" taken out")
+	if n := len(ix.Missing); n > 0 {
+		streams.Say("%s could not be had, or not whole: index.html says why", plural.Of(n, "thing"))
+	}
+	streams.Say("Look through it before you send it: no program recognises every secret.")
+}
+
+func clusterName(src support.Sources) string {
+	if src.Config == nil || src.Config.Kubernetes.Kubernetes.ClusterName == "" {
+		return ""
+	}
+	return src.Config.Kubernetes.Kubernetes.ClusterName + "-"
+}
+
+// sources opens what there is. What can't be opened is noted in the archive.
+func (opts *BundleOptions) sources(ctx context.Context) (src support.Sources, done func()) {
+	done = func() {}
+	src.Folder = opts.Flags.Dir
+	src.Config, src.FolderErr = config.Load(opts.Flags.Dir)
+	s, err := session.Open(ctx, opts.Factory, &opts.Flags, session.Needs{ReadOnly: true, Format: "quiet"})
+	if err != nil {
+		src.MachinesErr = hint.Wrap(fmt.Errorf("no machine was asked: %w", err), hint.Of(err))
+	} else {
+		src.Spec, src.Run, done = s.Spec, s.Options, func() { _ = s.Close() } // what it showed is not what was asked for
+	}
+	src.Cluster, src.ClusterErr = kube.Open(opts.Kube)
+	if src.ClusterErr != nil {
+		return src, done
+	}
+	releases, err := release.NewHelm(src.Cluster, opts.Factory.Log)
+	if err != nil {
+		src.Services = func(context.Context) ([]services.Status, error) { return nil, err }
+		return src, done
+	}
+	held := store.New(src.Cluster.Client)
+	platform := &services.Platform{
+		Client: src.Cluster.Client, Releases: releases, Ready: ready.New(src.Cluster.Client), Load: services.FromCluster(held, src.Folder), Current: held.Current,
+		Clock: time.Now, Process: services.ThisProcess(), Log: opts.Factory.Log,
+	}
+	src.Services = func(ctx context.Context) ([]services.Status, error) { return platform.Status(ctx, nil) }
+	src.Reports = reports(src)
+	return src, done
+}
+
+// reports are what other commands say of the cluster, as JSON. "paictl status" and "paictl doctor" go in here, as
+// {"status", "What \"paictl status\" shows", func(ctx, w) error { … }}.
+func reports(support.Sources) []support.Report { return nil }

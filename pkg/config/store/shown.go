@@ -1,0 +1,89 @@
+package store
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/secret"
+)
+
+// Shown is a configuration that may be shown.
+type Shown struct {
+	// Files have secret.Mask in the place of each secret, those in comments too. A file that can't be shown has
+	// an error instead.
+	Files  map[string][]byte
+	Errors map[string]error
+	// Secrets are what was taken out.
+	Secrets []secret.String
+}
+
+// Show takes the secrets out of files without asking a cluster or a rule. Where c is nil, since the files can't be decoded, the services'
+// file can't be shown: which of its settings are secret is not known.
+func (s *Store) Show(c *config.Cluster, dir string, files map[string][]byte) Shown {
+	out := Shown{Files: map[string][]byte{}, Errors: map[string]error{}}
+	for _, name := range config.Files() {
+		text, there := files[name]
+		if !there {
+			continue
+		}
+		find := secretsOf(name, nil)
+		if name == config.ServicesFile && c != nil {
+			find = secretsOf(name, s.secretPaths(c))
+		}
+		shown, secrets, err := show(filepath.Join(dir, name), text, find)
+		out.Secrets = append(out.Secrets, secrets...)
+		if err == nil && name == config.ServicesFile && c == nil {
+			err = errors.New("the configuration has mistakes, so which settings of services are secret is not known")
+		}
+		if err != nil {
+			out.Errors[name] = err
+			continue
+		}
+		out.Files[name] = shown
+	}
+	return out
+}
+
+// show returns a file with masks, and what is behind them. What is masked already stays.
+func show(name string, text []byte, find func(root *yaml.Node) []found) ([]byte, []secret.String, error) {
+	if bytes.Contains(text, []byte(referenceText)) {
+		return nil, nil, fmt.Errorf("%s holds the text %s", name, referenceText)
+	}
+	root, err := parse(text)
+	if err != nil {
+		return nil, nil, hint.Wrap(fmt.Errorf("read %s: not readable as YAML", name), "see: paictl config validate") // yaml's message quotes the file
+	}
+	all := slices.DeleteFunc(find(root), func(f found) bool { return f.node.Value == secret.Mask })
+	var secrets []secret.String
+	for _, f := range all {
+		secrets = append(secrets, secret.String(f.node.Value))
+	}
+	shown, parts, ok := takeOut(root, text, all)
+	if !ok {
+		return nil, secrets, fmt.Errorf("the secrets of %s can't be told from the rest of it", name)
+	}
+	for _, p := range parts { // those in comments, too
+		secrets = append(secrets, secret.String(valueOf(p.Text)))
+	}
+	return bytes.ReplaceAll(shown, []byte(Reference), []byte(`"`+secret.Mask+`"`)), secrets, nil
+}
+
+// Secrets are the values that Masked hides.
+func (c *Copy) Secrets() []secret.String {
+	var out []secret.String
+	for _, name := range config.Files() {
+		for _, p := range c.parts[name] {
+			if p.Field != wholeFile {
+				out = append(out, secret.String(valueOf(p.Text)))
+			}
+		}
+	}
+	return out
+}

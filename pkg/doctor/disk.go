@@ -1,0 +1,136 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// Room in percent of a file system. The kubelet throws pods out below 10 % by its own defaults, and frees images from 15 % on.
+const (
+	roomWarning = 10
+	roomProblem = 5
+)
+
+func diskChecks() []*Check {
+	return []*Check{
+		{
+			ID: "disk-space", Group: "machines", Title: "Disks have room", Needs: Machines,
+			Looks: "the file systems of /, the kubelet, containerd, etcd, logs, the data path and volumes; a warning below 10 % free, a problem below 5 %",
+			Run:   diskSpace,
+		},
+		{
+			ID: "inodes", Group: "machines", Title: "Disks have room for files", Needs: Machines,
+			Looks: "free inodes of the same file systems, with the same limits",
+			Run:   inodes,
+		},
+	}
+}
+
+// filesystem is one of a machine, with the folders that lie on it.
+type filesystem struct {
+	point              string
+	size, free         int64 // KiB
+	inodes, freeInodes int64
+	paths              []string
+}
+
+// filesystems are those of the folders that count on a machine, each once.
+func (m *machine) filesystems() []*filesystem {
+	var out []*filesystem
+	by := map[string]*filesystem{}
+	for _, row := range m.all("disk", 7) {
+		key := row[6]
+		if !strings.HasPrefix(key, "/") { // tmpfs, overlay …: the same word means many
+			key = row[1]
+		}
+		f := by[key]
+		if f == nil {
+			f = &filesystem{point: row[1]}
+			for i, to := range []*int64{&f.size, &f.free, &f.inodes, &f.freeInodes} {
+				*to, _ = strconv.ParseInt(row[2+i], 10, 64) // "-" where it has no inodes
+			}
+			by[key] = f
+			out = append(out, f)
+		}
+		if !slices.Contains(f.paths, row[0]) {
+			f.paths = append(f.paths, row[0])
+		}
+	}
+	return out
+}
+
+func diskSpace(_ context.Context, c *Cluster) (out []Finding, _ error) {
+	for _, m := range c.machines() {
+		for _, f := range m.filesystems() {
+			if verdict := room(f.free, f.size); verdict != OK {
+				out = append(out, Finding{Where: m.Hostname, Verdict: verdict,
+					Message: fmt.Sprintf("%s is full to %d %%: %s of %s left, for %s", f.point, 100-f.free*100/f.size, size(f.free), size(f.size), strings.Join(f.paths, ", ")),
+					Remedy:  fmt.Sprintf("free room on the machine (du -xh --max-depth=2 %s | sort -h shows what is large; crictl rmi --prune removes images that no one uses), or give it a larger disk", f.point),
+				})
+			}
+		}
+	}
+	return out, nil
+}
+
+func inodes(_ context.Context, c *Cluster) (out []Finding, _ error) {
+	for _, m := range c.machines() {
+		for _, f := range m.filesystems() {
+			if verdict := room(f.freeInodes, f.inodes); verdict != OK {
+				out = append(out, Finding{Where: m.Hostname, Verdict: verdict,
+					Message: fmt.Sprintf("%s has %d of %d inodes left, for %s", f.point, f.freeInodes, f.inodes, strings.Join(f.paths, ", ")),
+					Remedy:  fmt.Sprintf("remove small files that no one needs (du --inodes -x --max-depth=2 %s | sort -n shows where they are)", f.point)})
+			}
+		}
+	}
+	return out, nil
+}
+
+// room judges what is left of something; what has no size has no end.
+func room(free, all int64) Verdict {
+	switch {
+	case all <= 0:
+		return OK
+	case free*100 < all*roomProblem:
+		return Problem
+	case free*100 < all*roomWarning:
+		return Warning
+	}
+	return OK
+}
+
+// size writes KiB for people.
+func size(kib int64) string {
+	switch {
+	case kib < 10<<10:
+		return fmt.Sprintf("%d KiB", kib)
+	case kib < 10<<20:
+		return fmt.Sprintf("%d MiB", kib>>10)
+	}
+	return fmt.Sprintf("%.1f GiB", float64(kib)/(1<<20))
+}
+
+// quantityKiB reads a quantity of memory, 0 where it is none.
+func quantityKiB(s string) int64 {
+	q, err := resource.ParseQuantity(s)
+	if err != nil {
+		return 0
+	}
+	return q.Value() >> 10
+}
+
+// word is one word of a shell.
+func word(s string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-./,:@%+=~", r)
+	}
+	if s != "" && !strings.ContainsFunc(s, func(r rune) bool { return !plain(r) }) {
+		return s
+	}
+	return quote(s)
+}

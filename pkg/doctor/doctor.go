@@ -1,0 +1,215 @@
+// Package doctor looks for what is wrong with a cluster: with its machines, Kubernetes, network, storage, services, GPUs and
+// jobs. Each check is a value that says what it looks at and what it needs.
+// In: ways to the machines and to the API, a configuration folder; any of them may be missing. Out: a Report with a remedy for
+// each thing that is wrong, and repairs for those that are safe.
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Verdict is what a check says of what it looked at.
+type Verdict string
+
+// The verdicts.
+const (
+	OK      Verdict = "ok"
+	Skipped Verdict = "skipped" // it could not be looked at, or there is nothing to look at
+	Warning Verdict = "warning" // it works, and someone should look
+	Problem Verdict = "problem" // it doesn't work, or won't for long
+)
+
+// rank orders verdicts from best to worst.
+func (v Verdict) rank() int { return slices.Index([]Verdict{OK, Skipped, Warning, Problem}, v) }
+
+// Need is what a check can't do without.
+type Need int
+
+// The needs. A check whose needs aren't met is skipped, and says why.
+const (
+	Machines Need = 1 << iota // answers of machines by SSH
+	API                       // the API server
+	Pods                      // pods of the doctor on the machines
+	Folder                    // a configuration folder
+	Managed                   // a folder of a cluster that paictl installed
+	Pushed                    // a configuration in the cluster
+)
+
+var needNames = []string{"ssh", "api", "pods", "folder", "managed", "pushed"}
+
+// Names are the words for needs.
+func (n Need) Names() []string {
+	out := []string{}
+	for i, name := range needNames {
+		if n&(1<<i) != 0 {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// Check is one thing to look at.
+type Check struct {
+	ID    string // stable, and the anchor in docs/doctor.md
+	Group string
+	Title string
+	Looks string // what it looks at, and where it draws the line
+	Needs Need
+	// Limit bounds it in time; zero is a minute.
+	Limit time.Duration
+	// Ends is how long it may take, when its limit is over or the run is cancelled, to remove what it made.
+	Ends time.Duration
+	// Run returns what is wrong, or notes with the verdicts ok and skipped. Nothing at all is ok.
+	Run func(context.Context, *Cluster) ([]Finding, error)
+}
+
+// Docs is where the check is described.
+func (c *Check) Docs() string { return "docs/doctor.md#" + c.ID }
+
+// Groups are those of checks, in the order in which they are listed.
+func Groups() []string {
+	return []string{"machines", "kubernetes", "network", "storage", "configuration", "services", "gpus", "jobs", "end-to-end"}
+}
+
+// Finding is what a check says about one machine, service or object, or about the whole cluster.
+type Finding struct {
+	// Where is the machine, service or object; empty where it is about the cluster.
+	Where   string  `json:"where,omitempty"`
+	Verdict Verdict `json:"verdict"`
+	Message string  `json:"message"`
+	// Evidence is what was seen, word for word where others said it.
+	Evidence string `json:"evidence,omitempty"`
+	Remedy   string `json:"remedy,omitempty"`
+	// Fixable says that --fix repairs it; Fix what it would do.
+	Fixable bool `json:"fixable,omitempty"`
+	Fix     *Fix `json:"fix,omitempty"`
+}
+
+func problem(where, remedy, format string, args ...any) Finding {
+	return Finding{Where: where, Verdict: Problem, Remedy: remedy, Message: fmt.Sprintf(format, args...)}
+}
+
+func warning(where, remedy, format string, args ...any) Finding {
+	return Finding{Where: where, Verdict: Warning, Remedy: remedy, Message: fmt.Sprintf(format, args...)}
+}
+
+// note is something worth knowing that is not wrong.
+func note(where, format string, args ...any) Finding {
+	return Finding{Where: where, Verdict: OK, Message: fmt.Sprintf(format, args...)}
+}
+
+// skip says why there was nothing to look at.
+func skip(format string, args ...any) []Finding {
+	return []Finding{{Verdict: Skipped, Message: fmt.Sprintf(format, args...)}}
+}
+
+func (f Finding) seen(evidence string) Finding {
+	f.Evidence = strings.TrimSpace(evidence)
+	return f
+}
+
+func (f Finding) fixedBy(fix *Fix) Finding {
+	f.Fixable, f.Fix = true, fix
+	return f
+}
+
+// Result is what one check found.
+type Result struct {
+	ID      string   `json:"id"`
+	Group   string   `json:"group"`
+	Title   string   `json:"title"`
+	Looks   string   `json:"looksAt"`
+	Needs   []string `json:"needs"`
+	Verdict Verdict  `json:"verdict"`
+	Docs    string   `json:"docs"`
+	// Findings are the worst first; empty where all is well and there is nothing to say.
+	Findings []Finding `json:"findings"`
+	Seconds  float64   `json:"seconds"`
+}
+
+// Report is what all checks found.
+type Report struct {
+	Cluster string    `json:"cluster,omitempty"`
+	Server  string    `json:"server,omitempty"`
+	At      time.Time `json:"at"`
+	// Verdict is the worst of all; ok where checks were skipped.
+	Verdict Verdict  `json:"verdict"`
+	Counts  Counts   `json:"counts"`
+	Results []Result `json:"checks"` // in the order of Checks
+	Fixes   []Fixed  `json:"fixes,omitempty"`
+}
+
+// Counts are numbers of checks by verdict.
+type Counts struct {
+	OK      int `json:"ok"`
+	Skipped int `json:"skipped"`
+	Warning int `json:"warning"`
+	Problem int `json:"problem"`
+}
+
+// count fills what follows from the results.
+func (r *Report) count() {
+	r.Counts, r.Verdict = Counts{}, OK
+	for _, one := range r.Results {
+		switch one.Verdict {
+		case OK:
+			r.Counts.OK++
+		case Skipped:
+			r.Counts.Skipped++
+		case Warning:
+			r.Counts.Warning++
+		case Problem:
+			r.Counts.Problem++
+		}
+		if one.Verdict != Skipped && one.Verdict.rank() > r.Verdict.rank() {
+			r.Verdict = one.Verdict
+		}
+	}
+}
+
+// Checks are all there are, by group.
+func Checks() []*Check {
+	all := slices.Concat(machineChecks(), clockChecks(), diskChecks(), kubernetesChecks(), etcdChecks(), networkChecks(), storageChecks(),
+		configurationChecks(), serviceChecks(), gpuChecks(), jobChecks(), endToEndChecks())
+	order := Groups()
+	slices.SortStableFunc(all, func(a, b *Check) int { return cmp.Compare(slices.Index(order, a.Group), slices.Index(order, b.Group)) })
+	return all
+}
+
+// gates tell whether a need could be met at all: a check that is skipped for it says nothing, so they run with it.
+var gates = map[Need]string{Machines: "machines-reachable", API: "api-server", Pods: "pods-start"}
+
+// Select returns the checks that are named by id or group, and those that tell whether what these need is there; names that there
+// are not are returned, too.
+func Select(all []*Check, only, without []string) (chosen []*Check, unknown []string) {
+	named := func(c *Check, names []string) bool {
+		return slices.Contains(names, c.ID) || slices.Contains(names, c.Group)
+	}
+	for _, name := range slices.Concat(only, without) {
+		if !slices.ContainsFunc(all, func(c *Check) bool { return named(c, []string{name}) }) {
+			unknown = append(unknown, name)
+		}
+	}
+	var needs Need
+	meant := map[string]bool{}
+	for _, c := range all {
+		if (len(only) == 0 || named(c, only)) && !named(c, without) {
+			meant[c.ID] = true
+			needs |= c.Needs
+		}
+	}
+	for need, gate := range gates {
+		meant[gate] = meant[gate] || needs&need != 0
+	}
+	for _, c := range all {
+		if meant[c.ID] && !named(c, without) {
+			chosen = append(chosen, c)
+		}
+	}
+	return chosen, unknown
+}

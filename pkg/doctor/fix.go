@@ -1,0 +1,86 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/openpai/paictl/pkg/cluster"
+	"github.com/openpai/paictl/pkg/hint"
+)
+
+// Fix repairs what a check found, in a way that can't make it worse. One of settings, script and do is set.
+type Fix struct {
+	// What says what is done, as one says to a person: "start the kubelet on gpu-3".
+	What string `json:"what"`
+
+	host     string
+	settings []cluster.Change
+	script   string
+	do       func(context.Context, *Cluster) error
+}
+
+// Fixed is a repair that was tried.
+type Fixed struct {
+	What  string `json:"what"`
+	Error string `json:"error,omitempty"`
+	Hint  string `json:"hint,omitempty"`
+}
+
+// Fixes are the repairs that a report offers, each once, and the checks that offer them.
+func Fixes(r *Report) (fixes []*Fix, checks []string) {
+	for _, one := range r.Results {
+		for _, f := range one.Findings {
+			if f.Fix == nil {
+				continue
+			}
+			if !slices.ContainsFunc(fixes, func(x *Fix) bool { return x.What == f.Fix.What }) {
+				fixes = append(fixes, f.Fix)
+			}
+			if !slices.Contains(checks, one.ID) {
+				checks = append(checks, one.ID)
+			}
+		}
+	}
+	return fixes, checks
+}
+
+// Apply makes repairs, one after the other on each machine. Where another run of paictl works on the machines, none is made there.
+func Apply(ctx context.Context, c *Cluster, o Options, fixes []*Fix) []Fixed {
+	machines := o.Machines
+	machines.Sink, machines.Clock, machines.DryRun = silent{}, c.Now, false
+	machines.StepTimeout = lookLimit
+	var out []Fixed
+	for _, f := range fixes {
+		var err error
+		switch {
+		case ctx.Err() != nil:
+			err = context.Cause(ctx)
+		case f.do != nil:
+			err = c.Kube.Explain(f.do(ctx, c))
+		case c.Look != nil && c.Look.Status.Lock != nil:
+			err = hint.Errorf("run it again when that has ended", "%s works on the machines", c.Look.Status.Lock.Owner)
+		case len(f.settings) > 0:
+			err = cluster.Repair(ctx, c.Spec, machines, map[string][]cluster.Change{f.host: f.settings})[f.host]
+		default:
+			err = cluster.RunOn(ctx, c.Spec, machines, "doctor", map[string]string{f.host: f.script})[f.host]
+		}
+		one := Fixed{What: f.What}
+		if err != nil {
+			one.Error, one.Hint = fmt.Sprint(err), hint.Of(err)
+		}
+		out = append(out, one)
+	}
+	return out
+}
+
+// Merge takes the results of checks that ran again into a report.
+func (r *Report) Merge(again *Report, fixes []Fixed) {
+	for _, one := range again.Results {
+		if at := slices.IndexFunc(r.Results, func(x Result) bool { return x.ID == one.ID }); at >= 0 {
+			r.Results[at] = one
+		}
+	}
+	r.Fixes = append(r.Fixes, fixes...)
+	r.count()
+}

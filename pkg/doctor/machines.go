@@ -1,0 +1,273 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/openpai/paictl/pkg/cluster"
+	"github.com/openpai/paictl/pkg/cluster/preflight"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/ssh"
+)
+
+// machineChecks are those of the machines' operating systems.
+func machineChecks() []*Check {
+	return []*Check{
+		{
+			ID: "machines-reachable", Group: "machines", Title: "Machines answer by SSH", Needs: Managed,
+			Looks: "one connection to each machine of layout.yaml, as its user, and root's rights there",
+			Run:   machinesReachable,
+		},
+		{
+			ID: "machine-identity", Group: "machines", Title: "Machines are those of the layout", Needs: Machines,
+			Looks: "name, addresses and machine-id of each machine: name and address are the layout's, and no two machines have one id",
+			Run:   ofPreflight(identity),
+		},
+		{
+			ID: "machine-fitness", Group: "machines", Title: "Machines are still fit for the cluster", Needs: Machines,
+			Looks: "what cluster preflight asks of members: rights, systemd, programs, folders that are read-only, modules, cgroups, /etc/hosts after a reboot, and to which cluster they belong",
+			Run:   ofPreflight(func(id string) bool { return !identity(id) && !elsewhere(id) }),
+		},
+		{
+			ID: "machine-hardware", Group: "machines", Title: "Machines have the layout's processors and memory", Needs: Machines,
+			Looks: "logical processors and memory of each machine, beside its SKU in layout.yaml; 5 % less memory is normal",
+			Run:   machineHardware,
+		},
+		{
+			ID: "kernel-settings", Group: "machines", Title: "Kernel settings hold, and will after a reboot", Needs: Machines,
+			Looks: "kernel settings and modules as they are now, the files that bring them back at the next boot, and files that are read later and say otherwise",
+			Run:   kernelSettings,
+		},
+		{
+			ID: "host-names", Group: "machines", Title: "Machines know each other's names", Needs: Machines,
+			Looks: "the part of /etc/hosts that paictl writes on each machine",
+			Run:   settingsOf(isHosts, "the names of machines in /etc/hosts aren't the layout's"),
+		},
+		{
+			ID: "swap", Group: "machines", Title: "Swap is off where the kubelet refuses it", Needs: Machines,
+			Looks: "/proc/swaps of each machine, unless the kubelet's settings allow swap",
+			Run:   settingsOf(func(ch cluster.Change) bool { return ch.Target == "swapoff" }, "swap is on: the kubelet won't start with it"),
+		},
+		{
+			ID: "runtime-active", Group: "machines", Title: "containerd runs, and starts at boot", Needs: Machines,
+			Looks: "the systemd unit containerd on each machine of the cluster",
+			Run:   unitRuns("containerd", "containerd"),
+		},
+		{
+			ID: "kubelet-active", Group: "machines", Title: "Kubelets run, and start at boot", Needs: Machines,
+			Looks: "the systemd unit kubelet on each machine of the cluster",
+			Run:   unitRuns("kubelet", "the kubelet"),
+		},
+		{
+			ID: "units-failed", Group: "machines", Title: "No unit of paictl or of NVIDIA has failed", Needs: Machines,
+			Looks: "systemd's failed units whose names begin with paictl or nvidia",
+			Run:   unitsFailed,
+		},
+		{
+			ID: "pod-subnets", Group: "machines", Title: "Machines give pods addresses of their own subnet", Needs: Machines,
+			Looks: "the address of the bridge cni0 and flannel's subnet on each machine, beside its node's in the cluster",
+			Run:   podSubnets,
+		},
+		{
+			ID: "cluster-lock", Group: "machines", Title: "No run of paictl is at work", Needs: Machines,
+			Looks: "who holds the lock on the machines; others wait for it, and what is half done may look broken",
+			Run:   clusterLock,
+		},
+	}
+}
+
+func machinesReachable(_ context.Context, c *Cluster) (out []Finding, _ error) {
+	if c.Look == nil {
+		return skip("they were not asked"), nil
+	}
+	for _, n := range c.Spec.Nodes {
+		l := c.Look.Machines[n.Hostname]
+		switch {
+		case l == nil:
+		case l.Err != nil:
+			out = append(out, unreachable(n, l.Err))
+		case l.Broken["facts"] != "" || l.Broken["more"] != "" || !slices.ContainsFunc(l.More, func(r []string) bool { return r[0] == "end" }):
+			out = append(out, warning(n.Hostname, "run again with --log-file FILE, and look there for what the machine's shell said", "some questions broke off on the machine: what they ask for isn't checked there"))
+		}
+	}
+	return out, nil
+}
+
+func unreachable(n *cluster.Node, err error) Finding {
+	remedy := hint.Of(err)
+	if errors.Is(err, ssh.ErrUnreachable) || remedy == "" && errors.Is(err, ssh.ErrTimeout) {
+		remedy = fmt.Sprintf("switch it on, or look at its console, its cable and its sshd (ssh %s@%s); where it is lost for good: paictl node remove %s", n.Target.User, n.HostIP, n.Hostname)
+	}
+	return problem(n.Hostname, remedy, "doesn't answer by SSH at %s: the machine is off, or the network to it is broken", n.HostIP).seen(err.Error())
+}
+
+// ofPreflight tells what preflight's checks of some names find on members.
+func ofPreflight(is func(id string) bool) func(context.Context, *Cluster) ([]Finding, error) {
+	return func(_ context.Context, c *Cluster) (out []Finding, _ error) {
+		for _, p := range c.Look.Preflight {
+			if !is(p.Check) {
+				continue
+			}
+			f := warning(p.Host, p.Remedy, "%s", p.Message)
+			if p.Severity == preflight.SeverityError {
+				f.Verdict = Problem
+			}
+			out = append(out, f)
+		}
+		return out, nil
+	}
+}
+
+func oneOf(ids ...string) func(string) bool {
+	return func(id string) bool { return slices.Contains(ids, id) }
+}
+
+// elsewhere are preflight's checks of which other checks of the doctor tell, with more: what is in the cluster by now decides.
+var identity, elsewhere = oneOf("hostname", "address", "machine-id", "unique"), oneOf("clock", "disk", "sysctl", "gpu", "gpu-driver", "version")
+
+func machineHardware(_ context.Context, c *Cluster) (out []Finding, _ error) {
+	for _, m := range c.machines() {
+		sku, known := c.Config.Layout.MachineSKU[m.SKU]
+		if !known || !sku.Discovered {
+			continue
+		}
+		if m.Facts.VCores > 0 && m.Facts.VCores < sku.CPU.VCore {
+			out = append(out, warning(m.Hostname, "look whether processors are off in its firmware; else correct its SKU in layout.yaml",
+				"has %d logical processors, and its SKU %s says %d", m.Facts.VCores, m.SKU, sku.CPU.VCore))
+		}
+		if want := quantityKiB(sku.Mem); want > 0 && m.Facts.MemKiB > 0 && m.Facts.MemKiB < want*95/100 {
+			out = append(out, warning(m.Hostname, "look for a memory module that has failed (dmesg, the management controller); else correct its SKU in layout.yaml",
+				"has %d MiB of memory, and its SKU %s says %d", m.Facts.MemKiB>>10, m.SKU, want>>10))
+		}
+	}
+	return out, nil
+}
+
+func isHosts(ch cluster.Change) bool { return ch.Target == "/etc/hosts" }
+
+// isSetting tells the changes of kernelSettings from those of other checks.
+func isSetting(ch cluster.Change) bool {
+	return !isHosts(ch) && ch.Target != "swapoff" && ch.Target != "time synchronisation"
+}
+
+func kernelSettings(ctx context.Context, c *Cluster) (out []Finding, _ error) {
+	for _, m := range c.machines() {
+		if !c.joined(m.Hostname) {
+			continue // "cluster up" prepares it when it brings it in
+		}
+		if m.Broken["base"] != "" {
+			out = append(out, warning(m.Hostname, "run again with --log-file FILE", "its settings could not be read"))
+			continue
+		}
+		var now, boot []string
+		var all []cluster.Change
+		for _, ch := range m.Settings {
+			switch {
+			case !isSetting(ch):
+				continue
+			case strings.HasPrefix(ch.Target, "/"):
+				boot = append(boot, ch.Target)
+			default:
+				now = append(now, strings.TrimSpace(ch.Target+" "+ch.Detail))
+			}
+			all = append(all, ch)
+		}
+		remedy := "paictl doctor --only kernel-settings --fix -p " + word(c.Dir) + "; or paictl cluster up"
+		if len(now) > 0 {
+			out = append(out, problem(m.Hostname, remedy, "kernel settings aren't as pods need them: %s", strings.Join(now, ", ")).fixedBy(rewrites(m.Hostname, all)))
+		}
+		if len(boot) > 0 {
+			out = append(out, problem(m.Hostname, remedy, "settings will be lost at the next reboot: %s isn't as paictl wrote it", strings.Join(boot, ", ")).fixedBy(rewrites(m.Hostname, all)))
+		}
+	}
+	later, err := ofPreflight(oneOf("sysctl"))(ctx, c)
+	for i := range later {
+		later[i].Verdict = Problem
+	}
+	return append(out, later...), err
+}
+
+func rewrites(host string, changes []cluster.Change) *Fix {
+	names := make([]string, len(changes))
+	for i, ch := range changes {
+		names[i] = ch.Target
+	}
+	return &Fix{What: "set again on " + host + ": " + strings.Join(names, ", "), host: host, settings: changes}
+}
+
+// settingsOf tells of machines whose settings differ in one way.
+func settingsOf(is func(cluster.Change) bool, message string) func(context.Context, *Cluster) ([]Finding, error) {
+	return func(_ context.Context, c *Cluster) (out []Finding, _ error) {
+		for _, m := range c.machines() {
+			for _, ch := range m.Settings {
+				if is(ch) && c.joined(m.Hostname) {
+					out = append(out, problem(m.Hostname, "paictl cluster up brings it back", "%s", message).fixedBy(rewrites(m.Hostname, []cluster.Change{ch})))
+				}
+			}
+		}
+		return out, nil
+	}
+}
+
+// unitRuns looks at a unit that each machine of the cluster runs.
+func unitRuns(unit, called string) func(context.Context, *Cluster) ([]Finding, error) {
+	return func(_ context.Context, c *Cluster) (out []Finding, _ error) {
+		members := 0
+		for _, m := range c.machines() {
+			if !c.joined(m.Hostname) {
+				continue
+			}
+			members++
+			rows := m.all("unit", 3)
+			at := slices.IndexFunc(rows, func(r []string) bool { return r[0] == unit })
+			start := &Fix{What: "start " + called + " on " + m.Hostname, host: m.Hostname, script: "systemctl enable --now " + unit + ".service\n"}
+			remedy := fmt.Sprintf("on the machine: systemctl enable --now %s; where it ends again: journalctl -u %s -n 50", unit, unit)
+			switch {
+			case at < 0:
+				out = append(out, problem(m.Hostname, "paictl cluster up --limit "+m.Hostname+" installs it again", "%s isn't installed", called))
+			case rows[at][1] != "active" && rows[at][1] != "reloading":
+				f := problem(m.Hostname, remedy, "%s doesn't run (%s)", called, rows[at][1])
+				if rows[at][2] != "masked" {
+					f = f.fixedBy(start)
+				} else {
+					f.Remedy = "someone has masked it; on the machine: systemctl unmask " + unit + ", then " + strings.TrimPrefix(remedy, "on the machine: ")
+				}
+				out = append(out, f)
+			case rows[at][2] != "enabled" && rows[at][2] != "static" && rows[at][2] != "enabled-runtime" && rows[at][2] != "alias":
+				out = append(out, problem(m.Hostname, "on the machine: systemctl enable "+unit, "%s runs, and won't after the next reboot: its unit is %s", called, rows[at][2]).fixedBy(start))
+			}
+		}
+		if members == 0 {
+			return skip("no machine that answers is in the cluster"), nil
+		}
+		return out, nil
+	}
+}
+
+func unitsFailed(_ context.Context, c *Cluster) (out []Finding, _ error) {
+	for _, m := range c.machines() {
+		for _, row := range m.all("failed", 1) {
+			out = append(out, warning(m.Hostname, "on the machine: journalctl -u "+word(row[0])+" -n 50, then systemctl restart "+word(row[0]), "the unit %s has failed", row[0]))
+		}
+	}
+	return out, nil
+}
+
+func podSubnets(_ context.Context, c *Cluster) (out []Finding, _ error) {
+	for _, m := range c.Look.Status.Machines {
+		if m.State == cluster.StateReady && strings.HasPrefix(m.Message, "no pod starts") {
+			out = append(out, problem(m.Host, "paictl cluster up --limit "+m.Host, "%s", m.Message))
+		}
+	}
+	return out, nil
+}
+
+func clusterLock(_ context.Context, c *Cluster) ([]Finding, error) {
+	if l := c.Look.Status.Lock; l != nil {
+		return []Finding{note("", "%s works on the machines since %s: what is half done may look broken; --fix changes nothing on machines meanwhile", l.Owner, l.Since)}, nil
+	}
+	return nil, nil
+}

@@ -1,0 +1,79 @@
+package doctor
+
+import (
+	"cmp"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/layout"
+)
+
+const mergePatch = types.MergePatchType
+
+type machineOf = layout.Machine
+
+// mark is a short word of chance for names.
+func mark() string { return strings.ToLower(rand.Text()[:8]) }
+
+func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
+
+// clientCertificate is that of the connection; false where it has none.
+func clientCertificate(k *kube.Cluster) (*x509.Certificate, bool) {
+	data := k.Config.CertData
+	if len(data) == 0 && k.Config.CertFile != "" {
+		data, _ = os.ReadFile(k.Config.CertFile) // the API would not have answered
+	}
+	block, _ := pem.Decode(data)
+	if block == nil {
+		return nil, false
+	}
+	cert, err := x509.ParseCertificate(block.Bytes)
+	return cert, err == nil
+}
+
+// api is what a master says of its own API server.
+func (m *machine) api() (state, said string) {
+	return m.API, m.APIMessage
+}
+
+type metaSet = appsv1.DaemonSet
+
+// selects reports whether pods of a DaemonSet may run on a node, by its labels; taints aren't looked at.
+func selects(spec *corev1.PodSpec, n *corev1.Node) bool {
+	for k, v := range spec.NodeSelector {
+		if n.Labels[k] != v {
+			return false
+		}
+	}
+	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil || spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		return true
+	}
+	return slices.ContainsFunc(spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms, func(t corev1.NodeSelectorTerm) bool {
+		return !slices.ContainsFunc(t.MatchExpressions, func(e corev1.NodeSelectorRequirement) bool { return !matches(e, n.Labels) })
+	})
+}
+
+func matches(e corev1.NodeSelectorRequirement, labels map[string]string) bool {
+	value, has := labels[e.Key]
+	switch e.Operator {
+	case corev1.NodeSelectorOpIn:
+		return has && slices.Contains(e.Values, value)
+	case corev1.NodeSelectorOpNotIn:
+		return !has || !slices.Contains(e.Values, value)
+	case corev1.NodeSelectorOpExists:
+		return has
+	case corev1.NodeSelectorOpDoesNotExist:
+		return !has
+	}
+	return true
+}

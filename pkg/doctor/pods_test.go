@@ -1,0 +1,56 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/openpai/paictl/pkg/kube/kubetest"
+)
+
+func TestMain(m *testing.M) { os.Exit(kubetest.Wrap(m).Run()) }
+
+// TestWhatTheDoctorMakesIsTakenByARealAPIServerAndRemoved needs no kubelet: that pods don't start here is one of its cases.
+func TestWhatTheDoctorMakesIsTakenByARealAPIServerAndRemoved(t *testing.T) {
+	k := kubetest.StartNodes(t)
+	spaces := func() (live []string) {
+		list, err := k.Client.CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{LabelSelector: labelProbe})
+		require.NoError(t, err)
+		for i := range list.Items {
+			if list.Items[i].DeletionTimestamp == nil {
+				live = append(live, list.Items[i].Name)
+			}
+		}
+		return live
+	}
+	newOne := func() *probe {
+		return newProbe(&Cluster{Kube: k, Now: time.Now, Image: ProbeImage}, Options{Owner: "ada@" + hostname(t) + ", pid 4194000"})
+	}
+
+	p := newOne()
+	nodes, err := p.c.Nodes(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, p.make(t.Context(), k.Client, nodes))
+	require.Len(t, spaces(), 1)
+	assert.NotEmpty(t, p.svc.Spec.ClusterIP)
+
+	t.Run("the next run removes what one that was killed has left", func(t *testing.T) {
+		require.NoError(t, removeAbandoned(t.Context(), k.Client, time.Now()))
+		assert.Empty(t, spaces())
+	})
+	t.Run("a run that is cancelled removes its own", func(t *testing.T) {
+		p := newOne()
+		ctx, cancel := context.WithCancelCause(t.Context())
+		go p.run(ctx)
+		require.Eventually(t, func() bool { return len(spaces()) == 1 }, time.Minute, 50*time.Millisecond)
+		cancel(errors.New("Ctrl-C"))
+		p.end(context.WithoutCancel(ctx))
+		assert.Empty(t, spaces())
+	})
+}

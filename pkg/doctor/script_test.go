@@ -1,0 +1,124 @@
+package doctor
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// host is a folder that stands for a machine, with stubs in place of the programs that would reach the real one.
+type host struct {
+	t    *testing.T
+	root string
+	path string
+}
+
+func newHost(t *testing.T) *host {
+	h := &host{t: t, root: t.TempDir(), path: t.TempDir()}
+	h.stub("systemctl", `
+case $1 in
+is-enabled) case $2 in kubelet.service) echo enabled ;; containerd.service) echo disabled; exit 1 ;; chrony.service) echo enabled ;; chronyd.service) echo alias ;; *) echo not-found; exit 4 ;; esac ;;
+is-active) case $2 in kubelet.service) echo failed; exit 3 ;; *) echo active ;; esac ;;
+list-units) echo "paictl-cni.service loaded failed failed The pods' network" ;;
+esac`)
+	h.stub("ip", `printf '1: lo    inet 127.0.0.1/8 scope host lo\n2: eth0@if7    inet 10.0.0.5/24 brd 10.0.0.255 scope global eth0\n3: eth1    inet6 fd00::5/64 scope global\n'`)
+	h.stub("stat", `
+for last; do :; done
+case "$*" in *%T*) case $last in */mnt/nfs*) echo nfs ;; *) echo ext2/ext3 ;; esac ;; *%Y*) echo 1700000000 ;; *) case $last in */mnt/hangs) sleep 60 ;; esac ;; esac`)
+	h.stub("df", `
+for last; do :; done
+case $last in */var/log*) d=/dev/sdb m=/var/log ;; *) d=/dev/sda m=/ ;; esac
+case $1 in -kP) printf 'Filesystem 1024-blocks Used Available Capacity Mounted on\n%s 1000000 960000 40000 96%% %s\n' $d $m ;;
+-iP) printf 'Filesystem Inodes IUsed IFree IUse%% Mounted on\n%s 6000 5000 1000 84%% %s\n' $d $m ;; esac`)
+	return h
+}
+
+func (h *host) stub(name, body string) {
+	require.NoError(h.t, os.WriteFile(filepath.Join(h.path, name), []byte("#!/bin/sh\n"+body+"\n"), 0o755))
+}
+
+func (h *host) write(path, text string) {
+	path = filepath.Join(h.root, path)
+	require.NoError(h.t, os.MkdirAll(filepath.Dir(path), 0o755))
+	require.NoError(h.t, os.WriteFile(path, []byte(text), 0o644))
+}
+
+func (h *host) look(paths, volumes string) *machine {
+	h.t.Helper()
+	cmd := exec.CommandContext(h.t.Context(), "/bin/sh", "-s")
+	cmd.Stdin = strings.NewReader("R=" + quote(h.root) + "\nset -u\n" + machineScript + "\nPATHS=" + quote(paths) + " VOLUMES=" + quote(volumes) + " ADDRESS=10.0.0.5\nm_look\n")
+	cmd.Env = []string{"PATH=" + h.path + ":" + os.Getenv("PATH"), "LC_ALL=C"}
+	var out, errOut bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errOut
+	require.NoError(h.t, cmd.Run(), "%s", &errOut)
+	m := &machine{}
+	for line := range strings.Lines(out.String()) {
+		m.rows = append(m.rows, strings.Split(strings.TrimRight(line, "\n"), "\t"))
+	}
+	return m
+}
+
+func TestAMachineAnswersInOneScript(t *testing.T) {
+	h := newHost(t)
+	h.write("etc/fstab", `# a comment
+UUID=1 / ext4 defaults 0 1
+/dev/sdb1 /data/ xfs defaults,nofail 0 2
+/dev/sdc1 /gone ext4 defaults 0 2
+/dev/sdd1 /by-hand ext4 noauto 0 2
+server:/x /on-demand nfs x-systemd.automount 0 0
+/swap none swap sw 0 0
+`)
+	h.write("proc/self/mounts", "/dev/sda1 / ext4 rw 0 0\n/dev/sdb1 /data xfs rw 0 0\n")
+	h.write("sys/class/net/eth0/mtu", "1500\n")
+	h.write("sys/class/net/cni0/mtu", "1450\n")
+	h.write("volumes/a/file", "")
+	h.write("var/backups/etcd/snap.db", "")
+	h.write("var/log/x", "")
+	m := h.look("/ /var/lib/kubelet /var/log /mnt/nfs", "/volumes/a /volumes/b")
+
+	assert.Equal(t, "ok", m.value("end"))
+	assert.Equal(t, [][]string{{"/", "ext4", "defaults", "yes"}, {"/data", "xfs", "defaults,nofail", "yes"}, {"/gone", "ext4", "defaults", "no"}}, m.all("fstab", 4))
+	assert.Equal(t, [][]string{{"/volumes/a", "there"}, {"/volumes/b", "absent"}}, m.all("volume", 2))
+	assert.Equal(t, [][]string{{"kubelet", "failed", "enabled"}, {"containerd", "active", "disabled"}, {"chrony", "active", "enabled"}, {"chronyd", "active", "alias"}}, m.all("unit", 3))
+	assert.Equal(t, [][]string{{"paictl-cni.service"}}, m.all("failed", 1))
+	assert.Equal(t, "eth0", m.value("own"))
+	assert.Equal(t, [][]string{{"eth0", "1500"}, {"cni0", "1450"}}, m.all("link", 2))
+	assert.Equal(t, [][]string{{"/var/backups/etcd/snap.db", "1700000000"}}, m.all("snapshot", 2))
+	fs := m.filesystems()
+	require.Len(t, fs, 2, "two folders lie on one file system, and a server's isn't asked")
+	assert.Equal(t, &filesystem{point: "/", size: 1000000, free: 40000, inodes: 6000, freeInodes: 1000, paths: []string{"/", "/var/lib/kubelet"}}, withoutNFS(fs[0]))
+	assert.Equal(t, "/var/log", fs[1].point)
+}
+
+// withoutNFS: the folder of a server that isn't there counts to the nearest above it.
+func withoutNFS(f *filesystem) *filesystem {
+	var paths []string
+	for _, p := range f.paths {
+		if p != "/mnt/nfs" {
+			paths = append(paths, p)
+		}
+	}
+	f.paths = paths
+	return f
+}
+
+func TestAServerThatIsAwayDoesNotHoldTheMachinesAnswer(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it waits five seconds")
+	}
+	h := newHost(t)
+	h.write("proc/self/mounts", "server:/a /mnt/hangs nfs4 rw 0 0\nserver:/a /mnt/again nfs4 rw 0 0\nserver:/b /mnt/with\\040blank nfs rw 0 0\n")
+	m := h.look("/", "")
+	assert.Equal(t, [][]string{{"/mnt/hangs", "nfs4", "hangs"}, {"/mnt/with blank", "nfs", "ok"}}, m.all("netmount", 3))
+	assert.Equal(t, "ok", m.value("end"))
+}
+
+func TestPathsThatAShellWouldReadOtherwiseAreLeftOut(t *testing.T) {
+	assert.Equal(t, "'/a /b-c.d'", words([]string{"/a", "/b c", "relative", "/*", "/b-c.d", "/$(reboot)", "/'x", "/`x`"}))
+}

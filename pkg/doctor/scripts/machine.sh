@@ -1,0 +1,109 @@
+# What the doctor asks a machine beside its facts and its status: one line per answer, its kind first,
+# fields with tabs between. It only reads, and nothing in it may wait for a server that is away. Given by
+# the caller: PATHS (folders whose room counts), VOLUMES (folders of volumes), ADDRESS (the machine's).
+
+m_root=${R:-}
+
+# "disk path mountpoint KiB free-KiB inodes free-inodes device" of each folder, or of the nearest above it that is
+# there. As df reckons, what only root may use, or a quota holds back, is no part of the size. Only local file systems are asked: a server that is away would never answer.
+m_disks() {
+	for p in $PATHS; do
+		d=$p
+		while [ -n "$d" ] && [ ! -d "$m_root$d" ]; do d=${d%/*}; done
+		d=${d:-/}
+		case $(timeout 5 stat -f -c %T "$m_root$d" 2>/dev/null) in
+		nfs* | ceph | lustre | fuseblk | smb* | cifs | '') continue ;;
+		esac
+		k=$(timeout 5 df -kP "$m_root$d" 2>/dev/null | awk 'NR == 2 { printf "%.0f %.0f %s %s\n", $3 + $4, $4, $1, $NF }')
+		i=$(timeout 5 df -iP "$m_root$d" 2>/dev/null | awk 'NR == 2 { printf "%.0f %.0f\n", $3 + $4, $4 }')
+		[ -n "$k" ] || continue
+		# shellcheck disable=SC2086
+		set -- $k ${i:-0 0}
+		printf 'disk\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$p" "$4" "$1" "$2" "$5" "$6" "$3"
+	done
+}
+
+# "fstab target type options yes|no": whether what is to be mounted at every start is mounted.
+m_fstab() {
+	[ -r "$m_root/etc/fstab" ] && [ -r "$m_root/proc/self/mounts" ] || return 0
+	awk '
+		mounts { at[$2] = 1; next }
+		/^[ \t]*#/ || NF < 4 { next }
+		$2 !~ /^\// || $3 == "swap" || $3 == "none" || ("," $4 ",") ~ /,(noauto|x-systemd\.automount|bind),/ { next }
+		{ t = $2; if (t != "/") sub(/\/+$/, "", t); printf "fstab\t%s\t%s\t%s\t%s\n", t, $3, $4, (t in at) ? "yes" : "no" }
+	' mounts=1 "$m_root/proc/self/mounts" mounts=0 "$m_root/etc/fstab"
+}
+
+# "netmount target type ok|hangs" of each file system of a server, each source once. After three that hang the rest isn't asked:
+# it is likely to be the same server, and each takes five seconds.
+m_netmounts() {
+	[ -r "$m_root/proc/self/mounts" ] || return 0
+	hanging=0
+	awk '$3 ~ /^(nfs4?|ceph|lustre|cifs|smb3|beegfs|gpfs)$/ && !seen[$1]++ { print $2, $3 }' "$m_root/proc/self/mounts" | head -n 50 | while read -r t k; do
+		[ "$hanging" -lt 3 ] || break
+		t=$(printf '%b' "$t")
+		if timeout -s KILL 5 stat -f "$t" >/dev/null 2>&1; then s=ok; else s=hangs hanging=$((hanging + 1)); fi
+		printf 'netmount\t%s\t%s\t%s\n' "$t" "$k" "$s"
+	done
+}
+
+# "volume path there|absent"
+m_volumes() {
+	for p in $VOLUMES; do
+		if timeout -s KILL 5 test -d "$m_root$p"; then s=there; else s=absent; fi
+		printf 'volume\t%s\t%s\n' "$p" "$s"
+	done
+}
+
+# "unit name active enabled": systemd's words.
+m_units() {
+	command -v systemctl >/dev/null 2>&1 || return 0
+	for u in kubelet containerd systemd-timesyncd chrony chronyd ntp ntpd ntpsec openntpd; do
+		e=$(systemctl is-enabled "$u.service" 2>/dev/null) || :
+		case $e in '' | not-found) continue ;; esac
+		a=$(systemctl is-active "$u.service" 2>/dev/null) || :
+		printf 'unit\t%s\t%s\t%s\n' "$u" "$a" "$e"
+	done
+	systemctl list-units --failed --no-legend --plain 'paictl*' 'nvidia*' 2>/dev/null | awk 'NF { print "failed\t" $1 }'
+}
+
+# "link name mtu" of the machine's own interface, of the pods' bridge and of the tunnel; "default name".
+m_links() {
+	command -v ip >/dev/null 2>&1 || return 0
+	own=$(ip -o addr show 2>/dev/null | awk -v a="$ADDRESS" '{ split($4, x, "/"); if (x[1] == a) { sub(/@.*/, "", $2); print $2; exit } }')
+	[ -z "$own" ] || printf 'own\t%s\n' "$own"
+	for l in "$own" flannel.1 flannel-v6.1 cni0; do
+		[ -n "$l" ] && [ -r "$m_root/sys/class/net/$l/mtu" ] || continue
+		read -r mtu <"$m_root/sys/class/net/$l/mtu"
+		printf 'link\t%s\t%s\n' "$l" "$mtu"
+	done
+}
+
+# "toolkit version": NVIDIA's container toolkit.
+m_toolkit() {
+	command -v nvidia-ctk >/dev/null 2>&1 || return 0
+	printf 'toolkit\t%s\n' "$(timeout 10 nvidia-ctk --version 2>/dev/null | awk 'NR == 1 { print $NF }')"
+}
+
+# "snapshot path time": the newest copy of etcd's database in the usual places, by its time in seconds.
+m_snapshots() {
+	for d in /var/lib/etcd-backup /var/backups/etcd /var/lib/paictl/etcd-backup /opt/etcd-backup; do
+		[ -d "$m_root$d" ] || continue
+		f=$(find "$m_root$d" -type f -name '*.db*' 2>/dev/null | head -n 1000 | xargs -r ls -t 2>/dev/null | head -n 1)
+		[ -n "$f" ] || continue
+		printf 'snapshot\t%s\t%s\n' "${f#"$m_root"}" "$(stat -c %Y "$f" 2>/dev/null)"
+	done
+}
+
+m_look() {
+	m_disks
+	m_fstab
+	m_netmounts
+	m_volumes
+	m_units
+	m_links
+	m_toolkit
+	m_snapshots
+	printf 'now\t%s\n' "$(date +%s)"
+	printf 'end\tok\n'
+}

@@ -1,0 +1,139 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func storageChecks() []*Check {
+	return []*Check{
+		{
+			ID: "mounts", Group: "storage", Title: "What is to be mounted is mounted", Needs: Machines,
+			Looks: "each line of /etc/fstab that is mounted at boot, beside what is mounted now",
+			Run:   mounts,
+		},
+		{
+			ID: "network-mounts", Group: "storage", Title: "File servers answer", Needs: Machines,
+			Looks: "each file system of a server (NFS, Ceph, Lustre, SMB) that is mounted on a machine, pods' included: it must answer within 5 s",
+			Run:   networkMounts,
+		},
+		{
+			ID: "volume-folders", Group: "storage", Title: "Folders of volumes are there", Needs: Machines | API,
+			Looks: "the folder of each bound PersistentVolume that lies on one machine",
+			Run:   volumeFolders,
+		},
+		{
+			ID: "claims-bound", Group: "storage", Title: "Claims have their volumes", Needs: API,
+			Looks: "PersistentVolumeClaims that aren't Bound and that a pod waits for, and volumes that have failed",
+			Run:   claimsBound,
+		},
+	}
+}
+
+func mounts(_ context.Context, c *Cluster) (out []Finding, _ error) {
+	for _, m := range c.machines() {
+		for _, row := range m.all("fstab", 4) {
+			if row[3] == "no" {
+				out = append(out, problem(m.Hostname, fmt.Sprintf("on the machine: mount %s; where that fails, look at the disk or the server. Before: see that nothing was written into the folder below it", word(row[0])),
+					"%s isn't mounted: what is written there lands on the disk below it", row[0]).seen(fmt.Sprintf("/etc/fstab has %s (%s, %s)", row[0], row[1], row[2])))
+			}
+		}
+	}
+	return out, nil
+}
+
+func networkMounts(_ context.Context, c *Cluster) (out []Finding, _ error) {
+	for _, m := range c.machines() {
+		for _, row := range m.all("netmount", 3) {
+			if row[2] == "hangs" {
+				out = append(out, problem(m.Hostname, "see whether its server is up and reachable from the machine; when it is gone for good: umount -f -l "+word(row[0]),
+					"%s (%s) doesn't answer: programs that use it hang", row[0], row[1]))
+			}
+		}
+	}
+	return out, nil
+}
+
+func volumeFolders(ctx context.Context, c *Cluster) (out []Finding, _ error) {
+	list, err := c.Kube.Client.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list the volumes: %w", err)
+	}
+	at := map[string]*machine{}
+	for _, m := range c.machines() {
+		at[m.Hostname] = m
+	}
+	looked := 0
+	for i := range list.Items {
+		v := &list.Items[i]
+		node, folder := localVolume(v)
+		if m := at[node]; m != nil {
+			state := m.value("volume", folder)
+			if state != "" {
+				looked++
+			}
+			if state == "absent" {
+				out = append(out, problem(node, "see whether its disk is mounted (paictl doctor --only mounts); where it is lost for good, make it on the machine, with the owner that docs/storage.md names",
+					"the folder %s of the volume %s is not there: pods with the claim %s don't start", folder, v.Name, claimOf(v)))
+			}
+		}
+	}
+	if looked == 0 && len(out) == 0 {
+		return skip("no volume lies on one of the machines"), nil
+	}
+	return out, nil
+}
+
+func claimOf(v *corev1.PersistentVolume) string {
+	if v.Spec.ClaimRef == nil {
+		return "(none)"
+	}
+	return v.Spec.ClaimRef.Namespace + "/" + v.Spec.ClaimRef.Name
+}
+
+// claimPatience is how long a claim may wait for its volume before that is news.
+const claimPatience = 2 * time.Minute
+
+func claimsBound(ctx context.Context, c *Cluster) (out []Finding, _ error) {
+	claims, err := c.Kube.Client.CoreV1().PersistentVolumeClaims(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list the claims: %w", err)
+	}
+	pods, err := c.AllPods(ctx)
+	if err != nil {
+		return nil, err
+	}
+	used := map[string]string{} // by namespace/claim, a pod that waits for it
+	for i := range pods {
+		for _, v := range pods[i].Spec.Volumes {
+			if v.PersistentVolumeClaim != nil {
+				used[pods[i].Namespace+"/"+v.PersistentVolumeClaim.ClaimName] = pods[i].Name
+			}
+		}
+	}
+	for i := range claims.Items {
+		p := &claims.Items[i]
+		name := p.Namespace + "/" + p.Name
+		switch {
+		case p.Status.Phase == corev1.ClaimLost:
+			out = append(out, problem(name, "bring its volume back from its backup, or delete the claim: its data is gone", "the claim has lost its volume"))
+		case p.Status.Phase == corev1.ClaimPending && used[name] != "" && c.Now().Sub(p.CreationTimestamp.Time) > claimPatience:
+			out = append(out, problem(name, fmt.Sprintf("see why: kubectl -n %s describe pvc %s", p.Namespace, p.Name), "the claim has no volume, and the pod %s waits for it", used[name]))
+		}
+	}
+	volumes, err := c.Kube.Client.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list the volumes: %w", err)
+	}
+	for i := range volumes.Items {
+		if v := &volumes.Items[i]; v.Status.Phase == corev1.VolumeFailed {
+			out = append(out, warning(v.Name, "look at its message, then delete it when its data isn't needed", "the volume has failed").seen(strings.TrimSpace(v.Status.Reason+" "+v.Status.Message)))
+		}
+	}
+	return out, nil
+}

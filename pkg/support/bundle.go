@@ -1,0 +1,180 @@
+package support
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/openpai/paictl/pkg/config/store"
+	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/services"
+)
+
+// bundle is one that is being made.
+type bundle struct {
+	o       Options
+	started time.Time
+	archive *archive
+	// namespaces are those of the platform, of jobs, of Kubernetes and of services that lie elsewhere.
+	namespaces []string
+	services   []services.Status
+	serviceErr error
+	// shown is the folder, copy the cluster's copy with its history.
+	shown   store.Shown
+	copy    *store.Copy
+	history []store.Revision
+	copyErr error
+
+	mu   sync.Mutex
+	pods []podLogs // whose logs are read
+}
+
+// Write makes a bundle and writes it to w. A part that can't be had is no error: the index says so. What is an error is an
+// archive that can't be written, and the end of ctx.
+func Write(ctx context.Context, w io.Writer, o Options) (*Index, error) {
+	o.Limits.defaults()
+	set(&o.MaxSize, DefaultMaxSize)
+	if o.Progress == nil {
+		o.Progress = func(string, string) {}
+	}
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	b := &bundle{o: o, started: o.Clock()}
+	b.probe(ctx)
+	b.findNamespaces(ctx)
+	known := b.knownSecrets(ctx)
+	b.archive = newArchive(w, &b.o, known.set(), stop)
+	for _, why := range known.problems {
+		b.archive.missing("secrets to look for", why)
+	}
+	b.collect(ctx)
+	ix := Index{
+		Version: o.Version, Command: o.Command, Started: b.started, Finished: o.Clock(), Secrets: known.count, Unsearchable: known.unsearchable,
+	}
+	if o.Config != nil {
+		ix.Cluster = o.Config.Kubernetes.Kubernetes.ClusterName
+	}
+	if o.Cluster != nil {
+		ix.Server = o.Cluster.Server
+	}
+	if o.Since > 0 {
+		ix.Since = b.since()
+	}
+	ix.Command, ix.Cluster, ix.Server = b.archive.set.String(ix.Command), b.archive.set.String(ix.Cluster), b.archive.set.String(ix.Server)
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	return b.archive.finish(ix)
+}
+
+func (b *bundle) since() time.Time { return b.started.Add(-b.o.Since) }
+
+func (b *bundle) wants(part string) bool { return !slices.Contains(b.o.Without, part) }
+
+// progress tells what is done.
+func (b *bundle) progress(part, message string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.o.Progress(part, b.archive.set.String(message))
+}
+
+// collect runs the parts, those that don't wait for each other at once.
+func (b *bundle) collect(ctx context.Context) {
+	var wg sync.WaitGroup
+	for _, p := range []struct {
+		name string
+		run  func(context.Context)
+	}{
+		{PartConfiguration, b.configuration}, {PartKubernetes, b.kubernetes}, {PartServices, b.servicePart},
+		{PartScheduler, b.scheduler}, {PartReports, b.reports},
+	} {
+		if !b.wants(p.name) {
+			b.archive.missing(p.name, errors.New("left out with --without"))
+			continue
+		}
+		if p.name == PartReports && len(b.o.Reports) == 0 {
+			continue
+		}
+		if b.o.Cluster == nil && slices.Contains([]string{PartKubernetes, PartServices, PartScheduler}, p.name) {
+			b.archive.missing(p.name, b.o.ClusterErr)
+			b.progress(p.name, b.o.ClusterErr.Error())
+			continue
+		}
+		wg.Go(func() {
+			ctx, cancel := context.WithTimeoutCause(ctx, b.o.Limits.Part, fmt.Errorf("not done within %s", b.o.Limits.Part))
+			defer cancel()
+			begun := b.o.Clock()
+			p.run(ctx)
+			if ctx.Err() == nil {
+				b.progress(p.name, fmt.Sprintf("done (%.1f s)", b.o.Clock().Sub(begun).Seconds()))
+			}
+		})
+	}
+	if b.wants(PartMachines) {
+		wg.Go(func() { b.machines(ctx) })
+	} else {
+		b.archive.missing(PartMachines, errors.New("left out with --without"))
+	}
+	wg.Wait()
+	if ctx.Err() != nil {
+		return
+	}
+	// Logs last: where --max-size is too small for all, they are what is left out.
+	if !b.wants(PartLogs) {
+		b.archive.missing(PartLogs, errors.New("left out with --without"))
+		return
+	}
+	b.logs(ctx)
+}
+
+// probe asks the API whether it is there at all: many questions to one that is silent would take many times its patience.
+func (b *bundle) probe(ctx context.Context) {
+	if b.o.Cluster == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, b.o.Limits.Part/3, fmt.Errorf("no answer within %s", b.o.Limits.Part/3))
+	defer cancel()
+	_, err := b.get(ctx, "version")
+	if _, answered := errors.AsType[*apierrors.StatusError](err); err != nil && (!answered || apierrors.IsUnauthorized(err)) {
+		b.o.ClusterErr = b.o.Cluster.Explain(err)
+		b.o.Cluster = nil
+	}
+}
+
+// findNamespaces asks where the services are.
+func (b *bundle) findNamespaces(ctx context.Context) {
+	b.namespaces = []string{kube.SystemNamespace, kube.JobNamespace, "kube-system", "kube-flannel"}
+	if b.o.Cluster == nil || b.o.Services == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, b.o.Limits.Part/3, fmt.Errorf("no answer within %s", b.o.Limits.Part/3))
+	defer cancel()
+	b.services, b.serviceErr = b.o.Services(ctx)
+	for _, s := range b.services {
+		if !slices.Contains(b.namespaces, s.Namespace) && s.Namespace != "" {
+			b.namespaces = append(b.namespaces, s.Namespace)
+		}
+	}
+}
+
+// reports are what other commands say of the cluster. "paictl status" and "paictl doctor" belong here:
+// the command gives them in Sources.Reports.
+func (b *bundle) reports(ctx context.Context) {
+	for _, r := range b.o.Reports {
+		b.archive.add(PartReports+"/"+r.Name+".json", r.What, func(w io.Writer) error { return r.Write(ctx, w) })
+	}
+}
+
+func writeJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false) // as text, it would be harder to read and to search
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}

@@ -1,0 +1,117 @@
+// Package support puts what is needed to understand a cluster's trouble into one archive, without its secrets.
+// In: a configuration folder, a way to the machines, a connection to the API; each may be missing. Out: a tar.gz
+// with an index, which also says what could not be had.
+package support
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"github.com/openpai/paictl/pkg/cluster"
+	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/services"
+)
+
+// Parts of a bundle, each a folder in it, in the order in which they are listed.
+const (
+	PartConfiguration = "configuration"
+	PartMachines      = "machines"
+	PartKubernetes    = "kubernetes"
+	PartServices      = "services"
+	PartScheduler     = "scheduler"
+	PartLogs          = "logs"
+	PartReports       = "reports"
+)
+
+// Parts are all of them.
+func Parts() []string {
+	return []string{PartConfiguration, PartMachines, PartKubernetes, PartServices, PartScheduler, PartLogs, PartReports}
+}
+
+// Sources are where a bundle's content comes from.
+type Sources struct {
+	// Folder is the configuration's. Config is nil where it can't be read; FolderErr says why.
+	Folder    string
+	Config    *config.Cluster
+	FolderErr error
+	// Machines are reached by Spec and Run; Spec is nil where they can't be, and MachinesErr says why. A run
+	// of "cluster status" must be possible with Run.
+	Spec        *cluster.Spec
+	Run         cluster.Options
+	MachinesErr error
+	// Cluster is nil where there is no kubeconfig; ClusterErr says why.
+	Cluster    *kube.Cluster
+	ClusterErr error
+	// Services tells the state of the services.
+	Services func(context.Context) ([]services.Status, error)
+	// Reports are what other commands of paictl say of the cluster, each a file in the folder reports.
+	Reports []Report
+}
+
+// Report is one of those files: JSON, by another command's library.
+type Report struct {
+	Name  string // of the file, without .json
+	What  string // a sentence for the index
+	Write func(context.Context, io.Writer) error
+}
+
+// Job is a user's job.
+type Job struct{ User, Name string }
+
+// Options of a bundle.
+type Options struct {
+	Sources
+	// Name is the folder in the archive.
+	Name string
+	// Version and Command are paictl's.
+	Version, Command string
+	// Since is how far back logs and journals go; 0 is as far as they do.
+	Since time.Duration
+	// Jobs are those whose environment and logs belong into the bundle.
+	Jobs []Job
+	// MaxSize bounds the archive, in bytes.
+	MaxSize int64
+	// Without are the parts that are left out.
+	Without []string
+	// SpoolDir is where larger files lie until they are in the archive; they have no name there.
+	SpoolDir string
+	// Clock is time.Now in the program.
+	Clock func() time.Time
+	// Progress is told what is done; calls are never concurrent.
+	Progress func(part, message string)
+	// Limits of time and size; zero fields have defaults.
+	Limits Limits
+}
+
+// Limits bound what one source may cost.
+type Limits struct {
+	Part    time.Duration // all of a part but machines and logs
+	Machine time.Duration // one machine's script
+	Log     time.Duration // one container's log
+	Logs    time.Duration // all logs together
+	// Head and Tail are how much of a log is kept, in bytes, from its beginning and its end.
+	Head, Tail int
+	// Parallel is how many machines, and how many logs, are read at a time.
+	Parallel int
+}
+
+func (l *Limits) defaults() {
+	set(&l.Part, 3*time.Minute)
+	set(&l.Machine, 2*time.Minute)
+	set(&l.Log, 30*time.Second)
+	set(&l.Logs, 10*time.Minute)
+	set(&l.Head, 256<<10)
+	set(&l.Tail, 768<<10)
+	set(&l.Parallel, 8)
+}
+
+func set[T int | int64 | time.Duration](v *T, fallback T) {
+	if *v <= 0 {
+		*v = fallback
+	}
+}
+
+// DefaultMaxSize is that of an archive, in bytes.
+const DefaultMaxSize = 500_000_000

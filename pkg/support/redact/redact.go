@@ -1,0 +1,231 @@
+// Package redact takes secrets out of text that passes through it.
+// In: the secrets that are known, and a stream of bytes. Out: the same stream with a mark in the place of
+// each secret, known ones in every usual encoding, and of what has the shape of one.
+package redact
+
+import (
+	"bytes"
+	"encoding/binary"
+	"slices"
+	"strings"
+)
+
+// Kinds of what is taken out; a mark names one.
+const (
+	Configuration = "configuration"     // a secret of the four files
+	Secret        = "kubernetes-secret" // a value of a Secret in the cluster
+	Credential    = "credential"        // what opens the cluster's API to whoever ran paictl
+	Environment   = "environment"       // a variable of a job's container
+	PrivateKey    = "private-key"
+	Authorization = "authorization" // a header
+	URLPassword   = "url-password"
+	JWT           = "jwt"
+	Token         = "token"    // of AWS, GitHub, Hugging Face and others
+	Password      = "password" // what follows password, secret, token and the like
+)
+
+// kinds are all of them. None has a bracket in it: see Builder.Add.
+func kinds() []string {
+	return []string{Configuration, Secret, Credential, Environment, PrivateKey, Authorization, URLPassword, JWT, Token, Password}
+}
+
+const (
+	markStart = "[redacted:"
+	markEnd   = "]"
+)
+
+// Mark is what stands where something of that kind was.
+func Mark(kind string) string { return markStart + kind + markEnd }
+
+// Shortest is the length in bytes below which a secret is not looked for: to replace every "ab" would hide
+// nothing but the text around it.
+const Shortest = 4
+
+// Builder collects secrets.
+type Builder struct {
+	seen     map[string]bool
+	patterns []pattern
+}
+
+type pattern struct {
+	text []byte
+	kind string
+	// inside says that it is a piece of base64: characters beside it hold a few bits of the secret, too.
+	inside bool
+}
+
+// Add adds a secret, in all of its forms and line by line. It returns false where that can't be looked for: it
+// is too short, or the same as a part of a mark.
+func (b *Builder) Add(kind, value string) bool {
+	if b.seen == nil {
+		b.seen = map[string]bool{}
+	}
+	value = strings.TrimSpace(value)
+	if !searchable(value) {
+		return false
+	}
+	b.allForms(kind, value)
+	if !strings.Contains(value, "\n") {
+		return true
+	}
+	found := false
+	for line := range strings.Lines(value) {
+		if line = strings.TrimSpace(line); searchable(line) && !isArmour(line) {
+			found = true
+			b.allForms(kind, line)
+		}
+	}
+	return found
+}
+
+func (b *Builder) allForms(kind, value string) {
+	for _, f := range forms(value) {
+		b.add(kind, f, false)
+	}
+	for _, f := range inBase64(value) {
+		b.add(kind, f, true)
+	}
+}
+
+// isArmour recognises the first and the last line of a key, which all keys share.
+func isArmour(line string) bool {
+	return strings.HasPrefix(line, "-----BEGIN ") || strings.HasPrefix(line, "-----END ")
+}
+
+func searchable(value string) bool {
+	if len(value) < Shortest {
+		return false
+	}
+	for _, k := range kinds() {
+		if strings.Contains(Mark(k), value) {
+			return false
+		}
+	}
+	return !strings.Contains(value, markStart)
+}
+
+// chunk is the length in bytes of the longest pattern, but for a remainder. Longer texts are several.
+const (
+	chunk     = 512
+	remainder = 16
+	longest   = chunk + remainder
+)
+
+func (b *Builder) add(kind, text string, inside bool) {
+	for len(text) > longest {
+		b.one(kind, text[:chunk], inside)
+		text = text[chunk:]
+	}
+	b.one(kind, text, inside)
+}
+
+func (b *Builder) one(kind, text string, inside bool) {
+	if !searchable(text) || b.seen[text] {
+		return
+	}
+	b.seen[text] = true
+	b.patterns = append(b.patterns, pattern{[]byte(text), kind, inside})
+	// A mark that comes to stand beside what is left of a text must not complete a secret: one that ends as
+	// marks begin is looked for without that end as well, and the other way round.
+	for n := 1; n < len(markStart) && n < len(text); n++ {
+		if strings.HasSuffix(text, markStart[:n]) {
+			b.one(kind, text[:len(text)-n], inside)
+		}
+	}
+	if rest, ok := strings.CutPrefix(text, markEnd); ok {
+		b.one(kind, rest, inside)
+	}
+	for _, k := range kinds() {
+		for n := len(markEnd) + 1; n < len(Mark(k)) && n < len(text); n++ {
+			if strings.HasPrefix(text, Mark(k)[len(Mark(k))-n:]) {
+				b.one(kind, text[n:], inside)
+			}
+		}
+	}
+}
+
+// Set is what is looked for. It doesn't change any more, and may be used by many at a time.
+type Set struct {
+	// likely has a bit for each hash of the first four bytes of a pattern: most places of a text are done
+	// with one look at it.
+	likely  [1 << 10]uint64
+	byStart map[uint32][]pattern // the longest first
+	count   int
+}
+
+// Set makes it of what was added so far.
+func (b *Builder) Set() *Set {
+	s := &Set{byStart: map[uint32][]pattern{}, count: len(b.patterns)}
+	for _, p := range b.patterns {
+		k := binary.LittleEndian.Uint32(p.text)
+		s.byStart[k] = append(s.byStart[k], p)
+		h := hash(k)
+		s.likely[h>>6] |= 1 << (h & 63)
+	}
+	for _, list := range s.byStart {
+		slices.SortStableFunc(list, func(a, b pattern) int { return len(b.text) - len(a.text) })
+	}
+	return s
+}
+
+func hash(k uint32) uint32 { return k * 2654435761 >> 16 }
+
+// span is a part of a text that is to be replaced: cut. It was recognised by what is between from and to.
+type span struct {
+	from, to       int
+	cutFrom, cutTo int
+	kind           string
+	goesOn         bool // it may go on behind the text
+}
+
+// known finds the known secrets in a text.
+func (s *Set) known(text []byte, spans []span) []span {
+	for i := 0; i+Shortest <= len(text); i++ {
+		k := binary.LittleEndian.Uint32(text[i:])
+		if h := hash(k); s.likely[h>>6]&(1<<(h&63)) == 0 {
+			continue
+		}
+		for _, p := range s.byStart[k] {
+			if bytes.HasPrefix(text[i:], p.text) {
+				from, to := i, i+len(p.text)
+				if p.inside && from > 0 && isBase64(text[from-1]) {
+					from--
+				}
+				if p.inside && to < len(text) && isBase64(text[to]) {
+					to++
+				}
+				spans = append(spans, span{from: from, to: to, cutFrom: from, cutTo: to, kind: p.kind})
+				break
+			}
+		}
+	}
+	return spans
+}
+
+// find finds all that is to be replaced, in order of its place; what overlaps is one.
+func (s *Set) find(text []byte) []span {
+	spans := shapes(text, s.known(text, nil))
+	slices.SortStableFunc(spans, func(a, b span) int { return a.cutFrom - b.cutFrom })
+	var out []span
+	for _, x := range spans {
+		if n := len(out); n > 0 && (x.cutFrom < out[n-1].cutTo || x.cutFrom == out[n-1].cutTo && x.kind == out[n-1].kind) {
+			last := &out[n-1]
+			last.from, last.to = min(last.from, x.from), max(last.to, x.to)
+			if x.cutTo > last.cutTo {
+				last.cutTo, last.goesOn = x.cutTo, x.goesOn
+			}
+			continue
+		}
+		out = append(out, x)
+	}
+	return out
+}
+
+// String returns a text without secrets.
+func (s *Set) String(text string) string {
+	var b strings.Builder
+	w := s.Writer(&b)
+	_, _ = w.Write([]byte(text)) // a strings.Builder takes all
+	_ = w.Close()
+	return b.String()
+}

@@ -1,0 +1,105 @@
+package redact
+
+import "io"
+
+const (
+	// window is how much of a stream is looked at together, in bytes; ahead is how much of it stays for the
+	// next look, so that what begins before is seen to its end.
+	window = 128 << 10
+	ahead  = 48 << 10
+)
+
+// Writer writes a stream without its secrets.
+type Writer struct {
+	set    *Set
+	w      io.Writer
+	buf    []byte
+	counts map[string]int
+	// eating says that a secret longer than the window has begun: it ends with its line.
+	eating bool
+	err    error
+}
+
+// Writer returns a writer to w. Close writes what is held back, and leaves w open.
+func (s *Set) Writer(w io.Writer) *Writer { return &Writer{set: s, w: w, counts: map[string]int{}} }
+
+// Counts says how many of which kind were replaced so far.
+func (w *Writer) Counts() map[string]int { return w.counts }
+
+// Write takes a part of the stream. Secrets may lie across the parts.
+func (w *Writer) Write(p []byte) (int, error) {
+	for rest := p; len(rest) > 0 && w.err == nil; {
+		n := min(len(rest), window-len(w.buf))
+		w.buf = append(w.buf, rest[:n]...)
+		rest = rest[n:]
+		if len(w.buf) >= window {
+			w.process(false)
+		}
+	}
+	if w.err != nil {
+		return 0, w.err
+	}
+	return len(p), nil
+}
+
+// Close writes the rest.
+func (w *Writer) Close() error {
+	if w.err == nil {
+		w.process(true)
+	}
+	return w.err
+}
+
+// process writes what is safe to write of the buffer: all of it at the end.
+func (w *Writer) process(end bool) {
+	if w.eating {
+		w.eat()
+	}
+	spans := w.set.find(w.buf)
+	limit := len(w.buf)
+	if !end {
+		limit = max(limit-ahead, 0)
+		// What begins before the limit is written to its end, with all by which it was recognised.
+		for before := -1; before != limit; {
+			before = limit
+			for _, s := range spans {
+				if s.from < limit && s.to > limit {
+					limit = s.to
+				}
+			}
+		}
+	}
+	at := 0
+	for _, s := range spans {
+		if s.cutFrom >= limit {
+			break
+		}
+		w.write(w.buf[at:s.cutFrom])
+		w.write([]byte(Mark(s.kind)))
+		w.counts[s.kind]++
+		at = s.cutTo
+		w.eating = !end && s.goesOn && s.cutTo == len(w.buf)
+	}
+	if at < limit {
+		w.write(w.buf[at:limit])
+		at = limit
+	}
+	w.buf = append(w.buf[:0], w.buf[at:]...)
+}
+
+// eat drops the rest of a secret.
+func (w *Writer) eat() {
+	for i, c := range w.buf {
+		if c == '\n' {
+			w.buf, w.eating = append(w.buf[:0], w.buf[i:]...), false
+			return
+		}
+	}
+	w.buf = w.buf[:0]
+}
+
+func (w *Writer) write(p []byte) {
+	if w.err == nil && len(p) > 0 {
+		_, w.err = w.w.Write(p)
+	}
+}
