@@ -7,11 +7,17 @@ VCS     := $(shell git rev-parse HEAD >/dev/null 2>&1 && echo auto || echo false
 LDFLAGS := -s -w $(if $(VERSION),-X github.com/openpai/paictl/pkg/version.Version=$(VERSION))
 
 .DEFAULT_GOAL := help
-.PHONY: build test soak lint bench bundle demo clean help
+.PHONY: build man reference test soak lint bench policies bundle demo clean help
 
 build: ## Build bin/paictl, one static binary
 	@mkdir -p bin
 	CGO_ENABLED=0 go build -trimpath -gcflags=all=-dwarf=false -buildvcs=$(VCS) -ldflags '$(LDFLAGS)' -o bin/paictl ./cmd/paictl
+
+man: build ## Write the man pages into dist/man
+	bin/paictl docs man --dir dist/man
+
+reference: ## Write docs/commands from the program
+	@go test ./pkg/cmd -run TestTheReferenceOfCommandsIsCurrent -update
 
 test: ## Check and test all that this machine can run, and name what it can't
 	@sh hack/test.sh
@@ -38,4 +44,4 @@ clean: ## Remove what was built here; sandboxes are ended by "bin/paictl sandbox
 	rm -rf bin dist
 
 help: ## Print this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile

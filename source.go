@@ -31,9 +31,33 @@ var source embed.FS
 // Module is the path of the module that Source returns.
 const Module = "github.com/openpai/paictl"
 
-// Programs are those that images are made for: the folders cmd/NAME. pai-nvml is in the agent's.
+// Program runs in the cluster, in an image of its name.
+type Program struct {
+	Name    string // of its folder cmd/NAME, too
+	Service string // whose chart runs the image; "" for the one in the pods of jobs
+	Masters bool   // only machines of the control plane need the image
+}
+
+// InCluster are the programs that images are made for. pai-nvml is in the agent's.
+func InCluster() []Program {
+	return []Program{
+		{Name: "pai-agent", Service: "agent"},
+		{Name: "pai-controller", Service: "job-controller", Masters: true},
+		{Name: "pai-logs", Service: "log-manager"},
+		{Name: "pai-runtime"},
+		{Name: "pai-scheduler", Service: "scheduler", Masters: true},
+		{Name: "pai-volume", Service: "storage"},
+		{Name: "pai-watchdog", Service: "watchdog", Masters: true},
+	}
+}
+
+// Programs are the names of InCluster.
 func Programs() []string {
-	return []string{"pai-agent", "pai-controller", "pai-logs", "pai-runtime", "pai-scheduler", "pai-volume", "pai-watchdog"}
+	var out []string
+	for _, p := range InCluster() {
+		out = append(out, p.Name)
+	}
+	return out
 }
 
 // Source returns the files of the module by path, without its tests. A test holds them equal

@@ -1,16 +1,21 @@
 package bundle
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/openpai/paictl"
+)
 
 // imagedServices are the services, by the image of the bundle of which they run.
 func imagedServices() map[string]string {
-	return map[string]string{
+	out := map[string]string{
 		"prometheus": "prometheus", "alertmanager": "alert-manager", "node-exporter": "node-exporter",
-		"pai-scheduler": "scheduler", "pai-watchdog": "watchdog", "pai-volume": "storage", "pai-controller": "job-controller",
-		"pai-logs":           "log-manager",
-		"pai-agent":          "agent",
 		"kube-state-metrics": "kube-state-metrics", "grafana": "grafana",
 	}
+	for _, p := range paictl.InCluster() {
+		out[p.Name] = p.Service
+	}
+	return out
 }
 
 // runtimeImage is in the pods of jobs; the job controller is told of it.

@@ -17,6 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/cmd/bundle"
 	"github.com/openpai/paictl/pkg/cmd/cluster"
 	"github.com/openpai/paictl/pkg/cmd/config"
+	"github.com/openpai/paictl/pkg/cmd/docs"
 	"github.com/openpai/paictl/pkg/cmd/doctor"
 	"github.com/openpai/paictl/pkg/cmd/image"
 	"github.com/openpai/paictl/pkg/cmd/job"
@@ -78,6 +79,7 @@ Three machines to try it on, made on this one (Linux, as root):
 	add("main", doctor.NewCmdDoctor(f, nil))
 	add("tools", support.NewCmdSupportBundle(f, nil))
 	add("tools", version.NewCmdVersion(f, nil))
+	root.AddCommand(docs.NewCmdDocs(f)) // hidden: for those who make packages
 	usageErrors(root)
 	return root
 }

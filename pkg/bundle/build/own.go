@@ -38,7 +38,8 @@ func Own() Recipe {
 		Programs: []Program{{Name: "nvidia-ctk", Package: toolkitPath + "/cmd/nvidia-ctk"}, {Name: "nvidia-cdi-hook", Package: toolkitPath + "/cmd/nvidia-cdi-hook"}},
 	}
 	var r Recipe
-	for _, name := range paictl.Programs() {
+	for _, own := range paictl.InCluster() {
+		name := own.Name
 		p := Program{Name: name, Package: paictl.Module + "/cmd/" + name}
 		if name == scheduler.Name {
 			scheduler.Programs = []Program{p}
@@ -46,7 +47,7 @@ func Own() Recipe {
 			m.Programs = append(m.Programs, p)
 		}
 		img := Image{
-			Name: name, Ref: bundle.OwnRegistry + "/" + name + ":{tag}", User: ownUser, Roles: ownRoles()[name],
+			Name: name, Ref: bundle.OwnRegistry + "/" + name + ":{tag}", User: ownUser, Roles: machinesOf(own),
 			Files: []File{{name, name}}, Entrypoint: []string{"/" + name}, Labels: labels,
 		}
 		if name == "pai-agent" {
@@ -61,7 +62,10 @@ func Own() Recipe {
 	return r
 }
 
-// ownRoles are the machines that need a program's image; all of them where it isn't listed.
-func ownRoles() map[string][]string {
-	return map[string][]string{"pai-controller": {master}, "pai-scheduler": {master}, "pai-watchdog": {master}}
+// machinesOf are the machines that need a program's image; nil is all of them.
+func machinesOf(p paictl.Program) []string {
+	if p.Masters {
+		return []string{master}
+	}
+	return nil
 }

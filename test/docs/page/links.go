@@ -1,0 +1,66 @@
+package page
+
+import (
+	"regexp"
+	"strings"
+	"unicode"
+)
+
+// Link leads from a page to somewhere.
+type Link struct {
+	Line   int
+	Target string // as the page has it
+}
+
+var (
+	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	heading = regexp.MustCompile(`(?m)^#+ (.+)$`)
+	code    = regexp.MustCompile("`(?:[^`\n]|\n[^`\n])*`") // within a paragraph
+)
+
+// Links are the links of a page's sentences.
+func (p Page) Links() []Link {
+	var out []Link
+	text := code.ReplaceAllStringFunc(prose(p.Text), func(s string) string { return strings.Join(blanks(strings.Split(s, "\n")), "\n") })
+	for _, m := range link.FindAllStringSubmatchIndex(text, -1) {
+		out = append(out, Link{Line: 1 + strings.Count(text[:m[0]], "\n"), Target: p.Text[m[2]:m[3]]})
+	}
+	return out
+}
+
+// Anchors are what a link may have after "#": the names that GitHub gives to headings.
+func (p Page) Anchors() []string {
+	var out []string
+	for _, m := range heading.FindAllStringSubmatch(prose(p.Text), -1) {
+		out = append(out, Anchor(m[1]))
+	}
+	return out
+}
+
+// Anchor is the name of a heading in a link.
+func Anchor(heading string) string {
+	heading = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`).ReplaceAllString(heading, "$1")
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == ' ':
+			return '-'
+		case unicode.IsLetter(r), unicode.IsDigit(r), r == '-', r == '_':
+			return unicode.ToLower(r)
+		}
+		return -1
+	}, heading)
+}
+
+// Begins returns the first paragraph after a page's title; "" where something else comes first.
+func (p Page) Begins() string {
+	text := regexp.MustCompile(`(?s)<!--.*?-->\n?`).ReplaceAllString(p.Text, "")
+	_, rest, ok := strings.Cut(text, "\n\n")
+	if !ok || !strings.HasPrefix(text, "# ") {
+		return ""
+	}
+	first, _, _ := strings.Cut(strings.TrimLeft(rest, "\n"), "\n\n")
+	if strings.HasPrefix(first, "#") || strings.HasPrefix(first, "|") || strings.HasPrefix(first, "    ") || strings.HasPrefix(first, "```") {
+		return ""
+	}
+	return strings.Join(strings.Fields(first), " ")
+}

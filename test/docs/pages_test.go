@@ -1,0 +1,110 @@
+package docs
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/test/docs/page"
+)
+
+const root = "../.."
+
+// everyPage reads all documents for people: what a reader of the repository may come to.
+func everyPage(t *testing.T) []page.Page {
+	t.Helper()
+	var names []string
+	require.NoError(t, filepath.WalkDir(root, func(file string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name, _ := filepath.Rel(root, file)
+		if d.IsDir() && (slices.Contains([]string{"bin", "dist", "testdata", "node_modules"}, d.Name()) || strings.HasPrefix(d.Name(), ".") && name != ".") {
+			return fs.SkipDir
+		}
+		if strings.HasSuffix(name, ".md") {
+			names = append(names, filepath.ToSlash(name))
+		}
+		return nil
+	}))
+	pages, err := page.Read(root, names...)
+	require.NoError(t, err)
+	require.Greater(t, len(pages), 40)
+	return pages
+}
+
+// within are the pages of a folder, without those of folders in it.
+func within(pages []page.Page, folder string) []page.Page {
+	return slices.DeleteFunc(slices.Clone(pages), func(p page.Page) bool { return path.Dir(p.Name) != folder })
+}
+
+// leadsTo are the files of the repository that a page links to.
+func leadsTo(p page.Page) map[string]bool {
+	out := map[string]bool{}
+	for _, l := range p.Links() {
+		target, _, _ := strings.Cut(l.Target, "#")
+		out[path.Join(path.Dir(p.Name), target)] = true
+	}
+	return out
+}
+
+func TestTheFirstPageLeadsToEveryOther(t *testing.T) {
+	pages := everyPage(t)
+	for _, folder := range []string{"docs", "docs/tutorials", "docs/commands", "docs/adr"} {
+		index := "docs/README.md"
+		if folder == "docs/commands" || folder == "docs/adr" {
+			assert.True(t, leadsTo(named(t, pages, index))[folder+"/README.md"], "%s doesn't link %s/README.md", index, folder)
+			index = folder + "/README.md"
+		}
+		linked := leadsTo(named(t, pages, index))
+		for _, p := range within(pages, folder) {
+			assert.True(t, p.Name == index || linked[p.Name], "%s doesn't link %s: add a line that says what one can do with it", index, p.Name)
+		}
+	}
+}
+
+func named(t *testing.T, pages []page.Page, name string) page.Page {
+	t.Helper()
+	i := slices.IndexFunc(pages, func(p page.Page) bool { return p.Name == name })
+	require.GreaterOrEqual(t, i, 0, "%s is missing", name)
+	return pages[i]
+}
+
+// A reader decides by the first sentence whether this is the page.
+func TestEveryPageBeginsWithWhatItIsFor(t *testing.T) {
+	pages := everyPage(t)
+	for _, p := range slices.Concat(within(pages, "docs"), within(pages, "docs/tutorials"), within(pages, "docs/commands")) {
+		begins := p.Begins()
+		assert.True(t, strings.HasPrefix(begins, "Use this "), "%s: begin with a sentence that says what for: Use this page to …; it begins %.60q", p.Name, begins)
+	}
+}
+
+func TestEveryLinkLeadsSomewhere(t *testing.T) {
+	pages := everyPage(t)
+	for _, p := range pages {
+		for _, l := range p.Links() {
+			target, anchor, _ := strings.Cut(l.Target, "#")
+			if strings.Contains(target, "://") || strings.HasPrefix(target, "mailto:") {
+				continue
+			}
+			file := p.Name
+			if target != "" {
+				file = path.Join(path.Dir(p.Name), target)
+			}
+			_, err := os.Stat(filepath.Join(root, file))
+			if !assert.NoError(t, err, "%s:%d", p.Name, l.Line) || anchor == "" || !strings.HasSuffix(file, ".md") {
+				continue
+			}
+			at := named(t, pages, file)
+			assert.True(t, slices.Contains(at.Anchors(), anchor) || strings.Contains(at.Text, fmt.Sprintf(`id="%s"`, anchor)), "%s:%d: %s has no heading %s", p.Name, l.Line, file, anchor)
+		}
+	}
+}

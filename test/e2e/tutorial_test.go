@@ -1,0 +1,58 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/pkg/sandbox"
+	"github.com/openpai/paictl/test/docs/page"
+)
+
+// tutorial opens a shell for a tutorial, with further variables in its environment, and returns it with the steps.
+func tutorial(t *testing.T, name, dir string, env ...string) (*page.Session, []page.Step) {
+	t.Helper()
+	pages, err := page.Read("../..", "docs/tutorials/"+name+".md")
+	require.NoError(t, err)
+	path := strings.Join([]string{filepath.Dir(paictl), filepath.Join(bundle, "bin"), os.Getenv("PATH")}, ":")
+	env = append(append(os.Environ(), "NO_COLOR=1", "PAICTL_BUNDLE="+bundle, "PATH="+path), env...)
+	s, err := page.Open(t.Context(), dir, env)
+	require.NoError(t, err)
+	t.Cleanup(s.Close)
+	return s, pages[0].Steps()
+}
+
+// The tutorials of the newcomer and of the researcher are for one cluster, that of "make demo". It runs before the parallel tests, since
+// "make demo" brings the bundle up to date, under another version where the checkout has changed: they use the same one.
+func TestTheTutorialsOfNewcomersAndResearchersCanBeFollowed(t *testing.T) {
+	if _, err := os.Stat(filepath.Join(sandbox.DefaultDir, "sandbox.json")); err == nil {
+		t.Skip("skipped: there is a sandbox in " + sandbox.DefaultDir + " already, which this test would end")
+	}
+	require.NoError(t, room.Acquire(t.Context(), 3))
+	defer room.Release(3)
+	lab := labIn(t, filepath.Join(t.TempDir(), "demo"))
+	lab.dir = sandbox.DefaultDir
+	t.Cleanup(lab.destroy)
+	checkout, err := filepath.Abs("../..")
+	require.NoError(t, err)
+	demo := filepath.Join(checkout, "dist", "demo")
+	newcomer, steps := tutorial(t, "newcomer", checkout)
+	down := slices.IndexFunc(steps, func(s page.Step) bool { return s.Command == "paictl sandbox down" })
+	require.Positive(t, down)
+	require.NoError(t, newcomer.Play(steps[:down], t.Logf))
+	researcher, its := tutorial(t, "researcher", t.TempDir(), "KUBECONFIG="+filepath.Join(demo, "kubeconfig"))
+	require.NoError(t, researcher.Play(its, t.Logf))
+	require.NoError(t, newcomer.Play(steps[down:], t.Logf))
+}
+
+// The operator's machines have the addresses of the tutorial.
+func TestTheTutorialOfOperatorsCanBeFollowed(t *testing.T) {
+	const hosts = 4 // of which the tutorial adds one
+	lab := newLab(t, "gpu", hosts-1, "--subnet", "10.0.0.0/24")
+	operator, steps := tutorial(t, "operator", t.TempDir(), "SANDBOX="+lab.dir)
+	require.NoError(t, operator.Play(steps, t.Logf))
+}
