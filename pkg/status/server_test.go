@@ -429,8 +429,8 @@ func TestPeopleWithFewRightsSeeWhatTheyMay(t *testing.T) {
 	d := newDoor(t, h)
 	rbac := w.Client.RbacV1()
 	t.Cleanup(func() {
-		_ = rbac.Roles(kube.JobNamespace).Delete(context.Background(), "status-few", metav1.DeleteOptions{})
-		_ = rbac.RoleBindings(kube.JobNamespace).Delete(context.Background(), "status-few", metav1.DeleteOptions{})
+		_ = rbac.Roles(kube.JobNamespace).Delete(context.WithoutCancel(t.Context()), "status-few", metav1.DeleteOptions{})
+		_ = rbac.RoleBindings(kube.JobNamespace).Delete(context.WithoutCancel(t.Context()), "status-few", metav1.DeleteOptions{})
 	})
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "status-few"}, Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{"frameworkcontroller.microsoft.com"}, Resources: []string{"frameworks"}, Verbs: []string{"get", "list", "watch"}},
