@@ -23,11 +23,8 @@ const (
 	kindNodes = "nodes"
 )
 
-// lister and watcher are how client-go asks for objects of a namespace, "" for all.
-type (
-	lister[L runtime.Object] func(ctx context.Context, o metav1.ListOptions) (L, error)
-	watcher                  func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error)
-)
+// lister is how client-go asks for a list.
+type lister[L runtime.Object] func(ctx context.Context, o metav1.ListOptions) (L, error)
 
 func listing[L runtime.Object](list lister[L]) func(context.Context, metav1.ListOptions) (runtime.Object, error) {
 	return func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return list(ctx, o) }

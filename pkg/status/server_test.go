@@ -353,6 +353,15 @@ func TestAnAPIServerThatIsAwayLeavesTheLastModelWithItsAge(t *testing.T) {
 	assert.NotEmpty(t, api.Hint)
 	assert.WithinDuration(t, before, api.Since, 6*time.Second)
 	assert.NotNil(t, c.machineNamed("away-1"), "what was known stays")
+	scheduler := f.asker(SourceScheduler)
+	scheduler.kick()
+	require.Eventually(t, func() bool {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return scheduler.asked.After(before)
+	}, 30*time.Second, 20*time.Millisecond, "the scheduler is asked in vain")
+	f.publish()
+	assert.Equal(t, StateAbsent, f.Current().sourceNamed(SourceScheduler).State, "it was never installed, and nobody says anything else")
 	assert.Equal(t, LevelCritical, c.Verdict.Level)
 	require.Len(t, c.Verdict.Problems, 1, "%+v", c.Verdict.Problems)
 
@@ -419,6 +428,10 @@ func TestPeopleWithFewRightsSeeWhatTheyMay(t *testing.T) {
 	require.NoError(t, err)
 	d := newDoor(t, h)
 	rbac := w.Client.RbacV1()
+	t.Cleanup(func() {
+		_ = rbac.Roles(kube.JobNamespace).Delete(context.WithoutCancel(t.Context()), "status-few", metav1.DeleteOptions{})
+		_ = rbac.RoleBindings(kube.JobNamespace).Delete(context.WithoutCancel(t.Context()), "status-few", metav1.DeleteOptions{})
+	})
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "status-few"}, Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{"frameworkcontroller.microsoft.com"}, Resources: []string{"frameworks"}, Verbs: []string{"get", "list", "watch"}},
 		{APIGroups: []string{""}, Resources: []string{"pods", "events"}, Verbs: []string{"get", "list", "watch"}}}}

@@ -24,19 +24,19 @@ import (
 // The API server's proxy takes passwords away, so what wants one is reached by its pod.
 func TestWhatWantsAPasswordIsReachedByItsPod(t *testing.T) {
 	w := newWorld(t)
-	ctx := context.Background()
+	ctx := t.Context()
 	core := w.Client.CoreV1()
 	_, err := core.Secrets(kube.SystemNamespace).Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: access.Secret}, StringData: map[string]string{access.KeyPassword: "hunter2"}}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	t.Cleanup(func() {
-		_ = core.Secrets(kube.SystemNamespace).Delete(ctx, access.Secret, metav1.DeleteOptions{})
+		_ = core.Secrets(kube.SystemNamespace).Delete(context.WithoutCancel(t.Context()), access.Secret, metav1.DeleteOptions{})
 	})
 	labels := map[string]string{"app": "test-prometheus"}
 	_, err = core.Services(kube.SystemNamespace).Create(ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: servicePrometheus}, Spec: corev1.ServiceSpec{Selector: labels,
 		Ports: []corev1.ServicePort{{Name: "http", Port: 80, TargetPort: intstr.FromString("http")}}}}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	t.Cleanup(func() {
-		_ = core.Services(kube.SystemNamespace).Delete(ctx, servicePrometheus, metav1.DeleteOptions{})
+		_ = core.Services(kube.SystemNamespace).Delete(context.WithoutCancel(t.Context()), servicePrometheus, metav1.DeleteOptions{})
 	})
 
 	var asked atomic.Int32

@@ -67,10 +67,11 @@ func Cluster(o Options) *status.Cluster {
 	if o.Now.IsZero() {
 		o.Now = Now
 	}
-	m := &maker{Options: o, Rand: rand.New(rand.NewPCG(o.Seed, 1)), out: &status.Cluster{
+	m := &maker{Options: o, out: &status.Cluster{
 		Name: "pai", Server: "https://10.0.0.1:6443", Kubernetes: "v1.34.2", At: o.Now,
 		Machines: []status.Machine{}, VirtualClusters: []status.VirtualCluster{}, Services: []status.Service{}, Jobs: []*status.Job{}, Alerts: []status.Alert{},
 	}}
+	m.Rand = rand.New(rand.NewPCG(o.Seed, 1)) //nolint:gosec // the same seed has to make the same model
 	m.sources()
 	m.machines()
 	m.sicken()

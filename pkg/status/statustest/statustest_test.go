@@ -10,7 +10,8 @@ import (
 )
 
 func TestTheSameSeedMakesTheSameModel(t *testing.T) {
-	assert.Equal(t, statustest.Cluster(statustest.Small()), statustest.Cluster(statustest.Small()))
+	first := statustest.Cluster(statustest.Small())
+	assert.Equal(t, first, statustest.Cluster(statustest.Small()))
 	other := statustest.Small()
 	other.Seed++
 	assert.NotEqual(t, statustest.Cluster(statustest.Small()), statustest.Cluster(other))
