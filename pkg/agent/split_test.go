@@ -315,7 +315,7 @@ func TestRealInstancesByNVIDIAsPrograms(t *testing.T) {
 	go func() { defer close(ended); v.watch(ctx, watched.see, watched.unseen) }()
 	t.Cleanup(func() { cancel(); <-ended })
 	require.NoError(t, watched.first(t.Context(), firstLook))
-	o.folders.root = root
+	o.root = root
 	d, err := newDriver(t.Context(), "n1", watched, v, o.folders, slog.New(slog.DiscardHandler), func(err error) { t.Error(err) })
 	require.NoError(t, err)
 	o.Driver = d

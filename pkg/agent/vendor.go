@@ -213,5 +213,5 @@ func (s simulated) reset(context.Context, *device) (string, error) {
 }
 
 func (s simulated) split(_ context.Context, g *device, want gpu.Split, _ bool) error {
-	return gpu.WriteSplit(s.splits, g.GPU.Index, want)
+	return gpu.WriteSplit(s.splits, g.Index, want)
 }

@@ -176,6 +176,7 @@ spec:
 // containersUseADriver is a part of TestTheAgentHandsOutGPUs.
 func (a *agents) containersUseADriver(t *testing.T) {
 	worker := a.names[2]
+	a.apply(fmt.Sprintf(deviceClass, claim.Class)) // also where this part runs alone
 	a.realGPUs(t, worker)
 	a.splitGPUs(t, a.names[3])
 	a.push()
