@@ -1,7 +1,6 @@
 package archive_test
 
 import (
-	"context"
 	"database/sql"
 	"fmt"
 	"math/rand/v2"
@@ -67,7 +66,7 @@ func (p place) put(t testing.TB, holds, hours []usageRow) {
 	db, err := sql.Open(p.driver, p.dsn)
 	require.NoError(t, err)
 	defer db.Close()
-	tx, err := db.BeginTx(context.Background(), nil)
+	tx, err := db.BeginTx(t.Context(), nil)
 	require.NoError(t, err)
 	insert := func(table string, columns int, rows [][]any) {
 		const most = 500
@@ -80,10 +79,10 @@ func (p place) put(t testing.TB, holds, hours []usageRow) {
 				}
 				values = append(values, "("+strings.Join(one, ", ")+")")
 			}
-			add, err := tx.PrepareContext(context.Background(), "INSERT INTO "+table+" VALUES "+strings.Join(values, ", "))
+			add, err := tx.PrepareContext(t.Context(), "INSERT INTO "+table+" VALUES "+strings.Join(values, ", "))
 			require.NoError(t, err)
 			for ; len(rows) >= per; rows = rows[per:] {
-				_, err = add.ExecContext(context.Background(), slices.Concat(rows[:per]...)...)
+				_, err = add.ExecContext(t.Context(), slices.Concat(rows[:per]...)...)
 				require.NoError(t, err)
 			}
 		}
@@ -170,7 +169,7 @@ func TestGPUTimeIsTheSumOfItsHours(t *testing.T) {
 	onBoth(t, func(t *testing.T, p place) {
 		l := newLab(t, p)
 		l.now = 100 * 86400
-		r := rand.New(rand.NewPCG(3, 5)) //nolint:gosec // the same each time
+		r := rand.New(rand.NewPCG(3, 5))
 		begin := epoch.Unix() - 40*86400
 		end := epoch.Unix() + int64(l.now) + 86400 // past now, as a wrong clock writes
 		holds, hours := randomUsage(r, 1500, begin, end)
