@@ -84,7 +84,12 @@ if [ -n "$why" ]; then
 	title "Job files are checked without any cluster; this is what a submission would create"
 	run paictl job validate examples/jobs/*.yaml
 	shows "kind: Framework" paictl job render examples/jobs/hello.yaml
-	title "Done in $(seconds): pods were placed on $hosts simulated nodes; nothing ran in them"
+	title "All of it at a look"
+# 3 says that something is wrong, such as an alert of a busy machine: that is for you to see, and no failure of the demo.
+summed_up() { paictl status --once --all || [ $? -eq 3 ]; }
+shows "pai-1" summed_up
+
+title "Done in $(seconds): pods were placed on $hosts simulated nodes; nothing ran in them"
 	echo "# Left out, since no container runs here: the services, and with them the jobs of examples/jobs."
 	echo "# It stays up; take it down with: bin/paictl sandbox down --dir $work/sandbox"
 	exit 0
@@ -92,7 +97,7 @@ fi
 
 # Where the hosts were taken down, the folder belongs to a cluster that is no more.
 [ -f /var/lib/paictl/sandbox/sandbox.json ] || rm -rf "$work/cluster" "$work/kubeconfig"
-title "$hosts hosts on this machine, each with its own address, sshd and systemd"
+title "$hosts hosts on this machine, each with its own address, sshd and systemd: ten seconds, a minute the first time"
 run paictl sandbox up --hosts "$hosts" --bundle "$PAICTL_BUNDLE"
 # Each worker pretends to have eight GPUs, which the scheduler gives to jobs.
 quickstart=$work/quick-start.yaml
@@ -102,7 +107,7 @@ run cat "$quickstart"
 title "The configuration: the hosts are asked for their hardware"
 run paictl config generate -f -i "$quickstart" -o "$work/cluster"
 
-title "The cluster"
+title "The cluster: one to two minutes"
 run paictl cluster up -p "$work/cluster" --yes
 # A file of the demo's own: yours is not touched.
 KUBECONFIG=$work/kubeconfig
@@ -112,7 +117,7 @@ run kubectl wait --for=condition=Ready nodes --all --timeout 180s
 run kubectl get nodes -o wide
 [ "$(kubectl get nodes --no-headers | grep -c ' Ready ')" -eq "$hosts" ] || fail "not all of the $hosts hosts are nodes"
 
-title "A pod on each worker"
+title "A pod on each worker: about ten seconds"
 run kubectl apply -f examples/demo/netcheck.yaml
 run kubectl -n paictl-demo rollout status daemonset/netcheck --timeout 180s
 run kubectl -n paictl-demo get pods -o wide
@@ -136,13 +141,13 @@ first=${pods%%=*}
 shows "cluster.local is " kubectl -n paictl-demo exec "$first" -- /netcheck resolve netcheck.paictl-demo.svc.cluster.local
 shows "pod netcheck-" kubectl -n paictl-demo exec "$first" -- /netcheck get http://netcheck.paictl-demo.svc.cluster.local/
 
-title "The services: the configuration goes into the cluster, each service is a Helm release"
+title "The services: the configuration goes into the cluster, each service is a Helm release; about a minute"
 run paictl config push -p "$work/cluster" --yes
 run paictl service start
 run paictl service status
 paictl service status --exit-code >/dev/null 2>&1 || fail "not all services are ready"
 
-title "Prometheus knows every machine, and answers only who knows its password"
+title "Prometheus knows every machine, and answers only who knows its password: up to a minute, until it has asked them all"
 if command -v curl >/dev/null; then
 	nodes='http://localhost:19090/api/v1/query?query=count(up%7Bjob%3D%22node-exporter%22%7D%3D%3D1)'
 	kubectl -n pai-system port-forward service/prometheus 19090:9090 >/dev/null &
@@ -164,7 +169,7 @@ else
 	echo "# left out: there is no curl here"
 fi
 
-title "Jobs: each of the $workers workers has eight GPUs, simulated ones"
+title "Jobs: each of the $workers workers has eight GPUs, simulated ones; some seconds for each"
 run paictl job validate examples/jobs/*.yaml
 shows "Hello .*, this is main-0" paictl job submit examples/jobs/hello.yaml --replace --watch
 if [ "$workers" -gt 1 ]; then
@@ -173,7 +178,7 @@ if [ "$workers" -gt 1 ]; then
 	shows "found the server by environment" paictl job logs two-roles -f
 fi
 
-title "One machine of GPUs is taken, another job wants all of them: it waits, and says for what"
+title "One machine of GPUs is taken, another job wants all of them: it waits, and says for what; about a quarter of a minute"
 sed "s/instances: 2/instances: $workers/" examples/jobs/waits.yaml >"$work/waits.yaml"
 run paictl job submit examples/jobs/gpu.yaml --replace
 # Its first line says that it runs; the one that asks for more must come second.
@@ -213,6 +218,7 @@ title "Done in $(seconds): $hosts hosts, $(echo "$pods" | wc -w | tr -d ' ') pod
 cat <<END
 # The cluster stays up. To look around:
 #   export KUBECONFIG=$KUBECONFIG PATH=$PWD/bin:$PAICTL_BUNDLE/bin:\$PATH
+#   paictl status                             (screens of machines, GPUs, queues, services, jobs; q ends it)
 #   kubectl get pods -A
 #   paictl cluster status -p $work/cluster
 #   paictl service status
@@ -221,3 +227,7 @@ cat <<END
 # To take it all down:
 #   paictl sandbox down
 END
+# A person sees the screens; what is printed above stays.
+if [ -t 0 ] && [ -t 1 ] && [ -z "${CI:-}" ]; then
+	paictl status || [ $? -eq 3 ]
+fi
