@@ -52,6 +52,13 @@ func (s *sick) ask(t *testing.T, code int, flags ...string) *report {
 	return out
 }
 
+// ofHosts are all findings but those of the disk of the machine that the hosts share, which may be nearly full.
+func (r *report) ofHosts() []string {
+	return slices.DeleteFunc(r.found(""), func(f string) bool {
+		return strings.HasPrefix(f, "disk-space: ") && (strings.Contains(f, ": / is full") || strings.Contains(f, ": /var is full"))
+	})
+}
+
 // finds expects one finding of a check about what begins with where, with a message and a remedy.
 func (s *sick) finds(t *testing.T, r *report, check, where, message, remedy string) {
 	t.Helper()
@@ -71,10 +78,11 @@ func (s *sick) well(t *testing.T, flags ...string) *report {
 		r := run(t, append([]string{"doctor", "-p", s.cluster, "-o", "json"}, flags...)...)
 		last = &report{}
 		require.NoError(t, json.Unmarshal([]byte(r.stdout), last), r)
-		if r.code != 0 {
-			t.Log(strings.Join(last.found(""), "\n"))
+		left := last.ofHosts()
+		if len(left) > 0 {
+			t.Log(strings.Join(left, "\n"))
 		}
-		return r.code == 0
+		return r.code == 0 || len(left) == 0
 	})
 	return last
 }
@@ -152,7 +160,7 @@ func TestDoctor(t *testing.T) {
 		s.finds(t, r, "clocks", second, "ahead of the other machines'", "timedatectl set-ntp true")
 		s.finds(t, r, "kernel-settings", second, "will be lost at the next reboot", "--fix")
 		s.finds(t, r, "certificates", master, "apiserver-kubelet-client expires in 2 days", "paictl-certificates.service")
-		assert.Len(t, r.found(""), 6, strings.Join(r.found(""), "\n"))
+		assert.Len(t, r.ofHosts(), 6, strings.Join(r.ofHosts(), "\n"))
 
 		r = s.ask(t, 2, "--only", "machines", "--fix", "--yes")
 		assert.Len(t, r.Fixes, 2, "the kubelet and the settings: %v", r.Fixes)

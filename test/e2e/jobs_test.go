@@ -23,6 +23,7 @@ func TestJobs(t *testing.T) {
 	t.Run("submit to first line", func(t *testing.T) { j.startsSoon(t, 1) })
 	t.Run("without volumes of images", j.copiesItsRuntime)
 	t.Run("GPUs", j.seeTheirGPUsAndNoOthers)
+	t.Run("status", j.areSeenAtALook)
 	t.Run("access", j.isReachable)
 	t.Run("rights", j.mayDoLittle)
 	t.Run("failures", j.failuresAreExplained)
