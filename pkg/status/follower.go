@@ -52,6 +52,7 @@ type Follower struct {
 
 	mu         sync.Mutex
 	b          *books
+	lostAt     time.Time // when it last didn't answer
 	lost       error     // why the API server doesn't answer; nil while it does
 	heard      time.Time // when it did last
 	release    string    // of Kubernetes

@@ -369,8 +369,23 @@ func TestAnAPIServerThatIsAwayLeavesTheLastModelWithItsAge(t *testing.T) {
 	w.forget(object)
 	w.job("away", "other")
 	w.node("away-1", condition(corev1.ConditionFalse, "KubeletNotReady", "container runtime is down"))
+	// One that starts refuses everybody until it has read its roles.
+	var refused atomic.Int32
+	starting := http.Handler(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		if refused.Add(1) > 15 {
+			h.ServeHTTP(out, r)
+			return
+		}
+		out.Header().Set("Content-Type", "application/json")
+		out.WriteHeader(http.StatusForbidden)
+		_, _ = out.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","message":"nodes is forbidden","reason":"Forbidden","code":403}`))
+	}))
+	d.handler.Store(&starting)
 	d.open()
 	c = until(t, f, "all is current again", func(c *Cluster) bool {
+		for _, name := range []string{SourceAPI, SourceJobs} {
+			assert.False(t, c.sourceNamed(name).Refused, c.sourceNamed(name).Message)
+		}
 		return c.sourceNamed(SourceAPI).State == StateCurrent && c.sourceNamed(SourceJobs).State == StateCurrent && c.jobNamed("away/other") != nil
 	})
 	assert.Nil(t, c.jobNamed("away/train"))

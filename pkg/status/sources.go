@@ -98,7 +98,7 @@ func (f *Follower) silent(err error) {
 			a.fresh = false
 		}
 	}
-	f.lost = err
+	f.lost, f.lostAt = err, f.now()
 	f.stir()
 }
 
@@ -123,6 +123,9 @@ func (f *Follower) down(k *kind, err error) {
 	if k.live {
 		k.live, k.heard = false, f.now()
 	}
+	if f.starting(err) {
+		err = errStarting
+	}
 	k.err = err
 	if apierrors.IsNotFound(err) {
 		k.replace(nil) // the API knows the whole kind no more
@@ -133,6 +136,16 @@ func (f *Follower) down(k *kind, err error) {
 		return
 	}
 	f.stir()
+}
+
+// startingFor is how long an API server that has started may refuse what it will allow: until it has read its roles.
+const startingFor = 30 * time.Second
+
+var errStarting = errors.New("the API server has just started")
+
+// starting reports whether an answer is that of an API server that hasn't read its roles. The caller holds the lock.
+func (f *Follower) starting(err error) bool {
+	return isRefused(err) && !f.heard.IsZero() && !f.lostAt.IsZero() && f.now().Sub(f.lostAt) < startingFor
 }
 
 // nowSources are all sources as they are, and whether that is news. The caller holds the lock.

@@ -77,10 +77,13 @@ func (f *Follower) follow(ctx context.Context, k *kind) {
 			err = own
 		}
 		f.down(k, err)
+		f.mu.Lock()
+		starting := f.starting(err)
+		f.mu.Unlock()
 		switch {
 		case f.now().Sub(began) > time.Minute:
 			wait = backoffFirst // it worked for long
-		case isRefused(err) || apierrors.IsNotFound(err):
+		case !starting && (isRefused(err) || apierrors.IsNotFound(err)):
 			wait = backoffRefused
 		default:
 			wait = min(2*wait, backoffMost)

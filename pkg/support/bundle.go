@@ -164,11 +164,16 @@ func (b *bundle) findNamespaces(ctx context.Context) {
 	}
 }
 
-// reports are what other commands say of the cluster. "paictl status" and "paictl doctor" belong here:
-// the command gives them in Sources.Reports.
+// reports are what other commands say of the cluster, "paictl status" and "paictl doctor".
 func (b *bundle) reports(ctx context.Context) {
 	for _, r := range b.o.Reports {
-		b.archive.add(PartReports+"/"+r.Name+".json", r.What, func(w io.Writer) error { return r.Write(ctx, w) })
+		b.archive.add(PartReports+"/"+r.Name+".json", r.What, func(w io.Writer) error {
+			v, err := r.Ask(ctx)
+			if err != nil {
+				return err
+			}
+			return writeJSON(w, v)
+		})
 	}
 }
 

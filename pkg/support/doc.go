@@ -5,7 +5,6 @@ package support
 
 import (
 	"context"
-	"io"
 	"time"
 
 	"github.com/openpai/paictl/pkg/cluster"
@@ -50,11 +49,12 @@ type Sources struct {
 	Reports []Report
 }
 
-// Report is one of those files: JSON, by another command's library.
+// Report is one of those files.
 type Report struct {
-	Name  string // of the file, without .json
-	What  string // a sentence for the index
-	Write func(context.Context, io.Writer) error
+	Name string // of the file, without .json
+	What string // a sentence for the index
+	// Ask returns what becomes the file's JSON.
+	Ask func(context.Context) (any, error)
 }
 
 // Job is a user's job.

@@ -31,7 +31,10 @@ func Plan(o *Options) []Entry {
 		}
 		add(PartMachines, "status.json", "What \"paictl cluster status\" says")
 	}
-	if o.Cluster == nil {
+	for _, r := range o.Reports {
+		add(PartReports, r.Name+".json", r.What)
+	}
+	if o.Cluster == nil && o.Spec == nil { // a master of the machines may lead to the API
 		return out
 	}
 	add(PartConfiguration, "cluster/FILE", "The cluster's copy, secrets masked")
@@ -52,9 +55,6 @@ func Plan(o *Options) []Entry {
 	add(PartLogs, "NAMESPACE/POD/CONTAINER.log", "Logs of the platform's and Kubernetes' containers")
 	for _, j := range o.Jobs {
 		add(PartLogs, kube.JobNamespace+"/POD/CONTAINER.log", "Logs of the tasks of "+j.User+"/"+j.Name)
-	}
-	for _, r := range o.Reports {
-		add(PartReports, r.Name+".json", r.What)
 	}
 	return out
 }

@@ -3,7 +3,6 @@ package doctor
 import (
 	"context"
 	"fmt"
-	"net/url"
 	"os"
 	"path/filepath"
 	"time"
@@ -22,9 +21,6 @@ import (
 	"github.com/openpai/paictl/pkg/services/ready"
 	"github.com/openpai/paictl/pkg/services/release"
 )
-
-// kubeconfigWithin is how long a master may take to hand out the kubeconfig.
-const kubeconfigWithin = time.Minute
 
 // open finds the ways to the machines and to the API. The caller calls done at the end.
 func (opts *Options) open(ctx context.Context) (c *doctor.Cluster, o doctor.Options, done func(), err error) {
@@ -85,44 +81,21 @@ func (opts *Options) openFolder(ctx context.Context, c *doctor.Cluster) (*sessio
 	return s, nil
 }
 
-// silent hears events and says nothing.
-type silent struct{}
-
-func (silent) Emit(cluster.Event) {}
-
 // openAPI opens the API that was named, else that of the folder's machines. Another cluster's, which a kubeconfig may
 // lead to by chance, is never looked at for it.
 func (opts *Options) openAPI(ctx context.Context, c *doctor.Cluster, machines cluster.Options) (*kube.Cluster, error) {
 	if opts.Kube.Kubeconfig != "" || opts.Kube.Context != "" || c.Spec == nil {
 		return kube.Open(opts.Kube)
 	}
-	machines.Sink, machines.StepTimeout = silent{}, kubeconfigWithin
-	raw, err := cluster.Kubeconfig(ctx, c.Spec, machines)
+	k, err := session.MasterKubeconfig(ctx, c.Spec, machines)
 	if err == nil {
-		return kube.FromConfig(raw)
+		return k, nil
 	}
 	// No master hands one out; the one at hand will do where it leads to the same machines.
-	if k, other := kube.Open(opts.Kube); other == nil && leadsTo(k.Server, c.Spec) {
+	if k, other := kube.Open(opts.Kube); other == nil && session.LeadsTo(k.Server, c.Spec) {
 		return k, nil
 	}
 	return nil, err
-}
-
-// leadsTo reports whether an API server's address is one of the folder's.
-func leadsTo(server string, s *cluster.Spec) bool {
-	u, err := url.Parse(server)
-	if err != nil {
-		return false
-	}
-	if u.Hostname() == s.Config.Kubernetes.Kubernetes.LoadBalanceIP {
-		return true
-	}
-	for _, n := range s.ControlPlane() {
-		if u.Hostname() == n.HostIP {
-			return true
-		}
-	}
-	return false
 }
 
 // useAPI makes of a connection what the checks use.

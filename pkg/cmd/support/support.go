@@ -228,25 +228,49 @@ func (opts *BundleOptions) sources(ctx context.Context) (src support.Sources, do
 	} else {
 		src.Spec, src.Run, done = s.Spec, s.Options, func() { _ = s.Close() } // what it showed is not what was asked for
 	}
-	src.Cluster, src.ClusterErr = kube.Open(opts.Kube)
-	if src.ClusterErr != nil {
-		return src, done
+	src.Cluster, src.ClusterErr = opts.openAPI(ctx, &src)
+	var platform *services.Platform
+	if src.ClusterErr == nil {
+		platform, err = opts.platform(&src)
+		src.Services = func(ctx context.Context) ([]services.Status, error) {
+			if err != nil {
+				return nil, err
+			}
+			return platform.Status(ctx, nil)
+		}
 	}
-	releases, err := release.NewHelm(src.Cluster, opts.Factory.Log)
-	if err != nil {
-		src.Services = func(context.Context) ([]services.Status, error) { return nil, err }
-		return src, done
-	}
-	held := store.New(src.Cluster.Client)
-	platform := &services.Platform{
-		Client: src.Cluster.Client, Releases: releases, Ready: ready.New(src.Cluster.Client), Load: services.FromCluster(held, src.Folder), Current: held.Current,
-		Clock: time.Now, Process: services.ThisProcess(), Log: opts.Factory.Log,
-	}
-	src.Services = func(ctx context.Context) ([]services.Status, error) { return platform.Status(ctx, nil) }
-	src.Reports = reports(src)
+	src.Reports = opts.reports(src, platform)
 	return src, done
 }
 
-// reports are what other commands say of the cluster, as JSON. "paictl status" and "paictl doctor" go in here, as
-// {"status", "What \"paictl status\" shows", func(ctx, w) error { … }}.
-func reports(support.Sources) []support.Report { return nil }
+// openAPI opens the API that was named, else that of the folder's machines: what another cluster says, to which a kubeconfig
+// leads by chance, would mislead whoever reads the archive.
+func (opts *BundleOptions) openAPI(ctx context.Context, src *support.Sources) (*kube.Cluster, error) {
+	k, err := kube.Open(opts.Kube)
+	if opts.Kube.Kubeconfig != "" || opts.Kube.Context != "" || src.Spec == nil || err == nil && session.LeadsTo(k.Server, src.Spec) {
+		return k, err
+	}
+	if err == nil {
+		err = hint.Errorf("if it is the same cluster, name it with --kubeconfig or --context", "the kubeconfig at hand leads to %s, which is no master of the configuration in %s", k.Server, src.Folder)
+	}
+	if opts.DryRun || slices.Contains(opts.Without, support.PartMachines) {
+		return nil, err
+	}
+	k, fromMaster := session.MasterKubeconfig(ctx, src.Spec, src.Run)
+	if fromMaster != nil {
+		return nil, hint.Wrap(fmt.Errorf("%w; and no master hands one out: %w", err, fromMaster), hint.Of(err))
+	}
+	return k, nil
+}
+
+func (opts *BundleOptions) platform(src *support.Sources) (*services.Platform, error) {
+	releases, err := release.NewHelm(src.Cluster, opts.Factory.Log)
+	if err != nil {
+		return nil, err
+	}
+	held := store.New(src.Cluster.Client)
+	return &services.Platform{
+		Client: src.Cluster.Client, Releases: releases, Ready: ready.New(src.Cluster.Client), Load: services.FromCluster(held, src.Folder), Current: held.Current,
+		Clock: time.Now, Process: services.ThisProcess(), Log: opts.Factory.Log,
+	}, nil
+}

@@ -196,7 +196,7 @@ func machineKey(d *desk, m *status.Machine, k string) (effect, bool) {
 	case k == "c" && node:
 		return uncordon(d, name), true
 	case k == "D" && node:
-		text := fmt.Sprintf("Drain %s? Its %s are moved away, tasks of jobs fail and are retried as their jobs say.", name, plural.Of(m.Pods, "pod"))
+		text := fmt.Sprintf("Drain %s? Of its %s all but those of daemon sets are moved away, tasks of jobs fail and are retried as their jobs say.", name, plural.Of(m.Pods, "pod"))
 		return effect{ask: &question{text: text, yes: func(d *desk) effect {
 			return newStream(d, "drain "+name, true, func(ctx context.Context, out io.Writer) error { return d.act.Drain(ctx, name, out) })
 		}}}, true

@@ -196,7 +196,7 @@ func (p *jobPage) keys(*desk) []binding {
 func (p *jobPage) logs(d *desk, task string) effect { return jobLogs(d, p.j, task) }
 
 func jobLogs(d *desk, j *status.Job, task string) effect {
-	name := "logs"
+	name := "logs of " + j.Title()
 	if task != "" {
 		name = "logs of " + task
 	}
@@ -219,16 +219,21 @@ func shell(d *desk, j *status.Job, task string) effect {
 // jobKey does what one can do to a job of a list.
 func jobKey(d *desk, j *status.Job, k string) (effect, bool) {
 	switch k {
-	case "l":
+	case "l", "L":
 		return jobLogs(d, j, ""), true
 	case "s":
 		return shell(d, j, ""), true
+	case "w", "e": // the answer is shown above the job's own page
+		p := newJob(j)
+		e, _ := p.key(d, k)
+		e.push = p
+		return e, true
 	}
 	return change(d, j, k)
 }
 
 func jobKeys(_ *desk, j *status.Job) []binding {
-	return append([]binding{{"l", "logs"}, {"s", "shell"}}, changes(j)...)
+	return append([]binding{{"l", "logs"}, {"w", "why"}, {"s", "shell"}}, append(changes(j), binding{"e", "events"})...)
 }
 
 // change stops or retries a job.

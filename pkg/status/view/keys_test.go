@@ -41,6 +41,17 @@ func TestStoppingAJobAsksByNameAndCanBeTakenBack(t *testing.T) {
 	assert.Equal(t, []string{"stop " + name, "retry " + name}, d.act.called())
 }
 
+func TestAJobOfTheListAnswersTheKeysOfAJob(t *testing.T) {
+	d := drive(t, small(), 120, 40, monochrome()).keys("6")
+	name := d.m.page().(*jobList).rows[0].Title()
+	d.keys("w")
+	assert.Contains(t, d.frame(), "jobs › "+name+" › why")
+	d.keys("esc", "esc", "e")
+	assert.Contains(t, d.frame(), "jobs › "+name+" › events")
+	d.keys("esc", "esc", "l")
+	assert.Contains(t, d.frame(), "jobs › logs of "+name)
+}
+
 func TestAnUndoIsOfferedForAWhile(t *testing.T) {
 	d := drive(t, small(), 120, 40, monochrome()).keys("2", "c")
 	assert.Equal(t, []string{"cordon gpu-00"}, d.act.called()[:1])

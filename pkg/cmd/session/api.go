@@ -1,0 +1,45 @@
+package session
+
+import (
+	"context"
+	"net/url"
+	"time"
+
+	"github.com/openpai/paictl/pkg/cluster"
+	"github.com/openpai/paictl/pkg/kube"
+)
+
+// kubeconfigWithin is how long a master may take to hand out the kubeconfig.
+const kubeconfigWithin = time.Minute
+
+// silent hears events and says nothing.
+type silent struct{}
+
+func (silent) Emit(cluster.Event) {}
+
+// MasterKubeconfig opens the API with the kubeconfig that a master of the cluster hands out.
+func MasterKubeconfig(ctx context.Context, s *cluster.Spec, machines cluster.Options) (*kube.Cluster, error) {
+	machines.Sink, machines.StepTimeout = silent{}, kubeconfigWithin
+	raw, err := cluster.Kubeconfig(ctx, s, machines)
+	if err != nil {
+		return nil, err
+	}
+	return kube.FromConfig(raw)
+}
+
+// LeadsTo reports whether an API server's address is one of the cluster's.
+func LeadsTo(server string, s *cluster.Spec) bool {
+	u, err := url.Parse(server)
+	if err != nil {
+		return false
+	}
+	if u.Hostname() == s.Config.Kubernetes.Kubernetes.LoadBalanceIP {
+		return true
+	}
+	for _, n := range s.ControlPlane() {
+		if u.Hostname() == n.HostIP {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,57 @@
+package support
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/openpai/paictl/pkg/doctor"
+	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/services"
+	"github.com/openpai/paictl/pkg/status"
+	"github.com/openpai/paictl/pkg/support"
+)
+
+// reports are what other commands say of the cluster, as JSON.
+func (opts *BundleOptions) reports(src support.Sources, platform *services.Platform) []support.Report {
+	out := []support.Report{{
+		Name: "doctor", What: "What \"paictl doctor\" finds, without the checks that need pods of its own.",
+		Ask: func(ctx context.Context) (any, error) { return opts.doctor(ctx, src, platform) },
+	}}
+	if src.Cluster == nil && (!opts.DryRun || src.Spec == nil) { // a dry run asks no master for the way to it
+		return out
+	}
+	return append(out, support.Report{
+		Name: "status", What: "What \"paictl status\" shows: the whole model.",
+		Ask: func(ctx context.Context) (any, error) { return opts.status(ctx, src) },
+	})
+}
+
+func (opts *BundleOptions) status(ctx context.Context, src support.Sources) (*status.Cluster, error) {
+	follower, err := status.New(src.Cluster, status.Options{Log: opts.Factory.Log})
+	if err != nil {
+		return nil, err
+	}
+	return follower.Once(ctx)
+}
+
+// doctor writes a report of the checks that make nothing in the cluster: a support bundle changes nothing.
+func (opts *BundleOptions) doctor(ctx context.Context, src support.Sources, platform *services.Platform) (*doctor.Report, error) {
+	c := &doctor.Cluster{Config: src.Config, Dir: src.Folder, Spec: src.Spec, Kube: src.Cluster, Platform: platform, Now: time.Now}
+	if slices.Contains(opts.Without, support.PartMachines) {
+		c.Spec = nil
+	}
+	if src.ClusterErr != nil {
+		c.NoAPI(src.ClusterErr)
+	} else {
+		jobs, err := job.New(src.Cluster)
+		if err != nil {
+			return nil, err
+		}
+		c.Jobs = jobs
+	}
+	checks := slices.DeleteFunc(doctor.Checks(), func(k *doctor.Check) bool { return k.Needs&doctor.Pods != 0 || k.Group == doctor.EndToEnd })
+	o := doctor.Options{Checks: checks, Machines: src.Run, Owner: opts.command}
+	o.Machines.DryRun = true
+	return doctor.Run(ctx, c, o)
+}
