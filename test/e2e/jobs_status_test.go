@@ -116,6 +116,6 @@ func (j *jobs) isOnTheScreen(t *testing.T, name string) {
 
 	_ = cmd.Wait()
 	<-ended
-	assert.True(t, strings.Contains(seen.String(), "\x1b[?1049l"), "the screen of before is given back")
+	assert.Contains(t, seen.String(), "\x1b[?1049l", "the screen of before is given back")
 	assert.NotContains(t, text(), "panic")
 }
