@@ -84,12 +84,7 @@ if [ -n "$why" ]; then
 	title "Job files are checked without any cluster; this is what a submission would create"
 	run paictl job validate examples/jobs/*.yaml
 	shows "kind: Framework" paictl job render examples/jobs/hello.yaml
-	title "All of it at a look"
-# 3 says that something is wrong, such as an alert of a busy machine: that is for you to see, and no failure of the demo.
-summed_up() { paictl status --once --all || [ $? -eq 3 ]; }
-shows "pai-1" summed_up
-
-title "Done in $(seconds): pods were placed on $hosts simulated nodes; nothing ran in them"
+	title "Done in $(seconds): pods were placed on $hosts simulated nodes; nothing ran in them"
 	echo "# Left out, since no container runs here: the services, and with them the jobs of examples/jobs."
 	echo "# It stays up; take it down with: bin/paictl sandbox down --dir $work/sandbox"
 	exit 0
@@ -213,6 +208,11 @@ shows "this is attempt 1" paictl job logs opportunistic
 title "Once more: nothing is left to change"
 shows " 0 changed, 0 changes" paictl cluster up -p "$work/cluster" --yes
 shows " 0 changed, 0 changes" paictl service start
+
+title "All of it at a look"
+# 3 says that something is wrong, such as an alert of a busy machine: that is for you to see, and no failure of the demo.
+summed_up() { paictl status --once --all || [ $? -eq 3 ]; }
+shows "pai-1" summed_up
 
 title "Done in $(seconds): $hosts hosts, $(echo "$pods" | wc -w | tr -d ' ') pods, $asked times asked across hosts"
 cat <<END

@@ -32,7 +32,7 @@ type workload struct {
 	template   corev1.PodTemplateSpec
 }
 
-// server tells whether the pods run until they are ended.
+// server reports whether the pods run until they are ended.
 func (w workload) server() bool { return w.kind != "Job" && w.kind != "CronJob" }
 
 func (w workload) containers() []corev1.Container {

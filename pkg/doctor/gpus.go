@@ -241,35 +241,46 @@ func (c *Cluster) agentStarted(ctx context.Context) (bool, error) {
 	return slices.ContainsFunc(all, func(s services.Status) bool { return s.Name == agentService && s.Revision > 0 }), nil
 }
 
-func agentRunning(ctx context.Context, c *Cluster) (out []Finding, _ error) {
+// machinesWithGPUs returns the nodes that the agent is to run on and that can be asked, and how many devices each has by the configuration; or
+// why the check has nothing to look at.
+func (c *Cluster) machinesWithGPUs(ctx context.Context) (nodes []corev1.Node, gpus map[string]int, none []Finding, _ error) {
 	started, err := c.agentStarted(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, nil, err
 	}
-	gpus, err := c.gpuMachines(ctx)
-	if err != nil {
-		return nil, err
+	if gpus, err = c.gpuMachines(ctx); err != nil {
+		return nil, nil, nil, err
 	}
 	if len(gpus) == 0 {
-		return skip("no machine has GPUs by the cluster's configuration"), nil
+		return nil, nil, skip("no machine has GPUs by the cluster's configuration"), nil
 	}
 	if !started {
-		return skip("the agent wasn't started: paictl service start -n agent"), nil
+		return nil, nil, skip("the agent wasn't started: paictl service start -n agent"), nil
+	}
+	all, err := c.Nodes(ctx)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	on := c.agentNodes(ctx, all, gpus)
+	for i := range all {
+		if n := &all[i]; gpus[n.Name] > 0 && isReady(n) && on(n) {
+			nodes = append(nodes, *n)
+		}
+	}
+	return nodes, gpus, nil, nil
+}
+
+func agentRunning(ctx context.Context, c *Cluster) (out []Finding, _ error) {
+	nodes, _, none, err := c.machinesWithGPUs(ctx)
+	if err != nil || none != nil {
+		return none, err
 	}
 	pods, err := c.Kube.Client.CoreV1().Pods(kube.SystemNamespace).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=" + agentService})
 	if err != nil {
 		return nil, fmt.Errorf("list the agent's pods: %w", err)
 	}
-	nodes, err := c.Nodes(ctx)
-	if err != nil {
-		return nil, err
-	}
-	workers := c.agentNodes(ctx, nodes, gpus)
 	for i := range nodes {
 		n := &nodes[i]
-		if gpus[n.Name] == 0 || !isReady(n) || !workers(n) {
-			continue
-		}
 		at := slices.IndexFunc(pods.Items, func(p corev1.Pod) bool { return p.Spec.NodeName == n.Name && p.DeletionTimestamp == nil })
 		if at < 0 {
 			out = append(out, problem(n.Name, "paictl service start -n agent; where it stays away, a taint or a missing label keeps it from there: kubectl describe node "+n.Name, "no agent runs there: its GPUs aren't handed out, and no one watches them"))
@@ -282,7 +293,7 @@ func agentRunning(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 	return out, nil
 }
 
-// agentNodes tells on which nodes the agent is to run: those of its DaemonSet. Where that is gone, or selects none of the nodes with
+// agentNodes returns a function that reports on which nodes the agent is to run: those of its DaemonSet. Where that is gone, or selects none of the nodes with
 // GPUs, something is wrong with it, and it is to run on workers.
 func (c *Cluster) agentNodes(ctx context.Context, nodes []corev1.Node, gpus map[string]int) func(*corev1.Node) bool {
 	workers := func(n *corev1.Node) bool { return n.Labels["pai-worker"] == "true" }
@@ -300,16 +311,9 @@ func (c *Cluster) agentNodes(ctx context.Context, nodes []corev1.Node, gpus map[
 }
 
 func gpusPublished(ctx context.Context, c *Cluster) (out []Finding, _ error) {
-	started, err := c.agentStarted(ctx)
-	if err != nil {
-		return nil, err
-	}
-	gpus, err := c.gpuMachines(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if len(gpus) == 0 || !started {
-		return skip("no machine has GPUs by the cluster's configuration, or the agent wasn't started"), nil
+	nodes, gpus, none, err := c.machinesWithGPUs(ctx)
+	if err != nil || none != nil {
+		return none, err
 	}
 	published, err := c.Slices(ctx)
 	if err != nil {
@@ -321,16 +325,8 @@ func gpusPublished(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 			counts[*s.NodeName] += len(s.Devices)
 		}
 	}
-	nodes, err := c.Nodes(ctx)
-	if err != nil {
-		return nil, err
-	}
-	on := c.agentNodes(ctx, nodes, gpus)
 	for i := range nodes {
 		n := &nodes[i]
-		if gpus[n.Name] == 0 || !isReady(n) || !on(n) {
-			continue
-		}
 		if counts[n.Name] == 0 {
 			out = append(out, problem(n.Name, "see agent-running; its log: kubectl -n "+kube.SystemNamespace+" logs -l app.kubernetes.io/name=agent --field-selector spec.nodeName="+n.Name, "publishes no GPUs, and has %d by the configuration", gpus[n.Name]))
 			continue

@@ -69,7 +69,9 @@ func (e *evidence) before(w *Why) {
 		past.Sentence += " That was " + Duration(e.now.Sub(*a.Completed)) + " ago."
 	}
 	w.fact(fmt.Sprintf("attempt %d", a.ID), past.Sentence)
-	w.fact("which said", clip(a.Completion.Diagnostics))
+	// The controller puts what Kubernetes says after the reason, which is said already.
+	said := strings.TrimPrefix(a.Completion.Diagnostics, e.rules.ByCode(int(a.Completion.Code)).Reason)
+	w.fact("which said", clip(strings.TrimSpace(said)))
 }
 
 // unseen explains a job that has no status.

@@ -423,7 +423,7 @@ func TestTheTimeInQueuesIsNoRunning(t *testing.T) {
 func TestAJobThatIsTriedAgainSaysHowItEndedBefore(t *testing.T) {
 	index, run, end := int32(1), noon.Add(-time.Hour), noon.Add(-10*time.Second)
 	c := &v1.CompletionStatus{Code: -1003, Phrase: "PodPreemptedForCriticalPod", Type: v1.CompletionType{Name: v1.Failed, Attributes: []v1.CompletionTypeAttribute{v1.Transient}},
-		Diagnostics: "preempted for the gang bob~big of virtual cluster vision"}
+		Diagnostics: rules.Builtin().ByCode(-1003).Reason + " preempted for the gang bob~big of virtual cluster vision"}
 	d := &Detail{Attempts: []api.Attempt{{ID: 1}, {ID: 0, Completed: &end,
 		Completion: &v1.FrameworkAttemptCompletionStatus{CompletionStatus: c, Trigger: &v1.CompletionTrigger{TaskRoleName: "train", TaskIndex: &index}},
 		Tasks:      []api.TaskAttempt{{Role: "train", RoleObject: "train", Index: 1, Node: "gpu-1", Run: &run, Completed: &end}}}}}

@@ -119,7 +119,7 @@ func (f *Follower) idle(ctx context.Context, a *asker) bool {
 }
 
 func (f *Follower) askScheduler(ctx context.Context) (func(), error) {
-	// Another each time: it reads its token once, and a scheduler that was installed anew has another.
+	// Another each time: it reads its token once, and a scheduler that was installed again has another.
 	scheduler := vc.NewScheduler(f.cluster.Client)
 	var queue *schedulerapi.Queue
 	var owners *schedulerapi.VirtualClusters

@@ -164,7 +164,7 @@ type GPU struct {
 	// ForPods: jobs don't get it, ordinary pods do.
 	ForPods   bool   `json:"forPods,omitempty"`
 	Simulated bool   `json:"simulated,omitempty"`
-	Owner     *Owner `json:"owner,omitempty"` // nil where nobody has it
+	Owner     *Owner `json:"owner,omitempty"` // nil where no one has it
 	Use       *Use   `json:"use,omitempty"`   // nil where Prometheus doesn't tell
 }
 

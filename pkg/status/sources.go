@@ -67,7 +67,7 @@ func (f *Follower) setRelease(body []byte) {
 	}
 }
 
-// answered notes that the API server said something. Where it had been silent all that is asked through it is asked anew.
+// answered notes that the API server said something. Where it had been silent all that is asked through it is asked again.
 func (f *Follower) answered() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 func (n *Counts) countService(s *Service) {
 	switch s.State {
 	case services.StateDisabled, services.StateStopped, services.StateNotInstalled:
-		return // nobody wants it to run, or not yet
+		return // no one wants it to run, or not yet
 	}
 	n.Services++
 	if s.State == services.StateReady {
@@ -136,7 +136,7 @@ func judgeMachine(f *folder, m *Machine, now time.Time) {
 	switch m.State {
 	case MachineNotReady, MachineUnknown:
 		p.Level = LevelCritical
-		if m.Since.IsZero() { // nobody ever said how it is
+		if m.Since.IsZero() { // no one ever said how it is
 			p.Level = LevelUnknown
 		}
 		f.add(m.State+m.Message, p)

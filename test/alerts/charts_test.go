@@ -131,7 +131,7 @@ var (
 	seriesLabel = regexp.MustCompile(`([a-zA-Z_]+)="([^"]*)"`)
 )
 
-// stored tells whether a series of a job passes its steps.
+// stored reports whether a series of a job passes its steps.
 func stored(steps []relabel, labels map[string]string) bool {
 	for _, step := range steps {
 		var values []string

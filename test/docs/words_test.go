@@ -11,7 +11,7 @@ import (
 // Readers look for the words of the field: the table "Words" of CONTRIBUTING.md, as far as a test can tell.
 func TestTheDocumentsUseTheWordsOfTheField(t *testing.T) {
 	instead := map[string]string{
-		"tells whether": "reports whether", "lets go of": "releases", "fickle": "unreliable", "as it were": "for example",
+		"tells whether": "reports whether", "somebody": "someone", "nobody": "no one", "anew": "again", "lets go of": "releases", "fickle": "unreliable", "as it were": "for example",
 		"hands back": "returns", "takes them out": "removes them", "comes about": "happens",
 	}
 	for _, p := range everyPage(t) {

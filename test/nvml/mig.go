@@ -1,7 +1,6 @@
 package nvml
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -131,22 +130,11 @@ var probe = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	file := filepath.Join(dir, "pai-nvml")
-	cmd := exec.Command("go", "build", "-o", file, "github.com/openpai/paictl/cmd/pai-nvml")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=1")
-	var said bytes.Buffer
-	cmd.Stderr = &said
-	if err := cmd.Run(); err != nil {
-		return "", fmt.Errorf("build pai-nvml: %w: %s", err, said.String())
-	}
-	return file, nil
+	return file, build(exec.Command("go", "build", "-o", file, "github.com/openpai/paictl/cmd/pai-nvml"))
 })
 
 // Probe returns the program pai-nvml. It is built once in a process.
 func Probe(t testing.TB) string {
 	t.Helper()
-	file, err := probe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return file
+	return built(t, probe)
 }

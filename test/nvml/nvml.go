@@ -98,21 +98,32 @@ var toolkit = sync.OnceValues(func() (string, error) {
 	const path = "github.com/NVIDIA/nvidia-container-toolkit/cmd/"
 	cmd := exec.Command("go", "build", "-trimpath", "-o", dir, path+"nvidia-ctk", path+"nvidia-cdi-hook")
 	cmd.Dir = filepath.Join(filepath.Dir(strings.TrimSpace(string(mod))), "bundle", "nvidia-container-toolkit")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=1", "GOFLAGS=", "CGO_CFLAGS=-w")
+	return dir, build(cmd, "GOFLAGS=", "CGO_CFLAGS=-w")
+})
+
+// build runs the go command with C. Its error has what that said.
+func build(cmd *exec.Cmd, env ...string) error {
+	cmd.Env = append(append(os.Environ(), "CGO_ENABLED=1"), env...)
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	if err := cmd.Run(); err != nil {
-		return "", fmt.Errorf("build NVIDIA's container toolkit: %w: %s", err, said.String())
+		return fmt.Errorf("%s: %w: %s", strings.Join(cmd.Args, " "), err, said.String())
 	}
-	return dir, nil
-})
+	return nil
+}
+
+// built is what a build made; the test fails where it couldn't.
+func built(t testing.TB, made func() (string, error)) string {
+	t.Helper()
+	path, err := made()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
 
 // Toolkit returns the folder with nvidia-ctk and nvidia-cdi-hook of the version in bundle/. They are built once in a process.
 func Toolkit(t testing.TB) string {
 	t.Helper()
-	dir, err := toolkit()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return dir
+	return built(t, toolkit)
 }

@@ -498,7 +498,7 @@ func label(labels, name string) string {
 	return value
 }
 
-// ofController tells whether a request is one of the controller's kind.
+// ofController reports whether a request is one of the controller's kind.
 func ofController(verb, resource, sub string) bool {
 	switch resource {
 	case "pods":

@@ -57,7 +57,7 @@ func TestAFetchGivesWhatABuildGives(t *testing.T) {
 	assert.ElementsMatch(t, want, got)
 }
 
-// ofServices tells whether a chart names the image.
+// ofServices reports whether a chart names the image.
 func ofServices(c Catalogue, name string) bool {
 	return slices.ContainsFunc(c.Charts, func(ch chart.Chart) bool {
 		return slices.ContainsFunc(ch.Images, func(i chart.Image) bool { return i.Name() == name })

@@ -70,8 +70,8 @@ r_cordoned() {
 	printf %s "${at:-now}"
 }
 
-# r_mark: notes that paictl cordons the node, for MARK, unless somebody has cordoned it already. The mark names the taint that follows, so that it means
-# nothing once somebody else has cordoned the node anew.
+# r_mark: notes that paictl cordons the node, for MARK, unless someone has cordoned it already. The mark names the taint that follows, so that it means
+# nothing once someone else has cordoned the node again.
 r_mark() {
 	[ -z "$(r_cordoned)" ] || return 0
 	self annotate node "$NODE" --overwrite "$MARK=now" >/dev/null
@@ -90,7 +90,7 @@ r_unmark() {
 	case $marked in '' | '<no value>') return 0 ;; esac
 	at=$(r_cordoned)
 	if [ -n "$at" ] && [ "$marked" != now ] && [ "$at" != now ] && [ "$marked" != "$at" ]; then
-		self annotate node "$NODE" --overwrite "$MARK-" >/dev/null # somebody else has cordoned it since
+		self annotate node "$NODE" --overwrite "$MARK-" >/dev/null # someone else has cordoned it since
 		return 0
 	fi
 	if [ "$FRESH" = 1 ]; then

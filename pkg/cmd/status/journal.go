@@ -22,7 +22,7 @@ const (
 	cursorMark   = "-- cursor: "
 )
 
-// journal reads journals of the machines of a configuration folder. It asks nobody anything: a view has the terminal.
+// journal reads journals of the machines of a configuration folder. It asks no one anything: a view has the terminal.
 type journal struct {
 	dir  string
 	log  *slog.Logger

@@ -32,7 +32,7 @@ type postgresServer struct {
 
 var postgres = sync.OnceValue(startPostgres)
 
-// startedPostgres tells whether a test has asked for it.
+// startedPostgres reports whether a test has asked for it.
 func startedPostgres() bool { return postgresAsked.Load() }
 
 var postgresAsked atomic.Bool

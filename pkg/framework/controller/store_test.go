@@ -94,7 +94,7 @@ func (m *memory) EndGone(_ context.Context, uids []string) error {
 	})
 }
 
-// isGone tells whether a job was ended without its Framework.
+// isGone reports whether a job was ended without its Framework.
 func (m *memory) isGone(f *v1.Framework) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -140,7 +140,7 @@ func (w *world) run() {
 	w.t.Fatalf("the controller doesn't come to rest: %+v", w.last)
 }
 
-// reconcile is what the controller does once; it tells whether another round may be needed.
+// reconcile is what the controller does once; it reports whether another round may be needed.
 func (w *world) reconcile() (again bool) {
 	defer func() {
 		if e := recover(); e != nil {
@@ -270,7 +270,7 @@ func (w *world) written(uid string) *v1.TaskStatus {
 	return nil
 }
 
-// begun tells whether just this attempt of a task is written down.
+// begun reports whether just this attempt of a task is written down.
 func (w *world) begun(want *v1.TaskStatus) bool {
 	if w.persisted == nil || w.persisted.AttemptStatus.ID != w.status.AttemptStatus.ID {
 		return false

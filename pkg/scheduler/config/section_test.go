@@ -74,13 +74,19 @@ func TestFromClusterOfALayout(t *testing.T) {
 	}
 }
 
-func TestFromClusterWhereJobsShareGPUs(t *testing.T) {
+// splitting is the layout of plain, and the GPUs of a machine type that only it has.
+func splitting() (layout.Layout, *layout.GPU) {
 	l := plain()
 	sku := l.MachineSKU["8x-a100"]
 	gpu := *sku.GPU
-	gpu.Parts = 4
 	sku.GPU = &gpu
 	l.MachineSKU["8x-a100"] = sku
+	return l, &gpu
+}
+
+func TestFromClusterWhereJobsShareGPUs(t *testing.T) {
+	l, gpu := splitting()
+	gpu.Parts = 4
 	got, findings := FromCluster(l, "services.yaml", nil)
 	require.Empty(t, text(findings))
 	assert.Equal(t, []cell.Type{
@@ -95,12 +101,8 @@ func TestFromClusterWhereJobsShareGPUs(t *testing.T) {
 }
 
 func TestFromClusterWhereGPUsAreSplitIntoInstances(t *testing.T) {
-	l := plain()
-	sku := l.MachineSKU["8x-a100"]
-	gpu := *sku.GPU
+	l, gpu := splitting()
 	gpu.MIG = "2g.20gb"
-	sku.GPU = &gpu
-	l.MachineSKU["8x-a100"] = sku
 	got, findings := FromCluster(l, "services.yaml", nil)
 	require.Empty(t, text(findings))
 	assert.Equal(t, []cell.Type{

@@ -286,7 +286,7 @@ func openJob(d *desk, title, uid string) effect {
 func openOwner(d *desk, g *status.GPU) effect {
 	switch {
 	case g.Owner == nil:
-		return say(d, "nobody has this GPU")
+		return say(d, "no one has this GPU")
 	case g.Owner.Job == "":
 		return say(d, "it belongs to the pod "+clean(g.Owner.Pod)+", which is no job's")
 	}

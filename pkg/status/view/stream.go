@@ -25,7 +25,7 @@ type stream struct {
 	cancel context.CancelFunc
 
 	mu    sync.Mutex
-	lines []string // those that nobody has taken yet
+	lines []string // those that no one has taken yet
 	part  []byte
 	ended bool
 	err   error

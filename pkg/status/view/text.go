@@ -114,7 +114,7 @@ func (p *textPage) news(d *desk, n news) tea.Cmd {
 	return p.stream.next
 }
 
-// layout makes the rows anew.
+// layout makes the rows again.
 func (p *textPage) layout(w int) {
 	p.width, p.rows = w, nil
 	for _, l := range p.lines {

@@ -1,0 +1,72 @@
+package doctor
+
+import (
+	"context"
+	"time"
+
+	"github.com/openpai/paictl/pkg/cluster"
+	"github.com/openpai/paictl/pkg/plural"
+)
+
+func certificates(_ context.Context, c *Cluster) (out []Finding, _ error) {
+	for _, cert := range c.Look.Status.Certificates {
+		var f Finding
+		switch {
+		case cert.Error != "":
+			f = warning(cert.Host, "look at the file on the machine; paictl cluster up makes those that are missing", "the certificate %s can't be read: %s", cert.Name, cert.Error)
+		case cert.Expired:
+			f = problem(cert.Host, renewal(&cert), "the certificate %s has expired", cert.Name)
+		case cert.Days < certificateProblem:
+			f = problem(cert.Host, renewal(&cert), "the certificate %s expires in %s", cert.Name, plural.Of(cert.Days, "day"))
+		case cert.Days < certificateWarning:
+			f = warning(cert.Host, renewal(&cert), "the certificate %s expires in %s", cert.Name, plural.Of(cert.Days, "day"))
+		default:
+			continue
+		}
+		if !cert.Expires.IsZero() {
+			f = f.seen(cert.Subject + " until " + cert.Expires.Format(time.RFC3339))
+		}
+		out = append(out, f)
+	}
+	return out, nil
+}
+
+// renewal is how a certificate is renewed.
+func renewal(cert *cluster.Certificate) string {
+	switch {
+	case cert.CA:
+		return "an authority can't be renewed in place: plan a new one (docs/cluster.md), and back up /etc/kubernetes/pki before"
+	case cert.Name == "kubelet":
+		return "on the machine: systemctl restart kubelet; it then asks for a new one, which kubectl get csr shows. Where it has expired: paictl node remove, then paictl node add"
+	}
+	return "on the machine: systemctl start paictl-certificates.service, and journalctl -u paictl-certificates where that doesn't help; kubeadm certs renew all does it by hand"
+}
+
+func certificateRenewal(_ context.Context, c *Cluster) (out []Finding, _ error) {
+	for _, host := range c.Look.Status.Renewal.Off {
+		out = append(out, warning(host, "paictl cluster up --limit "+host+" switches it on again", "its certificates aren't renewed by themselves"))
+	}
+	return out, nil
+}
+
+// shortLived is what a client's certificate lasts for that isn't meant to be kept.
+const shortLived = 45 * 24 * time.Hour
+
+func kubeconfigCertificate(_ context.Context, c *Cluster) ([]Finding, error) {
+	cert, found := clientCertificate(c.Kube)
+	if !found {
+		return skip("the kubeconfig has no client certificate"), nil
+	}
+	if cert.NotAfter.Sub(cert.NotBefore) < shortLived {
+		return skip("its certificate is short-lived by intention: who made it renews it"), nil
+	}
+	left := cert.NotAfter.Sub(c.Now())
+	if left > certificateWarning*24*time.Hour {
+		return nil, nil
+	}
+	f := warning("", "get a new one: paictl cluster kubeconfig -p DIR", "the certificate of context %s ends in %s", c.Kube.Context, plural.Of(int(left.Hours()/24), "day"))
+	if left < certificateProblem*24*time.Hour {
+		f.Verdict = Problem
+	}
+	return []Finding{f.seen("until " + cert.NotAfter.UTC().Format(time.RFC3339))}, nil
+}
