@@ -14,6 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/framework/api"
 	"github.com/openpai/paictl/pkg/framework/archive"
 	"github.com/openpai/paictl/pkg/framework/controller"
+	"github.com/openpai/paictl/pkg/framework/rendezvous"
 	"github.com/openpai/paictl/pkg/framework/server"
 	"github.com/openpai/paictl/pkg/incluster/logstore/agents"
 	"github.com/openpai/paictl/pkg/incluster/logstore/logapi"
@@ -56,7 +57,9 @@ func run(ctx context.Context, o *options, log *slog.Logger) (err error) {
 	if err != nil {
 		return err
 	}
+	board, key := rendezvous.New(), []byte(secret)
 	c, err := controller.New(controller.Options{
+		Peers: board, PeersKey: key,
 		Config: config, Namespace: o.namespace, SystemNamespace: o.system, Identity: o.identity, LeaderElection: o.leaderElection,
 		Workers: o.workers, QPS: float32(o.qps), TTL: o.ttl, Delivery: controller.Delivery(o.delivery), Claims: o.claims, LogBytes: o.logBytes, Store: watched, Replaced: replaced, Logs: logs,
 		Log: logr.FromSlogHandler(log.Handler()), Registry: registry,
@@ -69,20 +72,20 @@ func run(ctx context.Context, o *options, log *slog.Logger) (err error) {
 	if err != nil {
 		return err
 	}
-	code, err := lc.Listen(ctx, "tcp", o.codeListen)
+	tasks, err := lc.Listen(ctx, "tcp", o.codeListen)
 	if err != nil {
 		return errors.Join(err, jobs.Close())
 	}
-	log.InfoContext(ctx, "starting", "version", version.Version, "listen", jobs.Addr().String(), "code", code.Addr().String(), "identity", o.identity, "postgresql", place.Shared())
-	s := server.New(server.Options{Store: watched, Ready: ready(watched), Metrics: registry, MetricsAccess: o.accessFile, Token: secret, Logs: logs, GPUs: newGPUs(clients.CoreV1().Pods(o.system)), Log: log})
+	log.InfoContext(ctx, "starting", "version", version.Version, "listen", jobs.Addr().String(), "tasks", tasks.Addr().String(), "identity", o.identity, "postgresql", place.Shared())
 	leads := func() bool { return !o.leaderElection || c.Leader() == o.identity }
+	s := server.New(server.Options{Store: watched, Peers: server.Peers{Board: board, Key: key, Leads: leads}, Ready: ready(watched), Metrics: registry, MetricsAccess: o.accessFile, Token: secret, Logs: logs, GPUs: newGPUs(clients.CoreV1().Pods(o.system)), Log: log})
 	tellLeader(registry, leads)
 	tellBroken(registry, place)
 	tellUsage(registry, watched, leads, log)
 	return together(ctx,
 		c.Run,
 		func(ctx context.Context) error { return s.Serve(ctx, jobs, s.Handler()) },
-		func(ctx context.Context) error { return s.Serve(ctx, code, s.CodeHandler()) },
+		func(ctx context.Context) error { return s.Serve(ctx, tasks, s.TaskHandler()) },
 		func(ctx context.Context) error { return prune(ctx, o, rest.CopyConfig(config), watched, leads, log) },
 		func(ctx context.Context) error { return failed(ctx, watched) })
 }

@@ -69,6 +69,7 @@ func (c *Client) Facts(ctx context.Context) (*Facts, error) {
 	if err := g.Wait(); err != nil {
 		return nil, c.Explain(err)
 	}
+	f.Cluster.PeersURL = f.Configuration.PeersURL
 	f.Cluster.RuntimeImage, f.Cluster.PullSecret = f.Configuration.RuntimeImage, f.Configuration.PullSecret
 	f.Cluster.SchedulerName, f.Cluster.Domain = f.Configuration.SchedulerName, f.Configuration.DNSDomain
 	f.Cluster.Claims = f.Configuration.Claims

@@ -133,10 +133,10 @@ func (f *Frameworks) Patch(ctx context.Context, name string, kind types.PatchTyp
 	return answer[v1.Framework](ctx, f.on(f.rest.Patch(kind), name).Param("fieldManager", "paictl").Body(body))
 }
 
-// Delete removes one of that UID; its pods and Secrets go with it. Another that has taken its name
-// stays.
+// Delete removes one of that UID. The controller ends its pods, and lets it go when it is in the archive; then Kubernetes removes
+// its Secrets. Another that has taken its name stays.
 func (f *Frameworks) Delete(ctx context.Context, name string, uid types.UID) error {
-	propagation := metav1.DeletePropagationForeground
+	propagation := metav1.DeletePropagationBackground
 	body, err := json.Marshal(metav1.DeleteOptions{
 		TypeMeta:      metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"},
 		Preconditions: &metav1.Preconditions{UID: &uid}, PropagationPolicy: &propagation,

@@ -12,10 +12,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/runtime/spec"
 )
 
-// sleepers is a job that waits to be looked at. Tasks of a job of two are given a token, since they watch
-// for each other's addresses.
+// sleepers is a job that waits to be looked at. Tasks of a job of two are given a token, with which they ask for each other's addresses.
 const sleepers = `
 protocolVersion: 2
 name: %s
@@ -28,21 +28,6 @@ taskRoles:
     dockerImage: python
     resourcePerInstance: {cpu: 1, memoryMB: 128, gpu: 0}
     commands: ["echo ready; word='<%% $secrets.word %%>'; sleep 1000000"]
-`
-
-// ask tries what a job's token can do. The first argument is the folder of the token, each other one a
-// path of the API; it prints a line "STATUS PATH" for each.
-const ask = `
-import ssl, sys, urllib.error, urllib.request
-folder = sys.argv[1]
-context = ssl.create_default_context(cafile=folder + "/ca.crt")
-token = open(folder + "/token").read()
-for path in sys.argv[2:]:
-    request = urllib.request.Request("https://kubernetes.default.svc" + path, headers={"Authorization": "Bearer " + token})
-    try:
-        print(urllib.request.urlopen(request, context=context, timeout=20).status, path)
-    except urllib.error.HTTPError as e:
-        print(e.code, path)
 `
 
 // mayDoLittle looks at what a job can do to others, from outside and from within.
@@ -82,11 +67,29 @@ func (j *jobs) mayDoLittle(t *testing.T) {
 		assert.Contains(t, route("80"), "Permission denied", "the kernel's word for prohibited")
 		assert.NotContains(t, route("53"), "Permission denied", "some clouds have their DNS server there")
 	})
-	t.Run("a job of one task has no token at all", func(t *testing.T) {
-		r := ok(t, j.job("exec", "alone", "--", "sh", "-c", "ls -d /var/run/secrets/*/* /run/secrets/* 2>/dev/null | wc -l")...)
-		assert.Equal(t, "0", strings.TrimSpace(r.stdout))
+	t.Run("a job has no rights in the cluster", func(t *testing.T) {
+		for _, name := range []string{"alone", "pair"} {
+			r := ok(t, j.job("exec", name, "--task", "0", "--", "sh", "-c", "ls -d /var/run/secrets/*/* /run/secrets/* 2>/dev/null | wc -l")...)
+			assert.Equal(t, "0", strings.TrimSpace(r.stdout), name)
+		}
+		assert.Empty(t, strings.TrimSpace(j.kubectl("-n pai-jobs get configmaps,serviceaccounts,roles,rolebindings -o name -l "+v1.LabelFramework+"="+v1.ObjectName("ann", "pair"))))
 	})
-	t.Run("a token is good for the job's own addresses, and for nothing else", func(t *testing.T) { j.tokenReadsItsOwn(t, "pair", "alone") })
+	t.Run("addresses are for the job's own tasks", func(t *testing.T) {
+		const ask = "import sys, urllib.error, urllib.request\nfor i in range(1, len(sys.argv), 2):\n  try: print(urllib.request.urlopen(urllib.request.Request(sys.argv[i], headers={'Authorization': 'Bearer ' + sys.argv[i+1]}), timeout=20).status)\n  except urllib.error.HTTPError as e: print(e.code)"
+		token := func(name string) string {
+			for _, e := range j.podsOf(t, name)[0].Spec.Containers[0].Env {
+				if e.Name == spec.PeersTokenVariable {
+					return e.Value
+				}
+			}
+			return "none"
+		}
+		url := "http://job-controller.pai-system.svc.cluster.local/v1/peers/" + v1.ObjectName("ann", "pair") + "?attempt=0"
+		own := token("pair")
+		require.NotEqual(t, "none", own)
+		r := ok(t, j.job("exec", "alone", "--", "python3", "-c", ask, url, own, url, token("alone"), url, "x."+own, strings.Replace(url, "/v1/peers/", "/v1/peers/a", 1), own)...)
+		assert.Equal(t, []string{"200", "403", "403", "403"}, strings.Fields(r.stdout))
+	})
 	t.Run("a job can't read the history and logs of others", func(t *testing.T) {
 		const get = "import sys, urllib.error, urllib.request\ntry: print('read', len(urllib.request.urlopen(sys.argv[1], timeout=20).read()))\nexcept (urllib.error.URLError, OSError) as e: print('refused', e)"
 		for _, path := range []string{"/v1/jobs", "/v1/jobs/" + v1.ObjectName("bob", "theirs"), "/v1/jobs/" + v1.ObjectName("bob", "theirs") + "/logs?role=main&task=0"} {
@@ -117,43 +120,6 @@ func confined(t *testing.T, p *corev1.Pod) {
 		assert.Empty(t, c.VolumeDevices, c.Name)
 	}
 	assert.False(t, s.AutomountServiceAccountToken == nil || *s.AutomountServiceAccountToken, "no token but the job's own")
-}
-
-// tokenReadsItsOwn tries from inside a pod of a job what its token can do to another of the same user,
-// and to that of another user.
-func (j *jobs) tokenReadsItsOwn(t *testing.T, name, other string) {
-	own, others, bobs := v1.ObjectName("ann", name), v1.ObjectName("ann", other), v1.ObjectName("bob", "theirs")
-	const in = "/api/v1/namespaces/pai-jobs/"
-	allowed := in + "configmaps/" + v1.ConfigMapName(own)
-	refused := []string{
-		in + "configmaps", in + "configmaps/" + v1.ConfigMapName(others), in + "configmaps/" + v1.ConfigMapName(bobs),
-		in + "secrets", in + "secrets/" + v1.SpecSecretName(own), in + "secrets/" + v1.SpecSecretName(others), in + "secrets/" + v1.SpecSecretName(bobs),
-		in + "pods", in + "pods/" + v1.PodName(own, "main", 0), in + "pods/" + v1.PodName(own, "main", 0) + "/log", in + "serviceaccounts", in + "events",
-		"/apis/frameworkcontroller.microsoft.com/v1/namespaces/pai-jobs/frameworks", "/apis/frameworkcontroller.microsoft.com/v1/namespaces/pai-jobs/frameworks/" + own,
-		"/api/v1/nodes", "/api/v1/namespaces", "/api/v1/namespaces/pai-system/secrets", "/api/v1/namespaces/pai-system/configmaps",
-		"/api/v1/namespaces/pai-system/services/job-controller:http/proxy/v1/jobs",
-	}
-	args := append([]string{name, "--task", "0", "--", "python3", "-c", ask, tokenFolder(t, &j.podsOf(t, name)[0]), allowed}, refused...)
-	answers := strings.Split(strings.TrimSpace(ok(t, j.job("exec", args...)...).stdout), "\n")
-	require.Len(t, answers, 1+len(refused), "%s", answers)
-	assert.Equal(t, "200 "+allowed, answers[0])
-	for i, path := range refused {
-		assert.Equal(t, "403 "+path, answers[i+1])
-	}
-}
-
-// tokenFolder is where a pod has its token.
-func tokenFolder(t *testing.T, p *corev1.Pod) string {
-	t.Helper()
-	for _, v := range p.Spec.Volumes {
-		for _, m := range p.Spec.Containers[0].VolumeMounts {
-			if v.Projected != nil && m.Name == v.Name {
-				return m.MountPath
-			}
-		}
-	}
-	t.Fatalf("%s has no token", p.Name)
-	return ""
 }
 
 // podsOf are the pods of one of ann's jobs.

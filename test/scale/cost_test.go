@@ -72,7 +72,7 @@ func BenchmarkPods(b *testing.B) {
 	list := some(gangs(w.nodes), number(b, "PAICTL_SCALE_PODS", 1200))
 	pods, _ := count(list)
 	time.Sleep(10 * time.Second) // what their start has begun
-	idle := w.idle(20 * time.Second)
+	idle := idle(20 * time.Second)
 	for _, v := range variants() {
 		b.Run(v.name, func(b *testing.B) {
 			for range b.N {
@@ -167,7 +167,7 @@ func (w *world) fill(pods int) {
 }
 
 // idle is what each program uses in a second in which nothing happens.
-func (w *world) idle(long time.Duration) times {
+func idle(long time.Duration) times {
 	before, start := usage(), time.Now()
 	time.Sleep(long)
 	out := times{}

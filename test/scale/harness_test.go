@@ -236,13 +236,19 @@ func (w *world) check(list []*schedulertest.Gang) {
 // times is what programs have used of the processors, in seconds, by their names.
 type times map[string]float64
 
-// usage reads the times of this process and of those that it started.
-func usage() times {
-	out := times{}
+// program is this process, or one that it started.
+type program struct {
+	name    string
+	pid     int
+	seconds float64 // of the processors that it has used
+}
+
+// programs returns this process and those that it started.
+func programs() (out []program) {
 	self := os.Getpid()
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
-		return out
+		return nil
 	}
 	for _, entry := range entries {
 		pid, err := strconv.Atoi(entry.Name())
@@ -257,10 +263,19 @@ func usage() times {
 			name = "this test"
 		} else if link, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid)); err == nil {
 			if name = filepath.Base(link); name == "kube-scheduler" {
-				name = "the sandbox's own kube-scheduler"
+				name = stockScheduler
 			}
 		}
-		out[name] += seconds
+		out = append(out, program{name, pid, seconds})
+	}
+	return out
+}
+
+// usage is what programs have used so far.
+func usage() times {
+	out := times{}
+	for _, p := range programs() {
+		out[p.name] += p.seconds
 	}
 	return out
 }

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -25,6 +24,7 @@ import (
 type controller struct {
 	cmd   *exec.Cmd
 	url   string
+	tasks string // where tasks ask
 	ended chan struct{}
 
 	mu     sync.Mutex
@@ -83,7 +83,7 @@ func (w *jobsWorld) start() {
 			return fmt.Errorf("it has ended: %s", c.text())
 		default:
 		}
-		if c.url = c.address(); c.url == "" {
+		if c.url, c.tasks = c.address("listen"), c.address("tasks"); c.url == "" || c.tasks == "" {
 			return errors.New("it doesn't listen yet")
 		}
 		resp, err := http.Get(c.url + "/readyz")
@@ -108,26 +108,14 @@ func (w *jobsWorld) kill() {
 // memory is the most that any of the controllers has used, in MiB.
 func (w *jobsWorld) memory() int64 { return max(w.peak, w.controller.memory()) }
 
-// memory is the most that the process has used, in MiB; 0 where nobody knows.
-func (c *controller) memory() int64 {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.cmd.Process.Pid))
-	if err != nil {
-		return 0
-	}
-	for line := range strings.Lines(string(data)) {
-		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
-			kib, _ := strconv.ParseInt(strings.Fields(rest)[0], 10, 64) // 0 where it is none
-			return kib >> 10
-		}
-	}
-	return 0
-}
+// memory is the most that the process has used, in MiB.
+func (c *controller) memory() int64 { return peak(c.cmd.Process.Pid) }
 
-// address is where it says that it listens, "" before.
-func (c *controller) address() string {
+// address is one where it says that it listens, "" before.
+func (c *controller) address(key string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	_, rest, found := strings.Cut(c.output.String(), " listen=")
+	_, rest, found := strings.Cut(c.output.String(), " "+key+"=")
 	address, _, whole := strings.Cut(rest, " ")
 	if !found || !whole {
 		return ""

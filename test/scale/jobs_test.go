@@ -32,7 +32,8 @@ import (
 	"github.com/openpai/paictl/pkg/kube/kubetest"
 	"github.com/openpai/paictl/pkg/protocol"
 	"github.com/openpai/paictl/pkg/protocol/render"
-	"github.com/openpai/paictl/pkg/runtime/peers"
+	"github.com/openpai/paictl/pkg/runtime/barrier"
+	"github.com/openpai/paictl/pkg/runtime/spec"
 )
 
 // simulatedRun is how long a simulated pod runs before it succeeds.
@@ -325,14 +326,14 @@ taskRoles: {worker: {instances: %d, dockerImage: i, commands: ["true"], resource
 	if len(findings) > 0 {
 		return fmt.Errorf("read the job: %w", findings.Err())
 	}
-	objects, findings := render.Render(j, render.Options{User: "ann", Namespace: kube.JobNamespace, Cluster: render.Cluster{RuntimeImage: "none"}, Now: time.Now()})
+	objects, findings := render.Render(j, render.Options{User: "ann", Namespace: kube.JobNamespace, Cluster: render.Cluster{RuntimeImage: "none", PeersURL: "http://none/v1/peers"}, Now: time.Now()})
 	if objects == nil {
 		return fmt.Errorf("render the job: %w", findings.Err())
 	}
 	for i := range objects.Framework.Spec.TaskRoles {
 		pod := &objects.Framework.Spec.TaskRoles[i].Task.Pod
 		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, simulatedRun, "1s")
-		pod.Spec.NodeName = fmt.Sprintf("n-%d", 1+len(name)*tasks%16)
+		pod.Spec.NodeName = w.node(name, tasks)
 	}
 	_, err := w.client.Submit(w.t.Context(), objects, job.SubmitOptions{})
 	return err
@@ -409,7 +410,7 @@ func (w *jobsWorld) get(path string, into any) (status int) {
 	return resp.StatusCode
 }
 
-// watchPeers sends how long after the last task's address the peers of a job were published.
+// watchPeers sends how long after the last task's address a task of a job was told them all.
 func (w *jobsWorld) watchPeers(framework string, tasks int) <-chan time.Duration {
 	w.t.Helper()
 	out := make(chan time.Duration, 1)
@@ -418,29 +419,39 @@ func (w *jobsWorld) watchPeers(framework string, tasks int) <-chan time.Duration
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = v1.LabelFramework + "=" + framework }))
 	var mu sync.Mutex
 	var last time.Time
+	var asks sync.Once
 	addresses := map[string]bool{}
-	w.handle(ctx, factory.Core().V1().Pods().Informer(), func(obj any) {
-		p, ok := obj.(*corev1.Pod)
-		mu.Lock()
-		defer mu.Unlock()
-		if ok && p.Status.PodIP != "" && !addresses[p.Name] {
-			addresses[p.Name], last = true, time.Now()
+	ask := func(token string) {
+		defer cancel()
+		task := &barrier.Wait{
+			Source: &barrier.Controller{URL: w.controller.tasks + "/v1/peers/" + framework, Token: token},
+			Role:   "worker", Timeout: limit(tasks), Tell: w.t.Logf,
 		}
-	})
-	w.handle(ctx, factory.Core().V1().ConfigMaps().Informer(), func(obj any) {
+		p, err := task.For(ctx)
 		now := time.Now()
-		m, ok := obj.(*corev1.ConfigMap)
-		if !ok || m.Name != v1.ConfigMapName(framework) || m.BinaryData[v1.PeersKey] == nil {
+		if !assert.NoError(w.t, err) {
 			return
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		assert.Len(w.t, addresses, tasks, "published before all have an address")
-		assert.Equal(w.t, tasks, countPeers(w.t, m.BinaryData[v1.PeersKey]))
-		select {
-		case out <- now.Sub(last):
-			cancel()
-		default:
+		assert.Len(w.t, addresses, tasks, "told before all have an address")
+		assert.Len(w.t, p.Role("worker").PodIPs, tasks)
+		out <- now.Sub(last)
+	}
+	w.handle(ctx, factory.Core().V1().Pods().Informer(), func(obj any) {
+		p, ok := obj.(*corev1.Pod)
+		if !ok {
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if p.Status.PodIP != "" && !addresses[p.Name] {
+			addresses[p.Name], last = true, time.Now()
+		}
+		for _, e := range p.Spec.Containers[0].Env {
+			if e.Name == spec.PeersTokenVariable {
+				asks.Do(func() { go ask(e.Value) })
+			}
 		}
 	})
 	return out
@@ -454,22 +465,15 @@ func (w *jobsWorld) handle(ctx context.Context, i cache.SharedIndexInformer, not
 	require.True(w.t, cache.WaitForCacheSync(ctx.Done(), i.HasSynced))
 }
 
-func countPeers(t testing.TB, data []byte) (n int) {
-	t.Helper()
-	p, err := peers.Decode(data)
-	require.NoError(t, err)
-	for _, r := range p.Roles {
-		n += len(r.PodIPs)
-	}
-	return n
-}
-
 // calls are requests that the API server has answered, by what was done to what.
 type calls map[string]int
 
 // calls counts what is the controller's doing: pods are created and deleted by nobody else, and what
 // submissions, simulated kubelets and the control plane itself do is left out.
-func (w *jobsWorld) calls() calls {
+func (w *jobsWorld) calls() calls { return w.callsThat(ofController) }
+
+// callsThat counts some of all requests.
+func (w *jobsWorld) callsThat(counts func(verb, resource, sub string) bool) calls {
 	w.t.Helper()
 	text, err := w.c.Client.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(w.t.Context())
 	require.NoError(w.t, err)
@@ -485,7 +489,7 @@ func (w *jobsWorld) calls() calls {
 			continue
 		}
 		verb, resource, sub := label(labels, "verb"), label(labels, "resource"), label(labels, "subresource")
-		if ofController(verb, resource, sub) {
+		if counts(verb, resource, sub) {
 			out[strings.Trim(verb+" "+resource+"/"+sub, "/")] += int(n)
 		}
 	}

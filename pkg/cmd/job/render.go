@@ -100,7 +100,7 @@ func (opts *RenderOptions) options(ctx context.Context) (render.Options, error) 
 		return render.Options{}, err
 	}
 	o := render.Options{User: user, Group: opts.Source.group(opts.Factory), Namespace: kube.JobNamespace, Now: time.Now()}
-	o.Cluster = render.Cluster{RuntimeImage: "pai-runtime:" + opts.Factory.Version, SchedulerName: "pai-scheduler"}
+	o.Cluster = render.Cluster{RuntimeImage: "pai-runtime:" + opts.Factory.Version, SchedulerName: "pai-scheduler", PeersURL: defaultPeersURL}
 	codeURL := defaultCodeURL
 	if opts.Flags.Kube != (kube.Options{}) {
 		c, err := job.Open(opts.Flags.Kube)

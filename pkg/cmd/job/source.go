@@ -143,7 +143,12 @@ func (s *Source) text(f *cmdutil.Factory, name string) ([]byte, error) {
 const workspace = spec.Home + "/workspace"
 
 // defaultCodeURL is where tasks get code in a cluster that no one has asked.
-const defaultCodeURL = "http://" + api.Service + "." + kube.SystemNamespace + ".svc.cluster.local/v1/code"
+const defaultCodeURL = tasksURL + "/code"
+
+// defaultPeersURL is where they wait for each other's addresses there.
+const defaultPeersURL = tasksURL + "/peers"
+
+const tasksURL = "http://" + api.Service + "." + kube.SystemNamespace + ".svc.cluster.local/v1"
 
 // pack packs the folder that goes along. send brings it to the cluster; without it the folder stays here.
 func (s *Source) pack(ctx context.Context, f *cmdutil.Factory, url string, send func(*code.Archive) (bool, error)) (*spec.Code, error) {

@@ -26,6 +26,7 @@ type Configuration struct {
 	PullSecret    string // in the namespace of jobs; empty where the registry asks for no password
 	SchedulerName string // pai-scheduler, or empty where only Kubernetes' own scheduler runs
 	CodeURL       string // under which pods get code: CodeURL + "/" + sha256
+	PeersURL      string // under which pods wait for the addresses of their job: PeersURL + "/" + the Framework's name
 	DNSDomain     string // cluster.local
 	Namespace     string // of the jobs
 	Claims        bool   // tasks get their GPUs by claims
@@ -37,6 +38,7 @@ const (
 	keyPullSecret    = "pull-secret"
 	keySchedulerName = "scheduler-name"
 	keyCodeURL       = "code-url"
+	keyPeersURL      = "peers-url"
 	keyDNSDomain     = "dns-domain"
 	keyNamespace     = "job-namespace"
 	keyClaims        = "gpu-claims"
@@ -46,6 +48,6 @@ const (
 func ReadConfiguration(data map[string]string) Configuration {
 	return Configuration{
 		RuntimeImage: data[keyRuntimeImage], PullSecret: data[keyPullSecret], SchedulerName: data[keySchedulerName],
-		CodeURL: data[keyCodeURL], DNSDomain: data[keyDNSDomain], Namespace: data[keyNamespace], Claims: data[keyClaims] == "true",
+		CodeURL: data[keyCodeURL], PeersURL: data[keyPeersURL], DNSDomain: data[keyDNSDomain], Namespace: data[keyNamespace], Claims: data[keyClaims] == "true",
 	}
 }

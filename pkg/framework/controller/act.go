@@ -169,6 +169,7 @@ func (r *reconciler) completed(ctx context.Context, f *v1.Framework, e *entry, r
 		e.status.ArchivedTime = nil
 		return 0, errors.Join(err, archiveErr)
 	}
+	r.o.Peers.Forget(f.Name)
 	r.tell(f, e)
 	if archiveErr != nil {
 		return 0, archiveErr

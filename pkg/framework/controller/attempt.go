@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openpai/paictl/pkg/framework/machine"
+	"github.com/openpai/paictl/pkg/framework/rendezvous"
 	"github.com/openpai/paictl/pkg/framework/status"
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 	"github.com/openpai/paictl/pkg/runtime/peers"
@@ -27,6 +28,9 @@ import (
 // configMap returns what the machine needs to know of the attempt's ConfigMap; where the cache can't
 // be sure, the API is asked.
 func (r *reconciler) configMap(ctx context.Context, f *v1.Framework, e *entry) (machine.ConfigMap, error) {
+	if f.OwnsPods() {
+		return machine.ConfigMap{}, nil
+	}
 	cached := r.cache.configMap(v1.ConfigMapName(f.Name))
 	m := &e.maps
 	if cached != nil && m.gone[cached.UID] {
@@ -113,19 +117,34 @@ func owned(f *v1.Framework, name string) metav1.ObjectMeta {
 	}
 }
 
-// prepareJob makes what the tasks of a job need to find each other: names in DNS, and the right to
-// watch the one object that their addresses lie in.
+// prepareJob makes what the tasks of a job need to find each other: names in DNS, and for jobs that an earlier paictl submitted the
+// right to watch the one object that their addresses lie in.
 func (r *reconciler) prepareJob(ctx context.Context, f *v1.Framework, e *entry) error {
-	if e.setUp || f.Annotations[v1.AnnotationRuntime] != v1.RuntimeV1 || !machine.Many(f) {
+	if e.setUp || !f.OwnRuntime() || !machine.Many(f) {
 		return nil
 	}
 	meta := owned(f, f.Name)
+	service := &corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{
+		ClusterIP: corev1.ClusterIPNone, PublishNotReadyAddresses: true, Selector: map[string]string{v1.LabelFramework: f.Name},
+	}}
+	if err := r.ensure(ctx, f, service); err != nil {
+		return err
+	}
+	if !f.OwnsPods() {
+		if err := r.prepareAccount(ctx, f, meta); err != nil {
+			return err
+		}
+	}
+	e.setUp = true
+	return nil
+}
+
+// prepareAccount makes the account by which tasks of a job watch the one object that has their addresses. Those of newer jobs ask the
+// controller.
+func (r *reconciler) prepareAccount(ctx context.Context, f *v1.Framework, meta metav1.ObjectMeta) error {
 	// What the binding refers to comes first: the API server looks whether we have the rights of the role
 	// that we give.
 	first := []client.Object{
-		&corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{
-			ClusterIP: corev1.ClusterIPNone, PublishNotReadyAddresses: true, Selector: map[string]string{v1.LabelFramework: f.Name},
-		}},
 		&corev1.ServiceAccount{ObjectMeta: meta},
 		&rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{
 			APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch"},
@@ -143,19 +162,23 @@ func (r *reconciler) prepareJob(ctx context.Context, f *v1.Framework, e *entry) 
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	if err := r.ensure(ctx, f, binding); err != nil {
-		return err
-	}
-	e.setUp = true
-	return nil
+	return r.ensure(ctx, f, binding)
 }
 
-// ensure makes one of a job's objects, unless it is there.
+// ensure makes one of a job's objects, unless it is there. One that is there may be of a former job of that name, which Kubernetes has not
+// removed yet.
 func (r *reconciler) ensure(ctx context.Context, f *v1.Framework, o client.Object) error {
+	want := o.DeepCopyObject().(client.Object)
 	err := r.api.Create(ctx, o)
+	if apierrors.IsAlreadyExists(err) {
+		if there, ownErr := r.own(ctx, f, o); there || ownErr != nil {
+			return ownErr
+		}
+		err = r.api.Create(ctx, want)
+	}
 	_, service := o.(*corev1.Service)
 	switch {
-	case err == nil, apierrors.IsAlreadyExists(err):
+	case err == nil:
 		return nil
 	case service && apierrors.IsInvalid(err):
 		// Kubernetes before 1.35 refuses names that begin with a digit. Tasks find each other
@@ -166,12 +189,65 @@ func (r *reconciler) ensure(ctx context.Context, f *v1.Framework, o client.Objec
 	return fmt.Errorf("make the %T of %s: %w", o, f.Name, err)
 }
 
-// publish writes all addresses into the attempt's ConfigMap, from where the runtimes have them pushed.
+// own reports whether the object that has a name belongs to the Framework, and removes it where it belongs to a former one.
+func (r *reconciler) own(ctx context.Context, f *v1.Framework, o client.Object) (bool, error) {
+	if err := r.api.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	if metav1.IsControlledBy(o, f) {
+		return true, nil
+	}
+	uid := o.GetUID()
+	if err := r.api.Delete(ctx, o, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("remove the %T of a former job of the name %s: %w", o, f.Name, err)
+	}
+	return false, nil
+}
+
+// publish tells all addresses to the tasks, which wait for them here or have them pushed from the attempt's ConfigMap.
 func (r *reconciler) publish(ctx context.Context, f *v1.Framework, e *entry, p *peers.Peers) error {
 	data, err := peers.Encode(p)
 	if err != nil {
 		return fmt.Errorf("publish the peers of %s: %w", f.Name, err)
 	}
+	if f.OwnsPods() {
+		r.o.Peers.Publish(attemptName(f, e.status), data)
+	} else if written, err := r.writePeers(ctx, f, e, data); err != nil || !written {
+		return err
+	}
+	now := r.now()
+	machine.Published(e.status, now)
+	e.mark(&machine.Result{Changed: true}, now)
+	if last := e.lastAddress.Load(); last != 0 {
+		r.metrics.barrier.Observe(now.Sub(time.Unix(0, last)).Seconds())
+	}
+	return nil
+}
+
+func attemptName(f *v1.Framework, st *v1.FrameworkStatus) rendezvous.Attempt {
+	return rendezvous.Attempt{Framework: f.Name, UID: f.UID, Number: st.AttemptStatus.ID}
+}
+
+// republish tells the tasks again what another process has told them, in its memory.
+func (r *reconciler) republish(f *v1.Framework, st *v1.FrameworkStatus) error {
+	at := attemptName(f, st)
+	if st.AttemptStatus.PeersTime == nil || !f.OwnsPods() || r.o.Peers.Has(at) {
+		return nil
+	}
+	p := machine.Peers(f, st)
+	if p == nil {
+		return nil
+	}
+	data, err := peers.Encode(p)
+	if err != nil {
+		return fmt.Errorf("publish the peers of %s: %w", f.Name, err)
+	}
+	r.o.Peers.Publish(at, data)
+	return nil
+}
+
+// writePeers writes all addresses into the attempt's ConfigMap, unless the attempt is over.
+func (r *reconciler) writePeers(ctx context.Context, f *v1.Framework, e *entry, data []byte) (written bool, err error) {
 	sum := sha256.Sum256(data)
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{
@@ -181,21 +257,15 @@ func (r *reconciler) publish(ctx context.Context, f *v1.Framework, e *entry, p *
 		"binaryData": map[string]string{v1.PeersKey: base64.StdEncoding.EncodeToString(data)},
 	})
 	if err != nil {
-		return err
+		return false, err
 	}
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: v1.ConfigMapName(f.Name), Namespace: f.Namespace}}
 	err = r.api.Patch(ctx, cm, client.RawPatch(types.MergePatchType, patch))
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil // the attempt is over; the machine will see that
+		return false, nil // the machine will see that
 	}
 	if err != nil {
-		return fmt.Errorf("publish the peers of %s: %w", f.Name, err)
+		return false, fmt.Errorf("publish the peers of %s: %w", f.Name, err)
 	}
-	now := r.now()
-	machine.Published(e.status, now)
-	e.mark(&machine.Result{Changed: true}, now)
-	if last := e.lastAddress.Load(); last != 0 {
-		r.metrics.barrier.Observe(now.Sub(time.Unix(0, last)).Seconds())
-	}
-	return nil
+	return true, nil
 }

@@ -133,7 +133,7 @@ func (w *cluster) submit(name string, roles ...v1.TaskRole) *v1.Framework {
 	f := &v1.Framework{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.namespace, Finalizers: []string{v1.Finalizer},
 			Labels:      map[string]string{v1.LabelUser: "alice"},
-			Annotations: map[string]string{v1.AnnotationRuntime: v1.RuntimeV1, v1.AnnotationJobName: name, v1.AnnotationConfig: "name: " + name}},
+			Annotations: map[string]string{v1.AnnotationRuntime: v1.RuntimeV2, v1.AnnotationJobName: name, v1.AnnotationConfig: "name: " + name}},
 		Spec: v1.FrameworkSpec{ExecutionType: v1.ExecutionStart, RetryPolicy: v1.RetryPolicy{FancyRetryPolicy: true}, TaskRoles: roles},
 	}
 	for key, value := range w.annotations {

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -85,7 +86,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	r := &reconciler{
 		o: c.o, api: api, pods: clients.CoreV1(), cache: caches, metrics: c.metrics, recorder: mgr.GetEventRecorder(name),
 		entries: entries{m: map[string]*entry{}, begun: map[string]bool{}}, rules: newRuleBook(c.metrics), policy: c.o.policy, now: time.Now, began: time.Now(),
-		vanished: make(chan struct{}, 1), refilled: newGate(),
+		vanished: make(chan struct{}, 1), refilled: newGate(), quick: rate.NewLimiter(quickWrites, 2*quickWrites),
 	}
 	if c.o.Replaced == nil {
 		r.refilled.close()

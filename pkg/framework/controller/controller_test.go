@@ -10,17 +10,21 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openpai/paictl/pkg/framework/controller"
 	"github.com/openpai/paictl/pkg/framework/machine"
+	"github.com/openpai/paictl/pkg/framework/rendezvous"
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 	"github.com/openpai/paictl/pkg/runtime/peers"
 	"github.com/openpai/paictl/pkg/runtime/spec"
 )
 
-func TestAJobRunsToItsEnd(t *testing.T) {
+// An earlier paictl has submitted it.
+func TestAJobWhosePeersAreInAConfigMapRunsToItsEnd(t *testing.T) {
 	w := begin(t)
+	w.annotations = map[string]string{v1.AnnotationRuntime: v1.RuntimeV1}
 	w.submit("hello", workers(2))
 	f := w.until("hello", "has told its tasks of each other", func(f *v1.Framework) bool { return f.Status.AttemptStatus.PeersTime != nil })
 
@@ -57,6 +61,59 @@ func TestAJobRunsToItsEnd(t *testing.T) {
 	assert.Equal(t, v1.Completed, w.store.job("hello").Status.State)
 	assert.Equal(t, "name: hello", w.store.job("hello").Annotations[v1.AnnotationConfig])
 	assert.True(t, w.get(&corev1.Pod{}, "hello-worker-0"), "pods that ended stay for their logs")
+}
+
+func TestTasksAskTheControllerForTheirPeers(t *testing.T) {
+	w := simulate(t)
+	w.o.Peers, w.o.PeersKey = rendezvous.New(), []byte("key")
+	// Kubernetes hasn't removed yet what a former job of the name had.
+	require.NoError(t, w.c.Create(t.Context(), &corev1.Service{ObjectMeta: owned(w.namespace, "hello", "a former one"), Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone}}))
+	w.start()
+	f := w.submit("hello", workers(2))
+	of := rendezvous.Attempt{Framework: "hello", UID: f.UID}
+	for _, board := range []*rendezvous.Board{w.o.Peers, rendezvous.New()} {
+		w.stop()
+		w.o.Peers = board // a controller that takes over has nothing in its memory
+		w.start()
+		m, err := w.o.Peers.Wait(t.Context(), of, 0)
+		require.NoError(t, err)
+		told, err := peers.Decode(m.Data)
+		require.NoError(t, err)
+		assert.Equal(t, []string{w.pod("hello-worker-0").Status.PodIP, w.pod("hello-worker-1").Status.PodIP}, told.Role("worker").PodIPs)
+	}
+	p := w.pod("hello-worker-1")
+	assert.True(t, metav1.IsControlledBy(p, f))
+	env := map[string]string{}
+	for _, e := range p.Spec.Containers[0].Env {
+		env[e.Name] = e.Value
+	}
+	delete(env, "NVIDIA_VISIBLE_DEVICES") // the guard, of a pod without GPUs
+	assert.Equal(t, map[string]string{spec.TaskVariable: "worker/1/0/0", spec.PeersTokenVariable: env[spec.PeersTokenVariable]}, env, "and nothing else")
+	uid, ok := peers.CheckToken(w.o.PeersKey, "hello", env[spec.PeersTokenVariable])
+	assert.True(t, ok)
+	assert.Equal(t, string(f.UID), uid)
+	for _, o := range []client.Object{&corev1.ServiceAccount{}, &rbacv1.Role{}, &rbacv1.RoleBinding{}} {
+		assert.False(t, w.get(o, "hello"), "%T", o)
+	}
+	assert.False(t, w.get(&corev1.ConfigMap{}, v1.ConfigMapName("hello")))
+	service := &corev1.Service{}
+	require.True(t, w.get(service, "hello"))
+	assert.True(t, metav1.IsControlledBy(service, f))
+
+	require.NoError(t, w.c.Delete(t.Context(), f))
+	w.eventually("hello is gone, and all that it had", func() bool {
+		return !w.get(&v1.Framework{}, "hello") && !w.get(&corev1.Service{}, "hello") && !w.get(&corev1.Pod{}, "hello-worker-0") && !w.get(&corev1.Pod{}, "hello-worker-1")
+	})
+	assert.False(t, w.o.Peers.Has(of))
+	require.NotNil(t, w.store.job("hello"))
+}
+
+// owned is the metadata of an object that belongs to a Framework of its name.
+func owned(namespace, name string, uid types.UID) metav1.ObjectMeta {
+	yes := true
+	return metav1.ObjectMeta{Name: name, Namespace: namespace, OwnerReferences: []metav1.OwnerReference{
+		{APIVersion: v1.GroupVersion.String(), Kind: v1.Kind, Name: name, UID: uid, Controller: &yes},
+	}}
 }
 
 func TestAJobOfOneTaskGetsNoRights(t *testing.T) {

@@ -53,10 +53,13 @@ func (r *reconciler) createPod(ctx context.Context, f *v1.Framework, e *entry, r
 		e.view.Refuse(t.AttemptStatus.PodName, machine.Refusal{Code: machine.CodePodCreationPermanent, Message: err.Error()})
 		return nil
 	}
+	if f.OwnsPods() && len(p.Spec.Containers) > 0 {
+		r.introduce(f, e.status, ref.Role, t, &p.Spec.Containers[0])
+	}
 	if r.o.Claims {
 		expectGPUs(p)
 	}
-	if f.Annotations[v1.AnnotationRuntime] == v1.RuntimeV1 && r.useImageVolumes() {
+	if f.OwnRuntime() && r.useImageVolumes() {
 		mountRuntime(&p.Spec)
 	}
 	made, err := r.pods.Pods(r.o.Namespace).Create(ctx, p, metav1.CreateOptions{})

@@ -33,6 +33,8 @@ type entry struct {
 	decided      bool
 	decisive     bool // not without losing a decision
 	dirtySince   time.Time
+	window       time.Duration // for which changes are gathered; 0: not decided yet
+	told         v1.State      // as it was last written
 	lastWrite    time.Time
 	recentWrites int            // one soon after the other
 	notes        []machine.Note // for the user, once the status is written
@@ -43,6 +45,7 @@ type entry struct {
 	savedAttempts map[int32]bool
 	savedTasks    map[savedTask]bool
 	kept          bool // it has the finalizer
+	released      bool // it had, and may go
 	setUp         bool // Service, service account and role are there
 	blocked       string
 	blockedTimes  int
@@ -116,7 +119,7 @@ func (e *entry) mark(r *machine.Result, now time.Time) {
 }
 
 func (e *entry) clean() {
-	e.decisive = false
+	e.decisive, e.window = false, 0
 	e.dirty, e.dirtyTasks, e.dirtyChunks, e.newAttempt, e.decided = false, nil, nil, false, false
 }
 

@@ -370,13 +370,41 @@ func (r *reconciler) afterlife(ctx context.Context, f *v1.Framework, e *entry) (
 	if !r.keepLogs(f) {
 		return time.Second, nil
 	}
+	if e.released {
+		return 0, nil // its deletion is the next event
+	}
+	if err := r.deleteEnded(ctx, f, e); err != nil {
+		return 0, err
+	}
 	if leaving {
-		return 0, r.release(ctx, f)
+		e.released = true
+		if err := r.release(ctx, f); err != nil {
+			e.released = false
+			return 0, err
+		}
+		return 0, nil
 	}
 	uid := f.UID
 	err := r.api.Delete(ctx, &v1.Framework{ObjectMeta: metav1.ObjectMeta{Name: f.Name, Namespace: f.Namespace}},
 		client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
 	return 0, client.IgnoreNotFound(err)
+}
+
+// deleteEnded deletes the pods and the Service of a Framework before it goes itself. Kubernetes would do that after it, and asks for each object
+// and its owner before.
+func (r *reconciler) deleteEnded(ctx context.Context, f *v1.Framework, e *entry) error {
+	var all []machine.Deletion
+	for _, p := range r.cache.podsOf(f.Name) {
+		if p.DeletionTimestamp == nil {
+			all = append(all, machine.Deletion{Name: p.Name, UID: p.UID})
+		}
+	}
+	if _, err := r.deletePods(ctx, f, e, all); err != nil || !f.OwnsPods() || !machine.Many(f) {
+		return err
+	}
+	// No other job has the name as long as this one is there.
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: f.Name, Namespace: f.Namespace}}
+	return client.IgnoreNotFound(r.api.Delete(ctx, service))
 }
 
 // keepLogs saves the logs of the pods that go with a Framework.

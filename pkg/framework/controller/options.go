@@ -10,6 +10,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/framework/archive"
 	"github.com/openpai/paictl/pkg/framework/machine"
+	"github.com/openpai/paictl/pkg/framework/rendezvous"
 	"github.com/openpai/paictl/pkg/kube"
 )
 
@@ -28,6 +29,8 @@ type Options struct {
 	LogBytes        int           // kept of each task's log; 1 MiB; below 0: none
 	Store           archive.Store
 	Replaced        *archive.Replaced // where the archive took the place of a damaged one; else nil
+	Peers           *rendezvous.Board // where tasks wait for each other's addresses; nil: one of its own
+	PeersKey        []byte            // of the tokens that they show
 	Logs            KeptLogs          // of the machines; nil: only the kubelets have logs
 	Log             logr.Logger
 	Registry        prometheus.Registerer // nil: no metrics
@@ -50,6 +53,9 @@ func (o *Options) fill() error {
 	setDefault(&o.QPS, 400)
 	setDefault(&o.TTL, 24*time.Hour)
 	setDefault(&o.LogBytes, 1<<20)
+	if o.Peers == nil {
+		o.Peers = rendezvous.New()
+	}
 	setDefault(&o.Delivery, DeliverAuto)
 	setDefault(&o.policy, machine.DefaultPolicy())
 	return nil

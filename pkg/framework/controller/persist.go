@@ -80,7 +80,7 @@ func (r *reconciler) writeHeader(ctx context.Context, f *v1.Framework, e *entry,
 	if err := r.api.Status().Update(ctx, bare); err != nil {
 		return fmt.Errorf("write the status of %s: %w", f.Name, err)
 	}
-	e.rv, e.stored = bare.ResourceVersion, true
+	e.rv, e.stored, e.told = bare.ResourceVersion, true, e.status.State
 	e.layout.Listed()
 	return nil
 }

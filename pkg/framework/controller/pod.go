@@ -13,33 +13,31 @@ import (
 
 	"github.com/openpai/paictl/pkg/framework/machine"
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/runtime/peers"
+	"github.com/openpai/paictl/pkg/runtime/spec"
 	"github.com/openpai/paictl/pkg/scheduler/annotation"
 	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
 // makePod makes the pod of a task's attempt. avoid are nodes that it must not run on.
 func makePod(f *v1.Framework, st *v1.FrameworkStatus, role string, t *v1.TaskStatus, avoid []string) (*corev1.Pod, error) {
-	var spec *v1.TaskRole
+	var of *v1.TaskRole
 	for i := range f.Spec.TaskRoles {
 		if f.Spec.TaskRoles[i].Name == role {
-			spec = &f.Spec.TaskRoles[i]
+			of = &f.Spec.TaskRoles[i]
 		}
 	}
-	if spec == nil || t == nil || st.AttemptStatus.ConfigMapUID == nil {
+	if of == nil || t == nil || machine.OwnerUID(f, &st.AttemptStatus) == "" {
 		return nil, fmt.Errorf("task role %s is no part of the job any more", role)
 	}
 	values := identity(f, st, role, t)
-	template, err := fillIn(&spec.Task.Pod, values)
+	template, err := fillIn(&of.Task.Pod, values)
 	if err != nil {
 		return nil, err
 	}
-	yes := true
 	p := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
 	p.Name, p.GenerateName, p.Namespace = t.AttemptStatus.PodName, "", f.Namespace
-	p.OwnerReferences = []metav1.OwnerReference{{
-		APIVersion: "v1", Kind: "ConfigMap", Name: st.AttemptStatus.ConfigMapName, UID: types.UID(*st.AttemptStatus.ConfigMapUID),
-		Controller: &yes, BlockOwnerDeletion: &yes,
-	}}
+	p.OwnerReferences = []metav1.OwnerReference{*podOwner(f, &st.AttemptStatus)}
 	p.Labels = merge(p.Labels, map[string]string{v1.LabelFramework: f.Name, v1.LabelTaskRole: role, v1.LabelTaskIndex: values["FC_TASK_INDEX"]})
 	// Who pays is what the Framework says, not its template.
 	for _, label := range []string{v1.LabelUser, v1.LabelGroup} {
@@ -49,11 +47,11 @@ func makePod(f *v1.Framework, st *v1.FrameworkStatus, role string, t *v1.TaskSta
 			delete(p.Labels, label)
 		}
 	}
-	p.Annotations = merge(p.Annotations, values)
+	p.Annotations = merge(p.Annotations, annotations(f, values))
 	if p.Spec.RestartPolicy == "" {
 		p.Spec.RestartPolicy = corev1.RestartPolicyNever
 	}
-	if f.Annotations[v1.AnnotationRuntime] == v1.RuntimeV1 && p.Spec.Hostname == "" && !p.Spec.HostNetwork {
+	if f.OwnRuntime() && p.Spec.Hostname == "" && !p.Spec.HostNetwork {
 		if host := role + "-" + values["FC_TASK_INDEX"]; len(host) <= 63 {
 			p.Spec.Hostname = host
 			if machine.Many(f) { // only then is there a Service that names them
@@ -63,7 +61,9 @@ func makePod(f *v1.Framework, st *v1.FrameworkStatus, role string, t *v1.TaskSta
 	}
 	for _, cs := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers} {
 		for i := range cs {
-			cs[i].Env = addEnv(cs[i].Env, values)
+			if !f.OwnsPods() {
+				cs[i].Env = addEnv(cs[i].Env, values)
+			}
 			if cs[i].TerminationMessagePolicy == "" {
 				cs[i].TerminationMessagePolicy = corev1.TerminationMessageFallbackToLogsOnError
 			}
@@ -76,10 +76,11 @@ func makePod(f *v1.Framework, st *v1.FrameworkStatus, role string, t *v1.TaskSta
 // identity is what a pod is told about itself, by the names of FrameworkController.
 func identity(f *v1.Framework, st *v1.FrameworkStatus, role string, t *v1.TaskStatus) map[string]string {
 	a := &st.AttemptStatus
+	owner := machine.OwnerUID(f, a)
 	out := map[string]string{
 		"FC_FRAMEWORK_NAMESPACE": f.Namespace, "FC_FRAMEWORK_NAME": f.Name, "FC_FRAMEWORK_UID": string(f.UID),
-		v1.AnnotationFrameworkAttempt: strconv.Itoa(int(a.ID)), "FC_CONFIGMAP_NAME": a.ConfigMapName, "FC_CONFIGMAP_UID": *a.ConfigMapUID,
-		"FC_FRAMEWORK_ATTEMPT_INSTANCE_UID": strconv.Itoa(int(a.ID)) + "_" + *a.ConfigMapUID,
+		v1.AnnotationFrameworkAttempt: strconv.Itoa(int(a.ID)), "FC_CONFIGMAP_NAME": a.ConfigMapName, "FC_CONFIGMAP_UID": owner,
+		"FC_FRAMEWORK_ATTEMPT_INSTANCE_UID": strconv.Itoa(int(a.ID)) + "_" + owner,
 		"FC_TASKROLE_NAME":                  role, "FC_TASK_INDEX": strconv.Itoa(int(t.Index)), machine.AnnotationTaskUID: t.InstanceUID,
 		v1.AnnotationTaskAttempt: strconv.Itoa(int(t.AttemptStatus.ID)), "FC_POD_NAME": t.AttemptStatus.PodName,
 	}
@@ -90,6 +91,47 @@ func identity(f *v1.Framework, st *v1.FrameworkStatus, role string, t *v1.TaskSt
 	}
 	return out
 }
+
+// podOwner is what the pods of an attempt belong to.
+func podOwner(f *v1.Framework, a *v1.FrameworkAttemptStatus) *metav1.OwnerReference {
+	if f.OwnsPods() {
+		return metav1.NewControllerRef(f, v1.GroupVersion.WithKind(v1.Kind))
+	}
+	yes := true
+	return &metav1.OwnerReference{
+		APIVersion: "v1", Kind: "ConfigMap", Name: a.ConfigMapName, UID: types.UID(*a.ConfigMapUID), Controller: &yes, BlockOwnerDeletion: &yes,
+	}
+}
+
+// annotations are those of a pod's identity. Every field of a pod is paid for with each of its changes, in the API server and in all that
+// watch pods: those of paictl's own jobs have only what the controller reads, beside labels and owner.
+func annotations(f *v1.Framework, values map[string]string) map[string]string {
+	if !f.OwnsPods() {
+		return values
+	}
+	out := map[string]string{}
+	for _, k := range []string{v1.AnnotationFrameworkAttempt, v1.AnnotationTaskAttempt, machine.AnnotationTaskUID} {
+		out[k] = values[k]
+	}
+	return out
+}
+
+// introduce tells the job runtime which task it is in one variable; it makes those of FrameworkController from that. Where tasks wait for
+// each other it also tells what opens their addresses.
+func (r *reconciler) introduce(f *v1.Framework, st *v1.FrameworkStatus, role string, t *v1.TaskStatus, c *corev1.Container) {
+	self := spec.Task{Role: role, Index: int(t.Index), Attempt: int(st.AttemptStatus.ID), TaskAttempt: int(t.AttemptStatus.ID)}
+	env := []corev1.EnvVar{{Name: spec.TaskVariable, Value: self.String()}}
+	if machine.Gang(f) {
+		env = append(env, corev1.EnvVar{Name: spec.PeersTokenVariable, Value: peers.Token(r.o.PeersKey, f.Name, string(f.UID))})
+	}
+	if f.Annotations[v1.AnnotationHostNetwork] == "true" { // it decides which ports the task has
+		env = append(env, podUID)
+	}
+	c.Env = append(env, c.Env...)
+}
+
+// podUID tells a pod its UID.
+var podUID = corev1.EnvVar{Name: "FC_POD_UID", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.uid"}}}
 
 // placeholders are what {{NAME}} in any text of a template is replaced by.
 var placeholders = []string{"FC_FRAMEWORK_NAMESPACE", "FC_FRAMEWORK_NAME", "FC_TASKROLE_NAME", "FC_TASK_INDEX", "FC_CONFIGMAP_NAME", "FC_POD_NAME"}
@@ -144,7 +186,7 @@ func addEnv(env []corev1.EnvVar, values map[string]string) []corev1.EnvVar {
 	for _, name := range names {
 		add(corev1.EnvVar{Name: name, Value: values[name]})
 	}
-	add(corev1.EnvVar{Name: "FC_POD_UID", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.uid"}}})
+	add(podUID)
 	add(corev1.EnvVar{Name: "FC_TASK_ATTEMPT_INSTANCE_UID", Value: "$(FC_TASK_ATTEMPT_ID)_$(FC_POD_UID)"})
 	return append(out, env...)
 }

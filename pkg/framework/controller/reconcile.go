@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	typed "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -35,6 +36,7 @@ type reconciler struct {
 	now      func() time.Time
 	earlier  earlier
 	began    time.Time
+	quick    *rate.Limiter // of writes
 	vanished chan struct{} // with room for one
 	refilled *gate         // closed once the archive has what it can have again
 }
@@ -50,6 +52,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if f == nil {
 		if e := r.entries.forget(req.Name); e != nil {
 			r.count(e, "")
+			r.o.Peers.Forget(req.Name)
 			if e.status == nil || e.status.ArchivedTime == nil {
 				r.vanish()
 			}
@@ -206,6 +209,9 @@ func (r *reconciler) step(ctx context.Context, f *v1.Framework, e *entry) (*mach
 	e.status = st
 	e.mark(&result, now)
 	r.count(e, st.State)
+	if err := r.republish(f, st); err != nil {
+		return nil, err
+	}
 	if result.Decided {
 		c := st.AttemptStatus.CompletionStatus
 		kind := string(c.Type.Name)
@@ -250,9 +256,29 @@ func (r *reconciler) coalesce(e *entry, result *machine.Result) time.Duration {
 	if !e.dirty || result.Acts() || e.status.State == v1.AttemptCreationPending {
 		return 0
 	}
-	// The more there is to write, the longer the wait: what a person sees is a second old at most.
-	window := min(time.Second, max(200*time.Millisecond<<min(e.recentWrites, 3), settle(e.tasks.Load())))
-	return max(0, window-r.now().Sub(e.dirtySince))
+	if e.window == 0 || e.status.State != e.told && e.window > time.Second {
+		e.window = r.window(e)
+	}
+	return max(0, e.window-r.now().Sub(e.dirtySince))
+}
+
+const (
+	// quickWrites is how many jobs a second have their state written without much delay.
+	quickWrites = 5
+	// taskWindow is for how long changes of tasks are gathered that leave their job in its state.
+	taskWindow = 3 * time.Second
+)
+
+// window is how long changes of one status are gathered. A job's state is seen after a fifth of a second, after a second at most where much
+// is to be written, of this job or of all.
+func (r *reconciler) window(e *entry) time.Duration {
+	switch {
+	case e.status.State == e.told:
+		return taskWindow
+	case !r.quick.AllowN(r.now(), 1):
+		return time.Second
+	}
+	return min(time.Second, max(200*time.Millisecond<<min(e.recentWrites, 3), settle(e.tasks.Load())))
 }
 
 func untilWake(result *machine.Result, now time.Time) time.Duration {

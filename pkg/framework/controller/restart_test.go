@@ -225,6 +225,7 @@ func TestATaskOnALostNodeRunsElsewhere(t *testing.T) {
 
 func TestAnAttemptWhoseConfigMapIsDeletedIsBegunAnew(t *testing.T) {
 	w := begin(t)
+	w.annotations = map[string]string{v1.AnnotationRuntime: v1.RuntimeV1}
 	w.submit("cm", workers(2))
 	w.until("cm", "runs", func(f *v1.Framework) bool { return f.Status.AttemptStatus.TaskRoleStatuses[0].Counts.Running == 2 })
 	require.NoError(t, w.c.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: v1.ConfigMapName("cm"), Namespace: w.namespace}}))

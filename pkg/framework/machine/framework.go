@@ -24,8 +24,11 @@ func (s *step) begin() {
 // newAttempt begins an attempt with the tasks that the spec asks for now.
 func (s *step) newAttempt(id int32) v1.FrameworkAttemptStatus {
 	a := v1.FrameworkAttemptStatus{
-		ID: id, StartTime: metav1.NewTime(s.Now), ConfigMapName: v1.ConfigMapName(s.Framework.Name),
+		ID: id, StartTime: metav1.NewTime(s.Now),
 		Restart: s.Framework.Annotations[v1.AnnotationRestart], TaskRoleStatuses: []*v1.TaskRoleStatus{},
+	}
+	if !s.Framework.OwnsPods() {
+		a.ConfigMapName = v1.ConfigMapName(s.Framework.Name)
 	}
 	return a
 }
@@ -46,8 +49,8 @@ func (s *step) configMap() {
 			return
 		}
 		uid := string(cm.UID)
-		instance := itoa(a.ID) + "_" + uid
-		a.ConfigMapUID, a.InstanceUID = &uid, &instance
+		a.ConfigMapUID = &uid
+		s.named(uid)
 		s.move(v1.AttemptCreationRequested)
 		if !cm.Fresh {
 			s.move(v1.AttemptPreparing)
@@ -57,6 +60,29 @@ func (s *step) configMap() {
 			s.move(v1.AttemptPreparing)
 		}
 	}
+}
+
+// named gives the attempt the name that no other one ever has.
+func (s *step) named(owner string) {
+	instance := itoa(s.status.AttemptStatus.ID) + "_" + owner
+	s.status.AttemptStatus.InstanceUID = &instance
+}
+
+// OwnerUID returns the UID of what the pods of an attempt belong to; empty before that exists.
+func OwnerUID(f *v1.Framework, a *v1.FrameworkAttemptStatus) string {
+	switch {
+	case f.OwnsPods():
+		return string(f.UID)
+	case a.ConfigMapUID != nil:
+		return *a.ConfigMapUID
+	}
+	return ""
+}
+
+// owned reports whether a pod belongs to what the attempt's pods belong to.
+func (s *step) owned(p *corev1.Pod) bool {
+	owner, uid := metav1.GetControllerOf(p), OwnerUID(s.Framework, &s.status.AttemptStatus)
+	return owner != nil && uid != "" && string(owner.UID) == uid
 }
 
 // lost reports whether the ConfigMap that the attempt should have is gone or going.
@@ -212,7 +238,7 @@ func (s *step) completed() {
 	s.move(v1.Completed)
 }
 
-// prepare asks for the ConfigMap and the pods that an open attempt lacks.
+// prepare asks for the ConfigMap and the pods that an open attempt lacks. One whose pods belong to the Framework needs no ConfigMap, and begins at once.
 func (s *step) prepare() {
 	if !s.live() || s.stopping() || s.Invalid != "" || s.Framework.Spec.ExecutionType == v1.ExecutionCreate {
 		return
@@ -222,6 +248,9 @@ func (s *step) prepare() {
 		case s.After.Failed != "": // decided in the next pass
 		case len(s.After.Waits) > 0:
 			s.wake(s.Now.Add(afterWake))
+		case s.Framework.OwnsPods():
+			s.named(string(s.Framework.UID))
+			s.move(v1.AttemptPreparing) // the next pass makes its tasks
 		case s.ConfigMap.UID == "":
 			s.CreateConfigMap = true
 		case !s.ConfigMap.Deleting && s.ConfigMap.Attempt != s.status.AttemptStatus.ID:

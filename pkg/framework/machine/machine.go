@@ -46,7 +46,7 @@ type After struct {
 	Failed string   // why the Framework will never start, as the rest of a sentence; empty where it may
 }
 
-// ConfigMap is that of the attempt, which owns the pods. It must be certain: where the cache has
+// ConfigMap is that of the attempt, which owns the pods unless the Framework itself does. It must be certain: where the cache has
 // none although there should be one, the API was asked.
 type ConfigMap struct {
 	UID      types.UID // empty where there is none

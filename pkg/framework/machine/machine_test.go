@@ -428,6 +428,48 @@ func TestTheLossOfTheConfigMapEndsTheAttempt(t *testing.T) {
 	assert.Equal(t, v1.AttemptPreparing, w.status.State)
 }
 
+// A job whose tasks ask the controller for their peers has no ConfigMap, and one write precedes its first pods.
+func TestAFrameworkThatOwnsItsPodsBeginsInOneStep(t *testing.T) {
+	w := newWorld(t, role("worker", 2))
+	w.f.Annotations[v1.AnnotationRuntime] = v1.RuntimeV2
+	w.reconcile()
+	assert.Equal(t, 1, w.writes)
+	assert.Len(t, w.pods, 2)
+	w.run()
+	assert.Empty(t, w.cm.UID)
+	assert.Empty(t, w.status.AttemptStatus.ConfigMapName)
+	assert.Equal(t, "0_fuid", *w.status.AttemptStatus.InstanceUID)
+	w.starts("f-worker-0")
+	w.starts("f-worker-1")
+	w.run()
+	assert.NotNil(t, w.status.AttemptStatus.PeersTime)
+	w.exits("f-worker-0", exitTransient)
+	w.run()
+	w.reap()
+	w.run()
+	w.pass(5 * time.Second)
+	w.run()
+	assert.Equal(t, "1_fuid", *w.status.AttemptStatus.InstanceUID)
+	assert.Equal(t, v1.AttemptPreparing, w.status.State)
+	assert.Empty(t, w.cm.UID)
+}
+
+// It waits for the jobs that must end first, and for its start, like any other.
+func TestAFrameworkThatOwnsItsPodsWaitsBeforeItBegins(t *testing.T) {
+	w := newWorld(t, role("worker", 1))
+	w.f.Annotations[v1.AnnotationRuntime] = v1.RuntimeV2
+	w.f.Spec.ExecutionType = v1.ExecutionCreate
+	w.after = machine.After{Waits: []string{"u"}}
+	w.run()
+	w.f.Spec.ExecutionType = v1.ExecutionStart
+	w.run()
+	assert.Empty(t, w.pods)
+	assert.Equal(t, v1.AttemptCreationPending, w.status.State)
+	w.after = machine.After{Done: []string{"u"}}
+	w.run()
+	assert.Len(t, w.pods, 1)
+}
+
 func TestANodeThatFailedTheJobTwiceIsAvoided(t *testing.T) {
 	w := newWorld(t, role("worker", 2))
 	fail := func() {

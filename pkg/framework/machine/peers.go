@@ -11,7 +11,7 @@ import (
 
 // Gang reports whether the tasks of a Framework wait for each other's addresses.
 func Gang(f *v1.Framework) bool {
-	return f.Annotations[v1.AnnotationRuntime] == v1.RuntimeV1 && f.Annotations[v1.AnnotationGang] != "false" && Many(f)
+	return f.OwnRuntime() && f.Annotations[v1.AnnotationGang] != "false" && Many(f)
 }
 
 // Many reports whether a Framework has more than one task.
@@ -31,12 +31,16 @@ func Published(status *v1.FrameworkStatus, at time.Time) {
 
 // peers asks to publish all addresses, once every task has one.
 func (s *step) peers() {
-	if s.status.AttemptStatus.PeersTime != nil || !Gang(s.Framework) {
-		return
+	if s.status.AttemptStatus.PeersTime == nil && Gang(s.Framework) {
+		s.Peers = Peers(s.Framework, s.status)
 	}
-	host := s.Framework.Annotations[v1.AnnotationHostNetwork] == "true"
-	all := &peers.Peers{Attempt: s.status.AttemptStatus.ID}
-	for _, r := range s.status.AttemptStatus.TaskRoleStatuses {
+}
+
+// Peers returns the addresses of all tasks; nil unless every task has one.
+func Peers(f *v1.Framework, status *v1.FrameworkStatus) *peers.Peers {
+	host := f.Annotations[v1.AnnotationHostNetwork] == "true"
+	all := &peers.Peers{Attempt: status.AttemptStatus.ID}
+	for _, r := range status.AttemptStatus.TaskRoleStatuses {
 		one := peers.Role{Name: r.Name}
 		leaving := false
 		for _, t := range r.TaskStatuses {
@@ -45,11 +49,11 @@ func (s *step) peers() {
 				continue
 			}
 			if leaving {
-				return // a task is being replaced by another
+				return nil // a task is being replaced by another
 			}
 			a := &t.AttemptStatus
 			if a.PodIP == nil || a.PodUID == nil {
-				return
+				return nil
 			}
 			one.PodIPs = append(one.PodIPs, *a.PodIP)
 			hostIP := ""
@@ -65,5 +69,5 @@ func (s *step) peers() {
 			all.Roles = append(all.Roles, one)
 		}
 	}
-	s.Peers = all
+	return all
 }

@@ -30,6 +30,9 @@ func chaos(t *testing.T, seed uint64) {
 		w.f.Spec.TaskRoles = append(w.f.Spec.TaskRoles, one)
 	}
 	w.f.Spec.RetryPolicy = v1.RetryPolicy{FancyRetryPolicy: r.IntN(2) == 0, MaxRetryCount: r.Int32N(4)}
+	if r.IntN(2) == 0 {
+		w.f.Annotations[v1.AnnotationRuntime] = v1.RuntimeV2
+	}
 	w.lag, w.rescales, w.forgets = true, seed%2 == 0, seed%3 == 0
 	w.crash = func() bool { return r.IntN(40) == 0 }
 	w.lose = func() bool { return r.IntN(20) == 0 }

@@ -6,7 +6,6 @@ import (
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 )
@@ -32,9 +31,7 @@ func Rebuild(in Input) []Task {
 
 // attempts reports whether a pod is of the attempt that the status is of.
 func (s *step) attempts(p *corev1.Pod) bool {
-	owner, uid := metav1.GetControllerOf(p), s.status.AttemptStatus.ConfigMapUID
-	return owner != nil && uid != nil && string(owner.UID) == *uid &&
-		p.Annotations[v1.AnnotationFrameworkAttempt] == itoa(s.status.AttemptStatus.ID)
+	return s.owned(p) && p.Annotations[v1.AnnotationFrameworkAttempt] == itoa(s.status.AttemptStatus.ID)
 }
 
 func (s *step) rebuildRole(r *v1.TaskRoleStatus, pods []*corev1.Pod) []Task {

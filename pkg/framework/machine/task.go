@@ -62,8 +62,7 @@ func (s *step) pod(t *v1.TaskStatus) *corev1.Pod {
 // mine reports whether a pod was made for just this attempt of this task. A process that was killed
 // between making a pod and writing its UID down finds it again this way.
 func (s *step) mine(t *v1.TaskStatus, p *corev1.Pod) bool {
-	owner, uid := metav1.GetControllerOf(p), s.status.AttemptStatus.ConfigMapUID
-	return owner != nil && uid != nil && string(owner.UID) == *uid &&
+	return s.owned(p) &&
 		p.Annotations[AnnotationTaskUID] == t.InstanceUID &&
 		p.Annotations[v1.AnnotationFrameworkAttempt] == itoa(s.status.AttemptStatus.ID) &&
 		p.Annotations[v1.AnnotationTaskAttempt] == itoa(t.AttemptStatus.ID)

@@ -99,6 +99,15 @@ type world struct {
 	gpus    func(*corev1.Pod) (*v1.TaskGPUs, bool)
 }
 
+// owner is what pods belong to.
+func (w *world) owner() metav1.OwnerReference {
+	yes := true
+	if w.f.OwnsPods() {
+		return metav1.OwnerReference{Kind: v1.Kind, Name: w.f.Name, UID: w.f.UID, Controller: &yes}
+	}
+	return metav1.OwnerReference{Kind: "ConfigMap", Name: "f-attempt", UID: w.cm.UID, Controller: &yes}
+}
+
 type crashed struct{}
 
 func newWorld(t testing.TB, roles ...v1.TaskRole) *world {
@@ -318,13 +327,12 @@ func (w *world) create(ref machine.Task) {
 	if !w.begun(t) {
 		w.t.Errorf("%s is made before its attempt is written down", name)
 	}
-	yes := true
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: w.uid(),
 		Labels: map[string]string{v1.LabelTaskRole: ref.Role, v1.LabelTaskIndex: fmt.Sprint(ref.Index)},
 		Annotations: map[string]string{
 			v1.AnnotationFrameworkAttempt: fmt.Sprint(w.status.AttemptStatus.ID),
 			v1.AnnotationTaskAttempt:      fmt.Sprint(t.AttemptStatus.ID), machine.AnnotationTaskUID: t.InstanceUID},
-		OwnerReferences: []metav1.OwnerReference{{Kind: "ConfigMap", Name: "f-attempt", UID: w.cm.UID, Controller: &yes}},
+		OwnerReferences: []metav1.OwnerReference{w.owner()},
 	}, Status: corev1.PodStatus{Phase: corev1.PodPending}}
 	w.pods[name] = p
 	w.check(true) // killed before the answer arrives

@@ -43,6 +43,8 @@ type Options struct {
 	MetricsAccess string
 	// Token opens the API; pods know the way to it, and not the token.
 	Token string
+	// Peers are the addresses of jobs.
+	Peers Peers
 	// Logs keep the logs of the machines; nil where nothing does.
 	Logs Logs
 	// GPUs asks what measures them; nil where nothing does.
@@ -92,10 +94,11 @@ func (s *Server) Handler() http.Handler {
 	return mux
 }
 
-// CodeHandler is what pods of jobs may ask: code whose checksum they know. Who ran what is none of their
-// business.
-func (s *Server) CodeHandler() http.Handler {
+// TaskHandler is what pods of jobs may ask: code whose checksum they know, and the addresses of their own job. Who ran what
+// isn't for them.
+func (s *Server) TaskHandler() http.Handler {
 	mux := http.NewServeMux()
+	mux.Handle("GET /v1/peers/{framework}", within(peersTime, s.servePeers))
 	mux.Handle("GET /v1/code/{sha256}", within(codeTime, s.serveCode))
 	return jsonErrors(mux)
 }

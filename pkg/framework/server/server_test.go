@@ -222,7 +222,7 @@ func TestCodeIsReceivedAndSent(t *testing.T) {
 	content := strings.Repeat("code", 1<<19)
 	name := h.put(t, content)
 	assert.Equal(t, name, h.put(t, content), "twice is once")
-	for _, handler := range []http.Handler{server.New(h.options).Handler(), server.New(h.options).CodeHandler()} {
+	for _, handler := range []http.Handler{server.New(h.options).Handler(), server.New(h.options).TaskHandler()} {
 		for _, method := range []string{"GET", "HEAD"} {
 			r := httptest.NewRequestWithContext(t.Context(), method, "/v1/code/"+name, nil)
 			r.Header.Set(api.TokenHeader, token)
@@ -246,7 +246,7 @@ func TestCodeIsSentFromWhereAConnectionBrokeOff(t *testing.T) {
 		r := httptest.NewRequestWithContext(t.Context(), "GET", "/v1/code/"+name, nil)
 		r.Header.Set("Range", fmt.Sprintf("bytes=%d-", from))
 		w := httptest.NewRecorder()
-		server.New(h.options).CodeHandler().ServeHTTP(w, r)
+		server.New(h.options).TaskHandler().ServeHTTP(w, r)
 		require.Equal(t, http.StatusPartialContent, w.Code)
 		assert.Equal(t, content[from:], w.Body.String())
 	}
@@ -264,7 +264,7 @@ func TestTasksMayFetchCodeAndNothingElse(t *testing.T) {
 		{"GET", "/v1/jobs/" + f.Name, 404}, {"GET", "/v1/jobs/" + f.Name + "/logs?role=worker", 404}, {"GET", "/metrics", 404},
 	} {
 		w := httptest.NewRecorder()
-		server.New(h.options).CodeHandler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), c.method, c.path, nil))
+		server.New(h.options).TaskHandler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), c.method, c.path, nil))
 		assert.Equal(t, c.status, w.Code, "%s %s", c.method, c.path)
 	}
 }

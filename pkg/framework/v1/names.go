@@ -23,9 +23,8 @@ const (
 	AnnotationConfig   = "config" // the submitted text, secrets masked
 	AnnotationGPUs     = "totalGpuNumber"
 	AnnotationLogInfix = "logPathInfix"
-	// AnnotationRuntime asks the controller for what the job runtime needs: a headless Service, a
-	// service account that may watch the attempt's ConfigMap and nothing else, and the addresses of
-	// all tasks in it. Its value is "v1". Frameworks of others don't have it and get none of these.
+	// AnnotationRuntime asks the controller for what the job runtime needs; its value is one of RuntimeV1 and
+	// RuntimeV2. Frameworks of others don't have it and get nothing of that.
 	AnnotationRuntime = "paictl.openpai.org/runtime"
 	// AnnotationConfigHash is the sha256 of AnnotationConfig as it was submitted, so that a submission that
 	// was cut off can be told from another job of that name.
@@ -54,8 +53,24 @@ const (
 // archive. The controller adds it where a submission didn't.
 const Finalizer = "paictl.openpai.org/archive"
 
-// RuntimeV1 is the value of AnnotationRuntime.
-const RuntimeV1 = "v1"
+// Values of AnnotationRuntime. With each the job has a headless Service.
+const (
+	// RuntimeV1 is of jobs that an earlier paictl submitted: the addresses of all tasks are in the attempt's ConfigMap, which a
+	// service account of the job's own may watch.
+	RuntimeV1 = "v1"
+	// RuntimeV2 is of jobs whose tasks ask the controller for the addresses. Their pods belong to the Framework itself, and an attempt
+	// has no ConfigMap.
+	RuntimeV2 = "v2"
+)
+
+// OwnRuntime reports whether the job runtime runs in the pods of a Framework.
+func (f *Framework) OwnRuntime() bool {
+	r := f.Annotations[AnnotationRuntime]
+	return r == RuntimeV1 || r == RuntimeV2
+}
+
+// OwnsPods reports whether the pods of a Framework belong to it, and not to a ConfigMap of the attempt.
+func (f *Framework) OwnsPods() bool { return f.Annotations[AnnotationRuntime] == RuntimeV2 }
 
 // PeersKey is the key of the attempt's ConfigMap, in binaryData, that holds the peers: gzipped text
 // of pkg/runtime/peers.

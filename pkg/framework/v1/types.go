@@ -187,8 +187,8 @@ type FrameworkAttemptStatus struct {
 	StartTime        metav1.Time                       `json:"startTime"`
 	RunTime          *metav1.Time                      `json:"runTime,omitempty"`
 	CompletionTime   *metav1.Time                      `json:"completionTime,omitempty"`
-	InstanceUID      *string                           `json:"instanceUID,omitempty"` // "<id>_<UID of the ConfigMap>"
-	ConfigMapName    string                            `json:"configMapName"`
+	InstanceUID      *string                           `json:"instanceUID,omitempty"` // "<id>_<UID of what owns the pods>"
+	ConfigMapName    string                            `json:"configMapName"`         // empty where the pods belong to the Framework itself
 	ConfigMapUID     *string                           `json:"configMapUID,omitempty"`
 	CompletionStatus *FrameworkAttemptCompletionStatus `json:"completionStatus,omitempty"`
 	// Restart is what AnnotationRestart said when the attempt began.

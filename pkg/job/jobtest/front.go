@@ -110,7 +110,7 @@ func Prepare(t testing.TB, c *kube.Cluster) {
 		return err == nil, nil
 	}))
 	_, err = c.Client.CoreV1().ConfigMaps(kube.SystemNamespace).Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: api.ConfigMap},
-		Data: map[string]string{"runtime-image": "pai-runtime:test", "dns-domain": "cluster.local", "job-namespace": kube.JobNamespace, "code-url": "http://job-controller/v1/code"}}, metav1.CreateOptions{})
+		Data: map[string]string{"runtime-image": "pai-runtime:test", "dns-domain": "cluster.local", "job-namespace": kube.JobNamespace, "code-url": "http://job-controller/v1/code", "peers-url": "http://job-controller/v1/peers"}}, metav1.CreateOptions{})
 	fine(err)
 	_, err = c.Client.CoreV1().Secrets(kube.SystemNamespace).Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: api.TokenSecret},
 		StringData: map[string]string{api.TokenKey: Token}}, metav1.CreateOptions{})

@@ -36,6 +36,9 @@ type Cluster struct {
 	SchedulerName string
 	// NodeLabels are those of the nodes that jobs may run on.
 	NodeLabels map[string]string
+	// PeersURL is where the tasks of a job wait for each other's addresses; "" where the job controller doesn't tell them, but writes them
+	// into a ConfigMap.
+	PeersURL string
 	// Domain is that of the cluster's DNS.
 	Domain string
 	// Claims: tasks get their GPUs by claims, which have no more room for a large gang than for a small one.

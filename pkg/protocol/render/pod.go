@@ -98,8 +98,10 @@ func (r *renderer) podSpec(role *protocol.Role) corev1.PodSpec {
 	if r.useCells() {
 		p.SchedulerName = r.Cluster.SchedulerName
 	}
-	if r.many() {
+	if r.watches() {
 		p.ServiceAccountName = r.object
+	}
+	if r.many() {
 		p.DNSConfig = &corev1.PodDNSConfig{Searches: []string{r.domain()}}
 	}
 	if p.HostNetwork {
@@ -200,7 +202,7 @@ func (r *renderer) mounts() []corev1.VolumeMount {
 		{Name: volumeHome, MountPath: spec.Home}, {Name: volumeShm, MountPath: "/dev/shm"},
 		{Name: volumeSpec, MountPath: path.Dir(spec.File), ReadOnly: true}, {Name: volumeRules, MountPath: path.Dir(spec.Rules), ReadOnly: true},
 	}
-	if r.many() {
+	if r.watches() {
 		out = append(out, corev1.VolumeMount{Name: volumeToken, MountPath: tokenPath, ReadOnly: true})
 	}
 	for _, s := range r.storages() {
@@ -228,7 +230,7 @@ func (r *renderer) volumes(role *protocol.Role) []corev1.Volume {
 			LocalObjectReference: corev1.LocalObjectReference{Name: spec.RulesConfigMap}, Optional: &yes,
 		}}},
 	}
-	if r.many() {
+	if r.watches() {
 		out = append(out, tokenVolume())
 	}
 	for _, s := range r.storages() {
@@ -239,7 +241,7 @@ func (r *renderer) volumes(role *protocol.Role) []corev1.Volume {
 	return out
 }
 
-// tokenVolume lets the runtime watch the job's own addresses: its service account may do nothing else.
+// tokenVolume lets the runtime watch the ConfigMap of the job's addresses: its service account may do nothing else.
 func tokenVolume() corev1.Volume {
 	seconds := int64(tokenSeconds)
 	return corev1.Volume{Name: volumeToken, VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{

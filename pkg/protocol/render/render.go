@@ -80,6 +80,17 @@ func (r *renderer) fail(path strictyaml.Path, rule, message, remedy string) {
 // many reports whether tasks have others to talk to.
 func (r *renderer) many() bool { return r.job.Tasks() > 1 }
 
+// watches reports whether tasks watch a ConfigMap for the addresses of others.
+func (r *renderer) watches() bool { return r.many() && r.Cluster.PeersURL == "" }
+
+// runtime is the kind of job that the controller is to make of it.
+func (r *renderer) runtime() string {
+	if r.Cluster.PeersURL == "" {
+		return v1.RuntimeV1
+	}
+	return v1.RuntimeV2
+}
+
 // domain is the suffix under which tasks find each other; a job of one task has no Service.
 func (r *renderer) domain() string {
 	if !r.many() {
@@ -114,7 +125,7 @@ func (r *renderer) framework() *v1.Framework {
 		TypeMeta: metav1.TypeMeta{APIVersion: apiVersion, Kind: "Framework"},
 		ObjectMeta: metav1.ObjectMeta{Name: r.object, Namespace: r.Namespace, Labels: r.labels(), Finalizers: []string{v1.Finalizer}, Annotations: map[string]string{
 			v1.AnnotationJobName: j.Name, v1.AnnotationLogInfix: r.object, v1.AnnotationConfig: string(masked),
-			v1.AnnotationGPUs: strconv.Itoa(j.GPUs()), v1.AnnotationRuntime: v1.RuntimeV1, v1.AnnotationConfigHash: hash(masked),
+			v1.AnnotationGPUs: strconv.Itoa(j.GPUs()), v1.AnnotationRuntime: r.runtime(), v1.AnnotationConfigHash: hash(masked),
 			v1.AnnotationGang: strconv.FormatBool(j.Extras.Gang), v1.AnnotationPriority: j.Extras.Priority,
 			v1.AnnotationHostNetwork: strconv.FormatBool(j.Extras.HostNetwork),
 		}},
@@ -154,7 +165,7 @@ func (r *renderer) spec() *spec.Spec {
 	s := &spec.Spec{
 		Version: spec.Version, Framework: r.object, User: r.User, Job: j.Name, VirtualCluster: j.VirtualCluster,
 		Gang: j.Extras.Gang, HostNetwork: j.Extras.HostNetwork, PortStart: portStart, PortEnd: portEnd,
-		GracePeriodSec: j.Extras.GracePeriodSec, CheckpointDir: r.checkpointDir(), Code: r.Code, Domain: r.domain(),
+		GracePeriodSec: j.Extras.GracePeriodSec, CheckpointDir: r.checkpointDir(), Code: r.Code, PeersURL: r.Cluster.PeersURL, Domain: r.domain(),
 	}
 	for i := range j.Roles {
 		s.Roles = append(s.Roles, r.specRole(&j.Roles[i]))

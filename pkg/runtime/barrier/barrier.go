@@ -1,8 +1,9 @@
 // Package barrier waits until every task of a job has an address, and brings those addresses.
-// In: the attempt's ConfigMap, watched at the API server. Out: the peers, or why there are none.
+// In: the job controller, or for jobs that an earlier paictl submitted the attempt's ConfigMap, watched at the API server. Out: the
+// peers, or why there are none.
 //
-// The controller writes the peers once, when the last pod has its address, and the API server
-// pushes them to every task: one message per task, and none while they wait.
+// The peers are published once, when the last pod has its address, and sent to every task that asked: one message per
+// task, and none while they wait.
 package barrier
 
 import (
@@ -34,9 +35,18 @@ const (
 // Key is where the peers are in the ConfigMap's binaryData; v1.PeersKey for those who know it.
 const Key = "peers"
 
+// Source is who tells the peers: a Client or a Controller.
+type Source interface {
+	// watch calls opened once it is answered, and found with each version of the peers that it is told, until found says that it is done,
+	// the answer ends, or an error comes. period is how long an answer may take.
+	watch(ctx context.Context, period time.Duration, opened func(), found func([]byte) bool) (bool, error)
+	close()
+	name() string
+}
+
 // Wait is what a task waits for.
 type Wait struct {
-	Client  *Client
+	Source  Source
 	Attempt int    // of the Framework: peers of another are those of an attempt that ended
 	Role    string // in the Framework
 	Index   int
@@ -48,7 +58,7 @@ type Wait struct {
 	waited     time.Time
 }
 
-// For waits. Errors carry the exit code: 251 where others have no place yet, 250 where the API
+// For waits. Errors carry the exit code: 251 where others have no place yet, 250 where the source
 // can't be reached, 252 where it refuses.
 func (w *Wait) For(ctx context.Context) (*peers.Peers, error) {
 	if w.Timeout <= 0 {
@@ -57,7 +67,7 @@ func (w *Wait) For(ctx context.Context) (*peers.Peers, error) {
 	if w.refusedFor == 0 {
 		w.refusedFor = refusedFor
 	}
-	defer w.Client.API.Close()
+	defer w.Source.close()
 	w.waited = time.Now()
 	limited, cancel := context.WithTimeout(ctx, w.Timeout)
 	defer cancel()
@@ -103,7 +113,7 @@ func (w *Wait) loop(ctx context.Context) (*peers.Peers, error) {
 	backoff := minBackoff
 	for {
 		var t try
-		done, err := w.Client.watch(ctx, Key, jitter(watchPeriod), func() { t.opened = true }, func(data []byte) bool {
+		done, err := w.Source.watch(ctx, jitter(watchPeriod), func() { t.opened = true }, func(data []byte) bool {
 			p, err := w.accept(data)
 			if err != nil {
 				w.Tell("%v", err)
@@ -150,7 +160,7 @@ func (w *Wait) timeout(last try) error {
 	case last.refused():
 		return exit.With(exit.BarrierPermanent, fmt.Errorf("the job's peers can't be read: %w", last.err))
 	}
-	return exit.With(exit.BarrierTransient, fmt.Errorf("the API server can't be reached, tried for %s: %w", w.Timeout, last.err))
+	return exit.With(exit.BarrierTransient, fmt.Errorf("%s can't be reached, tried for %s: %w", w.Source.name(), w.Timeout, last.err))
 }
 
 // accept decodes peers and reports whether they are this task's.

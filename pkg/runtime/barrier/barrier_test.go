@@ -129,7 +129,7 @@ func (a *api) set(tb testing.TB, data map[string]any) {
 func (a *api) wait(tb testing.TB, index int) *Wait {
 	tb.Helper()
 	return &Wait{
-		Client:  &Client{API: &podapi.API{URL: a.URL, Folder: a.folder}, Namespace: "pai-jobs", Name: "job-attempt"},
+		Source:  &Client{API: &podapi.API{URL: a.URL, Folder: a.folder}, Namespace: "pai-jobs", Name: "job-attempt"},
 		Attempt: 2, Role: "worker", Index: index, PodIP: address(index), Timeout: 2 * time.Minute,
 		Tell: func(format string, args ...any) { tb.Logf(format, args...) },
 	}
@@ -244,7 +244,7 @@ func TestTheCodeTellsWhyThereAreNoPeers(t *testing.T) {
 	}{
 		"others have no place":    {func(*testing.T, *api, *Wait) {}, 251, "not all tasks of the job have a place"},
 		"watches that end":        {func(_ *testing.T, a *api, _ *Wait) { a.cut.Store(true) }, 251, "not all tasks"},
-		"no API server":           {func(_ *testing.T, _ *api, w *Wait) { w.Client.API.URL = "https://127.0.0.1:1" }, 250, "can't be reached"},
+		"no API server":           {func(_ *testing.T, _ *api, w *Wait) { w.Source.(*Client).API.URL = "https://127.0.0.1:1" }, 250, "can't be reached"},
 		"an API server's error":   {func(_ *testing.T, a *api, _ *Wait) { a.fail.Store(500) }, 250, "told to say 500"},
 		"a refusal":               {func(_ *testing.T, a *api, w *Wait) { a.fail.Store(403); w.refusedFor = time.Millisecond }, 252, "told to say 403"},
 		"a refusal until the end": {func(_ *testing.T, a *api, _ *Wait) { a.fail.Store(403) }, 252, "told to say 403"},
@@ -374,11 +374,11 @@ func BenchmarkDelivery(b *testing.B) {
 		a.set(b, map[string]any{})
 		var wg sync.WaitGroup
 		for range n {
-			c := a.wait(b, 0).Client
+			c := a.wait(b, 0).Source.(*Client)
 			wg.Go(func() {
 				defer c.API.Close()
 				for done := false; !done && b.Context().Err() == nil; {
-					done, _ = c.watch(b.Context(), Key, 5*time.Minute, func() {}, func([]byte) bool { return true }) // again where a handshake took too long
+					done, _ = c.watch(b.Context(), 5*time.Minute, func() {}, func([]byte) bool { return true }) // again where a handshake took too long
 				}
 			})
 		}
@@ -401,7 +401,7 @@ func TestErrorsOfAWatchAreErrors(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "ca.crt"), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "token"), []byte(token), 0o600))
 	c := &Client{API: &podapi.API{URL: s.URL, Folder: folder}, Namespace: "n", Name: "x"}
-	_, err := c.watch(t.Context(), Key, time.Minute, func() {}, func([]byte) bool { return true })
+	_, err := c.watch(t.Context(), time.Minute, func() {}, func([]byte) bool { return true })
 	require.ErrorContains(t, err, "too old")
 	assert.Contains(t, err.Error(), "410")
 }

@@ -33,11 +33,20 @@ func InCluster(getenv func(string) string, folder, namespace, name string) (*Cli
 // refusal reports whether asking again is of no use, unless what it allows is still on its way.
 func refusal(err error) bool {
 	var status *podapi.StatusError
-	if !errors.As(err, &status) {
-		return false
+	var answer *answerError
+	code := 0
+	switch {
+	case errors.As(err, &status):
+		code = status.Code
+	case errors.As(err, &answer):
+		code = answer.code
 	}
-	return status.Code == http.StatusUnauthorized || status.Code == http.StatusForbidden || status.Code == http.StatusNotFound
+	return code == http.StatusUnauthorized || code == http.StatusForbidden || code == http.StatusNotFound
 }
+
+func (*Client) name() string { return "the API server" }
+
+func (c *Client) close() { c.API.Close() }
 
 // event is one line of a watch.
 type event struct {
@@ -52,11 +61,9 @@ type event struct {
 // maxEvent bounds one event: a ConfigMap has at most 1 MiB, in base64.
 const maxEvent = 4 << 20
 
-// watch calls opened once the server has answered, and found with each version of the ConfigMap's
-// peers, at first with the one that is there, until found says that it is done, the server ends the
-// watch, or an error comes. period is how long the server keeps it open; a connection that died
-// without a word is given up soon after.
-func (c *Client) watch(ctx context.Context, key string, period time.Duration, opened func(), found func([]byte) bool) (bool, error) {
+// watch calls found with each version of the ConfigMap's peers, at first with the one that is there. A connection that died
+// without a word is given up soon after the period.
+func (c *Client) watch(ctx context.Context, period time.Duration, opened func(), found func([]byte) bool) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, period+10*time.Second)
 	defer cancel()
 	query := url.Values{
@@ -88,7 +95,7 @@ func (c *Client) watch(ctx context.Context, key string, period time.Duration, op
 		case e.Type == "DELETED":
 			continue
 		}
-		if data := e.Object.BinaryData[key]; len(data) > 0 && found(data) {
+		if data := e.Object.BinaryData[Key]; len(data) > 0 && found(data) {
 			return true, nil
 		}
 	}

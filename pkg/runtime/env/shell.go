@@ -3,6 +3,7 @@ package env
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -66,6 +67,14 @@ func isName(s string) bool {
 		}
 	}
 	return s != ""
+}
+
+// Without leaves variables out of an environment in the form of os.Environ.
+func Without(environ []string, names ...string) []string {
+	return slices.DeleteFunc(slices.Clone(environ), func(e string) bool {
+		name, _, _ := strings.Cut(e, "=")
+		return slices.Contains(names, name)
+	})
 }
 
 // Merge lays variables over an environment in the form of os.Environ.

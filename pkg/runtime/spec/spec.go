@@ -55,6 +55,9 @@ type Spec struct {
 	CheckpointDir string `json:"checkpointDir,omitempty"`
 	// Code is a folder that was submitted along, or nil.
 	Code *Code `json:"code,omitempty"`
+	// PeersURL is where the tasks of a gang wait for the addresses of all: PeersURL + "/" + Framework. Empty in jobs that an earlier paictl
+	// submitted, which have them in a ConfigMap.
+	PeersURL string `json:"peersURL,omitempty"`
 	// Domain is the suffix under which tasks are found: ROLE-INDEX.DOMAIN.
 	Domain string `json:"domain,omitempty"`
 }

@@ -83,8 +83,8 @@ func newContainer(t *testing.T, commands string) *container {
 		Roles: []spec.Role{{Name: "Main_Role", Object: "mainrole", Instances: 1, CPU: 1, MemoryMB: 100, Command: commands, Ports: []spec.Port{{Label: "http", Count: 1}, {Label: "ssh", Count: 1}}}},
 	}
 	c.env = []string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + filepath.Join(c.root, "home"), rootEnv + "=" + c.root, "FC_TASKROLE_NAME=mainrole", "FC_TASK_INDEX=0",
-		"FC_FRAMEWORK_ATTEMPT_ID=2", "FC_TASK_ATTEMPT_ID=0", "FC_FRAMEWORK_NAMESPACE=pai-jobs", "PAI_POD_IP=127.0.0.1", "PAI_HOST_IP=192.168.0.1", "FC_POD_UID=some-uid",
+		"PATH=" + os.Getenv("PATH"), "HOME=" + filepath.Join(c.root, "home"), rootEnv + "=" + c.root, spec.TaskVariable + "=mainrole/0/2/0",
+		"FC_FRAMEWORK_NAMESPACE=pai-jobs", "PAI_POD_IP=127.0.0.1", "PAI_HOST_IP=192.168.0.1", "FC_POD_UID=some-uid",
 	}
 	for _, dir := range []string{"home", "etc", "tmp", spec.Home} {
 		require.NoError(t, os.MkdirAll(filepath.Join(c.root, dir), 0o777))

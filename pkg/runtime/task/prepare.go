@@ -89,7 +89,7 @@ func (t *task) writeFiles() error {
 	for _, n := range notes {
 		t.journal.Printf("%s", n)
 	}
-	t.environ = env.Merge(t.Environ, vars)
+	t.environ = env.Merge(env.Without(t.Environ, spec.TaskVariable, spec.PeersTokenVariable), vars)
 	if err := t.layout.Write(t.Root, vars); err != nil {
 		return fmt.Errorf("write the files of the task: %w", err)
 	}

@@ -10,7 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
-	"strconv"
+	"strings"
 	"time"
 
 	"github.com/openpai/paictl/pkg/incluster/podapi"
@@ -175,23 +175,18 @@ func (t *task) prepare(ctx context.Context) error {
 
 // self reads who this task is.
 func (t *task) self() (env.Self, error) {
+	text := t.get(spec.TaskVariable)
+	if text == "" { // of a job that an earlier paictl submitted
+		text = strings.Join([]string{t.get("FC_TASKROLE_NAME"), t.get("FC_TASK_INDEX"), t.get("FC_FRAMEWORK_ATTEMPT_ID"), t.get("FC_TASK_ATTEMPT_ID")}, "/")
+	}
+	me, err := spec.ParseTask(text)
+	if err != nil {
+		return env.Self{}, fmt.Errorf("the environment doesn't say which task of a job this is: %w", err)
+	}
 	s := env.Self{
-		Role: t.get("FC_TASKROLE_NAME"), PodIP: t.get("PAI_POD_IP"), HostIP: t.get("PAI_HOST_IP"),
-		PodUID: t.get("FC_POD_UID"),
+		Role: me.Role, Index: me.Index, Attempt: me.Attempt, TaskAttempt: me.TaskAttempt,
+		PodIP: t.get("PAI_POD_IP"), HostIP: t.get("PAI_HOST_IP"), PodUID: t.get("FC_POD_UID"),
 	}
-	if s.Role == "" {
-		return s, fmt.Errorf("the environment lacks FC_TASKROLE_NAME: this is no task of a Framework")
-	}
-	for name, to := range map[string]*int{
-		"FC_TASK_INDEX": &s.Index, "FC_FRAMEWORK_ATTEMPT_ID": &s.Attempt, "FC_TASK_ATTEMPT_ID": &s.TaskAttempt,
-	} {
-		n, err := strconv.Atoi(t.get(name))
-		if err != nil || n < 0 {
-			return s, fmt.Errorf("%s=%q in the environment isn't a number", name, t.get(name))
-		}
-		*to = n
-	}
-	var err error
 	s.WorkDir, err = os.Getwd()
 	if err != nil {
 		return s, fmt.Errorf("the working directory: %w", err)
@@ -216,16 +211,12 @@ func (t *task) peers(ctx context.Context, self env.Self) (*peers.Peers, error) {
 	if t.spec.Tasks() <= 1 || !t.spec.Gang {
 		return nil, nil //nolint:nilnil // there are none
 	}
-	namespace, name := t.get("FC_FRAMEWORK_NAMESPACE"), t.get("FC_CONFIGMAP_NAME")
-	if name == "" {
-		name = t.spec.Framework + "-attempt"
-	}
-	client, err := barrier.InCluster(t.get, t.path(podapi.Folder), namespace, name)
+	source, err := t.source(self)
 	if err != nil {
 		return nil, exit.With(exit.BarrierPermanent, err)
 	}
 	w := &barrier.Wait{
-		Client: client, Attempt: self.Attempt, Role: self.Role, Index: self.Index, PodIP: self.PodIP,
+		Source: source, Attempt: self.Attempt, Role: self.Role, Index: self.Index, PodIP: self.PodIP,
 		Timeout: time.Duration(t.spec.BarrierTimeoutSec) * time.Second, Tell: t.journal.Printf,
 	}
 	began := t.Now()
@@ -234,4 +225,16 @@ func (t *task) peers(ctx context.Context, self env.Self) (*peers.Peers, error) {
 		t.journal.Notef("all %d tasks have an address, after %s", t.spec.Tasks(), t.Now().Sub(began).Round(time.Millisecond))
 	}
 	return p, err
+}
+
+// source is who tells the addresses of the job's tasks.
+func (t *task) source(self env.Self) (barrier.Source, error) {
+	if t.spec.PeersURL != "" {
+		return &barrier.Controller{URL: t.spec.PeersURL + "/" + t.spec.Framework, Token: t.get(spec.PeersTokenVariable), Attempt: self.Attempt}, nil
+	}
+	namespace, name := t.get("FC_FRAMEWORK_NAMESPACE"), t.get("FC_CONFIGMAP_NAME")
+	if name == "" {
+		name = t.spec.Framework + "-attempt"
+	}
+	return barrier.InCluster(t.get, t.path(podapi.Folder), namespace, name)
 }

@@ -257,13 +257,29 @@ func TestASpecThatCannotBeReadIsReported(t *testing.T) {
 
 func TestOutsideAFrameworkThereIsNoTask(t *testing.T) {
 	c := newContainer(t, "echo")
-	c.env = append(c.env, "FC_TASKROLE_NAME=")
+	c.env = append(c.env, spec.TaskVariable+"=")
 	assert.Equal(t, 247, c.run())
-	assert.Contains(t, c.errors(), "FC_TASKROLE_NAME")
+	assert.Contains(t, c.errors(), "doesn't say which task of a job this is")
 	c = newContainer(t, "echo")
-	c.env = append(c.env, "FC_TASK_INDEX=one")
+	c.env = append(c.env, spec.TaskVariable+"=mainrole/one/0/0")
 	assert.Equal(t, 247, c.run())
-	assert.Contains(t, c.errors(), "FC_TASK_INDEX")
+	assert.Contains(t, c.errors(), `"one" isn't a number`)
+}
+
+// Pods that an earlier paictl had made go on with this runtime.
+func TestATaskIsToldWhichItIsByItsOldNames(t *testing.T) {
+	c := newContainer(t, "echo $FC_TASKROLE_NAME $FC_TASK_INDEX $PAI_JOB_ATTEMPT_ID $PAI_TASK_ATTEMPT_ID")
+	c.env = append(c.env, spec.TaskVariable+"=", "FC_TASKROLE_NAME=mainrole", "FC_TASK_INDEX=0", "FC_FRAMEWORK_ATTEMPT_ID=7", "FC_TASK_ATTEMPT_ID=1")
+	assert.Equal(t, 0, c.run())
+	assert.Equal(t, "mainrole 0 7 1\n", c.out())
+}
+
+// What opens the job's addresses is for the runtime.
+func TestAProgramDoesNotGetWhatTheRuntimeIsTold(t *testing.T) {
+	c := newContainer(t, "env | grep -c -e PAI_TASK= -e PAI_PEERS_TOKEN || true; echo $PAI_TASK_INDEX")
+	c.env = append(c.env, spec.PeersTokenVariable+"=token")
+	assert.Equal(t, 0, c.run())
+	assert.Equal(t, "0\n0\n", c.out())
 }
 
 func TestAPortOfTheMachineThatIsTakenIsFound(t *testing.T) {

@@ -1,0 +1,65 @@
+package server
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/openpai/paictl/pkg/framework/api"
+	"github.com/openpai/paictl/pkg/framework/rendezvous"
+	"github.com/openpai/paictl/pkg/runtime/peers"
+)
+
+// peersTime is how long a task may wait for an answer; it asks again. Less than what a proxy in between allows.
+const peersTime = 50 * time.Second
+
+// Peers says where the addresses of jobs are.
+type Peers struct {
+	Board *rendezvous.Board
+	Key   []byte      // of the tokens
+	Leads func() bool // reports whether this replica publishes them
+}
+
+// servePeers sends the addresses of all tasks of a job to one of them, once every task has one. An empty answer says that it is to ask again.
+func (s *Server) servePeers(w http.ResponseWriter, r *http.Request) error {
+	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	framework := r.PathValue("framework")
+	uid, known := peers.CheckToken(s.o.Peers.Key, framework, token)
+	if !ok || !known {
+		write(w, http.StatusForbidden, api.Error{Code: "Forbidden", Message: "the addresses of a job are for its tasks, which have its token"})
+		return nil
+	}
+	attempt, err := strconv.ParseInt(r.URL.Query().Get("attempt"), 10, 32)
+	if err != nil || attempt < 0 {
+		write(w, http.StatusBadRequest, api.Error{Code: "InvalidParametersError", Message: "attempt isn't the number of an attempt"})
+		return nil
+	}
+	if !s.o.Peers.Leads() {
+		w.Header().Set("Connection", "close") // the next request may reach the replica that leads
+		write(w, http.StatusServiceUnavailable, api.Error{Code: "NotLeading", Message: "another replica of the job controller leads"})
+		return nil
+	}
+	seen := uint64(0)
+	if text := r.URL.Query().Get("seen"); text != "" {
+		if seen, err = strconv.ParseUint(text, 10, 64); err != nil {
+			write(w, http.StatusBadRequest, api.Error{Code: "InvalidParametersError", Message: "seen isn't the version of a message"})
+			return nil
+		}
+	}
+	// The task sees at once that it is heard, and may wait.
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusOK)
+	if err := http.NewResponseController(w).Flush(); err != nil {
+		return nil // the task is gone
+	}
+	m, err := s.o.Peers.Board.Wait(r.Context(), rendezvous.Attempt{Framework: framework, UID: types.UID(uid), Number: int32(attempt)}, seen)
+	if err != nil {
+		return nil // not all have an address so far, or the attempt is over and the task will be, too: an empty answer
+	}
+	_ = json.NewEncoder(w).Encode(peers.Message{Version: m.Version, Data: m.Data, Seal: peers.Seal(token, m.Data)}) // a task that is gone
+	return nil
+}

@@ -1,0 +1,99 @@
+package barrier
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/openpai/paictl/pkg/runtime/peers"
+)
+
+const (
+	dialTime = 10 * time.Second
+	// maxPeers bounds the addresses of a job: those of 10,000 tasks are some 100 KB.
+	maxPeers = 4 << 20
+	// maxReason bounds what is read of an answer that says why there are none.
+	maxReason = 4 << 10
+)
+
+// Controller is the job controller, which tells tasks their peers once all have an address.
+type Controller struct {
+	URL     string // of the job's peers
+	Token   string // of the job
+	Attempt int    // of the Framework
+
+	client *http.Client
+	seen   uint64 // the version of what it said last
+}
+
+// answerError is an answer of the controller that has no peers.
+type answerError struct {
+	code    int
+	message string
+}
+
+func (e *answerError) Error() string {
+	return fmt.Sprintf("the job controller answers %d: %s", e.code, e.message)
+}
+
+func (*Controller) name() string { return "the job controller" }
+
+func (c *Controller) close() {
+	if c.client != nil {
+		c.client.CloseIdleConnections()
+	}
+}
+
+// watch asks for peers that differ from those that it was told last, and waits for them.
+func (c *Controller) watch(ctx context.Context, period time.Duration, opened func(), found func([]byte) bool) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, period+10*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s?attempt=%d&seen=%d", c.URL, c.Attempt, c.seen), nil)
+	if err != nil {
+		return false, err
+	}
+	req.Header.Set("Authorization", "Bearer "+c.Token)
+	res, err := c.open().Do(req)
+	var where *url.Error
+	if errors.As(err, &where) {
+		return false, fmt.Errorf("%s: %w", req.URL.Host, where.Err)
+	}
+	if err != nil {
+		return false, err
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		reason, _ := io.ReadAll(io.LimitReader(res.Body, maxReason)) // the code says enough
+		return false, &answerError{res.StatusCode, string(reason)}
+	}
+	opened()
+	var m peers.Message
+	switch err := json.NewDecoder(io.LimitReader(res.Body, maxPeers)).Decode(&m); {
+	case errors.Is(err, io.EOF):
+		return false, nil // there are none so far
+	case err != nil:
+		return false, fmt.Errorf("read the peers: %w", err)
+	}
+	// The connection isn't encrypted. Who doesn't know the token can't make tasks talk to other addresses.
+	if !peers.Sealed(c.Token, m.Data, m.Seal) {
+		return false, errors.New("the peers that came aren't from the job controller: their seal is wrong")
+	}
+	c.seen = m.Version
+	return found(m.Data), nil
+}
+
+// open returns a client that asks no proxy: the image's environment may name one.
+func (c *Controller) open() *http.Client {
+	if c.client == nil {
+		c.client = &http.Client{Transport: &http.Transport{
+			DialContext: (&net.Dialer{Timeout: dialTime}).DialContext, DisableCompression: true, MaxIdleConns: 1, IdleConnTimeout: time.Minute,
+		}}
+	}
+	return c.client
+}

@@ -1,0 +1,43 @@
+package peers
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+)
+
+// A task proves by a token of its job that it may know the job's addresses, and sees by a code made with that token that they are the
+// controller's. Whoever may read the job's pods can read the token, and the addresses too.
+
+// Message is what the job controller tells the tasks of a job.
+type Message struct {
+	Version uint64 `json:"version"` // no other message has it
+	Data    []byte `json:"data"`    // as Encode makes it
+	Seal    string `json:"seal"`    // of the data
+}
+
+// Token returns that of a Framework, by the controller's key.
+func Token(key []byte, framework, uid string) string {
+	return uid + "." + code(key, []byte(framework+"\n"+uid))
+}
+
+// CheckToken returns the UID of the Framework that a token is of, and reports whether it is of the one with this name.
+func CheckToken(key []byte, framework, token string) (uid string, ok bool) {
+	uid, _, _ = strings.Cut(token, ".")
+	return uid, len(key) > 0 && hmac.Equal([]byte(token), []byte(Token(key, framework, uid)))
+}
+
+// Seal returns the code that goes with a message to the tasks that have a token.
+func Seal(token string, message []byte) string { return code([]byte(token), message) }
+
+// Sealed reports whether a message comes from whom the token is from.
+func Sealed(token string, message []byte, seal string) bool {
+	return hmac.Equal([]byte(seal), []byte(Seal(token, message)))
+}
+
+func code(key, message []byte) string {
+	m := hmac.New(sha256.New, key)
+	m.Write(message) // never fails
+	return hex.EncodeToString(m.Sum(nil))
+}

@@ -1,0 +1,42 @@
+package spec
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Variables of the environment in which the controller tells the runtime who it is.
+const (
+	// TaskVariable is a Task as text.
+	TaskVariable = "PAI_TASK"
+	// PeersTokenVariable opens the job's addresses, where its tasks wait for them.
+	PeersTokenVariable = "PAI_PEERS_TOKEN"
+)
+
+// Task says which task of the job a pod is, and of which attempts.
+type Task struct {
+	Role                        string // in the Framework
+	Index, Attempt, TaskAttempt int
+}
+
+// String returns ROLE/INDEX/ATTEMPT/TASK-ATTEMPT.
+func (t Task) String() string {
+	return fmt.Sprintf("%s/%d/%d/%d", t.Role, t.Index, t.Attempt, t.TaskAttempt)
+}
+
+// ParseTask reads what String wrote.
+func ParseTask(text string) (t Task, err error) {
+	parts := strings.Split(text, "/")
+	if len(parts) != 4 || parts[0] == "" {
+		return Task{}, fmt.Errorf("%q isn't ROLE/INDEX/ATTEMPT/TASK-ATTEMPT", text)
+	}
+	t.Role = parts[0]
+	for i, to := range []*int{&t.Index, &t.Attempt, &t.TaskAttempt} {
+		*to, err = strconv.Atoi(parts[i+1])
+		if err != nil || *to < 0 {
+			return Task{}, fmt.Errorf("%q isn't ROLE/INDEX/ATTEMPT/TASK-ATTEMPT: %q isn't a number", text, parts[i+1])
+		}
+	}
+	return t, nil
+}
