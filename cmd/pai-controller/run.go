@@ -21,8 +21,10 @@ import (
 )
 
 // run works until the context ends, or until something of it fails: then all of it ends, and the kubelet
-// starts it again.
+// starts it again. An API server that is away is waited for; only a replica that leads ends then, since another may take over.
 func run(ctx context.Context, o *options, log *slog.Logger) (err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	config, err := o.config()
 	if err != nil {
 		return fmt.Errorf("find the cluster: %w", err)
@@ -44,18 +46,14 @@ func run(ctx context.Context, o *options, log *slog.Logger) (err error) {
 	defer func() { err = errors.Join(err, store.Close()) }()
 	registry := newRegistry()
 	watched := archive.Observe(store, registry)
-	secret, err := token(ctx, rest.CopyConfig(config), o.system, api.TokenSecret)
-	if err != nil {
-		return err
-	}
 	clients, err := kubernetes.NewForConfig(rest.CopyConfig(config))
 	if err != nil {
 		return fmt.Errorf("connect to the API server: %w", err)
 	}
-	logs, err := keptLogs(ctx, rest.CopyConfig(config), o.system)
-	if err != nil {
-		return err
-	}
+	secrets, pods := clients.CoreV1().Secrets(o.system), clients.CoreV1().Pods(o.system)
+	own, logTokens := newToken(secrets, api.TokenSecret), newToken(secrets, logapi.TokenSecret)
+	tokens := []*token{own, logTokens}
+	logs := agents.New(pods, logTokens.Value)
 	c, err := controller.New(controller.Options{
 		Config: config, Namespace: o.namespace, SystemNamespace: o.system, Identity: o.identity, LeaderElection: o.leaderElection,
 		Workers: o.workers, QPS: float32(o.qps), TTL: o.ttl, Delivery: controller.Delivery(o.delivery), Claims: o.claims, LogBytes: o.logBytes, Store: watched, Replaced: replaced, Logs: logs,
@@ -74,7 +72,12 @@ func run(ctx context.Context, o *options, log *slog.Logger) (err error) {
 		return errors.Join(err, jobs.Close())
 	}
 	log.InfoContext(ctx, "starting", "version", version.Version, "listen", jobs.Addr().String(), "code", code.Addr().String(), "identity", o.identity, "postgresql", place.Shared())
-	s := server.New(server.Options{Store: watched, Ready: ready(watched), Metrics: registry, MetricsAccess: o.accessFile, Token: secret, Logs: logs, GPUs: newGPUs(clients.CoreV1().Pods(o.system)), Log: log})
+	s := server.New(server.Options{
+		Store: watched, Ready: ready(tokens, c.Filled, answers(watched)), Metrics: registry, MetricsAccess: o.accessFile, Token: own.Value,
+		Logs: logs, GPUs: newGPUs(pods), Log: log,
+	})
+	// It is no part below: that it has ended says nothing of the others.
+	go readTokens(ctx, log, tokens)
 	leads := func() bool { return !o.leaderElection || c.Leader() == o.identity }
 	tellLeader(registry, leads)
 	tellBroken(registry, place)
@@ -87,21 +90,8 @@ func run(ctx context.Context, o *options, log *slog.Logger) (err error) {
 		func(ctx context.Context) error { return failed(ctx, watched) })
 }
 
-// keptLogs are the agents that keep the logs of the machines.
-func keptLogs(ctx context.Context, config *rest.Config, namespace string) (*agents.Agents, error) {
-	secret, err := token(ctx, config, namespace, logapi.TokenSecret)
-	if err != nil {
-		return nil, err
-	}
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("connect to the API server: %w", err)
-	}
-	return agents.New(client.CoreV1().Pods(namespace), secret), nil
-}
-
-// ready asks the archive: without it no job can be ended, and no question answered.
-func ready(store archive.Store) func(context.Context) error {
+// answers asks the archive: without it no job can be ended, and no question answered.
+func answers(store archive.Store) func(context.Context) error {
 	return func(ctx context.Context) error {
 		_, err := store.Jobs(ctx, api.JobQuery{Limit: 1})
 		return err
