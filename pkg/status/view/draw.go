@@ -234,7 +234,8 @@ func (m *Model) help(w int) []string {
 	}
 	right = append(right, m.p.Bold.Text("Signs"),
 		m.p.Good.Text(tui.SignGood)+" good   "+m.p.Warn.Text(tui.SignWarn)+" needs a look   "+m.p.Bad.Text(tui.SignBad)+" broken",
-		m.p.Faint.Text(tui.SignUnknown)+" unknown   "+m.p.Busy.Text("▶")+" runs   "+m.p.Warn.Text("…")+" waits")
+		m.p.Faint.Text(tui.SignUnknown)+" unknown   "+m.p.Busy.Text("▶")+" runs   "+m.p.Warn.Text("…")+" waits",
+		m.p.Faint.Text(tui.SignInfo)+" information   "+m.p.Faint.Text(tui.SignSkipped)+" silenced, cordoned")
 	var out []string
 	if w < 76 {
 		for _, l := range append(right, left...) {

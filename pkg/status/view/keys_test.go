@@ -317,3 +317,25 @@ func TestWhatIsPastedIsNoOrder(t *testing.T) {
 	d.send(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune(" alice"), Paste: true})
 	assert.Equal(t, "running alice", d.m.page().(filtered).filter())
 }
+
+func TestACordonHidesNoSickGPU(t *testing.T) {
+	c := small()
+	require.Positive(t, sick(&c.Machines[0]))
+	c.Machines[0].Cordoned = true
+	for _, size := range sizes {
+		frame := drive(t, c, size[0], size[1], monochrome()).keys("2").frame()
+		assert.Regexp(t, `! +gpu-00 +cordoned `, strip(frame))
+	}
+	c = small()
+	c.Machines[1].Cordoned = true
+	assert.Regexp(t, `- +gpu-01 +cordoned `, strip(drive(t, c, 80, 24, monochrome()).keys("2").frame()))
+}
+
+func TestAnAlertThatOnlyInformsIsNotShownAsGood(t *testing.T) {
+	c := small()
+	require.NotEmpty(t, c.Alerts)
+	c.Alerts = append(c.Alerts, status.Alert{Name: "GpuXidOther", Severity: "info", Summary: "GPU 3 of gpu-1 reports XID 31"})
+	frame := strip(drive(t, c, 120, 40, monochrome()).keys("7").frame())
+	assert.Regexp(t, `i +GpuXidOther +info `, frame)
+	assert.NotRegexp(t, `✓ +GpuXidOther`, frame)
+}

@@ -36,10 +36,10 @@ func machineSign(d *desk, m *status.Machine) tui.Cell {
 		return tui.Cell{Text: tui.SignBad, Style: d.p.Bad}
 	case m.State != "Ready":
 		return tui.Cell{Text: tui.SignUnknown, Style: d.p.Faint}
-	case m.Cordoned:
-		return tui.Cell{Text: tui.SignSkipped, Style: d.p.Warn}
 	case len(m.Pressure) > 0 || sick(m) > 0:
 		return tui.Cell{Text: tui.SignWarn, Style: d.p.Warn}
+	case m.Cordoned:
+		return tui.Cell{Text: tui.SignSkipped, Style: d.p.Warn}
 	}
 	return tui.Cell{Text: tui.SignGood, Style: d.p.Good}
 }
@@ -50,6 +50,14 @@ func machineState(m *status.Machine) string {
 		s += ", cordoned"
 	}
 	return s
+}
+
+// shortState fits in a narrow column: beside a sign of something worse it is what says that a machine is cordoned.
+func shortState(m *status.Machine) string {
+	if m.State == status.MachineReady && m.Cordoned {
+		return "cordoned"
+	}
+	return machineState(m)
 }
 
 func sick(m *status.Machine) int {
@@ -112,7 +120,7 @@ func newMachines() page {
 			{Column: tui.Column{Title: "", Min: 1}, cell: machineSign},
 			{Column: tui.Column{Title: "NAME", Min: 12, Ideal: 24}, cell: func(_ *desk, v m) tui.Cell { return text(v.Name) }, order: func(a, b m) int { return cmp.Compare(a.Name, b.Name) }},
 			{Column: tui.Column{Title: "STATE", Min: 9, Ideal: 18}, cell: func(d *desk, v m) tui.Cell {
-				return tui.Cell{Text: machineState(v), Style: machineSign(d, v).Style}
+				return tui.Cell{Text: shortState(v), Style: machineSign(d, v).Style}
 			}, order: func(a, b m) int { return cmp.Compare(machineState(a), machineState(b)) }},
 			{Column: tui.Column{Title: "GPUS", Min: 5, Right: true, Priority: 1}, cell: func(_ *desk, v m) tui.Cell {
 				return text(fmt.Sprintf("%d/%d", used(v), len(v.GPUs)))
@@ -390,6 +398,9 @@ func newAlerts() page {
 			{Column: tui.Column{Min: 1}, cell: func(d *desk, v a) tui.Cell {
 				if v.Silenced {
 					return tui.Cell{Text: tui.SignSkipped, Style: d.p.Faint}
+				}
+				if v.Level() == status.LevelOK { // it is nothing to act on, and nothing that is well
+					return tui.Cell{Text: tui.SignInfo, Style: d.p.Faint}
 				}
 				return d.level(v.Level())
 			}},
