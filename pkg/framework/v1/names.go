@@ -23,6 +23,8 @@ const (
 	AnnotationConfig   = "config" // the submitted text, secrets masked
 	AnnotationGPUs     = "totalGpuNumber"
 	AnnotationLogInfix = "logPathInfix"
+	// AnnotationGPUsTaken is how many GPUs the tasks take that ask for some, where their processors or memory are the share of more.
+	AnnotationGPUsTaken = "paictl.openpai.org/gpus-taken"
 	// AnnotationRuntime asks the controller for what the job runtime needs: a headless Service, a
 	// service account that may watch the attempt's ConfigMap and nothing else, and the addresses of
 	// all tasks in it. Its value is "v1". Frameworks of others don't have it and get none of these.
