@@ -43,6 +43,7 @@ func (m *Model) draw() string {
 		body = []string{"", "  " + m.p.Busy.Text(tui.Spin(m.now)) + " asking the cluster…"}
 	case m.mode == jumping:
 		list := m.jumpList(w)
+		m.listed = len(list)
 		body = m.page().draw(&m.desk, w, max(room-len(list), 1))
 		for len(body) < room-len(list) {
 			body = append(body, "")
