@@ -22,8 +22,10 @@ import (
 )
 
 // run works until the context ends, or until something of it fails: then all of it ends, and the kubelet
-// starts it again.
+// starts it again. An API server that is away is waited for; only a replica that leads ends then, since another may take over.
 func run(ctx context.Context, o *options, log *slog.Logger) (err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	config, err := o.config()
 	if err != nil {
 		return fmt.Errorf("find the cluster: %w", err)
@@ -45,19 +47,15 @@ func run(ctx context.Context, o *options, log *slog.Logger) (err error) {
 	defer func() { err = errors.Join(err, store.Close()) }()
 	registry := newRegistry()
 	watched := archive.Observe(store, registry)
-	secret, err := token(ctx, rest.CopyConfig(config), o.system, api.TokenSecret)
-	if err != nil {
-		return err
-	}
 	clients, err := kubernetes.NewForConfig(rest.CopyConfig(config))
 	if err != nil {
 		return fmt.Errorf("connect to the API server: %w", err)
 	}
-	logs, err := keptLogs(ctx, rest.CopyConfig(config), o.system)
-	if err != nil {
-		return err
-	}
-	board, key := rendezvous.New(), []byte(secret)
+	secrets, pods := clients.CoreV1().Secrets(o.system), clients.CoreV1().Pods(o.system)
+	own, logTokens := newToken(secrets, api.TokenSecret), newToken(secrets, logapi.TokenSecret)
+	tokens := []*token{own, logTokens}
+	logs := agents.New(pods, logTokens.Value)
+	board, key := rendezvous.New(), func() []byte { return []byte(own.Value()) }
 	c, err := controller.New(controller.Options{
 		Peers: board, PeersKey: key,
 		Config: config, Namespace: o.namespace, SystemNamespace: o.system, Identity: o.identity, LeaderElection: o.leaderElection,
@@ -78,7 +76,12 @@ func run(ctx context.Context, o *options, log *slog.Logger) (err error) {
 	}
 	log.InfoContext(ctx, "starting", "version", version.Version, "listen", jobs.Addr().String(), "tasks", tasks.Addr().String(), "identity", o.identity, "postgresql", place.Shared())
 	leads := func() bool { return !o.leaderElection || c.Leader() == o.identity }
-	s := server.New(server.Options{Store: watched, Peers: server.Peers{Board: board, Key: key, Leads: leads}, Ready: ready(watched), Metrics: registry, MetricsAccess: o.accessFile, Token: secret, Logs: logs, GPUs: newGPUs(clients.CoreV1().Pods(o.system)), Log: log})
+	s := server.New(server.Options{
+		Store: watched, Peers: server.Peers{Board: board, Key: key, Leads: leads}, Ready: ready(tokens, c.Filled, answers(watched)), Metrics: registry, MetricsAccess: o.accessFile, Token: own.Value,
+		Logs: logs, GPUs: newGPUs(pods), Log: log,
+	})
+	// It is no part below: that it has ended says nothing of the others.
+	go readTokens(ctx, log, tokens)
 	tellLeader(registry, leads)
 	tellBroken(registry, place)
 	tellUsage(registry, watched, leads, log)
@@ -90,21 +93,8 @@ func run(ctx context.Context, o *options, log *slog.Logger) (err error) {
 		func(ctx context.Context) error { return failed(ctx, watched) })
 }
 
-// keptLogs are the agents that keep the logs of the machines.
-func keptLogs(ctx context.Context, config *rest.Config, namespace string) (*agents.Agents, error) {
-	secret, err := token(ctx, config, namespace, logapi.TokenSecret)
-	if err != nil {
-		return nil, err
-	}
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("connect to the API server: %w", err)
-	}
-	return agents.New(client.CoreV1().Pods(namespace), secret), nil
-}
-
-// ready asks the archive: without it no job can be ended, and no question answered.
-func ready(store archive.Store) func(context.Context) error {
+// answers asks the archive: without it no job can be ended, and no question answered.
+func answers(store archive.Store) func(context.Context) error {
 	return func(ctx context.Context) error {
 		_, err := store.Jobs(ctx, api.JobQuery{Limit: 1})
 		return err

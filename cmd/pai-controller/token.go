@@ -4,37 +4,53 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
+	typed "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/openpai/paictl/pkg/framework/api"
 )
 
-// token reads the Secret with what opens an API: the controller's own, or that of the agents that keep
-// logs. It is made once, and all replicas share it; who may read the Secret may ask.
-func token(ctx context.Context, config *rest.Config, namespace, name string) (string, error) {
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return "", fmt.Errorf("connect to the API server: %w", err)
+// token is what opens an API: the controller's own, or that of the agents that keep logs. It lies in a Secret, which is made
+// once; all replicas share it, and who may read the Secret may ask.
+type token struct {
+	secrets typed.SecretInterface
+	name    string
+	value   atomic.Pointer[string]
+}
+
+func newToken(secrets typed.SecretInterface, name string) *token {
+	return &token{secrets: secrets, name: name}
+}
+
+// Value returns the token, or "" while it has not been read.
+func (t *token) Value() string {
+	if v := t.value.Load(); v != nil {
+		return *v
 	}
-	secrets := client.CoreV1().Secrets(namespace)
-	made := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string][]byte{api.TokenKey: []byte(rand.Text())}}
-	have, err := secrets.Get(ctx, name, metav1.GetOptions{})
+	return ""
+}
+
+// read reads the Secret, and makes it where there is none.
+func (t *token) read(ctx context.Context) error {
+	made := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: t.name}, Data: map[string][]byte{api.TokenKey: []byte(rand.Text())}}
+	have, err := t.secrets.Get(ctx, t.name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		have, err = secrets.Create(ctx, made, metav1.CreateOptions{})
+		have, err = t.secrets.Create(ctx, made, metav1.CreateOptions{})
 	}
 	if apierrors.IsAlreadyExists(err) { // by another replica
-		have, err = secrets.Get(ctx, name, metav1.GetOptions{})
+		have, err = t.secrets.Get(ctx, t.name, metav1.GetOptions{})
 	}
 	if err != nil {
-		return "", fmt.Errorf("read the token %s: %w", name, err)
+		return fmt.Errorf("read the token %s: %w", t.name, err)
 	}
-	if len(have.Data[api.TokenKey]) == 0 {
-		return "", fmt.Errorf("the Secret %s/%s has no %s: delete it, and a new one is made", namespace, name, api.TokenKey)
+	v := string(have.Data[api.TokenKey])
+	if v == "" {
+		return fmt.Errorf("the Secret %s has no %s: delete it, and a new one is made", t.name, api.TokenKey)
 	}
-	return string(have.Data[api.TokenKey]), nil
+	t.value.Store(&v)
+	return nil
 }

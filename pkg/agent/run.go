@@ -135,7 +135,8 @@ func run(ctx context.Context, o *options, client kubernetes.Interface, l net.Lis
 		return err
 	}
 	var accepted atomic.Pointer[kubeletplugin.Helper]
-	srv := &http.Server{Handler: answers(&accepted, d), ReadHeaderTimeout: 5 * time.Second}
+	var published atomic.Bool
+	srv := &http.Server{Handler: answers(&accepted, &published, d), ReadHeaderTimeout: 5 * time.Second}
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(l) }()
 	defer func() { _ = srv.Close() }() // the program ends with it
@@ -151,14 +152,22 @@ func run(ctx context.Context, o *options, client kubernetes.Interface, l net.Lis
 	}
 	defer helper.Stop()
 	accepted.Store(helper)
-	if err := helper.PublishResources(ctx, d.resources()); err != nil {
-		return fmt.Errorf("publish the GPUs: %w", err)
-	}
 	go d.tellContainers(ctx)
 	go d.followDriver(ctx)
 	go d.keepSplit(ctx)
-	go d.obey(ctx, client)
-	go d.tell(ctx, client, func(ctx context.Context) error { return helper.PublishResources(ctx, d.resources()) })
+	go func() {
+		publish := func(ctx context.Context) error { return helper.PublishResources(ctx, d.resources()) }
+		late := time.AfterFunc(apiPatience, func() { log.WarnContext(ctx, "waiting for the API server: the GPUs aren't published yet") })
+		err := publish(ctx) // the first time it returns when the API server has answered
+		late.Stop()
+		if err != nil {
+			cancel(fmt.Errorf("publish the GPUs: %w", err))
+			return
+		}
+		published.Store(true)
+		go d.obey(ctx, client)
+		d.tell(ctx, client, publish)
+	}()
 	known, _ := gpus.cards()
 	log.InfoContext(ctx, "serving", "node", o.node, "gpus", len(known), "claims", len(d.records.all()))
 	select {
@@ -179,6 +188,8 @@ const (
 	firstLook = 45 * time.Second
 	// again is how long after its end the program that looks is started again.
 	again = time.Second
+	// apiPatience is how long the API server may take before the log says that it is waited for.
+	apiPatience = 5 * time.Second
 )
 
 // look begins to look at the GPUs of the machine, and returns once they are known.
@@ -214,8 +225,8 @@ func look(ctx context.Context, machine gpu.Machine, v vendor, folder string, log
 	return m, m.first(ctx, firstLook)
 }
 
-// answers says that the agent runs, whether the kubelet has accepted it, and how the GPUs do.
-func answers(accepted *atomic.Pointer[kubeletplugin.Helper], d *Driver) http.Handler {
+// answers says that the agent runs, whether the kubelet has accepted it and the GPUs are published, and how they do.
+func answers(accepted *atomic.Pointer[kubeletplugin.Helper], published *atomic.Bool, d *Driver) http.Handler {
 	mux := http.NewServeMux()
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(newMetrics(d), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -233,6 +244,8 @@ func answers(accepted *atomic.Pointer[kubeletplugin.Helper], d *Driver) http.Han
 			http.Error(w, "the kubelet hasn't asked for the driver yet", http.StatusServiceUnavailable)
 		case !s.PluginRegistered:
 			http.Error(w, "the kubelet refused the driver: "+s.Error, http.StatusServiceUnavailable)
+		case !published.Load():
+			http.Error(w, "waiting for the API server: the GPUs aren't published yet", http.StatusServiceUnavailable)
 		default:
 			ok(w)
 		}

@@ -119,8 +119,7 @@ func TestTheAgentServesTheKubelet(t *testing.T) {
 	assert.Contains(t, text, "the kubelet refused the driver: too old")
 	_, err = registrar.NotifyRegistrationStatus(t.Context(), &registration.RegistrationStatus{PluginRegistered: true})
 	require.NoError(t, err)
-	code, _ = healthy()
-	assert.Equal(t, http.StatusOK, code)
+	require.Eventually(t, func() bool { code, _ := healthy(); return code == http.StatusOK }, 30*time.Second, 50*time.Millisecond)
 
 	published := func() (names []string) {
 		list, err := client.ResourceV1().ResourceSlices().List(t.Context(), metav1.ListOptions{FieldSelector: "spec.nodeName=" + o.node})

@@ -50,7 +50,7 @@ func endToEndChecks() []*Check {
 // trial is one job of the doctor.
 type trial struct {
 	vc, name string
-	// machines are where its tasks run, one on each; none is one task anywhere.
+	// machines are where its tasks run, one on each, by their host names; none is one task anywhere.
 	machines []string
 }
 
@@ -116,22 +116,29 @@ func gangJob(ctx context.Context, c *Cluster) ([]Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	var able []string
+	var able []*corev1.Node
 	for i := range nodes {
 		if isReady(&nodes[i]) && !nodes[i].Spec.Unschedulable && hasAll(nodes[i].Labels, facts.Cluster.NodeLabels) {
-			able = append(able, nodes[i].Labels[corev1.LabelHostname])
+			able = append(able, &nodes[i])
 		}
 	}
 	if len(able) < 2 {
 		return skip("fewer than two machines take jobs"), nil
 	}
+	busy, err := c.tasksOn(ctx)
+	if err != nil {
+		return nil, err
+	}
 	vc := defaultVC
 	if all := sortedKeys(facts.Cluster.VirtualClusters); len(all) > 0 && !slices.Contains(all, vc) {
 		vc = all[0]
 	}
-	// Others each time: in the long run all are tried.
+	// Others each time: in the long run all are tried. Where a machine has room is for the scheduler to say; it has it more likely
+	// where fewer tasks run.
 	rand.Shuffle(len(able), func(i, j int) { able[i], able[j] = able[j], able[i] }) //nolint:gosec // a sample
-	return c.try(ctx, facts, image, trial{vc: vc, name: "gang-" + mark(), machines: able[:2]}), ctx.Err()
+	slices.SortStableFunc(able, func(a, b *corev1.Node) int { return busy[a.Name] - busy[b.Name] })
+	machines := []string{able[0].Labels[corev1.LabelHostname], able[1].Labels[corev1.LabelHostname]}
+	return c.try(ctx, facts, image, trial{vc: vc, name: "gang-" + mark(), machines: machines}), ctx.Err()
 }
 
 func hasAll(have, want map[string]string) bool {
@@ -173,6 +180,9 @@ func role(i int) string { return fmt.Sprintf("task%d", i) }
 func (c *Cluster) try(ctx context.Context, facts *job.Facts, image string, t trial) (out []Finding) {
 	ctx, cancel := context.WithTimeout(ctx, jobWithin)
 	defer cancel()
+	if f := c.noVacancy(ctx, &t); f != nil {
+		return []Finding{*f}
+	}
 	text, err := t.text(image)
 	if err != nil {
 		return []Finding{warning(t.vc, "", "could not be looked at: %v", err)}
@@ -223,6 +233,8 @@ func (c *Cluster) judge(ctx context.Context, t trial) []Finding {
 	}
 	var last *job.Detail
 	nodes := map[string]bool{}
+	var wait waiting
+	var full *Finding
 	err = c.Jobs.Follow(ctx, j, func(d *job.Detail) bool {
 		last = d
 		for _, task := range d.Tasks {
@@ -230,8 +242,12 @@ func (c *Cluster) judge(ctx context.Context, t trial) []Finding {
 				nodes[task.Node] = true
 			}
 		}
-		return !job.Phase(d.State).Done()
+		full = wait.full(ctx, c, &t, d)
+		return full == nil && !job.Phase(d.State).Done()
 	}, func(error) {})
+	if full != nil {
+		return []Finding{*full}
+	}
 	state := "unknown"
 	if last != nil {
 		state = last.State

@@ -1,9 +1,11 @@
 package job
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 
+	"github.com/openpai/paictl/pkg/framework/api"
 	"github.com/openpai/paictl/pkg/plural"
 	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
 )
@@ -26,6 +28,14 @@ func ShareText(a schedulerapi.Asks) string {
 		text += ", because " + a.ShareReason
 	}
 	return text
+}
+
+// TakesText says that a job gets more GPUs than it asks for; "" where it doesn't.
+func TakesText(j *api.Job) string {
+	if j.Taken() <= j.GPUs {
+		return ""
+	}
+	return fmt.Sprintf("%s: its processors or memory are the share of so many", plural.Of(j.TakesGPUs, "GPU"))
 }
 
 // HostText is processors and memory: "4 CPUs and 512 MiB". 0 is no limit, and not mentioned.

@@ -14,6 +14,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/runtime/spec"
+	"github.com/openpai/paictl/pkg/scheduler/annotation"
 )
 
 // Stop asks for the end of a job, and returns what it was before. One that has ended stays as it is.
@@ -64,7 +65,7 @@ func (c *Client) Scale(ctx context.Context, j *Job, role string, tasks int) (bef
 	if before == tasks {
 		return before, nil
 	}
-	gpus, err := c.resize(ctx, f, r.Name, tasks)
+	gpus, taken, err := c.resize(ctx, f, r.Name, tasks)
 	if err != nil {
 		return before, c.Explain(fmt.Errorf("tell new tasks of %s how many there are: %w", j.Title(), err))
 	}
@@ -77,36 +78,61 @@ func (c *Client) Scale(ctx context.Context, j *Job, role string, tasks int) (bef
 	if gpus >= 0 {
 		patch = append(patch, operation{"replace", "/metadata/annotations/" + v1.AnnotationGPUs, strconv.Itoa(gpus)})
 	}
+	if gpus >= 0 && f.Annotations[v1.AnnotationGPUsTaken] != "" {
+		patch = append(patch, operation{"replace", "/metadata/annotations/" + strings.ReplaceAll(v1.AnnotationGPUsTaken, "/", "~1"), strconv.Itoa(taken)})
+	}
 	if _, err := c.Frameworks.Patch(ctx, j.Object, types.JSONPatchType, patch); err != nil {
 		return before, c.Explain(fmt.Errorf("scale %s: %w", j.Title(), err))
 	}
 	return before, nil
 }
 
-// resize writes the new number into what new tasks are told, and returns how many GPUs all have then;
+// resize writes the new number into what new tasks are told, and returns how many GPUs all ask for then, and take; gpus is
 // -1 where the job is none of paictl's. Tasks that run have read it already.
-func (c *Client) resize(ctx context.Context, f *v1.Framework, role string, tasks int) (gpus int, err error) {
+func (c *Client) resize(ctx context.Context, f *v1.Framework, role string, tasks int) (gpus, taken int, err error) {
 	if f.Annotations[v1.AnnotationRuntime] == "" {
-		return -1, nil
+		return -1, 0, nil
 	}
 	store := c.Client.CoreV1().Secrets(c.Namespace)
 	held, err := store.Get(ctx, v1.SpecSecretName(f.Name), metav1.GetOptions{})
 	if err != nil {
-		return -1, err
+		return -1, 0, err
 	}
 	told, err := spec.Decode(held.Data[v1.SpecKey])
 	if err != nil {
-		return -1, err
+		return -1, 0, err
 	}
 	for i := range told.Roles {
 		if r := &told.Roles[i]; r.Object == role {
 			r.Instances = tasks
 		}
-		gpus += told.Roles[i].Instances * told.Roles[i].GPU
+		r := &told.Roles[i]
+		gpus += r.Instances * r.GPU
+		if r.GPU > 0 {
+			taken += r.Instances * max(r.GPU, cellsOf(f, r.Object))
+		}
 	}
 	if held.Data[v1.SpecKey], err = json.Marshal(told); err != nil {
-		return -1, err
+		return -1, 0, err
 	}
 	_, err = store.Update(ctx, held, metav1.UpdateOptions{FieldManager: "paictl"})
-	return gpus, err
+	return gpus, taken, err
+}
+
+// cellsOf is how many GPUs a task of a role takes; 0 where its Framework doesn't say.
+func cellsOf(f *v1.Framework, role string) int {
+	for i := range f.Spec.TaskRoles {
+		r := &f.Spec.TaskRoles[i]
+		if r.Name != role {
+			continue
+		}
+		asks, err := annotation.ParseRequest(r.Task.Pod.Annotations[annotation.SpecKey], f.Name)
+		if err != nil {
+			return 0
+		}
+		if sets := asks.Sets(); asks.Set < len(sets) {
+			return sets[asks.Set].Cells
+		}
+	}
+	return 0
 }

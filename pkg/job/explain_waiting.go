@@ -49,6 +49,7 @@ func (e *evidence) explain() *Why {
 	default:
 		e.onItsWay(w)
 	}
+	w.fact("takes", TakesText(&e.Detail.Job))
 	e.lostNodes(w)
 	e.before(w)
 	return w

@@ -286,6 +286,7 @@ func TestStopAndScaleChangeWhatTheControllerReads(t *testing.T) {
 	s, err := c.Client.CoreV1().Secrets(c.Namespace).Get(ctx, v1.SpecSecretName(f.Name), metav1.GetOptions{})
 	require.NoError(t, err)
 	assert.Contains(t, string(s.Data[v1.SpecKey]), `"instances":5`)
+	assert.NotContains(t, f.Annotations, v1.AnnotationGPUsTaken)
 	gang := get()
 	gang.Framework.Annotations[v1.AnnotationGang] = "true"
 	_, err = c.Scale(ctx, gang, "", 6)
@@ -301,6 +302,34 @@ func TestStopAndScaleChangeWhatTheControllerReads(t *testing.T) {
 	assert.Equal(t, Stopping, StateOf(get().Framework, nil, nil).Phase)
 	_, err = c.Retry(ctx, get())
 	require.ErrorContains(t, err, "is stopping")
+}
+
+func TestAScaledJobTakesAsManyGPUsAsItsTasks(t *testing.T) {
+	c, _ := onServer(t, nil)
+	ctx := t.Context()
+	text := "protocolVersion: 2\nname: wide\ntype: job\nprerequisites: [{name: i, type: dockerimage, uri: 'busybox:1'}]\n" +
+		"taskRoles: {w: {instances: 2, dockerImage: i, resourcePerInstance: {cpu: 9, memoryMB: 64, gpu: 4}, commands: [echo]}}\nextras: {gangAllocation: false}\n"
+	parsed, found := protocol.Parse("job.yaml", []byte(text))
+	require.NoError(t, found.Err())
+	o, found := render.Render(parsed, render.Options{User: "scaled", Namespace: kube.JobNamespace, Cluster: render.Cluster{RuntimeImage: "pai-runtime:1",
+		SchedulerName: "pai-scheduler", SKUs: map[string]render.SKU{"A100": {GPU: 1, MilliCPU: 2000, MemoryMB: 1 << 10, PerNode: 8}}}})
+	require.NoError(t, found.Err())
+	_, err := c.Submit(ctx, o, SubmitOptions{})
+	require.NoError(t, err)
+	get := func() *Job {
+		j, err := c.Resolve(ctx, "scaled", "wide")
+		require.NoError(t, err)
+		return j
+	}
+	row := api.Summary(get().Framework)
+	assert.Equal(t, []int{8, 10, 10}, []int{row.GPUs, row.TakesGPUs, row.Taken()})
+	_, err = c.Scale(ctx, get(), "", 3)
+	require.NoError(t, err)
+	row = api.Summary(get().Framework)
+	assert.Equal(t, []int{12, 15}, []int{row.GPUs, row.TakesGPUs})
+	why, err := c.Why(ctx, get())
+	require.NoError(t, err)
+	assert.Contains(t, why.Facts, Fact{"takes", "15 GPUs: its processors or memory are the share of so many"})
 }
 
 // completedStatus is that of a job which has failed.

@@ -25,6 +25,7 @@ const (
 	schedulerSoon  = time.Second
 	servicesEvery  = 30 * time.Second
 	servicesSoon   = 2 * time.Second
+	servicesRarely = 5 * time.Minute // while all their changes are heard
 	metricsEvery   = 15 * time.Second
 	answerLimit    = 20 * time.Second
 )
@@ -102,7 +103,7 @@ func (f *Follower) ask(ctx context.Context, a *asker) {
 
 // idle waits until it is time to ask again; false where ctx ended.
 func (f *Follower) idle(ctx context.Context, a *asker) bool {
-	t := time.NewTimer(a.every)
+	t := time.NewTimer(f.pause(a))
 	defer t.Stop()
 	select {
 	case <-ctx.Done():

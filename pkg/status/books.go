@@ -51,6 +51,8 @@ type books struct {
 	jobList     []*Job
 	jobOf       map[string]*Job // by Framework
 	eventList   []Event
+	asked       []VirtualCluster // as the scheduler said
+	sickInUse   map[string]int   // by virtual cluster
 	ownerList   []VirtualCluster
 }
 

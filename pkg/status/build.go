@@ -22,9 +22,7 @@ const many = 256
 func (b *books) refresh() {
 	b.refreshMachines()
 	b.refreshJobs()
-	if b.dirtyOwners {
-		b.ownerList = b.virtualClusters()
-	}
+	b.refreshOwners()
 	if b.dirtyEvents {
 		b.refreshEvents()
 	}
@@ -324,6 +322,36 @@ func (b *books) job(name string) *Job {
 		j.Why = clip(cmp.Or(brief.Message, held))
 	}
 	return j
+}
+
+// refreshOwners makes the virtual clusters again where the scheduler said something new of them, or other GPUs of theirs are sick.
+func (b *books) refreshOwners() {
+	if b.dirtyOwners {
+		b.asked = b.virtualClusters()
+	}
+	sick := sickInUse(b.machineList)
+	if !b.dirtyOwners && maps.Equal(sick, b.sickInUse) {
+		return
+	}
+	b.sickInUse, b.ownerList = sick, slices.Clone(b.asked)
+	for i := range b.ownerList {
+		b.ownerList[i].Bad += sick[b.ownerList[i].Name]
+	}
+}
+
+// sickInUse counts sick GPUs that guaranteed jobs have, by virtual cluster. The scheduler counts those as used: they are bad for it
+// only once the job has ended.
+func sickInUse(machines []Machine) map[string]int {
+	out := map[string]int{}
+	for i := range machines {
+		for k := range machines[i].GPUs {
+			g := &machines[i].GPUs[k]
+			if o := g.Owner; o != nil && !o.Opportunistic && o.VirtualCluster != "" && (g.Health == GPUSick || g.Health == GPUMissing) {
+				out[o.VirtualCluster]++
+			}
+		}
+	}
+	return out
 }
 
 func (b *books) virtualClusters() []VirtualCluster {

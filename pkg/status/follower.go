@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
 	"github.com/openpai/paictl/pkg/hint"
@@ -37,6 +38,7 @@ type Options struct {
 type Follower struct {
 	cluster  *kube.Cluster
 	client   kubernetes.Interface // speaks protobuf
+	metadata metadata.Interface   // the same
 	jobs     *job.Client
 	platform *services.Platform
 	web      *web
@@ -46,9 +48,11 @@ type Follower struct {
 	changed chan struct{}
 	wake    chan struct{} // something is dirty
 
-	kinds   []*kind
-	askers  []*asker
-	running sync.WaitGroup
+	kinds []*kind
+	// ofServices are those that tell of changes of services.
+	ofServices []servicesWatch
+	askers     []*asker
+	running    sync.WaitGroup
 
 	mu         sync.Mutex
 	b          *books
@@ -85,6 +89,10 @@ func New(cluster *kube.Cluster, o Options) (*Follower, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the cluster of context %s: %w", cluster.Context, err)
 	}
+	objects, err := metadata.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("open the cluster of context %s: %w", cluster.Context, err)
+	}
 	jobs, err := job.New(cluster)
 	if err != nil {
 		return nil, err
@@ -94,7 +102,7 @@ func New(cluster *kube.Cluster, o Options) (*Follower, error) {
 			return nil, err
 		}
 	}
-	f := &Follower{cluster: cluster, client: client, jobs: jobs, platform: o.Services, web: newWeb(cluster), o: o,
+	f := &Follower{cluster: cluster, client: client, metadata: objects, jobs: jobs, platform: o.Services, web: newWeb(cluster), o: o,
 		changed: make(chan struct{}, 1), wake: make(chan struct{}, 1), b: newBooks(), namespaces: sets.New(kube.SystemNamespace),
 		sources: map[string]Source{}, touched: map[string]time.Time{}}
 	f.kinds = f.allKinds()

@@ -30,12 +30,15 @@ func listing[L runtime.Object](list lister[L]) func(context.Context, metav1.List
 	return func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return list(ctx, o) }
 }
 
-// everywhere lists and watches in all namespaces, or in that of the jobs for those who may not see more.
-type everywhere struct{ narrow atomic.Bool }
+// everywhere lists and watches in all namespaces, or within one for those who may not see more.
+type everywhere struct {
+	within string
+	narrow atomic.Bool
+}
 
 func (e *everywhere) namespace() string {
 	if e.narrow.Load() {
-		return kube.JobNamespace
+		return e.within
 	}
 	return metav1.NamespaceAll
 }
@@ -72,7 +75,7 @@ func (f *Follower) allKinds() []*kind {
 		list: listing(resource.ResourceSlices().List), watch: resource.ResourceSlices().Watch}
 	gpus.set, gpus.replace = setter(f.b.slices, f.b.sliceChanged)
 
-	out := []*kind{nodes, f.podKind(), gpus, f.claimKind(), f.jobKind(), f.configKind()}
+	out := append([]*kind{nodes, f.podKind(), gpus, f.claimKind(), f.jobKind(), f.configKind()}, f.platformKinds()...)
 	for _, of := range []struct{ namespace, fields string }{
 		{kube.JobNamespace, ""}, {kube.SystemNamespace, ""}, {metav1.NamespaceDefault, "involvedObject.kind=Node"},
 	} {
@@ -82,7 +85,7 @@ func (f *Follower) allKinds() []*kind {
 }
 
 func (f *Follower) podKind() *kind {
-	core, where := f.client.CoreV1(), &everywhere{}
+	core, where := f.client.CoreV1(), &everywhere{within: kube.JobNamespace}
 	k := &kind{name: kindPods, source: SourceAPI, one: &corev1.Pod{}, convert: newPodRow,
 		list: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			return try(where, func(ns string) (runtime.Object, error) { return core.Pods(ns).List(ctx, o) })
@@ -99,11 +102,12 @@ func (f *Follower) podKind() *kind {
 			f.asker(SourceScheduler).kick()
 		}
 	})
+	f.ofServices = append(f.ofServices, servicesWatch{k, where})
 	return k
 }
 
 func (f *Follower) claimKind() *kind {
-	resource, where := f.client.ResourceV1(), &everywhere{}
+	resource, where := f.client.ResourceV1(), &everywhere{within: kube.JobNamespace}
 	k := &kind{name: "resourceclaims", source: SourceAPI, one: &resourceapi.ResourceClaim{}, convert: newClaimRow,
 		list: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			return try(where, func(ns string) (runtime.Object, error) { return resource.ResourceClaims(ns).List(ctx, o) })

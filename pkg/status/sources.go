@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -122,6 +123,9 @@ func (f *Follower) down(k *kind, err error) {
 	f.mu.Lock()
 	if k.live {
 		k.live, k.heard = false, f.now()
+		if slices.ContainsFunc(f.ofServices, func(w servicesWatch) bool { return w.kind == k }) {
+			f.asker(SourceServices).kick() // from now on it has to be asked more often
+		}
 	}
 	if f.starting(err) {
 		err = errStarting

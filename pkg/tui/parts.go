@@ -18,6 +18,7 @@ const (
 	SignBad     = "✗"
 	SignWarn    = "!"
 	SignUnknown = "?"
+	SignInfo    = "i"
 	SignNone    = "·"
 	SignSkipped = "-"
 )

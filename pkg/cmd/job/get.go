@@ -139,6 +139,7 @@ func writeHead(out io.Writer, d *job.Detail, now time.Time) error {
 		line("Ended", stamp(d.Completed, now))
 	}
 	line("Asks for", askLine(d))
+	line("Takes", job.TakesText(&d.Job))
 	if d.Retries > 0 {
 		line("Retries", strconv.Itoa(int(d.Retries)))
 	}
@@ -205,7 +206,7 @@ func vcLine(d *job.Detail) string {
 func askLine(d *job.Detail) string {
 	text := plural.Of(d.Job.Tasks, "task")
 	if d.GPUs > 0 {
-		text += fmt.Sprintf(", %d GPUs", d.GPUs)
+		text += ", " + plural.Of(d.GPUs, "GPU")
 	} else if d.MilliCPU > 0 || d.MemoryMB > 0 {
 		text += ", " + job.HostText(d.MilliCPU, d.MemoryMB)
 	}

@@ -195,7 +195,7 @@ func columns() []column {
 		{"state", false, func(r *job.Row, now time.Time) string { return r.At().Text(now) }},
 		{"vc", false, func(r *job.Row, _ time.Time) string { return dash(r.VirtualCluster) }},
 		{"priority", true, func(r *job.Row, _ time.Time) string { return dash(r.Priority) }},
-		{"gpus", false, func(r *job.Row, _ time.Time) string { return gpusText(r.GPUs) }},
+		{"gpus", false, func(r *job.Row, _ time.Time) string { return gpusText(r.Taken()) }},
 		{"cpus", true, func(r *job.Row, _ time.Time) string { return amount(r.MilliCPU, job.CPUText) }},
 		{"memory", true, func(r *job.Row, _ time.Time) string { return amount(r.MemoryMB, job.MemoryText) }},
 		{"tasks", false, func(r *job.Row, _ time.Time) string { return strconv.Itoa(r.Tasks) }},

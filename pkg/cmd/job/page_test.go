@@ -46,3 +46,17 @@ func TestAPageNamesTheSickGPUsOfTasksThatFailed(t *testing.T) {
 	assert.NotContains(t, out.String(), "worker[4] on gpu-2")
 	assert.Regexp(t, `(?m)^GPU fault +and of more tasks$`, out.String())
 }
+
+func TestAPageAndAListSayThatAJobTakesMoreGPUsThanItAsksFor(t *testing.T) {
+	row := job.Row{Job: api.Job{Name: "train", User: "ann", State: "running", Tasks: 1, GPUs: 4, TakesGPUs: 5}}
+	var out bytes.Buffer
+	require.NoError(t, writePage(&out, &cmdutil.Output{}, &job.Detail{Row: row}, time.Now(), false))
+	assert.Regexp(t, `(?m)^Asks for +1 task, 4 GPUs$`, out.String())
+	assert.Regexp(t, `(?m)^Takes +5 GPUs: its processors or memory are the share of so many$`, out.String())
+	table := (&ListOptions{Columns: []string{"gpus"}}).table(&job.Page{Items: []job.Row{row}}, time.Now())
+	assert.Equal(t, []string{"5"}, table.Rows[0])
+
+	row.TakesGPUs, out = 0, bytes.Buffer{}
+	require.NoError(t, writePage(&out, &cmdutil.Output{}, &job.Detail{Row: row}, time.Now(), false))
+	assert.NotContains(t, out.String(), "Takes")
+}

@@ -298,7 +298,7 @@ func (p *page) jobs() {
 			left++
 			continue
 		}
-		gpus := fmt.Sprint(j.GPUs)
+		gpus := fmt.Sprint(j.Taken())
 		if j.GPUs < 0 {
 			gpus = "?"
 		}

@@ -42,6 +42,7 @@ func Summary(f *v1.Framework) Job {
 		out.Name = f.Name // made by other tools
 	}
 	out.GPUs = readGPUs(f.Annotations[v1.AnnotationGPUs])
+	out.TakesGPUs = max(readGPUs(f.Annotations[v1.AnnotationGPUsTaken]), 0)
 	for i := range f.Spec.TaskRoles {
 		r := &f.Spec.TaskRoles[i]
 		out.Tasks += int(r.TaskNumber)
@@ -69,6 +70,14 @@ func limited(each int64, tasks int32) int64 {
 		return 0
 	}
 	return each * int64(tasks)
+}
+
+// Taken is how many GPUs the job gets: those that it asks for, or more; or UnknownGPUs.
+func (j *Job) Taken() int {
+	if j.GPUs == UnknownGPUs {
+		return j.GPUs
+	}
+	return max(j.GPUs, j.TakesGPUs)
 }
 
 // UnknownGPUs is the number of a job whose annotation is no number of GPUs.

@@ -19,3 +19,14 @@ func TestANumberOfGPUsThatIsNoneIsUnknown(t *testing.T) {
 		assert.Equal(t, want, api.Summary(f).GPUs, text)
 	}
 }
+
+func TestAJobThatGetsMoreGPUsThanItAsksForTakesThem(t *testing.T) {
+	for _, one := range []struct {
+		asks, takes string
+		taken       int
+	}{{"4", "", 4}, {"4", "5", 5}, {"4", "3", 4}, {"4", "-1", 4}, {"4", "99999999999", 4}, {"many", "5", api.UnknownGPUs}, {"", "", 0}} {
+		f := &v1.Framework{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1.AnnotationGPUs: one.asks, v1.AnnotationGPUsTaken: one.takes}}}
+		row := api.Summary(f)
+		assert.Equal(t, one.taken, row.Taken(), one)
+	}
+}

@@ -32,6 +32,9 @@ type Job struct {
 	Phrase         string `json:"phrase,omitempty"`
 	Code           *int32 `json:"code,omitempty"`
 	GPUs           int    `json:"gpus"` // or UnknownGPUs
+	// TakesGPUs is how many its tasks get that ask for GPUs, where their processors or memory are the share of more; else 0, as of
+	// jobs that the history alone has.
+	TakesGPUs int `json:"takesGpus,omitempty"`
 	// MilliCPU and MemoryMB are the limits of all tasks, in thousandths of a processor and MiB; of jobs that
 	// the history alone has they aren't known.
 	MilliCPU  int64      `json:"milliCPU,omitempty"`

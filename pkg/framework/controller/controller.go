@@ -38,6 +38,7 @@ type Controller struct {
 	o       Options
 	metrics *metrics
 	leader  atomic.Value // string
+	filled  atomic.Bool  // the caches have been
 }
 
 // New checks the options. Nothing is asked or started yet.
@@ -58,8 +59,11 @@ func (c *Controller) Leader() string {
 	return id
 }
 
+// Filled reports whether all jobs have been read once, so that this replica could lead.
+func (c *Controller) Filled() bool { return c.filled.Load() }
+
 // Run works until the context ends, or with an error when the lease is lost: then the program has
-// to end, since another replica leads.
+// to end, since another replica leads. It waits for an API server that is away.
 func (c *Controller) Run(ctx context.Context) error {
 	log.SetLogger(c.o.Log)
 	s := runtime.NewScheme()
@@ -105,6 +109,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	if err := caches.start(ctx); err != nil {
 		return nil
 	}
+	c.filled.Store(true)
 	if !c.o.LeaderElection {
 		c.leader.Store(c.o.Identity)
 	}

@@ -65,7 +65,8 @@ func TestAJobWhosePeersAreInAConfigMapRunsToItsEnd(t *testing.T) {
 
 func TestTasksAskTheControllerForTheirPeers(t *testing.T) {
 	w := simulate(t)
-	w.o.Peers, w.o.PeersKey = rendezvous.New(), []byte("key")
+	key := []byte("key")
+	w.o.Peers, w.o.PeersKey = rendezvous.New(), func() []byte { return key }
 	// Kubernetes hasn't removed yet what a former job of the name had.
 	require.NoError(t, w.c.Create(t.Context(), &corev1.Service{ObjectMeta: owned(w.namespace, "hello", "a former one"), Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone}}))
 	w.start()
@@ -89,7 +90,7 @@ func TestTasksAskTheControllerForTheirPeers(t *testing.T) {
 	}
 	delete(env, "NVIDIA_VISIBLE_DEVICES") // the guard, of a pod without GPUs
 	assert.Equal(t, map[string]string{spec.TaskVariable: "worker/1/0/0", spec.PeersTokenVariable: env[spec.PeersTokenVariable]}, env, "and nothing else")
-	uid, ok := peers.CheckToken(w.o.PeersKey, "hello", env[spec.PeersTokenVariable])
+	uid, ok := peers.CheckToken(key, "hello", env[spec.PeersTokenVariable])
 	assert.True(t, ok)
 	assert.Equal(t, string(f.UID), uid)
 	for _, o := range []client.Object{&corev1.ServiceAccount{}, &rbacv1.Role{}, &rbacv1.RoleBinding{}} {

@@ -54,7 +54,9 @@ func (r *reconciler) createPod(ctx context.Context, f *v1.Framework, e *entry, r
 		return nil
 	}
 	if f.OwnsPods() && len(p.Spec.Containers) > 0 {
-		r.introduce(f, e.status, ref.Role, t, &p.Spec.Containers[0])
+		if err := r.introduce(f, e.status, ref.Role, t, &p.Spec.Containers[0]); err != nil {
+			return err
+		}
 	}
 	if r.o.Claims {
 		expectGPUs(p)

@@ -2,8 +2,11 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
@@ -18,18 +21,34 @@ func (c *Controller) lock() (resourcelock.Interface, error) {
 	if err != nil {
 		return nil, fmt.Errorf("set the lease up: %w", err)
 	}
-	return &watchedLock{Interface: inner, saw: func(holder string) { c.leader.Store(holder) }}, nil
+	return &watchedLock{Interface: inner, saw: func(holder string) { c.leader.Store(holder) }, log: c.o.Log}, nil
 }
 
-// watchedLock notes the holder of the lease whenever it is read or taken.
+// watchedLock notes the holder of the lease whenever it is read or taken, and says when it can't be read.
 type watchedLock struct {
 	resourcelock.Interface
-	saw func(holder string)
+	saw  func(holder string)
+	log  logr.Logger
+	away bool // the election asks one question at a time
+}
+
+// answered logs that the API server has gone, or has come back.
+func (l *watchedLock) answered(ctx context.Context, err error) {
+	away := err != nil && !apierrors.IsNotFound(err)
+	if away == l.away || errors.Is(ctx.Err(), context.Canceled) {
+		return
+	}
+	if l.away = away; away {
+		l.log.Info("waiting for the API server: the lease can't be read", "error", err.Error())
+	} else {
+		l.log.Info("the API server answers")
+	}
 }
 
 // Get reads the lease.
 func (l *watchedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	record, raw, err := l.Interface.Get(ctx)
+	l.answered(ctx, err)
 	if err == nil {
 		l.saw(record.HolderIdentity)
 	}
@@ -49,6 +68,7 @@ func (l *watchedLock) Create(ctx context.Context, record resourcelock.LeaderElec
 func (l *watchedLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	err := l.Interface.Update(ctx, record)
 	if err == nil {
+		l.answered(ctx, nil)
 		l.saw(record.HolderIdentity)
 	}
 	return err

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"crypto/rand"
 	"errors"
 	"time"
 
@@ -30,7 +31,7 @@ type Options struct {
 	Store           archive.Store
 	Replaced        *archive.Replaced // where the archive took the place of a damaged one; else nil
 	Peers           *rendezvous.Board // where tasks wait for each other's addresses; nil: one of its own
-	PeersKey        []byte            // of the tokens that they show
+	PeersKey        func() []byte     // of the tokens that they show; empty while it isn't known
 	Logs            KeptLogs          // of the machines; nil: only the kubelets have logs
 	Log             logr.Logger
 	Registry        prometheus.Registerer // nil: no metrics
@@ -55,6 +56,10 @@ func (o *Options) fill() error {
 	setDefault(&o.LogBytes, 1<<20)
 	if o.Peers == nil {
 		o.Peers = rendezvous.New()
+	}
+	if o.PeersKey == nil {
+		none := rand.Text() // no one else knows it
+		o.PeersKey = func() []byte { return []byte(none) }
 	}
 	setDefault(&o.Delivery, DeliverAuto)
 	setDefault(&o.policy, machine.DefaultPolicy())

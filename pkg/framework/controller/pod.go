@@ -2,6 +2,7 @@ package controller
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -118,16 +119,21 @@ func annotations(f *v1.Framework, values map[string]string) map[string]string {
 
 // introduce tells the job runtime which task it is in one variable; it makes those of FrameworkController from that. Where tasks wait for
 // each other it also tells what opens their addresses.
-func (r *reconciler) introduce(f *v1.Framework, st *v1.FrameworkStatus, role string, t *v1.TaskStatus, c *corev1.Container) {
+func (r *reconciler) introduce(f *v1.Framework, st *v1.FrameworkStatus, role string, t *v1.TaskStatus, c *corev1.Container) error {
 	self := spec.Task{Role: role, Index: int(t.Index), Attempt: int(st.AttemptStatus.ID), TaskAttempt: int(t.AttemptStatus.ID)}
 	env := []corev1.EnvVar{{Name: spec.TaskVariable, Value: self.String()}}
 	if machine.Gang(f) {
-		env = append(env, corev1.EnvVar{Name: spec.PeersTokenVariable, Value: peers.Token(r.o.PeersKey, f.Name, string(f.UID))})
+		key := r.o.PeersKey()
+		if len(key) == 0 {
+			return errors.New("the Secret isn't read yet by which tasks are told from those of others")
+		}
+		env = append(env, corev1.EnvVar{Name: spec.PeersTokenVariable, Value: peers.Token(key, f.Name, string(f.UID))})
 	}
 	if f.Annotations[v1.AnnotationHostNetwork] == "true" { // it decides which ports the task has
 		env = append(env, podUID)
 	}
 	c.Env = append(env, c.Env...)
+	return nil
 }
 
 // podUID tells a pod its UID.

@@ -20,15 +20,19 @@ const peersTime = 50 * time.Second
 // Peers says where the addresses of jobs are.
 type Peers struct {
 	Board *rendezvous.Board
-	Key   []byte      // of the tokens
-	Leads func() bool // reports whether this replica publishes them
+	Key   func() []byte // of the tokens; empty while it isn't known
+	Leads func() bool   // reports whether this replica publishes them
 }
 
 // servePeers sends the addresses of all tasks of a job to one of them, once every task has one. An empty answer says that it is to ask again.
 func (s *Server) servePeers(w http.ResponseWriter, r *http.Request) error {
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	framework := r.PathValue("framework")
-	uid, known := peers.CheckToken(s.o.Peers.Key, framework, token)
+	framework, key := r.PathValue("framework"), s.o.Peers.Key()
+	if len(key) == 0 {
+		write(w, http.StatusServiceUnavailable, api.Error{Code: "NotReady", Message: "the job controller doesn't know yet what jobs show it"})
+		return nil
+	}
+	uid, known := peers.CheckToken(key, framework, token)
 	if !ok || !known {
 		write(w, http.StatusForbidden, api.Error{Code: "Forbidden", Message: "the addresses of a job are for its tasks, which have its token"})
 		return nil

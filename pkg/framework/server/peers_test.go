@@ -34,7 +34,7 @@ func newGang(t *testing.T) *gang {
 	t.Helper()
 	g := &gang{board: rendezvous.New(), key: []byte("key")}
 	g.leads.Store(true)
-	g.Server = httptest.NewServer(server.New(server.Options{Peers: server.Peers{Board: g.board, Key: g.key, Leads: g.leads.Load}}).TaskHandler())
+	g.Server = httptest.NewServer(server.New(server.Options{Peers: server.Peers{Board: g.board, Key: func() []byte { return g.key }, Leads: g.leads.Load}}).TaskHandler())
 	t.Cleanup(g.Close)
 	return g
 }

@@ -41,8 +41,8 @@ type Options struct {
 	Metrics prometheus.Gatherer
 	// MetricsAccess is the file with the password that opens them; empty: everybody may read them.
 	MetricsAccess string
-	// Token opens the API; pods know the way to it, and not the token.
-	Token string
+	// Token returns what opens the API, or "" while that isn't known; pods know the way to the API, and not the token.
+	Token func() string
 	// Peers are the addresses of jobs.
 	Peers Peers
 	// Logs keep the logs of the machines; nil where nothing does.

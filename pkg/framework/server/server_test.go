@@ -44,7 +44,7 @@ func newHarness(t *testing.T) *harness {
 	t.Cleanup(func() { _ = s.Close() }) // a test may have closed it
 	registry := prometheus.NewRegistry()
 	return &harness{s, server.Options{
-		Store: archive.Observe(s, registry), Ready: func(context.Context) error { return nil }, Metrics: registry, Token: token, Log: slog.New(slog.DiscardHandler),
+		Store: archive.Observe(s, registry), Ready: func(context.Context) error { return nil }, Metrics: registry, Token: func() string { return token }, Log: slog.New(slog.DiscardHandler),
 	}}
 }
 
@@ -200,11 +200,12 @@ func TestWithoutTheTokenNothingIsToldOfJobs(t *testing.T) {
 		server.New(h.options).Handler().ServeHTTP(w, r)
 		assert.Equal(t, http.StatusForbidden, w.Code, "nor deleted")
 	}
-	h.options.Token = ""
+	h.options.Token = func() string { return "" }
 	r := httptest.NewRequestWithContext(t.Context(), "GET", "/v1/jobs", nil)
 	w := httptest.NewRecorder()
 	server.New(h.options).Handler().ServeHTTP(w, r)
-	assert.Equal(t, http.StatusForbidden, w.Code, "a server without a token is closed")
+	assert.Equal(t, http.StatusServiceUnavailable, w.Code, "a server that has no token yet is closed")
+	assert.Equal(t, "Unavailable", failure(t, w.Result()).Code)
 }
 
 // put uploads code and returns its name.

@@ -2,6 +2,7 @@ package server
 
 import (
 	"crypto/subtle"
+	"fmt"
 	"net/http"
 
 	"github.com/openpai/paictl/pkg/framework/api"
@@ -11,7 +12,12 @@ import (
 // printed, is not for other jobs.
 func (s *Server) guard(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if s.o.Token == "" || subtle.ConstantTimeCompare([]byte(r.Header.Get(api.TokenHeader)), []byte(s.o.Token)) != 1 {
+		token := s.o.Token()
+		if token == "" {
+			writeError(w, fmt.Errorf("%w: the controller waits for the API server, which has the Secret %s", errUnavailable, api.TokenSecret))
+			return
+		}
+		if subtle.ConstantTimeCompare([]byte(r.Header.Get(api.TokenHeader)), []byte(token)) != 1 {
 			write(w, http.StatusForbidden, api.Error{Code: "Forbidden",
 				Message: "the history of jobs is for those who may read the Secret " + api.TokenSecret + " in the controller's namespace"})
 			return

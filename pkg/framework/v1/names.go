@@ -23,6 +23,8 @@ const (
 	AnnotationConfig   = "config" // the submitted text, secrets masked
 	AnnotationGPUs     = "totalGpuNumber"
 	AnnotationLogInfix = "logPathInfix"
+	// AnnotationGPUsTaken is how many GPUs the tasks take that ask for some, where their processors or memory are the share of more.
+	AnnotationGPUsTaken = "paictl.openpai.org/gpus-taken"
 	// AnnotationRuntime asks the controller for what the job runtime needs; its value is one of RuntimeV1 and
 	// RuntimeV2. Frameworks of others don't have it and get nothing of that.
 	AnnotationRuntime = "paictl.openpai.org/runtime"

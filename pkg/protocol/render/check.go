@@ -93,7 +93,42 @@ func (r *renderer) checkHardware(i int, vc VirtualCluster, known bool) {
 	}
 	if unit := r.unit(i); unit.PerNode > 0 && r.cells[i] > unit.PerNode {
 		r.tooLarge(i, unit, resources)
+	} else if role.GPU > 0 && r.cells[i] > role.GPU && r.useCells() {
+		r.takesMore(i, unit, resources)
 	}
+}
+
+// takesMore warns that each task of a role takes more GPUs than the role asks for.
+func (r *renderer) takesMore(i int, unit SKU, at strictyaml.Path) {
+	role := &r.job.Roles[i]
+	var asks, fits []string
+	if share(role.MilliCPU, unit.MilliCPU) > role.GPU {
+		at = at.With("cpu")
+		asks, fits = append(asks, fmt.Sprintf("cpu %g", float64(role.MilliCPU)/1000)), append(fits, fmt.Sprintf("cpu %g", float64(role.GPU*unit.MilliCPU)/1000))
+	}
+	if share(role.MemoryMB, unit.MemoryMB) > role.GPU {
+		if len(asks) == 0 {
+			at = at.With("memoryMB")
+		}
+		asks, fits = append(asks, fmt.Sprintf("memoryMB %d", role.MemoryMB)), append(fits, fmt.Sprintf("memoryMB %d", role.GPU*unit.MemoryMB))
+	}
+	verb := "is"
+	if len(asks) > 1 {
+		verb = "are"
+	}
+	r.warn(at, "job/share", fmt.Sprintf("a task of %s asks for %s and takes %d: %s %s the machine's share of %s", role.Name, gpus(role.GPU), r.cells[i], strings.Join(asks, " and "), verb, gpus(r.cells[i])),
+		fmt.Sprintf("write %s or less to take %s", strings.Join(fits, " and "), gpus(role.GPU)))
+}
+
+// taken is how many GPUs the tasks get that ask for some.
+func (r *renderer) taken() int {
+	n := 0
+	for i := range r.job.Roles {
+		if role := &r.job.Roles[i]; role.GPU > 0 && r.useCells() {
+			n += max(r.cells[i], role.GPU) * role.Instances
+		}
+	}
+	return n
 }
 
 func (r *renderer) hasGPUs() bool {

@@ -77,6 +77,12 @@ func (r *renderer) fail(path strictyaml.Path, rule, message, remedy string) {
 	r.findings = append(r.findings, r.job.Finding(path, rule, message, remedy))
 }
 
+func (r *renderer) warn(path strictyaml.Path, rule, message, remedy string) {
+	f := r.job.Finding(path, rule, message, remedy)
+	f.Severity = strictyaml.Warning
+	r.findings = append(r.findings, f)
+}
+
 // many reports whether tasks have others to talk to.
 func (r *renderer) many() bool { return r.job.Tasks() > 1 }
 
@@ -133,6 +139,9 @@ func (r *renderer) framework() *v1.Framework {
 			ExecutionType: v1.ExecutionStart,
 			RetryPolicy:   v1.RetryPolicy{FancyRetryPolicy: true, MaxRetryCount: int32(j.RetryCount)},
 		},
+	}
+	if taken := r.taken(); taken > j.GPUs() {
+		f.Annotations[v1.AnnotationGPUsTaken] = strconv.Itoa(taken)
 	}
 	if r.Code != nil {
 		f.Annotations[v1.AnnotationCode] = r.Code.SHA256

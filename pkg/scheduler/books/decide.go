@@ -233,7 +233,7 @@ func (s *state) waitsFor(g *gang, p *pod) queue.Attempt {
 		return queue.Waits
 	}
 	switch s.core.Why(p.request).Code {
-	case "NoCapacity", "Fragmented":
+	case cell.NoCapacity, cell.Fragmented:
 		return queue.Waits
 	}
 	return queue.Unfit

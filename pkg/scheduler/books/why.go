@@ -88,7 +88,7 @@ func (s *state) waitingSentence(g *gang, w *api.Why) string {
 	case s.now().Before(g.calm) || slices.ContainsFunc(g.pods, func(p *pod) bool { return p.trial != "" || p.could != "" }):
 		text = g.first().reason // the core knows nothing of what kube-scheduler says
 	}
-	if w.Explanation.Code == "BadNodes" {
+	if w.Explanation.Code == cell.BadNodes {
 		text += s.badNodes()
 	}
 	if text = s.holding(g, text); w.QueueLength > 1 {

@@ -80,8 +80,16 @@ type LevelCount struct {
 	Count    int    `json:"count"`
 }
 
-// NoVirtualCluster is the code of a request whose virtual cluster isn't there, or no longer.
-const NoVirtualCluster = "NoVirtualCluster"
+// Codes of explanations that others look for.
+const (
+	// NoVirtualCluster: the request's virtual cluster isn't there, or no longer.
+	NoVirtualCluster = "NoVirtualCluster"
+	// NoCapacity: others have the cells. Fragmented: those that are free don't hold the gang. HeldBack: they are kept from
+	// opportunistic gangs for a while. QuotaUsed: its user or group has as many as it may.
+	NoCapacity, Fragmented, HeldBack, QuotaUsed = "NoCapacity", "Fragmented", "HeldBack", "Quota"
+	// BadNodes: cells would be free but for what is broken.
+	BadNodes = "BadNodes"
+)
 
 // Explanation says why a request would not start now.
 type Explanation struct {

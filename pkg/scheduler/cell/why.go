@@ -59,7 +59,7 @@ func (s *Scheduler) Why(r *Request) (e Explanation) {
 		return e
 	}
 	if reason := s.overQuota(v, r); reason != "" {
-		e.Code, e.Sentence = "Quota", sentence(reason)
+		e.Code, e.Sentence = QuotaUsed, sentence(reason)
 		return e
 	}
 	s.whyWait(&e, r, targets)
@@ -199,23 +199,23 @@ func (s *Scheduler) whyWait(e *Explanation, r *Request, targets []target) {
 	e.Missing = missing(targets, e)
 	switch {
 	case held:
-		e.Code = "HeldBack"
+		e.Code = HeldBack
 		e.Sentence = fmt.Sprintf("The gang would fit, and opportunistic gangs are held back for a while since guaranteed ones had to preempt some; %d %ss are idle.", e.FreeGPUs, unit)
 	case e.FreeGPUs < e.GPUs && e.FreeGPUs+bad >= e.GPUs:
-		e.Code = "BadNodes"
+		e.Code = BadNodes
 		more := "1 more is"
 		if bad > 1 {
 			more = fmt.Sprintf("%d more are", bad)
 		}
 		e.Sentence = fmt.Sprintf("%s has %d %ss free for the gang's %d; %s on bad nodes.", where, e.FreeGPUs, unit, e.GPUs, more)
 	case e.FreeGPUs < e.GPUs:
-		e.Code = "NoCapacity"
+		e.Code = NoCapacity
 		e.Sentence = fmt.Sprintf("%s has %d of %d %ss free for priority %d, and the gang wants %d.", where, e.FreeGPUs, e.OwnedGPUs, unit, r.Priority, e.GPUs)
 	case bad > 0:
-		e.Code = "BadNodes"
+		e.Code = BadNodes
 		e.Sentence = fmt.Sprintf("%s has %d %ss free, but no cells that hold the gang without bad nodes (%d bad %[3]ss).", where, e.FreeGPUs, unit, bad)
 	default:
-		e.Code = "Fragmented"
+		e.Code = Fragmented
 		e.Sentence = fmt.Sprintf("%s has %d %ss free for the gang's %d, but not in cells that hold it (%s).", where, e.FreeGPUs, unit, e.GPUs, levelsText(e.Free))
 	}
 	if e.Smaller != nil {

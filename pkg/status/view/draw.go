@@ -43,6 +43,7 @@ func (m *Model) draw() string {
 		body = []string{"", "  " + m.p.Busy.Text(tui.Spin(m.now)) + " asking the cluster…"}
 	case m.mode == jumping:
 		list := m.jumpList(w)
+		m.listed = len(list)
 		body = m.page().draw(&m.desk, w, max(room-len(list), 1))
 		for len(body) < room-len(list) {
 			body = append(body, "")
@@ -234,7 +235,8 @@ func (m *Model) help(w int) []string {
 	}
 	right = append(right, m.p.Bold.Text("Signs"),
 		m.p.Good.Text(tui.SignGood)+" good   "+m.p.Warn.Text(tui.SignWarn)+" needs a look   "+m.p.Bad.Text(tui.SignBad)+" broken",
-		m.p.Faint.Text(tui.SignUnknown)+" unknown   "+m.p.Busy.Text("▶")+" runs   "+m.p.Warn.Text("…")+" waits")
+		m.p.Faint.Text(tui.SignUnknown)+" unknown   "+m.p.Busy.Text("▶")+" runs   "+m.p.Warn.Text("…")+" waits",
+		m.p.Faint.Text(tui.SignInfo)+" information   "+m.p.Faint.Text(tui.SignSkipped)+" silenced, cordoned")
 	var out []string
 	if w < 76 {
 		for _, l := range append(right, left...) {

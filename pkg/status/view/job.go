@@ -158,7 +158,7 @@ func (p *jobPage) facts(d *desk, w, h int) []string {
 		}
 	}
 	out = out[:min(len(out), 5)]
-	return append(out, facts(d, w, h-len(out), [2]string{"VC", j.VirtualCluster}, [2]string{"priority", j.Priority}, [2]string{"GPUs", gpus(j.GPUs)}, [2]string{"tasks", number(j.Tasks).Text},
+	return append(out, facts(d, w, h-len(out), [2]string{"VC", j.VirtualCluster}, [2]string{"priority", j.Priority}, [2]string{"GPUs", gpusOf(j)}, [2]string{"tasks", number(j.Tasks).Text},
 		[2]string{"submitted", d.age(j.Submitted) + " ago"}, [2]string{"ran", took(d, j)}, [2]string{"ended", ended}, [2]string{"retries", number(int(j.Retries)).Text},
 		[2]string{"machines", strings.Join(j.Nodes, " ")}, [2]string{"controller", message})...)
 }
@@ -243,7 +243,7 @@ func change(d *desk, j *status.Job, k string) (effect, bool) {
 	case k == "x" && (phase.Done() || phase == job.Stopping):
 		return say(d, j.Title()+" "+phase.Verb()), true
 	case k == "x":
-		text := fmt.Sprintf("Stop job %s (%s, %s GPUs)? Its programs get SIGTERM and time to save what they have.", j.Title(), j.State, gpus(j.GPUs))
+		text := fmt.Sprintf("Stop job %s (%s, %s GPUs)? Its programs get SIGTERM and time to save what they have.", j.Title(), j.State, gpus(j.Taken()))
 		return effect{ask: &question{text: text, yes: func(d *desk) effect {
 			return start(d, func(ctx context.Context) error { return d.act.StopJob(ctx, j) },
 				notice{text: "stopping " + j.Title(), undo: "run it again from its start", do: func(d *desk) effect { return retry(d, j) }})

@@ -1,8 +1,6 @@
 package view
 
 import (
-	"slices"
-
 	tea "github.com/charmbracelet/bubbletea"
 
 	"github.com/openpai/paictl/pkg/plural"
@@ -174,44 +172,4 @@ func (m *Model) keyJump(k tea.KeyMsg) tea.Cmd {
 	m.input, _ = m.input.Update(k)
 	m.places, m.choice = places(m.cluster, m.input.Value()), 0
 	return nil
-}
-
-// mouse acts on clicks and the wheel. moved is false for what changes nothing.
-func (m *Model) mouse(e tea.MouseMsg) (cmd tea.Cmd, moved bool) {
-	p := m.page()
-	if p == nil || m.mode == asking || m.mode == helping {
-		return nil, false
-	}
-	switch {
-	case e.Button == tea.MouseButtonWheelUp:
-		eff, _ := p.key(&m.desk, "wheelup")
-		return m.apply(eff), true
-	case e.Button == tea.MouseButtonWheelDown:
-		eff, _ := p.key(&m.desk, "wheeldown")
-		return m.apply(eff), true
-	case e.Button != tea.MouseButtonLeft || e.Action != tea.MouseActionPress:
-		return nil, false
-	case e.Y == 1:
-		return m.clickTab(e.X), true
-	case e.Y == 2 && len(m.stack) > 1:
-		return m.back(), true
-	}
-	_, h := m.size()
-	c, ok := p.(clickable)
-	if !ok || e.Y < headLines || e.Y >= h-m.foot || m.mode != browsing {
-		return nil, false
-	}
-	return m.apply(c.click(&m.desk, e.X, e.Y-headLines)), true
-}
-
-func (m *Model) clickTab(x int) tea.Cmd {
-	at := 0
-	i := slices.IndexFunc(screenNames[:], func(s screenName) bool {
-		at += len(s.short) + 4
-		return x < at
-	})
-	if i < 0 {
-		return nil
-	}
-	return m.goTo(i)
 }

@@ -196,6 +196,40 @@ func TestTheMouseSelectsOpensAndScrolls(t *testing.T) {
 	assert.Equal(t, [2]int{1, 2}, [2]int{h.machine%max(h.beside, 1) + h.machine/h.beside, h.gpu})
 }
 
+func TestAClickEndsWhatIsBeingTyped(t *testing.T) {
+	d := drive(t, small(), 120, 40, monochrome()).keys("2", "/", "gpu-01")
+	d.click(62, 1)
+	assert.Contains(t, d.frame(), "[7 Alerts]")
+	assert.Equal(t, browsing, d.m.mode, "what is typed next is no filter of this page")
+	d.click(16, 1)
+	assert.Contains(t, d.frame(), "/gpu-01 · 1 of 3 machines", "the filter stays, as with enter")
+
+	d = drive(t, small(), 120, 40, monochrome()).keys(":", "gpu")
+	lines := strings.Split(strip(d.frame()), "\n")
+	row := func(text string) int {
+		for i, l := range lines {
+			if strings.Contains(l, text) && strings.HasSuffix(strings.TrimSpace(l), "machine") {
+				return i
+			}
+		}
+		t.Fatal("it isn't listed: " + text)
+		return 0
+	}
+	d.send(tea.MouseMsg{Button: tea.MouseButtonWheelDown})
+	assert.Equal(t, 1, d.m.choice, "the wheel moves in the list that is open")
+	d.click(5, row("gpu-01"))
+	assert.Contains(t, d.frame(), "› gpu-01")
+	d.keys(":", "gpu")
+	d.click(16, 1)
+	assert.Contains(t, d.frame(), "[2 Machines]")
+	assert.Equal(t, browsing, d.m.mode)
+
+	d.keys("?")
+	d.click(5, 9)
+	assert.Equal(t, browsing, d.m.mode, "help closes, as with any key")
+	assert.Equal(t, 0, d.m.page().(*list[*status.Machine]).win.Cursor)
+}
+
 func TestLogsFollowStandStillAndAreSearched(t *testing.T) {
 	d := drive(t, small(), 80, 24, monochrome())
 	d.act.hold = make(chan struct{})
@@ -316,4 +350,26 @@ func TestWhatIsPastedIsNoOrder(t *testing.T) {
 	d.keys("/")
 	d.send(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune(" alice"), Paste: true})
 	assert.Equal(t, "running alice", d.m.page().(filtered).filter())
+}
+
+func TestACordonHidesNoSickGPU(t *testing.T) {
+	c := small()
+	require.Positive(t, sick(&c.Machines[0]))
+	c.Machines[0].Cordoned = true
+	for _, size := range sizes {
+		frame := drive(t, c, size[0], size[1], monochrome()).keys("2").frame()
+		assert.Regexp(t, `! +gpu-00 +cordoned `, strip(frame))
+	}
+	c = small()
+	c.Machines[1].Cordoned = true
+	assert.Regexp(t, `- +gpu-01 +cordoned `, strip(drive(t, c, 80, 24, monochrome()).keys("2").frame()))
+}
+
+func TestAnAlertThatOnlyInformsIsNotShownAsGood(t *testing.T) {
+	c := small()
+	require.NotEmpty(t, c.Alerts)
+	c.Alerts = append(c.Alerts, status.Alert{Name: "GpuXidOther", Severity: "info", Summary: "GPU 3 of gpu-1 reports XID 31"})
+	frame := strip(drive(t, c, 120, 40, monochrome()).keys("7").frame())
+	assert.Regexp(t, `i +GpuXidOther +info `, frame)
+	assert.NotRegexp(t, `✓ +GpuXidOther`, frame)
 }

@@ -91,6 +91,45 @@ func TestTheTerminalIsSaneAfterwardsHoweverItEnds(t *testing.T) {
 	}
 }
 
+// What terminals send for the mouse is read from a real one: a click on a screen's name, on a row, and the wheel.
+func TestTheMouseOfATerminalIsRead(t *testing.T) {
+	keyboard, tty, err := pty.Open()
+	require.NoError(t, err)
+	defer keyboard.Close()
+	defer tty.Close()
+	require.NoError(t, pty.Setsize(keyboard, &pty.Winsize{Rows: 40, Cols: 120}))
+	seen := &screen{}
+	go func() { _, _ = io.Copy(seen, keyboard) }()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- Run(ctx, tty, tty, Options{Source: &fixed{cluster: small(), changed: make(chan struct{})}, Actions: &actions{t: t}, Palette: monochrome()})
+	}()
+	defer func() {
+		cancel()
+		<-ended
+	}()
+	shows := func(text string) {
+		t.Helper()
+		require.Eventually(t, func() bool { return strings.Contains(strip(seen.String()), text) }, time.Minute, 10*time.Millisecond, "%s", text)
+	}
+	sends := func(text string) {
+		t.Helper()
+		_, err := io.WriteString(keyboard, text)
+		require.NoError(t, err)
+	}
+	shows("Overview")
+	assert.Contains(t, seen.String(), "\x1b[?1006h", "the terminal is asked for places beyond column 223")
+	sends("\x1b[<0;17;2M\x1b[<0;17;2m")
+	shows("[2 Machines]")
+	sends("\x1b[<0;10;6M\x1b[<0;10;6m")
+	shows("> ✓  gpu-01")
+	sends("\x1b[<65;10;10M")
+	shows("> ✗  gpu-02")
+	sends("\x1b[<0;10;6M\x1b[<0;10;6m\x1b[<0;10;6M\x1b[<0;10;6m")
+	shows("machines › gpu-01")
+}
+
 func TestPaletteFollowsTheTerminal(t *testing.T) {
 	for _, tc := range []struct {
 		term, colours string

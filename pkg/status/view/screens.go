@@ -36,10 +36,10 @@ func machineSign(d *desk, m *status.Machine) tui.Cell {
 		return tui.Cell{Text: tui.SignBad, Style: d.p.Bad}
 	case m.State != "Ready":
 		return tui.Cell{Text: tui.SignUnknown, Style: d.p.Faint}
-	case m.Cordoned:
-		return tui.Cell{Text: tui.SignSkipped, Style: d.p.Warn}
 	case len(m.Pressure) > 0 || sick(m) > 0:
 		return tui.Cell{Text: tui.SignWarn, Style: d.p.Warn}
+	case m.Cordoned:
+		return tui.Cell{Text: tui.SignSkipped, Style: d.p.Warn}
 	}
 	return tui.Cell{Text: tui.SignGood, Style: d.p.Good}
 }
@@ -50,6 +50,14 @@ func machineState(m *status.Machine) string {
 		s += ", cordoned"
 	}
 	return s
+}
+
+// shortState fits in a narrow column: beside a sign of something worse it is what says that a machine is cordoned.
+func shortState(m *status.Machine) string {
+	if m.State == status.MachineReady && m.Cordoned {
+		return "cordoned"
+	}
+	return machineState(m)
 }
 
 func sick(m *status.Machine) int {
@@ -112,7 +120,7 @@ func newMachines() page {
 			{Column: tui.Column{Title: "", Min: 1}, cell: machineSign},
 			{Column: tui.Column{Title: "NAME", Min: 12, Ideal: 24}, cell: func(_ *desk, v m) tui.Cell { return text(v.Name) }, order: func(a, b m) int { return cmp.Compare(a.Name, b.Name) }},
 			{Column: tui.Column{Title: "STATE", Min: 9, Ideal: 18}, cell: func(d *desk, v m) tui.Cell {
-				return tui.Cell{Text: machineState(v), Style: machineSign(d, v).Style}
+				return tui.Cell{Text: shortState(v), Style: machineSign(d, v).Style}
 			}, order: func(a, b m) int { return cmp.Compare(machineState(a), machineState(b)) }},
 			{Column: tui.Column{Title: "GPUS", Min: 5, Right: true, Priority: 1}, cell: func(_ *desk, v m) tui.Cell {
 				return text(fmt.Sprintf("%d/%d", used(v), len(v.GPUs)))
@@ -244,6 +252,14 @@ func gpus(n int) string {
 	return number(n).Text
 }
 
+// gpusOf is what a job gets, and what it asks for where that is less.
+func gpusOf(j *status.Job) string {
+	if j.TakesGPUs > j.GPUs {
+		return fmt.Sprintf("%d (asks for %s)", j.TakesGPUs, gpus(j.GPUs))
+	}
+	return gpus(j.GPUs)
+}
+
 // newJobs lists jobs; of, not nil, chooses some of them, and title names these.
 func newJobs(title string, of func(j *status.Job) bool) *jobList {
 	type j = *status.Job
@@ -274,7 +290,7 @@ func newJobs(title string, of func(j *status.Job) bool) *jobList {
 			{Column: tui.Column{Title: "JOB", Min: 18, Ideal: 36}, cell: func(_ *desk, v j) tui.Cell { return text(v.Title()) }, order: func(a, b j) int { return cmp.Or(cmp.Compare(a.User, b.User), cmp.Compare(a.Name, b.Name)) }},
 			{Column: tui.Column{Title: "STATE", Min: 13, Ideal: 14}, cell: func(d *desk, v j) tui.Cell { return tui.Cell{Text: v.At().Text(d.now), Style: jobSign(d, v).Style} }, order: func(a, b j) int { return cmp.Or(cmp.Compare(a.State, b.State), cmp.Compare(a.Position, b.Position)) }},
 			{Column: tui.Column{Title: "VC", Min: 7, Ideal: 14, Priority: 2}, cell: func(_ *desk, v j) tui.Cell { return text(v.VirtualCluster) }, order: func(a, b j) int { return cmp.Compare(a.VirtualCluster, b.VirtualCluster) }},
-			{Column: tui.Column{Title: "GPUS", Min: 4, Right: true, Priority: 1}, cell: func(_ *desk, v j) tui.Cell { return text(gpus(v.GPUs)) }, order: func(a, b j) int { return cmp.Compare(a.GPUs, b.GPUs) }, down: true},
+			{Column: tui.Column{Title: "GPUS", Min: 4, Right: true, Priority: 1}, cell: func(_ *desk, v j) tui.Cell { return text(gpus(v.Taken())) }, order: func(a, b j) int { return cmp.Compare(a.Taken(), b.Taken()) }, down: true},
 			{Column: tui.Column{Title: "TASKS", Min: 5, Right: true, Priority: 5}, cell: func(_ *desk, v j) tui.Cell { return number(v.Tasks) }, order: func(a, b j) int { return cmp.Compare(a.Tasks, b.Tasks) }, down: true},
 			{Column: tui.Column{Title: "AGE", Min: 4, Right: true, Priority: 1}, cell: func(d *desk, v j) tui.Cell { return text(d.age(v.Submitted)) }, order: func(a, b j) int { return b.Submitted.Compare(a.Submitted) }},
 			{Column: tui.Column{Title: "RAN", Min: 6, Right: true, Priority: 4}, cell: func(d *desk, v j) tui.Cell { return text(took(d, v)) }},
@@ -390,6 +406,9 @@ func newAlerts() page {
 			{Column: tui.Column{Min: 1}, cell: func(d *desk, v a) tui.Cell {
 				if v.Silenced {
 					return tui.Cell{Text: tui.SignSkipped, Style: d.p.Faint}
+				}
+				if v.Level() == status.LevelOK { // it is nothing to act on, and nothing that is well
+					return tui.Cell{Text: tui.SignInfo, Style: d.p.Faint}
 				}
 				return d.level(v.Level())
 			}},

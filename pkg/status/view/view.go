@@ -56,8 +56,10 @@ type Model struct {
 	spinning      bool        // a tick of the spinner is on its way
 	over          bool
 
-	foot  int    // lines below the page
-	frame string // "" when something has changed since it was drawn
+	foot int // lines below the page
+	// listed is how many lines of the page's room the places to jump to take, a line above them included.
+	listed int
+	frame  string // "" when something has changed since it was drawn
 }
 
 // New returns the view. ctx ends with the program; all that runs for the view ends with it.

@@ -44,7 +44,7 @@ const (
 // Agents are those of a cluster.
 type Agents struct {
 	pods  corev1client.PodInterface
-	token string
+	token func() string
 	http  *http.Client
 	now   func() time.Time
 
@@ -59,8 +59,9 @@ type place struct {
 	until   time.Time
 }
 
-// New makes them known to each other; pods are those of the platform's namespace.
-func New(pods corev1client.PodInterface, token string) *Agents {
+// New makes them known to each other; pods are those of the platform's namespace, and token returns what opens the agents, or ""
+// while that isn't known.
+func New(pods corev1client.PodInterface, token func() string) *Agents {
 	return &Agents{pods: pods, token: token, now: time.Now, known: map[string]place{}, answered: map[string]time.Time{}, http: &http.Client{
 		Transport: &http.Transport{
 			DialContext:           (&net.Dialer{Timeout: dialTime}).DialContext,
@@ -82,7 +83,7 @@ func (a *Agents) Get(ctx context.Context, node, uid, container string, query url
 	if err != nil {
 		return nil, err
 	}
-	req.Header.Set(logapi.HeaderToken, a.token)
+	req.Header.Set(logapi.HeaderToken, a.token())
 	resp, err := a.http.Do(req)
 	if err != nil {
 		a.forget(node)

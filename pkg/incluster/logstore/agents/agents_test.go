@@ -34,7 +34,7 @@ func TestAnAgentThatIsRenewedIsAwayAndNotMissing(t *testing.T) {
 	require.NoError(t, err)
 	client := fake.NewClientset()
 	pods := client.CoreV1().Pods("pai-system")
-	a := New(pods, "sesame")
+	a := New(pods, func() string { return "sesame" })
 	now := time.Now()
 	a.now = func() time.Time { return now }
 	get := func() error {
@@ -92,7 +92,7 @@ func TestTheAgentOfAMachineIsAsked(t *testing.T) {
 	port, err := strconv.Atoi(text)
 	require.NoError(t, err)
 	pods := fake.NewClientset(agent("a", "n1", host, int32(port)), agent("b", "n2", "127.0.0.1", 1), agent("c", "n3", "", 1)).CoreV1().Pods("pai-system")
-	a := New(pods, "sesame")
+	a := New(pods, func() string { return "sesame" })
 	resp, err := a.Get(t.Context(), "n1", "u", "app", url.Values{"tail": {"3"}})
 	require.NoError(t, err)
 	body, err := io.ReadAll(resp.Body)
@@ -108,6 +108,6 @@ func TestTheAgentOfAMachineIsAsked(t *testing.T) {
 		_, err := a.Get(t.Context(), c.node, "u", c.container, nil)
 		require.ErrorIs(t, err, c.want, c.node)
 	}
-	_, err = New(pods, "wrong").Get(t.Context(), "n1", "u", "app", nil)
+	_, err = New(pods, func() string { return "wrong" }).Get(t.Context(), "n1", "u", "app", nil)
 	require.ErrorContains(t, err, "answers 403")
 }

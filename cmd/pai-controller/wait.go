@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+)
+
+const (
+	// askAgain is how long after a failure the API server is asked again, sayAgain how often that is logged.
+	askAgain = 2 * time.Second
+	sayAgain = time.Minute
+	// askTime bounds one question: a server that is gone may answer nothing at all.
+	askTime = 10 * time.Second
+)
+
+// readTokens reads the tokens. It waits while the API server is away or refuses: the kubelet starts a program that ends instead
+// ever more rarely, so that it would be missing for minutes after the server has come back.
+func readTokens(ctx context.Context, log *slog.Logger, tokens []*token) {
+	for _, t := range tokens {
+		untilDone(ctx, log, t.read)
+	}
+}
+
+// untilDone asks the API server until it answers, or ctx ends.
+func untilDone(ctx context.Context, log *slog.Logger, ask func(context.Context) error) {
+	said, at := "", time.Time{}
+	tick := time.NewTicker(askAgain)
+	defer tick.Stop()
+	for {
+		one, cancel := context.WithTimeout(ctx, askTime)
+		err := ask(one)
+		cancel()
+		if err == nil {
+			if said != "" {
+				log.InfoContext(ctx, "the API server answers")
+			}
+			return
+		}
+		if ctx.Err() == nil && (err.Error() != said || time.Since(at) >= sayAgain) {
+			said, at = err.Error(), time.Now()
+			log.WarnContext(ctx, "waiting for the API server", "error", said)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// ready is nil where this replica can lead and answer: it has read the tokens and all jobs, and the archive answers.
+func ready(tokens []*token, filled func() bool, archived func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		for _, t := range tokens {
+			if t.Value() == "" {
+				return fmt.Errorf("waiting for the API server, which has the Secret %s", t.name)
+			}
+		}
+		if !filled() {
+			return errors.New("waiting for the API server: the jobs have not been read yet")
+		}
+		return archived(ctx)
+	}
+}

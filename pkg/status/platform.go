@@ -1,0 +1,102 @@
+package status
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/metadata"
+
+	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/services"
+)
+
+// What services are made of: their workloads, and Helm's records of their releases. Their metadata alone are followed: a change of one
+// says that the services are to be asked, and a record holds the manifests of a whole release.
+const (
+	ofHelm  = "app.kubernetes.io/managed-by=Helm"
+	records = "owner=helm"
+)
+
+// versionRow is an object of which it matters only that it changed.
+type versionRow struct{ namespace, version string }
+
+func newVersionRow(o runtime.Object) (string, any) {
+	m, ok := o.(*metav1.PartialObjectMetadata)
+	if !ok {
+		return "", nil
+	}
+	return m.Namespace + "/" + m.Name, &versionRow{m.Namespace, m.ResourceVersion}
+}
+
+// platformKinds are optional: who may not read them has the services asked every half minute.
+func (f *Follower) platformKinds() []*kind {
+	apps, core := appsv1.SchemeGroupVersion, corev1.SchemeGroupVersion
+	return []*kind{
+		f.platformKind(apps.WithResource("deployments"), ofHelm), f.platformKind(apps.WithResource("statefulsets"), ofHelm),
+		f.platformKind(apps.WithResource("daemonsets"), ofHelm), f.platformKind(core.WithResource("secrets"), records),
+	}
+}
+
+func (f *Follower) platformKind(resource schema.GroupVersionResource, labels string) *kind {
+	where := &everywhere{within: kube.SystemNamespace}
+	objects := func(namespace string) metadata.ResourceInterface {
+		return f.metadata.Resource(resource).Namespace(namespace)
+	}
+	k := &kind{name: resource.Resource + " of services", source: SourceServices, optional: true, one: &metav1.PartialObjectMetadata{}, convert: newVersionRow,
+		list: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			o.LabelSelector = labels
+			return try(where, func(ns string) (runtime.Object, error) { return objects(ns).List(ctx, o) })
+		},
+		watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.LabelSelector = labels
+			return objects(where.namespace()).Watch(ctx, o)
+		}}
+	k.set, k.replace = setter(map[string]*versionRow{}, func(_ string, was, is *versionRow) {
+		if is == nil {
+			is = was
+		}
+		if f.namespaces.Has(is.namespace) {
+			f.asker(SourceServices).kick()
+		}
+	})
+	f.ofServices = append(f.ofServices, servicesWatch{k, where})
+	return k
+}
+
+// servicesWatch is a kind of object that says of services' changes, and where it is followed.
+type servicesWatch struct {
+	kind  *kind
+	where *everywhere
+}
+
+// pause is how long it takes until an asker asks again by itself.
+func (f *Follower) pause(a *asker) time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if a.source == SourceServices && a.err == nil && f.hearsServices() {
+		return servicesRarely
+	}
+	return a.every
+}
+
+// hearsServices reports whether all changes of services are heard. What is wrong with one changes with time alone: those that aren't
+// ready are looked at again and again. The caller holds the lock.
+func (f *Follower) hearsServices() bool {
+	elsewhere := f.namespaces.Len() > 1 || !f.namespaces.Has(kube.SystemNamespace)
+	for _, w := range f.ofServices {
+		narrow := w.where.narrow.Load()
+		if !w.kind.live || narrow && (elsewhere || w.where.within != kube.SystemNamespace) {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(f.b.services, func(s Service) bool {
+		return s.State == services.StateStarting || s.State == services.StateFailed
+	})
+}

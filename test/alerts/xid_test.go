@@ -1,0 +1,35 @@
+package alerts
+
+import (
+	"regexp"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/pkg/agent/gpu"
+)
+
+// One error of a GPU is one alert: GpuXidFatal has all that make a GPU sick, and GpuXidOther none of them. GpuUnhealthy is silent
+// while GpuXidFatal fires.
+func TestEachXIDHasOneAlert(t *testing.T) {
+	exprs := map[string]string{}
+	for _, r := range rules(t) {
+		exprs[r.Alert] = r.Expr
+	}
+	numbers := func(alert, operator string) (out []string) {
+		for _, m := range regexp.MustCompile(operator+` (\d+)`).FindAllStringSubmatch(exprs[alert], -1) {
+			out = append(out, m[1])
+		}
+		return out
+	}
+	fatal := numbers("GpuXidFatal", "==")
+	require.NotEmpty(t, fatal)
+	assert.Equal(t, fatal, numbers("GpuXidOther", "!="))
+	for code := range 1000 { // NVIDIA's numbers are lower
+		if x := gpu.FindXID(code); x.Sick() {
+			assert.Contains(t, fatal, strconv.Itoa(code), x.String())
+		}
+	}
+}
