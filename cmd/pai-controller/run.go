@@ -74,16 +74,15 @@ func run(ctx context.Context, o *options, log *slog.Logger) (err error) {
 		return errors.Join(err, jobs.Close())
 	}
 	log.InfoContext(ctx, "starting", "version", version.Version, "listen", jobs.Addr().String(), "code", code.Addr().String(), "identity", o.identity, "postgresql", place.Shared())
-	s := server.New(server.Options{Store: watched, Ready: ready(watched), Metrics: registry, MetricsAccess: o.accessFile, Token: secret, Logs: logs, GPUs: newGPUs(clients.CoreV1().Pods(o.system)), Log: log})
-	leads := func() bool { return !o.leaderElection || c.Leader() == o.identity }
-	tellLeader(registry, leads)
+	s := server.New(server.Options{Store: watched, Ready: ready(watched), Metrics: registry, MetricsAccess: o.accessFile, Token: secret, Logs: logs, GPUs: newGPUs(clients.CoreV1().Pods(o.system)), Jobs: c, Log: log})
+	tellLeader(registry, c.Leads)
 	tellBroken(registry, place)
-	tellUsage(registry, watched, leads, log)
+	tellUsage(registry, watched, c.Leads, log)
 	return together(ctx,
 		c.Run,
 		func(ctx context.Context) error { return s.Serve(ctx, jobs, s.Handler()) },
 		func(ctx context.Context) error { return s.Serve(ctx, code, s.CodeHandler()) },
-		func(ctx context.Context) error { return prune(ctx, o, rest.CopyConfig(config), watched, leads, log) },
+		func(ctx context.Context) error { return prune(ctx, o, rest.CopyConfig(config), watched, c.Leads, log) },
 		func(ctx context.Context) error { return failed(ctx, watched) })
 }
 

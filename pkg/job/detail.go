@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/openpai/paictl/pkg/framework/api"
+	"github.com/openpai/paictl/pkg/framework/listing"
 	"github.com/openpai/paictl/pkg/framework/machine"
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 )
@@ -67,7 +68,7 @@ func (d *Detail) Progress() (begun, total int) {
 	if !d.Live || d.job.Framework.Status == nil {
 		return 0, 0
 	}
-	total, begun, _ = tasks(d.job.Framework)
+	total, begun, _ = listing.Tasks(d.job.Framework)
 	return begun, total
 }
 
@@ -125,7 +126,7 @@ func (c *Client) Detail(ctx context.Context, j *Job) (*Detail, error) {
 
 func archivedDetail(j *Job) *Detail {
 	a := j.Archived
-	d := &Detail{Row: newRow(a.Job, archivedState(&a.Job), false), Config: a.Config, Attempts: a.Attempts, job: j, Tasks: []Task{}, Roles: []Role{}}
+	d := &Detail{Row: listing.NewArchivedRow(a.Job), Config: a.Config, Attempts: a.Attempts, job: j, Tasks: []Task{}, Roles: []Role{}}
 	if len(a.Attempts) == 0 {
 		return d
 	}
@@ -178,7 +179,7 @@ func endPhase(code int32) Phase {
 // liveDetail puts a Framework and its pods together.
 func liveDetail(j *Job, pods []corev1.Pod, queue Queue) *Detail {
 	f := j.Framework
-	d := &Detail{Row: newRow(api.Summary(f), StateOf(f, pods, queue), true), Config: f.Annotations[v1.AnnotationConfig], job: j, pods: pods, Tasks: []Task{}}
+	d := &Detail{Row: listing.NewRow(api.Summary(f), StateOf(f, pods, queue), true), Config: f.Annotations[v1.AnnotationConfig], job: j, pods: pods, Tasks: []Task{}}
 	if q, ok := queue[f.Name]; ok {
 		d.group = q.Group
 	}

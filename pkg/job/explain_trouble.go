@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/openpai/paictl/pkg/framework/listing"
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 	"github.com/openpai/paictl/pkg/plural"
 )
@@ -54,7 +55,7 @@ func (e *evidence) podTrouble(p *corev1.Pod) (text string, remedy []string) {
 			}
 		}
 	}
-	if p.Spec.NodeName == "" || hasStarted(p) {
+	if p.Spec.NodeName == "" || listing.Started(p) {
 		return "", nil
 	}
 	for i := range e.events {

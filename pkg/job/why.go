@@ -83,7 +83,7 @@ func (c *Client) evidence(ctx context.Context, j *Job) (*evidence, error) {
 		if e.group != "" {
 			e.gang, e.schedulerErr = c.Scheduler.Why(ctx, e.VirtualCluster, e.group)
 		} else {
-			_, e.schedulerErr = c.Scheduler.Queue(ctx, e.VirtualCluster)
+			_, e.schedulerErr = c.Scheduler.Queue(ctx, schedulerapi.QueueQuery{VC: e.VirtualCluster, Limit: 1})
 		}
 		if e.events, err = c.events(ctx, e.suspects()); err != nil {
 			return err

@@ -37,6 +37,7 @@ type Controller struct {
 	o       Options
 	metrics *metrics
 	leader  atomic.Value // string
+	list    atomic.Pointer[list]
 }
 
 // New checks the options. Nothing is asked or started yet.
@@ -82,6 +83,10 @@ func (c *Controller) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	list, err := newList(&c.o, config, caches)
+	if err != nil {
+		return err
+	}
 	r := &reconciler{
 		o: c.o, api: api, pods: clients.CoreV1(), cache: caches, metrics: c.metrics, recorder: mgr.GetEventRecorder(name),
 		entries: entries{m: map[string]*entry{}, begun: map[string]bool{}}, rules: newRuleBook(c.metrics), policy: c.o.policy, now: time.Now, began: time.Now(),
@@ -104,6 +109,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	if err := caches.start(ctx); err != nil {
 		return nil
 	}
+	c.list.Store(list)
 	if !c.o.LeaderElection {
 		c.leader.Store(c.o.Identity)
 	}

@@ -16,6 +16,9 @@ import (
 const HeaderTruncated = "X-Pai-Truncated"
 
 func (s *Server) serveJobs(w http.ResponseWriter, r *http.Request) error {
+	if r.URL.Query().Has("live") {
+		return s.serveLive(w, r)
+	}
 	q, err := jobQuery(r.URL.Query())
 	if err != nil {
 		return err
