@@ -38,6 +38,8 @@ type Detail struct {
 	job   *Job
 	pods  []corev1.Pod
 	group string // the gang that waits in the queue, or ""
+	// queueErr and historyErr are why the scheduler and the job controller didn't answer.
+	queueErr, historyErr error
 }
 
 // Role is one task role.
@@ -94,14 +96,15 @@ func (c *Client) Detail(ctx context.Context, j *Job) (*Detail, error) {
 	var pods []corev1.Pod
 	var queue Queue
 	var past *api.JobDetail
-	var pastErr error
+	var pastErr, queueErr error
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() (err error) {
 		pods, err = c.Pods(ctx, j)
 		return err
 	})
 	g.Go(func() error {
-		queue = c.queue(ctx, j.Framework.Labels[v1.LabelVC])
+		row := api.Summary(j.Framework)
+		queue, queueErr = c.places(ctx, row.VirtualCluster, []*Row{{Job: row}})
 		return nil
 	})
 	g.Go(func() error {
@@ -111,7 +114,8 @@ func (c *Client) Detail(ctx context.Context, j *Job) (*Detail, error) {
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}
-	d := liveDetail(j, append([]corev1.Pod{}, pods...), queue)
+	d := liveDetail(j, append([]corev1.Pod{}, pods...), queue) // without a scheduler that answers it waits in no queue
+	d.queueErr, d.historyErr = queueErr, pastErr
 	if past != nil {
 		for i := range past.Attempts {
 			if a := &past.Attempts[i]; len(d.Attempts) == 0 || a.ID < d.Attempts[len(d.Attempts)-1].ID {

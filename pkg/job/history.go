@@ -91,7 +91,8 @@ func (h *History) Jobs(ctx context.Context, q api.JobQuery) (*api.JobPage, error
 	return out, h.ask(ctx, query(h.get("/v1/jobs"), q), out)
 }
 
-// List reads a page of the jobs that live and of those that ended, as the controller that leads knows them.
+// List reads a page of the jobs that live and of those that ended, as the controller that leads knows them. Where it can't say now, that is
+// an error at once: whoever asks has another way.
 func (h *History) List(ctx context.Context, f Filter) (*Page, error) {
 	r := query(h.get("/v1/jobs"), api.JobQuery{User: f.User, VirtualCluster: f.VirtualCluster, Keyword: f.Keyword, Since: f.Since, Limit: f.Limit, Cursor: f.Cursor})
 	for _, p := range f.Phases {
@@ -101,7 +102,7 @@ func (h *History) List(ctx context.Context, f Filter) (*Page, error) {
 		r = r.Param("name", f.InName)
 	}
 	out := &Page{}
-	if err := h.ask(ctx, r.Param("live", "true"), out); err != nil {
+	if err := h.ask(ctx, r.Param("live", "true").MaxRetries(0), out); err != nil {
 		return nil, err
 	}
 	return out, nil

@@ -51,7 +51,9 @@ func (c *Client) queue(ctx context.Context, vc string) Queue {
 
 const (
 	// placesAtOnce is how many jobs one question about their places names: a URL has some KiB.
-	placesAtOnce = 20
+	placesAtOnce = 40
+	// questionsAtOnce is how many there are at a time.
+	questionsAtOnce = 5
 	// manyPlaces is from how many jobs on the whole queue is read at once.
 	manyPlaces = 200
 )
@@ -73,8 +75,8 @@ func (c *Client) places(ctx context.Context, vc string, rows []*Row) (Queue, err
 		}
 	}
 	answers := make([]*schedulerapi.Queue, len(questions))
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(4)
+	var g errgroup.Group // one that fails cuts off no other
+	g.SetLimit(questionsAtOnce)
 	for i, q := range questions {
 		g.Go(func() (err error) {
 			answers[i], err = c.Scheduler.Queue(ctx, q)

@@ -38,6 +38,7 @@ type Controller struct {
 	metrics *metrics
 	leader  atomic.Value // string
 	list    atomic.Pointer[list]
+	events  *eventSink
 }
 
 // New checks the options. Nothing is asked or started yet.
@@ -49,7 +50,7 @@ func New(o Options) (*Controller, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Controller{o: o, metrics: m}, nil
+	return &Controller{o: o, metrics: m, events: newEventSink()}, nil
 }
 
 // Leader returns the identity of the replica that works, or "" where that isn't known yet.
@@ -90,7 +91,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	r := &reconciler{
 		o: c.o, api: api, pods: clients.CoreV1(), cache: caches, metrics: c.metrics, recorder: mgr.GetEventRecorder(name),
 		entries: entries{m: map[string]*entry{}, begun: map[string]bool{}}, rules: newRuleBook(c.metrics), policy: c.o.policy, now: time.Now, began: time.Now(),
-		vanished: make(chan struct{}, 1), refilled: newGate(),
+		vanished: make(chan struct{}, 1), refilled: newGate(), events: c.events,
 	}
 	if c.o.Replaced == nil {
 		r.refilled.close()

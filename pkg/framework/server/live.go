@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/openpai/paictl/pkg/framework/api"
 	"github.com/openpai/paictl/pkg/framework/archive"
 	"github.com/openpai/paictl/pkg/framework/listing"
 )
@@ -29,6 +30,8 @@ type Jobs interface {
 	// Leads reports whether this replica may be asked, Leader is the address of the one that may; "" where it isn't known.
 	Leads() bool
 	Leader() string
+	// Events are those of a Framework that the archive doesn't have yet.
+	Events(framework string) []api.Event
 }
 
 func (s *Server) serveLive(w http.ResponseWriter, r *http.Request) error {
