@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -23,6 +24,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 
 	"github.com/openpai/paictl/pkg/framework/api"
 	"github.com/openpai/paictl/pkg/framework/archive"
@@ -50,7 +52,37 @@ type replicated struct {
 	store   archive.Store
 	asked   atomic.Pointer[replica] // behind the service
 	lists   atomic.Int32            // questions for all Frameworks to the API server
-	system  string
+	late    sync.Mutex              // held, no news of Frameworks comes to replicas
+}
+
+// lateWriter writes what an API server tells of Frameworks.
+type lateWriter struct {
+	http.ResponseWriter
+	late *sync.Mutex
+}
+
+func (l *lateWriter) Write(p []byte) (int, error) {
+	l.late.Lock()
+	defer l.late.Unlock()
+	return l.ResponseWriter.Write(p)
+}
+
+// Unwrap lets http.ResponseController through.
+func (l *lateWriter) Unwrap() http.ResponseWriter { return l.ResponseWriter }
+
+// slow is a way to the API server on which news may be late.
+func (r *replicated) slow(t *testing.T) *rest.Config {
+	t.Helper()
+	h, err := jobtest.Handler(r.cluster.Config, nil)
+	require.NoError(t, err)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		if q.URL.Query().Get("watch") != "" && strings.HasSuffix(q.URL.Path, "/frameworks") {
+			w = &lateWriter{w, &r.late}
+		}
+		h.ServeHTTP(w, q)
+	}))
+	t.Cleanup(s.Close)
+	return &rest.Config{Host: s.URL}
 }
 
 var namespaces atomic.Int32
@@ -81,7 +113,6 @@ func newReplicated(t *testing.T, scheduler http.Handler) *replicated {
 	}))})
 	require.NoError(t, err)
 	r.Namespace = fmt.Sprint("lists-", namespaces.Add(1))
-	r.system = r.Namespace
 	_, err = cluster.Client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.Namespace}}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	_, err = cluster.Client.CoreV1().ServiceAccounts(r.Namespace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{})
@@ -102,7 +133,7 @@ func (r *replicated) start(t *testing.T) *replica {
 	require.NoError(t, err)
 	registry := prometheus.NewRegistry()
 	one := &replica{address: l.Addr().String()}
-	one.Controller, err = controller.New(controller.Options{Config: r.cluster.Config, Namespace: r.Namespace, SystemNamespace: r.system,
+	one.Controller, err = controller.New(controller.Options{Config: r.slow(t), Namespace: r.Namespace, SystemNamespace: r.Namespace,
 		Identity: one.address, LeaderElection: true, Store: r.store, Log: logr.Discard(), Registry: registry, LogBytes: -1})
 	require.NoError(t, err)
 	s := server.New(server.Options{Store: r.store, Ready: func(context.Context) error { return nil }, Metrics: registry, Token: jobtest.Token, Jobs: one.Controller, Log: slog.New(slog.DiscardHandler)})
@@ -181,7 +212,7 @@ func TestWhoSubmitsAJobSeesItInTheNextList(t *testing.T) {
 	one := r.start(t)
 	r.asked.Store(one)
 	soon(t, "it leads", one.Leads)
-	for i := range 100 {
+	for i := range 40 {
 		name := fmt.Sprint("job", i)
 		f := r.submitted(t, "ann", name)
 		require.Contains(t, r.listed(t, Filter{User: "ann"}), name)
@@ -190,6 +221,25 @@ func TestWhoSubmitsAJobSeesItInTheNextList(t *testing.T) {
 		}
 	}
 	assert.Zero(t, r.lists.Load(), "the API server isn't asked for all jobs")
+}
+
+func TestAControllerThatIsBehindIsNotBelieved(t *testing.T) {
+	r := newReplicated(t, nil)
+	one := r.start(t)
+	r.asked.Store(one)
+	soon(t, "it leads", one.Leads)
+	r.submitted(t, "ann", "early")
+	require.Equal(t, []string{"early"}, r.listed(t, Filter{}))
+	require.Zero(t, r.lists.Load())
+
+	r.late.Lock()
+	r.submitted(t, "ann", "late")
+	assert.ElementsMatch(t, []string{"early", "late"}, r.listed(t, Filter{}), "the API server is asked")
+	assert.NotZero(t, r.lists.Load())
+	r.late.Unlock()
+	r.lists.Store(0)
+	assert.ElementsMatch(t, []string{"early", "late"}, r.listed(t, Filter{}))
+	assert.Zero(t, r.lists.Load())
 }
 
 func TestAListGoesOnWhereItWasWhenAnotherReplicaLeads(t *testing.T) {
