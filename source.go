@@ -18,7 +18,7 @@ import (
 //go:embed cmd/pai-agent cmd/pai-controller cmd/pai-logs cmd/pai-nvml cmd/pai-runtime cmd/pai-scheduler cmd/pai-volume cmd/pai-watchdog
 //go:embed pkg/access pkg/agent pkg/hint pkg/kube/*.go pkg/plural pkg/version
 //go:embed pkg/incluster/logstore pkg/incluster/podapi pkg/incluster/volume pkg/incluster/watchdog
-//go:embed pkg/framework/api pkg/framework/archive pkg/framework/controller pkg/framework/machine
+//go:embed pkg/framework/api pkg/framework/archive pkg/framework/controller pkg/framework/listing pkg/framework/machine
 //go:embed pkg/framework/rendezvous pkg/framework/server pkg/framework/status pkg/framework/v1
 //go:embed pkg/runtime/barrier pkg/runtime/code pkg/runtime/env pkg/runtime/exit pkg/runtime/install
 //go:embed pkg/runtime/journal pkg/runtime/peers pkg/runtime/plugin pkg/runtime/process pkg/runtime/report

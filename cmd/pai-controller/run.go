@@ -75,21 +75,20 @@ func run(ctx context.Context, o *options, log *slog.Logger) (err error) {
 		return errors.Join(err, jobs.Close())
 	}
 	log.InfoContext(ctx, "starting", "version", version.Version, "listen", jobs.Addr().String(), "tasks", tasks.Addr().String(), "identity", o.identity, "postgresql", place.Shared())
-	leads := func() bool { return !o.leaderElection || c.Leader() == o.identity }
 	s := server.New(server.Options{
-		Store: watched, Peers: server.Peers{Board: board, Key: key, Leads: leads}, Ready: ready(tokens, c.Filled, answers(watched)), Metrics: registry, MetricsAccess: o.accessFile, Token: own.Value,
-		Logs: logs, GPUs: newGPUs(pods), Log: log,
+		Store: watched, Peers: server.Peers{Board: board, Key: key, Leads: c.Leads}, Ready: ready(tokens, c.Filled, answers(watched)), Metrics: registry, MetricsAccess: o.accessFile, Token: own.Value,
+		Logs: logs, GPUs: newGPUs(pods), Jobs: c, Log: log,
 	})
 	// It is no part below: that it has ended says nothing of the others.
 	go readTokens(ctx, log, tokens)
-	tellLeader(registry, leads)
+	tellLeader(registry, c.Leads)
 	tellBroken(registry, place)
-	tellUsage(registry, watched, leads, log)
+	tellUsage(registry, watched, c.Leads, log)
 	return together(ctx,
 		c.Run,
 		func(ctx context.Context) error { return s.Serve(ctx, jobs, s.Handler()) },
 		func(ctx context.Context) error { return s.Serve(ctx, tasks, s.TaskHandler()) },
-		func(ctx context.Context) error { return prune(ctx, o, rest.CopyConfig(config), watched, leads, log) },
+		func(ctx context.Context) error { return prune(ctx, o, rest.CopyConfig(config), watched, c.Leads, log) },
 		func(ctx context.Context) error { return failed(ctx, watched) })
 }
 

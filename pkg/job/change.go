@@ -20,7 +20,7 @@ import (
 // Stop asks for the end of a job, and returns what it was before. One that has ended stays as it is.
 func (c *Client) Stop(ctx context.Context, j *Job) (before Phase, err error) {
 	if !j.Live() {
-		return archivedState(&j.Archived.Job).Phase, nil
+		return endedPhase(j), nil
 	}
 	before = Phase(api.StateOf(j.Framework))
 	if before.Done() || j.Framework.Spec.ExecutionType == v1.ExecutionStop {

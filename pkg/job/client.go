@@ -9,9 +9,11 @@ import (
 	"fmt"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -149,13 +151,70 @@ func (c *Client) Get(ctx context.Context, j *Job) (*Job, error) {
 	return c.find(ctx, j.User, j.Name, j.Object)
 }
 
+// fewPods is up to how many pods are asked for one by one: to list a job's, the API server looks at those of all jobs.
+const fewPods = 8
+
 // Pods lists the pods of a job: of its current attempt, and ended ones that are kept for their logs.
 func (c *Client) Pods(ctx context.Context, j *Job) ([]corev1.Pod, error) {
+	if names, few := podsOf(j); few {
+		pods, err := c.podsByName(ctx, j, names)
+		if !apierrors.IsForbidden(err) {
+			return pods, c.Explain(err)
+		}
+	}
 	list, err := c.Client.CoreV1().Pods(c.Namespace).List(ctx, metav1.ListOptions{LabelSelector: v1.LabelFramework + "=" + j.Object})
 	if err != nil {
 		return nil, c.Explain(fmt.Errorf("list the pods of %s: %w", j.Title(), err))
 	}
 	return list.Items, nil
+}
+
+// podsOf are the names of the pods that a job may have, where they are few.
+func podsOf(j *Job) (names []string, few bool) {
+	if !j.Live() {
+		return nil, false // pods of one that was removed by force may be there yet
+	}
+	names = podNames(j, fewPods)
+	if s := j.Framework.Status; s != nil {
+		for _, r := range s.AttemptStatus.TaskRoleStatuses {
+			for _, t := range r.TaskStatuses {
+				// Also of tasks that are taken away.
+				if name := t.AttemptStatus.PodName; len(names) <= fewPods && !slices.Contains(names, name) {
+					names = append(names, name)
+				}
+			}
+		}
+	}
+	return names, len(names) <= fewPods
+}
+
+// podsByName reads those pods of a job that are there.
+func (c *Client) podsByName(ctx context.Context, j *Job, names []string) ([]corev1.Pod, error) {
+	found := make([]*corev1.Pod, len(names))
+	g, ctx := errgroup.WithContext(ctx)
+	for i, name := range names {
+		g.Go(func() error {
+			p, err := c.Client.CoreV1().Pods(c.Namespace).Get(ctx, name, metav1.GetOptions{})
+			if apierrors.IsNotFound(err) {
+				return nil
+			}
+			if err != nil {
+				return fmt.Errorf("read pod %s of %s: %w", name, j.Title(), err)
+			}
+			found[i] = p
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	var out []corev1.Pod
+	for _, p := range found {
+		if p != nil && p.Labels[v1.LabelFramework] == j.Object {
+			out = append(out, *p)
+		}
+	}
+	return out, nil
 }
 
 // service is the job controller's, as the API server's proxy addresses it.

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/openpai/paictl/pkg/framework/api"
+	"github.com/openpai/paictl/pkg/framework/listing"
 	"github.com/openpai/paictl/pkg/framework/machine"
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 )
@@ -37,6 +38,8 @@ type Detail struct {
 	job   *Job
 	pods  []corev1.Pod
 	group string // the gang that waits in the queue, or ""
+	// queueErr and historyErr are why the scheduler and the job controller didn't answer.
+	queueErr, historyErr error
 }
 
 // Role is one task role.
@@ -67,7 +70,7 @@ func (d *Detail) Progress() (begun, total int) {
 	if !d.Live || d.job.Framework.Status == nil {
 		return 0, 0
 	}
-	total, begun, _ = tasks(d.job.Framework)
+	total, begun, _ = listing.Tasks(d.job.Framework)
 	return begun, total
 }
 
@@ -93,14 +96,15 @@ func (c *Client) Detail(ctx context.Context, j *Job) (*Detail, error) {
 	var pods []corev1.Pod
 	var queue Queue
 	var past *api.JobDetail
-	var pastErr error
+	var pastErr, queueErr error
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() (err error) {
 		pods, err = c.Pods(ctx, j)
 		return err
 	})
 	g.Go(func() error {
-		queue = c.queue(ctx, j.Framework.Labels[v1.LabelVC])
+		row := api.Summary(j.Framework)
+		queue, queueErr = c.places(ctx, row.VirtualCluster, []*Row{{Job: row}})
 		return nil
 	})
 	g.Go(func() error {
@@ -110,7 +114,8 @@ func (c *Client) Detail(ctx context.Context, j *Job) (*Detail, error) {
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}
-	d := liveDetail(j, append([]corev1.Pod{}, pods...), queue)
+	d := liveDetail(j, append([]corev1.Pod{}, pods...), queue) // without a scheduler that answers it waits in no queue
+	d.queueErr, d.historyErr = queueErr, pastErr
 	if past != nil {
 		for i := range past.Attempts {
 			if a := &past.Attempts[i]; len(d.Attempts) == 0 || a.ID < d.Attempts[len(d.Attempts)-1].ID {
@@ -125,7 +130,7 @@ func (c *Client) Detail(ctx context.Context, j *Job) (*Detail, error) {
 
 func archivedDetail(j *Job) *Detail {
 	a := j.Archived
-	d := &Detail{Row: newRow(a.Job, archivedState(&a.Job), false), Config: a.Config, Attempts: a.Attempts, job: j, Tasks: []Task{}, Roles: []Role{}}
+	d := &Detail{Row: listing.NewArchivedRow(a.Job), Config: a.Config, Attempts: a.Attempts, job: j, Tasks: []Task{}, Roles: []Role{}}
 	if len(a.Attempts) == 0 {
 		return d
 	}
@@ -178,7 +183,7 @@ func endPhase(code int32) Phase {
 // liveDetail puts a Framework and its pods together.
 func liveDetail(j *Job, pods []corev1.Pod, queue Queue) *Detail {
 	f := j.Framework
-	d := &Detail{Row: newRow(api.Summary(f), StateOf(f, pods, queue), true), Config: f.Annotations[v1.AnnotationConfig], job: j, pods: pods, Tasks: []Task{}}
+	d := &Detail{Row: listing.NewRow(api.Summary(f), StateOf(f, pods, queue), true), Config: f.Annotations[v1.AnnotationConfig], job: j, pods: pods, Tasks: []Task{}}
 	if q, ok := queue[f.Name]; ok {
 		d.group = q.Group
 	}

@@ -10,54 +10,68 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/openpai/paictl/pkg/framework/api"
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 )
 
-// Events are those of a job and its pods, the latest last: the cluster's, and those that the archive kept.
-// note says why the archive's are missing.
+// Events are those of a job and its pods, the latest last: those that the controller has collected, and those that the cluster still
+// has where it can't be asked. note says why the former are missing.
 func (c *Client) Events(ctx context.Context, j *Job) (list []api.Event, note, err error) {
-	seen := map[string]bool{}
-	if j.Live() {
-		if list, err = c.liveEvents(ctx, j); err != nil {
-			return nil, nil, err
-		}
-		for i := range list {
-			seen[list[i].UID] = true
-		}
-	}
-	kept, err := c.History.Events(ctx, j.Object)
+	list, err = c.collected(ctx, j)
 	switch {
 	case err == nil:
 	case !j.Live():
 		return nil, nil, c.Explain(err)
 	default:
 		note = fmt.Errorf("earlier events are not shown: %w", err)
-	}
-	for _, e := range kept {
-		if !seen[e.UID] {
-			list = append(list, e)
+		if list, err = c.eventsOf(ctx, j, podNames(j, manyNames)); err != nil {
+			return nil, nil, c.Explain(fmt.Errorf("read the events of %s: %w", j.Title(), err))
 		}
 	}
 	slices.SortStableFunc(list, func(a, b api.Event) int { return a.Time.Compare(b.Time) })
 	return list, note, nil
 }
 
+// collected are the events that the controller knows. One that had the job's name before told its own.
+func (c *Client) collected(ctx context.Context, j *Job) ([]api.Event, error) {
+	all, err := c.History.Events(ctx, j.Object)
+	if !j.Live() {
+		return all, err
+	}
+	if apierrors.IsNotFound(err) {
+		return nil, nil // the job is there, and nothing was told of it yet
+	}
+	return slices.DeleteFunc(all, func(e api.Event) bool { return e.Time.Before(j.Framework.CreationTimestamp.Time) }), err
+}
+
 // manyNames is from how many pods on all events are read at once instead of those of each pod.
 const manyNames = 40
 
-// liveEvents reads those that the cluster still has. Names of pods are the same for all attempts.
-func (c *Client) liveEvents(ctx context.Context, j *Job) ([]api.Event, error) {
-	selectors := []string{"involvedObject.name=" + j.Object}
+// podNames are the names of the pods of a job that is there: the same in all attempts. Where they are more than most,
+// there is one more than that.
+func podNames(j *Job, most int) []string {
+	names := []string{}
 	for i := range j.Framework.Spec.TaskRoles {
 		r := &j.Framework.Spec.TaskRoles[i]
 		for k := range r.TaskNumber {
-			if len(selectors) > manyNames {
-				break
+			if len(names) > most {
+				return names
 			}
-			selectors = append(selectors, "involvedObject.name="+v1.PodName(j.Object, r.Name, k))
+			names = append(names, v1.PodName(j.Object, r.Name, k))
+		}
+	}
+	return names
+}
+
+// eventsOf reads from the API server what it tells of a job and objects of it.
+func (c *Client) eventsOf(ctx context.Context, j *Job, names []string) ([]api.Event, error) {
+	selectors := []string{"involvedObject.name=" + j.Object}
+	for _, name := range names {
+		if name != j.Object {
+			selectors = append(selectors, "involvedObject.name="+name)
 		}
 	}
 	if len(selectors) > manyNames {
@@ -68,19 +82,19 @@ func (c *Client) liveEvents(ctx context.Context, j *Job) ([]api.Event, error) {
 	g.SetLimit(8)
 	for i, selector := range selectors {
 		g.Go(func() (err error) {
-			lists[i], err = c.eventsOf(ctx, j, selector)
+			lists[i], err = c.selected(ctx, j, selector)
 			return err
 		})
 	}
 	if err := g.Wait(); err != nil {
-		return nil, c.Explain(fmt.Errorf("read the events of %s: %w", j.Title(), err))
+		return nil, err
 	}
 	return slices.Concat(lists...), nil
 }
 
-// eventsOf reads the events that a field selector fits, page by page, and keeps the job's. One that had
+// selected reads the events that a field selector fits, page by page, and keeps the job's. One that had
 // its name before told its own.
-func (c *Client) eventsOf(ctx context.Context, j *Job, selector string) ([]api.Event, error) {
+func (c *Client) selected(ctx context.Context, j *Job, selector string) ([]api.Event, error) {
 	var out []api.Event
 	for o := (metav1.ListOptions{FieldSelector: selector, Limit: pageSize}); ; {
 		page, err := c.Client.CoreV1().Events(c.Namespace).List(ctx, o)

@@ -113,7 +113,7 @@ func (e *evidence) kubernetesSays() (*corev1.Pod, string) {
 		said := unschedulable(p)
 		for k := range e.events {
 			ev := &e.events[k]
-			if said == "" && ev.Reason == "FailedScheduling" && ev.InvolvedObject.UID == p.UID && e.now.Sub(EventTime(ev)) < troubleAge {
+			if said == "" && ev.Reason == "FailedScheduling" && saysOf(ev, p) && e.now.Sub(ev.Time) < troubleAge {
 				said = clip(withoutPreemption(ev.Message))
 			}
 		}

@@ -8,6 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/openpai/paictl/pkg/framework/api"
+	"github.com/openpai/paictl/pkg/framework/listing"
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 	"github.com/openpai/paictl/pkg/plural"
 )
@@ -54,12 +56,12 @@ func (e *evidence) podTrouble(p *corev1.Pod) (text string, remedy []string) {
 			}
 		}
 	}
-	if p.Spec.NodeName == "" || hasStarted(p) {
+	if p.Spec.NodeName == "" || listing.Started(p) {
 		return "", nil
 	}
 	for i := range e.events {
 		ev := &e.events[i]
-		if ev.InvolvedObject.Name != p.Name || ev.InvolvedObject.UID != p.UID || e.now.Sub(EventTime(ev)) > troubleAge {
+		if !saysOf(ev, p) || e.now.Sub(ev.Time) > troubleAge {
 			continue
 		}
 		if ev.Type == corev1.EventTypeNormal {
@@ -78,7 +80,7 @@ func (e *evidence) detailOf(p *corev1.Pod, message string) string {
 		return message
 	}
 	for i := range e.events {
-		if ev := &e.events[i]; ev.InvolvedObject.UID == p.UID && ev.Reason == "Failed" && strings.HasPrefix(ev.Message, "Failed to pull") {
+		if ev := &e.events[i]; saysOf(ev, p) && ev.Reason == "Failed" && strings.HasPrefix(ev.Message, "Failed to pull") {
 			return ev.Message
 		}
 	}
@@ -152,7 +154,7 @@ func tail(message string) string {
 }
 
 // eventTrouble says what an event of a pod means that waits on its machine.
-func eventTrouble(ev *corev1.Event) (text string, remedy []string) {
+func eventTrouble(ev *api.Event) (text string, remedy []string) {
 	switch ev.Reason {
 	case "FailedMount", "FailedAttachVolume", "FailedMapVolume":
 		text := clip(strings.TrimPrefix(ev.Message, "Unable to attach or mount volumes: "))
@@ -219,7 +221,7 @@ func (e *evidence) pullingWhat(t *Task) string {
 		}
 		for j := range e.events {
 			ev := &e.events[j]
-			if ev.InvolvedObject.UID == p.UID && (ev.Reason == "Pulling" || ev.Reason == "Pulled") {
+			if saysOf(ev, p) && (ev.Reason == "Pulling" || ev.Reason == "Pulled") {
 				if ev.Reason == "Pulling" {
 					return fmt.Sprintf("its image on %s (%s)", p.Spec.NodeName, image(p))
 				}

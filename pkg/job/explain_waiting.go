@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/openpai/paictl/pkg/framework/listing"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/plural"
 	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
@@ -156,7 +157,7 @@ func (e *evidence) queued(w *Why) {
 	g := e.gang
 	w.Sentence = sentence(g.Sentence)
 	if e.Position > 0 {
-		w.fact("queue", fmt.Sprintf("%s in %s, for %s", ordinal(e.Position), g.VC, Duration(e.now.Sub(g.Since))))
+		w.fact("queue", fmt.Sprintf("%s in %s, for %s", listing.Ordinal(e.Position), g.VC, Duration(e.now.Sub(g.Since))))
 	}
 	x := g.Explanation
 	if x != nil && x.Code == "Ready" {

@@ -91,6 +91,23 @@ func (h *History) Jobs(ctx context.Context, q api.JobQuery) (*api.JobPage, error
 	return out, h.ask(ctx, query(h.get("/v1/jobs"), q), out)
 }
 
+// List reads a page of the jobs that live and of those that ended, as the controller that leads knows them. Where it can't say now, that is
+// an error at once: whoever asks has another way.
+func (h *History) List(ctx context.Context, f Filter) (*Page, error) {
+	r := query(h.get("/v1/jobs"), api.JobQuery{User: f.User, VirtualCluster: f.VirtualCluster, Keyword: f.Keyword, Since: f.Since, Limit: f.Limit, Cursor: f.Cursor})
+	for _, p := range f.Phases {
+		r = r.Param("state", string(p))
+	}
+	if f.InName != "" {
+		r = r.Param("name", f.InName)
+	}
+	out := &Page{}
+	if err := h.ask(ctx, r.Param("live", "true").MaxRetries(0), out); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func query(r *rest.Request, q api.JobQuery) *rest.Request {
 	add := func(name, value string) {
 		if value != "" {

@@ -1,117 +1,153 @@
 package job
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"net/url"
-	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/openpai/paictl/pkg/framework/api"
+	"github.com/openpai/paictl/pkg/framework/listing"
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// historyPage is how many rows of the history are asked for at once, at most.
-const historyPage = 1000
+// maxPage is how many rows the job controller is asked for at once, at most.
+const maxPage = 1000
 
-// Filter selects jobs. Empty fields select all.
-type Filter struct {
-	User, VirtualCluster string
-	// Keyword is a part of the user's, the job's or the virtual cluster's name.
-	Keyword string
-	// InName is a part of the job's own name.
-	InName string
-	Phases []Phase
-	Since  time.Time // of submission
-	// Limit is how many rows a page has; 0 is all.
-	Limit int
-	// Cursor is Page.Next of the page before.
-	Cursor string
-}
-
-// Row is one job of a list. Its State is one of the phases.
-type Row struct {
-	api.Job
-	Position int        `json:"position,omitempty"`
-	RetryAt  *time.Time `json:"retryAt,omitempty"`
-	// Live reports whether the job's Framework is there.
-	Live bool `json:"live"`
-}
-
-// At is where the job is on its way.
-func (r *Row) At() State { return State{Phase(r.State), r.Position, r.RetryAt} }
-
-func newRow(job api.Job, s State, live bool) Row {
-	job.State = string(s.Phase)
-	return Row{Job: job, Position: s.Position, RetryAt: s.RetryAt, Live: live}
-}
-
-// Page is a part of a list, newest submission first.
-type Page struct {
-	Items []Row `json:"items"`
-	// Next is the cursor of the following page, or "".
-	Next string `json:"next,omitempty"`
-	// Note says what could not be asked.
-	Note string `json:"note,omitempty"`
-}
-
-// List lists jobs: those that the API has, and those that only the history has. Without a controller
-// that answers it shows the former, and says so.
-func (c *Client) List(ctx context.Context, o Filter) (*Page, error) {
-	after, err := readCursor(o.Cursor)
-	if err != nil {
+// List lists jobs: those that the API has, and those that only the history has. The job controller has both ready. Where it doesn't
+// answer, or is too old for that, the API server is asked for all jobs that live instead.
+func (c *Client) List(ctx context.Context, f Filter) (*Page, error) {
+	if _, err := listing.ReadCursor(f.Cursor); err != nil {
 		return nil, err
 	}
-	// The history first: a job that ends in between is then in both lists, not in none.
-	old, note, err := c.ended(ctx, o, after)
-	if err != nil {
-		return nil, c.Explain(err)
+	page, err := c.listed(ctx, f)
+	if err == nil || ctx.Err() != nil {
+		return page, err
 	}
-	live, err := c.live(ctx, o)
+	return c.gathered(ctx, f, err)
+}
+
+// listed asks the job controller. Which of the jobs that wait for a machine are queued, and where, the scheduler knows: where that is
+// what the filter asks for, pages are read until one is full of what it selects.
+func (c *Client) listed(ctx context.Context, f Filter) (*Page, error) {
+	out := &Page{Items: []Row{}}
+	ask := f
+	for {
+		ask.Limit = maxPage
+		if f.Limit > 0 {
+			ask.Limit = min(maxPage, f.Limit+1-len(out.Items))
+		}
+		page, err := c.History.List(ctx, ask)
+		if err != nil {
+			return nil, err
+		}
+		if err := c.place(ctx, f.VirtualCluster, page.Items); err != nil {
+			return nil, err
+		}
+		for i := range page.Items {
+			if f.Fits(&page.Items[i]) {
+				out.Items = append(out.Items, page.Items[i])
+			}
+		}
+		out.Note = page.Note
+		if f.Limit > 0 && len(out.Items) > f.Limit {
+			out.Items = out.Items[:f.Limit]
+			out.Next = listing.NewCursor(&out.Items[f.Limit-1])
+			return out, nil
+		}
+		if page.Next == "" {
+			return out, nil
+		}
+		ask.Cursor = page.Next
+	}
+}
+
+// place asks the scheduler which of the jobs without a machine are in its queue. Without a scheduler that answers they wait in none.
+func (c *Client) place(ctx context.Context, vc string, rows []Row) error {
+	var unplaced []*Row
+	for i := range rows {
+		if rows[i].Unplaced {
+			unplaced = append(unplaced, &rows[i])
+			rows[i].Unplaced = false
+		}
+	}
+	queue, err := c.places(ctx, vc, unplaced)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		return nil //nolint:nilerr // as said above
+	}
+	for _, r := range unplaced {
+		if q, ok := queue[r.Framework]; ok {
+			r.State, r.Position = string(Queued), q.PositionInVC
+		}
+	}
+	return nil
+}
+
+// gathered is List without the job controller's help. Why is what it said.
+func (c *Client) gathered(ctx context.Context, f Filter, why error) (*Page, error) {
+	rows, err := c.live(ctx, &f)
 	if err != nil {
 		return nil, c.Explain(err)
 	}
 	there := map[string]bool{}
-	page := &Page{Items: []Row{}, Note: note}
-	for _, r := range live {
-		there[r.UID] = true
-		if o.fits(&r) && after.before(&r) {
-			page.Items = append(page.Items, r)
-		}
+	for i := range rows {
+		there[rows[i].UID] = true
 	}
-	for i := range old {
-		if r := newRow(old[i], archivedState(&old[i]), false); !there[r.UID] && o.fits(&r) {
-			page.Items = append(page.Items, r)
-		}
+	known := listing.Live{There: func(uid string) bool { return there[uid] }, Gone: c.gone}
+	if known.Rows, err = listing.Select(rows, &f); err != nil {
+		return nil, err
 	}
-	slices.SortFunc(page.Items, newestFirst)
-	if o.Limit > 0 && len(page.Items) > o.Limit {
-		page.Items = page.Items[:o.Limit]
-		page.Next = writeCursor(&page.Items[o.Limit-1])
+	var history listing.Archive = c.History
+	if errors.Is(why, ErrNoController) {
+		history = noHistory{why} // it needn't be asked twice
+	}
+	page, missing, err := listing.Merge(ctx, f, known, history)
+	switch {
+	case err != nil:
+		return nil, c.Explain(err)
+	case errors.Is(missing, errClosed), errors.Is(missing, errFailing):
+		page.Note = listing.Without(missing) + "; " + hint.Of(missing)
+	case errors.Is(missing, ErrNoController):
+		page.Note = listing.Without(missing)
+	case missing != nil:
+		return nil, c.Explain(missing)
 	}
 	return page, nil
 }
 
-// newestFirst is also the history's order.
-func newestFirst(a, b Row) int {
-	return cmp.Or(b.Submitted.Compare(a.Submitted), cmp.Compare(b.UID, a.UID))
+// noHistory is a history that can't be asked.
+type noHistory struct{ err error }
+
+// Jobs implements listing.Archive.
+func (n noHistory) Jobs(context.Context, api.JobQuery) (*api.JobPage, error) { return nil, n.err }
+
+// Job implements listing.Archive.
+func (n noHistory) Job(context.Context, string) (*api.JobDetail, error) { return nil, n.err }
+
+// gone reports whether a job has no Framework.
+func (c *Client) gone(ctx context.Context, job *api.Job) (bool, error) {
+	f, err := c.Frameworks.Get(ctx, job.Framework)
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	return err == nil && string(f.UID) != job.UID, err
 }
 
 // live reads the jobs that the API has.
-func (c *Client) live(ctx context.Context, o Filter) ([]Row, error) {
+func (c *Client) live(ctx context.Context, f *Filter) ([]Row, error) {
 	pending := map[string][]corev1.Pod{}
 	var queue Queue
 	// Pods after Frameworks: one that a Framework knows and this list hasn't got has begun.
-	frameworks, err := c.Frameworks.List(ctx, o.selector())
+	frameworks, err := c.Frameworks.List(ctx, selector(f))
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +165,7 @@ func (c *Client) live(ctx context.Context, o Filter) ([]Row, error) {
 		return nil
 	})
 	g.Go(func() error {
-		queue = c.queue(ctx, o.VirtualCluster)
+		queue = c.queue(ctx, f.VirtualCluster)
 		return nil
 	})
 	if err := g.Wait(); err != nil {
@@ -137,144 +173,19 @@ func (c *Client) live(ctx context.Context, o Filter) ([]Row, error) {
 	}
 	var out []Row
 	for i := range frameworks {
-		f := &frameworks[i]
-		out = append(out, newRow(api.Summary(f), StateOf(f, append([]corev1.Pod{}, pending[f.Name]...), queue), true))
+		one := &frameworks[i]
+		out = append(out, listing.NewRow(api.Summary(one), StateOf(one, append([]corev1.Pod{}, pending[one.Name]...), queue), true))
 	}
 	return out, nil
 }
 
-// queue is who waits for GPUs; no one where no scheduler answers, since jobs then wait in no queue.
-func (c *Client) queue(ctx context.Context, vc string) Queue {
-	q, err := c.Scheduler.Queue(ctx, vc)
-	if err != nil {
-		return nil
-	}
-	return NewQueue(q)
-}
-
-// ended reads the jobs that the history has, as many as a page may need. A note says why it couldn't.
-func (c *Client) ended(ctx context.Context, o Filter, after cursor) (jobs []api.Job, note string, err error) {
-	q := api.JobQuery{User: o.User, VirtualCluster: o.VirtualCluster, Keyword: o.Keyword, Since: o.Since, Limit: historyPage}
-	if o.Limit > 0 {
-		q.Limit = min(historyPage, o.Limit+1)
-	}
-	if len(o.Phases) > 0 {
-		for _, p := range o.Phases {
-			if p.Done() && p != Deleted {
-				q.States = append(q.States, string(p))
-			}
-		}
-		if slices.Contains(o.Phases, Deleted) {
-			q.States = nil
-		} else if len(q.States) == 0 {
-			return nil, "", nil // only jobs that the API has can be in these states
-		}
-	}
-	if !after.submitted.IsZero() {
-		// Times of submission are whole seconds; those of the cursor's own are sorted out below.
-		q.Before = after.submitted.Add(time.Second)
-	}
-	for {
-		page, err := c.History.Jobs(ctx, q)
-		if errors.Is(err, ErrNoController) || errors.Is(err, errFailing) {
-			note := "jobs that ended long ago are not shown: " + err.Error()
-			if errors.Is(err, errClosed) || errors.Is(err, errFailing) {
-				note += "; " + hint.Of(err)
-			}
-			return nil, note, nil
-		}
-		if err != nil {
-			return nil, "", err
-		}
-		for i := range page.Items {
-			if after.before(&Row{Job: page.Items[i]}) {
-				jobs = append(jobs, page.Items[i])
-			}
-		}
-		// Deleted jobs are few among those that this finds; all others fill the page.
-		full := o.Limit > 0 && len(jobs) > o.Limit && !slices.Contains(o.Phases, Deleted)
-		if page.Next == "" || full {
-			return jobs, "", nil
-		}
-		q.Cursor = page.Next
-	}
-}
-
 // selector is what the API server itself can sort out.
-func (o *Filter) selector() string {
+func selector(f *Filter) string {
 	var parts []string
-	for label, value := range map[string]string{v1.LabelUser: o.User, v1.LabelVC: o.VirtualCluster} {
+	for label, value := range map[string]string{v1.LabelUser: f.User, v1.LabelVC: f.VirtualCluster} {
 		if value != "" && len(validation.IsValidLabelValue(value)) == 0 {
 			parts = append(parts, label+"="+value)
 		}
 	}
 	return strings.Join(parts, ",")
-}
-
-func (o *Filter) fits(r *Row) bool {
-	has := func(text string) bool {
-		return strings.Contains(strings.ToLower(text), strings.ToLower(o.Keyword))
-	}
-	switch {
-	case o.User != "" && r.User != o.User, o.VirtualCluster != "" && r.VirtualCluster != o.VirtualCluster:
-		return false
-	case r.Submitted.Before(o.Since), !strings.Contains(strings.ToLower(r.Name), strings.ToLower(o.InName)):
-		return false
-	case len(o.Phases) > 0 && !slices.Contains(o.Phases, Phase(r.State)):
-		return false
-	}
-	return has(r.User) || has(r.Name) || has(r.VirtualCluster)
-}
-
-// cursorUID is how many characters of a UID a cursor has.
-const cursorUID = 8
-
-// cursor is the last row of a page, by the beginning of its UID, which is less than the UID itself.
-type cursor struct {
-	submitted time.Time
-	uid       string
-}
-
-// before reports whether a row comes after the cursor's.
-func (c cursor) before(r *Row) bool {
-	return c.submitted.IsZero() || newestFirst(Row{Job: api.Job{Submitted: c.submitted, UID: c.uid}}, *r) < 0
-}
-
-// writeCursor is short, since people type it: the second, and as much of the UID as tells apart what was submitted in it.
-func writeCursor(r *Row) string {
-	return strconv.FormatInt(r.Submitted.Unix(), 36) + "-" + r.UID[:min(len(r.UID), cursorUID)]
-}
-
-func readCursor(text string) (cursor, error) {
-	if text == "" {
-		return cursor{}, nil
-	}
-	at, uid, ok := strings.Cut(text, "-")
-	second, err := strconv.ParseInt(at, 36, 64)
-	if err != nil || !ok || second <= 0 || len(uid) > cursorUID {
-		return cursor{}, hint.Errorf("take the one that the page before ended with", "%s is not a cursor", url.QueryEscape(text))
-	}
-	return cursor{time.Unix(second, 0), uid}, nil
-}
-
-// ReadPhases reads the names of states.
-func ReadPhases(names []string) ([]Phase, error) {
-	var out []Phase
-	for _, n := range names {
-		p := Phase(strings.ToLower(strings.TrimSpace(n)))
-		if !slices.Contains(Phases(), p) {
-			return nil, hint.Errorf("the states are: "+strings.Join(PhaseNames(), ", "), "there is no state %q", n)
-		}
-		out = append(out, p)
-	}
-	return out, nil
-}
-
-// PhaseNames are the names of all states.
-func PhaseNames() []string {
-	var out []string
-	for _, p := range Phases() {
-		out = append(out, string(p))
-	}
-	return out
 }

@@ -2,7 +2,10 @@ package job
 
 import (
 	"context"
+	"slices"
 	"strings"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/openpai/paictl/pkg/framework/api"
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
@@ -13,6 +16,8 @@ import (
 // WaitingList is the gangs that wait for GPUs, in their order.
 type WaitingList struct {
 	Items []WaitingGang `json:"items"`
+	// Total is how many wait, also of those that the list leaves out.
+	Total int `json:"total"`
 }
 
 // WaitingGang is one of them, and its job.
@@ -21,9 +26,9 @@ type WaitingGang struct {
 	schedulerapi.Queued
 }
 
-// Waiting asks the scheduler who waits in a virtual cluster, or in all.
-func (c *Client) Waiting(ctx context.Context, vc string) (*WaitingList, error) {
-	q, err := c.Scheduler.Queue(ctx, vc)
+// Waiting asks the scheduler who waits in a virtual cluster, or in all: the first so many, or all where limit is 0.
+func (c *Client) Waiting(ctx context.Context, vc string, limit int) (*WaitingList, error) {
+	q, err := c.Scheduler.Queue(ctx, schedulerapi.QueueQuery{VC: vc, Limit: limit})
 	if err != nil {
 		return nil, err
 	}
@@ -32,7 +37,65 @@ func (c *Client) Waiting(ctx context.Context, vc string) (*WaitingList, error) {
 			return nil, err
 		}
 	}
-	return &WaitingList{Items: Gangs(q, func(object, other string) string { return c.titleOf(ctx, object, other) })}, nil
+	return &WaitingList{Items: Gangs(q, func(object, other string) string { return c.titleOf(ctx, object, other) }), Total: q.Total}, nil
+}
+
+// queue is who waits for GPUs; no one where no scheduler answers, since jobs then wait in no queue.
+func (c *Client) queue(ctx context.Context, vc string) Queue {
+	q, err := c.Scheduler.Queue(ctx, schedulerapi.QueueQuery{VC: vc})
+	if err != nil {
+		return nil
+	}
+	return NewQueue(q)
+}
+
+const (
+	// placesAtOnce is how many jobs one question about their places names: a URL has some KiB.
+	placesAtOnce = 40
+	// questionsAtOnce is how many there are at a time.
+	questionsAtOnce = 5
+	// manyPlaces is from how many jobs on the whole queue is read at once.
+	manyPlaces = 200
+)
+
+// places asks where jobs are in the queue of a virtual cluster, or of all.
+func (c *Client) places(ctx context.Context, vc string, rows []*Row) (Queue, error) {
+	if len(rows) == 0 {
+		return nil, nil
+	}
+	questions := []schedulerapi.QueueQuery{{VC: vc}}
+	if len(rows) < manyPlaces {
+		questions = nil
+		for some := range slices.Chunk(rows, placesAtOnce) {
+			q := schedulerapi.QueueQuery{VC: vc}
+			for _, r := range some {
+				q.Prefixes = append(q.Prefixes, c.groups(&r.Job)...)
+			}
+			questions = append(questions, q)
+		}
+	}
+	answers := make([]*schedulerapi.Queue, len(questions))
+	var g errgroup.Group // one that fails cuts off no other
+	g.SetLimit(questionsAtOnce)
+	for i, q := range questions {
+		g.Go(func() (err error) {
+			answers[i], err = c.Scheduler.Queue(ctx, q)
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	all := &schedulerapi.Queue{}
+	for _, a := range answers {
+		all.Items = append(all.Items, a.Items...)
+	}
+	return NewQueue(all), nil
+}
+
+// groups are what the names of a job's gangs begin with; see ObjectOfGroup.
+func (c *Client) groups(j *api.Job) []string {
+	return []string{j.User + "~" + j.Name + "/", c.Namespace + "/" + j.Framework + "-"}
 }
 
 // checkVC tells a virtual cluster in which nothing waits from one that isn't there.

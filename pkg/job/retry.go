@@ -60,7 +60,7 @@ func (c *Client) Retry(ctx context.Context, j *Job) (before Phase, err error) {
 	} else {
 		before = Deleted
 		if j.Archived != nil {
-			before = archivedState(&j.Archived.Job).Phase
+			before = endedPhase(j)
 		}
 		if kept, err = c.kept(ctx, j.Object); err != nil {
 			return before, c.Explain(err)

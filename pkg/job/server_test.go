@@ -43,6 +43,9 @@ type history struct {
 func (h *history) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Lock()
 	defer h.Unlock()
+	if jobtest.RefusesLists(w, r) {
+		return
+	}
 	if r.URL.Path == "/v1/jobs" {
 		page := api.JobPage{Items: []api.Job{}}
 		for i := range h.jobs {
@@ -553,7 +556,7 @@ func TestTheQueueAndPendingPodsAreInAList(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, page.Items, 1)
 	assert.Equal(t, "queued (1st)", page.Items[0].At().Text(time.Now()))
-	waiting, err := c.Waiting(ctx, "")
+	waiting, err := c.Waiting(ctx, "", 0)
 	require.NoError(t, err)
 	require.Len(t, waiting.Items, 1)
 	assert.Equal(t, "queued/train", waiting.Items[0].Job)

@@ -1,125 +1,62 @@
 package job
 
 import (
-	"fmt"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/openpai/paictl/pkg/framework/api"
+	"github.com/openpai/paictl/pkg/framework/listing"
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
 )
 
-// Phase is where a job is on its way, in one word.
-type Phase string
+// What lists of jobs are made of, for those who use this package.
+type (
+	Phase  = listing.Phase
+	State  = listing.State
+	Row    = listing.Row
+	Page   = listing.Page
+	Filter = listing.Filter
+	Brief  = listing.Brief
+	Start  = listing.Start
+)
 
-// The phases, in the order in which they are passed; Means says what they are.
+// The phases.
 const (
-	Waiting   Phase = "waiting"
-	Queued    Phase = "queued"
-	Pulling   Phase = "pulling"
-	Barrier   Phase = "barrier"
-	Running   Phase = "running"
-	Stopping  Phase = "stopping"
-	Retry     Phase = "retry"
-	Succeeded Phase = "succeeded"
-	Failed    Phase = "failed"
-	Stopped   Phase = "stopped"
-	// Deleted: its Framework was removed before it had ended. Only the history has such jobs, and says so
-	// itself once the job controller has looked.
-	Deleted Phase = api.Deleted
+	Waiting   = listing.Waiting
+	Queued    = listing.Queued
+	Pulling   = listing.Pulling
+	Barrier   = listing.Barrier
+	Running   = listing.Running
+	Stopping  = listing.Stopping
+	Retry     = listing.Retry
+	Succeeded = listing.Succeeded
+	Failed    = listing.Failed
+	Stopped   = listing.Stopped
+	Deleted   = listing.Deleted
 )
 
 // Phases are all of them.
-func Phases() []Phase {
-	return []Phase{Waiting, Queued, Pulling, Barrier, Running, Stopping, Retry, Succeeded, Failed, Stopped, Deleted}
-}
+func Phases() []Phase { return listing.Phases() }
 
-// Means says what the phase is, for help texts.
-func (p Phase) Means() string {
-	switch p {
-	case Waiting:
-		return "for its pods to be made, or for a machine"
-	case Queued:
-		return "for GPUs, with the position in its virtual cluster"
-	case Pulling:
-		return "has its machines; images and volumes come"
-	case Barrier:
-		return "some tasks wait for the last ones"
-	case Running:
-		return "its tasks run"
-	case Stopping:
-		return "its tasks are being ended"
-	case Retry:
-		return "failed, and is tried again"
-	case Succeeded:
-		return "ended as it should"
-	case Failed:
-		return "ended otherwise, and is not tried again"
-	case Stopped:
-		return "ended on request"
-	case Deleted:
-		return "was removed before it had ended"
-	}
-	return ""
-}
+// PhaseNames are the names of all states.
+func PhaseNames() []string { return listing.PhaseNames() }
 
-// Done reports whether nothing more comes.
-func (p Phase) Done() bool {
-	return p == Succeeded || p == Failed || p == Stopped || p == Deleted
-}
+// ReadPhases reads the names of states.
+func ReadPhases(names []string) ([]Phase, error) { return listing.ReadPhases(names) }
 
-// Verb is the phase as the end of a sentence about a job: "has failed", "was stopped", "is running".
-func (p Phase) Verb() string {
-	switch p {
-	case Succeeded, Failed:
-		return "has " + string(p)
-	case Stopped, Deleted:
-		return "was " + string(p)
-	case Retry:
-		return "waits for its next attempt"
-	case Barrier:
-		return "waits for its last tasks"
-	}
-	return "is " + string(p)
-}
+// NewBrief takes from a Framework what is kept of it.
+func NewBrief(f *v1.Framework) *Brief { return listing.NewBrief(f) }
 
-// State is where a job is on its way.
-type State struct {
-	Phase Phase
-	// Position in the queue of its virtual cluster, from 1; only of queued jobs.
-	Position int
-	// RetryAt is when the next attempt begins; only of jobs that wait for it.
-	RetryAt *time.Time
-}
+// NewStart takes from a pod what the state of its job is made of.
+func NewStart(p *corev1.Pod) Start { return listing.NewStart(p) }
 
-// Text is the state for people: "queued (3rd)", "retry in 4m".
-func (s State) Text(now time.Time) string {
-	switch {
-	case s.Phase == Queued && s.Position > 0:
-		return fmt.Sprintf("queued (%s)", ordinal(s.Position))
-	case s.Phase == Retry && s.RetryAt != nil && s.RetryAt.After(now):
-		return "retry in " + Duration(s.RetryAt.Sub(now))
-	}
-	return string(s.Phase)
-}
+// IsGang reports whether the tasks of a job wait for each other before any of them begins.
+func IsGang(f *v1.Framework) bool { return listing.IsGang(f) }
 
-func ordinal(n int) string {
-	suffix := "th"
-	if n%100 < 11 || n%100 > 13 {
-		switch n % 10 {
-		case 1:
-			suffix = "st"
-		case 2:
-			suffix = "nd"
-		case 3:
-			suffix = "rd"
-		}
-	}
-	return fmt.Sprint(n) + suffix
-}
+// Duration is a time span for people: the two largest units.
+func Duration(d time.Duration) string { return listing.Duration(d) }
 
 // Queue is the gangs that wait for GPUs, by the Framework that they belong to. Of several gangs of one
 // job it is the one that is furthest behind.
@@ -151,7 +88,7 @@ func ObjectOfGroup(group string) string {
 	return object
 }
 
-// StateOf is the state of a job; see Brief.State.
+// StateOf is the state of a job; see listing.Brief.State.
 func StateOf(f *v1.Framework, pods []corev1.Pod, queue Queue) State {
 	var starts []Start
 	if pods != nil {
@@ -160,66 +97,12 @@ func StateOf(f *v1.Framework, pods []corev1.Pod, queue Queue) State {
 	for i := range pods {
 		starts[i] = NewStart(&pods[i])
 	}
-	return NewBrief(f).State(starts, queue)
+	queued, waits := queue[f.Name]
+	return NewBrief(f).State(starts, waits, queued.PositionInVC)
 }
 
-// tasks counts a job's tasks, those that have begun to run, and those that have a pod which has not. Of a large job the last are
-// not known: its Framework has only the counts.
-func tasks(f *v1.Framework) (total, begun, made int) {
-	for _, r := range f.Status.AttemptStatus.TaskRoleStatuses {
-		if r == nil {
-			continue
-		}
-		total += int(r.Counts.Total)
-		begun += int(r.Counts.Running + r.Counts.Succeeded + r.Counts.Failed)
-		for _, t := range r.TaskStatuses {
-			if t != nil && t.State == v1.AttemptPreparing && !t.DeletionPending {
-				made++
-			}
-		}
-	}
-	return total, begun, made
-}
-
-// IsGang reports whether the tasks of a job wait for each other before any of them begins.
-func IsGang(f *v1.Framework) bool {
-	n := int32(0)
-	for i := range f.Spec.TaskRoles {
-		n += f.Spec.TaskRoles[i].TaskNumber
-	}
-	return f.Annotations[v1.AnnotationRuntime] != "" && f.Annotations[v1.AnnotationGang] != "false" && n > 1
-}
-
-// hasStarted reports whether the user's container has begun to run, or has ended.
-func hasStarted(p *corev1.Pod) bool {
-	return p.Status.Phase != corev1.PodPending && p.Status.Phase != ""
-}
-
-// archivedState is the state of a job that has no Framework.
-func archivedState(row *api.Job) State {
-	if p := Phase(row.State); p.Done() {
-		return State{Phase: p}
-	}
-	return State{Phase: Deleted}
-}
-
-// Duration is a time span for people: the two largest units.
-func Duration(d time.Duration) string {
-	switch d = max(d, 0).Round(time.Second); {
-	case d < time.Minute:
-		return fmt.Sprintf("%ds", int(d.Seconds()))
-	case d < time.Hour:
-		return two(int(d.Minutes()), "m", int(d.Seconds())%60, "s", 10)
-	case d < 24*time.Hour:
-		return two(int(d.Hours()), "h", int(d.Minutes())%60, "m", 10)
-	}
-	return two(int(d.Hours())/24, "d", int(d.Hours())%24, "h", 10)
-}
-
-// two leaves the smaller unit out where it is zero, or where the larger one has two digits.
-func two(a int, unitA string, b int, unitB string, enough int) string {
-	if b == 0 || a >= enough {
-		return fmt.Sprintf("%d%s", a, unitA)
-	}
-	return fmt.Sprintf("%d%s%d%s", a, unitA, b, unitB)
+// endedPhase is how a job ended that has no Framework.
+func endedPhase(j *Job) Phase {
+	row := listing.NewArchivedRow(j.Archived.Job)
+	return Phase(row.State)
 }

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/openpai/paictl/pkg/framework/listing"
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
 )
@@ -145,7 +146,7 @@ func TestAGangIsTracedToItsJob(t *testing.T) {
 
 func TestPositionsAndDurationsReadWell(t *testing.T) {
 	for n, want := range map[int]string{1: "1st", 2: "2nd", 3: "3rd", 4: "4th", 11: "11th", 12: "12th", 13: "13th", 21: "21st", 102: "102nd", 111: "111th"} {
-		assert.Equal(t, want, ordinal(n))
+		assert.Equal(t, want, listing.Ordinal(n))
 	}
 	for d, want := range map[time.Duration]string{
 		-time.Second: "0s", 0: "0s", 59 * time.Second: "59s", time.Minute: "1m", 61 * time.Second: "1m1s", 12*time.Minute + 30*time.Second: "12m",

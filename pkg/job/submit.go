@@ -149,7 +149,7 @@ func conflict(j *Job) error {
 			when = " on " + at.Local().Format(time.DateOnly)
 		}
 		return hint.Errorf("give this one another name, or submit it with --replace; the old one stays in the history",
-			"user %s had a job %s already, which %s%s", j.User, j.Name, archivedState(&j.Archived.Job).Phase.Verb(), when)
+			"user %s had a job %s already, which %s%s", j.User, j.Name, endedPhase(j).Verb(), when)
 	}
 	switch s := api.StateOf(j.Framework); {
 	case Phase(s).Done():

@@ -46,7 +46,7 @@ func (w *Why) fact(what, text string) {
 type evidence struct {
 	*Detail
 	now    time.Time
-	events []corev1.Event // of the job and its pods, latest first
+	events []api.Event // of the job and its pods, latest first
 	nodes  map[string]*corev1.Node
 	// volumes says on which machines the storages of its pods lie, where that isn't all.
 	volumes map[string]*corev1.NodeSelector
@@ -80,12 +80,15 @@ func (c *Client) evidence(ctx context.Context, j *Job) (*evidence, error) {
 		if e.Detail, err = c.Detail(ctx, j); err != nil {
 			return err
 		}
+		if errors.Is(e.historyErr, ErrNoController) && !errors.Is(e.historyErr, errClosed) {
+			e.controllerErr = e.historyErr
+		}
 		if e.group != "" {
 			e.gang, e.schedulerErr = c.Scheduler.Why(ctx, e.VirtualCluster, e.group)
 		} else {
-			_, e.schedulerErr = c.Scheduler.Queue(ctx, e.VirtualCluster)
+			e.schedulerErr = e.queueErr
 		}
-		if e.events, err = c.events(ctx, e.suspects()); err != nil {
+		if e.events, err = c.events(ctx, j, e.suspects()); err != nil {
 			return err
 		}
 		e.volumes, err = c.volumes(ctx, e.pods)
@@ -94,12 +97,6 @@ func (c *Client) evidence(ctx context.Context, j *Job) (*evidence, error) {
 	g.Go(func() (err error) {
 		e.nodes, err = c.nodes(ctx)
 		return err
-	})
-	g.Go(func() error {
-		if _, err := c.History.Jobs(ctx, api.JobQuery{Limit: 1}); errors.Is(err, ErrNoController) && !errors.Is(err, errClosed) {
-			e.controllerErr = err
-		}
-		return nil
 	})
 	g.Go(func() error {
 		if j.Framework.Annotations[v1.AnnotationRuntime] == "" {
@@ -139,43 +136,22 @@ func (e *evidence) suspects() []string {
 	return out
 }
 
-// events reads what Kubernetes tells of objects, latest first.
-func (c *Client) events(ctx context.Context, names []string) ([]corev1.Event, error) {
-	found := make([][]corev1.Event, len(names))
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(8)
-	for i, name := range names {
-		g.Go(func() error {
-			list, err := c.Client.CoreV1().Events(c.Namespace).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.name=" + name})
-			if apierrors.IsForbidden(err) {
-				return nil
-			}
-			if err != nil {
-				return err
-			}
-			found[i] = list.Items
-			return nil
-		})
+// events are what Kubernetes tells of objects, latest first: as the controller has collected it, or else from the API server, which
+// has to look at all events of all jobs for each of them.
+func (c *Client) events(ctx context.Context, j *Job, names []string) ([]api.Event, error) {
+	out, err := c.collected(ctx, j)
+	if err != nil {
+		if out, err = c.eventsOf(ctx, j, names); err != nil && !apierrors.IsForbidden(err) {
+			return nil, err
+		}
 	}
-	if err := g.Wait(); err != nil {
-		return nil, err
-	}
-	out := slices.Concat(found...)
-	slices.SortStableFunc(out, func(a, b corev1.Event) int { return EventTime(&b).Compare(EventTime(&a)) })
+	slices.SortStableFunc(out, func(a, b api.Event) int { return b.Time.Compare(a.Time) })
 	return out, nil
 }
 
-// EventTime is when an event happened last.
-func EventTime(e *corev1.Event) time.Time {
-	switch {
-	case e.Series != nil && !e.Series.LastObservedTime.IsZero():
-		return e.Series.LastObservedTime.Time
-	case !e.LastTimestamp.IsZero():
-		return e.LastTimestamp.Time
-	case !e.EventTime.IsZero():
-		return e.EventTime.Time
-	}
-	return e.CreationTimestamp.Time
+// saysOf reports whether an event is of a pod, and not of one that had its name before.
+func saysOf(e *api.Event, p *corev1.Pod) bool {
+	return e.Object == "Pod/"+p.Name && !e.Time.Before(p.CreationTimestamp.Time)
 }
 
 // nodes are the machines, for those who may see them.

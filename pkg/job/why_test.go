@@ -81,8 +81,7 @@ func unscheduledBecause(message string) func(*corev1.Pod) {
 
 func told(kind, reason, message string, ago time.Duration) func(*evidence) {
 	return func(e *evidence) {
-		e.events = append(e.events, corev1.Event{Type: kind, Reason: reason, Message: message, LastTimestamp: metav1.NewTime(noon.Add(-ago)),
-			InvolvedObject: corev1.ObjectReference{Kind: "Pod", Name: e.pods[0].Name, UID: e.pods[0].UID}})
+		e.events = append(e.events, api.Event{Type: kind, Reason: reason, Message: message, Time: noon.Add(-ago), Object: "Pod/" + e.pods[0].Name})
 	}
 }
 

@@ -125,7 +125,7 @@ func (f *Follower) askScheduler(ctx context.Context) (func(), error) {
 	var queue *schedulerapi.Queue
 	var owners *schedulerapi.VirtualClusters
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() (err error) { queue, err = scheduler.Queue(ctx, ""); return err })
+	g.Go(func() (err error) { queue, err = scheduler.Queue(ctx, schedulerapi.QueueQuery{}); return err })
 	g.Go(func() (err error) { owners, err = scheduler.VirtualClusters(ctx); return err })
 	if err := g.Wait(); err != nil {
 		if errors.Is(err, vc.ErrNotInstalled) {

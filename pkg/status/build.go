@@ -310,8 +310,8 @@ func (b *books) job(name string) *Job {
 			nodes[p.node] = true
 		}
 	}
-	j := &Job{Row: brief.Row(brief.State(starts, b.waiting)), Nodes: slices.Sorted(maps.Keys(nodes))}
 	gang, queued := b.waiting[name]
+	j := &Job{Row: brief.Row(brief.State(starts, queued, gang.PositionInVC)), Nodes: slices.Sorted(maps.Keys(nodes))}
 	switch phase := job.Phase(j.State); {
 	case phase.Done():
 		j.Why = brief.Failure()

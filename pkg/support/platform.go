@@ -15,6 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/access"
 	"github.com/openpai/paictl/pkg/job/stream"
 	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/scheduler/api"
 	"github.com/openpai/paictl/pkg/scheduler/vc"
 )
 
@@ -41,7 +42,7 @@ func (b *bundle) scheduler(ctx context.Context) {
 		return writeJSON(w, got)
 	})
 	b.archive.add(path.Join(PartScheduler, "queue.json"), "Gangs that wait for GPUs (paictl job queue)", func(w io.Writer) error {
-		got, err := s.Queue(ctx, "")
+		got, err := s.Queue(ctx, api.QueueQuery{})
 		if err != nil {
 			return err
 		}

@@ -2,6 +2,7 @@ package scale
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -68,7 +69,7 @@ func (w *jobsWorld) start() {
 	dir := w.t.TempDir()
 	kubeconfig := filepath.Join(dir, "kubeconfig")
 	require.NoError(w.t, clientcmd.WriteToFile(w.c.Raw, kubeconfig))
-	cmd := exec.CommandContext(context.WithoutCancel(w.t.Context()), program, "--kubeconfig="+kubeconfig, "--database="+w.archive, "--listen=127.0.0.1:0", "--code-listen=127.0.0.1:0", "--leader-election=false")
+	cmd := exec.CommandContext(context.WithoutCancel(w.t.Context()), program, "--kubeconfig="+kubeconfig, "--database="+w.archive, "--listen="+cmp.Or(w.host, "127.0.0.1")+":0", "--code-listen=127.0.0.1:0", "--leader-election=false")
 	// It ends with this process, too.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	c := &controller{cmd: cmd, ended: make(chan struct{})}

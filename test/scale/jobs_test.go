@@ -121,7 +121,7 @@ func TestJobsThatHaveEndedCostNothing(t *testing.T) {
 	require.NoError(t, w.submit("model", 4))
 	w.waitEnded(1, 4)
 	w.kill()
-	w.copies("model", n)
+	w.copies("model", 0, n)
 	start := time.Now()
 	w.start()
 	ready := time.Since(start)
@@ -134,15 +134,15 @@ func TestJobsThatHaveEndedCostNothing(t *testing.T) {
 	assert.Less(t, calls.total(), 40, "those that have ended are left alone")
 }
 
-// copies makes n Frameworks that have ended as one of ann's did.
-func (w *jobsWorld) copies(name string, n int) {
+// copies makes Frameworks that have ended as one of ann's did, from a number up to another.
+func (w *jobsWorld) copies(name string, first, end int) {
 	w.t.Helper()
 	model, err := w.client.Frameworks.Get(w.t.Context(), v1.ObjectName("ann", name))
 	require.NoError(w.t, err)
 	require.NotNil(w.t, model.Status.ArchivedTime)
 	g := errgroup.Group{}
 	g.SetLimit(8)
-	for i := range n {
+	for i := first; i < end; i++ {
 		g.Go(func() error {
 			f := model.DeepCopy()
 			f.ObjectMeta = metav1.ObjectMeta{Name: v1.ObjectName("ann", fmt.Sprintf("%s-%d", name, i)), Namespace: model.Namespace, Labels: model.Labels, Annotations: model.Annotations}
@@ -209,6 +209,7 @@ type jobsWorld struct {
 	c          *kube.Cluster
 	client     *job.Client
 	archive    string // the controller's database
+	host       string // address that it listens on; the loopback one where it is empty
 	controller *controller
 	peak       int64 // MiB of ended controllers
 

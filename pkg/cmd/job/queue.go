@@ -23,6 +23,7 @@ type QueueOptions struct {
 	Factory *cmdutil.Factory
 	Flags   Flags
 	VC      string
+	Limit   int
 	Output  cmdutil.Output
 }
 
@@ -38,9 +39,13 @@ one that finds no place, until that has waited for so long that what becomes fre
 so). Virtual clusters take turns: the next one is the one that holds the fewest GPUs. GPUS is what the job asks for in all, PODS how many of its tasks have no place yet. Where jobs without GPUs wait, CPUS
 and MEMORY are shown as well. "paictl job why" tells more of a job.`,
 		Example: `  paictl job queue
-  paictl job queue --vc vision -o json`,
+  paictl job queue --limit 10
+  paictl job queue --vc vision --limit 0 -o json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if opts.Limit < 0 {
+				return cmdutil.Usagef("--limit %d: give a number from 0", opts.Limit)
+			}
 			if runF != nil {
 				return runF(cmd.Context(), opts)
 			}
@@ -49,6 +54,7 @@ and MEMORY are shown as well. "paictl job why" tells more of a job.`,
 	}
 	cmdutil.AddKubeFlags(cmd, &opts.Flags.Kube)
 	cmd.Flags().StringVar(&opts.VC, "vc", "", "only of this virtual cluster")
+	cmd.Flags().IntVar(&opts.Limit, "limit", defaultLimit, "so many, those that start next; 0 is all")
 	_ = cmd.RegisterFlagCompletionFunc("vc", opts.Flags.completeVC(f))
 	cmdutil.AddOutputFlag(cmd, &opts.Output)
 	return cmd
@@ -59,7 +65,7 @@ func queueRun(ctx context.Context, opts *QueueOptions) error {
 	if err != nil {
 		return err
 	}
-	waiting, err := c.Waiting(ctx, opts.VC)
+	waiting, err := c.Waiting(ctx, opts.VC, opts.Limit)
 	if errors.Is(err, vc.ErrNotRunning) {
 		return hint.Wrap(err, "look at it with: paictl service status -n scheduler; start it with: paictl service start -n scheduler")
 	}
@@ -78,7 +84,13 @@ func queueRun(ctx context.Context, opts *QueueOptions) error {
 	if opts.Output.Is("name") {
 		return opts.Output.Write(io.Out, waiting, queueNames(waiting))
 	}
-	return opts.Output.Write(io.Out, waiting, queueTable(waiting, c.Now()))
+	if err := opts.Output.Write(io.Out, waiting, queueTable(waiting, c.Now())); err != nil {
+		return err
+	}
+	if more := waiting.Total - len(waiting.Items); more > 0 && opts.Output.IsTable() {
+		io.Say("there are %d more: --limit 0 shows all", more)
+	}
+	return nil
 }
 
 // queueNames has each job once, in their order.

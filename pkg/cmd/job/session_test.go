@@ -130,7 +130,7 @@ func startJob(t *testing.T, c *kube.Cluster, name string) {
 	t.Helper()
 	f := waitForJob(t, c, name)
 	pods := c.Client.CoreV1().Pods(kube.JobNamespace)
-	p, err := pods.Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name + "-0", Labels: map[string]string{
+	p, err := pods.Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: v1.PodName(f.Name, "main", 0), Labels: map[string]string{
 		v1.LabelFramework: f.Name, v1.LabelTaskRole: "main", v1.LabelTaskIndex: "0"}},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "busybox"}}}}, metav1.CreateOptions{})
 	require.NoError(t, err)

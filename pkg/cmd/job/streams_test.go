@@ -71,7 +71,7 @@ func makeJob(t *testing.T, c *kube.Cluster, name, image string) {
 		return
 	}
 	for index, state := range []corev1.ContainerState{{Running: &corev1.ContainerStateRunning{}}, {Terminated: &corev1.ContainerStateTerminated{}}} {
-		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", name, index), Labels: map[string]string{
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: v1.PodName(object, "worker", int32(index)), Labels: map[string]string{
 			v1.LabelFramework: object, v1.LabelTaskRole: "worker", v1.LabelTaskIndex: fmt.Sprint(index)}},
 			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: image}}}}
 		p, err := c.Client.CoreV1().Pods(kube.JobNamespace).Create(ctx, p, metav1.CreateOptions{})

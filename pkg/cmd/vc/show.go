@@ -78,7 +78,7 @@ func showRun(ctx context.Context, opts *ShowOptions) error {
 	}
 	one := shown{Running: s.Running, Note: s.Note, Problem: s.Problem, VirtualCluster: s.Items[at]}
 	if s.Running {
-		q, err := c.scheduler.Queue(ctx, opts.Name)
+		q, err := c.scheduler.Queue(ctx, api.QueueQuery{VC: opts.Name})
 		if err != nil && !errors.Is(err, vc.ErrNotRunning) {
 			return c.Explain(err)
 		}

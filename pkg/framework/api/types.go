@@ -2,6 +2,7 @@
 // In: nothing. Out: types that the controller, its archive and paictl share.
 //
 //	GET  /v1/jobs?user=&vc=&state=&keyword=&since=&before=&limit=&cursor=   JobPage
+//	GET  /v1/jobs?live=true&user=&vc=&state=&keyword=&name=&since=&limit=&cursor=   listing.Page
 //	GET  /v1/jobs/{framework}                                              JobDetail; also by UID
 //	DELETE /v1/jobs/{framework}                                            Deletion; those that have ended
 //	GET  /v1/jobs/{framework}/events                                       []Event

@@ -52,7 +52,7 @@ func (d *database) Jobs(ctx context.Context, q api.JobQuery) (*api.JobPage, erro
 	if q.Limit < 1 || q.Limit > maxLimit {
 		return nil, hint.Errorf(fmt.Sprintf("ask for 1 to %d jobs a page", maxLimit), "%w: limit %d", ErrBadQuery, q.Limit)
 	}
-	query, args, err := listQuery(q)
+	query, args, err := listQuery(q, !d.dollars)
 	if err != nil {
 		return nil, err
 	}
@@ -87,8 +87,9 @@ func each(rows *sql.Rows, f func() error) error {
 }
 
 // listQuery asks for one row more than a page has. Several states are as many lists that are merged: each
-// is read in its index's order, where one list of all of them would have to be sorted.
-func listQuery(q api.JobQuery) (string, []any, error) {
+// is read in its index's order, where one list of all of them would have to be sorted. SQLite is told which index has all filters:
+// it knows nothing of the rows, and prefers one with fewer of them where times are bounded on both sides.
+func listQuery(q api.JobQuery, sqlite bool) (string, []any, error) {
 	where, args, err := conditions(q)
 	if err != nil {
 		return "", nil, err
@@ -96,6 +97,9 @@ func listQuery(q api.JobQuery) (string, []any, error) {
 	const order = " ORDER BY submitted DESC, uid DESC LIMIT ?"
 	list := func(conditions []string, args []any) (string, []any) {
 		text := "SELECT " + jobColumns + " FROM jobs"
+		if sqlite {
+			text += " INDEXED BY " + indexOf(&q)
+		}
 		if len(conditions) > 0 {
 			text += " WHERE " + strings.Join(conditions, " AND ")
 		}
@@ -118,6 +122,24 @@ func listQuery(q api.JobQuery) (string, []any, error) {
 		return text, args, nil
 	}
 	return strings.Join(parts, " UNION ALL ") + order, append(all, q.Limit+1), nil
+}
+
+// indexOf is the index that has a list's filters, in its order.
+func indexOf(q *api.JobQuery) string {
+	name := "jobs"
+	if q.User != "" {
+		name += "_user"
+	}
+	if q.VirtualCluster != "" {
+		name += "_vc"
+	}
+	if len(q.States) > 0 {
+		name += "_state"
+	}
+	if name == "jobs" {
+		return "jobs_submitted"
+	}
+	return name
 }
 
 // conditions are those of a list, without its states.

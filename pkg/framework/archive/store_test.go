@@ -2,17 +2,13 @@ package archive
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/openpai/paictl/pkg/framework/api"
 )
 
 func open(t *testing.T) *database {
@@ -21,50 +17,6 @@ func open(t *testing.T) *database {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = s.Close() }) // it may be closed already
 	return s.(*database)
-}
-
-// A list is read in the order of an index: what isn't on the page isn't looked at.
-func TestEveryFilterOfAListHasAnIndex(t *testing.T) {
-	d := open(t)
-	for name, q := range map[string]api.JobQuery{
-		"nothing": {}, "user": {User: "a"}, "virtual cluster": {VirtualCluster: "a"}, "state": {States: []string{api.Failed}},
-		"states": {States: []string{api.Failed, api.Running, api.Waiting}}, "user and state": {User: "a", States: []string{api.Failed}},
-		"since": {Since: time.Unix(1, 0)}, "before": {Before: time.Unix(1, 0)}, "keyword": {Keyword: "x"}, "user and keyword": {User: "a", Keyword: "x"},
-	} {
-		for _, cursor := range []string{"", cursorAfter(&api.Job{UID: "u"})} {
-			t.Run(name+" "+cursor, func(t *testing.T) {
-				q.Limit, q.Cursor = 10, cursor
-				query, args, err := listQuery(q)
-				require.NoError(t, err)
-				plan := explain(t, d.read, query, args)
-				assert.NotRegexp(t, `SCAN jobs(\n|$)`, plan, "the whole table is read")
-				if len(q.States) < 2 { // several lists of a page are merged
-					assert.NotContains(t, plan, "TEMP B-TREE", "the list is sorted")
-				}
-				if len(q.States) > 0 {
-					assert.Contains(t, plan, "state=?")
-				}
-				if q.User != "" {
-					assert.Contains(t, plan, "user_name=?")
-				}
-			})
-		}
-	}
-}
-
-func explain(t *testing.T, db *sql.DB, query string, args []any) string {
-	t.Helper()
-	rows, err := db.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+query, args...)
-	require.NoError(t, err)
-	var out []string
-	require.NoError(t, each(rows, func() error {
-		var id, parent, unused int
-		var detail string
-		err := rows.Scan(&id, &parent, &unused, &detail)
-		out = append(out, detail)
-		return err
-	}))
-	return strings.Join(out, "\n")
 }
 
 func TestAWriteThatFailsTakesNoOtherWithIt(t *testing.T) {

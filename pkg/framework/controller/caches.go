@@ -193,9 +193,17 @@ func slimFramework(o any) (any, error) {
 	}
 	delete(f.Annotations, v1.AnnotationConfig)
 	for i := range f.Spec.TaskRoles {
-		f.Spec.TaskRoles[i].Task.Pod = corev1.PodTemplateSpec{}
+		f.Spec.TaskRoles[i].Task.Pod = limits(&f.Spec.TaskRoles[i].Task.Pod)
 	}
 	return f, nil
+}
+
+// limits are what lists say of a pod template.
+func limits(of *corev1.PodTemplateSpec) (out corev1.PodTemplateSpec) {
+	for i := range of.Spec.Containers {
+		out.Spec.Containers = append(out.Spec.Containers, corev1.Container{Resources: corev1.ResourceRequirements{Limits: of.Spec.Containers[i].Resources.Limits}})
+	}
+	return out
 }
 
 func slimMetadata(o any) (any, error) {

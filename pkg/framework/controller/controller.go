@@ -39,6 +39,8 @@ type Controller struct {
 	metrics *metrics
 	leader  atomic.Value // string
 	filled  atomic.Bool  // the caches have been
+	list    atomic.Pointer[list]
+	events  *eventSink
 }
 
 // New checks the options. Nothing is asked or started yet.
@@ -50,7 +52,7 @@ func New(o Options) (*Controller, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Controller{o: o, metrics: m}, nil
+	return &Controller{o: o, metrics: m, events: newEventSink()}, nil
 }
 
 // Leader returns the identity of the replica that works, or "" where that isn't known yet.
@@ -87,10 +89,14 @@ func (c *Controller) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	list, err := newList(&c.o, config, caches)
+	if err != nil {
+		return err
+	}
 	r := &reconciler{
 		o: c.o, api: api, pods: clients.CoreV1(), cache: caches, metrics: c.metrics, recorder: mgr.GetEventRecorder(name),
 		entries: entries{m: map[string]*entry{}, begun: map[string]bool{}}, rules: newRuleBook(c.metrics), policy: c.o.policy, now: time.Now, began: time.Now(),
-		vanished: make(chan struct{}, 1), refilled: newGate(), quick: rate.NewLimiter(quickWrites, 2*quickWrites),
+		vanished: make(chan struct{}, 1), refilled: newGate(), quick: rate.NewLimiter(quickWrites, 2*quickWrites), events: c.events,
 	}
 	if c.o.Replaced == nil {
 		r.refilled.close()
@@ -110,6 +116,7 @@ func (c *Controller) Run(ctx context.Context) error {
 		return nil
 	}
 	c.filled.Store(true)
+	c.list.Store(list)
 	if !c.o.LeaderElection {
 		c.leader.Store(c.o.Identity)
 	}

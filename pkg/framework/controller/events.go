@@ -2,7 +2,9 @@ package controller
 
 import (
 	"context"
+	"maps"
 	"regexp"
+	"slices"
 	"sync"
 	"time"
 
@@ -24,6 +26,19 @@ const eventsEvery = 2 * time.Second
 type eventSink struct {
 	mu      sync.Mutex
 	pending map[string]map[string]api.Event // by Framework and UID
+	writing map[string]map[string]api.Event // pending ones that were taken last
+}
+
+func newEventSink() *eventSink { return &eventSink{pending: map[string]map[string]api.Event{}} }
+
+// Events are those of a job that came so lately that the archive doesn't have them yet; of the replica that leads alone.
+func (c *Controller) Events(framework string) []api.Event {
+	c.events.mu.Lock()
+	defer c.events.mu.Unlock()
+	found := map[string]api.Event{}
+	maps.Copy(found, c.events.writing[framework])
+	maps.Copy(found, c.events.pending[framework])
+	return slices.Collect(maps.Values(found))
 }
 
 // runEvents archives the Kubernetes events of jobs, which the API server forgets after an hour.
@@ -35,7 +50,7 @@ func (r *reconciler) runEvents(ctx context.Context) error {
 	options := func(o metav1.ListOptions) *client.ListOptions {
 		return &client.ListOptions{Namespace: r.o.Namespace, Raw: &o}
 	}
-	sink := &eventSink{pending: map[string]map[string]api.Event{}}
+	sink := r.events
 	reflector := toolscache.NewReflectorWithOptions(&toolscache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			l := &corev1.EventList{}
@@ -62,6 +77,7 @@ func (r *reconciler) runEvents(ctx context.Context) error {
 }
 
 func (r *reconciler) flushEvents(ctx context.Context, sink *eventSink) {
+	defer sink.written()
 	for framework, events := range sink.take() {
 		list := make([]api.Event, 0, len(events))
 		for _, e := range events {
@@ -111,18 +127,23 @@ func (s *eventSink) take() map[string]map[string]api.Event {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := s.pending
-	s.pending = map[string]map[string]api.Event{}
+	s.pending, s.writing = map[string]map[string]api.Event{}, out
 	return out
+}
+
+// written forgets what was taken.
+func (s *eventSink) written() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.writing = nil
 }
 
 func (s *eventSink) giveBack(framework string, events map[string]api.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	newer := s.pending[framework]
-	for uid, e := range newer {
-		events[uid] = e
-	}
-	s.pending[framework] = events
+	again := maps.Clone(events)
+	maps.Copy(again, s.pending[framework])
+	s.pending[framework] = again
 }
 
 // toEvent reads both forms of events: the old one counts, the new one has a series.

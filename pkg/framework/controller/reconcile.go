@@ -32,6 +32,7 @@ type reconciler struct {
 	entries  entries
 	rules    *ruleBook
 	logs     *logSaver
+	events   *eventSink
 	policy   machine.Policy
 	now      func() time.Time
 	earlier  earlier

@@ -10,6 +10,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/framework/api"
 	"github.com/openpai/paictl/pkg/framework/archive"
+	"github.com/openpai/paictl/pkg/framework/listing"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/incluster/logstore/agents"
 	"github.com/openpai/paictl/pkg/incluster/logstore/logapi"
@@ -30,7 +31,7 @@ func statusOf(err error) (status int, code string) {
 		return http.StatusRequestEntityTooLarge, "TooLarge"
 	case errors.Is(err, archive.ErrBadQuery), errors.Is(err, agents.ErrBadQuery), errors.Is(err, archive.ErrMismatch):
 		return http.StatusBadRequest, "BadRequest"
-	case errors.Is(err, errUnavailable), errors.Is(err, logapi.ErrAway), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+	case errors.Is(err, errUnavailable), errors.Is(err, listing.ErrUnavailable), errors.Is(err, logapi.ErrAway), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return http.StatusServiceUnavailable, "Unavailable"
 	}
 	return http.StatusInternalServerError, "Internal"

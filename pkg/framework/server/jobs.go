@@ -1,9 +1,12 @@
 package server
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,6 +19,9 @@ import (
 const HeaderTruncated = "X-Pai-Truncated"
 
 func (s *Server) serveJobs(w http.ResponseWriter, r *http.Request) error {
+	if r.URL.Query().Has("live") {
+		return s.serveLive(w, r)
+	}
 	q, err := jobQuery(r.URL.Query())
 	if err != nil {
 		return err
@@ -116,11 +122,23 @@ func (s *Server) deleteJob(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
+// serveEvents tells those that the archive has, and those that it will have in a moment.
 func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) error {
-	events, err := s.o.Store.Events(r.Context(), r.PathValue("framework"))
-	if err != nil {
+	name := r.PathValue("framework")
+	var latest []api.Event
+	if s.o.Jobs != nil {
+		latest = s.o.Jobs.Events(name) // before the archive is read: what is written in between is then in both
+	}
+	events, err := s.o.Store.Events(r.Context(), name)
+	if err != nil && !(errors.Is(err, archive.ErrNotFound) && len(latest) > 0) {
 		return err
 	}
+	known := map[string]bool{}
+	for i := range latest {
+		known[latest[i].UID] = true
+	}
+	events = append(slices.DeleteFunc(events, func(e api.Event) bool { return known[e.UID] }), latest...)
+	slices.SortFunc(events, func(a, b api.Event) int { return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(a.UID, b.UID)) })
 	write(w, http.StatusOK, events)
 	return nil
 }

@@ -2,7 +2,8 @@
 // metrics beside it.
 // In: an archive. Out: a handler, and the server around it.
 //
-// A replica that doesn't lead answers as well: where there are several, they share one database.
+// A replica that doesn't lead answers as well: where there are several, they share one database. What is asked about jobs that live
+// it passes on to the one that leads.
 package server
 
 import (
@@ -49,6 +50,8 @@ type Options struct {
 	Logs Logs
 	// GPUs asks what measures them; nil where nothing does.
 	GPUs GPUs
+	// Jobs lists jobs that live; nil where nothing knows them.
+	Jobs Jobs
 	Log  *slog.Logger
 }
 
@@ -56,11 +59,13 @@ type Options struct {
 type Server struct {
 	o       Options
 	uploads chan struct{}
+	// toLeader carries what is passed on to another replica.
+	toLeader *http.Transport
 }
 
 // New makes a server.
 func New(o Options) *Server {
-	return &Server{o: o, uploads: make(chan struct{}, uploads)}
+	return &Server{o: o, uploads: make(chan struct{}, uploads), toLeader: newTransport()}
 }
 
 // Handler is all that is served to paictl, Prometheus and the kubelet.

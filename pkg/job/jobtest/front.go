@@ -35,6 +35,16 @@ import (
 // one is answered by the API server itself.
 type Services map[string]http.Handler
 
+// RefusesLists answers as a job controller does that is older than lists of jobs which live. It reports whether that was asked.
+func RefusesLists(w http.ResponseWriter, r *http.Request) bool {
+	if r.URL.Path != "/v1/jobs" || !r.URL.Query().Has("live") {
+		return false
+	}
+	w.WriteHeader(http.StatusBadRequest)
+	_, _ = w.Write([]byte(`{"code":"BadRequest","message":"bad query: there is no parameter \"live\""}`))
+	return true
+}
+
 // Front returns a kubeconfig for commands.
 func Front(t testing.TB, c *kube.Cluster, services Services) string {
 	t.Helper()

@@ -4,6 +4,8 @@
 package api
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/openpai/paictl/pkg/scheduler/cell"
@@ -12,7 +14,7 @@ import (
 // Paths of the API. All are read-only; PathValidate is a dry run and is sent with POST.
 const (
 	PathWhy             = "/v1/why/"            // {group}[?vc=], or {vc}/{group}: Why
-	PathQueue           = "/v1/queue"           // Queue; [?vc=] for one virtual cluster
+	PathQueue           = "/v1/queue"           // Queue; [?vc=&prefix=&limit=], as QueueQuery says
 	PathVirtualClusters = "/v1/virtualclusters" // VirtualClusters
 	PathValidate        = "/v1/virtualclusters/validate"
 	PathNodes           = "/v1/nodes" // Nodes
@@ -115,9 +117,25 @@ type Pod struct {
 	Reason string `json:"reason,omitempty"`
 }
 
+// QueueQuery selects gangs that wait. Empty fields select all.
+type QueueQuery struct {
+	VC string
+	// Prefixes are beginnings of the gangs' names; a gang needs one of them.
+	Prefixes []string
+	Limit    int
+}
+
+// Selects reports whether a gang of a virtual cluster is one of those, the limit aside.
+func (q *QueueQuery) Selects(vc, group string) bool {
+	return (q.VC == "" || q.VC == vc) &&
+		(len(q.Prefixes) == 0 || slices.ContainsFunc(q.Prefixes, func(p string) bool { return strings.HasPrefix(group, p) }))
+}
+
 // Queue is the gangs that wait, the next one first.
 type Queue struct {
 	Items []Queued `json:"items"`
+	// Total is how many are selected, also beyond the limit.
+	Total int `json:"total"`
 }
 
 // Queued is a gang that waits.

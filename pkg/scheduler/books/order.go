@@ -3,7 +3,9 @@ package books
 import (
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -27,17 +29,6 @@ func (b *Books) waiting() (q queue.Queue, leading bool) {
 	})
 	enter(&q, waiting)
 	return q, b.locked(func(s *state) { s.running(&q) })
-}
-
-// queue is Books.waiting under one hold of the lock.
-func (s *state) queue() (q queue.Queue) {
-	var waiting []*queue.Gang
-	for _, g := range s.gangs {
-		waiting = s.enqueue(&q, waiting, g)
-	}
-	enter(&q, waiting)
-	s.running(&q)
-	return q
 }
 
 // enqueue appends a gang to those that wait if it does, and says when it ends if it runs.
@@ -126,13 +117,31 @@ func (s *state) queued(g *gang) *queue.Gang {
 	return out
 }
 
-// listQueue is the queue for people, in the order in which gangs are to start; an empty vc is all of it.
-func (s *state) listQueue(vc string) api.Queue {
+// queueQuery reads the parameters of a question about the queue.
+func queueQuery(v url.Values) (q api.QueueQuery, err error) {
+	q = api.QueueQuery{VC: v.Get("vc"), Prefixes: v["prefix"]}
+	if text := v.Get("limit"); text != "" {
+		if q.Limit, err = strconv.Atoi(text); err != nil || q.Limit < 0 {
+			return q, badRequest("limit %q is not a number from 0", text)
+		}
+	}
+	return q, nil
+}
+
+// listQueue is the queue for people, in the order in which gangs are to start. What isn't selected, or is beyond the limit, is only
+// counted.
+func (s *state) listQueue(q api.QueueQuery) api.Queue {
 	out := api.Queue{Items: []api.Queued{}}
+	if !s.anyWaits(&q) {
+		return out
+	}
 	inVC := map[string]int{}
 	for i, w := range s.order() {
 		inVC[w.VC]++
-		if vc != "" && vc != w.VC {
+		if !q.Selects(w.VC, w.Name) {
+			continue
+		}
+		if out.Total++; q.Limit > 0 && out.Total > q.Limit {
 			continue
 		}
 		g := s.gangs[gangKey{w.VC, w.Name}]
@@ -144,6 +153,16 @@ func (s *state) listQueue(vc string) api.Queue {
 		})
 	}
 	return out
+}
+
+// anyWaits reports whether a gang waits that a question selects: without one the order needn't be worked out.
+func (s *state) anyWaits(q *api.QueueQuery) bool {
+	for key, g := range s.gangs {
+		if q.Selects(key.vc, key.name) && g.waiting() > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // holding adds to a reason that a gang has waited long enough for what becomes free to be held for it.
@@ -166,8 +185,17 @@ func shortly(d time.Duration) string {
 	return text
 }
 
-// order is the queue as it is now.
+// order is the queue as it is now, under one hold of the lock: of its gangs only what the order depends on.
 func (s *state) order() []*queue.Gang {
-	q := s.queue()
+	var q queue.Queue
+	var waiting []*queue.Gang
+	for _, g := range s.gangs {
+		if g.waiting() > 0 {
+			p := g.first()
+			waiting = append(waiting, &queue.Gang{VC: g.vc, Name: g.name, Priority: p.request.Priority, Since: g.since().UnixNano(), GPUs: s.leavesOf(p)})
+		}
+	}
+	enter(&q, waiting)
+	s.running(&q)
 	return q.Order()
 }

@@ -73,7 +73,13 @@ func (b *Books) reads() http.Handler {
 		}
 		return s.why(g), nil
 	})
-	get(api.PathQueue, func(s *state, r *http.Request) (any, error) { return s.listQueue(r.URL.Query().Get("vc")), nil })
+	get(api.PathQueue, func(s *state, r *http.Request) (any, error) {
+		q, err := queueQuery(r.URL.Query())
+		if err != nil {
+			return nil, err
+		}
+		return s.listQueue(q), nil
+	})
 	get(api.PathVirtualClusters, func(s *state, _ *http.Request) (any, error) {
 		return s.virtualClusters(b.active, b.problem), nil
 	})

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -64,10 +66,26 @@ func (s *Scheduler) VirtualClusters(ctx context.Context) (*api.VirtualClusters, 
 	return out, s.ask(ctx, s.client.CoreV1().RESTClient().Get(), api.PathVirtualClusters, "", out)
 }
 
-// Queue asks which gangs of a virtual cluster wait.
-func (s *Scheduler) Queue(ctx context.Context, vc string) (*api.Queue, error) {
+// Queue asks which gangs wait. A scheduler of an earlier version knows neither prefixes nor a limit and tells of all: what isn't
+// asked for is left out here.
+func (s *Scheduler) Queue(ctx context.Context, q api.QueueQuery) (*api.Queue, error) {
+	r := s.client.CoreV1().RESTClient().Get()
+	for _, prefix := range q.Prefixes {
+		r = r.Param("prefix", prefix)
+	}
+	if q.Limit > 0 {
+		r = r.Param("limit", strconv.Itoa(q.Limit))
+	}
 	out := &api.Queue{}
-	return out, s.ask(ctx, s.client.CoreV1().RESTClient().Get(), api.PathQueue, vc, out)
+	if err := s.ask(ctx, r, api.PathQueue, q.VC, out); err != nil {
+		return out, err
+	}
+	out.Items = slices.DeleteFunc(out.Items, func(g api.Queued) bool { return !q.Selects(g.VC, g.Group) })
+	out.Total = max(out.Total, len(out.Items))
+	if q.Limit > 0 && len(out.Items) > q.Limit {
+		out.Items = out.Items[:q.Limit]
+	}
+	return out, nil
 }
 
 // Why asks what a gang of a virtual cluster does and waits for.

@@ -47,7 +47,7 @@ func TestTheSchedulerIsAskedThroughTheAPIServer(t *testing.T) {
 		case "GET /v1/virtualclusters":
 			write(t, w, 200, api.VirtualClusters{Generation: 3, Items: []api.VirtualCluster{{Name: "a", Guaranteed: 16}}})
 		case "GET /v1/queue?vc=a%2Fb":
-			write(t, w, 200, api.Queue{Items: []api.Queued{{Group: "g"}}})
+			write(t, w, 200, api.Queue{Items: []api.Queued{{VC: "a/b", Group: "g"}}})
 		case "POST /v1/virtualclusters/validate":
 			body, _ := io.ReadAll(r.Body)
 			assert.Equal(t, "virtualClusters: {}", string(body))
@@ -59,12 +59,26 @@ func TestTheSchedulerIsAskedThroughTheAPIServer(t *testing.T) {
 	all, err := s.VirtualClusters(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, 16, all.Items[0].Guaranteed)
-	q, err := s.Queue(t.Context(), "a/b")
+	q, err := s.Queue(t.Context(), api.QueueQuery{VC: "a/b"})
 	require.NoError(t, err)
 	assert.Equal(t, "g", q.Items[0].Group)
 	v, err := s.Validate(t.Context(), []byte("virtualClusters: {}"))
 	require.NoError(t, err)
 	assert.True(t, v.Valid)
+}
+
+func TestAnEarlierSchedulerThatTellsAllOfTheQueueIsAskedForAPartOfIt(t *testing.T) {
+	asked := ""
+	s := answering(t, func(w http.ResponseWriter, r *http.Request) {
+		asked = r.URL.RawQuery
+		write(t, w, 200, map[string]any{"items": []api.Queued{{VC: "a", Group: "ann~x/0"}, {VC: "a", Group: "bob~x/0"}, {VC: "a", Group: "bob~x/1"}, {VC: "a", Group: "eve~x/0"}}})
+	})
+	q, err := s.Queue(t.Context(), api.QueueQuery{Prefixes: []string{"ann~x/", "bob~x/"}, Limit: 2})
+	require.NoError(t, err)
+	assert.Equal(t, "limit=2&prefix=ann~x%2F&prefix=bob~x%2F", asked)
+	assert.Equal(t, 3, q.Total)
+	require.Len(t, q.Items, 2)
+	assert.Equal(t, "bob~x/0", q.Items[1].Group)
 }
 
 func TestTheSchedulerIsSentTheTokenThatItAsksFor(t *testing.T) {
@@ -87,14 +101,14 @@ func TestTheSchedulerIsSentTheTokenThatItAsksFor(t *testing.T) {
 	require.NoError(t, err)
 	s := NewScheduler(client)
 	for range 2 {
-		_, err = s.Queue(t.Context(), "")
+		_, err = s.Queue(t.Context(), api.QueueQuery{})
 		require.NoError(t, err)
 	}
 	assert.Equal(t, 1, reads)
 	closed := answering(t, func(w http.ResponseWriter, _ *http.Request) {
 		write(t, w, 403, "hivedscheduler: User Error: it is closed")
 	})
-	_, err = closed.Queue(t.Context(), "")
+	_, err = closed.Queue(t.Context(), api.QueueQuery{})
 	require.EqualError(t, err, "ask the scheduler: it is closed")
 	assert.Contains(t, hint.Of(err), "Who may")
 	assert.True(t, apierrors.IsForbidden(err))

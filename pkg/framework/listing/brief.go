@@ -1,4 +1,4 @@
-package job
+package listing
 
 import (
 	"cmp"
@@ -9,7 +9,6 @@ import (
 
 	"github.com/openpai/paictl/pkg/framework/api"
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
-	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
 )
 
 // Brief is what of a Framework its row and its state are made of. It takes some hundred bytes where a Framework takes
@@ -45,7 +44,7 @@ func NewBrief(f *v1.Framework) *Brief {
 	if t := s.AttemptStatus.PeersTime; t != nil {
 		b.published = t.Time
 	}
-	b.total, b.begun, b.made = tasks(f)
+	b.total, b.begun, b.made = Tasks(f)
 	return b
 }
 
@@ -53,7 +52,7 @@ func NewBrief(f *v1.Framework) *Brief {
 func (b *Brief) Title() string { return b.Job.User + "/" + b.Job.Name }
 
 // Row is the job as one row of a list of jobs that live.
-func (b *Brief) Row(s State) Row { return newRow(b.Job, s, true) }
+func (b *Brief) Row(s State) Row { return NewRow(b.Job, s, true) }
 
 // Failure says how a job ended that failed: the phrase of its failure and its code; "" of others.
 func (b *Brief) Failure() string {
@@ -72,12 +71,13 @@ type Start struct {
 
 // NewStart takes it from a pod.
 func NewStart(p *corev1.Pod) Start {
-	return Start{p.CreationTimestamp.Time, p.Spec.NodeName != "", hasStarted(p)}
+	return Start{p.CreationTimestamp.Time, p.Spec.NodeName != "", Started(p)}
 }
 
 // State is the state of a job. Of its pods, which were read after the Framework, only those that have not started matter; nil
-// is not known: then the state is as exact as the Framework alone tells it.
-func (b *Brief) State(pods []Start, queue Queue) State {
+// is not known: then the state is as exact as the Framework alone tells it. Queued says whether the scheduler's queue has a gang of
+// the job, and position where in its virtual cluster.
+func (b *Brief) State(pods []Start, queued bool, position int) State {
 	switch row := b.Job.State; {
 	case Phase(row).Done(), row == api.Stopping:
 		return State{Phase: Phase(row)}
@@ -95,12 +95,12 @@ func (b *Brief) State(pods []Start, queue Queue) State {
 	case v1.AttemptCreationPending, v1.AttemptCreationRequested:
 		return State{Phase: Waiting}
 	}
-	return b.progress(pods, queue)
+	return b.progress(pods, queued, position)
 }
 
 // progress is the state of an attempt that has its objects: that of the task that is furthest behind,
 // if tasks wait for each other, else that of the one that is furthest ahead.
-func (b *Brief) progress(pods []Start, queue Queue) State {
+func (b *Brief) progress(pods []Start, queued bool, position int) State {
 	if !b.gang && b.begun > 0 {
 		return State{Phase: Running}
 	}
@@ -123,12 +123,11 @@ func (b *Brief) progress(pods []Start, queue Queue) State {
 	// Pods that the Framework knows as not begun, and that are not among those that wait, have begun meanwhile. Without that a
 	// job would seem to go back.
 	ahead := pods != nil && b.made > late
-	queued, inQueue := queue[b.Job.Framework]
 	switch {
 	case !b.gang && (starting > 0 || ahead):
 		return State{Phase: Pulling}
-	case inQueue && (unplaced > 0 || len(pods) == 0 && b.begun == 0 && !ahead):
-		return State{Phase: Queued, Position: queued.PositionInVC}
+	case queued && (unplaced > 0 || len(pods) == 0 && b.begun == 0 && !ahead):
+		return State{Phase: Queued, Position: position}
 	case unplaced > 0:
 		return State{Phase: Waiting}
 	case starting > 0 || ahead && b.begun+b.made == b.total:
@@ -143,44 +142,34 @@ func (b *Brief) progress(pods []Start, queue Queue) State {
 	return State{Phase: Running}
 }
 
-// Held says why a pod doesn't start, in one line: no machine takes it, or its container waits in vain; "" where nothing is
-// known to be wrong. Events may tell more; see Why.
-func Held(p *corev1.Pod) string {
-	if hasStarted(p) {
-		return ""
-	}
-	if why := unschedulable(p); why != "" {
-		return "no machine takes it: " + why
-	}
-	for _, list := range [][]corev1.ContainerStatus{p.Status.InitContainerStatuses, p.Status.ContainerStatuses} {
-		for i := range list {
-			w := list[i].State.Waiting
-			if w == nil {
-				continue
-			}
-			if text, _ := containerTrouble(&list[i], w, w.Message, platformImage(p, &list[i], w.Message)); text != "" {
-				return text
+// Tasks counts a job's tasks, those that have begun to run, and those that have a pod which has not. Of a large job the last are
+// not known: its Framework has only the counts.
+func Tasks(f *v1.Framework) (total, begun, made int) {
+	for _, r := range f.Status.AttemptStatus.TaskRoleStatuses {
+		if r == nil {
+			continue
+		}
+		total += int(r.Counts.Total)
+		begun += int(r.Counts.Running + r.Counts.Succeeded + r.Counts.Failed)
+		for _, t := range r.TaskStatuses {
+			if t != nil && t.State == v1.AttemptPreparing && !t.DeletionPending {
+				made++
 			}
 		}
 	}
-	return ""
+	return total, begun, made
 }
 
-// Gangs are the gangs that wait, with their jobs. titleOf names the job of a Framework by whose gangs' names it isn't known;
-// other is for what belongs to none.
-func Gangs(q *schedulerapi.Queue, titleOf func(object, other string) string) []WaitingGang {
-	out := []WaitingGang{}
-	alone := map[string]string{}
-	for _, g := range q.Items {
-		title := JobOfGroup(g.Group)
-		if title == g.Group {
-			object := ObjectOfGroup(g.Group)
-			if alone[object] == "" {
-				alone[object] = titleOf(object, title)
-			}
-			title = alone[object]
-		}
-		out = append(out, WaitingGang{title, g})
+// IsGang reports whether the tasks of a job wait for each other before any of them begins.
+func IsGang(f *v1.Framework) bool {
+	n := int32(0)
+	for i := range f.Spec.TaskRoles {
+		n += f.Spec.TaskRoles[i].TaskNumber
 	}
-	return out
+	return f.Annotations[v1.AnnotationRuntime] != "" && f.Annotations[v1.AnnotationGang] != "false" && n > 1
+}
+
+// Started reports whether the user's container has begun to run, or has ended.
+func Started(p *corev1.Pod) bool {
+	return p.Status.Phase != corev1.PodPending && p.Status.Phase != ""
 }

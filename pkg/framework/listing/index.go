@@ -1,0 +1,228 @@
+package listing
+
+import (
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Index keeps the jobs of a cluster in the order of lists, by what lists select. A change costs little, and a page costs what it
+// shows. It is safe for concurrent use.
+type Index struct {
+	mu   sync.Mutex
+	jobs map[string]*entry // by Framework
+	uids map[string]*entry
+	// pods are those that have not begun, by Framework; they may be known before it.
+	pods map[string]map[types.UID]Start
+	// stale are entries whose state has to be worked out again. That is done when it is asked for: a large job's pods change many
+	// times in between.
+	stale map[*entry]bool
+
+	all        order
+	users, vcs map[string]*order
+	phases     map[Phase]*order
+	unplaced   order
+}
+
+// entry is one job. Its row is that of its latest settled state.
+type entry struct {
+	brief *Brief
+	row   Row
+}
+
+// NewIndex is empty.
+func NewIndex() *Index {
+	return &Index{
+		jobs: map[string]*entry{}, uids: map[string]*entry{}, pods: map[string]map[types.UID]Start{}, stale: map[*entry]bool{},
+		users: map[string]*order{}, vcs: map[string]*order{}, phases: map[Phase]*order{},
+	}
+}
+
+// Put takes a Framework that is new or has changed.
+func (x *Index) Put(b *Brief) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	e := x.jobs[b.Job.Framework]
+	if e != nil && !samePlace(e.brief, b) {
+		x.drop(e)
+		e = nil
+	}
+	if e == nil {
+		e = &entry{row: b.Row(State{})}
+		x.jobs[b.Job.Framework], x.uids[b.Job.UID] = e, e
+		x.all.add(e)
+		of(x.users, b.Job.User).add(e)
+		of(x.vcs, b.Job.VirtualCluster).add(e)
+	}
+	e.brief = b
+	x.stale[e] = true
+}
+
+// samePlace reports whether a job stays where it is in the orders.
+func samePlace(a, b *Brief) bool {
+	return a.Job.UID == b.Job.UID && a.Job.Submitted.Equal(b.Job.Submitted) && a.Job.User == b.Job.User && a.Job.VirtualCluster == b.Job.VirtualCluster
+}
+
+// Remove takes a Framework that is gone.
+func (x *Index) Remove(framework, uid string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if e := x.jobs[framework]; e != nil && e.brief.Job.UID == uid {
+		x.drop(e)
+	}
+}
+
+// drop removes an entry from wherever it is.
+func (x *Index) drop(e *entry) {
+	delete(x.jobs, e.row.Framework)
+	delete(x.uids, e.row.UID)
+	delete(x.stale, e)
+	x.all.remove(e)
+	remove(x.users, e.row.User, e)
+	remove(x.vcs, e.row.VirtualCluster, e)
+	x.unphase(e)
+}
+
+func (x *Index) unphase(e *entry) {
+	if e.row.State != "" {
+		remove(x.phases, Phase(e.row.State), e)
+	}
+	if e.row.Unplaced {
+		x.unplaced.remove(e)
+	}
+}
+
+// Pod takes a pod of a Framework that is new or has changed.
+func (x *Index) Pod(framework string, uid types.UID, s Start) {
+	if s.Begun {
+		x.PodGone(framework, uid)
+		return
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	pods := x.pods[framework]
+	if have, ok := pods[uid]; ok && have == s {
+		return
+	}
+	if pods == nil {
+		pods = map[types.UID]Start{}
+		x.pods[framework] = pods
+	}
+	pods[uid] = s
+	x.touch(framework)
+}
+
+// PodGone takes a pod that is gone, or needs no looking at any more.
+func (x *Index) PodGone(framework string, uid types.UID) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	pods := x.pods[framework]
+	if _, ok := pods[uid]; !ok {
+		return
+	}
+	delete(pods, uid)
+	if len(pods) == 0 {
+		delete(x.pods, framework)
+	}
+	x.touch(framework)
+}
+
+func (x *Index) touch(framework string) {
+	if e := x.jobs[framework]; e != nil {
+		x.stale[e] = true
+	}
+}
+
+// Len returns how many jobs there are.
+func (x *Index) Len() int {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return len(x.jobs)
+}
+
+// Has reports whether the job of a UID is there.
+func (x *Index) Has(uid string) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.uids[uid] != nil
+}
+
+// Rows returns the first n jobs after the filter's cursor that it selects, newest first; all where n is 0. The filter's own limit
+// isn't looked at.
+func (x *Index) Rows(f Filter, n int) ([]Row, error) {
+	after, err := ReadCursor(f.Cursor)
+	if err != nil {
+		return nil, err
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.settle()
+	out := []Row{}
+	for e := range newest(x.sources(&f), after) {
+		if e.row.Submitted.Before(f.Since) {
+			break
+		}
+		if f.Fits(&e.row) {
+			out = append(out, e.row)
+		}
+		if n > 0 && len(out) == n {
+			break
+		}
+	}
+	return out, nil
+}
+
+// settle works out the states that may have changed.
+func (x *Index) settle() {
+	for e := range x.stale {
+		pods := make([]Start, 0, len(x.pods[e.brief.Job.Framework]))
+		for _, s := range x.pods[e.brief.Job.Framework] {
+			pods = append(pods, s)
+		}
+		row := e.brief.Row(e.brief.State(pods, false, 0))
+		row.Unplaced = e.brief.State(pods, true, 1).Phase == Queued
+		if row.State != e.row.State || row.Unplaced != e.row.Unplaced {
+			x.unphase(e)
+			of(x.phases, Phase(row.State)).add(e)
+			if row.Unplaced {
+				x.unplaced.add(e)
+			}
+		}
+		e.row = row
+	}
+	clear(x.stale)
+}
+
+// sources are the shortest orders that together have all jobs that a filter selects.
+func (x *Index) sources(f *Filter) []*order {
+	best := []*order{&x.all}
+	narrow := func(by map[string]*order, value string) {
+		if value == "" {
+			return
+		}
+		if o := by[value]; o == nil {
+			best = nil
+		} else if len(*o) < total(best) {
+			best = []*order{o}
+		}
+	}
+	narrow(x.users, f.User)
+	narrow(x.vcs, f.VirtualCluster)
+	if len(f.Phases) == 0 {
+		return best
+	}
+	var phases []*order
+	for _, p := range f.Phases {
+		if o := x.phases[p]; o != nil {
+			phases = append(phases, o)
+		}
+	}
+	if slices.Contains(f.Phases, Queued) {
+		phases = append(phases, &x.unplaced)
+	}
+	if total(phases) < total(best) {
+		return phases
+	}
+	return best
+}

@@ -1,0 +1,107 @@
+package listing
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/openpai/paictl/pkg/framework/api"
+)
+
+// Row is one job of a list. Its State is one of the phases.
+type Row struct {
+	api.Job
+	Position int        `json:"position,omitempty"`
+	RetryAt  *time.Time `json:"retryAt,omitempty"`
+	// Live reports whether the job's Framework is there.
+	Live bool `json:"live"`
+	// Unplaced: tasks have no machine yet, so the job is queued where the scheduler's queue has it. Only who doesn't know that
+	// queue says so.
+	Unplaced bool `json:"unplaced,omitempty"`
+}
+
+// At is where the job is on its way.
+func (r *Row) At() State { return State{Phase(r.State), r.Position, r.RetryAt} }
+
+// NewRow is a job in a state.
+func NewRow(job api.Job, s State, live bool) Row {
+	job.State = string(s.Phase)
+	return Row{Job: job, Position: s.Position, RetryAt: s.RetryAt, Live: live}
+}
+
+// NewArchivedRow is a job that has no Framework.
+func NewArchivedRow(job api.Job) Row {
+	state := State{Phase: Phase(job.State)}
+	if !state.Phase.Done() {
+		state.Phase = Deleted
+	}
+	return NewRow(job, state, false)
+}
+
+// NewestFirst is the order of lists: by submission, then by UID. It is also the history's.
+func NewestFirst(a, b *Row) int {
+	return cmp.Or(b.Submitted.Compare(a.Submitted), cmp.Compare(b.UID, a.UID))
+}
+
+// Page is a part of a list, newest submission first.
+type Page struct {
+	Items []Row `json:"items"`
+	// Next is the cursor of the following page, or "". Jobs that come, change or go meanwhile don't make a page repeat or leave
+	// out others.
+	Next string `json:"next,omitempty"`
+	// Note says what could not be asked.
+	Note string `json:"note,omitempty"`
+}
+
+// Filter selects jobs. Empty fields select all.
+type Filter struct {
+	User, VirtualCluster string
+	// Keyword is a part of the user's, the job's or the virtual cluster's name.
+	Keyword string
+	// InName is a part of the job's own name.
+	InName string
+	Phases []Phase
+	Since  time.Time // of submission
+	// Limit is how many rows a page has; 0 is all.
+	Limit int
+	// Cursor is Page.Next of the page before.
+	Cursor string
+}
+
+// Fits reports whether a job is one of those that the filter selects. An unplaced one is where a queued one is wanted.
+func (o *Filter) Fits(r *Row) bool {
+	switch {
+	case o.User != "" && r.User != o.User, o.VirtualCluster != "" && r.VirtualCluster != o.VirtualCluster:
+		return false
+	case r.Submitted.Before(o.Since), o.InName != "" && !has(r.Name, o.InName):
+		return false
+	case len(o.Phases) > 0 && !slices.Contains(o.Phases, Phase(r.State)) && !(r.Unplaced && slices.Contains(o.Phases, Queued)):
+		return false
+	}
+	return o.Keyword == "" || has(r.User, o.Keyword) || has(r.Name, o.Keyword) || has(r.VirtualCluster, o.Keyword)
+}
+
+// has reports whether a text contains a part, whatever its case.
+func has(text, part string) bool {
+	return strings.Contains(strings.ToLower(text), strings.ToLower(part))
+}
+
+// Select returns those of rows that come after the filter's cursor and that it selects, newest first: one more than its limit.
+func Select(rows []Row, f *Filter) ([]Row, error) {
+	after, err := ReadCursor(f.Cursor)
+	if err != nil {
+		return nil, err
+	}
+	out := []Row{}
+	for i := range rows {
+		if after.Passed(&rows[i]) && f.Fits(&rows[i]) {
+			out = append(out, rows[i])
+		}
+	}
+	slices.SortFunc(out, func(a, b Row) int { return NewestFirst(&a, &b) })
+	if f.Limit > 0 && len(out) > f.Limit {
+		out = out[:f.Limit+1]
+	}
+	return out, nil
+}

@@ -1,0 +1,164 @@
+package listing
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/openpai/paictl/pkg/framework/api"
+	"github.com/openpai/paictl/pkg/hint"
+)
+
+// Phase is where a job is on its way, in one word.
+type Phase string
+
+// The phases, in the order in which they are passed; Means says what they are.
+const (
+	Waiting   Phase = "waiting"
+	Queued    Phase = "queued"
+	Pulling   Phase = "pulling"
+	Barrier   Phase = "barrier"
+	Running   Phase = "running"
+	Stopping  Phase = "stopping"
+	Retry     Phase = "retry"
+	Succeeded Phase = "succeeded"
+	Failed    Phase = "failed"
+	Stopped   Phase = "stopped"
+	// Deleted: its Framework was removed before it had ended. Only the history has such jobs, and says so
+	// itself once the job controller has looked.
+	Deleted Phase = api.Deleted
+)
+
+// Phases are all of them.
+func Phases() []Phase {
+	return []Phase{Waiting, Queued, Pulling, Barrier, Running, Stopping, Retry, Succeeded, Failed, Stopped, Deleted}
+}
+
+// Means says what the phase is, for help texts.
+func (p Phase) Means() string {
+	switch p {
+	case Waiting:
+		return "for its pods to be made, or for a machine"
+	case Queued:
+		return "for GPUs, with the position in its virtual cluster"
+	case Pulling:
+		return "has its machines; images and volumes come"
+	case Barrier:
+		return "some tasks wait for the last ones"
+	case Running:
+		return "its tasks run"
+	case Stopping:
+		return "its tasks are being ended"
+	case Retry:
+		return "failed, and is tried again"
+	case Succeeded:
+		return "ended as it should"
+	case Failed:
+		return "ended otherwise, and is not tried again"
+	case Stopped:
+		return "ended on request"
+	case Deleted:
+		return "was removed before it had ended"
+	}
+	return ""
+}
+
+// Done reports whether nothing more comes.
+func (p Phase) Done() bool {
+	return p == Succeeded || p == Failed || p == Stopped || p == Deleted
+}
+
+// Verb is the phase as the end of a sentence about a job: "has failed", "was stopped", "is running".
+func (p Phase) Verb() string {
+	switch p {
+	case Succeeded, Failed:
+		return "has " + string(p)
+	case Stopped, Deleted:
+		return "was " + string(p)
+	case Retry:
+		return "waits for its next attempt"
+	case Barrier:
+		return "waits for its last tasks"
+	}
+	return "is " + string(p)
+}
+
+// State is where a job is on its way.
+type State struct {
+	Phase Phase
+	// Position in the queue of its virtual cluster, from 1; only of queued jobs.
+	Position int
+	// RetryAt is when the next attempt begins; only of jobs that wait for it.
+	RetryAt *time.Time
+}
+
+// Text is the state for people: "queued (3rd)", "retry in 4m".
+func (s State) Text(now time.Time) string {
+	switch {
+	case s.Phase == Queued && s.Position > 0:
+		return fmt.Sprintf("queued (%s)", Ordinal(s.Position))
+	case s.Phase == Retry && s.RetryAt != nil && s.RetryAt.After(now):
+		return "retry in " + Duration(s.RetryAt.Sub(now))
+	}
+	return string(s.Phase)
+}
+
+// Ordinal is a place for people: 1st.
+func Ordinal(n int) string {
+	suffix := "th"
+	if n%100 < 11 || n%100 > 13 {
+		switch n % 10 {
+		case 1:
+			suffix = "st"
+		case 2:
+			suffix = "nd"
+		case 3:
+			suffix = "rd"
+		}
+	}
+	return fmt.Sprint(n) + suffix
+}
+
+// ReadPhases reads the names of states.
+func ReadPhases(names []string) ([]Phase, error) {
+	var out []Phase
+	for _, n := range names {
+		p := Phase(strings.ToLower(strings.TrimSpace(n)))
+		if !slices.Contains(Phases(), p) {
+			return nil, hint.Errorf("the states are: "+strings.Join(PhaseNames(), ", "), "there is no state %q", n)
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+// PhaseNames are the names of all states.
+func PhaseNames() []string {
+	var out []string
+	for _, p := range Phases() {
+		out = append(out, string(p))
+	}
+	return out
+}
+
+// Duration is a time span for people: the two largest units.
+func Duration(d time.Duration) string {
+	switch d = max(d, 0).Round(time.Second); {
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < time.Hour:
+		return two(int(d.Minutes()), "m", int(d.Seconds())%60, "s", 10)
+	case d < 24*time.Hour:
+		return two(int(d.Hours()), "h", int(d.Minutes())%60, "m", 10)
+	}
+	return two(int(d.Hours())/24, "d", int(d.Hours())%24, "h", 10)
+}
+
+// two leaves the smaller unit out where it is zero, or where the larger one has two digits.
+func two(a int, unitA string, b int, unitB string, enough int) string {
+	if b == 0 || a >= enough {
+		return fmt.Sprintf("%d%s", a, unitA)
+	}
+	return fmt.Sprintf("%d%s%d%s", a, unitA, b, unitB)
+}

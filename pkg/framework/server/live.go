@@ -1,0 +1,116 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/openpai/paictl/pkg/framework/api"
+	"github.com/openpai/paictl/pkg/framework/archive"
+	"github.com/openpai/paictl/pkg/framework/listing"
+)
+
+const (
+	// forwarded marks what another replica passed on, so that it isn't passed on again.
+	forwarded = "X-Pai-Forwarded"
+	// forwardTime is how long the replica that leads may take to be connected to.
+	forwardTime = 3 * time.Second
+	// livePage is how many rows a page has where nothing else is said, and maxLivePage the most.
+	livePage, maxLivePage = 100, 1000
+)
+
+// Jobs lists the jobs that live, and those that the archive has.
+type Jobs interface {
+	List(ctx context.Context, f listing.Filter) (*listing.Page, error)
+	// Leads reports whether this replica may be asked, Leader is the address of the one that may; "" where it isn't known.
+	Leads() bool
+	Leader() string
+	// Events are those of a Framework that the archive doesn't have yet.
+	Events(framework string) []api.Event
+}
+
+func (s *Server) serveLive(w http.ResponseWriter, r *http.Request) error {
+	f, err := liveFilter(r.URL.Query())
+	if err != nil {
+		return err
+	}
+	if s.o.Jobs == nil {
+		return fmt.Errorf("%w: this program doesn't know which jobs live", listing.ErrUnavailable)
+	}
+	if !s.o.Jobs.Leads() {
+		return s.forward(w, r)
+	}
+	page, err := s.o.Jobs.List(r.Context(), f)
+	if err != nil {
+		return err
+	}
+	write(w, http.StatusOK, page)
+	return nil
+}
+
+// liveFilter reads the parameters of a list of jobs that live. They are checked before anything is asked or passed on.
+func liveFilter(v url.Values) (f listing.Filter, err error) {
+	f = listing.Filter{User: v.Get("user"), VirtualCluster: v.Get("vc"), Keyword: v.Get("keyword"), InName: v.Get("name"), Cursor: v.Get("cursor")}
+	if err := onlyKnown(v, "live", "user", "vc", "state", "keyword", "name", "since", "limit", "cursor"); err != nil {
+		return f, err
+	}
+	if v.Get("live") != "true" {
+		return f, fmt.Errorf("%w: live is true, or not there", archive.ErrBadQuery)
+	}
+	if _, err := listing.ReadCursor(f.Cursor); err != nil {
+		return f, fmt.Errorf("%w: %w", archive.ErrBadQuery, err)
+	}
+	for _, states := range v["state"] { // several, or several with commas
+		phases, err := listing.ReadPhases(strings.Split(states, ","))
+		if err != nil {
+			return f, fmt.Errorf("%w: %w", archive.ErrBadQuery, err)
+		}
+		f.Phases = append(f.Phases, phases...)
+	}
+	if f.Since, err = instant(v, "since"); err != nil {
+		return f, err
+	}
+	limit, err := number(v, "limit")
+	if err != nil {
+		return f, err
+	}
+	f.Limit = int(limit)
+	if v.Get("limit") == "" {
+		f.Limit = livePage
+	}
+	if f.Limit < 1 || f.Limit > maxLivePage {
+		return f, fmt.Errorf("%w: limit %d; ask for 1 to %d jobs a page", archive.ErrBadQuery, f.Limit, maxLivePage)
+	}
+	return f, nil
+}
+
+// forward passes a question on to the replica that leads. Its token is the asker's: all replicas have one.
+func (s *Server) forward(w http.ResponseWriter, r *http.Request) error {
+	leader := s.o.Jobs.Leader()
+	if leader == "" || r.Header.Get(forwarded) != "" {
+		return fmt.Errorf("%w: this replica doesn't lead, and doesn't know which one does", listing.ErrUnavailable)
+	}
+	proxy := &httputil.ReverseProxy{
+		Rewrite: func(p *httputil.ProxyRequest) {
+			p.SetURL(&url.URL{Scheme: "http", Host: leader})
+			p.Out.Header.Set(forwarded, "1")
+		},
+		Transport: s.toLeader,
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+			writeError(w, fmt.Errorf("%w: this replica doesn't lead, and %s, which does, doesn't answer: %w", listing.ErrUnavailable, leader, err))
+		},
+	}
+	proxy.ServeHTTP(w, r)
+	return nil
+}
+
+// newTransport is what replicas reach each other by.
+func newTransport() *http.Transport {
+	dialer := &net.Dialer{Timeout: forwardTime}
+	return &http.Transport{DialContext: dialer.DialContext, MaxIdleConnsPerHost: 4, IdleConnTimeout: time.Minute, ResponseHeaderTimeout: readTime}
+}

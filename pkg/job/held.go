@@ -1,0 +1,50 @@
+package job
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/openpai/paictl/pkg/framework/listing"
+	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
+)
+
+// Held says why a pod doesn't start, in one line: no machine takes it, or its container waits in vain; "" where nothing is
+// known to be wrong. Events may tell more; see Why.
+func Held(p *corev1.Pod) string {
+	if listing.Started(p) {
+		return ""
+	}
+	if why := unschedulable(p); why != "" {
+		return "no machine takes it: " + why
+	}
+	for _, list := range [][]corev1.ContainerStatus{p.Status.InitContainerStatuses, p.Status.ContainerStatuses} {
+		for i := range list {
+			w := list[i].State.Waiting
+			if w == nil {
+				continue
+			}
+			if text, _ := containerTrouble(&list[i], w, w.Message, platformImage(p, &list[i], w.Message)); text != "" {
+				return text
+			}
+		}
+	}
+	return ""
+}
+
+// Gangs are the gangs that wait, with their jobs. titleOf names the job of a Framework by whose gangs' names it isn't known;
+// other is for what belongs to none.
+func Gangs(q *schedulerapi.Queue, titleOf func(object, other string) string) []WaitingGang {
+	out := []WaitingGang{}
+	alone := map[string]string{}
+	for _, g := range q.Items {
+		title := JobOfGroup(g.Group)
+		if title == g.Group {
+			object := ObjectOfGroup(g.Group)
+			if alone[object] == "" {
+				alone[object] = titleOf(object, title)
+			}
+			title = alone[object]
+		}
+		out = append(out, WaitingGang{title, g})
+	}
+	return out
+}

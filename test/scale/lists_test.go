@@ -1,0 +1,160 @@
+package scale
+
+import (
+	"database/sql"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	_ "modernc.org/sqlite" // the driver "sqlite"
+
+	"github.com/openpai/paictl/pkg/framework/api"
+	"github.com/openpai/paictl/pkg/kube"
+)
+
+// archived makes rows of n jobs that ended before, of a hundred users, faster than the archive does.
+const archived = `INSERT INTO jobs (framework, uid, user_name, name, vc, priority, state, phrase, code, gpus, tasks, retries, submitted, started, completed, keywords, code_sha256)
+WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)
+SELECT 'f' || i, 'u' || i, 'user' || (i % 100), 'experiment-' || i, 'default', '', 'succeeded', '', 0, 8, 1, 0, i * 1000000, i * 1000000, i * 1000000, 'user' || (i % 100), '' FROM n`
+
+// BenchmarkJobList measures the processor time of "paictl job list" and of what it asks, for a page of 50 jobs: with few jobs, then
+// with PAICTL_SCALE_FRAMEWORKS that live and PAICTL_SCALE_ARCHIVED that the archive has. PAICTL_SCALE_BEFORE names another paictl,
+// which is measured beside it.
+func BenchmarkJobList(b *testing.B) {
+	live, ended := number(b, "PAICTL_SCALE_FRAMEWORKS", 200), number(b, "PAICTL_SCALE_ARCHIVED", 1000)
+	w := newJobs(b)
+	w.host = outside(b)
+	w.start()
+	require.NoError(b, w.submit("model", 1))
+	w.waitEnded(1, 1)
+	w.kill()
+	w.copies("model", 0, 99)
+	w.start()
+	w.serves()
+	w.lists(b, "few")
+	w.kill()
+	db, err := sql.Open("sqlite", w.archive)
+	require.NoError(b, err)
+	_, err = db.ExecContext(b.Context(), archived, ended)
+	require.NoError(b, err)
+	require.NoError(b, db.Close())
+	w.copies("model", 99, live-1)
+	w.start()
+	w.serves()
+	w.lists(b, "many")
+}
+
+// outside is an address of this machine that an endpoint of a service may have.
+func outside(t testing.TB) string {
+	t.Helper()
+	all, err := net.InterfaceAddrs()
+	require.NoError(t, err)
+	for _, a := range all {
+		if ip, ok := a.(*net.IPNet); ok && ip.IP.To4() != nil && ip.IP.IsGlobalUnicast() {
+			return ip.IP.String()
+		}
+	}
+	t.Skip("this machine has only its loopback address, at which the API server reaches no service")
+	return ""
+}
+
+// serves makes the controller the service that paictl asks for. The API server passes questions on to the addresses of pods alone, so
+// there is one that says it had the controller's.
+func (w *jobsWorld) serves() {
+	w.t.Helper()
+	host, port, err := net.SplitHostPort(strings.TrimPrefix(w.controller.url, "http://"))
+	require.NoError(w.t, err)
+	n, err := strconv.ParseInt(port, 10, 32)
+	require.NoError(w.t, err)
+	ctx, core, now, meta := w.t.Context(), w.c.Client.CoreV1(), int64(0), metav1.ObjectMeta{Name: api.Service}
+	// Those of a controller before.
+	_ = core.Services(kube.SystemNamespace).Delete(ctx, api.Service, metav1.DeleteOptions{})
+	_ = core.Endpoints(kube.SystemNamespace).Delete(ctx, api.Service, metav1.DeleteOptions{})
+	_ = core.Pods(kube.SystemNamespace).Delete(ctx, api.Service, metav1.DeleteOptions{GracePeriodSeconds: &now})
+	p, err := core.Pods(kube.SystemNamespace).Create(ctx, &corev1.Pod{ObjectMeta: meta,
+		Spec: corev1.PodSpec{SchedulerName: "none", Containers: []corev1.Container{{Name: "a", Image: "none"}}}}, metav1.CreateOptions{})
+	require.NoError(w.t, err)
+	p.Status.PodIP, p.Status.PodIPs = host, []corev1.PodIP{{IP: host}}
+	_, err = core.Pods(kube.SystemNamespace).UpdateStatus(ctx, p, metav1.UpdateOptions{})
+	require.NoError(w.t, err)
+	_, err = core.Services(kube.SystemNamespace).Create(ctx, &corev1.Service{ObjectMeta: meta,
+		Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: api.PortName, Port: int32(n)}}}}, metav1.CreateOptions{})
+	require.NoError(w.t, err)
+	_, err = core.Endpoints(kube.SystemNamespace).Create(ctx, &corev1.Endpoints{ObjectMeta: meta, Subsets: []corev1.EndpointSubset{{ //nolint:staticcheck // what the API server reads
+		Addresses: []corev1.EndpointAddress{{IP: host, TargetRef: &corev1.ObjectReference{Kind: "Pod", Namespace: kube.SystemNamespace, Name: api.Service, UID: p.UID}}},
+		Ports:     []corev1.EndpointPort{{Name: api.PortName, Port: int32(n)}}}}}, metav1.CreateOptions{})
+	require.NoError(w.t, err)
+}
+
+var cli = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "paictl-scale-")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "paictl")
+	cmd := exec.Command("go", "build", "-o", path, "../../cmd/paictl")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build paictl: %w: %s", err, out)
+	}
+	return path, nil
+})
+
+// lists runs the command again and again, by each paictl.
+func (w *jobsWorld) lists(b *testing.B, name string) {
+	b.Helper()
+	now, err := cli()
+	require.NoError(b, err)
+	programs := map[string]string{"": now}
+	if before := os.Getenv("PAICTL_SCALE_BEFORE"); before != "" {
+		programs["/before"] = before
+	}
+	kubeconfig := filepath.Join(b.TempDir(), "kubeconfig")
+	require.NoError(b, clientcmd.WriteToFile(w.c.Raw, kubeconfig))
+	time.Sleep(10 * time.Second) // what their start has begun
+	start, idle := time.Now(), usage()
+	time.Sleep(10 * time.Second)
+	for program, s := range usage() {
+		idle[program] = (s - idle[program]) / time.Since(start).Seconds()
+	}
+	for label, program := range programs {
+		b.Run(name+label, func(b *testing.B) {
+			w.list(b, program, kubeconfig) // with its connections and caches
+			before, start, own := usage(), time.Now(), time.Duration(0)
+			n := 0
+			for b.Loop() {
+				own += w.list(b, program, kubeconfig)
+				n++
+			}
+			took, after := time.Since(start).Seconds(), usage()
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric(1000*own.Seconds()/float64(n), "cli-ms")
+			for program, short := range map[string]string{"kube-apiserver": "apiserver", "etcd": "etcd", "pai-controller": "controller"} {
+				b.ReportMetric(max(0, 1000*(after[program]-before[program]-took*idle[program])/float64(n)), short+"-ms")
+			}
+		})
+	}
+}
+
+// list runs the command once, and returns its processor time.
+func (w *jobsWorld) list(b *testing.B, program, kubeconfig string) time.Duration {
+	b.Helper()
+	cmd := exec.CommandContext(b.Context(), program, "job", "list", "--all-users")
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
+	out, err := cmd.CombinedOutput()
+	require.NoError(b, err, "%s", out)
+	require.NotContains(b, string(out[:min(len(out), 200)]), "not shown", "the controller answers")
+	require.Equal(b, 52, strings.Count(string(out), "\n")) // a header, 50 jobs, and that there are more
+	return cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+}
