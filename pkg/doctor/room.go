@@ -68,7 +68,7 @@ func (w *waiting) full(ctx context.Context, c *Cluster, t *trial, d *job.Detail)
 	if c.Now().Sub(w.since) < patience {
 		return nil
 	}
-	queue, err := c.Jobs.Scheduler.Queue(ctx, t.vc)
+	queue, err := c.Jobs.Scheduler.Queue(ctx, schedulerapi.QueueQuery{VC: t.vc})
 	if err != nil {
 		return nil
 	}

@@ -137,7 +137,7 @@ func (r *replicated) start(t *testing.T) *replica {
 		Identity: one.address, LeaderElection: true, Store: r.store, Log: logr.Discard(), Registry: registry, LogBytes: -1})
 	require.NoError(t, err)
 	s := server.New(server.Options{Store: r.store, Ready: func(context.Context) error { return nil }, Metrics: registry, Token: func() string { return jobtest.Token }, Jobs: one.Controller, Log: slog.New(slog.DiscardHandler)})
-	one.handler, one.code = s.Handler(), s.CodeHandler()
+	one.handler, one.code = s.Handler(), s.TaskHandler()
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 2)
 	go func() { ended <- one.Run(ctx) }()
