@@ -52,6 +52,8 @@ type trial struct {
 	vc, name string
 	// machines are where its tasks run, one on each, by their host names; none is one task anywhere.
 	machines []string
+	// nodes are their nodes.
+	nodes []string
 }
 
 func (t *trial) tasks() int { return max(len(t.machines), 1) }
@@ -137,8 +139,11 @@ func gangJob(ctx context.Context, c *Cluster) ([]Finding, error) {
 	// where fewer tasks run.
 	rand.Shuffle(len(able), func(i, j int) { able[i], able[j] = able[j], able[i] }) //nolint:gosec // a sample
 	slices.SortStableFunc(able, func(a, b *corev1.Node) int { return busy[a.Name] - busy[b.Name] })
-	machines := []string{able[0].Labels[corev1.LabelHostname], able[1].Labels[corev1.LabelHostname]}
-	return c.try(ctx, facts, image, trial{vc: vc, name: "gang-" + mark(), machines: machines}), ctx.Err()
+	t := trial{vc: vc, name: "gang-" + mark()}
+	for _, n := range able[:2] {
+		t.machines, t.nodes = append(t.machines, n.Labels[corev1.LabelHostname]), append(t.nodes, n.Name)
+	}
+	return c.try(ctx, facts, image, t), ctx.Err()
 }
 
 func hasAll(have, want map[string]string) bool {

@@ -27,8 +27,8 @@ type Fixed struct {
 	Hint  string `json:"hint,omitempty"`
 }
 
-// Fixes are the repairs that a report offers, each once, and the checks that offer them.
-func Fixes(r *Report) (fixes []*Fix, checks []string) {
+// Fixes are the repairs that a report offers, each once.
+func Fixes(r *Report) (fixes []*Fix) {
 	for _, one := range r.Results {
 		for _, f := range one.Findings {
 			if f.Fix == nil {
@@ -37,12 +37,17 @@ func Fixes(r *Report) (fixes []*Fix, checks []string) {
 			if !slices.ContainsFunc(fixes, func(x *Fix) bool { return x.What == f.Fix.What }) {
 				fixes = append(fixes, f.Fix)
 			}
-			if !slices.Contains(checks, one.ID) {
-				checks = append(checks, one.ID)
-			}
 		}
 	}
-	return fixes, checks
+	return fixes
+}
+
+// Again are the checks to run after repairs: all that are not ok, since what was repaired may have been the cause of more than the check
+// found that offered it.
+func Again(checks []*Check, r *Report) []*Check {
+	return slices.DeleteFunc(slices.Clone(checks), func(c *Check) bool {
+		return slices.ContainsFunc(r.Results, func(one Result) bool { return one.ID == c.ID && one.Verdict == OK })
+	})
 }
 
 // Apply makes repairs, one after the other on each machine. Where another run of paictl works on the machines, none is made there.

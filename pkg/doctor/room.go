@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -77,16 +78,32 @@ func (w *waiting) full(ctx context.Context, c *Cluster, t *trial, d *job.Detail)
 			continue
 		}
 		why, err := c.Jobs.Scheduler.Why(ctx, t.vc, g.Group)
-		if err != nil || why.Explanation == nil || !isFull(why.Explanation.Code) {
+		if err != nil || why.Explanation == nil {
 			continue
 		}
-		f := noRoom(t, freeFor(why.Explanation)).seen(why.Sentence)
-		if why.Explanation.Code == cell.BadNodes {
-			f.Remedy = "see which GPUs can't be used: paictl node gpu list --sick"
+		if f := t.crowded(why); f != nil {
+			return f
 		}
-		return &f
 	}
 	return nil
+}
+
+// crowded says that a gang of the job has no room; nil where something else keeps it.
+func (t *trial) crowded(why *schedulerapi.Why) *Finding {
+	x := why.Explanation
+	if x.Code == cell.Ready && slices.ContainsFunc(t.nodes, func(n string) bool { return !slices.Contains(x.Nodes, n) }) {
+		// The scheduler's core knows of no machines that a job names.
+		f := noRoom(t, "it is to run on "+strings.Join(t.nodes, " and ")+", and there is room on "+strings.Join(x.Nodes, " and ")+" alone")
+		return &f
+	}
+	if !isFull(x.Code) {
+		return nil
+	}
+	f := noRoom(t, freeFor(x)).seen(why.Sentence)
+	if x.Code == cell.BadNodes {
+		f.Remedy = "see which GPUs can't be used: paictl node gpu list --sick"
+	}
+	return &f
 }
 
 // isFull reports whether a gang waits for cells that others have, or that can't be used.

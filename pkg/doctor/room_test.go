@@ -72,18 +72,18 @@ func TestAJobIsNotSubmittedWhereTheSchedulerSaysThatNothingIsFree(t *testing.T) 
 }
 
 func TestAJobThatWaitsForWhatOthersHaveIsGivenUpSoon(t *testing.T) {
-	gang := &trial{vc: "default", machines: []string{"w1", "w2"}}
+	gang := &trial{vc: "default", machines: []string{"w1", "w2"}, nodes: []string{"w1", "w2"}}
 	group := endUser + "~gang-abcdef/task0"
 	detail := &job.Detail{}
 	detail.Framework, detail.State = v1.ObjectName(endUser, "gang-abcdef"), string(job.Queued)
 	later := now
-	waits := func(code string) *Cluster {
+	waits := func(code string, nodes ...string) *Cluster {
 		c := patient(t, 1, 2)
 		c.Now = func() time.Time { return later }
 		withScheduler(t, c, map[string]any{
 			schedulerapi.PathQueue: schedulerapi.Queue{Items: []schedulerapi.Queued{{VC: "default", Group: "alice~train/worker"}, {VC: "default", Group: group}}},
 			schedulerapi.PathWhy + group: schedulerapi.Why{Sentence: "default has 1 of 16 GPUs free, and the gang wants 2.",
-				Explanation: &cell.Explanation{Code: code, GPUs: 2, OwnedGPUs: 16, UsedGPUs: 15, FreeGPUs: 1}},
+				Explanation: &cell.Explanation{Code: code, Nodes: nodes, GPUs: 2, OwnedGPUs: 16, UsedGPUs: 15, FreeGPUs: 1}},
 		})
 		return c
 	}
@@ -100,7 +100,10 @@ func TestAJobThatWaitsForWhatOthersHaveIsGivenUpSoon(t *testing.T) {
 	f = w.full(t.Context(), waits(cell.BadNodes), gang, detail)
 	require.NotNil(t, f)
 	assert.Contains(t, f.Remedy, "paictl node gpu list --sick")
-	assert.Nil(t, w.full(t.Context(), waits("Ready"), gang, detail), "the scheduler is to start it, and that it doesn't is a fault")
+	assert.Nil(t, w.full(t.Context(), waits(cell.Ready, "w2", "w1"), gang, detail), "the scheduler is to start it, and that it doesn't is a fault")
+	f = w.full(t.Context(), waits(cell.Ready, "w2"), gang, detail)
+	require.NotNil(t, f)
+	assert.Equal(t, "no room for a job of 2 tasks: it is to run on w1 and w2, and there is room on w2 alone", f.Message)
 
 	running := *detail
 	running.State = string(job.Running)

@@ -160,7 +160,7 @@ func (e *evidence) queued(w *Why) {
 		w.fact("queue", fmt.Sprintf("%s in %s, for %s", listing.Ordinal(e.Position), g.VC, Duration(e.now.Sub(g.Since))))
 	}
 	x := g.Explanation
-	if x != nil && x.Code == "Ready" {
+	if x != nil && x.Code == cell.Ready {
 		e.kept(w, x.Nodes)
 	}
 	e.pinned(w)
@@ -189,7 +189,7 @@ func (e *evidence) queued(w *Why) {
 		unit, owned, used, free = "CPU cell", x.OwnedCPUCells, x.UsedCPUCells, x.FreeCPUCells
 	}
 	w.fact("virtual cluster", fmt.Sprintf("%s owns %s: %d used, %d free", g.VC, plural.Of(owned, unit), used, free))
-	if asks.ShareOfGPUs > 0 && x.Code != "Ready" {
+	if asks.ShareOfGPUs > 0 && x.Code != cell.Ready {
 		w.Remedy = append(w.Remedy, "less cpu and memoryMB take fewer GPUs; where a virtual cluster owns machines without GPUs (paictl vc list), such tasks run there")
 	}
 	var missing, holders []string

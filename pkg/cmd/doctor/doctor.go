@@ -195,7 +195,7 @@ func verdict(r *doctor.Report) error {
 // fix names the repairs, asks, makes them, and looks again where they were made.
 func (opts *Options) fix(ctx context.Context, c *doctor.Cluster, o doctor.Options, report *doctor.Report) error {
 	io := opts.Factory.IO
-	fixes, ids := doctor.Fixes(report)
+	fixes := doctor.Fixes(report)
 	if len(fixes) == 0 {
 		io.Say("nothing to repair by itself")
 		return nil
@@ -221,7 +221,8 @@ func (opts *Options) fix(ctx context.Context, c *doctor.Cluster, o doctor.Option
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	o.Checks = slices.DeleteFunc(slices.Clone(o.Checks), func(x *doctor.Check) bool { return !slices.Contains(ids, x.ID) })
+	c.Settle(ctx, fixes)
+	o.Checks = doctor.Again(o.Checks, report)
 	again, err := doctor.Run(ctx, c.Fresh(), o)
 	if err != nil {
 		return fmt.Errorf("look again: %w", err)

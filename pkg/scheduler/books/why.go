@@ -81,7 +81,7 @@ func (s *state) waitingSentence(g *gang, w *api.Why) string {
 	switch {
 	case w.State == api.Preempting:
 		text = g.first().reason
-	case w.Explanation.Code == "Ready" && g.first().reason != "":
+	case w.Explanation.Code == cell.Ready && g.first().reason != "":
 		text = g.first().reason
 	case g.held, s.paused(g.pods) != nil:
 		text = g.first().reason

@@ -84,6 +84,8 @@ type LevelCount struct {
 const (
 	// NoVirtualCluster: the request's virtual cluster isn't there, or no longer.
 	NoVirtualCluster = "NoVirtualCluster"
+	// Ready: it can start now, or has its place.
+	Ready = "Ready"
 	// NoCapacity: others have the cells. Fragmented: those that are free don't hold the gang. HeldBack: they are kept from
 	// opportunistic gangs for a while. QuotaUsed: its user or group has as many as it may.
 	NoCapacity, Fragmented, HeldBack, QuotaUsed = "NoCapacity", "Fragmented", "HeldBack", "Quota"

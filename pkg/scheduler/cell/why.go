@@ -46,7 +46,7 @@ func (s *Scheduler) Why(r *Request) (e Explanation) {
 	p, d := s.find(r, nil)
 	switch {
 	case p != nil && len(p.victims) == 0:
-		e.Code, e.Sentence = "Ready", fmt.Sprintf("The gang can start now on %s.", nodesText(p.gang))
+		e.Code, e.Sentence = Ready, fmt.Sprintf("The gang can start now on %s.", nodesText(p.gang))
 		e.Nodes = nodesOf(p.gang)
 		return e
 	case p != nil:
@@ -106,9 +106,9 @@ func (s *Scheduler) whyGang(e *Explanation, g *gang) {
 		e.Code = "BeingPreempted"
 		e.Sentence = "The gang is being preempted by a guaranteed one."
 	case g.preempting:
-		e.Code, e.Sentence = "Ready", fmt.Sprintf("The cells of the gang on %s are free now; it starts with the next try.", nodesText(g))
+		e.Code, e.Sentence = Ready, fmt.Sprintf("The cells of the gang on %s are free now; it starts with the next try.", nodesText(g))
 	default:
-		e.Code = "Ready"
+		e.Code = Ready
 		e.Sentence = fmt.Sprintf("The gang has its place on %s; %d of its %d pods are there.", nodesText(g), g.running, len(g.slots))
 	}
 }

@@ -1,0 +1,66 @@
+package doctor
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	// settleWithin is how long a node may take to be Ready once its machine was repaired, and its DaemonSets' pods with it.
+	settleWithin = time.Minute
+	settleEvery  = time.Second
+)
+
+// Settle waits until the nodes of machines that were repaired are Ready, and what runs on each of them. Where the API doesn't answer, or that
+// takes too long, the checks say so.
+func (c *Cluster) Settle(ctx context.Context, fixes []*Fix) {
+	repaired := map[string]bool{}
+	for _, f := range fixes {
+		if f.host != "" {
+			repaired[f.host] = true
+		}
+	}
+	if c.Kube == nil || c.apiErr != nil || len(repaired) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, settleWithin)
+	defer cancel()
+	for {
+		if settled, err := c.settled(ctx, repaired); settled || err != nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(settleEvery):
+		}
+	}
+}
+
+func (c *Cluster) settled(ctx context.Context, repaired map[string]bool) (bool, error) {
+	nodes, err := c.Kube.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil || slices.ContainsFunc(nodes.Items, func(n corev1.Node) bool { return repaired[n.Name] && !isReady(&n) }) {
+		return false, err
+	}
+	for name := range repaired {
+		pods, err := c.Kube.Client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + name})
+		if err != nil {
+			return false, err
+		}
+		for i := range pods.Items {
+			p := &pods.Items[i]
+			owner := metav1.GetControllerOf(p)
+			if owner == nil || owner.Kind != "DaemonSet" || p.Spec.NodeName != name || p.DeletionTimestamp != nil {
+				continue
+			}
+			if ready, _ := podReady(p); !ready {
+				return false, nil
+			}
+		}
+	}
+	return true, nil
+}
