@@ -2,14 +2,12 @@ package scale
 
 import (
 	"database/sql"
-	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -33,6 +31,7 @@ SELECT 'f' || i, 'u' || i, 'user' || (i % 100), 'experiment-' || i, 'default', '
 // which is measured beside it.
 func BenchmarkJobList(b *testing.B) {
 	live, ended := number(b, "PAICTL_SCALE_FRAMEWORKS", 200), number(b, "PAICTL_SCALE_ARCHIVED", 1000)
+	programs := paictls(b)
 	w := newJobs(b)
 	w.host = outside(b)
 	w.start()
@@ -42,7 +41,7 @@ func BenchmarkJobList(b *testing.B) {
 	w.copies("model", 0, 99)
 	w.start()
 	w.serves()
-	w.lists(b, "few")
+	w.lists(b, "few", programs)
 	w.kill()
 	db, err := sql.Open("sqlite", w.archive)
 	require.NoError(b, err)
@@ -52,7 +51,7 @@ func BenchmarkJobList(b *testing.B) {
 	w.copies("model", 99, live-1)
 	w.start()
 	w.serves()
-	w.lists(b, "many")
+	w.lists(b, "many", programs)
 }
 
 // outside is an address of this machine that an endpoint of a service may have.
@@ -97,29 +96,24 @@ func (w *jobsWorld) serves() {
 	require.NoError(w.t, err)
 }
 
-var cli = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "paictl-scale-")
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, "paictl")
-	cmd := exec.Command("go", "build", "-o", path, "../../cmd/paictl")
+// paictls are the programs that are measured, by what their figures are called besides.
+func paictls(b *testing.B) map[string]string {
+	b.Helper()
+	path := filepath.Join(b.TempDir(), "paictl")
+	cmd := exec.CommandContext(b.Context(), "go", "build", "-o", path, "../../cmd/paictl")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build paictl: %w: %s", err, out)
+	out, err := cmd.CombinedOutput()
+	require.NoError(b, err, "%s", out)
+	all := map[string]string{"": path}
+	if before := os.Getenv("PAICTL_SCALE_BEFORE"); before != "" {
+		all["/before"] = before
 	}
-	return path, nil
-})
+	return all
+}
 
 // lists runs the command again and again, by each paictl.
-func (w *jobsWorld) lists(b *testing.B, name string) {
+func (w *jobsWorld) lists(b *testing.B, name string, programs map[string]string) {
 	b.Helper()
-	now, err := cli()
-	require.NoError(b, err)
-	programs := map[string]string{"": now}
-	if before := os.Getenv("PAICTL_SCALE_BEFORE"); before != "" {
-		programs["/before"] = before
-	}
 	kubeconfig := filepath.Join(b.TempDir(), "kubeconfig")
 	require.NoError(b, clientcmd.WriteToFile(w.c.Raw, kubeconfig))
 	time.Sleep(10 * time.Second) // what their start has begun
