@@ -106,17 +106,57 @@ func (c *Client) find(ctx context.Context, user, name, object string) (*Job, err
 	if err != nil || !j.Live() || j.Framework.Status == nil || j.Framework.Status.AttemptStatus.TaskChunks == 0 {
 		return j, err
 	}
-	list, err := c.Client.CoreV1().ConfigMaps(c.Namespace).List(ctx, metav1.ListOptions{
-		LabelSelector: v1.LabelFramework + "=" + object + "," + status.LabelPart + "=" + status.PartTasks})
+	chunks, err := c.chunks(ctx, j)
 	if err != nil {
 		return nil, c.Explain(fmt.Errorf("read the tasks of %s: %w", j.Title(), err))
+	}
+	status.Fill(j.Framework, chunks) // what is lost the controller finds again in the pods
+	return j, nil
+}
+
+// fewChunks is up to how many ConfigMaps of tasks are asked for one by one, as fewPods is for pods.
+const fewChunks = 16
+
+// chunks reads the ConfigMaps with the tasks of a large job that are there.
+func (c *Client) chunks(ctx context.Context, j *Job) ([]*corev1.ConfigMap, error) {
+	all := c.Client.CoreV1().ConfigMaps(c.Namespace)
+	if n := j.Framework.Status.AttemptStatus.TaskChunks; n <= fewChunks {
+		names := make([]string, n)
+		for k := range n {
+			names[k] = status.Name(j.Object, k)
+		}
+		return those(ctx, names, all.Get)
+	}
+	list, err := all.List(ctx, metav1.ListOptions{LabelSelector: v1.LabelFramework + "=" + j.Object + "," + status.LabelPart + "=" + status.PartTasks})
+	if err != nil {
+		return nil, err
 	}
 	chunks := make([]*corev1.ConfigMap, len(list.Items))
 	for i := range list.Items {
 		chunks[i] = &list.Items[i]
 	}
-	status.Fill(j.Framework, chunks) // what is lost the controller finds again in the pods
-	return j, nil
+	return chunks, nil
+}
+
+// those reads objects by their names, as many as are there.
+func those[T any](ctx context.Context, names []string, get func(context.Context, string, metav1.GetOptions) (*T, error)) ([]*T, error) {
+	found := make([]*T, len(names))
+	g, ctx := errgroup.WithContext(ctx)
+	for i, name := range names {
+		g.Go(func() error {
+			one, err := get(ctx, name, metav1.GetOptions{})
+			if apierrors.IsNotFound(err) {
+				return nil
+			}
+			if err != nil {
+				return fmt.Errorf("read %s: %w", name, err)
+			}
+			found[i] = one
+			return nil
+		})
+	}
+	err := g.Wait()
+	return slices.DeleteFunc(found, func(one *T) bool { return one == nil }), err
 }
 
 // brief asks the API, then the history. A job that neither has comes with a NotFoundError. Of a large
@@ -157,10 +197,17 @@ const fewPods = 8
 // Pods lists the pods of a job: of its current attempt, and ended ones that are kept for their logs.
 func (c *Client) Pods(ctx context.Context, j *Job) ([]corev1.Pod, error) {
 	if names, few := podsOf(j); few {
-		pods, err := c.podsByName(ctx, j, names)
-		if !apierrors.IsForbidden(err) {
-			return pods, c.Explain(err)
+		pods, err := those(ctx, names, c.Client.CoreV1().Pods(c.Namespace).Get)
+		if err != nil {
+			return nil, c.Explain(fmt.Errorf("read the pods of %s: %w", j.Title(), err))
 		}
+		var out []corev1.Pod
+		for _, p := range pods {
+			if p.Labels[v1.LabelFramework] == j.Object {
+				out = append(out, *p)
+			}
+		}
+		return out, nil
 	}
 	list, err := c.Client.CoreV1().Pods(c.Namespace).List(ctx, metav1.ListOptions{LabelSelector: v1.LabelFramework + "=" + j.Object})
 	if err != nil {
@@ -186,35 +233,6 @@ func podsOf(j *Job) (names []string, few bool) {
 		}
 	}
 	return names, len(names) <= fewPods
-}
-
-// podsByName reads those pods of a job that are there.
-func (c *Client) podsByName(ctx context.Context, j *Job, names []string) ([]corev1.Pod, error) {
-	found := make([]*corev1.Pod, len(names))
-	g, ctx := errgroup.WithContext(ctx)
-	for i, name := range names {
-		g.Go(func() error {
-			p, err := c.Client.CoreV1().Pods(c.Namespace).Get(ctx, name, metav1.GetOptions{})
-			if apierrors.IsNotFound(err) {
-				return nil
-			}
-			if err != nil {
-				return fmt.Errorf("read pod %s of %s: %w", name, j.Title(), err)
-			}
-			found[i] = p
-			return nil
-		})
-	}
-	if err := g.Wait(); err != nil {
-		return nil, err
-	}
-	var out []corev1.Pod
-	for _, p := range found {
-		if p != nil && p.Labels[v1.LabelFramework] == j.Object {
-			out = append(out, *p)
-		}
-	}
-	return out, nil
 }
 
 // service is the job controller's, as the API server's proxy addresses it.
