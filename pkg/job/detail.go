@@ -271,11 +271,12 @@ func taskPhase(f *v1.Framework, t *v1.TaskStatus, pod *corev1.Pod, queued bool) 
 			return Barrier
 		}
 		return Running
-	case v1.AttemptPreparing:
+	case v1.AttemptCreationPending, v1.AttemptCreationRequested, v1.AttemptPreparing:
+		// A pod is ahead of the status, by seconds where much is to be written.
 		switch {
-		case pod != nil && pod.Spec.NodeName != "":
+		case pod != nil && pod.DeletionTimestamp == nil && pod.Spec.NodeName != "" && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed:
 			return Pulling
-		case queued:
+		case queued && (pod != nil || t.State == v1.AttemptPreparing):
 			return Queued
 		}
 	}

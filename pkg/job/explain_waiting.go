@@ -97,6 +97,10 @@ func (e *evidence) onItsWay(w *Why) {
 	case Queued, Waiting:
 		e.unplaced(w)
 	case Pulling:
+		if len(tasks[Pulling]) == 0 { // what the job is was read at another moment than what its tasks are
+			w.Sentence = "Its tasks are about to run."
+			break
+		}
 		t := tasks[Pulling][0]
 		w.Sentence = fmt.Sprintf("%s %s for %s.", e.list(tasks[Pulling]), verb(len(tasks[Pulling]), "waits", "wait"), e.pullingWhat(t))
 		w.fact("since", Duration(e.now.Sub(t.Started))+" ago")

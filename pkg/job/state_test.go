@@ -161,3 +161,20 @@ func TestEveryPhaseSaysWhatItMeans(t *testing.T) {
 		assert.NotEmpty(t, p.Means(), p)
 	}
 }
+
+// The controller writes what it sees of pods seconds later.
+func TestAPodIsAheadOfItsTask(t *testing.T) {
+	f := &v1.Framework{Status: &v1.FrameworkStatus{}}
+	placed := &corev1.Pod{Spec: corev1.PodSpec{NodeName: "n"}}
+	ended := &corev1.Pod{Spec: corev1.PodSpec{NodeName: "n"}, Status: corev1.PodStatus{Phase: corev1.PodFailed}} // of the attempt before
+	for _, state := range []v1.State{v1.AttemptCreationPending, v1.AttemptCreationRequested, v1.AttemptPreparing} {
+		assert.Equal(t, Pulling, taskPhase(f, &v1.TaskStatus{State: state}, placed, true), state)
+		assert.Equal(t, Queued, taskPhase(f, &v1.TaskStatus{State: state}, &corev1.Pod{}, true), state)
+		assert.Equal(t, Waiting, taskPhase(f, &v1.TaskStatus{State: state}, ended, false), state)
+	}
+	w := &Why{}
+	d := &Detail{}
+	d.State = string(Pulling)
+	(&evidence{Detail: d}).onItsWay(w)
+	assert.NotEmpty(t, w.Sentence)
+}
