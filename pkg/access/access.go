@@ -40,7 +40,7 @@ func Metrics(file string, h http.Handler) http.Handler {
 		return password
 	}, func(w http.ResponseWriter) {
 		w.Header().Set("WWW-Authenticate", `Basic realm="metrics"`)
-		http.Error(w, "metrics are for those who may read the Secret "+Secret, http.StatusUnauthorized)
+		http.Error(w, "metrics require the right to read the Secret "+Secret, http.StatusUnauthorized)
 	})
 }
 

@@ -144,7 +144,7 @@ func (m *monitor) see(r *gpu.Report) {
 			s.UUID = g.UUID
 		}
 		if g.UUID != "" && s.UUID != g.UUID {
-			m.log.Info("a GPU was exchanged", "gpu", s.Index, "bus", g.Bus, "uuid", g.UUID, "was", s.UUID)
+			m.log.Info("a GPU was replaced", "gpu", s.Index, "bus", g.Bus, "uuid", g.UUID, "was", s.UUID)
 			*s, m.news = slot{Index: s.Index, UUID: g.UUID}, true
 		}
 		g.Index, s.Seen, s.Simulated = s.Index, m.boot, g.Simulated

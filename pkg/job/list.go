@@ -177,7 +177,7 @@ func (c *Client) ended(ctx context.Context, o Filter, after cursor) (jobs []api.
 	for {
 		page, err := c.History.Jobs(ctx, q)
 		if errors.Is(err, ErrNoController) || errors.Is(err, errFailing) {
-			note := "jobs that ended long ago are not shown: " + err.Error()
+			note := "jobs that finished long ago are not shown: " + err.Error()
 			if errors.Is(err, errClosed) || errors.Is(err, errFailing) {
 				note += "; " + hint.Of(err)
 			}
@@ -252,7 +252,7 @@ func readCursor(text string) (cursor, error) {
 	at, uid, ok := strings.Cut(text, "-")
 	second, err := strconv.ParseInt(at, 36, 64)
 	if err != nil || !ok || second <= 0 || len(uid) > cursorUID {
-		return cursor{}, hint.Errorf("take the one that the page before ended with", "%s is not a cursor", url.QueryEscape(text))
+		return cursor{}, hint.Errorf("use the cursor at the end of the page before", "%s is not a cursor", url.QueryEscape(text))
 	}
 	return cursor{time.Unix(second, 0), uid}, nil
 }

@@ -60,14 +60,14 @@ func (r *run) tellAbsent(nodes map[string]*corev1.Node) {
 	if len(absent) == 0 {
 		return
 	}
-	remedy := "bring them up with: paictl cluster up -p DIR; or take them out of the layout and push it"
+	remedy := "add them with: paictl cluster up -p DIR; or remove them from the layout and push it"
 	if !r.desired.Config.IsManaged() {
-		remedy = "let them join the cluster, or take them out of the layout and push it"
+		remedy = "let them join the cluster, or remove them from the layout and push it"
 	}
 	r.warn(plural.Of(len(absent), "machine")+" of the layout not in the cluster: "+strings.Join(absent, ", "), remedy)
 }
 
-const remedyLabels = "bring the nodes to the layout with: paictl cluster up -p DIR"
+const remedyLabels = "make the nodes match the layout with: paictl cluster up -p DIR"
 
 // tellUnlabelled names the nodes that services won't find, before their pods hang or are missing there.
 // It returns the labels that it told of, by node.
@@ -150,8 +150,8 @@ func (r *run) tellDifferent(nodes map[string]*corev1.Node, told map[string]map[s
 		}
 		parts = append(parts, someNodes(by[d])+" "+d)
 	}
-	r.warn("labels or taints differ from the cluster's copy of the layout, and are left as they are: "+strings.Join(parts, "; "),
-		"where layout.yaml was edited and not pushed: paictl config push -p DIR; where it was pushed and the nodes don't follow it: paictl cluster up -p DIR")
+	r.warn("labels or taints differ from the cluster's copy of the layout, and are not changed: "+strings.Join(parts, "; "),
+		"if layout.yaml was edited, but not pushed: paictl config push -p DIR; if it was pushed, but the nodes don't match it: paictl cluster up -p DIR")
 }
 
 // lacksAndHas says how a node differs: "lacks label a=1, has label b".

@@ -309,7 +309,7 @@ func TestOpenSSHAndSudoThatRefuses(t *testing.T) {
 	require.NoError(t, err)
 	_, err = h.Run(t.Context(), ssh.Script{Name: "id", Body: "id -u"})
 	require.ErrorIs(t, err, ssh.ErrSudo)
-	require.ErrorContains(t, err, "it wants a terminal")
+	require.ErrorContains(t, err, "it requires a terminal")
 	assert.Contains(t, hint.Of(err), "!requiretty")
 }
 

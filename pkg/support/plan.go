@@ -20,7 +20,7 @@ func Plan(o *Options) []Entry {
 		for _, name := range config.Files() {
 			add(PartConfiguration, "folder/"+name, "As it is in "+o.Folder+", secrets masked")
 		}
-		add(PartConfiguration, "effective.yaml", "What is in effect, and where each value comes from")
+		add(PartConfiguration, "effective.yaml", "The values in effect, and where each value comes from")
 	}
 	if o.Spec != nil {
 		for _, n := range o.Spec.Nodes {

@@ -40,7 +40,7 @@ func TestAPersonSeesWhichClusterGetsItsFirstConfiguration(t *testing.T) {
 	code, text = run(t, "maybe\nno\n", "config", "push", "-p", dir, "--kubeconfig", kubeconfig)
 	assert.Equal(t, 1, code)
 	assert.Contains(t, text, "context     sandbox-test\n  server      https://127.0.0.1:")
-	assert.Equal(t, 2, strings.Count(text, `Does it become the cluster "pai"? [yes/no]`))
+	assert.Equal(t, 2, strings.Count(text, `Make it the cluster "pai"? [yes/no]`))
 	assert.Contains(t, text, "the first push to a cluster was not confirmed")
 
 	code, text = run(t, "yes\n", "config", "push", "-p", dir, "--kubeconfig", kubeconfig)

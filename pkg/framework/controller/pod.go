@@ -26,7 +26,7 @@ func makePod(f *v1.Framework, st *v1.FrameworkStatus, role string, t *v1.TaskSta
 		}
 	}
 	if spec == nil || t == nil || st.AttemptStatus.ConfigMapUID == nil {
-		return nil, fmt.Errorf("task role %s is no part of the job any more", role)
+		return nil, fmt.Errorf("task role %s is no longer part of the job", role)
 	}
 	values := identity(f, st, role, t)
 	template, err := fillIn(&spec.Task.Pod, values)

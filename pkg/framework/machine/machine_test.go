@@ -184,7 +184,7 @@ func TestTasksAreRetriedByTheirOwnPolicy(t *testing.T) {
 	w.run()
 	w.exits("f-worker-0", exitTransient)
 	w.run()
-	assert.Equal(t, "Task worker-0 failed (Code200) and is tried again at 2027-01-15T08:00:05Z.", w.status.Message)
+	assert.Equal(t, "Task worker-0 failed (Code200) and will be retried at 2027-01-15T08:00:05Z.", w.status.Message)
 	assert.Equal(t, int32(1), w.status.AttemptStatus.TaskRoleStatuses[0].Counts.Waiting)
 	w.pass(5 * time.Second)
 	w.run()

@@ -90,7 +90,7 @@ func number(v url.Values, name string) (int32, error) {
 	}
 	n, err := strconv.ParseInt(text, 10, 32)
 	if err != nil {
-		return 0, fmt.Errorf("%w: %s %q is no number", archive.ErrBadQuery, name, text)
+		return 0, fmt.Errorf("%w: %s %q is not a number", archive.ErrBadQuery, name, text)
 	}
 	return int32(n), nil
 }

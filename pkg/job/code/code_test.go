@@ -121,7 +121,7 @@ func TestTooMuchIsRefusedAndTheLargestAreNamed(t *testing.T) {
 	require.NoError(t, f.Truncate(MaxBytes))
 	require.NoError(t, f.Close())
 	_, err = Pack(t.Context(), dir)
-	require.ErrorContains(t, err, "has 256.0 MiB, and code may have 256.0 MiB")
+	require.ErrorContains(t, err, "has 256.0 MiB, but code may have at most 256.0 MiB")
 	assert.Contains(t, hint.Of(err), "model.bin (256.0 MiB), train.py (1 B)")
 }
 

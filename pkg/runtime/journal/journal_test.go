@@ -63,7 +63,7 @@ func TestWithoutAFileTheLogHasTheMessages(t *testing.T) {
 	var stderr bytes.Buffer
 	j := journal.Open(&stderr, filepath.Join(blocked, "runtime.log"), now)
 	j.Printf("hello")
-	assert.Contains(t, stderr.String(), "the runtime's messages are only here")
+	assert.Contains(t, stderr.String(), "the runtime's messages can't be stored")
 	assert.Contains(t, stderr.String(), "[pai-runtime] hello\n")
 	assert.Contains(t, string(j.Tail()), "hello")
 }

@@ -122,7 +122,7 @@ func TestTheServerRunsAndIsStartedAgainSoManyTimes(t *testing.T) {
 			require.Eventually(t, func() bool { return len(servers(t)) == 1 }, patience, 5*time.Millisecond)
 		}
 	}
-	log.await(t, "6 times in a row: there is none any more")
+	log.await(t, "6 times in a row: it is not started again")
 	require.Eventually(t, func() bool { return login(address, key, signer) != nil }, patience, 10*time.Millisecond, "and the port is closed")
 	assert.NotContains(t, log.String(), "PRIVATE KEY")
 }

@@ -499,7 +499,7 @@ func TestAConfigurationThatCannotBeIsRefused(t *testing.T) {
 	assert.NotContains(t, err.Error(), "s3cret")
 	key, err := HostKey("")
 	require.NoError(t, err)
-	require.ErrorContains(t, Serve(t.Context(), l, &Config{HostKey: key, Authorized: []string{"x"}}, t.Logf), "no public key")
+	require.ErrorContains(t, Serve(t.Context(), l, &Config{HostKey: key, Authorized: []string{"x"}}, t.Logf), "not a public key")
 }
 
 func FuzzRequest(f *testing.F) {

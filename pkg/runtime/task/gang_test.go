@@ -120,7 +120,7 @@ func TestAGangThatIsNeverCompleteEndsWithItsCode(t *testing.T) {
 		code = c.run()
 	}
 	assert.Equal(t, 251, code, c.errors())
-	assert.Contains(t, c.errors(), "not all tasks of the job have a place to run")
+	assert.Contains(t, c.errors(), "not all tasks of the job have a machine")
 	assert.Equal(t, 251, c.report().ExitCode)
 }
 

@@ -321,7 +321,7 @@ func TestAnSSHBarrierThatTimesOutHasItsCode(t *testing.T) {
 func TestMistakesInTheSSHPluginAreNamedWithoutTheKey(t *testing.T) {
 	for parameters, want := range map[string]string{
 		`{"jobKey":{"privateKey":"s3cret"}}`:                     "isn't a PEM block",
-		`{"userssh":{"type":"custom","value":"ssh-rsa s3cret"}}`: "no public key",
+		`{"userssh":{"type":"custom","value":"ssh-rsa s3cret"}}`: "not a public key",
 		`{"userssh":{"type":"custom","value":"command=\"x\" ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl me"}}`: "has options",
 		`{"sshbarrierTimeout":-3}`: "number of minutes",
 		`{"jobssh":"maybe"}`:       "parameters can't be read",
@@ -330,7 +330,7 @@ func TestMistakesInTheSSHPluginAreNamedWithoutTheKey(t *testing.T) {
 		c.plugin("ssh", parameters)
 		assert.Equal(t, 247, c.run())
 		assert.Contains(t, c.errors(), want)
-		if want != "no public key" {
+		if want != "not a public key" {
 			assert.NotContains(t, c.errors(), "s3cret")
 		}
 	}
@@ -449,7 +449,7 @@ func TestTensorboardIsInstalledWhereItIsMissing(t *testing.T) {
 	c.role().Plugins[0].IgnoreFailure = true
 	assert.Equal(t, 0, c.run(), c.errors())
 	assert.Contains(t, c.errors(), "python -m pip install --quiet tensorboard")
-	assert.Contains(t, c.errors(), "as its failurePolicy says")
+	assert.Contains(t, c.errors(), "because of its failurePolicy")
 }
 
 func TestThePortOfTheSSHServerMayBeTaken(t *testing.T) {

@@ -66,7 +66,7 @@ func Run(ctx context.Context, o Options) (code int) {
 	defer func() {
 		if r := recover(); r != nil {
 			t.journal.Notef("%s", debug.Stack())
-			t.journal.Printf("the runtime has an error of its own: %v", r)
+			t.journal.Printf("internal error of the runtime: %v", r)
 			code = t.finish(result{code: exit.Unknown, own: true})
 		}
 	}()
@@ -136,7 +136,7 @@ func (t *task) phases(ctx context.Context) result {
 func (t *task) prepare(ctx context.Context) error {
 	s, err := spec.Load(t.path(spec.File))
 	if err != nil {
-		return fmt.Errorf("what the job should do can't be read: %w", err)
+		return fmt.Errorf("the job's spec can't be read: %w", err)
 	}
 	t.spec = s
 	self, err := t.self()
@@ -180,7 +180,7 @@ func (t *task) self() (env.Self, error) {
 		PodUID: t.get("FC_POD_UID"),
 	}
 	if s.Role == "" {
-		return s, fmt.Errorf("the environment lacks FC_TASKROLE_NAME: this is no task of a Framework")
+		return s, fmt.Errorf("FC_TASKROLE_NAME is missing in the environment: this is not a task of a Framework")
 	}
 	for name, to := range map[string]*int{
 		"FC_TASK_INDEX": &s.Index, "FC_FRAMEWORK_ATTEMPT_ID": &s.Attempt, "FC_TASK_ATTEMPT_ID": &s.TaskAttempt,

@@ -282,7 +282,7 @@ func TestTwoOwnPortsThatWereDrawnEqualAreFound(t *testing.T) {
 	c := newContainer(t, "echo NOT")
 	c.spec.HostNetwork, c.spec.PortStart, c.spec.PortEnd = true, 21000, 21001
 	assert.Equal(t, 253, c.run())
-	assert.Contains(t, c.errors(), "was drawn for both")
+	assert.Contains(t, c.errors(), "was chosen for both")
 }
 
 func TestATaskOfNobodyRunsWhereItMayNotWriteHosts(t *testing.T) {

@@ -61,7 +61,7 @@ func TestAGangWaitsForItsPods(t *testing.T) {
 	c.b.state.grace = gangGrace
 	c.b.mu.Unlock()
 	one := c.create(newPod("p1", spec("A", 5, "g:2:2")))
-	assert.Equal(t, "1 of 2 pods of the gang are there", c.waits(one))
+	assert.Equal(t, "1 of 2 pods of the gang exist", c.waits(one))
 	var groups groups
 	c.get("/v1/inspect/affinitygroups/", &groups)
 	assert.Empty(t, groups.Items, "it holds nothing")
@@ -133,7 +133,7 @@ func TestWhatBecomesFreeIsHeldForAGangThatHasWaitedLong(t *testing.T) {
 	c.clock.add(queue.ReservationAfter + time.Minute)
 	c.delete(one)
 	small := c.create(newPod("small", spec("A", 5, "small:1:1")))
-	const held = "what becomes free in virtual cluster A is held for "
+	const held = "free cells of virtual cluster A are reserved for "
 	assert.Contains(t, c.waits(small), held+"large, which has waited for more than 24h")
 	var why api.Why
 	c.get("/v1/why/A/small", &why)
@@ -272,7 +272,7 @@ func TestACorrectedRequestIsReadAgain(t *testing.T) {
 func TestAPodIsBoundToItsOwnNodeOnly(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	p := c.create(newPod("p", spec("B", 5, "g:1:2")))
-	require.ErrorContains(t, c.b.Bind(t.Context(), p.UID, "a0"), "has no place: its state is Waiting")
+	require.ErrorContains(t, c.b.Bind(t.Context(), p.UID, "a0"), "has no placement: its state is Waiting")
 	node := c.place(p)
 	other := "a0"
 	if node == other {
@@ -295,7 +295,7 @@ func TestABindingThatFailsKeepsThePlace(t *testing.T) {
 	assert.Equal(t, api.Binding, c.state(p))
 	c.clock.add(placeLimit)
 	fail = false
-	assert.Contains(t, c.waits(p), "kube-scheduler didn't bind jobs/p to "+node+" within 2m0s; it gets a place again at", "others may have it now")
+	assert.Contains(t, c.waits(p), "kube-scheduler didn't bind jobs/p to "+node+" within 2m0s; it gets a new placement at", "others may have it now")
 	c.clock.add(firstPause)
 	assert.NotEmpty(t, c.place(p), "it is known not to be bound: the place was given back and found again")
 	c.bind(p, c.place(p))
@@ -494,7 +494,7 @@ func TestAPodThatIsNotBoundPausesAlone(t *testing.T) {
 		first := c.create(newPod("first", spec("A", 5, "g:3:1")))
 		c.place(first)
 		c.clock.add(placeLimit)
-		assert.Contains(t, c.waits(first), "it gets a place again at")
+		assert.Contains(t, c.waits(first), "it gets a new placement at")
 		c.run(newPod("second", spec("A", 5, "g:3:1")))
 		assert.Equal(t, api.Waiting, c.state(first))
 		c.clock.add(firstPause)
@@ -523,7 +523,7 @@ func TestWhatIsHeldForAGangIsHeldWhileItPauses(t *testing.T) {
 	for i := range mostHeld + 1 {
 		c.place(large)
 		c.clock.add(placeLimit)
-		assert.Contains(t, c.waits(large), "it gets a place again at")
+		assert.Contains(t, c.waits(large), "it gets a new placement at")
 		if i == mostHeld {
 			break
 		}

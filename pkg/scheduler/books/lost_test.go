@@ -99,7 +99,7 @@ func TestNobodyGetsANodeWhereAClaimContradictsTheBooks(t *testing.T) {
 	})
 	c.checkClaims()
 	c.wait(p, api.Ignored)
-	c.hears("no cell of " + p.Spec.NodeName + " is given to others")
+	c.hears("no cell of " + p.Spec.NodeName + " is allocated to others")
 	q := c.run(claiming(newPod("q", spec("A", 5, "q:1:1"))))
 	assert.NotEqual(t, p.Spec.NodeName, q.Spec.NodeName)
 

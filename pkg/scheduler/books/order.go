@@ -151,7 +151,7 @@ func (s *state) holding(g *gang, reason string) string {
 	if !s.reserving[g.gangKey] {
 		return reason
 	}
-	return fmt.Sprintf("%s; what becomes free in virtual cluster %s is held for it", strings.TrimSuffix(reason, "."), g.vc)
+	return fmt.Sprintf("%s; free cells of virtual cluster %s are reserved for it", strings.TrimSuffix(reason, "."), g.vc)
 }
 
 // shortly writes a duration without zeros: 24h.

@@ -351,4 +351,4 @@ func (r *run) waste(j *job, from, seconds int) {
 }
 
 // errStuck is a contradiction between what the scheduler said and what it says now.
-var errStuck = errors.New("the scheduler contradicts itself")
+var errStuck = errors.New("the scheduler's state is inconsistent")
