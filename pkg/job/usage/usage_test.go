@@ -1,6 +1,7 @@
 package usage
 
 import (
+	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -20,19 +21,17 @@ import (
 
 // withoutGPUs are tasks that see no GPU: one has a share of them, one CPU cells.
 const withoutGPUs = `{"kind":"PodList","apiVersion":"v1","items":[` +
-	`{"metadata":{"name":"f-worker-0","uid":"u0","labels":{"FC_TASKROLE_NAME":"worker","FC_TASK_INDEX":"0"},"annotations":{"hivedscheduler.microsoft.com/pod-leaf-cell-isolation":"0,1,2,3,4"}},` +
+	`{"metadata":{"name":"f-worker-0","uid":"u0","labels":{"FC_FRAMEWORK_NAME":"f","FC_TASKROLE_NAME":"worker","FC_TASK_INDEX":"0"},"annotations":{"hivedscheduler.microsoft.com/pod-leaf-cell-isolation":"0,1,2,3,4"}},` +
 	`"spec":{"nodeName":"n2","containers":[{"name":"app","env":[{"name":"NVIDIA_VISIBLE_DEVICES","value":"none"}],"resources":{"limits":{"cpu":"1","hivedscheduler.microsoft.com/pod-scheduling-enable":"1"}}}]},"status":{"containerStatuses":[{"name":"app","state":{"running":{}}}]}},` +
-	`{"metadata":{"name":"f-worker-1","uid":"u1","labels":{"FC_TASKROLE_NAME":"worker","FC_TASK_INDEX":"1"}},` +
+	`{"metadata":{"name":"f-worker-1","uid":"u1","labels":{"FC_FRAMEWORK_NAME":"f","FC_TASKROLE_NAME":"worker","FC_TASK_INDEX":"1"}},` +
 	`"spec":{"nodeName":"n2","containers":[{"name":"app","env":[{"name":"NVIDIA_VISIBLE_DEVICES","value":"none"}],"resources":{"limits":{"cpu":"1","hivedscheduler.microsoft.com/pod-scheduling-enable":"1"}}}]},"status":{"containerStatuses":[{"name":"app","state":{"running":{}}}]}}]}`
 
 func TestTasksWithoutGPUsUseNone(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		if !strings.HasSuffix(r.URL.Path, "/pods") {
+		if !answered(w, r, withoutGPUs) {
 			w.WriteHeader(http.StatusForbidden)
-			return
 		}
-		_, _ = io.WriteString(w, withoutGPUs)
 	}))
 	defer s.Close()
 	config := &rest.Config{Host: s.URL}
@@ -50,12 +49,35 @@ func TestTasksWithoutGPUsUseNone(t *testing.T) {
 }
 
 const pods = `{"kind":"PodList","apiVersion":"v1","items":[` +
-	`{"metadata":{"name":"f-worker-1","uid":"u1","labels":{"FC_TASKROLE_NAME":"worker","FC_TASK_INDEX":"1"},"annotations":{"hivedscheduler.microsoft.com/pod-leaf-cell-isolation":"0,3"}},` +
+	`{"metadata":{"name":"f-worker-1","uid":"u1","labels":{"FC_FRAMEWORK_NAME":"f","FC_TASKROLE_NAME":"worker","FC_TASK_INDEX":"1"},"annotations":{"hivedscheduler.microsoft.com/pod-leaf-cell-isolation":"0,3"}},` +
 	`"spec":{"nodeName":"n1","containers":[{"name":"app","resources":{"limits":{"cpu":"2","memory":"1Gi"}}}]},"status":{"containerStatuses":[{"name":"app","state":{"running":{}}}]}},` +
-	`{"metadata":{"name":"f-worker-0","uid":"u0","labels":{"FC_TASKROLE_NAME":"worker","FC_TASK_INDEX":"0"}},` +
+	`{"metadata":{"name":"f-worker-0","uid":"u0","labels":{"FC_FRAMEWORK_NAME":"f","FC_TASKROLE_NAME":"worker","FC_TASK_INDEX":"0"}},` +
 	`"spec":{"nodeName":"n2","containers":[{"name":"app","resources":{"limits":{"nvidia.com/gpu":"4"}}}]},"status":{"containerStatuses":[{"name":"app","state":{"running":{}}}]}},` +
-	`{"metadata":{"name":"f-worker-2","uid":"u2","labels":{"FC_TASKROLE_NAME":"worker","FC_TASK_INDEX":"2"}},` +
+	`{"metadata":{"name":"f-worker-2","uid":"u2","labels":{"FC_FRAMEWORK_NAME":"f","FC_TASKROLE_NAME":"worker","FC_TASK_INDEX":"2"}},` +
 	`"spec":{"nodeName":"n1","containers":[{"name":"app"}]},"status":{"containerStatuses":[{"name":"app","state":{"waiting":{}}}]}}]}`
+
+// answered answers a request for the pods of a list, or for one of them by its name, as an API server does.
+func answered(w http.ResponseWriter, r *http.Request, list string) bool {
+	_, name, ok := strings.Cut(r.URL.Path, "/namespaces/pai-jobs/pods")
+	if !ok {
+		return false
+	}
+	if name == "" {
+		_, _ = io.WriteString(w, list)
+		return true
+	}
+	var all struct {
+		Items []json.RawMessage `json:"items"`
+	}
+	_ = json.Unmarshal([]byte(list), &all)
+	for _, item := range all.Items {
+		if strings.Contains(string(item), `{"name":"`+strings.TrimPrefix(name, "/")+`"`) {
+			_, _ = w.Write(item)
+			return true
+		}
+	}
+	return false
+}
 
 // measured is what a job of three tasks uses, by a server.
 func measured(t *testing.T, url string) ([]Task, []error) {
@@ -76,8 +98,7 @@ func TestTasksThatRunAreMeasuredAndNodesThatDontAnswerAreNamed(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		switch {
-		case strings.HasSuffix(r.URL.Path, "/pods"):
-			_, _ = io.WriteString(w, pods)
+		case answered(w, r, pods):
 		case r.URL.Path == "/api/v1/nodes/n1/proxy/stats/summary":
 			_, _ = io.WriteString(w, `{"pods":[{"podRef":{"uid":"u1"},"containers":[{"name":"app","cpu":{"usageNanoCores":1500000000},"memory":{"workingSetBytes":1048576}}]}]}`)
 		default:
@@ -98,8 +119,7 @@ func TestGPUsAreMeasuredByTheirMachines(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		switch {
-		case strings.HasSuffix(r.URL.Path, "/namespaces/pai-jobs/pods"):
-			_, _ = io.WriteString(w, pods)
+		case answered(w, r, pods):
 		case strings.HasSuffix(r.URL.Path, "/proxy/v1/machines/n1/gpus"):
 			_, _ = io.WriteString(w, `[{"gpu":"0","namespace":"pai-jobs","pod":"f-worker-1","utilizationPercent":90,"memoryUsedMiB":1024,"memoryFreeMiB":1024,"powerWatts":300},
 				{"gpu":"1","namespace":"pai-jobs","pod":"another","utilizationPercent":5,"memoryUsedMiB":1,"memoryFreeMiB":1,"powerWatts":1},
